@@ -29,6 +29,7 @@ _IN_ORDER = (
         "throughput queues",
     ),
     ("serving", "closed_loop older_kernels power outputs pools"),
+    ("memory", "cache_room"),
     ("scaling", "sparsity"),
     ("economics", "schedule"),
     ("network", "expert_traffic expert_copies pipeline"),

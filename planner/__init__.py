@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 
 # At once, for they are called like their modules, which would take their place when first imported.
 try:
-    from planner.library import sensitivity  # after the module of that name, which it imports
-    from planner.sweep import sweep
+    from planner.library import (
+        sensitivity as sensitivity,  # after the module of that name, which it imports
+    )
+    from planner.sweep import sweep as sweep
     from planner.text.faces import loaded_from
 except KeyboardInterrupt:
     if PurePath(sys.argv[0]).stem not in ("-m", "planner"):  # the command line, not yet begun
@@ -22,22 +24,48 @@ except KeyboardInterrupt:
     print("planner: interrupted", file=sys.stderr)
     sys.exit(130)
 
-if TYPE_CHECKING:
-    from planner.engines import export
-    from planner.library import calibrate, topology, validate
-    from planner.problems.serving.question import Scenario
-    from planner.protocol.plan import Plan
-    from planner.protocol.solve import check, pareto, solve
-    from planner.report.text.catalog import catalog, model
-    from planner.scenario.loading import load
-    from planner.text.errors import Infeasible, InputError, PlannerError, SolverError
+if TYPE_CHECKING:  # `as` makes a name public to strict type checkers
+    from planner.engines import export as export
+    from planner.library import calibrate as calibrate
+    from planner.library import topology as topology
+    from planner.library import validate as validate
+    from planner.problems.budget.plan import BudgetPlan as BudgetPlan
+    from planner.problems.cache.plan import CachePlan as CachePlan
+    from planner.problems.fleet.plan import FleetPlan as FleetPlan
+    from planner.problems.lifecycle.plan import LifecyclePlan as LifecyclePlan
+    from planner.problems.prices.plan import PricesPlan as PricesPlan
+    from planner.problems.rl.plan import RlPlan as RlPlan
+    from planner.problems.schedule.plan import SchedulePlan as SchedulePlan
+    from planner.problems.serving.plan import ServingPlan as ServingPlan
+    from planner.problems.serving.question import Scenario as Scenario
+    from planner.problems.training.plan import TrainingPlan as TrainingPlan
+    from planner.protocol.plan import Plan as Plan
+    from planner.protocol.solve import check as check
+    from planner.protocol.solve import pareto as pareto
+    from planner.protocol.solve import solve as solve
+    from planner.report.text.catalog import catalog as catalog
+    from planner.report.text.catalog import model as model
+    from planner.scenario.loading import load as load
+    from planner.text.errors import Infeasible as Infeasible
+    from planner.text.errors import InputError as InputError
+    from planner.text.errors import PlannerError as PlannerError
+    from planner.text.errors import SolverError as SolverError
 
 _HOMES = {
     "engines": ("export",),
     "library": ("calibrate", "topology", "validate"),
     "protocol.plan": ("Plan",),
     "protocol.solve": ("check", "pareto", "solve"),
+    "problems.budget.plan": ("BudgetPlan",),
+    "problems.cache.plan": ("CachePlan",),
+    "problems.fleet.plan": ("FleetPlan",),
+    "problems.lifecycle.plan": ("LifecyclePlan",),
+    "problems.prices.plan": ("PricesPlan",),
+    "problems.rl.plan": ("RlPlan",),
+    "problems.schedule.plan": ("SchedulePlan",),
+    "problems.serving.plan": ("ServingPlan",),
     "problems.serving.question": ("Scenario",),
+    "problems.training.plan": ("TrainingPlan",),
     "report.text.catalog": ("catalog", "model"),
     "scenario.loading": ("load",),
     "text.errors": ("Infeasible", "InputError", "PlannerError", "SolverError"),

@@ -20,14 +20,12 @@ from planner.text.errors import InputError
 
 if TYPE_CHECKING:
     from planner.calibration.own_profile import Calibrated
-    from planner.calibration.rl_fit import RlScores
     from planner.measurements.entry import Entry
     from planner.measurements.readers.sheets import MeasurementTable
     from planner.protocol.plan import Plan
-    from planner.protocol.validation_result import DeploymentScores, ValidationDocument
+    from planner.protocol.results.validation_result import ValidationDocument
     from planner.scenario.loading import Source
     from planner.uncertainty.global_study import Study
-    from planner.validation.training_scores import TrainingScores
     from topologies.fabric.fabric import Fabric
 
 Document = Mapping[str, object]
@@ -194,7 +192,6 @@ def validate(
     facts: Facts = (),
     models: Sequence[Path] = (),
     by: Sequence[str] = ("engine", "chip", "model"),
-    refit: str | None = None,
 ) -> Validation:
     """How far plans are from measurements: errors by part, quantity and group.
 
@@ -209,29 +206,16 @@ def validate(
     facts : what a file does not say of its runs, {"system": "hgx-h200"} or "system=hgx-h200".
     models : folders of config.json of models that the catalogue lacks.
     by : groupings of the tables: engine, chip, model, maker.
-    refit : predict each "configurations", "models", "chips", ... by a fit of the other rows of all
-        files.
     """
     from planner.measurements.entry import facts_of
     from planner.validation.estimates import files_in, predicted
     from planner.validation.validation_document import document
 
     files = files_in([Path(path) for path in data])
-    made = predicted(files, profile, facts_of(_texts(facts)), models, refit)
+    made = predicted(files, profile, facts_of(_texts(facts)), models)
     for file in made.skipped:
         note(f"planner: {file}", warning=True)
-    return Validation(document(profile, made.tables, by, refit, made.skipped), made.tables)
-
-
-def deployments(data: str | Path, ids: Sequence[str] = ()) -> DeploymentScores:
-    """Published deployments of a table, by id or all of them, beside what a plan of each says.
-
-    What a row states is fixed and the rest is left free, as a user would ask. Raises InputError if
-    there is no such row, or one cannot be asked.
-    """
-    from planner.validation.deployments import deployment_scores
-
-    return deployment_scores(Path(data), ids)
+    return Validation(document(profile, made.tables, by, skipped=made.skipped), made.tables)
 
 
 def calibrate(
@@ -260,19 +244,14 @@ def calibrate(
     facts, models : as for `validate`.
     as_of : day of the runs, "2026-11-21"; today if None.
     """
-    from planner.calibration.own_profile import calibrated
-    from planner.calibration.profile_file import written
+    from planner.calibration.own_profile import calibrated, written
     from planner.measurements.entry import facts_of
     from planner.measurements.readers import read
     from planner.report.files import write
 
-    _require_name(name)
-    file = _profile_file(out)
-    day = _day(as_of)
-    named = facts_of(_texts(facts))
     paths = _files_in(data)
-    if file is not None and file.resolve() in [path.resolve() for path in paths]:
-        raise InputError(f"--out {file}: is a file of the measurements; name another")
+    file, day = _profile_file(name, out, paths), _day(as_of)
+    named = facts_of(_texts(facts))
     files = {label: read(path, models, **named) for label, path in _labelled(paths).items()}
     fit = calibrated(files, name, day, like, measured)
     if fit.profile is not None and file is not None:
@@ -286,22 +265,6 @@ def calibrate(
     return fit
 
 
-def training_scores(data: Sequence[str | Path]) -> TrainingScores | RlScores | None:
-    """Errors of training steps, or of reinforcement learning, on rows left out.
-
-    None where files are no such tables.
-    """
-    from planner.validation.training_scores import is_reinforcement, is_training, rl_scores_of
-    from planner.validation.training_scores import training_scores as scored
-
-    paths = [Path(path) for path in data]
-    if any(path.is_dir() for path in paths):
-        return None
-    if is_reinforcement(paths):
-        return rl_scores_of(paths[0])
-    return scored(paths) if is_training(paths) else None
-
-
 def calibrate_training(
     data: Sequence[str | Path], name: str, out: str | Path | None = None
 ) -> dict[str, object] | None:
@@ -313,18 +276,18 @@ def calibrate_training(
     ----------
     out : a .toml file that the stack is written to; a scenario names it as `profile:`.
     """
-    from planner.calibration.training.stack_file import stack_table, stack_text
+    from planner.calibration.stack_file import stack_table, stack_text
+    from planner.measurements.readers import recognised
+    from planner.measurements.readers.sheets import opened
+    from planner.measurements.readers.training_rows import training_rows
+    from planner.measurements.training_steps import TRAINING
     from planner.report.files import write
-    from planner.validation.training_scores import is_training, training_rows_of
 
     paths = _files_in(data)
-    if not is_training(paths):
+    if not paths or any(recognised(opened(path)) != TRAINING for path in paths):
         return None
-    _require_name(name)
-    file = _profile_file(out)
-    if file is not None and file.resolve() in [path.resolve() for path in paths]:
-        raise InputError(f"--out {file}: is a file of the measurements; name another")
-    rows = [row for row in training_rows_of(paths) if not row.reason]
+    file = _profile_file(name, out, paths)
+    rows = [row for path in paths for row in training_rows(path) if not row.reason]
     table = stack_table(name, rows)
     if file is not None:
         head = "# Written by planner calibrate: a training stack fitted to runs of one's own.\n"
@@ -355,18 +318,17 @@ def _texts(facts: Facts) -> list[str]:
     return list(facts)
 
 
-def _require_name(name: str) -> None:
-    """Raises InputError for a name that is no profile's, or that of one that ships."""
+def _profile_file(name: str, out: str | Path | None, paths: Sequence[Path]) -> Path | None:
+    """The file that a profile is written to; InputError where its name or the file cannot be used.
+
+    A name that ships is another's, and a file of the measurements is not written over.
+    """
     from planner.catalogue.profile import profile_names
 
     if not name.strip() or len(name) > 100 or not name.isprintable():
         raise InputError("--name: expected a name such as our-h200s")
     if name == "auto" or name in profile_names():
         raise InputError(f"--name {name}: is the name of a profile that ships; choose another")
-
-
-def _profile_file(out: str | Path | None) -> Path | None:
-    """The file that a profile is written to; InputError where it is none."""
     if out is None:
         return None
     file = Path(out)
@@ -374,6 +336,8 @@ def _profile_file(out: str | Path | None) -> Path | None:
         raise InputError(f"--out {out}: expected a file that ends in .toml, such as mine.toml")
     if file.is_dir():
         raise InputError(f"--out {out}: is a folder, expected a file such as mine.toml")
+    if file.resolve() in [path.resolve() for path in paths]:
+        raise InputError(f"--out {file}: is a file of the measurements; name another")
     return file
 
 

@@ -86,7 +86,7 @@ def test_the_action_writes_a_table_and_its_status_is_the_gates(clean):
     assert broken.returncode == 1
     text = summary.read_text("utf-8")
     assert text.count("| promise | plan | limit | verdict |") == 2
-    assert "**broken by" in text
+    assert "**broken: by" in text
 
 
 def test_the_action_hands_every_input_to_its_step():

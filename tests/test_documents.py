@@ -23,10 +23,10 @@ DOCS = ROOT / "docs"
 PAGES = [README, *sorted(x for x in DOCS.rglob("*.md") if DOCS / "generated" not in x.parents)]
 FENCE = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 QUOTED = re.compile(r"`([^`\n]+)`")
-TOP = r"(?:planner|formulas|topologies|tests|examples|docs|\.ci)"
+TOP = r"(?:planner|formulas|topologies|tools|tests|examples|docs|\.ci)"
 PATH = re.compile(rf"{TOP}(?:/[\w.*-]+)+/?")
 PLACEHOLDER = re.compile(r"[/_]([A-Z]+)\b")  # planner/problems/K, test_FILE.py
-DOTTED = re.compile(r"(?:planner|formulas|topologies)(?:\.\w+)+")
+DOTTED = re.compile(r"(?:planner|formulas|topologies|tools)(?:\.\w+)+")
 
 
 def text(page: Path) -> str:

@@ -19,6 +19,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "formulas": set(),
     "topologies": set(),
     "planner": {"formulas", "topologies"},
+    "tools": {"formulas", "topologies", "planner"},
 }
 LIBRARIES = {
     "formulas": {"sympy", "numpy", "mpmath"},
@@ -43,7 +44,7 @@ LIGHT = {
 
 @cache
 def modules() -> dict[str, Path]:
-    """{dotted name: file} of the three packages."""
+    """{dotted name: file} of the three packages, and of the tools that none of them knows."""
     found = {}
     for package in MAY_IMPORT:
         for file in (ROOT / package).rglob("*.py"):

@@ -21,7 +21,7 @@ PROGRAMS = {"planner": ["-m", "planner"], "python": [], "pytest": ["-m", "pytest
 
 def copied(folder: Path) -> Path:
     """What a change touches, in a folder of its own."""
-    for name in ("planner", "formulas", "topologies", "examples", "docs", "tests"):
+    for name in ("planner", "formulas", "topologies", "tools", "examples", "docs", "tests"):
         ignored = shutil.ignore_patterns("__pycache__", "frozen")
         shutil.copytree(ROOT / name, folder / name, ignore=ignored)
     return folder

@@ -77,6 +77,7 @@ REPLACED = (  # what the theme writes, and what a screen reader and a keyboard n
     ('<aside class="toc-drawer', '<aside aria-label="On this page" class="toc-drawer'),
     ('class="caption" role="heading">', 'class="caption" role="heading" aria-level="2">'),
     ("<pre>", '<pre tabindex="0">'),
+    ('<div class="table-wrapper', '<div tabindex="0" class="table-wrapper'),
     ('<th class="head"><p></p></th>', '<td class="head"></td>'),
     ('<div id="search-results">', '<h1>Search</h1>\n<div id="search-results">'),
 )

@@ -34,6 +34,7 @@ from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation, equations_of
 from formulas.nomenclature.layout_symbols import *
 from formulas.nomenclature.lecture import *
+from formulas.nomenclature.memory_symbols import *
 from formulas.nomenclature.schedule_symbols import *
 from formulas.nomenclature.serving_symbols import *
 from formulas.nomenclature.sources import *

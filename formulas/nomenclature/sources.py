@@ -79,6 +79,7 @@ thakur_2005 = _doi("thakur_2005", "Thakur, Rabenseifner, Gropp", 2005, "10.1177/
 little_1961 = _doi("little_1961", "Little", 1961, "10.1287/opre.9.3.383", "A Proof for the Queuing Formula: L = lambda W")
 steiner_1957 = Source("steiner_1957", "Steiner", 1957, "https://www.jstor.org/stable/1885712", "Peak Loads and Efficient Pricing")
 bailey_1954 = _doi("bailey_1954", "Bailey", 1954, "10.1111/j.2517-6161.1954.tb00149.x", "On Queueing Processes with Bulk Service")
+siegmund_1979 = _doi("siegmund_1979", "Siegmund", 1979, "10.2307/1426855", "Corrected Diffusion Approximations in Certain Random Walk Problems")
 kleinrock_1975 = Source("kleinrock_1975", "Kleinrock", 1975, "https://archive.org/details/queueingsystems01klei", "Queueing Systems, volume 1: Theory")
 zhong_2024 = _arxiv("zhong_2024", "Zhong et al.", 2024, "2401.09670", "DistServe: Disaggregating Prefill and Decoding for Goodput-optimized Large Language Model Serving")
 nccl_tests = Source("nccl_tests", "NVIDIA", 2026, "https://github.com/NVIDIA/nccl-tests", "nccl-tests")
@@ -95,6 +96,9 @@ deep_ep = Source("deep_ep", "DeepSeek-AI", 2025, "https://github.com/deepseek-ai
 # Long contexts
 yang_2024 = _arxiv("yang_2024", "Yang et al.", 2024, "2411.01783", "Context Parallelism for Scalable Million-Token Inference")
 helix_2025 = _arxiv("helix_2025", "Bhatia et al.", 2025, "2507.07120", "Helix Parallelism: Rethinking Sharding Strategies for Interactive Multi-Million-Token LLM Decoding")
+vllm_memory = Source("vllm_memory", "vLLM project", 2026, "https://github.com/vllm-project/vllm", "vLLM: v1/worker/gpu_worker.py, v1/core/kv_cache_utils.py")
+sglang_memory = Source("sglang_memory", "SGLang project", 2026, "https://github.com/sgl-project/sglang", "SGLang: srt/server_args.py, model_runner_kv_cache_mixin.py")
+trtllm_memory = Source("trtllm_memory", "NVIDIA", 2026, "https://github.com/NVIDIA/TensorRT-LLM", "TensorRT-LLM: pyexecutor/_util.py")
 
 # Training, scaling laws, storage, sparse and reversible networks
 gpipe_2018 = _arxiv("gpipe_2018", "Huang et al.", 2018, "1811.06965", "GPipe: Efficient Training of Giant Neural Networks using Pipeline Parallelism")

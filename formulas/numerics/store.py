@@ -2,7 +2,8 @@
 
 Lowering the serving equations takes longer than searching all layouts, and importing SymPy longer
 still. What is kept is plain data (JSON) under a digest of every source file it was made from: when
-an equation changes, nothing that was kept before is looked at again.
+an equation changes, nothing that was kept before is looked at again. A wheel ships what common
+questions ask, under the same digests.
 
 And functions of columns that give the same for the same numbers, looked up where they stand again.
 Neighbouring questions differ in a price, a promise or a length, and then ask for the same groups
@@ -35,6 +36,7 @@ T = TypeVar("T")
 
 EQUATIONS = Path(__file__).parent.parent
 VARIABLE = "TOKEN_PLANNER_CACHE"
+SHIPPED = Path(__file__).parent / "lowered"  # of a wheel; a checkout has none
 # Digests whose files stay. A version has four; a checkout that is edited makes new ones every time.
 GENERATIONS = 16
 DIGEST = re.compile(r"[0-9a-f]{24}")  # what a folder of kept files is called
@@ -50,9 +52,10 @@ def stored(name: str, make: Callable[[], T], sources: tuple[Path, ...] = ()) -> 
     """
     file = folder() / digest(sources) / f"{name}.json"
     # A folder that cannot be used, or a file that is damaged, costs time and nothing else.
-    with contextlib.suppress(OSError, ValueError):
-        if (value := json.loads(file.read_bytes())) is not None:
-            return value
+    for place in (file, SHIPPED / file.parent.name / file.name):
+        with contextlib.suppress(OSError, ValueError):
+            if (value := json.loads(place.read_bytes())) is not None:
+                return value
     text = json.dumps(make(), separators=(",", ":"))
     with contextlib.suppress(OSError):
         _write(file, text)

@@ -51,7 +51,7 @@ resident_sequences = Equation.of(
 
 resident_weights = Equation.of(
     M_weights,
-    f_stage * (M_fixed / tp + M_routed * u_ep / (ep * xtp)) / pp,
+    f_format * f_stage * (M_fixed / tp + M_routed * u_ep / (ep * xtp)) / pp,
     "attention, dense and shared weights are copied over dp",
     "the fullest stage counts",
     source=PER_CHIP,
@@ -67,13 +67,20 @@ resident_cache = Equation.of(
 
 resident_activations = Equation.of(
     M_act,
-    (x_pf * c_chunk * one_seq / cp + b_own * m_pos) * h_wide * b_act
-    + b_own * m_pos * vocab * b_logit / tp,
+    (x_pass * c_chunk * one_seq / cp + b_own * m_pos) * (h_wide + h_work) * b_act
+    + maximum(
+        b_own * m_pos * vocab * b_logit * k_smp,
+        (x_pass * c_chunk * one_seq / cp + b_own * m_pos) * h_peak * b_act,
+    ),
     "one layer's widest tensors and the logits are alive at once",
+    "an engine that profiles itself holds several copies of all logits, or a pass's peak",
 )
 
 memory_left_alone = Equation.of(
-    M_reserve, (1 - x_mem) * M_cap, "of what the driver reports", source=PER_CHIP
+    M_reserve,
+    (1 - x_mem) * M_cap + M_hold,
+    "of what the driver reports; of an engine whose terms are known, of what it sees",
+    source=PER_CHIP,
 )
 
 resident_bytes = Equation.of(

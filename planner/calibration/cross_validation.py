@@ -10,16 +10,16 @@ the layout that ran, and the best constant times it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2s
-from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.catalogue.coefficient_spread import KNOWN, NEW_CHIP, NEW_MODEL, NOISE
-from planner.catalogue.profile import COEFFICIENTS, COVERAGE, Band, Place, Profile
-from planner.protocol.validation_result import Score
+from planner.catalogue.coefficient_spread import KNOWN, NEW_CHIP, NEW_MODEL
+from planner.catalogue.profile import COVERAGE, Band, Profile
+from planner.protocol.results.validation_result import Score
 
 if TYPE_CHECKING:
     from planner.calibration.sample import Sample
@@ -42,6 +42,26 @@ def group_error(ratio: np.ndarray, groups: np.ndarray) -> float:
     """The mean over groups of the median |ln ratio|, each of shape (n_rows,)."""
     error = np.abs(np.log(ratio))
     return float(np.mean([np.median(error[groups == name]) for name in np.unique(groups)]))
+
+
+FEW_ROWS = 3  # of a group, from which it weighs in a band as much as any
+
+
+def mean_by_group(values: np.ndarray, group: np.ndarray) -> float:
+    """The mean of groups' means."""
+    return float(group_weights(group) @ values)
+
+
+def group_weights(group: np.ndarray) -> np.ndarray:
+    member, weight, rows = weights_of_groups(group)
+    weights: np.ndarray = (weight / rows / weight.sum())[member]
+    return weights
+
+
+def weights_of_groups(group: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The group of each row, what each weighs, and its rows: one run is no group yet."""
+    _, member, rows = np.unique(group, return_inverse=True, return_counts=True)
+    return member, np.minimum(rows, FEW_ROWS) / FEW_ROWS, rows
 
 
 def quantiles(ratio: np.ndarray) -> list[float]:
@@ -75,59 +95,21 @@ def constant(roofs: np.ndarray, seconds: np.ndarray, fold: np.ndarray) -> np.nda
     return scaled
 
 
-FOLDS, SEED = 5, 20261121
-FEWEST = 40  # rows from which an engine has a band of its own
+FOLDS = 5
 FEWEST_OWN = 10  # rows from which both ranks are of a row
 COST = "usd_per_mtok"
-
-
-class RowModel(Protocol):
-    """What a fit gives: times of rows."""
-
-    def times(self, sample: Sample) -> np.ndarray:
-        """Times [s], shape (n_rows,)."""
-
-
-@runtime_checkable
-class SpreadModel(RowModel, Protocol):
-    """What a fit gives that says how far its coefficients may be off."""
-
-    def shares(self, sample: Sample) -> np.ndarray:
-        """d ln time / d ln coefficient, shape (n_rows, n_coefficients)."""
-
-    def covariances(self, places: Sequence[Place]) -> dict[Place, np.ndarray]:
-        """Covariance of the logarithms of the coefficients at each place."""
-
-
-Fit: TypeAlias = "Callable[[Sample], RowModel]"
 
 
 @dataclass(frozen=True)
 class LeftOut:
     """Predictions of every row by fits that did not see it [s], shape (n_rows,).
 
-    `fold` says with which others a row was left out. `shares`, shape (n_rows, n_coefficients), and
-    `covariances`, one of the coefficients for each row, are those of the fit that predicted it.
+    `fold` says with which others a row was left out.
     """
 
     sample: Sample
     fold: np.ndarray
     estimate: np.ndarray
-    shares: np.ndarray | None = None
-    covariances: tuple[np.ndarray, ...] = ()
-
-    def take(self, mask: np.ndarray) -> LeftOut:
-        """Some of the rows, by mask or index."""
-        index = np.arange(len(self.fold))[mask]
-        shares = None if self.shares is None else self.shares[index]
-        covariances = tuple(self.covariances[i] for i in index) if self.covariances else ()
-        sample, fold = self.sample.take(mask), self.fold[index]
-        return LeftOut(sample, fold, self.estimate[index], shares, covariances)
-
-    def sigma(self, shares: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Standard deviations of logarithms of times by what they rest on, at some rows."""
-        pairs = zip(shares, (self.covariances[i] for i in rows), strict=True)
-        return np.sqrt([share @ spread @ share + NOISE**2 for share, spread in pairs])
 
     @property
     def ratio(self) -> np.ndarray:
@@ -137,22 +119,12 @@ class LeftOut:
     @property
     def slots(self) -> tuple[np.ndarray, np.ndarray]:
         """Rows that time tokens, and measured over predicted time of a slot: what requests cost."""
-        tokens, prompts, steps = self._slots()
+        tokens, prompts, steps = self.slot_rows()
         seconds = self.sample.seconds
         measured = seconds[prompts] + steps * seconds[tokens]
         return tokens, measured / (self.estimate[prompts] + steps * self.estimate[tokens])
 
-    def slot_shares(self) -> np.ndarray:
-        """What the time of each slot rests on, shape (n_slots, n_coefficients)."""
-        if self.shares is None:
-            raise ValueError("a fit that does not say what its times rest on")
-        tokens, prompts, steps = self._slots()
-        first, later = self.estimate[prompts], steps * self.estimate[tokens]
-        part = (first / (first + later))[:, None]
-        shares: np.ndarray = part * self.shares[prompts] + (1 - part) * self.shares[tokens]
-        return shares
-
-    def _slots(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def slot_rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rows of the tokens and of the prompts of whole runs, and the steps of each."""
         rows = self.sample.rows
         first = {row.id: i for i, row in enumerate(rows) if row.looped and row.quantity == "ttft"}
@@ -184,106 +156,12 @@ def folds(groups: Sequence[str] | np.ndarray, count: int = FOLDS, repeat: int = 
     return fold
 
 
-def leave_out(
-    sample: Sample, fold: np.ndarray, fit: Fit, sound: np.ndarray | None = None
-) -> LeftOut:
-    """Predict each fold by a fit of the `sound` rows of the others, of all rows by default.
-
-    Rows of a fold below zero are never left out, and have no prediction.
-    """
-    estimate = np.full(len(sample.rows), np.nan)
-    shares = np.zeros((len(estimate), len(COEFFICIENTS)))
-    spreads: dict[int, np.ndarray] = {}
-    for k in np.unique(fold[fold >= 0]):
-        others = fold != k if sound is None else sound & (fold != k)
-        model, unseen = fit(sample.take(others)), sample.take(fold == k)
-        estimate[fold == k] = model.times(unseen)
-        if isinstance(model, SpreadModel):
-            shares[fold == k] = model.shares(unseen)
-            at = model.covariances(unseen.places)
-            rows = np.flatnonzero(fold == k).tolist()
-            spreads |= {i: at[place] for i, place in zip(rows, unseen.places, strict=True)}
-    if not spreads:
-        return LeftOut(sample, fold, estimate)
-    none = np.zeros((len(COEFFICIENTS), len(COEFFICIENTS)))
-    covariances = tuple(spreads.get(i, none) for i in range(len(estimate)))
-    return LeftOut(sample, fold, estimate, shares, covariances)
-
-
-def errors(left: LeftOut, floor: np.ndarray, prefix: str = "") -> dict[str, float]:
-    """Scores by quantity: of the estimate, of the roofline, of a constant times the roofline."""
-    scores: dict[str, float] = {}
-    for name, mask in quantities(left.sample).items():
-        if not mask.any():
-            continue
-        seconds, roofs = left.sample.seconds[mask], floor[mask]
-        scaled = score(constant(roofs, seconds, left.fold[mask]), seconds)
-        scores |= {
-            **score(left.estimate[mask], seconds).named(prefix + name),
-            f"{prefix}{name}_roofline_median": score(roofs, seconds).median,
-            f"{prefix}{name}_constant_median": scaled.median,
-            f"{prefix}{name}_constant_mean": scaled.mean,
-        }
-    return scores
-
-
-def bands(left: LeftOut) -> tuple[dict[str, dict[str, list[float]]], dict[str, float]]:
-    """Ranges of measured over predicted by engine, all together as `any`, and what they hold."""
-    ranges: dict[str, dict[str, list[float]]] = {"any": {}}
-    coverage: dict[str, float] = {}
-    for name, (ratio, fold, engine) in _ratios(left).items():
-        if not len(ratio):
-            continue
-        ranges["any"][name] = quantiles(ratio)
-        coverage[f"{name}_band_holds"] = coverage_of(ratio, fold)
-        for name_of_engine in np.unique(engine):
-            mine = engine == name_of_engine
-            if mine.sum() >= FEWEST:
-                ranges.setdefault(str(name_of_engine), {})[name] = quantiles(ratio[mine])
-    return ranges, coverage
-
-
-def spreads(left: LeftOut) -> dict[str, float]:
-    """How far logarithms of measured over predicted price lie apart, as half the middle 68 %.
-
-    `alike` within runs of one model, chip, engine, version and format, whose layouts, lengths and
-    batches differ: what two plans of one kind do not share. `other` among all runs.
-    """
-    tokens, ratio = left.slots
-    if not len(tokens):
-        tokens, ratio = np.arange(len(left.sample.rows)), left.ratio
-    error = np.log(ratio)
-    rows = left.sample.rows
-    cell = np.array([f"{rows[i].group} {rows[i].version} {rows[i].precision}" for i in tokens])
-    within = error.copy()
-    for name in np.unique(cell):
-        within[cell == name] -= np.median(error[cell == name])
-    return {"alike": _half(within), "other": _half(error)}
-
-
-def _half(error: np.ndarray) -> float:
-    low, high = np.quantile(error, [0.16, 0.84])
-    return float(high - low) / 2
-
-
-def _ratios(
-    left: LeftOut, fewest: int = 1
-) -> Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Ratios, folds and engines by quantity; of slots where there are `fewest`, else of tokens."""
-    engines = np.array([place.engine for place in left.sample.places])
-    parts = {
-        name: (left.ratio[mask], left.fold[mask], engines[mask])
-        for name, mask in quantities(left.sample).items()
-    }
-    tokens, ratio = left.slots
-    enough = len(tokens) >= fewest
-    return {**parts, COST: (ratio, left.fold[tokens], engines[tokens]) if enough else parts["tpot"]}
-
-
 def own_bands(left: LeftOut) -> dict[str, Band]:
     """Bands of the quantities that FEWEST_OWN of a user's own rows or more time."""
-    parts = _ratios(left, FEWEST_OWN).items()
-    return {name: Band(*quantiles(r)) for name, (r, _, _) in parts if len(r) >= FEWEST_OWN}
+    ratios = {name: left.ratio[mask] for name, mask in quantities(left.sample).items()}
+    slots = left.slots[1]
+    ratios[COST] = slots if len(slots) >= FEWEST_OWN else ratios["tpot"]
+    return {name: Band(*quantiles(x)) for name, x in ratios.items() if len(x) >= FEWEST_OWN}
 
 
 def own_coverage(left: LeftOut) -> dict[str, float]:

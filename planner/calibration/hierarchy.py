@@ -9,21 +9,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.linalg import cholesky, solve
+from scipy.linalg import solve
 from scipy.special import expit
 
-from planner.calibration.features import coefficients_of
-from planner.catalogue.coefficient_spread import (
-    CoefficientSpread,
-    EffectFamily,
-    Quantiles,
-    times_at,
-)
-from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES, Place
+from planner.catalogue.coefficient_spread import EffectFamily, Place, times_at
+from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES
+from planner.measurements.prediction import coefficients_of
 
 if TYPE_CHECKING:
     from planner.calibration.sample import Sample
@@ -69,8 +64,7 @@ class Hierarchy:
 
     `shared` has shape (n_coefficients,), `adjusted` (n_effects,); `freedom` is the share of its
     prior width that an unknown keeps, near one where the rows say nothing of it. `covariance` is
-    that of all logarithms, shape (n_unknowns, n_unknowns), by the curvature at the fit; `families`
-    are those that effects were sought of.
+    that of all logarithms, shape (n_unknowns, n_unknowns), by the curvature at the fit.
     """
 
     shared: np.ndarray
@@ -78,34 +72,16 @@ class Hierarchy:
     adjusted: np.ndarray
     freedom: np.ndarray
     covariance: np.ndarray
-    families: tuple[EffectFamily, ...] = ()
 
     def unknowns(self, places: Sequence[Place]) -> np.ndarray:
         """1/e and t of every place, shape (n_places, n_coefficients)."""
-        return _unknowns(self.shared, self.adjusted, *_design(places, self.effects))
+        counts, touched = _design(places, self.effects)
+        logarithms = self.shared + (counts * self.adjusted) @ touched
+        return np.asarray(np.maximum(np.exp(logarithms), LEAST))
 
     def times(self, sample: Sample) -> np.ndarray:
         """Times [s] of rows, shape (n_rows,)."""
         return sample.columns.times(self.unknowns(sample.places))
-
-    def shares(self, sample: Sample) -> np.ndarray:
-        """d ln time / d ln coefficient of rows, shape (n_rows, n_coefficients)."""
-        x = self.unknowns(sample.places)
-        shares: np.ndarray = sample.columns.parts(x) / sample.columns.times(x)[:, None]
-        return shares
-
-    def covariances(self, places: Sequence[Place]) -> dict[Place, np.ndarray]:
-        """Covariance of the logarithms of the coefficients at each place."""
-        spread = self.spread({}, {})
-        distinct = dict.fromkeys(places)
-        return {one: spread.covariance(COEFFICIENTS, self.effects, one) for one in distinct}
-
-    def spread(
-        self, values: Mapping[str, tuple[str, ...]], quantiles: Quantiles
-    ) -> CoefficientSpread:
-        """What a profile says of the unknowns; `values` and `quantiles` as it holds them."""
-        factor = cholesky(self.covariance, lower=True)
-        return CoefficientSpread(self.families, factor, values, quantiles)
 
     @property
     def values(self) -> dict[str, float]:
@@ -116,13 +92,6 @@ class Hierarchy:
     def factors(self) -> list[float]:
         """Factors on times, one for each effect."""
         return [float(one) for one in np.exp(self.adjusted)]
-
-    @property
-    def unidentified(self) -> tuple[str, ...]:
-        """Coefficients that the rows do not identify."""
-        return tuple(
-            c for c, kept in zip(COEFFICIENTS, self.freedom, strict=False) if kept > PRIOR_ALONE
-        )
 
 
 LEAST = np.array([1.0 if name in EFFICIENCIES else 0.0 for name in COEFFICIENTS])
@@ -164,7 +133,7 @@ def fitted(
     """
     if len(sample.seconds) == 0:
         raise ValueError("nothing to fit: no rows")
-    problem = _Problem(sample, candidates, prior, loss or Loss())
+    problem = HierarchyProblem(sample, candidates, prior, loss or Loss())
     theta = problem.start(start)
     value, damping = problem.value(theta), 1e-3
     for _ in range(rounds):
@@ -196,9 +165,6 @@ def pruned(
 ) -> Hierarchy:
     """A fit with the effects that are worth their place: solved, pruned, solved again.
 
-    This is how every profile is fitted, one that ships and a user's own; what differs is the prior
-    and what `keep` asks of an effect.
-
     Parameters
     ----------
     solve : the fit with some effects, from where another fit ended.
@@ -214,43 +180,7 @@ def pruned(
     return fit
 
 
-def worthwhile(
-    sample: Sample, hierarchy: Hierarchy, prior: Prior, least: float, *, loss: Loss | None = None
-) -> tuple[Effect, ...]:
-    """The effects of a fit without which its sum would rise by `least` or more.
-
-    The one that is needed least goes first, and the others take over what it explained (by the
-    curvature at the fit), until each that is left is worth its place.
-    """
-    problem = _Problem(sample, hierarchy.effects, prior, loss or Loss())
-    theta = np.concatenate([hierarchy.shared, hierarchy.adjusted])
-    spread = np.linalg.inv(problem.slopes(theta)[1])
-    left = list(range(len(hierarchy.shared), len(theta)))
-    while left:
-        worth = theta[left] ** 2 / np.diag(spread)[left]
-        if worth.min() >= least:
-            break
-        gone = left.pop(int(np.argmin(worth)))
-        toward = spread[:, gone] / spread[gone, gone]
-        theta = theta - toward * theta[gone]
-        spread = spread - np.outer(toward, spread[gone])
-    return tuple(hierarchy.effects[i - len(hierarchy.shared)] for i in left)
-
-
-def with_pruned(
-    sample: Sample, candidates: Sequence[Effect], fit: Hierarchy, prior: Prior, loss: Loss
-) -> Hierarchy:
-    """The same fit with the candidates that it dropped, as well known as the rows there make them.
-
-    Left out, each would count in a band with all of its prior width, as if no row told of it. What
-    is identified of the shared unknowns is as it was, the dropped at none.
-    """
-    problem = _Problem(sample, candidates, prior, loss)
-    every, n = problem.result(problem.start(fit)), problem.shared
-    return replace(every, freedom=np.concatenate([fit.freedom[:n], every.freedom[n:]]))
-
-
-class _Problem:
+class HierarchyProblem:
     """Sum of robust squares of errors and of squares of the priors."""
 
     def __init__(
@@ -258,7 +188,8 @@ class _Problem:
     ) -> None:
         self.sample, self.candidates, self.loss = sample, tuple(candidates), loss
         self.places = _by_place(sample.places, self.candidates)
-        expected = [_logarithm(c, prior[c][0]) for c in COEFFICIENTS]
+        signs = {c: -1 if c in EFFICIENCIES else 1 for c in COEFFICIENTS}
+        expected = [sign * float(np.log(prior[c][0])) for c, sign in signs.items()]
         self.shared = len(expected)
         self.mean = np.concatenate([expected, np.zeros(len(self.candidates))])
         widths = [prior[c][1] for c in COEFFICIENTS] + [each.width for each in self.candidates]
@@ -352,12 +283,6 @@ def _design(places: Sequence[Place], candidates: Sequence[Effect]) -> tuple[np.n
     return counts, touched.reshape(len(candidates), len(COEFFICIENTS))
 
 
-def _unknowns(
-    shared: np.ndarray, adjusted: np.ndarray, counts: np.ndarray, touched: np.ndarray
-) -> np.ndarray:
-    return np.maximum(np.exp(shared + (counts * adjusted) @ touched), LEAST)
-
-
 def _rounded(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Unknowns whose least is no corner, at which a descent would stop, and d ln of them / d ln x.
 
@@ -368,10 +293,6 @@ def _rounded(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     free = LEAST == 0
     moved = x / rounded * expit(over)
     return np.where(free, x, rounded), np.where(free, 1.0, moved)
-
-
-def _logarithm(name: str, value: float) -> float:
-    return float(-np.log(value) if name in EFFICIENCIES else np.log(value))
 
 
 def _key(effect: Effect) -> tuple:

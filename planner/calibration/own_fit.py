@@ -19,8 +19,7 @@ from types import MappingProxyType
 import numpy as np
 
 from planner.calibration import hierarchy
-from planner.calibration.cross_validation import LeftOut, folds, leave_out
-from planner.calibration.features import WAIT, unknowns
+from planner.calibration.cross_validation import LeftOut, folds
 from planner.calibration.hierarchy import (
     OUTLIER,
     PRIOR_ALONE,
@@ -31,6 +30,7 @@ from planner.calibration.hierarchy import (
     Prior,
 )
 from planner.calibration.sample import Sample
+from planner.catalogue.coefficient_spread import Place
 from planner.catalogue.profile import (
     COEFFICIENTS,
     EFFICIENCIES,
@@ -38,10 +38,10 @@ from planner.catalogue.profile import (
     NEW_CHIP,
     NEW_MODEL,
     Adjustment,
-    Place,
     Profile,
 )
-from planner.protocol.calibration_result import FittedCoefficient
+from planner.measurements.prediction import WAIT, unknowns
+from planner.protocol.results.calibration_result import FittedCoefficient
 from planner.text.tolerances import TENTH
 
 NARROWEST, WIDEST = 0.2, 0.7  # standard deviation of a coefficient's logarithm beforehand
@@ -70,10 +70,6 @@ class OwnFit:
 
     profile: Profile
     coefficients: tuple[FittedCoefficient, ...]
-
-    def times(self, sample: Sample) -> np.ndarray:
-        """Times [s] of rows, shape (n_rows,)."""
-        return estimates_at(sample, self.profile)
 
 
 def seen_by_rows(like: Profile, places: Sequence[Place]) -> Profile:
@@ -123,9 +119,12 @@ def own_fit(sample: Sample, base: Profile, limits: Mapping[str, float]) -> OwnFi
     base : as `seen_by_rows` gives it.
     limits : the most that an efficiency can be on the measured chip [1]; may be empty.
     """
-    shared, handful = _at_places(sample, base), few_runs(sample)
+    shared, handful = _at_places(sample, base), len({row.id for row in sample.rows}) <= FEW
     if handful:
-        shared = _as_others_scatter(shared, base)
+        # A handful cannot tell how far it scatters: as rows left out of the profile do about it.
+        scatter = [base.width(KNOWN, "ttft" if first else "tpot") for first in sample.prompts]
+        weights = (PLAIN.outlier / np.maximum(scatter, LEAST_SCATTER)) ** 2
+        shared = replace(shared, weights=weights)
     common = common_width(base, sample.places)
     prior = {name: _prior(base, name) for name in COEFFICIENTS}
     most_shared = _shared(limits, base, sample.places)
@@ -155,8 +154,11 @@ def left_out(sample: Sample, base: Profile, limits: Mapping[str, float]) -> tupl
     keys, what = sample.configurations, "configuration"
     if len(np.unique(keys)) < CONFIGURATIONS:
         keys, what = np.array([row.id for row in sample.rows]), "run"
-    fold = folds(keys, FOLDS)
-    return leave_out(sample, fold, lambda others: own_fit(others, base, limits)), what
+    fold, estimate = folds(keys, FOLDS), np.empty(len(sample.rows))
+    for k in np.unique(fold):
+        fit = own_fit(sample.take(fold != k), base, limits)
+        estimate[fold == k] = estimates_at(sample.take(fold == k), fit.profile)
+    return LeftOut(sample, fold, estimate), what
 
 
 def estimates_at(sample: Sample, profile: Profile) -> np.ndarray:
@@ -176,11 +178,6 @@ def _identified(sample: Sample, prior: Prior) -> Hierarchy:
     )
 
 
-def few_runs(sample: Sample) -> bool:
-    """Whether the runs are a handful."""
-    return len({row.id for row in sample.rows}) <= FEW
-
-
 def common_width(base: Profile, places: Sequence[Place]) -> float:
     """Standard deviation by which all times are off together, beyond that of what is known.
 
@@ -195,13 +192,6 @@ def common_width(base: Profile, places: Sequence[Place]) -> float:
     known_width = base.width(KNOWN, "tpot")
     widest = max((base.width(kind, "tpot") for kind in new), default=known_width)
     return math.sqrt(max(widest**2 - known_width**2, 0.0))
-
-
-def _as_others_scatter(sample: Sample, base: Profile) -> Sample:
-    """The rows, weighed by how far rows left out of the profile scatter about it."""
-    scatter = [base.width(KNOWN, "ttft" if first else "tpot") for first in sample.prompts]
-    weights = (PLAIN.outlier / np.maximum(scatter, LEAST_SCATTER)) ** 2
-    return replace(sample, weights=weights)
 
 
 def _moved_together(sample: Sample, prior: Prior, common: float) -> Hierarchy:

@@ -1,9 +1,13 @@
-"""A profile from a user's own rows, with its errors on rows left out and baselines beside."""
+"""A profile from a user's own rows, its errors on rows left out beside baselines, and its file."""
 
+from __future__ import annotations
+
+import json
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,13 +26,17 @@ from planner.calibration.sample import (
     row_digest,
     seen_by,
 )
-from planner.catalogue.profile import KNOWN, Band, Profile, choose_profile
+from planner.catalogue.profile import COEFFICIENTS, KNOWN, Band, Profile, choose_profile
 from planner.catalogue.profile_checks import unsound
 from planner.catalogue.systems import system, system_names
 from planner.measurements.measurement import Measurement, Readings
-from planner.protocol import calibration_result as results
 from planner.protocol.document import document_of
+from planner.protocol.results import calibration_result as results
 from planner.text.errors import InputError
+
+if TYPE_CHECKING:
+    pass
+
 
 WORST = 3  # rows that are named
 REPEATED = 1.15  # ratio of two runs alike that chance rarely exceeds (6 % each, 90 %)
@@ -279,3 +287,99 @@ def _worst(sample: Sample, left: cross_validation.LeftOut) -> list[results.Worst
     return [
         results.WorstRow(row.id, row.quantity, *both) for row, both in zip(rows, times, strict=True)
     ]
+
+
+DIGITS = 6
+
+
+def written(profile: Profile, comments: Iterable[str] = (), **more: str) -> str:
+    """The profile as a TOML file; numbers to DIGITS digits.
+
+    Parameters
+    ----------
+    comments : lines that stand at its head.
+    more : keys that are kept beside those of a profile, such as what it started from.
+    """
+    lines = [
+        *(f"# {' '.join(line.split())}" for line in comments),
+        *keys_of(profile, "name", "as_of", "engine", "chips", "models", "engines"),
+        *keys_of(profile, "rows", *(["runs"] if profile.runs else []), "source", "coverage"),
+        *(f"{name} = {quoted_text(value)}" for name, value in more.items()),
+        "# Not identified by the rows: as they were in the profile that the fit started from.",
+        f"held = {listed(profile.unidentified)}",
+        *tables(profile, ", where the fit started.", DIGITS, _key),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def keys_of(of: object, *names: str, digits: int = DIGITS) -> Iterator[str]:
+    """Attributes as keys of a TOML table, a line each."""
+    yield from (f"{name} = {written_value(getattr(of, name), digits)}" for name in names)
+
+
+def section(
+    name: str, values: Mapping[str, object], digits: int = DIGITS, remark: str = ""
+) -> Iterator[str]:
+    """A table of a TOML file, a line each, after an empty one and a remark."""
+    yield from ("", *([f"# {remark}"] if remark else ()), f"[{name}]")
+    yield from (f"{key} = {written_value(value, digits)}" for key, value in values.items())
+
+
+def tables(profile: Profile, remark: str, digits: int, key: Callable[[str], str]) -> Iterator[str]:
+    """Every table of a profile's file; `remark` on its spread, engines of bands spelt by `key`."""
+    yield from section("coefficients", {c: profile.values[c] for c in COEFFICIENTS}, digits)
+    yield from section("intervals", profile.intervals, digits)
+    for x in profile.adjustments:
+        monthly = {"monthly": True} if x.monthly else {}
+        values = {"of": x.of, **x.scope, "factor": x.factor, "interval": x.interval, **monthly}
+        yield from section("[adjustments]", values, digits)
+    for kind, engines in profile.all_bands.items():
+        for engine, bands in engines.items():
+            ends = {quantity: (band.low, band.high) for quantity, band in bands.items()}
+            yield from section(f"bands.{_key(kind)}.{key(engine)}", ends, digits)
+    if profile.spread:
+        words = f"Of logarithms of measured over predicted price{remark}"
+        yield from section("spread", profile.spread, digits, words)
+    yield from section("errors", profile.errors, digits)
+    if profile.hull is not None:
+        words, hull = "What the rows cover: names, and ends of ranges.", profile.hull
+        yield from section("hull", {**hull.names, **hull.ranges}, remark=words)
+        if hull.widths:
+            words = "Standard deviations of logarithms before any row was seen."
+            yield from section("hull.widths", hull.widths, remark=words)
+
+
+def listed(texts: Iterable[str]) -> str:
+    """Texts as an array."""
+    return f"[{', '.join(map(quoted_text, texts))}]"
+
+
+def pair(ends: Iterable[float], digits: int = DIGITS) -> str:
+    """The ends of a range as an array."""
+    return f"[{', '.join(number(end, digits) for end in ends)}]"
+
+
+def number(value: float, digits: int = DIGITS) -> str:
+    """A number to some digits; one that is whole by its type in full."""
+    return str(value) if isinstance(value, int) else f"{value:.{digits}g}"
+
+
+def written_value(value: object, digits: int) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return number(value, digits)
+    if isinstance(value, tuple):
+        return listed(value) if all(isinstance(x, str) for x in value) else pair(value, digits)
+    return quoted_text(str(value))
+
+
+def _key(name: str) -> str:
+    bare = name.replace("_", "").replace("-", "")
+    return name if bare.isascii() and bare.isalnum() else quoted_text(name)
+
+
+def quoted_text(text: str) -> str:
+    # What JSON escapes in a string, TOML reads alike; a file's name may be no Unicode.
+    whole = text.encode("utf-8", "replace").decode()
+    return json.dumps(whole, ensure_ascii=False).replace("\x7f", "\\u007f")

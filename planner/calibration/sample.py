@@ -1,4 +1,4 @@
-"""Which measured rows, published or a user's own, a profile may be fitted on, and which not, why.
+"""Which measured rows of a user's own a profile may be fitted on, and which not, why.
 
 A row that no steady decoding explains is left out and counted, never absorbed: repeats, runs
 marked unfinished, rows faster than the bound, and rows in which tokens were drafted.
@@ -12,7 +12,7 @@ hull of a profile that is fitted on them.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import blake2s
@@ -22,28 +22,14 @@ from typing import Any
 
 import numpy as np
 
-from planner.calibration.features import Features, features
+from planner.catalogue.coefficient_spread import Place
 from planner.catalogue.hull import Hull, Value, dimensions, names_at
-from planner.catalogue.profile import Place
-from planner.measurements.measurement import (
-    Measurement,
-    Readings,
-    is_new,
-    network_between,
-    place_of,
-    unfit,
-)
-from planner.measurements.prediction import RowStep, alike_rows
+from planner.measurements.measurement import Measurement, Readings, network_between, place_of, unfit
+from planner.measurements.prediction import Features, RowStep, alike_rows, features
 from planner.measurements.roofline_bound import bounds_of, general_reason
-from planner.problems.serving.step.layouts import OVERLAP
-from planner.text.tables import table
+from planner.problems.serving.step.layouts import OVERLAP, UNEVEN
 
 TTFT_WEIGHT = 0.3  # first tokens under load hold queueing that no coefficient describes
-# The few published steps of engines of 2025 are all there is of groups of more than eight chips.
-WIDE_WEIGHT = 5.0
-NO_LAYOUT, NO_NETWORK = "layout not understood", "no network known between the chips"
-MAKERS: Mapping[str, float] = table("planner.calibration", "fit_priors.toml")["weights"]
-POOLED_WEIGHT = 0.5  # the number of requests that decode is worked out, not given
 
 
 @dataclass(frozen=True)
@@ -93,34 +79,15 @@ def configuration_of(row: Measurement) -> str:
 
 Rule = tuple[str, Callable[[Measurement], bool]]  # why rows are left out, and which
 REPEAT = "a repeat of another row"
-QUALITY: Rule = ("quality {0.quality}", lambda row: not row.quality.startswith("clean"))
 UNFINISHED: Rule = ("marked unfinished", lambda row: row.quality == "wip")
-DRAFTED: Rule = ("tokens are drafted", lambda row: bool(row.drafts or row.speculated))
 QUEUED: Rule = (
     "prompts of a pool of their own: their queue is not published",
     lambda row: row.pooled and row.quantity == "ttft",
-)
-ASSUMED_SETUP: Rule = (
-    "workers or requests of the pools not published",
-    lambda row: bool(row.assumed),
 )
 MIXED: Rule = (
     "two batches overlap in steps and in prompts of one pool: what either hides is not separable",
     lambda row: row.halves > 1 and (row.quantity == "e2e" or (row.looped and not row.pooled)),
 )
-PUBLISHED_SETUP: Rule = (
-    "all of the setup is published",
-    lambda row: not place_of(row, "2026-01").assumed,
-)
-OLD: Rule = ("of an engine before those of the runs", lambda row: not is_new(row))
-NEW: Rule = ("of an engine of the runs", is_new)
-# Runs under load: TPOT and TTFT of one pool, TPOT of two; clean steady batches of their engines.
-LOOPED, STATIC = (UNFINISHED, QUEUED, DRAFTED, ASSUMED_SETUP, MIXED), (QUALITY, DRAFTED, OLD, MIXED)
-RULES: Mapping[str, Callable[[Measurement], Sequence[Rule]]] = {
-    "runs": lambda row: LOOPED if row.looped else STATIC,
-    "assumed_setup": lambda row: (UNFINISHED, PUBLISHED_SETUP),
-    "steady": lambda row: (QUALITY, NEW, DRAFTED, MIXED),
-}
 OWN: Sequence[Rule] = (
     (
         "tokens are drafted, and how many is not given",
@@ -137,33 +104,7 @@ OWN: Sequence[Rule] = (
 )
 
 
-def published_sample(rows: Sequence[Measurement], kind: str, as_of: str) -> Sample:
-    """Published rows of a kind whose network is known, as seen by a profile of a date.
-
-    Parameters
-    ----------
-    kind : `runs` of whole engines, and clean steady batches of the same engines, that may be
-        fitted; `assumed_setup` runs of two pools, which no fit may see because something about
-        them is worked out; clean `steady` batches of engines before those of the runs.
-    """
-    left_out: Counter[str] = Counter()
-    usable = []
-    for row, bound in zip(rows, bounds_of(rows), strict=True):
-        why = _unfit(row, float(bound)) or _first(row, RULES[kind](row))
-        if why:
-            left_out[why] += 1
-        else:
-            usable.append(row)
-    return sample_of(usable, [place_of(row, as_of) for row in usable], left_out=dict(left_out))
-
-
-def left_out_because(row: Measurement) -> str:
-    """Why a row may be in no fit of its kind, empty where it may."""
-    kind = "runs" if row.looped or is_new(row) else "steady"
-    return _first(row, OWN if row.quality == "own" else RULES[kind](row))
-
-
-def _first(row: Measurement, rules: Sequence[Rule]) -> str:
+def first_reason(row: Measurement, rules: Sequence[Rule]) -> str:
     """The first reason that holds for a row, empty where none does."""
     return next((why.format(row) for why, holds in rules if holds(row)), "")
 
@@ -171,46 +112,24 @@ def _first(row: Measurement, rules: Sequence[Rule]) -> str:
 def sample_of(
     rows: Sequence[Measurement],
     places: Sequence[Place],
-    weights: Sequence[float] | None = None,
+    weights: Sequence[float],
     left_out: Mapping[str, int] = MappingProxyType({}),
 ) -> Sample:
-    """Rows with their columns; each counts what `weight_of` says unless weights are given.
+    """Rows with their columns, and what each counts in a fit.
 
     Raises InputError if the network between the chips of a row cannot be built.
     """
-    counted = [weight_of(row) for row in rows] if weights is None else weights
     return Sample(
         tuple(rows),
         features(rows),
         np.array([row.seconds for row in rows]),
-        np.array(counted),
+        np.array(weights),
         tuple(places),
         left_out,
     )
 
 
-def weight_of(row: Measurement) -> float:
-    """What a row counts in a fit."""
-    share = MAKERS.get(row.chip.maker, 1.0)
-    if row.looped and row.quantity == "ttft":
-        return share * TTFT_WEIGHT
-    if not row.looped and is_new(row):
-        return share * WIDE_WEIGHT
-    return share * (POOLED_WEIGHT if row.pooled else 1.0)
-
-
-def _unfit(row: Measurement, bound: float) -> str:
-    if row.repeats:
-        return REPEAT
-    if unfit(row):
-        return NO_LAYOUT if row.layout is None else NO_NETWORK
-    if row.seconds < bound:
-        return "faster than the bound"
-    return ""
-
-
 BYTES = 4
-A_LINE = 10
 
 
 def row_digest(row: Measurement) -> str:
@@ -227,13 +146,6 @@ def seen_by(profile: str) -> frozenset[str] | None:
     if not path.is_file():
         return None
     return frozenset(path.read_text(encoding="ascii").split())
-
-
-def digests_text(rows: Iterable[Measurement]) -> str:
-    """The digests of a fit's rows, as they stand in the profile's file of rows."""
-    digests = sorted({row_digest(row) for row in rows})
-    lines = [" ".join(digests[i : i + A_LINE]) for i in range(0, len(digests), A_LINE)]
-    return "\n".join(lines) + "\n"
 
 
 BELOW = "faster than the bound: another chip, number format or layout, or drafted tokens?"
@@ -281,7 +193,6 @@ def own_sample(rows: Rows, as_of: str) -> Sample:
     Raises InputError if the network between the chips of a row cannot be built.
     """
     usable = rows.usable
-    # First tokens under load hold queueing that no coefficient describes.
     weights = [TTFT_WEIGHT if row.looped and row.quantity == "ttft" else 1.0 for row in usable]
     places = [place_of(row, as_of) for row in usable]
     seen = [replace(p, engine="") if p.engine == NO_ENGINE else p for p in places]
@@ -303,7 +214,7 @@ def _reasons(rows: Sequence[Measurement]) -> list[str]:
         again = REPEAT if row.repeats or key in seen else ""
         seen.add(key)
         bounded = BELOW if less else WITH_IT if row.id in runs else ""
-        reasons.append(again or unfit(row) or _first(row, OWN) or bounded)
+        reasons.append(again or unfit(row) or first_reason(row, OWN) or bounded)
     return reasons
 
 
@@ -337,7 +248,10 @@ def hull_of(
     widths : standard deviations of the logarithms of coefficients before any row was seen.
     """
     values: dict[str, list[Any]] = defaultdict(list)
-    for row, place, batch in zip(sample.rows, sample.places, _resident(sample), strict=True):
+    resident = np.empty(len(sample.rows))  # sequences of a replica that memory holds of those sent
+    for members in alike_rows(sample.rows):
+        resident[members] = RowStep([sample.rows[i] for i in members]).batch
+    for row, place, batch in zip(sample.rows, sample.places, resident, strict=True):
         for name, value in _point(row, place, float(batch)):
             values[name].append(value)
     names, ranges = {}, {}
@@ -355,27 +269,22 @@ def _ends(values: list[float], least: int) -> tuple[float, float]:
     return ordered[k - 1], ordered[-k]
 
 
-def _resident(sample: Sample) -> np.ndarray:
-    """Sequences of a replica that memory holds of those sent, shape (n_rows,)."""
-    batch = np.empty(len(sample.rows))
-    for members in alike_rows(sample.rows):
-        batch[members] = RowStep([sample.rows[i] for i in members]).batch
-    return batch
-
-
 def _point(row: Measurement, place: Place, batch: float) -> Iterator[tuple[str, Value]]:
     """Where a row lies: its checkpoint is called by either of its names."""
-    yield from names_at(place, experts=bool(row.sizes.n_experts)).items()
+    yield from names_at(place).items()
     if row.model != place.model:
         yield "model", row.model
     layout = row.layout or {}
     yield "overlap", OVERLAP[row.halves]
+    yield "stages", float(layout.get("pp", 1))
     yield "chips", float(row.chips)
     network = network_between(row.chip.name, row.machine, row.chips)
     if network is not None:
         yield "domains", float(-(-row.chips // network.chips_per_domain))
     if row.sizes.n_experts:
         yield "ep", float(layout.get("ep", 1))
+    if row.sizes.n_experts and not row.pooled:  # of two pools copies of experts are not published
+        yield "uneven", UNEVEN[row.sizes.n_experts % layout.get("ep", 1) > 0]
     reads = row.quantity in ("ttft", "e2e") or (row.quantity == "tpot" and not row.pooled)
     if reads:
         yield "prompt", row.prompt

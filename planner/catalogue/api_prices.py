@@ -150,12 +150,6 @@ def open_models() -> tuple[str, ...]:
     return tuple(sorted({row.model for row in rows() if row.kind == HOST}))
 
 
-@cache
-def vendors() -> tuple[str, ...]:
-    """Vendors of their models, with their tiers and steps."""
-    return tuple(sorted({row.host for row in rows() if row.kind == VENDOR}))
-
-
 def listed(model: str, on: date | None = None) -> tuple[ListedPrice, ...]:
     """The rows of a model that hold on a day, resellers and all tiers with them.
 

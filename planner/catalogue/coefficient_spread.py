@@ -8,8 +8,8 @@ that standard deviation, of rows that no fit saw, turn it into a band.
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
-from collections.abc import Mapping, Sequence
+from base64 import b64decode
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 if TYPE_CHECKING:
-    from planner.catalogue.profile import Place
+    from planner.architecture.counts import Sizes
+    from planner.catalogue.chips import Chip
 
 NOISE = 0.06  # of runs repeated: what no coefficient can tell
 KNOWN, NEW_MODEL, NEW_CHIP, POOLED = "known", "new_model", "new_chip", "pooled"
@@ -32,6 +33,7 @@ DISTANCES: Mapping[str, tuple[str, ...]] = {
     NEW_PAIR: ("engine", "chip"),
     NEW_VERSION: ("engine", "version"),
 }
+LATENT, GROUPED = "latent", "grouped"
 HALF = np.dtype("<f2")
 # Low and high end in standard deviations, and what known places scatter beside them.
 Quantiles = Mapping[str, Mapping[str, tuple[float, float, float]]]
@@ -54,6 +56,58 @@ class Effective(Protocol):
     @property
     def monthly(self) -> bool:
         """Whether it counts once for each month before the profile's date."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a coefficient is asked for; empty where it is not known or does not matter.
+
+    `math` is the number format that the feed-forward part multiplies in, `cache` that of keys and
+    values, `attention` latent or grouped, `months` how long before the profile's date the run was,
+    `pooled` whether prompts are read on other chips, `assumed` whether numbers had to be worked
+    out that the table does not give, `shape` what tunings of one model share, `experts` that it has
+    some, `runs` the engines of which one is to run it where the question says so.
+    """
+
+    chip: str = ""
+    architecture: str = ""
+    engine: str = ""
+    version: str = ""
+    math: str = ""
+    cache: str = ""
+    attention: str = ""
+    model: str = ""
+    months: float = 0.0
+    pooled: bool = False
+    assumed: bool = False
+    shape: str = ""
+    maker: str = ""
+    experts: bool = False
+    runs: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, sizes: Sizes, chip: Chip, **more: object) -> Place:
+        """The place of a model on a chip; `more` are the other attributes where known."""
+        part = "routed" if sizes.n_experts else "dense_ffn"
+        place: Callable[..., Place] = cls
+        return place(
+            chip=chip.name,
+            architecture=chip.architecture,
+            maker=chip.maker,
+            math=sizes.weight_dtype[part],
+            cache=sizes.kv_dtype,
+            attention=LATENT if any(cache.latent for cache in sizes.caches) else GROUPED,
+            model=sizes.name,
+            shape=shape_of(sizes),
+            experts=sizes.n_experts > 0,
+            **more,
+        )
+
+
+def shape_of(sizes: Sizes) -> str:
+    """What all tunings and formats of a model share: layers, width, experts."""
+    experts = f", {sizes.n_experts} experts of {sizes.expert_width}" if sizes.n_experts else ""
+    return f"{sizes.n_layers} layers of {sizes.hidden}{experts}"
 
 
 @dataclass(frozen=True)
@@ -135,16 +189,20 @@ class CoefficientSpread:
 
     def regime(self, place: Place) -> str:
         """The kind of distance of a place from the rows."""
-        if place.assumed and ASSUMED in self.quantiles:
-            return ASSUMED
-        if place.pooled and POOLED in self.quantiles:
-            return POOLED
+        return self.setup(place) or next(self.new_at(place), KNOWN)
+
+    def setup(self, place: Place) -> str:
+        """Whether a place has pools apart, or numbers worked out, as a kind; empty if neither."""
+        both = {ASSUMED: place.assumed, POOLED: place.pooled}
+        return next((kind for kind, is_so in both.items() if is_so and kind in self.quantiles), "")
+
+    def new_at(self, place: Place) -> Iterator[str]:
+        """The kinds of distance at which a place is new, the farthest first."""
         for kind in DISTANCES:
             # An engine that nobody names is none that is new.
             stated = all(getattr(place, key) for key in DISTANCES[kind]) and kind in self.values
             if stated and attribute(place, kind) not in self.values[kind]:
-                return kind
-        return KNOWN
+                yield kind
 
     def ends(
         self, regime: str, quantity: str, sigma: np.ndarray
@@ -163,9 +221,15 @@ class CoefficientSpread:
     def widest(
         self, regime: str, beyond: Holds, quantity: str, sigma: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray] | None:
-        """The ends of a regime, no nearer than those of kinds of distance that hold as well."""
-        ends = self.ends(regime, quantity, sigma)
-        for kind, holds in beyond.items() if ends else ():
+        """The ends of a regime, no nearer than where it is known or kinds of distance hold too.
+
+        Rows of two pools, or whose setup is worked out, are known as such.
+        """
+        base = regime if regime in (POOLED, ASSUMED) else KNOWN
+        ends = self.ends(base, quantity, sigma)
+        for kind, holds in {regime: np.True_, **beyond}.items() if ends else ():
+            if quantity not in self.quantiles.get(kind, {}) or not holds.any():
+                continue
             pairs = zip(ends or (), self.ends(kind, quantity, sigma) or (), strict=True)
             (low, lower), (high, higher) = pairs
             ends = (
@@ -190,12 +254,6 @@ def variances(covariance: np.ndarray, shares: np.ndarray) -> np.ndarray:
     return variance
 
 
-def triangle_text(factor: np.ndarray) -> str:
-    """A lower triangle as text: its rows in half precision, base 64."""
-    rows = factor[np.tril_indices(len(factor))].astype(HALF) + HALF.type(0)  # no zero has a sign
-    return b64encode(rows.tobytes()).decode()
-
-
 def triangle_from(text: str) -> np.ndarray:
     """The lower triangle in a text; raises ValueError if it is none."""
     rows = np.frombuffer(b64decode(text, validate=True), HALF).astype(float)
@@ -208,16 +266,6 @@ def triangle_from(text: str) -> np.ndarray:
 def attribute(place: Place, kind: str) -> str:
     """What is new at a place at such a distance, as text."""
     return " ".join(str(getattr(place, key)) for key in DISTANCES[kind])
-
-
-def values_of(places: Sequence[Place]) -> dict[str, tuple[str, ...]]:
-    """Values of places by kind of distance, where all attributes are given."""
-    values = {}
-    for kind, keys in DISTANCES.items():
-        full = {attribute(p, kind) for p in places if all(getattr(p, key) for key in keys)}
-        if full:
-            values[kind] = tuple(sorted(full))
-    return values
 
 
 def holds_at(effect: Effective, place: Place) -> bool:

@@ -7,7 +7,7 @@ also says which coefficients a row there would have measured.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -17,10 +17,11 @@ import numpy as np
 from planner.text.tables import table
 
 if TYPE_CHECKING:
-    from planner.catalogue.profile import Place
+    from planner.catalogue.coefficient_spread import Place
 
 Value = str | float
 ON = " on "
+ALIKE = {"fp16": "bf16"}  # of as many bytes, and of one rate where sums are kept in fp32
 # Up to a quarter beyond the ends of a range a term changes by less than rows alike scatter.
 REACH = 1.25
 
@@ -37,10 +38,19 @@ class HullDimension:
     prompts: bool = False
     beside: tuple[str, ...] = ()
     regime: str = ""
+    levels: tuple[str, ...] = ()
+    adds: Mapping[str, float] = field(default_factory=dict, compare=False)
 
     def holds(self, coefficient: str) -> bool:
         """Whether rows elsewhere tell nothing of a coefficient here."""
         return any(fnmatchcase(coefficient, pattern) for pattern in self.coefficients)
+
+    def value(self, at: str | np.ndarray) -> Value:
+        """What is asked for at one point: a name, also of a level, or a number."""
+        if isinstance(at, str):
+            return at
+        number = float(np.ravel(at)[0])
+        return self.levels[int(number)] if self.levels else number
 
     def asking(self, value: Value) -> str:
         """What is asked for in words."""
@@ -54,11 +64,18 @@ class HullDimension:
 @cache
 def dimensions() -> Mapping[str, HullDimension]:
     """Every dimension by name, those that are sets first."""
-    lists = ("coefficients", "beside")
+    lists = ("coefficients", "beside", "levels")
     return {
         name: HullDimension(name, **row | {key: tuple(row.get(key, ())) for key in lists})
         for name, row in table("planner.catalogue", "hull.toml").items()
     }
+
+
+@cache
+def added(quantity: str) -> Mapping[str, float]:
+    """What kinds of distance that no leave-out has a band of add to a deviation, by kind."""
+    rows = dimensions().values()
+    return {x.regime: x.adds[quantity] for x in rows if quantity in x.adds}
 
 
 @dataclass(frozen=True)
@@ -79,7 +96,7 @@ class Hull:
         ----------
         point : {dimension: name, or numbers of n points}, as `names_at` and a plan give them.
         """
-        out = {name: ~np.asarray(self._covers(name, value)) for name, value in point.items()}
+        out = {name: ~np.asarray(self.covers(name, value)) for name, value in point.items()}
         beside = {
             dimension: [out[name] for name in dimension.beside if name in out]
             for dimension in dimensions().values()
@@ -91,24 +108,29 @@ class Hull:
         }
         return {dimension: where for dimension, where in alone.items() if where.any()}
 
-    def beyond(self, numbers: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Where numbers of points lie beyond a range, by the kind of distance that this is.
+    def beyond(self, point: Mapping[str, str | np.ndarray]) -> dict[str, np.ndarray]:
+        """Where points lie outside, by the kind of distance that this is.
 
         Parameters
         ----------
-        numbers : {dimension: numbers of n points, or one for all of them}.
+        point : {dimension: name, or numbers of n points, or one for all of them}.
         """
         kinds: dict[str, np.ndarray] = {}
-        for name, values in numbers.items():
-            kind = dimensions()[name].regime
-            if kind and name in self.ranges:
-                kinds[kind] = kinds.get(kind, np.False_) | ~np.asarray(self._covers(name, values))
+        for name, value in point.items():
+            if name in self.ranges or name in self.names:
+                out = ~np.asarray(self.covers(name, value))
+                kind = dimensions()[name].regime
+                kinds[kind] = kinds.get(kind, np.False_) | out
         return kinds
 
-    def _covers(self, name: str, value: str | np.ndarray) -> bool | np.ndarray:
+    def covers(self, name: str, value: str | np.ndarray) -> bool | np.ndarray:
+        """Whether rows are of a name, or reach a number or nearly, by itself."""
         if isinstance(value, str):
             names = self.names.get(name, (value,))
             return any(one == value or one.startswith(value + ON) for one in names)
+        if levels := dimensions()[name].levels:
+            fitted = self.names.get(name, levels)
+            return np.isin(value, [i for i, level in enumerate(levels) if level in fitted])
         if name not in self.ranges:
             return True
         low, high = self.ranges[name]
@@ -117,6 +139,10 @@ class Hull:
     def fitted(self, name: str) -> tuple[Value, ...]:
         """The names or the ends of the range of a dimension."""
         return self.ranges[name] if name in self.ranges else self.names[name]
+
+    def of_engine(self, engine: str) -> Hull:
+        """The same, but that one engine alone counts as measured."""
+        return replace(self, names={**self.names, "engine": (engine,)})
 
     def joined(self, more: Hull) -> Hull:
         """What either covers."""
@@ -131,20 +157,19 @@ class Hull:
         return Hull(names, ranges, {**more.widths, **self.widths})
 
 
-def names_at(place: Place, *, experts: bool) -> dict[str, str]:
-    """The names of a place by dimension; of no engine in particular, those of any.
-
-    `experts` says whose number format it is.
-    """
-    part = "experts" if experts else "weights"
+def names_at(place: Place) -> dict[str, str]:
+    """The names of a place by dimension; of no engine in particular, those of any."""
+    part = "experts" if place.experts else "weights"
     on = f"{ON}{place.engine}" if place.engine else ""
+    math, cache = (ALIKE.get(each, each) for each in (place.math, place.cache))
     names = {
         "model": place.model,
         "chip": place.chip,
         "engine": place.engine,
         "version": f"{place.engine} {place.version}" if place.version else "",
-        "engine_chip": f"{place.chip}{on}",
-        "format": f"{place.math} {part}{on}",
+        "engine_chip": f"{place.chip}{on}" if place.chip else "",
+        "format": f"{math} {part}{on}" if math else "",
+        "cache": cache,
         "attention": place.attention,
     }
     return {name: value for name, value in names.items() if value}

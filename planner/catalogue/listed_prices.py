@@ -187,3 +187,8 @@ def _tiers() -> dict[str, Tier]:
         figures = {x: figure(row[x], row, dimension) for x, dimension in DIMENSIONS.items()}
         tiers[name] = Tier(name, row["title"], row["kind"], figures)
     return tiers
+
+
+def ranged_price(low: float, high: float) -> Price:
+    """A range of the user's own, its middle for the rent [USD/(chip*s)]."""
+    return Price((low + high) / 2, low, high, 0, "", "given")

@@ -9,87 +9,38 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from planner.catalogue.chips import lent_sentence, maker_factor
 from planner.catalogue.coefficient_spread import (
     ASSUMED,
+    DISTANCES,
     KNOWN,
     NEW_CHIP,
+    NEW_ENGINE,
     NEW_MODEL,
     NOISE,
     NOWHERE,
     POOLED,
     CoefficientSpread,
     Holds,
+    Place,
     holds_at,
     variances,
 )
-from planner.catalogue.hull import Hull, hull_from
+from planner.catalogue.hull import Hull, added, hull_from, names_at
 from planner.text.errors import CatalogueError, did_you_mean
 from planner.text.tables import file_names, table
 from planner.text.tolerances import TENTH
 
-if TYPE_CHECKING:
-    from planner.architecture.counts import Sizes
-    from planner.catalogue.chips import Chip
-
-LATENT, GROUPED = "latent", "grouped"
 NAMES = ("chips", "models", "engines")
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a coefficient is asked for; empty where it is not known or does not matter.
-
-    `math` is the number format that the feed-forward part multiplies in, `cache` that of keys and
-    values, `attention` latent or grouped, `months` how long before the profile's date the run was,
-    `pooled` whether prompts are read on other chips, `assumed` whether numbers had to be worked
-    out that the table does not give, `shape` what tunings of one model share.
-    """
-
-    chip: str = ""
-    architecture: str = ""
-    engine: str = ""
-    version: str = ""
-    math: str = ""
-    cache: str = ""
-    attention: str = ""
-    model: str = ""
-    months: float = 0.0
-    pooled: bool = False
-    assumed: bool = False
-    shape: str = ""
-    maker: str = ""
-
-    @classmethod
-    def of(cls, sizes: Sizes, chip: Chip, **more: object) -> Place:
-        """The place of a model on a chip; `more` are the other attributes where known."""
-        part = "routed" if sizes.n_experts else "dense_ffn"
-        place: Callable[..., Place] = cls
-        return place(
-            chip=chip.name,
-            architecture=chip.architecture,
-            maker=chip.maker,
-            math=sizes.weight_dtype[part],
-            cache=sizes.kv_dtype,
-            attention=LATENT if any(cache.latent for cache in sizes.caches) else GROUPED,
-            model=sizes.name,
-            shape=shape_of(sizes),
-            **more,
-        )
-
-
-def shape_of(sizes: Sizes) -> str:
-    """What all tunings and formats of a model share: layers, width, experts."""
-    experts = f", {sizes.n_experts} experts of {sizes.expert_width}" if sizes.n_experts else ""
-    return f"{sizes.n_layers} layers of {sizes.hidden}{experts}"
+UNMEASURED = "another engine"
 
 
 @dataclass(frozen=True)
@@ -143,7 +94,8 @@ class Profile:
     A `base` is what others are like, and chosen by name alone. `ceilings` are efficiencies that
     a measured chip was seen not to exceed. `hull` is what the rows cover, None where nobody wrote
     it down. `runs` counts a user's own, 0 of others. `coefficient_spread` says how far coefficients
-    may be off; at a place `covariance` is of their logarithms, `regime` its kind of distance.
+    may be off; at a place `covariance` is of their logarithms, `regime` its farthest kind of
+    distance and `kinds` all that hold there.
     """
 
     name: str
@@ -171,6 +123,7 @@ class Profile:
     coefficient_spread: CoefficientSpread | None = field(default=None, compare=False)
     covariance: np.ndarray | None = field(default=None, compare=False)
     regime: str = KNOWN
+    kinds: tuple[str, ...] = ()
 
     def sigma(self, shares: Shares) -> float:
         """Standard deviation of the logarithm of a time at the profile's place.
@@ -210,11 +163,20 @@ class Profile:
         beyond : further kinds of distance, as for `band`.
         """
         spread, plain = self.coefficient_spread, self.bands[quantity]
-        ends = spread and spread.widest(self.regime, beyond, quantity, self._sigmas(shares))
+        holds = {**dict.fromkeys(self.kinds, np.True_), **beyond}
+        of = quantity if spread and quantity in spread.quantiles.get(KNOWN, {}) else "tpot"
+        ends = spread and spread.widest(self.regime, holds, of, self._sigmas(shares))
         if not ends or self.covariance is None:
             like = np.ones(shares.shape[1])
-            return plain.low * like, plain.high * like
-        return ends
+            ends = plain.low * like, plain.high * like
+        adds = [np.where(holds[kind], TENTH * width, 0.0)
+                for kind, width in added(quantity).items() if kind in holds]  # fmt: skip
+        if not adds:
+            return ends
+        # To either side alike: where half of the cases lie is hardly moved by what nobody measured.
+        more = np.sqrt(sum((width**2 for width in adds), np.zeros(shares.shape[1])))
+        low, high = (np.hypot(np.log(end), more) for end in ends)
+        return np.exp(-low), np.exp(high)
 
     def _sigmas(self, shares: np.ndarray) -> np.ndarray:
         if self.covariance is None:
@@ -226,6 +188,7 @@ class Profile:
 
         The profile's own engine is meant where the place names none.
         """
+        place_asked = replace(place, engine=self.engine_asked(place))
         if self.engine != "any" and not place.engine:
             place = replace(place, engine=self.engine)
         lent = maker_factor(place.maker, self.chips)
@@ -235,12 +198,36 @@ class Profile:
                 for name in adjustment.of:
                     factors[name] *= adjustment.times(place)
         bands = {q: Band(*lent.wider(b.low, b.high)) for q, b in self._bands(place).items()}
-        seen = replace(self.scaled(factors), bands=bands, adjustments=())
+        outside = self.hull.beyond(names_at(place_asked)) if self.hull else {}
+        outer = tuple(kind for kind, holds in outside.items() if holds)
+        seen = replace(self.scaled(factors), bands=bands, adjustments=(), kinds=outer)
         spread, unknowns = self.coefficient_spread, len(COEFFICIENTS) + len(self.adjustments)
         if spread is None or len(spread.factor) != unknowns:
             return seen  # it is of other adjustments than these
+        if NEW_ENGINE in outer:  # the effects that the estimate has are of another
+            place = replace(place, engine=UNMEASURED)
         covariance = spread.covariance(COEFFICIENTS, self.adjustments, place) + lent.spread**2
-        return replace(seen, covariance=covariance, regime=spread.regime(place))
+        new = {*spread.new_at(place_asked), *outer}
+        kinds = tuple(dict.fromkeys(kind for kind in (*DISTANCES, *outer) if kind in new))
+        regime = spread.setup(place_asked) or next(iter(kinds), KNOWN)
+        return replace(seen, covariance=covariance, kinds=kinds, regime=regime)
+
+    def engine_asked(self, place: Place) -> str:
+        """The engine that a place is asked about; empty where it is any that was measured.
+
+        Of several that may run it none is meant, unless rows of none of them were fitted.
+        """
+        engine = "" if self.engine == "any" else self.engine
+        measured, runs = {engine} if engine else {*self.engines}, place.runs
+        lent = runs and measured and (len(runs) == 1 or not measured & {*runs})
+        return place.engine or (" or ".join(runs) if lent else engine)
+
+    def measured_at(self, place: Place) -> bool:
+        """Whether rows of the model's shape, the chip and the engine of a place were fitted."""
+        if self.coefficient_spread is None:
+            return place.chip in self.chips
+        place_asked = replace(place, engine=self.engine_asked(place))
+        return self.coefficient_spread.regime(place_asked) == KNOWN
 
     def scaled(self, factors: Mapping[str, float]) -> Profile:
         """The profile with the times of every coefficient, and its interval, multiplied."""
@@ -310,6 +297,8 @@ def profile_from(name: str, raw: Mapping[str, Any]) -> Profile:
         whole, engine = profile(raw["like"]), raw["engine"]
         bands = whole.bands_of(KNOWN, engine)
         whole = replace(whole, name=name, engine=engine, bands=bands, base=False, left_out=())
+        if whole.hull:
+            whole = replace(whole, hull=whole.hull.of_engine(engine))
         chips, as_of = tuple(raw.get("chips", whole.chips)), raw.get("as_of", whole.as_of)
         errors = dict(raw["errors"])
         return replace(whole, chips=chips, errors=errors, as_of=as_of, rows=raw["rows"])

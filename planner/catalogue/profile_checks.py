@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 
-from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES, Adjustment, Place, Profile
+from planner.catalogue.coefficient_spread import Place
+from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES, Adjustment, Profile
 from planner.text.errors import quoted
 
 MOST = 1.1  # of a peak: boosts may exceed what is listed

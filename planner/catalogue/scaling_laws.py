@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 from planner.catalogue.figures import entry
+from planner.text.errors import CatalogueError
 from planner.text.tables import table
 
 # {range of a law: its dimension}; n is in active parameters, `epochs` in passes over the data.
@@ -119,10 +120,19 @@ def law_of(name: str, row: Mapping[str, Any]) -> Law:
 
 @cache
 def _laws() -> dict[str, Law]:
-    return {
-        name: law_of(name, row)
-        for name, row in table("planner.catalogue", "laws.toml")["law"].items()
-    }
+    rows = table("planner.catalogue", "laws.toml")
+    laws = {}
+    for name, row in rows["law"].items():
+        if row.get("form") not in rows["form"]:
+            unknown = CatalogueError.unknown("form", str(row.get("form")), rows["form"])
+            raise CatalogueError(f"laws.toml: law.{name}.form: {unknown}")
+        try:
+            laws[name] = law_of(name, row)
+        except KeyError as error:
+            raise CatalogueError(f"laws.toml: law.{name}: lacks the key {error}") from None
+        except (TypeError, ValueError) as error:
+            raise CatalogueError(f"laws.toml: law.{name}: {error}") from None
+    return laws
 
 
 def _coefficient(row: Mapping[str, Any]) -> Coefficient:

@@ -58,6 +58,18 @@ class System:
     measured: Path | None = None
     figures: Mapping[str, Figure] = field(default_factory=dict, hash=False, repr=False)
 
+    @property
+    def machine(self) -> int:
+        """Chips of one machine, which is rented whole: of cards and described chips one.
+
+        Where domains of the fast network and machines do not divide each other, a domain.
+        """
+        if self.topology is None:
+            return 1
+        size = machine_chips(self.chip.name)
+        domain = self.chips_per_domain or size
+        return size if domain % size == 0 or size % domain == 0 else domain
+
     def source_of_peak(self, dtype: str) -> tuple[str, str]:
         """Where the chip's dense peak in `dtype` stands, and its date; "given" of a user's own."""
         unit = MATH[dtype]

@@ -14,8 +14,8 @@ from typing import Annotated
 
 import typer
 
-from planner.cli import doors, launching, lookup, measurements, study
-from planner.cli.options import HELP, documented, epilog_of, require_folder, warn
+from planner.cli import doors, fitting, launching, lookup, measurements, study
+from planner.cli.options import HELP, documented, epilog_of, require_folder, warn, with_sure
 from planner.report.files import deliver, dumps
 from planner.text.console import QUIET, Commands, exits, show
 from planner.text.errors import InputError
@@ -64,6 +64,7 @@ def solve(
     json: bool = False,
     why: bool = False,
     strict: bool = False,
+    sure: bool = False,
     out: Path | None = None,
 ) -> None:
     """Answer a scenario, whatever its problem."""
@@ -71,8 +72,7 @@ def solve(
     from planner.report.pictures.picture_files import draw_plan
 
     require_folder(out)
-    plan = answer(file, sets or (), strict=strict)
-    warn(plan.warnings)
+    plan = answer(file, with_sure(file, sets, sure=sure), strict=strict)
     plan = plan.explained() if why else plan
     document = dumps(plan.document)
     text = str(plan) + (f"\n\n{plan.why()}" if why else "")
@@ -81,7 +81,7 @@ def solve(
         deliver(text, out / "plan.txt")
         draw_plan(plan, out)
     show(document if json else text)
-    raise typer.Exit(0 if plan.status == "optimal" else 1)
+    raise typer.Exit(0 if plan.feasible else 1)
 
 
 def pareto(
@@ -90,6 +90,7 @@ def pareto(
     points: int = 25,
     json: bool = False,
     strict: bool = False,
+    sure: bool = False,
     out: Path | None = None,
 ) -> None:
     """Show price against speed, or cost against quality: the best plan at each level."""
@@ -101,12 +102,12 @@ def pareto(
         raise InputError(f"--points: {points} is not between 2 and {MOST}")
     if out is not None:
         check_picture(out, "--out", tuple(TEXTS))
-    curve = answer(file, sets or (), points, strict=strict)
+    curve = answer(file, with_sure(file, sets, sure=sure), points, strict=strict)
     warn(curve.warnings)
     if out is not None:
         write_frontier(curve, out)
     show(dumps(curve.document) if json else str(curve))
-    raise typer.Exit(0 if curve.status == "optimal" else 1)
+    raise typer.Exit(0 if curve.status != "infeasible" else 1)
 
 
 def check(files: list[str], sets: list[str] | None = None, json: bool = False) -> None:
@@ -147,6 +148,7 @@ NAMES = {"import_launch": "import"}  # a word of Python is no name of a function
 
 for _command in (
     solve,
+    fitting.fit,
     pareto,
     check,
     init,

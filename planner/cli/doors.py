@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.cli.options import require_file, warn
+from planner.cli.options import require_file, warn, with_sure
 from planner.report.files import check_file, deliver
 from planner.text.errors import InputError
 
@@ -51,7 +51,11 @@ def _workers(folder: Path | None, limit: float) -> Workers:
 
 
 def report(
-    file: str, sets: list[str] | None = None, out: Path | None = None, strict: bool = False
+    file: str,
+    sets: list[str] | None = None,
+    out: Path | None = None,
+    strict: bool = False,
+    sure: bool = False,
 ) -> None:
     """Write the answer as one page, in which the search itself runs where it can."""
     from planner.protocol.solve import answered
@@ -61,6 +65,7 @@ def report(
         raise InputError("--out is missing: a page is written, such as --out report.html")
     require_file(out, "report.html")
     check_file(out, "--out", ("html",), "written")
-    question, plan = answered(file, sets or (), strict=strict)
+    changes = with_sure(file, sets, sure=sure)
+    question, plan = answered(file, changes, strict=strict)
     warn(plan.warnings)
-    deliver(report_page(plan, question, file, sets or ()), out)
+    deliver(report_page(plan, question, file, changes), out)

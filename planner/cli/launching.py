@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from planner.cli.options import require_file, require_folder, warn
+from planner.cli.options import require_file, require_folder, warn, with_sure
 from planner.report.files import deliver, dumps
 from planner.text.console import show
 from planner.text.errors import InputError
@@ -18,6 +18,7 @@ def export(
     to: str | None = None,
     sets: list[str] | None = None,
     strict: bool = False,
+    sure: bool = False,
     benchmark: bool = False,
     json: bool = False,
     out: Path | None = None,
@@ -35,7 +36,7 @@ def export(
         raise InputError(f"say for what with --engine, one of {', '.join(TARGETS)}")
     runs = engine_of(target, inside).release.name
     require_folder(out)
-    changes = list(sets or ())
+    changes = with_sure(file, sets, sure=sure)
     if file != "-" and getattr(load(file, changes), "engine", None) == "any":
         # Of all that some engine runs, what this one does; where it cannot, the plan says why not.
         with suppress(InputError):
@@ -57,7 +58,7 @@ def export(
 
 
 def import_launch(
-    launches: list[Path],
+    launches: list[str],
     sets: list[str] | None = None,
     replicas: int | None = None,
     json: bool = False,
@@ -84,7 +85,7 @@ def diff(before: str, after: str, json: bool = False) -> None:
     result = difference(before, after, shown=True)
     warn(result.warnings)
     show(dumps(result.document) if json else str(result))
-    raise typer.Exit(0 if result.status == "optimal" else 1)
+    raise typer.Exit(0 if result.status != "infeasible" else 1)
 
 
 def gate(

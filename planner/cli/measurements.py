@@ -11,11 +11,6 @@ from planner.report.files import check_file, deliver, dumps
 from planner.text.console import note, show
 from planner.text.errors import InputError, SolverError, did_you_mean
 
-LEAVES = (
-    *("configurations", "groups", "models", "chips", "architectures", "engines", "engine-chips"),
-    *("versions", "batches", "scale"),
-)
-
 
 def calibrate(
     data: list[Path],
@@ -106,34 +101,20 @@ def validate(
     models: list[Path] | None = None,
     profile: str = "auto",
     predictions: Path | None = None,
-    refit: str | None = None,
     by: str = "engine,chip,model",
-    deployments: str | None = None,
+    memory: list[Path] | None = None,
     out: Path | None = None,
     json: bool = False,
 ) -> None:
     """Show predicted against measured, beside plain baselines."""
-    if deployments is not None:
-        _deployments(data or [], deployments, json=json)
+    if memory:
+        _memory(memory, json=json)
         return
-    from planner.library import training_scores
     from planner.library import validate as answer
     from planner.validation.estimates import files_in
 
-    scores = training_scores(data) if data and refit else None
-    if scores is not None:
-        if profile != "auto":
-            raise InputError(
-                f"--profile {profile}: a refit predicts by fits of the other rows; leave out either"
-            )
-        show(dumps(scores.document) if json else str(scores))
-        return
     groupings = _groupings(by)
-    if refit not in (None, *LEAVES):
-        raise InputError(
-            f"--refit {refit}{did_you_mean(refit, LEAVES)} (known: {', '.join(LEAVES)})"
-        )
-    for option, value in (("--refit", refit), ("--fact", facts), ("--models", models)):
+    for option, value in (("--fact", facts), ("--models", models)):
         if value and not data:
             raise InputError(f"{option}: of which measurements? give a file by --data")
     paths = files_in(data or ()).paths
@@ -142,9 +123,7 @@ def validate(
     _distinct([*paths, predictions, out])
     if out is not None:
         check_file(out, "--out", ("html",))
-    validation = answer(
-        data or (), profile, facts=facts or (), models=models or (), by=groupings, refit=refit
-    )
+    validation = answer(data or (), profile, facts=facts or (), models=models or (), by=groupings)
     if predictions is not None:
         deliver(validation.predictions, predictions)
     if out is not None:
@@ -155,18 +134,14 @@ def validate(
         raise typer.Exit(1)
 
 
-def _deployments(data: Sequence[Path], ids: str, *, json: bool) -> None:
-    """Published deployments beside the answers to the same questions."""
-    from dataclasses import asdict
+def _memory(tables: Sequence[Path], *, json: bool) -> None:
+    """Rooms, tokens and starts of logged engines beside what is predicted."""
+    from planner.validation.memory_scores import memory_scores
 
-    from planner.library import deployments as answer
-    from planner.report.text.validation_text import deployments_text
-
-    if len(data) != 1:
-        raise InputError(f"--deployments: of which table? {len(data)} were given by --data")
-    names = [] if ids == "all" else [name.strip() for name in ids.split(",") if name.strip()]
-    scores = answer(data[0], names)
-    show(dumps(asdict(scores)) if json else deployments_text(scores))
+    scores = memory_scores(tables)
+    show(dumps(scores.document) if json else str(scores))
+    if not scores.rooms:
+        raise typer.Exit(1)
 
 
 def _distinct(paths: Sequence[Path | None]) -> None:

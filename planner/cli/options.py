@@ -44,6 +44,24 @@ def warn(warnings: Iterable[str]) -> None:
         note(f"warning: {warning}", warning=True)
 
 
+def with_sure(file: str, sets: Iterable[str] | None, *, sure: bool) -> list[str]:
+    """The changes of `--set`, and what `--sure` adds to them.
+
+    Raises InputError where the scenario's problem has no promises that hold with a chance.
+    """
+    changes = [*(sets or ())]
+    if not sure:
+        return changes
+    if file != "-":
+        from planner.scenario import load
+
+        question = load(file, changes)
+        if not hasattr(getattr(question, "promises", None), "chance"):
+            words = f"problem: {question.problem} has no promises that hold with a chance"
+            raise InputError(f"--sure: {words}; leave --sure")
+    return [*changes, "promises.chance=90%"]
+
+
 def require_folder(out: Path | None) -> None:
     """Raises InputError where `--out`, a folder of files, is a file."""
     if out is not None and out.exists() and not out.is_dir():
@@ -147,6 +165,7 @@ def _changes(incomplete: str) -> list[str]:
 
 COMPLETIONS: dict[str, Callable[..., list[str]]] = {
     "models": _beginning(_models),
+    "systems": _beginning(_systems),
     "kinds": _beginning(_kinds),
     "engines": _beginning(_engines),
     "catalogues": _beginning(_catalogues),

@@ -9,7 +9,7 @@ from typing import Any
 
 from planner.protocol.parameter import folder_of
 from planner.protocol.solve import check
-from planner.scenario import checked, read
+from planner.scenario import checked, in_base_units, read
 from planner.scenario.keys.fields import QuestionRecord
 from planner.scenario.loading import Source
 from planner.scenario.tree import Path as KeyPath
@@ -43,7 +43,7 @@ def compared(source: Source) -> ComparedScenario:
     if answer is None:
         question, tree = check(source), read(source)
     else:
-        tree = Tree(name, answer["scenario"])
+        tree = in_base_units(Tree(name, answer["scenario"]))
         question = checked(tree, folder_of(source))
     return ComparedScenario(name, question, tree, answer)
 

@@ -8,7 +8,7 @@ from planner.scenario.kinds import ROOMS
 from planner.text.errors import CatalogueError
 
 DOCUMENTS = {"diff": PriceDifference, "gate": Gate}
-VERSION = 1  # of both
+VERSIONS = {"diff": 1, "gate": 2}
 
 
 def document_schema(name: str) -> dict[str, object]:
@@ -17,7 +17,7 @@ def document_schema(name: str) -> dict[str, object]:
     Raises InputError for a name that is neither, with the nearest.
     """
     if name in DOCUMENTS:
-        return versioned(DOCUMENTS[name], f"{name}/{VERSION}")
+        return versioned(DOCUMENTS[name], f"{name}/{VERSIONS[name]}")
     if name not in ROOMS:
         raise CatalogueError.unknown("kind of answer", name, (*ROOMS, *DOCUMENTS))
     return answer_schema(name)

@@ -1,6 +1,7 @@
 """Does a plan keep what was promised of it? One verdict a limit.
 
-The limits are those of the scenario, those given beside it, and the price of an earlier answer.
+The limits are those of the scenario, those given beside it, and the price of an earlier answer. A
+limit is kept where the estimate is within it, with the chance that the scenario asks for.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +14,7 @@ from planner.protocol.document import document_of, json_key
 from planner.protocol.output import Output, values_in
 from planner.protocol.plan import MissedPromise, Plan
 from planner.protocol.problem import Problem, problem_of
+from planner.protocol.promise import SURE
 from planner.protocol.solve import solve
 from planner.scenario import opened
 from planner.scenario.loading import Question, Source
@@ -25,7 +27,9 @@ from planner.text.wording import excess, quantity, wrapped
 class PromiseVerdict:
     """One limit: its name, where it comes from, the plan's number, and whether it is kept.
 
-    `over` is the share by which the number is beyond the limit, 0 where it is kept.
+    `over` is the share by which the number is beyond the limit, 0 where it is within. `chance` is
+    that of the limit being kept, null where nothing is known of the error; it is kept with the
+    chance `needed`, null where the estimate alone is judged.
     """
 
     promise: str
@@ -35,12 +39,24 @@ class PromiseVerdict:
     unit: str
     holds: bool = json_key("kept")
     over: float = 0.0
+    chance: float | None = None
+    needed: float | None = None
+
+    @property
+    def reason(self) -> str:
+        """By how much a limit is broken, or with which chance it holds; or neither."""
+        if self.over:
+            return f"by {excess(1 + self.over)}"
+        if self.chance is None or self.needed is None:
+            return ""
+        share = f"{self.needed:.0%}".replace("%", " %")
+        return f"holds in {100 * self.chance:.0f} of 100 cases, {share} asked for"
 
     def __str__(self) -> str:
         sign = "kept  " if self.holds else "BROKEN"
-        by = "" if self.holds else f", by {excess(1 + self.over)}"
         value, limit = quantity(self.value, self.unit), quantity(self.limit, self.unit)
-        return f"{sign}  {self.promise}: {value}, limit {limit} ({self.source}){by}"
+        line = f"{sign}  {self.promise}: {value}, limit {limit} ({self.source})"
+        return ", ".join(filter(None, (line, self.reason)))
 
 
 @dataclass(frozen=True)
@@ -59,7 +75,7 @@ class Gate:
     @property
     def document(self) -> dict[str, Any]:
         """Exactly what `planner gate --json` prints, in base units."""
-        return {"schema": "gate/1", **document_of(self)}
+        return {"schema": "gate/2", **document_of(self)}
 
     @property
     def markdown(self) -> str:
@@ -67,7 +83,7 @@ class Gate:
         rows = [
             (
                 f"`{v.promise}`", quantity(v.value, v.unit), quantity(v.limit, v.unit),
-                "kept" if v.holds else f"**broken by {excess(1 + v.over)}**",
+                _cell_of(v),
             )
             for v in self.verdicts
         ]  # fmt: skip
@@ -95,6 +111,13 @@ def _short(missed: MissedPromise) -> str:
     return f": short by {excess(missed.short_by)}" if missed.short_by else ""
 
 
+def _cell_of(verdict: PromiseVerdict) -> str:
+    """A verdict in a table, broken ones in bold."""
+    word = "kept" if verdict.holds else "broken"
+    words = ": ".join(filter(None, (word, verdict.reason)))
+    return words if verdict.holds else f"**{words}**"
+
+
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
@@ -117,7 +140,7 @@ def gate(
     ----------
     limits : most that outputs may be, by name, in base units.
     against : a saved answer whose objective may rise by the share `may_rise`.
-    sure : judge the upper end of the band in place of the estimate.
+    sure : ask for 90 % whatever the scenario asks for.
     """
     earlier = None if against is None else require_answer(against)
     question = opened(source, sets)[1]
@@ -126,7 +149,7 @@ def gate(
     if earlier is not None and earlier.get("problem") != plan.kind:
         raise InputError(f"--against {against}: answers a {earlier.get('problem')}")
     verdicts: list[PromiseVerdict] = []
-    if plan.status == "optimal":
+    if plan.feasible:
         judge = _Judge(problem, question, plan, sure)
         verdicts += judge.promises()
         verdicts += [judge.at_most(name, limit) for name, limit in (limits or {}).items()]
@@ -136,9 +159,9 @@ def gate(
     return Gate(
         file=str(source) if isinstance(source, str | Path) else "scenario",
         problem=plan.kind,
-        status=("kept" if unbroken else "broken") if plan.status == "optimal" else "infeasible",
+        status=("kept" if unbroken else "broken") if plan.feasible else "infeasible",
         sure=sure,
-        summary=plan.summary() if plan.status == "optimal" else "",
+        summary=plan.summary() if plan.feasible else "",
         verdicts=tuple(verdicts),
         infeasible=tuple(
             MissedPromise(m.promise, m.short_by, m.expression) for m in plan.infeasible
@@ -163,11 +186,11 @@ class _Judge:
                 continue
             limit = self.problem.value(self.question, output.promise)
             if limit is not None and values_in([output], self.plan.chosen):
-                yield self._verdict(output, limit, output.promise, "scenario")
+                yield self._verdict(output, limit, output.promise, "scenario", self.needed)
 
     def at_most(self, name: str, limit: float) -> PromiseVerdict:
         """A limit that was given beside the scenario."""
-        return self._verdict(self._output(name), limit, name, "given")
+        return self._verdict(self._output(name), limit, name, "given", self.needed)
 
     def rise(self, earlier: Mapping[str, Any], file: Path | None, share: float) -> PromiseVerdict:
         """The objective against that of an earlier answer."""
@@ -177,7 +200,13 @@ class _Judge:
         if before is None:
             raise InputError(f"--against {file}: has no plan, so there is no price to rise from")
         words = f"{file} + {100 * share:g} %" if share else str(file)
-        return self._verdict(output, before * (1 + share), output.name, words)
+        needed = SURE if self.sure else None  # two estimates of one model are off alike
+        return self._verdict(output, before * (1 + share), output.name, words, needed)
+
+    @property
+    def needed(self) -> float | None:
+        """The chance with which limits must be kept."""
+        return SURE if self.sure else self.plan.answer.needed_chance
 
     def _output(self, name: str) -> Output:
         every = {x.name: x for x in (*self.problem.outputs, *self.problem.limited)}
@@ -186,26 +215,19 @@ class _Judge:
             raise InputError(f"a {self.problem.kind} answer has no {name}{hint}")
         return every[name]
 
-    def _verdict(self, output: Output, limit: float, name: str, source: str) -> PromiseVerdict:
-        value = self._value(output)
-        ratio = limit / value if output.rises else value / limit
-        holds = ratio <= 1 + SAME
-        return PromiseVerdict(
-            name, source, value, limit, output.unit, holds, 0.0 if holds else ratio - 1
-        )
-
-    def _value(self, output: Output) -> float:
-        """The plan's number; with `sure` that end of its band on which a promise breaks."""
-        estimate = values_in([output], self.plan.chosen).get(output.name)
-        if estimate is None:
+    def _verdict(
+        self, output: Output, limit: float, name: str, source: str, needed: float | None
+    ) -> PromiseVerdict:
+        value = values_in([output], self.plan.chosen).get(output.name)
+        if value is None:
             raise InputError(f"the plan has no {output.name} that could be limited")
-        if not self.sure:
-            return estimate
-        band = document_of(self.plan.band)
-        ends = band.get(output.name) if isinstance(band, Mapping) else None
-        if not isinstance(ends, list):
+        chance = self.plan.answer.chance(output.name, value, limit, rises=output.rises)
+        if self.sure and chance is None:
             raise InputError(
                 f"--sure: the answer has no band of {output.name}, so nothing is sure of it; "
                 "leave --sure, or that limit"
             )
-        return float(ends[0] if output.rises else ends[1])
+        ratio = limit / value if output.rises else value / limit
+        over = 0.0 if ratio <= 1 + SAME else ratio - 1
+        holds = not over and (chance is None or needed is None or chance >= needed - SAME)
+        return PromiseVerdict(name, source, value, limit, output.unit, holds, over, chance, needed)

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from planner.comparison.answer_files import (
     ChangedKey,
@@ -23,10 +23,10 @@ from planner.comparison.answer_files import (
     compared,
     plain,
 )
-from planner.protocol.document import document_of
+from planner.protocol.document import Unit, document_of
 from planner.protocol.output import Output
 from planner.protocol.parameter import unit_of, value_at
-from planner.protocol.plan import MissedPromise
+from planner.protocol.plan import MissedPromise, Status, status_of, widest
 from planner.protocol.problem import Problem, Search, problem_of, search_each
 from planner.scenario import checked, resolved
 from planner.scenario.keys.fields import QuestionRecord
@@ -34,6 +34,7 @@ from planner.scenario.loading import Source
 from planner.scenario.tree import Tree
 from planner.text.console import progress
 from planner.text.errors import InputError
+from planner.text.quantities import MONTH_HOURS
 from planner.text.tolerances import SAME
 
 Values = Mapping[int, Sequence[float] | None]  # of sets of changes, as bits; None without a value
@@ -109,7 +110,6 @@ def in_order(count: int, value: Callable[[int], Sequence[float] | None]) -> Spli
     return Split(tuple(groups), tuple(parts), 1)
 
 
-HOURS = 8760 / 12  # of a month
 BILL, ARRIVALS = "usd_per_hour", "workload.demand"  # an output and a key, where a kind has them
 AT_A_TIME = 16  # scenarios that are searched together
 
@@ -147,7 +147,8 @@ class PriceDifference:
     """Two scenarios compared; `str()` is the terminal's text."""
 
     problem: str
-    status: str
+    status: Status
+    gap: Annotated[float, Unit("1")] | None
     of: str
     unit: str
     before: ComparedSide
@@ -196,12 +197,14 @@ def difference(before: Source, after: Source, *, shown: bool = False) -> PriceDi
     split, method = None, ""
     if feasible and changes:
         split, method = _split(scenarios, measured, len(changes))
+    gap = widest(best.gap for best in ends) if feasible else None
     rows = _rows(changes, split, sides, two=len(measured) == 2)
     values = [side.value for side in pairs]
     bills = [side.usd_per_month for side in pairs]
     return PriceDifference(
         problem=problem.kind,
-        status="optimal" if feasible else "infeasible",
+        status=status_of(gap, feasible=feasible),
+        gap=gap,
         of=objective.name,
         unit=objective.unit,
         before=pairs[0],
@@ -244,7 +247,7 @@ def _measured(
     loads = [value_at(side.question, ARRIVALS) for side in sides]
     # As many requests as can be served is no demand of which a bill could be told.
     paid = bill and all(load is not None and load != "max" for load in loads)
-    return ((objective.name, 1.0), (BILL, HOURS)) if paid else ((objective.name, 1.0),)
+    return ((objective.name, 1.0), (BILL, MONTH_HOURS)) if paid else ((objective.name, 1.0),)
 
 
 class _Scenarios:

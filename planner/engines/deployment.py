@@ -17,6 +17,7 @@ from planner.architecture import Model, read_config
 from planner.architecture.counts import Sizes, sizes
 from planner.catalogue import models
 from planner.catalogue.chips import Chip, chip, chip_names
+from planner.problems.serving.point import MemoryUse
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.step.engine_rules import EnginePool
 from planner.problems.serving.task.requests import method_of
@@ -82,6 +83,11 @@ class Deployment:
     on_machine: int
 
     @property
+    def own_blocks(self) -> bool:
+        """Whether the checkpoint's own prediction blocks draft."""
+        return self.drafts > 0 and self.method in ("", "mtp")
+
+    @property
     def two_batches(self) -> bool:
         """Whether two half-batches of a pass overlap."""
         return bool(self.layout["overlap"] == "two-batch")
@@ -97,8 +103,11 @@ class Deployment:
         weights = self.pool["weights"] if self.converted else None
         counted = sizes(self.checkpoint.model, weights, self.pool["kv"])
         copies = self.pool["redundant_experts"] or 0
+        kinds, decodes = self.whole["placement"], self.role == "decode"
+        machine = kinds[-1 if decodes else 0]["chips_per_machine"]
+        stages = self.whole["prefill"]["layout"]["pp"] if decodes else 0
         return EnginePool(counted, self.chip, self.role, self.pool["weights"], copies,
-                          self.drafts, self.method)  # fmt: skip
+                          self.drafts, self.method, machine, stages)  # fmt: skip
 
     @property
     def step_tokens(self) -> int:
@@ -142,7 +151,7 @@ def _deployment(
     layout = pool["layout"]
     drafts = plan["drafts"] or 0
     sequences = math.ceil(pool["batch_per_replica"] / layout["dp_attention"])
-    longest, quantile = _longest(scenario, drafts, weights.sizes)
+    longest, quantile = longest_request(scenario, drafts, weights.sizes)
     used = _chip(pool["chip"])
     nodes, local, on_machine = _nodes(plan["placement"], second=role == "decode")
     return Deployment(
@@ -160,7 +169,7 @@ def _deployment(
         drafts=drafts,
         method=method_of(scenario),
         cached_input=0.0 if role == "decode" else scenario.workload.cached_input,
-        share=_shares(pool["memory_per_chip"]),
+        share=_shares(pool["memory_per_chip"], scenario.memory_utilisation),
         nodes=nodes,
         local=local,
         on_machine=on_machine,
@@ -201,7 +210,7 @@ def _chip(name: str) -> Chip:
     return chip(name)
 
 
-def _longest(scenario: Scenario, drafts: int, sizes: Sizes) -> tuple[int, bool]:
+def longest_request(scenario: Scenario, drafts: int, sizes: Sizes) -> tuple[int, bool]:
     """Tokens of the longest request that is let in, and whether some are longer."""
     load = scenario.workload
     lengths = (load.input_tokens, load.output_tokens)
@@ -235,21 +244,45 @@ def _nodes(placement: Sequence[Mapping[str, Any]], *, second: bool) -> tuple[int
     return pools[second]
 
 
-def _shares(memory: Mapping[str, float]) -> Mapping[str, float]:
+def _shares(memory: Mapping[str, float], whole: float) -> Mapping[str, float]:
     """Shares of a chip's memory in the three ways that engines ask for them.
 
-    `all` is what the engine may use of the whole; `pool` weights and caches of the whole; `free`
+    `all` is what the engine may use of the `whole`; `pool` weights and caches of the whole; `free`
     the caches of what is left once the weights are loaded.
     """
     capacity, reserved = memory["capacity"], memory["reserved"]
     left = capacity - memory["weights"] - memory["activations"]
     return MappingProxyType(
         {
-            "all": _floor(1 - reserved / capacity),
+            "all": _floor(whole),
             "pool": _floor(1 - (reserved + memory["activations"]) / capacity),
             "free": _floor(1 - reserved / left),
         }
     )
+
+
+def utilisation(shares: Mapping[str, float], memory: MemoryUse, share: float) -> float | None:
+    """The share that `memory_utilisation` means where an engine is told one of `_shares`.
+
+    `memory` is that of the layout at another `share`: what is reserved beside that, libraries and
+    graphs, is so at any. Up to the next thousandth, which an engine is told; None where it is told
+    none.
+    """
+    capacity, activations = memory.capacity, memory.activations
+    beside = memory.reserved - (1 - share) * capacity
+    if "all" in shares:
+        return shares["all"]
+    if "pool" in shares:
+        return _ceiled(shares["pool"] + (activations + beside) / capacity)
+    if "free" in shares:
+        left = capacity - memory.weights - activations
+        return _ceiled(1 - ((1 - shares["free"]) * left - beside) / capacity)
+    return None
+
+
+def _ceiled(share: float) -> float:
+    """The share to three figures, never less, one at most."""
+    return min(math.ceil(round(share * 1000, 6)) / 1000, 1.0)
 
 
 def _floor(share: float) -> float:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from planner.catalogue import models
 from planner.engines.deployment import Deployment
 from planner.engines.launch import Launch, Option, OptionRow, Reason, Release, Value, releases
 from planner.problems.serving.step.layouts import AXES, Layouts
@@ -15,8 +16,9 @@ from planner.problems.serving.step.runnable import refusals
 # What rows call as a deployment does.
 OF_THE_POOL = (
     "cached_input", "chunk", "converted", "drafts", "local", "longest", "nodes", "on_machine",
-    "role", "sequences", "stage", "step_tokens", "two_batches",
+    "own_blocks", "role", "sequences", "stage", "step_tokens", "two_batches",
 )  # fmt: skip
+DRAFTER = "REPLACE-BY-A-DRAFTER-OF-THIS-MODEL"
 RACKS = ("gb200", "gb300", "rubin")  # whose domains span servers
 
 
@@ -74,6 +76,7 @@ def facts_of(plan: Deployment, release: Release) -> dict[str, Value]:
     layout, pool, checkpoint, whole = plan.layout, plan.pool, plan.checkpoint, plan.whole
     copies, weights = layout["dp_attention"], pool["weights"]
     pools = [whole[name] for name in ("prefill", "decode")] if plan.role else []
+    staged = bool(pools) and pools[0]["layout"]["pp"] > 1
     trays = plan.nodes > 1 and plan.chip.maker == "NVIDIA" and plan.chip.name in RACKS
     file = f"{plan.role}-{release.config_file}" if plan.role else release.config_file
     return {
@@ -90,8 +93,14 @@ def facts_of(plan: Deployment, release: Release) -> dict[str, Value]:
         "conversion": release.online.get(weights),
         "copies": copies > 1,
         "chips_of_stage": plan.stage * layout["cp"],
+        "connector": "NixlPushConnector" if staged else "NixlConnector",
+        "cut_attention": layout["tp"] > 1,
         "cut_context": layout["cp"] > 1,
         "cut_experts": layout["tp_expert"] > 1,
+        "draft_head": plan.drafts > 0 and not plan.own_blocks,
+        "drafter": release.drafter(plan.method),
+        "drafter_place": (place := drafter_place(plan.method)),
+        "drafter_to_replace": place == DRAFTER,
         "decodes_alone": plan.role == "decode",
         "even_experts": plan.even,
         "expert_parallel": layout["ep"] > 1,
@@ -99,6 +108,7 @@ def facts_of(plan: Deployment, release: Release) -> dict[str, Value]:
         "folder": checkpoint.folder,
         "mxfp4_unpacked": weights == "mxfp4" and not plan.chip.computes("mxfp4"),
         "n_experts": checkpoint.sizes.n_experts,
+        "nvidia": plan.chip.maker == "NVIDIA",
         "redundant": plan.asked_of_rules.copies,
         "pipeline": layout["pp"] > 1,
         "pools_differ_in_tp": len({each["layout"]["tp"] for each in pools}) > 1,
@@ -106,6 +116,7 @@ def facts_of(plan: Deployment, release: Release) -> dict[str, Value]:
         "positions": plan.drafts + 1,
         "prefills_alone": plan.role == "prefill",
         "racks": trays,
+        "staged": staged,
         "running": plan.sequences * copies,
         "several_nodes": plan.nodes > 1,
         "shared_machine": plan.on_machine > 1,
@@ -113,6 +124,14 @@ def facts_of(plan: Deployment, release: Release) -> dict[str, Value]:
         "trust": release.trust,
         "two_pools": bool(plan.role),
     }
+
+
+def drafter_place(method: str) -> str:
+    """Where the weights of a drafter lie: a catalogue model's repository, else a word to replace.
+
+    Heads are trained for one model each, and the catalogue has none of them.
+    """
+    return (models.repository(method) if method in models.names() else None) or DRAFTER
 
 
 def _phrases(plan: Deployment) -> dict[str, str]:

@@ -4,31 +4,34 @@ The rows that write an option say what it carries; read backwards they give the 
 the layout. What a launch does not say (machines, lengths of requests) is asked for, never guessed.
 """
 
+from __future__ import annotations
+
 import io
 import json
 import math
 import os
-import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from string import Formatter
 from typing import Any
 
 from planner.architecture.counts import sizes
 from planner.catalogue import models
-from planner.engines.launch import OptionRow, Value
-from planner.engines.launch_words import MOST, OptionError, WrittenLaunch, launches, placed
+from planner.engines.carried_facts import SHARES, Facts, facts_of_launch
+from planner.engines.deployment import utilisation
+from planner.engines.launch_words import WrittenLaunch, launches, placed
+from planner.problems.serving.advice.current_layout import current_layout
+from planner.problems.serving.point import MemoryUse
+from planner.problems.serving.question import Scenario
+from planner.problems.serving.task.resolve import resolve
 from planner.scenario import checked
 from planner.scenario.tree import Tree, changed
-from planner.text.errors import InputError, Mistake, ModelError, quoted
+from planner.text.errors import InputError, Mistake, ModelError
 
-Facts = dict[str, Any]
 LARGEST = 1_000_000  # bytes of a launch
-WORDS = ("cache", "conversion", "role", "config_file", "port")  # facts that are no numbers
-SHARES = ("share_all", "share_free", "share_pool", "longest", "positions")  # read, and not used
-NONE = ("redundant", "drafts")  # numbers that may be zero
-ROLES = {"prefill": "prefill", "decode": "decode", "null": ""}
+FILLED = "memory_utilisation="
 MISSING = (
     "a launch does not say everything; give the rest, such as --set system=hgx-h200 "
     "--set workload.input_tokens=3000 --set workload.output_tokens=600"
@@ -56,9 +59,11 @@ class Imported:
 
 
 def imported(
-    files: Sequence[Path], sets: Sequence[str] = (), replicas: int | None = None
+    files: Sequence[str | Path], sets: Sequence[str] = (), replicas: int | None = None
 ) -> Imported:
-    """The scenario of a launch: one file with a command or manifests, or one for each pool.
+    """The scenario of a launch: a file with a command or manifests, or one for each pool.
+
+    A command of several words stands for itself, `-` for what comes by standard input.
 
     Raises InputError for a launch that cannot be read, a layout that cannot be, and keys that the
     launch does not say.
@@ -68,32 +73,78 @@ def imported(
     sets : changes `PATH=VALUE`; what a launch does not say.
     replicas : how many of a script's replicas run; those of a manifest are written in it.
     """
-    texts = {path: _text(path) for path in files}
+    texts = {Path(str(file)): _text(str(file)) for file in files}
     beside = {path.name: text for path, text in texts.items()}
-    pools: list[_Pool] = []
+    model = next((x.removeprefix("model=") for x in reversed(sets) if x.startswith("model=")), "")
+    pools: list[LaunchPool] = []
     for path, text in texts.items():
         if path.suffix in (".yaml", ".yml") and "kind:" not in text and len(texts) > 1:
             continue  # a settings file beside its script
         try:
             written = launches(text, str(path), {**_neighbours(path), **beside})
-            pools += [_pool(launch, replicas) for launch in written]
+            pools += [_pool(launch, replicas, model) for launch in written]
         except InputError as error:
             raise placed(error, str(path), text) from error
-    data = _scenario(pools, [str(path) for path in files])
+    data = _scenario(pools, [str(path) for path in texts])
     tree = changed(Tree(str(files[0]), data), sets)
     try:
-        checked(tree, Path())
+        scenario = checked(tree, Path())
     except InputError as error:
         lacking = any("missing required key" in each.message for each in error.mistakes)
         more = (Mistake(str(files[0]), None, None, "", MISSING),) if lacking else ()
         raise InputError([*error.mistakes, *more]) from error
+    if isinstance(scenario, Scenario):
+        _require_let_in(pools, scenario, str(files[0]))
+    if isinstance(scenario, Scenario) and not any(x.startswith(FILLED) for x in sets):
+        shares = [_utilisation(pool, scenario) for pool in pools]
+        least = min((share for share in shares if share is not None), default=None)
+        tree = changed(tree, [] if least is None else [f"{FILLED}{least:g}"])
     return Imported(tree.data, tuple(_notes(pools)))
 
 
-def _text(path: Path) -> str:
+def _require_let_in(pools: Sequence[LaunchPool], scenario: Scenario, file: str) -> None:
+    """Raises InputError where requests are longer than the engine lets in."""
+    load = scenario.workload
+    mean = load.input_tokens.mean + load.output_tokens.mean
+    longest = min((x for pool in pools if (x := pool.facts.get("longest"))), default=mean)
+    if mean > longest:
+        words = f"requests of {mean:g} tokens are longer than the {longest} that the launch lets in"
+        raise _refused(Path(file), f"{words}; shorten workload, or lengthen it there")
+
+
+def _utilisation(pool: LaunchPool, scenario: Scenario) -> float | None:
+    """The share of the memory that a pool's engine fills; None where the launch does not say.
+
+    What engines are told of weights and caches alone is worked out from the pool's own memory.
+    """
+    shares = {x.removeprefix("share_"): pool.facts[x] for x in SHARES if x in pool.facts}
+    if not shares or "all" in shares:
+        return shares.get("all")
+    from planner.problems.serving.answer import answer
+
+    with suppress(InputError):
+        if point := current_layout(scenario, resolve(scenario).tasks):
+            return utilisation(shares, point.memory_per_chip, scenario.memory_utilisation)
+        if pinned := answer(scenario).chosen:
+            return utilisation(
+                shares,
+                MemoryUse(**pinned[pool.role]["memory_per_chip"]),
+                scenario.memory_utilisation,
+            )
+    return next(iter(shares.values()))
+
+
+def _text(file: str) -> str:
+    """What stands in a file, or came by standard input; a command that is no file is the text."""
+    path = Path(file)
+    if len(file.split()) > 1 and not path.exists():
+        return file
     try:
-        with path.open("rb") as stream:
-            raw = stream.read(LARGEST + 1)
+        if file == "-":
+            raw = sys.stdin.buffer.read(LARGEST + 1)
+        else:
+            with path.open("rb") as stream:
+                raw = stream.read(LARGEST + 1)
     except OSError as error:
         raise _refused(path, error.strerror or "cannot be read") from error
     if len(raw) > LARGEST:
@@ -110,6 +161,8 @@ def _refused(path: Path, message: str) -> InputError:
 
 def _neighbours(path: Path) -> dict[str, str]:
     """Settings files that lie beside a script, by name."""
+    if not path.is_file():
+        return {}
     folder = path.resolve().parent
     there = (x for x in folder.glob("*.y*ml") if x != path and x.is_file())
     small = (x for x in there if x.stat().st_size < LARGEST and os.access(x, os.R_OK))
@@ -117,8 +170,8 @@ def _neighbours(path: Path) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class _Pool:
-    """One pool that was read: its role, its keys of a layout, and what it lacks."""
+class LaunchPool:
+    """One pool that was read: its role, its keys of a layout, all its facts."""
 
     launch: WrittenLaunch
     model: str
@@ -126,11 +179,24 @@ class _Pool:
     layout: Mapping[str, Any]
     chips: int
     replicas: int
-    drafts: int
+    facts: Facts
 
 
-def _pool(launch: WrittenLaunch, replicas: int | None) -> _Pool:
-    facts, name = _facts(launch), _model(launch.model)
+def launch_pools(source: str) -> list[LaunchPool]:
+    """The pools of a launch: a file, the command itself, or `-` for standard input.
+
+    Raises InputError for a launch that cannot be read.
+    """
+    text, path = _text(source), Path(source)
+    try:
+        written = launches(text, source, _neighbours(path))
+        return [_pool(launch, None, "") for launch in written]
+    except InputError as error:
+        raise placed(error, source, text) from error
+
+
+def _pool(launch: WrittenLaunch, replicas: int | None, model: str) -> LaunchPool:
+    facts, name = facts_of_launch(launch), model or _model(launch.model)
     experts = _experts(name)
     copies = int(facts.get("dp_attention", 1))
     pp, cp = int(facts.get("pp", 1)), int(facts.get("cp", 1))
@@ -155,7 +221,7 @@ def _pool(launch: WrittenLaunch, replicas: int | None) -> _Pool:
     chunk = _chunk(facts, role, copies, pp, drafts)
     if chunk:
         layout["chunk"] = chunk
-    return _Pool(launch, name, role, layout, tp * copies * pp * cp, count, drafts)
+    return LaunchPool(launch, name, role, layout, tp * copies * pp * cp, count, facts)
 
 
 def _divided(whole: int, ways: int, launch: WrittenLaunch) -> int:
@@ -166,77 +232,6 @@ def _divided(whole: int, ways: int, launch: WrittenLaunch) -> int:
             "the sizes of this launch contradict each other"
         )
     return int(whole) // ways
-
-
-def _facts(launch: WrittenLaunch) -> Facts:
-    """What the options carry: the release's rows read backwards.
-
-    An option with two rows means that whose conditions hold; the others are read first.
-    """
-    rows = (*launch.release.options, *launch.release.settings)
-    facts: Facts = {"copies": False}
-    clear = [row for row in rows if sum(x.name == row.name for x in rows) == 1]
-    for row in [*clear, *(row for row in rows if row not in clear)]:
-        if row.name not in launch.options:
-            continue
-        if row not in clear and not _possible(row, facts):
-            continue
-        facts |= _backwards(row, launch.options[row.name], launch)
-        facts["copies"] = facts["copies"] or facts.get("dp_attention", 1) > 1
-    return facts
-
-
-def _possible(row: OptionRow, facts: Facts) -> bool:
-    """Whether nothing that was read contradicts the conditions of a row that has a twin."""
-    return all(facts.get(x, True) for x in row.when) and not any(map(facts.get, row.unless))
-
-
-def _backwards(row: OptionRow, value: Value, launch: WrittenLaunch) -> Facts:
-    """The facts that an option with this value carries."""
-    if row.fact is not None:
-        return {row.fact: _number(row, value, launch)}
-    if row.value is None or value in (row.value, str(row.value)) or value is True:
-        true = value is None or str(value).lower() not in ("false", "0")
-        return dict.fromkeys(row.when, True) if true else {}
-    captured = _captured(row, str(value))
-    if captured is None:
-        return {}
-    return {**dict.fromkeys(row.when, True), **captured}
-
-
-def _captured(row: OptionRow, text: str) -> Facts | None:
-    """The facts inside a value such as JSON with one number; None where the value is another."""
-    if not isinstance(row.value, str):
-        return None
-    pattern = "".join(
-        re.escape(re.sub(r"\s", "", words)) + (rf"(?P<{name}>\d{{1,9}})" if name else "")
-        for words, name, _, _ in Formatter().parse(row.value)
-    )
-    match = re.fullmatch(pattern, re.sub(r"\s", "", text))
-    return None if match is None else {name: int(x) for name, x in match.groupdict().items()}
-
-
-def _number(row: OptionRow, value: Value, launch: WrittenLaunch) -> object:
-    """A value of an option as what it is: a number, else the word."""
-    text = str(value)
-    if row.fact == "role" and text not in ROLES:
-        roles = ", ".join(ROLES)
-        words = f"{launch.release.title}: {row.name} expects one of {roles}, got {quoted(text)}"
-        raise OptionError(row.name, words)
-    if row.fact in WORDS:
-        return ROLES.get(text, text)
-    try:
-        number = float(text) if "." in text else int(text)
-    except ValueError:
-        number = math.nan
-    whole = row.fact not in SHARES
-    least = int(row.fact not in NONE) if whole else -MOST
-    if not least <= number <= MOST or (whole and number != int(number)):
-        words = f"expects a whole number of at least {least}" if whole else "expects a number"
-        raise OptionError(
-            row.name, f"{launch.release.title}: {row.name} {words}, got {quoted(value)}"
-        )
-    return number
 
 
 def _role(facts: Facts) -> str:
@@ -278,11 +273,14 @@ def _chunk(facts: Facts, role: str, copies: int, pp: int, drafts: int) -> int | 
 
 
 def _model(place: str) -> str:
-    """The catalogue's name of a repository; a folder's config.json; else the repository itself."""
+    """The catalogue's name of a repository or folder; its config.json; else the repository."""
     name = models.of_repository(place)
     if name is not None:
         return name
-    return f"{place.rstrip('/')}/config.json" if os.path.isdir(place) else place
+    if os.path.isdir(place):
+        return f"{place.rstrip('/')}/config.json"
+    folder = place.rstrip("/").rpartition("/")[2].lower()
+    return folder if place.startswith("/") and folder in models.names() else place
 
 
 def _experts(name: str) -> bool | None:
@@ -295,7 +293,7 @@ def _experts(name: str) -> bool | None:
         return None
 
 
-def _scenario(pools: Sequence[_Pool], files: Sequence[str]) -> dict[str, Any]:
+def _scenario(pools: Sequence[LaunchPool], files: Sequence[str]) -> dict[str, Any]:
     """The scenario of one pool as `current`, of two as the only layouts of `choose`."""
     first = pools[0]
     if len({(pool.model, pool.launch.release.name) for pool in pools}) > 1:
@@ -317,7 +315,7 @@ def _scenario(pools: Sequence[_Pool], files: Sequence[str]) -> dict[str, Any]:
     return data
 
 
-def _notes(pools: Sequence[_Pool]) -> Iterator[str]:
+def _notes(pools: Sequence[LaunchPool]) -> Iterator[str]:
     """What a launch holds that a layout does not, and the other way round."""
     for pool in pools:
         release, launch = pool.launch.release, pool.launch
@@ -326,7 +324,14 @@ def _notes(pools: Sequence[_Pool]) -> Iterator[str]:
             yield f"{pool.replicas} x {pool.chips} chips: a script says nothing of its copies"
         if "batch" not in pool.layout:
             yield "how many sequences are in flight is not written; give --set current.batch"
-        if pool.drafts:
-            yield f"{pool.drafts} drafts a step: say by speculation: what is accepted of them"
-        if launch.unread:
-            yield f"options that say nothing of a layout here: {', '.join(launch.unread)}"
+        if drafts := pool.facts.get("drafts"):
+            yield f"{drafts} drafts a step: say by speculation: what is accepted of them"
+        if longest := pool.facts.get("longest"):
+            yield f"requests longer than {longest} tokens are refused by the engine"
+        for what in dict.fromkeys(launch.uncounted.values()):
+            names = [x for x, its in launch.uncounted.items() if its == what]
+            yield f"{', '.join(names)}: may change {what}, which the plan does not count"
+        if names := pool.facts["untaken"]:
+            yield f"{', '.join(names)}: of a kind that the planner does not write, not read"
+        if launch.unknown:
+            yield f"no options of {release.stamp}, not read: {', '.join(launch.unknown)}"

@@ -38,12 +38,16 @@ class _Row:
 
 @dataclass(frozen=True, kw_only=True)
 class OptionRow(_Row):
-    """One option or setting: a `value` as it stands, or a `fact` of the plan; neither: a switch."""
+    """One option or setting: a `value` as it stands, or a `fact` of the plan; neither: a switch.
+
+    Read in a launch it says that `when` holds, or where that is given what it `implies`.
+    """
 
     name: str
     because: str
     value: Value = None
     fact: str | None = None
+    implies: tuple[str, ...] | None = None
 
     def value_of(self, facts: Mapping[str, Value]) -> Value:
         """The value for a plan of these facts; facts stand in texts in braces."""

@@ -50,9 +50,16 @@ class Form:
     lacks: Mapping[str, str]
 
 
+def form_of(name: str) -> Form:
+    """A form by name; raises CatalogueError for one that is in no table of this module."""
+    if name not in FORMS:
+        raise CatalogueError.unknown("form of law", name, FORMS)
+    return FORMS[name]
+
+
 def form_equation(form: str) -> Equation | None:
     """The equation of a form's loss; None where the form gives none."""
-    place = FORMS[form].equation
+    place = form_of(form).equation
     if place is None:
         return None
     module, _, name = place.partition(".")

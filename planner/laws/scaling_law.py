@@ -15,7 +15,7 @@ import numpy as np
 
 from planner.catalogue.scaling_laws import RANGES, Covariance, Law
 from planner.laws.law_draws import drawn_values, joined, unpaired
-from planner.laws.law_forms import FORMS, Number, Terms, form_kernel
+from planner.laws.law_forms import Number, Terms, form_kernel, form_of
 from planner.text.errors import FieldError
 from planner.text.quantities import show
 
@@ -71,7 +71,7 @@ class ScalingLaw:
 
         Choices are `loss`, `size`, `tokens`, `sparsity`, `repetition`, `rl` and `interval`.
         """
-        lacking = dict(FORMS[self.form].lacks)
+        lacking = dict(form_of(self.form).lacks)
         if self.covariance is None:
             if not self.errors:
                 lacking["interval"] = "no standard errors of its coefficients are known"
@@ -90,7 +90,7 @@ class ScalingLaw:
     @property
     def fixed_sparsity(self) -> float | None:
         """The one sparsity that the law knows, 1 for dense laws; None where it is free."""
-        if "sparsity" in FORMS[self.form].lacks:
+        if "sparsity" in form_of(self.form).lacks:
             return 1.0
         low, high = self.limits.get("sparsity", (1.0, np.inf))
         return low if low == high else None
@@ -149,7 +149,7 @@ class ScalingLaw:
         """
         if sparsity != 1:
             self.need("sparsity")
-        made = FORMS[self.form].terms
+        made = form_of(self.form).terms
         return None if made is None else made(self.values, float(sparsity))
 
     def fed(self, tokens: float) -> float:

@@ -4,7 +4,7 @@ Beside it the network between its chips, and the profile and the adjustments tha
 """
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -12,8 +12,9 @@ from functools import cache, cached_property
 from planner.architecture.counts import Sizes
 from planner.catalogue import chips as cards
 from planner.catalogue.chips import Chip
+from planner.catalogue.coefficient_spread import Place
 from planner.catalogue.figures import months_between
-from planner.catalogue.profile import Place, Profile, profile
+from planner.catalogue.profile import Profile, profile
 from planner.measurements.published_names import aliases
 from topologies import Machine, TopologyError, machine
 
@@ -173,11 +174,6 @@ class Readings:
     refused: tuple[NotComputed, ...]
     lines: int
     models: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def reasons(self) -> dict[str, int]:
-        """How many values were refused, by reason, most frequent first."""
-        return dict(Counter(each.reason for each in self.refused).most_common())
 
     def reason(self, line: str, *quantities: str) -> str:
         """Why values of a line were refused: all of them, or those of some quantities."""

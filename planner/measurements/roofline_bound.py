@@ -30,13 +30,15 @@ THOUSAND, SLOWEST = 1e3, 100.0
 FAR = re.compile(r"is \S+ times (below )?the bound")
 
 
-def bound_of(row: Measurement) -> float:
-    """The least time [s] in which the row's quantity is possible on its chips."""
-    return float(bounds_of([row])[0])
+def bounds_of(rows: Sequence[Measurement], *, sent: bool = False) -> np.ndarray:
+    """The least time [s] of every row, shape (n_rows,); rows alike but for size are one sweep.
 
-
-def bounds_of(rows: Sequence[Measurement]) -> np.ndarray:
-    """The least time [s] of every row, shape (n_rows,); rows alike but for size are one sweep."""
+    Only requests that decode count, as far as the first tokens of the same run among the rows tell
+    how many wait or are read; or all that were `sent`.
+    """
+    if not sent:
+        prompts = {(row.source, row.id): row for row in rows if row.quantity == "ttft"}
+        rows = [_decoding(row, prompts.get((row.source, row.id))) for row in rows]
     bounds = np.empty(len(rows))
     groups: dict[tuple, list[int]] = defaultdict(list)
     for i, row in enumerate(rows):
@@ -92,6 +94,23 @@ def _bounds(rows: Sequence[Measurement]) -> np.ndarray:
             return reading
     per_token = _values(rows, batch, "decode")["tpot"]
     return reading + (first.output - 1) * per_token if first.quantity == "e2e" else per_token
+
+
+def _decoding(row: Measurement, prompt: Measurement | None) -> Measurement:
+    """The row with the fewest requests that may have decoded of those that were kept in flight.
+
+    Of the time that a request is inside they decode a share, by Little's law. Of two pools one is
+    full, and where it is the one that reads, its prompts are all that the other is fed.
+    """
+    under_load = row.looped or row.pooled
+    if prompt is None or not under_load or row.quantity != "tpot" or not prompt.seconds:
+        return row
+    decode = (row.output - 1) * row.seconds
+    batch = row.batch * decode / (decode + prompt.seconds)
+    if row.pools is not None:
+        read = prompt.batch * row.pools.prefill.workers / prompt.seconds
+        batch = min(batch, read * decode / row.pools.decode.workers)
+    return replace(row, batch=max(1.0, batch))
 
 
 def _favourable(row: Measurement) -> float:

@@ -4,8 +4,7 @@
 per group that a geometric program needs, `hop_time` for one message from stage to stage.
 """
 
-from planner.network.coefficients import coefficients
-from planner.network.collective_times import collective_time, hop_time
+from planner.network.collective_times import coefficients, collective_time, hop_time
 from planner.network.group import algorithms, group_of
 
 __all__ = ["algorithms", "coefficients", "collective_time", "group_of", "hop_time"]

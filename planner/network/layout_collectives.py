@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formulas.numerics.store import by_columns
-from planner.network.coefficients import coefficients
+from planner.network.collective_times import coefficients
 from planner.network.group import Group, algorithms, group_of, library
 from planner.network.measured_curves import NETWORK, crossing
 from topologies import group_rate

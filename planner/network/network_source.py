@@ -34,7 +34,6 @@ FILES = (".yaml", ".yml", ".json")
 DOMAINS = 4  # of a machine with a network between domains, if no number is given
 MOST_CHIPS = 20_000
 PLACE = re.compile(r"line (\d+), column (\d+): ")
-LONGEST = 200  # characters of a name that are looked at
 
 
 @dataclass(frozen=True)

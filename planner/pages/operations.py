@@ -80,7 +80,7 @@ def _solve(arguments: Arguments, *, why: bool = False) -> tuple[int, str]:
 
     plan = solve(_scenario(arguments), _texts(arguments, "set"))
     plan = plan.explained() if why else plan
-    status = 0 if plan.status == "optimal" else 1
+    status = 0 if plan.feasible else 1
     if _name(arguments, "form") == "text":
         return status, str(plan) + (f"\n\n{plan.why()}" if why else "")
     return status, dumps(plan.document)
@@ -126,7 +126,7 @@ def _compare(arguments: Arguments) -> tuple[int, str]:
 
     sides = [_scenario(arguments, key) for key in ("before", "after")]
     result = difference(*sides)
-    status = 0 if result.status == "optimal" else 1
+    status = 0 if result.status != "infeasible" else 1
     text = _name(arguments, "form") == "text"
     return status, str(result) if text else dumps(result.document)
 
@@ -138,7 +138,7 @@ def _report(arguments: Arguments) -> tuple[int, str]:
     sets = _texts(arguments, "set")
     question, plan = answered(_scenario(arguments), sets)
     page = report_page(plan, question, "scenario.json", sets)
-    return 0 if plan.status == "optimal" else 1, page
+    return 0 if plan.feasible else 1, page
 
 
 def _catalog(arguments: Arguments) -> tuple[int, str]:

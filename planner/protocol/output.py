@@ -30,7 +30,7 @@ class Output:
     promise : path of the parameter that limits it, such as `promises.tpot`.
     equation : gives the expression that computes it in a plan, in `unit`, None where the plan has
         no such number; called when it is needed.
-    key : where it stands in a plan, dotted; the name if None.
+    key, or_key : where it stands in a plan, dotted, the name if None; where else it may stand.
     rises : whether more of it is better.
     applies : whether the aliases mean this output in a question; always if None.
     """
@@ -41,6 +41,7 @@ class Output:
     promise: str | None = None
     equation: Callable[[Plan], sp.Expr | None] | None = None
     key: str | None = None
+    or_key: str | None = None
     rises: bool = False
     applies: Callable[[Any], bool] | None = None
 
@@ -62,8 +63,13 @@ def output_named(problem: Problem[Q], question: Q, name: str) -> Output:
 
 def values_in(outputs: Sequence[Output], plan: object) -> dict[str, float]:
     """The outputs that a plan has, by name; those without a value are left out."""
-    values = {output.name: _number_at(plan, output.key or output.name) for output in outputs}
-    return {name: value for name, value in values.items() if value is not None}
+    values = (
+        (output.name, _number_at(plan, key))
+        for output in outputs
+        for key in (output.or_key, output.key or output.name)
+        if key
+    )
+    return {name: value for name, value in values if value is not None}
 
 
 def _number_at(plan: object, key: str) -> float | None:

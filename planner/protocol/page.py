@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from planner.protocol.plan import status_text
 from planner.protocol.problem import problem_of
 from planner.protocol.section import Line, Section, decided_over, sources_of, worth_most
 from planner.text.colours import BROKEN, LIGHT, PARTS, WHITE, letters_on
@@ -18,6 +19,7 @@ from planner.text.colours import OTHERS as OTHER_PARTS
 from planner.text.wording import below, excess, quantity
 
 if TYPE_CHECKING:
+    from planner.protocol.note import Note
     from planner.protocol.plan import MissedPromise, Plan
 
 # Colours of parts that add up, on whatever the notebook's paper is: those of light paper.
@@ -44,13 +46,14 @@ CARDS = 4  # of the headline
 def plan_page(plan: Plan[Any]) -> str:
     """The fragment that a notebook shows in place of a plan's `repr`."""
     head, *others = problem_of(plan.kind).sections(plan)
-    blocks = [f'<div style="{FAINT}">{escape(plan.kind)}, {escape(plan.status)}</div>']
+    words = f"{plan.kind}, {status_text(plan.status, plan.gap)}"
+    blocks = [f'<div style="{FAINT}">{escape(words)}</div>']
     blocks.append(f'<div style="font-size:16px;margin:.15em 0 .8em">{escape(head.title)}</div>')
     if plan.infeasible:
         blocks.append(_missed(plan.infeasible))
     numbers = [line for line in head.lines if not isinstance(line.value, str)]
     blocks += [_cards(numbers[:CARDS]), _words(head.lines), _table("", numbers)]
-    blocks.append(_outside(plan))
+    blocks.append(_notes(plan.answer.notes))
     blocks += [_bar(each) if each.adds_up else _table(each.title, each.lines) for each in others]
     blocks += [_binding(plan), _elasticity_bars(plan), _grounds(plan)]
     body = "".join(block for block in blocks if block)
@@ -151,10 +154,10 @@ def _bar(section: Section) -> str:
     )
 
 
-def _outside(plan: Plan[Any]) -> str:
-    """What no measured row covers, and how much of the time rests on it."""
-    lines = [Line(each.words, each.rests, note=each.reach) for each in plan.outside]
-    return _table("outside the fit", lines)
+def _notes(notes: Sequence[Note]) -> str:
+    """What a reader must know beside the numbers, the gravest first."""
+    items = "".join(f"<li>{escape(note.text)}</li>" for note in notes)
+    return f'{_title("notes")}<ul style="margin:.3em 0">{items}</ul>' if items else ""
 
 
 def _missed(shortfalls: Iterable[MissedPromise]) -> str:
@@ -203,10 +206,10 @@ def _arrow(share: float) -> str:
 
 
 def _grounds(plan: Plan[Any]) -> str:
-    """What was proved, on what it rests, and warnings."""
+    """What was proved, and on what it rests."""
     document = plan.document
     proof, ground = document["certificate"], document["provenance"]
-    lines = [*ground.get("warnings", ())]
+    lines = []
     if points := decided_over(proof):
         lines.append(f"decided over {points}")
     if proof.get("gap") is not None:

@@ -13,7 +13,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.scenario import checked, read, resolved
+from planner.scenario import checked, in_base_units, read, resolved
 from planner.scenario.kinds import question_type
 from planner.scenario.tree import ALIASES, Tree, changed
 from planner.text.errors import InputError
@@ -79,9 +79,13 @@ def folder_of(source: object) -> Path:
 
 
 def scenario_with(tree: Tree, folder: Path, path: str, value: object) -> Question:
-    """The scenario with a value at a path, as `--set` would put it there."""
-    text = repr(value) if isinstance(value, float) else str(value)
-    return checked(changed(tree, [f"{path}={text}"]), folder)
+    """The scenario with a value at a path, in base units, as `--set` would put it there."""
+    return checked(changed(in_base_units(tree), [set_to(path, value)]), folder)
+
+
+def set_to(path: str, value: object) -> str:
+    """`PATH=VALUE` of a value."""
+    return f"{path}={value!r}" if isinstance(value, float) else f"{path}={value}"
 
 
 def value_at(scenario: Question, path: str) -> object:

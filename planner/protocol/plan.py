@@ -5,22 +5,52 @@ A kind of problem extends `Plan` with its own typed answer. Nothing here knows w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from importlib import import_module
 from importlib.metadata import version
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
 from planner.protocol.document import Unit, document_of, json_key
+from planner.protocol.note import Note, note_lines, ordered
+from planner.protocol.promise import PromiseChance, chance_within
 from planner.protocol.section import text_of, why_of
 from planner.scenario.kinds import room
-from planner.text.wording import excess
+from planner.text.errors import did_you_mean
+from planner.text.wording import below, excess
 
 LEAST_SHARE = 0.005  # that rounds to a percent
+PROVED = 1e-6  # relative gap above which a plan is not called optimal
+Status = Literal["optimal", "feasible", "infeasible"]
 BEYOND, STRICT = "outside the fit", "a strict answer stays inside"
+MEASURED, EXPECTED = "runs", "expected"  # what ranges are of: runs alike, or none
+
+
+def status_of(gap: float | None, *, feasible: bool = True) -> Status:
+    """`optimal`, `feasible` where more than 1e-6 of the objective is unproved, or `infeasible`.
+
+    `gap` is how far above what is proved the plan may lie, of the plan; None where nothing is.
+    """
+    if not feasible:
+        return "infeasible"
+    return "optimal" if gap is not None and gap <= PROVED else "feasible"
+
+
+def widest(gaps: Iterable[float | None]) -> float | None:
+    """The widest of some gaps; None where nothing is proved of one, or there is none."""
+    every = [*gaps]
+    numbers = [gap for gap in every if gap is not None]
+    return max(numbers) if numbers and len(numbers) == len(every) else None
+
+
+def status_text(status: str, gap: float | None) -> str:
+    """A status with the gap that it leaves."""
+    if status != "feasible":
+        return status
+    return f"{status}, {'nothing proved' if gap is None else f'within {below(gap)} of the best'}"
 
 
 @dataclass(frozen=True)
@@ -100,13 +130,18 @@ class Provenance:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """The whole answer of any kind, which says of what type its parts are and adds its own."""
+    """The whole answer of any kind, which says of what type its parts are and adds its own.
+
+    `gap` is how far above the best the plan may lie, of the plan, by whichever proof is nearer:
+    0 where every choice was compared, None where nothing is proved. The status follows from it.
+    """
 
     json_first: ClassVar[tuple[str, ...]] = ()
-    json_last: ClassVar[tuple[str, ...]] = ("infeasible", "provenance")
+    json_last: ClassVar[tuple[str, ...]] = ("infeasible", "notes", "provenance")
 
     problem: str
-    status: str = "optimal"
+    status: Status = field(init=False)
+    gap: Annotated[float, Unit("1")] | None = None
     scenario: Mapping[str, Any]
     plan: object | None = None
     band: object | None = None
@@ -117,7 +152,42 @@ class Answer:
     elasticities: Mapping[str, float] = field(default_factory=dict)
     alternatives: tuple[object, ...] = ()
     infeasible: tuple[MissedPromise, ...] | None = None
+    notes: tuple[Note, ...] = ()
     provenance: Provenance
+
+    def __post_init__(self) -> None:
+        status = status_of(self.gap, feasible=self.plan is not None)
+        object.__setattr__(self, "status", status)
+
+    @property
+    def promises(self) -> tuple[PromiseChance, ...]:
+        """Promised values with their chances; empty of a kind that knows none."""
+        return ()
+
+    @property
+    def needed_chance(self) -> float | None:
+        """The chance with which promises must hold; None where only the estimate is judged."""
+        return None
+
+    def chance(self, output: str, value: float, limit: float, *, rises: bool) -> float | None:
+        """The chance that an output keeps a limit, by its band; None where it has none.
+
+        An output that `rises` is better the higher it is, and its limit is the least it may be.
+        """
+        ends = getattr(self.band, output, None)
+        if ends is None:
+            return None
+        if rises:
+            return chance_within(1 / limit, [(1 / value, value / ends[1], value / ends[0])])
+        return chance_within(limit, [(value, ends[0] / value, ends[1] / value)])
+
+
+def _notes_of(answer: Answer) -> tuple[Note, ...]:
+    """What a kind without notes of its own must say: what was never measured, and warnings."""
+    text, warnings = outside_text(answer.outside), answer.provenance.warnings
+    outside = [Note("extrapolated", "outside", text, "outside")] if text else []
+    notes = (Note("assumed", "warning", words, "provenance.warnings") for words in warnings)
+    return ordered((*outside, *notes))
 
 
 A = TypeVar("A", bound=Answer)
@@ -163,7 +233,8 @@ class Plan(Generic[A]):
     @cached_property
     def answer(self) -> A:
         """Everything that `--json` prints, typed, in base units (s, byte, USD, token)."""
-        return self.make()
+        made = self.make()
+        return made if made.notes else replace(made, notes=_notes_of(made))
 
     def __getstate__(self) -> dict[str, Any]:
         """The plan with its answer worked out: what makes it does not travel."""
@@ -184,9 +255,19 @@ class Plan(Generic[A]):
         return self.kind
 
     @property
-    def status(self) -> str:
-        """`optimal`, or `infeasible` when nothing keeps the promises."""
+    def status(self) -> Status:
+        """`optimal`, `feasible` with a `gap` above 1e-6, or `infeasible` without a plan."""
         return self.answer.status
+
+    @property
+    def gap(self) -> float | None:
+        """How far above the best the plan may lie, of the plan [1]; None where nothing says."""
+        return self.answer.gap
+
+    @property
+    def feasible(self) -> bool:
+        """Whether there is a plan."""
+        return self.status != "infeasible"
 
     @property
     def scenario(self) -> Mapping[str, object]:
@@ -209,6 +290,14 @@ class Plan(Generic[A]):
     def band(self) -> object | None:
         """Ranges that hold the stated share of measured runs; None where nothing was measured."""
         return self.answer.band
+
+    @property
+    def between(self) -> str:
+        """What every face says before the ends of a range: whether runs alike were measured."""
+        band: Any = self.band
+        if getattr(band, "kind", None) != MEASURED:
+            return "expected between"
+        return f"{band.coverage:.0%} of measured runs lie between"
 
     @property
     def outside(self) -> tuple[Outside, ...]:
@@ -242,7 +331,7 @@ class Plan(Generic[A]):
 
     @property
     def infeasible(self) -> Sequence[MissedPromise]:
-        """Promises that fall short and by which factor; empty when the plan is optimal."""
+        """Promises that fall short and by which factor; empty when there is a plan."""
         return self.answer.infeasible or ()
 
     @property
@@ -262,8 +351,10 @@ class Plan(Generic[A]):
             point = None if name.startswith("_") or name == "make" else self.answer.plan
             if hasattr(point, name):
                 return getattr(point, name)
+            parts = [part for part in dir(type(self)) if not part.startswith("_")]
             has = f" (it has {', '.join(vars(point))})" if point else ""
-            raise AttributeError(f"this {self.kind} plan has no {name}{has}", name=name, obj=self)
+            hint = did_you_mean(name, [*vars(point), *parts] if point else parts) or has
+            raise AttributeError(f"this {self.kind} plan has no {name}{hint}", name=name, obj=self)
 
     def explained(self) -> Plan[A]:
         """The same plan with what `--why` adds to the document; most kinds add nothing."""
@@ -273,10 +364,13 @@ class Plan(Generic[A]):
         """What binds, what each quantity is worth, and the closed form, as text."""
         return why_of(self.binding, self.elasticities)
 
+    def text(self) -> str:
+        """The answer without its notes as text of at most 80 columns, laid out from sections."""
+        return text_of(room(self.kind).PROBLEM.sections(self))
+
     def __str__(self) -> str:
-        """The whole answer as text of at most 80 columns, laid out from its sections."""
-        text = text_of(room(self.kind).PROBLEM.sections(self))
-        return "\n\n".join(filter(None, (text, outside_text(self.outside))))
+        """The whole answer as text of at most 80 columns, its notes last."""
+        return "\n\n".join(filter(None, (self.text(), "\n".join(note_lines(self.answer.notes)))))
 
     def summary(self) -> str:
         """The choice and its price in a few words; only asked of a plan with an answer."""
@@ -284,7 +378,7 @@ class Plan(Generic[A]):
         return ", ".join(line.text().strip() for line in lines[:2])
 
     def __repr__(self) -> str:
-        if self.status == "infeasible":
+        if not self.feasible:
             missed = ", ".join(
                 s.promise if s.short_by is None else f"{s.promise} by {excess(s.short_by)}"
                 for s in self.infeasible

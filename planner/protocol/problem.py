@@ -19,7 +19,7 @@ from planner.protocol.elasticity import Elasticity
 from planner.protocol.live_page import LivePage
 from planner.protocol.output import Output
 from planner.protocol.parameter import Parameter, value_at, with_value
-from planner.protocol.plan import MissedPromise, Plan
+from planner.protocol.plan import MissedPromise, Plan, Status, status_of
 from planner.protocol.section import Section, sections_of_outputs
 from planner.scenario.kinds import room
 from planner.text.errors import FieldError, InputError, PlannerError
@@ -41,7 +41,7 @@ FEW = 20  # below so many, one more whole number is another choice: it is over f
 
 @dataclass(frozen=True)
 class Search:
-    """The best point of a question, nothing proved of it.
+    """The best point of a question, without its certificate.
 
     Parameters
     ----------
@@ -53,6 +53,7 @@ class Search:
     ties : choices with their counts that are as good.
     holds : changes PATH=VALUE that leave the scenario this choice and no other.
     considered : how many points were decided, by what they are.
+    gap : how far above the best the point may lie, of it; None where nothing is proved.
     missed : works out the shortfalls where there is no plan.
     row : works out the point as a row of a table, by the kind's own columns.
     """
@@ -65,6 +66,7 @@ class Search:
     ties: tuple[tuple[str, Counts], ...] = ()
     holds: tuple[str, ...] = ()
     considered: Mapping[str, int] = field(default_factory=dict)
+    gap: float | None = None
     missed: Callable[[], Sequence[MissedPromise]] | None = field(
         default=None, repr=False, compare=False
     )
@@ -74,6 +76,11 @@ class Search:
     def feasible(self) -> bool:
         """Whether something keeps the promises."""
         return self.score != math.inf
+
+    @property
+    def status(self) -> Status:
+        """`optimal`, `feasible` with a `gap` above 1e-6, or `infeasible`."""
+        return status_of(self.gap, feasible=self.feasible)
 
     @cached_property
     def shortfalls(self) -> tuple[MissedPromise, ...]:
@@ -133,7 +140,10 @@ class Problem(ABC, Generic[Q]):
         """The plan with its certificate, its reasons and its provenance."""
 
     def check(self, question: Q) -> None:
-        """Refuse what takes no search to refuse; raises InputError."""
+        """Refuse what `answer` refuses, and nothing else; raises InputError.
+
+        It is what an answer begins with, up to its search.
+        """
 
     def value(self, question: Q, path: str) -> float | None:
         """What a question has at a path, in base units; None where it has no number there."""
@@ -284,8 +294,8 @@ class FrontierAnswer(Protocol):
         """What is worth saying beside it."""
 
     @property
-    def status(self) -> str:
-        """`optimal`, or `infeasible` when nothing keeps the promises."""
+    def status(self) -> Status:
+        """`optimal`, `feasible` where not all is proved, or `infeasible` without a point."""
 
     @property
     def rows(self) -> list[dict[str, object]]:

@@ -54,12 +54,14 @@ class Line:
 class Section:
     """Lines of an answer under one title; the first of an answer has the question for a title.
 
-    Where they `adds_up`, they are parts of one whole, which a page draws as a bar.
+    Where they `adds_up`, they are parts of one whole, which a page draws as a bar. Those that stand
+    `beside` the numbers of the first are said of this very plan: a page hides them once it moves.
     """
 
     title: str
     lines: tuple[Line, ...]
     adds_up: bool = False
+    beside: bool = False
 
     @property
     def parts(self) -> list[tuple[Line, float]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any, TypeVar, overload
 
 from planner.protocol.document import versioned
 from planner.protocol.plan import BEYOND, STRICT, Plan, outside_text
@@ -13,27 +14,47 @@ from planner.scenario.loading import Source
 from planner.scenario.tree import Tree
 from planner.text.errors import FieldError, InputError
 
+P = TypeVar("P", bound=Plan[Any])
 
-def solve(source: Source, sets: Sequence[str] = (), *, strict: bool = False) -> Plan:
+
+@overload
+def solve(source: Source, sets: Sequence[str] = (), *, strict: bool = False) -> Plan: ...
+
+
+@overload
+def solve(
+    source: Source, sets: Sequence[str] = (), *, strict: bool = False, kind: type[P]
+) -> P: ...
+
+
+def solve(
+    source: Source, sets: Sequence[str] = (), *, strict: bool = False, kind: type[Plan] = Plan
+) -> Plan:
     """Answer a scenario: a file's path, a mapping of the same shape, or a scenario that was read.
 
-    Raises InputError with every mistake in the input, or of an answer that `strict` refuses;
-    SolverError when the plan does not survive its own checks.
+    Raises InputError with every mistake in the input, of an answer that `strict` refuses, or of a
+    question of another kind; SolverError when the plan does not survive its own checks.
 
     Parameters
     ----------
     sets : changes "path.in.file=value", as `--set` takes them.
     strict : refuse an answer that rests on what no measured row covers.
+    kind : the type of the plan, such as `planner.ServingPlan`, whose quantities a type checker
+        then knows; any if absent.
     """
-    return answered(source, sets, strict=strict)[1]
+    return answered(source, sets, strict=strict, kind=kind)[1]
 
 
 def answered(
-    source: Source, sets: Sequence[str] = (), *, strict: bool = False
+    source: Source, sets: Sequence[str] = (), *, strict: bool = False, kind: type[Plan] = Plan
 ) -> tuple[QuestionRecord, Plan]:
     """The question of a source, read once, and its plan: `solve` for what needs both."""
     with _opened(source, sets) as question:
-        plan = problem_of(question.problem).answer(question)
+        problem = problem_of(question.problem)
+        if not issubclass(problem.plan_type, kind):
+            words = f"{question.problem} is answered by a {problem.plan_type.__name__}"
+            raise FieldError(("problem", f"{words}, not by a {kind.__name__} (kind)"))
+        plan = problem.answer(question)
         if strict and plan.outside:
             raise InputError(f"{outside_text(plan.outside)}; {STRICT}")
         return question, plan

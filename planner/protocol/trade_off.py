@@ -16,6 +16,7 @@ from planner.protocol.bracket import Bracket, bracketed_together, middle, within
 from planner.protocol.document import document_of
 from planner.protocol.output import Output
 from planner.protocol.page import table_page
+from planner.protocol.plan import Status, status_of, widest
 from planner.protocol.problem import MissedPromise, Problem, Search, problem_of, search_each
 from planner.scenario import resolved
 from planner.scenario.loading import Question
@@ -34,7 +35,8 @@ MOST = 1000
 class TradeOff:
     """The best objective at each level of a limited output, the tightest level first.
 
-    `rows` have every output in base units, and the choice in words; `str()` is a table.
+    `rows` have every output in base units, and the choice in words; `gap` is the widest of theirs.
+    `str()` is a table.
     """
 
     problem: str
@@ -46,11 +48,12 @@ class TradeOff:
     rows: list[dict[str, Any]] = field(default_factory=list)
     infeasible: tuple[MissedPromise, ...] | None = None
     warnings: tuple[str, ...] = ()
+    gap: float | None = None
 
     @property
-    def status(self) -> str:
-        """`optimal`, or `infeasible` when nothing keeps the limit."""
-        return "optimal" if self.rows else "infeasible"
+    def status(self) -> Status:
+        """`optimal`, `feasible` where a level's `gap` is above 1e-6, or `infeasible`."""
+        return status_of(self.gap, feasible=bool(self.rows))
 
     @property
     def document(self) -> Mapping[str, Any]:
@@ -58,6 +61,7 @@ class TradeOff:
         return {
             "problem": self.problem,
             "status": self.status,
+            "gap": self.gap,
             "scenario": self.scenario,
             "of": self.objective.name,
             "over": self.limited.name,
@@ -139,14 +143,16 @@ def trade_off(question: Question, points: int | None = None) -> TradeOff:
     tight, loose = level.ends()
     searches = level.at(np.geomspace(tight, loose, points).tolist())
     rows: list[dict[str, Any]] = []
+    gaps: list[float | None] = []
     least = np.inf
     for plan in searches:
         if plan is not None and plan.feasible:
             value = plan.outputs[objective.name]
             if value < least * (1 - SAME):
                 rows.append({**plan.outputs, "choice": plan.choice})
+                gaps.append(plan.gap)
                 least = value
-    return curve(rows)
+    return curve(rows, gap=widest(gaps))
 
 
 @dataclass(frozen=True)

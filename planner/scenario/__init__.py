@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING
 from planner.text.faces import loaded_from
 
 if TYPE_CHECKING:
-    from planner.scenario.loading import checked, json_schema, load, opened, read, resolved
+    from planner.scenario.loading import (
+        checked,
+        in_base_units,
+        json_schema,
+        load,
+        opened,
+        read,
+        resolved,
+    )
 
-__all__ = ["checked", "json_schema", "load", "opened", "read", "resolved"]
+__all__ = ["checked", "in_base_units", "json_schema", "load", "opened", "read", "resolved"]
 
 __getattr__ = loaded_from(__name__, dict.fromkeys(__all__, "loading"))

@@ -58,4 +58,9 @@ def starter(kind: str = "serving") -> str:
     """
     if kind not in ROOMS:
         raise CatalogueError.unknown("kind of scenario", kind, ROOMS)
-    return files(ROOMS[kind]).joinpath("starter.yaml").read_text(encoding="utf-8")
+    module = room(kind)
+    file = files(module).joinpath("starter.yaml") if hasattr(module, "__path__") else None
+    if file is None or not file.is_file():
+        words = f"the kind {kind} has no starter: it is starter.yaml in the folder of a room"
+        raise InputError(f"{words}; planner schema has its keys")
+    return file.read_text(encoding="utf-8")

@@ -9,6 +9,7 @@ import math
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any, get_args
 
@@ -22,12 +23,14 @@ from planner.scenario.keys.references import File, HubFile
 from planner.scenario.keys.system_keys import SystemDescription
 from planner.scenario.keys.workload import Demand, Distribution
 from planner.scenario.kinds import ROOMS, question_type, question_types
-from planner.scenario.tree import Path, Tree, changed, dotted, yaml_tree
-from planner.text.errors import PIPED, InputError, Mistake, did_you_mean, printed, quoted
+from planner.scenario.tree import SAME_KEYS, Path, Tree, changed, dotted, named_once, yaml_tree
+from planner.text.errors import PIPED, InputError, Mistake, did_you_mean, printed, quoted, senses
+from planner.text.quantities import base_units
 from topologies.files.located_yaml import DEEPEST
 
 LARGEST = 1_000_000  # bytes of a scenario file
 DEEPEST_KEY = 3  # records within records, of all kinds
+UNITS, BASE = "units", "base"  # a key that says that bare numbers are in base units
 INSIDE = "scenario"  # the file name of a scenario that came as a mapping
 
 Question = QuestionRecord
@@ -56,6 +59,10 @@ def opened(source: Source, sets: Sequence[str] = ()) -> tuple[Tree, QuestionReco
 
 def read(source: Source) -> Tree:
     """The tree of a source, unchecked; raises InputError when it is not text of a known form."""
+    return named_once(_read(source))
+
+
+def _read(source: Source) -> Tree:
     if isinstance(source, QuestionRecord):
         return Tree(INSIDE, resolved(source, full_paths=True))
     if isinstance(source, Mapping):
@@ -77,13 +84,23 @@ def checked(tree: Tree, folder: FilePath) -> QuestionRecord:
         got = "the file is empty" if data is None else f"got {quoted(data)}"
         mistake = tree.mistake((), f"expected keys such as problem, model, system; {got}")
         raise InputError([*tree.mistakes, mistake])
+    units, data = data.get(UNITS), {key: data[key] for key in data if key != UNITS}
+    if units not in (None, BASE):
+        words = f"expected {BASE}: bare numbers are in base units; got {quoted(units)}"
+        tree = replace(tree, mistakes=(*tree.mistakes, tree.mistake((UNITS,), words)))
     try:
-        scenario = _shape(data).model_validate(data, context={"folder": folder})
+        with base_units(units == BASE):
+            scenario = _shape(data).model_validate(data, context={"folder": folder})
     except ValidationError as error:
         raise InputError(_ordered(tree, dict.fromkeys(_flat(error, (), tree)))) from None
     if tree.mistakes:
         raise InputError(tree.mistakes)
     return scenario
+
+
+def in_base_units(tree: Tree) -> Tree:
+    """A tree that was read, to which numbers in base units are added."""
+    return replace(tree, data={**tree.data, UNITS: BASE})
 
 
 def _shape(data: Mapping[object, object]) -> type[QuestionRecord]:
@@ -210,6 +227,7 @@ def _flat(error: ValidationError, above: Path, tree: Tree) -> Iterator[Mistake]:
             expected = _keys(record, item["loc"][:-1])
             hint = (
                 did_you_mean(path[-1], expected)
+                or next(filter(None, (_belongs(record, x) for x in senses(path[-1]))), "")
                 or _belongs(record, path[-1])
                 or f" (known: {', '.join(expected)})"
             )
@@ -260,6 +278,8 @@ def _cause(cause: ValueError | str, path: Path, tree: Tree) -> Iterator[Mistake]
             yield from _cause(inner, (*path, *below), tree)
     elif isinstance(cause, ValidationError):
         yield from _flat(cause, path, tree)
+    elif isinstance(cause, InputError) and cause.mistakes:
+        yield from cause.mistakes  # of another file, which have their places
     else:
         message = str(cause)
         yield tree.mistake(path, message, at_key=message.startswith("unknown key"))
@@ -293,11 +313,13 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 def resolved(scenario: BaseModel, *, full_paths: bool = False) -> dict[str, Any]:
     """Every key with its value in base units, defaults filled in; only JSON types.
 
-    It loads again to an equal scenario. Files are named as given, or by their `full_paths`.
+    It loads again to an equal scenario: a question says of its numbers that they are in base
+    units. Files are named as given, or by their `full_paths`.
     """
     unsaid = getattr(scenario, "SILENT", ())
     fields = getattr(type(scenario), "model_fields", {})
-    return {
+    units = {UNITS: BASE} if isinstance(scenario, QuestionRecord) else {}
+    return units | {
         getattr(fields.get(name), "alias", None) or name: _json_value(value, full_paths)
         for name, value in scenario
         if value is not None or name not in unsaid
@@ -317,7 +339,14 @@ def json_schema() -> dict[str, object]:
         about = whole["properties"]["problem"]
         about = {key: about[key] for key in ("description", "title") if key in about}
         whole["properties"]["problem"] = {"const": problem, **about}
+        words = "bare numbers are in base units, as answers write them"
+        whole["properties"][UNITS] = {"const": BASE, "description": words}
         shapes[problem] = whole
+    for part in parts.values():
+        words = part.get("properties", {})
+        for (above, word), name in SAME_KEYS.items():
+            if str(part.get("title")).casefold() == above and name in words:
+                words[str(word)] = words[name]
     return {
         "$schema": DIALECT,
         "title": "token-planner scenario",

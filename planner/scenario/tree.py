@@ -93,8 +93,43 @@ def _plain(
     return mapping
 
 
+# keys as people call them, by the key above: each is read as the other one
+SAME_KEYS: dict[Path, str] = {("promises", "speed"): "tokens_per_s_per_user"}
+
+
+def named_once(tree: Tree) -> Tree:
+    """The tree with every key by its one name; a key that is there under both is a mistake."""
+    mistakes: list[Mistake] = []
+
+    def named(value: object, path: Path) -> object:
+        if isinstance(value, list):
+            return [named(item, (*path, i)) for i, item in enumerate(value)]
+        if not isinstance(value, dict):
+            return value
+        for key in value:
+            name = SAME_KEYS.get((*path[-1:], key))
+            if name in value:
+                words = f"is {name}, which is given too; leave one out"
+                mistakes.append(tree.mistake((*path, key), words, at_key=True))
+        return {SAME_KEYS.get((*path[-1:], key), key): named(item, (*path, key))
+                for key, item in value.items()}  # fmt: skip
+
+    data = named(tree.data, ())
+    values, keys = (
+        {canonical(path): place for path, place in places.items()}
+        for places in (tree.values, tree.keys)
+    )
+    return replace(tree, data=data, values=values, keys=keys, mistakes=(*tree.mistakes, *mistakes))
+
+
+def canonical(path: Path) -> Path:
+    """A path with its keys by their one names."""
+    return tuple(SAME_KEYS.get(path[max(i - 1, 0) : i + 1], part) for i, part in enumerate(path))
+
+
 # the symbols of the equations, where they mean one key
 ALIASES: dict[str, Path] = {
+    "promises.speed": ("promises", "tokens_per_s_per_user"),
     "B": ("choose", "batch"),
     "L_in": ("workload", "input_tokens"),
     "L_out": ("workload", "output_tokens"),
@@ -144,10 +179,10 @@ def parsed_change(change: str) -> tuple[Path, object]:
         raise _refused(change, "is too long")
     if any(not part for part in name.split(".")):
         raise _refused(change, f"{quoted(name)} has an empty part between dots")
-    path = ALIASES.get(name) or tuple(
+    path = ALIASES.get(name) or canonical(tuple(
         int(part) if part.isascii() and part.isdigit() and len(part) < 6 else part
         for part in name.split(".")
-    )
+    ))  # fmt: skip
     try:
         value = yaml_tree(text, "")
         mistakes = value.mistakes

@@ -115,7 +115,8 @@ def _document(kind: str, question: Question, best: Search, target: Output) -> di
 
     return {
         "problem": kind,
-        "status": "optimal",
+        "status": best.status,
+        "gap": best.gap,
         "scenario": resolved(question),
         "of": target.name,
         "value": best.outputs[target.name],

@@ -125,7 +125,7 @@ def row_of(kind: str, search: Search, elapsed: float) -> Row:
     missed = search.shortfalls
     factors = [each.short_by for each in missed if each.short_by is not None]
     head: Row = {
-        "status": "optimal" if search.feasible else "infeasible",
+        "status": search.status,
         "reason": ", ".join(each.promise for each in missed) or None,
         "short_by": max(factors, default=None),
         "elapsed_s": elapsed,

@@ -7,15 +7,60 @@ puts the line of the source below a mistake, with a caret at its place.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
 from itertools import islice
 from pathlib import Path
 
-from topologies.fabric.limits import did_you_mean
+from planner.text.tables import table
+from topologies.fabric.limits import did_you_mean as spelled_alike
 
 LISTED = 100  # names of a catalogue that an error lists
 LONGEST = 60  # letters of a value that is quoted
+
+
+VERSIONED = re.compile(r"([a-z]+)(?:[-_ ]|(?=[0-9][-_.]))([0-9])(?![0-9])")  # gpt-5, qwen3-32b
+SEVERAL = re.compile(r"^[0-9]+ ?x ?(?=[a-z])", re.IGNORECASE)  # 8xH100: a machine of them
+
+
+def did_you_mean(word: object, candidates: Iterable[str]) -> str:
+    """`; did you mean 'tpot'?` for what the word means, else for the nearest spelling, or nothing.
+
+    A word whose sense is known is no slip for one that is spelled alike, and another version of a
+    product is another product.
+    """
+    names = [str(name) for name in candidates]
+    meant = senses(word)
+    if meant:
+        key = next((name for name in meant if name in names), None)
+        return f"; did you mean {key!r}?" if key else ""
+    text = SEVERAL.sub("hgx-", str(word)[:200])
+    version = VERSIONED.match(text.casefold())
+    if version:
+        names = [name for name in names if not _is_another_product(name, version)]
+    return spelled_alike(text, names)
+
+
+def senses(word: object) -> tuple[str, ...]:
+    """The keys that a word may mean, which is not their name; empty where nobody says."""
+    return _senses().get(str(word)[:200].casefold().replace("-", "_"), ())
+
+
+@cache
+def _senses() -> dict[str, tuple[str, ...]]:
+    rows = table("planner.text", "senses.toml")
+    return {word: tuple(keys.split()) for keys, words in rows.items() for word in words.split()}
+
+
+def _is_another_product(name: str, version: re.Match[str]) -> bool:
+    """Whether a name is of another version of a family, or of a family spelled otherwise."""
+    named = VERSIONED.match(name.casefold())
+    if named is None:
+        return False
+    return named[2] != version[2] or not get_close_matches(named[1], [version[1]], cutoff=0.7)
 
 
 class PlannerError(ValueError):

@@ -1,16 +1,36 @@
 """Quantities as people write them, "3.35 TB/s", read into base units and shown again.
 
 Base units: s, byte, flop (2 per multiply-add), param, token, seq, chip, USD, J, g. A bare number is
-in the base unit of the dimension asked for. GB is 1e9 bytes and GiB 1024**3; `b` is a bit and `B`
-a byte, case counts. Nothing is evaluated.
+read only where nobody could mean another unit, or where it is said to be in base units. GB is 1e9
+bytes and GiB 1024**3; `b` is a bit and `B` a byte, case counts. Nothing is evaluated.
 """
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 from planner.text.errors import QuantityError, quoted
 from planner.text.tables import table
 from topologies.files.units import Powers, UnreadAmount, amount
+
+IN_BASE_UNITS: ContextVar[bool] = ContextVar("in_base_units", default=False)
+"""Whether bare numbers are known to be in base units, as those that this program wrote are."""
+
+
+@contextmanager
+def base_units(written: bool = True) -> Iterator[None]:
+    """Meanwhile bare numbers are in base units, where they were written so."""
+    before = IN_BASE_UNITS.set(written)
+    try:
+        yield
+    finally:
+        IN_BASE_UNITS.reset(before)
+
+
+MANY = 1e6  # above it nobody counts in units larger than the base
+MONTH_HOURS = 8760 / 12  # of which a bill of a month is
 
 
 @dataclass(frozen=True)
@@ -26,6 +46,7 @@ class Dimension:
     words: str = ""
     suffix: str = ""
     counted: bool = False
+    bare: tuple[str, ...] = ()
 
 
 def _powers(unit: str) -> Powers:
@@ -39,6 +60,7 @@ def _dimensions() -> dict[str, Dimension]:
             name,
             powers=_powers(row["unit"]),
             also=tuple(_powers(unit) for unit in row.pop("also", ())),
+            bare=tuple(row.pop("bare", ())),
             **row,
         )
         for name, row in rows.items()
@@ -56,15 +78,16 @@ PLAIN_NAMES = {
 def parse(text: object, dimension: str) -> float:
     """The quantity in the base unit of `dimension`; finite and not negative.
 
-    `text` is a string with a unit, or a number in the base unit. Raises QuantityError, whose
-    message names the expected dimension with an example, and what was read instead.
+    `text` is a string with a unit, or a number where that can be read in one way. Raises
+    QuantityError, whose message names the expected dimension with an example, and what was read
+    instead.
     """
     wanted = DIMENSIONS[dimension]
     expected = f'expected {wanted.phrase} such as "{wanted.example}"'
     if isinstance(text, bool) or not isinstance(text, str | int | float):
         raise QuantityError(f"{expected}, got {quoted(text)}")
     if not isinstance(text, str):
-        return _checked(text, f"{expected}, got {quoted(text)}")
+        return _with_unit(_checked(text, f"{expected}, got {quoted(text)}"), wanted)
     try:
         read = amount(text)
     except UnreadAmount as reason:
@@ -74,7 +97,36 @@ def parse(text: object, dimension: str) -> float:
         return _checked(read.value * (1e9 if read.powers else 1.0), shown)
     if not read.bare and read.powers not in (wanted.powers, *wanted.also):
         raise QuantityError(f"{shown} ({describe(read.powers)}){_meant(text, read.powers, wanted)}")
-    return _checked(read.value, shown)
+    value = _checked(read.value, shown)
+    return _with_unit(value, wanted) if read.bare else value
+
+
+def _with_unit(value: float, wanted: Dimension) -> float:
+    """A bare number where its unit is known; QuantityError with those that it may have."""
+    if value == 0 or not wanted.bare or IN_BASE_UNITS.get():
+        return value
+    digits = f"{value:.12g}"
+    likely = wanted.bare if value < MANY else wanted.bare[-1:]
+    money = f"${value:.2f}" if value >= 0.995 else f"${digits}"
+    ways = (f"{money}{x[1:]}" if x[0] == "$" else f"{digits} {x}" for x in likely)
+    written = " or ".join(f'"{way}"' for way in ways)
+    raise QuantityError(
+        f'expected {wanted.phrase} such as "{wanted.example}", got {digits} without a unit; '
+        f"write {written}"
+    )
+
+
+def has_unit(text: object) -> bool:
+    """Whether a value is a number with a unit, whatever it measures."""
+    try:
+        return isinstance(text, str) and not amount(text).bare
+    except UnreadAmount:
+        return False
+
+
+def needs_unit(unit: str) -> bool:
+    """Whether a number of a base unit is written with it in a scenario: `s`, and not `token`."""
+    return unit in {dimension.unit for dimension in DIMENSIONS.values() if dimension.bare}
 
 
 def show(value: float, dimension: str) -> str:
@@ -126,6 +178,10 @@ def _meant(text: str, powers: Powers, wanted: Dimension) -> str:
         single = body[:-1] if body.endswith("FLOPs") else body
         time = {"hold_price": "hour", "byte_price": "month"}.get(wanted.name, "s")
         return f'; did you mean "{single}/{time}"?'
+    if wanted.name == "time" and powers == DIMENSIONS["token_rate"].powers:
+        value = amount(text).value
+        pace = f'; as a time per token "{_shown_time(1 / value)}"' if value > 0 else ""
+        return f'{pace}, or promise it as speed: "{body}"'
     if wanted.name == "token_price" and powers == _powers("USD"):
         return f'; did you mean "{body}/Mtok"?'
     if wanted.name == "price" and powers in (_powers("USD"), _powers("USD/chip")):

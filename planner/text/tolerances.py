@@ -15,6 +15,12 @@ AGREE = 1e-6
 Conic solvers stop at residuals of 1e-8 of their scaled data, so that answers keep some six digits.
 """
 
+TIE = 1e-3
+"""Relative difference of two objectives below which a plainer plan counts as good as a better [-].
+
+It is a tenth of what equal runs of one engine differ by, and no rent is known as well.
+"""
+
 TENTH = 1.2816
 """Standard deviations from the middle of a normal to the tenth at either end [-]."""
 

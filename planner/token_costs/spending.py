@@ -265,4 +265,4 @@ class LifePlan(Plan[A]):
 
     why = presented("why")
     question_text = presented("question_text")
-    __str__ = presented("answer")
+    text = presented("answer")

@@ -15,10 +15,11 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from planner.catalogue.ranges import no_range
-from planner.protocol.parameter import scenario_with, unit_of, value_at
+from planner.protocol.parameter import set_to, unit_of, value_at
+from planner.protocol.plan import widest
 from planner.protocol.problem import BESIDE, NO_PLAN, HasArrays, Search, problem_of, search_each
 from planner.report.text.sensitivity import Uncertainty
-from planner.scenario import checked
+from planner.scenario import checked, in_base_units
 from planner.scenario.loading import Question
 from planner.scenario.tree import Tree, changed
 from planner.text.console import progress
@@ -98,7 +99,7 @@ def _marginal(
             words = "one_of: a coefficient of a profile is drawn from numbers between two ends"
             raise FieldError((f"uncertain.{path}", words))
         for value in ends:
-            scenario_with(tree, folder, path, value)
+            _with(tree, folder, path, value)
         return Marginal(path, kind, tuple(ends))
     read = coefficient.read if coefficient else partial(_read, tree, folder, path)
     if kind == "normal":
@@ -113,8 +114,13 @@ def _marginal(
     return Marginal(path, kind, values, unit)
 
 
+def _with(tree: Tree, folder: Path, path: str, written: object) -> Question:
+    """The scenario with a value as it is written there."""
+    return checked(changed(tree, [set_to(path, written)]), folder)
+
+
 def _read(tree: Tree, folder: Path, path: str, written: object) -> float:
-    value = value_at(scenario_with(tree, folder, path, written), path)
+    value = value_at(_with(tree, folder, path, written), path)
     if not isinstance(value, int | float) or isinstance(value, bool):
         message = f"expected a number, got {quoted(written)}; one_of takes words"
         raise FieldError((f"uncertain.{path}", message))
@@ -182,13 +188,15 @@ TOGETHER = 128  # draws that are searched together in this process
 class Answered:
     """The answer at each draw: an output, nan where there is no plan, and the choice, in words.
 
-    `sets` are the choices as changes of the scenario; empty where nothing is chosen.
+    `sets` are the choices as changes of the scenario; empty where nothing is chosen. `gap` is the
+    widest of the answers.
     """
 
     values: np.ndarray
     choices: tuple[str | None, ...]
     sets: dict[str, tuple[str, ...]]
     method: str
+    gap: float | None = 0.0
 
 
 @dataclass(frozen=True)
@@ -216,10 +224,11 @@ class Draws:
         closed = _closed(base, self.folder, self.marginals, drawn, self.name)
         if closed is not None:
             return closed
+        based = in_base_units(base)
         points = [tuple(map(_set, self.marginals, values)) for values in zip(*drawn, strict=True)]
         plans: list[Search] = []
         with progress(len(points), 0, shown=self.shown) as advance:
-            for several in _pieces(partial(_searched, base, self.folder), points, self.workers):
+            for several in _pieces(partial(_searched, based, self.folder), points, self.workers):
                 plans += several
                 advance(len(several))
         plans = [plan if self.name in plan.outputs else NO_PLAN for plan in plans]
@@ -228,6 +237,7 @@ class Draws:
             tuple(plan.choice if plan.feasible else None for plan in plans),
             {plan.choice: plan.holds for plan in plans if plan.feasible},
             "solved again at each draw",
+            widest(plan.gap for plan in plans if plan.feasible),
         )
 
 
@@ -250,7 +260,7 @@ def _set(marginal: Marginal, value: float) -> str:
     """`PATH=VALUE` of one draw."""
     if not marginal.numeric:
         return f"{marginal.path}={marginal.ends[int(value)]}"
-    return f"{marginal.path}={float(value)!r}"
+    return set_to(marginal.path, float(value))
 
 
 def _searched(tree: Tree, folder: Path, points: Sequence[Sets]) -> list[Search]:

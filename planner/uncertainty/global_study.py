@@ -23,6 +23,7 @@ import numpy as np
 from planner.protocol.document import document_of
 from planner.protocol.output import output_named
 from planner.protocol.parameter import folder_of
+from planner.protocol.plan import status_of
 from planner.protocol.problem import problem_of
 from planner.report.text.sensitivity import KnowingValue, MorrisEffect, SobolIndex, study_text
 from planner.scenario import opened, resolved
@@ -83,7 +84,7 @@ def explore(
     target = output_named(problem, scenario, output or "cost")
     draws = Draws(tree, folder, marginals, target.name, workers, shown)
     result: dict[str, Any] = {
-        "problem": problem.kind, "status": "optimal", "scenario": resolved(scenario),
+        "problem": problem.kind, "status": None, "gap": None, "scenario": resolved(scenario),
         "of": target.name, "unit": target.unit, "seed": seed,
         "uncertain": marginals,
         "method": None, "draws": None, "without_plan": None, "distribution": None,
@@ -117,6 +118,7 @@ def _by_sobol(draws: Draws, count: int, seed: int, *, rises: bool) -> dict[str, 
     choices = frequent(answers.choices[independent], SHOWN)
     estimate, sign = sobol(answers.values, len(marginals), seed), -1.0 if rises else 1.0
     return {
+        **_proved(answers),
         "method": answers.method,
         "draws": len(shares),
         "without_plan": float(np.isnan(values).mean()),
@@ -125,6 +127,11 @@ def _by_sobol(draws: Draws, count: int, seed: int, *, rises: bool) -> dict[str, 
         "sobol": None if estimate is None else draws.by_path(estimate),
         "knowing": _value_of_knowing(draws, answers, shares[independent], choices, sign),
     }
+
+
+def _proved(answers: Answered) -> dict[str, object]:
+    """Whether the answers at all draws are proved, and how far the least proved one is not."""
+    return {"status": status_of(answers.gap), "gap": answers.gap}
 
 
 def _distribution(values: np.ndarray) -> dict[str, object]:
@@ -162,7 +169,7 @@ def _by_morris(draws: Draws, count: int, seed: int, method: str | None) -> dict[
     if not np.isfinite(answers.values).any():
         raise Infeasible("nothing keeps the promises at any draw")
     steps = draws.by_path(effects(design, answers.values))
-    return {"morris": steps, "method": method or answers.method}
+    return {**_proved(answers), "morris": steps, "method": method or answers.method}
 
 
 INTERVAL = 0.9

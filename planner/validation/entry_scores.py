@@ -7,17 +7,14 @@ it says that the row or the bound is at fault.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
-from planner.calibration.cross_validation import constant, folds, group_error, score
-from planner.calibration.leave_outs import mean_by_group
+from planner.calibration.cross_validation import constant, folds, group_error, mean_by_group, score
 from planner.calibration.sample import configuration_of
 from planner.catalogue.profile import COVERAGE
 from planner.measurements.entry import Entry
-from planner.measurements.roofline_bound import bound_of
-from planner.protocol.validation_result import (
+from planner.protocol.results.validation_result import (
     BandShare,
     CurveShape,
     GroupErrors,
@@ -159,10 +156,9 @@ SLACK = 1e-9
 
 def below_bound(entries: Sequence[Entry]) -> list[tuple[Entry, str]]:
     """Every row faster than its bound, with the explanation; rows of one table."""
-    first = {e.row: e for e in entries if e.quantity == "ttft"}
     groups = speculating(entries)
     return [
-        (entry, _explained(entry, first, groups))
+        (entry, _explained(entry, groups))
         for entry in entries
         if entry.seconds is not None
         and entry.bound is not None
@@ -196,19 +192,10 @@ def settled(entry: Entry) -> str:
     return f"{entry.group} {precision} {entry.version}"
 
 
-def _explained(entry: Entry, first: Mapping[int, Entry], groups: frozenset[str]) -> str:
-    row, seconds = entry.measurement, entry.seconds or 0.0
+def _explained(entry: Entry, groups: frozenset[str]) -> str:
+    row = entry.measurement
     if entry.unit:
         return entry.unit
-    if row is not None and row.looped and entry.quantity == "tpot":
-        batch = _decoding(entry, first.get(entry.row))
-        if batch is not None and seconds >= bound_of(
-            replace(row, quantity="step", looped=False, batch=batch)
-        ):
-            return (
-                f"meets the bound of the {batch:.3g} requests that decode on average; the others "
-                f"of the {row.batch:g} in flight are in prefill"
-            )
     if settled(entry) in groups:
         return "tokens seem to be speculated, which the table does not state"
     pools = row.pools if row is not None else None
@@ -219,12 +206,3 @@ def _explained(entry: Entry, first: Mapping[int, Entry], groups: frozenset[str])
     if row is not None and not row.quality.startswith(("clean", "run")):
         return f"marked {row.quality!r} by its source"
     return "suspect data or a fault of ours"
-
-
-def _decoding(entry: Entry, prompt: Entry | None) -> float | None:
-    """Requests that decode on average, by Little's law, of those a closed loop keeps in flight."""
-    row = entry.measurement
-    if row is None or prompt is None or prompt.seconds is None:
-        return None
-    decode = (row.output - 1) * row.seconds
-    return max(1.0, row.batch * decode / (decode + prompt.seconds))

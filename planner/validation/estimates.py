@@ -13,21 +13,19 @@ from pathlib import Path
 from types import MappingProxyType
 
 from formulas.nomenclature.symbols import SymbolError
-from planner.calibration.features import features
 from planner.calibration.sample import row_digest, seen_by
 from planner.catalogue.profile import profile as named
 from planner.measurements.entry import Entry, Prediction
 from planner.measurements.measurement import Measurement, profile_of, unfit
-from planner.measurements.prediction import predict, predict_collective
+from planner.measurements.prediction import features, predict, predict_collective
 from planner.measurements.readers import recognised
 from planner.measurements.readers.collective_rows import fitted_on
 from planner.measurements.readers.file_kinds import KINDS, entries_in
 from planner.measurements.readers.sheets import MeasurementTable, Sheet, opened
 from planner.measurements.roofline_bound import bounds_of, strange_units
 from planner.measurements.training_steps import TRAINING, training_layout_entries
-from planner.protocol.validation_result import SkippedFile
+from planner.protocol.results.validation_result import SkippedFile
 from planner.text.errors import InputError, Mistake, PlannerError
-from planner.validation.group_cross_validation import refitted
 from topologies import TopologyError
 
 AUTO = "auto"
@@ -60,9 +58,8 @@ def predicted(
     profile: str = AUTO,
     facts: Mapping[str, str] = MappingProxyType({}),
     folders: Sequence[Path] = (),
-    refit: str | None = None,
 ) -> PredictedTables:
-    """Every table of the files with its entries, predicted by a profile or by fits of the others.
+    """Every table of the files with its entries, predicted by a profile.
 
     Raises InputError if a file that was named by itself holds no measurements, or no file of a
     folder does.
@@ -70,7 +67,6 @@ def predicted(
     Parameters
     ----------
     facts, folders : as for `read`.
-    refit : what is left out of fits to the rows themselves, None for a profile as it ships.
     """
     if profile != AUTO and TRAINING not in map(recognised, files.paths):
         named(profile)
@@ -85,13 +81,6 @@ def predicted(
             skipped.append(_skipped(path, error))
     if files.paths and not tables:
         raise InputError("\n".join(map(str, skipped)))
-    # Rows of all tables are fitted together, as for the profiles that ship; curves table by table.
-    rows = [entry for _, entries in tables for entry in entries if entry.measurement]
-    refits = iter(refitted(rows, refit) if rows and refit else rows)
-    for i, (table, entries) in enumerate(tables):
-        made = [next(refits) if entry.measurement else entry for entry in entries]
-        curves = any(entry.collective for entry in entries)
-        tables[i] = table, refitted(made, refit) if refit and curves else made
     return PredictedTables(tuple(tables), tuple(skipped))
 
 

@@ -13,7 +13,7 @@ from planner.measurements.measurement import engine_of
 from planner.measurements.readers.sheets import MeasurementTable
 from planner.measurements.roofline_bound import general_reason
 from planner.measurements.training_steps import TRAINING
-from planner.protocol import validation_result
+from planner.protocol.results import validation_result
 from planner.validation import entry_scores
 
 WORST = 10

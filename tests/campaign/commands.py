@@ -133,7 +133,7 @@ ARGUMENTS = {
 }  # fmt: skip
 # They reach out, run for long, or start processes.
 LEFT_OUT = {
-    *("--help", "--refresh", "--scheduler", "--all", "--book", "--yes", "--refit", "--deployments"),
+    *("--help", "--refresh", "--scheduler", "--all", "--book", "--yes"),
     *("--workers", "--install-completion", "--show-completion", "--format", "--benchmark"),
 }
 SOUND: dict[str, tuple[str, ...]] = {

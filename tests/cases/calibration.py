@@ -12,7 +12,7 @@ from types import MappingProxyType
 import numpy as np
 
 from planner.calibration.own_fit import estimates_at, seen_by_rows
-from planner.calibration.profile_file import written
+from planner.calibration.own_profile import written
 from planner.calibration.sample import Rows, own_sample
 from planner.catalogue.profile import EFFICIENCIES, Adjustment, Band, Profile, profile
 from planner.measurements.readers import read

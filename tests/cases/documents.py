@@ -25,7 +25,8 @@ def typed(hint: object, value: Any) -> Any:
         if value.keys() != {key for key, _ in keys}:
             raise TypeError(f"{hint.__name__}: {sorted(value.keys() ^ {key for key, _ in keys})}")
         hints = get_type_hints(hint, include_extras=True)
-        return hint(**{name: typed(hints[name], value[key]) for key, name in keys})
+        given = {each.name for each in fields(hint) if each.init}
+        return hint(**{n: typed(hints[n], value[key]) for key, n in keys if n in given})
     if origin is tuple:
         inner = arguments[:1] * len(value) if arguments[-1] is Ellipsis else arguments
         return tuple(typed(each, item) for each, item in zip(inner, value, strict=True))

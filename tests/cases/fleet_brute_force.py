@@ -30,7 +30,7 @@ def small_scenario(seed: int) -> Scenario:
     hours = int(draw.integers(2, 4 if linked else 5))
     names = [f"p{k}" for k in range(pools)]
     scenario: Scenario = {
-        "problem": "fleet", "hours": hours, "models": {},
+        "problem": "fleet", "units": "base", "hours": hours, "models": {},
         "pools": {name: _pool(draw) for name in names},
         "spare": {"replicas": int(draw.integers(0, 2)), "headroom": float(draw.choice([0, 0.15]))},
         "start": {"time": float(draw.choice([300, 600, 1800])) if style == "starts" else 0.0},

@@ -7,6 +7,7 @@ def scenario(**changes):
     """Served on one server of H100, trained on the same chip, as good as a 30B model."""
     return {
         "problem": "lifecycle",
+        "units": "base",
         "quality": {"like": {"n_active": 30e9}},
         "inference": {"tokens": 2e13},
         "serving": {
@@ -38,7 +39,7 @@ def drawn(rng: random.Random):
     law = rng.choice(LAWS)
     sparse = law in LAWS[-2:]
     found = {
-        "problem": "lifecycle",
+        "problem": "lifecycle", "units": "base",
         "law": law,
         "draws": 0,
         "quality": {"like": {"n_active": 10 ** rng.uniform(9.3, 11.2)}},

@@ -46,7 +46,7 @@ def drawn_question(seed: int, mode: str = "aggregated") -> dict[str, Any]:
         "problem": "serving", "model": one(*MODELS), "system": one(*SYSTEMS),
         "chips": [*range(1, 9), *range(16, 65, 8)], "price": "$3/hour", "workload": work,
         "promises": {"ttft_p95": f"{one(0.5, 1, 2, 4)} s", "tpot": f"{one(40, 100, 300)} ms",
-                     "cache_fits": one(0.9, 0.95, 0.99)},
+                     "cache_fits": one(0.9, 0.95, 0.99), "chance": "1%"},
         "choose": choose, "profile": "engines-2026",
     }  # fmt: skip
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from formulas.numerics.evaluate import kernel, scalar
 from planner.architecture import from_config, sizes
 from planner.architecture.counts import Sizes
-from planner.catalogue.profile import Place, choose_profile
+from planner.catalogue.coefficient_spread import Place
+from planner.catalogue.profile import choose_profile
 from planner.catalogue.systems import system
 from planner.problems.serving.deployment.questions import OnePool, single_pools
 from planner.problems.serving.profiled import LECTURE
@@ -50,6 +51,12 @@ def sparse(layers: int = 5, heads: int = 4, experts: int = 8, active: int = 2) -
         "num_experts_per_tok": active, "head_dim": 64,
     }  # fmt: skip
     return sizes(from_config(config, "sparse"))
+
+
+def within_limits(task: Task, values: dict[str, Any]) -> np.ndarray:
+    """Which values keep every limit of a task by expectation."""
+    kept = [np.asarray(values[name]) <= limit for name, limit in task.limits.items()]
+    return np.logical_and.reduce(np.broadcast_arrays(*kept))
 
 
 def question(model: Sizes, batch: float = 24.0, **changes: Any) -> Task:

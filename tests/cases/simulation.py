@@ -66,6 +66,16 @@ class Seen:
         return mean, float(np.average((count - mean) ** 2, weights=time))
 
 
+@dataclass(frozen=True)
+class _Loop:
+    """What `closed_loop` is given; arrivals from outside keep none in flight."""
+
+    concurrency: int = 0
+    turnaround: int = 0
+    whole: bool = False
+    places: float = math.inf
+
+
 @dataclass
 class _Requests:
     """Times of all requests: arrival, first token, last token [s], and what each one asks."""
@@ -128,17 +138,29 @@ def open_arrivals(
     gaps = draw.exponential(1, len(prompts))
     arrival = np.cumsum(gaps / (gaps.mean() * load))
     rank = draw.integers(0, replica.ranks, len(prompts))
-    return _run(replica, prompts, outputs, arrival, rank, loop=0)
+    return _run(replica, prompts, outputs, arrival, rank, _Loop())
 
 
 def closed_loop(
-    replica: Replica, concurrency: int, prompts: np.ndarray, outputs: np.ndarray
+    replica: Replica,
+    concurrency: int,
+    prompts: np.ndarray,
+    outputs: np.ndarray,
+    *,
+    turnaround: int = 0,
+    whole: bool = False,
+    places: float = math.inf,
 ) -> Seen:
-    """`concurrency` requests at once, then one to a rank for each that ends there."""
+    """`concurrency` requests at once, then one to a rank for each that ends there.
+
+    Those that follow join after `turnaround` steps more, and as soon as the rank has fewer than so
+    many `places` taken. Looked at are all that come after the first, or the `whole` run.
+    """
     arrival = np.full(len(prompts), np.inf)
     arrival[:concurrency] = 0.0
     rank = np.arange(len(prompts)) % replica.ranks
-    return _run(replica, prompts, outputs, arrival, rank, loop=concurrency)
+    loop = _Loop(concurrency, turnaround, whole, places)
+    return _run(replica, prompts, outputs, arrival, rank, loop)
 
 
 def _run(
@@ -147,12 +169,11 @@ def _run(
     outputs: np.ndarray,
     arrival: np.ndarray,
     rank: np.ndarray,
-    *,
-    loop: int,
+    loop: _Loop,
 ) -> Seen:
     never = np.full((2, len(prompts)), np.nan)
     requests = _Requests(prompts, outputs, arrival, rank, *never)
-    together = replica.in_step or bool(loop)
+    together = replica.in_step or bool(loop.concurrency)
     groups = [range(replica.ranks)] if together else [[k] for k in range(replica.ranks)]
     steps: list[tuple[float, int, int]] = []  # time, sequences, prompt tokens
     for group in groups:
@@ -161,43 +182,52 @@ def _run(
 
 
 def _group(
-    replica: Replica, requests: _Requests, mine: np.ndarray, loop: int
+    replica: Replica, requests: _Requests, mine: np.ndarray, loop: _Loop
 ) -> list[tuple[float, int, int]]:
     """The steps of ranks that start theirs together."""
     ranks = {int(k): _Rank() for k in np.unique(requests.rank[mine])}
     steps: list[tuple[float, int, int]] = []
-    coming, sent, now = 0, loop, 0.0
+    coming, sent, now = 0, loop.concurrency, 0.0
+    due = [0] * sent  # of each request of a loop the step that it joins
     while True:
         while coming < len(mine) and requests.arrival[mine[coming]] <= now:
             request = int(mine[coming])
+            if loop.concurrency and due[request] * len(ranks) > len(steps):
+                break
+            rank = ranks[int(requests.rank[request])]
+            if len(rank.queue) + len(rank.ending) >= loop.places:
+                break
             asked = [request, int(requests.prompts[request])]
-            ranks[int(requests.rank[request])].queue.append(asked)
+            rank.queue.append(asked)
             coming += 1
         if not any(rank.queue or rank.ending for rank in ranks.values()):
             if coming == len(mine) or math.isinf(requests.arrival[mine[coming]]):
                 return steps
-            now = float(requests.arrival[mine[coming]])
-            continue
+            if requests.arrival[mine[coming]] > now:
+                now = float(requests.arrival[mine[coming]])
+                continue
         begun = [rank.begin(replica) for rank in ranks.values()]
         took = max(time for time, _, _ in begun)
         now += took
         for (key, rank), (_, active, tokens) in zip(ranks.items(), begun, strict=True):
             steps.append((took, len(rank.ending), tokens))
             for _ in rank.end(now, active, requests):
-                if loop and sent < len(mine):
+                if loop.concurrency and sent < len(mine):
                     requests.rank[sent], requests.arrival[sent] = key, now
+                    due.append(len(steps) // len(ranks) + loop.turnaround)
                     sent += 1
 
 
 def _seen(
-    replica: Replica, requests: _Requests, steps: list[tuple[float, int, int]], loop: int
+    replica: Replica, requests: _Requests, steps: list[tuple[float, int, int]], loop: _Loop
 ) -> Seen:
     total = len(requests.prompts)
-    kept = np.argsort(requests.arrival, kind="stable")[int(WARM_UP * total) : total - loop]
-    ends = np.sort(requests.last)[int(WARM_UP * total) : total - loop]
+    part = slice(int(WARM_UP * total), total - loop.concurrency)
+    kept = np.argsort(requests.arrival, kind="stable")[slice(None) if loop.whole else part]
+    ends = np.sort(requests.last)[part]
     # The last tenth empties a closed loop; what is left is steady.
-    part = steps[int(WARM_UP * len(steps)) : int(0.9 * len(steps))]
-    took, decoding, tokens = (np.array(column) for column in zip(*part, strict=True))
+    middle = steps[int(WARM_UP * len(steps)) : int(0.9 * len(steps))]
+    took, decoding, tokens = (np.array(column) for column in zip(*middle, strict=True))
     times: Counter[int] = Counter()
     for count, time in zip(decoding.tolist(), took.tolist(), strict=True):
         times[count] += time

@@ -105,7 +105,7 @@ class Toy(Problem[ToyQuestion]):
             return Search({}, NO_PLAN.choice, math.inf, missed=lambda: missed)
         best = points[0]
         counts = ((f"batch {best.batch}", best.batch),)
-        return Search(values_in(self.outputs, best), best.chip, best.price, best, counts)
+        return Search(values_in(self.outputs, best), best.chip, best.price, best, counts, gap=0.0)
 
     def answer(self, question: ToyQuestion) -> ToyPlan:
         """The plan."""
@@ -113,7 +113,7 @@ class Toy(Problem[ToyQuestion]):
         tight = best.feasible and best.outputs["tpot"] > 0.95 * question.promise
         least = min(numbers(question, chip, 256).price for chip in CHIPS)
         answer = ToyAnswer(
-            status="optimal" if points else "infeasible",
+            gap=0.0 if points else None,
             scenario=resolved(question),
             plan=best.plan,
             bound=least,

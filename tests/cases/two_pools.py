@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from planner.architecture.counts import Sizes
-from planner.problems.serving.deployment.pool_pairs import Pair, search_pools
-from planner.problems.serving.search.batch import layouts_of
+from planner.problems.serving.pairs.pool_pairs import Pair, search_pools
+from planner.problems.serving.search.admitted_layouts import layouts_of
 from planner.problems.serving.search.sizing import PhaseLayouts
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import TaskPair
@@ -70,8 +70,9 @@ def phase(**columns: Any) -> PhaseLayouts:
     size = max(np.size(column) for column in columns.values())
     counts = {"rows": np.arange(size), "stage": 1, "stages": 1, "domain": 8, "engines": -1}
     numbers = {"batch": 1.0, "fill": 1.0, "slot": 1.0, "rate": 1.0, "latency": 1.0, "weight": 1.0}
-    whole = {"group": 0, "count": 0, "slower": 0}
-    every = {**counts, **numbers, **whole, **columns}
+    whole = {"group": 0, "count": 0, "slower": 0, "odd": 0}
+    late = {"promised": columns.get("latency", 1.0)}
+    every = {**counts, **numbers, **late, **whole, **columns}
     return PhaseLayouts(**{
         name: np.array(np.broadcast_to(column, (size,))) for name, column in every.items()
     })  # fmt: skip

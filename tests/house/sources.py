@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.paths import ROOT
 
 PACKAGES = ("planner", "formulas", "topologies")
+TOOLS = "tools"  # of the maintainers, in no wheel: counted on a line of its own
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -17,6 +18,12 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 def files() -> tuple[Path, ...]:
     """Every Python file of the three packages."""
     return tuple(sorted(file for package in PACKAGES for file in (ROOT / package).rglob("*.py")))
+
+
+@cache
+def tools() -> tuple[Path, ...]:
+    """Every Python file of the maintainers' tools."""
+    return tuple(sorted((ROOT / TOOLS).rglob("*.py")))
 
 
 def place(file: Path) -> str:

@@ -39,8 +39,8 @@ ROOMS = {
     ],
     "prices": [
         f"{SERVING}/deployment/candidate.py", f"{SERVING}/deployment/pool.py",
-        f"{SERVING}/deployment/drawn_power.py", f"{SERVING}/deployment/pool_matching.py",
-        f"{SERVING}/deployment/pool_pairs.py", f"{SERVING}/outputs.py", f"{SERVING}/point.py",
+        f"{SERVING}/deployment/drawn_power.py", f"{SERVING}/pairs/pool_matching.py",
+        f"{SERVING}/pairs/pool_pairs.py", f"{SERVING}/outputs.py", f"{SERVING}/point.py",
     ],
     "times": [
         f"{SERVING}/step", "planner/network/collective_times.py", "planner/network/group.py",

@@ -68,7 +68,7 @@ def compare(data: Path, python: str, size: int, refit: str | None) -> None:
     import numpy as np
 
     from planner.validation.estimates import read
-    from planner.validation.group_cross_validation import refitted
+    from tools.fit.group_cross_validation import refitted
 
     table, entries = read(data)
     if refit:

@@ -6,6 +6,7 @@ import copy
 import json
 import math
 import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -48,7 +49,7 @@ def test_a_file_a_mapping_and_a_scenario_are_answered_alike(tmp_path, plan):
 def test_the_example_of_the_interface_is_answered():
     """By a path relative to the repository."""
     found = planner.solve(str(EXAMPLE))
-    assert found.status == "optimal"
+    assert found.feasible
     assert found.document["plan"]["chips"] == 32
 
 
@@ -77,8 +78,46 @@ def test_a_plan_of_any_kind_has_its_quantities_as_attributes():
     """By their names in the JSON; a name that is none says which there are, and a copy works."""
     plan = copy.copy(planner.solve(ROOT / "examples/schedule-departing-train.yaml"))
     assert plan.mean == plan.document["plan"]["mean"] == pickle.loads(pickle.dumps(plan)).mean
-    with pytest.raises(AttributeError, match=r"this schedule plan has no meen \(it has .*mean"):
+    with pytest.raises(AttributeError, match="this schedule plan has no meen; did you mean 'mean'"):
         plan.meen  # noqa: B018
+    with pytest.raises(AttributeError, match=r"this schedule plan has no xyzzy \(it has .*mean"):
+        plan.xyzzy  # noqa: B018
+
+
+def test_a_name_misspelt_is_told_the_quantity_that_is_meant(plan):
+    """Of what every plan has, and of what this kind alone does."""
+    for wrong, right in (("tpott", "tpot"), ("statsu", "status"), ("usd_per_mtk", "usd_per_mtok")):
+        with pytest.raises(AttributeError, match=f"has no {wrong}; did you mean '{right}'"):
+            getattr(plan, wrong)
+
+
+def test_a_plan_of_a_kind_is_asked_for_by_its_type():
+    """Another kind is refused before anything is solved."""
+    file = ROOT / "examples/schedule-departing-train.yaml"
+    assert type(planner.solve(file, kind=planner.SchedulePlan)) is planner.SchedulePlan
+    words = "problem: schedule is answered by a SchedulePlan, not by a ServingPlan"
+    with pytest.raises(planner.InputError, match=words):
+        planner.solve(file, kind=planner.ServingPlan)
+
+
+@pytest.mark.slow
+def test_the_snippet_of_the_readme_is_typed(tmp_path):
+    """A strict mypy passes it, knows what `tpot` is, and that a plan of serving has no `tpott`."""
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S)
+    file = tmp_path / "snippet.py"
+    file.write_text(f"{code}\nreveal_type(plan.tpot)\nplan.tpott\n", "utf-8")
+    words = ["--config-file", str(ROOT / "pyproject.toml"), "--strict", "--follow-imports=silent"]
+    run = subprocess.run(
+        [sys.executable, "-m", "mypy", *words, str(file)],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    notes = [line.partition("snippet.py:")[2] for line in run.stdout.splitlines()]
+    line = code.count("\n") + 2
+    assert notes[:2] == [
+        f'{line}: note: Revealed type is "float | None"',
+        f'{line + 1}: error: "ServingPlan" has no attribute "tpott"; maybe "tpot"?  [attr-defined]',
+    ]
+    assert "Found 1 error in 1 file" in run.stdout
 
 
 def test_a_plan_cannot_be_changed(plan):
@@ -121,10 +160,10 @@ def test_sensitivity_stays_a_function(plan):
 
 def test_elasticities_are_slopes_of_the_solved_cost(plan):
     """Against solving again on either side; the batch is whole there, so only nearly."""
-    step = 0.05
+    step, units = 0.05, {"price": "USD/s", "system.memory_bandwidth": "B/s"}
 
     def cost(path: str, value: float) -> float:
-        again = planner.solve(SMALL, sets=[f"{path}={value}"]).cost
+        again = planner.solve(SMALL, sets=[f"{path}={value} {units[path]}"]).cost
         assert again is not None
         return again
 

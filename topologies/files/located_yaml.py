@@ -237,6 +237,8 @@ class _Reader:
 
     def _scalar(self, event: ScalarEvent, path: Path) -> Scalar:
         tag, text = _tag(event), str(event.value)
+        if event.style == ">":
+            text = text.replace("\a", "")  # where the reader marks that lines were folded
         if tag in TEXTS:
             return text
         if tag not in PLAIN:

@@ -187,7 +187,7 @@ _TYPST = Markup(
     row=("%s", " ", " thin ", " \\, "),
     base=_typst_base,
     lines=("display({})".format, "; ", "mat(delim: #none, align: #left, %s)"),
-    cases=("display(%s) quad & display(%s)", ", ", "cases(%s)"),
+    cases=('display(%s) quad & display("" %s)', ", ", "cases(%s)"),  # a condition may be empty
     forms={
         "base below": "%(base)s_(%(below)s)",
         "base above": "%(base)s^(%(above)s)",

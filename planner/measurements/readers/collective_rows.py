@@ -1,18 +1,13 @@
 """Measured collectives as rows of one vocabulary; what a row does not say is never guessed."""
 
-import csv
 import math
 import re
-from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 
 from formulas.network.expert_copies import distinct_nodes_of
-from planner.catalogue.collective_curves import ANY, collectives
+from planner.catalogue.collective_curves import collectives
 from planner.measurements.measurement import CollectiveRow
-from planner.network.group import Group, group_of
 from planner.text.tables import table
-from topologies import machine
 
 TABLES = table("planner.measurements", "collective_names.toml")
 MACHINES: Mapping[str, str] = TABLES["machines"]
@@ -27,19 +22,6 @@ MOST_CHIPS = 1_000_000
 NODE = 8  # chips of the nodes in the table of exchanges
 KILO = 1024  # messages of its all-reduces are counted in these
 SCALED = 128  # values of fp8 that share a scale of four bytes in a dispatch
-
-
-def read_collectives(path: Path) -> tuple[list[CollectiveRow], Mapping[str, int]]:
-    """Rows that state a time and a size, and how many others there are, by reason."""
-    rows, reasons = [], Counter[str]()
-    with path.open(encoding="utf-8", newline="") as file:
-        for cells in csv.DictReader(file):
-            row = collective_row(cells)
-            if isinstance(row, str):
-                reasons[row] += 1
-            else:
-                rows.append(row)
-    return rows, dict(sorted(reasons.items()))
 
 
 def collective_row(cells: Mapping[str, str]) -> CollectiveRow | str:
@@ -161,21 +143,3 @@ def _size(
         copies = distinct_nodes_of(TOP_K).numpy()(n_experts=EXPERTS, m_group=n)
         size *= float(copies) / TOP_K
     return size
-
-
-def rate_of(chip: str, operation: str, n: int) -> float:
-    """Rate of one chip in a group of its usual machine [byte/s]."""
-    return group_of(machine(MACHINES[chip]), n, chip).rate(operation)
-
-
-def reduces(family: str, algorithm: str, n: int) -> bool:
-    """Whether the switch adds up what an all-reduce sends; fused kernels let it do long ones."""
-    if algorithm == "fused":
-        return n >= REDUCE_FROM.get(family, n + 1)
-    return algorithm == "in-network"
-
-
-def traffic_of(operation: str, algorithm: str, n: int, *, family: str = "") -> float:
-    """Bytes on the wire per byte in a group of `n` chips."""
-    group = Group(ANY, n, 1, 1.0, 1.0, reduces=reduces(family, algorithm, n))
-    return group.traffic(operation, algorithm)

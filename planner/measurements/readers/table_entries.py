@@ -221,9 +221,14 @@ def own_entries(
             value = positive_or_none(cells[column])
             reason = readings.reason(str(line), stem, *STEMS[stem]) or "no time of its own"
             entry = _run_entry(row, line, column, run, reason)
-            if run is not None and value is not None and _states(run, stem, unit, value):
+            rate = stem == "tokens_per"  # of steps, or a column says the very time that was read
+            if (
+                run is not None
+                and value is not None
+                and (rate or math.isclose(value * UNITS[unit], run.seconds, rel_tol=SAME))
+            ):
                 again = bool(run.repeats) or run.quantity in scored
-                entry = replace(entry, reason="", rate=stem == "tokens_per", repeat=again)
+                entry = replace(entry, reason="", rate=rate, repeat=again)
                 entry = entry.measuring(run, value)
                 scored.add(run.quantity)
             entries.append(entry)
@@ -263,10 +268,3 @@ def _run_entry(row: int, line: int, column: str, run: Measurement | None, reason
         row, line, column, run.quantity, "", run.model, run.chip.name, run.engine, run.version,
         setting, reason=reason,
     )  # fmt: skip
-
-
-def _states(row: Measurement, stem: str, unit: str, value: float) -> bool:
-    """Whether a measurement is what a column says: the same time, or the rate of its steps."""
-    if stem == "tokens_per":
-        return True
-    return math.isclose(value * UNITS[unit], row.seconds, rel_tol=SAME)

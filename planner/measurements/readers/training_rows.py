@@ -85,9 +85,9 @@ class TrainingRow:
     trained: float = 1.0
 
     @property
-    def tuned(self) -> bool:
-        """Whether it is a timed fine-tune, which is scored but never fitted."""
-        return self.seconds is not None and self.reason.endswith(BESIDE)
+    def part(self) -> str:
+        """Whether its model is `routed` or `dense`."""
+        return "routed" if self.counts and self.counts.n_experts else "dense"
 
     @property
     def usable(self) -> bool:
@@ -184,9 +184,9 @@ def _read(cells: sheets.Row, row: TrainingRow) -> TrainingRow:
         norm="fused" if "RMS" in cells.get("attention_kernel", "") else "plain",
         state=StateBytes(*_words()["state"].get(row.stack, (2, 4, 12))),
         latent=latent,
-        peak=_gigabytes(cells),
+        peak=_in_units(cells, "memory_gb", 1e9),
         fits=status == MEASURED,
-        published=_published(cells),
+        published=_in_units(cells, "tflops_chip_published", TERA),
     )
     task = cells.get("task", "") or PRE_TRAINING
     if task != PRE_TRAINING:
@@ -282,14 +282,9 @@ def _seconds(cells: sheets.Row, tokens: float, chips: int) -> float:
     raise Refused(f"metric {metric!r} is no step_time_s or tokens_per_s_chip")
 
 
-def _gigabytes(cells: sheets.Row) -> float | None:
-    value = sheets.number_or_none(cells, "memory_gb")
-    return None if value is None else value * 1e9
-
-
-def _published(cells: sheets.Row) -> float | None:
-    value = sheets.number_or_none(cells, "tflops_chip_published")
-    return None if value is None else value * TERA
+def _in_units(cells: sheets.Row, name: str, unit: float) -> float | None:
+    value = sheets.number_or_none(cells, name)
+    return None if value is None else value * unit
 
 
 def _suspects(rows: Sequence[TrainingRow]) -> list[TrainingRow]:

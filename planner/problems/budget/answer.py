@@ -66,6 +66,7 @@ def answer(scenario: BudgetScenario) -> records.BudgetPlan:
         plan=point,
         band=interval(best, scenario.draws, scenario.coverage),
         bound=_bound(best, certificate),
+        gap=certificate.gap,
         certificate=certificate,
         binding=_binding(best, slopes),
         elasticities=slopes,
@@ -79,7 +80,11 @@ def answer(scenario: BudgetScenario) -> records.BudgetPlan:
         provenance=_provenance(resolution, warnings, sources),
     )
     if planned is not None:
-        fields = {each.name: getattr(complete, each.name) for each in dataclasses.fields(complete)}
+        fields = {
+            each.name: getattr(complete, each.name)
+            for each in dataclasses.fields(complete)
+            if each.init
+        }
         complete = records.PlannedBudget(**fields, training=planned)
     return records.BudgetPlan(KnownAnswer(complete), scenario)
 
@@ -178,7 +183,6 @@ def _infeasible(resolution: ResolvedBudget, nearest: optimum.NoBudget) -> record
     """The answer to a question without one: what falls short, and by how much."""
     considered = len(resolution.tasks)
     return records.InfeasibleBudget(
-        status="infeasible",
         scenario=resolved(resolution.scenario),
         certificate=records.BudgetCertificate(
             optimum.NOTHING_CLOSER, None, None, None, considered, None, {}

@@ -182,7 +182,7 @@ class PlannedBudget(BudgetAnswer):
     training: life.PlannedLayout
 
 
-HEAD = ("problem", "status", "scenario")
+HEAD = ("problem", "status", "gap", "scenario")
 
 
 class RuledAnswer(BudgetAnswer):

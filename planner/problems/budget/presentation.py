@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from planner.laws.law_forms import form_equation
+from planner.protocol.plan import status_text
 from planner.text import wording as say
 from planner.text.tolerances import UNSEEN
 from planner.token_costs import presentation as life
@@ -170,7 +171,7 @@ def _method(whole: BudgetAnswer) -> Iterator[str]:
             f"{say.gap_text(proof.gap)} away"
         )
     elif whole.plan is not None:
-        yield proof.method
+        yield f"{status_text(whole.status, whole.gap)}: {proof.method}"
 
 
 def _cost_equation(question: BudgetScenario) -> Equation:

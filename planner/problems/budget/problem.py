@@ -59,6 +59,10 @@ class Budget(Problem["BudgetScenario"]):
             question, quantities.parameters(best.task, question.inference, question.rl)
         )
 
+    def check(self, question: BudgetScenario) -> None:
+        """Refuse what is not known or goes beyond the law, which takes the optimum: a program."""
+        self.search(question)
+
     def varied(self, question: BudgetScenario, path: str, value: float) -> BudgetScenario:
         """The question with another value at a path; a quality as the loss to reach."""
         return at_limit(question, path, value)
@@ -180,7 +184,7 @@ def _search(question: BudgetScenario, solved: Sequence[Solved]) -> Search:
     sparsity = best.task.sparsity
     return Search(
         values_in(OUTPUTS, plan), f"sparsity {sparsity:g}", best.score, plan,
-        holds=(f"choose.sparsity={sparsity!r}",), considered=considered,
+        holds=(f"choose.sparsity={sparsity!r}",), considered=considered, gap=-math.expm1(-best.gap),
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from planner.problems.cache import plan as records
 from planner.problems.cache.economics import PER_MILLION, TokenCosts, decision, reused
 from planner.problems.cache.question import Trace
 from planner.problems.cache.resolve import resolve_cache
-from planner.problems.cache.reuse_trace import read_trace
+from planner.problems.cache.reuse_trace import BlockTrace, read_trace
 from planner.protocol.output import Output, values_in
 from planner.protocol.parameter import Parameter, settable
 from planner.protocol.plan import KnownAnswer, Plan, Provenance
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import sympy as sp
 
     from planner.problems.cache.question import CacheScenario
+    from planner.problems.cache.resolve import CacheTask
     from planner.report.pictures.value_rows import ValueRows
 
 
@@ -50,6 +51,13 @@ def _expression(name: str, plan: Plan) -> sp.Expr | None:
         return symbols.p_hit * again
     store = symbols.C_store / symbols.n_share
     return PER_MILLION * (store + symbols.p_hit * symbols.C_fetch)
+
+
+def _prepared(question: CacheScenario) -> tuple[CacheTask, BlockTrace | None]:
+    """What is looked up for a question, and the trace that it names."""
+    reuse = question.reuse
+    uses = read_trace(reuse.trace.path, reuse.trace.written) if isinstance(reuse, Trace) else None
+    return resolve_cache(question), uses
 
 
 class CacheProblem(Problem["CacheScenario"]):
@@ -87,18 +95,19 @@ class CacheProblem(Problem["CacheScenario"]):
         self, question: CacheScenario, coefficients: Mapping[str, float] | None = None
     ) -> Search:
         """The cheapest choice at the first hold time."""
-        point = self._point(question, traced=False)
-        return Search(values_in(self.outputs, point), point.choice, point.cost, point)
+        point = self._point(question)
+        return Search(values_in(self.outputs, point), point.choice, point.cost, point, gap=0.0)
 
     def answer(self, question: CacheScenario) -> records.CachePlan:
         """The plan: every hold time, every tier, and the trace where one is given."""
-        task = resolve_cache(question)
-        point = self._point(question, traced=True)
+        task, uses = _prepared(question)
+        point = self._point(question, uses)
         options = sum(len(each.options) + 1 for each in point.holds)
         fetched = min((each.fetch for each in point.tiers), default=0.0)
         answer = records.CacheAnswer(
             scenario=resolved(question),
             plan=point,
+            gap=0.0,
             bound=records.CacheBound(fetched * point.holds[0].hit),
             certificate=records.CacheCertificate(METHOD, options, point.cost),
             elasticities=self._slopes(question, point.cost),
@@ -106,7 +115,11 @@ class CacheProblem(Problem["CacheScenario"]):
         )
         return records.CachePlan(KnownAnswer(answer))
 
-    def _point(self, question: CacheScenario, *, traced: bool) -> records.CachePoint:
+    def check(self, question: CacheScenario) -> None:
+        """Refuse what cannot be looked up, and a trace that is none."""
+        _prepared(question)
+
+    def _point(self, question: CacheScenario, uses: BlockTrace | None = None) -> records.CachePoint:
         """The plan; without its trace where only the numbers of the first hold time are wanted."""
         costs = TokenCosts(resolve_cache(question))
         holds = tuple(
@@ -114,8 +127,7 @@ class CacheProblem(Problem["CacheScenario"]):
             for hold, chance in question.holds
         )
         reuse, trace = question.reuse, None
-        if traced and isinstance(reuse, Trace):
-            uses = read_trace(reuse.trace.path, reuse.trace.written)
+        if uses is not None and isinstance(reuse, Trace):
             trace = reused(costs, uses, reuse.block, reuse.ttl, tuple(reuse.capacity))
         first = holds[0]
         return records.CachePoint(
@@ -135,7 +147,7 @@ class CacheProblem(Problem["CacheScenario"]):
         for row in self.parameters(question):
             value = row.value or 0.0
             lower = self.varied(question, row.path, value * (1 - STEP))
-            there = self._point(lower, traced=False).cost
+            there = self._point(lower).cost
             slopes[row.path] = math.log(there / cost) / math.log1p(-STEP)
         return slopes
 

@@ -26,6 +26,7 @@ from planner.programs.integer import NoPoint
 from planner.protocol.plan import BindingLimit, KnownAnswer, MissedPromise, Provenance
 from planner.scenario import resolved
 from planner.text.errors import SolverError
+from planner.text.quantities import MONTH_HOURS
 from planner.text.wording import percent
 
 DUALS = "of the relaxation, whole numbers aside"
@@ -61,6 +62,7 @@ def answer(scenario: FleetScenario) -> records.FleetPlan:
     complete = records.FleetAnswer(
         scenario=resolved(scenario),
         plan=point,
+        gap=choice.gap,
         bound=choice.linear.value / task.hours,
         certificate=records.FleetCertificate(
             choice.method, len(task.columns), choice.nodes, point.usd_per_hour,
@@ -151,6 +153,7 @@ def point_of(task: FleetTask, choice: FleetChoice) -> records.FleetPoint:
     return records.FleetPoint(
         hourly,
         24 * hourly,
+        MONTH_HOURS * hourly,
         {n: int(count) for n, count in zip(names, choice.reserved, strict=True)},
         machines(choice.on_demand),
         machines(choice.spot_machines),
@@ -279,7 +282,6 @@ def _infeasible(scenario: FleetScenario, resolution: ResolvedFleet) -> records.F
     """The answer to a question without one: which hour, which model, what would repair it."""
     task = resolution.task
     return records.FleetAnswer(
-        status="infeasible",
         scenario=resolved(scenario),
         certificate=records.FleetCertificate(
             "no plan keeps the rules", len(task.columns), 0, None, None, None

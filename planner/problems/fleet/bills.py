@@ -65,14 +65,18 @@ def restricted(task: FleetTask, choice: FleetChoice) -> tuple[records.Restricted
     """
     exact = fleet_program(task).program.columns <= SMALL and choice.gap < PROVED
     base = task if exact or task.hours <= TYPICAL else mean_day(task)
-    whole = choice.value / task.hours if exact else _relaxed(base)
-    assert whole is not None
     at = choice.value / task.hours
+    whole = at if exact else _relaxed(base)
+    assert whole is not None
     scale = at / whole if whole and not exact else 1.0
     rows = []
     for words, changed in restrictions(base):
         usd = _bill(changed) if exact else _relaxed(changed)
         rows.append(_compared(words, usd, at, scale))
+    if task.rival_layouts:
+        free = None if choice.free is None else choice.free / task.hours
+        usd = free or _bill(replace(task, one_layout=False))
+        rows.append(_compared("layouts free", usd, at, 1.0))
     alone = list(_alone(base))
     if len(alone) > 1 and not any(pool.owned for pool in task.pools):
         parts = [_bill(t) if exact else _relaxed(t) for t in alone]

@@ -54,10 +54,23 @@ def broken_rules(task: FleetTask, plan: WholePlan) -> list[str]:
             for group in _groups(task, m):
                 if not task.windows[m] or routed:
                     broken += _missed(task, plan, group, t)
+    broken += _mixed(task, plan) if task.one_layout else ()
     for k, pool in enumerate(task.pools):
         for t in range(task.hours):
             broken += [f"{pool.name}: hour {t}: {x}" for x in _pool(task, plan, k, pool, t)]
     return broken
+
+
+def _mixed(task: FleetTask, plan: WholePlan) -> Iterator[str]:
+    """Models that have two layouts on a kind of machine, in one region or another."""
+    seen: dict[tuple[object, ...], str] = {}
+    for i, column in enumerate(task.columns):
+        if any(plan.firm[i]) or any(plan.spot[i]):
+            kind = column.cell or (column.model, column.pool)
+            layout = column.layout or column.name
+            first = seen.setdefault((*kind, column.phase), layout)
+            if first != layout:
+                yield f"{task.models[column.model]}: {first} and {layout} on one kind of machine"
 
 
 def _routes(task: FleetTask, plan: WholePlan) -> Iterator[tuple[Route, Sequence[float]]]:

@@ -1,26 +1,22 @@
 """What only a fleet's fields hold: chances per hour, machines, demand by hour, regions."""
 
-import csv
-import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from planner.scenario.keys.fields import Kind, Quantity, Record, Refusals, Whole, Word, count
-from planner.text.errors import quoted
+from planner.scenario.keys.fields import Kind, Quantity, Record, Whole, Word, count
+from planner.text.errors import QuantityError, quoted
+from planner.text.quantities import parse
 from topologies.files.units import UnreadAmount, amount
 
 HOUR = 3600.0
 MACHINES = re.compile(r"\s*([0-9]+)\s*(?:machines?)?\s*")
-ZONED = re.compile(r"(?:Z|[+-][0-9]{2}:?[0-9]{2})$")
-LARGEST_FILE = 2_000_000  # bytes
+LENGTHS = {"day": 24, "week": 168, "month": 720}  # hours; a month is that of its CSV, or of 30 days
 Fraction = Annotated[float, Quantity("share", zero=True, at_most=1.0)]
 Latency = Annotated[float, Quantity("time", zero=True, at_most=60.0)]
-HINT = 'expected columns hour and requests/s, such as "0, 12.5"'
 
 
 @dataclass(frozen=True)
@@ -64,82 +60,26 @@ class Machines(Kind):
         return {"type": ["integer", "string"], "examples": [12, "12 machines"]}
 
 
-def described_demand(value: object, info: ValidationInfo) -> object:
-    """A rate, a list of rates or the name of a CSV file as the mapping that it stands for."""
-    if isinstance(value, list | tuple):
-        return {"hourly": list(value)}
-    if isinstance(value, str) and value.strip().lower().endswith(".csv"):
-        folder = (info.context or {}).get("folder") or Path()
-        return {"hourly": rates_of(folder / value, value)}
-    if isinstance(value, str | int | float) and not isinstance(value, bool):
-        return {"mean": value}
-    return value
+@dataclass(frozen=True)
+class Hours(Kind):
+    """A whole number of hours: 24, `day`, `week`, `month` or "30 days"."""
 
+    def read(self, value: object) -> int:
+        """The number."""
+        if isinstance(value, str):
+            try:
+                hours = LENGTHS.get(value.strip().casefold()) or parse(value, "time") / HOUR
+            except QuantityError:
+                hours = 0.5
+            if hours % 1:
+                words = 'expected whole hours such as 168, week, month or "30 days"'
+                raise ValueError(f"{words}, got {quoted(value)}")
+            value = int(hours)
+        return count(value, 1)
 
-def rates_of(path: Path, written: str) -> list[float]:
-    """Requests per second by hour of a CSV file `hour, requests/s`, hours 0, 1, 2, ... in order.
-
-    Raises ValueError with every line that is wrong: missing, doubled or unordered hours, a shift of
-    the time zone, negative rates.
-    """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise ValueError(f"no file {quoted(written)} is found") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{quoted(written)} cannot be read: {type(error).__name__}") from None
-    if len(text) > LARGEST_FILE:
-        raise ValueError(f"{quoted(written)} is larger than {LARGEST_FILE:,} bytes")
-    rates: list[float] = []
-    faults: list[str] = []
-    wanted = 0
-    zones: set[str] = set()
-    for line, hour, rate in _lines(text, faults):
-        zone = ZONED.search(hour)
-        zones.add(zone.group() if zone else "")
-        number = _hour_of(hour, wanted)
-        if len(zones) == 2 and zone is not None:
-            faults.append(f"line {line}: the time zone shifts to {zone.group()}; give UTC")
-            zones = {zone.group()}
-        if number != wanted:
-            faults.append(f"line {line}: {_misplaced(number, wanted)}")
-        wanted = max(wanted, number + 1)
-        if not rate >= 0 or math.isinf(rate):
-            faults.append(f"line {line}: expected requests/s of at least 0, got {rate:g}")
-        rates.append(rate)
-    if not rates and not faults:
-        faults.append(HINT)
-    if faults:
-        raise Refusals([((), f"{written}: {fault}") for fault in faults[:20]])
-    return rates
-
-
-def _lines(text: str, faults: list[str]) -> Iterator[tuple[int, str, float]]:
-    """Line, hour as written and rate of each row after the head."""
-    for line, row in enumerate(csv.reader(text.splitlines()), start=1):
-        cells = [cell.strip() for cell in row]
-        if not any(cells) or (line == 1 and cells[0].lower() in ("hour", "utc", "time")):
-            continue
-        try:
-            yield line, cells[0], float(cells[1])
-        except (ValueError, IndexError):
-            faults.append(f"line {line}: {HINT}, got {quoted(','.join(row))}")
-
-
-def _hour_of(written: str, wanted: int) -> int:
-    """The hour's number; of a date and time it is the hour that was wanted."""
-    try:
-        return int(written)
-    except ValueError:
-        return wanted
-
-
-def _misplaced(number: int, wanted: int) -> str:
-    if number == wanted - 1:
-        return f"hour {number} is doubled"
-    if number > wanted:
-        return f"hour {wanted} is missing (hour {number} follows {wanted - 1})"
-    return f"hour {number} is out of order, hour {wanted} was expected"
+    def schema(self) -> dict[str, object]:
+        """JSON Schema: a count of hours, or a word."""
+        return {"type": ["integer", "string"], "examples": [168, *LENGTHS]}
 
 
 def dollars_or_mapping(value: object) -> Any:

@@ -46,7 +46,8 @@ class FleetColumn:
     this one, by its band: None where the user gave the column, as `left`, what one benchmark run
     leaves of it. `slack` is what its promises leave for a network between a request and it [s];
     `phase` is prefill or decode where it does that alone. `cell` are the numbers of its model and
-    its pool in the scenario, where regions number them anew.
+    its pool in the scenario, where regions number them anew. `layout` is what columns that differ
+    in their load alone share; empty where no others have that of this one.
     """
 
     model: int
@@ -61,6 +62,7 @@ class FleetColumn:
     phase: str = ""
     left: float | None = None
     cell: tuple[int, int] | None = None
+    layout: str = ""
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,8 @@ class FleetTask:
     `demand` is (models, hours) [seq/s]; `windows` are the hours by which a model's work may be
     deferred, 0 where it may not; `tokens` those of a mean request, None where nothing says. With
     regions a model is that of one of them. Demand of a model that begins routes goes by them, all
-    other is served by the model's own replicas.
+    other is served by the model's own replicas. With `one_layout` a model has one on each kind of
+    machine, the same in all regions; where phases lie apart, each has one.
     """
 
     models: tuple[str, ...]
@@ -113,6 +116,7 @@ class FleetTask:
     starts_paid: bool = True
     spot_share: float = 1.0
     routes: tuple[Route, ...] = ()
+    one_layout: bool = False
 
     @property
     def hours(self) -> int:
@@ -137,6 +141,22 @@ class FleetTask:
         """
         cells = [(c.model, c.pool) if c.cell is None else c.cell for c in self.columns]
         return np.array([m * len(self.pools) + k for m, k in cells], int)
+
+    @cached_property
+    def rival_layouts(self) -> tuple[tuple[Array, ...], ...]:
+        """Columns by layout, of each model on each kind of machine that may have but one of them.
+
+        Empty where layouts are free, and of what has one anyway.
+        """
+        groups: dict[tuple[int, str], dict[str, list[int]]] = {}
+        for i, column in enumerate(self.columns if self.one_layout else ()):
+            layouts = groups.setdefault((int(self.cell_of[i]), column.phase), {})
+            layouts.setdefault(column.layout or column.name, []).append(i)
+        return tuple(
+            tuple(np.array(mine) for mine in layouts.values())
+            for layouts in groups.values()
+            if len(layouts) > 1
+        )
 
     @cached_property
     def rates(self) -> Array:

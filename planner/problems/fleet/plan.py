@@ -41,6 +41,7 @@ class FleetPoint:
 
     usd_per_hour: Hourly
     usd_per_day: Annotated[float, Unit("USD/day")]
+    usd_per_month: Annotated[float, Unit("USD/month")]
     reserved: Mapping[str, int]
     on_demand: Mapping[str, ByHour]
     spot: Mapping[str, ByHour]
@@ -192,6 +193,6 @@ class FleetPlan(Plan[FleetAnswer]):
     cost_of = "usd_per_hour"  # USD per hour, a mean over the horizon
     answer_type = FleetAnswer
 
-    __str__ = presented("answer")
+    text = presented("answer")
     why = presented("why")
     summary = presented("summary")

@@ -131,6 +131,7 @@ def _question(plan: FleetPlan) -> list[str]:
     spare = question.spare
     notes = [f"N+{spare.replicas}"] if spare.replicas else ["no spare replica"]
     notes.append(f"{say.percent(spare.headroom)} headroom" if spare.headroom else "no headroom")
+    notes += ["layouts free"] if question.layouts == "free" else []
     models, pools = len(question.models), len(question.pools)
     if question.regions:
         notes.insert(0, f"demand from {', '.join(question.regions)}")
@@ -143,7 +144,8 @@ def _question(plan: FleetPlan) -> list[str]:
 def _bill(plan: FleetPlan, point: FleetPoint) -> Iterator[tuple[str, str]]:
     """What is paid and under which contracts: labels and words."""
     yield ("bill", f"{say.money(point.usd_per_hour)}/hour, "
-                  f"{say.money(point.usd_per_day)}/day (mean)")  # fmt: skip
+                  f"{say.money(point.usd_per_day)}/day (mean), "
+                  f"{say.money(point.usd_per_month)}/month")  # fmt: skip
     added = plan.question.have
     if added:
         owned = ", ".join(f"{count} {name}" for name, count in added.items())
@@ -280,8 +282,9 @@ def _proof(whole: FleetAnswer) -> Iterator[str]:
             f"(rounds {proof.priced.rounds}, columns added {proof.priced.added})"
         )
     yield from say.filled(
-        f"proved: no plan is below {say.money(proof.relaxation)}/hour, {say.below(proof.gap)} "
-        f"under this one; {proof.columns} columns, {proof.nodes:,} nodes; {proof.method}{priced}"
+        f"{whole.status}: no plan is below {say.money(proof.relaxation)}/hour, "
+        f"{say.below(proof.gap)} under this one; {proof.columns} columns, {proof.nodes:,} nodes; "
+        f"{proof.method}{priced}"
     )
 
 

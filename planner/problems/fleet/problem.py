@@ -36,6 +36,7 @@ class FleetProblem(Problem["FleetScenario"]):
     outputs = (
         Output("usd_per_hour", "USD/hour", ("cost", "bill")),
         Output("usd_per_day", "USD/day"),
+        Output("usd_per_month", "USD/month"),
     )
 
     def parameters(self, question: FleetScenario) -> list[Parameter]:
@@ -68,7 +69,7 @@ class FleetProblem(Problem["FleetScenario"]):
         words = ", ".join(f"{n} {count} reserved" for n, count in point.reserved.items() if count)
         return Search(
             values_in(self.outputs, point), words or "nothing reserved", point.usd_per_hour, point,
-            considered={"nodes": choice.nodes},
+            considered={"nodes": choice.nodes}, gap=choice.gap,
         )  # fmt: skip
 
     def answer(self, question: FleetScenario) -> FleetPlan:

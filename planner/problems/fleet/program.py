@@ -37,6 +37,7 @@ class FleetProgram:
     machine_rows: Array  # (K, T)
     spot_rows: Array  # (K, T)
     start_rows: Array  # (columns that take time to start, T)
+    layouts: Array  # (L,) whether each of `rival_layouts` is in use, one after another
     others: tuple[Array, ...]  # (n, T) further variables of an hour
     deferred: tuple[Array, ...]  # (T,) work served and left, of models that may wait
 
@@ -84,9 +85,25 @@ def fleet_program(task: FleetTask) -> FleetProgram:
     start_rows = _starts(made, task, firm, spot, started)
     return FleetProgram(
         made, firm, spot, started, reserved, on_demand, spot_machines, demand_rows, station_rows,
-        firm_rows, flows, machine_rows, spot_rows, start_rows, tuple(others),
+        firm_rows, flows, machine_rows, spot_rows, start_rows,
+        _one_layout(made, task, firm, spot), tuple(others),
         tuple(numbers for m in sorted(deferred) for numbers in deferred[m]),
     )  # fmt: skip
+
+
+def _one_layout(made: IntegerProgram, task: FleetTask, firm: Array, spot: Array) -> Array:
+    """Rows that of layouts which may not stand side by side one is in use at most."""
+    most, chosen = most_replicas(task), [np.zeros(0, int)]
+    for layouts in task.rival_layouts:
+        numbers = made.variables((len(layouts),), 0.0, 1.0)
+        made.subject([(numbers[None, :], 1.0)], high=1.0)
+        for number, columns in zip(numbers, layouts, strict=True):
+            for c in columns:
+                used = np.full(task.hours, number)
+                every: list[Term] = [(firm[c], 1.0), (spot[c], 1.0), (used, -float(most[c]))]
+                made.subject(every, high=0.0)
+        chosen.append(numbers)
+    return np.concatenate(chosen)
 
 
 def _limit(price: float | None, most: int | None) -> float:

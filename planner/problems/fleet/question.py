@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from planner.catalogue.systems import System, machine_chips
 from planner.problems.fleet import fleet_fields as fields
+from planner.problems.fleet.demand.hourly_demand import (
+    DAY,
+    FleetDemand,
+    described_demand,
+    named_column,
+)
 from planner.problems.fleet.fleet_fields import FleetRegion, Fraction
 from planner.scenario.keys.fields import (
     Count,
@@ -34,72 +39,12 @@ from planner.scenario.keys.workload import Promises, Workload
 from planner.scenario.kinds import PROBLEMS
 from planner.text.quantities import show
 
-DAY, WEEK = 24, 168
+MONTHS = [{days * DAY} for days in range(28, 32)]
 LONGEST = 8784  # hours of a year
 MOST_VARIABLES = 1_000_000
 SAID_ONCE = ("demand", "utilisation", "concurrency", "spare_replicas", "headroom")
 UNSAID = {"spare_replicas": (None, 0), "headroom": (None, 0.0)}  # what a default resolves to
-Rate = Annotated[float, Quantity("request_rate", zero=True)]
 PHASES, MODES = ("prefill", "decode"), ("aggregated", "disaggregated")
-
-
-class FleetDemand(Record):
-    """Requests of a model over the hours: a daily wave, a list, or work that may wait."""
-
-    mean: Annotated[float, Quantity("request_rate")] | None = Field(
-        None, description="of a weekday [seq/s]"
-    )
-    peak_to_mean: Annotated[float, Quantity("number", least=1.0)] = 1.0
-    """the busiest hour over the mean, at most 2"""
-    peak_hour: Annotated[float, Quantity("number", zero=True, below=24.0)] = 12.0
-    """hour of the peak, UTC"""
-    weekend: Annotated[float, Quantity("number", zero=True, at_most=10.0)] = 1.0
-    """factor on Saturday and Sunday of a week"""
-    hourly: tuple[Rate, ...] | None = Field(None, description="of every hour [seq/s]")
-    tokens_per_day: Annotated[float, Quantity("tokens")] | None = None
-    """input and output together, spread evenly over the day [token]"""
-    deferrable: Seconds | None = Field(None, description="by how much work may wait [s]")
-
-    @field_validator("peak_to_mean")
-    @classmethod
-    def _cosine(cls, value: float) -> float:
-        if value > 2:
-            raise ValueError(
-                f"expected at most 2, got {value:g}: a cosine of that height would be negative at "
-                "night; give the demand as a list of requests/s by hour, or a CSV file"
-            )
-        return value
-
-    @model_validator(mode="after")
-    def _one_shape(self) -> FleetDemand:
-        shapes = [k for k in ("mean", "hourly", "tokens_per_day") if getattr(self, k) is not None]
-        if len(shapes) != 1:
-            got = " and ".join(shapes) or "none"
-            raise ValueError(f"give one of mean, hourly (a list) and tokens_per_day, got {got}")
-        wave = self.model_fields_set & {"peak_to_mean", "peak_hour", "weekend"}
-        if wave and self.hourly is not None:
-            raise ValueError(f"a list says all hours; leave {', '.join(sorted(wave))} out")
-        return self
-
-    def rates(self, hours: int, tokens: float | None) -> list[float]:
-        """Requests per second in every hour [seq/s]; `tokens` are those of a mean request."""
-        if self.hourly is not None:
-            return list(self.hourly)
-        if self.tokens_per_day is not None:
-            assert tokens is not None
-            mean = self.tokens_per_day / tokens / 86400
-        else:
-            assert self.mean is not None
-            mean = self.mean
-        swing = self.peak_to_mean - 1
-        waves = (
-            mean * (1 + swing * math.cos(2 * math.pi * (h - self.peak_hour) / DAY))
-            for h in range(hours)
-        )
-        return [
-            max(0.0, wave) * (self.weekend if hours == WEEK and h // DAY in (5, 6) else 1.0)
-            for h, wave in enumerate(waves)
-        ]
 
 
 class GivenColumn(Record):
@@ -134,7 +79,7 @@ class FleetModel(Record):
     profiles: dict[str, ProfileField] = Field(
         default_factory=dict, description="by pool: a name, or a file that planner calibrate wrote"
     )
-    demand: Annotated[FleetDemand, BeforeValidator(fields.described_demand)] = Field(
+    demand: Annotated[FleetDemand, BeforeValidator(described_demand)] = Field(
         description="a rate, {mean, peak_to_mean, peak_hour, weekend}, a list, or a CSV file"
     )
     columns: tuple[GivenColumn, ...] | None = Field(
@@ -304,7 +249,9 @@ class FleetScenario(QuestionRecord):
     )
     models: dict[str, FleetModel] = Field(min_length=1, description="by name")
     pools: dict[str, FleetPool] = Field(min_length=1, description="by name")
-    hours: Annotated[int, Whole()] = Field(DAY, description="24, or 168 from Monday 0:00 UTC")
+    hours: Annotated[int, fields.Hours()] = Field(
+        DAY, description="24 (day), 168 (week) or 720 (month), from Monday 0:00 UTC"
+    )
     spare: Spare = Field(default_factory=Spare, description="N+1 and headroom")
     start: ReplicaStart = Field(default_factory=ReplicaStart, description="of a replica")
     have: dict[str, Annotated[int, fields.Machines()]] = Field(
@@ -312,6 +259,9 @@ class FleetScenario(QuestionRecord):
     )
     spot_share: Fraction = Field(
         1.0, description="most of a model's demand that may rest on spot machines, in every hour"
+    )
+    layouts: Annotated[str, Word(("one", "free"))] = Field(
+        "one", description="of a model on a kind of machine: one, or as many as lower the bill"
     )
     chance: Annotated[float, Quantity("share", below=1.0)] | None = Field(
         None, description="share of draws of demand and speed in which all promises are kept"
@@ -323,6 +273,21 @@ class FleetScenario(QuestionRecord):
     regions: dict[str, FleetRegion] = Field(
         default_factory=dict, description="where demand comes from, by name: {demand, utc, moves}"
     )
+
+    @field_validator("models", mode="before")
+    @classmethod
+    def _by_name(cls, value: object) -> object:
+        if not isinstance(value, Mapping):
+            return value
+        return {name: named_column(model, str(name)) for name, model in value.items()}
+
+    @field_validator("hours", mode="before")
+    @classmethod
+    def _of_a_calendar(cls, value: object, info: ValidationInfo) -> object:
+        """A month is as long as the lists of its hours where these are of 28 to 31 days."""
+        models = info.data.get("models", {}).values()
+        listed = {len(model.demand.hourly) for model in models if model.demand.hourly}
+        return listed.pop() if value == "month" and listed in MONTHS else value
 
     @field_validator("hours")
     @classmethod
@@ -337,7 +302,8 @@ class FleetScenario(QuestionRecord):
         for name, model in self.models.items():
             hourly = model.demand.hourly
             if hourly is not None and len(hourly) != self.hours:
-                words = f"expected {self.hours} hours (hours), got {len(hourly)}"
+                count = len(hourly)
+                words = f"expected {self.hours} hours (hours), got {count}; or say hours: {count}"
                 faults.append((("models", name, "demand"), words))
         for name, pool in self.pools.items():
             if not (pool.on_demand or pool.reserved or pool.spot or self.have.get(name)):

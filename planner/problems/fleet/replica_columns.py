@@ -213,7 +213,7 @@ def _question(scenario: FleetScenario, cell: Cell, mode: str = "aggregated") -> 
     assert model.workload is not None
     workload = {**plain["workload"], "demand": "max"}
     data = {
-        "problem": "serving", "model": plain["model"], "system": offer["system"],
+        "units": "base", "problem": "serving", "model": plain["model"], "system": offer["system"],
         "chips": cell.chips,
         "workload": {k: v for k, v in workload.items() if v is not None},
         "promises": {k: v - (cell.latency + cell.transfer) * (k in DELAYED)
@@ -271,6 +271,7 @@ def replica(scenario: FleetScenario, cell: Cell, pool: Question, point: Point) -
         None if late is None else late + cell.transfer, spread,
         math.inf if cell.phase == "decode" else max(cell.latency, slack), cell.phase,
         spread if spread is None else _left_by_a_run(point, spread),
+        layout=f"x{cell.chips} {layout}",
     )  # fmt: skip
     return MadeColumn(cell, column, pool, point)
 

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.problems.fleet.demand.demand_file import has_unit
 from planner.problems.fleet.fleet_task import FleetColumn, FleetTask, PoolOffer, Route
 from planner.problems.fleet.question import MOST_VARIABLES, FleetPool, FleetScenario
+from planner.programs.integer import TooManyWays, filling_ways, needs_ways
 from planner.text.errors import FieldError
 from planner.text.quantities import show
 
@@ -64,9 +66,24 @@ def resolve_fleet(scenario: FleetScenario) -> ResolvedFleet:
         scenario.start.cost == "paid",
         scenario.spot_share,
         _routes(scenario, columns),
+        scenario.layouts == "one",
     )
+    _require_ways(scenario, task)
     warnings = (*_warnings(scenario), *(made.warnings if made else ()))
     return ResolvedFleet(task, warnings, made)
+
+
+def _require_ways(scenario: FleetScenario, task: FleetTask) -> None:
+    """Raises FieldError where replicas fill a machine in more ways than a program lists."""
+    for k, (pool, _) in enumerate(scenario.placed_pools.values()):
+        used, size = task.used_chips[task.pool_of == k], task.pools[k].size
+        try:
+            if needs_ways(used, size):
+                filling_ways(used[used < size], size)
+        except TooManyWays as many:
+            words = f"replicas fill a machine of {size} chips in {many}"
+            remedy = f"what would work: columns whose chips divide {size}, or smaller machines"
+            raise FieldError((f"pools.{pool}", f"{words}; {remedy}")) from None
 
 
 def demands(scenario: FleetScenario) -> dict[str, list[float]]:
@@ -212,6 +229,12 @@ def _warnings(scenario: FleetScenario) -> list[str]:
                 "as if they repeated through the term"
             )
     for name, model in scenario.models.items():
+        head = model.demand.column
+        if model.demand.file and head and not has_unit(head):
+            notes.append(
+                f"models.{name}.demand: column {head} of {model.demand.file} says no unit and is "
+                f"read as requests/s; another stands in its head, {head} [requests/hour]"
+            )
         wait = model.demand.deferrable
         if wait is not None and not HOUR <= wait < scenario.hours * HOUR:
             notes.append(

@@ -5,9 +5,13 @@ becomes whole in its turn (starts between hours carried), then machines are cont
 every hour is solved once more beside its neighbours. Where models run few replicas hours are too
 alike to be solved apart: each model is planned through all of them, and covers lift the bound; then
 hours are solved once more, among the replicas in use about each.
+
+Where a model has one layout on a kind of machine, small programs say so in their rows. Of a large
+one the layouts alone are made whole first, all else relaxed, and the fleet is planned among those;
+no such fleet is below the bound of the program with free layouts, nor below that of the first step.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -44,6 +48,8 @@ CONTRACT_NODES = 1000
 ROUNDS, COVER_ROUNDS = 4, 3  # of rounding cuts, and of those of covers where programs are not large
 SPAN = 4  # hours that are free together
 NEARLY = 2  # columns of a model beside those in use
+LAYOUT_MISS, LAYOUT_NODES = 1e-3, 200  # of the relaxed cost, and nodes, at which layouts are chosen
+LAYOUTS_FIRST = "one layout on each kind of machine, chosen first with all else relaxed"
 WHOLE = "the whole program by branch and bound (HiGHS)"
 BY_CYCLES = "relaxation with cuts of covers; cycles of each model and hours apart (HiGHS)"
 BY_HOURS = "relaxation with rounding cuts; hours apart, starts carried; contracts anew (HiGHS)"
@@ -54,7 +60,8 @@ class FleetChoice:
     """A plan in numbers, and what is proved of it; costs in USD over the horizon.
 
     `linear` is the relaxation without cuts, `bound` what no plan is below; `served` (models, hours)
-    of each model's demand, `flows` (routes, hours) [seq/s].
+    of each model's demand, `flows` (routes, hours) [seq/s]; `free` is the bill of free layouts
+    where that was found on the way.
     """
 
     value: float
@@ -69,6 +76,7 @@ class FleetChoice:
     method: str
     served: Array | None = None
     flows: Array | None = None
+    free: float | None = None
 
     @property
     def gap(self) -> float:
@@ -85,8 +93,10 @@ def cheapest(task: FleetTask, by_hours: bool | None = None) -> FleetChoice:
     made = fleet_program(task)
     size = made.program.columns
     tried: list[FleetChoice | None] = []
-    if by_hours is None and size <= MIDDLE:
+    if by_hours is None and size <= (SMALL if made.layouts.size else MIDDLE):
         tried.append(_whole(task, made, TRIED if size > SMALL else UNLIMITED))
+    if made.layouts.size and not any(tried):
+        return _of_one_layout(task, made, by_hours)
     if by_hours or (by_hours is None and size > SMALL and not _proved(tried)):
         tried += _large(task, made) if size > MIDDLE else _middle(task, made, tried)
     if not any(tried):  # neither says that there is no plan
@@ -99,6 +109,73 @@ def cheapest(task: FleetTask, by_hours: bool | None = None) -> FleetChoice:
             "contract without a limit, or fewer hours"
         )
     return _best(plans)
+
+
+def _of_one_layout(task: FleetTask, made: FleetProgram, by_hours: bool | None) -> FleetChoice:
+    """The cheapest plan found with one layout of a model on a kind of machine."""
+    linear = relaxed(made.program.compiled())
+    free = cheapest(replace(task, one_layout=False), by_hours)
+    plans, bounds = [], [free.bound]
+    used = np.flatnonzero((free.firm + free.spot).any(axis=1))
+    if all(sum(np.isin(each, used).any() for each in group) < 2 for group in task.rival_layouts):
+        plans.append(free)
+    else:
+        bound, picks = _layouts_first(task, made, free)
+        bounds.append(bound)
+        plans += _among(task, picks, by_hours)
+    if not plans:
+        raise SolverError(
+            "no plan with one layout of a model on a kind of machine was found; ask for layouts: "
+            "free, or leave columns out"
+        )
+    best = _best(plans)
+    bound = max(best.bound, *bounds)
+    return replace(best, linear=linear, bound=bound, free=min(free.value, best.value))
+
+
+def _layouts_first(
+    task: FleetTask, made: FleetProgram, free: FleetChoice
+) -> tuple[float, list[Array]]:
+    """What no plan is below, and columns (n,) to plan with, one layout of each kind among them.
+
+    The best layouts where all but them is relaxed, and of each kind the one that serves most in a
+    plan with free layouts.
+    """
+    program = made.program.compiled()
+    alone = np.zeros_like(program.whole)
+    alone[made.layouts] = True
+    best = solved(replace(program, whole=alone), LAYOUT_MISS, LAYOUT_NODES, SECONDS)
+    served = task.rates * (free.firm + free.spot).sum(axis=1)
+    chosen = np.array([served[each].sum() for group in task.rival_layouts for each in group])
+    worth = [chosen] if best is None else [best.point[made.layouts], chosen]
+    picks = {tuple(_columns_left(task, each).tolist()): None for each in worth}
+    return -np.inf if best is None else best.bound, [np.array(each) for each in picks]
+
+
+def _columns_left(task: FleetTask, worth: Array) -> Array:
+    """The columns that are left where of rival layouts the one of most worth stays."""
+    left, start = np.ones(len(task.columns), bool), 0
+    for group in task.rival_layouts:
+        best = int(np.argmax(worth[start : start + len(group)]))
+        start += len(group)
+        for place, columns in enumerate(group):
+            left[columns] = place == best
+    return np.flatnonzero(left)
+
+
+def _among(task: FleetTask, picks: Sequence[Array], by_hours: bool | None) -> Iterator[FleetChoice]:
+    """The cheapest plan found with each choice of columns; none where one meets no demand."""
+    for pick in picks:
+        columns = tuple(task.columns[i] for i in pick)
+        try:
+            choice = cheapest(replace(task, columns=columns, one_layout=False), by_hours)
+        except NoPoint:
+            continue
+        firm, spot = np.zeros((2, len(task.columns), task.hours), int)
+        firm[pick], spot[pick] = choice.firm, choice.spot
+        # What a choice is proved of says nothing of the others.
+        method = f"{LAYOUTS_FIRST}; {choice.method}"
+        yield replace(choice, firm=firm, spot=spot, bound=-np.inf, method=method)
 
 
 def _proved(tried: Sequence[FleetChoice | None]) -> bool:

@@ -104,7 +104,11 @@ def _optimal(
     )
     if planned.layout is None:
         return complete
-    fields = {each.name: getattr(complete, each.name) for each in dataclasses.fields(complete)}
+    fields = {
+        each.name: getattr(complete, each.name)
+        for each in dataclasses.fields(complete)
+        if each.init
+    }
     return records.PlannedLife(**fields, training=planned.layout)
 
 
@@ -209,7 +213,6 @@ def _infeasible(
             "how much",
         )
     return records.InfeasibleLife(
-        status="infeasible",
         scenario=resolved(life.scenario),
         certificate=records.NoCertificate(NOTHING_CLOSER),
         demand=life.demand,

@@ -115,7 +115,8 @@ def flat_price(best: FixedLayoutOptimum) -> SimplerRule | None:
 def interval(best: FixedLayoutOptimum, prices: ServingPrices) -> LawInterval | None:
     """Ends that hold a share of laws drawn from the standard errors: size, tokens, cost.
 
-    Every drawn law is solved on the same prices of serving. None where nothing is drawn.
+    Every drawn law is solved on the same prices of serving, and the plan's own size lies between.
+    None where nothing is drawn.
     """
     scenario, budget = best.life.scenario, best.answer.task
     draws, coverage = scenario.draws, scenario.coverage
@@ -134,7 +135,11 @@ def interval(best: FixedLayoutOptimum, prices: ServingPrices) -> LawInterval | N
     answered = [row for row in lowest if row is not None]
     names = ("n_active", "pretrain", "cost")
     columns = {name: [row[k] for row in answered] for k, name in enumerate(names)}
-    return LawInterval.of(columns, budget.law.name, draws, coverage)
+    ends = LawInterval.of(columns, budget.law.name, draws, coverage)
+    # Prices of serving are ties within a thousandth: the plan's corner may be beside that of draws.
+    size = best.served.member.n_active
+    low, high = ends.n_active or (size, size)
+    return replace(ends, n_active=(min(low, size), max(high, size)) if ends.n_active else None)
 
 
 def _lowest(

@@ -222,7 +222,7 @@ class NoCertificate:
     multiplier: None = None
 
 
-HEAD: tuple[str, ...] = ("problem", "status", "scenario", "plan", "band", "serving_band",
+HEAD: tuple[str, ...] = ("problem", "status", "gap", "scenario", "plan", "band", "serving_band",
                          "outside")  # fmt: skip
 
 

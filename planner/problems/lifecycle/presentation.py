@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from planner.protocol.document import document_of
-from planner.protocol.plan import outside_text
+from planner.protocol.plan import status_text
 from planner.text import wording as say
 from planner.text.tolerances import UNSEEN
 from planner.token_costs import presentation as life
@@ -32,7 +32,8 @@ def answer(plan: records.LifecyclePlan) -> str:
         life.listing("next best, of other sparsities", _others(whole)),
         _proof(whole),
     )  # fmt: skip
-    method = [whole.certificate.method] if point is not None else []
+    proved = status_text(whole.status, whole.gap)
+    method = [f"{proved}: {whole.certificate.method}"] if point is not None else []
     return life.answer_text(question_text(plan), plan, blocks, UNSERVED, method)
 
 
@@ -86,7 +87,6 @@ def hardware(point: records.LifecyclePoint, whole: records.LifecycleAnswer) -> s
         say.row("a unit is", contents),
         say.row("it carries", rate),
         f"{'price':<{say.LABEL}}{text:<42} bound ${least:.3g}/Mtok",
-        *say.filled(outside_text(whole.outside)),
         say.row("times", ", ".join(times)),
         say.row("by size", slope),
         say.row("checkpoints", stored),

@@ -54,6 +54,13 @@ class Lifecycle(Problem["LifecycleScenario"]):
         best = cheapest_life(resolve_life(question))
         return [] if best is None else scenario_rows(question, parameters(best))
 
+    def check(self, question: LifecycleScenario) -> None:
+        """Refuse what is not known; only the optimum tells whether a law goes so far."""
+        if question.extrapolate is False:
+            self.search(question)
+        else:
+            resolve_life(question)
+
     def varied(self, question: LifecycleScenario, path: str, value: float) -> LifecycleScenario:
         """The question with another value at a path; a quality as the loss to reach."""
         return at_limit(question, path, value)

@@ -27,6 +27,7 @@ from planner.protocol.plan import DataSource
 from planner.scenario.keys.model_keys import ModelDescription
 from planner.scenario.keys.workload import Choose
 from planner.text.errors import FieldError
+from planner.text.quantities import base_units
 
 if TYPE_CHECKING:
     from planner.architecture.counts import Sizes
@@ -232,7 +233,8 @@ def serving_question(part: Serving) -> ServingQuestion:
     keys = {"problem": "serving", "model": ModelDescription(**PLACEHOLDER), **dict(part)}
     del keys["utilisation"]
     try:
-        scenario = serving.Scenario.model_validate(keys)
+        with base_units():
+            scenario = serving.Scenario.model_validate(keys)
     except ValidationError as error:
         faults = [
             (".".join(("serving", *map(str, one["loc"]))), one["msg"]) for one in error.errors()

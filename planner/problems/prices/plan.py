@@ -76,4 +76,4 @@ class PricesPlan(Plan[PricesAnswer]):
     answer_type = PricesAnswer
 
     why = presented("why")
-    __str__ = presented("text")
+    text = presented("text")

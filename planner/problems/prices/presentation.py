@@ -88,8 +88,6 @@ def sections(plan: PricesPlan) -> tuple[Section, ...]:
     if len(point.contradictions) > 1:
         parts.append(Section("Without these all readings can hold together",
                              tuple(Line("left out", x) for x in point.left_out)))  # fmt: skip
-    if plan.warnings:
-        parts.append(Section("Worth knowing", tuple(Line("note", x) for x in plan.warnings)))
     return tuple(parts)
 
 
@@ -135,8 +133,6 @@ def text(plan: PricesPlan) -> str:
     if len(point.contradictions) > 1:
         blocks.append(["Without these all readings can hold together:",
                        *(row for x in point.left_out for row in _wrapped(x, 4, "- "))])  # fmt: skip
-    if plan.warnings:
-        blocks.append(["Worth knowing", *(row for x in plan.warnings for row in _wrapped(x, 2))])
     return "\n\n".join("\n".join(block) for block in blocks)
 
 

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from formulas.economics import price_sheet as equations
 from formulas.economics.prices import fixed_share
-from planner.catalogue.listed_prices import default_price
+from planner.catalogue.listed_prices import Price, default_price
 from planner.problems import serving
 from planner.problems.prices import level_readings
 from planner.problems.prices.assumptions import (
@@ -39,7 +39,7 @@ from planner.problems.prices.presentation import sections
 from planner.problems.prices.question import PricesScenario
 from planner.protocol.output import Output
 from planner.protocol.parameter import Parameter, settable
-from planner.protocol.plan import KnownAnswer, Plan, Provenance
+from planner.protocol.plan import DataSource, KnownAnswer, Plan, Provenance
 from planner.protocol.problem import Problem, Search
 from planner.protocol.section import Section
 from planner.scenario import resolved
@@ -118,12 +118,19 @@ class Prices(Problem["PricesScenario"]):
             return float(ends[0]) if ends[0] == ends[1] else None
         return super().value(question, path)
 
+    def check(self, question: PricesScenario) -> None:
+        """Refuse a sheet, a model or machines that are not known."""
+        _prepared(question)
+        if question.stated.model is not None:
+            for choice in _own_choices(question):
+                _own_question(question, choice)
+
     def search(
         self, question: PricesScenario, coefficients: Mapping[str, float] | None = None
     ) -> Search:
         """The readings; a sheet leaves nothing to choose."""
         point = _point(question)[0]
-        return Search(point.values, point.sheet.name, point.sheet.output, point)
+        return Search(point.values, point.sheet.name, point.sheet.output, point, gap=0.0)
 
     def answer(self, question: PricesScenario) -> PricesPlan:
         """The readings with what contradicts itself."""
@@ -131,6 +138,7 @@ class Prices(Problem["PricesScenario"]):
         answer = PricesAnswer(
             scenario=resolved(question),
             plan=point,
+            gap=0.0,
             certificate=PricesCertificate(METHOD, len(point.inferences)),
             provenance=provenance,
         )
@@ -151,9 +159,7 @@ class Prices(Problem["PricesScenario"]):
 
 def _point(question: PricesScenario) -> tuple[PriceInferences, Provenance]:
     """Every reading of the sheet, and its contradictions."""
-    sheet = price_sheet(question, date.today())
-    machines, sources = rented_chips(question)
-    counts = known_sizes(question.stated)
+    sheet, (machines, sources), counts = _prepared(question)
     lines = tuple(_readings(question, counts, machines))
     clashes, left_out = contradictions(lines, stated_quantities(question.stated, counts))
     values: dict[str, float] = {}
@@ -165,6 +171,14 @@ def _point(question: PricesScenario) -> tuple[PriceInferences, Provenance]:
     prices = SheetPrices(sheet.name, sheet.input, sheet.output, sheet.cached)
     provenance = Provenance(data=(*sheet.data, *sources), warnings=sheet.warnings)
     return PriceInferences(prices, lines, clashes, left_out, values), provenance
+
+
+def _prepared(
+    question: PricesScenario,
+) -> tuple[PriceSheet, tuple[tuple[RentedChip, ...], tuple[DataSource, ...]], Sizes | None]:
+    """The sheet, machines with their rents and sources, and what is known of the model."""
+    sheet = price_sheet(question, date.today())
+    return sheet, rented_chips(question), known_sizes(question.stated)
 
 
 def _readings(
@@ -222,17 +236,34 @@ def margin_reading(sheet: PriceSheet, question: PricesScenario) -> SheetInferenc
 
 def _own_price(question: PricesScenario) -> OwnPrice | str:
     """Our cost on the cheapest of the systems; a sentence where none of them serves it so."""
-    choices = SYSTEM if question.chips is None else question.chips
-    several = choices if isinstance(choices, tuple) else (choices,)
-    plans = (_on(question, choice) for choice in several)
+    plans = (_on(question, choice) for choice in _own_choices(question))
     priced = [plan for plan in plans if plan is not None]
     if not priced:
         return f"no plan serves it on {max(CHIPS)} chips at {PROMISES['tpot']} per token"
     return min(priced, key=lambda plan: plan.middle)
 
 
+def _own_choices(question: PricesScenario) -> tuple[SystemReference, ...]:
+    """The systems on which the model may be ours."""
+    choices = SYSTEM if question.chips is None else question.chips
+    return choices if isinstance(choices, tuple) else (choices,)
+
+
 def _on(question: PricesScenario, choice: SystemReference) -> OwnPrice | None:
-    """Our cost on one system; None where nothing keeps the promises.
+    """Our cost on one system; None where nothing keeps the promises."""
+    scenario, rent = _own_question(question, choice)
+    best = serving.PROBLEM.search(scenario)
+    if not best.feasible:
+        return None
+    price = best.outputs[serving.PROBLEM.outputs[0].name] / MILLION
+    low, high = (price * end / rent.value for end in (rent.low, rent.high))
+    return OwnPrice(low, price, high, best.choice)
+
+
+def _own_question(
+    question: PricesScenario, choice: SystemReference
+) -> tuple[serving.Scenario, Price]:
+    """The serving question of our own plan on one system, and its rent.
 
     Raises FieldError for a model or a machine that no plan is known for.
     """
@@ -242,13 +273,9 @@ def _on(question: PricesScenario, choice: SystemReference) -> OwnPrice | None:
     }  # fmt: skip
     try:
         scenario = serving.QUESTION.model_validate(keys)
-        best = serving.PROBLEM.search(scenario)
+        serving.PROBLEM.check(scenario)
         (machine,) = scenario.systems()
         rent = default_price("") if isinstance(machine, File) else scenario.price_of(machine)
     except (ValidationError, InputError) as error:
         raise FieldError(("given.model", f"no plan of our own: {error}")) from error
-    if not best.feasible:
-        return None
-    price = best.outputs[serving.PROBLEM.outputs[0].name] / MILLION
-    low, high = (price * end / rent.value for end in (rent.low, rent.high))
-    return OwnPrice(low, price, high, best.choice)
+    return scenario, rent

@@ -10,12 +10,12 @@ from planner.text.faces import loaded_from
 if TYPE_CHECKING:
     from planner.problems.rl.problem import PROBLEM
     from planner.problems.rl.question import QUESTION
-    from planner.problems.rl.search import least_seconds, pool_times, step_function
+    from planner.problems.rl.search import least_seconds, search_pools, step_function
 
 _HOMES = {
     "problem": ("PROBLEM",),
     "question": ("QUESTION",),
-    "search": ("least_seconds", "pool_times", "step_function"),
+    "search": ("least_seconds", "search_pools", "step_function"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = list(_HOME_OF)

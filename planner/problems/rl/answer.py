@@ -26,7 +26,7 @@ def answer(question: RlQuestion) -> records.RlPlan:
     tally = search_pools(resolution)
     best = tally.ranked[0] if tally.ranked else None
     whole = records.RlAnswer(
-        status="optimal" if best else "infeasible",
+        gap=0.0 if best else None,
         scenario=resolved(question),
         plan=point_of(best) if best else None,
         certificate=records.RlCertificate(

@@ -30,8 +30,7 @@ def sections(plan: records.RlPlan) -> tuple[Section, ...]:
         blocks.append(Section("other pools", tuple(others)))
     proof = whole.certificate
     fits = f"best of {proof.pairs_seen} pairs of pools, of which {proof.pairs_fitting} fit"
-    notes = (Line("note", text) for text in whole.provenance.warnings)
-    return (*blocks, Section("how sure", (Line("certificate", fits), *notes)))
+    return (*blocks, Section("how sure", (Line("certificate", fits),)))
 
 
 def picture(plan: records.RlPlan) -> "ValueRows":

@@ -11,7 +11,7 @@ from planner.problems.rl.answer import answer, missed_of, point_of
 from planner.problems.rl.plan import RlPlan
 from planner.problems.rl.presentation import picture, sections
 from planner.problems.rl.resolve import resolve_rl
-from planner.problems.rl.search import search_pools, step_equation
+from planner.problems.rl.search import require_pools, search_pools, step_equation
 from planner.protocol.output import Output, values_in
 from planner.protocol.parameter import Parameter, settable
 from planner.protocol.plan import Plan
@@ -55,7 +55,7 @@ class Rl(Problem["RlQuestion"]):
 
     def check(self, question: RlQuestion) -> None:
         """Refuse what cannot be looked up."""
-        resolve_rl(question)
+        require_pools(resolve_rl(question))
 
     def parameters(self, question: RlQuestion) -> list[Parameter]:
         """What a scenario gives, each varied as `--set` would vary it."""
@@ -88,7 +88,7 @@ class Rl(Problem["RlQuestion"]):
         if question.policy == "off":
             holds.append(f"split={best.rollouts.chips}")
         return Search(values_in(self.outputs, plan), best.choice, best.seconds, plan,
-                      holds=tuple(holds), considered=considered)  # fmt: skip
+                      holds=tuple(holds), considered=considered, gap=0.0)  # fmt: skip
 
     def answer(self, question: RlQuestion) -> RlPlan:
         """The plan with its certificate and its provenance."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from pydantic import ValidationError
 from scipy.optimize import brentq
 from scipy.special import betainc
 
@@ -15,6 +18,7 @@ from planner.problems import serving
 from planner.problems.rl.question import RlQuestion, RlWork
 from planner.protocol.problem import Search
 from planner.text.errors import FieldError
+from planner.text.quantities import base_units
 
 GRID = 2  # factor between batches that are planned; between them times are straight lines
 LONGEST = 1e7  # over the limit: beyond it all answers are cut off
@@ -95,7 +99,8 @@ class Replica:
     def step(self, batch: int) -> float:
         """Time of a decoding step of a batch [s/token]; infinite where it does not fit."""
         if batch not in self.steps:
-            self.steps[batch] = serving.PROBLEM.search(self._serving_question(batch))
+            with _of_rollouts():
+                self.steps[batch] = serving.PROBLEM.search(self._serving_question(batch))
         return self.steps[batch].outputs.get("tpot", math.inf)
 
     def fitting(self, batch: int) -> int:
@@ -112,21 +117,33 @@ class Replica:
         sizes = [GRID**k for k in range(batch.bit_length()) if GRID**k < batch]
         return [*sizes, batch]
 
+    def check(self) -> None:
+        """Raises FieldError for what the serving planner refuses."""
+        try:
+            with _of_rollouts():
+                serving.PROBLEM.check(self._serving_question(1))
+        except FieldError as error:
+            # A size that was not asked for is passed over.
+            if self.question.rollout.tp or "rollout.tp" not in dict(error.faults):
+                raise
+
     def _serving_question(self, batch: int) -> Any:
         question, pool = self.question, self.question.rollout
         choose = {"mode": "decode", "tp": self.tp, "pp": self.pp, "batch": batch, "replicas": 1}
         if pool.weights is not None:
             choose["weights"] = list(pool.weights)
+        keys = {
+            "problem": "serving", "model": question.model, "system": question.system,
+            "chips": self.chips, "price": question.price, "profile": pool.profile,
+            "workload": {"input_tokens": question.work.prompt,
+                         "output_tokens": question.work.answer},
+            "choose": choose,
+        }  # fmt: skip
         try:
-            return serving.QUESTION.model_validate({
-                "problem": "serving", "model": question.model, "system": question.system,
-                "chips": self.chips, "price": question.price, "profile": pool.profile,
-                "workload": {"input_tokens": question.work.prompt,
-                             "output_tokens": question.work.answer},
-                "choose": choose,
-            })  # fmt: skip
-        except FieldError as error:
-            raise FieldError(*((f"rollout.{path}", text) for path, text in error.faults)) from error
+            with base_units():
+                return serving.QUESTION.model_validate(keys)
+        except ValidationError as error:
+            raise FieldError(*_faults_of(error)) from None
 
 
 @dataclass(frozen=True)
@@ -147,6 +164,25 @@ class Rollouts:
     alone: float
     ending: float
     seconds: float
+
+
+@contextmanager
+def _of_rollouts() -> Iterator[None]:
+    """What the serving planner refuses meanwhile has its place in the rollouts."""
+    try:
+        yield
+    except FieldError as error:
+        faults = ((f"rollout.{path.removeprefix('choose.')}", text) for path, text in error.faults)
+        raise FieldError(*faults) from error
+
+
+def _faults_of(error: ValidationError) -> Iterator[tuple[str, str]]:
+    """What a serving question refuses, each at its key of the rollouts."""
+    for fault in error.errors():
+        cause = fault.get("ctx", {}).get("error")
+        key = next((str(x) for x in reversed(fault["loc"]) if isinstance(x, str)), "tp")
+        key = {"choose": "weights"}.get(key, key)
+        yield f"rollout.{key}", str(cause or fault["msg"])
 
 
 def rollouts(replica: Replica, chips: int) -> Rollouts | None:

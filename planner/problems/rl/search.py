@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,11 +11,13 @@ import numpy as np
 from planner.catalogue.systems import System
 from planner.problems import training
 from planner.problems.rl.question import RlQuestion
-from planner.problems.rl.resolve import ResolvedRl, resolve_rl
+from planner.problems.rl.resolve import ResolvedRl
 from planner.problems.rl.rollouts import Replica, Rollouts, rollouts
 from planner.text.errors import FieldError
+from planner.text.quantities import base_units
 
 APART = ("dp_exposed", "optimizer", "offload_exposed")  # terms that a forward pass has not
+MOST_SPLITS = 2_000  # of the chips that are searched, each with every replica
 WHERE = ("model", "system", "price", "chips")  # keys that the scenario has itself
 
 
@@ -37,10 +40,8 @@ def learning(question: RlQuestion, chips: int) -> Learning | None:
     """
     from formulas.training.reinforcement import learning_time
 
-    try:
+    with _of_learning():
         search = training.PROBLEM.search(_training_question(question, chips))
-    except FieldError as error:
-        raise FieldError(*((_placed(path), text) for path, text in error.faults)) from error
     if not search.feasible:
         return None
     point = search.plan
@@ -53,15 +54,26 @@ def learning(question: RlQuestion, chips: int) -> Learning | None:
     return Learning(chips, point, search.choice, question.work.updates, layers, float(seconds))
 
 
+@contextmanager
+def _of_learning() -> Iterator[None]:
+    """What the training planner refuses meanwhile has its place in this scenario."""
+    try:
+        yield
+    except FieldError as error:
+        raise FieldError(*((_placed(path), text) for path, text in error.faults)) from error
+
+
 def _training_question(question: RlQuestion, chips: int) -> Any:
     """One optimiser step on a pool as a training question; sequences are packed."""
     pool, work = question.training, question.work
-    return training.QUESTION.model_validate({
+    keys = {
         "problem": "training", "model": question.model, "system": question.system, "chips": chips,
         "work": {"global_batch": f"{work.batch} sequences", "sequence": work.sequence},
         "precision": pool.precision, "state": pool.state, "choose": pool.choose,
         "price": question.price, "profile": pool.profile,
-    })  # fmt: skip
+    }  # fmt: skip
+    with base_units():
+        return training.QUESTION.model_validate(keys)
 
 
 def _placed(path: str) -> str:
@@ -99,10 +111,11 @@ class PoolTally:
     ranked: list[Pools] = field(default_factory=list)
 
 
-def search_pools(resolution: ResolvedRl) -> PoolTally:
+def search_pools(resolution: ResolvedRl, *, every: bool = False) -> PoolTally:
     """Every layout of a replica with every split of the chips.
 
-    A split whose rollouts alone take longer than the best step is not laid out for learning.
+    A split whose rollouts alone take longer than the best step is not laid out for learning, unless
+    `every` one is asked for.
     Raises FieldError for what either planner refuses, and where no split is left.
     """
     question, framework = resolution.question, resolution.framework
@@ -117,7 +130,7 @@ def search_pools(resolution: ResolvedRl) -> PoolTally:
             if writes is None:
                 continue
             alone = framework.rollouts * writes.seconds
-            if alone >= best:
+            if alone >= best and not every:
                 tally.fitting += 1
                 continue
             if learns not in learned:
@@ -133,6 +146,23 @@ def search_pools(resolution: ResolvedRl) -> PoolTally:
         raise refused[0]
     tally.ranked.sort(key=lambda pools: pools.seconds)
     return tally
+
+
+def require_pools(resolution: ResolvedRl) -> None:
+    """Raises FieldError where a search would: for what either planner refuses, and no split."""
+    question = resolution.question
+    for replica in _replicas(question):
+        if replica.chips <= question.chips:
+            replica.check()
+    refused = []
+    for chips in {learns for _, learns in _splits(question, resolution.system)}:
+        try:
+            with _of_learning():
+                training.PROBLEM.check(_training_question(question, chips))
+            return
+        except FieldError as error:
+            refused.append(error)
+    raise refused[0]
 
 
 def _replicas(question: RlQuestion) -> Iterator[Replica]:
@@ -153,10 +183,14 @@ def _splits(question: RlQuestion, system: System) -> Iterator[tuple[int, int]]:
     unit = question.unit or math.gcd(chips, system.chips_per_domain or chips)
     unit = unit if unit < chips else 1
     every = range(unit, chips, unit)
-    chosen = [n for n in every if question.split is None or n in question.split]
+    chosen = every if question.split is None else [n for n in question.split if n in every]
     if not chosen:
         words = f"both pools have multiples of {unit} chips (unit); of {chips} none is left"
         raise FieldError(("split", words))
+    if len(chosen) > MOST_SPLITS:
+        words = f"{chips:,} chips in units of {unit} are {len(chosen):,} splits"
+        remedy = f"what would work: unit: {unit * -(-len(chosen) // MOST_SPLITS)}, or split: N"
+        raise FieldError(("chips", f"{words}, more than the {MOST_SPLITS:,} searched; {remedy}"))
     for writing in reversed(chosen):
         yield writing, chips - writing
 
@@ -186,24 +220,6 @@ def _sent(resolution: ResolvedRl, writes: Rollouts) -> float:
     return float(weight_transfer.numpy()(
         W_sent=resolution.weight_bytes, g_roll=float(writes.replica.chips), R_sent=rate
     ))  # fmt: skip
-
-
-def pool_times(question: RlQuestion) -> list[tuple[float, float, float]]:
-    """Times of rollouts, learning and weights sent [s] of every pair of pools that fits."""
-    resolution, rows = resolve_rl(question), []
-    learned: dict[int, Learning | None] = {}
-    refused: list[FieldError] = []
-    for writing, learns in _splits(question, resolution.system):
-        if learns not in learned:
-            learned[learns] = _learned(question, learns, refused)
-        learner = learned[learns]
-        for replica in _replicas(question):
-            writes = rollouts(replica, writing)
-            if writes is not None and learner is not None:
-                rows.append((writes.seconds, learner.seconds, _sent(resolution, writes)))
-    if not rows and refused:
-        raise refused[0]
-    return rows
 
 
 def step_function(

@@ -130,7 +130,7 @@ def answer(question: ScheduleScenario, elasticities: Mapping[str, float]) -> rec
     if point is not None and question.arrivals and question.draws and point.simulation is None:
         warnings += ("so few come that none came in the time of the simulation: it is left out",)
     return records.ScheduleAnswer(
-        status="optimal" if point else "infeasible",
+        gap=0.0 if point else None,
         scenario=resolved(question),
         plan=point,
         bound=records.ScheduleBound(1.5 * question.interval),

@@ -72,7 +72,7 @@ class ScheduleProblem(Problem["ScheduleScenario"]):
         if missed := shortfall(question):
             return replace(NO_PLAN, missed=lambda: missed)
         outputs = outputs_at(question)
-        return Search(outputs, "closed form", outputs["mean"], outputs)
+        return Search(outputs, "closed form", outputs["mean"], outputs, gap=0.0)
 
     def answer(self, question: ScheduleScenario) -> SchedulePlan:
         """The plan with its exact distribution and its simulation."""

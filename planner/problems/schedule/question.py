@@ -15,6 +15,7 @@ from planner.scenario.kinds import PROBLEMS
 WITHOUT_END = ("forever", "unlimited")  # the first is how the scenario is written back
 DRAWS = 400_000
 MOST_DRAWS = 100_000_000
+MOST_SEATS = 1_000_000  # each is a root of the queue, 8 bytes and more
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Seats(Kind):
         if value in WITHOUT_END or (isinstance(value, float) and value == math.inf):
             return math.inf
         try:
-            return count(value, 1)
+            return count(value, 1, MOST_SEATS)
         except ValueError as error:
             raise ValueError(f"{error}; or unlimited: as many as come") from None
 

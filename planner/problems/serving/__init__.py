@@ -14,13 +14,8 @@ if TYPE_CHECKING:
     from planner.problems.serving.deployment.beyond_fit import benchmark_commands, outside_fit
     from planner.problems.serving.deployment.candidate import Candidate
     from planner.problems.serving.deployment.pool import EvaluatedPool
-    from planner.problems.serving.deployment.questions import (
-        Point,
-        Question,
-        double_pools,
-        ranked,
-        single_pools,
-    )
+    from planner.problems.serving.deployment.questions import Question, double_pools, single_pools
+    from planner.problems.serving.deployment.scored_points import Point, ranked
     from planner.problems.serving.point import ServingBand, ServingPoint
     from planner.problems.serving.problem import PROBLEM
     from planner.problems.serving.question import ESTIMATES, QUESTION, Scenario
@@ -39,7 +34,8 @@ _HOMES = {
     "deployment.candidate": ("Candidate",),
     "deployment.beyond_fit": ("benchmark_commands", "outside_fit"),
     "deployment.pool": ("EvaluatedPool",),
-    "deployment.questions": ("Point", "Question", "double_pools", "ranked", "single_pools"),
+    "deployment.questions": ("Question", "double_pools", "single_pools"),
+    "deployment.scored_points": ("Point", "ranked"),
     "point": ("ServingBand", "ServingPoint"),
     "problem": ("PROBLEM",),
     "question": ("ESTIMATES", "QUESTION", "Scenario"),

@@ -5,37 +5,35 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
-
-from planner.catalogue.profile import Profile
 from planner.problems.serving.advice.beside import (
+    cheaper_caches,
     cheaper_weights,
-    fewer_chips,
     quoted_accuracy,
+    simpler_plan,
     used_limits,
 )
 from planner.problems.serving.advice.change import Change
+from planner.problems.serving.advice.current_layout import current_layout, current_place
+from planner.problems.serving.advice.fleet_sizes import fleet_sizes, sure_plan
+from planner.problems.serving.advice.grounds import provenance
+from planner.problems.serving.advice.least_price import least_price
+from planner.problems.serving.advice.plan_notes import plan_notes
 from planner.problems.serving.advice.ways_out import ways_out
 from planner.problems.serving.bounds.binding_limits import together
 from planner.problems.serving.deployment.alternatives import alternative_kinds, compared_systems
 from planner.problems.serving.deployment.beyond_fit import narrowing, outside_fit
 from planner.problems.serving.deployment.borne_load import overloaded, uncounted_prefixes
 from planner.problems.serving.deployment.candidate import Candidate
-from planner.problems.serving.deployment.missed_promises import (
-    exceeded_promises,
-    missed_promises,
-    relaxed_promises,
-)
-from planner.problems.serving.deployment.pool import evaluate
+from planner.problems.serving.deployment.missed_promises import missed_promises, relaxed_promises
+from planner.problems.serving.deployment.promise_chances import promise_chances
 from planner.problems.serving.deployment.questions import (
     ALTERNATIVES,
-    Point,
     Question,
-    best_point,
+    planned,
     questions_of,
-    ranked,
-    rival_questions,
+    waiting_for_places,
 )
+from planner.problems.serving.deployment.scored_points import Point, tie_gap
 from planner.problems.serving.make_or_buy.comparison import compared
 from planner.problems.serving.make_or_buy.host_prices import HostList, host_list
 from planner.problems.serving.make_or_buy.offers import ComparedPoint
@@ -45,26 +43,21 @@ from planner.problems.serving.plan import (
     ServingAnswer,
     ServingCertificate,
     ServingPlan,
-    ServingProvenance,
 )
 from planner.problems.serving.point import NextBest, ServingBand, ServingBound, ServingPoint
 from planner.problems.serving.profiled import chance_better
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.step.binding import uneven
-from planner.problems.serving.step.layouts import HALVES, Layouts
 from planner.problems.serving.step.occupancy import crowded
 from planner.problems.serving.task.plan_limits import PROMISES
-from planner.problems.serving.task.requests import arrivals
 from planner.problems.serving.task.resolve import ServingTasks, resolve
 from planner.problems.serving.task.task import Task
 from planner.protocol.plan import BindingLimit, DataSource, MissedPromise
 from planner.scenario import resolved
-from planner.scenario.keys.workload import Current
-from planner.text.errors import FieldError, Infeasible, SolverError
+from planner.text.errors import Infeasible, SolverError
 from planner.text.tolerances import UNSEEN
 
 MANY_PROGRAMS = 120  # of a certificate
-WHOLE = {"aggregated", "disaggregated"}  # modes that do all of a request
 
 
 def answer(scenario: Scenario) -> ServingPlan:
@@ -74,10 +67,8 @@ def answer(scenario: Scenario) -> ServingPlan:
     out when it is looked at. Raises InputError for a question that contradicts itself or that this
     version does not answer; SolverError if the plan does not survive its independent evaluation.
     """
-    listed = host_list(scenario) if scenario.buy else None
-    tasks = resolve(scenario)
-    questions = questions_of(tasks)
-    points = ranked(questions)
+    listed, tasks = prepared(scenario)
+    questions, points = planned(questions_of(tasks))
     current = current_layout(scenario, tasks.tasks)
     if not points:
         return ServingPlan(
@@ -97,7 +88,18 @@ def answer(scenario: Scenario) -> ServingPlan:
     make = partial(
         _answer, scenario, tasks, questions, points, current, chosen, floor, band, listed
     )
-    return ServingPlan(make, scenario, chosen, floor, band)
+    return ServingPlan(make, scenario, chosen, floor, band, tie_gap(questions, points[0].score))
+
+
+def prepared(scenario: Scenario) -> tuple[HostList | None, ServingTasks]:
+    """The hosts that are compared with, and the tasks: what an answer begins with.
+
+    Raises InputError for all that is refused before layouts are listed.
+    """
+    listed = host_list(scenario) if scenario.buy else None
+    tasks = resolve(scenario)
+    current_place(scenario, tasks.tasks)
+    return listed, tasks
 
 
 def _beside_hosts(
@@ -109,23 +111,6 @@ def _beside_hosts(
 ) -> ComparedPoint:
     """The plan with the hosts that sell its tokens."""
     return ComparedPoint(**vars(chosen), buy=compared(scenario, points, chosen, band, listed))
-
-
-def least_price(scenario: Scenario) -> float | None:
-    """USD per million tokens that no plan of any mode goes below; None without a given load.
-
-    A plan under a load pays its chips whatever they do, so that its own roofline costs what it
-    does; the bound is that of the whole question, searched once more at efficiency one.
-    """
-    rate = arrivals(scenario)
-    if rate is None or rate == float("inf"):
-        return None
-    choose = scenario.choose
-    if choose.mode and WHOLE & {*choose.mode} and choose.prefill is choose.decode is None:
-        choose = choose.model_copy(update={"mode": None})
-    changes = {"estimate": "bound", "objective": "cost", "choose": choose}
-    point = best_point(rival_questions(resolve(scenario.model_copy(update=changes))))
-    return None if point is None else point.candidate.usd_per_mtok
 
 
 def _answer(
@@ -153,20 +138,27 @@ def _answer(
         *_overloaded(best),
         *uncounted_prefixes(best),
     )
-    return ServingAnswer(
-        status="optimal",
+    proof = _certificate(questions, points[0])
+    assert proof.gap is not None
+    whole = ServingAnswer(
+        gap=min(tie_gap(questions, points[0].score), proof.gap),
         scenario=resolved(scenario),
         plan=_beside_hosts(scenario, points, chosen, band, listed) if listed else chosen,
+        promises=promise_chances(best),
+        needed_chance=best.task.chance,
+        sizes=fleet_sizes(scenario, points[0]),
+        simplest=None if best.task.uses_bound else simpler_plan(questions, points[0]),
+        sure=sure_plan(scenario, points[0]),
         band=band,
         outside=outside_fit(best),
         narrow=narrowing(best, scenario),
-        accuracy=quoted_accuracy(best, band.regime if band else ""),
+        accuracy=quoted_accuracy(best),
         cheaper_weights=cheaper_weights(scenario, points[0]),
-        fewer_chips=fewer_chips(scenario, chosen),
+        cheaper_caches=cheaper_caches(scenario, points[0]),
         limits_used=used_limits(best),
         bound=floor,
         estimate=best.expected(),
-        certificate=_certificate(questions, points[0]),
+        certificate=proof,
         binding=binds,
         elasticities=elasticities,
         alternatives=_alternatives(best, chosen, points[1 : 1 + ALTERNATIVES]),
@@ -175,6 +167,7 @@ def _answer(
         current=current,
         provenance=provenance(scenario, replace(tasks, warnings=warnings), best.task.profile),
     )
+    return replace(whole, notes=plan_notes(whole))
 
 
 def _overloaded(best: Candidate) -> tuple[str, ...]:
@@ -251,12 +244,15 @@ def _infeasible(
     current: CurrentPoint | None,
 ) -> ServingAnswer:
     """A question without answer: which promises fall short, and by how much."""
-    relaxed = relaxed_promises(questions)
+    relaxed, missed = relaxed_promises(questions), missed_promises(questions)
+    ways = ways_out(scenario, missed, relaxed, questions)
+    if any(m.promise == PROMISES["need"] for m in missed):
+        questions = waiting_for_places(questions) or questions
+        relaxed, missed = relaxed_promises(questions), missed_promises(questions)
     alone = {promise.promise: promise.alone for promise in relaxed}
-    missed = missed_promises(questions)
-    return ServingAnswer(
-        status="infeasible",
+    whole = ServingAnswer(
         scenario=resolved(scenario),
+        needed_chance=questions[0].task.chance,
         certificate=_certificate(questions, None),
         current=current,
         infeasible=tuple(
@@ -268,9 +264,10 @@ def _infeasible(
             for m in missed
         ),
         eased=relaxed,
-        ways_out=ways_out(scenario, missed, relaxed, questions),
+        ways_out=ways,
         provenance=provenance(scenario, tasks, questions[0].task.profile),
     )
+    return replace(whole, notes=plan_notes(whole))
 
 
 def _filling(scenario: Scenario, task: Task, missed: MissedPromise) -> float | None:
@@ -282,104 +279,3 @@ def _filling(scenario: Scenario, task: Task, missed: MissedPromise) -> float | N
     if share > 1 or change.best() is not None:
         return share if share <= 1 else None
     return None if change.lacked().keys() & {missed.promise, "chips"} else share
-
-
-def current_layout(scenario: Scenario, tasks: Sequence[Task]) -> CurrentPoint | None:
-    """The user's own layout, with the promises it breaks; None if none was given.
-
-    Raises FieldError if the layout cannot be that of this model on these chips.
-    """
-    current = scenario.current
-    if current is None:
-        return None
-    if not tasks:
-        words = "a layout of one pool cannot be set beside two; choose mode: aggregated as well"
-        raise FieldError(("current", words))
-    layouts = _layouts_of(current, tasks[0])
-    replicas = int(layouts.replicas[0])
-    total = current.batch or (scenario.workload.concurrency or 0)
-    if not total:
-        words = "say how many sequences are in flight over all replicas"
-        raise FieldError(("current.batch", words))
-    batch = math.ceil(total / replicas)
-    # Depths that are left free are tried on the layout too: the best at its batch.
-    alike = (tasks[0].sizes, tasks[0].chip, tasks[0].mode)
-    depths = {x.drafts: x for x in reversed(tasks) if (x.sizes, x.chip, x.mode) == alike}
-    pools = [
-        evaluate(
-            task.with_layout(redundant=current.redundant_experts),
-            layouts,
-            batch,
-            total / (batch * replicas),
-        )
-        for task in depths.values()
-    ]
-    pool = min(pools, key=lambda depth: depth.chosen_by["slot"])
-    candidate, least = Candidate((pool,)), least_price(scenario)
-    broken = exceeded_promises(pool.task, pool.chosen_by)
-    point = _without_end(candidate.plan())
-    return CurrentPoint(**vars(point), bound=candidate.floor(least), breaks=broken)
-
-
-def _without_end(point: ServingPoint) -> ServingPoint:
-    """A point whose times are null where its queue grows without end: it bears no such load."""
-    if point.demand is None:
-        return point
-    demand = replace(
-        point.demand,
-        wait=_ending(point.demand.wait),
-        ttft_p95=_ending(point.demand.ttft_p95),
-        ttft_p99=_ending(point.demand.ttft_p99),
-        in_flight=_ending(point.demand.in_flight),
-    )
-    return replace(point, demand=demand, ttft=_ending(point.ttft), e2e=_ending(point.e2e))
-
-
-def _ending(value: float | None) -> float | None:
-    return None if value == math.inf else value
-
-
-def _layouts_of(current: Current, task: Task) -> Layouts:
-    sizes, whole = task.sizes, current.tp * current.dp_attention
-    if sizes.n_q_heads % current.tp:
-        heads = f"the {sizes.n_q_heads} attention heads of {sizes.name}"
-        raise FieldError(("current.tp", f"{current.tp} does not divide {heads}"))
-    if not sizes.n_experts and (current.ep or 1) > 1:
-        raise FieldError(("current.ep", f"{sizes.name} has no experts, so ep is 1"))
-    if current.pp > sizes.n_layers:
-        raise FieldError(("current.pp", f"{sizes.name} has {sizes.n_layers} layers only"))
-    ep = 1
-    if sizes.n_experts:
-        cut = current.tp_expert
-        ep = current.ep or (whole // cut if cut else current.dp_attention)
-        if whole % ep:
-            raise FieldError(("current.ep", f"{ep} does not divide tp * dp_attention = {whole}"))
-    xtp = whole // ep if sizes.n_experts else 1
-    chips = task.chips[-1]
-    replicas = current.replicas or chips // (whole * current.cp * current.pp)
-    halves = HALVES[current.overlap]
-    if halves > 1 and min(ep, current.dp_attention) == 1:
-        words = "what two batches overlap is an exchange of dp_attention copies with ep experts"
-        raise FieldError(("current.overlap", f"{words}, and both must be above 1"))
-    ways = (current.tp, current.pp, current.cp, current.dp_attention, ep, xtp)
-    return Layouts(*(np.array([value]) for value in (*ways, replicas, chips, halves)))
-
-
-def provenance(scenario: Scenario, tasks: ServingTasks, profile: Profile) -> ServingProvenance:
-    """What an answer rests on: version, assumptions, sources with their dates, warnings."""
-    return ServingProvenance(
-        assumptions=scenario.assumptions,
-        estimate=scenario.estimate if scenario.assumptions == "physical" else "bound",
-        profile=profile.name,
-        queueing=_queueing(scenario),
-        data=tasks.data,
-        warnings=tuple(tasks.warnings),
-    )
-
-
-def _queueing(scenario: Scenario) -> str:
-    if scenario.workload.arrivals is None:
-        return "ttft excludes queueing: no demand was given"
-    if scenario.assumptions == "lecture" or scenario.estimate == "bound":
-        return "ttft excludes queueing: the bound knows none"
-    return "ttft includes the mean wait before a prompt is read, Poisson arrivals dealt at random"

@@ -19,7 +19,9 @@ from planner.problems.serving.outputs import ABSENT, OUTPUTS
 from planner.problems.serving.parameters import BATCHES, PEAKS, names_of
 from planner.problems.serving.plan_sections import BANDS, LAYOUT, NUMBERS
 from planner.problems.serving.question import Scenario
-from planner.problems.serving.search.batch import SAME_PRICE, fixed_batches, layouts_of
+from planner.problems.serving.search.admitted_layouts import layouts_of
+from planner.problems.serving.search.batch import SAME_PRICE, fixed_batches
+from planner.problems.serving.search.promise_limits import quantile_factors
 from planner.problems.serving.step.drafting import with_accepted
 from planner.problems.serving.step.kernels import PARTS
 from planner.problems.serving.step.layouts import Layouts
@@ -44,6 +46,8 @@ ROOF_SYMBOLS = {"memory": ("T_mem_bound",), "compute": ("T_math_bound",),
 OPTIMAL, INFEASIBLE = 0, 1
 VARIES = ("layout", "overlap")  # words of a layout, cut in halves or not
 RADIX = 16  # above the number of promises, so that a list of them is one number
+
+CORNERS = 4096  # of a box of values, at which memory is looked at
 
 
 @dataclass(frozen=True)
@@ -72,9 +76,12 @@ class FixedPointModel:
         columns: dict[str, float | np.ndarray | CodedColumn] = {**_quantities(task, chosen, bound)}
         if not task.uses_bound:
             columns |= _bands(step, columns, batch)
-        columns |= _verdict(task, chosen, count)
-        columns |= {"bottleneck": self._bottleneck(task, chosen, count)}
-        lost = np.broadcast_to(columns["status"] != OPTIMAL, count)
+        late = quantile_factors(step, batch)
+        judged = {**chosen, **{name: chosen[name] * factor for name, factor in late.items()}}
+        columns |= _verdict(task, judged, count)
+        good = np.broadcast_to(columns["status"] == OPTIMAL, count)
+        columns |= {"bottleneck": self._bottleneck(task, chosen, good)}
+        lost = ~good
         for name in VARIES:
             columns[name] = CodedColumn(np.where(lost, 0, 1), (None, self.words[name]))
         if isinstance(outside := columns.get("outside"), CodedColumn):
@@ -119,6 +126,16 @@ class FixedPointModel:
         _, batch, fill = self._fixed_point(values)
         return self.task.mode == "prefill" or batch * fill > self.layouts.group
 
+    def fits(self, ends: Mapping[str, np.ndarray]) -> bool:
+        """Whether memory holds all requests, whatever is put together of these least and most."""
+        if 2 ** len(ends) > CORNERS:
+            return False  # not known
+        corners = np.meshgrid(*ends.values(), indexing="ij") if ends else []
+        values = {name: each.ravel() for name, each in zip(ends, corners, strict=True)}
+        task, batch, fill = self._fixed_point(values)
+        need = Step(task, self.layouts, bound=task.uses_bound)(batch, fill)["need"]
+        return bool(np.all(need <= task.limits["need"]))
+
     def _fixed_point(self, values: Mapping[str, np.ndarray]) -> tuple[Task, np.ndarray, np.ndarray]:
         """The task, sequences per replica and share of slots in use at some values."""
         task = with_arrays(self.task, self.scenario, values)
@@ -128,17 +145,18 @@ class FixedPointModel:
     def _batches(self, task: Task, totals: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Sequences per replica and share of slots in use, as the search spreads given batches."""
         if totals is None:
-            _, batch, fill = fixed_batches(task, self.layouts)
+            _, batch, fill = fixed_batches(Step(task, self.layouts, bound=task.uses_bound))
             return batch, fill
         per_replica = np.ceil(totals / self.layouts.replicas)
         return per_replica, totals / (per_replica * self.layouts.replicas)
 
-    def _bottleneck(self, task: Task, chosen: Mapping[str, np.ndarray], count: int) -> CodedColumn:
-        """The largest part of a step, or the highest roof."""
+    def _bottleneck(
+        self, task: Task, chosen: Mapping[str, np.ndarray], good: np.ndarray
+    ) -> CodedColumn:
+        """The largest part of a step, or the highest roof, of points that are good."""
         parts = _timed(task, chosen)
         names, values = tuple(parts), list(parts.values())
-        good = _verdict(task, chosen, count)["status"] == OPTIMAL
-        largest = np.argmax(np.stack([np.broadcast_to(v, count) for v in values]), axis=0)
+        largest = np.argmax(np.stack([np.broadcast_to(v, good.shape) for v in values]), axis=0)
         return CodedColumn(np.where(good, largest + 1, 0), (None, *names))
 
 
@@ -253,6 +271,8 @@ def model_of(
     models = [FixedPointModel(scenario, task, each, _words(task, each)) for each in alone]
     model = models[0] if len(models) == 1 else TwoLayouts(*models)
     model(ends)
+    if task.loop is not None and not all(each.fits(ends) for each in models):
+        return None  # where some requests wait for a place the batch follows from the room
     return model
 
 
@@ -266,7 +286,7 @@ def _words(task: Task, layouts: Layouts) -> dict[str, str | int | float | None]:
     layout = layouts.row(0)
     redundant = task.redundant if task.sizes.n_experts else None
     chips, replicas = int(layouts.chips[0]), int(layouts.replicas[0])
-    _, batch, fill = fixed_batches(task, layouts)
+    _, batch, fill = fixed_batches(Step(task, layouts, bound=task.uses_bound))
     return {
         "chips": chips,
         "batch": max(1, round(float(batch[0]) * replicas * float(fill[0]))),
@@ -282,7 +302,10 @@ def _words(task: Task, layouts: Layouts) -> dict[str, str | int | float | None]:
 def _verdict(
     task: Task, values: Mapping[str, np.ndarray], count: int
 ) -> dict[str, np.ndarray | CodedColumn]:
-    """Which points keep every promise; of the others, which are broken, the worst one first."""
+    """Which points keep every promise; of the others, which are broken, the worst one first.
+
+    Times are those at the quantile at which promises must hold.
+    """
     limits = task.limits
     broken = np.stack(
         [np.broadcast_to(values[name] > limit, count) for name, limit in limits.items()]

@@ -141,9 +141,11 @@ def _table(rows: Sequence[FrontierRow]) -> str:
 
 def _layouts(rows: Sequence[FrontierRow], width: int) -> str:
     modes = {row["layout"]: row["mode"] for row in rows}
+    chips = {row["layout"]: row["chips"] for row in rows}
     lines = ["layouts"]
     for layout, letter in _letters(rows).items():
         words = layout if modes[layout] == "disaggregated" else f"{modes[layout]} {layout}"
+        words += f", {chips[layout]} chips" if len({*chips.values()}) > 1 else ""
         start = f"  {letter:<3}"
         lines.append(textwrap.fill(words, width, initial_indent=start, subsequent_indent="     "))
     return "\n".join(lines)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+from planner.protocol.document import Unit
 from planner.protocol.output import Output
 
 if TYPE_CHECKING:
@@ -22,6 +23,23 @@ class ServingOutput(Output):
     word: str = ""
     scale: int = 1
     label: str = ""
+
+
+@dataclass(frozen=True)
+class LoopTimes:
+    """How requests that are kept in flight fare: those that run, and those that memory makes wait.
+
+    `wait` is how long the latter wait for a place. 5 % and 1 % of the requests of a load test,
+    whose first come all at once, have their first token later than `ttft_p95` and `ttft_p99`; of
+    later requests 5 % later than `settled_p95`.
+    """
+
+    users: Annotated[int, Unit("seq")]
+    waiting: Annotated[int, Unit("seq")]
+    wait: Annotated[float, Unit("s")]
+    ttft_p95: Annotated[float, Unit("s")]
+    ttft_p99: Annotated[float, Unit("s")]
+    settled_p95: Annotated[float, Unit("s")]
 
 
 def _equation(name: str, word: str, scale: int, plan: Plan[ServingAnswer]) -> sp.Expr | None:
@@ -70,7 +88,7 @@ OUTPUTS = (
 )  # fmt: skip
 # What a load adds, limited by promises of its own.
 LIMITED = tuple(
-    Output(name, "s", promise=f"promises.{name}", key=f"demand.{name}")
+    Output(name, "s", promise=f"promises.{name}", key=f"demand.{name}", or_key=f"loop.{name}")
     for name in ("ttft_p95", "ttft_p99")
 )
 BY_NAME = {output.name: output for output in OUTPUTS}

@@ -6,59 +6,55 @@ Everything is in base units; `document_of` makes JSON of it, keys in the order o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Any
 
 from planner.problems.serving.advice.records import (
+    CheaperCaches,
     CheaperWeights,
-    FewerChips,
+    FleetSize,
+    NarrowingRun,
     QuotedAccuracy,
+    SimplerPlan,
+    SurePlan,
     UsedLimit,
     WayOut,
 )
 from planner.problems.serving.make_or_buy.offers import ComparedPoint
 from planner.problems.serving.point import (
-    Chips,
     Ends,
     NextBest,
-    PerMillion,
     PlannedPool,
-    PoolLayout,
-    Second,
-    Sequences,
     ServingBand,
     ServingBound,
     ServingEstimate,
     ServingPoint,
     Share,
-    TokenRate,
+    ShortPoint,
     layout_text,
 )
 from planner.problems.serving.question import Scenario
-from planner.protocol.document import Unit, document_of
-from planner.protocol.plan import Answer, KnownAnswer, MissedPromise, Plan, Provenance, presented
+from planner.protocol.document import document_of
+from planner.protocol.plan import (
+    Answer,
+    KnownAnswer,
+    MissedPromise,
+    Plan,
+    Provenance,
+    Status,
+    presented,
+    status_of,
+)
+from planner.protocol.promise import PromiseChance, chance_within
 
+TAILS = ("ttft_p95", "ttft_p99")  # as far off as their mean
 METHOD = (
     "every layout; largest feasible batch, last full stage and last full group by bisection, exact "
     "because T(B)/B never rises between two ceilings; lower bound by geometric programs, branch "
     "and bound"
 )
-
-
-@dataclass(frozen=True)
-class NarrowingRun:
-    """The run that would narrow most what is outside the fit, as commands in their order.
-
-    `sigma` is the standard deviation of the logarithm of the time that it takes away. Where the
-    plan overlaps two batches the run does not: it would not tell what they hide (`overlap_off`).
-    """
-
-    narrows: str
-    sigma: Share
-    commands: tuple[str, ...]
-    overlap_off: bool
 
 
 @dataclass(frozen=True)
@@ -73,37 +69,6 @@ class ServingCertificate:
     gap: Share | None = None
     programs_solved: int = 0
     method: str = METHOD
-
-
-@dataclass(frozen=True)
-class ShortPool:
-    """One of two pools of a runner-up."""
-
-    layout: PoolLayout
-    chip: str
-    chips: Chips
-    chips_used: Chips
-    batch: Sequences
-
-
-@dataclass(frozen=True)
-class ShortPoint:
-    """A runner-up of another kind in a few numbers."""
-
-    mode: str
-    layout: PoolLayout | None
-    prefill: ShortPool | None
-    decode: ShortPool | None
-    chip: str | None
-    chips: Chips
-    batch: Sequences
-    ttft: Second | None
-    tpot: Second | None
-    usd_per_mtok: PerMillion
-    tokens_per_s: TokenRate | None
-    engines: tuple[str, ...] | None
-    e2e: Second | None
-    joule_per_token: Annotated[float, Unit("J/token")] | None
 
 
 @dataclass(frozen=True)
@@ -193,17 +158,24 @@ class ServingProvenance(Provenance):
 class ServingAnswer(Answer):
     """The whole answer to a serving question."""
 
-    json_first = ("problem", "status", "scenario", "plan", "band", "outside", "narrow", "accuracy",
-                  "cheaper_weights", "fewer_chips", "limits_used", "bound", "estimate")  # fmt: skip
-    json_last = ("infeasible", "eased", "ways_out", "provenance", "layout_held")
+    json_first = ("problem", "status", "gap", "scenario", "plan", "promises", "needed_chance",
+                  "sizes", "simplest", "sure", "band", "outside", "narrow", "accuracy",
+                  "cheaper_weights", "cheaper_caches", "limits_used", "bound",
+                  "estimate")  # fmt: skip
+    json_last = ("infeasible", "eased", "ways_out", "notes", "provenance", "layout_held")
 
     problem: str = "serving"
     plan: ComparedPoint | ServingPoint | None = None
+    promises: tuple[PromiseChance, ...] = ()
+    needed_chance: Share | None = None
+    sizes: tuple[FleetSize, ...] = ()
+    simplest: SimplerPlan | None = None
+    sure: SurePlan | None = None
     band: ServingBand | None = None
     narrow: NarrowingRun | None = None
     accuracy: QuotedAccuracy | None = None
     cheaper_weights: CheaperWeights | None = None
-    fewer_chips: FewerChips | None = None
+    cheaper_caches: CheaperCaches | None = None
     limits_used: tuple[UsedLimit, ...] = ()
     bound: ServingBound | None = None
     estimate: ServingEstimate | None = None
@@ -216,6 +188,25 @@ class ServingAnswer(Answer):
     eased: tuple[RelaxedPromise, ...] | None = None
     ways_out: tuple[WayOut, ...] | None = None
     provenance: ServingProvenance
+
+    def chance(self, output: str, value: float, limit: float, *, rises: bool) -> float | None:
+        """The chance that a time keeps a limit: tails as their mean, whole requests by both."""
+        if output == "tokens_per_s_per_user":
+            return self.chance("tpot", 1 / value, 1 / limit, rises=False)
+        for promise in self.promises:
+            if (promise.promise, promise.limit) == (output, limit):
+                return promise.chance
+        point, ttft, tpot = self.plan, self._ratios("ttft"), self._ratios("tpot")
+        if point is None or ttft is None or (output not in TAILS and (output != "e2e" or not tpot)):
+            return super().chance(output, value, limit, rises=rises)
+        if output in TAILS or tpot is None or point.ttft is None:
+            return chance_within(limit, [(value, *ttft)])
+        return chance_within(limit, [(point.ttft, *ttft), (value - point.ttft, *tpot)])
+
+    def _ratios(self, name: str) -> tuple[float, float] | None:
+        """Ends of the band of a time of the plan over its estimate."""
+        mean, ends = getattr(self.plan, name, None), getattr(self.band, name, None)
+        return (ends[0] / mean, ends[1] / mean) if mean and ends else None
 
     @property
     def load(self) -> str:
@@ -244,21 +235,25 @@ class ServingPlan(Plan[ServingAnswer]):
     """The answer to a serving question; what proves and explains it is worked out when looked at.
 
     `point` is the plan, None where nothing keeps the promises; `bound` is its pure roofline, which
-    no implementation beats, `band` the ranges that hold the stated share of measured runs.
+    no implementation beats, `band` the ranges that hold the stated share of measured runs;
+    `compared` is how far above the least of all points compared it lies, of it.
     """
 
     question: Scenario
     point: ServingPoint | None
     bound: ServingBound | None = None
     band: ServingBand | None = None
+    compared: float | None = None
 
     kind = "serving"
+    version = 2
     answer_type = ServingAnswer
 
     @property
-    def status(self) -> str:
-        """`optimal`, or `infeasible` when nothing keeps the promises."""
-        return "infeasible" if self.point is None else "optimal"
+    def status(self) -> Status:
+        """`optimal`, `feasible` with a `gap` above 1e-6, or `infeasible` without a plan."""
+        status = status_of(self.compared, feasible=self.point is not None)
+        return self.answer.status if status == "feasible" else status
 
     @property
     def chosen(self) -> Mapping[str, Any]:
@@ -338,8 +333,9 @@ class ServingPlan(Plan[ServingAnswer]):
     def explained(self) -> Plan[ServingAnswer]:
         """The same with what would let the rivals win, and with the layout held."""
         parts = {**vars(self.answer), "rivals": self.rivals}
+        del parts["status"]  # follows from the gap
         answer = ExplainedAnswer(**parts, layout_held=self.layout_held or None)
-        plan = ServingPlan(KnownAnswer(answer), self.question, self.point, self.bound, self.band)
+        plan = replace(self, make=KnownAnswer(answer))
         plan.__dict__.update(rivals=self.rivals, layout_held=self.layout_held)
         return plan
 

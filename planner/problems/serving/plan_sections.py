@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from planner.problems.serving.advice.advice_text import accuracy_text
+from planner.problems.serving.advice.advice_text import accuracy_text, promise_text
 from planner.problems.serving.deployment.beyond_fit import outside_cell, outside_fit
 from planner.problems.serving.make_or_buy.comparison_text import bought, comparison_section
 from planner.problems.serving.outputs import BY_NAME, OUTPUTS
@@ -15,12 +15,14 @@ from planner.problems.serving.presentation import question
 from planner.protocol.section import Line, Section
 
 if TYPE_CHECKING:
+    from planner.problems.serving.advice.records import NarrowingRun
     from planner.problems.serving.deployment.candidate import Candidate
-    from planner.problems.serving.plan import NarrowingRun, ServingAnswer
+    from planner.problems.serving.plan import ServingAnswer
     from planner.problems.serving.point import ServingPoint
     from planner.protocol.plan import Plan
 
 FIRST = ("usd_per_mtok", "tpot", "ttft", "tokens_per_s")  # of the headline
+BESIDE = "promises"
 DRAWN = 3  # next best plans
 LAYOUT = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "replicas", "overlap")
 BANDS = ("usd_per_mtok", "tpot", "ttft")
@@ -47,10 +49,11 @@ def sections(plan: Plan[ServingAnswer]) -> tuple[Section, ...]:
     title = " ".join(question(answer.scenario).split())
     if point is None:
         return (Section(title, ()),)
-    lines = (*_choice(point), *_outputs(point, answer), *_accuracy(answer))
+    lines = (*_choice(point), *_outputs(point, answer))
     parts = (*_parts(point), *_narrowing(answer.narrow), *_next_best(point, answer))
     buy = bought(answer)
-    return (Section(title, lines), *parts, *([comparison_section(buy)] if buy else []))
+    beside = Section(BESIDE, tuple(_beside(answer)), beside=True)
+    return (Section(title, lines), beside, *parts, *([comparison_section(buy)] if buy else []))
 
 
 def _choice(point: ServingPoint) -> Iterator[Line]:
@@ -74,8 +77,10 @@ def _outputs(point: ServingPoint, answer: ServingAnswer) -> Iterator[Line]:
             yield Line(output.label, value, output.unit, "", ends, bound)
 
 
-def _accuracy(answer: ServingAnswer) -> Iterator[Line]:
-    """How far runs of this kind of plan were off."""
+def _beside(answer: ServingAnswer) -> Iterator[Line]:
+    """Each promise with its chance, and how far runs of this kind of plan were off."""
+    for promise in answer.promises:
+        yield Line("promise", promise_text(promise))
     if answer.accuracy is not None:
         yield Line("accuracy", accuracy_text(answer.accuracy))
 

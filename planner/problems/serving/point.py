@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated
 
+from planner.problems.serving.outputs import LoopTimes
 from planner.protocol.document import Unit, document_of, json_key
+from planner.protocol.plan import EXPECTED
 from planner.text.wording import laid_out, unused
 
 Second = Annotated[float, Unit("s")]
@@ -254,6 +256,7 @@ class ServingPoint:
     marginal: MarginalPrices | None
     unqueued: UncountedQueue | None
     prefixes: KeptPrefixes | None
+    loop: LoopTimes | None
 
     @property
     def phases(self) -> dict[str, PlannedPool]:
@@ -271,6 +274,47 @@ class ServingPoint:
         title = "memory per chip"
         pools = {f"{title} that {name}s": pool for name, pool in self.phases.items()}
         return {k: v.memory_per_chip for k, v in pools.items()} or {title: self.memory_per_chip}
+
+
+@dataclass(frozen=True)
+class ShortPool:
+    """One of two pools of a runner-up."""
+
+    layout: PoolLayout
+    chip: str
+    chips: Chips
+    chips_used: Chips
+    batch: Sequences
+
+
+@dataclass(frozen=True)
+class ShortPoint:
+    """A runner-up of another kind in a few numbers."""
+
+    mode: str
+    layout: PoolLayout | None
+    prefill: ShortPool | None
+    decode: ShortPool | None
+    chip: str | None
+    chips: Chips
+    batch: Sequences
+    ttft: Second | None
+    tpot: Second | None
+    usd_per_mtok: PerMillion
+    tokens_per_s: TokenRate | None
+    engines: tuple[str, ...] | None
+    e2e: Second | None
+    joule_per_token: Annotated[float, Unit("J/token")] | None
+
+
+def short_point(plan: ServingPoint) -> ShortPoint:
+    """A plan in a few numbers."""
+    values = {f.name: getattr(plan, f.name) for f in fields(ShortPoint)}
+    pools = {
+        name: ShortPool(pool.layout, pool.chip, pool.chips, pool.chips_used, pool.batch)
+        for name, pool in plan.phases.items()
+    }
+    return ShortPoint(**{**values, **pools})
 
 
 @dataclass(frozen=True)
@@ -323,14 +367,17 @@ class ServingEstimate:
 
 @dataclass(frozen=True)
 class ServingBand:
-    """Ranges that hold the stated share of measured runs, by how far the plan is from those fitted.
+    """Ranges of a plan by how far it is from the runs that were fitted.
 
-    `regime` is the kind of that distance: `known`, or what is new (`new_model`, `new_chip`, ...).
+    Where runs of such plans were measured, `kind` is `runs`, and `coverage` of them lie between
+    the ends; else it is `expected`. `regime` is the kind of distance: `known`, or what is new
+    (`new_model`, `new_chip`, ...).
     """
 
     coverage: Share
     profile: str = json_key("from")
     regime: str = "known"
+    kind: str = EXPECTED
     tpot: Annotated[Ends, Unit("s")] | None = None
     ttft: Annotated[Ends, Unit("s")] | None = None
     usd_per_mtok: Annotated[Ends, Unit("USD per million tokens")] | None = None

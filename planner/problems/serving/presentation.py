@@ -15,7 +15,8 @@ from planner.problems.serving.advice.advice_text import (
     arrivals,
     fleet,
     kept_prefixes,
-    uncounted_queue,
+    loop_lines,
+    promise_lines,
 )
 from planner.problems.serving.alternatives_text import (
     alternatives,
@@ -25,11 +26,13 @@ from planner.problems.serving.alternatives_text import (
     systems,
     ways_out,
 )
+from planner.problems.serving.deployment.promise_chances import PROMISED
 from planner.problems.serving.make_or_buy.comparison_text import bought, comparison_text
 from planner.problems.serving.point import idle, layout_text
 from planner.problems.serving.step.runnable import stamps
 from planner.problems.serving.task.plan_limits import title_of
-from planner.protocol.plan import outside_text
+from planner.protocol.note import note_lines
+from planner.protocol.plan import MEASURED
 from planner.text.quantities import show
 from planner.text.wording import (
     LABEL,
@@ -38,7 +41,6 @@ from planner.text.wording import (
     chip_numbers,
     duration,
     excess,
-    filled,
     length,
     named,
     row,
@@ -48,8 +50,9 @@ from planner.text.wording import (
 )
 
 if TYPE_CHECKING:
+    from planner.problems.serving.advice.records import NarrowingRun
     from planner.problems.serving.deployment.frontier import ServingFrontier
-    from planner.problems.serving.plan import CurrentPoint, NarrowingRun, ServingAnswer, ServingPlan
+    from planner.problems.serving.plan import CurrentPoint, ServingAnswer, ServingPlan
     from planner.problems.serving.point import DraftedTokens, ServingEstimate, ServingPoint
 
 Row = tuple[str, str, Callable[[float], str], str]
@@ -67,6 +70,8 @@ def answer(plan: ServingPlan) -> str:
     blocks = [
         question(whole.scenario),
         _chosen(plan.point, whole) if plan.point else shortfall(whole),
+        "\n".join(note_lines(whole.notes)),
+        _shares(plan.point) if plan.point else "",
         _current(whole.current),
         alternatives(whole),
         other_kinds(whole),
@@ -115,7 +120,7 @@ def question(scenario: Mapping[str, Any], aim: str | None = None) -> str:
     promises = [
         f"{name} {show(v, 'share' if name == 'cache_fits' else 'time')}"
         for name, v in scenario["promises"].items()
-        if v and name != "tokens_per_s_per_user"
+        if v and name not in ("tokens_per_s_per_user", "chance")
     ]
     if scenario["promises"].get("tokens_per_s_per_user"):
         promises.append(f"{scenario['promises']['tokens_per_s_per_user']:g} tokens/s per user")
@@ -126,7 +131,7 @@ def question(scenario: Mapping[str, Any], aim: str | None = None) -> str:
     arriving = f", {_arriving(load['demand'])}" if load["demand"] else ""
     if load["utilisation"]:
         arriving = f", the busiest pool {load['utilisation']:.0%} busy"
-    unit = (scenario.get("rent") or {}).get("unit", 1)
+    unit = (scenario.get("rent") or {}).get("unit") or 1
     rented = f", rented by {unit}" if unit > 1 else ""
     return textwrap.fill(
         f"{model} on {chip_numbers(scenario['chips'])} of {system}{rented}: {tokens}{arriving}, "
@@ -166,18 +171,16 @@ def _chosen(point: ServingPoint, whole: ServingAnswer) -> str:
         ("  power", "watts_per_chip", lambda v: f"{v:,.0f} W/chip", drawn),
         ("  carbon", "grams_per_mtok", lambda v: f"{v:.3g} g CO2/Mtok", "of electricity alone"),
     ]
-    price, rest = times[:3], [*_figures(times[3:], whole)]
-    at = next((i + 1 for i, line in enumerate(rest) if line.startswith("TTFT")), 0)
-    rest[at:at] = uncounted_queue(point, whole.scenario["promises"])
-    lines += [*_figures(price, whole), *fleet(point.marginal), *rest]
-    lines += [*_reach(whole), *_figures(bill, whole), *advice(whole)]
+    lines += [*_figures(times[:3], whole), *fleet(point.marginal), *_figures(times[3:5], whole)]
+    lines += [*loop_lines(point.loop), *_figures(times[5:], whole)]
+    lines += [*promise_lines(whole), *_reach(whole), *_figures(bill, whole), *advice(whole)]
     lines += _narrowing(whole.narrow) if whole.narrow else []
     lines += kept_prefixes(point.prefixes)
     if buy := bought(whole):
         lines += comparison_text(buy)
     if point.demand:
         lines += ["", *arrivals(point.demand)]
-    return "\n".join(lines) + "\n\n" + _shares(point)
+    return "\n".join(lines)
 
 
 def _more(point: ServingPoint, kind: str) -> str:
@@ -227,11 +230,10 @@ def _reach(whole: ServingAnswer) -> list[str]:
     band, plan = whole.band, whole.plan
     if band is None or plan is None:
         return [_expected(whole.estimate)] if whole.estimate else []
-    if not whole.outside:
+    if band.kind == MEASURED:
         words = f"ranges hold {band.coverage:.0%} of measured runs (profile {band.profile})"
         return [row("", words)]
-    low, high = (end / plan.usd_per_mtok for end in band.usd_per_mtok or (plan.usd_per_mtok,) * 2)
-    return filled(f"{outside_text(whole.outside)}; band {low:.2f}-{high:.2f}")
+    return [row("", "ranges are expected: no run of such a plan was measured")]
 
 
 def _narrowing(run: NarrowingRun) -> list[str]:
@@ -322,6 +324,9 @@ def shortfall(answer: ServingAnswer | ServingFrontier) -> str:
             lines += wrapped(f"misses {name} by {excess(factor)}   ({missed.expression})")
         if share := getattr(missed, "memory_utilisation", None):
             lines += wrapped(f"it would fit with memory_utilisation: {share:g}")
+    chance = getattr(answer, "needed_chance", None)
+    if chance and any(missed.promise in PROMISED for missed in answer.infeasible or ()):
+        lines += wrapped(f"a promised time must hold in {100 * chance:.0f} of 100 cases")
     return "\n".join([*lines, *relaxed(answer), *ways_out(answer)])
 
 
@@ -344,10 +349,9 @@ def _grounds(answer: ServingAnswer) -> str:
     lines = [
         f"decided over {proof.layouts_considered:,} layouts and {proof.points_considered:,} points"
     ]
-    if proof.gap is not None:
-        lines[0] += (
-            f", none of them better; a bound found by other means lies {below(proof.gap)} below"
-        )
+    if proof.gap is not None and answer.gap is not None:
+        better = "none of them" if answer.status == "optimal" else f"the best {below(answer.gap)}"
+        lines[0] += f", {better} better; a bound found by other means lies {below(proof.gap)} below"
     lines.append(
         f"assumptions {ground.assumptions}, estimate {ground.estimate}, "
         f"token-planner {ground.version}"

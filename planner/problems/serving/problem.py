@@ -14,8 +14,8 @@ from planner.problems.serving.parameters import BATCHES, WHOLE, is_array
 from planner.problems.serving.plan import ServingPlan
 from planner.problems.serving.plan_sections import COLUMNS, row_of
 from planner.problems.serving.profiled import coefficient, profiled
-from planner.problems.serving.search.batch import layouts_of
-from planner.problems.serving.task.resolve import beyond, resolve
+from planner.problems.serving.search.admitted_layouts import layouts_of
+from planner.problems.serving.task.resolve import resolve
 from planner.protocol.live_page import LivePage
 from planner.protocol.output import values_in
 from planner.protocol.parameter import Parameter, value_at
@@ -29,7 +29,6 @@ from planner.protocol.problem import (
     UncertainCoefficient,
 )
 from planner.protocol.section import Section
-from planner.text.errors import FieldError
 from planner.text.tolerances import SAME
 
 if TYPE_CHECKING:
@@ -38,7 +37,8 @@ if TYPE_CHECKING:
     from planner.problems.serving.choice import Choice
     from planner.problems.serving.deployment.candidate import Candidate
     from planner.problems.serving.deployment.frontier import Frontier
-    from planner.problems.serving.deployment.questions import Point, Question
+    from planner.problems.serving.deployment.questions import Question
+    from planner.problems.serving.deployment.scored_points import Point
     from planner.problems.serving.make_or_buy.map_picture import WhoWinsPicture
     from planner.problems.serving.point import ServingPoint
     from planner.problems.serving.question import Scenario
@@ -51,7 +51,7 @@ class ServingProblem(Problem["Scenario"]):
     """The cheapest, fastest or thriftiest layouts and batches that keep the promises."""
 
     kind = "serving"
-    version = 1
+    version = 2
     plan_type = ServingPlan
     columns = COLUMNS
     more_columns = offers.COLUMNS
@@ -65,12 +65,11 @@ class ServingProblem(Problem["Scenario"]):
         return parameters_of(question)
 
     def check(self, question: Scenario) -> None:
-        """Refuse pins that nothing runs, and requests longer than the model was made for."""
-        tasks = resolve(question)
-        every = [*tasks.tasks, *(task for pair in tasks.pools for task in pair.tasks)]
-        for words in {text: None for task in every for text in beyond(question, task.sizes)}:
-            raise FieldError(("workload.input_tokens", words))
-        for task in every:
+        """Refuse what cannot be looked up, and pins that nothing runs."""
+        from planner.problems.serving.answer import prepared
+
+        _, tasks = prepared(question)
+        for task in (*tasks.tasks, *(task for pair in tasks.pools for task in pair.tasks)):
             layouts_of(task)
 
     def search(self, question: Scenario, coefficients: Mapping[str, float] | None = None) -> Search:
@@ -92,12 +91,13 @@ class ServingProblem(Problem["Scenario"]):
 
     def _best(self, question: Scenario, searched: Sequence[Question]) -> Search:
         """The best point of a question whose pools were searched."""
-        from planner.problems.serving.answer import least_price
+        from planner.problems.serving.advice.least_price import least_price
         from planner.problems.serving.deployment.missed_promises import missed_promises
         from planner.problems.serving.deployment.pool import Later
-        from planner.problems.serving.deployment.questions import ranked
+        from planner.problems.serving.deployment.questions import planned
+        from planner.problems.serving.deployment.scored_points import tie_gap
 
-        points = ranked(searched)
+        _, points = planned([*searched])
         if not points:
             return replace(NO_PLAN, missed=lambda: missed_promises(searched))
         best = points[0].candidate
@@ -109,6 +109,7 @@ class ServingProblem(Problem["Scenario"]):
             counts=choice.counts,
             ties=_ties(choice, points),
             holds=choice.holds(question),
+            gap=tie_gap(searched, points[0].score),
             row=lambda: {
                 **row_of(best, plan(), least_price(question)),
                 **_bought(question, best, plan()),

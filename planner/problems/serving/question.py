@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import reduce
+from math import gcd
 from operator import mul
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from planner.catalogue.listed_prices import (
     CONTRACTS,
@@ -16,10 +17,13 @@ from planner.catalogue.listed_prices import (
     contract_rent,
     default_price,
     given_price,
+    ranged_price,
 )
-from planner.catalogue.systems import System
+from planner.catalogue.systems import System, system
+from planner.memory.engine_table import version_faults
 from planner.scenario.keys.buy_keys import CATALOGUE, Buy, Contract, PriceTier
 from planner.scenario.keys.fields import (
+    Choices,
     Count,
     Numbers,
     Path,
@@ -33,7 +37,12 @@ from planner.scenario.keys.fields import (
 from planner.scenario.keys.model_keys import ModelDescription, ModelField
 from planner.scenario.keys.references import File, ProfileField
 from planner.scenario.keys.speculation_keys import Speculation
-from planner.scenario.keys.system_keys import SystemDescription, SystemField, resolved_system
+from planner.scenario.keys.system_keys import (
+    SystemDescription,
+    SystemField,
+    arithmetic_mistakes,
+    resolved_system,
+)
 from planner.scenario.keys.uncertain import Uncertain
 from planner.scenario.keys.workload import Choose, Current, Limits, Promises, Workload
 from planner.scenario.kinds import PROBLEMS
@@ -46,7 +55,6 @@ ASSUMPTIONS = ("physical", "lecture")
 RUNS_ON = ("any", *table("planner.problems.serving.step", "engine_rules.toml"), "none")
 UTILISATION = 0.9  # what vLLM fills unasked (gpu_memory_utilization)
 LAYOUT = ("replicas", "tp", "dp_attention", "cp", "pp")
-WEIGHT_ONLY = ("int8", "int4")
 # Formats that hosts serve checkpoints in, with their bits.
 TRIED = {"bf16": 16, "fp8": 8, "int8": 8, "mxfp4": 4}
 
@@ -54,14 +62,33 @@ TRIED = {"bf16": 16, "fp8": 8, "int8": 8, "mxfp4": 4}
 class RentedUnits(Record):
     """How chips are rented."""
 
-    unit: Count = Field(1, description="chips rented together: a machine, a tray, a chip")
+    unit: Count | None = None
+    """chips rented together; a machine when absent, once there are chips for one"""
+    even: bool | None = None
+    """whether replicas fill machines or share one evenly; when absent they do where machines are
+    rented whole"""
 
-    def whole(self, chips: Sequence[int]) -> Sequence[int]:
-        """The numbers of chips that are whole units; the next above the fewest where none is."""
-        if self.unit == 1:
-            return chips
-        units = tuple(number for number in chips if number % self.unit == 0)
-        return units or (-(-chips[0] // self.unit) * self.unit,)
+    def on(self, chips: Sequence[int], *systems: System) -> int:
+        """Chips rented together on systems: as given, else the largest that all machines hold."""
+        if self.unit is not None:
+            return self.unit
+        return gcd(*(x.machine if chips[-1] >= x.machine else 1 for x in systems)) or 1
+
+
+class Prefer(Record):
+    """Which plan is taken where others are a little better."""
+
+    simple: Annotated[float, Quantity("share", zero=True, below=1.0)] | None = None
+    """share of the objective that the simplest plan may be worse: inside the measured runs, of
+    whole equal machines or parts of one, without pipeline stages or overlapping half-batches"""
+
+
+def whole_units(chips: Sequence[int], unit: int) -> Sequence[int]:
+    """The numbers of chips that are whole units; the next above the fewest where none is."""
+    if unit == 1:
+        return chips
+    units = tuple(number for number in chips if number % unit == 0)
+    return units or (-(-chips[0] // unit) * unit,)
 
 
 class Scenario(QuestionRecord):
@@ -80,7 +107,7 @@ class Scenario(QuestionRecord):
     }
 
     # Keys that are no part of a scenario which does not give them.
-    SILENT: ClassVar[tuple[str, ...]] = ("contract", "buy", "tiers")
+    SILENT: ClassVar[tuple[str, ...]] = ("nodes", "contract", "buy", "tiers", "engine_version")
 
     problem: Annotated[Literal["serving"], Word(PROBLEMS)] = Field(
         description="which question is asked"
@@ -90,6 +117,9 @@ class Scenario(QuestionRecord):
     )
     system: SystemField = Field(
         description="a catalogue name, a topology file, or a description; or a list of them"
+    )
+    nodes: Numbers | None = Field(
+        default=None, description="machines, in place of chips: a number, a list, or {from, to}"
     )
     chips: Numbers = Field(description="chips paid: a number, a list, or {from, to}")
     rent: RentedUnits = Field(default_factory=RentedUnits, description="how chips are rented")
@@ -107,6 +137,7 @@ class Scenario(QuestionRecord):
     )
     limits: Limits = Field(default_factory=Limits, description="what the site allows")
     choose: Choose = Field(default_factory=Choose, description="limits on, or values of, choices")
+    prefer: Prefer = Field(default_factory=Prefer, description="which plan is taken of near equals")
     objective: Annotated[str, Word(OBJECTIVES)] = Field("cost", description="what is best")
     estimate: Annotated[str, Word(ESTIMATES)] = Field(
         "calibrated", description="which of the two estimates the plan is chosen by"
@@ -116,6 +147,9 @@ class Scenario(QuestionRecord):
     )
     engine: Annotated[str, Word(RUNS_ON)] = Field(
         "any", description="what must run the plan: any engine that was read, or one; or none"
+    )
+    engine_version: str | None = Field(
+        None, description="of the engine, for its memory; the newest that was read when absent"
     )
     assumptions: Annotated[str, Word(ASSUMPTIONS)] = Field(
         "physical", description="real figures, or the lecture's conventions"
@@ -140,6 +174,53 @@ class Scenario(QuestionRecord):
     uncertain: Uncertain | None = Field(
         None, description="distributions of what is not known, by path; for planner sensitivity"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _chips_of_nodes(cls, data: Any) -> Any:
+        """Chips of the machines that are paid, where those are given."""
+        if not isinstance(data, Mapping) or data.get("nodes") is None:
+            return data
+        try:
+            nodes = Choices().read(data["nodes"])
+        except ValueError:
+            return {"chips": 1, **data}  # refused where nodes stand
+        machine = _machine_of(data.get("system"))
+        chips = [machine * count for count in (nodes[0], nodes[-1])]
+        paid: Any = [machine * count for count in nodes]
+        if isinstance(nodes, range):
+            paid = range(chips[0], chips[1] + 1, machine)
+        return {"chips": paid, **data}
+
+    @field_validator("chips")
+    @classmethod
+    def _as_many_as_nodes(cls, value: Sequence[int], info: ValidationInfo) -> Sequence[int]:
+        nodes = info.data.get("nodes")
+        machine = _machine_of(info.data.get("system"))
+        if nodes is not None and tuple(value) != tuple(machine * count for count in nodes):
+            machines, chips = (
+                f"{xs[0]} to {xs[-1]}" if len(xs) > 1 else xs[0] for xs in (nodes, value)
+            )
+            words = f"{chips} here, but nodes says {machines} machines of {machine} chips"
+            raise ValueError(f"{words}; leave one out")
+        return value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_and_version(cls, data: Any) -> Any:
+        """An engine as a record of its name and version is both keys."""
+        engine = data.get("engine") if isinstance(data, Mapping) else None
+        if not isinstance(engine, Mapping) or set(engine) - {"name", "version"}:
+            return data
+        return {**data, "engine": engine.get("name"), "engine_version": engine.get("version")}
+
+    @field_validator("engine_version")
+    @classmethod
+    def _that_was_read(cls, value: str | None, info: ValidationInfo) -> str | None:
+        engine = info.data.get("engine")
+        if value is not None and engine and (faults := version_faults(engine, value)):
+            raise ValueError(faults)
+        return value
 
     @field_validator("contract")
     @classmethod
@@ -187,7 +268,7 @@ class Scenario(QuestionRecord):
                     ((key,), f"{product} needs {needed} chips, but chips is {chips[-1]}")
                 )
         for item in _systems_of(info.data.get("system")):
-            mistakes += _arithmetic(value, item)
+            mistakes += arithmetic_mistakes(value, item)
         if mistakes:
             raise Refusals(mistakes)
         return value
@@ -205,7 +286,12 @@ class Scenario(QuestionRecord):
     @property
     def paid(self) -> Sequence[int]:
         """Numbers of chips that may be paid for, in whole units of what is rented."""
-        return self.rent.whole(self.chips)
+        return whole_units(self.chips, self.unit)
+
+    @property
+    def unit(self) -> int:
+        """Chips rented together on every system."""
+        return self.rent.on(self.chips, *(x for x in self.systems() if isinstance(x, System)))
 
     def systems(self) -> tuple[System | File, ...]:
         """The systems asked about, with the chip's figures varied as given; one unless a list.
@@ -256,7 +342,7 @@ class Scenario(QuestionRecord):
             return {"price": self.price_of(system)}
         if self.contract is not None:
             return {
-                kind: contract_rent(chip, kind) if rent == CATALOGUE else _ranged(*rent)
+                kind: contract_rent(chip, kind) if rent == CATALOGUE else ranged_price(*rent)
                 for kind, rent in self.contract.kinds.items()
             }
         rents = {}
@@ -283,40 +369,32 @@ class Scenario(QuestionRecord):
         return (None, *{TRIED[name]: name for name in reversed(runs)}.values())
 
 
-def _ranged(low: float, high: float) -> Price:
-    """A range of the user's own, its middle for the rent."""
-    return Price((low + high) / 2, low, high, 0, "", "given")
-
-
 QUESTION = Scenario
+
+
+def _machine_of(choice: Any) -> int:
+    """Chips of one machine of a system as it is written, or read; one where nobody knows it."""
+    choices = choice if isinstance(choice, list | tuple) else [choice]
+    names = [x if isinstance(x, str) else _like(x) for x in choices]
+    with suppress(CatalogueError):
+        return gcd(*(system(name).machine for name in names if name is not None)) or 1
+    return 1
+
+
+def _like(choice: Any) -> str | None:
+    like = choice.get("like") if isinstance(choice, Mapping) else getattr(choice, "like", None)
+    return like if isinstance(like, str) else None
 
 
 def _paid(info: ValidationInfo) -> Sequence[int] | None:
     """Numbers of chips that may be paid for; None where what is asked for is no number."""
     chips, rent = info.data.get("chips"), info.data.get("rent")
-    return rent.whole(chips) if chips is not None and rent is not None else chips
+    if chips is None or rent is None:
+        return chips
+    return whole_units(chips, rent.on(chips, *_systems_of(info.data.get("system"))))
 
 
 def _systems_of(choice: Any) -> tuple[System, ...]:
     choices = choice if isinstance(choice, tuple) else (choice,)
     resolved = [resolved_system(item) for item in choices if item is not None]
     return tuple(item for item in resolved if isinstance(item, System))
-
-
-def _arithmetic(choose: Choose, system: System) -> list[tuple[Path, str | ValueError]]:
-    """Mistakes where a dtype is asked for that the chip cannot multiply."""
-    chip = system.chip
-    units = ", ".join(chip.flops)
-
-    def lacks(key: str, dtype: str, remedy: str = "") -> tuple[Path, str | ValueError]:
-        return (key,), f"the chip {chip.name} has no {dtype} arithmetic (it has {units}){remedy}"
-
-    if choose.activations:  # then weights are only stored
-        return [
-            lacks("activations", dtype) for dtype in choose.activations if not chip.computes(dtype)
-        ]
-    return [
-        lacks("weights", dtype, f"; give activations: bf16 to keep only the weights in {dtype}")
-        for dtype in choose.weights or ()
-        if not (dtype in (*WEIGHT_ONLY, "fp32") or chip.computes(dtype))
-    ]

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,13 @@ from planner.problems.training.outputs import point_of, recheck
 from planner.problems.training.parameters import layout_slopes
 from planner.problems.training.question import TrainingQuestion
 from planner.problems.training.resolve import ResolvedTraining, resolve_training
-from planner.problems.training.search import RatedLayout, Tally, relaxed_steps, search_layouts
+from planner.problems.training.search import (
+    RatedLayout,
+    Tally,
+    chip_counts,
+    relaxed_steps,
+    search_layouts,
+)
 from planner.problems.training.step.step_times import step_times, usable
 from planner.problems.training.step.training_task import TrainingLayouts
 from planner.problems.training.worth import ChipCount
@@ -36,7 +43,7 @@ def answer(question: TrainingQuestion) -> records.TrainingPlan:
     Raises InputError for a question that contradicts itself; SolverError if a number of the plan
     is not what its equation gives.
     """
-    resolution = resolve_training(question)
+    resolution = prepared(question)
     tally = search_layouts(resolution)
     ranked = tally.ranked(1 + ALTERNATIVES)
     if not ranked:
@@ -50,6 +57,7 @@ def answer(question: TrainingQuestion) -> records.TrainingPlan:
         plan=point,
         band=_band(best, point),
         bound=bound,
+        gap=0.0,  # of every layout compared
         certificate=_certificate(best, tally, relaxation, off),
         binding=tuple(_binding(best, tally)),
         elasticities=layout_slopes(question, best),
@@ -58,6 +66,18 @@ def answer(question: TrainingQuestion) -> records.TrainingPlan:
         provenance=_provenance(resolution, best, tally),
     )
     return records.TrainingPlan(KnownAnswer(whole), question)
+
+
+def prepared(question: TrainingQuestion) -> ResolvedTraining:
+    """The question with all that is looked up: what an answer begins with.
+
+    Raises FieldError for all that is refused before layouts are timed.
+    """
+    resolution = resolve_training(question)
+    chips, _ = next(chip_counts(resolution))
+    assert chips.goodput > 0
+    _current_words(resolution)
+    return resolution
 
 
 def _bound(
@@ -160,10 +180,8 @@ def rated_layout(chips: ChipCount, layout: TrainingLayouts) -> RatedLayout:
     return RatedLayout(chips, layout, score, float(step), float(np.asarray(times.used)))
 
 
-def _current(
-    resolution: ResolvedTraining, best: RatedLayout | None
-) -> records.CurrentLayout | None:
-    """The layout in use, on the first system asked about.
+def _current_words(resolution: ResolvedTraining) -> dict[str, Any] | None:
+    """The layout in use by name of its axes; None where none is.
 
     Raises FieldError with everything that does not go together in it.
     """
@@ -172,7 +190,6 @@ def _current(
     if layout is None:
         return None
     case = resolution.cases[0]
-    chips = max(question.chips)
     others = layout.tp * layout.pp * layout.cp
     words = dict(layout) | {
         "dp": layout.dp
@@ -185,6 +202,20 @@ def _current(
     faults = [(f"current.{key}", text) for key, text in layout_faults(case.divisions, words)]
     if faults:
         raise FieldError(*faults)
+    return words
+
+
+def _current(
+    resolution: ResolvedTraining, best: RatedLayout | None
+) -> records.CurrentLayout | None:
+    """The layout in use, on the first system asked about."""
+    question, words = resolution.question, _current_words(resolution)
+    layout = question.current
+    if layout is None or words is None:
+        return None
+    case = resolution.cases[0]
+    chips = max(question.chips)
+    others = layout.tp * layout.pp * layout.cp
     used = others * words["dp"]
     rated = rated_layout(
         ChipCount(question, case, used if used in question.chips else chips, used),
@@ -205,7 +236,6 @@ def _infeasible(resolution: ResolvedTraining, tally: Tally) -> records.TrainingP
     short = nearest.used - usable(nearest.chips.case.task)
     changes = repairs(question)
     whole = records.TrainingAnswer(
-        status="infeasible",
         scenario=resolved(question),
         certificate=records.TrainingCertificate(
             METHOD, tally.seen, tally.fitting, 0, None, None, None, None

@@ -52,8 +52,6 @@ def sections(plan: records.TrainingPlan) -> tuple[Section, ...]:
             blocks.append(Section("other layouts", tuple(map(_alternative, whole.alternatives))))
     if whole.current is not None:
         blocks.append(Section("the layout in use", tuple(_current(whole.current))))
-    if whole.provenance.warnings:
-        blocks.append(Section("note", tuple(_notes(whole.provenance.warnings))))
     return tuple(blocks)
 
 
@@ -213,11 +211,6 @@ def _missed(plan: records.TrainingPlan) -> Iterator[Line]:
     yield Line(
         "certificate", f"{seen.layouts_seen:,} layouts, of which {seen.layouts_fitting:,} fit"
     )
-
-
-def _notes(warnings: tuple[str, ...]) -> Iterator[Line]:
-    for number, sentence in enumerate(warnings, 1):
-        yield Line(str(number), sentence)
 
 
 def why_text(plan: records.TrainingPlan) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.problems.training.answer import answer, missed_of, rated_layout
+from planner.problems.training.answer import answer, missed_of, prepared, rated_layout
 from planner.problems.training.outputs import OUTPUTS, point_of
 from planner.problems.training.parameters import parameters, slopes_of_layout
 from planner.problems.training.plan import TrainingPlan
@@ -115,7 +115,7 @@ class Training(Problem[TrainingQuestion]):
 
     def check(self, question: TrainingQuestion) -> None:
         """Refuse what cannot be looked up and choices that do not go together."""
-        resolve_training(question)
+        prepared(question)
 
     def parameters(self, question: TrainingQuestion) -> list[Parameter]:
         """What a scenario gives, each varied as `--set` would vary it."""
@@ -141,7 +141,7 @@ class Training(Problem[TrainingQuestion]):
             holds.append(f"chips={plan.chips}")
         return Search(
             values_in(self.outputs, plan), best.choice, best.score, plan, holds=tuple(holds),
-            considered=considered,
+            considered=considered, gap=0.0,
         )  # fmt: skip
 
     def answer(self, question: TrainingQuestion) -> TrainingPlan:

@@ -34,6 +34,7 @@ from planner.scenario.keys.fields import (
     Refusals,
     Rent,
     Seconds,
+    SystemChips,
     Word,
 )
 from planner.scenario.keys.model_keys import ModelDescription, ModelField
@@ -214,7 +215,7 @@ class TrainingQuestion(QuestionRecord):
     system: SystemField = Field(
         description="a catalogue name, a topology file, or a description; or a list of them"
     )
-    chips: Numbers = Field(description="chips paid: a number, a list, or {from, to}")
+    chips: SystemChips = Field(description="chips paid: a number, a list, or {from, to}")
     work: Work = Field(description="what is trained on")
     precision: Annotated[str, Word(PRECISIONS)] = Field(
         "bf16", description="format of the matrix products"
@@ -315,7 +316,7 @@ QUESTION = TrainingQuestion
 class PlannedRun(Record):
     """The run that the training planner lays out, as in `problem: training`."""
 
-    chips: Numbers = Field(description="chips paid: a number, a list, or {from, to}")
+    chips: SystemChips = Field(description="chips paid: a number, a list, or {from, to}")
     global_batch: Annotated[BatchSize, BatchField()] = Field(
         description="of one optimiser step: tokens, or `512 sequences`"
     )

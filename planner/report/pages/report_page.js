@@ -155,19 +155,24 @@
     put($("beside"), `${data.objective_unit}${parts.length ? " · " + parts.join(", ") : ""}`);
     const moved = old !== null && Math.abs(price / old - 1) > 1e-9;
     put($("since"), moved ? `${change(price / old - 1)} against the plan as solved, ${show(old, main.unit)}` : "");
-    band(price, moved ? old : null);
     const cards = ["tpot", "ttft", "tokens_per_s", "usd_per_hour"].map((name) => outputs.find((o) => o.name === name))
       .filter((o) => o && o.name in plan.outputs).map((o) => card(o, plan));
     if (!same("cards", cards.map((made) => made.textContent))) $("cards").replaceChildren(...cards);
     put($("mini"), [main, ...outputs.filter((o) => ["tpot", "ttft"].includes(o.name) && o.name in plan.outputs)]
       .map((o) => (o === main ? "" : o.label + " ") + show(plan.outputs[o.name], o.unit)).join("   "));
   }
-  function band(price, old) {
-    const words = [];
-    if (data.band) words.push(`${figure(data.band.coverage * 100)} % of measured runs lie between ${show(price * data.band.low, main.unit)} and ${show(price * data.band.high, main.unit)}`);
-    if (data.floor && old === null) words.push(`no engine goes below ${show(data.floor, main.unit)}`);
-    put($("band"), words.join("; "));
+  // What was solved and is not worked out again is of the plan as solved: once a slider moves it is
+  // hidden; chances of promises and what lies outside the fit are worked out anew.
+  const range = $("band").textContent;
+  function beside(plan) {
+    const moved = Object.keys(state).length > 0;
+    $("stands").hidden = moved;
+    put($("band"), moved ? "The range, the sizes and all else beside the plan as solved are hidden: they are of other values than these." : range);
+    const promised = (plan.promises ?? []).map((x) => `${titles([stepOf(x.promise)])} ${show(x.value, "s")} of ${show(x.limit, "s")}: ${x.word}${x.chance === null ? "" : `, holds in ${Math.round(100 * x.chance)} of 100 cases`}`);
+    put($("promised"), moved ? promised.join("; ") : "");
+    put($("outside"), moved && plan.outside?.length ? `outside the fit: ${plan.outside.join(", ")}` : "");
   }
+  const stepOf = (name) => data.live.promises.find((x) => x.name === name).step;
   const titles = (words) => words.map((word) => data.live.titles[word] ?? word).join(" and ");
   function verdict(plan) {
     const box = $("verdict"), p = document.createElement("p");
@@ -295,8 +300,7 @@
     place(); verdict(plan); reproduce();
     put($("notice"), ignored.length ? `Left out of the address: ${ignored.join("; ")}.` : "");
     $("notice").hidden = !ignored.length;
-    const outside = (plan.outside ?? []).map((x) => `${x.words.replace("{asked}", figure(x.asked))} (fit: ${[...new Set(x.ends.map((end) => figure(end)))].join(" to ")})`);
-    put($("outside"), outside.length ? `Outside what the profile was fitted on: ${outside.join("; ")}. The band is wider there than shown.` : "");
+    beside(plan);
     for (const id of ["head", "steps", "memory"]) $(id).hidden = !plan.feasible;
     if (plan.feasible) { headline(plan); steps(plan); memories(plan); } else put($("mini"), "no plan keeps every promise");
     root.dataset.drawn = (performance.now() - begun).toFixed(1);
@@ -340,7 +344,7 @@
   const finite = (key, value) => (typeof value === "number" && !Number.isFinite(value) ? null : value);
   const saves = {
     // Names and places of the document that the command prints.
-    json: () => save("plan.json", JSON.stringify({ problem: data.problem, status: last.feasible ? "optimal" : "infeasible", plan: last.feasible ? last.outputs : null, layouts: last.layouts, missed: last.missed, command: command(), state }, finite, 2), "application/json"),
+    json: () => save("plan.json", JSON.stringify({ problem: data.problem, feasible: last.feasible, plan: last.feasible ? last.outputs : null, promises: last.promises ?? [], layouts: last.layouts, missed: last.missed, command: command(), state }, finite, 2), "application/json"),
     csv: () => save("frontier.csv", `tokens_per_s_per_user,${main.name}\n` + cloud.edge.map((row) => row.join(",")).join("\n") + "\n", "text/csv"),
     svg: () => document.querySelectorAll(".story svg").forEach((svg, k) => save(`picture-${k + 1}.svg`, Pictures.resolved(svg), "image/svg+xml")),
   };

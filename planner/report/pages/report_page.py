@@ -18,10 +18,17 @@ from importlib.resources import files
 from typing import Any
 
 from planner.protocol.live_page import LivePage
-from planner.protocol.plan import Plan
+from planner.protocol.plan import Plan, status_text
 from planner.protocol.problem import HasLivePage, problem_of
 from planner.protocol.section import Line, Section, decided_over, sources_of
-from planner.report.pages.still_tables import WIDE, elasticity_bars, picture_of, stacked_bar, table
+from planner.report.pages.still_tables import (
+    WIDE,
+    elasticity_bars,
+    note_list,
+    picture_of,
+    stacked_bar,
+    table,
+)
 from planner.scenario.loading import Question
 from planner.text.colours import DARK, LIGHT, tokens
 from planner.text.wording import below, excess, quantity
@@ -63,7 +70,7 @@ def report_page(plan: Plan[Any], question: Question, source: str, sets: Sequence
         '<div class="bar" id="mini" aria-hidden="true"></div>',
         f"<header><h1>{escape(head.title)}</h1>",
         '<button id="theme" hidden>Light / dark</button></header>',
-        f'<main><div class="columns">{_answer(plan, head, live)}{_controls(live)}',
+        f'<main><div class="columns">{_answer(plan, head, others, live)}{_controls(live)}',
         f'<div class="story">{_story(plan, head, others, live)}</div></div></main>',
         _footer(plan, live),
         f'<script type="application/json" id="data">{written}</script>',
@@ -113,10 +120,6 @@ def _data(plan: Plan[Any], head: Section, live: LivePage, source: str) -> dict[s
     if not live.script:
         return {"live": None}
     first = next((line for line in head.lines if not isinstance(line.value, str)), None)
-    band = None
-    if first is not None and first.ends and isinstance(first.value, int | float):
-        low, high = (end / first.value for end in first.ends)
-        band = {"low": low, "high": high, "coverage": getattr(plan.band, "coverage", None)}
     sliders = [{**asdict(slider), "empty": "largest allowed"} for slider in live.sliders]
     inverse = {row["name"]: row["inverse"] for row in live.data["sliders"]}
     for slider in sliders:
@@ -127,9 +130,7 @@ def _data(plan: Plan[Any], head: Section, live: LivePage, source: str) -> dict[s
         "file": source,
         "objective_unit": first.unit.removeprefix("USD ") if first else "per million tokens",
         "sliders": sliders,
-        "band": band,
-        "floor": first.bound if first else None,
-        "carried": {"feasible": plan.status == "optimal", **live.data["carried"]},
+        "carried": {"feasible": plan.feasible, **live.data["carried"]},
     })  # fmt: skip
 
 
@@ -147,8 +148,8 @@ def finite(value: Any) -> Any:
 # ---- the answer as it was solved ----
 
 
-def _answer(plan: Plan[Any], head: Section, live: LivePage) -> str:
-    """The price, large, and the numbers beside it; of an infeasible question what falls short."""
+def _answer(plan: Plan[Any], head: Section, others: Sequence[Section], live: LivePage) -> str:
+    """The price, large, what stands beside it; of an infeasible question what falls short."""
     numbers = [line for line in head.lines if isinstance(line.value, int | float)]
     words = [line for line in head.lines if isinstance(line.value, str)]
     first = numbers[0] if numbers else Line("", None)
@@ -157,7 +158,7 @@ def _answer(plan: Plan[Any], head: Section, live: LivePage) -> str:
     beside = "per million tokens" if _ or unit else first.label
     ends = ""
     if first.ends:
-        ends = f"measured runs lie between {first.range_words.replace(' to ', ' and ')}"
+        ends = f"{plan.between} {first.range_words.replace(' to ', ' and ')}"
     if first.bound is not None:
         floor = "no engine" if live.script else "nothing"
         ends += f"{'; ' * bool(ends)}{floor} goes below {first.bound_words}"
@@ -170,13 +171,17 @@ def _answer(plan: Plan[Any], head: Section, live: LivePage) -> str:
     refused = f'<p class="quiet">No sliders: {escape(live.refused)}.</p>' if live.refused else ""
     choices = "; ".join(f"{line.label}: {line.value}" for line in words)
     verdict = f"<p>{escape(choices)}</p>" * bool(choices or live.script)
-    if plan.status != "optimal":
+    stands = "".join(table(each.title, each.lines) for each in others if each.beside)
+    stands += note_list(plan.answer.notes)
+    if not plan.feasible:
         verdict = _missed(plan)
     return (
         f'<section class="answer">{headline}{refused}'
         '<p id="notice" class="notice" role="status" hidden></p>'
         f'<div class="verdict" id="verdict" aria-live="polite"{"" if verdict else " hidden"}>'
-        f'{verdict}</div><p class="quiet broken" id="outside" role="status"></p></section>'
+        f'{verdict}</div><p class="quiet" id="promised" role="status"></p>'
+        f'<p class="quiet broken" id="outside" role="status"></p><div id="stands">{stands}</div>'
+        "</section>"
     )
 
 
@@ -202,7 +207,9 @@ def _missed(plan: Plan[Any]) -> str:
 def _story(plan: Plan[Any], head: Section, others: Sequence[Section], live: LivePage) -> str:
     """Pictures and tables of the plan as solved, and places for what the script draws."""
     parts = [
-        stacked_bar(each) if each.adds_up else table(each.title, each.lines) for each in others
+        stacked_bar(each) if each.adds_up else table(each.title, each.lines)
+        for each in others
+        if not each.beside
     ]
     still = picture_of(plan, head.title) + "".join(parts) + elasticity_bars(plan)
     numbers = [line for line in head.lines if isinstance(line.value, int | float)]
@@ -265,10 +272,9 @@ def _proof(plan: Plan[Any], live: LivePage) -> str:
     points = decided_over(proof)
     lines = [f"As solved: decided over {points}." if points else ""]
     if proof.get("gap") is not None:
-        lines.append(
-            f"{'None of them' if points else 'No choice'} is better; a lower bound by other "
-            f"means lies {below(proof['gap'])} below."
-        )
+        none = f"{'None of them' if points else 'No choice'} is better"
+        better = none if plan.status == "optimal" else status_text(plan.status, plan.gap)
+        lines.append(f"{better}; a lower bound by other means lies {below(proof['gap'])} below.")
     if live.script:
         lines.append(
             "When a slider moves, the page decides again over all its rows, by the same "
@@ -316,12 +322,11 @@ def _symbols(live: LivePage) -> str:
 
 def _footer(plan: Plan[Any], live: LivePage) -> str:
     ground = plan.document["provenance"]
-    warnings = "".join(f"<li>{escape(text)}</li>" for text in ground.get("warnings", ()))
     data = "; ".join(sources_of(ground))
     live_words = '<p id="self" role="status"></p>' if live.script else '<p id="self"></p>'
     return (
         f"<footer>{live_words}<p>token-planner {escape(ground['version'])}. {escape(data)}</p>"
-        f"{f'<ul>{warnings}</ul>' if warnings else ''}</footer>"
+        "</footer>"
     )
 
 

@@ -7,6 +7,7 @@ from itertools import repeat
 from typing import Any
 from urllib.parse import quote
 
+from planner.protocol.note import Note
 from planner.protocol.plan import Plan
 from planner.protocol.problem import HasPicture, problem_of
 from planner.protocol.section import Line, Section, worth_most
@@ -20,6 +21,7 @@ SWATCH = (
     '<svg class="swatch" viewBox="0 0 11 11" aria-hidden="true">'
     '<rect width="11" height="11" {}/></svg>'
 )
+GRAVE = ("broken", "extrapolated")  # severities of notes that are set in red
 # What may be wider than the window is scrolled by keyboard too.
 WIDE = '<div class="wide" tabindex="0" role="group" aria-label="table">'
 AS_IS = " /:=;,.-_()'*+!@$?[]{}|^~"  # in an address of an image that holds the picture
@@ -48,16 +50,18 @@ def picture_of(plan: Plan[Any], title: str) -> str:
 
 
 def slim(svg: str) -> str:
-    """A picture with a tenth of a point as the least step of its lines, and no space between."""
+    """A picture with a tenth of a point as the least step of its lines, level ones in one piece."""
     return re.sub(
         r' d="[^"]*"|>\s+<', lambda match: "><" if match[0][0] == ">" else _shorter(match[0]), svg
     )
 
 
 def _shorter(path: str) -> str:
-    return re.sub(r"\s*([MLQCz])\s*", r"\1", re.sub(r"(\d\.\d)\d+", r"\1", path[4:])).join(
-        (' d="', "")
+    tenths = re.sub(r"\s*([MLQCz])\s*", r"\1", re.sub(r"(\d\.\d)\d+", r"\1", path[4:]))
+    level = re.sub(
+        r"(L[\d.]+ ([\d.]+))(?:L[\d.]+ \2(?=L))+(L[\d.]+ \2)(?=[LMz\"])", r"\1\3", tenths
     )
+    return f' d="{level}'
 
 
 def stacked_bar(section: Section) -> str:
@@ -111,6 +115,15 @@ def rows_of(lines: Sequence[Line], swatches: Sequence[str] = ()) -> str:
         for line, swatch in zip(lines, swatches or repeat(""), strict=False)
     )
     return f"{WIDE}<table><tr>{head}</tr>{rows}</table></div>"
+
+
+def note_list(notes: Sequence[Note]) -> str:
+    """What a reader must know beside the numbers, the gravest first; empty without any."""
+    items = "".join(
+        f"<li{' class=broken' * (note.severity in GRAVE)}>{escape(note.text)}</li>"
+        for note in notes
+    )
+    return f'<ul class="quiet">{items}</ul>' if items else ""
 
 
 def elasticity_bars(plan: Plan[Any]) -> str:

@@ -11,7 +11,7 @@ from importlib.resources import files
 from math import isnan
 from typing import Any
 
-from planner.protocol import validation_result as result
+from planner.protocol.results import validation_result as result
 from planner.report.files import dumps
 from planner.report.pictures import validation_pictures as pictures
 from planner.report.text.validation_text import NAMES, SHARES, evenly, kind_name, left_out, shapes

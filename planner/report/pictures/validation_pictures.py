@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from planner.protocol.validation_result import GroupScore, PlotPoint
+from planner.protocol.results.validation_result import GroupScore, PlotPoint
 from planner.text.wording import duration
 
 SIDE = 1000  # units of a scatter plot, inside its frame

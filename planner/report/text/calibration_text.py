@@ -10,7 +10,7 @@ from planner.benchmark.record import LISTS, TABLES, Measured, MeasuredChip, Skip
 from planner.benchmark.works import Work
 from planner.catalogue.chips import Chip, chip
 from planner.catalogue.profile import EFFICIENCIES
-from planner.protocol.calibration_result import CalibrationResult, FittedCalibration
+from planner.protocol.results.calibration_result import CalibrationResult, FittedCalibration
 from planner.report.text.validation_text import HEAD, reasons, score_line, shapes
 from planner.text.quantities import show
 from planner.text.wording import duration, figure, first_of, printable, row, size, wrapped

@@ -166,8 +166,8 @@ def _law(value: object, info: ValidationInfo) -> Law:
         return " + ".join(str(each) for each in parts)
     _refuse_a_family(value)
     law = name_or_file(value, *LAW, info)
-    if isinstance(law, File) and law.path.suffix.lower() not in (*FILE_SUFFIXES, ".csv"):
-        endings = ", ".join((*FILE_SUFFIXES, ".csv"))
+    if isinstance(law, File) and law.path.suffix.lower() not in FILE_SUFFIXES:
+        endings = ", ".join(FILE_SUFFIXES)
         raise ValueError(f"expected a file that ends in one of {endings}, got {quoted(value)}")
     return law
 

@@ -19,6 +19,7 @@ DTYPES = ("fp32", "bf16", "fp16", "fp8", "int8", "fp4", "int4", "nvfp4", "mxfp4"
 OVERLAPS = ("none", "two-batch")
 MODES = ("aggregated", "disaggregated", "decode", "prefill")
 LARGEST_COUNT = 10**9
+LARGEST_SYSTEM = 10**6  # chips that work on one thing, whose layouts are listed
 # Nothing in a scenario lies outside these in base units; beyond them ratios overflow.
 SMALLEST, LARGEST = 1e-40, 1e40
 LONGEST_LIST = 10_000
@@ -124,13 +125,14 @@ class Quantity(Kind):
 
 @dataclass(frozen=True)
 class Whole(Kind):
-    """A whole number of at least one (or `least`)."""
+    """A whole number of at least one (or `least`), and at most `most`."""
 
     least: int = 1
+    most: int = LARGEST_COUNT
 
     def read(self, value: object) -> int:
         """The number [count]."""
-        return count(value, self.least)
+        return count(value, self.least, self.most)
 
     def schema(self) -> dict[str, object]:
         """JSON Schema: an integer and its least value."""
@@ -148,18 +150,19 @@ class Choices(Kind):
     """
 
     least: int = 1
+    most: int = LARGEST_COUNT
 
     def read(self, value: object) -> tuple[int, ...] | range:
         """The numbers, ascending [count]; a range for a mapping of two ends."""
         if isinstance(value, dict):
             return self._span(value)
         if not isinstance(value, list | tuple | range):
-            return (count(value, self.least),)
+            return (count(value, self.least, self.most),)
         if isinstance(value, range):
             value = list(value[: LONGEST_LIST + 1])
         if not 0 < len(value) <= LONGEST_LIST:
             raise ValueError(f"expected 1 to {LONGEST_LIST} numbers, got {len(value)}")
-        return tuple(sorted(set(collected(value, lambda item: count(item, self.least)))))
+        return tuple(sorted(set(collected(value, lambda item: count(item, self.least, self.most)))))
 
     def _span(self, value: Mapping[str | int, object]) -> range:
         both = {key: value.get(key) for key in ("from", "to")}
@@ -168,7 +171,7 @@ class Choices(Kind):
         def end(key: str, item: object) -> int:
             if key not in value:
                 raise ValueError(f"missing required key '{key}'")
-            return count(item, self.least)
+            return count(item, self.least, self.most)
 
         ends = read_items(both.items(), end, faults)
         if len(ends) == 2 and ends["from"] > ends["to"]:
@@ -237,6 +240,7 @@ Bandwidth = Annotated[float, Quantity("bandwidth")]
 Params = Annotated[float, Quantity("params")]
 Dtype = Annotated[str, Word(DTYPES)]
 Rent = Annotated[float, Quantity("price"), AfterValidator(plausible_rent)]
+SystemChips = Annotated[tuple[int, ...] | range, Choices(most=LARGEST_SYSTEM)]
 Numbers = Annotated[tuple[int, ...] | range, Choices()]
 Copies = Annotated[tuple[int, ...] | range, Choices(least=0)]
 Dtypes = Annotated[tuple[str, ...], Words(DTYPES)]
@@ -244,15 +248,15 @@ Modes = Annotated[tuple[str, ...], Words(MODES)]
 Overlaps = Annotated[tuple[str, ...], Words(OVERLAPS)]
 
 
-def count(value: object, least: int) -> int:
-    """The value as a whole number of at least `least`; 32.0 and 1e3 are whole numbers."""
+def count(value: object, least: int, most: int = LARGEST_COUNT) -> int:
+    """The value as a whole number from `least` to `most`; 32.0 and 1e3 are whole numbers."""
     expected = f"expected a whole number of at least {least} such as {max(least, 8)}"
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{expected}, got {quoted(value)}")
     if value % 1 != 0 or value < least:  # NaN and infinity leave NaN
         raise ValueError(f"{expected}, got {quoted(value)}")
-    if value > LARGEST_COUNT:
-        raise ValueError(f"expected at most {LARGEST_COUNT:g}, got {quoted(value)}")
+    if value > most:
+        raise ValueError(f"expected at most {most:,}, got {quoted(value)}")
     return int(value)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import (
     Field,
@@ -24,7 +24,11 @@ from planner.scenario.keys.references import File, name_or_file, nested
 from planner.text.errors import InputError, quoted
 from planner.text.quantities import show
 
+if TYPE_CHECKING:
+    from planner.scenario.keys.workload import Choose
+
 FILES = ("topology", "measured")
+WEIGHT_ONLY = ("int8", "int4")
 LINKS = ("scale_up", "scale_out", "chips_per_domain")  # what a topology file says itself
 
 
@@ -215,3 +219,24 @@ def _twice(wanted: str, likely: str, value: float, figure: float, dimension: str
         f"expected the {wanted}, got {show(value, dimension)}, twice the catalogue's {right}; "
         f'this looks like the {likely} figure, did you mean "{right}"?'
     )
+
+
+def arithmetic_mistakes(
+    choose: Choose, system: System
+) -> list[tuple[fields.Path, str | ValueError]]:
+    """Mistakes where a dtype is asked for that the chip cannot multiply."""
+    chip = system.chip
+    units = ", ".join(chip.flops)
+
+    def lacks(key: str, dtype: str, remedy: str = "") -> tuple[fields.Path, str | ValueError]:
+        return (key,), f"the chip {chip.name} has no {dtype} arithmetic (it has {units}){remedy}"
+
+    if choose.activations:  # then weights are only stored
+        return [
+            lacks("activations", dtype) for dtype in choose.activations if not chip.computes(dtype)
+        ]
+    return [
+        lacks("weights", dtype, f"; give activations: bf16 to keep only the weights in {dtype}")
+        for dtype in choose.weights or ()
+        if not (dtype in (*WEIGHT_ONLY, "fp32") or chip.computes(dtype))
+    ]

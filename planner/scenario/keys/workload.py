@@ -14,7 +14,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from planner.scenario.keys import fields
 from planner.scenario.keys.fields import Faults, Numbers, Quantity, Record, Seconds
 from planner.text.errors import QuantityError, quoted
-from planner.text.quantities import parse
+from planner.text.quantities import has_unit, parse
 
 WIDEST = 5.0  # standard deviation of the logarithm of a length
 DISPATCH = ("random", "prefix")  # how requests find a replica and a rank
@@ -105,8 +105,10 @@ class _DemandKind(fields.Kind):
             return Demand(Quantity("request_rate").read(value), "request")
         except QuantityError as error:
             try:
-                tokens = parse(value, "token_rate")
+                tokens = parse(value, "token_rate") if has_unit(value) else None
             except QuantityError:
+                tokens = None
+            if tokens is None:
                 raise ValueError(
                     f'{error}; output tokens such as "5000 tokens/s" are read too, and '
                     f"{MOST}: as many as the chips can serve"
@@ -196,15 +198,18 @@ class Promises(Record):
 
     ttft: Seconds | None = Field(None, description="time to first token [s]")
     ttft_p95: Seconds | None = None
-    """time to first token that 5 % of the requests exceed, under demand [s]"""
+    """time to first token that 5 % of the requests exceed, under demand or concurrency [s]"""
     ttft_p99: Seconds | None = None
-    """time to first token that 1 % of the requests exceed, under demand [s]"""
+    """time to first token that 1 % of the requests exceed, under demand or concurrency [s]"""
     tpot: Seconds | None = Field(None, description="mean time per output token [s]")
     e2e: Seconds | None = Field(None, description="whole request, ttft + (output - 1)*tpot [s]")
     cache_fits: Annotated[float, Quantity("share", zero=True, below=1.0)] | None = None
     """share of time in which caches of random arrivals have room; 0.99 under demand when absent"""
     tokens_per_s_per_user: Annotated[float, Quantity("token_rate")] | None = None
     """speed of one sequence [token/s], the inverse of tpot"""
+    chance: Annotated[float, Quantity("share", below=1.0)] | None = None
+    """chance with which each promised time holds; when absent 50 %, or 70 % where no run of such a
+    model, chip and engine was measured"""
 
     @field_validator("tokens_per_s_per_user")
     @classmethod

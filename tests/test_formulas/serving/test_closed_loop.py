@@ -31,8 +31,8 @@ def test_nobody_waits_alone():
     """Without others, without being held and with room a first token comes as ever."""
     loop = kernel([loop_first_token], ["T_loop"])
     values = dict.fromkeys(loop.names, 2.0)
-    alone = loop(**{**values, "n_ahead": 0.0, "n_back": 0.0, "n_rounds": 0.0, "T_ttft": 3.0})
-    assert alone["T_loop"] == 3.0
+    room = {"n_ahead": 0.0, "n_back": 0.0, "n_rounds": 0.0, "n_turns": 0.0, "T_ttft": 3.0}
+    assert loop(**{**values, **room})["T_loop"] == 3.0
 
 
 def test_a_round_waited_is_the_residence_of_another():

@@ -414,7 +414,7 @@ def test_a_summary_says_what_was_counted() -> None:
 
 FEW_NUMBERS = ModelDescription(
     total_params=1000.0, active_params=300.0, weights="fp8", kv="fp16", kv_bytes_per_token=40.0,
-    attention_flops_per_cached_token=12.0, state_bytes_per_sequence=7.0, layers=6, hidden=32,
+    attention_flops_per_cached_token=12.0, state_bytes_per_sequence="7 B", layers=6, hidden=32,
 )  # fmt: skip
 
 

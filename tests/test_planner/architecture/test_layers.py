@@ -10,7 +10,7 @@ from planner.architecture import sizes
 from planner.architecture.layers import CacheKind
 from planner.catalogue import models
 from planner.catalogue.chips import chip
-from planner.catalogue.profile import Place
+from planner.catalogue.coefficient_spread import Place
 
 CONTEXT = st.integers(0, 10**7)
 KINDS = [(name, cache) for name in models.names() for cache in sizes(models.load(name)).caches]

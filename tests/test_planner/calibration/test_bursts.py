@@ -8,9 +8,8 @@ import pytest
 
 from formulas.numerics.evaluate import kernel
 from formulas.serving.closed_loop import pools_loop_first_token
-from planner.calibration.features import features
 from planner.catalogue.profile import COEFFICIENTS, profile
-from planner.measurements.prediction import RowStep
+from planner.measurements.prediction import RowStep, features
 from planner.measurements.readers.engine_runs import run
 from planner.problems.serving.step.engine_effects import RAMP, rounds_waited
 

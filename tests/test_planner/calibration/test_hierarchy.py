@@ -1,71 +1,23 @@
 """Fits recover what made the data: shared coefficients, and what an engine changes about them."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from planner.calibration.cross_validation import coverage_of, quantiles, score
-from planner.calibration.features import WAIT, Features, features, unknowns
-from planner.calibration.fit import RUNS, choosing, fit_of, inner_scores, rivals
-from planner.calibration.hierarchy import (
-    Effect,
-    EffectFamily,
-    Loss,
-    effects,
-    fitted,
-    with_pruned,
-    worthwhile,
-)
-from planner.calibration.sample import Sample
+from planner.calibration.hierarchy import Effect, EffectFamily, Loss, effects, fitted
 from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES
 from planner.measurements.measurement import place_of
-from planner.measurements.readers import runs
-from tests.test_planner.measurements.test_measurement import RUNS_HEADER
-
-WIDE = {name: (value, 3.0) for name, (value, _) in RUNS.prior.items()}
-TRUTH = {name: value for name, (value, _) in RUNS.prior.items()} | {
-    "e_w": 0.71,
-    "e_kv": 0.83,
-    "e_pf": 0.44,
-    "e_ar": 0.6,
-    "t_layer": 55e-6,
-    "t_moe": 21e-6,
-    "n_sched": 6.0,
-}
-SEEN = ("e_w", "e_kv", "e_pf", "e_ar", "t_layer", "t_moe", "n_sched")
+from planner.measurements.prediction import WAIT, Features, features, unknowns
+from tests.cases.engine_rows import SEEN, TRUTH, WIDE, made_rows, predicted, sample
+from tools.fit.serving_fit import RUNS
 
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory):
     """Runs of three models on two chips under two engines, times to be replaced."""
-    lines = [RUNS_HEADER]
-    models = {"a/Llama-3.1-70B": (1, 2, 8), "a/Qwen3-32B": (1, 4), "a/MiniMax-M2.5": (4, 8)}
-    for model, tps in models.items():
-        for system, engine in (("h200_sxm", "vllm"), ("b200_sxm", "trtllm")):
-            for tp in tps:
-                for lengths in ("1024,1024", "8192,1024", "1024,8192"):
-                    lines += [
-                        f"{model},{system},{engine},1,fp8,agg,{lengths},{n},1,1,fp8,fp8,{n},{tp},"
-                        "1,,1,1,,,"
-                        for n in (1, 4, 32, 128)
-                    ]
-    path = tmp_path_factory.mktemp("runs") / "runs.csv"
-    path.write_text("\n".join(lines), encoding="utf-8")
-    readings = runs(path)
-    assert not readings.refused
-    return list(readings.rows)
-
-
-def predicted(columns: Features, values: Mapping[str, float]) -> np.ndarray:
-    """Times [s] of the rows under a profile's values, shape (n_rows,)."""
-    return columns.times(unknowns(values))
-
-
-def sample(columns, seconds, places):
-    """Rows of these columns, times [s] and places, each counted once."""
-    return Sample((), columns, seconds, np.ones(len(seconds)), tuple(places), {})
+    return made_rows(tmp_path_factory.mktemp("runs"))
 
 
 @pytest.fixture(scope="module")
@@ -119,38 +71,6 @@ def test_relative_errors_of_skewed_rows_are_less_than_those_of_logarithms(column
     assert relative < logarithmic
 
 
-def test_effects_that_the_rows_do_not_need_are_dropped(columns, places):
-    """Of two engines' factors the one that made the data stays, and it alone."""
-    slower = {**TRUTH, "t_layer": 1.25 * TRUTH["t_layer"]}
-    of_vllm = np.array([place.engine == "vllm" for place in places])
-    seconds = np.where(of_vllm, predicted(columns, slower), predicted(columns, TRUTH))
-    true, idle = (
-        Effect(("t_layer",), {"engine": "vllm"}, 0.5),
-        Effect(("e_w",), {"math": "fp8"}, 0.5),
-    )
-    found = fitted(sample(columns, seconds, places), (true, idle), WIDE)
-    assert worthwhile(sample(columns, seconds, places), found, WIDE, 1.0) == (true,)
-    assert worthwhile(sample(columns, seconds, places), found, WIDE, 0.0) == (true, idle)
-
-
-def test_a_dropped_effect_is_measured_all_the_same(columns, places):
-    """It stays at none, no time moves, and no more than the rows leave open of it is unknown."""
-    rows = sample(columns, predicted(columns, TRUTH), places)
-    idle = Effect(("e_w",), {"engine": "vllm"}, 0.5)
-    without, fit = fitted(rows, (), WIDE), fitted(rows, (idle,), WIDE)
-    kept = with_pruned(rows, (idle,), without, WIDE, Loss())
-    assert kept.adjusted.tolist() == [0.0]
-    assert kept.times(rows) == pytest.approx(without.times(rows), rel=1e-12)
-    assert kept.freedom[-1] == pytest.approx(fit.freedom[-1], rel=0.1)
-    families = (EffectFamily(("engine",), ("e_w",), 0.5),)
-    at = next(place for place in places if place.engine == "vllm")
-    wide, told = (
-        replace(each, families=families).covariances([at])[at][0, 0] for each in (without, kept)
-    )
-    assert told < 0.01
-    assert wide > 0.25
-
-
 def test_a_fit_survives_noise_and_outliers(columns, places):
     """A twentieth of the rows ten times off and 5 % noise move the median prediction by 3 %."""
     seconds = predicted(columns, TRUTH)
@@ -177,14 +97,6 @@ def test_the_slopes_are_those_of_the_errors(columns, places):
     moved[:, name] *= 1.001
     slope = (columns.times(moved) - columns.times(x)) / (0.001 * x[:, name])
     assert slope == pytest.approx(columns.step_rest + (columns.step * x).sum(axis=1), rel=1e-6)
-
-
-def test_what_no_row_tells_is_named_and_stays(columns, places):
-    """No row has pipeline stages: the hand-off keeps its prior and is called unidentified."""
-    found = fitted(sample(columns, predicted(columns, TRUTH), places), (), RUNS.prior)
-    assert "t_hop" in found.unidentified
-    assert "e_w" not in found.unidentified
-    assert found.values["t_hop"] == pytest.approx(RUNS.prior["t_hop"][0])
 
 
 def test_a_fit_is_the_same_to_the_last_digit(columns, places):
@@ -215,29 +127,6 @@ def test_an_efficiency_at_one_stops_no_descent(columns, places):
         start = replace(one, shared=one.shared + moved)
         again = fitted(quick, (), RUNS.prior, start=start, rounds=150)
         assert again.times(quick) == pytest.approx(one.times(quick), rel=0.01)
-
-
-def test_a_choice_takes_the_families_that_predict_rows_left_out(rows, columns, places):
-    """Engines that differ by a half, both of them on every chip, are told apart."""
-    mixed = [
-        replace(place, engine="vllm" if row.layout["tp"] in (1, 4) else "trtllm")
-        for row, place in zip(rows, places, strict=True)
-    ]
-    differ = np.array([1.5 if place.engine == "vllm" else 1.0 for place in mixed])
-    made = replace(sample(columns, predicted(columns, TRUTH) * differ, mixed), rows=tuple(rows))
-    family = EffectFamily(("engine",), COEFFICIENTS, 0.3)
-    specs = {"alike": replace(RUNS, families=()), "apart": replace(RUNS, families=(family,))}
-    scores = inner_scores(made, specs)
-    assert scores["apart"] < 0.5 * scores["alike"]
-    assert choosing(specs)(made).values == fit_of(specs["apart"])(made).values
-
-
-def test_rivals_change_what_they_say_and_nothing_else():
-    """The first is the fit that ships; widths are scaled, families added or left out."""
-    others = rivals(RUNS.name)
-    assert next(iter(others.values())) == RUNS
-    assert all(each.prior == RUNS.prior for each in others.values())
-    assert len({(each.families, each.loss) for each in others.values()}) == len(others)
 
 
 def test_effects_need_rows(places):

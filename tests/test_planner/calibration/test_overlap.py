@@ -7,9 +7,8 @@ import pytest
 
 from formulas.numerics.evaluate import kernel
 from formulas.serving.older_kernels import reading_beside
-from planner.calibration.features import features, unknowns
 from planner.catalogue.profile import COEFFICIENTS, OFF, profile
-from planner.measurements.prediction import RowStep
+from planner.measurements.prediction import RowStep, features, unknowns
 from planner.measurements.readers.steady_batches import steady_batch
 
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 import pytest
 
-from planner.calibration.profile_file import written
+from planner.calibration.own_profile import written
 from planner.catalogue.profile import (
     Adjustment,
     Band,

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from planner.calibration.features import features
 from planner.catalogue.profile import COEFFICIENTS
+from planner.measurements.prediction import features
 from planner.measurements.published_names import Refused
 from planner.measurements.readers.steady_batches import steady_batch
 

@@ -17,12 +17,11 @@ from planner.catalogue.coefficient_spread import (
     EffectFamily,
     times_at,
     triangle_from,
-    triangle_text,
-    values_of,
     variances,
 )
 from planner.catalogue.profile import COEFFICIENTS
 from planner.problems.serving.profiled import LECTURE
+from tools.fit.shipped_profile import triangle_text, values_of
 
 QUANTILES = {
     KNOWN: {"tpot": (-1.5, 1.2, 0.1)},

@@ -1,25 +1,28 @@
 """What the rows of a profile cover, and what it takes to leave them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from planner.catalogue.coefficient_spread import Place
 from planner.catalogue.hull import REACH, Hull, dimensions, hull_from, names_at
-from planner.catalogue.profile import COEFFICIENTS, Place, profile, profile_names
+from planner.catalogue.profile import COEFFICIENTS, profile, profile_names
 
 HULL = profile("engines-2026").hull
 INSIDE = {
     **names_at(
-        Place("h100", "hopper", "vllm", "0.18.0", "fp8", "fp8", "grouped", "llama-3.1-70b"),
-        experts=False,
+        Place("h100", "hopper", "vllm", "0.18.0", "fp8", "fp8", "grouped", "llama-3.1-70b")
     ),
-    "overlap": "none", "batch": 64.0, "context": 2250.0, "prompt": 2000.0, "chips": 8.0,
-    "ep": 8.0, "domains": 1.0, "drafts": 0.0,
+    "overlap": np.array([0]), "uneven": np.array([0]), "stages": 1.0, "chips": 8.0,
+    "batch": 64.0, "context": 2250.0, "prompt": 2000.0, "ep": 8.0, "domains": 1.0, "drafts": 0.0,
 }  # fmt: skip
 BEYOND = {
     "model": "another", "chip": "another on vllm", "engine": "another", "version": "vllm 0.0",
     "engine_chip": "mi355x on vllm", "format": "mxfp4 weights on vllm", "attention": "another",
-    "overlap": "two-batch", "batch": 4096.0, "context": 1e6, "prompt": 20.0, "ep": 256.0,
-    "chips": 256.0, "domains": 9.0, "drafts": 3.0,
+    "cache": "int4", "stages": 2.0,
+    "overlap": np.array([1]), "uneven": np.array([1]), "batch": 4096.0, "context": 1e6,
+    "prompt": 20.0, "ep": 256.0, "chips": 256.0, "domains": 9.0, "drafts": 3.0,
 }  # fmt: skip
 
 
@@ -95,8 +98,10 @@ def test_what_is_no_hull_is_refused(raw):
 def test_beyond_a_range_is_a_kind_of_distance_and_never_a_narrower_band():
     """Of batches and of groups of chips that the fit does not reach, each point by itself."""
     batches = np.array([1.0, 64.0, 4096.0])
-    beyond = HULL.beyond({"batch": batches, "chips": np.array([8.0]), "drafts": np.array([3.0])})
+    numbers = {"batch": batches, "chips": np.array([8.0]), "drafts": np.array([0.0])}
+    beyond = HULL.beyond(numbers)
     assert beyond["new_batch"].tolist() == [False, False, True]
+    assert HULL.beyond({"drafts": np.array([3.0])})["new_batch"].tolist() == [True]
     assert beyond["new_scale"].tolist() == [False]
     one = profile("engines-2026").at(Place("h100", "hopper", "vllm", "0.18.0", "fp8", "fp8"))
     shares = np.full((len(COEFFICIENTS), 3), 1 / len(COEFFICIENTS))
@@ -112,3 +117,45 @@ def test_an_engine_that_nobody_names_is_none_that_is_new():
     known = profile("engines-2026").at(Place("h100", "hopper"))
     assert known.regime == "known"
     assert profile("engines-2026").at(Place("h100", "hopper", "x")).regime == "new_engine"
+
+
+def test_formats_of_sixteen_bits_are_one():
+    """Rows in fp16 cover bf16; none cover int4."""
+    steady = profile("steady-2024").hull
+    for math in ("fp16", "bf16"):
+        assert not steady.outside(names_at(Place("rtx-4090", math=math, cache=math)))
+    out = steady.outside(names_at(Place("rtx-4090", engine="llama.cpp", math="int3", cache="int4")))
+    assert [each.name for each in out] == ["format", "cache"]
+
+
+def test_a_profile_of_one_engine_counts_no_other_as_measured():
+    """The rows it shares are of several; engines that it is lent to were none of them."""
+    own = profile("llama-cpp-2024")
+    assert [each.name for each in own.hull.outside({"engine": "trtllm"})] == ["engine"]
+    assert not profile("steady-2024").hull.outside({"engine": "trtllm"})
+    card = Place("rtx-4090", "ada", maker="nvidia")
+    assert own.engine_asked(card) == "llama.cpp"
+    assert own.engine_asked(replace(card, runs=("llama.cpp", "vllm"))) == "llama.cpp"
+    assert own.engine_asked(replace(card, runs=("vllm", "sglang"))) == "vllm or sglang"
+    whole = profile("engines-2026")
+    assert whole.engine_asked(replace(card, runs=("vllm", "another"))) == ""
+    assert whole.engine_asked(replace(card, runs=("vllm",))) == "vllm"
+    assert whole.engine_asked(replace(card, runs=("another", "third"))) == "another or third"
+
+
+def test_each_level_that_layouts_may_have_is_judged_by_itself():
+    """Two half-batches beside whole ones, as layouts of one table have them."""
+    ((dimension, where),) = HULL.outside({"overlap": np.array([0, 1, 0])}).items()
+    assert (dimension.name, where.tolist()) == ("overlap", [False, True, False])
+    assert dimension.value(np.array([1])) == "two-batch"
+    assert HULL.beyond({"overlap": np.array([0, 1])})["new_overlap"].tolist() == [False, True]
+
+
+def test_every_dimension_is_a_kind_of_distance_that_widens():
+    """By a band of runs left out that way, or by what it adds; which has its reason beside it."""
+    measured = profile("engines-2026").coefficient_spread.quantiles
+    for dimension in dimensions().values():
+        adds = dimension.adds
+        assert (dimension.regime in measured) != bool(adds), dimension.name
+        assert set(adds) <= {"tpot", "ttft", "usd_per_mtok"}
+        assert all(0 < width < 1 for width in adds.values())

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from planner.catalogue.chips import MakerFactor, chip, chip_names, lent_sentence, maker_factor
-from planner.catalogue.profile import COEFFICIENTS, Place, profile
+from planner.catalogue.coefficient_spread import Place
+from planner.catalogue.profile import COEFFICIENTS, profile
 from planner.protocol.solve import solve
 
 NVIDIA = ("h100", "h200", "b200")

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from planner.catalogue.chips import chip
+from planner.catalogue.coefficient_spread import Place
 from planner.catalogue.figures import months_between
 from planner.catalogue.profile import (
     COEFFICIENTS,
     EFFICIENCIES,
     Adjustment,
-    Place,
     choose_profile,
     profile,
     profile_from,

@@ -178,15 +178,35 @@ def test_the_answer_is_written_to_a_folder(run, small, tmp_path):
     assert sorted(path.name for path in folder.iterdir()) == ["plan.json", "plan.svg", "plan.txt"]
 
 
-def test_warnings_go_to_standard_error_until_quiet(run, small):
-    """On either side of the command's name."""
+def test_warnings_are_notes_of_the_answer(run, small):
+    """They stand in the text and in the document, and standard error holds none of them."""
     spread = ("--set", "workload.input_tokens={mean: 500, cv: 1}", "--set", "assumptions=lecture")
     _, out, err = run("solve", small, *spread)
-    assert "warning: the lecture knows no spread of input_tokens: the mean is used" in err
-    assert "warning" not in out
-    for words in (("--quiet", "solve"), ("-q", "solve")):
-        assert run(*words, small, *spread)[2] == ""
-    assert run("solve", small, *spread, "--quiet")[1:] == (out, "")
+    assert "! the lecture knows no spread of input_tokens: the mean is used" in out
+    assert err == ""
+    notes = json.loads(run("solve", small, *spread, "--json")[1])["notes"]
+    assert [note["code"] for note in notes if "no spread" in note["text"]] == ["warning"]
+
+
+def test_sure_asks_for_nine_cases_in_ten_or_is_refused_by_its_name(run, small, tmp_path):
+    """The plan is that of `promises.chance=90%`; a problem without such promises says so."""
+    surely = json.loads(run("solve", small, "--sure", "--json")[1])
+    assert surely["needed_chance"] == 0.9
+    assert surely == json.loads(run("solve", small, "--set", "promises.chance=90%", "--json")[1])
+    train = ROOT / "examples" / "train-lora-70b-h100.yaml"
+    status, out, err = run("solve", train, "--sure")
+    assert (status, out) == (2, "")
+    assert "--sure: problem: training has no promises that hold with a chance" in err
+
+
+def test_warnings_of_a_launch_go_to_standard_error_until_quiet(run, small):
+    """On either side of the command's name."""
+    sets = ("model=gpt-oss-120b", "chips=8", "workload.concurrency=200")
+    words = ("export", small, "--engine", "vllm", *(x for value in sets for x in ("--set", value)))
+    _, out, err = run(*words)
+    assert err.startswith("warning: 8 ranks of dp_attention")
+    for quiet in (("--quiet", *words), ("-q", *words), (*words, "--quiet")):
+        assert run(*quiet)[1:] == (out, "")
 
 
 @pytest.mark.slow
@@ -435,6 +455,7 @@ def test_a_plan_stands_without_its_elasticities(run, small, monkeypatch):
     status, out, err = run("solve", small, "--json")
     found = json.loads(out)
     assert (status, found["status"], found["binding"]) == (0, "optimal", [])
-    assert "unknown: the solver stopped early" in err
+    assert any("unknown: the solver stopped early" in note["text"] for note in found["notes"])
+    assert err == ""
     assert found["provenance"]["warnings"]
     assert "no promise binds" not in run("solve", small, "--why")[1]

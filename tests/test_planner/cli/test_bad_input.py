@@ -156,10 +156,10 @@ def test_a_long_line_is_shown_around_its_place(run, tmp_path):
 
 
 def test_a_bare_price_is_asked_for_its_unit(solve):
-    """As dollars an hour are meant, and a bare number is dollars a second."""
+    """As dollars an hour are meant, and nobody says so."""
     _, _, err = solve(SMALL.replace("$2.50/hour", "3.50"))
     assert err.startswith("s.yaml:5:8  price: ")
-    assert 'did you mean "$3.50/hour"?' in err
+    assert 'got 3.5 without a unit; write "$3.50/hour"' in err
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ from planner.benchmark import read_measured, torch_device
 from planner.benchmark.record import toml
 from planner.catalogue import models
 from planner.catalogue.chips import chip
-from planner.catalogue.profile import Place, profile
+from planner.catalogue.coefficient_spread import Place
+from planner.catalogue.profile import profile
 from planner.text.errors import InputError
 from tests.cases.measuring_device import Imagined
 from tests.test_planner.benchmark.test_record_file import found

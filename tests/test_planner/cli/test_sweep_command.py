@@ -228,12 +228,12 @@ def test_a_fault_at_one_point_is_a_row(run, monkeypatch):
 def test_a_picture_is_drawn_beside_the_table(run):
     """By its ending; what cannot be drawn is refused before anything is computed."""
     pytest.importorskip("matplotlib")
-    over = ("--over", "price=lin(1e-3..2e-3,3)", *FIXED, "--out", "a.csv")
+    over = ("--over", "price=lin($3.6/hour..$7.2/hour,3)", *FIXED, "--out", "a.csv")
     assert run(*over, "--plot", "a.svg", "--of", "usd_per_hour")[0] == 0
     assert "usd_per_hour [USD/hour]" in Path("a.svg").read_text()
     for words, told in (
         (("--plot", "b.gif"), "one of .svg, .png, .pdf"),
-        (("--plot", "b.svg", "--over", "chips=1,2", "--over", "promises.tpot=1,2"), "3 axes"),
+        (("--plot", "b.svg", "--over", "chips=1,2", "--over", "promises.tpot=1 s,2 s"), "3 axes"),
     ):
         status, _, err = run(*over, *words)
         assert status == 2
@@ -243,7 +243,7 @@ def test_a_picture_is_drawn_beside_the_table(run):
 
 def test_quiet_says_nothing_but_the_answer(run):
     """No note of what was kept."""
-    assert run("--over", "price=1e-3,2e-3", *FIXED, "--quiet", "--out", "a.csv")[2] == ""
+    assert run("--over", "price=$3.6/hour,$7.2/hour", *FIXED, "--quiet", "--out", "a.csv")[2] == ""
 
 
 def _stopping(chunks: Any, after: int) -> Any:

@@ -29,16 +29,19 @@ def written(path, seconds):
     return path
 
 
-@pytest.fixture
-def table(tmp_path):
+def slower_runs(path):
     """Runs that take a fifth longer than physics alone says, give or take three percent."""
-    path = tmp_path / "runs.csv"
     rows = training_rows(written(path, [1.0] * 12))
     noise = np.exp(np.random.default_rng(1).normal(0, 0.03, 12))
     physical = training_stack("physical")
     return written(
         path, [1.2 * predicted_seconds(r, physical) * x for r, x in zip(rows, noise, strict=True)]
     )
+
+
+@pytest.fixture
+def table(tmp_path):
+    return slower_runs(tmp_path / "runs.csv")
 
 
 @pytest.mark.slow
@@ -53,19 +56,6 @@ def test_a_stack_is_calibrated_and_named_as_a_profile(table, tmp_path):
     assert median < 12
     assert training_stack(str(out)).models == ("gpt-2048", "gpt-3072", "gpt-4096")
     assert mean < 12
-
-
-@pytest.mark.slow
-def test_refitted_scores_are_by_what_was_left_out(table):
-    arguments = ["validate", "--data", str(table), "--refit", "models", "--json"]
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0, result.output
-    (score,) = json.loads(result.stdout)["stacks"]
-    assert (score["stack"], score["part"], score["n"]) == ("mine", "dense", 12)
-    assert list(score["errors"]) == ["random half", "model out", "width out"]
-    assert score["below_bound"] == 0
-    text = CliRunner().invoke(app, arguments[:-1]).stdout
-    assert "0 of 12 rows below the bound" in text
 
 
 def test_rows_are_predicted_by_the_shipped_stack_of_their_chip(table):
@@ -84,14 +74,8 @@ def test_rows_are_predicted_by_the_stack_that_is_named(table):
     assert file["sections"][0]["scores"]["estimate"]["mean"] == pytest.approx(1 / 6, abs=0.02)
 
 
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [
-        (["--profile", "vllm-2026"], "no training stack 'vllm-2026'"),
-        (["--profile", "physical", "--refit", "models"], "leave out either"),
-    ],
-)
-def test_a_profile_that_says_nothing_of_training_is_refused(table, more, words):
+def test_a_profile_that_says_nothing_of_training_is_refused(table):
+    more = ["--profile", "vllm-2026"]
     result = CliRunner().invoke(app, ["validate", "--data", str(table), *more])
     assert result.exit_code != 0
-    assert words in str(result.exception) + result.output
+    assert "no training stack 'vllm-2026'" in str(result.exception) + result.output

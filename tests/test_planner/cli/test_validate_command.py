@@ -131,7 +131,6 @@ def test_predictions_are_not_predicted_again(run, runs, tmp_path):
         (("--data", "{runs}", "--predictions", "{runs}"), "is read, or written already"),
         (("--data", "{runs}", "--out", "{runs}"), "is read, or written already"),
         (("--data", "{runs}", "--data", "{runs}"), "is given twice"),
-        (("--refit", "models"), "--refit: of which measurements?"),
         (("--fact", "tp=8"), "--fact: of which measurements?"),
         (("--models", "."), "--models: of which measurements?"),
         (("--data", "{runs}", "--models", "{runs}"), "is no folder"),

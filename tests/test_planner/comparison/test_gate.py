@@ -85,18 +85,53 @@ def test_mistakes_are_two(capsys, toy, words, message):
     assert message in err
 
 
-@pytest.mark.slow
-def test_sure_judges_the_upper_end_of_the_band():
-    """A limit between the estimate and the end of its band: kept, and not surely."""
-    file = EXAMPLES / "serve-llama-70b-fast.yaml"
-    sets = ["promises=null"]
-    free = planner.solve(file, sets)
-    high = free.document["band"]["usd_per_mtok"][1]
-    limit = (free.cost * high) ** 0.5
-    assert gate(file, sets, {"usd_per_mtok": limit}).status == "kept"
-    sure = gate(file, sets, {"usd_per_mtok": limit}, sure=True)
+LOAD = {
+    "problem": "serving", "model": "gpt-oss-120b", "system": "hgx-h100", "chips": 4,
+    "rent": {"unit": 1}, "promises": {"tpot": "33.3 ms", "ttft": "3 s"},
+    "workload": {"input_tokens": 3000, "output_tokens": 800, "concurrency": 200},
+}  # fmt: skip
+
+
+def test_a_limit_within_the_estimate_is_broken_where_its_chance_is_too_small():
+    """Four chips hold 33.3 ms likely: kept by half, by its own chance, and not surely."""
+    kept = gate(LOAD)
+    chances = {v.promise: v.chance for v in kept.verdicts}
+    assert (kept.status, kept.verdicts[1].needed) == ("kept", 0.5)
+    assert 0.5 <= chances["promises.tpot"] < 0.9 <= chances["promises.ttft"]
+    sure = gate(LOAD, sure=True)
+    broken = [v for v in sure.verdicts if not v.holds]
     assert sure.status == "broken"
-    assert sure.verdicts[0].value == high
+    assert [(v.promise, v.over) for v in broken] == [("promises.tpot", 0.0)]
+    assert "of 100 cases, 90 % asked for" in str(broken[0])
+    planned = gate(LOAD, ["promises.chance=90%", "chips=8"])
+    assert planned.status == "kept"
+    assert all(v.chance >= v.needed == 0.9 for v in planned.verdicts)
+
+
+def test_a_chance_is_read_off_the_band_on_both_sides():
+    """At the ends of the band a limit holds in a tenth and in nine tenths, rising outputs too."""
+    answer = planner.solve(LOAD).answer
+    point, band = answer.plan, answer.band
+    for name in ("tpot", "ttft", "usd_per_mtok"):
+        value, ends = getattr(point, name), getattr(band, name)
+        for limit, chance in zip(ends, (0.1, 0.9), strict=True):
+            assert answer.chance(name, value, limit, rises=False) == pytest.approx(chance, abs=1e-4)
+    low, high = band.tokens_per_s
+    for limit, chance in ((low, 0.9), (high, 0.1)):
+        held = answer.chance("tokens_per_s", point.tokens_per_s, limit, rises=True)
+        assert held == pytest.approx(chance, abs=1e-4)
+    speed = answer.chance("tokens_per_s_per_user", 1 / point.tpot, 1 / band.tpot[1], rises=True)
+    assert speed == pytest.approx(0.9, abs=1e-4)
+    whole = answer.chance("e2e", point.e2e, 2 * point.e2e, rises=False)
+    assert 0.9 < whole < 1
+
+
+def test_sure_judges_a_given_limit_by_its_chance():
+    """A price between the estimate and the end of its band: kept, and not surely."""
+    free = planner.solve(LOAD)
+    limit = (free.cost * free.answer.band.usd_per_mtok[1]) ** 0.5
+    assert gate(LOAD, (), {"usd_per_mtok": limit}).status == "kept"
+    assert gate(LOAD, (), {"usd_per_mtok": limit}, sure=True).verdicts[-1].holds is False
 
 
 @pytest.mark.slow

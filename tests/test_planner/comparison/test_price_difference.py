@@ -10,10 +10,11 @@ import pytest
 
 import planner
 from planner.cli import main
-from planner.comparison.price_difference import HOURS, difference, in_order, shapley
+from planner.comparison.price_difference import difference, in_order, shapley
 from planner.protocol.problem import search
 from planner.scenario import kinds, load
 from planner.text.errors import InputError
+from planner.text.quantities import MONTH_HOURS
 from tests.paths import EXAMPLES
 
 TOY = {"problem": "toy", "promise": "40 ms"}
@@ -44,7 +45,7 @@ def whole_is_sum(document) -> None:
 @pytest.mark.usefixtures("_toy")
 def test_parts_are_the_mean_over_orders_of_searches_made_by_hand():
     """Rent, weights and promise of the toy, every order of them searched one by one."""
-    after = {"rent": "$5/hour", "weights": 70e9, "promise": "90 ms"}
+    after = {"rent": "$5/hour", "weights": "70 GB", "promise": "90 ms"}
     sums = dict.fromkeys(after, 0.0)
     orders = list(permutations(after))
     for order in orders:
@@ -66,7 +67,7 @@ def test_parts_are_the_mean_over_orders_of_searches_made_by_hand():
 @pytest.mark.usefixtures("_toy")
 def test_units_do_not_count_as_changes_and_values_are_in_base_units():
     """40 ms is 0.04; a key that is written out as its default has not changed."""
-    assert not difference(TOY, {**TOY, "promise": 0.04, "weights": "141 GB"}).changes
+    assert not difference(TOY, {**TOY, "promise": "0.04 s", "weights": "141 GB"}).changes
     (row,) = difference(TOY, {**TOY, "promise": "60 ms"}).changes
     assert (row.before, row.after, row.units) == ((0.04,), (0.06,), ("s",))
 
@@ -131,9 +132,9 @@ def test_a_load_is_billed_by_the_month_and_a_saved_answer_is_a_side(tmp_path):
     document = difference(file, saved).document
     assert not document["warnings"]
     assert document["after"]["value"] == pytest.approx(plan.cost, rel=1e-9)
-    month = plan.chosen["usd_per_hour"] * HOURS
+    month = plan.chosen["usd_per_hour"] * MONTH_HOURS
     assert document["after"]["usd_per_month"] == pytest.approx(month, rel=1e-9)
-    tokens = 30 * (3000 + 600) * 3600 * HOURS
+    tokens = 30 * (3000 + 600) * 3600 * MONTH_HOURS
     assert month == pytest.approx(plan.cost * tokens / 1e6, rel=1e-9)
     whole_is_sum(document)
     stale = json.loads(saved.read_text("utf-8"))

@@ -248,7 +248,10 @@ REASONS = {
         "trtllm", DEEPSEEK, ("choose.tp=4", "choose.dp_attention=2"), "choose.tp=8"),
     "conversion": (
         "trtllm", "serve-llama-70b-fast", ("choose.weights=fp8",), "choose.weights=bf16"),
-    "uneven experts": ("sglang", "serve-deepseek-v3-gb200", (), "choose.dp_attention=64"),
+    "uneven experts": (
+        "sglang", "serve-deepseek-v3-gb200", ("choose.ep=72", OWN), "choose.dp_attention=64"),
+    "a family": (
+        "trtllm", DEEPSEEK, ("model=glm-5.2", "choose.weights=bf16"), "another engine"),
     "copies of experts": (
         "trtllm", DEEPSEEK, ("choose.redundant_experts=32",), "choose.redundant_experts=0"),
     "stages and drafts": (
@@ -327,7 +330,7 @@ def test_nothing_is_exported_where_there_is_no_plan():
 def test_a_model_is_loaded_from_where_it_was_published(name):
     """A catalogue name leads to a repository; models nobody published have none."""
     asked = {
-        "problem": "serving", "model": name, "system": "hgx-h200", "chips": 8,
+        "problem": "serving", "units": "base", "model": name, "system": "hgx-h200", "chips": 8,
         "workload": {"input_tokens": 1, "output_tokens": 2},
     }  # fmt: skip
     scenario = checked(Tree("scenario", asked), ROOT)
@@ -350,7 +353,8 @@ def hostile(folder: Path, name: str) -> Export:
     config = dict(models.record("qwen3-8b").config)
     (folder / name / "config.json").write_text(json.dumps(config), "utf-8")
     asked = {
-        "problem": "serving", "model": f"{name}/config.json", "system": "hgx-h100", "chips": 1,
+        "problem": "serving", "units": "base",
+        "model": f"{name}/config.json", "system": "hgx-h100", "chips": 1,
         "price": "$2/hour", "workload": {"input_tokens": 100, "output_tokens": 100},
     }  # fmt: skip
     file = folder / "scenario.json"
@@ -710,7 +714,7 @@ def test_what_the_client_writes_is_read_with_its_layout(engine, tmp_path):
     assert run.seconds == pytest.approx(0.02)
     assert (run.batch, run.prompt, run.output) == (concurrency, 1500, 800)
     assert {x: run.layout[x] for x in ("tp", "pp")} == {x: layout[x] for x in ("tp", "pp")}
-    assert run.chips == 2
+    assert run.chips == layout["tp"] * layout["pp"]
 
 
 @pytest.mark.slow

@@ -12,6 +12,8 @@ import planner
 from planner.cli import main
 from planner.engines import ENGINES, export
 from planner.engines.imported import imported
+from planner.problems.serving.advice.current_layout import current_layout
+from planner.problems.serving.task.resolve import resolve
 from planner.text.errors import Infeasible, InputError
 from tests.paths import EXAMPLES
 
@@ -50,19 +52,27 @@ def solved(name: str, sets: tuple[str, ...]) -> planner.Plan:
 
 
 def round_trip(plan: planner.Plan, target: str, engine: str | None, folder: Path):
-    """The scenario that the files of an export are read as."""
+    """The scenario that the files of an export are read as, requests as those of the plan."""
     files = []
     for name, text in export(plan, target, engine, EXAMPLES).files.items():
         (folder / name).write_text(text, "utf-8")
         files += [folder / name] if name.endswith((".sh", "kubernetes.yaml")) else []
     layout = plan.chosen["layout"]
-    return imported(files, SAID, layout and layout["replicas"])
+    return imported(files, said(plan), layout and layout["replicas"])
+
+
+def said(plan: planner.Plan) -> list[str]:
+    """What no launch says of a plan."""
+    given = {key: plan.scenario.get(key) for key in ("system", "workload", "speculation")}
+    price = plan.scenario["price"]
+    given["price"] = None if price is None else f"${price * 3600:.15g}/hour"
+    return [f"{key}={json.dumps(value)}" for key, value in given.items() if value is not None]
 
 
 def check(name: str, sets: tuple[str, ...], engine: str, folder: Path) -> bool:
     """Whether an engine runs a plan; if so its launch, and its manifest, give the layout back."""
     plan = solved(name, sets)
-    if plan.status != "optimal":
+    if not plan.feasible:
         return False
     layout, chosen = plan.chosen["layout"], plan.chosen
     for target, inside in ((engine, None), ("kubernetes", engine)):
@@ -84,9 +94,22 @@ def check(name: str, sets: tuple[str, ...], engine: str, folder: Path) -> bool:
         copies = layout["dp_attention"] * layout["replicas"]
         assert 0 <= current["batch"] - chosen["batch"] < copies + layout["replicas"]
         assert data["model"] == plan.scenario["model"]
-        assert planner.load(data).problem == "serving"
+        read = planner.load({**data, "engine": plan.scenario.get("engine", "any")})
+        assert read.problem == "serving"
+        point = current_layout(read, resolve(read).tasks)
+        same_memory(vars(point.memory_per_chip), chosen["memory_per_chip"])
+        assert point.drafts == chosen["drafts"]
+        assert point.tpot == pytest.approx(chosen["tpot"], rel=0.02)
         return True
     return False
+
+
+def same_memory(read: dict[str, float], planned: dict[str, float]) -> None:
+    """What fills a chip: the same weights, the same part left to the engine, as many sequences."""
+    whole = planned["capacity"]
+    assert read["weights"] == pytest.approx(planned["weights"], rel=1e-9)
+    assert read["reserved"] == pytest.approx(planned["reserved"], abs=0.0011 * whole)
+    assert read["kv"] == pytest.approx(planned["kv"], rel=0.2, abs=0.01 * whole)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -1,16 +1,10 @@
 """Tables of reinforcement learning: rows as questions, fits of what a framework adds, refusals."""
 
-import numpy as np
 import pytest
 
 import planner
-from planner.calibration.rl_fit import RlRow, fitted, rl_scores
-from planner.measurements.readers.file_kinds import entries_in, table
-from planner.problems import rl
-from planner.scenario.loading import load
-from planner.text.errors import InputError
+from planner.measurements.readers.file_kinds import entries_in
 from tests.cases.rl_questions import question
-from tests.paths import shared
 
 COLUMNS = (
     "id,framework,version,model,chip,precision_training,precision_generation,policy,steps_off,"
@@ -49,27 +43,3 @@ def test_what_is_not_understood_is_refused_by_row(tmp_path):
     assert "not a positive number" in reasons[0]
     assert "Abacus" in reasons[1]
     assert "policy" in reasons[2]
-    with pytest.raises(InputError, match="fewer than 6 steps"):
-        rl_scores(table(written(tmp_path, *rows), {}))
-
-
-def test_a_fit_finds_the_numbers_that_made_the_rows():
-    """Steps made with known numbers, each the best of its splits, give those numbers again."""
-    truth, draws = (1.7, 0.9, 40.0), np.random.default_rng(3)
-    rows = []
-    for place in range(24):
-        off = place % 2
-        setting = load(question(policy="off") if off else question())
-        combined = rl.step_function(setting)
-        pools = draws.uniform(20, 200, (5 if off else 1, 3)) * (1, 1, 0.01)
-        seconds = float(combined(pools, truth).min())
-        rows.append(RlRow(str(place), place, {}, seconds, pools, combined))
-    assert fitted(rows) == pytest.approx(truth, rel=0.03)
-
-
-@pytest.mark.campaign
-def test_published_steps_are_within_a_third_on_rows_left_out():
-    """NeMo RL's 27 steps: mean errors with a model, a version, a chip left out; no worse later."""
-    scores = rl_scores(table(shared("rl_runs.csv"), {}))
-    assert len(scores.rows) == 27
-    assert max(errors.mean for errors in scores.left_out) < 0.25

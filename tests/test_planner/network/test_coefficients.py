@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from planner.network.coefficients import non_negative
+from planner.network.collective_times import non_negative
 
 
 @pytest.mark.parametrize("columns", [1, 2, 3])

@@ -175,7 +175,7 @@ def test_the_planner_finds_the_gain_of_the_rack():
                 "chips": 72,
                 "price": "$2/hour",
                 "workload": {"input_tokens": 1024, "output_tokens": 1024},
-                "promises": {"tpot": "8 ms"},
+                "promises": {"tpot": "8 ms", "chance": "1%"},
                 "choose": {"mode": "decode", "weights": "nvfp4"},
             }
             scenario["speculation"] = {"drafts": drafts, "acceptance": acceptance}

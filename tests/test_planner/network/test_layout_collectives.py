@@ -7,7 +7,7 @@ import pytest
 
 from planner.catalogue.collective_curves import collectives
 from planner.network import layout_collectives
-from planner.network.coefficients import coefficients
+from planner.network.collective_times import coefficients
 from planner.network.group import Group, group_of
 from planner.network.layout_collectives import DECODE, PREFILL, exchanges, reductions, rounds
 from planner.network.measured_curves import borrowed_curve

@@ -19,7 +19,7 @@ from planner.sensitivity.switch_point import break_even, next_switches
 from tests.cases import toy
 from tests.paths import ROOT
 
-TOY = {"problem": "toy"}
+TOY = {"problem": "toy", "units": "base"}
 MOST_LINES = 150
 SPREAD = {"rent": {"uniform": ["$2/hour", "$4/hour"]}, "weights": {"uniform": [1e11, 2e11]}}
 

@@ -63,7 +63,7 @@ CASES = [
     ("chips: 32", "chips: {from: 1, to: 1e9}", "4:22  chips.to: expected a span of at most 1,000,000 numbers"),
     ("chips: 32", "chips: {from: 64}", "4:1  chips.to: missing required key 'to'"),
     ("chips: 32", "chips: 8 GB", "4:8  chips: expected a whole number of at least 1 such as 8, got '8 GB'"),
-    ("chips: 32", "chips: 32\nprice: 3.5", '5:8  price: expected a price per chip and time such as "$3.50/hour", got $12600.00/hour per chip (a bare number is USD per second); did you mean "$3.50/hour"?'),
+    ("chips: 32", "chips: 32\nprice: 3.5", '5:8  price: expected a price per chip and time such as "$3.50/hour", got 3.5 without a unit; write "$3.50/hour"'),
     ("chips: 32", "chips: 32\nprice: $3.5", '5:8  price: expected a price per chip and time such as "$3.50/hour", got "$3.5" (USD); did you mean "$3.5/hour"?'),
     ("chips: 32", "chips: 32\nobjective: costs", "5:12  objective: expected one of cost, throughput, latency, energy, got 'costs'; did you mean 'cost'?"),
     ("chips: 32", "chips: 32\nchoose: {mode: agregated}", "5:16  choose.mode: expected one of aggregated, disaggregated, decode, prefill, got 'agregated'; did you mean 'aggregated'?"),
@@ -92,7 +92,7 @@ CASES = [
     ("system: hgx-h200", "system: {like: hgx-h200, flops: {fp9: 1e15}}", "3:34  system.flops.fp9: unknown key 'fp9'; did you mean 'fp8'?"),
     ("system: hgx-h200", "system: {memory: 80 GB, memory_bandwidth: 1 TB/s}", "3:1  system.flops: missing required key 'flops' (or give like: a system to vary)"),
     ("system: hgx-h200", "system: [hgx-h200, hgx-h99]", "3:20  system.1: unknown system 'hgx-h99'; did you mean 'hgx-h20'?"),
-    ("system: hgx-h200", "system: {like: hgx-h200, price: 2}", '3:33  system.price: expected a price per chip and time such as "$3.50/hour", got $7200.00/hour per chip (a bare number is USD per second); did you mean "$2.00/hour"?'),
+    ("system: hgx-h200", "system: {like: hgx-h200, price: 2}", '3:33  system.price: expected a price per chip and time such as "$3.50/hour", got 2 without a unit; write "$2.00/hour"'),
     ("system: hgx-h200", "system: {like: hgx-h200, price: $2/h}\nprice: $3/h", "4:8  price: give price here or in system, not both"),
     ("system: hgx-h200", "system: []", "3:9  system: expected at least one system, got an empty list"),
     ("weights: fp8}", "weights: fp8, bytes_per_weight: 1}", "2:87  model.bytes_per_weight: give weights (a dtype) or bytes_per_weight, not both"),
@@ -103,7 +103,7 @@ CASES = [
     ("output_tokens: 1000", "output_tokens: {quantiles: {p50: 9}}", "7:30  workload.output_tokens.quantiles: expected at least two quantiles such as {p50: 3000, p90: 9000}, got a dict of 1 items"),
     ("output_tokens: 1000", "output_tokens: {quantiles: {p50: 9, q90: 10}}", "7:44  workload.output_tokens.quantiles.q90: expected a quantile such as p50 or 0.5, got 'q90'"),
     ("output_tokens: 1000", "output_tokens: 1\n  cached_input: 1", "8:17  workload.cached_input: expected less than 1, got 1"),
-    ("output_tokens: 1000", "output_tokens: 1\n  demand: 1\n  concurrency: 2", "9:16  workload.concurrency: give demand (an open loop) or concurrency (a closed loop), not both"),
+    ("output_tokens: 1000", "output_tokens: 1\n  demand: 1 requests/s\n  concurrency: 2", "9:16  workload.concurrency: give demand (an open loop) or concurrency (a closed loop), not both"),
     ("output_tokens: 1000", "output_tokens: 1\n  demand: 3 GB", '8:11  workload.demand: expected a request rate such as "10 requests/s", got "3 GB" (bytes); output tokens such as "5000 tokens/s" are read too, and max: as many as the chips can serve'),
     ("output_tokens: 1000", "output_tokens: !!python/name:os.system ''", "7:18  workload.output_tokens: tags such as 'tag:yaml.org,2002:python/name:os.system' are not read"),
     ("output_tokens: 1000", "output_tokens: *x", "7:18  workload.output_tokens: unknown alias *x, or one inside what it names"),
@@ -199,7 +199,7 @@ def test_mistakes_of_a_mapping_have_paths():
     assert "scenario  chips: expected a whole number" in str(caught.value)
 
 
-@pytest.mark.parametrize("value", ["2e-313", "1e-60 s", "1e300"])
+@pytest.mark.parametrize("value", ["2e-313 s", "1e-60 s", "1e300 s"])
 def test_a_value_that_nothing_has_is_refused(tmp_path, value):
     """Numbers whose ratios would overflow are mistakes, not failures of ours."""
     line = one(tmp_path, "ttft: 2 s", f"ttft: {value}")

@@ -38,6 +38,7 @@ def budget(seed: int) -> dict:
     rng = random.Random(seed)
     given: dict = {
         "problem": "budget",
+        "units": "base",
         "draws": 0,
         "inference": {"tokens": 10 ** rng.uniform(11, 14)},
     }
@@ -99,7 +100,8 @@ def test_elasticities_of_a_hundred_budgets_are_those_of_solving_again(seed):
 
 def test_a_budget_has_another_slope_on_either_side_of_the_end_of_its_data():
     """Where unique data just suffices, more of it changes nothing and less does."""
-    free = {"problem": "budget", "draws": 0, "quality": {"like": {"n_active": 13e9}},
+    free = {"problem": "budget", "units": "base",
+            "draws": 0, "quality": {"like": {"n_active": 13e9}},
             "inference": {"tokens": 2e12}}  # fmt: skip
     tokens = search(load(free)).outputs["tokens.pretrain"]
     given = {**free, "data": {"unique": tokens * (1 + 1e-9)}}
@@ -239,7 +241,7 @@ def test_an_output_that_is_not_there_is_refused():
 def test_a_kink_beside_a_budget_is_no_kink_of_it():
     """Unique data run out 0.07 % below the required loss: nearer than the first step."""
     scenario = {
-        "problem": "budget", "law": "sardana-2024", "quality": {"loss": 2.1},
+        "problem": "budget", "units": "base", "law": "sardana-2024", "quality": {"loss": 2.1},
         "inference": {"tokens": "0.5 T tokens"}, "data": {"unique": "1 T tokens"},
         "phases": {"pretrain": {"system": "hgx-h200", "mfu": 0.45},
                    "inference": {"system": "hgx-h100", "mfu": 0.1}},

@@ -20,6 +20,7 @@ from tests.paths import EXAMPLES
 
 SMALL = {
     "problem": "serving",
+    "units": "base",
     "model": "llama-3.1-70b",
     "system": "hgx-h100",
     "chips": 8,
@@ -50,7 +51,8 @@ def test_a_switch_is_one(path):
 def test_one_more_of_few_sequences_is_a_switch():
     """A batch of one is held: the promise has no slope, and the next switch is a batch of two."""
     few = {
-        "problem": "serving", "model": "llama-3.1-70b", "system": "hgx-h100", "chips": 8,
+        "problem": "serving", "units": "base",
+        "model": "llama-3.1-70b", "system": "hgx-h100", "chips": 8,
         "price": "$2.50/hour", "workload": {"input_tokens": 20_000, "output_tokens": 500},
         "promises": {"tpot": "14 ms"}, "choose": {"mode": "aggregated", "tp": 8},
     }  # fmt: skip
@@ -151,7 +153,7 @@ def test_mistakes_in_a_break_even_are_told(between, over, told):
 
 
 # -- a toy, whose switches are known in closed form ---------------------------------------------
-TOY = {"problem": "toy"}
+TOY = {"problem": "toy", "units": "base"}
 
 
 @pytest.fixture

@@ -217,7 +217,7 @@ def test_both_parts_are_as_long_on_the_lines_of_a_map():
         for line in each.lines:
             for tokens, bandwidth in line[:: max(1, len(line) // 2)]:
                 sets = [f"workload.input_tokens={tokens!r}",
-                        f"system.memory_bandwidth={bandwidth!r}"]  # fmt: skip
+                        f"system.memory_bandwidth={bandwidth!r} B/s"]  # fmt: skip
                 parts = planner.solve(DENSE, sets=sets).chosen["time_per_step"]
                 assert parts[each.before] == pytest.approx(parts[each.after], rel=1e-9)
                 looked += 1

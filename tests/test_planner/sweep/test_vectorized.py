@@ -57,7 +57,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
         FIXED,
         {
             "promises.tpot": "log(5 ms..100 ms,9)",
-            "promises.ttft": "0.1,1 s,3 s",
+            "promises.ttft": "0.1 s,1 s,3 s",
             "workload.cached_input": "0,0.5,0.9",
             "choose.batch": "64,256,2048",
         },
@@ -123,12 +123,12 @@ def test_a_piece_is_the_same_in_whatever_company():
 @pytest.mark.parametrize(
     ("sets", "over"),
     [
-        (["choose.batch=null"], {"price": "1e-3,2e-3"}),
-        (["choose.ep=[8,16]"], {"price": "1e-3,2e-3"}),
-        (["chips=32", "choose.replicas=null", "choose={}"], {"price": "1e-3,2e-3"}),
-        (["choose.weights=[fp8,bf16]"], {"price": "1e-3,2e-3"}),
-        (["choose.mode=null", "choose.batch=null"], {"price": "1e-3,2e-3"}),
-        (["choose.batch=null", "workload.demand=1 requests/s"], {"price": "1e-3,2e-3"}),
+        (["choose.batch=null"], {"price": "$3/hour,$7/hour"}),
+        (["choose.ep=[8,16]"], {"price": "$3/hour,$7/hour"}),
+        (["chips=32", "choose.replicas=null", "choose={}"], {"price": "$3/hour,$7/hour"}),
+        (["choose.weights=[fp8,bf16]"], {"price": "$3/hour,$7/hour"}),
+        (["choose.mode=null", "choose.batch=null"], {"price": "$3/hour,$7/hour"}),
+        (["choose.batch=null", "workload.demand=1 requests/s"], {"price": "$3/hour,$7/hour"}),
         ([], {"workload.output_tokens": "1,2"}),
     ],
 )

@@ -99,7 +99,7 @@ def test_a_worker_that_is_killed_costs_no_point(tmp_path):
 def test_chunks_get_smaller_towards_the_end(tmp_path):
     """Every point once, and the last chunks are of one point: workers end together."""
     base = {**SMALL, "choose": {}}
-    sound = survey(base, (), grid_of({"promises.ttft": "lin(1..2,400)"}))
+    sound = survey(base, (), grid_of({"promises.ttft": "lin(1 s..2 s,400)"}))
     found = list(chunks(sound, [(0, 99), (150, 399)], 2))
     covered = [i for chunk in found for i in range(chunk.first, chunk.last + 1)]
     assert covered == [*range(100), *range(150, 400)]

@@ -53,7 +53,7 @@ READ = [
     ("2 kB", "bytes_per_token", 2000),
     ("2 kB/token", "bytes_per_token", 2000),
     (7, "tokens", 7),
-    (1e15, "compute", 1e15),
+    (1e15, "number", 1e15),
 ]
 
 

@@ -265,7 +265,7 @@ def test_an_old_price_is_told_of_its_phase():
 @pytest.mark.parametrize("obsolescence", [0.0, 0.2])
 def test_tokens_of_a_demand_are_its_integral(growth, discount, obsolescence):
     """Counted at the worth of money when they are served, and at the chance that they are."""
-    demand = Inference(rate=1e5, lifetime=3 * YEAR, growth=growth, discount=discount,
+    demand = Inference(rate=1e5, lifetime=f"{3 * YEAR} s", growth=growth, discount=discount,
                        obsolescence=obsolescence)  # fmt: skip
     found = served_tokens(demand)
     total = quad(lambda t: (1 + growth) ** t, 0, 3)[0] * 1e5 * YEAR
@@ -288,11 +288,13 @@ def test_a_demand_without_end_counts_as_far_as_it_fades():
 def test_growth_that_nobody_counts_has_no_number():
     """Beyond e**300 of the rate at the start; what is discounted as fast has one."""
     life = 301 / math.log(2)  # years of doubling
-    endless = Inference(rate=1e5, lifetime=life * YEAR, growth=1.0, discount=1.0)
+    endless = Inference(rate=1e5, lifetime=f"{life * YEAR} s", growth=1.0, discount=1.0)
     found = served_tokens(endless)
     assert found.tokens is None
     assert found.counted == pytest.approx(1e5 * life * YEAR)
-    shorter = Inference(rate=1e5, lifetime=life * YEAR * 299.9 / 301, growth=1.0, discount=1.0)
+    shorter = Inference(
+        rate=1e5, lifetime=f"{life * YEAR * 299.9 / 301} s", growth=1.0, discount=1.0
+    )
     expected = 1e5 * YEAR / math.log(2) * math.exp(299.9)
     assert served_tokens(shorter).tokens == pytest.approx(expected, rel=1e-6)
 
@@ -300,7 +302,7 @@ def test_growth_that_nobody_counts_has_no_number():
 @pytest.mark.parametrize("change", [1e-14, 0.7e-6, 0.9e-5, 1.1e-5, 1e-4, -0.9e-5, -1.1e-5])
 def test_a_demand_that_hardly_changes_keeps_its_digits(change):
     """The integral of an exponential, of which expm1 loses none however little it changes."""
-    found = served_tokens(Inference(rate=1e5, lifetime=YEAR, growth=math.expm1(-change)))
+    found = served_tokens(Inference(rate=1e5, lifetime=f"{YEAR} s", growth=math.expm1(-change)))
     expected = 1e5 * YEAR * -math.expm1(-change) / change
     assert found.tokens == pytest.approx(expected, rel=1e-10)
 

@@ -256,7 +256,7 @@ def test_a_bar_goes_from_no_draw_to_all(monkeypatch):
 def test_changes_are_made_before_a_draw():
     """A promise that the small chip does not keep leaves the big one."""
     draws = Draws(*drawn(TOY), "price")
-    found = draws.at(np.array([[0.5]]), ["promise=0.05"])
+    found = draws.at(np.array([[0.5]]), ["promise=50 ms"])
     assert found.choices == ("big",)
     assert found.values == pytest.approx([price(3 / 3600, "big")])
 
@@ -285,7 +285,7 @@ def test_a_draw_of_words_is_that_word():
 def test_a_draw_that_makes_no_sense_has_no_plan():
     """The others have theirs; no point of a search leaves the process."""
     tree, folder, _ = drawn(TOY)
-    sets = [["rent=-1"], ["rent=0.001"]]
+    sets = [["rent=-1"], ["rent=$3.60/hour"]]
     none, plan = evaluate_samples._searched(tree, folder, sets)
     assert none == NO_PLAN
     assert plan.outputs["price"] == pytest.approx(price(0.001))
@@ -295,7 +295,7 @@ def test_a_draw_that_makes_no_sense_has_no_plan():
 def test_coefficients_stay_beside_the_scenario():
     """Their names and values; the rest is set in the question."""
     tree, folder, _ = drawn(TOY)
-    sets = ["profile.e_w=0.5", "rent=0.001", "profile.t_ar=2e-6"]
+    sets = ["profile.e_w=0.5", "rent=$3.60/hour", "profile.t_ar=2e-6"]
     question, beside = evaluate_samples._question(tree, folder, sets)
     assert question.rent == 0.001
     assert beside == {"e_w": 0.5, "t_ar": 2e-6}
@@ -406,7 +406,7 @@ def test_a_closed_form_and_the_solver_answer_alike():
     assert fast.method == "closed form"
     for i, share in enumerate(shares):
         values = [float(m.at(np.array([s]))[0]) for m, s in zip(marginals, share, strict=True)]
-        sets = [f"{m.path}={v!r}" for m, v in zip(marginals, values, strict=True)]
+        sets = [f"{m.path}={v!r} {m.unit}" for m, v in zip(marginals, values, strict=True)]
         assert planner.solve(SERVED, sets=sets).cost == pytest.approx(fast.values[i], rel=1e-9)
 
 

@@ -591,7 +591,7 @@ def test_a_study_of_a_kind_is_that_of_its_prices(monkeypatch):
     assert document["method"] == "solved again at each draw"
     assert document["morris"]["rent"]["mean"] == pytest.approx(2 * price, rel=1e-4)
     assert document["knowing"]["compared"] == ["small"]
-    faster = explore(asked, "tpot", ["promise=0.05"], morris=2).document
+    faster = explore(asked, "tpot", ["promise=50 ms"], morris=2).document
     assert (faster["of"], faster["sobol"], faster["draws"]) == ("tpot", None, None)
     assert explore(asked, sobol=2).document["seed"] == 0
 

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from planner.calibration.sample import digests_text, row_digest
+from planner.calibration.sample import row_digest
 from planner.validation.entry_scores import below_bound, speculating, unit_suspects
 from planner.validation.estimates import read
 from tests.cases.validation import RUN_HEAD, STEADY_HEAD, run_row, steady_row, written
+from tools.fit.published_sample import digests_text
 
 
 @pytest.fixture(scope="module")

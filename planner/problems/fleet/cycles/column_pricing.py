@@ -68,7 +68,7 @@ def priced_fleet(scenario: FleetScenario) -> PricedFleet:
     while True:
         rounds += 1
         trial = _with(resolution, tested)
-        program = fleet_program(trial.task)
+        program = fleet_program(replace(trial.task, one_layout=False))
         try:
             linear = relaxed(program.program.compiled())
         except NoPoint:

@@ -1,20 +1,26 @@
-"""What stands beside a plan in words: its load, why not fewer chips, cheaper weights, accuracy."""
+"""What stands beside a plan in words: its load, promises, sizes, cheaper weights, accuracy."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from planner.problems.serving.point import layout_text
 from planner.problems.serving.task.plan_limits import title_of
 from planner.text.tolerances import UNSEEN
-from planner.text.wording import duration, excess, row, wrapped
+from planner.text.wording import duration, excess, percent, row
 
 if TYPE_CHECKING:
-    from planner.problems.serving.advice.records import FewerChips, QuotedAccuracy
+    from planner.problems.serving.advice.records import FleetSize, QuotedAccuracy
+    from planner.problems.serving.outputs import LoopTimes
     from planner.problems.serving.plan import ServingAnswer
     from planner.problems.serving.point import BorneLoad, KeptPrefixes, MarginalPrices, ServingPoint
+    from planner.protocol.promise import PromiseChance
 
 SELDOM = 5e-4  # share of time that is shown
+REASONS = {"fewest": "the fewest", "sure": "the fewest that are sure",
+           "least price": "the least price per token"}  # fmt: skip
 
 
 def advice(answer: ServingAnswer) -> list[str]:
@@ -22,29 +28,39 @@ def advice(answer: ServingAnswer) -> list[str]:
     lines = []
     if answer.accuracy is not None:
         lines.append(row("accuracy", accuracy_text(answer.accuracy)))
-    if answer.cheaper_weights is not None:
-        cheaper = answer.cheaper_weights
-        price = f"${cheaper.usd_per_mtok:.3g}/Mtok, {cheaper.saving:.0%} less"
-        made = ", once there is such a checkpoint" if cheaper.engines == () else ""
-        lines.append(
-            row("cheaper", f"{price}, with --set choose.weights={cheaper.weights}{made}; what that "
-                "costs in quality is not judged here")
-        )  # fmt: skip
     if answer.limits_used:
         lines.append(row("held by", _limits(answer)))
-    if answer.fewer_chips is not None:
-        lines.append(row("fewer chips", _fewer(answer.fewer_chips)))
     return lines
 
 
+def cheaper_text(answer: ServingAnswer) -> str:
+    """What weights of fewer bits save; empty where none do."""
+    cheaper = answer.cheaper_weights
+    if cheaper is None:
+        return ""
+    price = f"${cheaper.usd_per_mtok:.3g}/Mtok, {cheaper.saving:.0%} less".replace("%", " %")
+    made = ", once there is such a checkpoint" if cheaper.engines == () else ""
+    return (
+        f"weights in {cheaper.weights} cost {price}{made}; what that costs in quality is not "
+        f"judged here: --set choose.weights={cheaper.weights}"
+    )
+
+
+def caches_text(answer: ServingAnswer) -> str:
+    """What caches of half the bytes save; empty where they save little or are chosen."""
+    caches = answer.cheaper_caches
+    if caches is None:
+        return ""
+    price = f"${caches.usd_per_mtok:.3g}/Mtok, {caches.saving:.0%} less".replace("%", " %")
+    return (
+        f"caches in {caches.kv} cost {price}; what that costs in quality is not judged here: "
+        f"--set choose.kv={caches.kv}"
+    )
+
+
 def advice_in_full(answer: ServingAnswer) -> list[str]:
-    """Why not fewer chips, with every reason, and how much of each limit is used."""
-    lines, fewer = [], answer.fewer_chips
-    if fewer is not None:
-        lines += ["", f"Why not {fewer.chips} chips"]
-        lines += wrapped(_fewer(fewer))
-        for missed in fewer.missed:
-            lines += wrapped(f"{title_of(missed.promise)}: {missed.expression}")
+    """How much of each limit is used."""
+    lines: list[str] = []
     if answer.limits_used:
         lines += ["", "How much of each limit is used"]
         lines += [
@@ -76,27 +92,82 @@ def _limits(answer: ServingAnswer) -> str:
     return "; ".join(words)
 
 
-def _fewer(fewer: FewerChips) -> str:
-    if fewer.refused:
-        return f"{fewer.chips} take no layout that is asked for ({fewer.refused})"
-    if fewer.behind is None:
-        reasons = (
-            title_of(missed.promise) if missed.short_by is None
-            else f"{title_of(missed.promise)} by {excess(missed.short_by)}"
-            for missed in fewer.missed
-        )  # fmt: skip
-        return f"{fewer.chips} miss {', then '.join(reasons)}"
-    price = f"${fewer.usd_per_mtok:.3g}/Mtok"
-    if abs(fewer.behind) < UNSEEN:
-        return f"{fewer.chips} cost as much per token, {price}"
-    more = f"{abs(fewer.behind):.2g}" if fewer.behind > 9.95 else f"{100 * abs(fewer.behind):.2g} %"
-    if fewer.behind > 0:
-        return f"{fewer.chips} cost {more} more per token, {price}"
-    return f"{fewer.chips} cost {more} less per token, {price}: --set chips={fewer.chips}"
+def promise_lines(answer: ServingAnswer) -> list[str]:
+    """Each promise with its value, its limit and its chance."""
+    lines = map(promise_text, answer.promises)
+    return [row("promises" if not i else "", line) for i, line in enumerate(lines)]
+
+
+def promise_text(promise: PromiseChance) -> str:
+    """One promise with its value, its limit and its chance."""
+    value, limit = duration(promise.value), duration(promise.limit)
+    chance = "" if promise.chance is None else f", holds in {100 * promise.chance:.0f} of 100 cases"
+    return f"{title_of(promise.promise)} {value} of {limit}: {promise.word}{chance}"
+
+
+def size_texts(answer: ServingAnswer) -> list[str]:
+    """The sizes of the fleet, each with its bill, its layout and what leads to it."""
+    return [_size(size, answer) for size in answer.sizes]
+
+
+def _size(size: FleetSize, answer: ServingAnswer) -> str:
+    chips = f"{size.chips} chips"
+    if size.unit > 1:
+        chips += f" ({size.machines} machine{'s' * (size.machines > 1)})"
+    elif answer.sizes[0].unit > 1:
+        chips += ", rented one by one"
+    likely = f", {size.word}" if size.word and size.chance is not None else ""
+    price = f"${size.usd_per_hour:,.2f}/hour, ${size.usd_per_mtok:.3g}/Mtok"
+    if answer.plan is not None and size.chips == answer.plan.chips and size.word == _least(answer):
+        return f"{REASONS[size.reason]}: these {chips}{likely}{_lacking(size)}"
+    values = {path: "null" if value is None else value for path, value in size.sets.items()}
+    sets = " ".join(f"--set {path}={value}" for path, value in values.items())
+    words = layout_text(size.plan)
+    return f"{REASONS[size.reason]}: {chips}{likely}, {price}, {words}{_lacking(size)}: {sets}"
+
+
+def simplest_text(answer: ServingAnswer) -> str:
+    """The best plan that is plain and inside the measured runs; empty where it is the plan."""
+    simple = answer.simplest
+    if simple is None or simple.is_plan:
+        return ""
+    worse = f"{100 * simple.behind:.2g} %" if simple.behind > 0 else "nothing"
+    share = f"{math.ceil(100 * max(simple.behind, 0.0) + 1e-9):.0f}%"
+    return f"the simplest, {layout_text(simple.plan)}, loses {worse}: --set prefer.simple={share}"
+
+
+def sure_text(answer: ServingAnswer) -> str:
+    """What it costs that every promise holds in nine of ten cases; empty where they do."""
+    sure = answer.sure
+    if sure is None:
+        return ""
+    if sure.usd_per_mtok is None or sure.plan is None or sure.dearer is None:
+        return "no plan on these chips keeps the promises in 90 of 100 cases"
+    price = f"${sure.usd_per_mtok:.3g}/Mtok, {percent(sure.dearer)} more"
+    return f"the promises hold in {100 * sure.chance:.0f} of 100 cases at {price}: --sure"
+
+
+def _least(answer: ServingAnswer) -> str | None:
+    """The word of the promise that is the least likely to hold."""
+    chances = [(x.chance, x.word) for x in answer.promises if x.chance is not None]
+    return min(chances, default=(1.0, None))[1]
+
+
+def _lacking(size: FleetSize) -> str:
+    if not size.lacks:
+        return ""
+    reasons = (
+        title_of(missed.promise) if missed.short_by is None
+        else f"{title_of(missed.promise)} by {excess(missed.short_by)}"
+        for missed in size.lacks
+    )  # fmt: skip
+    return f" ({size.chips - size.unit} miss {', then '.join(reasons)})"
 
 
 def accuracy_text(quoted: QuotedAccuracy) -> str:
     """How far runs of a kind of plan were off, and what the fits did not see."""
+    if quoted.left_out is None:
+        return "not known: no fit left out runs of such a plan"
     parts = [
         f"{name} {error:.1%} off ({rows:,} runs)".replace("%", " %")
         for name, error, rows in (
@@ -131,17 +202,38 @@ def arrivals(load: BorneLoad) -> list[str]:
     return lines
 
 
-def uncounted_queue(point: ServingPoint, promises: Mapping[str, Any]) -> list[str]:
-    """What a promise on the first token leaves out where no demand is given."""
+def loop_lines(loop: LoopTimes | None) -> list[str]:
+    """How late first tokens of a closed loop are, and how many requests wait for a place."""
+    if loop is None:
+        return []
+    tails = (
+        f"below {duration(loop.ttft_p95)} for 95% of the requests, below "
+        f"{duration(loop.ttft_p99)} for 99%, of ten that each user sends, the first all at once; "
+        f"later ones below {duration(loop.settled_p95)} (95%)"
+    )
+    lines = [row("  tails", tails)]
+    if loop.waiting:
+        words = (
+            f"memory holds {loop.users - loop.waiting:,} of the {loop.users:,} requests in flight; "
+            f"each waits {duration(loop.wait)} for a place, which is part of TTFT"
+        )
+        lines.append(row("  waiting", words))
+    return lines
+
+
+def uncounted_queue(point: ServingPoint, promises: Mapping[str, Any]) -> str:
+    """What a promise on the first token leaves out where no demand is given; empty elsewhere."""
     late = point.unqueued
     if late is None or not (promises["ttft"] or promises["e2e"]):
-        return []
-    added = "a queue without end" if late.added_p95 is None else f"{duration(late.added_p95)} (95%)"
-    words = (
-        f"not in it, nor in the promise: prefill is {late.readers_busy:.0%} busy, and requests at "
-        f"random would add {added}; give demand, or workload.utilisation"
+        return ""
+    added = (
+        "a queue without end" if late.added_p95 is None else f"{duration(late.added_p95)} (95 %)"
     )
-    return [row("  queue", words)]
+    busy = f"{late.readers_busy:.0%}".replace("%", " %")
+    return (
+        f"TTFT has no queue in it, nor has its promise: prefill is {busy} busy, and requests at "
+        f"random would add {added}; give workload.demand, or workload.utilisation"
+    )
 
 
 def _too_few(share: float) -> str:

@@ -1,40 +1,44 @@
-"""What stands beside a plan: weights of another format, one chip fewer, how near each limit is."""
+"""What stands beside a plan: weights of another format, how near each limit is, how far off."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.catalogue.coefficient_spread import KNOWN, POOLED
-from planner.problems.serving.advice.change import Change, bits_of, narrower_weights
+from planner.catalogue.coefficient_spread import KNOWN
+from planner.problems.serving.advice.change import bits_of, narrower_caches, narrower_weights
 from planner.problems.serving.advice.records import (
+    CheaperCaches,
     CheaperWeights,
-    FewerChips,
     QuotedAccuracy,
+    SimplerPlan,
     UsedLimit,
 )
+from planner.problems.serving.deployment.beyond_fit import kinds_outside
 from planner.problems.serving.deployment.candidate import READING
-from planner.problems.serving.deployment.missed_promises import missed_promises
-from planner.problems.serving.deployment.questions import best_point, rival_questions
+from planner.problems.serving.deployment.scored_points import simplest
+from planner.problems.serving.point import short_point
 from planner.problems.serving.task.plan_limits import PROMISES
-from planner.problems.serving.task.resolve import resolve
-from planner.text.errors import InputError
 from planner.text.tolerances import UNSEEN
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from planner.catalogue.profile import Profile
     from planner.problems.serving.deployment.candidate import Candidate
-    from planner.problems.serving.deployment.questions import Point
-    from planner.problems.serving.point import ServingPoint
+    from planner.problems.serving.deployment.questions import Question
+    from planner.problems.serving.deployment.scored_points import Point
     from planner.problems.serving.question import Scenario
 
 FULL = 0.995  # share of a limit that counts as all of it
 WORTH_SAYING = 0.10  # saving from which on another format is worth a line
 # What was left out of the fits whose errors hold for a plan, by how far it is from the rows.
 LEFT_OUT = {
-    KNOWN: "configurations", POOLED: "configurations", "assumed": "configurations",
-    "new_model": "models", "new_chip": "chips", "new_architecture": "architectures",
-    "new_engine": "engines", "new_engine_on_chip": "engine-chips", "new_version": "versions",
+    KNOWN: "configurations", "new_model": "models", "new_chip": "chips",
+    "new_architecture": "architectures", "new_engine": "engines",
+    "new_engine_on_chip": "engine-chips", "new_version": "versions", "new_format": "formats",
+    "new_cache": "caches", "new_batch": "batches", "new_scale": "scale",
 }  # fmt: skip
+LEAST_RUNS = 8  # of which an error is quoted, as of which a fit counts as having seen a name
 QUEUED = "assumed_setup_ttft"  # of two pools, whose queue no row tells
 
 
@@ -61,35 +65,31 @@ def cheaper_weights(scenario: Scenario, best: Point) -> CheaperWeights | None:
     return CheaperWeights(weights, engines, least, 1 - least / plan.usd_per_mtok)
 
 
-def fewer_chips(scenario: Scenario, plan: ServingPoint) -> FewerChips | None:
-    """What the next smaller number of chips lacks, or costs; None where there is but one.
+def cheaper_caches(scenario: Scenario, best: Point) -> CheaperCaches | None:
+    """Caches of half the bytes, where chips multiply them, an engine keeps them, and a tenth goes.
 
-    Where it is cheaper per token, the cheapest of all smaller numbers.
+    What they cost in quality only the user may risk.
     """
-    unit = scenario.rent.unit
-    count = max((n for n in scenario.paid if n < plan.chips), default=plan.chips - unit)
-    if count < 1:
+    price = best.candidate.usd_per_mtok
+    if scenario.objective != "cost":
         return None
-    fewer = _on(scenario, plan, count)
-    if scenario.objective == "cost" and (fewer.behind or 0.0) < -UNSEEN:
-        fewer = _on(scenario, plan, *range(unit, count + 1, unit))
-    return fewer
+    change = narrower_caches(scenario, best.tasks[-1])
+    point = change.best() if change else None
+    if change is None or point is None:
+        return None
+    least = point.candidate.usd_per_mtok
+    if least > (1 - WORTH_SAYING) * price:
+        return None
+    return CheaperCaches(str(change.sets["choose.kv"]), least, 1 - least / price)
 
 
-def _on(scenario: Scenario, plan: ServingPoint, *chips: int) -> FewerChips:
-    """What the last of some numbers of chips lacks, or what the best of them costs."""
-    try:
-        questions = rival_questions(
-            resolve(Change.of(scenario, "chips", chips, chips[-1]).scenario)
-        )
-    except InputError as error:
-        return FewerChips(chips[-1], (), str(error), None, None)
-    point = best_point(questions)
+def simpler_plan(questions: Sequence[Question], best: Point) -> SimplerPlan | None:
+    """The best plain plan that measured runs cover, and what it loses; None where there is none."""
+    point = simplest(questions)
     if point is None:
-        return FewerChips(chips[-1], tuple(missed_promises(questions)), "", None, None)
-    price = point.candidate.usd_per_mtok
-    paid = point.candidate.plan().chips
-    return FewerChips(paid, (), "", price, price / plan.usd_per_mtok - 1)
+        return None
+    plan, plain = short_point(best.candidate.plan()), short_point(point.candidate.plan())
+    return SimplerPlan(plain, point.score / best.score - 1, plain == plan)
 
 
 def used_limits(candidate: Candidate) -> tuple[UsedLimit, ...]:
@@ -114,30 +114,31 @@ def used_limits(candidate: Candidate) -> tuple[UsedLimit, ...]:
     return tuple(sorted(limits, key=lambda limit: (not limit.binds, -limit.used)))
 
 
-def quoted_accuracy(candidate: Candidate, regime: str) -> QuotedAccuracy | None:
+def quoted_accuracy(candidate: Candidate) -> QuotedAccuracy | None:
     """How far runs of this kind of plan were off in fits that did not see them.
 
-    None where the profile does not record it, and of a plan chosen on the bound.
+    None of a plan chosen on the bound. Without numbers where no fit left such runs out: where the
+    plan is outside the measured runs in several ways, or in one of which there are too few.
     """
     task, pooled = candidate.task, candidate.joint is not None
     if task.uses_bound:
         return None
-    word = LEFT_OUT.get(regime, LEFT_OUT[KNOWN]) if task.profile.left_out else LEFT_OUT[KNOWN]
+    of, kinds = "two pools" if pooled else "one pool", kinds_outside(candidate) or {KNOWN}
+    word = LEFT_OUT.get(next(iter(kinds))) if len(kinds) == 1 else None
     reads, decodes = candidate.pools[0].prefills, candidate.last.decodes
     tpot = _error(task.profile, word, "pooled tpot" if pooled else "tpot") if decodes else None
     ttft = _error(task.profile, word, QUEUED if pooled else "ttft") if reads else None
     if tpot is None and ttft is None:
-        return None
-    of = "two pools" if pooled else "one pool"
+        return QuotedAccuracy(of, None, None, None, None, None)
     return QuotedAccuracy(of, word, *(tpot or (None, None)), *(ttft or (None, None)))
 
 
-def _error(profile: Profile, word: str, quantity: str) -> tuple[float, int] | None:
-    """Median error, relative, and rows: of those left out in one way, or in any; None without."""
+def _error(profile: Profile, word: str | None, quantity: str) -> tuple[float, int] | None:
+    """Median error, relative, and rows: of those left out in one way; None without."""
     for row in profile.left_out:
-        if (row["word"], row["quantity"]) == (word, quantity):
+        if (row["word"], row["quantity"]) == (word, quantity) and row["rows"] >= LEAST_RUNS:
             return float(row["median"]), int(row["rows"])
     name = quantity.replace(" ", "_")
-    if not {f"{name}_median", f"{name}_rows"} <= profile.errors.keys():
+    if word != LEFT_OUT[KNOWN] or not {f"{name}_median", f"{name}_rows"} <= profile.errors.keys():
         return None
     return profile.errors[f"{name}_median"], int(profile.errors[f"{name}_rows"])

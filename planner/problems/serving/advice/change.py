@@ -11,13 +11,12 @@ from planner.catalogue.systems import System
 from planner.problems.serving.deployment.missed_promises import missed_promises
 from planner.problems.serving.deployment.pool import least_value
 from planner.problems.serving.deployment.questions import (
-    Point,
-    best_point,
     double_pools,
     questions_of,
     rival_questions,
 )
-from planner.problems.serving.search.batch import layouts_of
+from planner.problems.serving.deployment.scored_points import Point, best_point
+from planner.problems.serving.search.admitted_layouts import layouts_of
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.resolve import resolve
 from planner.problems.serving.task.task import BITS, Task
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
 # Formats that weights are cut down to; of four bits the one that chips of every maker multiply.
 FORMATS = ("fp8", "int8", "mxfp4")
+CACHE = "fp8"  # of caches, the format that engines offer beside 16 bits
 DIGITS = 3  # of a promise, as texts print it
 
 
@@ -105,6 +105,17 @@ def narrower_weights(scenario: Scenario, bits: int) -> Iterator[Change]:
     tried = [f for f in FORMATS if BITS[f] < bits and all(chip.computes(f) for chip in chips)]
     for name in {BITS[name]: name for name in reversed(tried)}.values():
         yield Change.of(scenario, "choose.weights", (name,), name)
+
+
+def narrower_caches(scenario: Scenario, task: Task) -> Change | None:
+    """The same with caches in fp8; None where they are chosen, as narrow, or no chip's own."""
+    choose, used = scenario.choose, scenario.systems()
+    narrow = BITS[task.sizes.kv_dtype] <= BITS[CACHE]
+    if choose.kv or narrow or scenario.assumptions == "lecture":
+        return None
+    if not all(isinstance(each, System) and each.chip.computes(CACHE) for each in used):
+        return None
+    return Change.of(scenario, "choose.kv", (CACHE,), CACHE)
 
 
 def bits_of(task: Task) -> int:

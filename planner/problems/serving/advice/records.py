@@ -1,9 +1,9 @@
-"""What an answer says beside its plan, typed: ways out, other weights, fewer chips, accuracy."""
+"""What stands beside a plan, typed: promises, sizes, ways out, other weights, accuracy."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from planner.problems.serving.point import Chips, PerHour, PerMillion, Share
+from planner.problems.serving.point import Chips, PerHour, PerMillion, Share, ShortPoint
 from planner.protocol.plan import MissedPromise
 
 
@@ -30,17 +30,58 @@ class CheaperWeights:
 
 
 @dataclass(frozen=True)
-class FewerChips:
-    """What the next smaller number of chips lacks, or by how much its price is higher.
+class CheaperCaches:
+    """Caches of a narrower format, as `choose.kv` takes it, and the price with them."""
 
-    Where that is lower, `chips` is the cheapest of all smaller numbers.
+    kv: str
+    usd_per_mtok: PerMillion
+    saving: Share
+
+
+@dataclass(frozen=True)
+class FleetSize:
+    """A number of chips, what it costs, and the least chance of the promises of its plan.
+
+    `reason` says why it is looked at: the fewest that keep the promises with the chance asked for
+    (`fewest`) or with nine in ten (`sure`), or the least price per token (`least price`). `unit`
+    are the chips rented together, `machines` how many such units; `sets` leads to the plan. One
+    unit fewer `lacks` these, as far as that was looked at.
     """
 
+    reason: str
     chips: Chips
-    missed: tuple[MissedPromise, ...]
-    refused: str
+    unit: Chips
+    machines: int
+    usd_per_hour: PerHour
+    usd_per_mtok: PerMillion
+    chance: Share | None
+    word: str | None
+    plan: ShortPoint
+    sets: Mapping[str, str | float | None]
+    lacks: tuple[MissedPromise, ...] = ()
+
+
+@dataclass(frozen=True)
+class SimplerPlan:
+    """The best plan inside the fit, of whole equal machines or parts, without stages or overlap.
+
+    `behind` is by how much its objective is worse; `is_plan` where the plan is that one.
+    """
+
+    plan: ShortPoint
+    behind: Share
+    is_plan: bool
+
+
+@dataclass(frozen=True)
+class SurePlan:
+    """The best plan whose promises hold in nine of ten cases, and what it costs more per token."""
+
+    chance: Share
     usd_per_mtok: PerMillion | None
-    behind: Share | None
+    usd_per_hour: PerHour | None
+    dearer: Share | None
+    plan: ShortPoint | None
 
 
 @dataclass(frozen=True)
@@ -56,12 +97,26 @@ class UsedLimit:
 class QuotedAccuracy:
     """How far runs of one kind of plan were off, median, in fits that did not see what they have.
 
-    `left_out` is what those fits did not see.
+    `left_out` is what those fits did not see, None where none left such runs out.
     """
 
     of: str
-    left_out: str
+    left_out: str | None
     tpot: Share | None
     tpot_rows: int | None
     ttft: Share | None
     ttft_rows: int | None
+
+
+@dataclass(frozen=True)
+class NarrowingRun:
+    """The run that would narrow most what is outside the fit, as commands in their order.
+
+    `sigma` is the standard deviation of the logarithm of the time that it takes away. Where the
+    plan overlaps two batches the run does not: it would not tell what they hide (`overlap_off`).
+    """
+
+    narrows: str
+    sigma: Share
+    commands: tuple[str, ...]
+    overlap_off: bool

@@ -15,7 +15,8 @@ from planner.problems.serving.advice.change import DIGITS, Change, bits_of, narr
 from planner.problems.serving.advice.records import WayOut
 from planner.problems.serving.deployment.missed_promises import common_factor, relaxed_promises
 from planner.problems.serving.deployment.pool import HOUR
-from planner.problems.serving.deployment.questions import Point, Question, questions_of
+from planner.problems.serving.deployment.questions import Question, questions_of
+from planner.problems.serving.deployment.scored_points import Point
 from planner.problems.serving.plan import RelaxedPromise
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.task.resolve import resolve
@@ -134,30 +135,46 @@ def _chips(scenario: Scenario, short: Mapping[str, float]) -> Iterator[Change]:
 
     Of a load the search itself finds the fewest.
     """
-    paid = max(scenario.paid)
+    paid, unit = max(scenario.paid), _next_unit(scenario)
     pairs = "aggregated" not in (scenario.choose.mode or ("aggregated",))
     room = max((short[name] for name in ROOM if name in short), default=1.0)
-    guess = max(math.ceil(paid * room), paid + 1)
-    if scenario.workload.demand is not None and room > 1:
-        yield from _carrying(scenario, paid, guess)
-        return
+    guess = max(_whole(paid * room, unit), _whole(paid + 1, unit))
 
     def paying(count: float) -> Change:
         return Change.of(scenario, "chips", (int(count),), int(count))
+
+    # Chips of less than a machine are rented one by one.
+    for change in map(paying, range(paid + 1, unit)):
+        if change.serves(pairs=pairs):
+            yield change
+            return
+    if scenario.workload.demand is not None and room > 1:
+        yield from _carrying(scenario, paid, guess)
+        return
 
     def difference(counts: Sequence[float]) -> list[float]:
         return [-1.0 if paying(counts[0]).serves(pairs=pairs) else 1.0]
 
     def propose(at: Bracket) -> Sequence[float]:
         if at.closed:
-            return (at.near + (at.far - at.near) // 2,)
-        further = guess if at.turn == 0 else 2 * at.near
+            return (max(_whole((at.near + at.far) / 2, unit) - unit, at.near + unit),)
+        further = guess if at.turn == 0 else _whole(2 * at.near, unit)
         most = max(paid * (MOST_CHIPS_OF_PAIRS if pairs else MOST_CHIPS), ENOUGH**2 * guess)
         return (further,) if further <= min(most, LARGEST_SYSTEM) else ()
 
-    chips = bracketed(difference, Bracket(paid), propose, lambda at: at.far - at.near <= 1)
+    chips = bracketed(difference, Bracket(paid), propose, lambda at: at.far - at.near <= unit)
     if chips.closed:
         yield paying(chips.far)
+
+
+def _next_unit(scenario: Scenario) -> int:
+    """Chips rented together on the systems, once there are more than a scenario pays."""
+    return scenario.model_copy(update={"chips": (LARGEST_SYSTEM,)}).unit
+
+
+def _whole(chips: float, unit: int) -> int:
+    """The fewest whole units that hold so many chips."""
+    return math.ceil(chips / unit) * unit
 
 
 def _carrying(scenario: Scenario, tried: int, guess: int) -> Iterator[Change]:
@@ -196,7 +213,8 @@ def _elsewhere(scenario: Scenario, short: float) -> Iterator[Change]:
     cheapest = sorted((rent * count, name, count) for rent, name, count in counts)
     for _, name, count in cheapest[: SYSTEMS_TRIED if need else 0]:
         moved = _moved(scenario, name)
-        for chips in (n for n in (count, ENOUGH * count) if n <= LARGEST_SYSTEM):
+        least = moved.scenario.model_copy(update={"chips": (count,)}).paid[0]
+        for chips in (n for n in (least, ENOUGH * least) if n <= LARGEST_SYSTEM):
             change = Change.of(moved.scenario, "chips", (chips,), chips)
             if change.serves(pairs="aggregated" not in (scenario.choose.mode or ("aggregated",))):
                 yield replace(change, sets={**moved.sets, **change.sets})

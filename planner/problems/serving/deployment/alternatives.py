@@ -8,30 +8,22 @@ out only when asked for, since both kinds are then solved again many times.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 
 from planner.catalogue.chips import lent_sentence
-from planner.problems.serving.deployment.pool_pairs import Pair, search_parts
-from planner.problems.serving.deployment.questions import (
-    Point,
-    Question,
-    TwoPools,
-    best_point,
-    questions_of,
-    ranked,
-    rival_questions,
-)
-from planner.problems.serving.deployment.switch_points import Contender, Contest, machines, switches
-from planner.problems.serving.plan import ComparedSystem, RivalKind, ShortPoint, ShortPool
-from planner.problems.serving.point import ServingPoint
+from planner.problems.serving.advice.switch_points import Contender, Contest, machines, switches
+from planner.problems.serving.deployment.questions import Question, TwoPools, questions_of
+from planner.problems.serving.deployment.scored_points import Point, ranked
+from planner.problems.serving.pairs.pool_pairs import Pair, search_parts
+from planner.problems.serving.plan import ComparedSystem, RivalKind
+from planner.problems.serving.point import short_point
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.search.batch import SAME_PRICE
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.task.resolve import resolve
 from planner.scenario.keys.references import File
-from planner.text.errors import FieldError
 
 MOST = 4  # alternative kinds that are printed
 COARSE = 3  # of them by mode and machines, where there are other families as well
@@ -56,39 +48,15 @@ def alternative_kinds(
     changes of one given quantity at which its kind overtakes the plan's; it is None unless `why`.
     """
     contest = Contest(scenario, questions)
-    kinds = tuple(
+    return tuple(
         RivalKind(
             kind=contender.kind,
-            plan=_short(contender.point.candidate.plan()),
+            plan=short_point(contender.point.candidate.plan()),
             behind=contender.point.score / best.score - 1,
             wins_if=switches(contest, against, contender) if why else None,
         )
         for contender, against in contenders(questions, winner(questions, best), contest.systems)
     )
-    return kinds + _in_whole_machines(scenario, best, why=why)
-
-
-def _in_whole_machines(scenario: Scenario, best: Point, *, why: bool) -> tuple[RivalKind, ...]:
-    """The best plan in whole machines, where the plan has others or they are rented otherwise."""
-    parts = best.candidate.plan().placement
-    machine = max(part.chips_per_machine for part in parts)
-    odd = any(each.chips < part.chips_per_machine for part in parts for each in part.machines)
-    if not odd or scenario.current is not None or scenario.rent.unit > 1:
-        return ()
-    rented = scenario.model_copy(
-        update={"rent": scenario.rent.model_copy(update={"unit": machine})}
-    )
-    try:
-        whole = best_point(rival_questions(resolve(rented)))
-    except FieldError:
-        return ()
-    if whole is None:
-        return ()
-    plan = whole.candidate.plan()
-    price = f"${plan.usd_per_mtok:.3g}/Mtok"
-    kind = f"in whole machines ({plan.chips} chips, {price}; rent.unit={machine})"
-    behind = whole.score / best.score - 1
-    return (RivalKind(kind, _short(plan), behind, () if why else None),)
 
 
 def explained_kinds(scenario: Scenario) -> tuple[RivalKind, ...]:
@@ -263,12 +231,3 @@ def _difference(family: int, mine: int) -> str:
     less = [words for k, words in enumerate(WAYS.values()) if mine & ~family & (1 << k)]
     parts = (("with", more), ("without", less))
     return ", ".join(f"{word} {' and '.join(names)}" for word, names in parts if names)
-
-
-def _short(plan: ServingPoint) -> ShortPoint:
-    values = {f.name: getattr(plan, f.name) for f in fields(ShortPoint)}
-    pools = {
-        name: ShortPool(pool.layout, pool.chip, pool.chips, pool.chips_used, pool.batch)
-        for name, pool in plan.phases.items()
-    }
-    return ShortPoint(**{**values, **pools})

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.catalogue.chips import chip_names
-from planner.catalogue.coefficient_spread import KNOWN
+from planner.catalogue.coefficient_spread import KNOWN, NEW_ARCHITECTURE, NEW_CHIP, Place
 from planner.catalogue.hull import HullDimension, Value, dimensions, names_at
 from planner.catalogue.models import repository
-from planner.catalogue.profile import COEFFICIENTS, Place
-from planner.problems.serving.plan import NarrowingRun
-from planner.problems.serving.step.layouts import OVERLAP
+from planner.catalogue.profile import COEFFICIENTS
+from planner.problems.serving.advice.records import NarrowingRun
 from planner.problems.serving.step.runnable import engines_of
 from planner.problems.serving.step.shares import DIGITS, distances_at, numbers_at
 from planner.protocol.columns import CodedColumn
@@ -59,6 +58,17 @@ def outside_fit(candidate: Candidate) -> tuple[Outside, ...]:
     return tuple(part for _, part in ranked)
 
 
+def kinds_outside(candidate: Candidate) -> set[str]:
+    """The kinds of distance at which a plan lies outside; of chips and architectures the farther.
+
+    What follows from another, as an engine's formats from a new engine, is none of its own.
+    """
+    kinds = {each.regime for pool in candidate.pools for _, each, _ in pool_outside(pool)}
+    if NEW_CHIP in kinds and candidate.task.profile.regime == NEW_ARCHITECTURE:
+        kinds = kinds - {NEW_CHIP} | {NEW_ARCHITECTURE}
+    return kinds
+
+
 def pool_outside(pool: EvaluatedPool) -> list[tuple[float, HullDimension, Outside]]:
     """The dimensions in which a pool lies outside, and what that says of its own time.
 
@@ -72,13 +82,12 @@ def pool_outside(pool: EvaluatedPool) -> list[tuple[float, HullDimension, Outsid
     for dimension, times in shares_outside(task, layouts, batch, rests).items():
         time, share = max(times.items(), key=lambda pair: float(pair[1][0]))
         resting = [(name, x) for name, x in pool.rests_on[time].items() if dimension.holds(name)]
-        value, fitted = point[dimension.name], hull.fitted(dimension.name) if hull else ()
-        number = value if isinstance(value, str) else float(np.ravel(value)[0])
-        words = dimension.asking(number)
+        value = dimension.value(point[dimension.name])
+        fitted, words = hull.fitted(dimension.name) if hull else (), dimension.asking(value)
         widths = hull.widths if hull else {}
         variance = sum((x * widths.get(name, 1.0)) ** 2 for name, x in resting)
         part = Outside(
-            dimension.title, fitted, round(float(share[0]), DIGITS), TIMES[time], number, words
+            dimension.title, fitted, round(float(share[0]), DIGITS), TIMES[time], value, words
         )
         parts.append((variance, dimension, part))
     return parts
@@ -157,8 +166,11 @@ def _widens(
 ) -> np.ndarray:
     """Whether bands of a time would be narrower but for one kind of distance, shape (n,)."""
     others = {kind: holds for kind, holds in beyond.items() if kind != regime}
-    ends = (task.profile.band_ends(time, rests[time], kinds) for kinds in (beyond, others))
-    (low, high), (lower, higher) = ends
+    nearer = replace(task.profile, kinds=tuple(x for x in task.profile.kinds if x != regime))
+    (low, high), (lower, higher) = (
+        profile.band_ends(time, rests[time], kinds)
+        for profile, kinds in ((task.profile, beyond), (nearer, others))
+    )
     return (low != lower) | (high != higher)
 
 
@@ -175,11 +187,13 @@ def farther(regime: str, beyond: Iterable[str]) -> str:
 
 def _point(task: Task, layouts: Layouts, batch: np.ndarray) -> dict[str, str | np.ndarray]:
     """Where pools lie, by dimension of a hull."""
-    engine = "" if task.profile.engine == "any" else task.profile.engine
-    place = Place.of(task.sizes, task.chip, engine=engine)
-    names = names_at(place, experts=bool(task.sizes.n_experts))
-    overlap = OVERLAP[int(layouts.halves[0])]
-    return {**names, "overlap": overlap, **numbers_at(task, layouts, batch)}
+    return {**place_names(task), **numbers_at(task, layouts, batch)}
+
+
+def place_names(task: Task) -> dict[str, str]:
+    """The names of a task's model, chip, engine and formats by dimension of a hull."""
+    place = Place.of(task.sizes, task.chip, runs=task.engines or ())
+    return names_at(replace(place, engine=task.profile.engine_asked(place)))
 
 
 ROUNDS = 10  # requests of a run for each that is in flight, as published runs have

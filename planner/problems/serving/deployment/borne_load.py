@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.problems.serving.outputs import LoopTimes
 from planner.problems.serving.point import BorneLoad, KeptPrefixes
+from planner.problems.serving.step.engine_effects import loop_symbols
 
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.candidate import Candidate
@@ -31,6 +33,24 @@ def borne_load(plan: Candidate) -> BorneLoad | None:
         decoding_per_replica=crowd.decoding,
         room_per_replica=crowd.room,
         crowded=crowd.crowded,
+    )
+
+
+def loop_times(plan: Candidate) -> LoopTimes | None:
+    """How the requests of a closed loop fare; times in s. None where none is, and on the bound."""
+    task, values = plan.last.task, plan.last.chosen_by
+    if task.loop is None or task.uses_bound:
+        return None
+    users, symbols = sum(task.batches or ()), plan.last.step.values(np.array([plan.last.batch]))
+    turns = float(np.ravel(loop_symbols(task, symbols)["n_turns"])[0])
+    wait = turns * plan.last.batch * values["slot"]
+    return LoopTimes(
+        users=users,
+        waiting=users - round(plan.last.batch * plan.last.replicas * plan.last.fill),
+        wait=wait,
+        ttft_p95=values["ttft_p95"],
+        ttft_p99=values["ttft_p99"],
+        settled_p95=values["settled.ttft_p95"] + wait,
     )
 
 

@@ -11,8 +11,13 @@ import numpy as np
 from planner.problems.serving.bounds.binding_limits import binding, worth
 from planner.problems.serving.bounds.lower_bound import elastic
 from planner.problems.serving.choice import Choice
-from planner.problems.serving.deployment.beyond_fit import distances, farther
-from planner.problems.serving.deployment.borne_load import borne_load, kept_prefixes, overloaded
+from planner.problems.serving.deployment.beyond_fit import distances, farther, outside_fit
+from planner.problems.serving.deployment.borne_load import (
+    borne_load,
+    kept_prefixes,
+    loop_times,
+    overloaded,
+)
 from planner.problems.serving.deployment.drawn_power import drawn_bands, power_from
 from planner.problems.serving.deployment.machine_nodes import placements
 from planner.problems.serving.deployment.marginal_prices import marginal_prices, pools_symbols
@@ -20,11 +25,10 @@ from planner.problems.serving.deployment.pool import (
     HOUR,
     EvaluatedPool,
     agree,
-    bands_of,
-    costs_of,
     per_million,
     recomputed,
 )
+from planner.problems.serving.deployment.time_ranges import bands_of, costs_of
 from planner.problems.serving.point import (
     PER_MILLION,
     CacheTransfer,
@@ -37,12 +41,12 @@ from planner.problems.serving.step.kernels import pools_recomputed
 from planner.problems.serving.step.runnable import engines_of
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task, TaskPair
-from planner.protocol.plan import BindingLimit
+from planner.protocol.plan import EXPECTED, MEASURED, BindingLimit
 from planner.text.errors import SolverError
 from planner.text.tolerances import SAME
 
 if TYPE_CHECKING:
-    from planner.problems.serving.deployment.pool_pairs import Pair
+    from planner.problems.serving.pairs.pool_pairs import Pair
 
 PHASES = ("prefill", "decode")
 FULL = 1 - 1e-3  # share of time from which on a pool is called busy
@@ -166,6 +170,7 @@ class Candidate:
             marginal=marginal_prices(self),
             unqueued=first.unqueued(values["requests"]),
             prefixes=kept_prefixes(self),
+            loop=loop_times(self),
         )
 
     def _cache_transfer(self) -> CacheTransfer | None:
@@ -221,6 +226,7 @@ class Candidate:
             coverage=profile.coverage,
             profile=profile.name,
             regime=farther(profile.regime, beyond),
+            kind=EXPECTED if outside_fit(self) else MEASURED,
             tpot=None if plan.tpot is None else ends("tpot", plan.tpot),
             ttft=None if plan.ttft is None else ends("ttft", plan.ttft),
             usd_per_mtok=price,
@@ -247,7 +253,7 @@ class Candidate:
         limits: list[BindingLimit] = []
         warnings: dict[str, None] = {}
         for phase, pool, cost in zip(PHASES, self.resized(), costs, strict=False):
-            solved, weight = elastic(pool.step, pool.batch), cost / sum(costs)
+            solved, weight = elastic(pool.promised_step, pool.batch), cost / sum(costs)
             warnings |= dict.fromkeys(solved.warnings)
             slopes = worth(solved, pool.step.coefficient_powers(pool.batch))
             for name, slope in slopes.items():

@@ -8,23 +8,19 @@ promises are spaced evenly in the logarithm.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from planner.problems.serving.answer import current_layout, least_price, provenance
+from planner.problems.serving.advice.current_layout import current_layout
+from planner.problems.serving.advice.grounds import provenance
+from planner.problems.serving.advice.least_price import least_price
 from planner.problems.serving.deployment.beyond_fit import outside_fit
 from planner.problems.serving.deployment.candidate import Candidate
 from planner.problems.serving.deployment.missed_promises import missed_promises
 from planner.problems.serving.deployment.pool import ROOFS, least_value
-from planner.problems.serving.deployment.questions import (
-    EDGE,
-    Question,
-    TwoPools,
-    best_of,
-    questions_of,
-    ranked,
-)
+from planner.problems.serving.deployment.questions import EDGE, Question, TwoPools, questions_of
+from planner.problems.serving.deployment.scored_points import best_of, ranked
 from planner.problems.serving.frontier_text import (
     FrontierRow,
     frontier_page,
@@ -35,13 +31,15 @@ from planner.problems.serving.make_or_buy.listed_tiers import MarkedTier, marked
 from planner.problems.serving.plan import CurrentPoint, ServingProvenance
 from planner.problems.serving.point import ServingBand, ServingBound, ServingEstimate, ServingPoint
 from planner.problems.serving.question import Scenario
+from planner.problems.serving.search.promise_limits import quantile_factors
 from planner.problems.serving.search.sizing import shared_batches
 from planner.problems.serving.task.requests import modes as modes_of
 from planner.problems.serving.task.resolve import resolve
-from planner.protocol.document import document_of
-from planner.protocol.plan import MissedPromise, Outside
+from planner.protocol.document import Unit, document_of
+from planner.protocol.plan import MissedPromise, Outside, Status, status_of
 from planner.scenario import resolved
 from planner.text.errors import FieldError, InputError
+from planner.text.tolerances import TIE
 
 POINTS = 25
 MOST = 1000
@@ -50,6 +48,7 @@ FAST_PRICE = 6.0
 # The fastest pair is looked for among so many promises at once, so often.
 FINENESS = 32
 ROUNDS = 2
+TIED = 1 - 1 / (1 + TIE)  # how far above the cheapest at its speed a plainer plan may lie
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,8 @@ class ServingFrontier:
     """The cheapest plan at each speed, fastest first; places of the modes among them."""
 
     problem: str = "serving"
-    status: str = "infeasible"
+    status: Status = "infeasible"
+    gap: Annotated[float, Unit("1")] | None = None
     scenario: Mapping[str, Any]
     points: tuple[FrontierPlan, ...] = ()
     marks: Mapping[str, int] = field(default_factory=dict)
@@ -126,8 +126,8 @@ class Frontier:
         return document
 
     @property
-    def status(self) -> str:
-        """`optimal`, or `infeasible` when nothing keeps the promises."""
+    def status(self) -> Status:
+        """`optimal`, `feasible` where ties were taken, or `infeasible` without a point."""
         return self.answer.status
 
     @property
@@ -178,14 +178,14 @@ def frontier(scenario: Scenario, points: int = POINTS) -> Frontier:
     if "prefill" in modes_of(scenario):
         words = "a prompt alone has no speed of its own; choose aggregated, disaggregated or decode"
         raise FieldError(("choose.mode", words))
-    tasks = resolve(scenario.model_copy(update={"objective": "cost"}))
+    tasks = resolve(_on_fewer_chips(scenario).model_copy(update={"objective": "cost"}))
     questions = questions_of(tasks)
     cheapest = ranked(questions)
     candidates: list[Candidate] = []
     if cheapest:
         last = cheapest[0].candidate
         first = min(fastest(question) for question in questions)
-        paces = np.geomspace(first, last.last.chosen_by["tpot"], points)[:-1] * EDGE
+        paces = np.geomspace(first, _promised_pace(last), points)[:-1] * EDGE
         every = zip(*(question.paced(paces) for question in questions), strict=True)
         best = [best_of([point for point in row if point is not None]) for row in every]
         candidates = _undominated([*(row[0].candidate for row in best if row), last])
@@ -205,7 +205,8 @@ def frontier(scenario: Scenario, points: int = POINTS) -> Frontier:
     marks, least = modes(plans), least_price(scenario)
     answer = replace(
         answer,
-        status="optimal",
+        status=status_of(TIED),
+        gap=TIED,
         points=tuple(_point(*each, least) for each in zip(candidates, plans, strict=True)),
         marks=marks,
         tiers=marked_tiers(scenario.tiers, plans, plans[marks["normal"]]),
@@ -215,6 +216,17 @@ def frontier(scenario: Scenario, points: int = POINTS) -> Frontier:
         ends=FrontierEnds(_fastest_end(candidates[0]), _cheapest_end(candidates[-1])),
     )
     return Frontier(answer, tasks.warnings)
+
+
+def _on_fewer_chips(scenario: Scenario) -> Scenario:
+    """Of requests kept in flight every number of whole machines up to the chips that are given.
+
+    Their batch is no choice: how many chips share them makes them fast or cheap.
+    """
+    if scenario.workload.concurrency is None:
+        return scenario
+    fewer = range(scenario.unit, scenario.paid[-1], scenario.unit)
+    return scenario.model_copy(update={"chips": tuple(sorted({*fewer, *scenario.paid}))})
 
 
 def _point(candidate: Candidate, plan: ServingPoint, least: float | None) -> FrontierPlan:
@@ -270,6 +282,8 @@ def _fastest_end(candidate: Candidate) -> FastestEnd:
 
 
 def _cheapest_end(candidate: Candidate) -> CheapestEnd:
+    if candidate.last.task.loop is not None:
+        return CheapestEnd(("number of requests in flight",))
     if candidate.last.task.batches is not None:
         return CheapestEnd(("batch",))
     if candidate.demand is not None:
@@ -293,7 +307,8 @@ def fastest(question: Question) -> float:
     batch, fill = np.ones(rows.size), np.ones(rows.size)
     if step.task.batches is not None:
         rows, batch, fill, _ = shared_batches(step, np.full(rows.size, np.inf))
-    tpot = step.take(rows)(batch, fill)["tpot"]
+    part = step.take(rows)
+    tpot = part(batch, fill)["tpot"] * quantile_factors(part, batch, also="tpot").get("tpot", 1.0)
     # Chips of a replica that decodes beside the smallest that reads.
     beside = step.layouts.replica_chips + prefill.step.layouts.replica_chips.min()
     fits = beside[rows] <= max(question.task.chips)
@@ -302,12 +317,17 @@ def fastest(question: Question) -> float:
     # Usually the very fastest has room beside a pool that reads.
     if question.paced(alone[:1] * EDGE)[0]:
         return low
-    high = float(question.point(question.pairs[0]).candidate.last.chosen_by["tpot"])
+    high = _promised_pace(question.point(question.pairs[0]).candidate)
     for _ in range(ROUNDS):
         low, high = _turn(question, np.geomspace(low, high, FINENESS))
     if question.pair.demand is not None:
         return high
     return _turn(question, np.array([low, *alone[(alone > low) & (alone < high)], high]))[1]
+
+
+def _promised_pace(candidate: Candidate) -> float:
+    """The least promise on the time per output token that a plan keeps by chance [s]."""
+    return candidate.last.chosen_by["tpot"] * candidate.last.quantile_factor("tpot")
 
 
 def _turn(question: TwoPools, paces: np.ndarray) -> tuple[float, float]:

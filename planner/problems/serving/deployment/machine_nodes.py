@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import TYPE_CHECKING
 
-from planner.catalogue.systems import machine_chips
 from planner.problems.serving.point import MachinePattern, MachinePlacement
 from planner.problems.serving.step.packing import fits
+from planner.problems.serving.step.runnable import machine_of
 
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.pool import EvaluatedPool
@@ -44,8 +44,7 @@ def _placement(pools: Sequence[EvaluatedPool]) -> MachinePlacement:
 
 def machine_size(pool: EvaluatedPool) -> int:
     """Chips of one machine of the pool's; those of a domain where machines do not divide it."""
-    domain, machine = pool.task.machine.chips_per_domain, machine_chips(pool.task.chip.name)
-    return machine if domain % machine == 0 or machine % domain == 0 else domain
+    return machine_of(pool.task)
 
 
 def _nodes(pools: Sequence[EvaluatedPool], chips: int, machine: int) -> list[Nodes]:

@@ -20,7 +20,7 @@ from planner.text.tolerances import SAME
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.candidate import Candidate
     from planner.problems.serving.deployment.pool import EvaluatedPool
-    from planner.problems.serving.deployment.pool_pairs import Pair
+    from planner.problems.serving.pairs.pool_pairs import Pair
     from planner.problems.serving.task.task import TaskPair
 
 NAMES = {"prefill": "pf", "decode": "dec"}

@@ -13,13 +13,14 @@ from dataclasses import replace
 import numpy as np
 
 from planner.problems.serving.deployment.candidate import Candidate
-from planner.problems.serving.deployment.evaluated_pairs import evaluate_pair
 from planner.problems.serving.deployment.pool import least_value
-from planner.problems.serving.deployment.pool_matching import DELAYED, shards
-from planner.problems.serving.deployment.pool_pairs import Pair, search_pools, search_pools_together
 from planner.problems.serving.deployment.questions import OnePool, Question, TwoPools
+from planner.problems.serving.pairs.evaluated_pairs import evaluate_pair
+from planner.problems.serving.pairs.pool_matching import DELAYED, shards
+from planner.problems.serving.pairs.pool_pairs import Pair, search_pools, search_pools_together
 from planner.problems.serving.plan import ExceededPromise, RelaxedPromise
 from planner.problems.serving.search.batch import fixed_batches, search, sized, tried_batches
+from planner.problems.serving.search.promise_limits import quantile_factors
 from planner.problems.serving.search.sizing import NEXT_TO_NOTHING
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.plan_limits import LIMITS, PROMISES
@@ -94,10 +95,11 @@ def shortfalls(step: Step) -> list[tuple[str, float]]:
     rows = np.arange(len(layouts))
     batch, fill = np.ones(len(layouts)), np.ones(len(layouts))
     if task.batches is not None:
-        rows, batch, fill = fixed_batches(task, layouts)
+        rows, batch, fill = fixed_batches(step)
     values = step.take(rows)(batch, fill if task.load == "none" else fill * NEXT_TO_NOTHING)
+    late = quantile_factors(step.take(rows), batch)
     factors = {
-        name: np.broadcast_to(values[name] / limit, rows.shape)
+        name: np.broadcast_to(values[name] * late.get(name, 1.0) / limit, rows.shape)
         for name, limit in task.limits.items()
     }
     physics = np.max([factors[name] for name in PHYSICS if name in factors], axis=0)
@@ -126,13 +128,17 @@ def _late(question: TwoPools) -> dict[str, float]:
     values = prefill(batch) if prefill.task.arrivals is None else prefill.filled(batch)(idle)
     transfer = question.pair.transfer(shards(prefill), float(shards(decode).max()))
     fits = np.broadcast_to(values["need"] <= prefill.task.chip.memory, batch.shape)
+    factors = quantile_factors(prefill, batch, also="ttft")
     least = {
-        name: float(np.min(values[name] + transfer, where=fits, initial=np.inf))
+        name: float(
+            np.min((values[name] + transfer) * factors.get(name, 1.0), where=fits, initial=np.inf)
+        )
         for name in DELAYED
         if name in values
     }
     if "latency" in promised:
-        after = decode(np.ones(len(decode.layouts)))["latency"]
+        ones = np.ones(len(decode.layouts))
+        after = decode(ones)["latency"] * quantile_factors(decode, ones).get("latency", 1.0)
         least["latency"] = least["ttft"] + float(np.min(after))
     shared = least.keys() & promised.keys()
     return {k: least[k] / promised[k] for k in sorted(shared) if math.isfinite(least[k])}
@@ -319,8 +325,9 @@ def _reached_within(questions: Sequence[TwoPools], name: str, value: float) -> l
 
 
 def _reached(candidate: Candidate, name: str) -> float:
-    """The promised time of a plan of two pools [s]."""
-    tpot, first_token = candidate.last.chosen_by["tpot"], candidate.outputs["ttft"]
+    """The promised time of a plan of two pools, at the quantile at which promises hold [s]."""
+    tpot = candidate.last.chosen_by["tpot"] * candidate.last.quantile_factor("tpot")
+    first_token = candidate.outputs["ttft"] * candidate.pools[0].quantile_factor("ttft")
     if name == "tpot":
         return tpot
     if name == "e2e":
@@ -329,4 +336,5 @@ def _reached(candidate: Candidate, name: str) -> float:
         return first_token
     if name == "cache_fits":
         return candidate.last.chosen_by["crowded"]
-    return candidate.pools[0].chosen_by[name] + candidate.transfer
+    late = candidate.pools[0].chosen_by[name] + candidate.transfer
+    return late * candidate.pools[0].quantile_factor("ttft")

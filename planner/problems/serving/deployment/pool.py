@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from planner.catalogue.profile import COEFFICIENTS, Band
+from planner.catalogue.profile import COEFFICIENTS
 from planner.problems.serving.choice import ChosenPool
 from planner.problems.serving.point import (
     PER_MILLION,
@@ -24,8 +24,9 @@ from planner.problems.serving.point import (
     UniformRouting,
 )
 from planner.problems.serving.search.batch import tried_batches
-from planner.problems.serving.search.sizing import NEXT_TO_NOTHING, carrying, feasible
-from planner.problems.serving.step.drafting import break_even, with_accepted
+from planner.problems.serving.search.promise_limits import PromiseLimits, quantile_factors
+from planner.problems.serving.search.sizing import NEXT_TO_NOTHING, carrying
+from planner.problems.serving.step.drafting import break_even
 from planner.problems.serving.step.engine_effects import loop_symbols
 from planner.problems.serving.step.kernels import PARTS, WAITED, walked
 from planner.problems.serving.step.occupancy import (
@@ -33,17 +34,16 @@ from planner.problems.serving.step.occupancy import (
     TAILS,
     Crowding,
     crowded_again,
+    exceeded_by,
     queue,
 )
 from planner.problems.serving.step.shares import resting_on
 from planner.problems.serving.step.step import Step
-from planner.problems.serving.task.plan_limits import PROMISES
+from planner.problems.serving.task.plan_limits import LIMITS, PROMISES
 from planner.text.errors import SolverError
 from planner.text.tolerances import SAME
 
 if TYPE_CHECKING:
-    from planner.catalogue.coefficient_spread import Holds
-    from planner.problems.serving.point import ServingPoint
     from planner.problems.serving.step.layouts import Layouts
     from planner.problems.serving.task.task import Task
 
@@ -103,6 +103,25 @@ class EvaluatedPool:
             time: dict(zip(COEFFICIENTS, of[:, 0].tolist(), strict=True))
             for time, of in shares.items()
         }
+
+    def quantile_factor(self, name: str) -> float:
+        """Factor of a limited time to the quantile at which promises must hold, 1 of others."""
+        factors = quantile_factors(self.step, np.array([self.batch]), also=name)
+        return float(factors[name][0]) if name in factors else 1.0
+
+    @cached_property
+    def promised_step(self) -> Step:
+        """The model, its promises those that the estimate keeps where they hold by chance.
+
+        The factors between the two are taken to stay as they are where the plan changes a little.
+        """
+        promises = {
+            name: limit / self.quantile_factor(LIMITS[name].step)
+            for name, limit in self.task.promises.items()
+        }
+        # What runs of requests that wait follows from the room that there is.
+        batches = None if self.task.waits else self.task.batches
+        return self.step.with_task(self.task.with_layout(promises=promises, batches=batches))
 
     @property
     def prefills(self) -> bool:
@@ -251,7 +270,7 @@ class EvaluatedPool:
             return ()
         group = int(self.layouts.pp[0] * self.layouts.dp_attention[0])
         values = self.step(np.array([self.batch + group]))
-        limits = self.task.limits.items()
+        limits = self.promised_step.task.limits.items()
         return tuple(PROMISES[name] for name, most in limits if np.ravel(values[name])[0] > most)
 
     def recheck(self) -> None:
@@ -301,6 +320,8 @@ def per_million(values: Mapping[str, Number], name: str) -> Number | None:
 def least_value(step: Step, name: str) -> float:
     """The least value of an output that grows with the batch; infinite where no layout keeps all.
 
+    Of a time it is that at the quantile at which promises must hold: what could be promised.
+
     That is the value of the smallest batch that the question admits, next to nothing arriving
     where as much as can be is served.
     """
@@ -308,8 +329,9 @@ def least_value(step: Step, name: str) -> float:
     if not len(step.layouts):
         return math.inf
     values = step(batch, fill)
-    keeps = feasible(step.task, values)
-    return float(np.broadcast_to(values[name], keeps.shape)[keeps].min(initial=math.inf))
+    keeps = PromiseLimits(step, batch).hold(values)
+    least = values[name] * quantile_factors(step, batch, also=name).get(name, 1.0)
+    return float(np.broadcast_to(least, keeps.shape)[keeps].min(initial=math.inf))
 
 
 def _smallest(step: Step) -> tuple[Step, np.ndarray, np.ndarray]:
@@ -357,7 +379,16 @@ def recomputed(step: Step, batch: float, fill: float = 1.0) -> dict[str, float]:
     again |= crowded_again(step, symbols, again)
     if wait != "queue":
         none = {} if task.load == "none" else {"readers": 0.0, "wait": 0.0}
-        return {**again, **none, **dict.fromkeys(TAILS, again["ttft"])}
+        tails = dict.fromkeys(TAILS, again["ttft"])
+        if wait == "loop" and task.mode == "aggregated":
+            times = {"T_ttft": "first", "T_dec": "step", "T_tpot": "tpot", "T_pf_busy": "busy",
+                     "T_slot": "slot"}  # fmt: skip
+            late = {**symbols, **{name: again[word] for name, word in times.items()}}
+            for tail, share in TAILS.items():
+                at = {**late, **exceeded_by(share)}
+                made = walked("loop_tails", names=frozenset(at))(at)
+                tails |= {tail: made["T_late"], f"settled.{tail}": made["T_settled"]}
+        return {**again, **none, **tails}
     late = {name: again.pop(name) for name in WAITED}
     line = {**symbols, **late, "T_ttft": again["first"]}
     tails = {}
@@ -365,36 +396,3 @@ def recomputed(step: Step, batch: float, fill: float = 1.0) -> dict[str, float]:
         at = {**line, "x_tail": share, "rho_pf": max(line["rho_pf"], share)}
         tails[tail] = walked("recomputed_tail", names=frozenset(at))(at)["T_first"]
     return {**again, "readers": line["rho_pf"], "wait": line["T_wait"], **tails}
-
-
-def costs_of(pools: Sequence[EvaluatedPool], word: str) -> list[float]:
-    """What each of several pools counts for when none waits for the other."""
-    if len(pools) == 1:
-        return [1.0]
-    return [x.chosen_by[word] * (1.0 if word == "latency" else x.utilisation) for x in pools]
-
-
-def rests_on(pools: Sequence[EvaluatedPool]) -> dict[str, Mapping[str, float]]:
-    """Shares of both times and of the price by coefficient, by quantity.
-
-    A pool is paid for the time that it takes: of tokens, or of prompts where it only reads them.
-    """
-    costs = costs_of(pools, "usd_per_request")
-    parts = [pool.rests_on for pool in pools]
-    paid = [x["tpot" if p.decodes else "ttft"] for x, p in zip(parts, pools, strict=True)]
-    price = {
-        name: float(np.average([part[name] for part in paid], weights=costs)) for name in paid[0]
-    }
-    return {"tpot": parts[-1]["tpot"], "ttft": parts[0]["ttft"], "usd_per_mtok": price}
-
-
-def bands_of(pools: Sequence[EvaluatedPool], plan: ServingPoint, beyond: Holds) -> dict[str, Band]:
-    """Measured over predicted, of both times and of the price, accepted drafts in it."""
-    task, prices = pools[-1].task, (plan.usd_per_mtok_input, plan.usd_per_mtok_output)
-    bands = {name: task.profile.band(name, x, beyond) for name, x in rests_on(pools).items()}
-    if not task.drafts:
-        return bands
-    return {
-        name: Band(*map(float, with_accepted(task, name, (band.low, band.high), prices)))
-        for name, band in bands.items()
-    }

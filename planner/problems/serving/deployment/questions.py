@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice, pairwise
-from math import floor, log
 from typing import TypeAlias
 
 import numpy as np
@@ -18,67 +17,44 @@ import numpy as np
 from planner.problems.serving.bounds.lower_bound import Relaxation, relaxation, whole_chips
 from planner.problems.serving.deployment.candidate import Candidate
 from planner.problems.serving.deployment.drawn_power import drawn
-from planner.problems.serving.deployment.evaluated_pairs import EvaluatedPairs
+from planner.problems.serving.deployment.plain_plans import (
+    inside_fit,
+    largest_measured,
+    oddness,
+    plain_layouts,
+    plainest_first,
+)
 from planner.problems.serving.deployment.pool import evaluate
-from planner.problems.serving.deployment.pool_pairs import (
+from planner.problems.serving.deployment.scored_points import Point, best_of, best_point, ranked
+from planner.problems.serving.pairs.evaluated_pairs import EvaluatedPairs
+from planner.problems.serving.pairs.pool_pairs import (
     Pair,
+    SearchedPairs,
     affordable,
     alike,
     search_paces,
+    search_pools,
     search_pools_together,
 )
+from planner.problems.serving.search.admitted_layouts import layouts_of
 from planner.problems.serving.search.batch import (
-    SAME_PRICE,
     Found,
     largest_at,
     largest_feasible,
-    layouts_of,
     search,
     search_together,
     sized,
 )
+from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.resolve import ServingTasks
 from planner.problems.serving.task.task import Task, TaskPair
-from planner.text.tolerances import SAME
+from planner.text.tolerances import SAME, TIE
 
 ALTERNATIVES = 5
 # Whole replicas leave a gap between two pools that no number of programs closes.
 SOLVES_OF_A_POOL = 24
 EDGE = 1 + SAME  # a promise equal to a plan's own time must not fail by a rounding
-
-
-@dataclass(frozen=True)
-class Point:
-    """A feasible layout of every pool of a question, not yet evaluated in full.
-
-    `rows` are their numbers among the layouts of the question, the pool that decodes last.
-    """
-
-    score: float
-    tasks: tuple[Task, ...]
-    rows: tuple[int, ...]
-    evaluated: Callable[[], Candidate]
-
-    @property
-    def objective(self) -> str:
-        """What is minimised."""
-        return self.tasks[-1].objective
-
-    @property
-    def mode(self) -> str:
-        """aggregated, disaggregated, decode or prefill."""
-        return self.tasks[0].mode if len(self.tasks) == 1 else "disaggregated"
-
-    @property
-    def candidate(self) -> Candidate:
-        """The plan in full."""
-        return self.evaluated()
-
-    def settled(self, word: str) -> Point:
-        """The same, scored by an output of its plan."""
-        made = self.candidate
-        return replace(self, score=made.outputs[word], evaluated=lambda: made)
 
 
 @dataclass(frozen=True)
@@ -121,14 +97,15 @@ class OnePool:
 
     def points(self) -> list[Point]:
         """The best batch of the best few layouts, one cut in halves no other than it whole."""
-        rows, layouts = self.searched.rows, self.step.layouts
+        order, layouts = plainest_first(self.step, self.searched, TIE), self.step.layouts
+        rows = self.searched.rows[order]
         _, leading = np.unique(rows, return_index=True)
         best: dict[tuple[int, ...], int] = {}
         for i in np.sort(leading).tolist():
             if len(best) > ALTERNATIVES:
                 break
             best.setdefault(layouts.split(int(rows[i])), i)
-        return [self.point(i) for i in best.values()]
+        return [self.point(int(order[i])) for i in best.values()]
 
     @property
     def least_score(self) -> float:
@@ -148,9 +125,9 @@ class OnePool:
                 )
             return min(least + bound.work, incumbent)
 
-        bound = relaxation(
-            self.step, self.searched, incumbent, lambda so_far: value(so_far) >= enough
-        )
+        # Requests that wait for a place leave the batch to the layout.
+        step = self.step.with_task(task.with_layout(batches=None)) if task.waits else self.step
+        bound = relaxation(step, self.searched, incumbent, lambda so_far: value(so_far) >= enough)
         return Relaxation(value(bound), bound.solves)
 
     @property
@@ -174,13 +151,28 @@ class OnePool:
         leading = (np.flatnonzero(pace == k) for k in range(paces.size))
         return [self.point(int(at[0]), tiled, rows) if at.size else None for at in leading]
 
+    def simplest(self) -> Point | None:
+        """The best of the plain layouts that measured runs cover; None where there is none."""
+        rows = np.flatnonzero(plain_layouts(self.step.layouts))
+        part = self.step.take(rows)
+        largest, task = None, self.task
+        if not task.loaded and task.mode != "prefill" and not task.batch_of_all:
+            largest = np.minimum(largest_feasible(part)[0], largest_measured(part))
+        searched = search(part, largest)
+        inside = inside_fit(part.take(searched.rows), searched.batch)
+        return self.point(int(np.argmax(inside)), searched, rows) if inside.any() else None
+
     def point(self, i: int, searched: Found | None = None, rows: np.ndarray | None = None) -> Point:
         """One of the points found; `rows` are the layouts' numbers if others were searched."""
         of = searched or self.searched
         row = int(of.rows[i] if rows is None else rows[of.rows[i]])
-        layouts = self.step.layouts.take(np.array([row]))
-        pool = partial(evaluate, self.task, layouts, float(of.batch[i]), float(of.fill[i]))
-        return Point(float(of.score[i]), self.tasks, (row,), lambda: Candidate((pool(),)))
+        layouts, batch = self.step.layouts.take(np.array([row])), float(of.batch[i])
+        pool = partial(evaluate, self.task, layouts, batch, float(of.fill[i]))
+        return Point(
+            float(of.score[i]), self.tasks, (row,), lambda: Candidate((pool(),)),
+            int(layouts.chips[0]),
+            lambda: int(oddness(self.step.take(np.array([row])), np.array([batch]))[0]),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -270,9 +262,27 @@ class TwoPools:
         every = search_paces(self.pair, *self.steps, paces)
         return [self.point(pairs[0]) if pairs else None for pairs in every]
 
+    def simplest(self) -> Point | None:
+        """The best of the pairs of plain layouts that measured runs cover; None without one."""
+        rows = [np.flatnonzero(plain_layouts(step.layouts)) for step in self.steps]
+        if not all(each.size for each in rows):
+            return None
+        prefill, decode = (task.with_layout(inside_only=True) for task in self.tasks)
+        steps = [step.take(at) for step, at in zip(self.steps, rows, strict=True)]
+        pair = replace(self.pair, prefill=prefill, decode=decode)
+        decoding = steps[1].with_task(steps[1].task.with_layout(inside_only=True))
+        pairs, _ = search_pools(pair, steps[0].with_task(prefill), decoding)
+        if not pairs:
+            return None
+        first, last = (int(at[row]) for at, row in zip(rows, pairs[0].rows, strict=True))
+        return self.point(replace(pairs[0], rows=(first, last)))
+
     def point(self, pair: Pair) -> Point:
         """One of the pairs found."""
-        return Point(pair.score, self.tasks, pair.rows, partial(self.evaluated, pair))
+        return Point(
+            pair.score, self.tasks, pair.rows, partial(self.evaluated, pair), sum(pair.chips),
+            lambda: pair.odd,
+        )  # fmt: skip
 
 
 Question: TypeAlias = OnePool | TwoPools
@@ -306,30 +316,40 @@ def double_pools(several: Sequence[TaskPair], most: float = np.inf) -> list[TwoP
     """`single_pools` of questions of two pools; pairs that score `most` or more may be left out."""
     afforded, pools = [], []
     for pair in several:
-        tasks = [task.with_layout(arrivals=None) for task in (pair.prefill, pair.decode)]
-        layouts = affordable(pair, [layouts_of(task) for task in tasks], most)
-        if not all(map(len, layouts)):
-            continue  # not even the smallest two are as cheap
-        prefill, decode = (
-            OnePool(task, Step(task, of, bound=task.uses_bound))
-            for task, of in zip(tasks, layouts, strict=True)
-        )
-        afforded.append(pair)
-        pools.append((prefill, decode))
+        layouts = affordable(pair, [layouts_of(task) for task in _alone(pair)], most)
+        if all(map(len, layouts)):  # else not even the smallest two are as cheap
+            afforded.append(pair)
+            pools.append(pools_of(pair, layouts))
     searched = search_pools_together([
         (pair, prefill.step.with_task(pair.prefill), decode.step)
         for pair, (prefill, decode) in zip(afforded, pools, strict=True)
     ])  # fmt: skip
+    return searched_pairs(afforded, pools, searched)
 
-    evaluated = EvaluatedPairs(
-        [
-            (pair, first.step, last.step)
-            for pair, (first, last) in zip(afforded, pools, strict=True)
-        ],
-        [pairs for pairs, _ in searched],
-    )
+
+def _alone(pair: TaskPair) -> tuple[Task, Task]:
+    """Both pools as questions of their own."""
+    return pair.prefill.with_layout(arrivals=None), pair.decode.with_layout(arrivals=None)
+
+
+def pools_of(pair: TaskPair, layouts: Sequence[Layouts] = ()) -> tuple[OnePool, OnePool]:
+    """Both pools of a question on some layouts, or all; FieldError where one has none."""
+    pools = zip(_alone(pair), layouts or map(layouts_of, _alone(pair)), strict=True)
+    prefill, decode = (OnePool(task, Step(task, of, bound=task.uses_bound)) for task, of in pools)
+    return prefill, decode
+
+
+def searched_pairs(
+    several: Sequence[TaskPair],
+    pools: Sequence[tuple[OnePool, OnePool]],
+    searched: Sequence[SearchedPairs],
+) -> list[TwoPools]:
+    """Questions of two pools with the best pairs that were found."""
+    steps = [(first.step, last.step) for first, last in pools]
+    questions = [(pair, *two) for pair, two in zip(several, steps, strict=True)]
+    evaluated = EvaluatedPairs(questions, [pairs for pairs, _ in searched])
     return [
-        TwoPools(afforded[k], pools[k], pairs, looked, partial(evaluated, k))
+        TwoPools(several[k], pools[k], pairs, looked, partial(evaluated, k))
         for k, (pairs, looked) in enumerate(searched)
     ]
 
@@ -341,7 +361,7 @@ def rival_questions(tasks: ServingTasks) -> list[Question]:
     """
     singles = single_pools(tasks.tasks)
     best = best_point(singles)
-    return [*singles, *double_pools(tasks.pools, best.score if best else np.inf)]
+    return [*singles, *double_pools(tasks.pools, best.score * (1 + TIE) if best else np.inf)]
 
 
 def questions_of(tasks: ServingTasks) -> list[Question]:
@@ -362,25 +382,18 @@ def questions_together(several: Sequence[ServingTasks]) -> list[list[Question]]:
     ]
 
 
-def ranked(questions: Sequence[Question]) -> list[Point]:
-    """The best points of all questions, best first."""
-    return best_of([point for question in questions for point in question.points()])
+def planned(questions: list[Question]) -> tuple[list[Question], list[Point]]:
+    """The questions and their best points.
+
+    Where no plan has a place for all requests of a closed loop they are those in which some wait.
+    """
+    points = ranked(questions)
+    waiting = [] if points else waiting_for_places(questions)
+    late = ranked(waiting)
+    return (waiting, late) if late else (questions, points)
 
 
-def best_point(questions: Sequence[Question]) -> Point | None:
-    """The first of those `ranked`; questions that cannot hold it are not looked at further."""
-    points: list[list[Point]] = [[] for _ in questions]
-    least, floors = np.inf, [question.least_score for question in questions]
-    for number in np.argsort(floors, kind="stable").tolist():
-        if floors[number] > least * EDGE:
-            break
-        points[number] = questions[number].points()
-        least = min([least, *(point.score for point in points[number])])
-    return next(iter(best_of([point for several in points for point in several])), None)
-
-
-def best_of(points: Sequence[Point]) -> list[Point]:
-    """The points, best first."""
-    least = min((point.score for point in points), default=1.0)
-    # Within one price the order of the search stands: it puts the faster plan first.
-    return sorted(points, key=lambda point: floor(log(point.score / least) / SAME_PRICE))
+def waiting_for_places(questions: Sequence[Question]) -> list[Question]:
+    """Those of a closed loop again, where requests that memory does not hold wait."""
+    tasks = [task for question in questions for task in question.tasks if task.loop is not None]
+    return [*single_pools([task.queueing() for task in tasks])]

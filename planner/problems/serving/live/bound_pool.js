@@ -40,10 +40,10 @@ function boundPools(data, kernels, pools) {
     const s = pool.kernel.scenario(pool.names.names[0].map((name) => values[name]));
     const times = Float64Array.from(pool.names.names[1], (name) => factor[name] ?? 1);
     const empty = () => new Float64Array(pool.load || pool.crowds ? pool.size : 0).fill(NaN);
-    return { key, values, s, l, times, ready: new Uint8Array(pool.size), room: empty(), flat: empty() };
+    return { key, values, s, l, times, ready: new Uint8Array(pool.size), room: empty(), flat: empty(), bands: rowBands(data, pool, values, times) };
   }
 
-  function limited(pool, { values, s, l, times, ready, room, flat }, state, totals, decodes) {
+  function limited(pool, { values, s, l, times, ready, room, flat, bands }, state, totals, decodes) {
     const { names, kernel, rows, a, b, place, results, promised: kept } = pool, width = names.width, functions = names.functions;
     const limits = { ...pool.limits };
     for (const slider of promised) {
@@ -69,11 +69,19 @@ function boundPools(data, kernels, pools) {
     // What a batch is scored by; the first of it are what is promised, as a view.
     const score = (i, batch, fill = 1) => { put(i, batch, fill); kernel.scored(s, l, i * width, b, scored); return scored; };
     const promises = (i, batch, fill = 1) => { score(i, batch, fill); return results.promised; };
-    // Whether a batch keeps every promise but one.
+    // Whether the estimate of a batch keeps every promise but one: larger ones break what it breaks.
     const holds = (i, batch, fill = 1, without = -1) => {
       score(i, batch, fill);
       for (let k = 0; k < count; k++) if (k !== without && !(scored[k] <= most[k])) return false;
       return true;
+    };
+    // Factors of promised times to the quantile at which promises hold, and whether they hold there.
+    const banded = kept.map((name) => (name === "latency" ? "whole" : data.constants.banded[name])), chancy = pool.chancy && banded.some((name) => name);
+    const late = (i, batch) => { const at = chancy && bands.at(i, batch); return banded.map((name) => (at && name ? at[name] : 1)); };
+    const keeps = (i, batch, fill = 1, without = -1) => {
+      if (!holds(i, batch, fill, without)) return false;
+      const at = chancy && bands.at(i, batch);
+      return !at || banded.every((name, k) => !name || k === without || scored[k] * at[name] <= most[k]);
     };
     const named = (r) => Object.fromEntries(functions.batch.map((name, k) => [name, r[k]]));
     // Every output of a layout on other numbers of replicas and chips.
@@ -92,9 +100,8 @@ function boundPools(data, kernels, pools) {
       && !(totals.length && halves[i] > 1 && !(largest > (decodes ? 1 : pool.way("replicas")[i]) * pool.group[i]));
     const counted = (counts) => { for (const name in counts) if (name in pool.counts) b[pool.counts[name]] = counts[name]; };
     const outputs = (i, batch, fill = 1) => named(at("batch", i, batch, fill));
-    return { pool, values, limits, totals, most, room, flat, allowed, at, score, promises, holds, counted, resized, outputs };
+    return { pool, values, limits, totals, most, room, flat, allowed, at, score, promises, holds, keeps, chancy, late, bands, counted, resized, outputs };
   }
 
   return bind;
 }
-if (typeof module !== "undefined") module.exports = { boundPools };

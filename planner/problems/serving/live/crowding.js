@@ -70,4 +70,3 @@ const Crowding = (() => {
 
   return { exceeding, beta, gamma };
 })();
-if (typeof module !== "undefined") module.exports = { Crowding };

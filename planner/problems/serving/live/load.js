@@ -37,7 +37,7 @@ function carrying(pool, i, carries, most, near = 0) {
   return first(carries, start, end);
 }
 
-function loadedPools({ bind, nearby, passSizes, replicasMost, winning, LARGEST, SAME }) {
+function loadedPools({ bind, nearby, lowered, passSizes, replicasMost, winning, LARGEST, SAME, TIE }) {
   // Sequences that a replica of a row has room for, and how many add as much to a step as there is
   // without any.
   function room(b, i) {
@@ -71,7 +71,7 @@ function loadedPools({ bind, nearby, passSizes, replicasMost, winning, LARGEST, 
     return Crowding.exceeding(r[0], r[1], Math.floor(most / ranks));
   }
   const roomy = (b, i, batch) => b.limits.crowded === undefined || crowded(b, i, batch) <= b.limits.crowded;
-  const keeps = (b, i, batch, without = -1) => b.holds(i, batch, 1, without) && roomy(b, i, batch);
+  const keeps = (b, i, batch, without = -1) => b.keeps(i, batch, 1, without) && roomy(b, i, batch);
 
   // Of prompts that may share a pass as many as carry the load and come first, those in time before.
   function quickest(b, i, loads = () => {}) {
@@ -79,7 +79,7 @@ function loadedPools({ bind, nearby, passSizes, replicasMost, winning, LARGEST, 
     let best = null;
     for (const batch of passSizes(b, i)) {
       loads(batch);
-      const kept = b.holds(i, batch), ttft = b.pool.results.scored[late];
+      const kept = b.keeps(i, batch), ttft = b.pool.results.scored[late];
       if (!(b.promises(i, batch)[load] <= b.limits.load)) continue;
       if (!best || (kept && !best.kept) || (kept === best.kept && ttft < best.ttft)) best = { batch, kept, ttft };
     }
@@ -88,7 +88,8 @@ function loadedPools({ bind, nearby, passSizes, replicasMost, winning, LARGEST, 
 
   // The largest batch of a row that keeps its promises, room for caches among them.
   function largest(b, i) {
-    return (b.pool.last[i] = nearby((batch) => b.holds(i, batch) && roomy(b, i, batch), b.pool.last[i]));
+    b.pool.last[i] = nearby((batch) => b.holds(i, batch) && roomy(b, i, batch), b.pool.last[i]);
+    return lowered(b, (batch) => keeps(b, i, batch), b.pool.last[i]);
   }
 
   // The batch that gathers where a row has so many chips, 0 if it cannot carry the load.
@@ -140,8 +141,8 @@ function loadedPools({ bind, nearby, passSizes, replicasMost, winning, LARGEST, 
       const point = top >= 0 && b.allowed(i) ? fitted(b, i, top) : null;
       if (!point) return;
       ready(b, point);
-      every.push({ ...point, pool: number, score: score(i, point.batch), latency: pool.results.scored[pool.scored.latency] });
-      if (prunes) top = Math.min(top, paid.indexOf(point.chips));
+      every.push({ ...point, pool: number, score: score(i, point.batch), latency: pool.results.scored[pool.scored.latency], paid: point.chips, odd: () => b.bands.odd(i, point.batch) });
+      if (prunes) top = Math.min(top, paid.findLastIndex((chips) => chips <= point.chips * (1 + TIE)));
     };
     if (only !== null) look(only);
     else {
@@ -162,7 +163,7 @@ function loadedPools({ bind, nearby, passSizes, replicasMost, winning, LARGEST, 
       if (!b.allowed(i)) continue;
       sized(b, i, grows ? paid[paid.length - 1] : pool.way("chips")[i]);
       const batch = gathers(b, i) || Math.max(1, pool.mode === "prefill" ? passSizes(b, i)[0] : nearby((n) => b.at("needed", i, n)[0] <= b.limits.need, 1));
-      const missed = Array.from(b.promises(i, batch), (x, k) => ({ name: names[k], factor: x / b.most[k] }));
+      const late = b.late(i, batch), missed = Array.from(b.promises(i, batch), (x, k) => ({ name: names[k], factor: x * late[k] / b.most[k] }));
       if (b.limits.crowded !== undefined) missed.push({ name: "crowded", factor: crowded(b, i, batch) / b.limits.crowded });
       const worst = missed.reduce((m, x) => Math.max(m, Number.isFinite(x.factor) ? x.factor : 1e9), 0);
       if (!near || worst < near.worst) near = { worst, missed };
@@ -177,11 +178,11 @@ function loadedPools({ bind, nearby, passSizes, replicasMost, winning, LARGEST, 
     sized(b, point.row, paid[at - 1]);
     const batch = gathers(b, point.row), names = b.pool.promised;
     let breaks = batch ? named.filter(([name]) => name === "crowded" && crowded(b, point.row, batch) > b.limits.crowded).map(([name]) => name) : ["load"];
-    if (batch) breaks = [...names.filter((_, k) => !(b.promises(point.row, batch)[k] <= b.most[k])), ...breaks];
+    const late = batch ? b.late(point.row, batch) : [];
+    if (batch) breaks = [...names.filter((_, k) => !(b.promises(point.row, batch)[k] * late[k] <= b.most[k])), ...breaks];
     ready(b, point);
     return { breaks, breaks_at: `${paid[at - 1]} chips` };
   }
 
   return { points, ready, fitted, on, nearest, broken, largest, roomy, quickest };
 }
-if (typeof module !== "undefined") module.exports = { first, carrying, loadedPools };

@@ -1,17 +1,17 @@
 "use strict";
 // Two pools under a load: readers as busy as their promises let them be, replicas that carry it, and
 // the fewest chips. As planner/problems/serving/deployment: pool_matching, pool_pairs, candidate.
-function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shards, transferTime, fastest, engineBits, remember, winning, SAME }) {
-  const { chipsLeast, beside, replicasMost } = packed, DELAYED = ["ttft", "ttft_p95", "ttft_p99"];
+function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shards, transferTime, fastest, engineBits, inGroup, named, oddOf, sorted, remember, winning, largest, SAME, TIE, LEVEL }) {
+  const { chipsThatRead, beside, replicasMost } = packed, DELAYED = ["ttft", "ttft_p95", "ttft_p99"];
   const rateOf = (slot, busy, free) => busy * (1 - free) / slot;
 
   // ---- layouts of either pool ----
 
   function decoder(question, b, i, batch) {
-    if (!b.holds(i, batch)) return null;
+    if (!b.keeps(i, batch)) return null;
     const r = b.pool.results.scored, slot = r[b.pool.scored.slot], latency = r[b.pool.scored.latency];
     if (!loaded.roomy(b, i, batch)) return null;
-    return { row: i, batch, slot, latency, rate: rateOf(slot, 1, question.headroom), room: room(b.pool, i),
+    return { odd: oddOf(b, i, batch), row: i, batch, slot, latency, rate: rateOf(slot, 1, question.headroom), room: room(b.pool, i),
              group: shards(b.pool, i), engines: b.pool.way("engines")[i] };
   }
   // Layouts that decode, but for those that no batch lets take `most` or less, `taken` of a slot.
@@ -43,9 +43,9 @@ function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shard
     const names = b.pool.promised, late = names.map((name) => DELAYED.includes(name));
     return (i, batch, busy, transfer) => {
       b.counted({ r_busy: busy });
-      const r = b.promises(i, batch);
-      for (let k = 0; k < r.length; k++) if (!((late[k] ? r[k] + transfer : r[k]) <= b.most[k])) return false;
-      return true;
+      const r = b.promises(i, batch), times = (k) => (late[k] ? r[k] + transfer : r[k]);
+      for (let k = 0; k < r.length; k++) if (!(times(k) <= b.most[k])) return false;
+      return !b.chancy || b.late(i, batch).every((factor, k) => times(k) * factor <= b.most[k]);
     };
   }
   // The largest such share, by the halvings of `busiest`; at `busy` it keeps them.
@@ -72,14 +72,14 @@ function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shard
       for (let k = 0; k < sizes.length; k++) {
         const r = a.at("occupied", i, sizes[k]), slot = r[0], ranks = pool.way("dp_attention")[i];
         const rate = Math.min(rateOf(slot, 1, question.headroom), load * ranks / r[1] * (1 + SAME));
-        const place = room(pool, i), engines = pool.way("engines")[i];
-        made.push({ row: i, batch: sizes[k], slot, rate, least: taken(i, rate), order: i * 64 + k, room: place, engines, alike: place.id * 2 ** 31 + engines });
+        const place = room(pool, i), engines = pool.way("engines")[i], odd = oddOf(a, i);
+        made.push({ row: i, batch: sizes[k], slot, rate, odd, least: taken(i, rate), order: i * 64 + k, room: place, engines, alike: `${place.id}/${engines}/${odd}` });
       }
     }
     return made;
   }
 
-  // Of every number of receivers, room and engines the row that reads fastest, and when it does.
+  // Of every number of receivers, room, engines and oddness the row that reads fastest, and when it does.
   // One that does not keep its promises at the best rate so far is no better: the fastest come first.
   function reading(question, a, rows, numbers) {
     const { pool } = a, keeps = judged(question, a), [, idle] = question.busiest;
@@ -104,17 +104,17 @@ function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shard
     const replicas = a.pool.way("replicas")[i];
     a.counted({ n_rep: replicas, n_up: replicas - question.spare, n_chips: a.pool.way("chips")[i] });
   };
-  const byRoom = (x, y) => x.room.stage - y.room.stage || x.room.stages - y.room.stages;
+  const byRoom = (x, y) => x.room.stage - y.room.stage || x.room.stages - y.room.stages || x.odd - y.odd;
 
-  // Of each number of receivers and engine the readers, one of each room, with their latency.
+  // Of each number of receivers and engine the readers, one of each room and oddness, with their latency.
   function firsts(question, a, places, bits) {
     const groups = new Map();
     for (const [number, all] of places)
       for (const bit of bits) {
         const rooms = new Map();
         for (const x of [...all.values()].sort((x, y) => 1 / x.rate - 1 / y.rate || x.order - y.order))
-          if ((bit === null || (x.engines >> bit) & 1) && !rooms.has(x.room.id)) rooms.set(x.room.id, x);
-        groups.set(`${number}/${bit}`, [...rooms.values()].sort(byRoom).map((x) => timed(question, a, x)));
+          if (inGroup(x, bit, false) && !rooms.has(`${x.room.id}/${x.odd}`)) rooms.set(`${x.room.id}/${x.odd}`, x);
+        groups.set(`${number}/${named(bit)}`, [...rooms.values()].sort(byRoom).map((x) => timed(question, a, x)));
       }
     return groups;
   }
@@ -137,8 +137,8 @@ function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shard
     const taken = [a, b].map(({ pool }, k) => (row, rate) => (question.throughput ? 0 : ask.prices[k] * needed(ask, rate) * pool.replica[row]));
     const slotted = (row, slot) => taken[1](row, rateOf(slot, 1, question.headroom));
     const least = (rows, k) => rows.reduce((m, x) => Math.min(m, taken[k](x.row, x.rate)), Infinity);
-    const bounded = (pair) => { if (pair) limit = Math.min(limit, pair.score * ask.demand * (1 + SAME)); };
-    const paired = (reads, decodes, pruned = []) => matched(ask, pairsOf(question, a, reads, decodes, engineBits(reads, decodes, pruned)));
+    const bounded = (pairs) => { limit = pairs.reduce((m, x) => Math.min(m, x.score * ask.demand * LEVEL), limit); };
+    const paired = (reads, decodes, pruned = []) => matched(ask, pairsOf(question, a, reads, decodes, engineBits(reads, decodes, pruned, question.tied)));
     let limit = most * ask.demand;
     if (!held && question.recent.length) {
       const [reads, decodes] = [0, 1].map((k) => [...new Set(question.recent.map((pair) => pair[k]))]);
@@ -147,7 +147,7 @@ function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shard
     const fewest = b.pool.replica.reduce((m, _, row) => Math.min(m, slotted(row, 0)), Infinity);
     const every = readable(question, a, i, taken[0], limit - fewest), quickest = every.reduce((m, x) => Math.min(m, x.least), Infinity);
     const decodes = decoding(question, b, j, slotted, limit < Infinity ? limit - quickest : Infinity);
-    if (!decodes.length) return null;
+    if (!decodes.length) return [];
     const rest = least(decodes, 1);
     if (!held && limit === Infinity) {
       const first = [...every].sort((x, y) => x.least - y.least), near = decodes.filter((x) => slotted(x.row, x.slot) <= 1.1 * rest);
@@ -158,17 +158,17 @@ function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shard
       counted(question, a, k);
       return a.pool.way("replicas")[k] > question.spare && keeps(k, passSizes(a, k)[0], idle, transferTime(question, a, Math.min(shards(a.pool, k), farthest)));
     };
-    const pruned = held ? [] : [[a, begins], [b, (k) => b.holds(k, 1) && loaded.roomy(b, k, 1)]];
+    const pruned = held ? [] : [[a, begins], [b, (k) => b.keeps(k, 1) && loaded.roomy(b, k, 1)]];
     const best = paired(every.filter((x) => x.least + ends[1] <= limit), decodes.filter((x) => taken[1](x.row, x.rate) + ends[0] <= limit), pruned);
-    if (best && !held) winning(question.recent, best.rows);
-    return best && { ...best, read: question.read, decode: question.decode };
+    if (best.length && !held) winning(question.recent, best[0].rows);
+    return best.map((x) => ({ ...x, odd: () => x.oddity, paid: x.chips[0] + x.chips[1], read: question.read, decode: question.decode }));
   }
 
   // Readers and layouts that decode in groups by receivers and engine, one of each room, as pairs.
   function pairsOf(question, a, rows, decodes, bits) {
     const numbers = [...new Set(decodes.map((x) => x.group))].sort((x, y) => x - y);
     const ones = firsts(question, a, reading(question, a, rows, numbers), bits);
-    const others = fastest(decodes, numbers, bits, (x, number) => (x.group === number ? x.latency : null));
+    const others = fastest(decodes, numbers, bits, true, (x, number) => (x.group === number ? x.latency : null));
     for (const rooms of others.values()) rooms.sort(byRoom);
     return [...ones].flatMap(([group, firsts]) => firsts.flatMap((x) => (others.get(group) ?? []).map((y) => [x, y])));
   }
@@ -183,36 +183,35 @@ function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shard
     if (question.throughput) return 1 / demand;
     const taken = needed(ask, x.rate) * chipsOf(x), total = taken + needed(ask, y.rate) * chipsOf(y);
     const chips = question.paid.find((paid) => paid >= total) ?? Infinity;
-    return (taken * prices[0] + (chips - taken) * prices[1]) / demand;
+    return (taken * prices[0] + (total - taken) * prices[1] + (chips - total) * Math.min(...prices)) / demand;
   }
 
-  const levels = (scores) => {
-    const least = scores.reduce((m, x) => Math.min(m, x), Infinity);
-    return (score) => Math.floor(Math.log(score / least) / SAME);
-  };
+  // Pairs, or what they cost at least: within a tie of the least the plainer, then the faster.
+  function promising(every, score, odd, latency) {
+    const least = every.reduce((m, x) => Math.min(m, score(x)), Infinity);
+    return sorted(every, (x) => [score(x) <= least * (1 + TIE) ? odd(x) : Infinity, Math.floor(Math.log(score(x) / least) / SAME), odd(x), latency(x)]);
+  }
+  const bestFirst = (pairs) => promising(pairs, (x) => x.score, (x) => x.oddity, (x) => x.latency);
 
-  const bestFirst = (pairs) => {
-    const level = levels(pairs.map((x) => x.score));
-    return pairs.sort((x, y) => level(x.score) - level(y.score) || x.latency - y.latency);
-  };
-
-  // Pairs in the order of what they cost at least, of equals the faster, some at a time, until none can be cheaper.
+  // Pairs in the order of what they cost at least, some at a time, until none can be cheaper, or as cheap and plainer.
   function matched(ask, pairs) {
     const [KEPT, FEW, POINTS] = ask.question.first, { paid } = ask.question, looks = paid.length.toString(2).length;
-    const bounds = Float64Array.from(pairs, (pair) => least(ask, pair));
-    const level = levels(bounds), late = pairs.map(([x, y]) => x.latency + y.latency);
-    const order = pairs.map((_, k) => k).filter((k) => bounds[k] < Infinity).sort((x, y) => level(bounds[x]) - level(bounds[y]) || late[x] - late[y] || x - y);
+    const bound = new Map(pairs.map((pair) => [pair, least(ask, pair)])), odd = ([x, y]) => x.odd + y.odd;
+    const order = promising(pairs.filter((pair) => bound.get(pair) < Infinity), (pair) => bound.get(pair), odd, ([x, y]) => x.latency + y.latency);
+    const rest = Float64Array.from(order, (pair) => bound.get(pair)), plainest = Float64Array.from(order, odd);
+    for (let k = order.length - 2; k >= 0; k--) { rest[k] = Math.min(rest[k], rest[k + 1]); plainest[k] = Math.min(plainest[k], plainest[k + 1]); }
     let best = [], start = 0, size = FEW;
     while (start < order.length) {
-      if (best.length === KEPT && bounds[order[start]] >= best[best.length - 1].score) break;
+      const scores = best.map((x) => x.score), tied = rest[start] < Math.min(...scores) * (1 + TIE);
+      if (best.length === KEPT && rest[start] >= Math.max(...scores) && !(tied && plainest[start] < best[0].oddity)) break;
       const part = order.slice(start, start + Math.max(1, Math.floor(size / looks)));
-      best = merged(best, split(ask, part.map((k) => pairs[k])), KEPT);
+      best = merged(best, split(ask, part), KEPT);
       start += part.length; size = Math.min(2 * size, POINTS);
     }
-    return best[0] ?? null;
+    return best;
   }
 
-  // The best few of both, one of each layout that decodes; of equals the faster.
+  // The best few of both, one of each layout that decodes; of a tie the plainer, the faster.
   function merged(best, pairs, most) {
     const leading = new Map();
     for (const pair of bestFirst([...best, ...pairs]))
@@ -236,9 +235,9 @@ function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shard
         const left = (chips) => beside(question, x, y, chips, Math.max(replicasMost(chips, x.room), n))(n);
         if (!(n > spare && m > spare) || left(paid[paid.length - 1]) < m) continue;
         const chips = paid[first((k) => left(paid[k]) >= m, -1, paid.length - 1)];
-        const taken = question.together ? n * chipsOf(x) : chipsLeast(n, x.room);
+        const taken = chipsThatRead(question, x, y, n, m, chips, ask.prices);
         const score = question.throughput ? 1 / demand : cost(ask, taken, Math.max(chips - taken, 0));
-        made.push({ score, latency: x.latency + y.latency, rows: [x.row, y.row], replicas: [n, m], chips: [taken, chips - taken],
+        made.push({ score, oddity: x.odd + y.odd, latency: x.latency + y.latency, rows: [x.row, y.row], replicas: [n, m], chips: [taken, chips - taken],
                     requests: demand, batch: y.batch, reads: x.batch, slots: [x.slot, y.slot], fills: [x.busy, 1] });
       }
     const seen = new Set(), leading = bestFirst(made).filter(({ rows }) => { const key = rows.join(); return !seen.has(key) && seen.add(key); }).slice(0, TIED), bests = new Map();
@@ -262,4 +261,3 @@ function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shard
 
   return { searched, reads, rateOf };
 }
-if (typeof module !== "undefined") module.exports = { loadedPairs };

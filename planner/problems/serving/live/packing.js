@@ -55,24 +55,34 @@ function packing() {
     return best;
   }
 
-  function left(question, a, b, count, chips) {
+  // Fewest chips of a pool's own system, in whole units of what is rented, that hold its replicas.
+  const rented = (question, side, count, room) => Math.ceil(chipsLeast(Math.max(count, 0), room) / question.units[side]) * question.units[side];
+
+  // Chips paid for n replicas that read beside m that decode; of two systems what no replica needs is
+  // of the cheaper.
+  function chipsThatRead(question, a, b, n, m, chips, prices) {
+    if (question.together) return n * a.room.stage * a.room.stages;
+    const [first, last] = question.units, least = rented(question, 0, n, a.room), taken = least + (chips - least) % last;
+    return prices[0] < prices[1] ? Math.max(Math.floor((chips - rented(question, 1, m, b.room)) / first) * first, taken) : taken;
+  }
+
+  function left(question, a, b, count, chips, side) {
     if (question.together) {
       const stages = stagesLeft(chips, a.room.stage, count * a.room.stages, b.room.stage, a.room.domain);
       return stages < 0 ? -1 : Math.floor(stages / b.room.stages);
     }
-    const rest = chips - chipsLeast(count, a.room);
-    return replicasMost(Math.max(rest, 0), b.room) - (rest < 0 ? 1 : 0);
+    const rest = chips - rented(question, side, count, a.room), unit = question.units[1 - side];
+    return replicasMost(Math.floor(Math.max(rest, 0) / unit) * unit, b.room) - (rest < 0 ? 1 : 0);
   }
 
-  // The same as a table by the number of replicas that read, filled as it is asked for.
-  const tables = new Map();
-  function beside(question, a, b, chips, most) {
-    const key = ((Number(question.together) * 1024 + a.room.id) * 1024 + b.room.id) * 65536 + chips;
+  // The same as a table by the number of replicas of the pool on a side, which reads or, as the second,
+  // decodes; filled as it is asked for.
+  function beside(question, a, b, chips, most, side = 0) {
+    const key = ((side * 1024 + a.room.id) * 1024 + b.room.id) * 65536 + chips, tables = (question.tables ??= new Map());
     if (!tables.has(key)) tables.set(key, new Int32Array(most + 2).fill(-2));
     const table = tables.get(key);
-    return (count) => (table[count] === -2 ? (table[count] = left(question, a, b, count, chips)) : table[count]);
+    return (count) => (table[count] === -2 ? (table[count] = left(question, a, b, count, chips, side)) : table[count]);
   }
 
-  return { replicasMost, chipsLeast, beside };
+  return { replicasMost, chipsThatRead, rented, beside };
 }
-if (typeof module !== "undefined") module.exports = { packing };

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
@@ -12,9 +12,18 @@ import numpy as np
 
 from formulas.numerics.javascript import StagedScript, staged
 from planner.problems.serving.deployment.missed_promises import PHYSICS
-from planner.problems.serving.deployment.pool_pairs import FEW, KEPT, MOST_TIED, POINTS
+from planner.problems.serving.deployment.plain_plans import (
+    DOMAINS,
+    HALVES,
+    MOST_DOMAINS,
+    OUTSIDE,
+    STAGES,
+)
+from planner.problems.serving.deployment.promise_chances import PROMISED
 from planner.problems.serving.live.equation_chain import chain
-from planner.problems.serving.live.pool_rows import DIGITS, ColumnTable, PoolRows, fitted_ranges
+from planner.problems.serving.live.pool_bands import CONSTANTS, bands_of, fit_of, judged_of
+from planner.problems.serving.live.pool_rows import DIGITS, ColumnTable, PoolRows
+from planner.problems.serving.live.refused_tasks import refused_pair, refused_task
 from planner.problems.serving.live.scenario_values import (
     ROWS,
     SliderRow,
@@ -25,30 +34,36 @@ from planner.problems.serving.live.scenario_values import (
     tokens_asked,
 )
 from planner.problems.serving.outputs import ABSENT, OUTPUTS
+from planner.problems.serving.pairs.pool_pairs import FEW, KEPT, MOST_TIED, POINTS
 from planner.problems.serving.parameters import serving_parameters
 from planner.problems.serving.plan import ServingPlan
 from planner.problems.serving.point import layout_text
 from planner.problems.serving.question import Scenario
-from planner.problems.serving.search.batch import SAME_PRICE, layouts_of, memory_rises
+from planner.problems.serving.search.admitted_layouts import layouts_of
+from planner.problems.serving.search.batch import SAME_PRICE
 from planner.problems.serving.search.sizing import EVERY, HALVINGS, STEP
 from planner.problems.serving.step.drafting import resident
-from planner.problems.serving.step.engine_effects import slows
 from planner.problems.serving.step.kernels import PARTS, lowered
+from planner.problems.serving.step.layouts import AXES
 from planner.problems.serving.step.occupancy import LARGEST_BATCH
+from planner.problems.serving.step.runnable import tied_stages
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.plan_limits import LIMITS
 from planner.problems.serving.task.resolve import ServingTasks, resolve
 from planner.protocol.live_page import LivePage, Slider
 from planner.scenario.keys.workload import Distribution
 from planner.text.errors import InputError
+from planner.text.quantities import needs_unit
+from planner.text.tolerances import TIE
 
 if TYPE_CHECKING:
     from planner.problems.serving.task.task import Task, TaskPair
 
+WAITING = "of more requests in flight than memory holds some wait: planner solve says how long"
 NUDGE = 1.07  # of a quantity, at which what a slider moves is compared with what a scenario would
 CLOSE = 1e-12
 # Scripts of every page, and those of a load, of two pools, and of both.
-SCRIPTS = ("bound_pool.js", "search.js")
+SCRIPTS = ("bands.js", "bound_pool.js", "search.js")
 LOADED, PAIRED, LOADED_PAIRS = ("crowding.js",), ("search_pools.js",), ("load_pools.js",)
 BESIDE = ("packing.js", "load.js")  # of a load or of two pools
 FIXED = (
@@ -90,7 +105,18 @@ class PageModel:
     def _batch(self) -> Iterator[Slider]:
         """The batch over all replicas, the largest allowed where nobody says; none of prompts."""
         batch, reads = self.plan.batch, any(x.mode == "prefill" for x in self.tasks.tasks)
-        if self.scenario.choose.batch is None and batch and not (reads or self.every[0].loaded):
+        # A given batch may be best on other numbers of chips than those that a free one is.
+        paid = len({*self.every[0].chips}) > 1 and not self.tasks.pools
+        users = self.scenario.workload.concurrency
+        if users is not None and not paid:
+            yield Slider("batch", "Requests in flight", "Load", "seq", float(users),
+                         max(1.0, users // 8), 8.0 * users, {"workload.concurrency": float(users)},
+                         whole=True)  # fmt: skip
+        elif (
+            self.scenario.choose.batch is None
+            and batch
+            and not (reads or paid or self.every[0].loaded)
+        ):
             high = 10 ** np.ceil(np.log10(4.0 * batch))
             yield Slider("batch", "Sequences in flight", "Batch", "seq", None, 1.0, float(high),
                          {"choose.batch": 0.0}, whole=True)  # fmt: skip
@@ -115,22 +141,24 @@ class PageModel:
         if refused := self.refused():
             return LivePage(refused=refused)
         kernels, table = _Kernels([], []), ColumnTable()
-        pools = [self._pool(task, kernels, table) for task in self.every]
+        bands, fits = _Distinct([]), _Distinct([])
+        equations, letters = chain(self.plan)
+        shown = {"T_wait", *(x.symbol for x in equations), *(x.symbol for x in letters)}
+        pools = [self._pool(task, kernels, table, bands, fits, shown) for task in self.every]
+        shared = _shared([pool["values"] for pool in pools])
+        for pool in pools:
+            pool["values"] = {k: v for k, v in pool["values"].items() if k not in shared}
         pairs = [self._pair(number, pair, kernels) for number, pair in enumerate(self.tasks.pools)]
         questions = [*({"pool": k} for k in range(len(self.tasks.tasks))), *pairs]
-        fits = [fitted_ranges(task) for task in self.every]
-        distinct = [fit for place, fit in enumerate(fits) if fit not in fits[:place]]
-        pools = [
-            {**pool, "fit": distinct.index(fit)} for pool, fit in zip(pools, fits, strict=True)
-        ]
         data = {**self._words(), **table.document(), "kernels": kernels.documents, "pools": pools,
-                "questions": questions, "fits": distinct}  # fmt: skip
+                "questions": questions, "bands": bands.every, "fits": fits.every,
+                "values": shared}  # fmt: skip
         here = files("planner.problems.serving.live")
         script = "\n".join(here.joinpath(name).read_text("utf-8") for name in self._scripts())
         left = [f"{label}: {why}" for label, why in self.unmoved.items()]
         return LivePage(
-            script, f"[{','.join(kernels.scripts)}]", data, self.sliders, *chain(self.plan),
-            fixed=(*FIXED, *left),
+            script, f"[{','.join(kernels.scripts)}]", data, self.sliders, equations, letters,
+            fixed=(*FIXED, *left, *([WAITING] if self.every[0].loop is not None else [])),
         )  # fmt: skip
 
     def _scripts(self) -> tuple[str, ...]:
@@ -142,13 +170,18 @@ class PageModel:
             *(PAIRED if paired else ()), *(LOADED_PAIRS if loaded and paired else ()),
         )  # fmt: skip
 
-    def _pool(self, task: Task, kernels: _Kernels, table: ColumnTable) -> dict[str, Any]:
-        """The rows of a task, with the numbers of its kernels."""
+    def _pool(
+        self, task: Task, kernels: _Kernels, table: ColumnTable, bands: _Distinct, fits: _Distinct,
+        shown: Collection[str],
+    ) -> dict[str, Any]:  # fmt: skip
+        """The rows of a task, with the numbers of its kernels, bands and hull."""
         chosen = self.scenario.choose.cp is not None
         rows = PoolRows.of(task, self.longest, parts_chosen=chosen)
-        made, follow = rows.script(), following(task, self.scenario)
+        made, follow = rows.script(shown), following(task, self.scenario)
         after = staged(follow.tape, {}, {"batch": follow.outputs})
         numbers = {"kernel": kernels.number(made), "follow": kernels.number(after)}
+        numbers |= {"band": bands.number(bands_of(rows)), "fit": fits.number(fit_of(rows))}
+        numbers |= judged_of(rows)
         document = rows.document(made, table)
         document["values"] |= demanded(self.scenario)
         return {**document, **numbers}
@@ -173,6 +206,12 @@ class PageModel:
             "letters": DIGITS,
             "largest_batch": LARGEST_BATCH,
             "same_price": SAME_PRICE,
+            "tie": TIE,
+            "constants": {
+                **CONSTANTS,
+                "axes": list(AXES),
+                "odd": [OUTSIDE, DOMAINS, STAGES, HALVES, MOST_DOMAINS],
+            },
             "physics": list(PHYSICS),
             "parts": list(PARTS),
             "every": EVERY,
@@ -180,6 +219,7 @@ class PageModel:
             "absent": {mode: list(names) for mode, names in ABSENT.items()},
             "outputs": [{name: getattr(x, name) for name in outputs} for x in shown],
             "titles": {limit.step: limit.title or limit.name for limit in LIMITS.values()},
+            "promises": [{"name": name, "step": LIMITS[name].step} for name in PROMISED],
             "carried": self._carried(),
             "sliders": [
                 {**{name: getattr(row, name) for name in moves}, "value": slider.value}
@@ -189,8 +229,10 @@ class PageModel:
 
     def refused(self) -> str:
         """Why the page cannot search by itself; empty if it can."""
-        refused = (*map(_refused_pair, self.tasks.pools), *map(_refused, self.every))
-        return next(filter(None, refused), "")
+        reasons = (*map(refused_pair, self.tasks.pools), *map(refused_task, self.every))
+        if self.scenario.workload.concurrency and self.plan.batch:
+            reasons = (*reasons, WAITING * (self.plan.batch < self.scenario.workload.concurrency))
+        return next(filter(None, reasons), "")
 
     def _slider(self, row: SliderRow) -> Slider:
         value = scenario_value(row, self.scenario, self.every[0]) or 0.0
@@ -202,7 +244,7 @@ class PageModel:
             load = self.scenario.workload
             beside = load.output_tokens if row.name == "input" else load.input_tokens
             high = max(value, min(high, most - beside.mean))
-        unit, written = row.unit, ""
+        unit, written = row.unit, row.unit if needs_unit(row.unit) else ""
         if row.path == "workload.demand":
             tokens = bool(tokens_asked(self.scenario))
             unit, written = ("token/s", "tokens/s") if tokens else (unit, "requests/s")
@@ -298,21 +340,23 @@ class _Kernels:
         return self.scripts.index(script.text)
 
 
-def _refused(task: Task) -> str:
-    """Why a page cannot search a task by itself; empty if it can."""
-    if task.uses_bound and task.arrivals is not None:
-        return "the roofline knows no queue: what load its plan bears is worked out in Python"
-    if task.uses_bound and memory_rises(Step(task, layouts_of(task), bound=True)).any():
-        return "on-chip memory holds all weights: the price on the roofline turns with the batch"
-    if task.load == "most" and not task.pooled:
-        return "how much the promises let a fleet serve is sought by bisection in Python"
-    if task.loop is not None or task.static:
-        return "in a closed loop first tokens wait for the prompts of others"
-    if task.engine and slows(task):
-        return "the engine's older kernels slow a step in a way that follows the batch"
-    if task.conversations:
-        return "room for caches is counted by chance, which this page does not"
-    return ""
+@dataclass(frozen=True)
+class _Distinct:
+    """Values of pools, equal ones once."""
+
+    every: list[Any]
+
+    def number(self, value: Any) -> int:
+        """The place of a value, where it is put if it is not there yet."""
+        if value not in self.every:
+            self.every.append(value)
+        return self.every.index(value)
+
+
+def _shared(several: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The values that are the same in all pools."""
+    first, *others = several
+    return {k: v for k, v in first.items() if all(each.get(k) == v for each in others)}
 
 
 def _pair(pair: TaskPair) -> dict[str, Any]:
@@ -326,7 +370,9 @@ def _pair(pair: TaskPair) -> dict[str, Any]:
         "latency": pair.latency,
         "drafted": resident(first).get("b_store", 0.0),
         "together": pair.together,
-        "paid": sorted({int(chips) for chips in first.chips}),
+        "tied": tied_stages(),
+        "units": [first.unit, last.unit],
+        "paid": _paid(pair),
         "reads": list(first.limits_of.get("replicas", (0,))),
         "decodes": list(last.limits_of.get("replicas", (0,))),
         "spare": first.spare,
@@ -335,17 +381,8 @@ def _pair(pair: TaskPair) -> dict[str, Any]:
     }
 
 
-def _refused_pair(pair: TaskPair) -> str:
-    """Why a page cannot search two pools by itself; empty if it can."""
-    first, last = pair.tasks
-    if pair.demand is None and first.arrivals is not None:
-        return "how much the promises let two pools serve is sought by bisection in Python"
-    if first.objective in ("latency", "energy") or first.electricity or last.electricity:
-        return (
-            "two pools of least latency or energy, or that pay their power, are weighed in Python"
-        )
-    if "e2e" in last.promises:
-        return "a promise on the whole request ties two pools closer than this page does"
-    if resident(first).get("R_bnd_mem"):
-        return "of a drafter whose cache a window bounds, what is sent is worked out in Python"
-    return ""
+def _paid(pair: TaskPair) -> list[int]:
+    """Numbers of chips that pairs are tried on; most of throughput is that on the most."""
+    paid = sorted({int(chips) for chips in pair.prefill.chips})
+    most = pair.prefill.objective == "throughput" and pair.demand is None
+    return paid[-1:] if most else paid

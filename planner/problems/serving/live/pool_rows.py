@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from formulas.nomenclature.symbols import SYMBOLS
 from formulas.numerics.javascript import BATCH, LAYOUT, StagedScript, staged
-from planner.catalogue.hull import REACH, dimensions
 from planner.problems.serving.outputs import OUTPUTS
-from planner.problems.serving.search.batch import grows, layouts_of
+from planner.problems.serving.search.admitted_layouts import grows, layouts_of
+from planner.problems.serving.step.engine_effects import loop_symbols
 from planner.problems.serving.step.kernels import BILLED, lowered
 from planner.problems.serving.step.layouts import AXES, Layouts
 from planner.problems.serving.step.step import Step
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 # Letters of an index: all that JSON and HTML leave as they are.
 DIGITS = "".join(letter for letter in map(chr, range(33, 127)) if letter not in "\"\\<&>'")
 WAYS = (*AXES, "replicas", "chips", "halves", "engines")
-FOLLOWED = ("B", "r_fill")  # symbols that a batch brings
+FOLLOWED = ("B", "r_fill", "n_others")  # symbols that a batch brings
 # Symbols that come with a fleet's size and use under a load, and with how many caches find room.
 COUNTED, GATHERED = ("n_rep", "n_up", "n_chips", "r_busy"), ("n_flat",)
 
@@ -35,6 +36,8 @@ def part_least(task: Task) -> int:
 
 def all_layouts(task: Task, longest: float, *, parts_chosen: bool) -> Layouts:
     """Every layout that a slider may let in: also those that only prompts so long are cut for."""
+    if task.loop is not None:  # how many are in flight is a slider
+        task = task.with_layout(batches=None)
     if parts_chosen or task.lecture:
         return layouts_of(task)
     unasked = parts(longest, part_least(task))
@@ -65,6 +68,8 @@ class PoolRows:
         values = {"x_free": self.task.headroom, **values}
         if self.task.mode == "decode":
             values["r_pf"] = 0.0
+        if self.step.prompts_gather:
+            values |= loop_symbols(self.task, {**values, "B": 1.0})
         return {name: value for name, value in values.items() if name not in self.followed}
 
     @property
@@ -84,15 +89,18 @@ class PoolRows:
         rows = (len(self.step.layouts),)
         return tuple(n for n, x in self.values.items() if np.shape(x) == rows)
 
-    def script(self) -> StagedScript:
-        """The kernel of the pool as JavaScript."""
-        kernel = lowered("page_outputs", *self.step.model.key, self.crowds)
+    def script(self, shown: Collection[str]) -> StagedScript:
+        """The kernel of the pool as JavaScript; of symbols it gives those that are shown."""
+        gathers = self.step.prompts_gather
+        kernel = lowered("page_outputs", *self.step.model.key, self.crowds, gathers)
         stages = dict.fromkeys(self.columns, LAYOUT) | dict.fromkeys(self.followed, BATCH)
         limits = tuple(name for name in self.task.limits if name in kernel.outputs)
         dots = (OUTPUTS[0].word, "tpot") if self.task.mode != "prefill" else ()
-        scored = dict.fromkeys((*limits, SCORES[self.task.objective], *dots, *_COMPARED))
+        first = ("first",) if self.task.mode != "decode" else ()
+        scored = dict.fromkeys((*limits, SCORES[self.task.objective], *dots, *_COMPARED, *first))
         scores = tuple(name for name in scored if name in kernel.outputs)
-        functions = {"scored": scores, "batch": kernel.outputs}
+        outputs = tuple(x for x in kernel.outputs if x not in SYMBOLS or x in shown)
+        functions = {"scored": scores, "batch": outputs}
         if self.task.loaded:
             functions["carried"] = ("load",)
         if self.task.load == "most":
@@ -120,6 +128,7 @@ class PoolRows:
             },
             "load": self._load() if task.loaded else None,
             "crowds": self.crowds,
+            "gathers": self.step.prompts_gather,
             "bound": task.uses_bound,
             "limits": {name: float(limit) for name, limit in task.limits.items()},
             "batches": list(task.batches or ()),
@@ -154,20 +163,6 @@ class PoolRows:
             "experts": sizes.n_experts,
             "positions": float(task.positions_per_step),
         }
-
-
-def fitted_ranges(task: Task) -> dict[str, Any]:
-    """Ranges of numbers that the task's profile was fitted on, by dimension of its hull.
-
-    Each with both ends, those up to which it counts as inside, and the words for a value; empty
-    for a bound, which rests on no row.
-    """
-    hull = None if task.uses_bound else task.profile.hull
-    return {
-        name: {"words": dimensions()[name].words, "ends": list(ends), "beside":
-               list(dimensions()[name].beside), "inside": [ends[0] / REACH, ends[1] * REACH]}
-        for name, ends in (hull.ranges if hull else {}).items()
-    }  # fmt: skip
 
 
 # What is made small, by objective; of throughput the inverse.

@@ -2,7 +2,8 @@
 // The search of a serving plan: bisection for the largest batch of every layout, then the ends of
 // groups and cells, over every row; of equal prices the faster plan. As planner/problems/serving/search.
 function pageModel(data, kernels) {
-  const LETTERS = data.letters, LARGEST = data.largest_batch, SAME = data.same_price, RECENT = 4;
+  const LETTERS = data.letters, LARGEST = data.largest_batch, SAME = data.same_price, TIE = data.tie, RECENT = 4;
+  const LEVEL = 1 + TIE + 4 * SAME; // of the best score: what may be as good
   const place = new Map([...LETTERS].map((letter, k) => [letter, k]));
   const indices = data.indices.map((text) => {
     const wide = text[0] === "1", letters = text.slice(1), index = [];
@@ -40,12 +41,12 @@ function pageModel(data, kernels) {
              a: new Float64Array(taken.length), b: new Float64Array(names.names[2].length),
              last: new Float64Array(size), trial: new Float64Array(size), ends: new Float64Array(size), recent: [],
              rooms: new Float64Array(size), fewest: new Int32Array(size),
-             follow: kernels[pool.follow], followed: signatures[pool.follow] };
+             follow: kernels[pool.follow], followed: signatures[pool.follow], chancy: pool.deviations !== null, values: { ...data.values, ...pool.values }, };
   }
 
   // What only a load or two pools need is there only where they are.
   const bind = boundPools(data, kernels, pools), packed = typeof packing === "function" ? packing() : null;
-  const loaded = packed && loadedPools({ bind, nearby, passSizes, replicasMost: packed.replicasMost, winning, LARGEST, SAME });
+  const loaded = packed && loadedPools({ bind, nearby, lowered, passSizes, replicasMost: packed.replicasMost, winning, LARGEST, SAME, TIE });
 
   // ---- batches ----
 
@@ -75,7 +76,23 @@ function pageModel(data, kernels) {
     }
     return bisected(holds, low, high);
   }
-  const largest = (b, i) => b.pool.crowds ? loaded.largest(b, i) : (b.pool.last[i] = nearby((batch) => b.holds(i, batch), b.pool.last[i]));
+  const largest = (b, i) => b.pool.crowds ? loaded.largest(b, i)
+    : lowered(b, (batch) => b.keeps(i, batch), (b.pool.last[i] = nearby((batch) => b.holds(i, batch), b.pool.last[i])));
+
+  // The largest batch, of at most `most`, that keeps its promises by chance, which is not always the
+  // smaller the likelier: as `lowered` of planner/problems/serving/search/promise_limits.
+  function lowered(b, keeps, most) {
+    if (!b.chancy || most < 1 || keeps(most)) return most;
+    let [ratio, end] = data.constants.lower, bad = most, good = 0;
+    for (; ; ratio = Math.max(ratio ** 2, end)) {
+      const tried = Math.floor(bad * ratio);
+      if (tried < 1) return 0;
+      if (keeps(tried)) { good = tried; break; }
+      bad = tried;
+    }
+    while (bad - good > 1) { const middle = Math.floor((good + bad) / 2); if (keeps(middle)) good = middle; else bad = middle; }
+    return good;
+  }
 
   function worth(pool, i, most, pair = false) {
     if (most < 1) return [];
@@ -119,7 +136,7 @@ function pageModel(data, kernels) {
 
   // The score of a row on a batch, infinite where a promise breaks.
   function scored(b, i, batch, fill = 1) {
-    if (!b.holds(i, batch, fill)) return Infinity;
+    if (!b.keeps(i, batch, fill)) return Infinity;
     const score = b.pool.results.scored[b.pool.scored[b.pool.score]];
     return b.pool.score === "requests" ? 1 / score : score;
   }
@@ -168,15 +185,15 @@ function pageModel(data, kernels) {
     const prunes = only === null && !totals.length && !reads;
     if (prunes)
       for (const i of pool.recent)
-        if (allowed(i)) for (const [batch] of tried(i)) most = Math.min(most, scored(b, i, batch) * (1 + 4 * SAME));
+        if (allowed(i)) for (const [batch] of tried(i)) most = Math.min(most, scored(b, i, batch) * LEVEL);
     for (let i = only ?? 0; i < (only === null ? pool.size : only + 1); i++) {
       if (!allowed(i) || (prunes && hopeless(b, i, most))) continue;
       for (const [end, fill] of tried(i)) {
         const goal = scored(b, i, end, fill), r = pool.results.scored;
         if (goal === Infinity || (prunes && goal > most)) continue;
-        if (prunes) most = Math.min(most, goal * (1 + 4 * SAME));
+        if (prunes) most = Math.min(most, goal * LEVEL);
         const batch = pool.bound && pool.score !== "latency" && !totals.length ? cheapest(b, i, end, goal) : end, score = scored(b, i, batch, fill);
-        every.push({ row: i, batch, fill, score, latency: r[pool.scored.latency], pool: number });
+        every.push({ row: i, batch, fill, score, latency: r[pool.scored.latency], pool: number, paid: pool.way("chips")[i], odd: () => b.bands.odd(i, batch) });
       }
       if (prunes) remember(b, i, pool.last[i]);
     }
@@ -184,22 +201,21 @@ function pageModel(data, kernels) {
     return every;
   }
 
+  // Points that are about as good as the best, the plainer first; as plainest_first.
   function best(every) {
-    if (!every.length) return null;
     const least = every.reduce((m, x) => Math.min(m, x.score), Infinity);
-    const order = (x) => {
+    return sorted(every.filter((x) => x.score <= least * (1 + TIE)), (x) => {
       const pool = pools[x.pool], way = (name) => pool.way(name)[x.row];
-      return [Math.floor(Math.log(x.score / least) / SAME), Math.round(x.latency * 1e12),
+      return [...plainness(x), Math.floor(Math.log(x.score / least) / SAME), Math.round(x.latency * 1e12),
               pool.replica[x.row], way("pp"), way("dp_attention"), way("tp_expert"), way("halves")];
-    };
-    let first = null, key = null;
-    for (const x of every) {
-      if (x.score > least * (1 + 4 * SAME)) continue;
-      const mine = order(x);
-      const k = key ? mine.findIndex((value, j) => value !== key[j]) : 0;
-      if (!key || (k >= 0 && mine[k] < key[k])) { first = x; key = mine; }
-    }
-    return first;
+    });
+  }
+  const plainness = (x) => [Number(x.odd() >= data.constants.odd[0]), x.paid, x.odd()];
+  // By keys that are lists of numbers.
+  function sorted(every, key) {
+    const keyed = every.map((x) => [key(x), x]);
+    keyed.sort(([x], [y]) => { const k = x.findIndex((value, at) => value !== y[at]); return k < 0 ? 0 : x[k] - y[k]; });
+    return keyed.map(([, x]) => x);
   }
 
   function nearest(state) {
@@ -215,7 +231,7 @@ function pageModel(data, kernels) {
       for (let i = 0; i < b.pool.size; i++) {
         if (!b.allowed(i)) continue;
         for (const [batch, fill] of b.totals.length ? spread(b.pool, i, b.totals) : [[b.pool.mode === "prefill" ? passSizes(b, i)[0] : 1, 1]]) {
-          const r = Array.from(b.promises(i, batch, fill), (x, k) => x / b.most[k]);
+          const late = b.late(i, batch), r = Array.from(b.promises(i, batch, fill), (x, k) => x * late[k] / b.most[k]);
           const hard = Math.max(...r.filter((_, k) => data.physics.includes(names[k])));
           every.push([hard, Math.max(...r), r]);
         }
@@ -235,24 +251,27 @@ function pageModel(data, kernels) {
   let leading = 0; // the question whose plan won last: what it reaches bounds the search of others
   function choose(state, held = null) {
     const numbers = held ? [held.question] : data.questions.map((_, k) => k).sort((x, y) => (y === leading) - (x === leading));
-    const every = [];
-    let least = Infinity;
+    let every = [], least = Infinity;
     for (const number of numbers) {
-      const point = answered(number, state, held, least * (1 + 4 * SAME));
-      if (point) { every.push(point); least = Math.min(least, point.score); }
+      const points = answered(number, state, held, least * LEVEL);
+      every.push(...points);
+      least = points.reduce((m, x) => Math.min(m, x.score), least);
     }
     if (!every.length) return { feasible: false, missed: nearest(state) };
-    const level = (x) => Math.floor(Math.log(x.score / least) / SAME);
-    const point = every.sort((x, y) => x.question - y.question).reduce((m, x) => (level(x) < level(m) ? x : m));
+    // Of each question the first that is about as good, of those the plainest.
+    every = every.filter((x) => x.score <= least * (1 + TIE)).sort((x, y) => x.question - y.question);
+    const firsts = every.filter((x, k) => every.findIndex((y) => y.question === x.question) === k);
+    const point = firsts.length > 1 ? sorted(firsts, plainness)[0] : firsts[0];
     leading = point.question;
     return point.rows ? together.described(point, state) : described(point, state);
   }
 
+  // Points of a question that are about as good as its best, the plainest first.
   function answered(number, state, held, most) {
     const question = data.questions[number];
-    const point = question.pool === undefined ? together.searched(question, state, held, most)
+    const every = question.pool === undefined ? together.searched(question, state, held, most)
       : best(points(question.pool, state, held ? held.row : null, most));
-    return point && { ...point, question: number };
+    return every.map((x) => ({ ...x, question: number }));
   }
 
   function laid(pool, i, replicas = pool.way("replicas")[i]) {
@@ -276,17 +295,8 @@ function pageModel(data, kernels) {
             ["free", b.values.M_cap - values.need]];
   }
 
-  // Where a layout lies, and what of it no row of the profile covers.
-  function outside(b, i, batch) {
-    const { pool, values } = b, way = (name) => pool.way(name)[i], chips = pool.replica[i], fit = data.fits[pool.fit];
-    const at = { chips, domains: Math.ceil(chips / pool.words.domain) };
-    if (pool.words.experts) at.ep = way("ep");
-    if (pool.mode !== "decode") at.prompt = values.L_in * (1 - values.x_hit);
-    if (pool.mode !== "prefill") Object.assign(at, { batch: Math.max(batch / way("dp_attention"), 1), context: values.L_ctx, drafts: pool.words.positions - 1 });
-    const out = (name) => name in at && name in fit && !(fit[name].inside[0] <= at[name] && at[name] <= fit[name].inside[1]);
-    return Object.keys(at).filter((name) => out(name) && !fit[name].beside.some(out))
-      .map((name) => ({ words: fit[name].words, asked: at[name], ends: fit[name].ends }));
-  }
+  const bandsAt = (b, i, batch) => (b.pool.bound ? {} : b.bands.at(i, batch).bands);
+  const outside = (b, i, batch) => (b.pool.bound ? [] : b.bands.at(i, batch).outside);
 
   const stepOf = (values) => data.parts.map((part) => [part, values["part." + part]]);
 
@@ -306,16 +316,17 @@ function pageModel(data, kernels) {
       batch, per_replica: point.batch,
       ...(pool.load ? loaded.broken(b, point, Object.entries(b.limits)) : broken(b, i, point.batch)),
       steps: pool.mode === "prefill" || pool.bound ? [] : stepOf(values),
-      outside: outside(b, i, point.batch),
+      outside: outsideWords([["", outside(b, i, point.batch)]], data.constants),
+      promises: promisesOf(data, b.limits, { ...values, rest: values.tpot * (b.values.L_out - 1) }, bandsAt(b, i, point.batch)),
       memories: [{ title: "memory of one chip", lines: memory(b, i, point.batch, values) }],
     };
   }
 
   // What one sequence more, or one more for every chip, would break.
   function broken(b, i, batch) {
-    const promised = b.pool.promised;
+    const promised = b.pool.promised, late = b.late(i, batch);
     for (const [more, words] of [[1, "One sequence more"], [b.pool.group[i], "One sequence more on every rank"]]) {
-      const next = Array.from(b.promises(i, batch + more, 1), (x, k) => x / b.most[k]);
+      const next = Array.from(b.promises(i, batch + more, 1), (x, k) => x * late[k] / b.most[k]);
       const breaks = promised.map((name, k) => [name, next[k]]).filter(([, x]) => !(x <= 1));
       if (breaks.length) return { breaks: breaks.sort((x, y) => y[1] - x[1]).map(([name]) => name), breaks_at: words };
     }
@@ -333,7 +344,7 @@ function pageModel(data, kernels) {
       for (let i = 0; i < pool.size; i++) {
         const b = bind(number, state), r = pool.results.scored;
         if (!b.allowed(i)) continue;
-        const most = (ends[i] = nearby((batch) => b.holds(i, batch, 1, without), ends[i]));
+        const most = lowered(b, (batch) => b.keeps(i, batch, 1, without), (ends[i] = nearby((batch) => b.holds(i, batch, 1, without), ends[i])));
         const dot = (batch) => { b.score(i, batch); dots.push([1 / r[tpot], r[price] * data.outputs[0].scale]); };
         for (let batch = pool.group[i]; batch < most; batch *= 2) dot(batch);
         if (most >= 1) dot(Math.max(Math.floor(most / pool.group[i]) * pool.group[i], 1));
@@ -397,6 +408,6 @@ function pageModel(data, kernels) {
     return { rows, wall: wall < end ? wall : null, limit, at: point.batch, parts: data.parts };
   }
 
-  const together = typeof pairedPools !== "function" ? null : pairedPools({ data, packed, loaded, kernels, signatures, bind, largest, remember, winning, worth, passSizes, passMost, laid, memory, stepOf, broken, outside, SAME });
+  const together = typeof pairedPools !== "function" ? null : pairedPools({ data, packed, loaded, kernels, signatures, bind, largest, remember, winning, worth, passSizes, passMost, laid, memory, stepOf, broken, outside, bandsAt, sorted, SAME, TIE, LEVEL });
   return { choose, clouded, edge, paced, growth, points, bind, pools };
 }

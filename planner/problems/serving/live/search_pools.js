@@ -1,8 +1,8 @@
 "use strict";
 // Two pools: every pair of layouts, every split of the chips between them, without a load. As
 // planner/problems/serving/deployment: pool_matching, pool_pairs, and step/packing.
-function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest, remember, winning, worth, passSizes, passMost, laid, memory, stepOf, broken, outside, SAME }) {
-  const { replicasMost, chipsLeast, beside } = packed;
+function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest, remember, winning, worth, passSizes, passMost, laid, memory, stepOf, broken, outside, bandsAt, sorted, SAME, TIE, LEVEL }) {
+  const { replicasMost, chipsThatRead, rented, beside } = packed;
 
   // ---- layouts of either pool at their best ----
 
@@ -28,13 +28,19 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
   // What chips of a layout take for one request, of the objective, in slots that are all in use.
   const share = (question, b, i, slot, weight) => weight * b.pool.replica[i] * slot / (1 - question.headroom);
 
+  // How far a row is from a plain one where it decides between equals; of one that reads on its smallest pass.
+  function oddOf({ pool, bands }, i, batch) {
+    const odd = pool.bound ? 0 : bands.odd(i, pool.mode === "prefill" ? pool.way("pp")[i] * pool.way("dp_attention")[i] : batch);
+    return odd - odd % data.constants.odd[3];
+  }
+
   // A row that reads, on passes of one size.
   function reader(question, b, i, batch) {
     const { pool } = b, late = pool.promised.indexOf("ttft");
-    if (!b.holds(i, batch, 1, late)) return null;
+    if (!b.keeps(i, batch, 1, late)) return null;
     const r = pool.results.scored, slot = r[pool.scored.slot], ttft = r[pool.scored.ttft];
     if (ttft > (b.limits.ttft ?? Infinity)) return null;
-    return { row: i, batch, slot, ttft, rate: rateOf(slot, question.headroom), fill: 1, room: room(pool, i),
+    return { row: i, batch, slot, ttft, late: late < 0 ? 1 : b.late(i, batch)[late], odd: oddOf(b, i, batch), rate: rateOf(slot, question.headroom), fill: 1, room: room(pool, i),
              sends: shards(pool, i), engines: pool.way("engines")[i] };
   }
 
@@ -77,9 +83,9 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
 
   function decoder(question, b, i, batch, fill, count = 0) {
     const { pool } = b;
-    if (!b.holds(i, batch, fill)) return null;
+    if (!b.keeps(i, batch, fill)) return null;
     const r = pool.results.scored, slot = r[pool.scored.slot];
-    return { row: i, batch, slot, latency: r[pool.scored.latency], rate: fill * rateOf(slot, question.headroom), fill, count,
+    return { odd: oddOf(b, i, batch), row: i, batch, slot, latency: r[pool.scored.latency], rate: fill * rateOf(slot, question.headroom), fill, count,
              room: room(pool, i), group: shards(pool, i), engines: pool.way("engines")[i] };
   }
 
@@ -104,15 +110,15 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
       && share(question, b, i, pool.results.scored[pool.scored.slot], weight) > most;
   }
 
-  // Of each group, engine and room, and of a given batch of each number of replicas, the layout whose
+  // Of each group, engine, room and oddness, and of a given batch of each number of replicas, the layout whose
   // requests take least of the objective: the first that is `in` time of those that come in the order
   // of their rates. Of a given batch with the `slower` ones, which fewer prompts suffice for.
-  function fastest(layouts, numbers, bits, reached) {
+  function fastest(layouts, numbers, bits, decodes, reached) {
     const time = Float64Array.from(layouts, (x) => 1 / x.rate);
     const ordered = layouts.map((_, k) => k).sort((x, y) => time[x] - time[y] || x - y);
-    const keys = layouts.map((x) => x.room.id + rooms.size * (x.count ?? 0)), groups = new Map();
+    const keys = layouts.map((x) => `${x.room.id}/${x.count ?? 0}/${x.odd}`), groups = new Map();
     for (const bit of bits) {
-      const runs = bit === null ? ordered : ordered.filter((k) => (layouts[k].engines >> bit) & 1);
+      const runs = ordered.filter((k) => inGroup(layouts[k], bit, decodes));
       const every = new Set(runs.map((k) => keys[k])).size;
       for (const number of numbers) {
         const bests = new Map();
@@ -125,33 +131,43 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
           if (best) best.slower.push({ ...layout, latency });
           else bests.set(keys[k], { ...layout, latency, slower: [] });
         }
-        groups.set(`${number}/${bit}`, [...bests.values()]);
+        groups.set(`${number}/${named(bit)}`, [...bests.values()]);
       }
     }
     return groups;
   }
 
   // Engines that pairs are kept apart by, null where one runs all layouts that keep the promises:
-  // those that were left out as dearer count too.
-  function engineBits(reads, decodes, pruned) {
+  // those that were left out as dearer count too. Where some decode in stages, those that move caches
+  // into one stage or into as many as they come from also by stages; as pairs/engine_groups.
+  function engineBits(reads, decodes, pruned, tied) {
     const both = (m, x) => m & x.engines, either = (m, x) => m | x.engines;
-    let shared = [...reads, ...decodes].reduce(both, -1);
+    const stages = pruned.filter(([b]) => b.pool.mode === "decode").some(([b, keeps]) => {
+      const pp = b.pool.way("pp");
+      for (let i = 0; i < b.pool.size; i++) if (pp[i] > 1 && b.allowed(i) && keeps(i)) return true;
+      return false;
+    }) || decodes.some((x) => x.room.stages > 1);
+    const apart = stages ? tied : 0;
+    let shared = [...reads, ...decodes].reduce(both, -1) & ~apart;
     for (const [b, keeps] of pruned)
       for (let i = 0, engines = b.pool.way("engines"); shared && i < b.pool.size; i++)
         if ((shared & engines[i]) !== shared && b.allowed(i) && keeps(i)) shared &= engines[i];
     if (shared) return [null];
-    const runs = reads.reduce(either, 0) & decodes.reduce(either, 0);
-    return Array.from({ length: 31 }, (_, bit) => bit).filter((bit) => (runs >> bit) & 1);
+    const runs = reads.reduce(either, 0) & decodes.reduce(either, 0), counts = [...new Set(decodes.map((x) => x.room.stages))];
+    return Array.from({ length: 31 }, (_, bit) => bit).filter((bit) => (runs >> bit) & 1)
+      .flatMap((bit) => ((apart >> bit) & 1 ? counts : [0]).map((number) => ({ bit, stages: number })));
   }
+  const inGroup = (x, of, decodes) => of === null || (((x.engines >> of.bit) & 1) && (of.stages <= (decodes ? 0 : 1) || x.room.stages === of.stages));
+  const named = (of) => (of === null ? "all" : `${of.bit}:${of.stages}`);
 
   // ---- pairs and splits ----
 
-  const underLoad = typeof loadedPairs === "function" && loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shards, transferTime, fastest, engineBits, remember, winning, SAME });
+  const underLoad = typeof loadedPairs === "function" && loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shards, transferTime, fastest, engineBits, inGroup, named, oddOf, sorted, remember, winning, largest, SAME, TIE, LEVEL });
 
   function searched(question, state, held, most) {
     question.recent ??= [];
     if (question.loaded) return underLoad.searched(question, state, held, most);
-    if (state.batch !== undefined && !question.batched) return null;
+    if (state.batch !== undefined && !question.batched) return [];
     const a = bind(question.read, state), b = bind(question.decode, state), [i, j] = held ? held.rows : [null, null];
     const prices = [a.values.p_chip, b.values.p_chip], chips = Math.max(...question.paid);
     const weights = question.throughput ? [1 / chips, 1 / chips] : prices, none = new Float64Array(a.pool.size);
@@ -159,29 +175,29 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
       const rows = (k) => [...new Set(question.recent.map((pair) => pair[k]))];
       const again = matched(question, a, b, rows(0).flatMap((row) => reading(question, a, row, none, Infinity)),
         rows(1).flatMap((row) => decoding(question, b, row, 0, Infinity)), prices, weights, most);
-      if (again) most = Math.min(most, again.score * (1 + 4 * SAME));
+      most = again.reduce((m, x) => Math.min(m, x.score * LEVEL), most);
     }
     const least = most < Infinity ? leastReading(question, a, weights[0]) : none;
     const decodes = decoding(question, b, j, weights[1], most - least.reduce((m, x) => Math.min(m, x), Infinity));
     const rest = decodes.reduce((m, x) => Math.min(m, share(question, b, x.row, x.slot, weights[1])), Infinity);
     const reads = decodes.length ? reading(question, a, i, least, most - rest) : [];
     const ones = fitting(question, reads, decodes, prices, most), others = fitting(question, decodes, ones, prices, most);
-    const pruned = held ? [] : [[a, (i) => reader(question, a, i, passSizes(a, i)[0])], [b, (i) => (b.totals.length ? shared(question, b, i) : [[1, 1]]).some(([batch, fill]) => b.holds(i, batch, fill))]];
+    const pruned = held ? [] : [[a, (i) => reader(question, a, i, passSizes(a, i)[0])], [b, (i) => (b.totals.length ? shared(question, b, i) : [[1, 1]]).some(([batch, fill]) => b.keeps(i, batch, fill))]];
     const best = matched(question, a, b, ones, others, prices, weights, most, pruned);
-    if (best && !held) winning(question.recent, best.rows);
-    return best && { ...best, read: question.read, decode: question.decode };
+    if (best.length && !held) winning(question.recent, best[0].rows);
+    return best;
   }
 
-  // The best of the pairs of rows, of those that could take `most` or less.
+  // The best of the pairs of rows, of those that could take `most` or less, the plainer first.
   function matched(question, a, b, reads, decodes, prices, weights, most, pruned = []) {
-    if (!reads.length || !decodes.length) return null;
-    const numbers = [...new Set(decodes.map((x) => x.group))], bits = engineBits(reads, decodes, pruned);
+    if (!reads.length || !decodes.length) return [];
+    const numbers = [...new Set(decodes.map((x) => x.group))], bits = engineBits(reads, decodes, pruned, question.tied);
     const limit = a.limits.ttft ?? Infinity;
-    const firsts = fastest(reads, numbers, bits, (x, number) => {
+    const firsts = fastest(reads, numbers, bits, false, (x, number) => {
       const latency = x.ttft + transferTime(question, a, Math.min(x.sends, number));
-      return latency <= limit ? latency : null;
+      return latency <= limit && latency * x.late <= limit ? latency : null;
     });
-    const seconds = fastest(decodes, numbers, bits, (x, number) => (x.group === number ? x.latency : null));
+    const seconds = fastest(decodes, numbers, bits, true, (x, number) => (x.group === number ? x.latency : null));
     const groups = [...firsts].map(([group, ones]) => [sharing(ones, weights[0]), sharing(seconds.get(group) ?? [], weights[1])]);
     return ordered(question, groups.filter(([x, y]) => x.length && y.length), prices, most);
   }
@@ -193,16 +209,24 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
   function ordered(question, groups, prices, most) {
     const ends = (side) => groups.reduce((m, [x, y]) => Math[side](m, x.at(side === "min" ? 0 : -1)[0] + y.at(side === "min" ? 0 : -1)[0]), side === "min" ? Infinity : 0);
     const last = ends("max");
-    let best = null, low = -Infinity, high = Math.min(most, 1.02 * ends("min"));
+    const found = [];
+    let least = most, low = -Infinity, high = Math.min(most, 1.02 * ends("min"));
     while (true) {
       for (const [, one, two] of between(groups, low, high)) {
-        const pair = split(question, one, two, prices, best ? Math.min(most, best.score * (1 + 4 * SAME)) : most);
-        if (pair && (!best || level(pair, best) < 0)) best = pair;
+        const pair = split(question, one, two, prices, least);
+        if (pair) { found.push(pair); least = Math.min(least, pair.score * LEVEL); }
       }
-      if (high >= last || (best && high >= best.score * (1 + 4 * SAME))) return best;
+      if (high >= last || (found.length && high >= least)) return plainest(question, found);
       low = high;
-      high = best ? Math.max(best.score * (1 + 4 * SAME), 1.02 * high) : high * 1.1;
+      high = found.length ? Math.max(least, 1.02 * high) : high * 1.1;
     }
+  }
+
+  // Of pairs those about as good as the best, the plainer first, then the faster.
+  function plainest(question, pairs) {
+    const least = pairs.reduce((m, x) => Math.min(m, x.score), Infinity);
+    return sorted(pairs.filter((x) => x.score <= least * (1 + TIE)), (x) => [x.oddity, Math.floor(Math.log(x.score / least) / SAME), x.latency])
+      .map((x) => ({ ...x, odd: () => x.oddity, paid: x.chips[0] + x.chips[1], read: question.read, decode: question.decode }));
   }
 
   function between(groups, low, high) {
@@ -217,11 +241,6 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
       }
     return pairs.sort((x, y) => x[0] - y[0]);
   }
-  function level(x, y) {
-    const apart = Math.log(x.score / y.score) / SAME;
-    return Math.abs(apart) >= 1 ? apart : x.latency - y.latency;
-  }
-
   // Chips that a layout needs in whole replicas, on so many chips in all, for `most` or less.
   function needed(question, x, prices, chips, most) {
     const served = (question.throughput ? 1 : Math.min(...prices) * chips) / most * (1 - SAME);
@@ -252,33 +271,40 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
     for (const chips of question.paid) {
       if (most < Infinity && needed(question, a, prices, chips, most) + needed(question, fastest, prices, chips, most) > chips) continue;
       const end = Math.max(replicasMost(chips, a.room), 1), rest = beside(question, a, fastest, chips, end);
-      for (const [b, n] of [...supplied(question, a, fastest, chips, rest, end)].flatMap((x) => counts(question, a, x, rest, end).map((n) => [x, n]))) {
-        const m = rest(n[0]), decodes = n[1] ? (m >= n[1] ? n[1] : 0) : m;
-        if (!(n[0] > spare && decodes > spare)) continue;
-        if (b.count && !(n[0] * a.rate * (1 + SAME) >= decodes * b.rate)) continue;
-        const taken = question.together ? n[0] * a.room.stage * a.room.stages : chipsLeast(n[0], a.room);
-        const served = Math.min((n[0] - spare) * a.rate, (decodes - spare) * b.rate);
+      for (const [b, n, m] of [...supplied(question, a, fastest, chips, rest, end)].flatMap((x) => counts(question, a, x, chips).map((pair) => [x, ...pair]))) {
+        if (!(n > spare && m > spare)) continue;
+        if (b.count && !(n * a.rate * (1 + SAME) >= m * b.rate)) continue;
+        const taken = chipsThatRead(question, a, b, n, m, chips, prices);
+        const served = Math.min((n - spare) * a.rate, (m - spare) * b.rate);
         if (!(served > 0)) continue;
         const cost = (prices[0] * taken + prices[1] * Math.max(chips - taken, 0)) / served;
         const score = question.throughput ? 1 / served : cost;
         if (!best || score < best.score * (1 - SAME))
-          best = { score, latency: a.latency + b.latency, rows: [a.row, b.row], replicas: [n[0], decodes],
+          best = { score, oddity: a.odd + b.odd, latency: a.latency + b.latency, rows: [a.row, b.row], replicas: [n, m],
                    chips: [taken, chips - taken], requests: served, batch: b.batch, reads: a.batch, slots: [a.slot, b.slot], fills: [a.fill, b.fill] };
       }
     }
     return best;
   }
 
-  // Replicas that read, each with those that decode where the question says how many.
-  function counts(question, a, b, rest, most) {
-    const spare = question.spare, every = [];
-    const crossing = (decodes) => first((n) => (n - spare) * a.rate >= (Math.min(rest(n), decodes || Infinity) - spare) * b.rate, 0, most);
-    for (const reads of question.reads)
-      for (const decodes of b.count ? [b.count] : question.decodes)
-        if (reads) every.push([reads, decodes]);
-        else if (decodes) every.push([Math.min(crossing(decodes), first((n) => rest(n) < decodes, 0, most + 1) - 1), decodes]);
-        else { const cross = crossing(0); every.push([cross, 0], [cross - 1, 0]); }
-    return every;
+  // Replicas that read beside those that decode; where chips of the two do not cost alike, either pool
+  // may be the one that takes only what it needs. As planner/problems/serving/search/replica_counts.
+  function counts(question, a, b, chips) {
+    const direct = crossings(question, a, b, chips, 0);
+    return b.count || question.together ? direct : [...crossings(question, b, a, chips, 1).map(([m, n]) => [n, m]), ...direct];
+  }
+  function crossings(question, a, b, chips, side) {
+    const { spare, units } = question, wanted = [question.reads, question.decodes], made = [];
+    const most = Math.max(replicasMost(chips, a.room), 1), rest = beside(question, a, b, chips, most, side);
+    for (const own of wanted[side])
+      for (const other of b.count ? [b.count] : wanted[1 - side]) {
+        const enough = (n) => (n - spare) * a.rate >= (Math.min(rest(n), other || Infinity) - spare) * b.rate;
+        const cross = own || Math.min(first(enough, 0, most), other ? first((n) => rest(n) < other, 0, most + 1) - 1 : Infinity);
+        const short = rented(question, side, cross - 1, a.room) - 1;
+        const blocks = question.together ? [] : [units[side], a.room.domain].map((block) => replicasMost(Math.floor(short / block) * block, a.room));
+        for (const n of own ? [own] : [cross, cross - 1, ...blocks]) made.push([n, !other ? rest(n) : rest(n) >= other ? other : 0]);
+      }
+    return made;
   }
 
   // ---- a pair in full ----
@@ -321,6 +347,9 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
     }
     outputs.tokens_per_s_per_user = last.tokens_per_s_per_user;
     outputs.batch = inFlight(last.sequences);
+    const reads = under ? under.batch : pair.reads, late = { ttft: first.ttft + transfer, tpot: last.tpot };
+    for (const tail of ["ttft_p95", "ttft_p99"]) late[tail] = first[tail] + transfer;
+    const bands = { ttft: bandsAt(read, i, reads).ttft, tpot: bandsAt(decode, j, batch).tpot };
     const named = [laid(read.pool, i, pair.replicas[0]), laid(decode.pool, j, pair.replicas[1])];
     const counted = (pool, k) => `${pair.chips[k]} ${pool.words.chip}`;
     return {
@@ -330,12 +359,12 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
       layouts: [`prefill ${named[0]}`, `decode ${named[1]}`], busy: shares.map((x) => Math.round(100 * x)),
       chips: [counted(read.pool, 0), counted(decode.pool, 1)].join(" and "),
       batch: outputs.batch, per_replica: under ? batch : pair.batch, ...(under ? { breaks: [], breaks_at: "" } : broken(decode, j, pair.batch)),
-      steps: decode.pool.bound ? [] : stepOf(last), outside: [...outside(read, i, under ? under.batch : pair.reads), ...outside(decode, j, batch)],
-      memories: [{ title: "memory of one prefill chip", lines: memory(read, i, under ? under.batch : pair.reads, first) },
+      steps: decode.pool.bound ? [] : stepOf(last), outside: outsideWords([["prefill", outside(read, i, reads)], ["decode", outside(decode, j, batch)]], data.constants),
+      promises: promisesOf(data, { ...decode.limits, ...read.limits }, late, bands),
+      memories: [{ title: "memory of one prefill chip", lines: memory(read, i, reads, first) },
                  { title: "memory of one decode chip", lines: memory(decode, j, batch, last) }],
     };
   }
 
   return { searched, described };
 }
-if (typeof module !== "undefined") module.exports = { pairedPools };

@@ -10,7 +10,8 @@ import numpy as np
 
 from planner.catalogue.systems import System, machine_chips
 from planner.problems.serving.deployment.candidate import Candidate
-from planner.problems.serving.deployment.questions import Point, best_point, rival_questions
+from planner.problems.serving.deployment.questions import rival_questions
+from planner.problems.serving.deployment.scored_points import Point, best_point
 from planner.problems.serving.make_or_buy import offers as records
 from planner.problems.serving.make_or_buy.break_even import (
     DAY,

@@ -14,28 +14,27 @@ fastest. So a few bisections over all layouts at once decide all (layout, batch)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.problems.serving.search.admitted_layouts import grows
+from planner.problems.serving.search.promise_limits import PromiseLimits, lowered
 from planner.problems.serving.search.sizing import (
     busiest,
     carrying,
     evaluated,
-    feasible,
     filled_in_part,
     fitted,
-    keeping,
     pass_sizes,
+    with_places,
 )
-from planner.problems.serving.step.layouts import OVERLAP, Layouts, enumerate_layouts
+from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.occupancy import LARGEST_BATCH, first
-from planner.problems.serving.step.runnable import copies_dense, misfit, pool_of, refused, run_by
 from planner.problems.serving.step.step import Step
-from planner.text.errors import FieldError
 
 if TYPE_CHECKING:
     from planner.problems.serving.task.task import Task
@@ -60,80 +59,6 @@ class Found:
     layouts_considered: int
     points_considered: int
     points_evaluated: int
-
-
-def layouts_of(task: Task) -> Layouts:
-    """Every layout that a task may take; `FieldError` if there is none."""
-    limits_of = {k: v for k, v in task.limits_of.items() if k != "replicas" or not task.pooled}
-    if task.uses_bound:
-        # A roofline overlaps all there is.
-        limits_of.setdefault("halves", (1,))
-    layouts = _admitted(task, limits_of)
-    layouts = layouts.take(_cuttable(task, layouts))
-    if not len(layouts):
-        raise FieldError(_none_admitted(task, limits_of))
-    if task.engines is None or task.any_layout:
-        return layouts
-    runs = run_by(pool_of(task), layouts, task.engines)
-    if not runs.any():
-        raise FieldError(misfit(task.limits_of, refused(pool_of(task), layouts, task.engines)))
-    return replace(layouts, engines=runs).take(runs > 0)
-
-
-def _admitted(task: Task, limits_of: Mapping[str, tuple[int, ...]]) -> Layouts:
-    """Layouts that model, machine and limits admit."""
-    return enumerate_layouts(
-        heads=task.sizes.n_q_heads,
-        layers=task.sizes.n_layers,
-        experts=task.sizes.n_experts and task.sizes.n_experts + task.redundant,
-        domain=task.machine.chips_per_domain,
-        chips=tuple(task.chips[-1:] if grows(task) or task.pooled else task.chips),
-        joined=task.machine.scale_out is not None,
-        tiled=task.tiled,
-        copied="dp_attention" in limits_of or copies_dense(task),
-        limits=frozenset(limits_of.items()),
-    )
-
-
-def _none_admitted(task: Task, limits_of: Mapping[str, tuple[int, ...]]) -> tuple[str, str]:
-    """What admits no layout, at the one limit without which there were some, and what would do."""
-    place, remedy = "choose", ""
-    names = {k: "overlap" if k == "halves" else k for k in task.limits_of}
-    for key in task.limits_of:
-        free = _admitted(task, {k: v for k, v in limits_of.items() if k != key})
-        wanted, values = task.limits_of[key], np.unique(getattr(free, key))
-        near = (*values[values < min(wanted)][-1:], *values[values > max(wanted)][:1])
-        if near:
-            place = f"choose.{names[key]}"
-            texts = (f"{place}={OVERLAP[n] if key == 'halves' else n}" for n in near)
-            remedy = f"; what would work: {', or '.join(texts)}"
-            break
-    halves = [OVERLAP[n] for n in task.limits_of.get("halves", ())]
-    limits = ", ".join(
-        f"{names[k]} {halves if k == 'halves' else list(v)}" for k, v in task.limits_of.items()
-    )
-    return place, (
-        f"no layout of {task.sizes.name} on {task.chips[-1]} chips admits {limits or 'nothing'}; "
-        f"tp divides the {task.sizes.n_q_heads} attention heads, tp * dp_attention fits into "
-        f"or is a multiple of the domain of {task.machine.chips_per_domain} chips, "
-        f"ep * tp_expert = tp * dp_attention, pp is at most {task.sizes.n_layers}"
-        + ", overlap takes dp_attention and ep above 1, and two sequences a rank" * bool(halves)
-        + remedy
-    )
-
-
-def _cuttable(task: Task, layouts: Layouts) -> np.ndarray:
-    """Layouts whose halves hold a sequence each, as far as the question says how many there are.
-
-    The fastest step is that of one sequence, which nothing cuts; a prompt is cut anywhere.
-    """
-    whole = layouts.halves == 1
-    if task.mode == "prefill":
-        return whole | True
-    if task.batches is not None:
-        groups = layouts.group * (1 if task.pooled else layouts.replicas)
-        return whole | (max(task.batches) > groups)
-    return whole | (task.objective != "latency")
 
 
 def search(step: Step, largest: np.ndarray | None = None) -> Found:
@@ -170,11 +95,12 @@ def search_together(
     else:
         rows, batch, fill = tried_batches(step)
         if task.arrivals is not None:
-            at, fill = busiest(step.take(rows), batch, keeping(step.take(rows)))
+            part = step.take(rows)
+            at, fill = busiest(part, batch, PromiseLimits(part, batch).hold)
             rows, batch = rows[at], batch[at]
         largest, looked = np.zeros(len(layouts)), np.zeros(len(layouts))
     values = evaluated(step, rows, batch, fill)
-    keep = feasible(step.take(rows), values)
+    keep = PromiseLimits(step.take(rows), batch).hold(values)
     given_batches = not task.loaded and (task.batches is not None or task.mode == "prefill")
     np.maximum.at(largest, rows[keep], batch[keep])
     ends = np.cumsum([0, *counts])
@@ -201,12 +127,6 @@ def search_together(
     return results
 
 
-def grows(task: Task) -> bool:
-    """Whether a load decides how many of the chips are paid: only for it are fewer as good."""
-    open_ended = task.limits_of.get("replicas") is None and task.objective != "latency"
-    return task.loaded and len(task.chips) > 1 and open_ended
-
-
 def sized(step: Step) -> Step:
     """Every layout on the fewest chips of the question that keep its promises under the load."""
     task = step.task
@@ -215,7 +135,8 @@ def sized(step: Step) -> Step:
 
     def keeps(part: Step) -> np.ndarray:
         batch = carrying(part, LARGEST_BATCH)
-        return (batch > 0) & feasible(part, part(np.maximum(batch, 1)))
+        tried = np.maximum(batch, 1)
+        return (batch > 0) & PromiseLimits(part, tried).hold(part(tried))
 
     return fitted(step, keeps)
 
@@ -226,7 +147,8 @@ def largest_feasible(step: Step) -> tuple[np.ndarray, np.ndarray]:
     Beside it, how many batches of each layout were looked at.
     """
     limits = step.task.limits
-    key = (step.model, step.task.spare, step.task.headroom, *sorted(limits.items()))
+    task = step.task
+    key = (step.model, task.spare, task.headroom, task.chance, *sorted(limits.items()))
     if key in step.largest:
         largest, looked = step.largest[key]
         return largest.copy(), looked
@@ -236,16 +158,21 @@ def largest_feasible(step: Step) -> tuple[np.ndarray, np.ndarray]:
     while (open_rows := np.flatnonzero(high - low > 1)).size:
         middle = _between(low[open_rows], high[open_rows])
         part = step if open_rows.size == low.size else step.take(open_rows)
-        good = feasible(part, part.only(("need", *limits), middle))
+        values = part.only(("need", *limits), middle)
+        good = np.all([values[name] <= limit for name, limit in part.limits.items()], axis=0)
         low[open_rows[good]] = middle[good]
         high[open_rows[~good]] = middle[~good]
         looked[open_rows] += 1
+    low = lowered(step, low)
     step.largest[key] = low.copy(), looked
     return low, looked
 
 
 def largest_at(step: Step, largest: np.ndarray, paces: np.ndarray) -> np.ndarray:
-    """Largest batch, of at most `largest`, at each time per output token, (n_paces, n_layouts)."""
+    """Largest batch, of at most `largest`, that keeps each time per output token [s].
+
+    Shape (n_paces, n_layouts).
+    """
     rows = np.tile(np.arange(largest.size), paces.size)
     pace = np.repeat(paces, largest.size)
     low, high = np.zeros(rows.size), np.tile(largest, paces.size) + 1
@@ -256,7 +183,8 @@ def largest_at(step: Step, largest: np.ndarray, paces: np.ndarray) -> np.ndarray
         keeps = step.take(rows[at]).only(("tpot",), batch)["tpot"] <= pace[at]
         low[at[keeps]] = batch[keeps]
         high[at[~keeps]] = batch[~keeps]
-    return low.reshape(paces.size, largest.size)
+    paced = step.with_task(step.task.promising(0.0)).take(rows).limited("tpot", pace)
+    return lowered(paced, low).reshape(paces.size, largest.size)
 
 
 def _loaded(step: Step) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -354,19 +282,23 @@ def tried_batches(step: Step) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if step.task.mode == "prefill" and step.task.batches is None:
         rows, batch = pass_sizes(step)
         return rows, batch, np.ones(rows.size)
-    return fixed_batches(step.task, step.layouts)
+    return fixed_batches(step)
 
 
-def fixed_batches(task: Task, layouts: Layouts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The batches the question fixes, spread over the replicas: the fullest one sets the pace."""
+def fixed_batches(step: Step) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The batches the question fixes, spread over the replicas: the fullest one sets the pace.
+
+    Of a closed loop that waits those that run.
+    """
+    task, layouts = step.task, step.layouts
     # Ranks and stages that read prompts side by side have as many each.
     alike = layouts.pp * layouts.dp_attention if task.mode == "prefill" else 1
     rows, batch, fill = [], [], []
     for total in task.batches or ():
-        per_replica = alike * np.ceil(total / (layouts.replicas * alike))
+        per_replica = with_places(step, alike * np.ceil(total / (layouts.replicas * alike)))
         rows.append(np.arange(len(layouts)))
         batch.append(per_replica)
-        fill.append(total / (per_replica * layouts.replicas))
+        fill.append(np.minimum(total / (per_replica * layouts.replicas), 1.0))
     return np.concatenate(rows), np.concatenate(batch), np.concatenate(fill)
 
 

@@ -25,7 +25,7 @@ from planner.text.tolerances import SAME
 
 if TYPE_CHECKING:
     from planner.problems.serving.search.sizing import PhaseLayouts
-    from planner.problems.serving.task.task import TaskPair
+    from planner.problems.serving.task.task import Task, TaskPair
 
 
 def replica_counts(
@@ -79,8 +79,8 @@ def _crossings(
             tried = [cross, cross - 1]
             if not tasks.together:
                 # A unit or a domain fewer, all of them full, may be the least per request.
-                short = _rented(tasks, a.room, cross - 1) - 1
-                blocks = tasks.unit, a.domain
+                short = _rented(tasks.prefill, a.room, cross - 1) - 1
+                blocks = tasks.prefill.unit, a.domain
                 tried += [replicas_most(short // block * block, a.room) for block in blocks]
         for n in tried:
             m = left(tasks, a.room, b.room, n, chips)
@@ -134,8 +134,9 @@ def left(
     """Most replicas that decode, of `second` each, beside `count` of `first` that read."""
     if tasks.together:
         return replicas_left(chips, first, count, second)
-    rest = chips - _rented(tasks, first, count)
-    return np.asarray(replicas_most(np.maximum(rest, 0), second)) - (rest < 0)
+    rest = chips - _rented(tasks.prefill, first, count)
+    whole = np.maximum(rest, 0) // tasks.decode.unit * tasks.decode.unit
+    return np.asarray(replicas_most(whole, second)) - (rest < 0)
 
 
 def needed(tasks: TaskPair, rate: np.ndarray) -> np.ndarray:
@@ -154,15 +155,17 @@ def chips_that_read(
     """
     if tasks.together:
         return np.maximum(n, 0) * a.room.chips
-    taken = _rented(tasks, a.room, n)
-    rest = np.maximum(chips - _rented(tasks, b.room, m), taken)
-    return np.where(idle[0] < idle[1], rest, taken)
+    units = tasks.prefill.unit, tasks.decode.unit
+    taken = _rented(tasks.prefill, a.room, n)
+    taken = taken + (chips - taken) % units[1]
+    rest = (chips - _rented(tasks.decode, b.room, m)) // units[0] * units[0]
+    return np.where(idle[0] < idle[1], np.maximum(rest, taken), taken)
 
 
-def _rented(tasks: TaskPair, room: ChipSplit, count: np.ndarray) -> np.ndarray:
+def _rented(task: Task, room: ChipSplit, count: np.ndarray) -> np.ndarray:
     """Fewest chips of one system, in whole units of what is rented, that hold its replicas."""
     least = chips_least(np.maximum(count, 0), room)
-    return np.asarray(-(-least // tasks.unit) * tasks.unit)
+    return np.asarray(-(-least // task.unit) * task.unit)
 
 
 def wanted(tasks: TaskPair) -> list[Sequence[int]]:

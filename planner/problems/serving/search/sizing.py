@@ -12,19 +12,17 @@ quarter, up to as many as fill a pass.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
+from planner.problems.serving.search.promise_limits import PromiseLimits
 from planner.problems.serving.step.occupancy import LARGEST_BATCH, first
 from planner.problems.serving.step.packing import ChipSplit
 from planner.problems.serving.step.step import Step
 from planner.text.tolerances import SAME
-
-if TYPE_CHECKING:
-    from planner.problems.serving.task.task import Task
 
 EVERY, STEP = 8.0, 1.25  # prompts a rank, and the factor to the next number beyond
 POINTS = 50_000  # layouts at a batch that are computed together: 5 kB each
@@ -46,10 +44,12 @@ class PhaseLayouts:
     `stages` of `stage` chips, in domains of `domain` chips, are a replica; `batch` is that of a
     replica, `fill` the share of its time or slots that may be in use, `slot` the time it spends per
     request [s], `rate` its requests per second at its most. `latency` is the time to first token,
-    transfer included, or the time from a request's first token to its last [s]; `weight` what a
+    transfer included, or the time from a request's first token to its last [s], `promised` the
+    first at the quantile at which promises must hold [s]; `weight` what a
     second of a chip in use counts in the objective: USD, or J. `engines` run a layout, as bits.
     A batch given for all replicas is in flight on `count` of them, 0 where there may be any number;
-    of the rows before one, `slower` are of its kind and may take its place (`tiers`).
+    of the rows before one, `slower` are of its kind and may take its place (`tiers`). `odd` says
+    how far a layout is from a plain one, where that may decide between equals, else 0.
     """
 
     rows: np.ndarray
@@ -62,10 +62,12 @@ class PhaseLayouts:
     slot: np.ndarray
     rate: np.ndarray
     latency: np.ndarray
+    promised: np.ndarray
     weight: np.ndarray
     engines: np.ndarray
     count: np.ndarray
     slower: np.ndarray
+    odd: np.ndarray
 
     @property
     def room(self) -> ChipSplit:
@@ -124,9 +126,10 @@ class PhaseLayouts:
         return order[stays], np.arange(number.size) - np.searchsorted(number, number)
 
     def _kinds(self, *of: np.ndarray) -> np.ndarray:
-        """Numbers of the group, room, count and `of` of each row, groups in their order."""
+        """Numbers of the group, room, count, `odd` and `of` of each row, groups in their order."""
         kind = self.group
-        for column in (self.stage, self.stages, self.count, *of):
+        rank = np.unique(self.odd, return_inverse=True)[1]
+        for column in (self.stage, self.stages, self.count, rank, *of):
             kind = kind * (np.max(column, initial=0) + 1) + column
         return kind
 
@@ -235,7 +238,7 @@ def filled_in_part(step: Step, rows: np.ndarray, batch: np.ndarray) -> tuple[np.
     soonest = np.full(len(step.layouts), np.inf)
     up, most = step.layouts.replicas - step.task.spare, np.full(len(step.layouts), NEXT_TO_NOTHING)
     values = evaluated(step, rows, batch, np.ones(rows.size))
-    keeps = feasible(step.take(rows), values)
+    keeps = PromiseLimits(step.take(rows), batch).hold(values)
     np.maximum.at(most, rows[keeps], free / values["slot"][keeps])
     np.minimum.at(soonest, rows[keeps], values["latency"][keeps])
     parts = [(rows[:0], batch[:0], batch[:0])]
@@ -251,7 +254,7 @@ def filled_in_part(step: Step, rows: np.ndarray, batch: np.ndarray) -> tuple[np.
             at, batch = at[sooner], batch[sooner]
         part = step.take(at)
         rate = free / np.broadcast_to(part.work(batch)["slot"], at.shape)
-        good, fill = busiest(part, batch, keeping(part), least=most[at] / rate)
+        good, fill = busiest(part, batch, PromiseLimits(part, batch).hold, least=most[at] / rate)
         at, batch = at[good], batch[good]
         parts.append((at, batch, fill))
         most[at] = rate[good]
@@ -279,20 +282,25 @@ def shared_batches(step: Step, largest: np.ndarray) -> tuple[np.ndarray, ...]:
     return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 
 
-def feasible(question: Task | Step, values: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Which points keep memory, flow of prompts and every promise, shape of the points.
+def with_places(step: Step, batch: np.ndarray) -> np.ndarray:
+    """Of so many requests in flight on a replica those that memory holds, at least one; shape (n,).
 
-    A step that joins questions has limits for each of its layouts, a task only its own.
+    The others wait, where a closed loop lets them.
     """
-    good = np.ones(np.shape(values["need"]), dtype=bool)
-    for name, limit in question.limits.items():
-        good = good & (values[name] <= limit)
-    return good
+    if not step.task.waits:
+        return batch
+    alone = step.with_task(step.task.with_layout(loop=None))
+    most, capacity = np.array(batch, dtype=float), step.limits["need"]
 
+    def full(rows: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        tried = np.ones(most.size)
+        tried[rows] = numbers
+        beyond = alone.only(("need",), tried)["need"] > capacity
+        return np.asarray(np.broadcast_to(beyond, most.shape)[rows])
 
-def keeping(step: Step) -> Keeps:
-    """Which points of some layouts of a step are `feasible`."""
-    return lambda values, rows: feasible(step.limits_at(rows), values)
+    rows = np.flatnonzero(full(np.arange(most.size), most))
+    most[rows] = first(lambda at, n: full(rows[at], n), np.zeros(rows.size), most[rows]) - 1
+    return np.maximum(most, 1.0)
 
 
 def evaluated(
@@ -377,7 +385,7 @@ def quickest_pass(step: Step) -> np.ndarray:
     part = step.take(rows)
     values = {name: np.broadcast_to(value, rows.shape) for name, value in part(batch).items()}
     carries = values["load"] <= part.limits["load"]
-    in_time = np.all([values[name] <= limit for name, limit in part.limits.items()], axis=0)
+    in_time = PromiseLimits(part, batch).hold(values)
     best = np.zeros(len(step.layouts))
     order = np.lexsort((batch, values["ttft"], ~in_time, rows))
     order = order[carries[order]]

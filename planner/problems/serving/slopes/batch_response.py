@@ -76,7 +76,9 @@ def _varied(row: Mapping[str, float], symbols: Mapping[str, float], by: float) -
 
 def _wait(task: Task, tape: Tape, row: Mapping[str, float], batch: float) -> float:
     values = values_at(tape, row, batch)
-    names = {"T_pf_busy": "busy", "T_dec": "step", "T_ttft": "ttft", "T_tpot": "tpot"}
+    names = {
+        "T_pf_busy": "busy", "T_dec": "step", "T_ttft": "ttft", "T_tpot": "tpot", "T_slot": "slot",
+    }  # fmt: skip
     symbols = {**row, "B": batch, **{name: values[word] for name, word in names.items()}}
     arrays = {name: np.array([value]) for name, value in symbols.items()}
     if task.loop is not None:

@@ -25,7 +25,7 @@ from planner.problems.serving.task.resolve import resolve
 from planner.protocol.problem import FEW
 
 if TYPE_CHECKING:
-    from planner.problems.serving.deployment.questions import Point
+    from planner.problems.serving.deployment.scored_points import Point
     from planner.problems.serving.question import Scenario
     from planner.problems.serving.slopes.directional_derivatives import Directions
     from planner.problems.serving.task.resolve import ServingTasks
@@ -90,7 +90,8 @@ def bound_to(scenario: Scenario, number: int, point: Point) -> Bound:
     """The plan of a point found, ready to be varied; `number` is that of its question."""
     candidate = point.candidate
     pools = tuple(
-        _fixed_layout(pool.task, pool.layouts, pool.batch) for pool in candidate.resized()
+        _fixed_layout(pool.promised_step.task, pool.layouts, pool.batch)
+        for pool in candidate.resized()
     )
     return Bound(scenario, number, pools, candidate.transfer)
 

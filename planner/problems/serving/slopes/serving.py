@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.problems.serving.deployment.alternatives import winner
-from planner.problems.serving.deployment.questions import questions_of, ranked
+from planner.problems.serving.deployment.questions import questions_of
+from planner.problems.serving.deployment.scored_points import ranked
 from planner.problems.serving.parameters import serving_parameters
 from planner.problems.serving.slopes.fixed_layout import (
     Bound,

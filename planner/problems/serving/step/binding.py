@@ -28,6 +28,7 @@ from planner.network.layout_collectives import (
 from planner.problems.serving.step.drafting import draft_collectives, drafter_values, resident
 from planner.problems.serving.step.engine_effects import captures
 from planner.problems.serving.step.kernels import lowered
+from planner.problems.serving.step.memory_terms import live_vectors, memory_terms
 from topologies.groups.group_rate import rate_table
 
 if TYPE_CHECKING:
@@ -136,7 +137,6 @@ def _distinct(stored: int, picked: int, places: np.ndarray, reach: np.ndarray) -
 
 
 ACTIVATION_BYTES = 2.0  # bf16 between layers
-LIVE_VECTORS = 8  # hidden vectors alive per token in one layer: residual, norm, q, k, v, FFN
 LOGIT_BYTES = 4.0  # fp32 before sampling
 COMBINE_BYTES = 2.0  # experts answer in bf16 (DeepSeek-V3 report, section 3.3)
 FP8_SCALE_BYTES = 4.0 / 128.0  # one fp32 scale per 128 elements (DeepSeek-V3 report, section 3.3)
@@ -225,11 +225,12 @@ def layout_values(
         "t_hop_net": rates.step_latency[hop],
         **contexts(task, layouts),
         **draft_collectives(task, layouts),
-        **_collectives(task, layouts),
+        **_collectives(task, layouts, bound=bound),
+        **memory_terms(task, layouts),
     }
 
 
-def _collectives(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
+def _collectives(task: Task, layouts: Layouts, *, bound: bool) -> dict[str, np.ndarray]:
     """What all-reduces and exchanges with experts take by themselves, in either phase."""
     values: dict[str, np.ndarray] = {}
     if task.lecture:
@@ -253,7 +254,11 @@ def _collectives(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
         chosen = float(max(task.sizes.n_experts_active, 1))  # parts on one chip share a copy
         every_expert = np.minimum(chosen * ways, np.maximum(chosen, layouts.whole))
         values |= _law(f"ar{phase}", reduced) | _law(f"x{phase}", exchanged)
-        values[f"k_copies{phase}"] = np.where(exchanged.per_expert, every_expert, sends)
+        sends = np.where(exchanged.per_expert, every_expert, sends)
+        # Of engines only all-gather and reduce-scatter take uneven shares: tokens go everywhere.
+        gathered = sparse and not bound and task.engines is not None
+        uneven = gathered & ((task.sizes.n_experts + task.redundant) % layouts.ep > 0)
+        values[f"k_copies{phase}"] = np.where(uneven, np.maximum(sends, layouts.whole - 1.0), sends)
     return values
 
 
@@ -309,7 +314,7 @@ def _model(task: Task) -> dict[str, float]:
         "h_act": float(sizes.hidden),
         "h_exp": float(sizes.expert_width),
         "h_mid": _inner(sizes),
-        "h_wide": float(LIVE_VECTORS * sizes.hidden),
+        "h_wide": float(live_vectors(task) * sizes.hidden),
         "vocab": float(sizes.vocab),
         "n_blocks": float(sizes.n_layers),
         "n_moe": float(sizes.n_moe_layers),

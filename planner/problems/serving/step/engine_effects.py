@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from planner.problems.serving.step.kernels import fed, lowered
+from planner.problems.serving.step.occupancy import TAILS, exceeded_by
 from planner.problems.serving.task.task import WEIGHT_ONLY
 from planner.text.tables import table
 
@@ -200,6 +201,23 @@ def loop_first_token(
     return np.asarray(fed(loop, symbols)["T_loop"])
 
 
+def loop_tails(
+    task: Task, symbols: Mapping[str, Any], values: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Times to first token [s] that shares of a closed loop's requests exceed, by name.
+
+    Of each share that of all requests, and (`settled`) of those after the first of each user.
+    """
+    if task.mode != "aggregated":
+        return {}
+    every = {**symbols, **loop_symbols(task, symbols), **_step_times(values)}
+    tails: dict[str, np.ndarray] = {}
+    for name, share in TAILS.items():
+        late = fed(lowered("loop_tails"), {**every, **exceeded_by(share)})
+        tails |= {name: late["T_late"], f"settled.{name}": late["T_settled"]}
+    return tails
+
+
 def loop_symbols(
     task: Task, values: Mapping[str, float | np.ndarray]
 ) -> dict[str, float | np.ndarray]:
@@ -218,9 +236,15 @@ def loop_symbols(
         "n_meet": meet,
         "n_back": np.multiply(loop.poll, 0.5) + loop.hold,
         "n_rounds": loop.rounds,
+        "n_turns": _turns(loop.users, values) if loop.users else 0.0,
         "n_burst": loop.burst,
         **({} if decodes else {"T_tpot": loop.tpot, "T_dec": loop.step}),
     }
+
+
+def _turns(users: int, values: Mapping[str, float | np.ndarray]) -> np.ndarray:
+    """Turns of all places that a request waits where so many users share those of replicas."""
+    return rounds_waited(np.ceil(users / np.asarray(values["n_rep"])), np.asarray(values["B"]))
 
 
 def static_first_token(task: Task, values: Mapping[str, float | np.ndarray]) -> np.ndarray:
@@ -299,8 +323,12 @@ def gathered_first_token(
         return values["first"]
     if task.static:
         return static_first_token(task, symbols)
-    times = {
+    return loop_first_token(task, symbols, _step_times(values))
+
+
+def _step_times(values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """What a step computed of its times, by symbol name."""
+    return {
         "T_ttft": values["first"], "T_dec": values["step"], "T_tpot": values["tpot"],
-        "T_pf_busy": values["busy"],
+        "T_pf_busy": values["busy"], "T_slot": values["slot"],
     }  # fmt: skip
-    return loop_first_token(task, symbols, times)

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from planner.architecture.counts import Sizes
     from planner.catalogue.chips import Chip
 
+METHODS = frozenset(table("planner.catalogue", "speculation.toml")["methods"])
 PADDED = 64  # rows to which vLLM and SGLang fill up a vocabulary
 FP4_CACHES = frozenset({"nvfp4", "fp4"})
+PEERS = 8  # chips of one machine that DeepEP joins (NUM_MAX_NVL_PEERS)
 SIXTEEN_BITS = ("bf16", "fp16", "fp32")
 
 
@@ -39,8 +41,11 @@ class EngineTable:
     caches: Mapping[str, str]
     online: Mapping[str, str]
     predicting: frozenset[str]
+    drafters: Mapping[str, str]
     unpacks_fp4: bool
     dense_copies: frozenset[str]
+    lacks: frozenset[str]
+    overlapping: frozenset[str]
     pads: frozenset[str]
     rules: Mapping[str, str]
 
@@ -48,6 +53,10 @@ class EngineTable:
     def stamp(self) -> str:
         """The engine and its version, as a reader should see them."""
         return f"{self.title} {self.version}"
+
+    def drafter(self, method: str) -> str | None:
+        """What it calls a method of drafting, or that by the model named; None if it has none."""
+        return self.drafters.get(method if method in METHODS else "draft-model")
 
     def cache(self, pool: EnginePool) -> str | None:
         """What it calls the pool's cache dtype; None if it has no such cache for the model."""
@@ -61,7 +70,8 @@ class EnginePool:
 
     `role` is prefill or decode where the pool does one phase alone; `copies` of experts are stored
     beside the experts, `drafts` tokens are drafted in a step by `method`, empty for the
-    checkpoint's own blocks.
+    checkpoint's own blocks. `machine` are the chips of one machine, `stages` those of the pipeline
+    that prefills for a pool that decodes; 0 where they are not known.
     """
 
     sizes: Sizes
@@ -71,6 +81,8 @@ class EnginePool:
     copies: int = 0
     drafts: int = 0
     method: str = ""
+    machine: int = 0
+    stages: int = 0
 
     @property
     def kv(self) -> str:
@@ -142,6 +154,21 @@ def _part_of_stage(x: Layouts) -> np.ndarray:
     return (x.ep > 1) & (x.tp_expert > 1)
 
 
+def _beyond_deepep(pool: EnginePool, x: Layouts) -> np.ndarray | bool:
+    """Whether DeepEP exchanges for no such ranks: uneven experts, or machines that are not full."""
+    return _uneven(pool, x) | ((x.whole >= PEERS) & (x.whole % PEERS != 0))
+
+
+def _ragged(pool: EnginePool, x: Layouts) -> np.ndarray | bool:
+    """Whether a replica of several machines has no nodes of one size, of whole or cut stages."""
+    if not pool.machine:
+        return False
+    nodes = -(-x.replica_chips // pool.machine)
+    size = np.maximum(x.replica_chips // nodes, 1)
+    whole = (size % x.stage == 0) | (x.stage % size == 0)
+    return (nodes > 1) & ((x.replica_chips % nodes != 0) | ~whole)
+
+
 def _fp4(pool: EnginePool, _: Layouts, engine: EngineTable) -> bool:
     if pool.weights == "nvfp4" and pool.chip.maker != "NVIDIA":
         return True
@@ -150,8 +177,10 @@ def _fp4(pool: EnginePool, _: Layouts, engine: EngineTable) -> bool:
 
 
 def _drafting(pool: EnginePool, _: Layouts, engine: EngineTable) -> bool:
+    if pool.method not in ("", "mtp"):
+        return bool(pool.drafts) and engine.drafter(pool.method) is None
     unfit = not pool.sizes.mtp_blocks or pool.sizes.family not in engine.predicting
-    return bool(pool.drafts) and (pool.method not in ("", "mtp") or unfit)
+    return bool(pool.drafts) and unfit
 
 
 DENSE = EngineRule(
@@ -172,7 +201,7 @@ RULES: dict[str, EngineRule] = {
     "dense width of a dense model": replace(
         DENSE, broken=lambda p, x, _: not p.sizes.n_experts and p.cut("dense_ffn", x.tp)),
     "dense width over the stage": EngineRule(
-        lambda p, x, _: p.cut("dense_ffn", x.tp if p.sizes.n_experts else x.whole),
+        lambda p, x, _: p.cut("dense_ffn", x.whole) & ((x.tp > 1) | (p.sizes.n_experts == 0)),
         "the feed-forward width, {dense_ffn}, is not whole on each of the chips that share it",
         ("tp", "dp_attention")),
     "shared width over tp": EngineRule(
@@ -192,12 +221,16 @@ RULES: dict[str, EngineRule] = {
         lambda p, x, _: _uneven(p, x), "{experts} experts do not divide over ep {ep}",
         ("ep", "dp_attention")),
     "even experts with copies": EngineRule(
-        lambda p, x, _: p.copies > 0 and _uneven(p, x),
+        lambda p, x, _: (p.copies > 0) & np.asarray(_uneven(p, x)),
         "{experts} experts, copies counted, do not divide over ep {ep}",
         ("ep", "dp_attention")),
     "no copies of experts": EngineRule(
         lambda p, x, _: p.copies > 0, "{copies} redundant experts are not written by this export",
         remedy="choose.redundant_experts=0"),
+    "copies of experts beside expert parallelism": EngineRule(
+        lambda p, x, _: (x.ep == 1) & (p.copies > 0),
+        "{copies} redundant experts with ep 1: it balances experts that are spread over chips",
+        remedy="choose.redundant_experts=0, or choose.ep above 1"),
     "all experts or none": EngineRule(
         lambda p, x, _: _part_of_stage(x),
         "ep {ep} with expert tp {tp_expert}: its expert parallelism is always tp * dp attention = "
@@ -221,22 +254,54 @@ RULES: dict[str, EngineRule] = {
         lambda p, x, _: (x.halves > 1) & (x.tp_expert > 1),
         "two half-batches overlap where experts are spread over all {whole} chips of a stage alone",
         remedy="choose.overlap=none"),
+    "overlap by DeepEP": EngineRule(
+        lambda p, x, _: (
+            (x.halves > 1) & (p.chip.maker == "NVIDIA") & _beyond_deepep(p, x)),
+        "two half-batches overlap an exchange by DeepEP, which takes whole shares of {experts} "
+        "experts, and below 8 chips of a stage or multiples of 8, not ep {ep}",
+        remedy="choose.overlap=none"),
+    "overlap of NVIDIA chips": EngineRule(
+        lambda p, x, _: (x.halves > 1) & (bool(p.chip.maker) and p.chip.maker != "NVIDIA"),
+        "two half-batches overlap an exchange by DeepEP, which runs on NVIDIA chips",
+        remedy="choose.overlap=none"),
+    "overlap of a family": EngineRule(
+        lambda p, x, engine: (x.halves > 1) & (p.sizes.family not in engine.overlapping),
+        "it overlaps two half-batches of other models than {family}",
+        remedy="choose.overlap=none"),
+    "nodes of one size": EngineRule(
+        lambda p, x, _: _ragged(p, x),
+        "a replica of {replica_chips} chips does not lie on as many equal nodes as machines of "
+        "{machine} hold it", ("pp", "dp_attention")),
     "parts of a context": EngineRule(
         lambda p, x, _: x.cp > 1, "cp {cp} is not written by this export", remedy="choose.cp=1"),
     "parts of a context read alone": EngineRule(
         lambda p, x, _: (x.cp > 1) & (p.role != "prefill"), CONTEXT, remedy="choose.cp=1"),
     "a cache enters no pipeline": EngineRule(
         lambda p, x, _: (x.pp > 1) & (p.role == "decode" or (p.role == "prefill" and p.hybrid)),
-        "pp {pp}: NixlConnector moves no caches into a pipeline, nor from one of layers of several "
-        "kinds", remedy="choose.pp=1"),
+        "pp {pp}: NIXL moves no caches into a pipeline, nor from one of layers of several kinds",
+        remedy="choose.pp=1"),
+    "stages that decode": EngineRule(
+        lambda p, x, _: (
+            (x.pp > 1) & (x.pp != p.stages) & (p.role == "decode" and p.stages > 0)),
+        "pp {pp} behind prefill pp {stages}: caches go to one stage, or to as many",
+        remedy="choose.pp=1, or choose.pp={stages}"),
     "no drafts in a pipeline": EngineRule(
         lambda p, x, _: (x.pp > 1) & (p.drafts > 0 and p.role != "prefill"),
         "pp {pp} with speculation: what decodes drafts without a pipeline only",
         remedy="choose.pp=1"),
+    "a draft model beside copies": EngineRule(
+        lambda p, x, engine: (x.dp_attention > 1) & (
+            p.drafts > 0 and p.method not in METHODS and bool(p.method)),
+        "dp attention {dp_attention} with a draft model of its own, which is not copied",
+        remedy="choose.dp_attention=1"),
     "drafts in whole rounds": EngineRule(
         lambda p, x, _: 0 < p.sizes.mtp_blocks < p.drafts and p.drafts % p.sizes.mtp_blocks > 0,
         "{drafts} drafts are no multiple of the {blocks} prediction blocks",
         remedy="speculation.drafts={blocks}"),
+    "architecture": EngineRule(
+        lambda p, x, engine: p.sizes.family in engine.lacks,
+        "{family} models are not among the architectures that it has",
+        remedy="another engine"),
     "maker": EngineRule(
         lambda p, x, engine: bool(p.chip.figures) and p.chip.maker not in engine.vendors,
         "{chip} is not among the chips its options were read for ({vendors})",
@@ -272,7 +337,7 @@ RULES: dict[str, EngineRule] = {
 def engine_tables() -> Mapping[str, EngineTable]:
     """What every engine runs, by its name, in the order of the file."""
     rows = table("planner.problems.serving.step", "engine_rules.toml")
-    sets = ("predicting", "dense_copies", "pads")
+    sets = ("predicting", "dense_copies", "lacks", "overlapping", "pads")
     return MappingProxyType({
         name: EngineTable(name, **{**row, **{key: frozenset(row[key]) for key in sets}})
         for name, row in rows.items()

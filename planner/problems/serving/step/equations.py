@@ -17,7 +17,13 @@ from formulas.numerics.expressions import put
 from formulas.roofline.experts import expert_coverage
 from formulas.serving import outputs, power, queues, request_lengths
 from formulas.serving.bounds import BOUNDS, least_weights_read, math_bound, prefill_math_bound
-from formulas.serving.closed_loop import CLOSED_LOOP, PREFILL_LOOP
+from formulas.serving.closed_loop import (
+    CLOSED_LOOP,
+    LOOP_TAIL,
+    LOOP_WORK,
+    PREFILL_LOOP,
+    others_of_rank,
+)
 from formulas.serving.decode import DECODE, cache_read
 from formulas.serving.older_kernels import STATIC_PROMPTS, cache_slowness
 from formulas.serving.passes import PASSES
@@ -42,7 +48,7 @@ from planner.problems.serving.step.kernels import (
     WAITED,
     StepModel,
 )
-from planner.problems.serving.step.occupancy import TAILS
+from planner.problems.serving.step.occupancy import TAILS, exceeded_by
 
 Definitions: TypeAlias = tuple[Equation, ...]
 Outputs: TypeAlias = Mapping[str, sp.Expr]
@@ -212,17 +218,20 @@ def every_symbol(mode: str, bound: bool, load: str, powered: str) -> tuple[Defin
 
 
 def page_outputs(
-    mode: str, bound: bool, load: str, powered: str, crowds: bool = False
+    mode: str, bound: bool, load: str, powered: str, crowds: bool = False, looped: bool = False
 ) -> tuple[Definitions, Outputs]:
     """All outputs, and beside them every symbol that an equation gives, by its own name.
 
-    Under a load with the queue before prompts and its tails; where caches may lack room (`crowds`)
-    with how many decode at a time.
+    Under a load with the queue before prompts and its tails, in a closed loop (`looped`) with its
+    own; where caches may lack room (`crowds`) with how many decode at a time.
     """
     equations, every = pool(mode, bound, load, powered), pool_outputs(mode, bound, powered)
     if load != "none":
         equations = (*equations, *(queues.QUEUE * (mode != "decode")))
         every |= {"readers": sp.Integer(0)} if mode == "decode" else _TAILED
+    if looped:
+        equations = (others_of_rank, *_in_a_loop(equations, mode), *LOOP_WORK)
+        every |= {name: _loop_tail(share) for name, share in TAILS.items()}
     if crowds:
         dealt = queues.decoding_sequences
         met = x_load * (1 - x_free) if load == "none" else x_load
@@ -230,6 +239,23 @@ def page_outputs(
                      Equation(dealt.name, dealt.symbol, put(dealt.rhs, {x_load: met}),
                               dealt.assumes, dealt.source))  # fmt: skip
     return equations, {**every, **symbols(*dict.fromkeys(e.symbol.name for e in equations))}
+
+
+def _in_a_loop(equations: Definitions, mode: str) -> Definitions:
+    """The equations of a pool with the first token of a closed loop in place of its own."""
+    rest = tuple(e for e in equations if e.symbol != T_first)
+    loop = PREFILL_LOOP if mode == "prefill" else CLOSED_LOOP
+    return (*rest, *loop, outputs.FIRST_OF_A_LOOP)
+
+
+def _loop_tail(share: float) -> sp.Expr:
+    """The time to first token that a share of a closed loop's requests exceed."""
+    values: dict[sp.Symbol, sp.Expr | float] = {
+        SYMBOLS[name]: value for name, value in exceeded_by(share).items()
+    }
+    for equation in (e for e in LOOP_TAIL if e not in LOOP_WORK):
+        values[equation.symbol] = put(equation.rhs, values)
+    return values[T_late]
 
 
 def _tail(share: sp.Rational) -> sp.Expr:
@@ -278,9 +304,20 @@ def passes(mode: str) -> tuple[Definitions, Outputs]:
 
 def closed_loop(mode: str) -> tuple[Definitions, Outputs]:
     """The time to first token in a closed loop."""
+    return (*_read_ahead(mode), *(PREFILL_LOOP if mode == "prefill" else CLOSED_LOOP)), symbols(
+        "T_loop"
+    )
+
+
+def loop_tails() -> tuple[Definitions, Outputs]:
+    """The time to first token that a share of a closed loop's requests exceed, and later ones."""
+    return (*_read_ahead("aggregated"), *CLOSED_LOOP, *LOOP_TAIL), symbols("T_late", "T_settled")
+
+
+def _read_ahead(mode: str) -> Definitions:
+    """What reading the prompts of others takes."""
     covered = tuple(e for e in DECODE if e.symbol in (coverage, b_slice, b_stage))
-    prompts = (*covered, *PROMPT, *PASSES[mode])
-    return (*prompts, *(PREFILL_LOOP if mode == "prefill" else CLOSED_LOOP)), symbols("T_loop")
+    return (*covered, *PROMPT, *PASSES[mode])
 
 
 def pools_outputs(*, powered: bool) -> dict[str, sp.Expr]:
@@ -328,9 +365,7 @@ def recomputed(
     every = {"usd_per_token": every["usd_per_token"], **every}
     equations = pool(mode, bound, load, powered)
     if wait == "loop":
-        rest = tuple(e for e in equations if e.symbol.name != "T_first")
-        loop = PREFILL_LOOP if mode == "prefill" else CLOSED_LOOP
-        return (*rest, *loop, outputs.FIRST_OF_A_LOOP), every
+        return _in_a_loop(equations, mode), every
     if wait == "queue":
         late = symbols(*WAITED)
         return (*equations, *queues.QUEUE), {**every, **late}

@@ -10,7 +10,7 @@ never more layouts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from math import prod
@@ -27,6 +27,7 @@ AXES = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert")
 # Half-batches of a pass, by what the choice is called.
 HALVES = {"none": 1, "two-batch": 2}
 OVERLAP = {count: name for name, count in HALVES.items()}
+UNEVEN = {False: "even", True: "uneven"}  # groups of experts, by whether they differ in size
 
 # The largest replica with a published use has 320 chips (DeepSeek-V3 report, section 3.4.2); more
 # than this are tried only where the sizes asked for make more. Larger fleets are replicas.
@@ -120,6 +121,7 @@ def enumerate_layouts(
     joined: bool = True,
     tiled: bool = False,
     copied: bool = False,
+    machine: int = 0,
     limits: frozenset[tuple[str, tuple[int, ...]]] = frozenset(),
 ) -> Layouts:
     """Every layout of a model with these heads, layers and experts on each number of chips.
@@ -137,6 +139,7 @@ def enumerate_layouts(
     joined : whether a network joins the domains; without one a replica stays inside one.
     copied : whether attention of a dense model may be copied over chips that share all else.
     tiled : whether the stages of one domain divide it evenly, as slices of a torus do.
+    machine : chips of a machine that replicas share evenly or fill; 0 where any size may be.
     limits : allowed values per axis (and `replicas`, `halves`), absent ones are free, `cp` is 1.
     """
     free = dict(limits)
@@ -152,15 +155,9 @@ def enumerate_layouts(
 
     table = _cross(table, _allowed(np.arange(1, min(layers, largest) + 1), free.get("pp")))
     table = table[table.prod(axis=1) <= largest]
-    groups = np.arange(1, min(experts, largest) + 1) if experts else np.ones(1, dtype=np.int64)
-    table = _cross(table, _allowed(groups, free.get("ep")))
-    whole, ep = table[:, 0] * table[:, 1], table[:, 4]
-    table, whole, ep = (values[whole % ep == 0] for values in (table, whole, ep))
-    xtp = whole // ep if experts else np.ones(len(table), np.int64)
-    table = np.column_stack([table, xtp])
-    table = table[np.isin(xtp, _allowed(xtp, free.get("tp_expert")))]
-
-    table = _cross(table, paid)
+    if machine:
+        table = table[_whole_machines(table, domain, machine)]
+    table = _cross(_with_experts(table, min(experts, largest), free), paid)
     if free.get("replicas") is None:
         most = _most(table, domain)
         table = np.column_stack([table, most])[most >= 1]
@@ -170,6 +167,19 @@ def enumerate_layouts(
     table = _halved(table, free.get("halves") or tuple(OVERLAP))
     tp, dp, cp, pp, ep, xtp, bought, replicas, halves = table.T
     return Layouts(tp, pp, cp, dp, ep, xtp, replicas, bought, halves)
+
+
+def _with_experts(
+    table: np.ndarray, groups: int, free: Mapping[str, tuple[int, ...]]
+) -> np.ndarray:
+    """Rows of (tp, dp, cp, pp) with each allowed way to spread experts: ep and tp_expert."""
+    sizes = np.arange(1, groups + 1) if groups else np.ones(1, dtype=np.int64)
+    table = _cross(table, _allowed(sizes, free.get("ep")))
+    whole, ep = table[:, 0] * table[:, 1], table[:, 4]
+    table, whole, ep = (values[whole % ep == 0] for values in (table, whole, ep))
+    xtp = whole // ep if groups else np.ones(len(table), np.int64)
+    table = np.column_stack([table, xtp])
+    return table[np.isin(xtp, _allowed(xtp, free.get("tp_expert")))]
 
 
 def _halved(table: np.ndarray, wanted: Sequence[int]) -> np.ndarray:
@@ -200,6 +210,16 @@ def _aligned(table: np.ndarray, domain: int, tiled: bool) -> np.ndarray:
     inside = (stage <= domain) & ((domain % stage == 0) if tiled else True)
     even = [(domain % group == 0) | (group % domain == 0) for group in (tp, whole)]
     return inside | ((stage % domain == 0) & even[0] & even[1])
+
+
+def _whole_machines(table: np.ndarray, domain: int, machine: int) -> np.ndarray:
+    """Whether a replica of (tp, dp, cp, pp) shares a machine evenly, or fills machines.
+
+    One that is larger than a domain of the fast network fills domains with each of its stages.
+    """
+    stage, replica = table[:, :3].prod(axis=1), table.prod(axis=1)
+    even = (machine % replica == 0) | (replica % machine == 0)
+    return even & ((replica <= domain) | (stage % domain == 0))
 
 
 def _most(table: np.ndarray, domain: int) -> np.ndarray:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,6 +35,11 @@ BESIDE = 0.75  # batch, of the fullest, at which the growth of a step is measure
 STEEPEST = 0.99  # share of a step that grows, or of time that is read; at 1 no number is steady
 IN_FLIGHT = ("tpot", "arrivals", "busy")  # outputs that say how many are in flight
 EVEN = 1e-6  # variance over mean, less one, below which a number is Poisson
+
+
+def exceeded_by(share: float) -> dict[str, float]:
+    """The symbols of what a share of the requests exceed."""
+    return {"x_tail": share, "z_tail": NormalDist().inv_cdf(1 - share)}
 
 
 @dataclass(frozen=True)

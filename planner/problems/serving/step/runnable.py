@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from planner.catalogue.systems import machine_chips
 from planner.problems.serving.step.engine_rules import (
     FP4_CACHES,
     RULES,
@@ -38,7 +39,22 @@ def pool_of(task: Task) -> EnginePool:
     """What rules ask of the pool of a task."""
     sizes, role = task.sizes, "" if task.mode == "aggregated" else task.mode
     weights = sizes.weight_dtype["routed" if sizes.n_experts else "dense_ffn"]
-    return EnginePool(sizes, task.chip, role, weights, task.redundant, task.drafts, task.drafting)
+    return EnginePool(
+        sizes, task.chip, role, weights, task.redundant, task.drafts, task.drafting,
+        machine_of(task),
+    )  # fmt: skip
+
+
+def machine_of(task: Task) -> int:
+    """Chips of one machine of the task's; those of a domain where machines do not divide it."""
+    domain, machine = task.machine.chips_per_domain, machine_chips(task.chip.name)
+    return machine if domain % machine == 0 or machine % domain == 0 else domain
+
+
+def tied_stages() -> int:
+    """Engines, as bits, in which a cache goes to one stage or to as many as it comes from."""
+    tied = ("stages that decode" in engine.rules for engine in engine_tables().values())
+    return sum(1 << k for k, ties in enumerate(tied) if ties)
 
 
 def engines_of(pools: Sequence[tuple[Task, Layouts]]) -> tuple[str, ...] | None:
@@ -50,8 +66,10 @@ def engines_of(pools: Sequence[tuple[Task, Layouts]]) -> tuple[str, ...] | None:
         return None
     longest = max(task.input_tokens + task.output_tokens + task.drafts for task, _ in pools)
     names = tuple(engine_tables()) if longest <= (pools[0][0].sizes.max_context or inf) else ()
+    first = int(pools[0][1].pp[0]) if len(pools) > 1 else 0
     for task, layouts in pools:
-        pool, runs = pool_of(task), int(run_by(pool_of(task), layouts, task.engines or ())[0])
+        pool = replace(pool_of(task), stages=first)
+        runs = int(run_by(pool, layouts, task.engines or ())[0])
         names = loaded_by(pool, [n for n in names if runs >> list(engine_tables()).index(n) & 1])
     return names
 
@@ -107,7 +125,8 @@ def unfit_for(task: Task) -> str:
     """Why no engine runs a task whatever its layout; empty if one does, or none was asked about."""
     if not task.engines or task.any_layout:
         return ""
-    pool, single = pool_of(task), Layouts.of()
+    # Copies of experts take several chips, of which this one layout has one.
+    pool, single = replace(pool_of(task), copies=0), Layouts.of()
     return "" if run_by(pool, single, task.engines)[0] else refused(pool, single, task.engines)
 
 
@@ -162,6 +181,8 @@ def _facts(pool: EnginePool, layout: Layouts, engine: EngineTable) -> dict[str, 
     numbers = {f.name: int(getattr(layout, f.name)[0]) for f in fields(layout)}
     return {
         **numbers, **widths, "whole": int(layout.whole[0]), "stamp": engine.stamp,
+        "replica_chips": int(layout.replica_chips[0]), "machine": pool.machine,
+        "stages": pool.stages,
         "heads": sizes.n_q_heads,
         "kv_heads": sizes.n_kv_heads, "model": sizes.name, "family": sizes.family,
         "vocab": sizes.vocab, "experts": pool.experts, "copies": pool.copies,

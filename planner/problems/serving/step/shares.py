@@ -34,19 +34,21 @@ def resting_on(step: Step, batch: np.ndarray) -> dict[str, np.ndarray]:
     ----------
     step : of one layout, at n values of other numbers where `batch` has shape (n,).
     """
-    off = np.eye(len(COEFFICIENTS) + 1, len(COEFFICIENTS), dtype=bool)  # the last row is none
+    values = step.task.profile.values
+    counted = [i for i, name in enumerate(COEFFICIENTS) if step.rests_on(name)]
+    off = np.eye(len(counted) + 1, len(counted), dtype=bool)  # the last row is none
     switched = {
-        name: np.where(off[:, i, None], _off(name, step.task.profile.values[name]),
-                       step.task.profile.values[name])
-        for i, name in enumerate(COEFFICIENTS)
-    }  # fmt: skip
+        name: np.where(off[:, k, None], _off(name, values[name]), values[name])
+        for k, name in enumerate(COEFFICIENTS[i] for i in counted)
+    }
     every = step.under(switched).work(batch)
     rows: dict[str, np.ndarray] = {}
     for quantity in QUANTITIES:
         times = np.atleast_2d(every[quantity])
         times = np.broadcast_to(times, (len(off), times.shape[1]))
         parts = np.abs(1 - times[:-1] / np.maximum(times[-1], TINY))
-        rows[quantity] = np.minimum(parts, 1.0).round(DIGITS)
+        rows[quantity] = np.zeros((len(COEFFICIENTS), times.shape[1]))
+        rows[quantity][counted] = np.minimum(parts, 1.0).round(DIGITS)
     return rows
 
 
@@ -57,11 +59,13 @@ def distances_at(task: Task, layouts: Layouts, batch: np.ndarray) -> dict[str, n
 
 
 def numbers_at(task: Task, layouts: Layouts, batch: np.ndarray) -> dict[str, np.ndarray]:
-    """The numbers of a pool, by dimension of a hull."""
+    """The numbers of a pool, by dimension of a hull; of those with levels their places."""
     chips = layouts.replica_chips.astype(float)
     numbers = {"chips": chips, "domains": np.ceil(chips / task.machine.chips_per_domain)}
+    numbers |= {"stages": layouts.pp.astype(float), "overlap": layouts.halves - 1}
     if task.sizes.n_experts:
-        numbers["ep"] = layouts.ep.astype(float)
+        stored = task.sizes.n_experts + task.redundant
+        numbers |= {"ep": layouts.ep.astype(float), "uneven": (stored % layouts.ep > 0).astype(int)}
     if task.mode != "decode":
         numbers["prompt"] = np.asarray(task.input_tokens * (1 - task.cached_input))
     if task.mode != "prefill":

@@ -6,9 +6,9 @@ the bound answer in the same words, so the search does not know which of the two
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,7 +31,8 @@ from planner.problems.serving.step.kernels import (
     lowered,
 )
 from planner.problems.serving.step.layouts import Layouts, hop_groups
-from planner.problems.serving.step.occupancy import IN_FLIGHT, TAILS, Occupancy, arriving, queue
+from planner.problems.serving.step.occupancy import IN_FLIGHT, TAILS, Occupancy, arriving
+from planner.problems.serving.step.queued_times import queued_times
 from planner.problems.serving.step.runnable import feed_forward_shared
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ if TYPE_CHECKING:
 UNHURRIED = frozenset(
     ["need", "tpot", "load", "mixed", "slot", "busy", "fill", "requests", "arrivals", "crowded"]
 )
-Symbols: TypeAlias = Mapping[str, float | np.ndarray]  # values by the names of the equations
-ARRIVALS = "arrivals"  # of a layout's own question, beside its limits
+# Of a layout's own question, beside its limits: what arrives, and its number.
+ARRIVALS, QUESTION = "arrivals", "question"
 FEW = 1e-9  # replicas: none, where as many are spare as there are
 
 
@@ -60,6 +61,7 @@ class Step:
         self._ready: dict[tuple, PreparedKernel | None] = {}
         self.largest: dict[tuple, tuple[np.ndarray, np.ndarray]] = {}  # what a search remembers
         self._rowwise: dict[str, np.ndarray] = {}  # limits and arrivals of each layout's own
+        self._joined_tasks: tuple[Task, ...] = ()  # of several questions, by number
         self._occupancy: Occupancy | None = None
         self._bound_values: dict[str, float | np.ndarray] | None = {
             **shared_values(task),
@@ -94,15 +96,33 @@ class Step:
         """Upper limits by output, numbers or one for each layout."""
         return {name: self._rowwise.get(name, limit) for name, limit in self.task.limits.items()}
 
-    def limits_at(self, rows: np.ndarray) -> Step:
-        """A step whose limits are those of some layouts: itself where all layouts have the same."""
-        return self.take(rows) if self._rowwise else self
+    @property
+    def one_task(self) -> bool:
+        """Whether it is of one question alone."""
+        return not self._joined_tasks
+
+    def by_task(self) -> Iterator[tuple[np.ndarray, Step]]:
+        """The layouts of each question that was joined, as rows, under its own task."""
+        if self.one_task:
+            yield np.arange(len(self.layouts)), self
+        for number, task in enumerate(self._joined_tasks):
+            rows = np.flatnonzero(self._rowwise[QUESTION] == number)
+            if rows.size:
+                part = self.take(rows).with_task(task)
+                part._joined_tasks = ()
+                yield rows, part
 
     def take(self, rows: np.ndarray) -> Step:
         """The same model on some of the layouts only."""
         twin = self._copy(self.layouts.take(rows), None)
         twin._origin = (self, rows)
         twin._rowwise = {name: values[rows] for name, values in self._rowwise.items()}
+        return twin
+
+    def limited(self, name: str, limits: np.ndarray) -> Step:
+        """The same with a limit of each layout's own on an output that is limited."""
+        twin = copy(self)
+        twin._rowwise = {**self._rowwise, name: limits}
         return twin
 
     def joinable(self) -> tuple[object, ...] | None:
@@ -134,10 +154,12 @@ class Step:
         values = {name: column([step._values[name] for step in steps]) for name in first._values}
         limits = {name: column([step.limits[name] for step in steps]) for name in first.limits}
         limits[ARRIVALS] = column([step.task.arrivals or 0.0 for step in steps])
+        limits[QUESTION] = np.repeat(np.arange(len(steps)), counts)
         twin = first._copy(Layouts.joined([step.layouts for step in steps]), values)
         twin._rowwise = {
             name: each for name, each in limits.items() if isinstance(each, np.ndarray)
         }
+        twin._joined_tasks = tuple(step.task for step in steps)
         return twin
 
     @property
@@ -169,6 +191,15 @@ class Step:
     def under(self, coefficients: Mapping[str, float | np.ndarray]) -> Step:
         """The same model under another profile's coefficients, numbers or one for each layout."""
         return self._copy(self.layouts, {**self._values, **engine_values(coefficients)})
+
+    def rests_on(self, coefficient: str) -> bool:
+        """Whether times of the work may rest on a coefficient of the profile.
+
+        Those with no value take no time; where prompts gather every other is taken to count.
+        """
+        symbol = next(iter(engine_values({coefficient: 0.0})))
+        used = symbol in self.model.lowered("work_times").names
+        return (used or self.prompts_gather) and self.task.profile.values[coefficient] != 0
 
     def bearing(self, arrivals: np.ndarray) -> Step:
         """The same model under a load of each layout's own [1/s], shape (n_layouts,)."""
@@ -248,7 +279,7 @@ class Step:
         """
         values = self._computed(None, batch, fill)
         waits = self.task.load != "none" or self.prompts_gather
-        return self._queued(self.values(batch, fill) if waits else {}, values)
+        return queued_times(self, self.values(batch, fill) if waits else {}, values)
 
     def only(self, words: Iterable[str], batch: np.ndarray) -> dict[str, np.ndarray]:
         """Some of the outputs, all slots in use, each of shape (n_layouts,).
@@ -327,22 +358,9 @@ class Step:
 
         def at(fill: np.ndarray | float) -> dict[str, np.ndarray]:
             every = {**symbols, **self._busy(fill)}
-            return self._queued(every, {**work, **fed(rest, every)})
+            return queued_times(self, every, {**work, **fed(rest, every)})
 
         return at
-
-    def _queued(self, symbols: Symbols, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The outputs with the waits of a load, or of a closed loop or a static batch."""
-        task = self.task
-        if self.crowds:
-            values = {**values, "crowded": self.crowding(values)[1]}
-        if task.load != "none":
-            return {**values, **self._waiting(symbols, values)}
-        first = gathered_first_token(task, symbols, values, self.prompts_gather)
-        if first is not values["first"]:
-            values = {**values, **self._late(symbols, values, first, 0.0)}
-        # Nobody waits, so one request's first token comes as late as another's.
-        return {**values, **dict.fromkeys(TAILS, values["ttft"])}
 
     @property
     def crowds(self) -> bool:
@@ -367,32 +385,3 @@ class Step:
     def crowding(self, values: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Sequences that a replica decodes, how often a rank lacks room; at most, unloaded."""
         return self.occupancy.crowding({**self._values, **arriving(self, values)})
-
-    def _waiting(self, symbols: Symbols, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """What open arrivals add: waits [s], and the times with them. The bound knows no queue."""
-        if self.bound or self.task.mode == "decode":
-            late = dict.fromkeys(("readers", "wait"), np.zeros_like(values["slot"]))
-            return {**late, **dict.fromkeys(TAILS, values["ttft"])}
-        late = queue({
-            **symbols, "T_pf_busy": values["busy"], "T_dec": values["step"],
-            "x_load": values["arrivals"],
-        })  # fmt: skip
-        first = values["first"]
-        waits = np.stack([late[tail] for tail in TAILS])
-        latest = np.asarray(lowered("first_token_tails")(T_ttft=first, T_tail=waits)["T_first"])
-        tails = dict(zip(TAILS, latest, strict=True))
-        return {**late, **self._late(symbols, values, first, late["wait"]), **tails}
-
-    def _late(
-        self,
-        symbols: Symbols,
-        values: Mapping[str, np.ndarray],
-        first: np.ndarray,
-        wait: np.ndarray | float,
-    ) -> dict[str, np.ndarray]:
-        """What follows from the time to read a prompt and from the wait before it [s]."""
-        every = {
-            **symbols, "T_ttft": first, "T_wait": wait, "T_tpot": values["tpot"],
-            "X_seq": values["requests"],
-        }  # fmt: skip
-        return fed(lowered("waiting", self.model.mode), every)

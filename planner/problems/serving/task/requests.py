@@ -12,6 +12,10 @@ from planner.text.errors import FieldError
 PART_READ, PART_DECODED = 16_384, 131_072
 CACHE_FITS = 0.99  # share of time in which caches have room under arrivals, where nobody says
 MOST_DOUBLINGS = 4  # sixteen parts are the most published (arXiv 2411.01783, section 4)
+# Chances with which promises hold where nobody says: even odds where runs of such a model, chip and
+# engine tell the level of its times; more where they do not, since four in ten such choices broke
+# their limit by expectation.
+MEASURED, NOT_MEASURED = 0.5, 0.7
 LAYOUT_KEYS = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "replicas")
 
 
@@ -56,6 +60,18 @@ def limits_of(
     if overlap is not None:
         limits["halves"] = tuple(HALVES[word] for word in overlap)
     return limits
+
+
+def whole_machines(scenario: Scenario, unit: int, machine: int) -> int:
+    """Chips of a machine that replicas share evenly or fill; 0 where they may have any size.
+
+    That is where chips are rented in parts of machines, unless `rent.even` says otherwise, and
+    where no engine has to run a layout.
+    """
+    free = scenario.engine == "none" or scenario.assumptions == "lecture"
+    free = free or scenario.estimate == "bound" or machine == 1
+    even = scenario.rent.even if scenario.rent.even is not None else unit % machine == 0
+    return machine if even and not free else 0
 
 
 def parts(tokens: float, least: float = PART_READ) -> tuple[int, ...]:
@@ -108,6 +124,16 @@ def context(lengths: Workload) -> float:
     """Mean context over the decode steps: `mean_context` of `formulas.serving.request_lengths`."""
     output = lengths.output_tokens
     return lengths.input_tokens.mean + output.mean * (1 + output.cv**2) / 2
+
+
+def chance_of(scenario: Scenario, *, measured: bool) -> float | None:
+    """Chance with which promised times must hold; None where a plan is chosen on the bound.
+
+    `measured` says whether runs of the model's shape were measured on the chip and the engine.
+    """
+    if scenario.assumptions == "lecture" or scenario.estimate == "bound":
+        return None
+    return scenario.promises.chance or (MEASURED if measured else NOT_MEASURED)
 
 
 def promised(mode: str, scenario: Scenario, *, pooled: bool) -> dict[str, float]:

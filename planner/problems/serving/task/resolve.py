@@ -162,9 +162,10 @@ def _unanswered(scenario: Scenario) -> Iterator[tuple[str, str]]:
         words = "latency is least where next to nothing arrives, not where all that can be does"
         yield "objective", f"{words}; give a demand in place of max, or choose throughput"
     for tail in ("ttft_p95", "ttft_p99"):
-        if demand is None and getattr(promises, tail) is not None:
-            words = "without demand nobody queues, and the mean is all there is; promise ttft"
-            yield f"promises.{tail}", words
+        alone = demand is None and scenario.workload.concurrency is None
+        if alone and getattr(promises, tail) is not None:
+            words = "without demand or concurrency nobody queues, and the mean is all there is"
+            yield f"promises.{tail}", f"{words}; promise ttft"
     if demand is None and promises.cache_fits is not None:
         words = "without demand the batch is as given, and its caches fit; give demand with it"
         yield "promises.cache_fits", words
@@ -228,15 +229,16 @@ def _hardware(scenario: Scenario, system: System | File, notes: _Notes) -> Hardw
     draws = "power" in system.varied or not system.chip.figures
     notes.data.extend(() if draws or scenario.assumptions == "lecture" else _drawn(system.chip))
     lecture = scenario.assumptions == "lecture"
+    rented = scenario.rent.on(scenario.chips, system), system.machine
     chip = _lecture_chip(system) if lecture else system.chip.usable
     if system.file is not None:
         fabric, network = fabric_of(system.file, scenario.paid[-1])
         source, dated = (fabric.graph.get(key) for key in ("source", "as_of"))
         what = f"network {system.file.name}"
         notes.data.append(DataSource(what, source or "given", dated or ""))
-        return Hardware(chip, network, price.value, profile, fabric, draws)
+        return Hardware(chip, network, price.value, profile, fabric, draws, *rented)
     network = machine_of(system, scenario.paid[-1], lecture=lecture)
-    return Hardware(chip, network, price.value, profile, draws_given=draws)
+    return Hardware(chip, network, price.value, profile, None, draws, *rented)
 
 
 def _drawn(chip: Chip) -> Iterator[DataSource]:

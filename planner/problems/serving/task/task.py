@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from planner.architecture.counts import Sizes
     from planner.catalogue.chips import Chip, ChipPower
     from planner.catalogue.profile import Profile
+    from planner.memory.engine_table import EngineMemory
     from planner.problems.serving.task.drafter import Drafter
     from topologies.fabric.fabric import Fabric
     from topologies.machines.named_machines import Machine
@@ -40,7 +41,8 @@ class ClosedLoop:
     With `even` lengths requests march in step: all of them where the engine reads prompts before it
     decodes on, unless their steps are `mixed`, else those that share a pass. The engine looks for
     new ones every `poll` decode steps and holds them back for `hold`; those that memory does not
-    hold wait for `rounds` residences of others. A pool that only prefills is reached by `burst`
+    hold wait for `rounds` residences of others, or where more `users` send than there are places,
+    until one is free. A pool that only prefills is reached by `burst`
     requests at once; that which decodes takes `tpot` per token and `step` per step [s], and its
     places are what `rounds` counts. Numbers, or arrays of shape (n_layouts,).
     """
@@ -50,6 +52,7 @@ class ClosedLoop:
     poll: float | np.ndarray = 0.0
     hold: float | np.ndarray = 0.0
     rounds: float | np.ndarray = 0.0
+    users: int = 0
     burst: float | np.ndarray = 0.0
     tpot: float | np.ndarray = 0.0
     step: float | np.ndarray = 0.0
@@ -80,6 +83,11 @@ class Task:
     many positions as its `drafter` drew tokens, and one; without a drafter they cost nothing.
     The engine may fill a share `utilisation` of the memory.
     Four in five models accept between the shares in `accepted_range` of the tokens per step.
+    Promises of times must hold with a `chance`, None on the bound, which has no band.
+    Replicas share a machine of so many chips evenly, or fill `whole_machines`; 0 where any may be;
+    chips are rented `unit` at a time. Of a pool whose partner's load is its own `demand_given` says
+    whether that is a number. Plans that no measured run covers may be left out, `inside_only`; the
+    simplest plan is taken where it is worse by no more than `prefer_simple`.
     A layout must be run by one of the `engines`, whatever runs it where none was read (None), or
     where a bound over all implementations is sought (`any_layout`); `drafting` names the method.
     """
@@ -134,6 +142,13 @@ class Task:
     engines: tuple[str, ...] | None = None
     any_layout: bool = False
     drafting: str = ""
+    chance: float | None = None
+    whole_machines: int = 0
+    unit: int = 1
+    demand_given: bool = False
+    inside_only: bool = False
+    prefer_simple: float = 0.0
+    memory_rules: EngineMemory | None = None
 
     @property
     def limits(self) -> dict[str, float]:
@@ -239,6 +254,17 @@ class Task:
         """The same question with other limits or batches, for a layout of the user's own."""
         return replace(self, **changes)  # type: ignore[arg-type]
 
+    @property
+    def waits(self) -> bool:
+        """Whether requests of a closed loop may be more than there are places."""
+        return self.loop is not None and self.loop.users > 0
+
+    def queueing(self) -> Task:
+        """The same question where requests in flight that find no place wait for one."""
+        if self.loop is None or self.batches is None:
+            raise ValueError("the task is no closed loop")
+        return replace(self, loop=replace(self.loop, users=max(self.batches)))
+
     def promising(self, limit: float | None, name: str = "tpot") -> Task:
         """The same question with another limit of a promise [s], or without it."""
         others = {key: value for key, value in self.promises.items() if key != name}
@@ -263,7 +289,7 @@ class TaskPair:
 
     `rate` is that of one chip into this network [byte/s], `latency` that of a message through it
     and its software [s]. `together` says that both pools share the domains of one system, else
-    either rents whole units of `unit` chips. `demand` are the requests per second to carry; None
+    either rents whole units of its own. `demand` are the requests per second to carry; None
     for as many as can be served.
     """
 
@@ -273,7 +299,6 @@ class TaskPair:
     latency: float
     together: bool
     demand: float | None = None
-    unit: int = 1
 
     @property
     def tasks(self) -> tuple[Task, Task]:

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING
 
 from planner.catalogue.chips import chip_power
+from planner.catalogue.coefficient_spread import Place
 from planner.catalogue.models import repository
-from planner.catalogue.profile import Place
 from planner.network.network_source import between
+from planner.problems.serving.question import whole_units
 from planner.problems.serving.step.engine_effects import chunk_of, engine_called, overlaps
 from planner.problems.serving.step.engine_rules import engine_tables
+from planner.problems.serving.step.memory_terms import memory_rules, seen_chip
 from planner.problems.serving.task.drafter import speculating
 from planner.problems.serving.task.requests import (
     arrivals,
     batches,
+    chance_of,
     context,
     limits_of,
     method_of,
     outputs,
     promised,
+    whole_machines,
 )
 from planner.problems.serving.task.task import BUSIEST, ClosedLoop, Task, TaskPair
 from planner.scenario.keys.model_keys import ModelDescription
@@ -42,7 +46,8 @@ if TYPE_CHECKING:
 class Hardware:
     """One kind of machine, its price [USD/(chip*s)], its profile, and the fabric of a file.
 
-    Where the scenario says what a chip draws, `draws_given`, that is drawn whatever it does.
+    Where the scenario says what a chip draws, `draws_given`, that is drawn whatever it does. Chips
+    are rented `unit` at a time, of machines of `machine_chips`.
     """
 
     chip: Chip
@@ -51,6 +56,8 @@ class Hardware:
     profile: Profile
     fabric: Fabric | None = None
     draws_given: bool = False
+    unit: int = 1
+    machine_chips: int = 1
 
 
 @dataclass(frozen=True)
@@ -67,24 +74,28 @@ class TaskBuilder:
     redundant: int = 0
     drafts: int = 0
 
-    def task(self, hardware: Hardware, mode: str, *, pooled: bool = False) -> Task:
-        """The question of one phase, or of both in one pool, on one kind of machine."""
+    def task(self, hardware: Hardware, mode: str, *, pooled: bool = False, unit: int = 0) -> Task:
+        """The question of one phase, or of both in one pool, on one kind of machine.
+
+        Beside a pool on other machines numbers of chips are multiples of a `unit` of both.
+        """
         scenario, lengths = self.scenario, self.scenario.workload
-        drafted = speculating(scenario.speculation, self.sizes, self.drafts)
-        lecture, power = scenario.assumptions == "lecture", hardware.chip.power
+        lecture = scenario.assumptions == "lecture"
         waits, loop, used = arrivals(scenario), _loop(lengths), lengths.utilisation
-        site, counted = scenario.pue or 1.0, not (lecture or hardware.draws_given)
-        draw = chip_power(hardware.chip, self.sizes.name) if counted else None
-        drawn = (power and power * site) if draw is None else draw.least * site
         engine = engine_called(hardware.profile.engine, hardware.profile.as_of)
-        return Task(
+        runs = engines_read(scenario, hardware.chip)
+        rules = memory_rules(scenario.engine, hardware.chip, scenario.engine_version)
+        place = Place.of(self.sizes, hardware.chip, runs=runs or ())
+        task = Task(
             sizes=self.sizes,
-            chip=hardware.chip,
+            chip=seen_chip(hardware.chip, rules),
             machine=hardware.machine,
             fabric=hardware.fabric,
-            price=hardware.price + _electricity(scenario, hardware.chip.name, drawn),
-            profile=hardware.profile.at(Place.of(self.sizes, hardware.chip, pooled=pooled)),
-            chips=scenario.paid,
+            price=hardware.price,
+            profile=hardware.profile.at(replace(place, pooled=pooled)),
+            chips=whole_units(scenario.chips, unit or hardware.unit),
+            unit=hardware.unit,
+            whole_machines=whole_machines(scenario, hardware.unit, hardware.machine_chips),
             limits_of=limits_of(scenario, mode if pooled else None, halved=overlaps(engine)),
             input_tokens=lengths.input_tokens.mean,
             output_tokens=outputs(mode, lengths.output_tokens.mean, pooled=pooled),
@@ -95,26 +106,19 @@ class TaskBuilder:
             batches=batches(scenario, mode if pooled else None),
             kappa=1.0 if lengths.concurrency is None else 0.5,
             promises=promised(mode, scenario, pooled=pooled),
+            chance=chance_of(scenario, measured=hardware.profile.measured_at(place)),
             objective=scenario.objective,
             estimate=scenario.estimate,
             lecture=lecture,
             utilisation=1.0 if lecture else scenario.memory_utilisation,
-            power=drawn,
-            draw=draw,
-            site_power=None if pooled else scenario.limits.power,
-            site=site,
-            electricity=_electricity(scenario, hardware.chip.name, drawn),
-            carbon=scenario.carbon,
             arrivals=waits if waits is None or not pooled else math.inf,  # pools divide it later
             spare=lengths.spare_replicas,
             headroom=1 - used if used else lengths.headroom,
+            prefer_simple=scenario.prefer.simple or 0.0,
+            demand_given=waits is not None and math.isfinite(waits),
             busiest=min(BUSIEST, used or BUSIEST),
             input_spread=lengths.input_tokens.cv,
             output_spread=lengths.output_tokens.cv,
-            positions_per_step=drafted.positions,
-            tokens_per_step=drafted.emitted,
-            accepted_range=(drafted.low / drafted.emitted, drafted.high / drafted.emitted),
-            drafter=None if lecture else drafted.drafter,
             pooled=pooled,
             redundant=self.redundant,
             skew=lengths.routing_skew,
@@ -123,9 +127,40 @@ class TaskBuilder:
             engine=engine,
             loop=loop if mode == "aggregated" and not lecture else None,
             even=loop is not None and loop.even and not lecture,
-            engines=engines_read(scenario, hardware.chip),
+            engines=runs,
             any_layout=scenario.estimate == "bound" and scenario.engine == "any",
-            drafting=method_of(scenario),
+            memory_rules=rules,
+        )
+        return self._with_drafts(self._with_power(task, hardware))
+
+    def _with_power(self, task: Task, hardware: Hardware) -> Task:
+        """The question with what its chips draw, what that costs and what is allowed of it."""
+        scenario, site, power = self.scenario, self.scenario.pue or 1.0, hardware.chip.power
+        counted = not (task.lecture or hardware.draws_given)
+        draw = chip_power(hardware.chip, self.sizes.name) if counted else None
+        drawn = (power and power * site) if draw is None else draw.least * site
+        electricity = _electricity(scenario, hardware.chip.name, drawn)
+        return replace(
+            task,
+            price=task.price + electricity,
+            power=drawn,
+            draw=draw,
+            site_power=None if task.pooled else scenario.limits.power,
+            site=site,
+            electricity=electricity,
+            carbon=scenario.carbon,
+        )
+
+    def _with_drafts(self, task: Task) -> Task:
+        """The question with the tokens that a step drafts, and those that it accepts."""
+        drafted = speculating(self.scenario.speculation, self.sizes, self.drafts)
+        return replace(
+            task,
+            positions_per_step=drafted.positions,
+            tokens_per_step=drafted.emitted,
+            accepted_range=(drafted.low / drafted.emitted, drafted.high / drafted.emitted),
+            drafter=None if task.lecture else drafted.drafter,
+            drafting=method_of(self.scenario),
         )
 
     def pools(
@@ -148,16 +183,16 @@ class TaskBuilder:
     def _pair(self, first: Hardware, second: Hardware) -> TaskPair:
         load, together = arrivals(self.scenario), first is second
         self._within_power(first.chip, second.chip)
+        unit = math.gcd(first.unit, second.unit)
         rate, latency = between(first.machine, second.machine, self.scenario.paid[-1],
                                 together=together)  # fmt: skip
         return TaskPair(
-            prefill=self.task(first, "prefill", pooled=True),
-            decode=self.task(second, "decode", pooled=True),
+            prefill=self.task(first, "prefill", pooled=True, unit=unit),
+            decode=self.task(second, "decode", pooled=True, unit=unit),
             rate=rate,
             latency=latency + second.profile.values["t_hop"],
             together=together,
             demand=None if load is None or math.isinf(load) else load,
-            unit=self.scenario.rent.unit,
         )
 
     def _within_power(self, *kinds: Chip) -> None:

@@ -8,7 +8,7 @@ from planner.catalogue.chips import chip
 from planner.measurements.measurement import unfit
 from planner.measurements.published_names import Refused
 from planner.measurements.readers import read, recognised
-from planner.measurements.readers.deployment_rows import deployments, stated_layout
+from planner.measurements.readers.steady_batches import deployments, stated_layout
 from tests.paths import shared
 
 NAMES = ("chip figures", "network", "shape", "number format")
@@ -22,7 +22,7 @@ def test_the_table_is_recognised_and_no_row_is_refused_for_want_of_a_name():
     assert readings.lines == 54
     assert len({row.id for row in readings.rows}) >= 32
     assert not any(unfit(row) for row in readings.rows)
-    assert not [why for why in readings.reasons if any(name in why for name in NAMES)]
+    assert not [x for x in readings.refused if any(name in x.reason for name in NAMES)]
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,7 @@ def test_blank_lines_between_rows_keep_their_numbers(saved):
     path = saved(f"{HEAD}\n\n{ROW}\n,,,,,,,\n".encode())
     readings = read(path)
     assert {row.id for row in readings.rows} == {"3"}
-    assert readings.reasons == {"the line is blank": 2}
+    assert [x.reason for x in readings.refused] == ["the line is blank"] * 2
     held, entries = predicted(path)
     assert held.lines == (3, 4)
     assert entries[-1].reason == "the line is blank"

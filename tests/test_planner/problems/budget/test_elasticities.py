@@ -70,7 +70,7 @@ CASES = {
 
 
 def best(given: dict) -> tuple[BudgetOptimum, object]:
-    scenario = load({"problem": "budget", "law": LAW, "draws": 0, **given})
+    scenario = load({"problem": "budget", "units": "base", "law": LAW, "draws": 0, **given})
     (found,) = solve_many(resolve_budget(scenario).tasks)
     assert isinstance(found, BudgetOptimum), found
     return found, scenario

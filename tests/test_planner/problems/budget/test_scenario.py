@@ -55,7 +55,7 @@ CASES = {
     "plain": PLAIN,
     "curve": given(inference={"rate": 1e6, "lifetime": "forever", "discount": 0.1, "growth": 0.05}),
     "phases": given(phases={"pretrain": {"system": ["hgx-h100", {"like": "hgx-h200",
-                                                                 "flops": {"bf16": 1e15}}],
+                                                                 "flops": {"bf16": "1 PFLOP/s"}}],
                                          "mfu": 0.4, "price": "$2/hour"}}),
     "limit": {"problem": "budget", "cost": "1e24 FLOP"},
     "laws": given(law=["besiroglu-2024", "besiroglu-2024 + clark-2022-s-base"]),
@@ -115,7 +115,7 @@ MISTAKES = {
     "unknown model": (given(quality={"like": {"model": "lama-3.1-8b"}}),
                       "did you mean 'llama-3.1-8b'?"),
     "a cost in seconds": ({"problem": "budget", "cost": "3 s"}, 'such as "1e24 FLOP" or "$5M"'),
-    "tokens and rate": (given(inference={"tokens": 1, "rate": 1, "lifetime": 1}), "not both"),
+    "tokens and rate": (given(inference={"tokens": 1, "rate": 1, "lifetime": "1 s"}), "not both"),
     "no lifetime": (given(inference={"rate": 1e6}), "give lifetime too"),
     "no rate": (given(inference={"lifetime": "1 year"}), "give rate too"),
     "growth of nothing": (given(inference={"tokens": 1e12, "growth": 1}), "give rate and lifetime"),
@@ -194,12 +194,12 @@ def test_what_a_law_or_a_catalogue_cannot_answer_is_told_at_its_key(name):
 
 
 CURVES = {
-    "steady": {"rate": 5e7, "lifetime": 60 * 86400.0},
-    "growing": {"rate": 1e6, "lifetime": 3 * YEAR, "growth": 0.8},
-    "discounted": {"rate": 1e6, "lifetime": 3 * YEAR, "discount": 0.15},
-    "both": {"rate": 1e6, "lifetime": 3 * YEAR, "growth": 0.5, "discount": 0.15},
-    "cancelling": {"rate": 1e6, "lifetime": 3 * YEAR, "growth": 0.15, "discount": 0.15},
-    "nearly cancelling": {"rate": 1e6, "lifetime": YEAR, "growth": 0.15, "discount": 0.1500001},
+    "steady": {"rate": 5e7, "lifetime": "60 days"},
+    "growing": {"rate": 1e6, "lifetime": "3 years", "growth": 0.8},
+    "discounted": {"rate": 1e6, "lifetime": "3 years", "discount": 0.15},
+    "both": {"rate": 1e6, "lifetime": "3 years", "growth": 0.5, "discount": 0.15},
+    "cancelling": {"rate": 1e6, "lifetime": "3 years", "growth": 0.15, "discount": 0.15},
+    "nearly cancelling": {"rate": 1e6, "lifetime": "1 year", "growth": 0.15, "discount": 0.1500001},
     "fading": {"rate": 1e6, "lifetime": "forever", "growth": -0.5},
 }
 
@@ -235,8 +235,10 @@ def test_the_lectures_frontier_case_serves_259_trillion_tokens():
 
 def test_growth_per_month_is_compounded():
     """5 % a month is 1.05**12 a year; a bare number is per year."""
-    assert Inference(rate=1, lifetime=1, growth="5 %/month").growth == pytest.approx(1.05**12 - 1)
-    assert Inference(rate=1, lifetime=1, growth=0.5).growth == 0.5
+    assert Inference(rate=1, lifetime="1 s", growth="5 %/month").growth == pytest.approx(
+        1.05**12 - 1
+    )
+    assert Inference(rate=1, lifetime="1 s", growth=0.5).growth == 0.5
     assert math.isinf(Inference(rate=1, lifetime="forever", discount=0.1).lifetime)
 
 
@@ -256,7 +258,7 @@ def test_the_schema_knows_budgets():
     schema = json_schema()
     assert {"$ref": "#/$defs/BudgetScenario"} in schema["oneOf"]
     shape = schema["$defs"]["BudgetScenario"]
-    assert set(shape["properties"]) == set(BudgetScenario.model_fields)
+    assert set(shape["properties"]) == {*BudgetScenario.model_fields, "units"}
     assert shape["properties"]["problem"]["const"] == "budget"
     assert shape["properties"]["objective"]["enum"] == ["flop", "cost"]
     assert set(schema["$defs"]["Like"]["properties"]) == {"model", "n_active", "tokens", "sparsity"}

@@ -138,10 +138,10 @@ def usd(price, mfu, peak):
     return price / 3600 / (mfu * peak)
 
 
-GROWING = {"rate": 1e6, "lifetime": 2 * YEAR, "growth": 0.5, "discount": 0.1, "obsolescence": 0.2}
+GROWING = {"rate": 1e6, "lifetime": "2 years", "growth": 0.5, "discount": 0.1, "obsolescence": 0.2}
 FOREVER = {"rate": 2e5, "lifetime": "forever", "growth": 0.05, "discount": 0.25}
 REWARD = {"needed": 0.55, "start": 0.3, "middle": 1e22, "steepness": 2.01}
-H100 = {"like": "hgx-h100", "flops": {"bf16": 1e15}}
+H100 = {"like": "hgx-h100", "flops": {"bf16": "1 PFLOP/s"}}
 PAID = {
     "pretrain": {"system": H100, "mfu": 0.4, "price": "$2/hour"},
     "inference": {"system": [H100, "hgx-a100"], "mfu": 0.2, "price": "$1.80/hour"},

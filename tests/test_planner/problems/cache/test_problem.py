@@ -10,7 +10,7 @@ from tests.test_planner.problems.cache.test_economics import DISK
 from tests.test_planner.problems.cache.test_tiers_of_a_cache import H200
 
 SLOW = {**DISK, "name": "slow", "read_rate": "2 MB/s"}
-ASKED = {"tiers": [DISK, SLOW], "hold": [1.0, 3600.0, 1e8], "hit": 0.4, "margin": 0.25,
+ASKED = {"tiers": [DISK, SLOW], "hold": ["1 s", "1 hour", "1e8 s"], "hit": 0.4, "margin": 0.25,
          "prefix": 8000}  # fmt: skip
 
 
@@ -80,7 +80,7 @@ def test_a_trace_is_printed_with_its_rates_and_lifetimes(tmp_path):
     """Lifetimes, blocks with their bytes, and of each tier the lifetime that pays or none."""
     file = tmp_path / "trace.csv"
     file.write_text("timestamp_s,block_hashes\n0,1 2\n10,1 2 3\n40,1 2 4\n", encoding="utf-8")
-    reuse = {"trace": str(file), "ttl": [10, 30], "capacity": [2]}
+    reuse = {"trace": str(file), "ttl": ["10 s", "30 s"], "capacity": [2]}
     dear = {"name": "dear", "price": "$9/GB/hour"}
     made = planner.solve({**H200, "tiers": [DISK, dear], "reuse": reuse})
     trace = made.answer.plan.trace

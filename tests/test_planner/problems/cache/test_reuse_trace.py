@@ -87,7 +87,9 @@ def test_json_lines_are_read_too(tmp_path):
     lines = [json.dumps({"timestamp": t, "hash_ids": h}) for t, h in rows]
     file = tmp_path / "trace.jsonl"
     file.write_text("\n".join(lines), encoding="utf-8")
-    trace = planner.solve({**H200, "reuse": {"trace": str(file), "ttl": [4, 5]}}).answer.plan.trace
+    trace = planner.solve(
+        {**H200, "reuse": {"trace": str(file), "ttl": ["4 s", "5 s"]}}
+    ).answer.plan.trace
     assert [x.hit_rate for x in trace.ttl] == pytest.approx([1 / 7, 3 / 7])
 
 

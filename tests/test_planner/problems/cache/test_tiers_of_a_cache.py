@@ -72,7 +72,7 @@ def test_the_choice_is_that_of_brute_force():
             {"name": r["name"], "price": r["price"], "capacity": r["capacity"],
              "read_rate": r["rate"]} for r in rows
         ]  # fmt: skip
-        chosen = point(tiers=tiers, hold=hold, hit=chance).holds[0]
+        chosen = point(tiers=tiers, hold=hold, hit=chance, units="base").holds[0]
         name, cost = by_hand(hold, chance, rows)
         words = {"recompute": "recompute", "HBM": "keep"}.get(name, "move")
         assert (chosen.choice, chosen.tier or "recompute") == (words, name)
@@ -144,7 +144,8 @@ def test_the_text_is_no_wider_than_a_terminal():
     ({"tiers": [{"name": "x", "price": "EUR 1/GB/month"}]}, "tiers.0.price"),
     ({"tiers": [{"name": "x", "price": "$1/GB/month"}] * 2}, "called x"),
     ({"hit": 1.2}, "hit"), ({"hold": 0}, "hold"), ({"margin": 1}, "margin"),
-    ({"hold": 60, "reuse": {"5 min": 0.5}}, "hold"), ({"hit": 0.5, "reuse": {"5 min": 0.5}}, "hit"),
+    ({"hold": "60 s", "reuse": {"5 min": 0.5}}, "hold"),
+    ({"hit": 0.5, "reuse": {"5 min": 0.5}}, "hit"),
     ({"reuse": {"5 min": 1.5}}, "reuse"), ({"reuse": {"trace": "none.csv"}}, "none.csv"),
     ({"prefix": 0}, "prefix"), ({"system": ["hgx-h200", "hgx-h100"]}, "one system"),
     ({"model": "deepseek-v4"}, "deepseek-v3"), ({"weights": "fp4"}, "fp4"), ({"tier": []}, "tiers"),

@@ -19,31 +19,40 @@ from tests.cases.fleet_brute_force import (
     regional_scenario,
     small_scenario,
 )
+from tests.cases.fleet_layouts import least_of_one_layout, one_layout_each
 from tests.sizes import first, seldom
 
 DRAWN = (
-    (small_scenario, least_bill, (20, 80, 200)),
-    (regional_scenario, least_regional_bill, (8, 40, 100)),
-    (paired_scenario, least_paired_bill, (8, 40, 100)),
+    ("free", small_scenario, least_bill, (20, 80, 200)),
+    ("free", regional_scenario, least_regional_bill, (8, 40, 100)),
+    ("free", paired_scenario, least_paired_bill, (8, 40, 100)),
+    ("one", small_scenario, least_bill, (20, 80, 200)),
+    ("one", regional_scenario, least_regional_bill, (8, 40, 100)),
 )
 FEW, MANY, ALL = ([(*of, counts[size]) for *of, counts in DRAWN] for size in range(3))
 
 
-@pytest.mark.parametrize(("drawn", "least_of", "count"), [*FEW, *first(0, MANY), *seldom(ALL)])
+@pytest.mark.parametrize(
+    ("layouts", "drawn", "least_of", "count"), [*FEW, *first(0, MANY), *seldom(ALL)]
+)
 def test_the_cheapest_of_every_plan(
-    drawn: Callable[[int], dict], least_of: Callable[[dict], float], count: int
+    layouts: str, drawn: Callable[[int], dict], least_of: Callable[[dict], float], count: int
 ) -> None:
-    """Of at most 3 models, 3 pools, 2 regions and 4 hours.
+    """Of at most 3 models, 3 pools, 2 regions and 4 hours; where layouts rival one another.
 
     Starts, waits, packing, spare, shares, limits, requests that move, phases in pools.
     """
     compared = 0
     for seed in natural():
         scenario = drawn(seed)
-        least = least_of(scenario)
+        rivals = len([*one_layout_each(scenario)]) > 1
+        if layouts == "one" and not rivals:
+            continue
+        least = least_of_one_layout(scenario, least_of) if layouts == "one" else least_of(scenario)
         if math.isnan(least):
             continue
-        task = resolve_fleet(load(scenario)).task
+        task = resolve_fleet(load(scenario | {"layouts": layouts})).task
+        assert bool(task.rival_layouts) == (rivals and layouts == "one")
         try:
             choice = cheapest(task)
             recheck(task, choice)

@@ -21,10 +21,14 @@ def small_fleet(models: int, hours: int = 24) -> dict:
     """Models on two pools, one with spot machines; two machines are owned."""
     rows = {
         f"m{i}": {
-            "demand": {"mean": 4.0 + 3 * i, "peak_to_mean": 1.8, "peak_hour": 5 * i},
+            "demand": {
+                "mean": f"{4.0 + 3 * i} requests/s",
+                "peak_to_mean": 1.8,
+                "peak_hour": 5 * i,
+            },
             "columns": [
-                {"pool": "a", "chips": 4, "rate": 2.0},
-                {"pool": "b", "chips": 16, "rate": 7.0, "name": "two machines"},
+                {"pool": "a", "chips": 4, "rate": "2 requests/s"},
+                {"pool": "b", "chips": 16, "rate": "7 requests/s", "name": "two machines"},
             ],
         }
         for i in range(models)

@@ -136,3 +136,17 @@ def test_a_plan_with_a_chance_costs_next_to_what_the_best_plan_of_its_draws_cost
         raised = task.demand * np.array([[few[-1]], [other(few[0])]])
         bills.append(cheapest(replace(task, demand=raised, headroom=0.0)).value)
     assert min(bills) * (1 - 1e-6) <= sure.choice.value <= 1.02 * min(bills)
+
+
+def test_one_layout_of_a_model_on_a_kind_of_machine_where_programs_are_large() -> None:
+    """Two sizes of a replica side by side are free; one of each is proved by the bound of both."""
+    task = replace(large_fleet(2, 24, 1, 7, 2), one_layout=True)
+    free, one = cheapest(replace(task, one_layout=False)), cheapest(task)
+    mixed = {m for g in task.rival_layouts for m in task.model_of[np.concatenate(g)]}
+    assert mixed  # there is something to choose
+    recheck(task, one)
+    with pytest.raises(SolverError, match="on one kind of machine"):
+        recheck(task, free)
+    assert free.bound <= one.bound <= one.value
+    assert one.free <= min(free.value, one.value)
+    assert one.gap <= free.gap + 0.01

@@ -78,7 +78,7 @@ def test_every_pool_names_its_worst_hour_and_its_models(changes: dict, words: li
         big = {"size": 8, "spot": {"price": "$4/hour", "machines": 9}}
         small = {"size": 4, "spot": {"price": "$2/hour", "machines": 9}}
     scenario = {
-        "problem": "fleet", "hours": 4, "pools": {"big": big, "small": small},
+        "problem": "fleet", "units": "base", "hours": 4, "pools": {"big": big, "small": small},
         "models": {
             "chat": {"demand": [4, 9, 20, 3], "columns": [
                 {"pool": "big", "chips": 4, "rate": 2}, {"pool": "small", "chips": 4, "rate": 1}]},

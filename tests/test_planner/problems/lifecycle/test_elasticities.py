@@ -181,7 +181,7 @@ def test_a_layout_that_ends_where_memory_does_is_answered():
         "workload": {"input_tokens": 2000, "output_tokens": 400}, "promises": {"tpot": "20 ms"},
     }  # fmt: skip
     plan = planner.solve(asked)
-    assert plan.status == "optimal"
+    assert plan.feasible
     assert plan.chosen["n_total"] < 80e9
 
 

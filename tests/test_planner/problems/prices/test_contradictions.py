@@ -130,7 +130,7 @@ def made_sheet(seed):
     hold = price * math.exp(pick.uniform(-3.5, -0.5))
     low = 64e9 * price * math.exp(pick.uniform(-0.8, 0.6))
     scenario = {
-        "problem": "prices", "chips": chips,
+        "problem": "prices", "units": "base", "chips": chips,
         "sheet": {"input": f"${price}/Mtok", "output": f"${3 * price}/Mtok",
                   "storage": f"${hold}/Mtok/hour", "steps": [{"above": "200k", "output": "1.5x"}]},
         "given": {"n_active": [low, low * 1.3], "margin": [1, 2], "context": [90e3, 1e5]},

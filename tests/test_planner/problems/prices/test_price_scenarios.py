@@ -22,7 +22,7 @@ def asked(sheet, **more):
     [
         ({"input": "$3/token"}, r'did you mean "\$3/Mtok"'),
         ({"input": "$3"}, r'did you mean "\$3/Mtok"'),
-        ({"input": 3}, r"from \$0.001 to \$700 per million tokens"),
+        ({"input": 3}, r'got 3 without a unit; write "\$3.00/Mtok"'),
         ({"input": "$900/Mtok"}, "from"),
         ({"input": "$0.0004/Mtok"}, "from"),
         ({"input": "3 EUR/Mtok"}, "only USD"),

@@ -18,8 +18,8 @@ PUBLISHED = {0.5: 1.509, 0.8: 1.652, 0.9: 1.950, 0.95: 2.568}  # of eight seats 
 def asked(load: float, seats: int = 8, draws: int = 0) -> dict[str, object]:
     """A scenario at a load."""
     rate = load * seats / INTERVAL
-    return {"problem": "schedule", "interval": INTERVAL, "capacity": seats, "arrivals": rate,
-            "draws": draws}  # fmt: skip
+    return {"problem": "schedule", "units": "base", "interval": INTERVAL, "capacity": seats,
+            "arrivals": rate, "draws": draws}  # fmt: skip
 
 
 def by_balance(seats: int, load: float, states: int) -> float:

@@ -127,7 +127,7 @@ def test_what_cannot_be_kept_is_named_with_how_much_is_missing(scenario, promise
 def test_one_output_token_is_no_obstacle_to_a_phase_alone(mode):
     """Prompts that emit one token, and steps that emit one."""
     plan = planner.solve(asked(workload={"output_tokens": 1}, choose={"mode": mode}))
-    assert plan.status == "optimal"
+    assert plan.feasible
 
 
 @pytest.mark.parametrize("mode", ["aggregated", "disaggregated", "decode", "prefill"])
@@ -143,7 +143,7 @@ def test_requests_beyond_the_context_are_told(mode):
     for output, beyond in ((1072, False), (1073, True)):
         lengths = {"input_tokens": 130_000, "output_tokens": output}
         found = planner.solve(asked(workload=lengths, choose={"mode": mode}))
-        assert found.status == "optimal"
+        assert found.feasible
         assert bool(found.point.engines) == (not beyond)
         told = [warning for warning in found.warnings if "131072" in warning]
         assert len(told) == beyond

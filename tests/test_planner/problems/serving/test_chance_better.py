@@ -44,6 +44,11 @@ def test_a_plan_of_another_kind_shares_less_of_the_error():
     assert alike < apart < 0.5
 
 
+def kind(plan):
+    """Chips of a plan and the formats of its weights and caches."""
+    return chips(plan), plan["weights"], plan["kv"]
+
+
 @pytest.mark.parametrize("mode", ["aggregated", "disaggregated"])
 def test_a_plan_on_another_chip_is_of_another_kind(mode):
     """A runner-up differs by the spread of runs alike only where every pool has the same chip.
@@ -55,7 +60,7 @@ def test_a_plan_on_another_chip_is_of_another_kind(mode):
     chosen, spread = plan.chosen, profile("engines-2026").spread
     widths = set()
     for other in plan.document["alternatives"]:
-        width = spread["alike" if chips(other) == chips(chosen) else "other"]
+        width = spread["alike" if kind(other) == kind(chosen) else "other"]
         ahead = math.log(other["usd_per_mtok"] / chosen["usd_per_mtok"])
         assert other["chance_better"] == pytest.approx(math.erfc(ahead / (2 * width)) / 2)
         widths.add(width)

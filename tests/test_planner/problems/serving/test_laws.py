@@ -14,8 +14,9 @@ from hypothesis import given
 from planner.catalogue.profile import EFFICIENCIES
 from planner.problems.serving.deployment.candidate import Candidate
 from planner.problems.serving.deployment.pool import evaluate
-from planner.problems.serving.deployment.pool_pairs import search_pools
-from planner.problems.serving.search.batch import layouts_of, search
+from planner.problems.serving.pairs.pool_pairs import search_pools
+from planner.problems.serving.search.admitted_layouts import layouts_of
+from planner.problems.serving.search.batch import search
 from planner.problems.serving.step.kernels import PARTS
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task

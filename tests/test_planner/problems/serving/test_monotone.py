@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import planner
-from planner.problems.serving.deployment.questions import questions_of, ranked
+from planner.problems.serving.deployment.questions import questions_of
+from planner.problems.serving.deployment.scored_points import ranked
 from planner.problems.serving.task.resolve import resolve
 from planner.scenario import load
 from planner.text.wording import below
@@ -47,6 +48,7 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
     last = "energy" if demand == "max" else "latency"  # which next to nothing makes least
     found: dict[str, Any] = {
         "problem": "serving",
+        "units": "base",
         "model": draw(st.sampled_from(["llama-3.2-1b", "llama-3.1-70b", "qwen3-30b-a3b"])),
         "system": {"like": "hgx-h200", **{k: v for k, v in figures(H200).items() if k != "bf16"}},
         "chips": draw(st.sampled_from([3, 8, 12, [2, 5]])),
@@ -202,7 +204,8 @@ def asked(mode: str, chips: Any, per_chip: Any = None, **others: Any) -> dict[st
     if per_chip is not None:
         lengths["demand"] = per_chip if per_chip == "max" else f"{per_chip * chips} requests/s"
     return {
-        "problem": "serving", "model": "llama-3.1-70b", "system": "hgx-h200", "chips": chips,
+        "problem": "serving", "units": "base",
+        "model": "llama-3.1-70b", "system": "hgx-h200", "chips": chips,
         "price": "$2/hour", "workload": lengths, "promises": {"tpot": 0.05, "ttft": 2.0},
         "choose": {"mode": mode, **others.pop("choose", {})}, **others,
     }  # fmt: skip

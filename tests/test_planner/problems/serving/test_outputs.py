@@ -44,7 +44,7 @@ def pairs():
     """Candidates of two pools: under a load, at the most they serve, and without arrivals."""
     for base, demand in itertools.product(PAIRS, DEMANDS):
         scenario = load({
-            "problem": "serving", "choose": {"mode": "disaggregated"},
+            "problem": "serving", "units": "base", "choose": {"mode": "disaggregated"},
             "workload": {"input_tokens": 1000, "output_tokens": 300, "demand": demand}, **base,
         })  # fmt: skip
         (found,) = questions_of(resolve(scenario))
@@ -121,7 +121,8 @@ def test_every_output_has_the_equation_that_gives_it(case, load_):
     if load_ == "loop" and case == "two pools":
         pytest.skip("a closed loop of two pools is not planned")
     scenario = load({
-        "problem": "serving", "model": "llama-3.1-8b", "system": "hgx-h100", "chips": 4,
+        "problem": "serving", "units": "base",
+        "model": "llama-3.1-8b", "system": "hgx-h100", "chips": 4,
         "workload": {"input_tokens": 1000, "output_tokens": 300, **ARRIVING[load_]}, **ASKED[case],
     })  # fmt: skip
     plan = answer(scenario)

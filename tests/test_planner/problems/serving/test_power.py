@@ -11,14 +11,13 @@ import pytest
 
 import planner
 from planner.architecture import sizes
-from planner.calibration.power_fit import PRIORS
 from planner.catalogue.chips import chip, chip_power
 from planner.catalogue.models import load
-from planner.measurements.readers.power_rows import read_power
-from planner.measurements.roofline_bound import bound_of
+from planner.measurements.roofline_bound import bounds_of
 from planner.text.errors import InputError
 from tests.paths import shared
 from tests.sizes import first
+from tools.fit.power_fit import PRIORS, read_power
 
 ASKED: dict[str, Any] = {
     "problem": "serving",
@@ -96,7 +95,7 @@ def test_no_measured_energy_lies_below_the_bound():
     rows, _ = read_power(shared("energy.csv"), PRIORS["prompts"])
     for row in rows:
         any_layout = {"prompt": 1.0, "context": row.output / 2, "layout": None, "machine": None}
-        step = bound_of(replace(row, **any_layout))
+        step = bounds_of([replace(row, **any_layout)])[0]
         least = chip_power(row.chip, row.model).least * row.chips * step / row.batch
         assert row.watts * row.chips / row.rate > least, row.id
 
@@ -163,7 +162,7 @@ def test_the_power_of_a_site_bounds_the_plan():
     for watts in (5000, 2000):
         plan = planned(
             f"limits.power={watts} W", pue=1.25, chips={"from": 1, "to": 8},
-            objective="throughput",
+            objective="throughput", rent={"unit": 1},
         )  # fmt: skip
         assert plan["watts_per_chip"] * plan["chips"] <= watts * (1 + 1e-9)
         rates.append(plan["tokens_per_s"])

@@ -39,12 +39,14 @@ def decoding(model: str, on: Any, chips: int, batch: int, lengths: tuple[float, 
              choose: Mapping[str, Any], **others: Any) -> dict[str, Any]:  # fmt: skip
     """The plan of one layout that decodes `batch` sequences; lengths in and out [token]."""
     scenario = {
-        "problem": "serving", "model": model, "system": on, "chips": chips, "price": "$2/hour",
+        "problem": "serving", "units": "base",
+        "model": model, "system": on, "chips": chips, "price": "$2/hour",
         "workload": {"input_tokens": lengths[0], "output_tokens": lengths[1]},
+        "engine": "none",  # some hold copies of experts that are not counted here
         "choose": {"mode": "decode", "batch": batch, "pp": 1, **choose}, **others,
     }  # fmt: skip
     found = planner.solve(scenario)
-    assert found.status == "optimal", found.document["infeasible"]
+    assert found.feasible, found.document["infeasible"]
     return found.chosen
 
 
@@ -159,8 +161,10 @@ def test_deepseek_serves_two_and_a_half_critical_batches():
 def unit(**others: Any) -> dict[str, Any]:
     """The plan of one unit of 144 chips."""
     scenario = {
-        "problem": "serving", "model": "deepseek-v3", "system": "hgx-h800", "chips": 144,
+        "problem": "serving", "units": "base",
+        "model": "deepseek-v3", "system": "hgx-h800", "chips": 144,
         "price": "$2/hour", "workload": {"input_tokens": 4939, "output_tokens": 100},
+        "engine": "none",  # copies of experts make 144 shares even, and are not counted here
         "choose": {"mode": "decode", "pp": 1, **spread(144, "two-batch"),
                    **others.pop("choose", {})}, **others,
     }  # fmt: skip
@@ -175,7 +179,7 @@ def test_a_step_of_deepseeks_production_takes_what_it_took():
 
 def test_the_planner_too_chooses_about_two_critical_batches():
     """Promised what DeepSeek's users get, the best batch of the same unit is 1.9 B0, theirs 2.4."""
-    batch = unit(promises={"tpot": 1 / EACH})["batch"]
+    batch = unit(promises={"tpot": 1 / EACH, "chance": 0.01})["batch"]
     assert 1.6 < batch / critical_batch() < 3
 
 
@@ -268,7 +272,7 @@ def per_chip(on: str, most: int) -> float:
     """Tokens/s per chip of R1 in FP4 at 125 tokens/s per user, three drafts."""
     ways = tuple(n for n in (8, 16, 32, 64) if n <= most)
     scenario = {
-        "problem": "serving", "model": "deepseek-r1", "system": on, "chips": 64,
+        "problem": "serving", "units": "base", "model": "deepseek-r1", "system": on, "chips": 64,
         "price": "$2/hour", "workload": {"input_tokens": 1024, "output_tokens": 1024},
         "promises": {"tokens_per_s_per_user": 125},
         "speculation": {"drafts": 3, "acceptance": 0.65},
@@ -310,7 +314,8 @@ CACHE = 1e5  # byte of cache per token, where there is one
 def blackboard(context: int = 2, batch: int | None = None, cache: float = 0.0) -> Any:
     """The lecture's question, solved; a plan of one replica of 72 chips."""
     return planner.solve({
-        "problem": "serving", "assumptions": "lecture", "chips": 72, "price": "$10/hour",
+        "problem": "serving", "units": "base",
+        "assumptions": "lecture", "chips": 72, "price": "$10/hour",
         "model": {"total_params": WEIGHTS, "active_params": ACTIVE,
                   "bytes_per_weight": "1 byte/param",
                   "kv_bytes_per_token": f"{cache:.0f} byte/token"},

@@ -15,7 +15,12 @@ from planner.text.errors import InputError
 from tests.sizes import first
 
 NEIGHBOURS = 6  # questions that are searched together
-SHARED: dict[str, Any] = {"problem": "serving", "system": "hgx-h200", "price": "$2.50/hour"}
+SHARED: dict[str, Any] = {
+    "problem": "serving",
+    "units": "base",
+    "system": "hgx-h200",
+    "price": "$2.50/hour",
+}
 MODELS = ("llama-3.2-1b", "llama-3.1-8b", "qwen3-30b-a3b")
 # Paths whose values differ between neighbours, and between what.
 PATHS: dict[str, tuple[float, float]] = {

@@ -52,7 +52,7 @@ def test_a_slower_network_makes_dearer_tokens():
 def test_a_torus_may_be_a_slice():
     """chips_per_domain of a torus is the slice of that many chips."""
     plan = solved({"like": "tpu-v5p", "chips_per_domain": 64}, chips=64)
-    assert plan.status == "optimal"
+    assert plan.feasible
 
 
 def test_a_slice_that_does_not_exist_is_a_mistake():

@@ -22,6 +22,7 @@ from tests.cases.serving import dense, question, searched
 
 ASKED: dict[str, Any] = {
     "problem": "serving",
+    "units": "base",
     "model": "llama-3.1-8b",
     "system": "hgx-h100",
     "chips": 8,
@@ -64,7 +65,7 @@ def test_tails_are_those_of_one_and_of_five_percent(mode, rate):
 
 def test_where_readers_are_mostly_idle_the_tail_is_the_first_piece_of_m_d_1():
     """P(W <= t) = (1 - rho) exp(x t), and those that share a pass wait for all of it."""
-    plan = solved("prefill", {"demand": 20}).chosen
+    plan = solved("prefill", {"demand": "20 requests/s"}).chosen
     load, first = plan["demand"], plan["ttft"] - plan["demand"]["wait"]
     each = 20 / plan["layout"]["replicas"]
     service = load["readers_busy"] / each
@@ -91,7 +92,7 @@ def test_a_wait_is_that_in_line_and_for_the_pass_that_runs(rate):
 
 def test_a_wait_beside_decoding_is_longer_than_in_line():
     """In one pool a request also waits for the step that runs: more than half of it, and tells."""
-    plan = solved("aggregated", {"demand": 60}).chosen
+    plan = solved("aggregated", {"demand": "60 requests/s"}).chosen
     load = plan["demand"]
     busy, service = load["readers_busy"], load["readers_busy"] * 8 / 60
     line = busy * service / (2 * (1 - busy))
@@ -101,7 +102,7 @@ def test_a_wait_beside_decoding_is_longer_than_in_line():
 @pytest.mark.parametrize("spare", [0, 1, 3])
 def test_replicas_that_are_up_share_the_load(spare):
     """Little's law of one replica's decoding, spare replicas down."""
-    plan = solved("aggregated", {"demand": 20, "spare_replicas": spare}).chosen
+    plan = solved("aggregated", {"demand": "20 requests/s", "spare_replicas": spare}).chosen
     load, replicas = plan["demand"], plan["layout"]["replicas"]
     each = 20 / (replicas - spare)
     assert load["decoding_per_replica"] == pytest.approx(each * 399 * plan["tpot"])

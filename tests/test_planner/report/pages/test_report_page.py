@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import random
 import re
 import shlex
 import socket
@@ -13,6 +14,7 @@ from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from hashlib import sha256
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +22,15 @@ import pytest
 
 import planner
 from planner.cli.app import main
+from planner.problems.serving.advice.advice_text import promise_text
+from planner.protocol.plan import outside_text
 from planner.protocol.solve import answered
 from planner.report.pages.report_page import finite, plain, report_page
 from planner.scenario import load
 from planner.text.colours import BROKEN, PARTS, SURFACE, contrast, letters_on
 from tests.cases.live_page import DENSE, browser
 from tests.paths import EXAMPLES
+from tests.sizes import seldom
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 
@@ -80,6 +85,60 @@ def test_without_scripts_the_plan_is_all_there(page: str) -> None:
     assert page.count("<table") >= 4
     assert "<math" in page
     assert "How sure is it" in page
+
+
+def test_every_face_shows_the_same_list_beside_the_plan(page: str) -> None:
+    """Promises with their chances, ranges, sizes, what to take instead: terminal, page and card."""
+    yours = {**DENSE, "current": {"mode": "aggregated", "tp": 8, "batch": 64}, "chips": 16}
+    plan = planner.solve(yours)
+    notes = plan.answer.notes
+    assert {"queue", "sizes", "current"} <= {note.code for note in notes}
+    lines = [promise_text(each) for each in plan.answer.promises] + [note.text for note in notes]
+    terminal = " ".join(str(plan).split())
+    for made in (page_of(yours), plan._repr_html_()):
+        text = " ".join(unescape(re.sub("<[^>]*>", " ", made)).split())
+        assert [words for words in lines if words not in text] == []
+        places = [text.find(note.text) for note in notes]
+        assert places == sorted(places)
+    assert [words for words in lines if words not in terminal] == []
+
+
+UNITS = {"ms": 1e-3, "us": 1e-6, "s": 1.0}
+HEADS = {  # what faces call the numbers of a head, and the keys of the answer
+    r"price \$([\d.,e-]+)/Mtok": "usd_per_mtok", r"TPOT ([\d.,]+) (ms|us|s)\b": "tpot",
+    r"TTFT ([\d.,]+) (ms|us|s)\b": "ttft", r"throughput ([\d.,]+) tok": "tokens_per_s",
+    r"bill \$([\d.,]+)/hour": "usd_per_hour",
+}  # fmt: skip
+
+
+def drawn(seed: int) -> dict[str, Any]:
+    """A serving question: free, in a closed loop or under a load, on a few chips."""
+    draw = random.Random(seed)
+    load: dict[str, Any] = {"input_tokens": draw.choice([500, 2000, 6000]), "output_tokens": 400}
+    load |= draw.choice([{}, {"concurrency": draw.randint(8, 300)}, {"demand": "2 requests/s"}])
+    return {
+        "problem": "serving",
+        "model": draw.choice(["llama-3.1-8b", "gpt-oss-20b", "qwen3-30b-a3b"]),
+        "system": draw.choice(["hgx-h100", "hgx-h200", "mi300x-8"]), "chips": draw.choice([8, 16]),
+        "price": "$2.50/hour", "workload": load,
+        "promises": draw.choice([{}, {"tpot": "30 ms"}, {"ttft": "2 s", "tpot": "50 ms"}]),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", [*range(2), *seldom(range(2, 200))])
+def test_the_numbers_of_the_head_are_the_same_on_every_face(seed: int) -> None:
+    """Terminal, page and card round what the answer as JSON has."""
+    plan = planner.solve(drawn(seed))
+    if not plan.feasible:
+        pytest.skip("no plan")
+    point = plan.to_json()["plan"]
+    for made in (str(plan), page_of(drawn(seed)), plan._repr_html_()):
+        text = " ".join(unescape(re.sub("<[^>]*>", " ", made)).split())
+        for pattern, key in HEADS.items():
+            found = re.search(pattern, text)
+            assert found is not None, (pattern, text[:2000])
+            unit = UNITS[found[2]] if len(found.groups()) > 1 else 1.0
+            assert float(found[1].replace(",", "")) * unit == pytest.approx(point[key], rel=5e-3)
 
 
 @pytest.mark.parametrize("name", ["budget-lecture-frontier", "served at most"])
@@ -230,9 +289,18 @@ def test_in_a_browser_it_asks_for_nothing_and_agrees_with_itself(tmp_path: Path,
         time.sleep(1.0)
         assert script("return document.documentElement.dataset.checked") == "yes"
         before = script("return document.getElementById('price').textContent")
+        assert script("return document.getElementById('stands').hidden") is False
+        solved = script("return document.getElementById('band').textContent")
         script("location.hash = 'tpot=0.02&unknown=3&ttft=900'")
         time.sleep(1.0)
         assert script("return document.getElementById('price').textContent") != before
+        assert script("return document.getElementById('stands').hidden") is True
+        assert script("return document.getElementById('band').textContent") != solved
+        promised = script("return document.getElementById('promised').textContent")
+        moved = planner.solve(DENSE, ["promises.tpot=20 ms"]).answer
+        assert promised == "; ".join(map(promise_text, moved.promises))
+        outside = script("return document.getElementById('outside').textContent")
+        assert outside == outside_text(moved.outside)
         said = script("return document.getElementById('notice').textContent")
         assert "unknown" in said
         assert "ttft=900" in said
@@ -288,8 +356,13 @@ def test_a_hundred_documents_of_a_page_are_those_of_the_command(
         with pytest.raises(SystemExit):
             main([*shlex.split(mine["command"])[1:], "--json"])
         printed = json.loads(capsys.readouterr().out)
-        assert (mine["problem"], mine["status"]) == (printed["problem"], printed["status"])
+        assert mine["problem"] == printed["problem"]
+        assert mine["feasible"] == (printed["status"] != "infeasible")
         assert (mine["plan"] is None) == (printed["plan"] is None)
+        judged = [(x["promise"], x["word"], x["chance"]) for x in printed["promises"]]
+        assert [(x["promise"], x["word"]) for x in mine["promises"]] == [x[:2] for x in judged]
+        chances = [x["chance"] for x in mine["promises"]]
+        assert chances == pytest.approx([x[2] for x in judged], rel=1e-9)
         plan = mine["plan"] or {}
         theirs = {name: (printed["plan"] or {})[name] for name in plan}
         assert plan == pytest.approx(theirs, rel=1e-12), mine["command"]

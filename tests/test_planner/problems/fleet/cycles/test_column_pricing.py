@@ -19,11 +19,13 @@ def large_model(spare: int) -> dict:
     """A model that is served for less on several machines than on one."""
     model = {
         "model": "deepseek-v3", "workload": {"input_tokens": 3000, "output_tokens": 800},
-        "promises": {"ttft_p95": "3 s", "tpot": "50 ms"}, "demand": {"hourly": [20, 45, 70]},
+        "promises": {"ttft_p95": "3 s", "tpot": "50 ms"},
+        "demand": ["20 requests/s", "45 requests/s", "70 requests/s"],
     }  # fmt: skip
     spot = {"price": "$1.2/hour", "machines": 4, "lost": 0.05}
     pool = {"system": "mi300x-8", "on_demand": "$2.69/hour", "reserved": "$1.99/hour", "spot": spot}
-    return {"problem": "fleet", "hours": 3, "models": {"chat": model}, "pools": {"mi300x": pool},
+    return {"problem": "fleet", "units": "base",
+            "hours": 3, "models": {"chat": model}, "pools": {"mi300x": pool},
             "spare": {"replicas": spare}}  # fmt: skip
 
 

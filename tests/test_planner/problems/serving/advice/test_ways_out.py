@@ -114,7 +114,7 @@ def test_every_way_out_is_a_plan_of_the_price_that_is_told(count: int) -> None:
         for way in plan.answer.ways_out:
             ways += 1
             other = planner.solve(_with(scenario, way.sets))
-            assert other.status == "optimal", (scenario, way)
+            assert other.feasible, (scenario, way)
             assert other.cost == pytest.approx(way.usd_per_mtok, rel=1e-9)
     assert ways > count / 2
 
@@ -131,11 +131,11 @@ def test_what_lacks_memory_is_told_the_chips_the_machine_and_the_format_that_do(
     ways = {next(iter(way.sets)): way for way in plan.answer.ways_out}
     assert ways.keys() == {"chips", "system", "choose.weights"}
     count = ways["chips"].sets["chips"]
-    # 405e9 parameters of two bytes fill 810 GB, more than eleven times 72 GB.
-    assert count >= 810 / 72
-    for chips, status in ((count, "optimal"), (count - 1, "infeasible")):
+    # 405e9 parameters of two bytes fill 810 GB, more than eleven times 72 GB: two machines.
+    assert count == 16
+    for chips, fits in ((count, True), (count - 8, False)):
         asked = BIG | {"choose": {"mode": "aggregated"}, "chips": chips}
-        assert planner.solve(asked).status == status
+        assert planner.solve(asked).feasible == fits
     assert f"--set chips={count}" in str(plan)
 
 
@@ -161,7 +161,7 @@ def test_a_model_ten_times_too_large_is_told_its_chips(mode: str, promises: dict
     assert ways
     for way in ways:
         assert "chips" in way.sets
-        assert planner.solve(_with(question, way.sets)).status == "optimal"
+        assert planner.solve(_with(question, way.sets)).feasible
 
 
 def test_a_load_is_told_the_fewest_chips_that_carry_it() -> None:
@@ -171,10 +171,10 @@ def test_a_load_is_told_the_fewest_chips_that_carry_it() -> None:
     plan = planner.solve(asked)
     ways = {next(iter(way.sets)): way for way in plan.answer.ways_out}
     count = ways["chips"].sets["chips"]
-    assert planner.solve(asked | {"chips": count}).status == "optimal"
+    assert planner.solve(asked | {"chips": count}).feasible
     assert planner.solve(asked | {"chips": count - 1}).status == "infeasible"
     less = planner.solve(_with(asked, ways["workload.demand"].sets))
-    assert less.status == "optimal"
+    assert less.feasible
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_a_load_is_told_the_fewest_chips_that_carry_it() -> None:
     ],
 )  # fmt: skip
 def test_what_no_promise_says_is_said(choose: Any, more: Any, missed: str) -> None:
-    asked = BIG | {"model": "gemma-2-27b", "chips": 11, "choose": choose}
+    asked = BIG | {"model": "gemma-2-27b", "chips": 11, "choose": choose, "rent": {"unit": 1}}
     asked["workload"] = BIG["workload"] | more  # type: ignore[operator]
     plan = planner.solve(asked)
     assert [each.promise for each in plan.infeasible] == [missed]

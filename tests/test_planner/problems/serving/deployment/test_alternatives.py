@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import planner
 from planner.catalogue.systems import system
+from planner.problems.serving.advice.switch_points import Contest
 from planner.problems.serving.deployment.alternatives import (
     alternative_kinds,
     contenders,
@@ -22,8 +23,8 @@ from planner.problems.serving.deployment.alternatives import (
     winner,
 )
 from planner.problems.serving.deployment.missed_promises import relaxed_promises
-from planner.problems.serving.deployment.questions import questions_of, ranked
-from planner.problems.serving.deployment.switch_points import Contest
+from planner.problems.serving.deployment.questions import questions_of
+from planner.problems.serving.deployment.scored_points import ranked
 from planner.problems.serving.parameters import serving_parameters
 from planner.problems.serving.presentation import answer, why
 from planner.problems.serving.task.resolve import resolve
@@ -34,7 +35,8 @@ from tests.cases.serving import one_pool
 from tests.sizes import examples, first
 
 SMALL = {
-    "problem": "serving", "model": "llama-3.1-8b", "system": "hgx-h100", "chips": 4,
+    "problem": "serving", "units": "base",
+    "model": "llama-3.1-8b", "system": "hgx-h100", "chips": 4,
     "price": "$2.50/hour", "workload": {"input_tokens": 2000, "output_tokens": 300},
     "promises": {"ttft": 0.5, "tpot": 0.02},
 }  # fmt: skip
@@ -321,22 +323,10 @@ def test_the_text_says_what_would_do():
 def test_no_rank_between_makers_is_told_where_bands_overlap(model, systems, unranked):
     """Nor of efficiencies that another maker's chips lend."""
     plan = planner.solve({
-        "problem": "serving", "model": model, "system": systems, "chips": 8, "price": "$2/hour",
+        "problem": "serving", "units": "base",
+        "model": model, "system": systems, "chips": 8, "price": "$2/hour",
         "promises": {"tpot": "12 ms"} if "oss" in model else {}, "choose": {"mode": "aggregated"},
         "workload": {"input_tokens": 1000, "output_tokens": 300},
     })  # fmt: skip
     assert [each["unranked"] for each in plan.document["systems"]] == unranked
     assert ("they are not ranked" in " ".join(str(plan).split())) == any(unranked)
-
-
-def test_a_plan_in_whole_machines_that_is_cheaper_says_so():
-    """One chip is all that was given; eight of them hold larger batches for a smaller price."""
-    plan = planner.solve({
-        "problem": "serving", "model": "llama-3.1-70b", "system": "hgx-h100", "chips": 1,
-        "price": "$2.50/hour", "workload": {"input_tokens": 1000, "output_tokens": 300},
-        "choose": {"mode": "aggregated", "weights": "fp8"},
-    })  # fmt: skip
-    (whole,) = (kind for kind in plan.rivals if kind.kind.startswith("in whole machines"))
-    assert whole.behind < 0
-    text = " ".join(str(plan).split())
-    assert f"{whole.kind}: {-100 * whole.behind:.3g}% cheaper" in text

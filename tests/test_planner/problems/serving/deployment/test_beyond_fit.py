@@ -48,8 +48,11 @@ MOVED = {
     "batch": {"choose": {**BASE["choose"], "batch": 1000}},
     "prompt length": {"workload": {"input_tokens": 50, "output_tokens": 8000}},
     "drafts": {"speculation": {"drafts": 3, "acceptance": 0.7}},
-    "scale-up domains": {"chips": 32, "choose": {**BASE["choose"], "tp": 8, "pp": 4}},
-    "chips": {"chips": 80, "choose": {**BASE["choose"], "tp": 8, "pp": 10}},
+    "pipeline stages": {"choose": {**BASE["choose"], "tp": 4, "pp": 2}},
+    "cache format": {"engine": "none", "choose": {**BASE["choose"], "kv": "int8"}},
+    "engine": {"profile": "trtllm-2026", "engine": "vllm"},
+    "scale-up domains": {"chips": 32, "engine": "none", "choose": {**BASE["choose"], "tp": 32}},
+    "chips": {"chips": 64, "engine": "none", "choose": {**BASE["choose"], "tp": 64}},
 }  # fmt: skip
 
 

@@ -12,10 +12,10 @@ import pytest
 from planner.catalogue.profile import Band
 from planner.problems.serving.deployment import candidate
 from planner.problems.serving.deployment.candidate import Candidate, JointPools
-from planner.problems.serving.deployment.evaluated_pairs import carried_batches, evaluate_pair
 from planner.problems.serving.deployment.pool import EvaluatedPool, evaluate
-from planner.problems.serving.deployment.pool_matching import shards
-from planner.problems.serving.deployment.pool_pairs import Pair
+from planner.problems.serving.pairs.evaluated_pairs import carried_batches, evaluate_pair
+from planner.problems.serving.pairs.pool_matching import shards
+from planner.problems.serving.pairs.pool_pairs import Pair
 from planner.problems.serving.point import CacheTransfer, ServingBound
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task, TaskPair

@@ -15,14 +15,12 @@ from planner.catalogue.models import load
 from planner.problems.serving.deployment.pool import (
     EvaluatedPool,
     agree,
-    bands_of,
-    costs_of,
     evaluate,
     least_value,
     per_million,
     recomputed,
-    rests_on,
 )
+from planner.problems.serving.deployment.time_ranges import bands_of, costs_of, rests_on
 from planner.problems.serving.point import DraftedTokens, Roofs, StepTimes
 from planner.problems.serving.step.drafting import break_even
 from planner.problems.serving.step.kernels import PARTS

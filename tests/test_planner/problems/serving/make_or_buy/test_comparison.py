@@ -21,7 +21,8 @@ ROWS = [
     {"host": "d", "input": "$0.01/Mtok", "output": "$0.02/Mtok", "reseller": True},
 ]
 SMALL = {
-    "problem": "serving", "model": "llama-3.1-8b", "system": "hgx-h100", "chips": 1,
+    "problem": "serving", "units": "base",
+    "model": "llama-3.1-8b", "system": "hgx-h100", "chips": 1,
     "contract": {"on_demand": ["$2/hour", "$4/hour"], "spot": "$1.20/hour"},
     "workload": {"input_tokens": 3000, "output_tokens": 1000},
     "promises": {"tpot": "33 ms"},
@@ -250,7 +251,8 @@ def test_hosts_that_always_win_or_never_do_are_said_in_words(price, words, absen
     """No share of 0 or 100 %, no quartiles of one host, no use beyond all there is."""
     host = {"host": "x", "input": f"${price}/Mtok", "output": f"${price}/Mtok"}
     text = str(planner.solve(asked([host])))
-    section = " ".join(text[text.index("make or buy") : text.index("one step")].split())
+    start = text.index("make or buy")
+    section = " ".join(text[start : text.index("\n\n", start)].split())
     assert [each for each in words if each not in section] == []
     assert [each for each in absent if each in section] == []
 
@@ -313,8 +315,10 @@ def published_day(at_night):
     prices = [{"host": "x", "share": 1 - at_night, **DAY}]
     prices += [{"host": "x", "share": at_night, **NIGHT}] if at_night else []
     plan = planner.solve({
-        "problem": "serving", "model": "deepseek-v3", "system": "hgx-h800", "chips": 176,
-        "price": "$2/hour", "promises": {"tpot": "50 ms"}, "choose": {"weights": "fp8"},
+        "problem": "serving", "units": "base",
+        "model": "deepseek-v3", "system": "hgx-h800", "chips": 176,
+        "price": "$2/hour", "promises": {"tpot": "50 ms", "chance": "1%"},
+        "choose": {"weights": "fp8"},
         "workload": {"input_tokens": answer * 608 / 168, "output_tokens": answer,
                      "cached_input": 342 / 608},
         "buy": {"prices": prices},
@@ -365,7 +369,8 @@ def test_the_published_96_h100_cost_what_they_did(phase, chips, batch, per_node)
     """
     ranks = {"tp": 1, "pp": 1, "ep": chips, "dp_attention": chips}
     plan = planner.solve({
-        "problem": "serving", "model": "deepseek-v3", "system": "hgx-h100", "price": "$2/hour",
+        "problem": "serving", "units": "base",
+        "model": "deepseek-v3", "system": "hgx-h100", "price": "$2/hour",
         "workload": {"input_tokens": 2000, "output_tokens": 100}, "chips": chips,
         "choose": {"mode": phase, "weights": "fp8", **ranks, **batch},
     })  # fmt: skip

@@ -10,7 +10,7 @@ SCENARIO = {
     "choose": {"mode": "aggregated"}, "workload": {"input_tokens": 2000, "output_tokens": 500},
     "tiers": [
         {"name": "priority", "price": "2x", "speed": "1.5x"},
-        {"name": "express", "price": "6x", "speed": "1.8x"},
+        {"name": "express", "price": "6x", "speed": "1.55x"},
         {"name": "ultra", "price": "10x", "speed": "400x"},
         {"name": "batch", "price": "0.9x"},
         {"name": "free", "price": "0.001x"},

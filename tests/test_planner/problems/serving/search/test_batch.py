@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from planner.problems.serving.search import admitted_layouts
 from planner.problems.serving.search import batch as batches
+from planner.problems.serving.search.admitted_layouts import grows, layouts_of
 from planner.problems.serving.search.batch import (
     _between,
     _memory_takes_over,
@@ -18,23 +20,21 @@ from planner.problems.serving.search.batch import (
     _smallest_as_cheap,
     chosen,
     fixed_batches,
-    grows,
     largest_at,
     largest_feasible,
-    layouts_of,
     memory_rises,
     search,
     search_together,
     sized,
     tried_batches,
 )
-from planner.problems.serving.search.sizing import carrying, feasible, pass_sizes
+from planner.problems.serving.search.sizing import carrying, pass_sizes
 from planner.problems.serving.step.layouts import AXES, Layouts
 from planner.problems.serving.step.occupancy import LARGEST_BATCH
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task
 from planner.text.errors import FieldError
-from tests.cases.serving import MODELS, columns, question
+from tests.cases.serving import MODELS, columns, question, within_limits
 
 MOST = 250  # sequences of a replica that are tried one by one
 
@@ -184,18 +184,19 @@ def test_the_smallest_batch_is_the_fastest() -> None:
 def test_a_given_batch_is_spread_over_the_replicas(total: int, expected: list[float]) -> None:
     """The fullest has as many as any; what others lack is left empty."""
     task = asked(batches=(total,))
-    rows, batch, fill = fixed_batches(task, THREE)
+    rows, batch, fill = fixed_batches(Step(task, THREE, bound=False))
     assert (rows.tolist(), batch.tolist()) == ([0, 1, 2], expected)
     shares = [total / (n * r) for n, r in zip(expected, (2, 3, 1), strict=True)]
     assert fill.tolist() == shares
-    several = fixed_batches(asked(batches=(total, 100)), THREE)
+    several = fixed_batches(Step(asked(batches=(total, 100)), THREE, bound=False))
     assert several[0].tolist() == [0, 1, 2, 0, 1, 2]
     assert several[1].tolist() == [*expected, 50, 34, 100]
 
 
 def test_prompts_of_a_given_batch_lie_evenly_on_ranks_and_stages() -> None:
     """Two stages of three ranks in two replicas: 100 are nine each on twelve, and 54 a replica."""
-    rows, batch, fill = fixed_batches(asked(batches=(100,), mode="prefill"), THREE)
+    reading = Step(asked(batches=(100,), mode="prefill"), THREE, bound=False)
+    rows, batch, fill = fixed_batches(reading)
     assert (rows.tolist(), batch.tolist()) == ([0, 1, 2], [54, 34, 100])
     assert fill.tolist() == [100 / 108, 100 / 102, 1]
 
@@ -211,7 +212,7 @@ def test_batches_that_are_tried_are_given_or_prompts_of_a_pass() -> None:
     for mode in ("prefill", "aggregated"):
         fixed = step_of(mode=mode, batches=(6,), input_tokens=100.0)
         rows, batch, fill = tried_batches(fixed)
-        found = fixed_batches(fixed.task, fixed.layouts)
+        found = fixed_batches(fixed)
         assert [x.tolist() for x in (rows, batch, fill)] == [x.tolist() for x in found]
 
 
@@ -340,14 +341,18 @@ def test_layouts_are_those_that_the_limits_leave() -> None:
     assert len(bound) == (every.halves == 1).sum()
 
 
-def test_chips_of_layouts_are_all_that_may_be_paid_or_the_most() -> None:
+def test_chips_of_layouts_are_those_that_may_be_best_or_the_most() -> None:
     """A load decides later how many of them; so does the other pool."""
     for changes, chips in (
         ({}, {2, 3, 8}), ({"pooled": True, "mode": "decode"}, {8}), ({"arrivals": 1.0}, {8}),
-        ({"arrivals": math.inf}, {2, 3, 8}), ({"arrivals": 1.0, "objective": "latency"}, {2, 3, 8}),
+        ({"arrivals": math.inf}, {2, 3, 8}), ({"objective": "throughput"}, {8}),
+        ({"arrivals": 1.0, "objective": "latency"}, {8}),
+        ({"objective": "latency"}, {2, 3, 8}),
     ):  # fmt: skip
         found = layouts_of(asked("dense", chips=(2, 3, 8), **changes))
         assert set(found.chips.tolist()) == chips
+        fits = found.replica_chips <= found.chips
+        assert fits.all()
     task = asked("dense", chips=(12,), domain=4)
     alone = replace(task, machine=replace(task.machine, scale_out=None))
     assert layouts_of(task).replica_chips.max() > 4
@@ -435,9 +440,9 @@ def test_layouts_are_run_by_engines_where_some_were_read(monkeypatch: pytest.Mon
         assert (pool, engines, len(layouts)) == ("pool", ("vllm", "sglang"), len(every))
         return runs
 
-    monkeypatch.setattr(batches, "pool_of", lambda _: "pool")
-    monkeypatch.setattr(batches, "run_by", run_by)
-    monkeypatch.setattr(batches, "refused", lambda *_: "none runs it; choose.tp=1")
+    monkeypatch.setattr(admitted_layouts, "pool_of", lambda _: "pool")
+    monkeypatch.setattr(admitted_layouts, "run_by", run_by)
+    monkeypatch.setattr(admitted_layouts, "refused", lambda *_: "none runs it; choose.tp=1")
     found = layouts_of(task)
     assert found.engines.tolist() == runs[runs > 0].tolist()
     assert layouts_of(replace(task, any_layout=True)).engines.tolist() == [-1] * len(every)
@@ -550,7 +555,7 @@ def test_layouts_of_a_load_are_on_the_fewest_chips_that_keep_their_promises() ->
         paid = np.full(len(step.layouts), number)
         part = step.on(step.layouts.on(paid, step.task.machine.chips_per_domain))
         batch = carrying(part, LARGEST_BATCH)
-        keeps = (batch > 0) & feasible(part, part(np.maximum(batch, 1)))
+        keeps = (batch > 0) & within_limits(part.task, part(np.maximum(batch, 1)))
         fewest[keeps] = number
     assert found.layouts.chips.tolist() == fewest.tolist()
     assert len(set(fewest.tolist())) > 2

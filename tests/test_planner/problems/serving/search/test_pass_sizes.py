@@ -25,7 +25,7 @@ class Passes:
 
     @property
     def task(self) -> Any:
-        return SimpleNamespace(mode="prefill")
+        return SimpleNamespace(mode="prefill", limits=self.limits, chance=None)
 
     def take(self, rows: np.ndarray) -> Passes:
         limits = {k: v[rows] if np.ndim(v) else v for k, v in self.limits.items()}

@@ -16,7 +16,7 @@ def phase(rng: np.random.Generator, count: int) -> PhaseLayouts:
     none = np.zeros(count, np.int64)
     return PhaseLayouts(
         rows=np.arange(count), domain=none + 8, batch=none + 1.0, fill=none + 1.0,
-        slot=1 / values["rate"], slower=none, **few, **values,
+        slot=1 / values["rate"], slower=none, odd=none, promised=values["latency"], **few, **values,
     )  # fmt: skip
 
 

@@ -14,19 +14,18 @@ import pytest
 
 from planner.problems.serving.search import sizing
 from planner.problems.serving.search.batch import chosen, largest_feasible
+from planner.problems.serving.search.promise_limits import PromiseLimits
 from planner.problems.serving.search.sizing import (
     NEXT_TO_NOTHING,
     busiest,
     carrying,
     evaluated,
-    feasible,
     filled_in_part,
-    keeping,
     shared_batches,
 )
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.step import Step
-from tests.cases.serving import MODELS, question, searched
+from tests.cases.serving import MODELS, question, searched, within_limits
 
 
 def layouts(**columns: Any) -> Layouts:
@@ -289,7 +288,7 @@ def test_batches_filled_in_part_serve_the_most_of_all(model, batch, parts, chang
     values = step.take(rows)(batches, fill)
     served = fill * (1 - task.headroom) / np.broadcast_to(values["slot"], rows.shape)
     best = np.zeros(len(step.layouts))
-    np.maximum.at(best, rows, np.where(feasible(task, values), served, 0))
+    np.maximum.at(best, rows, np.where(within_limits(task, values), served, 0))
     larger = int(batches.max() * 1.2) + 9  # memory, or a promise, ends before
     assert best == pytest.approx(most_by_trying(step, larger), rel=1e-10)
     assert best.any()
@@ -304,7 +303,7 @@ def test_slots_of_many_seconds_are_filled_as_far_as_promises_hold():
     values = step.filled(batch)(1.0)
     assert (values["slot"] > 200).all()
     assert (values["readers"] < 0.1).all()
-    rows, fill = busiest(step, batch, keeping(step))
+    rows, fill = busiest(step, batch, PromiseLimits(step, batch).hold)
     assert (rows.tolist(), fill.tolist()) == ([0], [1.0])
 
 
@@ -331,7 +330,7 @@ def test_batches_that_are_left_out_are_no_sooner(batch, counts, changes):
         full = every, np.ones(every.size), np.ones(every.size)
         rows, batches, fill = map(np.concatenate, zip(full, partly, strict=True))
         values = evaluated(step, rows, batches, fill)
-        latency = np.where(feasible(task, values), values["latency"], np.inf)
+        latency = np.where(within_limits(task, values), values["latency"], np.inf)
         soonest.append([latency[rows == row].min() for row in every])
         filled.append(partly[0].size)
     assert soonest[0] == soonest[1]
@@ -407,16 +406,3 @@ def test_rows_are_computed_a_few_at_a_time(monkeypatch, count):
     assert values["batch"].tolist() == (rows + 0.5).tolist()
     assert values["fill"].tolist() == (rows / 10).tolist()
     assert values["same"].tolist() == [4.0] * count
-
-
-def test_every_limit_must_be_kept_up_to_itself():
-    """Of a task one limit for all rows; of a step those of the rows that are asked about."""
-    values = {"need": np.array([1.0, 2.0, 3.0]), "ttft": np.array([0.5, 0.5, 0.1]), "tpot": 9.0}
-    task: Any = SimpleNamespace(limits={"need": 2.0, "ttft": 0.4})
-    assert feasible(task, values).tolist() == [False, False, False]
-    task.limits["ttft"] = 0.5
-    assert feasible(task, values).tolist() == [True, True, False]
-    own = np.array([5.0, 3.0, 2.0, 1.0])
-    step: Any = SimpleNamespace(limits_at=lambda rows: SimpleNamespace(limits={"need": own[rows]}))
-    assert keeping(step)(values, np.array([3, 2, 0])).tolist() == [True, True, True]
-    assert keeping(step)(values, np.array([1, 3, 2])).tolist() == [True, False, False]

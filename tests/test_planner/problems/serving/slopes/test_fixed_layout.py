@@ -17,7 +17,8 @@ import pytest
 
 from formulas.numerics.evaluate import kernel
 from planner.problems.serving.deployment.alternatives import winner
-from planner.problems.serving.deployment.questions import questions_of, ranked
+from planner.problems.serving.deployment.questions import questions_of
+from planner.problems.serving.deployment.scored_points import ranked
 from planner.problems.serving.parameters import serving_parameters
 from planner.problems.serving.slopes import fixed_layout
 from planner.problems.serving.slopes.batch_response import FixedLayout
@@ -56,6 +57,7 @@ def scenario(seed: int) -> dict:
         promises["ttft"] = rng.choice([1.0, 3.0, 10.0])
     given = {
         "problem": "serving",
+        "units": "base",
         "model": rng.choice(MODELS),
         "system": rng.choice(SYSTEMS),
         "chips": rng.choice([8, 16]),
@@ -65,7 +67,7 @@ def scenario(seed: int) -> dict:
             "output_tokens": rng.choice([100, 600, 2000]),
             "cached_input": rng.choice([0, 0, 0.5]),
         },
-        "promises": promises,
+        "promises": {**promises, "chance": 0.01},  # the factor of a chance moves a little as well
         "choose": {"mode": rng.choice(["aggregated", "aggregated", "decode"])},
         "estimate": rng.choice(["calibrated", "calibrated", "bound"]),
     }
@@ -355,7 +357,10 @@ def test_a_plan_is_bound_to_its_question():
     first, second = (question(SMALL["dense"], mode=mode) for mode in ("prefill", "decode"))
     pair = SimpleNamespace(prefill=first, decode=second, demand=3.0)
     varied: Any = SimpleNamespace(tasks=["a", "b", "c"], pools=["d", pair])
-    pools = [SimpleNamespace(task=task, layouts=task.mode, batch=64.0) for task in (first, second)]
+    pools = [
+        SimpleNamespace(promised_step=SimpleNamespace(task=task), layouts=task.mode, batch=64.0)
+        for task in (first, second)
+    ]
     candidate = SimpleNamespace(resized=lambda: pools, transfer=0.25)
     bound = bound_to("scenario", 4, SimpleNamespace(candidate=candidate))  # type: ignore[arg-type]
     assert (bound.scenario, bound.number, bound.moved, bound.follows) == ("scenario", 4, 0.25, None)

@@ -27,6 +27,7 @@ def scenario(seed: int) -> dict:
     rng = random.Random(seed)
     return {
         "problem": "serving",
+        "units": "base",
         "model": rng.choice(["llama-3.1-70b", "deepseek-v3", "gpt-oss-120b"]),
         "system": rng.choice(["hgx-h100", "hgx-h200", "hgx-b200"]),
         "chips": rng.choice([16, 32]),
@@ -131,7 +132,8 @@ def test_a_load_on_given_chips_is_what_they_are_paid_for(seed):
     """Of one pool or two: more bandwidth is not cheaper, more load is, one for one."""
     modes = ["aggregated", "disaggregated", "decode"]
     given = {
-        "problem": "serving", "model": "llama-3.1-70b", "system": "hgx-h200", "chips": 16,
+        "problem": "serving", "units": "base",
+        "model": "llama-3.1-70b", "system": "hgx-h200", "chips": 16,
         "workload": {"input_tokens": 3000, "output_tokens": 600, "demand": 3.0},
         "promises": {"tpot": 0.06}, "choose": {"mode": modes[seed]},
     }  # fmt: skip
@@ -150,7 +152,8 @@ def test_a_batch_follows_its_load(seed):
     """Elasticities of time are those of the batch that carries the load, found by bisection."""
     rng = random.Random(seed)
     given = {
-        "problem": "serving", "model": rng.choice(["llama-3.1-70b", "gpt-oss-120b"]),
+        "problem": "serving", "units": "base",
+        "model": rng.choice(["llama-3.1-70b", "gpt-oss-120b"]),
         "system": rng.choice(["hgx-h100", "hgx-h200"]), "chips": 8,
         "workload": {"input_tokens": rng.choice([500, 3000]), "output_tokens": 700,
                      "demand": rng.choice([2.0, 4.0, 8.0])},
@@ -186,7 +189,7 @@ def test_a_batch_follows_its_load(seed):
 def test_a_large_fleet_follows_its_load():
     """Of fifty replicas one more or less is little: a faster chip needs fewer of them."""
     given = {
-        "problem": "serving", "model": "llama-3.1-8b", "system": "hgx-h100",
+        "problem": "serving", "units": "base", "model": "llama-3.1-8b", "system": "hgx-h100",
         "chips": {"from": 1, "to": 200},
         "workload": {"input_tokens": 3000, "output_tokens": 600, "demand": 400.0},
         "promises": {"tpot": 0.03}, "choose": {"mode": "aggregated"},
@@ -207,7 +210,8 @@ def test_a_large_fleet_follows_its_load():
 def test_waiting_moves_the_time_to_first_token():
     """Under a load: the model evaluated again at the same batch and replicas."""
     given = {
-        "problem": "serving", "model": "llama-3.1-70b", "system": "hgx-h100", "chips": 16,
+        "problem": "serving", "units": "base",
+        "model": "llama-3.1-70b", "system": "hgx-h100", "chips": 16,
         "workload": {"input_tokens": 3000, "output_tokens": 300, "demand": 8.0},
         "promises": {"ttft": 4.0, "tpot": 0.06}, "choose": {"mode": "aggregated"},
     }  # fmt: skip
@@ -235,7 +239,8 @@ def test_waiting_moves_the_time_to_first_token():
 def test_a_closed_loop_is_varied_by_whole_requests():
     """A few more in flight: what solving with them gives, on either side."""
     given = {
-        "problem": "serving", "model": "llama-3.1-8b", "system": "hgx-h100", "chips": 1,
+        "problem": "serving", "units": "base",
+        "model": "llama-3.1-8b", "system": "hgx-h100", "chips": 1,
         "workload": {"input_tokens": 2000, "output_tokens": 500, "concurrency": 32},
     }  # fmt: skip
     rows = {row.path: row for row in one_per_parameter(serving_rows(load(given), "tokens_per_s"))}

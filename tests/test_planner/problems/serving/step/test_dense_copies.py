@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import planner
-from planner.problems.serving.search.batch import layouts_of
+from planner.problems.serving.search.admitted_layouts import layouts_of
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.resolve import resolve

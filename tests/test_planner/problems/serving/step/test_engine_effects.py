@@ -233,7 +233,7 @@ def test_first_tokens_where_prompts_gather():
     step = Step(task, LAYOUT, bound=False)
     values = step.values(np.array([6.0]))
     first = {"first": np.array([7.0]), "step": np.array([0.01]), "tpot": np.array([0.02]),
-             "busy": np.array([0.5])}  # fmt: skip
+             "busy": np.array([0.5]), "slot": np.array([0.6])}  # fmt: skip
     assert gathered_first_token(task, values, first, False) is first["first"]
     batch = gathered_first_token(task, values, first, True)
     assert batch == static_first_token(task, values)

@@ -25,7 +25,7 @@ RUNS = {
     "dense width over tp": [({}, {"tp": 2}), ({}, {"tp": 6}), ({}, {"dp_attention": 4}),
                             ({"inner": (InnerWidth("dense_ffn", 700, 128),)}, {"tp": 1})],
     "dense width of a dense model": [({}, {"tp": 4}), (DENSE, {"tp": 3})],
-    "dense width over the stage": [({}, {"tp": 2, "dp_attention": 2}),
+    "dense width over the stage": [({}, {"tp": 2}), ({}, {"dp_attention": 2}),
                                    (DENSE, {"tp": 2, "dp_attention": 3})],
     "shared width over tp": [({}, {"tp": 4}), ({}, {"dp_attention": 3})],
     "shared width over the stage": [({}, {"tp": 4, "dp_attention": 2, "ep": 8}),
@@ -36,6 +36,26 @@ RUNS = {
     "even experts": [({}, {"ep": 4}), ({"copies": 1}, {"ep": 3}), (DENSE, {"ep": 3}),
                      ({**DENSE, "copies": 5}, {"ep": 3}), ({"n_experts": 1}, {"ep": 1})],
     "even experts with copies": [({}, {"ep": 3}), ({"copies": 1}, {"ep": 3})],
+    "copies of experts beside expert parallelism": [({}, {}), ({"copies": 1}, {"ep": 2})],
+    "overlap by DeepEP": [
+        ({}, {"halves": 2, "ep": 4, "dp_attention": 4}), ({}, {"dp_attention": 10, "ep": 2}),
+        ({}, {"halves": 2, "ep": 8, "dp_attention": 16}),
+        ({"chip": MI300}, {"halves": 2, "ep": 3, "dp_attention": 3}),
+    ],
+    "overlap of NVIDIA chips": [({}, {"halves": 2}), ({"chip": MI300}, {})],
+    "overlap of a family": [
+        ({"family": "qwen3_moe"}, {"halves": 2}, "sglang"), ({"family": "glm4_moe"}, {}, "sglang"),
+    ],
+    "nodes of one size": [
+        ({}, {"pp": 9}), ({"machine": 8}, {"pp": 16}), ({"machine": 8}, {"tp": 4, "pp": 4}),
+        ({"machine": 8}, {"tp": 2, "pp": 6}), ({"machine": 4}, {"tp": 16}),
+        ({"machine": 8}, {"pp": 7}),
+    ],
+    "stages that decode": [
+        ({"role": "decode", "stages": 4}, {"pp": 4}), ({"role": "decode", "stages": 4}, {}),
+        ({"role": "prefill"}, {"pp": 3}), ({"role": "decode"}, {"pp": 3}),
+    ],
+    "architecture": [({}, {}), ({"family": "minimax_m3"}, {}, "sglang")],
     "no copies of experts": [({}, {})],
     "all experts or none": [({}, {"ep": 4}), ({}, {"tp_expert": 4})],
     "copies on all chips or none": [({}, {"tp": 2}), ({}, {"dp_attention": 2})],
@@ -52,6 +72,10 @@ RUNS = {
     ],
     "no drafts in a pipeline": [
         ({"drafts": 1, "role": "prefill"}, {"pp": 2}), ({}, {"pp": 2}), ({"drafts": 1}, {}),
+    ],
+    "a draft model beside copies": [
+        ({"drafts": 2, "method": "llama-3.2-1b"}, {"tp": 2}),
+        ({"drafts": 2, "method": "eagle-3"}, {"dp_attention": 2}), ({}, {"dp_attention": 2}),
     ],
     "drafts in whole rounds": [
         ({"mtp_blocks": 2, "drafts": drafts}, {}) for drafts in (0, 1, 2, 4)
@@ -73,7 +97,8 @@ RUNS = {
                    ({"stored": "fp8", "weights": "fp8"}, {}, "trtllm"),
                    *[({"stored": kind, "weights": "fp8"}, {}) for kind in ("fp16", "fp32")]],
     "drafting": [
-        ({}, {}), ({"method": "eagle"}, {}),
+        ({}, {}), ({"method": "eagle"}, {}, "trtllm"), ({"drafts": 1, "method": "eagle-3"}, {}),
+        ({"drafts": 1, "method": "llama-3.2-1b"}, {}, "sglang"),
         *[({"drafts": 1, "mtp_blocks": 1, "family": "deepseek_v3", "method": method}, {})
           for method in ("", "mtp")],
     ],
@@ -86,7 +111,8 @@ BREAKS = {
                             ({"inner": (*MODEL.inner, InnerWidth("dense_ffn", 128, 1))},
                              {"tp": 3})],
     "dense width of a dense model": [(DENSE, {"tp": 4})],
-    "dense width over the stage": [({}, {"tp": 4}), (DENSE, {"tp": 2, "dp_attention": 2})],
+    "dense width over the stage": [({}, {"tp": 4}), ({}, {"tp": 2, "dp_attention": 2}),
+                                   (DENSE, {"tp": 2, "dp_attention": 2})],
     "shared width over tp": [({}, {"tp": 3}), ({}, {"tp": 8})],
     "shared width over the stage": [({}, {"tp": 4, "dp_attention": 2, "ep": 4, "tp_expert": 2})],
     "expert width": [({}, {"tp_expert": 2}), ({}, {"tp_expert": 6}), (PADDED, {"tp_expert": 5})],
@@ -94,6 +120,21 @@ BREAKS = {
                    ({}, {"tp": 768})],
     "even experts": [({}, {"ep": 3}), ({"copies": 1}, {"ep": 4}), ({"n_experts": 1}, {"ep": 2})],
     "even experts with copies": [({"copies": 1}, {"ep": 4}), ({"copies": 2}, {"ep": 8})],
+    "copies of experts beside expert parallelism": [({"copies": 8}, {"tp": 4, "tp_expert": 4})],
+    "overlap by DeepEP": [
+        ({}, {"halves": 2, "ep": 3, "dp_attention": 3}),
+        ({}, {"halves": 2, "ep": 4, "dp_attention": 12}),
+    ],
+    "overlap of NVIDIA chips": [({"chip": MI300}, {"halves": 2})],
+    "overlap of a family": [({"family": "glm4_moe"}, {"halves": 2}, "sglang")],
+    "nodes of one size": [
+        ({"machine": 8}, {"pp": 9}), ({"machine": 4}, {"dp_attention": 10}),
+        ({"machine": 8}, {"tp": 4, "pp": 3}), ({"machine": 4}, {"tp": 5, "pp": 2}),
+    ],
+    "stages that decode": [
+        ({"role": "decode", "stages": 1}, {"pp": 2}), ({"role": "decode", "stages": 4}, {"pp": 2}),
+    ],
+    "architecture": [({"family": "minimax_m1"}, {}), ({"family": "qwen3_5"}, {}, "trtllm")],
     "no copies of experts": [({"copies": 1}, {})],
     "all experts or none": [({}, {"ep": 2, "tp_expert": 2})],
     "copies on all chips or none": [({}, {"tp": 2, "dp_attention": 2})],
@@ -128,7 +169,11 @@ BREAKS = {
                    ({"stored": "int4", "weights": "fp8"}, {})],
     "drafting": [
         ({"drafts": 1, "mtp_blocks": 1}, {}), ({"drafts": 1, "family": "deepseek_v3"}, {}),
-        ({"drafts": 1, "mtp_blocks": 1, "family": "deepseek_v3", "method": "eagle"}, {}),
+        ({"drafts": 1, "family": "deepseek_v3", "method": "eagle"}, {}, "trtllm"),
+        ({"drafts": 1, "method": "n-gram"}, {}), ({"drafts": 1, "method": "n-gram"}, {}, "sglang"),
+    ],
+    "a draft model beside copies": [
+        ({"drafts": 2, "method": "llama-3.2-1b"}, {"dp_attention": 2}),
     ],
 }  # fmt: skip
 CASES = [

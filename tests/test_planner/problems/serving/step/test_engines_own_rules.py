@@ -5,9 +5,10 @@ The checker below shares nothing with the table that the search reads: it takes 
 
 vLLM 0.33: config/model.py (query heads), layers/linear.py (KV heads divided or copied evenly),
 quantization/fp8.py (whole blocks on every rank), vocab_parallel_embedding.py (padded to 64),
-fused_moe/config.py (expert parallelism over all ranks, or off). SGLang 0.5: the same checks over
-attention's own ranks, experts evenly over ep-size. TensorRT-LLM 1.2: attention data parallelism on
-all ranks or none.
+fused_moe/config.py (expert parallelism over all ranks, or off), config/vllm.py (two half-batches
+exchange by DeepEP, of 1 to 7 or 8, 16, 24, ... ranks). SGLang 0.5: the same checks over
+attention's own ranks, experts evenly over ep-size, two-batch overlap of some models' layers.
+TensorRT-LLM 1.2: attention data parallelism on all ranks or none.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import planner
 from planner.catalogue import models
 from planner.engines import ENGINES, export
 from planner.engines.deployment import checkpoint, deployments
-from planner.problems.serving.search.batch import layouts_of
+from planner.problems.serving.search.admitted_layouts import layouts_of
 from planner.problems.serving.step.engine_rules import RULES, engine_tables
 from planner.problems.serving.task.resolve import resolve
 from planner.scenario import checked
@@ -37,11 +38,14 @@ MODELS = (
     "gpt-oss-120b", "mixtral-8x22b", "llama-3.3-70b", "qwen3-32b-fp8", "phi-4", "qwen2.5-7b",
 )  # fmt: skip
 SYSTEMS = ("hgx-h100", "hgx-h200", "hgx-b200", "gb200-nvl72", "mi300x-8")
-EVEN = {"vllm": False, "sglang": True, "trtllm": True}
+MACHINE = {"gb200-nvl72": 4}  # chips under one operating system, where not 8
+OVERLAPPED = ("deepseek_v3", "kimi_k2", "qwen3_moe")
 KV = {"vllm": {"bf16", "fp16", "fp8"}, "sglang": {"bf16", "fp8"}, "trtllm": {"bf16", "fp8"}}
 
 
-def starts(engine: str, config: Mapping[str, Any], x: Mapping[str, int], role: str, kv: str) -> str:
+def starts(
+    engine: str, config: Mapping[str, Any], x: Mapping[str, int], role: str, kv: str, system: str
+) -> str:
     """The first thing that an engine would refuse of one pool; empty if it starts."""
     tp, dp, ep, cut, pp = (x[k] for k in ("tp", "dp_attention", "ep", "tp_expert", "pp"))
     heads, latent = config["num_attention_heads"], "kv_lora_rank" in config
@@ -56,7 +60,14 @@ def starts(engine: str, config: Mapping[str, Any], x: Mapping[str, int], role: s
     copied = config["model_type"] in ("llama", "qwen2", "qwen3")
     shared = (config.get("n_shared_experts") or 0) * expert
     beside = {"vllm": tp, "sglang": tp * dp if cut > 1 else 1, "trtllm": 1}[engine]
-    across = tp if engine != "sglang" or experts else tp * dp
+    across = tp if engine != "sglang" or (experts and tp == 1) else tp * dp
+    machine, chips = MACHINE.get(system, 8), tp * dp * x["cp"] * pp
+    nodes = -(-chips // machine)
+    each, rest = divmod(chips, nodes)
+    stage = chips // pp
+    ragged = nodes > 1 and (rest or (each % stage and stage % each))
+    deep = tp * dp >= 8 and tp * dp % 8 > 0
+    halves = x["overlap"] == "two-batch"
     return next((word for word, broken in {
         "query heads": heads % tp,
         "kv heads": not latent and kv_heads % tp and tp % kv_heads,
@@ -65,14 +76,18 @@ def starts(engine: str, config: Mapping[str, Any], x: Mapping[str, int], role: s
         "expert width": experts and cut > 1 and expert % (cut * block),
         "shared width": shared and beside > 1 and shared % (beside * block),
         "vocabulary": engine != "trtllm" and vocabulary % tp,
-        "experts": experts and EVEN[engine] and experts % ep,
+        "experts": experts and experts % ep and engine != "vllm",
         "all or none": engine == "vllm" and ep > 1 and cut > 1,
         "attention": engine == "trtllm" and tp > 1 and dp > 1,
         "dense copies": not experts and dp > 1 and not (engine == "sglang" and copied),
         "context": x["cp"] > 1 and not (engine == "sglang" and role == "prefill"),
         "pipeline": engine == "vllm" and pp > 1
             and (role == "decode" or (role == "prefill" and "layer_types" in config)),
-        "overlap": x["overlap"] == "two-batch" and (engine == "trtllm" or cut > 1),
+        "overlap": halves and (engine == "trtllm" or cut > 1),
+        "DeepEP": halves and (deep or (experts and experts % ep)) and system != "mi300x-8",
+        "overlapped": engine == "sglang" and halves
+            and (config["model_type"] not in OVERLAPPED or system == "mi300x-8"),
+        "ragged": ragged,
         "cache": kv not in KV[engine],
     }.items() if broken), "")  # fmt: skip
 
@@ -130,7 +145,8 @@ def test_no_layout_that_is_searched_is_one_its_engines_refuse(seed):
             bits = int(runs.get(key, 0))
             for place, name in enumerate(engine_tables()):
                 if name in (task.engines or ()):
-                    told = starts(name, config, every.row(k), role, task.sizes.kv_dtype)
+                    told = starts(name, config, every.row(k), role, task.sizes.kv_dtype,
+                                  asked["system"])  # fmt: skip
                     assert bool(bits >> place & 1) == (not told), (name, every.row(k), told)
 
 
@@ -157,10 +173,14 @@ def judged(seed: int, most: int) -> int:
         assert plan["engines"] or asked["engine"] == "any"
         for name in plan["engines"]:
             for role, pool in pools_of(plan):
-                assert not starts(name, config_of(asked), pool["layout"], role, pool["kv"])
+                kv, system = pool["kv"], asked["system"]
+                assert not starts(name, config_of(asked), pool["layout"], role, kv, system)
             for pool in deployments(question, checkpoint(question), plan):
                 assert not ENGINES[name].reasons(pool)
                 ENGINES[name].launch(pool)
+        if plan["decode"] and "sglang" in plan["engines"]:
+            stages = [plan[role]["layout"]["pp"] for role in ("prefill", "decode")]
+            assert stages[1] in (1, stages[0])
     for name in whole["plan"]["engines"]:
         assert export(answer, name).files
     return 1 + len(whole["alternatives"])

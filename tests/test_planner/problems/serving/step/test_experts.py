@@ -17,9 +17,12 @@ from formulas.network.expert_copies import distinct_nodes, nodes_in_reach
 from planner.architecture import from_config, sizes
 from planner.architecture.counts import Sizes
 from planner.catalogue import models
+from planner.problems.serving.search.admitted_layouts import layouts_of
 from planner.problems.serving.search.batch import search
 from planner.problems.serving.step.binding import copies, copies_to_domains, evenness, uneven
 from planner.problems.serving.step.step import Step
+from planner.problems.serving.task.resolve import resolve
+from planner.scenario import load
 from planner.text.errors import InputError, ModelError
 from tests.cases.serving import MODELS, columns, question, searched
 
@@ -127,6 +130,20 @@ def test_serving_uneven_experts_are_told() -> None:
         (True, False), (False, True)
     ]  # fmt: skip
     assert any("redundant_experts: 32" in w for w in planner.solve(RACK).warnings)
+
+
+def test_serving_uneven_experts_go_to_every_chip() -> None:
+    """All-gather and reduce-scatter of an engine; nothing that no engine needs, nor a bound."""
+
+    def sent(ep: int, engine: str, *, bound: bool = False) -> np.ndarray:
+        asked = {**RACK, "chips": ep, "engine": engine, "choose": {"mode": "decode", "ep": ep}}
+        task = resolve(load(asked)).tasks[0]
+        return np.asarray(Step(task, layouts_of(task), bound=bound).values(np.ones(1))["k_copies"])
+
+    assert (sent(24, "vllm") == 23).all()
+    assert (sent(24, "none") < 8).all()
+    assert (sent(24, "vllm", bound=True) < 8).all()
+    assert (sent(32, "vllm") < 9).all()
 
 
 def test_serving_copies_of_a_dense_model_are_refused() -> None:

@@ -136,7 +136,7 @@ def test_an_engine_says_what_would_work():
     [({"mtp_blocks": 0}, "has no blocks for multi-token prediction"),
      ({"mtp_blocks": 1}, "does not run the multi-token prediction blocks of mixtral"),
      ({"mtp_blocks": 1, "method": "mtp"}, "prediction blocks of mixtral"),
-     ({"mtp_blocks": 1, "method": "eagle"}, "drafting by eagle is not written")],
+     ({"mtp_blocks": 1, "method": "n-gram"}, "drafting by n-gram is not written")],
 )  # fmt: skip
 def test_an_engine_says_why_it_does_not_draft(changes, said):
     """No blocks, blocks that it does not run, or a method that is not written."""

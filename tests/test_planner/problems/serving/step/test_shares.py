@@ -53,12 +53,26 @@ def test_numbers_of_a_pool_by_hand():
     numbers = numbers_at(task, layouts, batch)
     expected = {
         "chips": [8, 20], "domains": [1, 3], "ep": [4, 1], "prompt": 750, "batch": [12, 1],
-        "context": 1100, "drafts": 2,
+        "context": 1100, "drafts": 2, "stages": [2, 2], "overlap": [0, 0], "uneven": [0, 0],
     }  # fmt: skip
     assert {name: value.tolist() for name, value in numbers.items()} == expected
     for mode, absent in (("decode", {"prompt"}), ("prefill", {"batch", "context", "drafts"})):
         assert set(expected) - set(numbers_at(replace(task, mode=mode), layouts, batch)) == absent
-    assert "ep" not in numbers_at(question(dense()), layouts, batch)
+    assert not {"ep", "uneven"} & numbers_at(question(dense()), layouts, batch).keys()
+
+
+def test_halves_and_groups_of_experts_are_told_of_each_layout():
+    """Two half-batches are level 1; so are groups of experts that the copies do not even out."""
+    experts = sparse().n_experts
+    ways = next(n for n in range(2, 9) if experts % n)
+    layouts = columns([(1, 1, 1, ways, ways, 1, 1, ways), (1, 1, 1, 2, 2, 1, 1, 2)])
+    layouts = replace(layouts, halves=np.array([2, 1]))
+    numbers = numbers_at(question(sparse()), layouts, np.array([8.0, 8.0]))
+    assert numbers["overlap"].tolist() == [1, 0]
+    assert numbers["uneven"].tolist() == [1, experts % 2]
+    more = -experts % ways
+    evened = numbers_at(question(sparse(), redundant=more), layouts, np.array([8.0, 8.0]))
+    assert evened["uneven"].tolist() == [0, (experts + more) % 2]
 
 
 def test_distances_are_those_of_the_hull_of_the_fit():

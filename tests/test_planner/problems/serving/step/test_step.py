@@ -107,8 +107,14 @@ def test_steps_of_several_questions_are_evaluated_as_one():
     promised = [step_of("plain", promises={"tpot": limit}) for limit in (0.02, 0.03)]
     limits = Step.joined(promised).limits
     assert limits["tpot"].tolist() == [0.02] * 4 + [0.03] * 4
-    assert Step.joined(promised).limits_at(np.array([1, 5])).limits["tpot"].tolist() == [0.02, 0.03]
-    assert promised[0].limits_at(np.array([1])) is promised[0]
+    two = Step.joined(promised)
+    assert two.take(np.array([1, 5])).limits["tpot"].tolist() == [0.02, 0.03]
+    assert [(rows.tolist(), part.task) for rows, part in two.take(np.array([1, 5])).by_task()] == [
+        ([0], promised[0].task),
+        ([1], promised[1].task),
+    ]
+    ((rows, part),) = promised[0].by_task()
+    assert (rows.tolist(), part) == ([0, 1, 2, 3], promised[0])
     assert "need" in promised[0].limits
 
 

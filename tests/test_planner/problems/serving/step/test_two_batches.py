@@ -34,12 +34,15 @@ def parts(step: Step, batch: float) -> dict[str, float]:
 
 
 def deployed(**changes: Any) -> dict[str, Any]:
-    """Decoding DeepSeek-V3 on nodes of eight, as published deployments did."""
+    """Decoding DeepSeek-V3 on nodes of eight, as published deployments did.
+
+    72 ranks held 288 experts, copies counted, which are not counted here: so no engine is asked.
+    """
     chips = changes.pop("chips")
     choose = {"mode": "decode", "tp": 1, "dp_attention": chips, "ep": chips, "replicas": 1,
               "weights": "fp8", "kv": "bf16", **changes.pop("choose")}  # fmt: skip
     return {"problem": "serving", "model": "deepseek-v3", "chips": chips, "price": "$2/hour",
-            "choose": choose, **changes}  # fmt: skip
+            "engine": "none", "choose": choose, **changes}  # fmt: skip
 
 
 @pytest.mark.parametrize(

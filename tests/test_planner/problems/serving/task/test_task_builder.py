@@ -222,10 +222,8 @@ def test_pools_of_two_systems_are_tried_both_ways() -> None:
     kinds = [(pair.prefill.chip.name, pair.decode.chip.name) for pair in four]
     assert kinds == [("h100", "h100"), ("h100", "h200"), ("h200", "h100"), ("h200", "h200")]
     assert [pair.together for pair in four] == [True, False, False, True]
-    assert [pair.unit for pair in (*four[:1], *pairs(H100, other, rent={"unit": 4}))] == [
-        1,
-        *[4] * 4,
-    ]
+    units = [(task.unit, *task.chips) for pair in four for task in pair.tasks]
+    assert units == [(1, 4)] * 8
     assert [pair.rate for pair in four[1:3]] == [7e9, 7e9]
     # What decodes receives: its profile says how long a message takes.
     hops = [9e-6 * 2 + values["t_hop"], 9e-6 * 2 + H100.profile.values["t_hop"]]

@@ -1,1 +1,0 @@
-"""Which coefficients do measured steps of training give?"""

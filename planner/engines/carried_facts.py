@@ -1,0 +1,143 @@
+"""What the options of a launch carry: the rows that write an option, read backwards."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from string import Formatter
+from typing import Any
+
+from planner.engines.containers import MOST
+from planner.engines.launch import OptionRow, Value
+from planner.engines.launch_words import WrittenLaunch
+from planner.engines.option_names import OptionError
+from planner.text.errors import quoted
+
+Facts = dict[str, Any]
+WORDS = (
+    "cache",
+    "connector",
+    "conversion",
+    "drafter",
+    "drafter_place",
+    "role",
+    "config_file",
+    "port",
+)  # facts that are no numbers
+SIZES = ("longest", "chunk", "chunk_of_copies", "budget", "step_tokens")
+UNSAID = ("", "-1", "auto", "null", "none")  # values that leave a size to the engine
+THOUSANDS = {"k": 10**3, "m": 10**6, "g": 10**9, "K": 2**10, "M": 2**20, "G": 2**30}
+NONE = ("redundant", "drafts")  # numbers that may be zero
+ROLES = {"prefill": "prefill", "decode": "decode", "null": ""}
+SHARES = ("share_all", "share_free", "share_pool")  # of a chip's memory
+
+
+def facts_of_launch(launch: WrittenLaunch) -> Facts:
+    """What the options carry: the release's rows read backwards.
+
+    An option with two rows means that whose conditions hold; the others are read first.
+    """
+    rows = (*launch.release.options, *launch.release.settings)
+    facts: Facts = {"copies": False}
+    taken: dict[str, bool] = {}
+    clear = [row for row in rows if sum(x.name == row.name for x in rows) == 1]
+    for row in [*clear, *(row for row in rows if row not in clear)]:
+        if row.name not in launch.options:
+            continue
+        if row not in clear and not _possible(row, facts):
+            continue
+        carried = _backwards(row, launch.options[row.name], launch)
+        taken[row.name] = taken.get(row.name, False) or carried is not None
+        facts |= carried or {}
+        facts["copies"] = facts["copies"] or facts.get("dp_attention", 1) > 1
+    facts["untaken"] = [name for name, took in taken.items() if not took]
+    return facts
+
+
+def _possible(row: OptionRow, facts: Facts) -> bool:
+    """Whether nothing that was read contradicts the conditions of a row that has a twin."""
+    return all(facts.get(x, True) for x in row.when) and not any(map(facts.get, row.unless))
+
+
+def _backwards(row: OptionRow, value: Value, launch: WrittenLaunch) -> Facts | None:
+    """The facts that an option with this value carries; None for a value that the row has not."""
+    differs = isinstance(row.value, str) and row.value.startswith("@")  # from node to node
+    if differs or (row.fact in SIZES and str(value).lower() in UNSAID):
+        return {}
+    if row.fact is not None:
+        return {row.fact: _number(row, value, launch)}
+    says = dict.fromkeys(row.when if row.implies is None else row.implies, True)
+    if row.value is None or value in (row.value, str(row.value)) or value is True:
+        true = value is None or str(value).lower() not in ("false", "0")
+        return says if true else {}
+    captured = _captured(row, str(value))
+    if captured is None:
+        return {} if str(value).lower() in ("false", "0", "none") else None
+    return {**says, **captured}
+
+
+def _captured(row: OptionRow, text: str) -> Facts | None:
+    """The facts inside a JSON value; None where what the row says does not stand in it."""
+    if not isinstance(row.value, str) or not row.value.startswith("{{"):
+        return None
+    try:
+        read = json.loads(text)
+    except ValueError:
+        raise OptionError(row.name, f"{row.name} expects JSON, got {quoted(text)}") from None
+    marked = "".join(
+        words + _marked(name, within=words.endswith('"'))
+        for words, name, _, _ in Formatter().parse(row.value)
+    )
+    return _matched(json.loads(marked), read)
+
+
+def _marked(name: str | None, *, within: bool) -> str:
+    """A place of a fact as JSON: a word in braces, which stands `within` quotes already or not."""
+    if not name:
+        return ""
+    return f"{{{name}}}" if within else f'"{{{name}}}"'
+
+
+def _matched(row: object, value: object) -> Facts | None:
+    """The facts where a value holds all that a row's does; None where it does not."""
+    if isinstance(row, dict):
+        facts: Facts = {}
+        for key, part in row.items():
+            inner = _matched(part, value.get(key)) if isinstance(value, dict) else None
+            if inner is None:
+                return None
+            facts |= inner
+        return facts
+    name = row[1:-1] if isinstance(row, str) and row.startswith("{") else ""
+    if name in WORDS:
+        return {name: value} if isinstance(value, str) else None
+    if name:
+        return {name: value} if type(value) is int and 0 <= value <= MOST else None
+    return {} if row == value else None
+
+
+def _number(row: OptionRow, value: Value, launch: WrittenLaunch) -> object:
+    """A value of an option as what it is: a number, else the word."""
+    text = str(value)
+    sized = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)([kmgKMG])", text)
+    if sized:
+        text = f"{float(sized[1]) * THOUSANDS[sized[2]]:.0f}"
+    if row.fact == "role" and text not in ROLES:
+        roles = ", ".join(ROLES)
+        words = f"{launch.release.title}: {row.name} expects one of {roles}, got {quoted(text)}"
+        raise OptionError(row.name, words)
+    if row.fact in WORDS:
+        return ROLES.get(text, text)
+    try:
+        number = float(text) if "." in text else int(text)
+    except ValueError:
+        number = math.nan
+    whole = row.fact not in SHARES
+    least = int(row.fact not in NONE) if whole else -MOST
+    if not least <= number <= MOST or (whole and number != int(number)):
+        words = f"expects a whole number of at least {least}" if whole else "expects a number"
+        raise OptionError(
+            row.name, f"{launch.release.title}: {row.name} {words}, got {quoted(value)}"
+        )
+    return number

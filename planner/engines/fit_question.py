@@ -1,0 +1,254 @@
+"""What is wanted of memory, read from a scenario, a launch, or options: `planner fit`.
+
+No price and no promise is needed. A launch says its share, its longest request and its limits of a
+step; options say what a file leaves open, and where both say a share they must agree.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from planner.architecture.counts import sizes
+from planner.architecture.huggingface import read_config
+from planner.architecture.layers import Model
+from planner.catalogue import models
+from planner.catalogue.hub import hub_config, is_hub_name
+from planner.catalogue.systems import System, system
+from planner.engines.deployment import longest_request
+from planner.engines.imported import LaunchPool, launch_pools
+from planner.memory.engine_fit import Fit, FitQuestion, memory_fit
+from planner.memory.engine_room import EngineLimits
+from planner.memory.engine_table import GIB, chip_memory, engine_memory, engine_names
+from planner.memory.served_model import ReplicaLayout
+from planner.problems.serving.question import Scenario
+from planner.scenario.keys.model_keys import ModelDescription
+from planner.scenario.keys.references import File
+from planner.scenario.loading import load
+from planner.text.errors import InputError
+
+SHARES = {"vllm": "share_all", "sglang": "share_pool", "trtllm": "share_free"}
+EAGER = ("--enforce-eager", "--disable-cuda-graph")
+SCENARIOS = (".yaml", ".yml", ".toml", ".json")
+VISION = ("vision", "image")
+CONTEXT = 8192  # tokens of a request, where nothing says how long they are
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """What is said beside a file, or instead of one; None or empty where nothing is.
+
+    `context` tokens of a request, `requests` at once of a replica; `room` in GiB as a log prints
+    it; `seats` and `tokens` are the limits of a step.
+    """
+
+    model: str | None = None
+    system: str | System | None = None
+    engine: str | None = None
+    version: str | None = None
+    tp: int | None = None
+    pp: int | None = None
+    dp: int | None = None
+    ep: int | None = None
+    weights: str | None = None
+    kv: str | None = None
+    context: int | None = None
+    requests: int | None = None
+    share: float | None = None
+    seats: int | None = None
+    tokens: int | None = None
+    room: float | None = None
+    eager: bool = False
+    images: bool | None = None
+    notes: tuple[str, ...] = ()
+
+
+def fit(source: str | None, options: FitOptions, sets: Sequence[str] = ()) -> Fit:
+    """Whether a model fits, by a scenario, a launch, or options alone.
+
+    Raises InputError for what is missing, contradicts itself, or is not known.
+    """
+    wanted = options if source is None else _merged(_read(source, options, sets), options)
+    return memory_fit(_question(wanted))
+
+
+def _read(source: str, options: FitOptions, sets: Sequence[str]) -> FitOptions:
+    """What a scenario or a launch says."""
+    path = Path(source)
+    script = path.suffix not in SCENARIOS and source != "-"
+    if script or (path.is_file() and "kind:" in path.read_text("utf-8", errors="replace")):
+        if sets:
+            raise InputError("--set: changes a scenario, and this is a launch; use the options")
+        pools = launch_pools(source)
+        if len(pools) > 1:
+            raise InputError(f"{source}: starts {len(pools)} servers; give one of them")
+        return _of_launch(pools[0])
+    question = load(source, sets)
+    if not isinstance(question, Scenario):
+        raise InputError(f"{source}: problem: {question.problem} has no engine; expected serving")
+    return _of_scenario(question, options)
+
+
+def _merged(read: FitOptions, options: FitOptions) -> FitOptions:
+    """What a file says, changed by options; raises InputError for two shares."""
+    if None not in (read.share, options.share) and read.share != options.share:
+        raise InputError(
+            f"--share {options.share:g}: the launch says {read.share:g}; leave one of them out"
+        )
+    changes = {x.name: getattr(options, x.name) for x in fields(options)}
+    empty = (None, (), False)
+    return replace(read, **{name: x for name, x in changes.items() if x not in empty})
+
+
+def _of_launch(pool: LaunchPool) -> FitOptions:
+    facts, layout = pool.facts, pool.layout
+    name = pool.launch.release.name
+    step = facts.get("budget") or facts.get("step_tokens") or facts.get("chunk")
+    notes = [f"read from a launch of {pool.launch.release.title}"]
+    unread = [x for x in (*pool.launch.uncounted, *pool.launch.unknown) if x not in EAGER]
+    if unread:
+        notes.append(f"options that say nothing of memory here: {', '.join(unread)}")
+    if pool.facts.get("drafts"):
+        notes.append("drafts are counted by what their blocks take in logs")
+    return FitOptions(
+        model=pool.model,
+        engine=name,
+        tp=layout["tp"],
+        pp=layout["pp"],
+        dp=layout["dp_attention"],
+        ep=layout.get("ep"),
+        weights=layout.get("weights"),
+        kv=layout.get("kv"),
+        context=_whole(facts, "longest"),
+        requests=None,
+        share=_share(facts.get(SHARES[name])),
+        seats=_whole(facts, "sequences") or _whole(facts, "running"),
+        tokens=None if step is None else int(step),
+        eager=any(x in pool.launch.uncounted for x in EAGER),
+        notes=tuple(notes),
+    )
+
+
+def _of_scenario(scenario: Scenario, options: FitOptions) -> FitOptions:
+    """What a scenario says: the layout in use, or that which is chosen from."""
+    named = scenario.engine if scenario.engine != "any" else None
+    if named == "none":
+        raise InputError("engine: none has no memory rules; name one, such as engine=vllm")
+    choose, current = scenario.choose, scenario.current
+    described = scenario.model if isinstance(scenario.model, ModelDescription) else None
+    machines = [each for each in scenario.systems() if isinstance(each, System)]
+    if not machines:
+        raise InputError("system: a topology file alone names no chip; name a system")
+    layout: dict[str, Any] = {}
+    for key, name in (("tp", "tp"), ("pp", "pp"), ("dp_attention", "dp"), ("ep", "ep")):
+        tried = getattr(choose, key, None)
+        if current is not None:
+            layout[name] = getattr(current, key)
+        elif tried:
+            layout[name] = tried[0] if len(tried) == 1 else None
+    weights = current.weights if current is not None else None
+    loop, written = scenario.workload.concurrency, scenario.model_fields_set
+    loaded = _model(_name(scenario.model))
+    return FitOptions(
+        model=_name(scenario.model),
+        system=machines[0],
+        engine=named,
+        version=scenario.engine_version,
+        weights=weights or _single(choose.weights) or (described.weights if described else None),
+        kv=_single(choose.kv) or (described.kv if described else None),
+        context=longest_request(scenario, 0, sizes(loaded))[0],
+        requests=None if loop is None else math.ceil(loop),
+        share=scenario.memory_utilisation if "memory_utilisation" in written else None,
+        **layout,
+    )  # fmt: skip
+
+
+def _question(wanted: FitOptions) -> FitQuestion:
+    """The question with everything looked up."""
+    missing = [key for key in ("model", "system") if getattr(wanted, key) is None]
+    if missing:
+        words = " and ".join(f"--{key}" for key in missing)
+        raise InputError(f"{words}: of what? such as --model llama-3.1-8b --system hgx-h100")
+    if wanted.room is not None and not 0 < wanted.room < math.inf:
+        raise InputError(f"--room {wanted.room:g}: expected GiB above 0, as a log prints it")
+    share = _share(wanted.share)
+    notes = [*wanted.notes]
+    if wanted.engine is None:
+        notes.append("no engine was named: vLLM's rules")
+    engine = engine_memory(wanted.engine or engine_names()[0], wanted.version or "")
+    model = _model(wanted.model or "")
+    counted = sizes(model, wanted.weights, wanted.kv)
+    machine = wanted.system if isinstance(wanted.system, System) else system(wanted.system or "")
+    chip, context = machine.chip, wanted.context
+    if context is None:
+        context = min(CONTEXT, counted.max_context or CONTEXT)
+        notes.append(f"nothing says how long requests are: {context:,} tokens")
+    tower = any(word in part for part in counted.excluded for word in VISION)
+    if tower and wanted.images is None:
+        notes.append("images are not counted: their profile takes 1.2 to 2.9 GiB; --images adds it")
+    layout = ReplicaLayout(
+        wanted.tp or 1, wanted.pp or 1, wanted.dp or 1,
+        wanted.ep if wanted.ep and counted.n_experts else 1,
+    )  # fmt: skip
+    if layout.ep not in (1, layout.tp * layout.dp):
+        layout = replace(layout, tp_expert=layout.tp * layout.dp // layout.ep)
+    limits = EngineLimits(
+        layout.tp, layout.pp, layout.dp, share, wanted.seats, wanted.tokens,
+        graphs=not wanted.eager, images=bool(wanted.images),
+    )  # fmt: skip
+    mixers = (layer.mixer for layer in model.layers)
+    states = tuple(float(x.state.bytes) for x in mixers if x is not None and x.state is not None)
+    question = FitQuestion(
+        counted, states, chip_memory(chip), chip.name, engine, layout, limits, context,
+        requests=math.ceil((wanted.requests or 1) / layout.dp),
+        room=None if wanted.room is None else wanted.room * GIB, notes=tuple(notes),
+    )  # fmt: skip
+    return question if wanted.tp else _fewest(question)
+
+
+def _fewest(question: FitQuestion) -> FitQuestion:
+    """The question on the least chips that hold it, where no layout was said; else on one."""
+    least = memory_fit(question).least_chips
+    if least is None:
+        return question
+    return question.on(max(1, least // (question.layout.pp * question.layout.dp)))
+
+
+def _model(name: str) -> Model:
+    """A model by its catalogue name, the path of its config.json, or its name on the Hub."""
+    catalogued = name if name in models.names() else models.of_repository(name)
+    if catalogued is not None:
+        return models.load(catalogued)
+    if Path(name).exists():
+        return read_config(Path(name))
+    if is_hub_name(name):
+        return read_config(hub_config(name).path)
+    return models.load(name)
+
+
+def _name(model: str | File | ModelDescription) -> str:
+    """The name or the path of a scenario's model; raises InputError for one of bare numbers."""
+    named = model.like if isinstance(model, ModelDescription) else model
+    if named is None:
+        raise InputError("model: described by numbers alone; memory needs its layers: name a model")
+    return str(named.path) if isinstance(named, File) else named
+
+
+def _single(values: Sequence[str] | None) -> str | None:
+    """The only value of a choice."""
+    return values[0] if values and len(values) == 1 else None
+
+
+def _whole(facts: Mapping[str, Any], key: str) -> int | None:
+    return None if facts.get(key) is None else int(facts[key])
+
+
+def _share(value: float | None) -> float | None:
+    if value is not None and not 0 < value <= 1:
+        raise InputError(
+            f"--share {value:g}: expected a share of the memory, above 0 and at most 1"
+        )
+    return value

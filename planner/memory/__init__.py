@@ -1,0 +1,1 @@
+"""What does an engine leave for the cache, and how many tokens is that?"""

@@ -1,0 +1,148 @@
+"""Blocks of an engine's cache: groups of layers, pages, and what a request takes of them.
+
+vLLM splits layers that keep the same into groups of equal length, so that one block of any group is
+as large as one of any other; the last group of a kind is filled up. So a window costs as much as
+its share of groups says, not as its bytes do. Source: vllm/v1/core/kv_cache_utils.py at 001cabc1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from formulas.memory.cache_room import cache_blocks
+from formulas.nomenclature.memory_symbols import M_group, M_room
+from formulas.numerics.evaluate import scalar
+
+BLOCK = 16  # tokens of one block, vllm/config/cache.py
+LONGER = 1.5  # groups are as long as the largest kind where that is shorter than so many smallest
+INDEX = 132.0  # bytes per token and layer of an indexer's keys: 128 of 8 bits, 4 of their scale
+
+
+@dataclass(frozen=True)
+class LayerCache:
+    """Layers that keep the same of a sequence, of one pipeline stage.
+
+    `bytes` are those of one layer on one chip: per token [byte/token], or of a state, whatever the
+    length [byte]. A `window` bounds what stays [token]; None for all.
+    """
+
+    layers: int
+    bytes: float
+    window: int | None = None
+    state: bool = False
+
+
+@dataclass(frozen=True)
+class CacheGroups:
+    """Groups of equally many `deep` layers: how many hold all, hold windows, hold a state.
+
+    A block of `tokens` takes `page` [byte] in one group. `exact` is false for kinds of layers that
+    no rule was read for, whose bytes are added up.
+    """
+
+    page: float
+    tokens: int
+    full: int
+    windows: tuple[int, ...] = ()
+    states: int = 0
+    exact: bool = True
+    drafts: int = 0
+
+    def blocks(self, room: float) -> int:
+        """Blocks in so much memory [byte]; none where it is less than nothing."""
+        values = {M_room.name: max(room, 0.0), M_group.name: self.page}
+        return int(scalar([cache_blocks], [cache_blocks.symbol], values)["n_block"])
+
+    def of_request(self, context: int, step: int) -> int:
+        """Blocks of one request of `context` tokens, where a step has at most `step` tokens."""
+        whole = -(-context // self.tokens)
+        bounded = (min(self._most(window, step), whole + 1) for window in self.windows)
+        return self.full * whole + sum(bounded) + self.states * (1 + self.drafts)
+
+    def requests(self, room: float, context: int, step: int) -> float:
+        """Requests of `context` tokens that so much memory holds."""
+        return self.blocks(room) / max(self.of_request(context, step), 1)
+
+    def longest(self, room: float, step: int) -> int:
+        """Tokens of the longest single request [token]; 0 where none has room."""
+        left = self.blocks(room) - self.states * (1 + self.drafts)
+        limits = sorted(self._most(window, step) for window in self.windows)
+        best = 0
+        for grown in range(len(limits) + 1):  # windows that are shorter than theirs
+            growing = self.full + len(limits) - grown
+            rest = left - sum(limits[:grown]) - (len(limits) - grown)
+            if growing:
+                best = max(best, rest // growing)
+        return max(best, 0) * self.tokens
+
+    def _most(self, window: int, step: int) -> int:
+        """Blocks of a window in one group: what a step adds lies beside it."""
+        return -(-(window - 1 + step) // self.tokens) + 1
+
+
+def cache_groups(
+    caches: Sequence[LayerCache], *, hybrid: bool = True, drafts: int = 0
+) -> CacheGroups:
+    """The groups of a model's layers.
+
+    Parameters
+    ----------
+    hybrid : Whether kinds of layers are told apart; else every layer holds the whole context.
+    drafts : Tokens drafted per step, for each of which a state is held beside.
+    """
+    states = [x for x in caches if x.state]
+    attention = [x if hybrid else replace(x, window=None) for x in caches if not x.state]
+    if not attention:
+        page = sum(x.layers * x.bytes for x in states)
+        return CacheGroups(page, BLOCK, 0, states=1, drafts=drafts)
+    if len({x.bytes for x in attention}) > 1:
+        return _uneven(attention, states, drafts)
+    page, tokens = attention[0].bytes, BLOCK
+    if states:
+        largest = max(x.bytes for x in states)
+        tokens = max(BLOCK, math.ceil(largest / page / BLOCK) * BLOCK)
+    counts: Counter[int | None] = Counter()
+    for x in attention:
+        counts[x.window] += x.layers
+    every = [*counts.values(), *(x.layers for x in states)]
+    deep = max(every) if max(every) < LONGER * min(every) else min(every)
+    windows = [w for w, n in counts.items() if w is not None for _ in range(-(-n // deep))]
+    return CacheGroups(
+        deep * page * tokens,
+        tokens,
+        full=-(-counts[None] // deep),
+        windows=tuple(windows),
+        states=sum(-(-x.layers // deep) for x in states),
+        drafts=drafts,
+    )
+
+
+def _uneven(
+    attention: Sequence[LayerCache], states: Sequence[LayerCache], drafts: int
+) -> CacheGroups:
+    """Layers with pages of different sizes: one pool, each its own page, a block of all of them.
+
+    Exact where all hold the whole context (a cache beside its index); else every layer is counted
+    as if it did.
+    """
+    page = BLOCK * sum(x.layers * x.bytes for x in attention)
+    exact = all(x.window is None for x in attention) and not states
+    pages = math.ceil(sum(x.layers * x.bytes for x in states) / page)
+    return CacheGroups(page, BLOCK, 1, states=pages, exact=exact, drafts=drafts)
+
+
+def pooled_groups(
+    caches: Sequence[LayerCache], window_share: float = 1.0, state_share: float = 0.0
+) -> CacheGroups:
+    """A pool by token: windows hold a share of the tokens that whole contexts do, states a share of
+    the memory that caches do. Source: SGLang, model_runner_kv_cache_mixin.py at 001ccef0.
+    """
+    whole = sum(x.layers * x.bytes for x in caches if x.window is None and not x.state)
+    bounded = sum(x.layers * x.bytes for x in caches if x.window is not None)
+    token = whole + (window_share if whole else 1.0) * bounded
+    if any(x.state for x in caches):
+        token *= 1 + state_share
+    return CacheGroups(token, 1, 1)

@@ -1,0 +1,249 @@
+"""Does it fit, how much context, how many requests, from how many chips and which share?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+
+from planner.architecture.counts import Sizes
+from planner.memory.cache_groups import CacheGroups
+from planner.memory.engine_room import EngineLimits, Room, engine_room
+from planner.memory.engine_table import GIB, ChipMemory, EngineMemory
+from planner.memory.served_model import ReplicaLayout, engine_groups, model_memory
+from planner.text.wording import wrapped
+
+MOST_CHIPS = 64  # of a replica that is sought
+
+
+@dataclass(frozen=True)
+class FitQuestion:
+    """A model in an engine on chips of a kind, and what is to be held at once.
+
+    `states` are bytes of each layer's state [byte]; `requests` of `context` tokens per copy of the
+    engine's cache; `room` is what a log printed, in place of the terms [byte].
+    """
+
+    sizes: Sizes
+    states: tuple[float, ...]
+    chip: ChipMemory
+    chip_name: str
+    engine: EngineMemory
+    layout: ReplicaLayout
+    limits: EngineLimits
+    context: int
+    requests: int = 1
+    room: float | None = None
+    notes: tuple[str, ...] = ()
+
+    def on(self, tp: int) -> FitQuestion:
+        """The same cut `tp` ways, experts of one chip along."""
+        layout = replace(self.layout, tp=tp)
+        if self.layout.tp_expert is None and self.layout.ep > 1:
+            layout = replace(layout, ep=tp * layout.dp)
+        return replace(self, layout=layout, limits=replace(self.limits, tp=tp))
+
+    @cached_property
+    def left(self) -> Room:
+        """The room on the fullest chip."""
+        model = model_memory(self.sizes, self.states, self.layout)
+        room = engine_room(model, self.chip, self.engine, self.limits)
+        if self.room is None:
+            return room
+        return replace(room, room=self.room, low=self.room, high=self.room)
+
+    @cached_property
+    def groups(self) -> CacheGroups:
+        """The cache in groups."""
+        model = model_memory(self.sizes, self.states, self.layout)
+        return engine_groups(model, self.engine, self.limits)
+
+    @property
+    def verdict(self) -> str:
+        """Fits, probably, or does not fit."""
+        return verdict(self.left, self.groups, self.context, self.requests)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What an engine leaves for the cache, and what that holds; sizes in byte, of one chip.
+
+    `tokens`, `requests` of full length and `longest` context of one request each from the low to
+    the high end of the room; `least_chips` of a replica and `least_share` with which it fits, None
+    where none does.
+    """
+
+    verdict: str
+    model: str
+    chip: str
+    engine: str
+    layout: Mapping[str, int]
+    context: int
+    wanted: int
+    room: float
+    room_range: tuple[float, float]
+    tokens: tuple[int, int]
+    requests: tuple[float, float]
+    longest: tuple[int, int]
+    token_bytes: float
+    ideal_token_bytes: float
+    least_chips: int | None
+    least_share: float | None
+    share: float
+    largest_share: float
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    visible: float
+    terms: Mapping[str, float]
+    notes: tuple[str, ...]
+
+    @property
+    def document(self) -> dict[str, object]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        low, high = (x / GIB for x in self.room_range)
+        layout = ", ".join(f"{key} {x}" for key, x in self.layout.items() if x > 1) or "one chip"
+        rows = [
+            ("room for the cache", f"{self.room / GIB:.2f} GiB a chip ({low:.2f} to {high:.2f})"),
+            ("tokens of cache", f"{self.tokens[0]:,} to {self.tokens[1]:,}"),
+            (f"requests of {self.context:,}", f"{self.requests[0]:.1f} to {self.requests[1]:.1f}"),
+            (
+                "longest context",
+                f"{self.longest[0]:,} to {self.longest[1]:,} tokens, of one request",
+            ),
+            (
+                "bytes of a token",
+                f"{self.token_bytes:,.0f} in blocks, {self.ideal_token_bytes:,.0f} alone",
+            ),
+            ("least chips", "none" if self.least_chips is None else f"{self.least_chips}"),
+            ("least share", "none" if self.least_share is None else f"{self.least_share:.3f}"),
+        ]
+        taken = [(name, f"{x / GIB:.2f} GiB") for name, x in self.terms.items() if x]
+        head = f"{self.verdict}: {self.model} on {self.chip}, {layout}, {self.engine}"
+        settings = (
+            f"share {self.share:.3f} of {self.visible / GIB:.2f} GiB (at most "
+            f"{self.largest_share:.3f}), {self.max_num_seqs:,} sequences and "
+            f"{self.max_num_batched_tokens:,} tokens a step"
+        )
+        lines = [head, "", *_aligned(rows), "", settings, *_aligned(taken)]
+        notes = [line for note in self.notes for line in wrapped(note)]
+        return "\n".join([*lines, "", *notes] if notes else lines)
+
+
+def _aligned(rows: list[tuple[str, str]]) -> list[str]:
+    return [f"  {name:<24}{text}" for name, text in rows]
+
+
+def verdict(room: Room, groups: CacheGroups, context: int, requests: int = 1) -> str:
+    """`fits`, `probably`, or `does not fit`, of requests of `context` tokens at once.
+
+    Fits where the low end of the room holds them and the engine starts; probably where the band of
+    the room is needed.
+    """
+    if room.share > room.largest:
+        return "does not fit"
+    need = requests * groups.of_request(context, room.tokens)
+    if groups.blocks(room.high) < need or room.high <= 0:
+        return "does not fit"
+    return "fits" if groups.blocks(room.low) >= need and room.starts else "probably"
+
+
+def memory_fit(question: FitQuestion) -> Fit:
+    """The answer to whether a model fits, and how much of it."""
+    left, groups = question.left, question.groups
+    ends = (left.low, left.high)
+    step, context = left.tokens, question.context
+    copies = question.layout.dp  # each with a cache of its own
+    requests = [copies * groups.requests(max(end, 0.0), context, step) for end in ends]
+    longest = [groups.longest(max(end, 0.0), step) for end in ends]
+    layout = question.layout
+    need = groups.of_request(context, step) * groups.page
+    sizes = question.sizes
+    return Fit(
+        verdict=question.verdict,
+        model=sizes.name,
+        chip=question.chip_name,
+        engine=f"{question.engine.title} {'.'.join(map(str, question.engine.version))}",
+        layout={"tp": layout.tp, "pp": layout.pp, "dp_attention": layout.dp, "ep": layout.ep},
+        context=context,
+        wanted=question.requests,
+        room=left.room,
+        room_range=ends,
+        tokens=(int(requests[0] * context), int(requests[1] * context)),
+        requests=(requests[0], requests[1]),
+        longest=(longest[0], longest[1]),
+        token_bytes=need / context,
+        ideal_token_bytes=_ideal(question),
+        least_chips=_least_chips(question),
+        least_share=_least_share(question),
+        share=left.share,
+        largest_share=left.largest,
+        max_num_seqs=left.seats,
+        max_num_batched_tokens=left.tokens,
+        visible=question.chip.visible,
+        terms=left.terms,
+        notes=(*question.notes, *left.assumed, *_notes(question)),
+    )
+
+
+def _ideal(question: FitQuestion) -> float:
+    """Bytes of a request by its layers alone, over its tokens, on one chip [byte/token]."""
+    context = question.context
+    caches = model_memory(question.sizes, question.states, question.layout).caches
+    sizes = (
+        x.layers * x.bytes * (1 if x.state else min(context, x.window or context)) for x in caches
+    )
+    return sum(sizes) / context
+
+
+def _least_chips(question: FitQuestion) -> int | None:
+    """Chips of the smallest replica that fits, tensor parallelism doubled from one."""
+    heads = question.sizes.n_q_heads
+    for tp in (2**k for k in range(int(math.log2(MOST_CHIPS)) + 1)):
+        tried = replace(question.on(tp), room=None)
+        need = tried.requests * tried.groups.of_request(tried.context, tried.left.tokens)
+        starts = tried.left.share <= tried.left.largest
+        if heads % tp == 0 and starts and tried.groups.blocks(tried.left.low) >= need:
+            return tried.layout.chips
+    return None
+
+
+def _least_share(question: FitQuestion) -> float | None:
+    """The least share, in thousandths, with which it fits; the room is affine in the share."""
+    shares = (0.5, 1.0)
+    low, high = (
+        replace(question, room=None, limits=replace(question.limits, share=x)).left.low
+        for x in shares
+    )
+    need = question.requests * question.groups.of_request(question.context, question.left.tokens)
+    slope = (high - low) / (shares[1] - shares[0])
+    if slope <= 0:
+        return None
+    share = shares[0] + (need * question.groups.page - low) / slope
+    least = math.ceil(max(share, 0.001) * 1000) / 1000
+    return least if least <= question.left.largest else None
+
+
+def _notes(question: FitQuestion) -> list[str]:
+    """What a user should know of the answer."""
+    left, groups = question.left, question.groups
+    notes = []
+    if left.share > left.largest:
+        notes.append(f"does not start: at most a share of {left.largest:.3f} is free at start")
+    elif not left.starts:
+        notes.append(
+            f"{left.outside / GIB:.1f} GiB lie outside the share; context, graphs and a first step "
+            f"may take {left.beside / GIB:.1f}: a smaller share starts surely"
+        )
+    if not groups.exact:
+        notes.append(
+            "layers of several kinds and sizes: no rule was read for how this engine pages them; "
+            "counted as if every layer held the whole context"
+        )
+    longest = question.sizes.max_context
+    if longest is not None and question.context > longest:
+        notes.append(f"{question.sizes.name} was made for contexts of {longest:,} tokens")
+    return notes

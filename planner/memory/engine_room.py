@@ -1,0 +1,216 @@
+"""The room that an engine leaves for the cache on one chip, term by term, with its band.
+
+One share has three meanings: vLLM's is of what the runtime sees, SGLang's of what its context
+leaves and without activations, TensorRT-LLM's of what the peak of a step leaves free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from formulas.memory.cache_room import (
+    PROFILED,
+    default_share,
+    kept_out_of_the_pool,
+    largest_share,
+    pool_room,
+    profiled_room,
+    room_of_the_free,
+)
+from formulas.numerics.evaluate import scalar
+from planner.memory.cache_groups import LayerCache
+from planner.memory.engine_table import GB, GIB, MIB, ChipMemory, EngineMemory, figures
+
+ROOMS = {"profiled": profiled_room, "pool": pool_room, "free": room_of_the_free}
+GRAPHS = 512  # most sequences of a captured graph, vllm/config/compilation.py
+
+
+@dataclass(frozen=True)
+class ModelMemory:
+    """What memory depends on of a model, on one chip.
+
+    `weights` are resident, as in the checkpoint [byte]; `factor` what kernels make of them.
+    `layers` are those of a stage, `ffn` the widest dense part of a whole model, `expert_width` that
+    of one expert on one chip, `experts` those that a token visits; a value takes `value` [byte].
+    """
+
+    weights: float
+    factor: float
+    layers: int
+    hidden: int
+    ffn: int
+    vocab: int
+    caches: tuple[LayerCache, ...]
+    experts: int = 0
+    expert_width: float = 0.0
+    value: int = 2
+    packed: bool = False
+
+
+@dataclass(frozen=True)
+class EngineLimits:
+    """How an engine is started: ranks of a replica and its settings; None where it is left to it.
+
+    `seats` sequences and `tokens` of a step; `sampler` native, flashinfer or none (of models that
+    only embed), empty for the usual; `drafted` tokens a step by the model's own blocks (mtp) or by
+    another model (draft), as `drafts` says.
+    """
+
+    tp: int = 1
+    pp: int = 1
+    dp: int = 1
+    share: float | None = None
+    seats: int | None = None
+    tokens: int | None = None
+    sampler: str = ""
+    graphs: bool = True
+    images: bool = False
+    drafts: str = ""
+    drafted: int = 0
+
+    @property
+    def ranks(self) -> int:
+        """Ranks of a stage, which gather from each other; stages only send."""
+        return self.tp * self.dp
+
+
+@dataclass(frozen=True)
+class Room:
+    """What is left for the cache on one chip, from `low` to `high` [byte], and what is taken.
+
+    `share` of the memory as the engine means it, at most `largest`; `seats` and `tokens` of a step;
+    `terms` by name [byte]; `outside` is what the share leaves, of which context, graphs and, beside
+    packed experts, the sampler's first step use `beside` [byte]: two logs end there.
+    """
+
+    room: float
+    low: float
+    high: float
+    share: float
+    largest: float
+    seats: int
+    tokens: int
+    terms: Mapping[str, float]
+    outside: float
+    beside: float
+    assumed: tuple[str, ...] = ()
+
+    @property
+    def starts(self) -> bool:
+        """Whether enough is free for the share, and what lies outside it and a first step fit."""
+        return self.share <= self.largest and self.outside >= self.beside
+
+
+def engine_room(
+    model: ModelMemory, chip: ChipMemory, engine: EngineMemory, limits: EngineLimits
+) -> Room:
+    """The room on one chip of a replica."""
+    usual = engine.limits(chip)
+    tokens = limits.tokens or usual[1]
+    seats = min(limits.seats or usual[0], tokens)
+    values = step_values(model, chip, engine, limits, seats, tokens)
+    share = limits.share or engine.rules.get("share") or _default_share(chip, engine, values)
+    equations = (ROOMS[engine.rules["meaning"]], *PROFILED, largest_share)
+    sizes = scalar(equations, [x.symbol for x in equations], {**values, "x_mem": share})
+    band = figures()["band"]["several" if limits.ranks > 1 and chip.links else "one_rank"] * GIB
+    profiles = engine.rules["meaning"] == "profiled"
+    counted = engine.rules["meaning"] != "pool"  # which leaves activations outside
+    late = limits.graphs and not engine.era["graphs_inside"]
+    graphs = values["k_graph"] * model.layers * _graphs(seats) if late else 0.0
+    terms = {
+        "weights": values["M_weights"] * values["f_format"],
+        "profile of a step": counted * max(sizes["M_smp"], sizes["M_fwd"]),
+        "workspace of experts": sizes["M_moe"],
+        "libraries and links": values["M_else"],
+        "images, drafts, host": values["M_more"],
+        "graphs": sizes["M_graph"],
+    }
+    defaults = profiles and not (limits.seats and limits.tokens)
+    unasked = "limits of a step are the engine's defaults for this chip" if defaults else ""
+    return Room(
+        room=sizes["M_room"],
+        low=sizes["M_room"] - band,
+        high=sizes["M_room"] + band,
+        share=share,
+        largest=sizes["x_start"],
+        seats=seats,
+        tokens=tokens,
+        terms=terms,
+        outside=(1 - share) * chip.visible,
+        beside=values["M_ctx"] + graphs + model.packed * sizes["M_smp"] if profiles else 0.0,
+        assumed=tuple(filter(None, (engine.assumed, chip.assumed, unasked))),
+    )
+
+
+def _graphs(seats: int) -> int:
+    """Graphs that are captured: of 1, 2, 4, 8, 16, ... 256 and then each 16 sequences, twice."""
+    most = min(GRAPHS, 2 * seats)
+    return 2 * sum(x <= most for x in (1, 2, 4, *range(8, 256, 8), *range(256, GRAPHS + 1, 16)))
+
+
+def step_values(
+    model: ModelMemory,
+    chip: ChipMemory,
+    engine: EngineMemory,
+    limits: EngineLimits,
+    seats: int,
+    tokens: int,
+) -> dict[str, float]:
+    """What the equations of an engine's room ask for, but its share, by symbol."""
+    table, era = figures(), engine.era
+    drafts = {"": 0.0, "mtp": table["prediction"], "draft": table["draft"]["fixed"]}
+    more = drafts[limits.drafts] + limits.images * table["images"]
+    more = (more + chip.unified * table["unified"]["taken"]) * GIB
+    if limits.drafts == "draft":
+        more += table["draft"]["mib_per_token"] * tokens * MIB
+    several = "experts" if model.experts else "several"
+    links = table["links"][several if limits.ranks > 1 and chip.links else "one"]
+    return {
+        "M_vis": chip.visible,
+        "M_ctx": (table["context" if chip.hopper or chip.links else "context_cards"] + links) * GIB,
+        "M_weights": model.weights,
+        "f_format": model.factor,
+        "M_else": engine.elsewhere(chip, limits.ranks),
+        "M_more": more,
+        "k_graph": era["graph_mib"] * MIB,
+        "n_deep": model.layers,
+        "n_graph": _graphs(seats) if limits.graphs and era["graphs_inside"] else 0,
+        "k_smp": era[f"sampler_{limits.sampler}" if limits.sampler else "sampler"],
+        "k_resid": era["residual"],
+        "k_ffn": era["ffn"],
+        "k_moe": 0.0 if model.packed else era["workspace"],
+        "n_seats": seats,
+        "n_budget": tokens,
+        "n_pick": model.experts,
+        "h_hid": model.hidden,
+        "h_ffn": model.ffn,
+        "h_one": model.expert_width,
+        "vocab": model.vocab,
+        "b_val": model.value,
+        "b_logit": 4,  # 32 bits in every sampler
+        "tp": limits.tp,
+        "pp": limits.pp,
+        "one_seq": 1,
+        "one_token": 1,
+    }
+
+
+def _default_share(chip: ChipMemory, engine: EngineMemory, values: Mapping[str, float]) -> float:
+    """The share of an engine that works it out from a chunk, graphs and ranks."""
+    rule = engine.rules["default_share"]
+    settings = {
+        "M_base_gr": rule["base"] * MIB,
+        "b_chunk": rule["per_token"] * MIB,
+        "n_budget": max(values["n_budget"], rule["least_tokens"]),
+        "b_run": rule["per_graph"] * MIB,
+        "n_seats": min(values["n_seats"], GRAPHS),
+        "M_rank": rule["per_rank"] * MIB,
+        "tp": values["tp"],
+        "pp": values["pp"],
+    }
+    static = scalar([kept_out_of_the_pool], ["M_static"], settings)["M_static"]
+    if chip.reported > rule["least_above"] * GB:
+        static = max(static, rule["least"] * MIB)
+    room = {"M_static": static, "M_cap": chip.reported}
+    return scalar([default_share], ["x_default"], room)["x_default"]

@@ -1,0 +1,155 @@
+"""What engines take of a chip's memory, by version, and how much of it the runtime sees.
+
+Rows of `engine_table.toml`, with their sources; memory in byte. What logs print of a term is there
+as it was read; the file says which numbers are what terms leave of a room.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from planner.catalogue.chips import Chip
+from planner.text.errors import CatalogueError
+from planner.text.tables import table
+
+GIB, MIB, GB = 2**30, 2**20, 1e9
+
+
+@dataclass(frozen=True)
+class ChipMemory:
+    """A chip's memory as a runtime sees it, and as its driver reports it [byte].
+
+    `links` says whether several ranks talk over NVLink, `hopper` and `ampere` which generation it
+    is, `unified` whether a host shares the memory; `assumed` is a sentence where nobody logged what
+    is seen, else empty.
+    """
+
+    visible: float
+    reported: float
+    links: bool = False
+    hopper: bool = False
+    ampere: bool = False
+    unified: bool = False
+    assumed: str = ""
+
+
+@dataclass(frozen=True)
+class EngineMemory:
+    """An engine at a version: its `rules`, and the row of its `era`, GiB as in the file.
+
+    `assumed` is a sentence where no version was given, or one newer than what was read.
+    """
+
+    name: str
+    version: tuple[int, ...]
+    rules: Mapping[str, Any] = field(hash=False)
+    era: Mapping[str, Any] = field(hash=False)
+    defaults: Mapping[str, Any] = field(hash=False)
+    assumed: str = ""
+
+    @property
+    def title(self) -> str:
+        """Its name as it is written."""
+        return str(self.rules["title"])
+
+    def elsewhere(self, chip: ChipMemory, ranks: int) -> float:
+        """What libraries and links take inside the share [byte]."""
+        several = "ranks_nvlink" if chip.links else "ranks_pcie"
+        alone = "one_rank_hopper" if chip.hopper else "one_rank"
+        return float(self.era[several if ranks > 1 else alone]) * GIB
+
+    def limits(self, chip: ChipMemory) -> tuple[int, int]:
+        """Sequences and tokens of a step that the engine takes unasked on a chip [seq, token]."""
+        row, large = self.defaults, self.defaults.get("large", {})
+        if chip.reported < large.get("above", 1e9) * GIB or (chip.ampere and large["except"]):
+            return row["seats"], row["tokens"]
+        huge = chip.reported >= large.get("huge_above", 1e9) * GIB
+        return large["seats"], large["huge_tokens" if huge else "tokens"]
+
+
+def engine_memory(name: str, version: str = "") -> EngineMemory:
+    """The coefficients of an engine at a version; without one, of the newest that was read.
+
+    Raises CatalogueError for an engine that nobody read, and a version that is none of its.
+    """
+    if name not in engine_names():
+        raise CatalogueError.unknown("engine with memory rules", name, engine_names())
+    return _at(name, version.strip())
+
+
+def version_faults(name: str, version: str) -> str:
+    """What is wrong with the version of an engine that a user names; empty where nothing is."""
+    try:
+        engine_memory(name, version)
+    except CatalogueError as error:
+        return str(error)
+    return ""
+
+
+def engine_names() -> tuple[str, ...]:
+    """Engines whose memory was read."""
+    return tuple(x for x, row in figures().items() if isinstance(row, Mapping) and "eras" in row)
+
+
+@cache
+def figures() -> Mapping[str, Any]:
+    """The whole table; GiB as in the file."""
+    return table("planner.memory", "engine_table.toml")
+
+
+def layout_factor(dtype: str, ranks: int) -> float:
+    """Bytes of weights of a format as kernels lay them out, over those of the checkpoint."""
+    factors = figures()["layouts"]
+    return float(factors.get(f"{dtype}_cut" if ranks > 1 else dtype, factors.get(dtype, 1.0)))
+
+
+def chip_memory(chip: Chip) -> ChipMemory:
+    """A chip as its runtime sees it; by a share of the driver's figure where nobody logged it."""
+    seen, reported, assumed = figures()["visible"], chip.memory_reported or chip.memory, ""
+    listed = chip.figures.get("memory_reported" if chip.memory_reported else "memory")
+    visible = seen.get(chip.name, 0.0) * GIB
+    if not visible or (listed is not None and abs(listed.base - reported) > 1.0):
+        visible = seen["share_of_reported"] * reported
+        assumed = (
+            f"nobody logged what a runtime sees of {chip.name}: {seen['share_of_reported']:.0%} "
+            f"of {reported / GIB:.4g} GiB, as of the chips that see least"
+        )
+    return ChipMemory(
+        visible,
+        reported,
+        links=chip.architecture in figures()["nvlink"] and chip.pcie is None,
+        hopper=chip.architecture == "hopper",
+        ampere=chip.architecture == "ampere",
+        unified=chip.name in figures()["unified"]["chips"],
+        assumed=assumed,
+    )
+
+
+def release(text: str) -> tuple[int, ...] | None:
+    """A version as numbers, (0, 19, 1) of "0.19.1rc2"; None for a text that is none."""
+    match = re.match(r"v?(\d{1,4})\.(\d{1,4})(?![\dx])(?:\.(\d{1,4}))?", text)
+    return None if match is None else tuple(int(x) for x in match.groups() if x is not None)
+
+
+@cache
+def _at(name: str, version: str) -> EngineMemory:
+    row, read = figures()[name], release(version)
+    oldest, newest = row["eras"][0]["since"], row["read_until"]
+    if version and (read is None or read < (release(oldest) or ())):
+        words = f"{row['title']} has no version {version!r} that was read"
+        raise CatalogueError(f"{words} (known: {oldest} to {newest})")
+    assumed = "" if read else f"no version of {row['title']} was given: as of {newest}"
+    at = read or release(newest) or ()
+    if at[:2] > (release(newest) or ()):
+        assumed = f"{row['title']} {version} is newer than what was read: as of {newest}"
+    era = {key: x for line in _until(row["eras"], at) for key, x in line.items()}
+    return EngineMemory(name, at, row, era, [*_until(row["defaults"], at)][-1], assumed)
+
+
+def _until(rows: Sequence[Mapping[str, Any]], at: tuple[int, ...]) -> Iterator[Mapping[str, Any]]:
+    """The rows of a version and those before it."""
+    return (row for row in rows if (release(row["since"]) or ()) <= at)

@@ -1,0 +1,1 @@
+"""Demand over the hours: as it is written in a scenario, and in a file."""

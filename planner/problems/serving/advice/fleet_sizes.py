@@ -1,0 +1,282 @@
+"""How many chips a question takes: the fewest that may do, and the fewest that do for sure.
+
+A price is no monotone function of the chips, so all multiples of what is rented are looked at, from
+one unit up. Where a load is given the fewest of them that keep every promise are the answer; where
+none is, the fewest with the least price per token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.catalogue.systems import System
+from planner.problems.serving.advice.change import Change
+from planner.problems.serving.advice.chip_counts import PrefixSearch
+from planner.problems.serving.advice.records import FleetSize, SurePlan
+from planner.problems.serving.deployment.missed_promises import missed_promises
+from planner.problems.serving.deployment.pool import HOUR
+from planner.problems.serving.deployment.promise_chances import least_chance
+from planner.problems.serving.deployment.questions import questions_of
+from planner.problems.serving.point import short_point
+from planner.problems.serving.search.admitted_layouts import layouts_of
+from planner.problems.serving.search.batch import fixed_batches
+from planner.problems.serving.search.promise_limits import PromiseLimits
+from planner.problems.serving.search.sizing import fitted
+from planner.problems.serving.step.step import Step
+from planner.problems.serving.task.requests import arrivals
+from planner.problems.serving.task.resolve import ServingTasks, resolve
+from planner.protocol.plan import MissedPromise
+from planner.protocol.promise import SURE, word_of
+from planner.text.errors import InputError
+
+if TYPE_CHECKING:
+    from planner.problems.serving.deployment.scored_points import Point
+    from planner.problems.serving.question import Scenario
+    from planner.problems.serving.task.task import Task
+
+FEWEST, LEAST_PRICE = "fewest", "least price"
+MOST_MACHINES = 8  # of the fewest, up to which it matters what single chips would cost
+MORE = 4  # times the chips asked for, up to which a fleet that is sure is sought
+LARGEST_FLEET = 1024  # chips from which on no larger fleet is looked at
+
+
+def fleet_sizes(scenario: Scenario, best: Point) -> tuple[FleetSize, ...]:
+    """The sizes of a question that has a plan: of whole machines, then of single chips.
+
+    Empty where nothing is paid for by its size: where the best plan is no cheapest one and no load
+    is given.
+    """
+    if not (loaded(scenario) or scenario.objective == "cost"):
+        return ()
+    on_chips = _on_systems_of(scenario, best)
+    sizes = [*_sizes(on_chips)]
+    smallest = sizes[0] if sizes else None
+    if (
+        scenario.rent.unit is None
+        and on_chips.unit > 1
+        and smallest
+        and (smallest.machines <= MOST_MACHINES)
+    ):
+        size = _fewest_size(_by_the_chip(on_chips), smallest.chips)
+        sizes += [size] if size and _cheaper(size, sizes) else []
+    return tuple(sizes)
+
+
+def loaded(scenario: Scenario) -> bool:
+    """Whether a scenario says how much is to be served."""
+    load, rate = scenario.workload, arrivals(scenario)
+    in_flight = load.concurrency is not None or scenario.choose.batch is not None
+    return in_flight or load.utilisation is not None or (rate is not None and rate < np.inf)
+
+
+def sure_plan(scenario: Scenario, best: Point) -> SurePlan | None:
+    """The best plan whose promises hold in nine of ten cases; None where the plan's do."""
+    chance = least_chance(best.candidate)
+    if chance is None or chance >= SURE:
+        return None
+    point = _with_chance(scenario, SURE).best()
+    if point is None:
+        return SurePlan(SURE, None, None, None, None)
+    candidate = point.candidate
+    price, bill = candidate.usd_per_mtok, candidate.outputs["usd_per_s"] * HOUR
+    dearer = price / best.candidate.usd_per_mtok - 1
+    return SurePlan(SURE, price, bill, dearer, short_point(candidate.plan()))
+
+
+def _sizes(scenario: Scenario) -> Iterator[FleetSize]:
+    """The sizes in whole machines: with the chance that is asked for, and for sure."""
+    most = max(scenario.paid)
+    size = _fewest_size(scenario, most)
+    if size is None:
+        return
+    # With the least price fewer chips cost more, and mostly keep every promise.
+    fewer = size.chips - size.unit
+    dearer = size.reason == LEAST_PRICE and fewer > 0 and _on(scenario, (fewer,)).serves()
+    yield size if dearer else replace(size, lacks=_lacks(scenario, fewer))
+    if not loaded(scenario) or size.chance is None or size.chance >= SURE:
+        return
+    more = most * MORE if most <= LARGEST_FLEET else most
+    sure = _fewest_size(_with_chance(scenario, SURE).scenario, more, size.chips)
+    yield from [replace(sure, reason="sure")] if sure else []
+
+
+def _fewest_size(scenario: Scenario, most: int, least: int = 1) -> FleetSize | None:
+    """The smallest fleet between two numbers of chips, or without a load that of least price."""
+    unit = scenario.unit
+    counts = range(-(-least // unit) * unit, max(most // unit * unit, unit) + 1, unit)
+    if not counts:
+        return None
+    if loaded(scenario):
+        return _sized(scenario, FEWEST, fewest(scenario, counts))
+    return _sized(scenario, LEAST_PRICE, _least_price(scenario, counts))
+
+
+def fewest(scenario: Scenario, counts: Sequence[int]) -> Point | None:
+    """The best plan on the fewest of some numbers of chips that keep every promise, if any do."""
+    load, single = scenario.workload, scenario.choose.mode in (None, ("aggregated",))
+    if load.concurrency is not None or (scenario.choose.batch is not None and single):
+        count = _fewest_in_flight(scenario, counts)
+    elif load.utilisation is None:
+        point = Change(
+            {}, scenario.model_copy(update={"chips": counts, "objective": "cost"})
+        ).best()
+        if point is None or scenario.objective == "cost":
+            return point
+        count = point.chips
+    else:
+        count = _first(counts, lambda chips: _on(scenario, (chips,)).serves())
+    return None if count is None else _on(scenario, (count,)).best()
+
+
+def _fewest_in_flight(scenario: Scenario, counts: Sequence[int]) -> int | None:
+    """The fewest chips whose replicas share the requests in flight within the promises."""
+    try:
+        tasks = resolve(scenario.model_copy(update={"chips": counts})).tasks
+    except InputError:
+        return None
+    chips = [count for task in tasks if (count := _fewest_of(task)) is not None]
+    return min(chips, default=None)
+
+
+def _fewest_of(task: Task) -> int | None:
+    """The fewest chips of a question on which some layout keeps the promises with its batch."""
+    whole = task.with_layout(chips=task.chips[-1:])
+    most = max(task.batches or ())
+
+    def keeps(step: Step, *, uncut: bool) -> np.ndarray:
+        """Which layouts keep their promises; `uncut` says what of halves without two sequences."""
+        good = step.layouts.replicas >= 1 + task.spare
+        at = np.flatnonzero(good)
+        part = step.take(at)
+        rows, batch, fill = fixed_batches(part)
+        tried, hold = part.take(rows), np.zeros(at.size, dtype=bool)
+        np.logical_or.at(hold, rows, PromiseLimits(tried, batch).hold(tried(batch, fill)))
+        cut = (part.layouts.halves == 1) | (most > part.layouts.group * part.layouts.replicas)
+        good[at] = np.where(cut, hold, uncut)
+        return good
+
+    # More chips leave each replica less: where halves are too small to be cut, fewer chips may do.
+    step = Step(task, layouts_of(whole), bound=task.uses_bound)
+    step = fitted(step, lambda part: keeps(part, uncut=True))
+    chips = step.layouts.chips[keeps(step, uncut=False)]
+    return int(chips.min()) if chips.size else None
+
+
+def _least_price(scenario: Scenario, counts: Sequence[int]) -> Point | None:
+    """The best plan on the fewest chips whose price per token is a tie with the least of all."""
+
+    def tasks(chips: Sequence[int]) -> ServingTasks:
+        return resolve(_on(scenario, chips).scenario)
+
+    try:
+        search = PrefixSearch(counts, tasks)
+    except InputError:
+        return None
+    if (point := search.best) is None:
+        return None
+    low, high, stride = -1, list(counts).index(point.chips), 1
+    # Most often no fewer chips do: looked at first, then ever farther below, then in between.
+    while high - low > 1:
+        middle = max(high - stride, low + 1)
+        nearer = search.first(middle + 1)
+        if nearer is None:
+            low = middle
+        else:
+            point, high = nearer, list(counts).index(nearer.chips)
+        # In between sizes matter by their ratios.
+        stride = 8 * stride if low < 0 else max(high - int(((low + 1) * high) ** 0.5), 1)
+    return point
+
+
+def _first(values: Sequence[int], holds: Callable[[int], bool]) -> int | None:
+    """The first value from which on all hold, by bisection; None where the last does not."""
+    low, high = -1, len(values) - 1
+    if not holds(values[high]):
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(values[middle]) else (middle, high)
+    return values[high]
+
+
+def _sized(scenario: Scenario, reason: str, point: Point | None) -> FleetSize | None:
+    """What the chips of a plan cost and how they are used."""
+    if point is None:
+        return None
+    candidate, unit, count = point.candidate, scenario.unit, point.chips
+    chance = least_chance(candidate)
+    promised = candidate.task.promises or candidate.pools[0].task.promises
+    return FleetSize(
+        reason=reason,
+        chips=count,
+        unit=unit,
+        machines=count // unit,
+        usd_per_hour=candidate.outputs["usd_per_s"] * HOUR,
+        usd_per_mtok=candidate.usd_per_mtok,
+        chance=chance,
+        word=word_of(chance, within=True) if promised else None,
+        plan=short_point(candidate.plan()),
+        sets=_sets(scenario, count),
+    )
+
+
+def _sets(scenario: Scenario, count: int) -> dict[str, str | float | None]:
+    """The changes of a scenario file that lead to so many chips."""
+    machines = scenario.nodes is not None and count % scenario.unit == 0 and scenario.unit > 1
+    sets: dict[str, str | float | None] = {"chips": count}
+    if machines:
+        sets = {"nodes": count // scenario.unit}
+    elif scenario.nodes is not None:
+        sets = {"nodes": None, "chips": count}
+    if scenario.rent.even and scenario.rent.unit == 1:
+        sets |= {"rent.unit": 1, "rent.even": "true"}
+    if scenario.promises.chance == SURE:
+        sets["promises.chance"] = f"{SURE:.0%}"
+    return sets
+
+
+def _lacks(scenario: Scenario, count: int) -> tuple[MissedPromise, ...]:
+    """What one unit fewer misses of the promises; nothing where there is none."""
+    if count < 1:
+        return ()
+    try:
+        return tuple(missed_promises(questions_of(resolve(_on(scenario, (count,)).scenario))))
+    except InputError as error:
+        return (MissedPromise("layout", None, str(error)),)
+
+
+def _on(scenario: Scenario, counts: Sequence[int]) -> Change:
+    return Change({}, scenario.model_copy(update={"chips": counts}))
+
+
+def _by_the_chip(scenario: Scenario) -> Scenario:
+    """The same where chips are rented one by one, and replicas still share machines evenly."""
+    rent = scenario.rent.model_copy(update={"unit": 1, "even": True})
+    return scenario.model_copy(update={"rent": rent})
+
+
+def _with_chance(scenario: Scenario, chance: float) -> Change:
+    promises = scenario.promises.model_copy(update={"chance": chance})
+    return Change({}, scenario.model_copy(update={"promises": promises}))
+
+
+def _on_systems_of(scenario: Scenario, best: Point) -> Scenario:
+    """The question on the systems of its plan alone, where it compares several."""
+    if not isinstance(scenario.system, tuple):
+        return scenario
+    chips, systems = {task.chip.name for task in best.tasks}, scenario.systems()
+    used = tuple(
+        scenario.system[place]
+        for place, system in zip(scenario.places(), systems, strict=True)
+        if isinstance(system, System) and system.chip.name in chips
+    )
+    return scenario.model_copy(update={"system": used})
+
+
+def _cheaper(size: FleetSize, sizes: Sequence[FleetSize]) -> bool:
+    """Whether single chips make a size cheaper than machines do."""
+    return all(size.usd_per_hour < each.usd_per_hour for each in sizes if each.word == size.word)

@@ -1,0 +1,329 @@
+"""The change of one given quantity at which another kind of plan wins, found on the exact problem.
+
+Both kinds are solved again, over all their layouts and batches, at every value looked at; only
+where the change is to be sought is guessed, from how far apart the two are beside the value given.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from planner.problems.serving.deployment.questions import OnePool, Question, search_steps
+from planner.problems.serving.deployment.scored_points import Point
+from planner.problems.serving.pairs.pool_pairs import search_pools_together
+from planner.problems.serving.parameters import serving_parameters
+from planner.problems.serving.plan import WinningChange
+from planner.problems.serving.step.step import Step
+from planner.problems.serving.task.resolve import hardware_of
+from planner.problems.serving.task.task_builder import Hardware, TaskBuilder
+from planner.protocol.bracket import Bracket, bracketed_together
+from planner.protocol.parameter import Parameter
+from planner.text.tolerances import SAME
+
+if TYPE_CHECKING:
+    from planner.problems.serving.question import Scenario
+    from planner.problems.serving.task.task import TaskPair
+
+CLOSE = 1.01  # factor within which the break-even is found
+NEAREST = 2  # changes of one kind that are printed
+TRIED = 4  # guesses that are followed to find them, the nearest first
+ROUNDS = 7
+FARTHEST = 3.0  # factor of a parameter beyond which no change is sought
+NUDGE = 1.1  # factor by which it is felt whether a parameter matters
+SHORTEST = 8.0  # tokens; shorter requests are not varied
+OF_SYSTEMS = ("memory_bandwidth", "flops", "price", "scale_up", "scale_out")
+LENGTHS = ("workload.input_tokens", "workload.output_tokens")
+DIMENSIONS = {
+    "byte/s": "bandwidth", "s": "time", "token/s": "token_rate", "token": "tokens",
+    "USD/(chip*s)": "price", "flop/s": "",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Contender:
+    """The best point of one kind, its question's number, and the layouts that are of its kind.
+
+    `rows` index the layouts of the question, those of the pool that decodes if there are two;
+    None stands for all of them.
+    """
+
+    kind: str
+    question: int
+    point: Point
+    rows: np.ndarray | None
+
+
+def machines(questions: Sequence[Question], number: int, systems: int) -> tuple[int, ...]:
+    """Which systems of the scenario a question is about: one, or one for each of two pools.
+
+    Questions of one pool come first; of each mode and set of formats there is one for every
+    system, of two pools one for every pair.
+    """
+    singles = sum(isinstance(question, OnePool) for question in questions)
+    if number < singles:
+        return (number % systems,)
+    return divmod((number - singles) % systems**2, systems)
+
+
+Key: TypeAlias = tuple[int, int, str, float]
+Steps: TypeAlias = tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Contest:
+    """One scenario's questions, to be asked again of some layouts with other values."""
+
+    scenario: Scenario
+    questions: Sequence[Question]
+    scores: dict[Key, float] = field(default_factory=dict, repr=False)
+
+    @property
+    def systems(self) -> int:
+        """Systems of the scenario."""
+        return len(self.scenario.systems())
+
+    @cached_property
+    def hardware(self) -> tuple[Hardware, ...]:
+        """The machines of the scenario, with profiles that no task has placed yet."""
+        return hardware_of(self.scenario)
+
+    def machines(self, number: int) -> tuple[int, ...]:
+        """Which systems a question is about."""
+        return machines(self.questions, number, self.systems)
+
+    def _steps(
+        self, of: Contender, change: Parameter, factor: float
+    ) -> tuple[TaskPair | None, Steps]:
+        """The pair of pools, if there are two, and the models of a contender's kind."""
+        scenario, hardware = self.varied(change, factor)
+        question = self.questions[of.question]
+        used = [hardware[k] for k in self.machines(of.question)]
+        task = question.task
+        builder = TaskBuilder(scenario, task.sizes, task.chunk, task.redundant, task.drafts)
+        layouts = [pool.step.layouts for pool in question.pools]
+        if of.rows is not None:
+            layouts[-1] = layouts[-1].take(of.rows)
+        if isinstance(question, OnePool):
+            task = builder.task(used[0], task.mode)
+            return None, (Step(task, layouts[0], bound=task.uses_bound),)
+        same = used[0] is used[1]
+        pair = list(builder.pools(used[:1] if same else used))[0 if same else 1]
+        prefill, decode = (
+            Step(task.with_layout(arrivals=None), rows, bound=task.uses_bound)
+            for task, rows in zip(pair.tasks, layouts, strict=True)
+        )
+        return pair, (prefill.with_task(pair.prefill), decode)
+
+    def varied(self, parameter: Parameter, factor: float) -> tuple[Scenario, tuple[Hardware, ...]]:
+        """The scenario with a parameter times a factor, and its machines.
+
+        A profile stays that of the machine as it was.
+        """
+        scenario = parameter.to(factor) if parameter.to else self.scenario
+        before = self.hardware
+        if parameter.group in ("workload", "promises"):
+            return scenario, before
+        varied = zip(hardware_of(scenario), before, strict=True)
+        return scenario, tuple(replace(new, profile=old.profile) for new, old in varied)
+
+    def leads(
+        self, plan: Contender, rival: Contender, changes: Sequence[tuple[Parameter, float]]
+    ) -> list[float]:
+        """How far the plan's kind leads, ln(rival / plan), at each change; searched together.
+
+        Not a number where neither keeps the promises.
+        """
+        kinds = [(of, *change) for change in changes for of in (plan, rival)]
+        self._search([kind for kind in kinds if _key(*kind) not in self.scores])
+        scores = iter([self.scores[_key(*kind)] for kind in kinds])
+        return [_lead(first, second) for first, second in zip(scores, scores, strict=True)]
+
+    def _search(self, kinds: Sequence[tuple[Contender, Parameter, float]]) -> None:
+        """The best objective of each kind with its change; infinite where there is no plan."""
+        models = {_key(*kind): self._steps(*kind) for kind in kinds}
+        singles = {key: steps for key, (pair, steps) in models.items() if pair is None}
+        doubles = {
+            key: (pair, steps[0], steps[1])
+            for key, (pair, steps) in models.items()
+            if pair is not None
+        }
+        searched = search_steps([step for (step,) in singles.values()])
+        for key, (_, points) in zip(singles, searched, strict=True):
+            self.scores[key] = float(points.score.min(initial=math.inf))
+        paired = search_pools_together(list(doubles.values()))
+        for key, (pairs, _) in zip(doubles, paired, strict=True):
+            self.scores[key] = pairs[0].score if pairs else math.inf
+
+
+def _key(of: Contender, change: Parameter, factor: float) -> Key:
+    return of.question, id(of.rows), change.path, factor
+
+
+def _lead(first: float, second: float) -> float:
+    if math.isinf(first) and math.isinf(second):
+        return math.nan
+    if math.isinf(first):
+        return -math.inf
+    return math.log(second / first) if math.isfinite(second) else math.inf
+
+
+def switches(contest: Contest, plan: Contender, rival: Contender) -> tuple[WinningChange, ...]:
+    """The nearest changes at which the rival overtakes, nearest first, each verified."""
+    start = math.log(rival.point.score / plan.point.score)
+    if start <= SAME:
+        return ()
+    used = sorted({*contest.machines(plan.question), *contest.machines(rival.question)})
+    probes = [
+        (parameter, probe)
+        for parameter in _worth_varying(contest, used)
+        for probe in ((1 / FARTHEST, FARTHEST) if parameter.group == "promises" else (NUDGE,))
+    ]
+    guesses = []
+    still: set[str] = set()
+    for (parameter, probe), at in zip(probes, contest.leads(plan, rival, probes), strict=True):
+        if parameter.path in still:
+            continue  # what does not matter when it is halved does not when it is doubled
+        guess = _guess(start, at, probe)
+        if guess is not None:
+            guesses.append(_Approach(parameter, guess, start))
+        if abs(at - start) <= SAME:
+            still.add(parameter.path)
+    approaches = sorted(guesses, key=lambda approach: approach.distance)[:TRIED]
+
+    def differences(points: Sequence[tuple[int, float]]) -> list[float]:
+        looked = [approaches[number].change(step) for number, step in points]
+        leads = contest.leads(plan, rival, looked)
+        return [
+            approaches[number].difference(lead)
+            for (number, _), lead in zip(points, leads, strict=True)
+        ]
+
+    brackets = bracketed_together(
+        differences,
+        [approach.bracket for approach in approaches],
+        [approach.propose for approach in approaches],
+        _enough,
+        ROUNDS,
+    )
+    nearest: dict[tuple[str, bool], WinningChange] = {}
+    for approach, bracket in zip(approaches, brackets, strict=True):
+        key = (approach.parameter.path, approach.up)
+        if len(nearest) < NEAREST and key not in nearest:
+            switch = approach.switch(bracket)
+            if switch is not None:
+                nearest[key] = switch
+    return tuple(sorted(nearest.values(), key=lambda switch: abs(math.log(switch.factor))))
+
+
+def _worth_varying(contest: Contest, used: Sequence[int]) -> list[Parameter]:
+    """The parameters of the systems that are `used`, the promises, and the lengths of requests."""
+    scenario, several = contest.scenario, contest.systems > 1
+    names = [name for name in OF_SYSTEMS if name != "price" or scenario.objective == "cost"]
+    prefixes = [f"system.{k}" for k in used] if several else ["system"]
+    paths = [f"{prefix}.{name}" for prefix in prefixes for name in names]
+    rows = {row.path: row for row in serving_parameters(scenario, contest.hardware)}
+    lengths = [path for path in LENGTHS if (rows[path].value or 0.0) >= SHORTEST]
+    promises = [path for path in rows if path.startswith("promises.")]
+    return [rows[path] for path in (*paths, *promises, *lengths) if path in rows]
+
+
+class _Approach:
+    """The search for a switch from a guess on; steps are |ln factor|, `start` the lead before."""
+
+    def __init__(self, parameter: Parameter, guess: float, start: float) -> None:
+        self.parameter = parameter
+        self.up = guess > 1
+        self.start = start
+        self.distance = abs(math.log(guess))
+        self.factors = {0.0: 1.0}
+        self.bracket = Bracket(0.0, ahead=start, behind=-math.inf)
+
+    def switch(self, bracket: Bracket) -> WinningChange | None:
+        """The last factor at which the plan leads and the first at which it does not, close by."""
+        if not bracket.closed or bracket.far - bracket.near > 2 * math.log(CLOSE):
+            return None
+        near, far = self.factors[bracket.near], self.factors[bracket.far]
+        value = self.parameter.value
+        return WinningChange(
+            what=self.parameter.path,
+            factor=far,
+            value=None if value is None else value * far,
+            before=None if value is None else value * near,
+            dimension=DIMENSIONS[self.parameter.unit],
+            verified=True,
+        )
+
+    def propose(self, bracket: Bracket) -> Sequence[float]:
+        """The step to look at next; none where it was looked at."""
+        self.bracket = bracket
+        if not bracket.turn:
+            step = self.distance + math.log(CLOSE) / 3
+        elif not bracket.closed:
+            step = min(_beyond(bracket.near, bracket.ahead, self.start), math.log(FARTHEST))
+        else:
+            step = _between(bracket)
+        factor = _rounded(self.parameter, math.exp(step if self.up else -step))
+        step = abs(math.log(factor))
+        if step in self.factors:
+            return ()
+        self.factors[step] = factor
+        return (step,)
+
+    def change(self, step: float) -> tuple[Parameter, float]:
+        """The parameter, and its factor at a step that was proposed."""
+        return self.parameter, self.factors[step]
+
+    def difference(self, lead: float) -> float:
+        """The lead; not a number where there is no plan, or where the lead grows again."""
+        if not self.bracket.closed and lead >= self.bracket.ahead:
+            return math.nan
+        return lead if lead < -SAME else max(lead, 0.0)
+
+
+def _enough(bracket: Bracket) -> bool:
+    """Whether the bracket is close, or as far away as is looked."""
+    beyond = not bracket.closed and bracket.near >= math.log(FARTHEST)
+    return beyond or bracket.far - bracket.near <= math.log(CLOSE)
+
+
+def _rounded(parameter: Parameter, factor: float) -> float:
+    """The factor of a value that can be said in few digits, no nearer to what is given."""
+    base = 1.0 if parameter.value is None else parameter.value
+    value = base * factor
+    digit = 1.0 if parameter.unit == "token" else 10.0 ** (math.floor(math.log10(value)) - 3)
+    return (math.ceil if factor > 1 else math.floor)(value / digit) * digit / base
+
+
+def _guess(start: float, at: float, probe: float) -> float | None:
+    """Where the lead would end if it went on as between no change and the probe."""
+    if not math.isfinite(at):
+        return probe if at == -math.inf else None
+    if at == start:
+        return None
+    steps = math.log(probe) * start / (start - at)
+    return math.exp(steps) if abs(steps) <= math.log(FARTHEST) else None
+
+
+def _between(bracket: Bracket) -> float:
+    """A step inside a bracket: where a line crosses zero, every third time the middle."""
+    near, lead, far, behind = bracket.near, bracket.ahead, bracket.far, bracket.behind
+    if math.isinf(lead) or math.isinf(behind) or bracket.turn % 3 == 0:
+        return (near + far) / 2
+    crossing = near + (far - near) * lead / (lead - behind)
+    # On either side of the crossing in turn, so that the bracket closes from both ends.
+    aside = math.log(CLOSE) / 3 * (1 if far - crossing > crossing - near else -1)
+    margin = (far - near) / 20
+    return min(max(crossing + aside, near + margin), far - margin)
+
+
+def _beyond(near: float, lead: float, start: float) -> float:
+    """A step past the last one, as far as a line through the first suggests and a little more."""
+    slope = start - lead
+    on = near * start / slope if slope > 0 and math.isfinite(slope) else 2 * near
+    return max(on * 1.01, near + math.log(CLOSE))

@@ -1,0 +1,107 @@
+"""Of plans that are about as good, which is the plainer; and the best that is plain altogether.
+
+A plan is plain where measured runs cover it, and where its replicas have neither pipeline stages
+nor overlapping half-batches: what every engine runs as its documents show it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.catalogue.hull import REACH
+from planner.problems.serving.deployment.beyond_fit import shares_outside
+from planner.problems.serving.step.layouts import AXES
+from planner.problems.serving.step.shares import resting_on
+
+if TYPE_CHECKING:
+    from planner.problems.serving.search.batch import Found
+    from planner.problems.serving.step.layouts import Layouts
+    from planner.problems.serving.step.step import Step
+
+TOGETHER = 50_000  # layouts of which is worked out together whether measured runs cover them
+OUTSIDE, DOMAINS, STAGES, HALVES = 10**8, 10**4, 10**3, 10**2  # digits of how odd a layout is
+MOST_DOMAINS = 9_999
+
+
+def inside_fit(step: Step, batch: np.ndarray) -> np.ndarray:
+    """Whether measured runs cover layouts at their batches, shape (n_layouts,); all of a bound."""
+    inside = np.ones(len(step.layouts), dtype=bool)
+    if step.bound or step.task.uses_bound:
+        return inside
+    for rows, part in step.by_task():
+        for at in _parts(part.layouts.halves):
+            piece, sizes = part.take(at), batch[rows[at]]
+            out = shares_outside(piece.task, piece.layouts, sizes, resting_on(piece, sizes))
+            for shares in out.values():
+                inside[rows[at]] &= np.maximum.reduce([*shares.values()]) <= 0
+    return inside
+
+
+def _parts(halves: np.ndarray) -> Iterator[np.ndarray]:
+    """Rows of layouts that are all whole or all in halves, `TOGETHER` at most."""
+    for number in np.unique(halves):
+        rows = np.flatnonzero(halves == number)
+        for k in range(0, rows.size, TOGETHER):
+            yield rows[k : k + TOGETHER]
+
+
+def oddness(step: Step, batch: np.ndarray) -> np.ndarray:
+    """How far layouts at their batches are from plain ones, shape (n_layouts,), less is plainer.
+
+    First counts whether measured runs cover them, then over how many domains of the fast network a
+    replica lies, whether it has stages, whether half-batches overlap, and sizes that are no powers
+    of two. Numbers of two pools add up.
+    """
+    layouts, domain = step.layouts, step.task.machine.chips_per_domain
+    domains = np.minimum(-(-layouts.replica_chips // domain) - 1, MOST_DOMAINS)
+    uneven = np.zeros(len(layouts), dtype=np.int64)
+    for axis in AXES:
+        sizes = getattr(layouts, axis)
+        uneven += (sizes & (sizes - 1)) > 0
+    return np.asarray(
+        OUTSIDE * ~inside_fit(step, batch) + DOMAINS * domains + STAGES * (layouts.pp > 1)
+        + HALVES * (layouts.halves > 1) + uneven
+    )  # fmt: skip
+
+
+def coarse_oddness(step: Step, batch: np.ndarray | None = None) -> np.ndarray:
+    """`oddness` of layouts of two pools, whether sizes are powers of two left out; 0 of a bound.
+
+    A load fixes the bill, so that many are as good. Of layouts that read prompts it is told of
+    their smallest pass, whatever the batch; without one of a single sequence.
+    """
+    layouts = step.layouts
+    if step.task.uses_bound:
+        return np.zeros(len(layouts), np.int64)
+    if step.task.mode == "prefill":
+        batch = (layouts.pp * layouts.dp_attention).astype(float)
+    odd = oddness(step, np.ones(len(layouts)) if batch is None else batch)
+    return odd - odd % HALVES
+
+
+def plain_layouts(layouts: Layouts) -> np.ndarray:
+    """Which layouts have one stage, whole contexts and no half-batches, as a mask."""
+    return np.asarray((layouts.pp == 1) & (layouts.cp == 1) & (layouts.halves == 1))
+
+
+def largest_measured(step: Step) -> np.ndarray | float:
+    """The largest batch of a replica of each layout that measured runs reach, or nearly."""
+    hull = step.task.profile.hull
+    if hull is None or "batch" not in hull.ranges:
+        return np.inf
+    return np.floor(hull.ranges["batch"][1] * REACH) * step.layouts.dp_attention
+
+
+def plainest_first(step: Step, points: Found, tie: float) -> np.ndarray:
+    """The order of points found, those about as good as the best by how plain they are."""
+    tied = np.flatnonzero(points.score <= points.score[:1] * (1 + tie))
+    order = np.arange(points.score.size)
+    if tied.size > 1:
+        part = step.take(points.rows[tied])
+        odd = oddness(part, points.batch[tied])
+        keys = tied, odd, part.layouts.chips, odd >= OUTSIDE
+        order[: tied.size] = tied[np.lexsort(keys)]
+    return order

@@ -1,0 +1,68 @@
+"""The chance with which a plan keeps each of its promises, from the bands of its times."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.problems.serving.search.promise_limits import BANDED, time_bands
+from planner.problems.serving.task.plan_limits import LIMITS
+from planner.protocol.promise import PromiseChance, chance_within, word_of
+from planner.text.tolerances import SAME
+
+if TYPE_CHECKING:
+    from planner.problems.serving.deployment.candidate import Candidate
+
+PROMISED = ("ttft", "ttft_p95", "ttft_p99", "tpot", "e2e")
+
+
+def promise_chances(candidate: Candidate) -> tuple[PromiseChance, ...]:
+    """Every promised time of a plan with its chance, in one order."""
+    tasks = (candidate.pools[0].task, candidate.task)
+    limits = {name: limit for task in tasks for name, limit in task.promises.items()}
+    bands = _bands(candidate)
+    return tuple(
+        _chance(candidate, name, limits[name], bands) for name in PROMISED if name in limits
+    )
+
+
+def least_chance(candidate: Candidate) -> float | None:
+    """The chance of the promise that is the least likely to hold; None where none is known."""
+    chances = [each.chance for each in promise_chances(candidate) if each.chance is not None]
+    return min(chances, default=None)
+
+
+def _chance(
+    candidate: Candidate, name: str, limit: float, bands: dict[str, tuple[float, float]]
+) -> PromiseChance:
+    times, step = _times(candidate), LIMITS[name].step
+    names = ("ttft", "rest") if name == "e2e" else (step,)
+    value = sum(times[part] for part in names)
+    parts = [(times[part], *bands[part]) for part in names if bands]
+    chance = chance_within(limit, parts) if parts else None
+    word = word_of(chance, within=value <= limit * (1 + SAME))
+    return PromiseChance(name, value, limit, chance, word)
+
+
+def _times(candidate: Candidate) -> dict[str, float]:
+    """Promised times by their name in the step, and what a request takes after its first token."""
+    first, last = candidate.pools[0], candidate.last
+    late = {name: first.chosen_by[name] + candidate.transfer for name in BANDED
+            if name != "tpot" and name in first.chosen_by}  # fmt: skip
+    tpot = last.chosen_by["tpot"] if last.decodes else 0.0
+    return {**late, "tpot": tpot, "rest": tpot * (candidate.task.output_tokens - 1)}
+
+
+def _bands(candidate: Candidate) -> dict[str, tuple[float, float]]:
+    """Ends of the bands of the times, as ratios: first tokens are of the pool that reads."""
+    if candidate.task.uses_bound:
+        return {}
+
+    def ends(number: int, time: str) -> tuple[float, float]:
+        pool = candidate.pools[number]
+        low, high = time_bands(pool.step, np.array([pool.batch]))[time]
+        return float(low[0]), float(high[0])
+
+    later = ends(-1, "tpot")
+    return {**dict.fromkeys(BANDED, ends(0, "ttft")), "tpot": later, "rest": later}

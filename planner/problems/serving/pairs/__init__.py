@@ -1,0 +1,1 @@
+"""Which layouts of two pools are run together? Those that read prompts, those that decode."""

@@ -1,0 +1,42 @@
+"""What a reader of an answer must know beside its numbers: sentences, the gravest first."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from planner.text.wording import WIDTH
+
+# A promise that breaks; what nobody measured; what a number does not hold; what it takes for
+# granted; what else there is to choose.
+SEVERITIES = ("broken", "extrapolated", "left out", "assumed", "tip")
+
+
+@dataclass(frozen=True)
+class Note:
+    """One sentence on an answer: how grave it is, of what kind, and the field it is about."""
+
+    severity: str
+    code: str
+    text: str
+    about: str
+
+
+def ordered(notes: Iterable[Note]) -> tuple[Note, ...]:
+    """The notes, the gravest first, otherwise as they come; each sentence once."""
+    first = {note.text: note for note in reversed([*notes])}
+    by_place = reversed([*first.values()])
+    return tuple(sorted(by_place, key=lambda note: SEVERITIES.index(note.severity)))
+
+
+def note_lines(notes: Sequence[Note]) -> list[str]:
+    """The notes as lines of at most 80 columns, `!` before what matters and `-` before tips."""
+    lines = []
+    for note in notes:
+        mark = "- " if note.severity == "tip" else "! "
+        lines += textwrap.wrap(
+            f"{mark}{note.text}", WIDTH, subsequent_indent="  ", break_long_words=False,
+            break_on_hyphens=False,
+        )  # fmt: skip
+    return lines

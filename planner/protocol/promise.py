@@ -1,0 +1,68 @@
+"""A promise is a chance: an estimate beside its limit, read as log-normal through its band."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, log
+from statistics import NormalDist
+from typing import Annotated
+
+from planner.protocol.document import Unit
+from planner.text.tolerances import SAME, TENTH
+
+SURE, LIKELY = 0.9, 0.5  # chances from which a promise is called so
+# Standard deviations at which a chance is looked for, how finely, and in how many steps.
+FARTHEST, CLOSE, ROUNDS = 8.0, 1e-9, 60
+
+
+@dataclass(frozen=True)
+class PromiseChance:
+    """A promised time: the estimate, its limit, and the chance that it holds.
+
+    `word` says it: sure from nine in ten, likely from even odds, else unlikely, and broken where
+    the estimate itself is beyond the limit. `chance` is null where nothing is known of the error.
+    """
+
+    promise: str
+    value: float
+    limit: float
+    chance: Annotated[float, Unit("1")] | None
+    word: str
+
+
+def word_of(chance: float | None, *, within: bool) -> str:
+    """What a chance is called; without one all that is known is that the estimate keeps it."""
+    if not within:
+        return "broken"
+    if chance is None:
+        return "kept"
+    return "sure" if chance >= SURE else "likely" if chance >= LIKELY else "unlikely"
+
+
+def chance_within(limit: float, parts: Sequence[tuple[float, float, float]]) -> float:
+    """Chance that a sum of times is at most `limit` [s].
+
+    Each part is an estimate [s] with the ends of its band as ratios, a tenth of runs below the one,
+    a tenth above the other; times between them are log-normal, and of several all are off alike.
+    """
+    logs = [
+        (log(time) + (log(low) + log(high)) / 2, (log(high) - log(low)) / (2 * TENTH))
+        for time, low, high in parts
+        if time > 0
+    ]
+    if not logs:
+        return 1.0
+    deviations = 0.0
+    # The logarithm of such a sum is convex and rises: Newton's steps stay on one side of the root.
+    for _ in range(ROUNDS):
+        late = [exp(middle + deviations * spread) for middle, spread in logs]
+        off = log(sum(late) / limit)
+        slope = sum(x * spread for x, (_, spread) in zip(late, logs, strict=True)) / sum(late)
+        if slope == 0:
+            return float(off <= SAME)
+        step = off / slope
+        deviations = max(-FARTHEST, min(deviations - step, FARTHEST))
+        if abs(step) < CLOSE:
+            break
+    return NormalDist().cdf(deviations)

@@ -1,0 +1,1 @@
+"""What do measured runs say? Calibrations and validations, typed."""

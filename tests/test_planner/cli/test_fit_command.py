@@ -1,0 +1,51 @@
+"""`planner fit` and `planner validate --memory`: exit status, JSON, what contradicts itself."""
+
+import json
+
+import pytest
+
+from tests.paths import EXAMPLES
+
+COMMAND = ()
+LAUNCH = "vllm serve openai/gpt-oss-120b --max-model-len 131072 --gpu-memory-utilization 0.95"
+
+
+def test_launches_scenarios_and_options_ask_alike(run):
+    """A quoted launch, with a share of its own; exit 1 where nothing fits; JSON."""
+    status, out, _ = run("fit", LAUNCH, "--system", "hgx-h100", "--engine-version", "0.11")
+    assert status == 1
+    assert out.startswith("does not fit: gpt-oss-120b")
+    status, out, _ = run("fit", EXAMPLES / "serve-deepseek-v3-gb200.yaml", "--format", "json")
+    told = json.loads(out)
+    assert (status, told["verdict"]) == (0, "fits")
+    assert told["least_chips"] == told["layout"]["tp"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((LAUNCH, "--system", "hgx-h100", "--share", "0.9"), "--share 0.9: the launch says 0.95"),
+        (("--model", "qwen3-8b", "--system", "h100", "--share", "1.2"), "--share 1.2: expected"),
+        (("--model", "qwen3-8b", "--system", "h100", "--engine", "tgi"), "unknown engine"),
+        (("--model", "qwen3-8b", "--system", "h100", "--engine-version", "x"), "no version 'x'"),
+        (("--model", "qwen3-8b", "--system", "h100", "--tp", "0"), "--tp 0: expected at least 1"),
+        (("--model", "qwen3-8b", "--system", "h100", "--room", "-1"), "--room -1: expected GiB"),
+        (("--model", "qwen3-8b"), "--system: of what?"),
+        (("--model", "qwen3-8b", "--system", "h100", "--format", "x"), "--format x: expected"),
+        ((LAUNCH, "--set", "a=1"), "--set: changes a scenario"),
+    ],
+)
+def test_what_contradicts_itself_is_told(run, words, message):
+    """One line, exit status 2."""
+    status, _, error = run("fit", *words)
+    assert status == 2
+    assert message in error
+
+
+def test_a_table_that_is_none_is_refused(run, tmp_path):
+    """By its first line."""
+    path = tmp_path / "other.csv"
+    path.write_text("a,b\n1,2\n")
+    status, _, error = run("validate", "--memory", path)
+    assert status == 2
+    assert "no table of starts" in error

@@ -1,0 +1,111 @@
+"""`planner fit`: rooms that were logged, starts that were refused, and what contradicts itself."""
+
+import pytest
+
+from planner.engines.fit_question import FitOptions, fit
+from planner.memory.engine_table import GIB
+from planner.text.errors import InputError
+from tests.paths import EXAMPLES
+
+H100 = {"system": "hgx-h100", "engine": "vllm"}
+
+
+def asked(**options):
+    return fit(None, FitOptions(**{**H100, **options}))
+
+
+@pytest.mark.parametrize(
+    ("model", "tp", "share", "version", "logged"),
+    [
+        ("llama-3.1-8b", 1, 0.95, "0.19", 58.11),
+        ("qwen2.5-72b", 2, 0.95, "0.19", 3.04),
+        ("gpt-oss-120b", 1, 0.95, "0.11", 3.33),
+        ("qwen3-235b-a22b-fp8", 4, 0.9, "0.9.2", 8.11),
+        ("gemma-2-27b", 1, 0.95, "0.19", 20.59),
+    ],
+)
+def test_rooms_that_were_logged(model, tp, share, version, logged):
+    """Within the band; none of these coefficients was fitted to a room."""
+    result = asked(model=model, tp=tp, share=share, version=version)
+    assert result.room / GIB == pytest.approx(logged, abs=0.3)
+    assert result.room_range[0] < logged * GIB < result.room_range[1]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"model": "llama-3.1-70b-fp8", "tp": 1, "version": "0.11"},
+        {"model": "gpt-oss-120b", "tp": 1, "version": "0.11", "share": 0.95, "context": 131072},
+        {"model": "llama-3.1-8b", "system": "rtx-3090", "tp": 1, "version": "0.6.4",
+         "context": 29000, "tokens": 29000},
+        {"model": "llama-3.1-8b", "tp": 1, "share": 0.995},
+    ],
+)  # fmt: skip
+def test_starts_that_were_refused(options):
+    """No room, no room for one request, and more than is free at start."""
+    assert asked(**options).verdict == "does not fit"
+
+
+def test_a_step_outside_the_share():
+    """gpt-oss-20b on one H100 dies at 0.95 after its room was found, and serves at 0.90."""
+    options = {"model": "gpt-oss-20b", "tp": 1, "version": "0.19"}
+    assert asked(**options, share=0.95).verdict == "probably"
+    assert asked(**options, share=0.90).verdict == "fits"
+
+
+def test_one_share_has_three_meanings():
+    """235B on four H100: 8.1 GiB in vLLM, 16.5 in SGLang (vllm#21348)."""
+    pool = asked(model="qwen3-235b-a22b-fp8", tp=4, engine="sglang", share=0.93)
+    assert pool.room / GIB == pytest.approx(16.46, abs=0.5)
+
+
+def test_fewer_sequences_leave_more_room():
+    """A sampler profiled at 64 sequences wins 4.5 GiB of an H100 back (before 0.17)."""
+    default, few = (asked(model="llama-3.1-8b", tp=1, version="0.11", seats=x) for x in (None, 64))
+    assert (few.room - default.room) / GIB == pytest.approx(4.0, abs=0.6)
+
+
+def test_least_share_and_chips_are_the_edge():
+    """With the least share it holds the request at the low end, with a thousandth less not."""
+    options = {"model": "qwen3-32b", "tp": 1, "version": "0.19", "context": 16384}
+    least = asked(**options).least_share
+    assert asked(**options, share=least).requests[0] >= 1
+    assert asked(**options, share=least - 0.001).requests[0] < 1
+    assert asked(**options).least_chips == 1
+    assert asked(model="llama-3.3-70b", context=8192).layout["tp"] == 4
+
+
+def test_a_logged_room_replaces_the_terms():
+    """58.11 GiB give 476,016 tokens of Llama 3.1 8B, to a block."""
+    result = asked(model="llama-3.1-8b", tp=1, version="0.19", room=58.11)
+    assert result.tokens[0] == pytest.approx(476_016, rel=2e-4)
+
+
+def test_a_question_without_a_price():
+    """A chip that nobody rents out answers too."""
+    assert asked(model="qwen3-8b", system="rtx-4090", version="0.19").verdict == "fits"
+
+
+def test_other_problems_have_no_engine():
+    """A training scenario is refused by its kind."""
+    with pytest.raises(InputError, match="expected serving"):
+        fit(str(EXAMPLES / "train-deepseek-v3-h800.yaml"), FitOptions())
+
+
+def test_a_chip_varied_in_a_scenario_is_that_chip(tmp_path):
+    """Memory that a scenario changes is what is shared, by the rule of chips nobody logged."""
+    text = (EXAMPLES / "serve-least-energy.yaml").read_text()
+    path = tmp_path / "s.yaml"
+    path.write_text(text)
+    whole, half = (
+        fit(str(path), FitOptions(model="qwen3-8b", tp=1, engine="vllm"), sets)
+        for sets in ((), ("system={like: hgx-h100, memory: 40 GB}",))
+    )
+    assert half.visible == pytest.approx(0.98 * 40e9)
+    assert half.room < whole.room
+
+
+def test_a_card_starts_with_what_was_logged():
+    """Two RTX 4090 start with a share of 0.98 (vllm#13061)."""
+    result = asked(model="qwen3-8b", system="rtx-4090", tp=2, share=0.98, version="0.7.2")
+    assert result.largest_share >= 0.98

@@ -1,0 +1,87 @@
+"""What export writes and import reads is the plan again: layout, formats, memory, times."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import planner
+from planner.engines import ENGINES, export
+from planner.engines.imported import Imported, imported
+from planner.problems.serving.advice.current_layout import current_layout
+from planner.problems.serving.task.resolve import resolve
+from planner.text.errors import Infeasible, InputError
+from tests.cases.launches import question
+from tests.sizes import first, seldom
+
+AXES = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "overlap", "replicas")
+
+
+def read_back(plan: planner.Plan, engine: str, asked: Mapping[str, Any], folder: Path) -> Imported:
+    """The scenario that the scripts of a plan are read as; what no launch says is said again."""
+    scripts = []
+    for name, text in export(plan, engine).files.items():
+        (folder / name).write_text(text, "utf-8")
+        scripts += [folder / name] if name.endswith(".sh") else []
+    keys = ("system", "price", "workload", "speculation")
+    sets = [f"{key}={json.dumps(asked[key])}" for key in keys if key in asked]
+    layout = plan.chosen["layout"]
+    return imported(scripts, sets, layout and layout["replicas"])
+
+
+def round_trips(seed: int, folder: Path) -> int:
+    """How many engines a random plan was written for and read back from, each time the same."""
+    asked, count = question(seed), 0
+    try:
+        plan = planner.solve(asked)
+    except InputError:
+        return 0
+    for engine in ENGINES if plan.feasible else ():
+        if asked["engine"] not in ("any", engine):
+            continue  # another takes other memory
+        try:
+            data = read_back(plan, engine, asked, folder).data
+        except Infeasible:
+            continue
+        is_the_plan(plan.chosen, data, asked)
+        count += 1
+    return count
+
+
+def is_the_plan(chosen: Mapping[str, Any], data: Mapping[str, Any], asked: Mapping[str, Any]):
+    """Layouts and model are those of the plan, the memory to a thousandth, times to a batch."""
+    assert data["model"] == asked["model"]
+    if not chosen["layout"]:
+        for role in ("prefill", "decode"):
+            layout, again = chosen[role]["layout"], data["choose"][role]
+            assert {x: again[x] for x in AXES if x in again and x != "replicas"} == {
+                x: layout[x] for x in AXES if x in again and x != "replicas"
+            }
+        return
+    assert data["memory_utilisation"] == pytest.approx(asked["memory_utilisation"], abs=0.0011)
+    scenario = planner.load(
+        {**data, "engine": asked["engine"]}
+    )  # what another engine adds is its own
+    point = current_layout(scenario, resolve(scenario).tasks)
+    layout = vars(point.layout)
+    assert {x: layout[x] for x in AXES} == {x: chosen["layout"][x] for x in AXES}
+    assert (point.kv, point.weights) == (chosen["kv"], chosen["weights"])
+    assert point.chunk == chosen["chunk"] or "chunk" not in data["current"]
+    ways = layout["dp_attention"] * layout["replicas"]
+    assert 0 <= point.batch - chosen["batch"] < ways + layout["replicas"]
+    memory, planned = vars(point.memory_per_chip), chosen["memory_per_chip"]
+    assert memory["weights"] == pytest.approx(planned["weights"], rel=1e-9)
+    share = chosen["batch"] / point.batch
+    assert share * memory["kv"] <= planned["kv"] * (1 + 1e-6)
+    assert planned["kv"] <= memory["kv"] * (1 + 1e-6)
+    assert point.tpot == pytest.approx(chosen["tpot"], rel=0.02 + (1 - share))
+
+
+@pytest.mark.parametrize("seed", [*first(8, range(60)), *seldom(range(60, 600))])
+def test_a_plan_comes_back(seed, tmp_path):
+    """Random plans on every engine that runs them."""
+    round_trips(seed, tmp_path)

@@ -1,0 +1,64 @@
+"""Rows by version, chips as runtimes see them, names that are none."""
+
+from dataclasses import replace
+
+import pytest
+
+from planner.catalogue.chips import chip
+from planner.memory.engine_table import GIB, chip_memory, engine_memory, layout_factor, release
+from planner.text.errors import CatalogueError
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [("0.19.0", (0, 19, 0)), ("0.11.1rc3.dev29", (0, 11, 1)), ("v0.9.2", (0, 9, 2)),
+     ("0.2x", None), ("V1", None), ("2026", None)],
+)  # fmt: skip
+def test_versions_are_read(text, version):
+    """What is no number of a release is none."""
+    assert release(text) == version
+
+
+@pytest.mark.parametrize(
+    ("version", "copies"),
+    [("0.6", 8.74), ("0.9.2", 9.6), ("0.16", 9.6), ("0.17", 3.73), ("", 3.73)],
+)
+def test_the_sampler_changed_once(version, copies):
+    """Since 0.17 a sampler holds 3.73 copies of the logits."""
+    assert engine_memory("vllm", version).era["sampler"] == copies
+
+
+def test_defaults_follow_the_chip():
+    """1,024 sequences on H100 since 0.9, 256 on A100 and small cards."""
+    large, small = (chip_memory(chip(x)) for x in ("h100", "a100"))
+    assert engine_memory("vllm", "0.19").limits(large) == (1024, 8192)
+    assert engine_memory("vllm", "0.19").limits(small) == (256, 2048)
+    assert engine_memory("vllm", "0.8.5").limits(small) == (1024, 2048)
+
+
+def test_unknown_names_are_told():
+    """An engine, a version that is no number, one that is too old; a newer one is assumed."""
+    with pytest.raises(CatalogueError, match="'tgi'"):
+        engine_memory("tgi")
+    with pytest.raises(CatalogueError, match=r"vLLM has no version 'foo'.*0\.2 to 0\.33"):
+        engine_memory("vllm", "foo")
+    with pytest.raises(CatalogueError, match=r"'0\.1'"):
+        engine_memory("vllm", "0.1")
+    assert "newer" in engine_memory("vllm", "9.9").assumed
+    assert "no version" in engine_memory("sglang").assumed
+
+
+def test_what_a_runtime_sees():
+    """79.19 of 79.65 GiB on H100; a chip nobody logged, and one of another size, by a rule."""
+    logged, unlogged = chip_memory(chip("h100")), chip_memory(chip("h20"))
+    assert logged.visible / GIB == pytest.approx(79.19)
+    assert not logged.assumed
+    assert "h20" in unlogged.assumed
+    assert unlogged.visible < unlogged.reported
+    assert chip_memory(replace(chip("h100"), memory=96e9, memory_reported=None)).assumed
+
+
+def test_kernels_pad_cut_experts():
+    """MXFP4 takes 1.06 of its bytes on one rank, 1.135 on several."""
+    assert (layout_factor("mxfp4", 1), layout_factor("mxfp4", 2)) == (1.06, 1.135)
+    assert layout_factor("nvfp4", 8) == 1.05

@@ -1,0 +1,1 @@
+"""Tools of the maintainers, which no wheel holds."""

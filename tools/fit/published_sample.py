@@ -1,0 +1,119 @@
+"""Which published rows profiles that ship are fitted on, which not and why; what each counts.
+
+The rows that a fit saw are kept as digests beside its profile.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+
+from planner.calibration.sample import (
+    MIXED,
+    OWN,
+    QUEUED,
+    REPEAT,
+    TTFT_WEIGHT,
+    UNFINISHED,
+    Rule,
+    Sample,
+    first_reason,
+    row_digest,
+    sample_of,
+)
+from planner.catalogue.coefficient_spread import Place
+from planner.measurements.measurement import Measurement, is_new, place_of, unfit
+from planner.measurements.roofline_bound import bounds_of
+from planner.text.tables import table
+
+# The few published steps of engines of 2025 are all there is of groups of more than eight chips.
+WIDE_WEIGHT = 5.0
+NO_LAYOUT, NO_NETWORK = "layout not understood", "no network known between the chips"
+MAKERS: Mapping[str, float] = table("tools.fit", "fit_priors.toml")["weights"]
+POOLED_WEIGHT = 0.5  # the number of requests that decode is worked out, not given
+QUALITY: Rule = ("quality {0.quality}", lambda row: not row.quality.startswith("clean"))
+DRAFTED: Rule = ("tokens are drafted", lambda row: bool(row.drafts or row.speculated))
+ASSUMED_SETUP: Rule = (
+    "workers or requests of the pools not published",
+    lambda row: bool(row.assumed),
+)
+PUBLISHED_SETUP: Rule = (
+    "all of the setup is published",
+    lambda row: not place_of(row, "2026-01").assumed,
+)
+OLD: Rule = ("of an engine before those of the runs", lambda row: not is_new(row))
+NEW: Rule = ("of an engine of the runs", is_new)
+# Runs under load: TPOT and TTFT of one pool, TPOT of two; clean steady batches of their engines.
+LOOPED, STATIC = (UNFINISHED, QUEUED, DRAFTED, ASSUMED_SETUP, MIXED), (QUALITY, DRAFTED, OLD, MIXED)
+RULES: Mapping[str, Callable[[Measurement], Sequence[Rule]]] = {
+    "runs": lambda row: LOOPED if row.looped else STATIC,
+    "assumed_setup": lambda row: (UNFINISHED, PUBLISHED_SETUP),
+    "steady": lambda row: (QUALITY, NEW, DRAFTED, MIXED),
+}
+
+
+def published_sample(rows: Sequence[Measurement], kind: str, as_of: str) -> Sample:
+    """Published rows of a kind whose network is known, as seen by a profile of a date.
+
+    Parameters
+    ----------
+    kind : `runs` of whole engines, and clean steady batches of the same engines, that may be
+        fitted; `assumed_setup` runs of two pools, which no fit may see because something about
+        them is worked out; clean `steady` batches of engines before those of the runs.
+    """
+    left_out: Counter[str] = Counter()
+    usable = []
+    # What only fewer requests in flight explain tells nothing of steps with those that were sent.
+    for row, bound in zip(rows, bounds_of(rows, sent=True), strict=True):
+        why = _unfit(row, float(bound)) or first_reason(row, RULES[kind](row))
+        if why:
+            left_out[why] += 1
+        else:
+            usable.append(row)
+    return weighed(usable, [place_of(row, as_of) for row in usable], dict(left_out))
+
+
+def weighed(
+    rows: Sequence[Measurement],
+    places: Sequence[Place],
+    left_out: Mapping[str, int] = MappingProxyType({}),
+) -> Sample:
+    """Rows with their columns, each counting what `weight_of` says."""
+    return sample_of(rows, places, [weight_of(row) for row in rows], left_out)
+
+
+def left_out_because(row: Measurement) -> str:
+    """Why a row may be in no fit of its kind, empty where it may."""
+    kind = "runs" if row.looped or is_new(row) else "steady"
+    return first_reason(row, OWN if row.quality == "own" else RULES[kind](row))
+
+
+def weight_of(row: Measurement) -> float:
+    """What a row counts in a fit."""
+    share = MAKERS.get(row.chip.maker, 1.0)
+    if row.looped and row.quantity == "ttft":
+        return share * TTFT_WEIGHT
+    if not row.looped and is_new(row):
+        return share * WIDE_WEIGHT
+    return share * (POOLED_WEIGHT if row.pooled else 1.0)
+
+
+def _unfit(row: Measurement, bound: float) -> str:
+    if row.repeats:
+        return REPEAT
+    if unfit(row):
+        return NO_LAYOUT if row.layout is None else NO_NETWORK
+    if row.seconds < bound:
+        return "faster than the bound"
+    return ""
+
+
+A_LINE = 10
+
+
+def digests_text(rows: Iterable[Measurement]) -> str:
+    """The digests of a fit's rows, as they stand in the profile's file of rows."""
+    digests = sorted({row_digest(row) for row in rows})
+    lines = [" ".join(digests[i : i + A_LINE]) for i in range(0, len(digests), A_LINE)]
+    return "\n".join(lines) + "\n"
