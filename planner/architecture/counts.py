@@ -71,6 +71,7 @@ class Sizes:
     kv_dtype: str
     caches: tuple[CacheKind, ...]
     state_bytes_per_sequence: float = 0.0
+    n_state_layers: int = 0
     state_flop_per_token: int = 0
     n_moe_layers: int = 0
     n_parallel_layers: int = 0
@@ -180,6 +181,7 @@ def sizes(
         kv_dtype=cache.name,
         caches=cache_kinds(model.layers, cache),
         state_bytes_per_sequence=float(sum(state.bytes for state in states)),
+        n_state_layers=len(states),
         state_flop_per_token=sum(state.flop for state in states),
         n_moe_layers=sum(part.kind == "moe" for part in parts),
         n_parallel_layers=sum(layer.parallel for layer in model.layers),

@@ -20,6 +20,7 @@ from planner.catalogue.chips import Chip, chip, chip_names
 from planner.problems.serving.point import MemoryUse
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.step.engine_rules import EnginePool
+from planner.problems.serving.step.memory_terms import pool_context
 from planner.problems.serving.task.requests import method_of
 from planner.scenario.keys.model_keys import ModelDescription
 from planner.scenario.keys.references import File, HubFile
@@ -152,7 +153,7 @@ def _deployment(
     drafts = plan["drafts"] or 0
     sequences = math.ceil(pool["batch_per_replica"] / layout["dp_attention"])
     longest, quantile = longest_request(scenario, drafts, weights.sizes)
-    used = _chip(pool["chip"])
+    used = chip_called(pool["chip"])
     nodes, local, on_machine = _nodes(plan["placement"], second=role == "decode")
     return Deployment(
         role=role,
@@ -169,7 +170,7 @@ def _deployment(
         drafts=drafts,
         method=method_of(scenario),
         cached_input=0.0 if role == "decode" else scenario.workload.cached_input,
-        share=_shares(pool["memory_per_chip"], scenario.memory_utilisation),
+        share=_shares(pool["memory_per_chip"], scenario.memory_utilisation, used),
         nodes=nodes,
         local=local,
         on_machine=on_machine,
@@ -201,7 +202,7 @@ def checkpoint(scenario: Scenario) -> Checkpoint:
     return Checkpoint(repository, models.load(name), folder=False)
 
 
-def _chip(name: str) -> Chip:
+def chip_called(name: str) -> Chip:
     if name not in chip_names():
         raise InputError(
             "a chip described by its numbers has no maker, so no image and no resource is known "
@@ -244,24 +245,28 @@ def _nodes(placement: Sequence[Mapping[str, Any]], *, second: bool) -> tuple[int
     return pools[second]
 
 
-def _shares(memory: Mapping[str, float], whole: float) -> Mapping[str, float]:
+def _shares(memory: Mapping[str, float], whole: float, chip: Chip) -> Mapping[str, float]:
     """Shares of a chip's memory in the three ways that engines ask for them.
 
-    `all` is what the engine may use of the `whole`; `pool` weights and caches of the whole; `free`
-    the caches of what is left once the weights are loaded.
+    `all` is what the engine may use of the `whole`; `pool` weights and caches of what contexts
+    leave; `free` the caches of what is left once the weights are loaded.
     """
     capacity, reserved = memory["capacity"], memory["reserved"]
     left = capacity - memory["weights"] - memory["activations"]
     return MappingProxyType(
         {
             "all": _floor(whole),
-            "pool": _floor(1 - (reserved + memory["activations"]) / capacity),
+            "pool": _floor(
+                (capacity - reserved - memory["activations"]) / (capacity - pool_context(chip))
+            ),
             "free": _floor(1 - reserved / left),
         }
     )
 
 
-def utilisation(shares: Mapping[str, float], memory: MemoryUse, share: float) -> float | None:
+def utilisation(
+    shares: Mapping[str, float], memory: MemoryUse, share: float, chip: Chip
+) -> float | None:
     """The share that `memory_utilisation` means where an engine is told one of `_shares`.
 
     `memory` is that of the layout at another `share`: what is reserved beside that, libraries and
@@ -273,7 +278,9 @@ def utilisation(shares: Mapping[str, float], memory: MemoryUse, share: float) ->
     if "all" in shares:
         return shares["all"]
     if "pool" in shares:
-        return _ceiled(shares["pool"] + (activations + beside) / capacity)
+        context = pool_context(chip)
+        held = activations + beside - share * context
+        return _ceiled(shares["pool"] + held / (capacity - context))
     if "free" in shares:
         left = capacity - memory.weights - activations
         return _ceiled(1 - ((1 - shares["free"]) * left - beside) / capacity)

@@ -199,10 +199,8 @@ def _question(wanted: FitOptions) -> FitQuestion:
         layout.tp, layout.pp, layout.dp, share, wanted.seats, wanted.tokens,
         graphs=not wanted.eager, images=bool(wanted.images),
     )  # fmt: skip
-    mixers = (layer.mixer for layer in model.layers)
-    states = tuple(float(x.state.bytes) for x in mixers if x is not None and x.state is not None)
     question = FitQuestion(
-        counted, states, chip_memory(chip), chip.name, engine, layout, limits, context,
+        counted, chip_memory(chip), chip.name, engine, layout, limits, context,
         requests=math.ceil((wanted.requests or 1) / layout.dp),
         room=None if wanted.room is None else wanted.room * GIB, notes=tuple(notes),
     )  # fmt: skip

@@ -20,7 +20,7 @@ from typing import Any
 from planner.architecture.counts import sizes
 from planner.catalogue import models
 from planner.engines.carried_facts import SHARES, Facts, facts_of_launch
-from planner.engines.deployment import utilisation
+from planner.engines.deployment import chip_called, utilisation
 from planner.engines.launch_words import WrittenLaunch, launches, placed
 from planner.problems.serving.advice.current_layout import current_layout
 from planner.problems.serving.point import MemoryUse
@@ -124,13 +124,12 @@ def _utilisation(pool: LaunchPool, scenario: Scenario) -> float | None:
 
     with suppress(InputError):
         if point := current_layout(scenario, resolve(scenario).tasks):
-            return utilisation(shares, point.memory_per_chip, scenario.memory_utilisation)
-        if pinned := answer(scenario).chosen:
-            return utilisation(
-                shares,
-                MemoryUse(**pinned[pool.role]["memory_per_chip"]),
-                scenario.memory_utilisation,
-            )
+            memory, chip = point.memory_per_chip, point.chip
+        elif pinned := answer(scenario).chosen:
+            memory, chip = MemoryUse(**pinned[pool.role]["memory_per_chip"]), pinned["chip"]
+        else:
+            return next(iter(shares.values()))
+        return utilisation(shares, memory, scenario.memory_utilisation, chip_called(chip))
     return next(iter(shares.values()))
 
 

@@ -6,27 +6,29 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from typing import Annotated
 
 from planner.architecture.counts import Sizes
 from planner.memory.cache_groups import CacheGroups
 from planner.memory.engine_room import EngineLimits, Room, engine_room
 from planner.memory.engine_table import GIB, ChipMemory, EngineMemory
 from planner.memory.served_model import ReplicaLayout, engine_groups, model_memory
+from planner.protocol.document import Unit
 from planner.text.wording import wrapped
 
 MOST_CHIPS = 64  # of a replica that is sought
+TokenEnds = Annotated[tuple[int, int], Unit("token")]
 
 
 @dataclass(frozen=True)
 class FitQuestion:
     """A model in an engine on chips of a kind, and what is to be held at once.
 
-    `states` are bytes of each layer's state [byte]; `requests` of `context` tokens per copy of the
-    engine's cache; `room` is what a log printed, in place of the terms [byte].
+    `requests` of `context` tokens per copy of the engine's cache; `room` is what a log printed, in
+    place of the terms [byte].
     """
 
     sizes: Sizes
-    states: tuple[float, ...]
     chip: ChipMemory
     chip_name: str
     engine: EngineMemory
@@ -47,7 +49,7 @@ class FitQuestion:
     @cached_property
     def left(self) -> Room:
         """The room on the fullest chip."""
-        model = model_memory(self.sizes, self.states, self.layout)
+        model = model_memory(self.sizes, self.layout)
         room = engine_room(model, self.chip, self.engine, self.limits)
         if self.room is None:
             return room
@@ -56,7 +58,7 @@ class FitQuestion:
     @cached_property
     def groups(self) -> CacheGroups:
         """The cache in groups."""
-        model = model_memory(self.sizes, self.states, self.layout)
+        model = model_memory(self.sizes, self.layout)
         return engine_groups(model, self.engine, self.limits)
 
     @property
@@ -66,26 +68,44 @@ class FitQuestion:
 
 
 @dataclass(frozen=True)
-class Fit:
-    """What an engine leaves for the cache, and what that holds; sizes in byte, of one chip.
+class HeldRequests:
+    """What the cache of a replica holds, from the low to the high end of its engine's room.
 
-    `tokens`, `requests` of full length and `longest` context of one request each from the low to
-    the high end of the room; `least_chips` of a replica and `least_share` with which it fits, None
-    where none does.
+    `requests` are of `context` tokens each, `longest` is the longest single one, in the blocks of
+    `engine`; the verdict is of those that are to be held at once.
     """
 
     verdict: str
+    engine: str
+    context: Annotated[int, Unit("token")]
+    tokens: TokenEnds
+    requests: Annotated[tuple[float, float], Unit("seq")]
+    longest: TokenEnds
+
+    @property
+    def lines(self) -> list[str]:
+        """In words, at most 80 columns."""
+        (least, most), (few, many) = self.tokens, self.requests
+        return wrapped(
+            f"{self.engine}: {least:,} to {most:,} tokens of cache a replica, {few:.1f} to "
+            f"{many:.1f} requests of {self.context:,}; the longest alone {self.longest[0]:,} to "
+            f"{self.longest[1]:,}: {self.verdict}"
+        )
+
+
+@dataclass(frozen=True)
+class Fit(HeldRequests):
+    """What an engine leaves for the cache, and what that holds; sizes in byte, of one chip.
+
+    `least_chips` of a replica and `least_share` with which it fits, None where none does.
+    """
+
     model: str
     chip: str
-    engine: str
     layout: Mapping[str, int]
-    context: int
     wanted: int
     room: float
     room_range: tuple[float, float]
-    tokens: tuple[int, int]
-    requests: tuple[float, float]
-    longest: tuple[int, int]
     token_bytes: float
     ideal_token_bytes: float
     least_chips: int | None
@@ -151,31 +171,36 @@ def verdict(room: Room, groups: CacheGroups, context: int, requests: int = 1) ->
     return "fits" if groups.blocks(room.low) >= need and room.starts else "probably"
 
 
+def held_requests(question: FitQuestion) -> HeldRequests:
+    """What the cache of a replica holds."""
+    left, groups, context = question.left, question.groups, question.context
+    copies = question.layout.dp  # each with a cache of its own
+    ends = [max(end, 0.0) for end in (left.low, left.high)]
+    few, many = (copies * groups.requests(end, context, left.tokens) for end in ends)
+    shortest, longest = (groups.longest(end, left.tokens) for end in ends)
+    return HeldRequests(
+        verdict=question.verdict,
+        engine=f"{question.engine.title} {'.'.join(map(str, question.engine.version))}",
+        context=context,
+        tokens=(int(few * context), int(many * context)),
+        requests=(few, many),
+        longest=(shortest, longest),
+    )
+
+
 def memory_fit(question: FitQuestion) -> Fit:
     """The answer to whether a model fits, and how much of it."""
-    left, groups = question.left, question.groups
-    ends = (left.low, left.high)
-    step, context = left.tokens, question.context
-    copies = question.layout.dp  # each with a cache of its own
-    requests = [copies * groups.requests(max(end, 0.0), context, step) for end in ends]
-    longest = [groups.longest(max(end, 0.0), step) for end in ends]
-    layout = question.layout
-    need = groups.of_request(context, step) * groups.page
-    sizes = question.sizes
+    left, groups, context = question.left, question.groups, question.context
+    layout, sizes = question.layout, question.sizes
     return Fit(
-        verdict=question.verdict,
+        **vars(held_requests(question)),
         model=sizes.name,
         chip=question.chip_name,
-        engine=f"{question.engine.title} {'.'.join(map(str, question.engine.version))}",
         layout={"tp": layout.tp, "pp": layout.pp, "dp_attention": layout.dp, "ep": layout.ep},
-        context=context,
         wanted=question.requests,
         room=left.room,
-        room_range=ends,
-        tokens=(int(requests[0] * context), int(requests[1] * context)),
-        requests=(requests[0], requests[1]),
-        longest=(longest[0], longest[1]),
-        token_bytes=need / context,
+        room_range=(left.low, left.high),
+        token_bytes=groups.of_request(context, left.tokens) * groups.page / context,
         ideal_token_bytes=_ideal(question),
         least_chips=_least_chips(question),
         least_share=_least_share(question),
@@ -192,7 +217,7 @@ def memory_fit(question: FitQuestion) -> Fit:
 def _ideal(question: FitQuestion) -> float:
     """Bytes of a request by its layers alone, over its tokens, on one chip [byte/token]."""
     context = question.context
-    caches = model_memory(question.sizes, question.states, question.layout).caches
+    caches = model_memory(question.sizes, question.layout).caches
     sizes = (
         x.layers * x.bytes * (1 if x.state else min(context, x.window or context)) for x in caches
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from planner.architecture.counts import Sizes
@@ -34,13 +34,8 @@ class ReplicaLayout:
         return self.ep * self.tp_expert if self.tp_expert else self.tp * self.dp
 
 
-def model_memory(sizes: Sizes, states: Sequence[float], layout: ReplicaLayout) -> ModelMemory:
-    """What memory depends on of a model in a layout, on the fullest chip.
-
-    Parameters
-    ----------
-    states : Bytes of a state of each layer that keeps one [byte].
-    """
+def model_memory(sizes: Sizes, layout: ReplicaLayout) -> ModelMemory:
+    """What memory depends on of a model in a layout, on the fullest chip."""
     routed = sizes.weight_bytes["routed"]
     fixed = sizes.total_weight_bytes - routed
     stage = -(-sizes.n_layers // layout.pp)
@@ -56,7 +51,7 @@ def model_memory(sizes: Sizes, states: Sequence[float], layout: ReplicaLayout) -
         hidden=sizes.hidden,
         ffn=dense,
         vocab=sizes.vocab,
-        caches=tuple(_caches(sizes, states, layout)),
+        caches=tuple(_caches(sizes, layout)),
         experts=sizes.n_experts_active,
         expert_width=_expert_width(sizes) / (layout.tp_expert or layout.expert_ways / layout.ep),
         value=4 if sizes.activation_dtype == "fp32" else 2,
@@ -72,16 +67,17 @@ def engine_groups(model: ModelMemory, engine: EngineMemory, limits: EngineLimits
     return pooled_groups(model.caches, rules.get("window_share", 1), rules.get("state_share", 0))
 
 
-def _caches(sizes: Sizes, states: Sequence[float], layout: ReplicaLayout) -> Iterator[LayerCache]:
+def _caches(sizes: Sizes, layout: ReplicaLayout) -> Iterator[LayerCache]:
     """The layers of a stage that keep something, on one chip."""
     for cache in sizes.caches:
         whole = INDEX if cache.kind == "index" else cache.bytes_per_token / cache.layers
         part = -(-cache.heads // layout.tp) / cache.heads
         window = None if cache.grows else cache.limit
         yield LayerCache(-(-cache.layers // layout.pp), whole * part, window)
-    if states:
-        layers = -(-len(states) // layout.pp)
-        yield LayerCache(layers, max(states) / layout.tp, state=True)
+    if sizes.state_bytes_per_sequence:
+        keeping = sizes.n_state_layers or sizes.n_layers  # of a model of bare numbers all
+        one = sizes.state_bytes_per_sequence / keeping
+        yield LayerCache(-(-keeping // layout.pp), one / layout.tp, state=True)
 
 
 def _expert_width(sizes: Sizes) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Annotated
 
+from planner.memory.engine_fit import HeldRequests
 from planner.problems.serving.outputs import LoopTimes
 from planner.protocol.document import Unit, document_of, json_key
 from planner.protocol.plan import EXPECTED
@@ -97,6 +98,7 @@ class PlannedPool:
     redundant_experts: int | None
     drafts: Annotated[int, Unit("token")] | None
     memory_per_chip: MemoryUse
+    holds: HeldRequests | None
     usd_per_hour: PerHour
     utilisation: Share
 
@@ -248,6 +250,7 @@ class ServingPoint:
     grams_per_mtok: Grams | None
     grams_per_request: Annotated[float, Unit("g/seq")] | None
     memory_per_chip: MemoryUse
+    holds: HeldRequests | None
     fits_at_full_context: bool
     time_per_step: StepTimes | None
     drafting: DraftedTokens | None
@@ -269,11 +272,11 @@ class ServingPoint:
         """Formats of weights and cache."""
         return f"weights {self.weights}, KV cache {self.kv}"
 
-    def memories(self) -> dict[str, MemoryUse]:
-        """What fills a chip of each pool, by a title."""
+    def memories(self) -> dict[str, tuple[MemoryUse, HeldRequests | None]]:
+        """What fills a chip of each pool and what its cache holds, by a title."""
         title = "memory per chip"
         pools = {f"{title} that {name}s": pool for name, pool in self.phases.items()}
-        return {k: v.memory_per_chip for k, v in pools.items()} or {title: self.memory_per_chip}
+        return {k: (v.memory_per_chip, v.holds) for k, v in (pools or {title: self}).items()}
 
 
 @dataclass(frozen=True)

@@ -40,8 +40,9 @@ def round_trips(seed: int, folder: Path) -> int:
         plan = planner.solve(asked)
     except InputError:
         return 0
+    charged = plan.chosen["engines"][:1] if plan.feasible and asked["engine"] == "any" else ENGINES
     for engine in ENGINES if plan.feasible else ():
-        if asked["engine"] not in ("any", engine):
+        if asked["engine"] not in ("any", engine) or engine not in charged:
             continue  # another takes other memory
         try:
             data = read_back(plan, engine, asked, folder).data

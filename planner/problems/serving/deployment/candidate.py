@@ -162,6 +162,7 @@ class Candidate:
             grams_per_mtok=per_million(values, "grams_per_token") if self.task.carbon else None,
             grams_per_request=values["grams_per_request"] if self.task.carbon else None,
             memory_per_chip=whole.memory_per_chip,
+            holds=whole.holds,
             fits_at_full_context=last.fits_at_full_context(),
             time_per_step=last.step_times(),
             drafting=last.drafting(),

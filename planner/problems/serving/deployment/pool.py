@@ -29,6 +29,7 @@ from planner.problems.serving.search.sizing import NEXT_TO_NOTHING, carrying
 from planner.problems.serving.step.drafting import break_even
 from planner.problems.serving.step.engine_effects import loop_symbols
 from planner.problems.serving.step.kernels import PARTS, WAITED, walked
+from planner.problems.serving.step.memory_terms import requests_held
 from planner.problems.serving.step.occupancy import (
     LARGEST_BATCH,
     TAILS,
@@ -165,6 +166,7 @@ class EvaluatedPool:
             chips_used=self.replicas * int(self.layouts.replica_chips[0]),
             batch=max(1, round(self.chosen_by["sequences"])),
             memory_per_chip=self._memory(),
+            holds=requests_held(self.task, self.layouts, self.batch, self._memory().activations),
             usd_per_hour=self.chosen_by["usd_per_s"] * HOUR,
             utilisation=self.utilisation,
         )

@@ -1,16 +1,21 @@
 """What an engine takes of a chip's memory beside weights and caches, by layout.
 
-Where an engine is named, its profile of a step is charged at the plan's batch, which the export
-writes as the most sequences of a step; else what the equations count of the widest layer.
+Where one of the engines that were read must run a plan, its profile of a step is charged at the
+plan's batch, which the export writes as the most sequences of a step; else what the equations count
+of the widest layer.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.memory.engine_fit import FitQuestion, HeldRequests, held_requests
+from planner.memory.engine_room import EngineLimits
 from planner.memory.engine_table import (
     GIB,
     MIB,
@@ -20,6 +25,9 @@ from planner.memory.engine_table import (
     figures,
     layout_factor,
 )
+from planner.memory.served_model import ReplicaLayout
+from planner.problems.serving.step.engine_rules import engine_tables
+from planner.problems.serving.step.runnable import loaded_by, pool_of
 
 if TYPE_CHECKING:
     from planner.catalogue.chips import Chip
@@ -33,64 +41,132 @@ SURE = 0.9  # chance from which the low end of the room is charged
 QUANTISED = ("mxfp4", "nvfp4", "int4", "fp8", "int8")  # the narrowest decides the layout
 
 
-def memory_rules(engine: str, chip: Chip, version: str | None = None) -> EngineMemory | None:
-    """How a named engine takes memory of a chip of the catalogue; None where nobody read it."""
-    if engine in ("any", "none") or not chip.figures:
-        return None
-    rules = engine_memory(engine, version or "")
-    return rules if rules.rules["meaning"] in CHARGED else None
+def memory_rules(
+    names: Sequence[str], chip: Chip, version: str | None = None
+) -> tuple[tuple[int, EngineMemory | None], ...]:
+    """Engines by their bit in layouts, each with how it takes memory of a chip of the catalogue.
+
+    The rules are None where nobody read them; no engine is charged on a chip of bare figures.
+    """
+    places = {name: place for place, name in enumerate(engine_tables())} if chip.figures else {}
+    rules = {name: engine_memory(name, version or "") for name in names if name in places}
+    return tuple(
+        (places[name], each if each.rules["meaning"] in CHARGED else None)
+        for name, each in rules.items()
+    )
 
 
-def seen_chip(chip: Chip, rules: EngineMemory | None) -> Chip:
-    """The chip with the memory that a share is of: what a runtime sees, or what contexts leave."""
-    if rules is None:
+def seen_chip(chip: Chip, rules: Sequence[tuple[int, EngineMemory | None]]) -> Chip:
+    """The chip with the memory that a runtime sees, where an engine is charged for it."""
+    if not any(each for _, each in rules):
         return chip
-    seen, table = chip_memory(chip), figures()
-    context = table["context"] + (table["links"]["experts"] if seen.links else 0.0)
-    outside = context * GIB if rules.rules["meaning"] == "pool" else 0.0
-    return replace(chip, memory=seen.visible - outside)
+    return replace(chip, memory=chip_memory(chip).visible)
 
 
-def live_vectors(task: Task) -> int:
-    """Vectors of the model's width alive per token beside a peak: of a profile the residual."""
-    rules = task.memory_rules
-    return 1 if rules is not None and rules.rules["meaning"] == "profiled" else LIVE_VECTORS
+def pool_context(chip: Chip) -> float:
+    """What lies outside a share of a chip's pool [byte]: contexts, and links where it has any."""
+    table = figures()
+    links = table["links"]["experts"] if chip_memory(chip).links else 0.0
+    return float(table["context"] + links) * GIB if chip.figures else 0.0
+
+
+def _charged(task: Task, layouts: Layouts) -> np.ndarray:
+    """The place in the task's rules of the first engine that runs each layout, -1 for none."""
+    if not task.memory_rules or task.lecture:
+        return np.full(len(layouts), -1)
+    names = tuple(engine_tables())
+    asked = [names[place] for place, _ in task.memory_rules]
+    loaded = loaded_by(pool_of(task), asked) or asked  # none takes what must be made first
+    places = np.array([place for place, _ in task.memory_rules])
+    runs = (layouts.engines[:, None] >> places & 1) * np.isin(asked, loaded)
+    return np.where(runs.any(axis=1), runs.argmax(axis=1), -1)
 
 
 def memory_terms(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
-    """Values of the symbols of an engine's memory, each of shape (n_layouts,)."""
+    """Values of the symbols of an engine's memory, each of shape (n_layouts,).
+
+    Each layout is charged for the first of the engines that runs it, in the order of the table.
+    """
     ones, tp = np.ones(len(layouts)), layouts.tp.astype(float)
-    rules, sizes = task.memory_rules, task.sizes
-    reads = 0.0 if task.mode == "decode" else 1.0
-    if rules is None or task.lecture:
-        nothing = np.zeros(len(layouts))
-        bare = dict.fromkeys(("h_peak", "h_work", "M_hold"), nothing)
-        return {**bare, "k_smp": 1.0 / tp, "f_format": ones, "x_pass": reads * ones}
-    ranks = layouts.tp * layouts.dp_attention
+    wide = 0 if task.lecture else LIVE_VECTORS * task.sizes.hidden
+    terms = {
+        **{name: np.zeros(len(layouts)) for name in ("h_peak", "h_work", "M_hold")},
+        "h_wide": wide * ones,
+        "k_smp": 1.0 / tp,
+        "f_format": ones.copy(),
+        "x_pass": float(task.mode != "decode") * ones,
+    }
+    charged = _charged(task, layouts)
+    for place, (_, rules) in enumerate(task.memory_rules):
+        rows = np.flatnonzero(charged == place)
+        if rules is not None and rows.size:
+            for name, value in _of_engine(task, layouts.take(rows), rules).items():
+                terms[name][rows] = value
+    return terms
+
+
+def _of_engine(task: Task, layouts: Layouts, rules: EngineMemory) -> dict[str, np.ndarray | float]:
+    """What differs of the terms under an engine's rules, each for all layouts or one number."""
+    sizes, ranks = task.sizes, layouts.tp * layouts.dp_attention
     seen, era = chip_memory(task.chip), rules.era
     formats = {name for mix in sizes.weight_mix.values() for name in mix}
     narrow = next((name for name in QUANTISED if name in formats), sizes.stored)
     band = figures()["band"]
     margin = np.where((ranks > 1) & seen.links, band["several"], band["one_rank"]) * GIB
-    terms = {
-        "f_format": np.where(ranks > 1, layout_factor(narrow, 2), layout_factor(narrow, 1)),
-        "M_hold": margin * (task.chance is not None and task.chance >= SURE),
-    }
+    factor = np.where(ranks > 1, layout_factor(narrow, 2), layout_factor(narrow, 1))
+    hold = margin * (task.chance is not None and task.chance >= SURE)
     if rules.rules["meaning"] == "pool":  # activations are kept out of it as they are counted
-        none = dict.fromkeys(("h_peak", "h_work"), 0.0 * tp)
-        return {**terms, **none, "k_smp": 1.0 / tp, "x_pass": reads * ones}
+        return {"f_format": factor, "M_hold": hold + task.utilisation * pool_context(task.chip)}
     alone, several = (rules.elsewhere(seen, n) for n in (1, 2))
     graphs = era["graph_mib"] * MIB * GRAPHS * np.ceil(sizes.n_layers / layouts.pp)
     dense = max((x.width for x in sizes.inner if x.group in ("dense_ffn", "shared")), default=0)
     routed = next((x.width for x in sizes.inner if x.group == "routed"), 0) / layouts.tp_expert
     work = sizes.n_experts_active * (np.maximum(2 * routed, sizes.hidden) + routed)
     return {
-        **terms,
-        "M_hold": terms["M_hold"]
-        + np.where(ranks > 1, several, alone)
-        + graphs * bool(era["graphs_inside"]),
-        "x_pass": ones,  # a pool that decodes lets in a prompt whose cache did not arrive
+        "f_format": factor,
+        "M_hold": hold + np.where(ranks > 1, several, alone) + graphs * bool(era["graphs_inside"]),
+        "x_pass": 1.0,  # a pool that decodes lets in a prompt whose cache did not arrive
         "k_smp": era["sampler"] * layouts.pp.astype(float),
-        "h_work": (0.0 if narrow == "mxfp4" else era["workspace"]) * work * ones,
-        "h_peak": (era["residual"] - 1) * sizes.hidden + era["ffn"] * dense / tp,
+        "h_wide": float(sizes.hidden),  # beside the peak that a profile finds the residual
+        "h_work": (0.0 if narrow == "mxfp4" else era["workspace"]) * work,
+        "h_peak": (era["residual"] - 1) * sizes.hidden + era["ffn"] * dense / layouts.tp,
     }
+
+
+def requests_held(
+    task: Task, layouts: Layouts, batch: float, activations: float
+) -> HeldRequests | None:
+    """What the cache of one replica holds with the limits of a step that a launch of it writes.
+
+    None where no engine is charged, and where several chips share the context of a request.
+
+    Parameters
+    ----------
+    layouts : one layout.
+    batch : sequences in flight on a replica [seq].
+    activations : of one chip, which lie outside a share of a pool [byte].
+    """
+    charged, split = int(_charged(task, layouts)[0]), layouts.row(0)
+    rules = task.memory_rules[charged][1] if charged >= 0 else None
+    if rules is None or split["cp"] > 1:
+        return None
+    tp, pp, copies = split["tp"], split["pp"], split["dp_attention"]
+    seats = math.ceil(batch / copies)
+    answers = math.ceil(seats / pp) * (1 + task.drafts) if task.mode != "prefill" else 0
+    chunk = int(task.chunk)
+    budget = max(chunk * (task.mode != "decode") + answers, seats, chunk)
+    share = task.utilisation
+    if rules.rules["meaning"] == "pool":
+        share -= activations / (task.chip.memory - pool_context(task.chip))
+    experts = split["tp_expert"] if task.sizes.n_experts else None
+    question = FitQuestion(
+        task.sizes,
+        replace(chip_memory(task.chip), visible=task.chip.memory),
+        task.chip.name,
+        rules,
+        ReplicaLayout(tp, pp, copies, split["ep"], experts),
+        EngineLimits(tp, pp, copies, share, seats, budget),
+        math.ceil(task.input_tokens + task.output_tokens),
+        seats,
+    )
+    return held_requests(question)

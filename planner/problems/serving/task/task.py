@@ -148,7 +148,7 @@ class Task:
     demand_given: bool = False
     inside_only: bool = False
     prefer_simple: float = 0.0
-    memory_rules: EngineMemory | None = None
+    memory_rules: tuple[tuple[int, EngineMemory | None], ...] = ()
 
     @property
     def limits(self) -> dict[str, float]:

@@ -84,7 +84,9 @@ class TaskBuilder:
         waits, loop, used = arrivals(scenario), _loop(lengths), lengths.utilisation
         engine = engine_called(hardware.profile.engine, hardware.profile.as_of)
         runs = engines_read(scenario, hardware.chip)
-        rules = memory_rules(scenario.engine, hardware.chip, scenario.engine_version)
+        unbound = scenario.estimate == "bound" and scenario.engine == "any"
+        charged = () if unbound else runs or ()
+        rules = memory_rules(charged, hardware.chip, scenario.engine_version)
         place = Place.of(self.sizes, hardware.chip, runs=runs or ())
         task = Task(
             sizes=self.sizes,
@@ -128,7 +130,7 @@ class TaskBuilder:
             loop=loop if mode == "aggregated" and not lecture else None,
             even=loop is not None and loop.even and not lecture,
             engines=runs,
-            any_layout=scenario.estimate == "bound" and scenario.engine == "any",
+            any_layout=unbound,
             memory_rules=rules,
         )
         return self._with_drafts(self._with_power(task, hardware))

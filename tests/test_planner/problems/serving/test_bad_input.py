@@ -100,9 +100,10 @@ def test_what_cannot_be_is_refused_with_what_would_work(scenario, told):
 TWO = {"mode": "disaggregated"}
 # What is asked, the promise that is named, and by how much it falls short at least and at most.
 SHORT = {
-    # 812 GB of weights on four chips of 85.5 GB, a tenth of each reserved.
-    "memory": (asked(model="llama-3.1-405b"), "memory", 2.4, 2.5),
-    "memory of two pools": (asked(model="llama-3.1-405b", choose=TWO), "memory", 2.4, 2.5),
+    # 812 GB of weights on four chips of which 85.0 GB are seen, a tenth of each reserved, and some
+    # 5 GB for a profile, graphs and links.
+    "memory": (asked(model="llama-3.1-405b"), "memory", 2.5, 2.6),
+    "memory of two pools": (asked(model="llama-3.1-405b", choose=TWO), "memory", 2.5, 2.6),
     "a first token in a microsecond": (asked(promises={"ttft": "1 us"}), "ttft", 1e4, 1e5),
     "tokens in a microsecond": (asked(promises={"tpot": "1 us"}, choose=TWO), "tpot", 1e3, 1e4),
     "all in a millisecond": (asked(promises={"e2e": "1 ms"}, choose=TWO), "e2e", 100, 1000),

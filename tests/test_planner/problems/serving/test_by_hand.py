@@ -119,7 +119,7 @@ def test_requests_in_flight_are_their_rate_times_their_time(mode):
 @pytest.mark.parametrize("mode", MODES)
 def test_memory_is_a_tenth_in_reserve_and_weights_caches_and_work(mode):
     """All parts of a chip's memory are its capacity; weights and caches by counting."""
-    plan = solved(mode)
+    plan = solved(mode, engine="none")
     model = planner.model("llama-3.1-8b")
     for pool in [plan] if mode == "aggregated" else [plan["prefill"], plan["decode"]]:
         parts, layout = pool["memory_per_chip"], pool["layout"]

@@ -125,7 +125,7 @@ def test_a_promise_on_first_tokens_keeps_requests_from_waiting():
 def test_points_of_a_sweep_wait_as_an_answer_does():
     """Where some find no place at one of the values, no closed form stands for all of them."""
     scenario = load(crowd(2000))
-    fitting, waiting = ({"workload.concurrency": np.array([100.0, n])} for n in (300.0, 2000.0))
+    fitting, waiting = ({"workload.concurrency": np.array([100.0, n])} for n in (250.0, 2000.0))
     assert model_of(scenario, fitting) is not None
     assert model_of(scenario, waiting) is None
     point = PROBLEM.search(scenario)

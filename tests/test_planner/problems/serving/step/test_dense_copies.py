@@ -49,7 +49,7 @@ def one_expert(dense: Task) -> Task:
 @pytest.mark.parametrize(("tp", "dp"), [(1, 2), (2, 4), (8, 2)])
 def test_copies_share_the_rest_as_they_would_share_one_expert(tp, dp):
     """Roofs, memory and every part of a step but the launches of experts, which are none."""
-    dense, ways = task(), {"tp": tp, "dp_attention": dp, "chips": tp * dp}
+    dense, ways = task(engine="none"), {"tp": tp, "dp_attention": dp, "chips": tp * dp}
     sparse, cut = one_expert(dense), {"tp_expert": tp * dp, **ways}
     batch = np.array([64.0])
     for bound in (True, False):
@@ -63,7 +63,7 @@ def test_copies_share_the_rest_as_they_would_share_one_expert(tp, dp):
 
 def test_a_copy_holds_its_own_attention_and_a_share_of_the_rest():
     """By hand: bytes of the weights on a chip, and of the cache, of two copies on two chips."""
-    dense = task()
+    dense = task(engine="none")
     values = Step(dense, Layouts.of(dp_attention=2, chips=2), bound=True)(np.array([2.0]))
     stored = dense.sizes.weight_bytes
     shared = stored["dense_ffn"]

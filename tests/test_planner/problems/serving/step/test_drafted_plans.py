@@ -25,6 +25,7 @@ def point(model, system, chips, batch, speculation=None, **more):
         "workload": {"input_tokens": 500, "output_tokens": 500},
         "choose": {"mode": "decode", "tp": chips, "replicas": 1, "batch": batch},
         "speculation": speculation,
+        "engine": "none",
     } | more  # fmt: skip
     return planner.solve(scenario)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import planner
@@ -9,7 +10,9 @@ from planner.catalogue.chips import chip
 from planner.engines import export
 from planner.engines.fit_question import FitOptions, fit
 from planner.memory.engine_table import GIB
-from planner.problems.serving.step.memory_terms import memory_rules, seen_chip
+from planner.problems.serving.step.layouts import Layouts
+from planner.problems.serving.step.memory_terms import memory_rules, memory_terms
+from planner.problems.serving.task.resolve import resolve
 
 ASKED = {
     "problem": "serving",
@@ -93,13 +96,42 @@ def test_the_share_is_exported_as_it_is_meant():
 
 def test_a_pool_is_of_what_contexts_leave():
     """SGLang's share is of less than what is visible; engines nobody read enough take none."""
-    pool, profiled = (
-        seen_chip(chip("h100"), memory_rules(x, chip("h100"))) for x in ("sglang", "vllm")
-    )
-    assert profiled.memory / GIB == pytest.approx(79.19)
-    assert pool.memory / GIB == pytest.approx(79.19 - 0.51 - 2.0)
-    assert memory_rules("trtllm", chip("h100")) is None
-    assert memory_rules("none", chip("h100")) is None
+    memory = solved("sglang").chosen["memory_per_chip"]
+    assert memory["capacity"] / GIB == pytest.approx(79.19)
+    left = 0.9 * (79.19 - 0.51 - 2.0)
+    assert (memory["capacity"] - memory["reserved"]) / GIB == pytest.approx(left)
+    assert memory_rules(["trtllm"], chip("h100")) == ((2, None),)
+    assert memory_rules([], chip("h100")) == ()
+
+
+def test_any_engine_is_charged_as_the_first_that_runs_the_layout():
+    """A layout that vLLM runs takes what it takes there, one that SGLang alone runs what there."""
+    task = resolve(planner.load({**ASKED, "engine": "any"})).tasks[0]
+    alone = {x: resolve(planner.load({**ASKED, "engine": x})).tasks[0] for x in ("vllm", "sglang")}
+    both = Layouts(*(np.array([x, x]) for x in (2, 1, 1, 1, 1, 1, 1, 2, 1)), np.array([0b11, 0b10]))
+    terms = memory_terms(task, both)
+    for row, name in enumerate(alone):
+        expected = memory_terms(alone[name], both.take(np.array([row])))
+        assert {x: value[row] for x, value in terms.items()} == {
+            x: float(value[0]) for x, value in expected.items()
+        }
+    assert terms["M_hold"][0] != terms["M_hold"][1]
+
+
+@pytest.mark.parametrize("model", ["llama-3.3-70b", "qwen3.5-122b-a10b", "gpt-oss-120b"])
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_a_plan_holds_what_fit_says_of_its_launch(model, engine, tmp_path):
+    """Tokens, requests and the longest context of an answer are those of the exported script."""
+    plan = solved(engine, model=model)
+    script = tmp_path / "serve.sh"
+    script.write_text(next(iter(export(plan, engine).files.values())), "utf-8")
+    context = 3600
+    found = fit(str(script), FitOptions(system="hgx-h100", context=context))
+    holds = plan.chosen["holds"]
+    assert holds["context"] == context
+    assert holds["engine"].split()[0] == found.engine.split()[0]
+    assert holds["requests"] == pytest.approx(found.requests, rel=0.01)
+    assert holds["longest"] == pytest.approx(found.longest, rel=0.01)
 
 
 def test_a_version_is_charged_as_it_was():
