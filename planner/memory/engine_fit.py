@@ -72,7 +72,8 @@ class HeldRequests:
     """What the cache of a replica holds, from the low to the high end of its engine's room.
 
     `requests` are of `context` tokens each, `longest` is the longest single one, in the blocks of
-    `engine`; the verdict is of those that are to be held at once.
+    `engine`; the verdict is of those that are to be held at once. `least_chips` of a replica and
+    `least_share` of a chip's memory hold them too, None where none does.
     """
 
     verdict: str
@@ -81,24 +82,25 @@ class HeldRequests:
     tokens: TokenEnds
     requests: Annotated[tuple[float, float], Unit("seq")]
     longest: TokenEnds
+    least_chips: Annotated[int, Unit("chip")] | None
+    least_share: Annotated[float, Unit("1")] | None
 
     @property
     def lines(self) -> list[str]:
         """In words, at most 80 columns."""
-        (least, most), (few, many) = self.tokens, self.requests
+        (least, most), (few, many), (short, long) = self.tokens, self.requests, self.longest
+        share = f", from a share of {self.least_share:.3f}" if self.least_share else ""
+        chips = f", on {self.least_chips} chips or more" if self.least_chips else ""
         return wrapped(
-            f"{self.engine}: {least:,} to {most:,} tokens of cache a replica, {few:.1f} to "
-            f"{many:.1f} requests of {self.context:,}; the longest alone {self.longest[0]:,} to "
-            f"{self.longest[1]:,}: {self.verdict}"
+            f"{self.engine} holds {least:,} to {most:,} tokens of cache a replica: {few:.0f} to "
+            f"{many:.0f} requests of {self.context:,}, or one of {short:,} to {long:,}; one "
+            f"{self.verdict}{share}{chips}"
         )
 
 
 @dataclass(frozen=True)
 class Fit(HeldRequests):
-    """What an engine leaves for the cache, and what that holds; sizes in byte, of one chip.
-
-    `least_chips` of a replica and `least_share` with which it fits, None where none does.
-    """
+    """What an engine leaves for the cache, and what that holds; sizes in byte, of one chip."""
 
     model: str
     chip: str
@@ -108,8 +110,6 @@ class Fit(HeldRequests):
     room_range: tuple[float, float]
     token_bytes: float
     ideal_token_bytes: float
-    least_chips: int | None
-    least_share: float | None
     share: float
     largest_share: float
     max_num_seqs: int
@@ -185,6 +185,8 @@ def held_requests(question: FitQuestion) -> HeldRequests:
         tokens=(int(few * context), int(many * context)),
         requests=(few, many),
         longest=(shortest, longest),
+        least_chips=_least_chips(question),
+        least_share=_least_share(question),
     )
 
 
@@ -202,8 +204,6 @@ def memory_fit(question: FitQuestion) -> Fit:
         room_range=(left.low, left.high),
         token_bytes=groups.of_request(context, left.tokens) * groups.page / context,
         ideal_token_bytes=_ideal(question),
-        least_chips=_least_chips(question),
-        least_share=_least_share(question),
         share=left.share,
         largest_share=left.largest,
         max_num_seqs=left.seats,

@@ -138,7 +138,8 @@ def requests_held(
 ) -> HeldRequests | None:
     """What the cache of one replica holds with the limits of a step that a launch of it writes.
 
-    None where no engine is charged, and where several chips share the context of a request.
+    The verdict is of a start, which wants room for one request. None where no engine is charged,
+    and where several chips share the context of a request.
 
     Parameters
     ----------
@@ -167,6 +168,5 @@ def requests_held(
         ReplicaLayout(tp, pp, copies, split["ep"], experts),
         EngineLimits(tp, pp, copies, share, seats, budget),
         math.ceil(task.input_tokens + task.output_tokens),
-        seats,
     )
     return held_requests(question)
