@@ -402,7 +402,7 @@ def test_the_time_of_one_plan_follows_the_engine(name: str, model: str) -> None:
     """Of each engine its own, by the profile that the answer names; with a version as without."""
     same = {"model": model, "system": name, "chips": 1, "choose": {"tp": 1, "batch": 8}}
     named = ("vllm", "sglang", "trtllm", {"name": "vllm", "version": "0.19"})
-    answers = [solve(small(engine=engine, **same)) for engine in named]
+    answers: list[Any] = [solve(small(engine=engine, **same)) for engine in named]
     times = [answer.point.tpot for answer in answers]
     assert len({*times}) == 3
     assert times[0] == times[3]
