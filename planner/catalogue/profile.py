@@ -302,7 +302,9 @@ def profile_from(name: str, raw: Mapping[str, Any]) -> Profile:
     if "like" in raw:
         whole, engine = profile(raw["like"]), raw["engine"]
         bands = whole.bands_of(KNOWN, engine)
-        whole = replace(whole, name=name, engine=engine, bands=bands, base=False, left_out=())
+        # Errors on configurations are its own; those on whole chips or engines are of the one fit.
+        left_out = tuple(row for row in whole.left_out if row["word"] != "configurations")
+        whole = replace(whole, name=name, engine=engine, bands=bands, base=False, left_out=left_out)
         if whole.hull:
             whole = replace(whole, hull=whole.hull.of_engine(engine))
         chips, as_of = tuple(raw.get("chips", whole.chips)), raw.get("as_of", whole.as_of)

@@ -53,7 +53,8 @@ def choose_profile(
         if on in chosen.fitted:
             whose = f"has no run of {chosen.engine} on {on}: its band is that of such pairs"
         borrowed = lent_sentence(on, chosen.fitted)
-        words.append(f"profile {chosen.name} {whose} left out of the fit{borrowed}")
+        named = "it" if words else f"profile {chosen.name}"
+        words.append(f"{named} {whose} left out of the fit{borrowed}")
     return chosen, "; ".join(words) or None
 
 
