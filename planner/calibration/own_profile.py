@@ -7,7 +7,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,17 +25,13 @@ from planner.calibration.sample import (
     row_digest,
     seen_by,
 )
-from planner.catalogue.profile import COEFFICIENTS, KNOWN, Band, Profile, choose_profile
-from planner.catalogue.profile_checks import unsound
+from planner.catalogue.profile import COEFFICIENTS, KNOWN, Band, Profile
+from planner.catalogue.profile_choice import choose_profile, unsound
 from planner.catalogue.systems import system, system_names
-from planner.measurements.measurement import Measurement, Readings
+from planner.measurements.measurement import Measurement, Readings, engine_of
 from planner.protocol.document import document_of
 from planner.protocol.results import calibration_result as results
 from planner.text.errors import InputError
-
-if TYPE_CHECKING:
-    pass
-
 
 WORST = 3  # rows that are named
 REPEATED = 1.15  # ratio of two runs alike that chance rarely exceeds (6 % each, 90 %)
@@ -152,7 +147,8 @@ def _start(rows: Sequence[Measurement], like: str) -> tuple[Profile, list[str]]:
     """The profile to start from: for most of the rows, where their chips ask for several."""
     chips = Counter(row.chip.name for row in rows)
     chip = max(sorted(chips), key=lambda name: chips[name])
-    start, borrowed = choose_profile(like, chip)
+    engines = sorted({engine_of(row) for row in rows})
+    start, borrowed = choose_profile(like, chip, engines)
     unsound_reason = unsound(start)
     if unsound_reason is not None:
         raise InputError(f"{like}: is no sound profile: {unsound_reason}")

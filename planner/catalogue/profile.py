@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.catalogue.chips import lent_sentence, maker_factor
+from planner.catalogue.chips import maker_factor
 from planner.catalogue.coefficient_spread import (
     ASSUMED,
     DISTANCES,
@@ -125,6 +125,12 @@ class Profile:
     regime: str = KNOWN
     kinds: tuple[str, ...] = ()
 
+    @property
+    def fitted(self) -> tuple[str, ...]:
+        """The chips whose rows its coefficients rest on, those of other engines as well."""
+        spread = self.coefficient_spread
+        return spread.values.get(NEW_CHIP, self.chips) if spread else self.chips
+
     def sigma(self, shares: Shares) -> float:
         """Standard deviation of the logarithm of a time at the profile's place.
 
@@ -191,7 +197,7 @@ class Profile:
         place_asked = replace(place, engine=self.engine_asked(place))
         if self.engine != "any" and not place.engine:
             place = replace(place, engine=self.engine)
-        lent = maker_factor(place.maker, self.chips)
+        lent = maker_factor(place.maker, self.fitted)
         factors = {**dict.fromkeys(COEFFICIENTS, 1 / lent.factor), STEPS_WAITED: 1.0}
         for adjustment in self.adjustments:
             if holds_at(adjustment, place):
@@ -296,7 +302,9 @@ def profile_from(name: str, raw: Mapping[str, Any]) -> Profile:
     if "like" in raw:
         whole, engine = profile(raw["like"]), raw["engine"]
         bands = whole.bands_of(KNOWN, engine)
-        whole = replace(whole, name=name, engine=engine, bands=bands, base=False, left_out=())
+        # Errors on configurations are its own; those on whole chips or engines are of the one fit.
+        left_out = tuple(row for row in whole.left_out if row["word"] != "configurations")
+        whole = replace(whole, name=name, engine=engine, bands=bands, base=False, left_out=left_out)
         if whole.hull:
             whole = replace(whole, hull=whole.hull.of_engine(engine))
         chips, as_of = tuple(raw.get("chips", whole.chips)), raw.get("as_of", whole.as_of)
@@ -334,30 +342,6 @@ def profile_from(name: str, raw: Mapping[str, Any]) -> Profile:
         coefficient_spread=CoefficientSpread.from_table(raw["uncertainty"])
         if "uncertainty" in raw
         else None,
-    )
-
-
-def choose_profile(wanted: str, chip: str) -> tuple[Profile, str | None]:
-    """The profile to use and, where it is not the chip's own, a sentence that says so.
-
-    Parameters
-    ----------
-    wanted : a profile's name, or `auto`: the newest profile fitted on this chip.
-    chip : catalogue name of the chip.
-    """
-    if wanted != "auto":
-        chosen = profile(wanted)
-    else:
-        ranked = sorted(
-            (one for one in map(profile, profile_names()) if not one.base),
-            key=lambda p: (chip in p.chips, p.as_of, p.engine == "any", p.rows),
-        )
-        chosen = ranked[-1]
-    if chip in chosen.chips:
-        return chosen, None
-    return chosen, (
-        f"profile {chosen.name} was fitted on {', '.join(chosen.chips)}, not on {chip}: its "
-        f"band is that of chips left out of the fit{lent_sentence(chip, chosen.chips)}"
     )
 
 

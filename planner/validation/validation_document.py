@@ -184,7 +184,7 @@ def _recorded(
             x.source,
             x.coverage,
             x.errors,
-            x.left_out,
+            x.left_out if x.engine == "any" else (),  # of one engine they are those of all
         )
         for x in used
     ]

@@ -14,7 +14,7 @@ from formulas.numerics.evaluate import kernel, scalar
 from planner.architecture import from_config, sizes
 from planner.architecture.counts import Sizes
 from planner.catalogue.coefficient_spread import Place
-from planner.catalogue.profile import choose_profile
+from planner.catalogue.profile_choice import choose_profile
 from planner.catalogue.systems import system
 from planner.problems.serving.deployment.questions import OnePool, single_pools
 from planner.problems.serving.profiled import LECTURE

@@ -160,7 +160,7 @@ def wanted_profile(reference: str | File) -> str:
 def _read(file: File) -> None:
     """Raises ValueError where the file is no profile."""
     from planner.catalogue.profile import profile
-    from planner.catalogue.profile_checks import unsound
+    from planner.catalogue.profile_choice import unsound
 
     if file.path.suffix != ".toml":
         raise ValueError(

@@ -14,7 +14,7 @@ from planner.benchmark import ceilings, misfit, read_measured
 from planner.benchmark.record import MeasuredChip, toml
 from planner.benchmark.session import measure, recognised
 from planner.catalogue.chips import chip, chip_names
-from planner.catalogue.profile import choose_profile
+from planner.catalogue.profile_choice import choose_profile
 from planner.catalogue.systems import system
 from planner.problems.serving.profiled import limited
 from planner.report.files import dumps

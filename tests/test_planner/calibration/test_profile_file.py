@@ -18,7 +18,7 @@ from planner.catalogue.profile import (
     profile_from,
     profile_names,
 )
-from planner.catalogue.profile_checks import unsound
+from planner.catalogue.profile_choice import unsound
 
 
 def _again(one: Profile) -> Profile:

@@ -46,7 +46,8 @@ def test_what_is_lent_is_said(name, words):
 
 def test_times_are_longer_and_bands_wider():
     """Every time by the same factor, the number of steps waited for by none."""
-    shipped = replace(profile("engines-2026"), chips=NVIDIA, adjustments=())
+    none = {"adjustments": (), "coefficient_spread": None}  # which also knows who was fitted
+    shipped = replace(profile("engines-2026"), chips=NVIDIA, **none)
     own, lent = (shipped.at(Place(maker=maker)) for maker in ("NVIDIA", "AMD"))
     factor = maker_factor("AMD", NVIDIA)
     assert lent.values["t_layer"] == pytest.approx(own.values["t_layer"] / factor.factor)

@@ -14,12 +14,11 @@ from planner.catalogue.profile import (
     COEFFICIENTS,
     EFFICIENCIES,
     Adjustment,
-    choose_profile,
     profile,
     profile_from,
     profile_names,
 )
-from planner.catalogue.profile_checks import unsound
+from planner.catalogue.profile_choice import choose_profile, unsound
 from planner.problems.serving.profiled import LECTURE
 from planner.text.errors import CatalogueError
 from tests.paths import ROOT
@@ -164,13 +163,35 @@ def test_a_base_is_never_chosen_by_itself():
     """Steady batches of several engines are what their profiles share, nobody's estimate."""
     assert profile("steady-2024").base
     assert choose_profile("auto", "tpu-v4")[0].name == "palm-2022"
-    assert choose_profile("auto", "rtx-4090")[0].name == "llama-cpp-2024"
+    found, words = choose_profile("auto", "rtx-4090")
+    assert (found.name, "llama.cpp alone" in words) == ("llama-cpp-2024", True)
 
 
-def test_auto_takes_the_profile_fitted_on_the_chip():
-    """The widest fit of the newest engines where the chip was in it, an older one where not."""
-    assert choose_profile("auto", "h200") == (ENGINES, None)
-    assert choose_profile("auto", "a100")[0].name == "trtllm-2024"
+@pytest.mark.parametrize(
+    ("on", "engines", "name", "words"),
+    [
+        ("h200", ("vllm", "trtllm"), "engines-2026", ""),
+        ("h200", ("vllm",), "vllm-2026", ""),
+        ("h200", ("atom",), "engines-2026", ""),
+        ("a100", ("trtllm",), "trtllm-2024", ""),
+        ("a100", ("vllm", "trtllm"), "trtllm-2024", "of trtllm alone"),
+        ("l40", ("trtllm",), "trtllm-2024", "not on l40: its band is that of chips"),
+        ("rtx-4090", ("vllm",), "vllm-2026", "not on rtx-4090"),
+        ("rtx-4090", ("trtllm",), "trtllm-2024", "no run of trtllm on rtx-4090"),
+        ("mi300x", ("vllm",), "vllm-2026", "no run of vllm on mi300x"),
+    ],
+)
+def test_auto_takes_the_engines_own_profile_nearest_to_the_chip(on, engines, name, words):
+    """What was fitted on the chip, else on its architecture, the newest; what it is not is said."""
+    found, said = choose_profile("auto", on, engines)
+    assert (found.name, bool(said)) == (name, bool(words))
+    assert words in (said or "")
+
+
+def test_what_another_engine_measured_is_not_lent_a_second_time():
+    """Rows of other engines on a chip are in the fit: no factor of its maker comes on top."""
+    place = Place("mi300x", "cdna3", maker="AMD", engine="vllm")
+    assert profile("vllm-2026").at(place).values == ENGINES.at(place).values
 
 
 def test_a_chip_that_no_fit_saw_is_said():

@@ -15,7 +15,8 @@ from planner.architecture.counts import Sizes, abstract_sizes, sizes
 from planner.architecture.huggingface import read_config
 from planner.catalogue import models
 from planner.catalogue.chips import Chip, chip_power
-from planner.catalogue.profile import Profile, choose_profile
+from planner.catalogue.profile import Profile
+from planner.catalogue.profile_choice import choose_profile
 from planner.catalogue.systems import System
 from planner.network.network_source import fabric_of, machine_of
 from planner.problems.serving.profiled import LECTURE, limited
@@ -24,7 +25,7 @@ from planner.problems.serving.step.runnable import misfit, unfit_for
 from planner.problems.serving.task.drafter import depths, speculating
 from planner.problems.serving.task.requests import limits_of, modes, promised
 from planner.problems.serving.task.task import Task, TaskPair
-from planner.problems.serving.task.task_builder import Hardware, TaskBuilder, engines_read
+from planner.problems.serving.task.task_builder import Hardware, TaskBuilder, engines_read, meant_by
 from planner.protocol.plan import DataSource
 from planner.scenario.keys.model_keys import ModelDescription
 from planner.scenario.keys.references import File, wanted_profile
@@ -308,7 +309,9 @@ def _lecture_chip(system: System) -> Chip:
 def _profile(scenario: Scenario, system: System) -> tuple[Profile, str | None]:
     if scenario.assumptions == "lecture":
         return LECTURE, None
-    return choose_profile(wanted_profile(scenario.profile), system.chip.name)
+    family = getattr(_model(scenario, _Notes(date.today(), [], [])), "family", "")
+    engines = meant_by(scenario, system.chip, family)
+    return choose_profile(wanted_profile(scenario.profile), system.chip.name, engines)
 
 
 def handful_warning(profile: Profile) -> str | None:

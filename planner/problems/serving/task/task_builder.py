@@ -229,15 +229,22 @@ def engines_read(scenario: Scenario, chip: Chip) -> tuple[str, ...] | None:
 
     Weights that nobody published are loaded by no engine that was read.
     """
-    if scenario.assumptions == "lecture" or scenario.engine == "none":
-        return None
-    if scenario.engine != "any":
-        return (scenario.engine,)
     model = scenario.model
     name = model.like if isinstance(model, ModelDescription) else model
-    if name is None or (isinstance(name, str) and repository(name) is None) or not chip.figures:
-        return None
-    return tuple(x.name for x in engine_tables().values() if chip.maker in x.vendors) or None
+    unread = name is None or (isinstance(name, str) and repository(name) is None)
+    none = scenario.engine == "any" and (unread or not chip.figures)
+    return None if none or scenario.assumptions == "lecture" else meant_by(scenario, chip) or None
+
+
+def meant_by(scenario: Scenario, chip: Chip, family: str = "") -> tuple[str, ...]:
+    """Engines that a question means: of any, those of the chip's maker that know the family.
+
+    Empty where any engine's speeds will do: none is to run the plan, or none was read for the chip.
+    """
+    if scenario.engine != "any":
+        return () if scenario.engine == "none" else (scenario.engine,)
+    every = (x for x in engine_tables().values() if chip.maker in x.vendors)
+    return tuple(x.name for x in every if family not in x.lacks)
 
 
 def _electricity(scenario: Scenario, chip: str, drawn: float | None) -> float:

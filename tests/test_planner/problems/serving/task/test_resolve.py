@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import date
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from planner.catalogue import models
-from planner.catalogue.chips import chip, chip_power
+from planner.catalogue.chips import chip, chip_names, chip_power
 from planner.catalogue.profile import profile
 from planner.problems.serving.profiled import LECTURE
+from planner.problems.serving.question import RUNS_ON
+from planner.problems.serving.step.engine_rules import engine_tables
 from planner.problems.serving.task.resolve import (
     ServingTasks,
     handful_warning,
@@ -21,6 +24,7 @@ from planner.problems.serving.task.resolve import (
     resolve,
 )
 from planner.problems.serving.task.task import Task
+from planner.protocol.solve import solve
 from planner.text.errors import FieldError
 from tests.cases.scenarios import small
 
@@ -367,3 +371,40 @@ def test_faults_of_what_is_looked_up_stand_at_the_key_that_asked() -> None:
     ((path, words),) = refused(system="cloudmatrix384", price=None).items()
     assert path == "price"
     assert "ascend-910c" in words
+
+
+RUN_BY = [
+    (name, {"engine": engine})
+    for engine, name in product(RUNS_ON, chip_names())
+    if engine not in engine_tables() or chip(name).maker in engine_tables()[engine].vendors
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"), [*RUN_BY, *((x, {"model": FEW}) for x in chip_names())]
+)
+def test_the_profile_is_of_engines_that_the_answer_names(name: str, changes: Any) -> None:
+    """Who is meant where none is named is said; where none was measured, no band is of known."""
+    found = asked(system=name, chips=1, choose={"mode": "aggregated"}, **changes)
+    (task,), (hardware,) = found.tasks, found.hardware
+    speaks = hardware.profile
+    assert speaks.engine in ("any", *(task.engines or (speaks.engine,)))
+    if chip(name).maker in ("NVIDIA", "AMD") and changes != {"engine": "none"}:
+        assert speaks.engine != "llama.cpp"
+    lone = speaks.engine not in ("any", changes.get("engine"))
+    assert any(f"is of {speaks.engine} alone" in words for words in found.warnings) == lone
+    assert name in speaks.chips or task.profile.regime != "known"
+
+
+@pytest.mark.parametrize("name", ["h100-pcie", "hgx-a100", "l40s", "rtx-6000-ada", "hgx-h200"])
+@pytest.mark.parametrize("model", ["llama-3.1-8b", "qwen3-8b"])
+def test_the_time_of_one_plan_follows_the_engine(name: str, model: str) -> None:
+    """Of each engine its own, by the profile that the answer names; with a version as without."""
+    same = {"model": model, "system": name, "chips": 1, "choose": {"tp": 1, "batch": 8}}
+    named = ("vllm", "sglang", "trtllm", {"name": "vllm", "version": "0.19"})
+    answers: list[Any] = [solve(small(engine=engine, **same)) for engine in named]
+    times = [answer.point.tpot for answer in answers]
+    assert len({*times}) == 3
+    assert times[0] == times[3]
+    speak = [answer.document["band"]["from"] for answer in answers]
+    assert [x.rpartition("-")[0] for x in speak] == ["vllm", "sglang", "trtllm", "vllm"]

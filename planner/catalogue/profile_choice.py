@@ -1,12 +1,20 @@
-"""Whether what a profile says can be times, efficiencies and bands at all."""
+"""Which profile speaks for a chip and an engine, and whether what one says can be at all."""
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields
 
+from planner.catalogue.chips import chip, chip_names, lent_sentence
 from planner.catalogue.coefficient_spread import Place
-from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES, Adjustment, Profile
+from planner.catalogue.profile import (
+    COEFFICIENTS,
+    EFFICIENCIES,
+    Adjustment,
+    Profile,
+    profile,
+    profile_names,
+)
 from planner.text.errors import quoted
 
 MOST = 1.1  # of a peak: boosts may exceed what is listed
@@ -18,8 +26,51 @@ LEFT_OUT = (
     "constant_group_log",
 )  # fmt: skip
 _LIST = ", ".join(LEFT_OUT)
+ANY = "any"
 DATE = re.compile(r"\d{4}-\d\d(-\d\d)?")
 PLACES = frozenset(field.name for field in fields(Place))
+
+
+def choose_profile(
+    wanted: str, on: str, engines: Collection[str] = ()
+) -> tuple[Profile, str | None]:
+    """The profile to use and, where it is not the chip's or the engines' own, what says so.
+
+    Parameters
+    ----------
+    wanted : a profile's name, or `auto`: of those that speak for the engines the newest fitted on
+        this chip, else on one of its architecture, else on any.
+    on : catalogue name of the chip.
+    engines : those of which one is to run; empty where the speeds of any will do.
+    """
+    auto = wanted == "auto"
+    chosen = max(_speaking(engines), key=lambda x: _nearness(x, on)) if auto else profile(wanted)
+    words = []
+    if auto and chosen.engine != ANY and {*engines} != {chosen.engine}:
+        words.append(f"profile {chosen.name} is of {chosen.engine} alone: others take other times")
+    if on not in chosen.chips:
+        whose = f"was fitted on {', '.join(chosen.chips)}, not on {on}: its band is that of chips"
+        if on in chosen.fitted:
+            whose = f"has no run of {chosen.engine} on {on}: its band is that of such pairs"
+        borrowed = lent_sentence(on, chosen.fitted)
+        named = "it" if words else f"profile {chosen.name}"
+        words.append(f"{named} {whose} left out of the fit{borrowed}")
+    return chosen, "; ".join(words) or None
+
+
+def _speaking(engines: Collection[str]) -> list[Profile]:
+    """The profiles that speak for engines, of one alone its own; all where none does."""
+    every = [x for x in map(profile, profile_names()) if not x.base]
+    alone = [x for x in every if x.engine in engines]
+    joint = [x for x in every if x.engine == ANY and {*x.engines} & {*engines}]
+    return (alone if len(engines) == 1 and alone else alone + joint) or every
+
+
+def _nearness(fit: Profile, on: str) -> tuple[bool, bool, str, bool, int]:
+    """How well a profile speaks for a chip, the best last."""
+    here = {chip(x).architecture for x in (on,) if x in chip_names()}
+    akin = any(chip(x).architecture in here for x in fit.chips)
+    return on in fit.chips, akin, fit.as_of, fit.engine == ANY, fit.rows
 
 
 def unsound(profile: Profile) -> str | None:
