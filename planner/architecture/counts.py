@@ -21,7 +21,7 @@ SUMMARY = (
     *("n_total", "n_active", "params", "weight_bytes", "weight_dtypes", "weight_mix"),
     *("activation_dtype", "kv_dtype", "kv_bytes_per_token", "index_bytes_per_token"),
     *("window_bytes_per_sequence", "state_bytes_per_sequence", "attention_flop_per_cached_token"),
-    *("state_flop_per_token", "mtp", "excluded", "source"),
+    *("state_flop_per_token", "mtp", "excluded", "source", "warnings"),
 )
 _CONVERTED = frozenset({"attention", "dense_ffn", "shared", "routed"})
 _WEIGHT_ONLY = frozenset({"int8", "int4"})
@@ -85,6 +85,7 @@ class Sizes:
     mtp_blocks: int = 0
     mtp_params: int | None = None
     excluded: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     inner: tuple[InnerWidth, ...] = ()
     stored: str = ""
     stored_kv: str = ""
@@ -194,6 +195,7 @@ def sizes(
         mtp_blocks=model.prediction.blocks if model.prediction else 0,
         mtp_params=model.prediction.parameters if model.prediction else None,
         excluded=model.excluded,
+        warnings=model.warnings,
         inner=_inner_widths(model, experts, weights),
         stored=_stored(model, "routed" if experts.routed else "dense_ffn"),
         stored_kv=_cache(model).name,
@@ -295,6 +297,7 @@ def summary(model: Model, counted: Sizes | None = None) -> dict[str, object]:
         "weight_dtypes": dict(counted.weight_dtype),
         "mtp": {"blocks": counted.mtp_blocks, "params": counted.mtp_params},
         "excluded": list(counted.excluded),
+        "warnings": list(counted.warnings),
     }
     return {key: more[key] if key in more else deepcopy(getattr(counted, key)) for key in SUMMARY}
 

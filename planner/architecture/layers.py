@@ -149,7 +149,8 @@ class Model:
     """A language model: its layers, what stands outside them, and how its weights are stored.
 
     `weights` are the tensors outside the layers (embedding, head, final norm). `excluded` names
-    the parts of the checkpoint that are not counted (vision towers, prediction blocks).
+    the parts of the checkpoint that are not counted (vision towers, prediction blocks), `warnings`
+    what of its configuration was not understood and taken not to matter.
     """
 
     name: str
@@ -166,6 +167,7 @@ class Model:
     prediction: PredictionBlocks | None = None
     excluded: tuple[str, ...] = ()
     source: str = ""
+    warnings: tuple[str, ...] = ()
 
     def __hash__(self) -> int:
         # Every question looks its model's counts up: layers, which are many, are left to `==`.

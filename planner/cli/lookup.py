@@ -14,6 +14,7 @@ def model(name: str, json: bool = False) -> None:
     from planner.report.text.catalog import model_text
 
     document = answer(name)
+    warn(map(str, document["warnings"]))
     show(dumps(document) if json else model_text(document))
 
 

@@ -94,7 +94,7 @@ def resolve_cache(question: CacheScenario) -> CacheTask:
     hbm = HeldTier(HBM, "hbm", price.value / chip.memory, chip.memory, None, 1, "rent of the chip")
     data = [source, DataSource(f"price of {chip.name}", price.source, price.as_of or None)]
     data += [DataSource(f"tier {each.name}", each.price_from, None) for each in tiers]
-    warnings = [*filter(None, [price.warning(date.today())]), *notes]
+    warnings = [*filter(None, [price.warning(date.today())]), *notes, *counted.warnings]
     warnings += [LEFT_ASIDE] if question.uncertain is not None else []
     return CacheTask(values, question.prefix, (hbm, *tiers), price, tuple(warnings), tuple(data))
 

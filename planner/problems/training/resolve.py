@@ -105,7 +105,7 @@ def resolve_training(question: TrainingQuestion) -> ResolvedTraining:
     warnings: list[str] = []
     model = _model(question, data)
     cases = tuple(_case(question, system, model, data, warnings) for system in question.systems())
-    warnings += _of_the_batch(question)
+    warnings += [*_of_the_batch(question), *getattr(model, "warnings", ())]
     if question.uncertain is not None:
         warnings.append(LEFT_ASIDE)
     sentences = tuple(dict.fromkeys(warnings))

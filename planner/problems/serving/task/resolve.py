@@ -98,6 +98,7 @@ def resolve(scenario: Scenario, today: date | None = None) -> ServingTasks:
         if (counted, chunk, redundant) in counts:  # a checkpoint in the very format that is tried
             continue
         counts.append((counted, chunk, redundant))
+        notes.warnings.extend(counted.warnings)
         for words in beyond(scenario, counted):
             if scenario.engine not in ("any", "none"):
                 raise FieldError(("workload.input_tokens", words))
