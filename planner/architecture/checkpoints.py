@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from planner.architecture.quantization import DTYPES, FORMATS, Patterns, Precision, Quantization
+from planner.architecture.module_names import Patterns
+from planner.architecture.quantization import DTYPES, FORMATS, Precision, Quantization
 from planner.text.errors import ModelError, quoted
 
 _MAX_NAMES = 200_000

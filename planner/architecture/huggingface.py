@@ -82,13 +82,16 @@ def from_config(
     unknown = reader.finish()
     if model.prediction is not None:
         excluded.append(f"multi-token prediction ({model.prediction.blocks} blocks)")
+    quantization = read_quantization(quantization_config, quant, expert, where)
+    paths = [path for path, weight in model.all_weights() if weight.linear]
+    quantization, unmatched = quantization.placed(paths, len(model.layers))
     return replace(
         model,
         precision=precision,
-        quantization=read_quantization(quantization_config, quant, expert, where),
+        quantization=quantization,
         excluded=tuple(excluded),
         source=source,
-        warnings=_unknown_keys(unknown),
+        warnings=(*_unknown_keys(unknown), *unmatched),
     )
 
 

@@ -12,11 +12,11 @@ four-byte scale, sixteen NVFP4 weights share one byte, thirty-two MXFP4 weights 
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, field
-from fnmatch import translate
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from planner.architecture.module_names import Patterns, unmatched_words
 from planner.text.errors import ModelError, did_you_mean, quoted
 from planner.text.tables import table
 
@@ -65,55 +65,6 @@ _NEVER = frozenset({"embedding", "router"})
 
 
 @dataclass(frozen=True)
-class Patterns:
-    """Module names as quantisers write them: plain, with wildcards, or `re:` expressions.
-
-    A plain name matches a module, everything below it, and any run of whole path components
-    (`gate` matches `mlp.gate`, not `gate_proj`). Prefixes before `layers.` are not compared.
-    """
-
-    names: tuple[str, ...] = ()
-    _plain: frozenset[str] = field(init=False, repr=False, compare=False)
-    _globs: dict[str, re.Pattern[str]] = field(init=False, repr=False, compare=False)
-    _expressions: tuple[re.Pattern[str], ...] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        plain, expressions = set(), []
-        globs: dict[str, list[str]] = {}
-        for name in self.names:
-            if name.startswith("re:"):
-                expressions.append(re.compile(name[3:]))
-                continue
-            trimmed = _below_prefix(name)
-            if any(mark in trimmed for mark in "*?["):
-                globs.setdefault(_layer(trimmed), []).append(trimmed)
-            else:
-                plain.add(trimmed)
-        unions = {
-            layer: re.compile(
-                "|".join(translate(each) for name in group for each in (name, f"{name}.*"))
-            )
-            for layer, group in globs.items()
-        }
-        object.__setattr__(self, "_plain", frozenset(plain))
-        object.__setattr__(self, "_globs", unions)
-        object.__setattr__(self, "_expressions", tuple(expressions))
-
-    def match(self, path: str) -> bool:
-        """Whether the module at `path` (such as `layers.3.mlp.gate`) is named."""
-        if self._plain and any(run in self._plain for run in _runs(path)):
-            return True
-        for layer in {"", _layer(path)}:
-            union = self._globs.get(layer)
-            if union is not None and union.match(path):
-                return True
-        return any(
-            expression.match(path) or expression.match(f"model.{path}")
-            for expression in self._expressions
-        )
-
-
-@dataclass(frozen=True)
 class Quantization:
     """How a checkpoint's matrices are stored.
 
@@ -142,36 +93,27 @@ class Quantization:
         """The quantised format of the matrix at `path`, or None where it is left alone."""
         if not linear or group in _NEVER or not self.active:
             return None
+        if self.unquantized.match(path):
+            return None
         for patterns, precision in self.chosen:
             if patterns.match(path):
                 return precision
-        if (group == "head" and not self.head) or self.unquantized.match(path):
+        if group == "head" and not self.head:
             return None
         if group == "routed" and self.experts is not None:
             return self.experts
         return self.default
 
-
-def _below_prefix(name: str) -> str:
-    """The name without what stands before `layers.`, or before the last part of a loose name."""
-    match = re.search(r"(?:^|\.)(layers\..*)$", name)
-    if match:
-        return match.group(1)
-    for prefix in ("language_model.model.", "model.language_model.", "language_model.", "model."):
-        name = name.removeprefix(prefix)
-    return name
-
-
-def _layer(path: str) -> str:
-    """`layers.12` of a path or pattern that fixes its layer, else the empty string."""
-    match = re.match(r"layers\.\d+(?=\.)", path)
-    return match.group() if match else ""
-
-
-def _runs(path: str) -> list[str]:
-    parts = path.split(".")
-    return [
-        ".".join(parts[first:last])
-        for first in range(len(parts))
-        for last in range(first + 1, len(parts) + 1)
-    ]
+    def placed(self, paths: Sequence[str], layers: int) -> tuple[Quantization, tuple[str, ...]]:
+        """The same among a model's own `paths`, and a warning of patterns that match nothing."""
+        if not (self.unquantized.names or self.chosen):
+            return self, ()
+        taken = frozenset(part for path in paths for part in path.split("."))
+        kept = replace(self.unquantized, taken=taken)
+        chosen = tuple((replace(each, taken=taken), form) for each, form in self.chosen)
+        lost = {"left alone": kept.unmatched(paths, layers)}
+        lost["chosen"] = [name for each, _ in chosen for name in each.unmatched(paths, layers)]
+        words = tuple(
+            unmatched_words(f"quantised modules {key}", names) for key, names in lost.items() if names
+        )
+        return replace(self, unquantized=kept, chosen=chosen), words

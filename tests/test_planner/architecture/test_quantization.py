@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from planner.architecture import DTYPES, dtype, from_config, sizes
-from planner.architecture.quantization import Patterns
+from planner.architecture.module_names import Patterns
 from planner.catalogue import models
 from planner.text.errors import ModelError
 
