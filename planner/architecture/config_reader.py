@@ -1,8 +1,8 @@
 """A configuration read key by key: what was read is checked, what was not read is accounted for.
 
 `Reader.finish` refuses every key that looks like structure (`num_*`, `*_size`, `*experts*`, ...),
-says something (is not null, zero, false or empty), repeats nothing that is known and was never read:
-an unknown structural key means that the layers built from the known ones would be wrong. Other keys
+says something (is not null, zero, false or empty), repeats nothing known and was never read: an
+unknown structural key means that the layers built from the known ones would be wrong. Other keys
 that nobody knows are returned, to be named beside the count.
 """
 
@@ -185,7 +185,7 @@ class Reader:
         return Reader(value, f"{self.where}  {key}")
 
     def finish(self) -> list[str]:
-        """The keys that nobody knows; raises ModelError for structural keys that were never read."""
+        """The keys that nobody knows; raises ModelError for structural keys never read."""
         unread = self.unread()
         structural = [key for key in unread if self.structural(key)]
         if structural:

@@ -1,6 +1,6 @@
 """Names of modules as quantisers write them, matched with the paths that weights have here.
 
-A checkpoint, transformers and an engine may call one matrix by three names (`shared_experts.up_proj`,
+A checkpoint, transformers and an engine may call a matrix by three names (`shared_experts.up_proj`,
 `shared_expert.up_proj`, `gate_up_proj`): a pattern is tried on every spelling of a path.
 """
 
@@ -18,6 +18,7 @@ from planner.text.tables import table
 _TABLE = table("planner.architecture", "module_names.toml")
 _PREFIXES: tuple[str, ...] = tuple(_TABLE["prefixes"])
 _UNCOUNTED = re.compile(_TABLE["uncounted"])
+_FUSED = re.compile(r"(?<=\.)(" + "|".join(_TABLE["fused"]) + r")\b")
 _LAYER = re.compile(r"layers\.(\d+)(?=\.)")
 _SHOWN = 5
 
@@ -66,8 +67,21 @@ class Patterns:
     def match(self, path: str) -> bool:
         """Whether the module at `path` (such as `layers.3.mlp.gate`) is named."""
         if path not in self._known:
-            self._known[path] = self._any(spellings(path, self.taken), _layer(path))
+            self._known[path] = self._any(self._spelled(path), _layer(path))
         return self._known[path]
+
+    @cached_property
+    def _fused(self) -> frozenset[str]:
+        text = " ".join(self.names)
+        return frozenset(word for word in _TABLE["fused"] if word in text)
+
+    def _spelled(self, path: str) -> list[str]:
+        """The spellings of a path; a fused matrix, which ends like its parts, only where named."""
+        own, *others = spellings(path, self.taken)
+        return [
+            own,
+            *(x for x in others if not (m := _FUSED.search(x)) or m.group() in self._fused),
+        ]
 
     def _any(self, paths: Iterable[str], layer: str) -> bool:
         """Whether one of the paths, all of one layer, is named as it is spelled."""
@@ -84,8 +98,7 @@ class Patterns:
         """The names that match none of a model's `paths`, but for those of what is not counted."""
         by_layer: dict[str, list[str]] = {}
         for path in paths:
-            for spelled in spellings(path, self.taken):
-                by_layer.setdefault(_layer(path), []).append(spelled)
+            by_layer.setdefault(_layer(path), []).extend(self._spelled(path))
         left = []
         for name in self.names:
             named = re.search(r"layers\.(\d+)", name)

@@ -13,7 +13,7 @@ four-byte scale, sixteen NVFP4 weights share one byte, thirty-two MXFP4 weights 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from planner.architecture.module_names import Patterns, unmatched_words
@@ -78,7 +78,7 @@ class Quantization:
     method: str = ""
     default: Precision | None = None
     experts: Precision | None = None
-    unquantized: Patterns = Patterns()
+    unquantized: Patterns = field(default_factory=Patterns)
     chosen: tuple[tuple[Patterns, Precision], ...] = ()
     head: bool = False
     cache: Precision | None = None
@@ -114,6 +114,8 @@ class Quantization:
         lost = {"left alone": kept.unmatched(paths, layers)}
         lost["chosen"] = [name for each, _ in chosen for name in each.unmatched(paths, layers)]
         words = tuple(
-            unmatched_words(f"quantised modules {key}", names) for key, names in lost.items() if names
+            unmatched_words(f"quantised modules {key}", names)
+            for key, names in lost.items()
+            if names
         )
         return replace(self, unquantized=kept, chosen=chosen), words
