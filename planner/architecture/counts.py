@@ -18,7 +18,15 @@ from planner.text.errors import ModelError
 
 SUMMARY = (
     *("name", "family", "layers", "n_layers", "hidden", "vocab", "max_context", "experts"),
-    *("n_total", "n_active", "params", "weight_bytes", "weight_dtypes", "weight_mix"),
+    *(
+        "n_total",
+        "n_active",
+        "n_active_range",
+        "params",
+        "weight_bytes",
+        "weight_dtypes",
+        "weight_mix",
+    ),
     *("activation_dtype", "kv_dtype", "kv_bytes_per_token", "index_bytes_per_token"),
     *("window_bytes_per_sequence", "state_bytes_per_sequence", "attention_flop_per_cached_token"),
     *("state_flop_per_token", "mtp", "excluded", "source", "warnings"),
@@ -47,7 +55,9 @@ class Sizes:
     `streamed_bytes` are read by a step that visits every expert [byte]: the same without the
     input embedding and with a tied head. `inner` are the widths that tensor parallelism cuts, none
     where they are not known; `stored` and `stored_kv` are the dtypes that the checkpoint has, of
-    most weights and of the cache.
+    most weights and of the cache. Where experts without weights may be chosen, active parameters
+    are means (experts the nearest whole number), `n_active_range` the fewest and most of them
+    without the input embedding.
     """
 
     name: str
@@ -78,6 +88,7 @@ class Sizes:
     tied: bool = False
     n_experts: int = 0
     n_experts_active: int = 0
+    n_active_range: tuple[int, int] = (0, 0)
     n_shared_experts: int = 0
     expert_groups: int = 1
     expert_groups_active: int = 1
@@ -187,7 +198,8 @@ def sizes(
         vocab=model.vocab,
         tied=model.tied,
         n_experts=experts.routed,
-        n_experts_active=experts.active,
+        n_experts_active=round(experts.passed),
+        n_active_range=_range(active, experts),
         n_shared_experts=experts.shared,
         expert_groups=experts.groups,
         expert_groups_active=experts.groups_active,
@@ -234,6 +246,16 @@ def _by_convention(active: dict[str, int], looked_up: int) -> dict[str, int]:
         "no_input_embedding": used,
         "no_embedding_no_head": used - active["head"],
     }
+
+
+def _range(active: dict[str, int], experts: Experts) -> tuple[int, int]:
+    """Fewest and most parameters of a token, where experts without weights may be chosen."""
+    used = sum(active.values())
+    if not experts.idle:
+        return used, used
+    one, fewest = active["routed"] / experts.passed, max(0, experts.active - experts.idle)
+    ends = (fewest - experts.passed, experts.active - experts.passed)
+    return round(used + one * ends[0]), round(used + one * ends[1])
 
 
 def _streamed(stored: dict[str, float], tied: int, embedded: int) -> dict[str, float]:

@@ -85,6 +85,8 @@ class Mixer:
 class Experts:
     """Routing of a sparse feed-forward part: how many experts, how many chosen, how many shared.
 
+    `idle` more experts have no weights (zero, copied or constant outputs): of the `active` that a
+    token is sent to, as many as their share of all are idle on average.
     `width` is the hidden width that travels to the experts and back. Routing first picks
     `groups_active` of `groups` equal groups of experts, and then experts of these alone.
     """
@@ -95,6 +97,14 @@ class Experts:
     width: int
     groups: int = 1
     groups_active: int = 1
+    idle: int = 0
+
+    @property
+    def passed(self) -> float:
+        """Experts with weights that a token passes through on average."""
+        if not self.idle:
+            return self.active
+        return self.active * self.routed / (self.routed + self.idle)
 
 
 @dataclass(frozen=True, slots=True)

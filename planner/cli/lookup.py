@@ -14,7 +14,8 @@ def model(name: str, json: bool = False) -> None:
     from planner.report.text.catalog import model_text
 
     document = answer(name)
-    warn(map(str, document["warnings"]))
+    warned = document["warnings"]
+    warn(warned if isinstance(warned, list) else ())
     show(dumps(document) if json else model_text(document))
 
 
