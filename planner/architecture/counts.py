@@ -316,6 +316,7 @@ def summary(model: Model, counted: Sizes | None = None) -> dict[str, object]:
     more: dict[str, object] = {
         "layers": layer_kinds(model),
         "experts": experts,
+        "n_active_range": list(counted.n_active_range),
         "weight_dtypes": dict(counted.weight_dtype),
         "mtp": {"blocks": counted.mtp_blocks, "params": counted.mtp_params},
         "excluded": list(counted.excluded),
