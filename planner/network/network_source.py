@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.catalogue.systems import System
+from planner.catalogue.systems import System, system, system_names
 from planner.text.errors import (
     CatalogueError,
     FieldError,
@@ -89,8 +89,13 @@ def network(
                 f"{', '.join(options)}: for machines of the catalogue; {name} says what it is"
             )
         return _from_file(name)
+    if name in system_names() and not _in_catalogue(name):
+        hosted = system(name)
+        if hosted.topology is None:
+            return _cards(hosted, chips, options)
+        name = hosted.topology  # a chip by its own name is the first machine of it
     if not _in_catalogue(name):
-        hint = did_you_mean(name, names()) or f"; known: {', '.join(names())}"
+        hint = did_you_mean(name, (*names(), *system_names())) or f"; known: {', '.join(names())}"
         raise CatalogueError(
             f"unknown machine {quoted(name)}{hint} (a file ends in {', '.join(FILES)})"
         )
@@ -109,6 +114,22 @@ def _in_catalogue(name: str) -> bool:
     except TopologyError:  # an alias is known too, though it is not among the names
         return False
     return True
+
+
+def _cards(hosted: System, chips: int | None, options: list[str]) -> DescribedNetwork:
+    """Cards that meet on the PCI Express of their host, which passes on what one sends another."""
+    if set(options) - {"--chips"}:
+        raise InputError(f"{', '.join(options)}: {hosted.name} is cards of one host; give --chips")
+    most = hosted.chips_per_domain or 1
+    if hosted.scale_up is None or (chips or most) > most:
+        how = f"one host holds {most} cards" if hosted.scale_up else "nothing known joins several"
+        raise InputError(f"{hosted.name}: {how}; describe what does in a topology file")
+    try:
+        drawn = machine_of(hosted, chips or most, lecture=False)
+        drawn = replace(drawn, title=f"{hosted.chip.title}, cards of one host")
+        return DescribedNetwork(hosted.name, graph(drawn, chips or most), drawn)
+    except TopologyError as error:
+        raise InputError(str(error)) from error
 
 
 def _file(name: str) -> bool:
