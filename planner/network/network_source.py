@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from topologies.fabric.fabric import Fabric, Node
 
 
-FILES = (".yaml", ".yml", ".json")
+FILES = (".yaml", ".yml", ".json", ".xml", ".txt")
 DOMAINS = 4  # of a machine with a network between domains, if no number is given
 MOST_CHIPS = 20_000
 PLACE = re.compile(r"line (\d+), column (\d+): ")
