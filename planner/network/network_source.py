@@ -161,16 +161,22 @@ def _sides(shape: str) -> tuple[int, ...]:
 
 
 def _from_file(name: str) -> DescribedNetwork:
-    import topologies
+    try:
+        G, doubts = _fabric_read(name)
+    except TopologyError as error:
+        mistakes = [_mistake(error.where, problem) for problem in error.problems]
+        raise InputError(mistakes) from error
+    return DescribedNetwork(name, G, None, doubts)
+
+
+def _fabric_read(name: str) -> tuple[Fabric, tuple[str, ...]]:
+    """The fabric of a file, and what of it is not sure."""
+    from topologies import read
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        try:
-            G = topologies.read(name)
-        except TopologyError as error:
-            mistakes = [_mistake(error.where, problem) for problem in error.problems]
-            raise InputError(mistakes) from error
-    return DescribedNetwork(name, G, None, tuple(str(each.message) for each in caught))
+        G = read(name)
+    return G, tuple(str(each.message) for each in caught)
 
 
 def _mistake(where: str, problem: str) -> Mistake:
@@ -194,7 +200,7 @@ def fabric_of(file: Path, most: int) -> tuple[Fabric, Machine]:
     from topologies.groups.fabric_groups import grouped
 
     try:
-        G = _fabric_written(file, file.stat().st_mtime_ns if file.exists() else 0)
+        G, _ = _fabric_written(file, _when(file))
     except TopologyError as error:
         raise FieldError(("system", " ".join(str(error).split()))) from error
     chips = accelerators(G)
@@ -220,14 +226,22 @@ def fabric_of(file: Path, most: int) -> tuple[Fabric, Machine]:
     return G, machine_
 
 
+def doubts_of(file: Path) -> tuple[str, ...]:
+    """What of a topology file that was read is not sure."""
+    return _fabric_written(file, _when(file))[1]
+
+
+def _when(file: Path) -> int:
+    return file.stat().st_mtime_ns if file.exists() else 0
+
+
 @lru_cache(maxsize=4)
-def _fabric_written(file: Path, when: int) -> Fabric:
+def _fabric_written(file: Path, when: int) -> tuple[Fabric, tuple[str, ...]]:
     """The fabric of a file as it was written at a time [ns]; every change of a question asks it."""
     from networkx import freeze
 
-    from topologies import read
-
-    return freeze(read(file))
+    G, doubts = _fabric_read(str(file))
+    return freeze(G), doubts
 
 
 def _leaving(G: Fabric, tier: str, chips: Iterable[Node]) -> list[float]:
