@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from planner.architecture.module_names import Patterns
-from planner.architecture.quantization import DTYPES, FORMATS, Precision, Quantization
+from planner.architecture.quantization import DTYPES, FORMATS, Patterns, Precision, Quantization
 from planner.text.errors import ModelError, quoted
 
 _MAX_NAMES = 200_000
@@ -176,14 +175,14 @@ def _quark(values: Mapping[str, object], place: str) -> Quantization:
         raise ModelError(f"{place}.layer_type_quant_config: is not read; expected none")
 
     def spec(entry: object, part: str, here: str) -> Precision | None:
-        said = _mapping(_mapping(entry, here).get(part), f"{here}.{part}")
-        block, mixed = said.get("block_size"), said.get("dtype") == "mx"
+        settings = _mapping(_mapping(entry, here).get(part), f"{here}.{part}")
+        block, mixed = settings.get("block_size"), settings.get("dtype") == "mx"
         if isinstance(block, list) and len(block) == 2 and all(type(x) is int for x in block):
             return _FP8.with_scales(block[0] * block[1], Fraction(4), max(block))
-        named = str(said.get("mx_element_dtype" if mixed else "dtype")).split("_")[0]
-        group = said.get("group_size") or (32 if mixed else None)
-        zeros = said.get("symmetric") is False
-        return _made(named, group, f"{here}.{part}", zeros=zeros) if said else None
+        named = str(settings.get("mx_element_dtype" if mixed else "dtype")).split("_")[0]
+        group = settings.get("group_size") or (32 if mixed else None)
+        zeros = settings.get("symmetric") is False
+        return _made(named, group, f"{here}.{part}", zeros=zeros) if settings else None
 
     common = values.get("global_quant_config")
     unquantized = _patterns(values, ("exclude",), place)
@@ -191,10 +190,10 @@ def _quark(values: Mapping[str, object], place: str) -> Quantization:
     default, inputs = spec(common, "weight", here), spec(common, "input_tensors", here)
     layers = _mapping(values.get("layer_quant_config"), f"{place}.layer_quant_config")
     caches = _mapping(values.get("kv_cache_quant_config"), f"{place}.kv_cache_quant_config")
-    kept = [spec(entry, "output_tensors", f"{place}.{name}") for name, entry in caches.items()]
+    caches_as = [spec(entry, "output_tensors", f"{place}.{name}") for name, entry in caches.items()]
     plain = Quantization(
-        "quark", default, unquantized=unquantized, head=True, cache=kept[0] if kept else None,
-        activation=inputs,
+        "quark", default, unquantized=unquantized, head=True, activation=inputs,
+        cache=caches_as[0] if caches_as else None,
     )  # fmt: skip
     modules = {name: spec(entry, "weight", f"{place}.{name}") for name, entry in layers.items()}
     return _by_module(plain, modules)
@@ -203,9 +202,9 @@ def _quark(values: Mapping[str, object], place: str) -> Quantization:
 def _auto_round(values: Mapping[str, object], place: str) -> Quantization:
     """Intel AutoRound (github.com/intel/auto-round): `extra_config` changes single modules."""
 
-    def spec(said: Mapping[str, object], here: str) -> Precision | None:
+    def spec(settings: Mapping[str, object], here: str) -> Precision | None:
         bits, group, kind, symmetric = (
-            said.get(key, values.get(key, usual))
+            settings.get(key, values.get(key, usual))
             for key, usual in (
                 ("bits", 4),
                 ("group_size", 128),
@@ -220,9 +219,9 @@ def _auto_round(values: Mapping[str, object], place: str) -> Quantization:
     modules = {
         # A name with marks of an expression is one.
         f"re:{name}" if re.search(r"[*+|()\\^$]", name) else name: spec(
-            _mapping(said, f"{place}.extra_config"), f"{place}.extra_config.{name}"
+            _mapping(settings, f"{place}.extra_config"), f"{place}.extra_config.{name}"
         )
-        for name, said in extra.items()
+        for name, settings in extra.items()
     }
     head = values.get("quant_lm_head") is True
     return _by_module(Quantization("auto-round", spec({}, f"{place}.bits"), head=head), modules)
@@ -232,14 +231,14 @@ def _torchao(values: Mapping[str, object], place: str) -> Quantization:
     """TorchAO (docs.pytorch.org/ao): one type, or types by module, under old names or new."""
     if values.get("include_input_output_embeddings"):
         raise ModelError(f"{place}.include_input_output_embeddings: is not read; expected false")
-    said, place = values.get("quant_type"), f"{place}.quant_type"
-    given = _mapping(values.get("quant_type_kwargs"), f"{place}_kwargs")
+    quant_type, place = values.get("quant_type"), f"{place}.quant_type"
+    arguments = _mapping(values.get("quant_type_kwargs"), f"{place}_kwargs")
 
     def spec(entry: object) -> tuple[Precision | None, Precision | None]:
         if entry is None:
             return None, None
         typed = isinstance(entry, Mapping)
-        data = _mapping(_mapping(entry, place).get("_data"), place) if typed else given
+        data = _mapping(_mapping(entry, place).get("_data"), place) if typed else arguments
         named = _mapping(entry, place).get("_type") if typed else entry
         row = FORMATS["torchao"].get(str(named).removesuffix("Config").replace("_", "").lower())
         if row is None:
@@ -252,10 +251,12 @@ def _torchao(values: Mapping[str, object], place: str) -> Quantization:
             form = form.with_scales(group, Fraction(row["scales"]))
         return form, DTYPES[row["activations"]] if "activations" in row else None
 
-    said = said.get("default", said) if isinstance(said, Mapping) else said
-    data = said.get("_data") if isinstance(said, Mapping) else None
+    quant_type = (
+        quant_type.get("default", quant_type) if isinstance(quant_type, Mapping) else quant_type
+    )
+    data = quant_type.get("_data") if isinstance(quant_type, Mapping) else None
     listed = data.get("module_fqn_to_config", data.get("fqn_to_config")) if data else None
-    modules = dict(_mapping(listed, place)) or {"_default": said}
+    modules = dict(_mapping(listed, place)) or {"_default": quant_type}
     default, activation = spec(modules.pop("_default", None))
     unquantized = _patterns(values, ("modules_to_not_convert",), place)
     plain = Quantization("torchao", default, unquantized=unquantized, activation=activation)
@@ -264,9 +265,11 @@ def _torchao(values: Mapping[str, object], place: str) -> Quantization:
 
 def _hqq(values: Mapping[str, object], place: str) -> Quantization:
     """HQQ (github.com/mobiusml/hqq): scale and zero of 16 bits a group, for all or by module."""
-    said, place = _mapping(values.get("quant_config"), place), f"{place}.quant_config"
+    settings, place = _mapping(values.get("quant_config"), place), f"{place}.quant_config"
     modules: dict[str, Precision | None] = {}
-    for name, entry in {"": said}.items() if "weight_quant_params" in said else said.items():
+    for name, entry in (
+        {"": settings}.items() if "weight_quant_params" in settings else settings.items()
+    ):
         spec = _mapping(_mapping(entry, place).get("weight_quant_params"), f"{place}.{name}")
         named, group = f"int{spec.get('nbits')}", spec.get("group_size", 64)
         modules[name] = _made(named, group, f"{place}.{name}", scales=Fraction(4))
@@ -301,11 +304,11 @@ def _sparse(precision: Precision, values: Mapping[str, object], place: str) -> P
     compressed-tensors' sparse-24-bitmask keeps half the values and a bit for each weight, Marlin-24
     half and two bits for each that is kept: a bit a weight in both.
     """
-    said = _mapping(values.get("sparsity_config"), f"{place}.sparsity_config")
-    form = "marlin-24" if values.get("format") == "marlin-24" else said.get("format", "dense")
+    sparsity = _mapping(values.get("sparsity_config"), f"{place}.sparsity_config")
+    form = "marlin-24" if values.get("format") == "marlin-24" else sparsity.get("format", "dense")
     if form == "dense":
         return precision
-    if form not in ("marlin-24", "sparse-24-bitmask") or said.get("targets", _ALL) != _ALL:
+    if form not in ("marlin-24", "sparse-24-bitmask") or sparsity.get("targets", _ALL) != _ALL:
         expected = "expected dense, marlin-24 or sparse-24-bitmask of all Linear"
         raise ModelError(f"{place}.sparsity_config.format: is {quoted(form)}, {expected}")
     saved = DTYPES[precision.name].bytes / 2 - Fraction(1, 8)

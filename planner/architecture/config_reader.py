@@ -245,11 +245,11 @@ class Reader:
         if value in usual or (isinstance(value, list) and all(each in usual for each in value)):
             return True
         formulas = _TABLE["derived"].get(key, ())
-        said = {words: worth for words in formulas if (worth := self._worth(words)) is not None}
-        if said and value not in said.values():
-            words, worth = next(iter(said.items()))
+        worths = {words: worth for words in formulas if (worth := self._worth(words)) is not None}
+        if worths and value not in worths.values():
+            words, worth = next(iter(worths.items()))
             raise self.fail(key, f"is {quoted(value)}, but {words} is {worth:g}")
-        return bool(said)
+        return bool(worths)
 
     def _worth(self, words: str) -> float | None:
         """What `a - b` (or +, *, /, or `a` alone) of two keys is; None where one is not given."""
@@ -257,8 +257,8 @@ class Reader:
         values = [self._number_of(name) for name in (first, *rest[1:])]
         if None in values or (rest[:1] == ["/"] and not values[-1]):
             return None
-        known = [value for value in values if value is not None]
-        return float(_OPERATORS[rest[0]](*known)) if rest else known[0]
+        numbers = [value for value in values if value is not None]
+        return float(_OPERATORS[rest[0]](*numbers)) if rest else numbers[0]
 
     def _number_of(self, name: str) -> float | None:
         for key in _TABLE["names"].get(name, (name,)):

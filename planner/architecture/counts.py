@@ -18,16 +18,8 @@ from planner.text.errors import ModelError
 
 SUMMARY = (
     *("name", "family", "layers", "n_layers", "hidden", "vocab", "max_context", "experts"),
-    *(
-        "n_total",
-        "n_active",
-        "n_active_range",
-        "params",
-        "weight_bytes",
-        "weight_dtypes",
-        "weight_mix",
-    ),
-    *("activation_dtype", "kv_dtype", "kv_bytes_per_token", "index_bytes_per_token"),
+    *("n_total", "n_active", "n_active_range", "params", "weight_bytes", "weight_dtypes"),
+    *("weight_mix", "activation_dtype", "kv_dtype", "kv_bytes_per_token", "index_bytes_per_token"),
     *("window_bytes_per_sequence", "state_bytes_per_sequence", "attention_flop_per_cached_token"),
     *("state_flop_per_token", "mtp", "excluded", "source", "warnings"),
 )
@@ -96,7 +88,6 @@ class Sizes:
     mtp_blocks: int = 0
     mtp_params: int | None = None
     excluded: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
     inner: tuple[InnerWidth, ...] = ()
     stored: str = ""
     stored_kv: str = ""
@@ -155,10 +146,9 @@ def sizes(
 ) -> Sizes:
     """Count a model, as published or with weights, caches or activations in another format.
 
-    `weights` converts the matrices the checkpoint quantises, or, where it quantises none, those
-    of attention, dense, shared and routed parts. Activations follow the weights except under
-    int8 and int4, which are weight-only unless `activations` says otherwise. Raises ModelError
-    for an unknown format.
+    `weights` converts the matrices the checkpoint quantises, or, where it quantises none, those of
+    attention, dense, shared and routed parts. Activations follow the weights except under int8 and
+    int4, weight-only unless `activations` says otherwise. Raises ModelError for unknown formats.
     """
     cache = dtype(kv) if kv is not None else _cache(model)
     mix, active = _tally(model, dtype(weights) if weights is not None else None)
@@ -199,7 +189,7 @@ def sizes(
         tied=model.tied,
         n_experts=experts.routed,
         n_experts_active=round(experts.passed),
-        n_active_range=_range(active, experts),
+        n_active_range=experts.ends(active["routed"], sum(active.values())),
         n_shared_experts=experts.shared,
         expert_groups=experts.groups,
         expert_groups_active=experts.groups_active,
@@ -207,7 +197,6 @@ def sizes(
         mtp_blocks=model.prediction.blocks if model.prediction else 0,
         mtp_params=model.prediction.parameters if model.prediction else None,
         excluded=model.excluded,
-        warnings=model.warnings,
         inner=_inner_widths(model, experts, weights),
         stored=_stored(model, "routed" if experts.routed else "dense_ffn"),
         stored_kv=_cache(model).name,
@@ -246,16 +235,6 @@ def _by_convention(active: dict[str, int], looked_up: int) -> dict[str, int]:
         "no_input_embedding": used,
         "no_embedding_no_head": used - active["head"],
     }
-
-
-def _range(active: dict[str, int], experts: Experts) -> tuple[int, int]:
-    """Fewest and most parameters of a token, where experts without weights may be chosen."""
-    used = sum(active.values())
-    if not experts.idle:
-        return used, used
-    one, fewest = active["routed"] / experts.passed, max(0, experts.active - experts.idle)
-    ends = (fewest - experts.passed, experts.active - experts.passed)
-    return round(used + one * ends[0]), round(used + one * ends[1])
 
 
 def _streamed(stored: dict[str, float], tied: int, embedded: int) -> dict[str, float]:
@@ -320,7 +299,7 @@ def summary(model: Model, counted: Sizes | None = None) -> dict[str, object]:
         "weight_dtypes": dict(counted.weight_dtype),
         "mtp": {"blocks": counted.mtp_blocks, "params": counted.mtp_params},
         "excluded": list(counted.excluded),
-        "warnings": list(counted.warnings),
+        "warnings": list(model.warnings),
     }
     return {key: more[key] if key in more else deepcopy(getattr(counted, key)) for key in SUMMARY}
 

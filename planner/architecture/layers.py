@@ -106,6 +106,14 @@ class Experts:
             return self.active
         return self.active * self.routed / (self.routed + self.idle)
 
+    def ends(self, routed: int, all_used: int) -> tuple[int, int]:
+        """The fewest and most parameters of a token, whose mean is `all_used`, `routed` of them."""
+        if not self.idle:
+            return all_used, all_used
+        fewest, rest = max(0, self.active - self.idle), all_used - routed
+        low, high = (rest + routed * n / self.passed for n in (fewest, self.active))
+        return round(low), round(high)
+
 
 @dataclass(frozen=True, slots=True)
 class FeedForward:

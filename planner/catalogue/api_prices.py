@@ -144,8 +144,8 @@ def token_price(price: float, written: object, *, free: bool = False) -> float:
 def _row(row: dict[str, str]) -> ListedPrice:
     """A row of the file; raises ValueError, with the column, for what is no price."""
     if None in row or None in row.values():
-        given = sum(value is not None for key, value in row.items() if key is not None)
-        many = "more than" if None in row else f"{given} of"
+        entries = sum(value is not None for key, value in row.items() if key is not None)
+        many = "more than" if None in row else f"{entries} of"
         raise ValueError(f"the row has {many} {len(row.keys() - {None})} entries, one a column")
     for name in ("since", "until", "as_of"):
         if row[name] or name == "as_of":

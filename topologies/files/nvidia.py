@@ -51,12 +51,12 @@ def _of_matrix(text: str, where: str, name: str) -> Fabric:
         if len(cells) < len(names):
             place = f"line {number}, column {len(line) + 1}"
             faults.append(f"{place}: {label} has {len(cells)} of {len(names)} entries")
-        for other, cell in zip(names, cells, strict=False):
-            wrong = (cell.group() == "X") != (other == label) or not CELL.fullmatch(cell.group())
+        for target, cell in zip(names, cells, strict=False):
+            wrong = (cell.group() == "X") != (target == label) or not CELL.fullmatch(cell.group())
             if wrong:
-                place = f"line {number}, column {cell.start() + 1}: {label} to {other}"
-                known = "X, NV#, PIX, PXB, PHB, NODE or SYS, and X to itself alone"
-                faults.append(f"{place} is {quoted(cell.group())}; expected {known}")
+                place = f"line {number}, column {cell.start() + 1}: {label} to {target}"
+                allowed = "X, NV#, PIX, PXB, PHB, NODE or SYS, and X to itself alone"
+                faults.append(f"{place} is {quoted(cell.group())}; expected {allowed}")
         rows[label] = (number, [cell.group() for cell in cells])
     last = f"line {len(lines)}, column 1"
     faults += [f"{last}: the row of {x} is missing; it was cut off" for x in chips if x not in rows]
@@ -167,24 +167,24 @@ class _Element:
 
     def above(self, *tags: str) -> Any:
         """The nearest element around it with one of these tags, None where there is none."""
-        found = self.parent
-        while found is not None and found.tag not in tags:
-            found = found.parent
-        return found
+        outer = self.parent
+        while outer is not None and outer.tag not in tags:
+            outer = outer.parent
+        return outer
 
 
 def _elements(text: str, where: str) -> list[_Element]:
     """All elements in their order; entities and broken XML are refused with their place."""
     parser = expat.ParserCreate()
-    found: list[_Element] = []
+    elements: list[_Element] = []
     around: list[_Element | None] = [None]
 
     def at() -> str:
         return f"line {parser.CurrentLineNumber}, column {parser.CurrentColumnNumber + 1}"
 
     def start(tag: str, values: dict[str, str]) -> None:
-        found.append(_Element(tag, values, at(), around[-1]))
-        around.append(found[-1])
+        elements.append(_Element(tag, values, at(), around[-1]))
+        around.append(elements[-1])
 
     def doctype(*_: object) -> None:
         raise TopologyError(where, f"{at()}: a document type is not read")
@@ -197,37 +197,39 @@ def _elements(text: str, where: str) -> list[_Element]:
         words = expat.errors.messages[error.code]
         place = f"line {error.lineno}, column {error.offset + 1}"
         raise TopologyError(where, f"{place}: {words}; the XML is broken or cut off") from None
-    return found
+    return elements
 
 
 def _of_xml(text: str, where: str, name: str) -> Fabric:
-    found = _elements(text, where)
-    gpus = [element for element in found if element.tag == "gpu"]
-    if found[0].tag != "system" or not gpus:
-        fault = f"{found[0].at}: <system> with a <gpu> was expected, as NCCL_TOPO_DUMP_FILE writes"
+    elements = _elements(text, where)
+    gpus = [element for element in elements if element.tag == "gpu"]
+    if elements[0].tag != "system" or not gpus:
+        fault = (
+            f"{elements[0].at}: <system> with a <gpu> was expected, as NCCL_TOPO_DUMP_FILE writes"
+        )
         raise TopologyError(where, fault)
     G, faults = _machine(name, len(gpus)), []
     buses = {str(gpu.parent.values.get("busid")): i for i, gpu in enumerate(gpus)}
     joined: dict[Pair, int] = {}
     switched = [0] * len(gpus)
-    for each in found:
-        if each.tag not in ("nvlink", "gpu"):
+    for item in elements:
+        if item.tag not in ("nvlink", "gpu"):
             continue
         try:
-            i = gpus.index(each if each.tag == "gpu" else each.above("gpu"))
-            if each.tag == "gpu":
-                if str(each.count("sm")) not in _TABLE["nvlink"]:
-                    known = ", ".join(_TABLE["nvlink"])
-                    raise ValueError(f"{each.at}: sm {each.values['sm']}: known are {known}")
+            i = gpus.index(item if item.tag == "gpu" else item.above("gpu"))
+            if item.tag == "gpu":
+                if str(item.count("sm")) not in _TABLE["nvlink"]:
+                    listed = ", ".join(_TABLE["nvlink"])
+                    raise ValueError(f"{item.at}: sm {item.values['sm']}: known are {listed}")
                 continue
-            target, count = str(each.values.get("target")), each.count("count", 1)
+            target, count = str(item.values.get("target")), item.count("count", 1)
             if target in buses and buses[target] != i:
                 joined[min(i, buses[target]), max(i, buses[target])] = count
-            elif str(each.values.get("tclass")).startswith(NVSWITCH):
+            elif str(item.values.get("tclass")).startswith(NVSWITCH):
                 switched[i] += count
             else:
                 hint = closest(target, list(buses))
-                raise ValueError(f"{each.at}: target {quoted(target)} is no other GPU; {hint}")
+                raise ValueError(f"{item.at}: target {quoted(target)} is no other GPU; {hint}")
         except ValueError as fault:
             faults.append(str(fault))
     if faults:
@@ -241,7 +243,7 @@ def _of_xml(text: str, where: str, name: str) -> Fabric:
             _link(G, f"gpu{i}", "nvswitch", rate, count)
     if not whole:
         _pci_tree(G, gpus, where)
-    nets = [str(each.values.get("name")) for each in found if each.tag == "net"]
+    nets = [str(item.values.get("name")) for item in elements if item.tag == "net"]
     if nets:
         _open(
             where, f"{', '.join(nets)}: cards are left out; machines are joined in a topology file"
@@ -256,9 +258,9 @@ def _pci_tree(G: Fabric, gpus: Sequence[_Element], where: str) -> None:
         below, node = f"gpu{i}", gpu.parent
         while node is not None and node.tag == "pci":
             outer = node.above("pci", "cpu")
-            own = isinstance(outer, _Element) and outer.tag == "pci"
-            above = f"pcie {outer.values.get('busid')}" if own else _socket(sockets, outer)
-            G.add_node(above, kind=SWITCH if own else HOST, forward=True)
+            inside = isinstance(outer, _Element) and outer.tag == "pci"
+            above = f"pcie {outer.values.get('busid')}" if inside else _socket(sockets, outer)
+            G.add_node(above, kind=SWITCH if inside else HOST, forward=True)
             _link(G, below, above, _lanes(node, where))
             below, node = above, outer
     _join_sockets(G, len(sockets))

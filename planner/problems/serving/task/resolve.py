@@ -83,6 +83,7 @@ def resolve(scenario: Scenario, today: date | None = None) -> ServingTasks:
     notes = _Notes(today or date.today(), [], [])
     with _at("model"):
         model = _model(scenario, notes)
+        notes.warnings.extend(() if isinstance(model, ModelDescription) else model.warnings)
     notes.warnings.extend((*_unproven(scenario), *_ignored(scenario)))
     notes.warnings.extend(
         f"{name} is left aside: no verified on-demand price of it is known; give price"
@@ -98,7 +99,6 @@ def resolve(scenario: Scenario, today: date | None = None) -> ServingTasks:
         if (counted, chunk, redundant) in counts:  # a checkpoint in the very format that is tried
             continue
         counts.append((counted, chunk, redundant))
-        notes.warnings.extend(counted.warnings)
         for words in beyond(scenario, counted):
             if scenario.engine not in ("any", "none"):
                 raise FieldError(("workload.input_tokens", words))
