@@ -1,12 +1,13 @@
 """Reading how a published checkpoint is quantised: `quantization_config`, `hf_quant_config.json`.
 
-Recognised: fine-grained and per-tensor FP8, MXFP4, compressed-tensors, NVIDIA ModelOpt, GPTQ, AWQ,
-bitsandbytes. A method, an algorithm or a bit width not known here is refused by name.
+Recognised: fine-grained and per-tensor FP8, MXFP4, compressed-tensors with 2:4 sparsity, NVIDIA
+ModelOpt, AMD Quark, GPTQ, AWQ, AutoRound, TorchAO, HQQ, bitsandbytes. A method, an algorithm or a
+bit width not known here is refused by name.
 """
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 
@@ -18,6 +19,7 @@ _MAX_EXPRESSION = 300
 # A repeated group with a repetition inside takes exponential time on the wrong text.
 _RUNAWAY = re.compile(r"\([^()]*[*+}][^()]*\)[*+{]")
 
+_ALL = ["Linear"]  # what compressed-tensors calls every linear layer
 _FP8, _NVFP4, _MXFP4 = DTYPES["fp8"], DTYPES["nvfp4"], DTYPES["mxfp4"]
 
 
@@ -60,12 +62,10 @@ def _read(values: Mapping[str, object], place: str) -> Quantization:
         return _compressed_tensors(values, place)
     if isinstance(method, str) and method.startswith("modelopt"):
         return _modelopt(values, place)
-    if method in ("gptq", "awq"):
-        return _grouped_integers(values, method, place)
-    if method == "bitsandbytes":
-        return _bitsandbytes(values, place)
-    methods = "fp8, mxfp4, compressed-tensors, modelopt, gptq, awq or bitsandbytes"
-    raise ModelError(f"{place}.quant_method: is {quoted(method)}, expected {methods}")
+    if isinstance(method, str) and method in _METHODS:
+        return _METHODS[method](values, place)
+    methods = f"fp8, mxfp4, compressed-tensors, modelopt, {', '.join(_METHODS)}"
+    raise ModelError(f"{place}.quant_method: is {quoted(method)}, expected one of {methods}")
 
 
 def _fp8(values: Mapping[str, object], place: str) -> Quantization:
@@ -88,16 +88,20 @@ def _compressed_tensors(values: Mapping[str, object], place: str) -> Quantizatio
         here = f"{place}.config_groups.{key}"
         group = _mapping(groups[key], here)
         weights = _mapping(group.get("weights"), f"{here}.weights")
-        precision = _scheme(weights, str(group.get("format") or values.get("format")), here)
+        form = str(group.get("format") or values.get("format"))
+        precision = _sparse(_scheme(weights, form, here), values, place)
         inputs = group.get("input_activations")
         if isinstance(inputs, Mapping):
             activation = _scheme(inputs, "", here)
         targets = group.get("targets", ["Linear"])
-        if targets == ["Linear"]:
+        if isinstance(targets, list) and "Linear" in targets:
             default = precision
         else:
             chosen.append((_patterns(group, ("targets",), here), precision))
     unquantized = _patterns(values, ("ignore",), place)
+    if not groups and values.get("sparsity_config"):
+        default = _sparse(DTYPES["bf16"], values, place)
+        unquantized = _patterns(_mapping(values["sparsity_config"], place), ("ignore",), place)
     return Quantization(
         "compressed-tensors",
         default,
@@ -138,19 +142,139 @@ def _layer_by_layer(
     return chosen, inputs.pop() if len(inputs) == 1 else None
 
 
-def _grouped_integers(values: Mapping[str, object], method: str, place: str) -> Quantization:
-    bits = values.get("bits", values.get("w_bit"))
+def _grouped_integers(values: Mapping[str, object], place: str) -> Quantization:
+    """GPTQ and AWQ: one 16-bit scale and one zero point of as many bits per group."""
+    method, bits = str(values["quant_method"]), values.get("bits", values.get("w_bit"))
     group = values.get("group_size", values.get("q_group_size", 128))
-    if bits not in (4, 8) or type(group) is not int or not (group == -1 or 0 < group <= 65536):
-        raise ModelError(f"{place}.bits: is {quoted(bits)}, expected 4 or 8 bits in groups")
-    # One 16-bit scale and one zero point of `bits` per group.
-    overhead = Fraction(2) + Fraction(bits, 8)
-    plain = DTYPES[f"int{bits}"]
-    precision = plain if group == -1 else plain.with_scales(group, overhead)
+    if type(group) is not int or not (group == -1 or 0 < group <= 65536):
+        raise ModelError(f"{place}.group_size: is {quoted(group)}, expected 1 to 65536, or -1")
+    precision = _made(f"int{bits}", group, f"{place}.bits", zeros=True)
+    if values.get("checkpoint_format", "") == "marlin-24" or values.get("is_marlin_24_format"):
+        precision = _sparse(precision, {"format": "marlin-24"}, place)
     unquantized = _patterns(values, ("modules_to_not_convert",), place)
-    return Quantization(
-        method, precision, unquantized=unquantized, head=values.get("lm_head") is True
+    rules = _mapping(values.get("dynamic"), f"{place}.dynamic")
+    # GPTQModel leaves alone what a rule with a minus names, and changes what one with a plus names.
+    left = tuple(f"re:{rule[2:]}" for rule in rules if rule.startswith("-:"))
+    if len(left) < len(rules):
+        raise ModelError(f"{place}.dynamic: only rules that begin with -: are read")
+    unquantized = Patterns((*unquantized.names, *left))
+    head = values.get("lm_head") is True
+    return Quantization(method, precision, unquantized=unquantized, head=head)
+
+
+def _by_module(plain: Quantization, modules: Mapping[str, Precision | None]) -> Quantization:
+    """The same with formats of single modules; those without one are left alone."""
+    left = tuple(name for name, form in modules.items() if form is None)
+    chosen = tuple((Patterns((name,)), form) for name, form in modules.items() if form is not None)
+    return replace(plain, unquantized=Patterns((*plain.unquantized.names, *left)), chosen=chosen)
+
+
+def _quark(values: Mapping[str, object], place: str) -> Quantization:
+    """AMD Quark (quark.docs.amd.com, QConfig): formats of all, and of modules by pattern."""
+    if values.get("layer_type_quant_config"):
+        raise ModelError(f"{place}.layer_type_quant_config: is not read; expected none")
+
+    def spec(entry: object, part: str, here: str) -> Precision | None:
+        settings = _mapping(_mapping(entry, here).get(part), f"{here}.{part}")
+        block, mixed = settings.get("block_size"), settings.get("dtype") == "mx"
+        if isinstance(block, list) and len(block) == 2 and all(type(x) is int for x in block):
+            return _FP8.with_scales(block[0] * block[1], Fraction(4), max(block))
+        named = str(settings.get("mx_element_dtype" if mixed else "dtype")).split("_")[0]
+        group = settings.get("group_size") or (32 if mixed else None)
+        zeros = settings.get("symmetric") is False
+        return _made(named, group, f"{here}.{part}", zeros=zeros) if settings else None
+
+    common = values.get("global_quant_config")
+    unquantized = _patterns(values, ("exclude",), place)
+    here = f"{place}.global_quant_config"
+    default, inputs = spec(common, "weight", here), spec(common, "input_tensors", here)
+    layers = _mapping(values.get("layer_quant_config"), f"{place}.layer_quant_config")
+    caches = _mapping(values.get("kv_cache_quant_config"), f"{place}.kv_cache_quant_config")
+    caches_as = [spec(entry, "output_tensors", f"{place}.{name}") for name, entry in caches.items()]
+    plain = Quantization(
+        "quark", default, unquantized=unquantized, head=True, activation=inputs,
+        cache=caches_as[0] if caches_as else None,
+    )  # fmt: skip
+    modules = {name: spec(entry, "weight", f"{place}.{name}") for name, entry in layers.items()}
+    return _by_module(plain, modules)
+
+
+def _auto_round(values: Mapping[str, object], place: str) -> Quantization:
+    """Intel AutoRound (github.com/intel/auto-round): `extra_config` changes single modules."""
+
+    def spec(settings: Mapping[str, object], here: str) -> Precision | None:
+        bits, group, kind, symmetric = (
+            settings.get(key, values.get(key, usual))
+            for key, usual in (
+                ("bits", 4),
+                ("group_size", 128),
+                ("data_type", "int"),
+                ("sym", True),
+            )
+        )
+        named = f"{str(kind).rstrip('0123456789')}{bits}"
+        return None if bits == 16 else _made(named, group, here, zeros=symmetric is False)
+
+    extra = _mapping(values.get("extra_config"), f"{place}.extra_config")
+    modules = {
+        # A name with marks of an expression is one.
+        f"re:{name}" if re.search(r"[*+|()\\^$]", name) else name: spec(
+            _mapping(settings, f"{place}.extra_config"), f"{place}.extra_config.{name}"
+        )
+        for name, settings in extra.items()
+    }
+    head = values.get("quant_lm_head") is True
+    return _by_module(Quantization("auto-round", spec({}, f"{place}.bits"), head=head), modules)
+
+
+def _torchao(values: Mapping[str, object], place: str) -> Quantization:
+    """TorchAO (docs.pytorch.org/ao): one type, or types by module, under old names or new."""
+    if values.get("include_input_output_embeddings"):
+        raise ModelError(f"{place}.include_input_output_embeddings: is not read; expected false")
+    quant_type, place = values.get("quant_type"), f"{place}.quant_type"
+    arguments = _mapping(values.get("quant_type_kwargs"), f"{place}_kwargs")
+
+    def spec(entry: object) -> tuple[Precision | None, Precision | None]:
+        if entry is None:
+            return None, None
+        typed = isinstance(entry, Mapping)
+        data = _mapping(_mapping(entry, place).get("_data"), place) if typed else arguments
+        named = _mapping(entry, place).get("_type") if typed else entry
+        row = FORMATS["torchao"].get(str(named).removesuffix("Config").replace("_", "").lower())
+        if row is None:
+            names = ", ".join(FORMATS["torchao"])
+            raise ModelError(
+                f"{place}: is {quoted(named)}, expected one of {names}, in any spelling"
+            )
+        form, group = DTYPES[row["weights"]], data.get("group_size", row.get("group"))
+        if "group" in row and type(group) is int and group > 0:
+            form = form.with_scales(group, Fraction(row["scales"]))
+        return form, DTYPES[row["activations"]] if "activations" in row else None
+
+    quant_type = (
+        quant_type.get("default", quant_type) if isinstance(quant_type, Mapping) else quant_type
     )
+    data = quant_type.get("_data") if isinstance(quant_type, Mapping) else None
+    listed = data.get("module_fqn_to_config", data.get("fqn_to_config")) if data else None
+    modules = dict(_mapping(listed, place)) or {"_default": quant_type}
+    default, activation = spec(modules.pop("_default", None))
+    unquantized = _patterns(values, ("modules_to_not_convert",), place)
+    plain = Quantization("torchao", default, unquantized=unquantized, activation=activation)
+    return _by_module(plain, {name: spec(entry)[0] for name, entry in modules.items()})
+
+
+def _hqq(values: Mapping[str, object], place: str) -> Quantization:
+    """HQQ (github.com/mobiusml/hqq): scale and zero of 16 bits a group, for all or by module."""
+    settings, place = _mapping(values.get("quant_config"), place), f"{place}.quant_config"
+    modules: dict[str, Precision | None] = {}
+    for name, entry in (
+        {"": settings}.items() if "weight_quant_params" in settings else settings.items()
+    ):
+        spec = _mapping(_mapping(entry, place).get("weight_quant_params"), f"{place}.{name}")
+        named, group = f"int{spec.get('nbits')}", spec.get("group_size", 64)
+        modules[name] = _made(named, group, f"{place}.{name}", scales=Fraction(4))
+    unquantized = _patterns(values, ("skip_modules",), place)
+    return _by_module(Quantization("hqq", modules.pop("", None), unquantized=unquantized), modules)
 
 
 def _bitsandbytes(values: Mapping[str, object], place: str) -> Quantization:
@@ -166,6 +290,46 @@ def _bitsandbytes(values: Mapping[str, object], place: str) -> Quantization:
     scale = 1 + Fraction(4, 256) if twice else Fraction(4)
     precision = DTYPES["int4"].with_scales(64, scale)
     return Quantization("bitsandbytes", precision, unquantized=unquantized)
+
+
+_METHODS: Mapping[str, Callable[[Mapping[str, object], str], Quantization]] = {
+    "gptq": _grouped_integers, "awq": _grouped_integers, "quark": _quark,
+    "auto-round": _auto_round, "torchao": _torchao, "hqq": _hqq, "bitsandbytes": _bitsandbytes,
+}  # fmt: skip
+
+
+def _sparse(precision: Precision, values: Mapping[str, object], place: str) -> Precision:
+    """A format of which two of four weights are stored, as `sparsity_config` or Marlin-24 say.
+
+    compressed-tensors' sparse-24-bitmask keeps half the values and a bit for each weight, Marlin-24
+    half and two bits for each that is kept: a bit a weight in both.
+    """
+    sparsity = _mapping(values.get("sparsity_config"), f"{place}.sparsity_config")
+    form = "marlin-24" if values.get("format") == "marlin-24" else sparsity.get("format", "dense")
+    if form == "dense":
+        return precision
+    if form not in ("marlin-24", "sparse-24-bitmask") or sparsity.get("targets", _ALL) != _ALL:
+        expected = "expected dense, marlin-24 or sparse-24-bitmask of all Linear"
+        raise ModelError(f"{place}.sparsity_config.format: is {quoted(form)}, {expected}")
+    saved = DTYPES[precision.name].bytes / 2 - Fraction(1, 8)
+    return replace(precision, bytes=precision.bytes - saved)
+
+
+def _made(
+    named: str, group: object, place: str, *, zeros: bool = False, scales: Fraction = Fraction(2)
+) -> Precision:
+    """The format of a type such as `int4`, `fp8` or `mx_fp4`: scales [byte] a group, and zeros."""
+    kind, bits = named.rstrip("0123456789").replace("float", "fp").lstrip("u"), named[-1:]
+    if bits == "4" and kind in ("fp", "mx_fp", "nv_fp") and group in (None, 16, 32):
+        return _NVFP4 if kind == "nv_fp" or (kind == "fp" and group == 16) else _MXFP4
+    if bits == "8" and kind == "fp":
+        return _FP8
+    if bits not in ("4", "8") or kind != "int":
+        raise ModelError(f"{place}: is {quoted(named)}, expected 4 or 8 bits, float or int")
+    plain = DTYPES[named.lstrip("u")]
+    if type(group) is not int or group <= 0:
+        return plain
+    return plain.with_scales(group, scales + (Fraction(int(bits), 8) if zeros else 0))
 
 
 def _scheme(values: Mapping[str, object], form: str, place: str) -> Precision:

@@ -1,15 +1,17 @@
 """A configuration read key by key: what was read is checked, what was not read is accounted for.
 
 `Reader.finish` refuses every key that looks like structure (`num_*`, `*_size`, `*experts*`, ...),
-says something (is not null, zero, false or empty) and was never read: an unknown structural key
-means that the layers built from the known ones would be wrong.
+says something (is not null, zero, false or empty), repeats nothing known and was never read: an
+unknown structural key means that the layers built from the known ones would be wrong. Other keys
+that nobody knows are returned, to be named beside the count.
 """
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Mapping
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from typing import NoReturn, TypeVar
 
 from planner.architecture.quantization import Precision, torch_dtype
 from planner.text.errors import Mistake, ModelError, did_you_mean, quoted
@@ -20,10 +22,8 @@ Keys = str | tuple[str, ...]  # a key, or all names of one thing
 MAX_LAYERS = 4096
 MAX_COUNT = 2**31
 
-_KEYS = {
-    name: re.compile("|".join(patterns))
-    for name, patterns in table("planner.architecture", "config_keys.toml")["patterns"].items()
-}
+_TABLE = table("planner.architecture", "config_keys.toml")
+_KEYS = {name: re.compile("|".join(patterns)) for name, patterns in _TABLE["patterns"].items()}
 
 
 class Reader:
@@ -184,32 +184,93 @@ class Reader:
             raise self.fail(key, f"is {quoted(value)}, expected a mapping")
         return Reader(value, f"{self.where}  {key}")
 
-    def finish(self, *, decisive: bool = False) -> None:
-        """Refuse the structural keys that were given and never read, or only the `decisive` ones.
+    def finish(self) -> list[str]:
+        """The keys that nobody knows; raises ModelError for structural keys never read."""
+        unread = self.unread()
+        structural = [key for key in unread if self.structural(key)]
+        if structural:
+            self.refuse(structural)
+        return [key for key in unread if not _KEYS["harmless"].search(key)]
 
-        Raises ModelError.
+    def unread(self) -> list[str]:
+        """The keys that say something, were never read, and repeat nothing that others say.
+
+        Raises ModelError where a key that repeats others says something else than they do.
         """
-        unread = sorted(
-            key
+        return sorted(
+            str(key)
             for key, value in self._values.items()
             if key not in self._read
             and value not in (None, False, 0, "", [], {})
-            and (_KEYS["decisive"].search(key) if decisive else _structural(key))
+            and not self._redundant(str(key), value)
         )
-        if unread:
-            read_keys = sorted(self._read)
-            hints = [f"{quoted(key)}{did_you_mean(key, read_keys)}" for key in unread[:5]]
-            more = f" and {len(unread) - 5} more" if len(unread) > 5 else ""
-            raise ModelError(
-                f"{self.where}  structural key not understood: {', '.join(hints)}{more};"
-                " the layers cannot be built without guessing"
-            )
+
+    def structural(self, key: str) -> bool:
+        """Whether a key of this name decides of layers."""
+        if _KEYS["decisive"].search(key):
+            return True
+        return bool(_KEYS["structural"].search(key)) and not _KEYS["harmless"].search(key)
+
+    def beside(self, inner: Mapping[str, object]) -> list[str]:
+        """The structural keys that stand beside a nested language model: those of other towers.
+
+        Raises ModelError for one that decides of a language model and is not said `inner` alike.
+        """
+        keys = [key for key in self.unread() if self.structural(key)]
+        keys = [key for key in keys if key not in inner or inner[key] != self._values[key]]
+        lost = [key for key in keys if _KEYS["decisive"].search(key)]
+        lost = [key for key in lost if not _KEYS["tower"].search(key)]
+        if lost:
+            self.refuse(lost)
+        return keys
+
+    def refuse(self, keys: list[str]) -> NoReturn:
+        """Raise ModelError that names the keys, and what each may have meant."""
+        read_keys = sorted(self._read)
+        hints = [f"{quoted(key)}{did_you_mean(key, read_keys)}" for key in keys[:5]]
+        more = f" and {len(keys) - 5} more" if len(keys) > 5 else ""
+        raise ModelError(
+            f"{self.where}  structural key not understood: {', '.join(hints)}{more};"
+            " the layers cannot be built without guessing"
+        )
+
+    def _redundant(self, key: str, value: object) -> bool:
+        """Whether a key says what others say already, or belongs to what a flag has off."""
+        for pattern, switches in _TABLE["switched_off"].items():
+            if re.search(pattern, key) and any(
+                name in self._values and not self._values[name] for name in switches
+            ):
+                return True
+        usual = _TABLE["usual"].get(key, ())
+        if value in usual or (isinstance(value, list) and all(each in usual for each in value)):
+            return True
+        formulas = _TABLE["derived"].get(key, ())
+        worths = {words: worth for words in formulas if (worth := self._worth(words)) is not None}
+        if worths and value not in worths.values():
+            words, worth = next(iter(worths.items()))
+            raise self.fail(key, f"is {quoted(value)}, but {words} is {worth:g}")
+        return bool(worths)
+
+    def _worth(self, words: str) -> float | None:
+        """What `a - b` (or +, *, /, or `a` alone) of two keys is; None where one is not given."""
+        first, *rest = words.split()
+        values = [self._number_of(name) for name in (first, *rest[1:])]
+        if None in values or (rest[:1] == ["/"] and not values[-1]):
+            return None
+        numbers = [value for value in values if value is not None]
+        return float(_OPERATORS[rest[0]](*numbers)) if rest else numbers[0]
+
+    def _number_of(self, name: str) -> float | None:
+        for key in _TABLE["names"].get(name, (name,)):
+            value = self._values.get(key)
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                return float(value)
+        return None
 
 
-def _structural(key: str) -> bool:
-    if _KEYS["decisive"].search(key):
-        return True
-    return bool(_KEYS["structural"].search(key)) and not _KEYS["harmless"].search(key)
+_OPERATORS: Mapping[str, Callable[[float, float], float]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
+}  # fmt: skip
 
 
 def names_of(keys: Keys) -> tuple[str, ...]:

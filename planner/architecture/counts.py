@@ -18,10 +18,10 @@ from planner.text.errors import ModelError
 
 SUMMARY = (
     *("name", "family", "layers", "n_layers", "hidden", "vocab", "max_context", "experts"),
-    *("n_total", "n_active", "params", "weight_bytes", "weight_dtypes", "weight_mix"),
-    *("activation_dtype", "kv_dtype", "kv_bytes_per_token", "index_bytes_per_token"),
+    *("n_total", "n_active", "n_active_range", "params", "weight_bytes", "weight_dtypes"),
+    *("weight_mix", "activation_dtype", "kv_dtype", "kv_bytes_per_token", "index_bytes_per_token"),
     *("window_bytes_per_sequence", "state_bytes_per_sequence", "attention_flop_per_cached_token"),
-    *("state_flop_per_token", "mtp", "excluded", "source"),
+    *("state_flop_per_token", "mtp", "excluded", "source", "warnings"),
 )
 _CONVERTED = frozenset({"attention", "dense_ffn", "shared", "routed"})
 _WEIGHT_ONLY = frozenset({"int8", "int4"})
@@ -47,7 +47,9 @@ class Sizes:
     `streamed_bytes` are read by a step that visits every expert [byte]: the same without the
     input embedding and with a tied head. `inner` are the widths that tensor parallelism cuts, none
     where they are not known; `stored` and `stored_kv` are the dtypes that the checkpoint has, of
-    most weights and of the cache.
+    most weights and of the cache. Where experts without weights may be chosen, active parameters
+    are means (experts the nearest whole number), `n_active_range` the fewest and most of them
+    without the input embedding.
     """
 
     name: str
@@ -79,6 +81,7 @@ class Sizes:
     tied: bool = False
     n_experts: int = 0
     n_experts_active: int = 0
+    n_active_range: tuple[int, int] = (0, 0)
     n_shared_experts: int = 0
     expert_groups: int = 1
     expert_groups_active: int = 1
@@ -144,10 +147,9 @@ def sizes(
 ) -> Sizes:
     """Count a model, as published or with weights, caches or activations in another format.
 
-    `weights` converts the matrices the checkpoint quantises, or, where it quantises none, those
-    of attention, dense, shared and routed parts. Activations follow the weights except under
-    int8 and int4, which are weight-only unless `activations` says otherwise. Raises ModelError
-    for an unknown format.
+    `weights` converts the matrices the checkpoint quantises, or, where it quantises none, those of
+    attention, dense, shared and routed parts. Activations follow the weights except under int8 and
+    int4, weight-only unless `activations` says otherwise. Raises ModelError for unknown formats.
     """
     cache = dtype(kv) if kv is not None else _cache(model)
     mix, active = _tally(model, dtype(weights) if weights is not None else None)
@@ -188,7 +190,8 @@ def sizes(
         vocab=model.vocab,
         tied=model.tied,
         n_experts=experts.routed,
-        n_experts_active=experts.active,
+        n_experts_active=round(experts.passed),
+        n_active_range=experts.ends(active["routed"], sum(active.values())),
         n_shared_experts=experts.shared,
         expert_groups=experts.groups,
         expert_groups_active=experts.groups_active,
@@ -294,9 +297,11 @@ def summary(model: Model, counted: Sizes | None = None) -> dict[str, object]:
     more: dict[str, object] = {
         "layers": layer_kinds(model),
         "experts": experts,
+        "n_active_range": list(counted.n_active_range),
         "weight_dtypes": dict(counted.weight_dtype),
         "mtp": {"blocks": counted.mtp_blocks, "params": counted.mtp_params},
         "excluded": list(counted.excluded),
+        "warnings": list(model.warnings),
     }
     return {key: more[key] if key in more else deepcopy(getattr(counted, key)) for key in SUMMARY}
 

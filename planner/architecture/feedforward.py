@@ -55,15 +55,16 @@ def mixture(
     `shared_gate` adds their scalar gate. With `latent` the routed experts work at that width, with
     a projection down and up around them. `router_bias` is the selection bias per expert, `groups`
     how many groups of experts there are and how many of them a token may use; `idle` experts are
-    scored like the others but have no weights.
+    scored like the others but have no weights: a token uses on average as much less.
     """
-    width = hidden if latent is None else latent
+    routing = Experts(experts, active, shared, hidden if latent is None else latent, *groups, idle)
+    width = routing.width
     weights = [matrix(f"{path}.{router}", "router", hidden, experts + idle)]
     if router_bias:
         weights.append(vector(f"{path}.{router}.bias", "router", experts + idle))
     names = _NUMBERED if path == "block_sparse_moe" else _NAMED
     weights += (
-        replace(single, count=single.count * experts, used=single.count * active)
+        replace(single, count=single.count * experts, used=round(single.count * routing.passed))
         for single in _matrices(
             f"{path}.experts.0", "routed", width, inner, gated=gated, bias=expert_bias, names=names
         )
@@ -80,7 +81,7 @@ def mixture(
         )
         if shared_gate:
             weights.append(matrix(f"{path}.shared_expert_gate", "shared", hidden, 1))
-    return FeedForward("moe", tuple(weights), Experts(experts, active, shared, width, *groups))
+    return FeedForward("moe", tuple(weights), routing)
 
 
 def _matrices(

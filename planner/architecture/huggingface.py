@@ -79,15 +79,19 @@ def from_config(
     expert = reader.value("expert_dtype")
     quantization_config = reader.value("quantization_config")
     model = FAMILIES[kind](reader, name)
-    reader.finish()
+    unknown = reader.finish()
     if model.prediction is not None:
         excluded.append(f"multi-token prediction ({model.prediction.blocks} blocks)")
+    quantization = read_quantization(quantization_config, quant, expert, where)
+    paths = [path for path, weight in model.all_weights() if weight.linear]
+    quantization, unmatched = quantization.placed(paths, len(model.layers))
     return replace(
         model,
         precision=precision,
-        quantization=read_quantization(quantization_config, quant, expert, where),
+        quantization=quantization,
         excluded=tuple(excluded),
         source=source,
+        warnings=(*_unknown_keys(unknown), *unmatched),
     )
 
 
@@ -115,9 +119,8 @@ def _language_part(
             inner.update({name: config[name] for name in names if outer.has(name)})
         outer.ignore(*names)
     outer.ignore(*(name for name in config if str(name).endswith("_config")))
-    # Keys beside the language model of a wrapper not known here are those of other towers.
-    outer.finish(decisive=kind not in WRAPPERS and kind not in FAMILIES)
-    excluded = _towers(config)
+    beside = outer.beside(inner)
+    excluded = _towers(config) + ([f"projector or tower ({', '.join(beside)})"] if beside else [])
     named = nested.text("model_type") or WRAPPERS.get(kind) or kind
     if any(inner.get(deeper) is not None for deeper in _NESTED):
         values, named, more = _language_part(inner, nested.where)
@@ -126,6 +129,14 @@ def _language_part(
     if named not in FAMILIES:
         raise nested.fail("model_type", _unknown(named) if named else "is missing")
     return {**inner, "model_type": named}, named, excluded
+
+
+def _unknown_keys(keys: list[str]) -> tuple[str, ...]:
+    if not keys:
+        return ()
+    more = f" and {len(keys) - 8} more" if len(keys) > 8 else ""
+    names = ", ".join(quoted(key) for key in keys[:8])
+    return (f"nobody reads {names}{more} of the configuration: taken to change no weight or cache",)
 
 
 def _unknown(kind: str) -> str:

@@ -85,6 +85,8 @@ class Mixer:
 class Experts:
     """Routing of a sparse feed-forward part: how many experts, how many chosen, how many shared.
 
+    `idle` more experts have no weights (zero, copied or constant outputs): of the `active` that a
+    token is sent to, as many as their share of all are idle on average.
     `width` is the hidden width that travels to the experts and back. Routing first picks
     `groups_active` of `groups` equal groups of experts, and then experts of these alone.
     """
@@ -95,6 +97,22 @@ class Experts:
     width: int
     groups: int = 1
     groups_active: int = 1
+    idle: int = 0
+
+    @property
+    def passed(self) -> float:
+        """Experts with weights that a token passes through on average."""
+        if not self.idle:
+            return self.active
+        return self.active * self.routed / (self.routed + self.idle)
+
+    def ends(self, routed: int, all_used: int) -> tuple[int, int]:
+        """The fewest and most parameters of a token, whose mean is `all_used`, `routed` of them."""
+        if not self.idle:
+            return all_used, all_used
+        fewest, rest = max(0, self.active - self.idle), all_used - routed
+        low, high = (rest + routed * n / self.passed for n in (fewest, self.active))
+        return round(low), round(high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +167,8 @@ class Model:
     """A language model: its layers, what stands outside them, and how its weights are stored.
 
     `weights` are the tensors outside the layers (embedding, head, final norm). `excluded` names
-    the parts of the checkpoint that are not counted (vision towers, prediction blocks).
+    the parts of the checkpoint that are not counted (vision towers, prediction blocks), `warnings`
+    what of its configuration was not understood and taken not to matter.
     """
 
     name: str
@@ -166,6 +185,7 @@ class Model:
     prediction: PredictionBlocks | None = None
     excluded: tuple[str, ...] = ()
     source: str = ""
+    warnings: tuple[str, ...] = ()
 
     def __hash__(self) -> int:
         # Every question looks its model's counts up: layers, which are many, are left to `==`.

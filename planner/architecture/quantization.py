@@ -13,9 +13,11 @@ four-byte scale, sixteen NVFP4 weights share one byte, thirty-two MXFP4 weights 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from fnmatch import translate
 from fractions import Fraction
+from functools import cached_property, lru_cache
 
 from planner.text.errors import ModelError, did_you_mean, quoted
 from planner.text.tables import table
@@ -64,53 +66,154 @@ def torch_dtype(name: str) -> Precision | None:
 _NEVER = frozenset({"embedding", "router"})
 
 
+_NAMES = table("planner.architecture", "module_names.toml")
+_PREFIXES: tuple[str, ...] = tuple(_NAMES["prefixes"])
+_UNCOUNTED = re.compile(_NAMES["uncounted"])
+_FUSED = re.compile(r"(?<=\.)(" + "|".join(_NAMES["fused"]) + r")\b")
+_LAYER = re.compile(r"layers\.(\d+)(?=\.)")
+_SHOWN = 5  # patterns that a warning names
+
+
 @dataclass(frozen=True)
 class Patterns:
     """Module names as quantisers write them: plain, with wildcards, or `re:` expressions.
 
     A plain name matches a module, everything below it, and any run of whole path components
     (`gate` matches `mlp.gate`, not `gate_proj`). Prefixes before `layers.` are not compared.
+    `taken` are the components of the model's own paths, which are no other name of anything.
     """
 
     names: tuple[str, ...] = ()
-    _plain: frozenset[str] = field(init=False, repr=False, compare=False)
-    _globs: dict[str, re.Pattern[str]] = field(init=False, repr=False, compare=False)
-    _expressions: tuple[re.Pattern[str], ...] = field(init=False, repr=False, compare=False)
+    taken: frozenset[str] = frozenset()
+    _matched: dict[str, bool] = field(default_factory=dict, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        plain, expressions = set(), []
+    @cached_property
+    def _plain(self) -> dict[str, tuple[str, ...]]:
+        plain: dict[str, dict[str, None]] = {}
+        for name in filter(None, map(_plain, self.names)):
+            plain.setdefault(_layer(f"{name}."), {})[f".{name}."] = None
+        return {layer: tuple(names) for layer, names in plain.items()}
+
+    @cached_property
+    def _expressions(self) -> tuple[re.Pattern[str], ...]:
+        return tuple(re.compile(name[3:]) for name in self.names if name.startswith("re:"))
+
+    @cached_property
+    def _globs(self) -> dict[str, re.Pattern[str]]:
         globs: dict[str, list[str]] = {}
         for name in self.names:
-            if name.startswith("re:"):
-                expressions.append(re.compile(name[3:]))
-                continue
             trimmed = _below_prefix(name)
-            if any(mark in trimmed for mark in "*?["):
+            if not name.startswith("re:") and _plain(name) is None:
                 globs.setdefault(_layer(trimmed), []).append(trimmed)
-            else:
-                plain.add(trimmed)
-        unions = {
+        return {
             layer: re.compile(
                 "|".join(translate(each) for name in group for each in (name, f"{name}.*"))
             )
             for layer, group in globs.items()
         }
-        object.__setattr__(self, "_plain", frozenset(plain))
-        object.__setattr__(self, "_globs", unions)
-        object.__setattr__(self, "_expressions", tuple(expressions))
+
+    def __post_init__(self) -> None:
+        _ = self._expressions, self._globs  # refused where they are read, not where they are used
 
     def match(self, path: str) -> bool:
         """Whether the module at `path` (such as `layers.3.mlp.gate`) is named."""
-        if self._plain and any(run in self._plain for run in _runs(path)):
-            return True
-        for layer in {"", _layer(path)}:
-            union = self._globs.get(layer)
-            if union is not None and union.match(path):
-                return True
+        if path not in self._matched:
+            self._matched[path] = self._any(self._spelled(path), _layer(path))
+        return self._matched[path]
+
+    @cached_property
+    def _fused(self) -> frozenset[str]:
+        text = " ".join(self.names)
+        return frozenset(word for word in _NAMES["fused"] if word in text)
+
+    def _spelled(self, path: str) -> list[str]:
+        """The spellings of a path; a fused matrix, which ends like its parts, only where named."""
+        plain, *others = spellings(path, self.taken)
+        return [
+            plain,
+            *(x for x in others if not (m := _FUSED.search(x)) or m.group() in self._fused),
+        ]
+
+    def _any(self, paths: Iterable[str], layer: str) -> bool:
+        """Whether one of the paths, all of one layer, is named as it is spelled."""
+        names = (*self._plain.get("", ()), *(self._plain.get(layer, ()) if layer else ()))
+        globs = [self._globs[key] for key in dict.fromkeys(("", layer)) if key in self._globs]
         return any(
-            expression.match(path) or expression.match(f"model.{path}")
-            for expression in self._expressions
+            any(name in f".{path}." for name in names)
+            or any(glob.match(path) for glob in globs)
+            or any(each.match(before + path) for each in self._expressions for before in _PREFIXES)
+            for path in paths
         )
+
+    def unmatched(self, paths: Iterable[str], layers: int) -> list[str]:
+        """The names that match none of a model's `paths`, but for those of what is not counted."""
+        by_layer: dict[str, list[str]] = {}
+        for path in paths:
+            by_layer.setdefault(_layer(path), []).extend(self._spelled(path))
+        left = []
+        for name in self.names:
+            named = re.search(r"layers\.(\d+)", name)
+            if _UNCOUNTED.search(name) or (named and int(named[1]) >= layers):
+                continue
+            single = Patterns((re.sub(r"experts\.\d+", "experts.0", name),))
+            layer = _layer(_below_prefix(name))
+            if not any(
+                single._any(each, key) for key, each in by_layer.items() if layer in ("", key)
+            ):
+                left.append(name)
+        return left
+
+
+def unmatched_words(key: str, names: list[str]) -> str:
+    """What is said of patterns that match nothing."""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    shown = ", ".join(map(quoted, names[:_SHOWN]))
+    return f"{key}: {shown}{more} match no module of this model, under any name that is known"
+
+
+def spellings(path: str, taken: frozenset[str]) -> list[str]:
+    """The path, and what else checkpoints and engines call it."""
+    match = _LAYER.match(path)
+    before = f"{match.group()}." if match else ""
+    return [before + tail for tail in _tails(path[len(before) :], taken)]
+
+
+@lru_cache(4096)
+def _tails(tail: str, taken: frozenset[str]) -> tuple[str, ...]:
+    tails = [f".{tail}."]
+    kind = "attention" if re.search(r"attn|attention", tail) else "feed_forward"
+    for run, others in _NAMES[kind].items():
+        parts = {*run.split("."), "0"}
+        free = [other for other in others if not ({*other.split(".")} - parts) & taken]
+        tails += [
+            spelled.replace(f".{run}.", f".{other}.")
+            for spelled in tails
+            if f".{run}." in spelled
+            for other in free
+        ]
+    return tuple(dict.fromkeys(spelled[1:-1] for spelled in tails))
+
+
+def _plain(name: str) -> str | None:
+    """A name without wildcards, below its prefix; None for any other."""
+    trimmed = _below_prefix(name)
+    return None if name.startswith("re:") or any(mark in trimmed for mark in "*?[") else trimmed
+
+
+def _below_prefix(name: str) -> str:
+    """The name without what stands before `layers.`."""
+    match = re.search(r"(?:^|\.)(layers\..*)$", name)
+    if match:
+        return match.group(1)
+    for prefix in ("language_model.model.", "model.language_model.", "language_model.", "model."):
+        name = name.removeprefix(prefix)
+    return name
+
+
+def _layer(path: str) -> str:
+    """`layers.12` of a path or pattern that fixes its layer, else the empty string."""
+    match = _LAYER.match(path)
+    return match.group() if match else ""
 
 
 @dataclass(frozen=True)
@@ -127,7 +230,7 @@ class Quantization:
     method: str = ""
     default: Precision | None = None
     experts: Precision | None = None
-    unquantized: Patterns = Patterns()
+    unquantized: Patterns = field(default_factory=Patterns)
     chosen: tuple[tuple[Patterns, Precision], ...] = ()
     head: bool = False
     cache: Precision | None = None
@@ -142,36 +245,29 @@ class Quantization:
         """The quantised format of the matrix at `path`, or None where it is left alone."""
         if not linear or group in _NEVER or not self.active:
             return None
+        if self.unquantized.match(path):
+            return None
         for patterns, precision in self.chosen:
             if patterns.match(path):
                 return precision
-        if (group == "head" and not self.head) or self.unquantized.match(path):
+        if group == "head" and not self.head:
             return None
         if group == "routed" and self.experts is not None:
             return self.experts
         return self.default
 
-
-def _below_prefix(name: str) -> str:
-    """The name without what stands before `layers.`, or before the last part of a loose name."""
-    match = re.search(r"(?:^|\.)(layers\..*)$", name)
-    if match:
-        return match.group(1)
-    for prefix in ("language_model.model.", "model.language_model.", "language_model.", "model."):
-        name = name.removeprefix(prefix)
-    return name
-
-
-def _layer(path: str) -> str:
-    """`layers.12` of a path or pattern that fixes its layer, else the empty string."""
-    match = re.match(r"layers\.\d+(?=\.)", path)
-    return match.group() if match else ""
-
-
-def _runs(path: str) -> list[str]:
-    parts = path.split(".")
-    return [
-        ".".join(parts[first:last])
-        for first in range(len(parts))
-        for last in range(first + 1, len(parts) + 1)
-    ]
+    def placed(self, paths: Sequence[str], layers: int) -> tuple[Quantization, tuple[str, ...]]:
+        """The same among a model's own `paths`, and a warning of patterns that match nothing."""
+        if not (self.unquantized.names or self.chosen):
+            return self, ()
+        taken = frozenset(part for path in paths for part in path.split("."))
+        left = replace(self.unquantized, taken=taken)
+        chosen = tuple((replace(each, taken=taken), form) for each, form in self.chosen)
+        lost = {"left alone": left.unmatched(paths, layers)}
+        lost["chosen"] = [name for each, _ in chosen for name in each.unmatched(paths, layers)]
+        words = tuple(
+            unmatched_words(f"quantised modules {key}", names)
+            for key, names in lost.items()
+            if names
+        )
+        return replace(self, unquantized=left, chosen=chosen), words

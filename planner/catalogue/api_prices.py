@@ -7,6 +7,7 @@ spells it; a reseller passes another's price on, so that its rows are shown and 
 
 import csv
 import os
+import re
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,14 +18,16 @@ from pathlib import Path
 from statistics import quantiles
 from typing import Any
 
-from planner.text.errors import CatalogueError
+from planner.text.errors import CatalogueError, Mistake, quoted
 
 FILE = "api_prices.csv"
 REFRESH = "planner catalog api-prices --refresh --out FILE"
 CHOSEN = "PLANNER_API_PRICES"  # names a file that stands for the shipped one
+CHEAPEST, DEAREST = 1e-9, 7e-4  # USD/token of any price on a list: 0.001 to 700 per million
 PRICES = ("input", "output", "cached", "write", "write_1h")
 COLUMNS = ("model", "host", "kind", "tier", "above", "hours", "since", "until", *PRICES, "as_of",
            "source", "status", "suspect")  # fmt: skip
+HOURS = re.compile(r"([01]\d|2[0-4]):[0-5]\d-([01]\d|2[0-4]):[0-5]\d")
 TOKENS = 1e6  # the file lists USD per million tokens
 HOSTS = "api_hosts.toml"  # one host under several names
 STANDARD, RESELLER, HOST, VENDOR = "standard", "reseller", "host", "vendor"
@@ -109,11 +112,11 @@ def rows() -> tuple[ListedPrice, ...]:
         words = f"has no column {', '.join(sorted(missing))}: {REFRESH} writes such a file"
         raise CatalogueError(f"{CHOSEN}={chosen}: {words}")
     listed_prices = []
-    for place, row in enumerate(table, start=2):
-        try:
+    try:
+        for row in table:
             listed_prices.append(_row(row))
-        except (TypeError, ValueError) as error:
-            raise CatalogueError(f"{CHOSEN}={chosen}: line {place}: {error}") from error
+    except (ValueError, csv.Error) as error:
+        raise CatalogueError(Mistake(chosen, table.line_num, 1, "", str(error))) from error
     return tuple(dict.fromkeys(listed_prices))
 
 
@@ -123,19 +126,58 @@ def chosen_file() -> str:
     return f", from {Path(chosen).name}" if chosen else ""
 
 
+def token_price(price: float, written: object, *, free: bool = False) -> float:
+    """A price per token [USD/token]; `free` where nothing may be charged.
+
+    Raises ValueError for one that no list would have, with what was probably meant.
+    """
+    if (price == 0 and free) or CHEAPEST <= price <= DEAREST:
+        return price
+    meant = price / TOKENS
+    hint = f'; did you mean "${price:g}/Mtok"?' if CHEAPEST <= meant <= DEAREST else ""
+    raise ValueError(
+        f'expected a price per token such as "$3/Mtok", from $0.001 to $700 per million '
+        f"tokens, got {quoted(written)}, which is ${price * TOKENS:,.10g} per million{hint}"
+    )
+
+
 def _row(row: dict[str, str]) -> ListedPrice:
+    """A row of the file; raises ValueError, with the column, for what is no price."""
+    if None in row or None in row.values():
+        entries = sum(value is not None for key, value in row.items() if key is not None)
+        many = "more than" if None in row else f"{entries} of"
+        raise ValueError(f"the row has {many} {len(row.keys() - {None})} entries, one a column")
+    for name in ("since", "until", "as_of"):
+        if row[name] or name == "as_of":
+            date.fromisoformat(row[name] if len(row[name]) > len("2026-11") else f"{row[name]}-01")
+    if not row["above"].isdecimal():
+        raise ValueError(f"above: expected a number of tokens, got {quoted(row['above'])}")
+    if row["hours"] and not HOURS.fullmatch(row["hours"]):
+        raise ValueError(f"hours: expected such as 00:30-16:30, got {quoted(row['hours'])}")
+    prices = {name: _price(row, name) for name in PRICES}
+    read, written = prices.pop("input"), prices.pop("output")
+    assert read is not None, "which may not be left empty"
+    assert written is not None, "which may not be left empty"
+    if (prices["cached"] or 0.0) > read:
+        raise ValueError(f"cached: {row['cached']} is above input, {row['input']}: swapped?")
     return ListedPrice(
         model=row["model"], host=host_name(row["host"]), tier=row["tier"],
-        input=float(row["input"]) / TOKENS, output=float(row["output"]) / TOKENS,
-        cached=_price(row["cached"]), write=_price(row["write"]), write_1h=_price(row["write_1h"]),
+        input=read, output=written, **prices,
         above=int(row["above"]), hours=row["hours"], since=row["since"], until=row["until"],
         as_of=row["as_of"], source=row["source"], reseller=row["kind"] == RESELLER,
         kind=row["kind"], status=row["status"], suspect=row["suspect"],
     )  # fmt: skip
 
 
-def _price(text: str) -> float | None:
-    return float(text) / TOKENS if text else None
+def _price(row: dict[str, str], name: str) -> float | None:
+    """A price per million tokens as one per token; nothing where it may be left empty."""
+    text, needed = row[name], name in ("input", "output")
+    if not text and not needed:
+        return None
+    try:
+        return token_price(float(text) / TOKENS, f"{text}", free=not needed)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
 
 
 @cache

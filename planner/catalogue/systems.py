@@ -27,7 +27,9 @@ PER_MACHINE = MappingProxyType(
     dict.fromkeys(("gb200", "gb300", "rubin", "tpu-v4", "v5p", "ironwood"), 4)
     | dict.fromkeys(("trainium1", "trainium2"), 16)
     | {"inferentia2": 12}
-    | dict.fromkeys(("m1-7", "m1-max-32", "m2-ultra-76", "m3-max-40", "gb10"), 1)
+    | dict.fromkeys(
+        ("m1-7", "m1-max-32", "m2-ultra-76", "m3-max-40", "gb10", "gh200", "gh200-144gb"), 1
+    )
 )
 REQUIRED = ("memory", "memory_bandwidth", "flops")
 

@@ -14,6 +14,8 @@ def model(name: str, json: bool = False) -> None:
     from planner.report.text.catalog import model_text
 
     document = answer(name)
+    warned = document["warnings"]
+    warn(warned if isinstance(warned, list) else ())
     show(dumps(document) if json else model_text(document))
 
 

@@ -21,6 +21,7 @@ from planner.network import measured_curves
 from planner.network.group import Group, algorithms, collective_kernel, group_of, named
 from planner.network.measured_curves import NETWORK, BorrowedCurve, borrowed_curve, crossing
 from planner.text.errors import InputError
+from topologies import group_rate
 from topologies.fabric.limits import TopologyError
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from topologies.fabric.fabric import Fabric
 
 
+SEND = "send"
 SECONDS, WORDS = ("seconds", "low", "high", "bound"), ("algorithm", "reason")
 REASONS = {
     "measured": "measured on {chip}",
@@ -133,6 +135,20 @@ def hop_time(
     return np.asarray(times)
 
 
+def send_time(group: Group, rate: float, size: ArrayLike) -> CollectiveTime:
+    """How long messages take from a chip to the next of a group, at `rate` [byte/s] one way."""
+    sizes, network = _sizes(size), NETWORK if group.domains > 1 else "scale-up"
+    if group.n == 1:
+        return _nothing(sizes)
+    seconds, bound = hop_time(sizes, rate, network=network), sizes / rate
+    low, high = collectives().bands[ANY]
+    words = f"physics with what a message over {network} was measured to add"
+    return CollectiveTime(
+        seconds, np.maximum(seconds * low, bound), seconds * high, bound,
+        np.full(sizes.shape, "one message"), np.full(sizes.shape, words),
+    )  # fmt: skip
+
+
 def _estimate(
     group: Group, operation: str, algorithm: str, sizes: np.ndarray, network: str
 ) -> CollectiveTime:
@@ -184,7 +200,8 @@ def timed(
 
     Parameters
     ----------
-    operation : `all-reduce`, `all-gather`, `reduce-scatter`, `all-to-all`, `dispatch` or `combine`.
+    operation : `all-reduce`, `all-gather`, `reduce-scatter`, `all-to-all`, `dispatch`, `combine`,
+        or `send`, from one chip of the group to the next.
     messages : What each chip holds, ends with, begins with or sends, its own part included. [byte]
     """
     rows: list[dict[str, object]] = []
@@ -193,7 +210,12 @@ def timed(
             group = group_of(of.machine if of.machine is not None else of.fabric, n)
         except TopologyError as error:
             raise InputError(str(error)) from error
-        times = collective_time(group, operation, list(messages))
+        rate = of.machine if of.machine is not None else of.fabric
+        times = (
+            send_time(group, group_rate(rate, n).send, list(messages))
+            if operation == SEND
+            else collective_time(group, operation, list(messages))
+        )
         for i, size in enumerate(messages):
             row = {"operation": operation, "chips": n, "domains": group.domains, "bytes": size}
             row |= {name: float(getattr(times, name)[i]) for name in SECONDS}

@@ -133,7 +133,7 @@ def algorithms(group: Group, operation: str) -> tuple[str, ...]:
     if operation not in OPERATIONS:
         raise CatalogueError(
             f"no collective {operation!r}{did_you_mean(operation, OPERATIONS)} "
-            f"known: {', '.join(OPERATIONS)}"
+            f"known: {', '.join(OPERATIONS)}, send"
         )
     if operation in EXCHANGES and group.domains > 1:
         return ACROSS

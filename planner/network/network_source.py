@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.catalogue.systems import System
+from planner.catalogue.systems import System, system, system_names
 from planner.text.errors import (
     CatalogueError,
     FieldError,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from topologies.fabric.fabric import Fabric, Node
 
 
-FILES = (".yaml", ".yml", ".json")
+FILES = (".yaml", ".yml", ".json", ".xml", ".txt")
 DOMAINS = 4  # of a machine with a network between domains, if no number is given
 MOST_CHIPS = 20_000
 PLACE = re.compile(r"line (\d+), column (\d+): ")
@@ -89,8 +89,13 @@ def network(
                 f"{', '.join(options)}: for machines of the catalogue; {name} says what it is"
             )
         return _from_file(name)
+    if name in system_names() and not _in_catalogue(name):
+        hosted = system(name)
+        if hosted.topology is None:
+            return _cards(hosted, chips, options)
+        name = hosted.topology  # a chip by its own name is the first machine of it
     if not _in_catalogue(name):
-        hint = did_you_mean(name, names()) or f"; known: {', '.join(names())}"
+        hint = did_you_mean(name, (*names(), *system_names())) or f"; known: {', '.join(names())}"
         raise CatalogueError(
             f"unknown machine {quoted(name)}{hint} (a file ends in {', '.join(FILES)})"
         )
@@ -109,6 +114,22 @@ def _in_catalogue(name: str) -> bool:
     except TopologyError:  # an alias is known too, though it is not among the names
         return False
     return True
+
+
+def _cards(hosted: System, chips: int | None, options: list[str]) -> DescribedNetwork:
+    """Cards that meet on the PCI Express of their host, which passes on what one sends another."""
+    if set(options) - {"--chips"}:
+        raise InputError(f"{', '.join(options)}: {hosted.name} is cards of one host; give --chips")
+    most = hosted.chips_per_domain or 1
+    if hosted.scale_up is None or (chips or most) > most:
+        how = f"one host holds {most} cards" if hosted.scale_up else "nothing known joins several"
+        raise InputError(f"{hosted.name}: {how}; describe what does in a topology file")
+    try:
+        drawn = machine_of(hosted, chips or most, lecture=False)
+        drawn = replace(drawn, title=f"{hosted.chip.title}, cards of one host")
+        return DescribedNetwork(hosted.name, graph(drawn, chips or most), drawn)
+    except TopologyError as error:
+        raise InputError(str(error)) from error
 
 
 def _file(name: str) -> bool:
@@ -140,16 +161,22 @@ def _sides(shape: str) -> tuple[int, ...]:
 
 
 def _from_file(name: str) -> DescribedNetwork:
-    import topologies
+    try:
+        G, doubts = _fabric_read(name)
+    except TopologyError as error:
+        mistakes = [_mistake(error.where, problem) for problem in error.problems]
+        raise InputError(mistakes) from error
+    return DescribedNetwork(name, G, None, doubts)
+
+
+def _fabric_read(name: str) -> tuple[Fabric, tuple[str, ...]]:
+    """The fabric of a file, and what of it is not sure."""
+    from topologies import read
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        try:
-            G = topologies.read(name)
-        except TopologyError as error:
-            mistakes = [_mistake(error.where, problem) for problem in error.problems]
-            raise InputError(mistakes) from error
-    return DescribedNetwork(name, G, None, tuple(str(each.message) for each in caught))
+        G = read(name)
+    return G, tuple(str(each.message) for each in caught)
 
 
 def _mistake(where: str, problem: str) -> Mistake:
@@ -173,7 +200,7 @@ def fabric_of(file: Path, most: int) -> tuple[Fabric, Machine]:
     from topologies.groups.fabric_groups import grouped
 
     try:
-        G = _fabric_written(file, file.stat().st_mtime_ns if file.exists() else 0)
+        G, _ = _fabric_written(file, _when(file))
     except TopologyError as error:
         raise FieldError(("system", " ".join(str(error).split()))) from error
     chips = accelerators(G)
@@ -199,14 +226,22 @@ def fabric_of(file: Path, most: int) -> tuple[Fabric, Machine]:
     return G, machine_
 
 
+def doubts_of(file: Path) -> tuple[str, ...]:
+    """What of a topology file that was read is not sure."""
+    return _fabric_written(file, _when(file))[1]
+
+
+def _when(file: Path) -> int:
+    return file.stat().st_mtime_ns if file.exists() else 0
+
+
 @lru_cache(maxsize=4)
-def _fabric_written(file: Path, when: int) -> Fabric:
+def _fabric_written(file: Path, when: int) -> tuple[Fabric, tuple[str, ...]]:
     """The fabric of a file as it was written at a time [ns]; every change of a question asks it."""
     from networkx import freeze
 
-    from topologies import read
-
-    return freeze(read(file))
+    G, doubts = _fabric_read(str(file))
+    return freeze(G), doubts
 
 
 def _leaving(G: Fabric, tier: str, chips: Iterable[Node]) -> list[float]:

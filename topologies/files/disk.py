@@ -16,16 +16,22 @@ import networkx as nx
 from topologies.fabric.fabric import Attributes, Fabric, Node
 from topologies.fabric.limits import TopologyError, closest
 from topologies.fabric.soundness import check, suspicions
-from topologies.files import astra, description, links
+from topologies.files import astra, description, links, nvidia
 from topologies.files.located_yaml import document
 
 # What each form is written to.
 SUFFIXES = {"json": (".json",), "graphml": (".graphml",), "astra": (".yml", ".yaml")}
 LISTED = re.compile(r'"(?:nodes|links|edges)"\s*:')
 DESCRIBED = re.compile(r'"(?:kind|machine|topology)"\s*:')
-READ = (".yaml", ".yml", ".json")
+READ = (".yaml", ".yml", ".json", ".xml", ".txt")
 ODD = 5  # unlikely bandwidths that are each warned of
-LARGEST = {".json": 256 * 2**20, ".yaml": 2**20, ".yml": 2**20}  # bytes
+LARGEST = {
+    ".json": 256 * 2**20,
+    ".yaml": 2**20,
+    ".yml": 2**20,
+    ".xml": 2**22,
+    ".txt": 2**20,
+}  # bytes
 
 
 def read(path: str | os.PathLike[str]) -> Fabric:
@@ -33,14 +39,17 @@ def read(path: str | os.PathLike[str]) -> Fabric:
 
     `.json` lists nodes and links; `.yaml` and `.yml` say how the fabric is generated (JSON is YAML,
     and may say so too), or are in the format of the analytical network of ASTRA-sim if they hold
-    its keys. Bandwidths that look like a slip of units are warned of. Raises TopologyError, listing
-    everything that is wrong, with its line and column or its record.
+    its keys; `.txt` is what `nvidia-smi topo -m` prints, `.xml` NCCL's topology. Bandwidths that
+    look like a slip of units are warned of. Raises TopologyError, listing everything that is wrong,
+    with its line and column or its record.
     """
     file = Path(path)
     where = str(path)
     text = _text(file, where)
     if file.suffix.lower() == ".json" and (LISTED.search(text) or not DESCRIBED.search(text)):
         G = links.fabric_of(text, where, file.stem)
+    elif file.suffix.lower() in (".xml", ".txt"):
+        G = nvidia.fabric_of(text, where, file.stem)
     else:
         G = _from_yaml(text, where, file.stem)
     odd = suspicions(G)

@@ -113,6 +113,12 @@ def check_experts(reader: Reader, experts: int, active: int) -> None:
         raise reader.fail(PER_TOKEN[0], f"is {active}, more than the {experts} routed experts")
 
 
+def idle_experts(reader: Reader) -> int:
+    """Experts that have no weights: they give nothing, their input, or a constant."""
+    reader.ignore("zero_expert_type")
+    return sum(reader.whole(key, 0, least=0) for key in NAMES["idle"])
+
+
 def expert_groups(reader: Reader, experts: int, active: int) -> tuple[int, int]:
     """Groups of experts, and how many of them a token may use; one of one where routing is free.
 

@@ -206,10 +206,9 @@ def ling_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
 def longcat(reader: Reader, name: str) -> Model:
     """LongCat Flash: each published layer is two here, experts beside the first of them.
 
-    Experts without weights (`zero_expert_num`) are chosen among the others, so that a token
-    passes through at most the active parameters counted, and fewer on average.
+    Experts without weights are chosen among the others: active parameters are means over tokens.
     """
-    reader.ignore("mla_scale_q_lora", "mla_scale_kv_lora", "zero_expert_type", "attention_method")
+    reader.ignore("mla_scale_q_lora", "mla_scale_kv_lora", "attention_method")
     traits = Traits(qkv_bias=("attention_bias", False), latent=LatentKeys(query_rank=0))
     form = shape(reader, traits)
     hidden = form.hidden
@@ -225,7 +224,7 @@ def longcat(reader: Reader, name: str) -> Model:
         experts,
         active,
         router_bias=True,
-        idle=reader.whole("zero_expert_num", 0, least=0),
+        idle=common.idle_experts(reader),
     )
     both = FeedForward(mixed.kind, (*mixed.weights, *plain.weights), mixed.experts)
     pair = [Layer(mixer, both, form.norms()), Layer(mixer, plain, form.norms())]

@@ -233,6 +233,7 @@ def mixture_part(reader: Reader, form: Shape, moe: Moe) -> FeedForward:
         shared_bias=switched(reader, moe.shared_bias),
         expert_bias=moe.expert_bias,
         path=moe.path,
+        idle=common.idle_experts(reader),
         groups=common.expert_groups(reader, experts, active),
     )
 

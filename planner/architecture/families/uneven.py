@@ -38,14 +38,21 @@ def mimo_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
     ]
 
 
+_GATES = dict.fromkeys(("per_head", "per-head"), "head")
+_GATES |= dict.fromkeys(("per_element", "per-element"), "full")
+
+
 def laguna_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
     """Laguna: heads counted layer by layer, each with a gate."""
     heads = reader.per_layer("num_attention_heads_per_layer", form.layers, form.heads)
     # One logit per head unless something else is said, and then a gate of the heads' whole width.
-    if reader.value("gating") not in (None, True, "per-head"):
-        traits = replace(traits, gate="full")
+    usual = reader.value("gating") in (None, True, "per-head", "per_head")
+    gates = reader.words("gating_types", form.layers, _GATES) or []
+    gates = gates or ["head" if usual else "full"] * form.layers
+    bounds = windows(reader, form.layers, traits.windows)
     mixers = []
-    for window, count in zip(windows(reader, form.layers, traits.windows), heads, strict=True):
+    for window, count, gate in zip(bounds, heads, gates, strict=True):
+        traits = replace(traits, gate=gate)
         if count % form.kv_heads:
             problem = f"names {count}, not whole groups of heads"
             raise reader.fail("num_attention_heads_per_layer", problem)

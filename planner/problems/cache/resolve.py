@@ -64,7 +64,7 @@ def resolve_cache(question: CacheScenario) -> CacheTask:
     machine = resolved_system(question.system)
     if not isinstance(machine, System):
         raise FieldError(("system", "give the chip: {like: hgx-h200, topology: ...}"))
-    counted, source = _counted(question)
+    counted, source, unread = _counted(question)
     chip, dtype = machine.chip, counted.activation_dtype
     if not chip.computes(dtype):
         words = f"{chip.name} does not multiply in {dtype}; give weights: bf16"
@@ -94,28 +94,30 @@ def resolve_cache(question: CacheScenario) -> CacheTask:
     hbm = HeldTier(HBM, "hbm", price.value / chip.memory, chip.memory, None, 1, "rent of the chip")
     data = [source, DataSource(f"price of {chip.name}", price.source, price.as_of or None)]
     data += [DataSource(f"tier {each.name}", each.price_from, None) for each in tiers]
-    warnings = [*filter(None, [price.warning(date.today())]), *notes]
+    warnings = [*filter(None, [price.warning(date.today())]), *notes, *unread]
     warnings += [LEFT_ASIDE] if question.uncertain is not None else []
     return CacheTask(values, question.prefix, (hbm, *tiers), price, tuple(warnings), tuple(data))
 
 
-def _counted(question: CacheScenario) -> tuple[Sizes, DataSource]:
-    """The model's sizes in the dtypes asked for, and where they stand."""
+def _counted(question: CacheScenario) -> tuple[Sizes, DataSource, tuple[str, ...]]:
+    """The model's sizes in the dtypes asked for, where they stand, and what was not understood."""
     model, weights, kv = question.model, question.weights, question.kv
     name: str | File | None = model.like if isinstance(model, ModelDescription) else model
     if isinstance(model, ModelDescription):
         weights, kv = weights or model.weights, kv or model.kv
         if name is None:
             counted = abstract_sizes(model, weights, kv, model.activations)  # type: ignore[arg-type]
-            return counted, DataSource("model", "described in the scenario", None)
+            return counted, DataSource("model", "described in the scenario", None), ()
     assert name is not None
     if isinstance(name, File):
-        return sizes(read_config(name.path), weights, kv), DataSource(
-            f"model {name.written}", name.written, None
+        layers, data = (
+            read_config(name.path),
+            DataSource(f"model {name.written}", name.written, None),
         )
-    record = models.record(name)
-    counted = sizes(models.load(name), weights, kv)
-    return counted, DataSource(f"model {name}", record.source, record.as_of)
+    else:
+        layers, record = models.load(name), models.record(name)
+        data = DataSource(f"model {name}", record.source, record.as_of)
+    return sizes(layers, weights, kv), data, layers.warnings
 
 
 def _price(question: CacheScenario, machine: System) -> listed_prices.Price:

@@ -105,7 +105,7 @@ def resolve_training(question: TrainingQuestion) -> ResolvedTraining:
     warnings: list[str] = []
     model = _model(question, data)
     cases = tuple(_case(question, system, model, data, warnings) for system in question.systems())
-    warnings += _of_the_batch(question)
+    warnings += [*_of_the_batch(question), *getattr(model, "warnings", ())]
     if question.uncertain is not None:
         warnings.append(LEFT_ASIDE)
     sentences = tuple(dict.fromkeys(warnings))
@@ -159,7 +159,7 @@ def _case(
     if faults:
         raise FieldError(*faults)
     with _blamed_on("system"):
-        network = _network(system, max(question.chips), data)
+        network = _network(system, max(question.chips), data, warnings)
         machine = training_machine(system, question.precision, max(question.chips), network)
     task = TrainingTask(
         counts=counts, machine=machine, stack=stack, batch=float(question.work.sequences),
@@ -176,7 +176,7 @@ def _case(
 
 
 def _network(
-    system: System, chips: int, data: list[DataSource]
+    system: System, chips: int, data: list[DataSource], warnings: list[str]
 ) -> tuple[StridedGroups, Machine] | None:
     """Groups and figures of the file that wires a system; None where none does.
 
@@ -184,10 +184,11 @@ def _network(
     """
     if system.file is None:
         return None
-    from planner.network.network_source import fabric_of  # which loads a graph library
+    from planner.network.network_source import doubts_of, fabric_of  # which loads a graph library
     from topologies.groups.strided_groups import strided_groups
 
     fabric, figures = fabric_of(system.file, chips)
+    warnings.extend(doubts_of(system.file))
     source, dated = (fabric.graph.get(key) for key in ("source", "as_of"))
     data.append(DataSource(f"network {system.file.name}", source or "given", dated or ""))
     return strided_groups(fabric), figures

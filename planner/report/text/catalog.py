@@ -313,6 +313,12 @@ def model(name: str | Path) -> dict[str, object]:
     return summary(models.load(name)) | {"as_of": models.record(name).as_of}
 
 
+def _mean_of(ends: Sequence[int]) -> list[str]:
+    """The fewest and most active parameters, where tokens differ in them."""
+    low, high = ends
+    return [f"    a mean, from     {low:>20,}   to {high:,}"] if low < high else []
+
+
 def model_text(card: Mapping[str, Any]) -> str:
     """The same on a terminal."""
     active = card["n_active"]
@@ -321,6 +327,7 @@ def model_text(card: Mapping[str, Any]) -> str:
         f"total parameters     {card['n_total']:>20,}",
         f"active, all          {active['all']:>20,}",
         f"  no input embedding {active['no_input_embedding']:>20,}   what FLOP are counted with",
+        *_mean_of(card["n_active_range"]),
         f"  no embedding, head {active['no_embedding_no_head']:>20,}",
         "",
         "layers",

@@ -12,12 +12,11 @@ from typing import Annotated
 
 from pydantic import Field, PlainValidator, ValidationError, ValidationInfo, field_validator
 
-from planner.catalogue.api_prices import host_name, open_models, rows
+from planner.catalogue.api_prices import host_name, open_models, rows, token_price
 from planner.scenario.keys.fields import Kind, Quantity, Record, Refusals, collected, plausible_rent
 from planner.text.errors import did_you_mean, quoted
 from planner.text.quantities import parse
 
-CHEAPEST, DEAREST = 1e-9, 7e-4  # USD/token of any price on a sheet: 0.001 to 700 per million
 MILLION = 1e6
 MOST_TIMES = 1000.0  # that a price is of another on one sheet
 
@@ -33,15 +32,7 @@ class TokenPrice(Kind):
 
         Raises ValueError for one that no list would have, with what was probably meant.
         """
-        price = parse(value, "token_price")
-        if (price == 0 and self.free) or CHEAPEST <= price <= DEAREST:
-            return price
-        meant = price / MILLION
-        hint = f'; did you mean "${price:g}/Mtok"?' if CHEAPEST <= meant <= DEAREST else ""
-        raise ValueError(
-            f'expected a price per token such as "$3/Mtok", from $0.001 to $700 per million '
-            f"tokens, got {quoted(value)}, which is ${price * MILLION:,.10g} per million{hint}"
-        )
+        return token_price(parse(value, "token_price"), value, free=self.free)
 
     def schema(self) -> dict[str, object]:
         """Text or a number."""
@@ -80,6 +71,7 @@ class Multiple(Kind):
 
 
 Factor = Annotated[float | str, Multiple()]
+Multiples = dict[str, Annotated[float, Multiple(priced=False)]]
 
 
 class PriceTier(Record):
@@ -131,6 +123,9 @@ class HostRow(Record):
     )
     share: Annotated[float, Quantity("share", at_most=1.0)] = Field(
         1.0, description="share of the tokens that are billed so, such as those of the night"
+    )
+    multiply: Multiples = Field(
+        default_factory=dict, description="of every price of the row, such as {batch: 0.5x}"
     )
     reseller: bool = Field(False, description="passes another's price on: shown, not counted")
     as_of: Annotated[str, DayKind()] | None = Field(None, description="day of the price")
@@ -199,6 +194,10 @@ class Buy(Record):
         None,
         description="share of the input that a host bills as cached; workload.cached_input when "
         "absent",
+    )
+    multiply: Multiples = Field(
+        default_factory=dict,
+        description="of all prices, cached ones too, such as {batch: 0.5x, residency: 1.1x}",
     )
     on: Annotated[str, DayKind()] | None = Field(
         None, description="day whose prices count; that of the snapshot when absent"

@@ -18,7 +18,7 @@ from planner.text.tables import file_names
 
 R = TypeVar("R", bound=Record)
 LONGEST_NAME = 1000
-FILE_SUFFIXES = (".json", ".yaml", ".yml", ".toml", ".csv")
+FILE_SUFFIXES = (".json", ".yaml", ".yml", ".toml", ".csv", ".xml", ".txt")
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,10 @@ def test_catalogue_equals_its_origin(path: Path) -> None:
 def test_harmless_keys_change_nothing() -> None:
     """Keys that describe no layer are neither refused nor counted."""
     plain, full = from_config(LLAMA, "m"), from_config({**HARMLESS, **LLAMA}, "m")
-    assert sizes(plain) == sizes(full)
+    assert full.warnings == (
+        "nobody reads 'unsloth_fixed' of the configuration: taken to change no weight or cache",
+    )
+    assert sizes(plain) == sizes(replace(full, warnings=()))
     assert sizes(plain).n_total == 1_235_814_400
 
 
@@ -300,3 +304,29 @@ def test_altered_configurations_give_a_model_or_a_refusal(data: st.DataObject, s
 def test_random_configurations_give_a_model_or_a_refusal(values: dict[str, Any], kind: str) -> None:
     """Any mapping at all is a model or a ModelError."""
     assert outcome({**values, "model_type": kind}) != ""
+
+
+def test_keys_that_repeat_others_are_checked() -> None:
+    """What can be reckoned from other keys is accepted where it agrees, and refused where not."""
+    said = {"qk_head_dim": 64, "num_key_value_groups": 4, "d_ff": 8192, "decoder_layers": 16}
+    assert from_config({**LLAMA, **said}, "m") == from_config(LLAMA, "m")
+    with pytest.raises(ModelError, match="num_key_value_groups: is 5, but heads / kv_heads is 4"):
+        from_config({**LLAMA, "num_key_value_groups": 5}, "m")
+
+
+def test_keys_of_what_is_off_are_accepted() -> None:
+    """A window that is not used, experts that are not there, layers that are as always."""
+    off = {"use_sliding_window": False, "sliding_window": 4096, "num_experts": 0}
+    off |= {"moe_intermediate_size": 768, "layer_types": ["full_attention"] * 16}
+    assert sizes(from_config({**LLAMA, **off}, "m")) == sizes(from_config(LLAMA, "m"))
+
+
+def test_gates_may_be_said_by_layer() -> None:
+    """Laguna: a gate of one logit a head, or of the heads' whole width, layer by layer."""
+    config = {
+        **LLAMA, "model_type": "laguna", "num_experts": 4, "num_experts_per_tok": 1,
+        "moe_intermediate_size": 64, "mlp_layer_types": ["sparse"] * 16, "head_dim": 64,
+    }  # fmt: skip
+    plain = sizes(from_config(config, "m")).n_total
+    gates = {"gating_types": ["per_head"] * 15 + ["per_element"]}
+    assert sizes(from_config({**config, **gates}, "m")).n_total == plain + 2048 * 32 * 63

@@ -52,7 +52,8 @@ def test_language_model_is_found_where_it_nests(key: str) -> None:
     }
     found = counted(config)
     assert found.n_total == counted(LLAMA).n_total
-    assert found.excluded == ("vision tower (vision_config)",)
+    beside = "projector or tower (downsample_ratio, select_layer)"
+    assert found.excluded == ("vision tower (vision_config)", beside)
 
 
 def test_nesting_may_be_two_deep() -> None:
@@ -191,6 +192,19 @@ def test_experts_without_weights_are_scored_alone() -> None:
     assert found.n_total == 741_053_585_408 + 28 * 768 - 28 * 256 * 2 * 2048 * 6144
     assert found.params["router"] == 28 * 768 * (6144 + 1)
     assert kv_elements(found) == 2 * 28 * (512 + 64)
+    # Published: 18.6B to 31.3B, about 27B (LongCat-Flash technical report, arXiv 2509.01322).
+    assert found.n_experts_active == 8
+    assert found.n_active["no_input_embedding"] == pytest.approx(27e9, rel=0.01)
+    assert found.n_active_range == pytest.approx((18.6e9, 31.3e9), rel=0.01)
+
+
+def test_experts_of_any_family_may_be_idle() -> None:
+    """Experts without weights take their share of a token's choices; the rest are as before."""
+    config = {**models.record("qwen3-30b-a3b").config, "num_null_experts": 128}
+    plain, idle = sizes(models.load("qwen3-30b-a3b")), counted(config)
+    assert idle.active["routed"] * 2 == plain.active["routed"]
+    assert idle.n_active_range[1] - idle.n_active_range[0] == plain.active["routed"]
+    assert plain.n_active_range == (plain.n_active["no_input_embedding"],) * 2
 
 
 @pytest.mark.parametrize(("pattern", "windowed"), [("LLLG", 6), (4, 6), ("LG", 4), (8, 7)])

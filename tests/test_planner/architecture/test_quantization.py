@@ -21,6 +21,11 @@ TINY: dict[str, Any] = {
     "vocab_size": 1000,
 }
 
+MXFP4 = {"dtype": "fp4", "group_size": 32, "qscheme": "per_group", "scale_format": "e8m0"}
+FP8_BLOCK = {"dtype": "fp8_e4m3", "qscheme": "per_block", "block_size": [128, 128]}
+SPARSE = {"format": "sparse-24-bitmask", "sparsity_structure": "2:4", "ignore": ["lm_head"]}
+BLOCK, SCALE, NVFP4 = Fraction(4, 128 * 128), Fraction(2, 128), Fraction(9, 16)
+
 
 def quantised(**values: Any) -> Any:
     """Sizes of a small model with this `quantization_config`."""
@@ -119,6 +124,31 @@ def test_override_leaves_embedding_and_head() -> None:
         ),
         ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, Fraction(9, 16)),
         ({"quant_algo": "FP8", "exclude_modules": ["lm_head"]}, Fraction(1)),
+        ({"quant_method": "quark", "global_quant_config": {"weight": MXFP4}}, Fraction(17, 32)),
+        ({"quant_method": "quark", "global_quant_config": {"weight": FP8_BLOCK}}, 1 + BLOCK),
+        ({"quant_method": "auto-round", "bits": 4, "group_size": 128}, Fraction(1, 2) + SCALE),
+        ({"quant_method": "auto-round", "bits": 4, "data_type": "nv_fp", "group_size": 16}, NVFP4),
+        ({"quant_method": "torchao", "quant_type": "int8_weight_only"}, Fraction(1)),
+        (
+            {
+                "quant_method": "torchao",
+                "quant_type": {"default": {"_type": "Int4WeightOnlyConfig"}},
+            },
+            Fraction(1, 2) + 2 * SCALE,
+        ),
+        (
+            {"quant_method": "hqq", "quant_config": {"weight_quant_params": {"nbits": 4}}},
+            Fraction(1, 2) + Fraction(4, 64),
+        ),
+        ({"quant_method": "compressed-tensors", "sparsity_config": SPARSE}, 1 + Fraction(1, 8)),
+        (
+            {
+                "quant_method": "compressed-tensors",
+                "format": "marlin-24",
+                "config_groups": {"a": {"weights": {"num_bits": 4, "type": "int"}}},
+            },
+            Fraction(1, 4) + Fraction(1, 8),
+        ),
     ],
 )
 def test_bytes_by_method(values: dict[str, Any], bytes_per_weight: Fraction) -> None:
@@ -135,6 +165,12 @@ def test_bytes_by_method(values: dict[str, Any], bytes_per_weight: Fraction) -> 
         {"quant_method": "fp8", "weight_block_size": "128"},
         {"quant_method": "fp8", "modules_to_not_convert": "lm_head"},
         {"quant_method": "gptq", "bits": 3},
+        {"quant_method": "gptq", "bits": 4, "dynamic": {"+:.*down.*": {"bits": 8}}},
+        {"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "fp6_e2m3"}}},
+        {"quant_method": "auto-round", "bits": 2},
+        {"quant_method": "torchao", "quant_type": "int1_weight_only"},
+        {"quant_method": "hqq", "quant_config": {"weight_quant_params": {"nbits": 3}}},
+        {"quant_method": "compressed-tensors", "sparsity_config": {"format": "sparse-bitmask"}},
         {"quant_method": "bitsandbytes"},
         {"quant_method": "modelopt", "quant_algo": "FP3"},
         {"quant_method": "modelopt", "quant_algo": "FP8", "kv_cache_scheme": "FP2"},
@@ -167,3 +203,76 @@ def test_unknown_quantisation_is_refused(values: dict[str, Any]) -> None:
 def test_module_names_match_whole_components(name: str, path: str, matches: bool) -> None:
     """A name matches modules and what lies below them, never part of a component."""
     assert Patterns((name,)).match(path) is matches
+
+
+@pytest.mark.parametrize(
+    ("values", "class_of", "dtype_of"),
+    [
+        ({"layer_quant_config": {"*.mlp.*": {"weight": {"dtype": "int8"}}}}, "dense_ffn", "int8"),
+        ({"layer_quant_config": {"*.mlp.*": {"weight": None}}}, "dense_ffn", "bf16"),
+        ({"exclude": ["*self_attn*"]}, "attention", "bf16"),
+        ({}, "head", "mxfp4"),
+        ({"exclude": ["lm_head"]}, "head", "bf16"),
+    ],
+)
+def test_quark_says_formats_by_module(values: Any, class_of: str, dtype_of: str) -> None:
+    """AMD's checkpoints: modules by pattern, excluded ones, and the head unless it is named."""
+    common = {"weight": MXFP4, "input_tensors": MXFP4}
+    found = quantised(quant_method="quark", global_quant_config=common, **values)
+    assert found.weight_dtype[class_of] == dtype_of
+    assert found.activation_dtype == "mxfp4"
+
+
+def test_modules_of_sixteen_bits_are_left_alone() -> None:
+    """AutoRound names them one by one, or by an expression."""
+    extra = {"model.layers.0.mlp.up_proj": {"bits": 16}, ".*self_attn.*": {"bits": 8}}
+    found = quantised(quant_method="auto-round", bits=4, group_size=-1, extra_config=extra)
+    assert found.weight_mix["dense_ffn"] == {"bf16": 256 * 512, "int4": 8 * 256 * 512}
+    assert found.weight_mix["attention"].keys() == {"int8"}
+
+
+def group(*targets: str, bits: int = 8) -> dict[str, Any]:
+    """A group of compressed-tensors in so many bits."""
+    return {"targets": [*targets], "weights": {"num_bits": bits, "type": "float"}}
+
+
+def warned_of(groups: dict[str, Any], ignore: Any = ()) -> tuple[str, ...]:
+    """What is said of a small model's patterns."""
+    values = {"quant_method": "compressed-tensors", "config_groups": groups, "ignore": [*ignore]}
+    return from_config({**TINY, "quantization_config": values}, "tiny").warnings
+
+
+@pytest.mark.parametrize(
+    ("target", "share"),
+    [
+        ("re:.*ffn.*w1$", 1 / 3),
+        ("re:.*gate_up_proj$", 2 / 3),
+        ("model.layers.1.feed_forward", 1 / 3),
+        ("re:^model[.]language_model[.]layers[.]2[.]mlp", 1 / 3),
+        ("re:.*(w3|up_proj)$", 1 / 3),
+    ],
+)
+def test_modules_are_found_under_other_names(target: str, share: float) -> None:
+    """By the names of inference code, of transformers and of engines' fused matrices."""
+    found = quantised(quant_method="compressed-tensors", config_groups={"a": group(target)})
+    assert found.weight_mix["dense_ffn"]["fp8"] == pytest.approx(share * 9 * 256 * 512)
+    assert not warned_of({"a": group(target)})
+
+
+def test_a_module_that_is_ignored_is_no_target() -> None:
+    """compressed-tensors leaves alone what `ignore` names, whatever group targets it."""
+    found = quantised(
+        quant_method="compressed-tensors",
+        config_groups={"a": group("re:.*mlp.*")},
+        ignore=["re:.*up_proj$"],
+    )
+    assert found.weight_mix["dense_ffn"] == {"fp8": 6 * 256 * 512, "bf16": 3 * 256 * 512}
+
+
+def test_patterns_that_match_nothing_are_named() -> None:
+    """Targets that hit nothing leave a model in bf16: that is said; other towers are not missed."""
+    groups = {"a": group("re:.*fc9$")}
+    ignore = ["re:vision_tower.*", "model.layers.7.mlp", "re:.*gate$", "lm_head"]
+    left, chosen = warned_of(groups, ignore)
+    assert "left alone: 're:.*gate$' match no module" in left
+    assert "chosen: 're:.*fc9$' match no module" in chosen

@@ -86,3 +86,35 @@ def test_rents_by_contract_are_ranges_of_their_rows():
         contract_rent("gh200", "reserved")
     with pytest.raises(CatalogueError, match="spot"):
         contract_rent("h100", "spott")
+
+
+HEAD = ",".join(api_prices.COLUMNS)
+ROW = "deepseek-r1,azure,host,standard,0,,,,1.35,5.4,0.5,,,2026-07-02,x,,"
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (ROW.replace("1.35", "nan"), "input: expected a price per token"),
+        (ROW.replace("5.4", "-1"), "output: expected a price per token"),
+        (ROW.replace("0.5,", "inf,"), "cached: expected a price per token"),
+        (ROW.replace("0.5,", "2,"), "cached: 2 is above input, 1.35"),
+        (ROW.replace("1.35", ""), "input: could not convert"),
+        ("deepseek-r1,azure,host,standard,0,,,,1.35,5.4", "the row has 10 of 17 entries"),
+        (f"{ROW},1", "the row has more than 17 entries"),
+        (ROW.replace("standard,0", "standard,-1"), "above: expected a number of tokens"),
+        (ROW.replace("0,,,,1", "0,nan,,,1"), "hours: expected such as 00:30-16:30"),
+        (ROW.replace("2026-07-02", "soon"), "Invalid isoformat string"),
+    ],
+)
+def test_a_row_of_one_s_own_file_is_read_as_a_scenario_s(tmp_path, monkeypatch, line, problem):
+    """What no list would have is refused with the place in the file."""
+    file = tmp_path / "prices.csv"
+    file.write_text(f"{HEAD}\n{ROW}\n{line}\n", encoding="utf-8")
+    monkeypatch.setenv(api_prices.CHOSEN, str(file))
+    read = api_prices.rows.__wrapped__
+    with pytest.raises(CatalogueError) as caught:
+        read()
+    assert str(caught.value).startswith(f"{file}:3:1  {problem}")
+    file.write_text(f"{HEAD}\n{ROW}\n", encoding="utf-8")
+    assert [(row.input, row.cached) for row in read()] == [(1.35e-6, 0.5e-6)]

@@ -1,9 +1,10 @@
 """What hosts charge for the mix that is served: rows of the catalogue, or of one's own."""
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
+from math import prod
 
 from planner.catalogue import api_prices
 from planner.problems.serving.question import Scenario
@@ -81,6 +82,7 @@ def host_list(scenario: Scenario, today: date | None = None) -> HostList:
     assert buy is not None
     day = date.fromisoformat(buy.on) if buy.on else today or date.today()
     listed = _catalogue(scenario, buy, mix) if isinstance(buy.prices, str) else _rows(buy, mix)
+    listed = _multiplied(listed, buy.multiply)
     if not listed.hosts:
         raise FieldError(("buy.prices", "no host that is no reseller is left to compare with"))
     warnings = [*listed.warnings]
@@ -103,6 +105,22 @@ def host_list(scenario: Scenario, today: date | None = None) -> HostList:
     return HostList(
         ranked, listed.resellers, listed.rule, tuple(warnings), listed.source, listed.as_of
     )
+
+
+def _multiplied(listed: HostList, multiples: Mapping[str, float]) -> HostList:
+    """Every price times what holds of all: of a tier, of a batch, of where data stay."""
+    if not multiples:
+        return listed
+    times = prod(multiples.values())
+
+    def of(host: HostPrice) -> HostPrice:
+        cached = None if host.cached is None else host.cached * times
+        read, written, mix = host.input * times, host.output * times, host.mix * times
+        return replace(host, input=read, output=written, cached=cached, mix=mix)
+
+    words = ", ".join(f"{name} {value:g}x" for name, value in multiples.items())
+    hosts, resellers = (tuple(map(of, each)) for each in (listed.hosts, listed.resellers))
+    return replace(listed, hosts=hosts, resellers=resellers, rule=f"{listed.rule}; {words}")
 
 
 def _age(as_of: str, day: date) -> int:
@@ -170,12 +188,13 @@ def _rows(buy: Buy, mix: TokenMix) -> HostList:
 def _averaged(host: str, rows: Sequence[HostRow], mix: TokenMix, *, counted: bool) -> HostPrice:
     """One host's rows as one price."""
     shares = [row.share for row in rows]
+    times = [prod(row.multiply.values()) for row in rows]
     if abs(sum(shares) - 1) > WHOLE:
         words = f"the rows of {host} are of {sum(shares):.0%} of the tokens: shares must add to 1"
         raise FieldError(("buy.prices", words))
 
     def mean(values: Sequence[float]) -> float:
-        return sum(share * value for share, value in zip(shares, values, strict=True))
+        return sum(map(prod, zip(shares, times, values, strict=True)))
 
     read, written = mean([row.input for row in rows]), mean([row.output for row in rows])
     cached = None

@@ -18,7 +18,7 @@ from planner.catalogue.chips import Chip, chip_power
 from planner.catalogue.profile import Profile
 from planner.catalogue.profile_choice import choose_profile
 from planner.catalogue.systems import System
-from planner.network.network_source import fabric_of, machine_of
+from planner.network.network_source import doubts_of, fabric_of, machine_of
 from planner.problems.serving.profiled import LECTURE, limited
 from planner.problems.serving.question import UTILISATION, Scenario
 from planner.problems.serving.step.runnable import misfit, unfit_for
@@ -84,6 +84,7 @@ def resolve(scenario: Scenario, today: date | None = None) -> ServingTasks:
     notes = _Notes(today or date.today(), [], [])
     with _at("model"):
         model = _model(scenario, notes)
+        notes.warnings.extend(() if isinstance(model, ModelDescription) else model.warnings)
     notes.warnings.extend((*_unproven(scenario), *_ignored(scenario)))
     notes.warnings.extend(
         f"{name} is left aside: no verified on-demand price of it is known; give price"
@@ -234,6 +235,7 @@ def _hardware(scenario: Scenario, system: System | File, notes: _Notes) -> Hardw
     chip = _lecture_chip(system) if lecture else system.chip.usable
     if system.file is not None:
         fabric, network = fabric_of(system.file, scenario.paid[-1])
+        notes.warnings.extend(doubts_of(system.file))
         source, dated = (fabric.graph.get(key) for key in ("source", "as_of"))
         what = f"network {system.file.name}"
         notes.data.append(DataSource(what, source or "given", dated or ""))

@@ -142,7 +142,7 @@ def test_the_command_writes_what_a_variable_has_read(stand_in, tmp_path, monkeyp
 
 @pytest.mark.parametrize(("text", "words"), [
     (None, "No such file"), ("model,host\n", "has no column"),
-    ("head\nx,y,host,standard,zero,,,,1,2,,,,2026-11,me,,\n", "line 2"),
+    ("head\nx,y,host,standard,zero,,,,1,2,,,,2026-11,me,,\n", r"prices\.csv:2:1  above"),
 ])  # fmt: skip
 def test_a_file_that_is_no_list_of_prices_is_refused(text, words, tmp_path, monkeypatch):
     """Its name and its line are said."""

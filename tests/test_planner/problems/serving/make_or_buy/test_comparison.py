@@ -63,6 +63,23 @@ def test_hosts_are_priced_at_the_mix_and_resellers_are_shown_and_not_counted():
     assert quartiles == pytest.approx(np.quantile(list(by_hand.values()), (0, 0.25, 0.5, 0.75)))
 
 
+def test_multiples_stack_and_take_caches_with_them():
+    """Two fifths of host a go by batch at half its prices; where data stay costs a tenth on all."""
+    now, batch = {**ROWS[0], "share": 0.6}, {**ROWS[0], "share": 0.4, "multiply": {"batch": "0.5x"}}
+    rows = [now, batch, ROWS[1]]
+    more = {"multiply": {"residency": "1.1x"}, "cached": 0.5}
+    offers = planner.solve(asked(rows, buy=more)).answer.plan.buy.offers
+    found = {each.host: each.usd_per_mtok for each in offers}
+    a, b = (0.375 * 0.04 + 0.375 * 0.01 + 0.25 * 0.08), 0.10
+    assert found == pytest.approx({"a": a * (0.6 + 0.4 * 0.5) * 1.1, "b": b * 1.1})
+
+
+def test_a_multiple_of_nothing_is_refused():
+    """With its place."""
+    with pytest.raises(InputError, match=r"buy\.multiply\.batch: expected a plain number"):
+        planner.solve(asked(ROWS, buy={"multiply": {"batch": "-1x"}}))
+
+
 def test_break_evens_and_mark_ups_follow_from_our_cost():
     """Utilisation is our cost at full use over the host's price; demand is that share of ours."""
     plan = beside_rows().answer.plan

@@ -1,0 +1,141 @@
+"""What nvidia-smi and NCCL print of a machine becomes its network; half of it is refused."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+from topologies import TopologyError, group_rate, read
+
+HEAD = "\t\x1b[4m{}\tCPU Affinity\tNUMA Affinity\x1b[0m\n"
+CARD = (
+    '<pci busid="{0}" link_speed="{1} GT/s PCIe" link_width="16">'
+    '<gpu dev="{2}" sm="{3}">{4}</gpu></pci>'
+)
+
+
+def matrix(tmp_path, rows, more=""):
+    """The fabric of a matrix whose rows are texts of its cells."""
+    names = [f"GPU{i}" for i in range(len(rows))]
+    body = "".join(f"{a}\t{row}\t0-47\t0\n" for a, row in zip(names, rows, strict=True))
+    file = tmp_path / "box.txt"
+    file.write_text(more + HEAD.format("\t".join(names)) + body, encoding="utf-8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return read(file)
+
+
+def xml(tmp_path, inside):
+    """The fabric of NCCL's XML with this inside its `system`."""
+    file = tmp_path / "box.xml"
+    file.write_text(f'<system version="1">\n{inside}\n</system>\n', encoding="utf-8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return read(file)
+
+
+def even(cell, n):
+    """Rows of a matrix of `n` chips of which every pair shows the same."""
+    return [" ".join("X" if i == j else cell for j in range(n)) for i in range(n)]
+
+
+@pytest.mark.parametrize(
+    ("cell", "n", "more", "rate"),
+    [
+        ("NV18", 8, "", 450e9),
+        ("NV18", 8, "| 0  NVIDIA B200  On |\n", 900e9),
+        ("NV12", 8, "", 300e9),
+        ("NV4", 4, "", 100e9),
+        ("NV4", 2, "| 0  NVIDIA RTX A6000 |\n", 56.25e9),
+        ("PIX", 4, "", 31.5e9),
+    ],
+)
+def test_every_pair_alike(tmp_path, cell, n, more, rate):
+    """Links that a chip cannot have by pairs lead into switches; NV4 of four chips are pairs."""
+    G = matrix(tmp_path, even(cell, n), more)
+    assert group_rate(G, 2).send == pytest.approx(rate)
+    direct = G.has_edge("gpu0", "gpu1")
+    assert direct == (cell == "NV4")
+
+
+def test_bridges_and_sockets(tmp_path):
+    """Two chips on a bridge, one beside them on their socket, one on the other socket."""
+    G = matrix(tmp_path, ["X PIX NODE SYS", "PIX X NODE SYS", "NODE NODE X SYS", "SYS SYS SYS X"])
+    assert set(G) - {f"gpu{i}" for i in range(4)} == {"cpu0", "cpu1", "pcie0"}
+    assert G.edges["gpu0", "pcie0"]["bandwidth"] == 31.5e9
+    assert G.edges["cpu0", "cpu1"]["bandwidth"] == 16e9
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        (["X NV18", "NV1B X"], "line 3, column 6: GPU1 to GPU0 is 'NV1B'; expected"),
+        (["X NV18", "NV12 X"], "line 3, column 1: GPU1 to GPU0 is NV12, but GPU0 to GPU1 is NV18"),
+        (["X X", "X X"], "line 2, column 8: GPU0 to GPU1 is 'X'; expected"),
+    ],
+)
+def test_a_slip_is_told_with_its_place(tmp_path, rows, problem):
+    """A cell that is no path, and two that contradict each other."""
+    with pytest.raises(TopologyError) as caught:
+        matrix(tmp_path, rows)
+    assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize("lines", [1, 2, 3])
+def test_a_matrix_cut_off_is_refused(tmp_path, lines):
+    """Rows that are missing, and a row that ends too early."""
+    matrix(tmp_path, even("NV18", 3))
+    whole = (tmp_path / "box.txt").read_text(encoding="utf-8").splitlines()
+    cut = tmp_path / "cut.txt"
+    cut.write_text(
+        "\n".join(whole[:lines]) + ("\nGPU2\tNV18" if lines == 3 else ""), encoding="utf-8"
+    )
+    with pytest.raises(
+        TopologyError, match=r"line \d, column \d+: (the row of GPU|GPU2 has 1 of 3)"
+    ):
+        read(cut)
+
+
+def test_links_of_nccl_s_file(tmp_path):
+    """Chips joined pair by pair, and through switches, whose links add up."""
+    pair = [f'<nvlink target="b{1 - i}" count="18" tclass="0x068000"/>' for i in (0, 1)]
+    cards = [CARD.format(f"b{i}", "32.0", i, 90, pair[i]) for i in (0, 1)]
+    G = xml(tmp_path, f"<cpu>{cards[0]}\n{cards[1]}</cpu>")
+    assert G.edges["gpu0", "gpu1"]["bandwidth"] == 450e9
+    switched = "".join(f'<nvlink target="s{k}" count="2" tclass="0x068000"/>' for k in range(6))
+    cards = [CARD.format(f"b{i}", "16.0", i, 80, switched) for i in range(8)]
+    G = xml(tmp_path, f"<cpu>{''.join(cards)}</cpu>")
+    assert group_rate(G, 8).all_to_all == pytest.approx(300e9)
+
+
+def test_lanes_of_nccl_s_file(tmp_path):
+    """Without NVLink chips meet where the file nests them, at the rate of their lanes."""
+    cards = [CARD.format(f"b{i}", "32.0", i, 90, "") for i in (0, 1)]
+    bridge = f'<pci busid="c" link_speed="16.0 GT/s PCIe" link_width="8">{cards[1]}</pci>'
+    G = xml(tmp_path, f"<cpu>{cards[0]}</cpu><cpu>{bridge}</cpu>")
+    assert G.edges["gpu0", "cpu0"]["bandwidth"] == pytest.approx(63e9, rel=1e-3)
+    assert G.edges["pcie c", "cpu1"]["bandwidth"] == pytest.approx(15.75e9, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("inside", "problem"),
+    [
+        ("<cpu>", "line 3, column 3: mismatched tag; the XML is broken or cut off"),
+        ("<cpu/>", "line 1, column 1: <system> with a <gpu> was expected"),
+        (CARD.format("b", "32.0", 0, 55, ""), "sm 55: known are 60"),
+        (
+            CARD.format("b", "32.0", 0, 90, '<nvlink target="q" count="1" tclass="0x03"/>'),
+            "line 2, column 81: target 'q' is no other GPU",
+        ),
+        (
+            CARD.format("b", "32.0", 0, 90, '<nvlink target="q" count="x" tclass="0x03"/>'),
+            "<nvlink> count is 'x'; expected a whole number from 1",
+        ),
+    ],
+)
+def test_a_broken_xml_is_told_with_its_place(tmp_path, inside, problem):
+    """Files that are cut off, of another kind, or that name what is not there."""
+    with pytest.raises(TopologyError) as caught:
+        xml(tmp_path, inside)
+    assert problem in str(caught.value)

@@ -1,0 +1,281 @@
+"""Networks as NVIDIA's own tools print them: `nvidia-smi topo -m`, and NCCL's topology XML.
+
+Both name the links of one machine. Rates come from the generation of the links (`nvidia.toml`);
+what the output leaves open is warned of. NCCL_TOPO_DUMP_FILE writes the XML.
+"""
+
+import re
+import tomllib
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+from xml.parsers import expat
+
+import networkx as nx
+
+from topologies.fabric.fabric import ACCELERATOR, HOST, SWITCH, Fabric, fabric, link
+from topologies.fabric.limits import TopologyError, closest, quoted
+from topologies.fabric.soundness import check
+
+XML = re.compile(r"\s*(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)?<", re.DOTALL)
+ESCAPE = re.compile(r"\x1b\[[\d;]*m")
+DEVICE = re.compile(r"(GPU|NIC)\d+|[a-z]\w*_\w+|hfi\d.*")
+CELL = re.compile(r"X|NV\d+|PIX|PXB|PHB|NODE|SYS")
+NVSWITCH = "0x0680"
+_TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+USUAL: Mapping[str, float] = _TABLE["usual"]
+Pair = tuple[int, int]
+
+
+def fabric_of(text: str, where: str, name: str) -> Fabric:
+    """The fabric of one machine; raises TopologyError, with line and column, for half a file."""
+    return _of_xml(text, where, name) if XML.match(text) else _of_matrix(text, where, name)
+
+
+def _of_matrix(text: str, where: str, name: str) -> Fabric:
+    lines = [ESCAPE.sub("", line) for line in text.splitlines()]
+    first = next((i for i, line in enumerate(lines) if line.split()[:1] == ["GPU0"]), None)
+    if first is None:
+        fault = "line 1, column 1: a matrix with a column GPU0 was expected, as nvidia-smi topo -m"
+        raise TopologyError(where, f"{fault} prints it, or NCCL's topology XML")
+    names = [word for word in lines[first].split("CPU")[0].split() if DEVICE.fullmatch(word)]
+    chips = [word for word in names if word.startswith("GPU")]
+    faults, rows = [], {}
+    for number, line in enumerate(lines[first + 1 :], first + 2):
+        cells = list(re.finditer(r"\S+", line))
+        if not cells or cells[0].group() not in names:
+            continue
+        label, cells = cells[0].group(), cells[1 : 1 + len(names)]
+        if len(cells) < len(names):
+            place = f"line {number}, column {len(line) + 1}"
+            faults.append(f"{place}: {label} has {len(cells)} of {len(names)} entries")
+        for target, cell in zip(names, cells, strict=False):
+            wrong = (cell.group() == "X") != (target == label) or not CELL.fullmatch(cell.group())
+            if wrong:
+                place = f"line {number}, column {cell.start() + 1}: {label} to {target}"
+                allowed = "X, NV#, PIX, PXB, PHB, NODE or SYS, and X to itself alone"
+                faults.append(f"{place} is {quoted(cell.group())}; expected {allowed}")
+        rows[label] = (number, [cell.group() for cell in cells])
+    last = f"line {len(lines)}, column 1"
+    faults += [f"{last}: the row of {x} is missing; it was cut off" for x in chips if x not in rows]
+    for a, b in combinations(chips, 2) if not faults else ():
+        there, back = rows[a][1][names.index(b)], rows[b][1][names.index(a)]
+        if there != back:
+            place = f"line {rows[b][0]}, column 1"
+            faults.append(f"{place}: {b} to {a} is {back}, but {a} to {b} is {there}")
+    if faults:
+        raise TopologyError(where, faults)
+    paths = {
+        (i, j): rows[chips[i]][1][names.index(chips[j])]
+        for i, j in combinations(range(len(chips)), 2)
+    }
+    joined = {pair: int(word[2:]) for pair, word in paths.items() if word.startswith("NV")}
+    sm = next((sm for sm, words in _TABLE["chips"].items() if re.search(words, text)), None)
+    G = _machine(name, len(chips))
+    if joined and sm is None:
+        _open(where, "NVLinks are taken as 25 GB/s one way, those of V100 to H200; a line with the "
+                     "name of the chip (B200, A6000) says otherwise")  # fmt: skip
+    if not _nvlinks(G, joined, _TABLE["nvlink"][sm or "90"]):
+        _open(where, "PCI Express is taken as 4.0 with sixteen lanes, 31.5 GB/s one way")
+        _hosts(G, paths)
+    cards = len(names) - len(chips)
+    if cards:
+        _open(where, f"{cards} network cards are left out: their rate is not in this output")
+    return check(G)
+
+
+def _machine(name: str, chips: int) -> Fabric:
+    G = fabric(name, source="printed by NVIDIA's tools on the machine itself")
+    for i in range(chips):
+        G.add_node(f"gpu{i}", kind=ACCELERATOR, forward=False, domain=0)
+    return G
+
+
+def _open(where: str, words: str) -> None:
+    warnings.warn(f"{where}: {words}", stacklevel=2)
+
+
+def _nvlinks(G: Fabric, joined: Mapping[Pair, int], rate: float) -> bool:
+    """Join chips by NVLink; whether all are. `joined` counts links by pair, `rate` is of one."""
+    chips = sum(kind == ACCELERATOR for _, kind in G.nodes(data="kind"))
+    of = [sum(n for pair, n in joined.items() if i in pair) for i in range(chips)]
+    if max(of, default=0) > _TABLE["most"]["links"]:
+        # More than a chip has: every pair shows the same links, which lead into switches.
+        G.add_node("nvswitch", kind=SWITCH, forward=True)
+        for i in range(chips):
+            widest = max((n for pair, n in joined.items() if i in pair), default=0)
+            if widest:
+                _link(G, f"gpu{i}", "nvswitch", rate, widest)
+    else:
+        for (i, j), count in joined.items():
+            _link(G, f"gpu{i}", f"gpu{j}", rate, count)
+    return len(joined) == chips * (chips - 1) // 2
+
+
+def _link(G: Fabric, a: str, b: str, rate: float, count: int = 1) -> None:
+    if not G.has_edge(a, b):
+        link(G, a, b, bandwidth=rate, latency=USUAL["latency"], count=count)
+
+
+def _hosts(G: Fabric, paths: Mapping[Pair, str]) -> None:
+    """The tree of PCI Express: chips on bridges, bridges on sockets, sockets joined."""
+    chips = [node for node, kind in G.nodes(data="kind") if kind == ACCELERATOR]
+    bridges = _parts(chips, paths, ("PIX", "PXB"))
+    sockets = _parts(chips, paths, ("PIX", "PXB", "PHB", "NODE"))
+    for i, socket in enumerate(sockets):
+        G.add_node(f"cpu{i}", kind=HOST, forward=True)
+        for k, part in enumerate(bridges):
+            if not part <= socket:
+                continue
+            above = f"cpu{i}"
+            if len(part) > 1:
+                above = f"pcie{k}"
+                G.add_node(above, kind=SWITCH, forward=True)
+                _link(G, above, f"cpu{i}", USUAL["pcie"])
+            for chip in sorted(part):
+                _link(G, chip, above, USUAL["pcie"])
+    _join_sockets(G, len(sockets))
+
+
+def _join_sockets(G: Fabric, count: int) -> None:
+    for i, j in combinations(range(count), 2):
+        _link(G, f"cpu{i}", f"cpu{j}", USUAL["sockets"])
+
+
+def _parts(chips: Sequence[str], paths: Mapping[Pair, str], near: Iterable[str]) -> list[set[str]]:
+    H: nx.Graph[str] = nx.Graph()
+    H.add_nodes_from(chips)
+    H.add_edges_from((chips[i], chips[j]) for (i, j), word in paths.items() if word in near)
+    return [set(part) for part in nx.connected_components(H)]
+
+
+class _Element:
+    """An element of the XML: its tag, attributes, place and what encloses it."""
+
+    def __init__(self, tag: str, values: dict[str, str], at: str, parent: Any) -> None:
+        self.tag, self.values, self.at, self.parent = tag, values, at, parent
+
+    def count(self, key: str, least: int = 0) -> int:
+        """A whole number; raises ValueError with its place."""
+        text = self.values.get(key)
+        if text is None or not text.isdecimal() or int(text) < least:
+            expected = f"expected a whole number from {least}"
+            raise ValueError(f"{self.at}: <{self.tag}> {key} is {quoted(text)}; {expected}")
+        return int(text)
+
+    def above(self, *tags: str) -> Any:
+        """The nearest element around it with one of these tags, None where there is none."""
+        outer = self.parent
+        while outer is not None and outer.tag not in tags:
+            outer = outer.parent
+        return outer
+
+
+def _elements(text: str, where: str) -> list[_Element]:
+    """All elements in their order; entities and broken XML are refused with their place."""
+    parser = expat.ParserCreate()
+    elements: list[_Element] = []
+    around: list[_Element | None] = [None]
+
+    def at() -> str:
+        return f"line {parser.CurrentLineNumber}, column {parser.CurrentColumnNumber + 1}"
+
+    def start(tag: str, values: dict[str, str]) -> None:
+        elements.append(_Element(tag, values, at(), around[-1]))
+        around.append(elements[-1])
+
+    def doctype(*_: object) -> None:
+        raise TopologyError(where, f"{at()}: a document type is not read")
+
+    parser.StartElementHandler, parser.EndElementHandler = start, lambda _: around.pop()
+    parser.StartDoctypeDeclHandler = doctype
+    try:
+        parser.Parse(text, True)
+    except expat.ExpatError as error:
+        words = expat.errors.messages[error.code]
+        place = f"line {error.lineno}, column {error.offset + 1}"
+        raise TopologyError(where, f"{place}: {words}; the XML is broken or cut off") from None
+    return elements
+
+
+def _of_xml(text: str, where: str, name: str) -> Fabric:
+    elements = _elements(text, where)
+    gpus = [element for element in elements if element.tag == "gpu"]
+    if elements[0].tag != "system" or not gpus:
+        fault = (
+            f"{elements[0].at}: <system> with a <gpu> was expected, as NCCL_TOPO_DUMP_FILE writes"
+        )
+        raise TopologyError(where, fault)
+    G, faults = _machine(name, len(gpus)), []
+    buses = {str(gpu.parent.values.get("busid")): i for i, gpu in enumerate(gpus)}
+    joined: dict[Pair, int] = {}
+    switched = [0] * len(gpus)
+    for item in elements:
+        if item.tag not in ("nvlink", "gpu"):
+            continue
+        try:
+            i = gpus.index(item if item.tag == "gpu" else item.above("gpu"))
+            if item.tag == "gpu":
+                if str(item.count("sm")) not in _TABLE["nvlink"]:
+                    listed = ", ".join(_TABLE["nvlink"])
+                    raise ValueError(f"{item.at}: sm {item.values['sm']}: known are {listed}")
+                continue
+            target, count = str(item.values.get("target")), item.count("count", 1)
+            if target in buses and buses[target] != i:
+                joined[min(i, buses[target]), max(i, buses[target])] = count
+            elif str(item.values.get("tclass")).startswith(NVSWITCH):
+                switched[i] += count
+            else:
+                hint = closest(target, list(buses))
+                raise ValueError(f"{item.at}: target {quoted(target)} is no other GPU; {hint}")
+        except ValueError as fault:
+            faults.append(str(fault))
+    if faults:
+        raise TopologyError(where, faults)
+    rate = _TABLE["nvlink"][gpus[0].values["sm"]]
+    whole = _nvlinks(G, joined, rate)
+    if all(switched):
+        whole = True
+        G.add_node("nvswitch", kind=SWITCH, forward=True)
+        for i, count in enumerate(switched):
+            _link(G, f"gpu{i}", "nvswitch", rate, count)
+    if not whole:
+        _pci_tree(G, gpus, where)
+    nets = [str(item.values.get("name")) for item in elements if item.tag == "net"]
+    if nets:
+        _open(
+            where, f"{', '.join(nets)}: cards are left out; machines are joined in a topology file"
+        )
+    return check(G)
+
+
+def _pci_tree(G: Fabric, gpus: Sequence[_Element], where: str) -> None:
+    """What the XML nests: chips in bridges, bridges in sockets."""
+    sockets: dict[int, str] = {}
+    for i, gpu in enumerate(gpus):
+        below, node = f"gpu{i}", gpu.parent
+        while node is not None and node.tag == "pci":
+            outer = node.above("pci", "cpu")
+            inside = isinstance(outer, _Element) and outer.tag == "pci"
+            above = f"pcie {outer.values.get('busid')}" if inside else _socket(sockets, outer)
+            G.add_node(above, kind=SWITCH if inside else HOST, forward=True)
+            _link(G, below, above, _lanes(node, where))
+            below, node = above, outer
+    _join_sockets(G, len(sockets))
+
+
+def _socket(sockets: dict[int, str], cpu: _Element | None) -> str:
+    return sockets.setdefault(id(cpu), f"cpu{len(sockets)}")
+
+
+def _lanes(pci: _Element, where: str) -> float:
+    """The rate of a device of PCI Express, by its transfers and lanes [byte/s]."""
+    speed = re.match(r"[\d.]+", pci.values.get("link_speed", ""))
+    lane = _TABLE["lane"].get(f"{float(speed.group()):.1f}") if speed else None
+    width = pci.values.get("link_width", "")
+    if lane is None or not width.isdecimal() or not int(width):
+        _open(where, f"{pci.values.get('busid')} names no link speed: taken as 31.5 GB/s one way")
+        return USUAL["pcie"]
+    return float(lane) * int(width)
