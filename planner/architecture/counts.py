@@ -159,7 +159,6 @@ def sizes(
     twice = active["head"] - params["head"] if model.tied else 0
     parts = [layer.feed_forward for layer in model.layers if layer.feed_forward is not None]
     mixers = [layer.mixer for layer in model.layers if layer.mixer is not None]
-    states = [mixer.state for mixer in mixers if mixer.state is not None]
     experts = next((p.experts for p in parts if p.experts), Experts(0, 0, 0, model.hidden))
     return Sizes(
         name=model.name,
@@ -182,9 +181,9 @@ def sizes(
         activation_dtype=_activation(model, weights, activations),
         kv_dtype=cache.name,
         caches=cache_kinds(model.layers, cache),
-        state_bytes_per_sequence=float(sum(state.bytes for state in states)),
-        n_state_layers=len(states),
-        state_flop_per_token=sum(state.flop for state in states),
+        state_bytes_per_sequence=float(sum(state.bytes for state in model.states)),
+        n_state_layers=len(model.states),
+        state_flop_per_token=sum(state.flop for state in model.states),
         n_moe_layers=sum(part.kind == "moe" for part in parts),
         n_parallel_layers=sum(layer.parallel for layer in model.layers),
         vocab=model.vocab,

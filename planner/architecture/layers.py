@@ -191,6 +191,12 @@ class Model:
         # Every question looks its model's counts up: layers, which are many, are left to `==`.
         return hash((self.name, self.family, self.hidden, self.vocab, self.q_heads, self.source))
 
+    @property
+    def states(self) -> list[State]:
+        """What layers keep of a sequence whatever its length, of those that do."""
+        mixers = [layer.mixer for layer in self.layers if layer.mixer is not None]
+        return [mixer.state for mixer in mixers if mixer.state is not None]
+
     def all_weights(self) -> Iterator[tuple[str, Weight]]:
         """Every weight with its full path in the checkpoint."""
         for weight in self.weights:

@@ -279,8 +279,8 @@ def utilisation(
         return shares["all"]
     if "pool" in shares:
         context = pool_context(chip)
-        held = activations + beside - share * context
-        return _ceiled(shares["pool"] + held / (capacity - context))
+        more = activations + beside - share * context
+        return _ceiled(shares["pool"] + more / (capacity - context))
     if "free" in shares:
         left = capacity - memory.weights - activations
         return _ceiled(1 - ((1 - shares["free"]) * left - beside) / capacity)

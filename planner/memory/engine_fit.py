@@ -6,18 +6,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Annotated
 
 from planner.architecture.counts import Sizes
 from planner.memory.cache_groups import CacheGroups
 from planner.memory.engine_room import EngineLimits, Room, engine_room
 from planner.memory.engine_table import GIB, ChipMemory, EngineMemory
+from planner.memory.held_requests import HeldRequests
 from planner.memory.served_model import ReplicaLayout, engine_groups, model_memory
-from planner.protocol.document import Unit
 from planner.text.wording import wrapped
 
 MOST_CHIPS = 64  # of a replica that is sought
-TokenEnds = Annotated[tuple[int, int], Unit("token")]
 
 
 @dataclass(frozen=True)
@@ -65,37 +63,6 @@ class FitQuestion:
     def verdict(self) -> str:
         """Fits, probably, or does not fit."""
         return verdict(self.left, self.groups, self.context, self.requests)
-
-
-@dataclass(frozen=True)
-class HeldRequests:
-    """What the cache of a replica holds, from the low to the high end of its engine's room.
-
-    `requests` are of `context` tokens each, `longest` is the longest single one, in the blocks of
-    `engine`; the verdict is of those that are to be held at once. `least_chips` of a replica and
-    `least_share` of a chip's memory hold them too, None where none does.
-    """
-
-    verdict: str
-    engine: str
-    context: Annotated[int, Unit("token")]
-    tokens: TokenEnds
-    requests: Annotated[tuple[float, float], Unit("seq")]
-    longest: TokenEnds
-    least_chips: Annotated[int, Unit("chip")] | None
-    least_share: Annotated[float, Unit("1")] | None
-
-    @property
-    def lines(self) -> list[str]:
-        """In words, at most 80 columns."""
-        (least, most), (few, many), (short, long) = self.tokens, self.requests, self.longest
-        share = f", from a share of {self.least_share:.3f}" if self.least_share else ""
-        chips = f", on {self.least_chips} chips or more" if self.least_chips else ""
-        return wrapped(
-            f"{self.engine} holds {least:,} to {most:,} tokens of cache a replica: {few:.0f} to "
-            f"{many:.0f} requests of {self.context:,}, or one of {short:,} to {long:,}; one "
-            f"{self.verdict}{share}{chips}"
-        )
 
 
 @dataclass(frozen=True)
@@ -176,14 +143,14 @@ def held_requests(question: FitQuestion) -> HeldRequests:
     left, groups, context = question.left, question.groups, question.context
     copies = question.layout.dp  # each with a cache of its own
     ends = [max(end, 0.0) for end in (left.low, left.high)]
-    few, many = (copies * groups.requests(end, context, left.tokens) for end in ends)
+    fewest, most = (copies * groups.requests(end, context, left.tokens) for end in ends)
     shortest, longest = (groups.longest(end, left.tokens) for end in ends)
     return HeldRequests(
         verdict=question.verdict,
         engine=f"{question.engine.title} {'.'.join(map(str, question.engine.version))}",
         context=context,
-        tokens=(int(few * context), int(many * context)),
-        requests=(few, many),
+        tokens=(int(fewest * context), int(most * context)),
+        requests=(fewest, most),
         longest=(shortest, longest),
         least_chips=_least_chips(question),
         least_share=_least_share(question),

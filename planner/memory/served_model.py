@@ -76,8 +76,8 @@ def _caches(sizes: Sizes, layout: ReplicaLayout) -> Iterator[LayerCache]:
         yield LayerCache(-(-cache.layers // layout.pp), whole * part, window)
     if sizes.state_bytes_per_sequence:
         keeping = sizes.n_state_layers or sizes.n_layers  # of a model of bare numbers all
-        one = sizes.state_bytes_per_sequence / keeping
-        yield LayerCache(-(-keeping // layout.pp), one / layout.tp, state=True)
+        state_bytes = sizes.state_bytes_per_sequence / keeping
+        yield LayerCache(-(-keeping // layout.pp), state_bytes / layout.tp, state=True)
 
 
 def _expert_width(sizes: Sizes) -> int:

@@ -98,11 +98,11 @@ def _parts(point: ServingPoint) -> Iterator[Section]:
     if point.time_per_step:
         lines = tuple(Line(name, value, "s") for name, value in vars(point.time_per_step).items())
         yield Section("one step", lines, adds_up=True)
-    for title, (memory, held) in point.memories().items():
+    for title, (memory, holds) in point.memories().items():
         lines = tuple(Line(k, v, "byte") for k, v in vars(memory).items() if k != "capacity")
         yield Section(title, lines, adds_up=True)
-        if held:
-            yield Section(f"{title}: cache", (Line("holds", " ".join(held.lines)),))
+        if holds:
+            yield Section(f"{title}: cache", (Line("holds", " ".join(holds.lines)),))
 
 
 def _next_best(point: ServingPoint, answer: ServingAnswer) -> Iterator[Section]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Annotated
 
-from planner.memory.engine_fit import HeldRequests
+from planner.memory.held_requests import HeldRequests
 from planner.problems.serving.outputs import LoopTimes
 from planner.protocol.document import Unit, document_of, json_key
 from planner.protocol.plan import EXPECTED
@@ -274,9 +274,9 @@ class ServingPoint:
 
     def memories(self) -> dict[str, tuple[MemoryUse, HeldRequests | None]]:
         """What fills a chip of each pool and what its cache holds, by a title."""
-        title = "memory per chip"
-        pools = {f"{title} that {name}s": pool for name, pool in self.phases.items()}
-        return {k: (v.memory_per_chip, v.holds) for k, v in (pools or {title: self}).items()}
+        pools = {f"memory per chip that {name}s": pool for name, pool in self.phases.items()}
+        parts: dict[str, PlannedPool | ServingPoint] = {**pools} or {"memory per chip": self}
+        return {name: (part.memory_per_chip, part.holds) for name, part in parts.items()}
 
 
 @dataclass(frozen=True)

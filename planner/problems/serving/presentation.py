@@ -288,11 +288,11 @@ def _shares(point: ServingPoint) -> str:
         parts = vars(point.time_per_step)
         whole = sum(parts.values())
         blocks.append(_bars(f"one step {duration(whole)}", parts, whole, duration))
-    for title, (memory, held) in point.memories().items():
+    for title, (memory, holds) in point.memories().items():
         parts = {name: value for name, value in vars(memory).items() if name != "capacity"}
         whole = memory.capacity
         blocks.append(_bars(f"{title} {show(whole, 'size')}", parts, whole, size))
-        blocks[-1] += "".join(f"\n{line}" for line in held.lines) if held else ""
+        blocks[-1] += "".join(f"\n{line}" for line in holds.lines) if holds else ""
     if not point.fits_at_full_context:
         blocks[-1] += "\n  at mean context; with every sequence at its full one it would not fit"
     return "\n\n".join(blocks)

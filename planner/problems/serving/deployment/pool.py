@@ -26,10 +26,10 @@ from planner.problems.serving.point import (
 from planner.problems.serving.search.batch import tried_batches
 from planner.problems.serving.search.promise_limits import PromiseLimits, quantile_factors
 from planner.problems.serving.search.sizing import NEXT_TO_NOTHING, carrying
+from planner.problems.serving.step.cache_held import requests_held
 from planner.problems.serving.step.drafting import break_even
 from planner.problems.serving.step.engine_effects import loop_symbols
 from planner.problems.serving.step.kernels import PARTS, WAITED, walked
-from planner.problems.serving.step.memory_terms import requests_held
 from planner.problems.serving.step.occupancy import (
     LARGEST_BATCH,
     TAILS,

@@ -7,15 +7,12 @@ of the widest layer.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.memory.engine_fit import FitQuestion, HeldRequests, held_requests
-from planner.memory.engine_room import EngineLimits
 from planner.memory.engine_table import (
     GIB,
     MIB,
@@ -25,9 +22,7 @@ from planner.memory.engine_table import (
     figures,
     layout_factor,
 )
-from planner.memory.served_model import ReplicaLayout
 from planner.problems.serving.step.engine_rules import engine_tables
-from planner.problems.serving.step.runnable import loaded_by, pool_of
 
 if TYPE_CHECKING:
     from planner.catalogue.chips import Chip
@@ -70,15 +65,12 @@ def pool_context(chip: Chip) -> float:
     return float(table["context"] + links) * GIB if chip.figures else 0.0
 
 
-def _charged(task: Task, layouts: Layouts) -> np.ndarray:
+def charged_engine(task: Task, layouts: Layouts) -> np.ndarray:
     """The place in the task's rules of the first engine that runs each layout, -1 for none."""
     if not task.memory_rules or task.lecture:
         return np.full(len(layouts), -1)
-    names = tuple(engine_tables())
-    asked = [names[place] for place, _ in task.memory_rules]
-    loaded = loaded_by(pool_of(task), asked) or asked  # none takes what must be made first
     places = np.array([place for place, _ in task.memory_rules])
-    runs = (layouts.engines[:, None] >> places & 1) * np.isin(asked, loaded)
+    runs = layouts.engines[:, None] >> places & 1
     return np.where(runs.any(axis=1), runs.argmax(axis=1), -1)
 
 
@@ -96,7 +88,7 @@ def memory_terms(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
         "f_format": ones.copy(),
         "x_pass": float(task.mode != "decode") * ones,
     }
-    charged = _charged(task, layouts)
+    charged = charged_engine(task, layouts)
     for place, (_, rules) in enumerate(task.memory_rules):
         rows = np.flatnonzero(charged == place)
         if rules is not None and rows.size:
@@ -131,42 +123,3 @@ def _of_engine(task: Task, layouts: Layouts, rules: EngineMemory) -> dict[str, n
         "h_work": (0.0 if narrow == "mxfp4" else era["workspace"]) * work,
         "h_peak": (era["residual"] - 1) * sizes.hidden + era["ffn"] * dense / layouts.tp,
     }
-
-
-def requests_held(
-    task: Task, layouts: Layouts, batch: float, activations: float
-) -> HeldRequests | None:
-    """What the cache of one replica holds with the limits of a step that a launch of it writes.
-
-    The verdict is of a start, which wants room for one request. None where no engine is charged,
-    and where several chips share the context of a request.
-
-    Parameters
-    ----------
-    layouts : one layout.
-    batch : sequences in flight on a replica [seq].
-    activations : of one chip, which lie outside a share of a pool [byte].
-    """
-    charged, split = int(_charged(task, layouts)[0]), layouts.row(0)
-    rules = task.memory_rules[charged][1] if charged >= 0 else None
-    if rules is None or split["cp"] > 1:
-        return None
-    tp, pp, copies = split["tp"], split["pp"], split["dp_attention"]
-    seats = math.ceil(batch / copies)
-    answers = math.ceil(seats / pp) * (1 + task.drafts) if task.mode != "prefill" else 0
-    chunk = int(task.chunk)
-    budget = max(chunk * (task.mode != "decode") + answers, seats, chunk)
-    share = task.utilisation
-    if rules.rules["meaning"] == "pool":
-        share -= activations / (task.chip.memory - pool_context(task.chip))
-    experts = split["tp_expert"] if task.sizes.n_experts else None
-    question = FitQuestion(
-        task.sizes,
-        replace(chip_memory(task.chip), visible=task.chip.memory),
-        task.chip.name,
-        rules,
-        ReplicaLayout(tp, pp, copies, split["ep"], experts),
-        EngineLimits(tp, pp, copies, share, seats, budget),
-        math.ceil(task.input_tokens + task.output_tokens),
-    )
-    return held_requests(question)

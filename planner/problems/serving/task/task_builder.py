@@ -16,6 +16,7 @@ from planner.problems.serving.question import whole_units
 from planner.problems.serving.step.engine_effects import chunk_of, engine_called, overlaps
 from planner.problems.serving.step.engine_rules import engine_tables
 from planner.problems.serving.step.memory_terms import memory_rules, seen_chip
+from planner.problems.serving.step.runnable import loaded_by, pool_of
 from planner.problems.serving.task.drafter import speculating
 from planner.problems.serving.task.requests import (
     arrivals,
@@ -85,12 +86,10 @@ class TaskBuilder:
         engine = engine_called(hardware.profile.engine, hardware.profile.as_of)
         runs = engines_read(scenario, hardware.chip)
         unbound = scenario.estimate == "bound" and scenario.engine == "any"
-        charged = () if unbound else runs or ()
-        rules = memory_rules(charged, hardware.chip, scenario.engine_version)
         place = Place.of(self.sizes, hardware.chip, runs=runs or ())
         task = Task(
             sizes=self.sizes,
-            chip=seen_chip(hardware.chip, rules),
+            chip=hardware.chip,
             machine=hardware.machine,
             fabric=hardware.fabric,
             price=hardware.price,
@@ -131,9 +130,16 @@ class TaskBuilder:
             even=loop is not None and loop.even and not lecture,
             engines=runs,
             any_layout=unbound,
-            memory_rules=rules,
         )
-        return self._with_drafts(self._with_power(task, hardware))
+        return self._with_memory(self._with_drafts(self._with_power(task, hardware)))
+
+    def _with_memory(self, task: Task) -> Task:
+        """The question with what engines that take the checkpoint, or else all, use of a chip."""
+        if task.engines is None or task.any_layout or task.lecture:
+            return task
+        names = loaded_by(pool_of(task), task.engines) or task.engines
+        rules = memory_rules(names, task.chip, self.scenario.engine_version)
+        return replace(task, memory_rules=rules, chip=seen_chip(task.chip, rules))
 
     def _with_power(self, task: Task, hardware: Hardware) -> Task:
         """The question with what its chips draw, what that costs and what is allowed of it."""

@@ -1,0 +1,42 @@
+"""What a replica's cache holds in tokens, requests and context: lines of every serving answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from planner.protocol.document import Unit
+from planner.text.wording import wrapped
+
+TokenEnds = Annotated[tuple[int, int], Unit("token")]
+
+
+@dataclass(frozen=True)
+class HeldRequests:
+    """What the cache of a replica holds, from the low to the high end of its engine's room.
+
+    `requests` are of `context` tokens each, `longest` is the longest single one, in the blocks of
+    `engine`; the verdict is of those that are to be held at once. `least_chips` of a replica and
+    `least_share` of a chip's memory hold them too, None where none does.
+    """
+
+    verdict: str
+    engine: str
+    context: Annotated[int, Unit("token")]
+    tokens: TokenEnds
+    requests: Annotated[tuple[float, float], Unit("seq")]
+    longest: TokenEnds
+    least_chips: Annotated[int, Unit("chip")] | None
+    least_share: Annotated[float, Unit("1")] | None
+
+    @property
+    def lines(self) -> list[str]:
+        """In words, at most 80 columns."""
+        tokens, longest = (f"{low:,} to {high:,}" for low, high in (self.tokens, self.longest))
+        fewest, most = self.requests
+        share = f", from a share of {self.least_share:.3f}" if self.least_share else ""
+        chips = f", on {self.least_chips} chips or more" if self.least_chips else ""
+        return wrapped(
+            f"{self.engine} holds {tokens} tokens of cache a replica: {fewest:.0f} to {most:.0f} "
+            f"requests of {self.context:,}, or one of {longest}; one {self.verdict}{share}{chips}"
+        )

@@ -1,0 +1,57 @@
+"""What the cache of a plan's replica holds, as the engine that runs it counts blocks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from planner.memory.engine_fit import FitQuestion, held_requests
+from planner.memory.engine_room import EngineLimits
+from planner.memory.engine_table import chip_memory
+from planner.memory.held_requests import HeldRequests
+from planner.memory.served_model import ReplicaLayout
+from planner.problems.serving.step.memory_terms import charged_engine, pool_context
+
+if TYPE_CHECKING:
+    from planner.problems.serving.step.layouts import Layouts
+    from planner.problems.serving.task.task import Task
+
+
+def requests_held(
+    task: Task, layouts: Layouts, batch: float, activations: float
+) -> HeldRequests | None:
+    """What the cache of one replica holds with the limits of a step that a launch of it writes.
+
+    The verdict is of a start, which wants room for one request. None where no engine is charged,
+    and where several chips share the context of a request.
+
+    Parameters
+    ----------
+    layouts : one layout.
+    batch : sequences in flight on a replica [seq].
+    activations : of one chip, which lie outside a share of a pool [byte].
+    """
+    charged, split = int(charged_engine(task, layouts)[0]), layouts.row(0)
+    rules = task.memory_rules[charged][1] if charged >= 0 else None
+    if rules is None or split["cp"] > 1:
+        return None
+    tp, pp, copies = split["tp"], split["pp"], split["dp_attention"]
+    seats = math.ceil(batch / copies)
+    answers = math.ceil(seats / pp) * (1 + task.drafts) if task.mode != "prefill" else 0
+    chunk = int(task.chunk)
+    budget = max(chunk * (task.mode != "decode") + answers, seats, chunk)
+    share = task.utilisation
+    if rules.rules["meaning"] == "pool":
+        share -= activations / (task.chip.memory - pool_context(task.chip))
+    experts = split["tp_expert"] if task.sizes.n_experts else None
+    question = FitQuestion(
+        task.sizes,
+        replace(chip_memory(task.chip), visible=task.chip.memory),
+        task.chip.name,
+        rules,
+        ReplicaLayout(tp, pp, copies, split["ep"], experts),
+        EngineLimits(tp, pp, copies, share, seats, budget),
+        math.ceil(task.input_tokens + task.output_tokens),
+    )
+    return held_requests(question)
