@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from textwrap import fill
 
-from formulas.algebra.cards import SIGNS
+from formulas.algebra.equation import SIGNS
 from formulas.export.document_markup import DocumentMarkup, size_words, value_words
 from formulas.export.formula_document import (
     AcceptanceTable,

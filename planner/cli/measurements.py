@@ -154,7 +154,7 @@ def _distinct(paths: Sequence[Path | None]) -> None:
 
 def _groupings(text: str) -> list[str]:
     """Which tables, by name, in that order; InputError for a name that is none."""
-    from planner.validation.entry_scores import GROUPINGS
+    from planner.validation.validation_document import GROUPINGS
 
     names = [name.strip() for name in text.split(",") if name.strip()]
     for name in names:

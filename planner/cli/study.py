@@ -112,8 +112,8 @@ def sweep(
     if scheduler is not None and workers != 1:
         raise InputError("--workers: a cluster has workers of its own; leave --scheduler or it out")
     from planner.sweep.formats import kind_of
-    from planner.sweep.parts import Parts
     from planner.sweep.run import Outcome, executed, ordered
+    from planner.sweep.table import Parts
 
     kind_of(out)
     order = ordered(file, over or (), sets or (), yes=yes, certify=certify, strict=strict)

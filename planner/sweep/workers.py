@@ -27,7 +27,7 @@ from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, TypeAlias
 
-from planner.protocol.columns import Row
+from planner.protocol.output import Row
 from planner.sweep.chunk import Chunk, refused, solved
 from planner.text.errors import InputError, MissingExtra, SolverError
 

@@ -18,7 +18,7 @@ from formulas.serving.decode import DECODE
 from formulas.serving.passes import PASSES
 from formulas.serving.prefill import PREFILL
 from formulas.serving.throughput import AGGREGATED, AGGREGATED_BOUND, MEMORY
-from planner.problems.serving.bounds.kept_programs import DRAWN, MARK, PAID
+from planner.problems.serving.bounds.binding_limits import DRAWN, MARK, PAID
 from planner.programs.geometric import GeometricProgram, Program
 
 

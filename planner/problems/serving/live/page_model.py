@@ -20,16 +20,16 @@ from planner.problems.serving.deployment.plain_plans import (
     STAGES,
 )
 from planner.problems.serving.deployment.promise_chances import PROMISED
-from planner.problems.serving.live.equation_chain import chain
 from planner.problems.serving.live.pool_bands import CONSTANTS, bands_of, fit_of, judged_of
-from planner.problems.serving.live.pool_rows import DIGITS, ColumnTable, PoolRows
-from planner.problems.serving.live.refused_tasks import refused_pair, refused_task
+from planner.problems.serving.live.pool_rows import DIGITS, ColumnTable, PoolRows, chain
 from planner.problems.serving.live.scenario_values import (
     ROWS,
     SliderRow,
     demanded,
     following,
     moved,
+    refused_pair,
+    refused_task,
     scenario_value,
     tokens_asked,
 )

@@ -13,7 +13,8 @@ from planner.problems.serving.deployment.candidate import Candidate
 from planner.problems.serving.deployment.questions import rival_questions
 from planner.problems.serving.deployment.scored_points import Point, best_point
 from planner.problems.serving.make_or_buy import offers as records
-from planner.problems.serving.make_or_buy.break_even import (
+from planner.problems.serving.make_or_buy.host_prices import HostList, HostPrice, mix_of
+from planner.problems.serving.make_or_buy.offers import (
     DAY,
     Fleet,
     chance_of_buying,
@@ -21,7 +22,6 @@ from planner.problems.serving.make_or_buy.break_even import (
     own_cost,
     spread_of,
 )
-from planner.problems.serving.make_or_buy.host_prices import HostList, HostPrice, mix_of
 from planner.problems.serving.point import PER_MILLION, ServingBand, ServingPoint
 from planner.problems.serving.task.resolve import resolve
 from planner.text.errors import InputError
