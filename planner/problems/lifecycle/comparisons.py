@@ -186,6 +186,10 @@ def point_of(best: FixedLayoutOptimum) -> records.LifecyclePoint:
     tokens = PhaseTokens(whole.pretrain, whole.rl, budget.served)
     cost, counted = _spending(best, tokens), served.member.n_total
     alike = life_point(budget, whole.n_active, tokens, cost, budget.unique)
+    # What keeping checkpoints costs, to show that it may be left out.
+    size = CHECKPOINT_BYTES * best.served.member.n_total
+    seconds = best.life.scenario.phases.pretrain.duration or LONG
+    usd = CHECKPOINTS * size * seconds * STORAGE
     return records.LifecyclePoint(
         **vars(replace(alike, n_total=counted, sparsity=counted / whole.n_active)),
         model=_shape(best),
@@ -193,7 +197,9 @@ def point_of(best: FixedLayoutOptimum) -> records.LifecyclePoint:
         serving=served.plan,
         usd_per_mtok=served.price * 1e6,
         slope_of_price=best.slope,
-        checkpoints=_checkpoints(best, cost.total.usd or math.nan),
+        checkpoints=records.Checkpoints(
+            size, CHECKPOINTS, seconds, usd, usd / (cost.total.usd or math.nan), STORAGE_SOURCE
+        ),
     )
 
 
@@ -295,11 +301,3 @@ def _of_training(phase: PhaseCost, cost: Spending) -> records.TrainingChips:
     return records.TrainingChips(
         chip, count, phase.mfu or 0.0, phase.duration and phase.duration / DAY
     )
-
-
-def _checkpoints(best: FixedLayoutOptimum, total: float) -> records.Checkpoints:
-    """What keeping checkpoints costs, to show that it may be left out."""
-    size = CHECKPOINT_BYTES * best.served.member.n_total
-    seconds = best.life.scenario.phases.pretrain.duration or LONG
-    usd = CHECKPOINTS * size * seconds * STORAGE
-    return records.Checkpoints(size, CHECKPOINTS, seconds, usd, usd / total, STORAGE_SOURCE)

@@ -4,8 +4,6 @@ A sheet is a name of the catalogue, `host/model`, or rows of one's own. What is 
 a range; what is not takes the ranges of `planner.problems.prices.inferences`.
 """
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass

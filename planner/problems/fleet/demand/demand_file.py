@@ -4,8 +4,6 @@ A file may hold a column of each model, `hour,chat,code`. A column's unit stands
 [requests/hour]`, or is its head, `requests per hour`; without one it is requests/s.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Sequence

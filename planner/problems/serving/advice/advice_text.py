@@ -36,7 +36,11 @@ def advice(answer: ServingAnswer) -> list[str]:
     if answer.accuracy is not None:
         lines.append(row("accuracy", accuracy_text(answer.accuracy)))
     if answer.limits_used:
-        lines.append(row("held by", _limits(answer)))
+        full = [limit for limit in answer.limits_used if limit.binds]
+        rest = answer.limits_used[len(full) :]
+        words = [", ".join(title_of(limit.limit) for limit in full) or "no limit"]
+        words += [f"next {title_of(limit.limit)}, {limit.used:.0%} used" for limit in rest[:1]]
+        lines.append(row("held by", "; ".join(words)))
     return lines
 
 
@@ -89,14 +93,6 @@ def fleet(marginal: MarginalPrices | None) -> list[str]:
     else:
         words = f"more output is free, input bears the bill: ${marginal.this_fleet_input:.3g}/Mtok"
     return [row("  this fleet", words)]
-
-
-def _limits(answer: ServingAnswer) -> str:
-    full = [limit for limit in answer.limits_used if limit.binds]
-    rest = answer.limits_used[len(full) :]
-    words = [", ".join(title_of(limit.limit) for limit in full) or "no limit"]
-    words += [f"next {title_of(limit.limit)}, {limit.used:.0%} used" for limit in rest[:1]]
-    return "; ".join(words)
 
 
 def promise_lines(answer: ServingAnswer) -> list[str]:

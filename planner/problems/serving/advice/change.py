@@ -6,11 +6,11 @@ What stands beside a plan: weights of another format, how near each limit is, ho
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from planner.catalogue.coefficient_spread import KNOWN
+from planner.catalogue.profile import Profile
 from planner.catalogue.systems import System
 from planner.problems.serving.advice.records import (
     CheaperCaches,
@@ -20,16 +20,18 @@ from planner.problems.serving.advice.records import (
     UsedLimit,
 )
 from planner.problems.serving.deployment.beyond_fit import kinds_outside
-from planner.problems.serving.deployment.candidate import READING
+from planner.problems.serving.deployment.candidate import READING, Candidate
 from planner.problems.serving.deployment.missed_promises import missed_promises
 from planner.problems.serving.deployment.pool import least_value
 from planner.problems.serving.deployment.questions import (
+    Question,
     double_pools,
     questions_of,
     rival_questions,
 )
 from planner.problems.serving.deployment.scored_points import Point, best_point, simplest
 from planner.problems.serving.point import short_point
+from planner.problems.serving.question import Scenario
 from planner.problems.serving.search.admitted_layouts import layouts_of
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.plan_limits import PROMISES
@@ -37,15 +39,6 @@ from planner.problems.serving.task.resolve import resolve
 from planner.problems.serving.task.task import BITS, Task
 from planner.text.errors import InputError
 from planner.text.tolerances import UNSEEN
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from planner.catalogue.profile import Profile
-    from planner.problems.serving.deployment.candidate import Candidate
-    from planner.problems.serving.deployment.questions import Question
-    from planner.problems.serving.question import Scenario
-
 
 # Formats that weights are cut down to; of four bits the one that chips of every maker multiply.
 FORMATS = ("fp8", "int8", "mxfp4")

@@ -3,12 +3,9 @@
 The price that no plan of any mode goes below under a given load.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,17 +15,14 @@ from planner.problems.serving.deployment.pool import evaluate
 from planner.problems.serving.deployment.questions import rival_questions
 from planner.problems.serving.deployment.scored_points import best_point
 from planner.problems.serving.plan import CurrentPoint
+from planner.problems.serving.point import ServingPoint
+from planner.problems.serving.question import Scenario
 from planner.problems.serving.step.layouts import HALVES, Layouts
 from planner.problems.serving.task.requests import arrivals
 from planner.problems.serving.task.resolve import resolve
+from planner.problems.serving.task.task import Task
+from planner.scenario.keys.workload import Current
 from planner.text.errors import FieldError
-
-if TYPE_CHECKING:
-    from planner.problems.serving.point import ServingPoint
-    from planner.problems.serving.question import Scenario
-    from planner.problems.serving.task.task import Task
-    from planner.scenario.keys.workload import Current
-
 
 WHOLE = {"aggregated", "disaggregated"}  # modes that do all of a request
 

@@ -10,11 +10,8 @@ What a replica does rests on no number of chips. A layout that does not come nea
 any number of them does so on no part of them, and pools that may be paired stay the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -36,6 +33,7 @@ from planner.problems.serving.deployment.questions import (
 from planner.problems.serving.deployment.scored_points import Point, best_point
 from planner.problems.serving.pairs.pool_pairs import best_pairs, matched_together
 from planner.problems.serving.point import short_point
+from planner.problems.serving.question import Scenario
 from planner.problems.serving.search.admitted_layouts import layouts_of
 from planner.problems.serving.search.batch import fixed_batches
 from planner.problems.serving.search.promise_limits import PromiseLimits
@@ -50,10 +48,6 @@ from planner.protocol.plan import MissedPromise
 from planner.protocol.promise import SURE, word_of
 from planner.text.errors import InputError
 from planner.text.tolerances import TIE
-
-if TYPE_CHECKING:
-    from planner.problems.serving.question import Scenario
-
 
 FEW = 64  # of more numbers so many are looked at first
 
@@ -156,7 +150,9 @@ def fleet_sizes(scenario: Scenario, best: Point) -> tuple[FleetSize, ...]:
         and smallest
         and (smallest.machines <= MOST_MACHINES)
     ):
-        size = _fewest_size(_by_the_chip(on_chips), smallest.chips)
+        # The same where chips are rented one by one, and replicas still share machines evenly.
+        rent = on_chips.rent.model_copy(update={"unit": 1, "even": True})
+        size = _fewest_size(on_chips.model_copy(update={"rent": rent}), smallest.chips)
         sizes += [size] if size and _cheaper(size, sizes) else []
     return tuple(sizes)
 
@@ -346,12 +342,6 @@ def _lacks(scenario: Scenario, count: int) -> tuple[MissedPromise, ...]:
 
 def _on(scenario: Scenario, counts: Sequence[int]) -> Change:
     return Change({}, scenario.model_copy(update={"chips": counts}))
-
-
-def _by_the_chip(scenario: Scenario) -> Scenario:
-    """The same where chips are rented one by one, and replicas still share machines evenly."""
-    rent = scenario.rent.model_copy(update={"unit": 1, "even": True})
-    return scenario.model_copy(update={"rent": rent})
 
 
 def _with_chance(scenario: Scenario, chance: float) -> Change:

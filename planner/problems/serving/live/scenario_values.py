@@ -3,12 +3,10 @@
 What a page cannot search by itself, and why: its sliders are left out.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sympy as sp
 
@@ -23,10 +21,8 @@ from planner.problems.serving.search.batch import memory_rises
 from planner.problems.serving.step.drafting import resident
 from planner.problems.serving.step.engine_effects import slows
 from planner.problems.serving.step.step import Step
+from planner.problems.serving.task.task import Task, TaskPair
 from planner.text.tables import table
-
-if TYPE_CHECKING:
-    from planner.problems.serving.task.task import Task, TaskPair
 
 
 def refused_task(task: Task) -> str:

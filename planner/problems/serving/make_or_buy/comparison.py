@@ -1,10 +1,7 @@
 """Make or buy beside a plan: own cost, the hosts, break-evens, fleets of other sizes, the map."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,12 +20,10 @@ from planner.problems.serving.make_or_buy.offers import (
     spread_of,
 )
 from planner.problems.serving.point import PER_MILLION, ServingBand, ServingPoint
+from planner.problems.serving.question import Scenario
 from planner.problems.serving.task.resolve import resolve
 from planner.text.errors import InputError
 from planner.text.tolerances import SAME
-
-if TYPE_CHECKING:
-    from planner.problems.serving.question import Scenario
 
 HOUR = 3600.0
 DOUBLINGS = 3  # of the chips asked about, up to which a fleet that is worth renting is sought

@@ -3,8 +3,6 @@
 Where renting and buying meet, in closed form: at a use, at a demand, in whole fleets.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Which layouts of two pools one engine runs together, as groups within which they are paired."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

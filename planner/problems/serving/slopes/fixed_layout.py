@@ -182,7 +182,10 @@ class Bound:
         """The tasks of the same question in a scenario that was varied."""
         if len(self.pools) == 1:
             return (varied.tasks[self.number],)
-        return _tasks(varied.pools[self.number - len(varied.tasks)])
+        # Both tasks, under the load that is given; where none is, nothing that varies arrives.
+        pools = varied.pools[self.number - len(varied.tasks)]
+        first, second = pools.prefill, pools.decode
+        return replace(first, arrivals=pools.demand), replace(second, arrivals=pools.demand)
 
     def transfer(self, varied: ServingTasks) -> float:
         """Seconds of the cache's way in a scenario that was varied, between as many chips."""
@@ -266,12 +269,6 @@ def _fixed_layout(task: Task, layouts: Any, batch: float) -> FixedLayout:
     small |= "cache_fits" in task.promises and not task.loaded
     fixed = task.batches is not None or task.mode == "prefill" or small or batch < FEW
     return FixedLayout(task, layouts, batch, not fixed)
-
-
-def _tasks(pools: TaskPair) -> tuple[Task, Task]:
-    """Both tasks, under the load that is given; where none is, nothing that varies arrives."""
-    first, second = pools.prefill, pools.decode
-    return replace(first, arrivals=pools.demand), replace(second, arrivals=pools.demand)
 
 
 def _symbols(bound: Bound, parameter: Parameter) -> tuple[dict[str, float], ...]:
