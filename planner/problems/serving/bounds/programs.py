@@ -59,7 +59,7 @@ def relaxed_layouts(
     given_batch: bool,
     halved: bool = False,
 ) -> Program:
-    """The program of `kept_programs.relaxed`.
+    """The program of `binding_limits.relaxed`.
 
     Choices are the ranks dp, the stages pp and the sequences of a stage; tp and cp are given. A
     given batch is spread over as many replicas as the chips allow.

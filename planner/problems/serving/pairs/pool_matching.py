@@ -22,8 +22,7 @@ from planner.problems.serving.deployment.plain_plans import (
     inside_fit,
     largest_measured,
 )
-from planner.problems.serving.pairs.engine_groups import by_engine
-from planner.problems.serving.pairs.receiving_chips import ReceivingChips
+from planner.problems.serving.pairs.receiving_chips import ReceivingChips, by_engine
 from planner.problems.serving.search.batch import (
     chosen,
     largest_at,
