@@ -17,7 +17,7 @@ try:
         sensitivity as sensitivity,  # after the module of that name, which it imports
     )
     from planner.sweep import sweep as sweep
-    from planner.text.faces import loaded_from
+    from planner.text.faces import imported_for_types, loaded_from
 except KeyboardInterrupt:
     if PurePath(sys.argv[0]).stem not in ("-m", "planner"):  # the command line, not yet begun
         raise
@@ -51,29 +51,10 @@ if TYPE_CHECKING:  # `as` makes a name public to strict type checkers
     from planner.text.errors import PlannerError as PlannerError
     from planner.text.errors import SolverError as SolverError
 
-_HOMES = {
-    "engines": ("export",),
-    "library": ("calibrate", "topology", "validate"),
-    "protocol.plan": ("Plan",),
-    "protocol.solve": ("check", "pareto", "solve"),
-    "problems.budget.plan": ("BudgetPlan",),
-    "problems.cache.plan": ("CachePlan",),
-    "problems.fleet.plan": ("FleetPlan",),
-    "problems.lifecycle.plan": ("LifecyclePlan",),
-    "problems.prices.plan": ("PricesPlan",),
-    "problems.rl.plan": ("RlPlan",),
-    "problems.schedule.plan": ("SchedulePlan",),
-    "problems.serving.plan": ("ServingPlan",),
-    "problems.serving.question": ("Scenario",),
-    "problems.training.plan": ("TrainingPlan",),
-    "report.text.catalog": ("catalog", "model"),
-    "scenario.loading": ("load",),
-    "text.errors": ("Infeasible", "InputError", "PlannerError", "SolverError"),
-}
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-__all__ = list(_HOME_OF)
+_HOMES = imported_for_types(__name__)
+__all__ = list(_HOMES)
 __all__ += ["sensitivity", "sweep"]
-__getattr__ = loaded_from(__name__, _HOME_OF)
+__getattr__ = loaded_from(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

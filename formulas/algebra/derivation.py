@@ -17,8 +17,7 @@ from typing import NoReturn
 import sympy as sp
 
 from formulas.algebra import calculus, domains
-from formulas.algebra.cards import Readable
-from formulas.algebra.equation import Equation, Function, check_units
+from formulas.algebra.equation import Equation, Function, Readable, check_units
 from formulas.algebra.identity import Identity, NoPointError
 from formulas.algebra.steps import (
     TAKEN,

@@ -29,10 +29,11 @@ from formulas.book.blocks import (
     ProseWords,
     Statement,
 )
-from formulas.book.book_chapter import BookChapter, chosen
 from formulas.book.book_values import CASES, BookError, Failure, WorkedRow, answer_words, exact
 from formulas.book.curves import draw_figure
 from formulas.book.prose import (
+    BookChapter,
+    chosen,
     claim_line,
     condition_cell,
     condition_words,

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from textwrap import fill
 
-from formulas.algebra.cards import SIGNS
+from formulas.algebra.equation import SIGNS
 from formulas.export.document_markup import DocumentMarkup, size_words, value_words
 from formulas.export.formula_document import (
     AcceptanceTable,
@@ -131,7 +131,11 @@ def cover(whole: FormulaDocument) -> str:
     """Title, how to read it, contents, symbols, assumptions, sources."""
     parts = [f"# {_escaped(whole.title)}", *map(_escaped, whole.words)]
     if whole.headed:
-        parts += ["## Contents", _contents(whole)]
+        lines: list[str] = []
+        for chapter in whole.chapters:
+            links = [f"[{_escaped(entry.title)}](#{entry.anchor})" for entry in chapter.entries]
+            lines += [f"- {chapter.title or 'Others'}", *(f"  - {link}" for link in links)]
+        parts += ["## Contents", "\n".join(lines)]
     return "\n\n".join([*parts, *MARKDOWN.differences(whole), *MARKDOWN.back(whole)])
 
 
@@ -143,14 +147,6 @@ def _steps(entry: FormulaEntry) -> Iterator[str]:
         yield f"$$\n{tex(step.lhs)} {SIGNS[step.relation]} {tex(step.rhs)}\n$$"
         if step.size is not None:
             yield f"Neglected over kept: ${tex(step.size)}$"
-
-
-def _contents(whole: FormulaDocument) -> str:
-    lines: list[str] = []
-    for chapter in whole.chapters:
-        links = [f"[{_escaped(entry.title)}](#{entry.anchor})" for entry in chapter.entries]
-        lines += [f"- {chapter.title or 'Others'}", *(f"  - {link}" for link in links)]
-    return "\n".join(lines)
 
 
 def _escaped(words: str) -> str:
@@ -201,7 +197,11 @@ def notebook(whole: FormulaDocument) -> str:
     """JSON of format 4.5: the cover, then each object in words and as code that checks it."""
     cells: list[dict[str, object]] = [words_cell("cover", cover(whole))]
     if whole.cases:
-        cells.append(code_cell("cases", _case_lines(whole)))
+        lines = ["cases = {"]
+        for name, values in whole.cases.items():
+            inner = ", ".join(f"{x!r}: {float(v)!r}" for x, v in values.items())
+            lines.append(f"    {name!r}: {{{inner}}},")
+        cells.append(code_cell("cases", "\n".join([*lines, "}"])))
     if whole.claims:
         cells.append(words_cell("claims", "\n\n".join(MARKDOWN.claims(whole))))
     for chapter in whole.chapters:
@@ -251,14 +251,6 @@ def _without_derived(entry: FormulaEntry, case: str, whole: FormulaDocument) -> 
     missing = sorted(x for x in solved_symbols(entry.item) if x in whole.cases[case])
     values = f"cases[{case!r}]"
     return f"{{x: v for x, v in {values}.items() if x not in {missing!r}}}" if missing else values
-
-
-def _case_lines(whole: FormulaDocument) -> str:
-    lines = ["cases = {"]
-    for name, values in whole.cases.items():
-        inner = ", ".join(f"{x!r}: {float(v)!r}" for x, v in values.items())
-        lines.append(f"    {name!r}: {{{inner}}},")
-    return "\n".join([*lines, "}"])
 
 
 def words_cell(key: str, source: str) -> dict[str, object]:

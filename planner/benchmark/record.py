@@ -5,8 +5,6 @@ The file, TOML that is read again, holds times; rates are worked out from them h
 A straight line through times of messages: latency and rate.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import tomllib

@@ -3,8 +3,6 @@
 An all-reduce over several devices takes a process for each; their slowest time is kept.
 """
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import os
@@ -14,10 +12,10 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,10 +23,6 @@ from planner.benchmark.device import Facts, Ready, Reduced, TimingSample, Unsupp
 from planner.benchmark.torch_kernels import Run, loaded
 from planner.benchmark.works import REDUCED, AllReduce, Precision, Timed
 from planner.text.errors import InputError, MissingExtra, did_you_mean
-
-if TYPE_CHECKING:
-    from multiprocessing.process import BaseProcess
-
 
 KINDS = ("cuda", "xpu", "mps", "cpu")  # those that come first are preferred
 CACHE = 64 * 2**20  # [byte] taken where the last on-chip level is not reported
@@ -50,7 +44,11 @@ class TorchDevice:
 
     def __init__(self, place: str, count: int | None = None) -> None:
         self.torch = _torch()
-        self.kind, self.index = _parsed(place)
+        match = re.fullmatch(r"([a-z]+)(?::(\d{1,4}))?", place)
+        if match is None or match[1] not in KINDS:
+            hint = did_you_mean(place.partition(":")[0], KINDS) or f" (known: {', '.join(KINDS)})"
+            raise InputError(f"--device {place[:60]!r}: expected a device such as cuda:0{hint}")
+        self.kind, self.index = match[1], int(match[2] or 0)
         visible = _count(self.torch, self.kind)
         if self.index >= visible:
             seen = ", ".join(kind for kind in KINDS if _count(self.torch, kind))
@@ -147,15 +145,6 @@ def _torch() -> ModuleType:
             raise MissingExtra("torch", "measure", "measuring a chip") from error
         raise InputError(f"PyTorch is installed but does not load: {error}") from error
     return torch
-
-
-def _parsed(place: str) -> tuple[str, int]:
-    """Kind and number of `cuda:1`."""
-    match = re.fullmatch(r"([a-z]+)(?::(\d{1,4}))?", place)
-    if match is None or match[1] not in KINDS:
-        hint = did_you_mean(place.partition(":")[0], KINDS) or f" (known: {', '.join(KINDS)})"
-        raise InputError(f"--device {place[:60]!r}: expected a device such as cuda:0{hint}")
-    return match[1], int(match[2] or 0)
 
 
 def _count(torch: ModuleType, kind: str) -> int:

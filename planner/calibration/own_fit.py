@@ -142,7 +142,10 @@ def own_fit(sample: Sample, base: Profile, limits: Mapping[str, float]) -> OwnFi
         if not over:
             break
         firm |= over
-    return _result(base, fit, priors, firm, _shares(shared, fit))
+    # The largest share of a row's time that each coefficient takes, shape (n_coefficients,).
+    parts = shared.columns.parts(fit.unknowns(shared.places))
+    shares: np.ndarray = (parts / fit.times(shared)[:, None]).max(axis=0)
+    return _result(base, fit, priors, firm, shares)
 
 
 def left_out(sample: Sample, base: Profile, limits: Mapping[str, float]) -> tuple[LeftOut, str]:
@@ -236,13 +239,6 @@ def _as_scattered(sample: Sample, fit: Hierarchy) -> Sample:
             weight = OUTLIER / max(scatter, LEAST_SCATTER)
             weights[kind] = np.maximum(weights[kind], weight**2)
     return replace(sample, weights=weights)
-
-
-def _shares(sample: Sample, fit: Hierarchy) -> np.ndarray:
-    """The largest share of a row's time that each coefficient takes, shape (n_coefficients,)."""
-    parts = sample.columns.parts(fit.unknowns(sample.places))
-    shares: np.ndarray = (parts / fit.times(sample)[:, None]).max(axis=0)
-    return shares
 
 
 def _at_places(sample: Sample, base: Profile) -> Sample:

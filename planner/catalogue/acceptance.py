@@ -5,22 +5,18 @@ from each to the next (`formulas.serving.speculation`). Curves of one model and 
 those of one method less so: a curve of which little is known is drawn to what the others have.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from formulas.numerics.kernel import Kernel
 from formulas.numerics.store import kept_kernel
 from planner.catalogue.figures import entry
 from planner.text.tables import table
-
-if TYPE_CHECKING:
-    from formulas.numerics.kernel import Kernel
 
 FILE = "speculation.toml"
 SURE = 1e-9  # below a chance of one, whose odds have no logarithm

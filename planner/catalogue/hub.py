@@ -8,16 +8,13 @@ are downloaded: config.json, and hf_quant_config.json where there is one.
 import os
 import re
 import socket
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from planner.text.errors import CatalogueError, MissingExtra
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 NAME = re.compile(r"([A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95})(?:@([0-9a-f]{40}))?")
 ENDINGS = (".json", ".yaml", ".yml", ".toml", ".txt", ".md", ".py")  # of files, not of models

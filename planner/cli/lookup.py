@@ -115,7 +115,7 @@ def schema(answer: str | None = None, out: Path | None = None) -> None:
     if answer is None:
         deliver(dumps(json_schema()), out)
         return
-    from planner.comparison.document_schemas import document_schema
+    from planner.comparison.gate import document_schema
 
     deliver(dumps(document_schema(answer)), out)
 

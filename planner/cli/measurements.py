@@ -120,7 +120,14 @@ def validate(
     paths = files_in(data or ()).paths
     if predictions is not None and len(paths) != 1:
         raise InputError(f"--predictions: of which file? {len(paths)} were given by --data")
-    _distinct([*paths, predictions, out])
+    named = [
+        path.resolve()
+        for path in [*paths, predictions, out]
+        if path is not None and not path.is_char_device()
+    ]
+    twice = [path for i, path in enumerate(named) if path in named[:i]]
+    if twice:
+        raise InputError(f"{twice[0]} is read, or written already: name another file to write")
     if out is not None:
         check_file(out, "--out", ("html",))
     validation = answer(data or (), profile, facts=facts or (), models=models or (), by=groupings)
@@ -144,17 +151,9 @@ def _memory(tables: Sequence[Path], *, json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _distinct(paths: Sequence[Path | None]) -> None:
-    """Raises InputError where a file that is written is one that is read, or written twice."""
-    named = [path.resolve() for path in paths if path is not None and not path.is_char_device()]
-    twice = [path for i, path in enumerate(named) if path in named[:i]]
-    if twice:
-        raise InputError(f"{twice[0]} is read, or written already: name another file to write")
-
-
 def _groupings(text: str) -> list[str]:
     """Which tables, by name, in that order; InputError for a name that is none."""
-    from planner.validation.entry_scores import GROUPINGS
+    from planner.validation.validation_document import GROUPINGS
 
     names = [name.strip() for name in text.split(",") if name.strip()]
     for name in names:

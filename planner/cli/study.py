@@ -57,7 +57,7 @@ def sensitivity(
             file, of, sets or (), sobol=sobol, morris=morris, seed=seed, workers=workers, shown=True
         )
         if plot is not None:
-            from planner.report.pictures.tornado import study_drawn
+            from planner.report.pictures.value_rows import study_drawn
 
             deliver(study_drawn(study.document, form_of(plot)), plot)
         show(dumps(study.document) if json else str(study))
@@ -84,7 +84,7 @@ def _table(
     table = elasticity_table(file, of, sets, switches=switches, swing=swings, shown=True)
     document = table.document or {}
     if plot is not None:
-        from planner.report.pictures.tornado import tornado
+        from planner.report.pictures.value_rows import tornado
 
         deliver(tornado(document, form_of(plot)), plot)
     show(dumps(document) if json else str(table))
@@ -112,8 +112,8 @@ def sweep(
     if scheduler is not None and workers != 1:
         raise InputError("--workers: a cluster has workers of its own; leave --scheduler or it out")
     from planner.sweep.formats import kind_of
-    from planner.sweep.parts import Parts
     from planner.sweep.run import Outcome, executed, ordered
+    from planner.sweep.table import Parts
 
     kind_of(out)
     order = ordered(file, over or (), sets or (), yes=yes, certify=certify, strict=strict)

@@ -2,6 +2,8 @@
 
 The limits are those of the scenario, those given beside it, and the price of an earlier answer. A
 limit is kept where the estimate is within it, with the chance that the scenario asks for.
+
+The JSON Schema of every document that `--json` prints with a version of its own.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,15 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from planner.comparison.answer_files import require_answer
-from planner.protocol.document import document_of, json_key
+from planner.comparison.price_difference import PriceDifference
+from planner.protocol.document import document_of, json_key, versioned
 from planner.protocol.output import Output, values_in
 from planner.protocol.plan import MissedPromise, Plan
 from planner.protocol.problem import Problem, problem_of
 from planner.protocol.promise import SURE
-from planner.protocol.solve import solve
+from planner.protocol.solve import answer_schema, solve
 from planner.scenario import opened
+from planner.scenario.kinds import ROOMS
 from planner.scenario.loading import Question, Source
-from planner.text.errors import InputError, did_you_mean
+from planner.text.errors import CatalogueError, InputError, did_you_mean
 from planner.text.tolerances import SAME
 from planner.text.wording import excess, quantity, wrapped
 
@@ -231,3 +235,19 @@ class _Judge:
         over = 0.0 if ratio <= 1 + SAME else ratio - 1
         holds = not over and (chance is None or needed is None or chance >= needed - SAME)
         return PromiseVerdict(name, source, value, limit, output.unit, holds, over, chance, needed)
+
+
+DOCUMENTS = {"diff": PriceDifference, "gate": Gate}
+VERSIONS = {"diff": 1, "gate": 2}
+
+
+def document_schema(name: str) -> dict[str, object]:
+    """The schema of the answers of a problem, or of a command that compares or judges them.
+
+    Raises InputError for a name that is neither, with the nearest.
+    """
+    if name in DOCUMENTS:
+        return versioned(DOCUMENTS[name], f"{name}/{VERSIONS[name]}")
+    if name not in ROOMS:
+        raise CatalogueError.unknown("kind of answer", name, (*ROOMS, *DOCUMENTS))
+    return answer_schema(name)

@@ -7,7 +7,6 @@ rounded as people round them; the width of the feed-forward part then takes up w
 that a member has the parameters it is named after.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from planner.architecture.attention import Latent, grouped_attention, latent_attention
@@ -94,7 +93,12 @@ class ModelFamily:
             layer += hidden * (3 * passed + real.experts + 2)  # the router is one row an expert
             return _outside(hidden, shared) + real.layers * layer - n_active
 
-        return shaped(_root(missing))
+        # The hidden width at which nothing is missing; the parameters only grow with it.
+        low, high = 1.0, 1e6
+        for _ in range(100):
+            middle = (low * high) ** 0.5
+            low, high = (middle, high) if missing(middle) < 0 else (low, middle)
+        return shaped((low * high) ** 0.5)
 
     def member(self, n_active: float, sparsity: float = 1.0) -> Model:
         """The member of this size, in whole numbers.
@@ -109,7 +113,9 @@ class ModelFamily:
         whole = Measures(hidden, layers, heads, 0.0, 0.0, 0.0, real.tied)
         rest = n_active - _outside(hidden, real.tied)
         rest -= layers * (self._attention(hidden, heads) + 2 * hidden)
-        part = _dense(rest, whole)
+        # The dense part whose width takes up the rest of the parameters.
+        inner = _near(rest / (3 * whole.hidden * whole.layers), FINE)
+        part = dense(int(whole.hidden), max(inner, FINE))
         if sparsity > 1.0:
             part = _sparse(rest, n_active * (sparsity - 1), real.experts, whole)
         return self._built(whole, part, f"{_named(n_active, sparsity)} {self.attention}")
@@ -167,12 +173,6 @@ def _outside(hidden: float, tied: bool) -> float:
     return (1 if tied else 2) * VOCAB * hidden + hidden
 
 
-def _dense(rest: float, whole: Measures) -> FeedForward:
-    """The dense part whose width takes up the rest of the parameters."""
-    inner = _near(rest / (3 * whole.hidden * whole.layers), FINE)
-    return dense(int(whole.hidden), max(inner, FINE))
-
-
 def _sparse(rest: float, idle: float, experts: float, whole: Measures) -> FeedForward:
     """The experts nearest to the rule that leave `idle` parameters unused by a token.
 
@@ -207,15 +207,6 @@ def _sparse(rest: float, idle: float, experts: float, whole: Measures) -> FeedFo
 
 def _near(value: float, step: int) -> int:
     return step * round(value / step)
-
-
-def _root(missing: Callable[[float], float]) -> float:
-    """The hidden width at which nothing is missing; the parameters only grow with it."""
-    low, high = 1.0, 1e6
-    for _ in range(100):
-        middle = (low * high) ** 0.5
-        low, high = (middle, high) if missing(middle) < 0 else (low, middle)
-    return (low * high) ** 0.5
 
 
 def _named(n_active: float, sparsity: float) -> str:

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
-from planner.pages.json_bodies import LARGEST, body_of
 from planner.pages.killable import TooBusy, TookTooLong, Workers
-from planner.pages.operations import FORMS, MISTAKE, MOST_POINTS, Reply
+from planner.pages.operations import FORMS, LARGEST, MISTAKE, MOST_POINTS, Reply, body_of
 from planner.text.errors import InputError, MissingExtra, did_you_mean
 
 try:

@@ -11,10 +11,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from planner.pages.json_bodies import LARGEST, body_of
 from planner.pages.killable import TooBusy, TookTooLong, Workers
 from planner.pages.openapi_document import openapi
-from planner.pages.operations import FAULT, MISTAKE, Reply
+from planner.pages.operations import FAULT, LARGEST, MISTAKE, Reply, body_of
 from planner.report.files import dumps
 from planner.text.errors import InputError, MissingExtra
 

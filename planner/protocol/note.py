@@ -1,7 +1,5 @@
 """What a reader of an answer must know beside its numbers: sentences, the gravest first."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

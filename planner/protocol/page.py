@@ -5,22 +5,16 @@ what every plan has. Styles stand in the elements and take the colours of the pa
 that light and dark notebooks show it alike; it needs no script and fetches nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from planner.protocol.plan import status_text
+from planner.protocol.plan import MissedPromise, Plan, status_text
 from planner.protocol.problem import problem_of
 from planner.protocol.section import Line, Section, decided_over, sources_of, worth_most
 from planner.text.colours import BROKEN, LIGHT, PARTS, WHITE, letters_on
 from planner.text.colours import OTHERS as OTHER_PARTS
 from planner.text.wording import below, excess, quantity
-
-if TYPE_CHECKING:
-    from planner.protocol.note import Note
-    from planner.protocol.plan import MissedPromise, Plan
 
 # Colours of parts that add up, on whatever the notebook's paper is: those of light paper.
 COLOURS: Mapping[str, str] = {name: pair[LIGHT] for name, pair in PARTS.items()}
@@ -53,7 +47,8 @@ def plan_page(plan: Plan[Any]) -> str:
         blocks.append(_missed(plan.infeasible))
     numbers = [line for line in head.lines if not isinstance(line.value, str)]
     blocks += [_cards(numbers[:CARDS]), _words(head.lines), _table("", numbers)]
-    blocks.append(_notes(plan.answer.notes))
+    items = "".join(f"<li>{escape(note.text)}</li>" for note in plan.answer.notes)
+    blocks.append(f'{_title("notes")}<ul style="margin:.3em 0">{items}</ul>' if items else "")
     blocks += [_bar(each) if each.adds_up else _table(each.title, each.lines) for each in others]
     blocks += [_binding(plan), _elasticity_bars(plan), _grounds(plan)]
     body = "".join(block for block in blocks if block)
@@ -152,12 +147,6 @@ def _bar(section: Section) -> str:
         f'{bar}</div><div style="display:flex;flex-wrap:wrap;gap:.2em 1.2em;margin-top:.35em;'
         f'font-size:13px">{"".join(names)}</div>'
     )
-
-
-def _notes(notes: Sequence[Note]) -> str:
-    """What a reader must know beside the numbers, the gravest first."""
-    items = "".join(f"<li>{escape(note.text)}</li>" for note in notes)
-    return f'{_title("notes")}<ul style="margin:.3em 0">{items}</ul>' if items else ""
 
 
 def _missed(shortfalls: Iterable[MissedPromise]) -> str:

@@ -1,7 +1,5 @@
 """A promise is a chance: an estimate beside its limit, read as log-normal through its band."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, log

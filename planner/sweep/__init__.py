@@ -51,9 +51,8 @@ def sweep(
     strict : refuse points of which the plan rests on what no measured row covers.
     progress : draw a bar on standard error.
     """
-    from planner.sweep.parts import Parts
     from planner.sweep.run import computed, executed, ordered
-    from planner.sweep.table import Memory, Table
+    from planner.sweep.table import Memory, Parts, Table
 
     if workers < 1:
         raise InputError(f"workers: expected at least 1, got {workers}")

@@ -17,11 +17,10 @@ import numpy as np
 
 from formulas.numerics.expressions import text
 from planner.protocol.bracket import Bracket, bracketed
-from planner.protocol.columns import Cell
+from planner.protocol.output import Cell
 from planner.protocol.problem import HasParts
-from planner.report.pictures.sweep_axes import arranged, line_of, varied
+from planner.report.pictures.sweep_axes import Boundary, arranged, line_of, varied
 from planner.report.pictures.sweep_lines import PartCrossing
-from planner.report.pictures.sweep_maps import Boundary
 from planner.sweep.closed_form_boundary import relaxed_times, solved_boundary
 from planner.sweep.table import Table
 from planner.sweep.vectorized import ClosedForm, numbers

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from planner.protocol.columns import Cell, CodedColumn, Column, Columns, by_name, named, plain
+from planner.protocol.output import Cell, CodedColumn, Column, Columns, by_name, named, plain
 from planner.report.files import check_file
 from planner.text.errors import MissingExtra
 

@@ -7,16 +7,14 @@ from functools import cached_property
 from importlib.metadata import version
 from time import perf_counter
 
-from planner.protocol.columns import Columns, Row, by_name, merged, plain
+from planner.protocol.output import Columns, Row, by_name, merged, plain
 from planner.protocol.plan import BEYOND, STRICT
 from planner.protocol.problem import problem_of
 from planner.scenario.grid import grid_of
 from planner.scenario.loading import Source
-from planner.sweep.chunk import Chunk, chunks
+from planner.sweep.chunk import OUTSIDE, Chunk, Survey, chunks, survey
 from planner.sweep.formats import Meta
-from planner.sweep.parts import Parts
-from planner.sweep.preflight import OUTSIDE, Survey, survey
-from planner.sweep.table import Memory
+from planner.sweep.table import Memory, Parts
 from planner.sweep.vectorized import ClosedForm, closed_form
 from planner.sweep.workers import in_processes, serially
 from planner.text.console import note, progress

@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from planner.protocol.columns import Cell, CodedColumn, Columns, merged
-from planner.protocol.columns import Column as TableColumn
+from planner.protocol.output import Cell, CodedColumn, Columns, merged
+from planner.protocol.output import Column as TableColumn
 from planner.protocol.problem import ArrayModel, HasArrays, problem_of
 from planner.scenario.grid import Span
-from planner.sweep.chunk import ANSWERED, mistaken
-from planner.sweep.preflight import Column, Survey, scenario_at
+from planner.sweep.chunk import ANSWERED, Column, Survey, mistaken, scenario_at
 from planner.text.errors import InputError, PlannerError
 
 MOST_MODELS = 4096  # combinations of axes that are no dials

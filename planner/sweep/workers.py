@@ -27,7 +27,7 @@ from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, TypeAlias
 
-from planner.protocol.columns import Row
+from planner.protocol.output import Row
 from planner.sweep.chunk import Chunk, refused, solved
 from planner.text.errors import InputError, MissingExtra, SolverError
 
@@ -184,7 +184,11 @@ def connected(address: str) -> Iterator[Cluster]:
     except ImportError as error:
         raise MissingExtra("distributed", "dist", "--scheduler") from error
     with ExitStack() as stack:
-        _silence(stack)
+        # What goes wrong is said here once, not by every part of the connection.
+        for name in [n for n in logging.root.manager.loggerDict if n.startswith("distributed")]:
+            logger = logging.getLogger(name)
+            stack.callback(logger.setLevel, logger.level)
+            logger.setLevel(logging.CRITICAL)
         fault = "does not answer"
         try:
             client = Client(address, timeout=ANSWERS, set_as_default=False)
@@ -198,14 +202,6 @@ def connected(address: str) -> Iterator[Cluster]:
         except (OSError, ValueError) as error:
             raise SolverError(f"the scheduler at {address} {fault}") from error
         yield cluster
-
-
-def _silence(stack: ExitStack) -> None:
-    """What goes wrong is said here once, not by every part of the connection."""
-    for name in [n for n in logging.root.manager.loggerDict if n.startswith("distributed")]:
-        logger = logging.getLogger(name)
-        stack.callback(logger.setLevel, logger.level)
-        logger.setLevel(logging.CRITICAL)
 
 
 def _lost(future: TaskOnCluster) -> bool:

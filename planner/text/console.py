@@ -4,8 +4,6 @@ Answers go to standard output, messages and warnings to standard error; `--quiet
 warnings. A reader who has seen enough (`| head`) is no fault; a full disk is one.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import traceback

@@ -1,7 +1,10 @@
 """The names of a package that are loaded where they live, when they are first used."""
 
+import ast
+import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from inspect import getsource
 
 
 def loaded_from(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
@@ -13,3 +16,14 @@ def loaded_from(package: str, homes: Mapping[str, str]) -> Callable[[str], objec
         return getattr(import_module(f"{package}.{homes[name]}"), name)
 
     return load
+
+
+def imported_for_types(package: str) -> dict[str, str]:
+    """{name: module in it} of what a package imports under `if TYPE_CHECKING`, as it stands there.
+
+    So a name is listed once, for type checkers and for `loaded_from` alike.
+    """
+    blocks = (x for x in ast.parse(getsource(sys.modules[package])).body if isinstance(x, ast.If))
+    imports = [x for block in blocks for x in block.body if isinstance(x, ast.ImportFrom)]
+    within = len(package) + 1
+    return {name.name: str(x.module)[within:] for x in imports for name in x.names}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import brentq
@@ -15,11 +14,8 @@ from planner.laws.law_forms import Terms
 from planner.laws.scaling_law import ScalingLaw
 from planner.text.errors import FieldError
 from planner.token_costs.phase_costs import PhaseCost, rl_flop_needed
+from planner.token_costs.phase_keys import Quality, Reinforcement, RewardedLoss
 from planner.token_costs.posynomial_form import CHOICES, Budgets, Saturation
-
-if TYPE_CHECKING:
-    from planner.token_costs.phase_keys import Quality, Reinforcement, RewardedLoss
-
 
 REPETITION = "repetition"
 MISSING = -np.inf  # logarithm of a coefficient that is zero
@@ -191,9 +187,12 @@ def assembled(tasks: Sequence[BudgetTask]) -> Budgets:
         *(_loss_rows(each, law) for each, law in zip(tasks, terms, strict=True)), strict=True
     )
     limits = [_limit(each, law) for each, law in zip(tasks, terms, strict=True)]
+    # Exponents of the choices in the cost of each phase.
+    rl = [1.0, 0.0, 1.0] if first.reinforced else [0.0 if first.rl_flop else 1.0, 0.0, 0.0]
+    rows = [[first.phases["pretrain"].size_power(), 1.0, 0.0], rl, [1.0, 0.0, 0.0]]
     return Budgets(
         cost=np.array([_cost_row(each) for each in tasks]),
-        cost_powers=_cost_powers(first),
+        cost_powers=np.array(rows)[:, : len(first.choices)],
         loss=np.array(losses),
         loss_powers=np.array(powers),
         limit=np.array(limits),
@@ -229,13 +228,6 @@ def _cost_row(task: BudgetTask) -> list[float]:
     row = [math.log(each) if each > 0 else MISSING for each in amounts]
     row[0] += task.phases["pretrain"].at_one()
     return row
-
-
-def _cost_powers(task: BudgetTask) -> np.ndarray:
-    """Exponents of the choices in the cost of each phase."""
-    rl = [1.0, 0.0, 1.0] if task.reinforced else [0.0 if task.rl_flop else 1.0, 0.0, 0.0]
-    rows = [[task.phases["pretrain"].size_power(), 1.0, 0.0], rl, [1.0, 0.0, 0.0]]
-    return np.array(rows)[:, : len(task.choices)]
 
 
 def _curved(tasks: Sequence[BudgetTask]) -> dict[str, Saturation]:

@@ -190,7 +190,14 @@ def solve_many(tasks: Sequence[BudgetTask]) -> list[Solved]:
     """The best answer to each question, in their order."""
     groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for place, task in enumerate(tasks):
-        groups[_shape(task)].append(place)
+        # What questions must share to be one set of arrays.
+        terms = [each for each in task.terms.terms if each.coefficient]
+        powers = tuple((bool(t.size), bool(t.tokens), bool(t.rl)) for t in terms)
+        fixed, rewarded = tuple(sorted(task.fixed_choices)), bool(task.rl_flop)
+        sized = task.phases["pretrain"].size_power()
+        groups[(powers, fixed, task.aim, task.curved, task.reinforced, rewarded, sized)].append(
+            place
+        )
     solved: dict[int, Solved] = {}
     for places in groups.values():
         answers = _best_solved([tasks[i] for i in places])
@@ -205,15 +212,6 @@ def best_of(solved: Sequence[Solved]) -> Solved:
         return min(optima, key=lambda row: row.score)
     misses = (each for each in solved if isinstance(each, NoBudget))
     return min(misses, key=lambda row: row.short_by)
-
-
-def _shape(task: BudgetTask) -> tuple[object, ...]:
-    """What questions must share to be one set of arrays."""
-    terms = [each for each in task.terms.terms if each.coefficient]
-    powers = tuple((bool(t.size), bool(t.tokens), bool(t.rl)) for t in terms)
-    fixed, rewarded = tuple(sorted(task.fixed_choices)), bool(task.rl_flop)
-    sized = task.phases["pretrain"].size_power()
-    return powers, fixed, task.aim, task.curved, task.reinforced, rewarded, sized
 
 
 def _best_solved(tasks: list[BudgetTask]) -> list[Solved]:

@@ -1,7 +1,5 @@
 """The parts of a budget's question: quality, served tokens, reinforcement learning, phases."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Annotated

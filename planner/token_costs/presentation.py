@@ -53,7 +53,10 @@ def sections(plan: LifePlan[Any], outputs: Sequence[Output]) -> tuple[Section, .
     if point is None:
         return (Section(title, ()),)
     numbers = Section(title, tuple(_outputs(outputs, point, answer.band, answer.bound)))
-    return (numbers, _cost(point), *_next(answer.alternatives))
+    costs = {label: getattr(point.cost, name) for name, label in PHASE_LABELS.items()}
+    key, unit = ("usd", "USD") if any(c.usd for c in costs.values()) else ("flop", "flop")
+    lines = tuple(Line(label, getattr(spent, key), unit) for label, spent in costs.items())
+    return (numbers, Section("what it costs", lines, adds_up=True), *_next(answer.alternatives))
 
 
 def _outputs(
@@ -67,14 +70,6 @@ def _outputs(
             ends = getattr(band, BANDS.get(name, name), None)
             least = getattr(bound, BOUNDS.get(name, name), None)
             yield Line(LABELS[name], values[name], units[name], "", ends, least)
-
-
-def _cost(point: LifePoint) -> Section:
-    """What the phases cost."""
-    costs = {label: getattr(point.cost, name) for name, label in PHASE_LABELS.items()}
-    key, unit = ("usd", "USD") if any(c.usd for c in costs.values()) else ("flop", "flop")
-    lines = tuple(Line(label, getattr(spent, key), unit) for label, spent in costs.items())
-    return Section("what it costs", lines, adds_up=True)
 
 
 def _next(alternatives: Sequence[SizeAndTokens]) -> Iterator[Section]:

@@ -1,7 +1,5 @@
 """What a model's life costs, typed: tokens and spending of its phases, in base units."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Protocol, Self, TypeVar

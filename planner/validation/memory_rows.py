@@ -4,8 +4,6 @@ Columns are those of a table of facts: the model's shape, the chip, the flags, a
 printed, in GiB. A row whose printed terms do not add up is named by its line and not scored.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

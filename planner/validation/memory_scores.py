@@ -4,8 +4,6 @@ Nothing is fitted here: coefficients are a table. Those of a term were read wher
 term, some in the open rows of this very kind of table; rows kept aside tell what they are worth.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path

@@ -1,20 +1,223 @@
-"""Everything a validation says, as one typed result: the text, the page and the JSON show it."""
+"""Everything a validation says, as one typed result: the text, the page and the JSON show it.
+
+Scores of entries: how far off, how often within, and whether the band holds what it says.
+
+Rows that cannot be what they say (faster than the bound, a thousand times off, speculating) are
+neither hidden nor absorbed. Each is listed with the likeliest explanation, and where there is none
+it says that the row or the bound is at fault.
+"""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
+
+from planner.calibration.cross_validation import constant, folds, group_error, mean_by_group, score
+from planner.calibration.sample import configuration_of
 from planner.catalogue.collective_curves import collectives
-from planner.catalogue.profile import profile, profile_names
+from planner.catalogue.profile import COVERAGE, profile, profile_names
 from planner.measurements.entry import Entry
 from planner.measurements.measurement import engine_of
 from planner.measurements.readers.sheets import MeasurementTable
 from planner.measurements.roofline_bound import general_reason
 from planner.measurements.training_steps import TRAINING
 from planner.protocol.results import validation_result
-from planner.validation import entry_scores
+from planner.protocol.results.validation_result import (
+    BandShare,
+    CurveShape,
+    GroupErrors,
+    GroupScore,
+    KindScores,
+    Score,
+    SectionScores,
+)
+
+GROUPINGS: Mapping[str, Callable[[Entry], str]] = {
+    "engine": lambda entry: entry.engine,
+    "chip": lambda entry: entry.chip,
+    "model": lambda entry: entry.model,
+    "maker": lambda entry: entry.measurement.chip.maker if entry.measurement else "",
+}
+
+
+def band_share(entries: Sequence[Entry]) -> float:
+    """Share of scored entries whose measured time lies in the band of its prediction."""
+    inside = [
+        e.prediction.low <= e.seconds <= e.prediction.high
+        for e in entries
+        if e.prediction is not None and e.seconds is not None
+    ]
+    return float(np.mean(inside))
+
+
+def section(entries: Sequence[Entry]) -> SectionScores | None:
+    """Scores of the estimate and of both baselines, None where nothing can be scored.
+
+    Errors are those of the value in its own unit: a rate is scored as a rate.
+    """
+    scored = [entry for entry in entries if entry.scored]
+    if not scored:
+        return None
+    measured = np.array([entry.measured for entry in scored], dtype=float)
+
+    def scores(times: Iterable[float]) -> Score:
+        in_unit = [entry.in_unit(float(x)) for entry, x in zip(scored, times, strict=True)]
+        return score(np.array(in_unit), measured)
+
+    times = np.array([e.prediction.estimate for e in scored if e.prediction], dtype=float)
+    estimate, band = scores(times), BandShare(COVERAGE, band_share(scored))
+    seconds = np.array([entry.seconds for entry in scored], dtype=float)
+    groups = np.array([entry.group for entry in scored])
+    count, error = len(np.unique(groups)), group_error(times / seconds, groups)
+    if not all(entry.roofline for entry in scored):
+        even = GroupErrors(count, error, None, None)
+        return SectionScores(estimate, band, None, None, even, curve_shape(scored))
+    roofs = np.array([entry.roofline for entry in scored], dtype=float)
+    scaled = constant(roofs, seconds, folds(groups))
+    baselines = (group_error(x / seconds, groups) for x in (roofs, scaled))
+    even = GroupErrors(count, error, *baselines)
+    return SectionScores(estimate, band, scores(roofs), scores(scaled), even, curve_shape(scored))
+
+
+def curve_shape(scored: Sequence[Entry]) -> CurveShape | None:
+    """How curves over the concurrency bend: errors where each meets its lowest point."""
+    curves: dict[str, list[Entry]] = defaultdict(list)
+    for entry in scored:
+        row = entry.measurement
+        if row is not None:
+            both = row.pools and (row.pools.prefill, row.pools.decode)
+            curves[f"{configuration_of(row)} {both} {entry.quantity} {entry.part}"].append(entry)
+    points: list[tuple[float, float, float]] = []
+    guesses: tuple[Callable[[Entry], float], ...] = (
+        lambda entry: entry.prediction.estimate if entry.prediction else np.nan,
+        lambda entry: entry.roofline or np.nan,
+    )
+    count = 0
+    for entries in curves.values():
+        ordered = sorted(entries, key=_concurrency)
+        low, lowest = ordered[0], _concurrency(ordered[0])
+        rest = [entry for entry in ordered if _concurrency(entry) > lowest]
+        count += bool(rest)
+        for entry in rest:
+            estimate, roof = (_scaled(entry, low, of) for of in guesses)
+            points.append((float(entry.measured or 0.0), estimate, roof))
+    if not points:
+        return None
+    measured, estimates, roofs = np.array(points).T
+    sound = np.isfinite(roofs).all()
+    return CurveShape(count, score(estimates, measured), score(roofs, measured) if sound else None)
+
+
+def _concurrency(entry: Entry) -> float:
+    """Requests in flight over all pools of a run."""
+    row = entry.measurement
+    if row is None:
+        return 0.0
+    return row.pools.concurrency if row.pools is not None else row.batch
+
+
+def _scaled(entry: Entry, low: Entry, of: Callable[[Entry], float]) -> float:
+    """A predicted value in its unit, its curve scaled to meet the measured lowest point."""
+    return entry.in_unit(of(entry) * (low.seconds or np.nan) / of(low))
+
+
+# What a row of serving asks, by whether requests are kept in flight and what is timed.
+STATIC = {"step": "decode", "ttft": "prefill", "e2e": "static batches"}
+
+
+def by_kind(entries: Sequence[Entry]) -> list[KindScores]:
+    """Scores of serving by kind of question, rows that are not clean and repeats left out."""
+    members: dict[tuple[str, str], list[Entry]] = defaultdict(list)
+    for entry in entries:
+        row = entry.measurement
+        if row is None or not entry.scored or entry.part == "not clean":
+            continue
+        kind = ("disaggregated" if row.pooled else "aggregated") if row.looped or row.pooled else ""
+        members[kind or STATIC[entry.quantity], entry.quantity].append(entry)
+    return [
+        KindScores(kind, quantity, scores)
+        for (kind, quantity), rows in members.items()
+        if (scores := section(rows)) is not None
+    ]
+
+
+def grouped(entries: Sequence[Entry], by: str) -> list[GroupScore]:
+    """Scores of the entries of each engine, chip or model, those with most rows first."""
+    members: dict[str, list[Entry]] = defaultdict(list)
+    for entry in entries:
+        if entry.scored:
+            members[GROUPINGS[by](entry)].append(entry)
+    groups = [
+        GroupScore(name, x.estimate, x.band.holds, x.groups.count, x.groups.estimate,
+                   # As bands are made: of few rows, a group weighs less.
+                   mean_by_group(np.array([band_share([e]) for e in rows]),
+                                 np.array([e.group for e in rows])))
+        for name, rows in members.items()
+        if (x := section(rows)) is not None
+    ]  # fmt: skip
+    return sorted(groups, key=lambda group: (-group.score.n, group.name))
+
+
+SPECULATED = 0.85  # a group this much faster than expected speculates
+SLACK = 1e-9
+
+
+def below_bound(entries: Sequence[Entry]) -> list[tuple[Entry, str]]:
+    """Every row faster than its bound, with the explanation; rows of one table."""
+    groups = speculating(entries)
+    return [
+        (entry, _explained(entry, groups))
+        for entry in entries
+        if entry.seconds is not None
+        and entry.bound is not None
+        and entry.seconds < entry.bound * (1 - SLACK)
+    ]
+
+
+def unit_suspects(entries: Sequence[Entry]) -> list[tuple[Entry, str]]:
+    """Rows about a thousand times slower or faster than they can be: another unit was meant."""
+    return [(entry, entry.unit) for entry in entries if entry.unit]
+
+
+def speculating(entries: Sequence[Entry]) -> frozenset[str]:
+    """Groups of runs that only speculated tokens explain, which the table does not state.
+
+    A latent choice, made once for all rows of a model, chip, engine, version and precision.
+    """
+    ratios: dict[str, list[float]] = defaultdict(list)
+    for entry in entries:
+        row = entry.measurement
+        if row is None or entry.prediction is None or entry.quantity != "tpot":
+            continue
+        if row.speculated is None and row.sizes.mtp_blocks:
+            ratios[settled(entry)].append(row.seconds / entry.prediction.estimate)
+    return frozenset(key for key, each in ratios.items() if np.median(each) < SPECULATED)
+
+
+def settled(entry: Entry) -> str:
+    """What a row's choice to speculate is made for."""
+    precision = entry.measurement.precision if entry.measurement else ""
+    return f"{entry.group} {precision} {entry.version}"
+
+
+def _explained(entry: Entry, groups: frozenset[str]) -> str:
+    row = entry.measurement
+    if entry.unit:
+        return entry.unit
+    if settled(entry) in groups:
+        return "tokens seem to be speculated, which the table does not state"
+    pools = row.pools if row is not None else None
+    if pools is not None and not (pools.prefill.stated and pools.decode.stated):
+        return "its workers are not given: those of most such runs were assumed"
+    if row is not None and row.assumed:
+        return f"assumed, as it is not given: {row.assumed}"
+    if row is not None and not row.quality.startswith(("clean", "run")):
+        return f"marked {row.quality!r} by its source"
+    return "suspect data or a fault of ours"
+
 
 WORST = 10
 EVERY = "all of them"
@@ -30,7 +233,7 @@ LABELS = {
 def document(
     wanted: str,
     read: Iterable[tuple[MeasurementTable, Sequence[Entry]]],
-    by: Sequence[str] = tuple(entry_scores.GROUPINGS),
+    by: Sequence[str] = tuple(GROUPINGS),
     refit: str | None = None,
     skipped: Sequence[validation_result.SkippedFile] = (),
 ) -> validation_result.ValidationDocument:
@@ -45,7 +248,7 @@ def document(
     """
     tables = list(read)
     files = [_file(table, entries, by) for table, entries in tables]
-    kinds = entry_scores.by_kind([entry for _, entries in tables for entry in entries])
+    kinds = by_kind([entry for _, entries in tables for entry in entries])
     scored = any(part.scores for file in files for part in file.sections)
     serving = [file for file in files if file.kind != TRAINING]  # stacks stand in their own file
     profiles = sorted({name for file in serving for name in file.profiles})
@@ -71,9 +274,9 @@ def _file(
         profiles=sorted({e.profile for e in entries if e.profile}),
         engines_unseen=_engines_unseen(entries),
         sections=[_section(*part, by) for part in _by_part(entries)],
-        below_bound=[_suspect(e, why) for e, why in entry_scores.below_bound(entries)],
+        below_bound=[_suspect(e, why) for e, why in below_bound(entries)],
         bounded=sum(e.seconds is not None and e.bound is not None for e in entries),
-        units=[_suspect(e, why) for e, why in entry_scores.unit_suspects(entries)],
+        units=[_suspect(e, why) for e, why in unit_suspects(entries)],
     )
 
 
@@ -112,8 +315,8 @@ def _section(
 ) -> validation_result.ValidationSection:
     distinct = [entry for entry in entries if not entry.repeat]
     scored = [entry for entry in distinct if entry.scored]
-    suspects = entry_scores.speculating(distinct)
-    rest = [entry for entry in distinct if entry_scores.settled(entry) not in suspects]
+    suspects = speculating(distinct)
+    rest = [entry for entry in distinct if settled(entry) not in suspects]
     unseen = [entry for entry in distinct if entry.seen is False]
     refused: dict[str, list[int]] = defaultdict(list)
     for entry in distinct:
@@ -131,11 +334,11 @@ def _section(
         refused_rows=refused,
         in_sample=sum(e.seen is True for e in scored),
         sample_known=all(e.seen is not None for e in scored),
-        scores=entry_scores.section(distinct),
+        scores=section(distinct),
         speculating=sorted(suspects),
-        without_speculation=entry_scores.section(rest) if suspects else None,
-        unseen=entry_scores.section(unseen) if any(e.seen for e in scored) else None,
-        by={name: entry_scores.grouped(distinct, name) for name in by},
+        without_speculation=section(rest) if suspects else None,
+        unseen=section(unseen) if any(e.seen for e in scored) else None,
+        by={name: grouped(distinct, name) for name in by},
         worst=[_listed(entry) for entry in ranked[:WORST]],
         points=[
             validation_result.PlotPoint(

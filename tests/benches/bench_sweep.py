@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from planner.sweep.parts import Parts
 from planner.sweep.run import executed, ordered
+from planner.sweep.table import Parts
 from tests.paths import ROOT
 from tests.test_planner.sweep.test_cluster import started
 from tests.test_planner.sweep.test_vectorized import FIXED

@@ -14,9 +14,8 @@ from planner.report.files import deliver, dumps
 from planner.report.pages.validation_page import page
 from planner.report.text.validation_text import validation_text
 from planner.text.errors import InputError, PlannerError
-from planner.validation.entry_scores import GROUPINGS
 from planner.validation.estimates import files_in
-from planner.validation.validation_document import document
+from planner.validation.validation_document import GROUPINGS, document
 from tools.fit.curve_file import collectives_text
 from tools.fit.deployments import deployment_scores, deployments_text
 from tools.fit.group_cross_validation import refitted_tables

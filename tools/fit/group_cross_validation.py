@@ -16,8 +16,8 @@ import numpy as np
 from planner.measurements.entry import Entry, Prediction
 from planner.measurements.measurement import is_new, place_of
 from planner.text.errors import InputError
-from planner.validation.entry_scores import settled, speculating
 from planner.validation.estimates import MeasurementFiles, PredictedTables, predicted
+from planner.validation.validation_document import settled, speculating
 from tools.fit.curve_pooling import Evidence, curves_of
 from tools.fit.leave_outs import LEAVE_OUTS, Residuals
 from tools.fit.left_out_errors import Fit, SpreadLeftOut

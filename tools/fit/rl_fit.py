@@ -17,7 +17,7 @@ from planner.measurements.published_names import Refused
 from planner.measurements.readers.sheets import MeasurementTable, positive_or_none
 from planner.measurements.training_steps import question_of
 from planner.problems import rl
-from planner.problems.rl.resolve import resolve_rl
+from planner.problems.rl.search import resolve_rl
 from planner.text.errors import InputError, PlannerError
 from planner.text.quantities import show
 

@@ -9,8 +9,7 @@ from collections import Counter
 from topologies.fabric.fabric import ACCELERATOR, Fabric, accelerators
 from topologies.fabric.limits import TopologyError
 from topologies.picture.degraded_links import damage
-from topologies.picture.domain_rows import layers
-from topologies.picture.ring_layout import is_round, round_table
+from topologies.picture.domain_rows import is_round, layers, round_table
 from topologies.picture.scene import SIZES, Scene, read
 from topologies.picture.sheet import MARGIN, WIDTH, PictureSheet, classes, legend
 from topologies.picture.svg_canvas import INK, QUIET, Canvas, counted_text, fitted

@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from math import sqrt
 
-from topologies.fabric.fabric import ACCELERATOR, Attributes, Group, Node
+from topologies.fabric.fabric import ACCELERATOR, Group, Node
 from topologies.picture.degraded_links import Damage
 from topologies.picture.scene import Gap, Link, LinkClass, PictureLimits, Scene, label, side_name
 from topologies.picture.svg_canvas import (
@@ -91,7 +91,9 @@ class PictureSheet:
         colour = FAULT if node in self.damaged else INK
         fill = CHIP_FILL if chip else SWITCH_FILL
         self.places[node] = place
-        text = _node_text(node, data)
+        relays = "relays for others" if data.get("forward") else "relays for nobody"
+        adds = ", adds what passes" if data.get("in_network_reduce") else ""
+        text = f"{label(node)}: {data.get('kind')}, {relays}{adds}"
         x, y, dx, dy = place.x, place.y, place.dx, place.dy
         if chip and data.get("forward"):
             self.marks.disc(x, y, min(dx, dy), fill=fill, colour=colour, tooltip=text)
@@ -169,12 +171,6 @@ def link_text(link: Link) -> str:
     rate = f"{rate_text(there)}{' one way' if back == there else ways}"
     cables = f", {count} cables" if count > 1 else ""
     return f"{label(link.a)} – {label(link.b)}: {rate}{cables}, {time_text(latency)}"
-
-
-def _node_text(node: Node, data: Attributes) -> str:
-    relays = "relays for others" if data.get("forward") else "relays for nobody"
-    adds = ", adds what passes" if data.get("in_network_reduce") else ""
-    return f"{label(node)}: {data.get('kind')}, {relays}{adds}"
 
 
 TIERS = {"scale_up": "scale-up", "scale_out": "scale-out", "host": "host"}

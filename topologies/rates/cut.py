@@ -20,7 +20,7 @@ from topologies.fabric.fabric import Arc, Fabric, Node
 from topologies.fabric.limits import TopologyError
 from topologies.rates.automorphisms import Orbits
 from topologies.rates.flow_network import Ints, demand, involved, network
-from topologies.rates.max_flow import Flows, GroupArcs, arcs_of
+from topologies.rates.link_usage import Flows, GroupArcs, arcs_of
 from topologies.rates.orbits import orbits
 from topologies.rates.traffic import all_to_all, chosen
 

@@ -145,7 +145,10 @@ LARGEST_DOMAIN = 8
 
 def runs(path: sheets.Source) -> Readings:
     """TPOT and TTFT of every run, ids by line number; repeats are marked, not left out."""
-    table = _table(path)
+    # Lines with every column that is read; raises InputError if one that is needed is missing.
+    sheets.needs(path, NEEDED, tuple(QUANTITIES))
+    blank = dict.fromkeys((*OTHERS, *QUANTITIES), "")
+    table = [{**blank, **row} for row in sheets.rows_of(path)]
     fullest = fullest_of(table)
     speculated = speculated_in(table, fullest)
     rows: list[Measurement] = []
@@ -201,13 +204,6 @@ def _facts(row: sheets.Row, run: Measurement) -> Facts:
         "day": run.as_of,
         "pooled": "yes" if row["mode"] == "disagg" or _added_up(row) else "no",
     }
-
-
-def _table(path: sheets.Source) -> list[sheets.Row]:
-    """Lines with every column that is read; raises InputError if one that is needed is missing."""
-    sheets.needs(path, NEEDED, tuple(QUANTITIES))
-    blank = dict.fromkeys((*OTHERS, *QUANTITIES), "")
-    return [{**blank, **row} for row in sheets.rows_of(path)]
 
 
 def run(

@@ -9,8 +9,14 @@ from planner.laws.laws import scaling_law
 from planner.laws.scaling_law import ALLOCATIONS, ScalingLaw
 from planner.problems.budget import plan as records
 from planner.problems.budget.certificate import proof
-from planner.problems.budget.comparisons import compute_optimal, equal_pools, interval, unique_data
-from planner.problems.budget.outputs import point_of, recheck
+from planner.problems.budget.outputs import (
+    compute_optimal,
+    equal_pools,
+    interval,
+    point_of,
+    recheck,
+    unique_data,
+)
 from planner.problems.budget.plan import LawSpread, ServedSpread
 from planner.problems.budget.question import BudgetScenario
 from planner.problems.budget.resolve import (

@@ -1,13 +1,150 @@
-"""The numbers of a budget's plan, each the value of one equation, and the check of all of them."""
+"""The numbers of a budget's plan, each the value of one equation, and the check of all of them.
 
+What stands beside the optimum: the compute-optimal model, equal pools, and over-training.
+
+And how well a budget is known: the same by laws drawn from the standard errors.
+"""
+
+import math
 from dataclasses import replace
 
-from planner.problems.budget.comparisons import overtraining
-from planner.problems.budget.plan import BudgetPoint
-from planner.token_costs.optimum import BudgetOptimum
-from planner.token_costs.outputs import life_point, recheck_shared, refuse, walked
+from planner.catalogue.training.training_runs import public_text
+from planner.problems.budget.plan import (
+    BudgetInterval,
+    BudgetPoint,
+    Comparison,
+    RuleComparison,
+    UniqueData,
+    UnreachedRule,
+)
+from planner.text.errors import SolverError
+from planner.text.tolerances import AGREE
+from planner.token_costs.budget_task import BudgetTask
+from planner.token_costs.optimum import BudgetOptimum, NoBudget, solve_many, solve_one
+from planner.token_costs.outputs import (
+    life_point,
+    overtraining_at,
+    overtraining_of_pools,
+    recheck_shared,
+    refuse,
+    walked,
+)
 from planner.token_costs.phase_costs import HOUR, spending, symbol_values
-from planner.token_costs.spending import PhaseTokens
+from planner.token_costs.spending import OvertrainingCheck, PhaseTokens
+
+
+def overtraining(answer: BudgetOptimum) -> OvertrainingCheck:
+    """How far beyond its compute-optimal tokens the model is trained; None without such tokens.
+
+    Raises SolverError where the identity of the pools should hold and does not.
+    """
+    task = answer.task
+    ratio = overtraining_at(task, answer.n_active, answer.pretrain)
+    # Tokens repeat, or parameters are more than the data feeds.
+    worn = task.repeats and answer.pretrain > (task.unique or math.inf)
+    fixed = task.fixed_choices.keys() & {"n_active", "pretrain"}
+    from_pools = None if worn or fixed or answer.data_bound else overtraining_of_pools(answer)
+    if ratio is None or from_pools is None:
+        return OvertrainingCheck(ratio, None)
+    if abs(from_pools / ratio - 1) > AGREE:
+        raise SolverError(
+            f"over-training is {ratio:.8g} by its definition and {from_pools:.8g} from the pools"
+        )
+    return OvertrainingCheck(ratio, from_pools)
+
+
+def compute_optimal(answer: BudgetOptimum) -> Comparison | None:
+    """The model of the same loss that is cheapest to pre-train, and what its life costs."""
+    task = answer.task
+    if task.required is None or task.fixed_choices or task.reinforced:
+        return None
+    training = {"pretrain": task.phases["pretrain"].smooth()}
+    best = solve_one(replace(task, phases=training, served=0.0, rl_tokens=0.0, rl_flop=0.0))
+    if isinstance(best, NoBudget):
+        return None
+    return _compared(answer, best.n_active, best.pretrain)
+
+
+def equal_pools(answer: BudgetOptimum) -> RuleComparison | None:
+    """The lecture's heuristic: pre-training costs what serving does; None where nothing is served.
+
+    Without served tokens it is what reinforcement learning does. Given tokens stay as they are.
+    """
+    task = answer.task
+    weights = task.weights()
+    if task.reinforced or task.rl_flop or "pretrain" in task.fixed_choices:
+        return None
+    beside = weights.get("inference", 0.0) * task.served
+    beside = beside or weights.get("rl", 0.0) * task.rl_tokens
+    if not beside:
+        return None
+    tokens = beside / weights["pretrain"]
+    best = solve_one(replace(task, fixed_choices={**task.fixed_choices, "pretrain": tokens}))
+    if isinstance(best, NoBudget):
+        pools = PhaseTokens(tokens, task.rl_tokens, task.served)
+        return UnreachedRule(None, pools, None, None, None, None, best.reason)
+    compared = _compared(answer, best.n_active, tokens)
+    return RuleComparison(**vars(compared), why_not=None)
+
+
+def _compared(answer: BudgetOptimum, n_active: float, tokens: float) -> Comparison:
+    """Another size and tokens beside the answer: its cost or loss, and by how much it is worse."""
+    task = answer.task
+    total = life_cost(task, n_active, tokens)
+    loss = answer.loss
+    if task.aim == "quality":
+        loss = float(task.terms.loss(n_active, tokens))
+        if task.repeats:
+            loss = task.loss(n_active, tokens)
+    score = total if task.aim == "cost" else loss
+    return Comparison(
+        n_active=n_active,
+        tokens=PhaseTokens(tokens, answer.rl, task.served),
+        cost=total,
+        loss=loss,
+        worse_by=score / answer.score - 1,
+        saving=1 - answer.score / score,
+    )
+
+
+def life_cost(task: BudgetTask, n_active: float, tokens: float) -> float:
+    """Cost of a life [USD or flop] at a size and tokens, given pools as they are given."""
+    weights = task.weights()
+    pools = weights.get("rl", 0.0) * task.rl_tokens
+    pools += weights.get("inference", 0.0) * task.served
+    trained = weights["pretrain"] * float(task.phases["pretrain"].dearer(n_active)) * tokens
+    return n_active * (trained + pools) + task.constant_cost
+
+
+def interval(answer: BudgetOptimum, count: int, coverage: float) -> BudgetInterval | None:
+    """Ends that hold `coverage` of the draws, of size, tokens, cost, loss and over-training.
+
+    None where the law has no standard errors or nothing is drawn. `answered` is the share of the
+    drawn laws in which the question has an answer: a fixed loss may lie below a drawn floor.
+    """
+    task = answer.task.smooth
+    if not count or "interval" in task.law.lacks:
+        return None
+    solved = solve_many([replace(task, law=law) for law in task.law.draws(count)])
+    answers = [each for each in solved if isinstance(each, BudgetOptimum)]
+    ratios = (overtraining(each).ratio for each in answers)
+    columns = {
+        "n_active": [each.n_active for each in answers],
+        "pretrain": [each.pretrain for each in answers],
+        "cost": [each.total for each in answers],
+        "loss": [each.loss for each in answers],
+        "over_training": [math.nan if ratio is None else ratio for ratio in ratios],
+    }
+    return BudgetInterval.of(columns, task.law.name, count, coverage)
+
+
+def unique_data(answer: BudgetOptimum) -> UniqueData | None:
+    """Fresh tokens that a plan takes beside those there are; None where the question says them."""
+    if answer.task.unique is not None:
+        return None
+    stock = public_text()
+    ends = (stock.tokens, stock.low, stock.high, stock.coverage)
+    return UniqueData(answer.pretrain, *ends, f"{stock.source}, {stock.as_of}")
 
 
 def point_of(best: BudgetOptimum) -> BudgetPoint:

@@ -3,8 +3,6 @@
 What is asked for is a quality at the least cost, or the best quality at a cost.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Literal
 

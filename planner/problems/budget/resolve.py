@@ -100,7 +100,11 @@ def resolve_budget(scenario: BudgetScenario) -> ResolvedBudget:
     phases, warnings, data = costs.phase_costs(used, scenario.rl.k)
     planned = _planned(scenario, laws[0])
     if planned is None:
-        _check_rated(phases)
+        # Refuse a phase without utilisation beside some with: the law asked for it.
+        rated = [each.mfu is not None for each in phases.values()]
+        if any(rated) and not all(rated):
+            bare = [f"phases.{name}.mfu" for name, each in phases.items() if each.mfu is None]
+            raise FieldError((bare[0], "give it too: the law has tokens of reinforcement learning"))
     sought = scenario if math.isinf(scenario.inference.tokens or 0.0) else None
     if sought is not None:
         scenario = _optimally_served(laws[0], scenario, phases)
@@ -244,14 +248,6 @@ def _check_term(law: ScalingLaw, scenario: BudgetScenario) -> None:
         raise FieldError((f"rl.{key}", fault))
     if rl.loss is not None and (terms is None or terms.power != 1):
         raise FieldError(("rl.loss", f"{law.name} is no sum of terms to which one could be added"))
-
-
-def _check_rated(phases: dict[str, costs.PhaseCost]) -> None:
-    """Refuse a phase without utilisation beside some with: the law asked for it."""
-    rated = [each.mfu is not None for each in phases.values()]
-    if any(rated) and not all(rated):
-        bare = [f"phases.{name}.mfu" for name, each in phases.items() if each.mfu is None]
-        raise FieldError((bare[0], "give it too: the law has tokens of reinforcement learning"))
 
 
 def _only_tokens(law: ScalingLaw) -> tuple[tuple[float, ...], list[str]]:

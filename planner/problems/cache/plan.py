@@ -1,7 +1,5 @@
 """The answer to a cache question, typed: tiers, what to do by hold time, hit rates of a trace."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

@@ -9,9 +9,14 @@ from typing import TYPE_CHECKING
 
 from planner.catalogue.ranges import ListedRange, rent_range
 from planner.problems.cache import plan as records
-from planner.problems.cache.economics import PER_MILLION, TokenCosts, decision, reused
+from planner.problems.cache.economics import (
+    PER_MILLION,
+    TokenCosts,
+    decision,
+    resolve_cache,
+    reused,
+)
 from planner.problems.cache.question import Trace
-from planner.problems.cache.resolve import resolve_cache
 from planner.problems.cache.reuse_trace import BlockTrace, read_trace
 from planner.protocol.output import Output, values_in
 from planner.protocol.parameter import Parameter, settable
@@ -26,8 +31,8 @@ from planner.text.wording import digits, named, percent
 if TYPE_CHECKING:
     import sympy as sp
 
+    from planner.problems.cache.economics import CacheTask
     from planner.problems.cache.question import CacheScenario
-    from planner.problems.cache.resolve import CacheTask
     from planner.report.pictures.value_rows import ValueRows
 
 

@@ -1,7 +1,5 @@
 """The scenario of `problem: cache`: a prefix, the tiers that can hold it, when it comes back."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal

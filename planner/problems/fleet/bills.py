@@ -32,7 +32,12 @@ def model_bills(task: FleetTask, choice: FleetChoice) -> dict[str, records.Model
     total = usd.sum() or 1.0
     bills = {}
     for m, name in enumerate(task.models):
-        requests = _requests(task, choice, m)
+        # Requests over the horizon that a model's replicas serve.
+        rate = task.demand[m].sum()
+        if any(m in (route.origin, route.site) for route in task.routes):
+            assert choice.flows is not None
+            rate = choice.flows[[route.site == m for route in task.routes]].sum()
+        requests = float(rate) * 3600
         tokens = task.tokens[m]
         bills[name] = records.ModelBill(
             usd[m] / task.hours,
@@ -41,15 +46,6 @@ def model_bills(task: FleetTask, choice: FleetChoice) -> dict[str, records.Model
             usd[m] / total,
         )
     return bills
-
-
-def _requests(task: FleetTask, choice: FleetChoice, m: int) -> float:
-    """Requests over the horizon that a model's replicas serve."""
-    rate = task.demand[m].sum()
-    if any(m in (route.origin, route.site) for route in task.routes):
-        assert choice.flows is not None
-        rate = choice.flows[[route.site == m for route in task.routes]].sum()
-    return float(rate) * 3600
 
 
 def starts_of(choice: FleetChoice) -> np.ndarray:

@@ -1,7 +1,5 @@
 """The answer to a fleet question, typed: machines by contract and hour, replicas, bill, proof."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, mo
 
 from planner.catalogue.systems import System, machine_chips
 from planner.problems.fleet import fleet_fields as fields
-from planner.problems.fleet.demand.hourly_demand import (
+from planner.problems.fleet.demand.demand_file import (
     DAY,
     FleetDemand,
     described_demand,

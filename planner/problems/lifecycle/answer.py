@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from planner.problems import training
 from planner.problems.lifecycle import comparisons, resolve
 from planner.problems.lifecycle import plan as records
+from planner.problems.lifecycle.comparisons import point_of, recheck, short
 from planner.problems.lifecycle.elasticities import lifecycle_elasticities, overtraining_from_pools
-from planner.problems.lifecycle.outputs import point_of, recheck, short
 from planner.problems.lifecycle.question import LifecycleScenario
 from planner.problems.lifecycle.resolve import LifecycleTask
 from planner.problems.lifecycle.search import optimal_size as search

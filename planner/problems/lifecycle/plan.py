@@ -3,8 +3,6 @@
 It builds on that of a budget; serving stands in it as the serving planner answers.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

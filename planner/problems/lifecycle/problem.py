@@ -10,8 +10,8 @@ import numpy as np
 
 from planner.catalogue.ranges import ListedRange, rent_range
 from planner.problems.lifecycle.answer import answer
+from planner.problems.lifecycle.comparisons import point_of
 from planner.problems.lifecycle.elasticities import lifecycle_rows, parameters
-from planner.problems.lifecycle.outputs import point_of
 from planner.problems.lifecycle.plan import LifecyclePlan
 from planner.problems.lifecycle.resolve import resolve_life
 from planner.problems.lifecycle.search.best_size import cheapest_life

@@ -4,8 +4,6 @@ Quality, served tokens, training phases and laws are asked as in a budget; what 
 asked as in a serving question, of whatever model turns out best.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator

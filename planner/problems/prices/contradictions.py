@@ -15,8 +15,7 @@ from itertools import combinations, repeat
 import numpy as np
 from scipy.optimize import linprog
 
-from planner.problems.prices.assumptions import Assumption
-from planner.problems.prices.inferences import Reading, SheetInference
+from planner.problems.prices.inferences import Assumption, Reading, SheetInference
 from planner.text.errors import SolverError
 
 QUANTITIES = {"N_active": "n_active", "N_total": "n_total", "b_kv": "kv_bytes_per_token",

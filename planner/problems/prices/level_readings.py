@@ -14,9 +14,15 @@ from formulas.economics import price_sheet as equations
 from formulas.economics.prices import fixed_share
 from formulas.roofline.kvcache import cache_bytes_from_cliff
 from planner.architecture.counts import Sizes
-from planner.problems.prices import assumptions as assumed
-from planner.problems.prices.assumptions import Assumption, between
-from planner.problems.prices.inferences import Reading, SheetInference, last_step, without_reading
+from planner.problems.prices import inferences as assumed
+from planner.problems.prices.inferences import (
+    Assumption,
+    Reading,
+    SheetInference,
+    between,
+    last_step,
+    without_reading,
+)
 from planner.problems.prices.listed_sheet import PriceSheet, SheetStep, SheetTier
 from planner.problems.prices.price_regression import P_REF, PriceLaw, laws, shipped_note
 from planner.problems.prices.question import GivenFacts

@@ -21,7 +21,6 @@ from planner.text.tables import table
 FILE = "price_regression.toml"
 P_REF = 1e-6  # USD/token at which a fitted size is `reference`
 COVERED = 0.8  # share of the architectures left out within `factor`
-MEANT = {"p_in": "k_in", "p_out": "k_out", "n_active": "k_active", "n_total": "k_tot"}
 
 
 @dataclass(frozen=True)

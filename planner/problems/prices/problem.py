@@ -17,15 +17,17 @@ from formulas.economics.prices import fixed_share
 from planner.catalogue.listed_prices import Price, default_price
 from planner.problems import serving
 from planner.problems.prices import level_readings
-from planner.problems.prices.assumptions import (
+from planner.problems.prices.contradictions import contradictions
+from planner.problems.prices.inferences import (
+    Reading,
+    SheetInference,
     between,
     known_sizes,
     of_chips,
     rented_chips,
     stated_quantities,
+    without_reading,
 )
-from planner.problems.prices.contradictions import contradictions
-from planner.problems.prices.inferences import Reading, SheetInference, without_reading
 from planner.problems.prices.listed_sheet import PriceSheet, price_sheet
 from planner.problems.prices.plan import (
     UNITS,
@@ -50,7 +52,7 @@ from planner.text.wording import digits
 
 if TYPE_CHECKING:
     from planner.architecture.counts import Sizes
-    from planner.problems.prices.assumptions import RentedChip
+    from planner.problems.prices.inferences import RentedChip
     from planner.report.pictures.value_rows import ValueRows
 
 METHOD = "rows of a linear program in logarithms; a clash by its dual, made minimal by deletion"

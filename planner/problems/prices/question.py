@@ -1,10 +1,8 @@
 """The scenario of `problem: prices`: a price sheet, chips that may be behind it, what is known.
 
 A sheet is a name of the catalogue, `host/model`, or rows of one's own. What is known is a value or
-a range; what is not takes the ranges of `planner.problems.prices.assumptions`.
+a range; what is not takes the ranges of `planner.problems.prices.inferences`.
 """
-
-from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping

@@ -3,8 +3,6 @@
 Everything is in base units; `document_of` makes JSON of it, keys in the order of the fields.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

@@ -7,8 +7,6 @@ follows from a discrete Fourier transform (Bailey 1954). An event simulation, ev
 own arrival and departure, stands beside it.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cache

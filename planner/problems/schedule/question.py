@@ -1,7 +1,5 @@
 """The scenario of `problem: schedule`: when batches depart, how many they take, how many arrive."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal

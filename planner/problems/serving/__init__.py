@@ -5,7 +5,7 @@ What another kind may use of it is listed here and loaded on first use: reading 
 
 from typing import TYPE_CHECKING
 
-from planner.text.faces import loaded_from
+from planner.text.faces import imported_for_types, loaded_from
 
 if TYPE_CHECKING:
     from planner.problems.serving.bounds.binding_limits import followed, worth
@@ -27,26 +27,6 @@ if TYPE_CHECKING:
     from planner.problems.serving.task.task import Task, TaskPair
     from planner.problems.serving.task.task_builder import Hardware, TaskBuilder
 
-_HOMES = {
-    "bounds.binding_limits": ("followed", "worth"),
-    "bounds.programs": ("CHORDS", "LIMITS", "layout"),
-    "bounds.lower_bound": ("declared", "elastic", "layout_given"),
-    "deployment.candidate": ("Candidate",),
-    "deployment.beyond_fit": ("benchmark_commands", "outside_fit"),
-    "deployment.pool": ("EvaluatedPool",),
-    "deployment.questions": ("Question", "double_pools", "single_pools"),
-    "deployment.scored_points": ("Point", "ranked"),
-    "point": ("ServingBand", "ServingPoint"),
-    "problem": ("PROBLEM",),
-    "question": ("ESTIMATES", "QUESTION", "Scenario"),
-    "step.binding": ("shared_values",),
-    "step.step": ("Step",),
-    "task.drafter": ("depths",),
-    "task.requests": ("modes",),
-    "task.resolve": ("resolve",),
-    "task.task": ("Task", "TaskPair"),
-    "task.task_builder": ("TaskBuilder", "Hardware"),
-}
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-__all__ = list(_HOME_OF)
-__getattr__ = loaded_from(__name__, _HOME_OF)
+_HOMES = imported_for_types(__name__)
+__all__ = list(_HOMES)
+__getattr__ = loaded_from(__name__, _HOMES)

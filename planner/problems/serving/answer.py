@@ -5,19 +5,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from planner.problems.serving.advice.beside import (
+from planner.problems.serving.advice.advice_text import plan_notes
+from planner.problems.serving.advice.change import (
+    Change,
     cheaper_caches,
     cheaper_weights,
     quoted_accuracy,
     simpler_plan,
     used_limits,
 )
-from planner.problems.serving.advice.change import Change
-from planner.problems.serving.advice.current_layout import current_layout, current_place
+from planner.problems.serving.advice.current_layout import (
+    current_layout,
+    current_place,
+    least_price,
+)
 from planner.problems.serving.advice.fleet_sizes import fleet_sizes, sure_plan
 from planner.problems.serving.advice.grounds import provenance
-from planner.problems.serving.advice.least_price import least_price
-from planner.problems.serving.advice.plan_notes import plan_notes
 from planner.problems.serving.advice.ways_out import ways_out
 from planner.problems.serving.bounds.binding_limits import together
 from planner.problems.serving.deployment.alternatives import alternative_kinds, compared_systems

@@ -32,7 +32,7 @@ from planner.problems.serving.task.plan_limits import PROMISES
 from planner.problems.serving.task.requests import context, promised
 from planner.problems.serving.task.resolve import resolve
 from planner.problems.serving.task.task import Task
-from planner.protocol.columns import CodedColumn
+from planner.protocol.output import CodedColumn
 from planner.text.wording import laid_out
 
 if TYPE_CHECKING:

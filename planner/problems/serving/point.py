@@ -1,7 +1,5 @@
 """A point of the serving problem, typed: its pools, times, prices and memory, in base units."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 from typing import Annotated
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from planner.problems.serving.deployment.frontier import Frontier
     from planner.problems.serving.deployment.questions import Question
     from planner.problems.serving.deployment.scored_points import Point
-    from planner.problems.serving.make_or_buy.map_picture import WhoWinsPicture
+    from planner.problems.serving.make_or_buy.comparison_text import WhoWinsPicture
     from planner.problems.serving.point import ServingPoint
     from planner.problems.serving.question import Scenario
     from planner.protocol.elasticity import Elasticity
@@ -91,7 +91,7 @@ class ServingProblem(Problem["Scenario"]):
 
     def _best(self, question: Scenario, searched: Sequence[Question]) -> Search:
         """The best point of a question whose pools were searched."""
-        from planner.problems.serving.advice.least_price import least_price
+        from planner.problems.serving.advice.current_layout import least_price
         from planner.problems.serving.deployment.missed_promises import missed_promises
         from planner.problems.serving.deployment.pool import Later
         from planner.problems.serving.deployment.questions import planned
@@ -167,8 +167,7 @@ class ServingProblem(Problem["Scenario"]):
 
     def picture(self, plan: Plan) -> WhoWinsPicture | SectionBars:
         """Who wins at each demand and rent, where hosts are compared; else bars of the plan."""
-        from planner.problems.serving.make_or_buy.comparison_text import bought
-        from planner.problems.serving.make_or_buy.map_picture import WhoWinsPicture
+        from planner.problems.serving.make_or_buy.comparison_text import WhoWinsPicture, bought
         from planner.report.pictures.section_bars import SectionBars
 
         buy = bought(plan.answer)

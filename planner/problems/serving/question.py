@@ -1,7 +1,5 @@
 """The scenario of `problem: serving`: every key, its unit, and what its values must agree on."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import reduce

@@ -5,7 +5,7 @@ What another kind may use of it is listed here and loaded on first use: reading 
 
 from typing import TYPE_CHECKING
 
-from planner.text.faces import loaded_from
+from planner.text.faces import imported_for_types, loaded_from
 
 if TYPE_CHECKING:
     from planner.problems.training.planned_share import (
@@ -29,17 +29,6 @@ if TYPE_CHECKING:
         TrainingChoose,
     )
 
-_HOMES = {
-    "planned_share": (
-        *("SizeLayouts", "PlannedStep", "cost_at", "fixed_cost", "ladder_search"),
-        *("planned_cost", "planned_layout", "supporting_growth"),
-    ),
-    "problem": ("PROBLEM",),
-    "question": (
-        *("PRECISIONS", "ParameterState", "PlannedRun", "PretrainPhase", "QUESTION"),
-        *("StackField", "TrainingChoose"),
-    ),
-}  # fmt: skip
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-__all__ = list(_HOME_OF)
-__getattr__ = loaded_from(__name__, _HOME_OF)
+_HOMES = imported_for_types(__name__)
+__all__ = list(_HOMES)
+__getattr__ = loaded_from(__name__, _HOMES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -169,7 +169,10 @@ def recheck(rated: RatedLayout, point: records.TrainingPoint) -> float:
             raise SolverError(words)
         return off
 
-    walked_step = _walked_step(rated)
+    # Step [s] and memory [byte] of a layout by walking the equations, no array in it.
+    symbols = bound_symbols(rated.chips.case.task, rated.layout)
+    program = kept_scalar("training-step-walked", _step_program, SOURCES)
+    walked_step = program({name: float(np.asarray(symbols[name])) for name in program.arguments})
     off = same("step_time", rated.step, walked_step["step"])
     same("step_time", point.step_time, walked_step["step"])
     same("the sum of time_per_step", sum(point.time_per_step.terms.values()), point.step_time)
@@ -188,13 +191,6 @@ def recheck(rated: RatedLayout, point: records.TrainingPoint) -> float:
         same("days", point.days, float(walked["T_run"]) / DAY)
         same("usd", point.usd, float(walked["K_run"]))
     return off
-
-
-def _walked_step(rated: RatedLayout) -> Mapping[str, float]:
-    """Step [s] and memory [byte] of a layout by walking the equations, no array in it."""
-    symbols = bound_symbols(rated.chips.case.task, rated.layout)
-    program = kept_scalar("training-step-walked", _step_program, SOURCES)
-    return program({name: float(np.asarray(symbols[name])) for name in program.arguments})
 
 
 def _step_program() -> ScalarProgram:

@@ -41,11 +41,15 @@ def sections(plan: records.TrainingPlan) -> tuple[Section, ...]:
                        for x in whole.repairs)  # fmt: skip
             blocks.append(Section("single changes with which something fits", tuple(repairs)))
     else:
+        # Communication that the step waits for, and that behind arithmetic, no part of the sum.
+        step = point.time_per_step
+        lines = [Line("exposed", step.exposed_communication, "s")]
+        lines += (Line(CALLED.get(x, x), value, "s") for x, value in step.hidden.items())
         blocks = [
             Section(title, tuple(_chosen(point, whole))),
             _memory(point, "memory of a chip"),
             _time(point),
-            _communication(point),
+            Section("communication", tuple(lines)),
             Section("how sure", tuple(_sure(whole))),
         ]
         if whole.alternatives:
@@ -156,14 +160,6 @@ def _time(point: records.TrainingPoint) -> Section:
     )
     title = f"time of a step: {say.duration(point.step_time)}"
     return Section(title, tuple(lines), adds_up=True)
-
-
-def _communication(point: records.TrainingPoint) -> Section:
-    """Communication that the step waits for, and that behind arithmetic, no part of the sum."""
-    step = point.time_per_step
-    lines = [Line("exposed", step.exposed_communication, "s")]
-    lines += (Line(CALLED.get(x, x), value, "s") for x, value in step.hidden.items())
-    return Section("communication", tuple(lines))
 
 
 def _sure(whole: records.TrainingAnswer) -> Iterator[Line]:

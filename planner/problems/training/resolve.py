@@ -152,7 +152,9 @@ def _case(
         choose = choose_training_stack if file else _shipped_stack
         wanted = wanted_profile(question.profile)
         stack, borrowed = choose(wanted, system.chip.name, routed=routed)
-    draw = _draw(system)
+    # What a chip draws: what is measured of its kind, or of others in share of their rating.
+    power = chip_power(system.chip)
+    draw = None if power is None else ChipDraw(power.idle, power.peak, power.rated)
     divisions = _divisions(question, counts, stack)
     faults = [*_unanswered(question, system, draw)]
     faults += ((f"choose.{key}", words) for key, words in choose_faults(divisions, question.choose))
@@ -246,12 +248,6 @@ def _sources(
     yield DataSource(f"chip {name}, {precision} peak", *system.source_of_peak(precision))
     yield DataSource(f"price of {name}", price.source, price.as_of)
     yield DataSource(f"stack {stack.name}", stack.source, stack.as_of)
-
-
-def _draw(system: System) -> ChipDraw | None:
-    """What a chip draws: what is measured of its kind, or of others in share of their rating."""
-    power = chip_power(system.chip)
-    return None if power is None else ChipDraw(power.idle, power.peak, power.rated)
 
 
 def _of_the_batch(question: TrainingQuestion) -> Iterator[str]:

@@ -2,20 +2,16 @@
 
 from typing import TYPE_CHECKING
 
-from planner.text.faces import loaded_from
+from planner.text.faces import imported_for_types, loaded_from
 
 if TYPE_CHECKING:
     from planner.programs.geometric.declaration import GeometricProgram
-    from planner.programs.geometric.relaxation import ProgramShortfall, Shortage
+    from planner.programs.geometric.instance import ProgramShortfall, Shortage
     from planner.programs.geometric.solution import ProgramSolution
     from planner.programs.geometric.solver import Program
     from planner.programs.geometric.structure import ProblemError, ProgramStructure
 
-_HOMES = {
-    "GeometricProgram": "declaration", "ProblemError": "structure", "Program": "solver",
-    "Shortage": "relaxation", "ProgramShortfall": "relaxation", "ProgramSolution": "solution",
-    "ProgramStructure": "structure",
-}  # fmt: skip
+_HOMES = imported_for_types(__name__)
 __all__ = list(_HOMES)
 
 

@@ -25,8 +25,7 @@ import numpy.typing as npt
 
 from planner.programs.geometric import cone
 from planner.programs.geometric.cone import Array, ConePoint, Indices, LogProgram
-from planner.programs.geometric.instance import Instance, instance
-from planner.programs.geometric.relaxation import SOLVED, ProgramRelaxation
+from planner.programs.geometric.instance import SOLVED, Instance, ProgramRelaxation, instance
 from planner.programs.geometric.solution import FIRST, Envelope, ProgramSolution, proven, read
 from planner.programs.geometric.structure import ProgramStructure
 from planner.text.errors import SolverError

@@ -2,16 +2,19 @@
 
 from typing import TYPE_CHECKING
 
-from planner.text.faces import loaded_from
+from planner.text.faces import imported_for_types, loaded_from
 
 if TYPE_CHECKING:
-    from planner.programs.integer.branch_and_bound import UNLIMITED, WholePoint, descend, solved
-    from planner.programs.integer.covers import (
+    from planner.programs.integer.branch_and_bound import (
+        UNLIMITED,
         Covers,
         TooManyWays,
+        WholePoint,
+        descend,
         filling_ways,
         least_covers,
         needs_ways,
+        solved,
     )
     from planner.programs.integer.integer_program import (
         IntegerProgram,
@@ -23,13 +26,6 @@ if TYPE_CHECKING:
         tightened,
     )
 
-_HOMES = {
-    **dict.fromkeys(("UNLIMITED", "WholePoint", "descend", "solved"), "branch_and_bound"),
-    **dict.fromkeys(
-        ("Covers", "TooManyWays", "filling_ways", "least_covers", "needs_ways"), "covers"
-    ),
-    **dict.fromkeys(("IntegerProgram", "MixedProgram", "SparseRows"), "integer_program"),
-    **dict.fromkeys(("LinearPoint", "NoPoint", "relaxed", "tightened"), "integer_program"),
-}
+_HOMES = imported_for_types(__name__)
 __all__ = list(_HOMES)
 __getattr__ = loaded_from(__name__, _HOMES)

@@ -58,7 +58,10 @@ def frontier_drawn(document: Mapping[str, Any], form: str) -> bytes:
     Raises MissingExtra if Matplotlib is not installed.
     """
     points = tuple(map(_point, document["points"]))
-    stretches = _stretches(points)
+    # Neighbours that decode on one layout: (its name, first place, last place).
+    names = [point.layout for point in points]
+    turns = [0, *(i for i, (a, b) in enumerate(pairwise(names), 1) if a != b), len(points)]
+    stretches = [(names[a], a, b - 1) for a, b in pairwise(turns)]
     rows = len({name for name, *_ in stretches})
     strip = ROW * min(rows, MOST_ROWS + 1) + 0.1
 
@@ -224,10 +227,3 @@ def _strip(
     axes.spines["left"].set_visible(False)
     axes.set_xlabel("speed [output tokens/s per user]     "
                     "numbers along the curve: sequences in flight")  # fmt: skip
-
-
-def _stretches(points: Sequence[DrawnPoint]) -> list[tuple[str, int, int]]:
-    """Neighbours that decode on one layout: (its name, first place, last place)."""
-    names = [point.layout for point in points]
-    turns = [0, *(i for i, (a, b) in enumerate(pairwise(names), 1) if a != b), len(points)]
-    return [(names[a], a, b - 1) for a, b in pairwise(turns)]

@@ -14,11 +14,19 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from planner.protocol.columns import Cell
+from planner.protocol.output import Cell
 from planner.report.pictures import sweep_axes
 from planner.report.pictures.style import PALETTE, pictured, ruled, titled
-from planner.report.pictures.sweep_axes import Scaled, SweptTable, factor_of, regions, scaled
-from planner.report.pictures.sweep_maps import WIDTH, Boundary, map_drawn
+from planner.report.pictures.sweep_axes import (
+    WIDTH,
+    Boundary,
+    Scaled,
+    SweptTable,
+    factor_of,
+    map_drawn,
+    regions,
+    scaled,
+)
 from planner.text.errors import InputError
 from planner.text.wording import figure
 from planner.text.wording import quantity as quantity_text

@@ -1,18 +1,28 @@
-"""Values and ranges in rows, a panel for each quantity: what is chosen beside what else is."""
+"""Values and ranges in rows, a panel for each quantity: what is chosen beside what else is.
+
+The tornado: what each quantity does to the answer when it is a little less or more.
+
+Bars of what a scenario can say are the problem solved again, over all choices; those of a model's
+or an engine's figures, paler, go along the equations with the choice held.
+
+The picture of a global study: how an output spreads, and which given it comes from.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from planner.report.pictures import style
+from planner.report.text.sensitivity import valued
 from planner.text.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
 
 WIDE, HEAD, PANEL, ROW = 8.5, 0.5, 0.75, 0.27  # inches
 WIDER = 8.0  # most over least from which on an axis is logarithmic
@@ -98,3 +108,101 @@ def _panel(axes: Axes, panel: ValuePanel) -> None:
     style.ticked(axes.xaxis, panel.form, decade)
     axes.set_xlabel(panel.unit)
     style.titled(axes, panel.title, size=9)
+
+
+TORNADO_ROW, TORNADO_WIDE, AROUND = 0.3, 8.5, 1.3  # inches of the tornado
+HIGH, PAIR = 2.6, 0.42  # inches of the spread, and of the two bars of an index
+
+
+class TornadoBar(TypedDict):
+    """The output with a quantity less and more by the share `swing`; `solved`: over all choices."""
+
+    path: str
+    less: float | None
+    more: float | None
+    swing: float
+    solved: bool
+
+
+def tornado(document: Mapping[str, Any], form: str) -> bytes:
+    """The picture of a table of elasticities with its `bars` as `svg`, `png` or `pdf`.
+
+    Raises MissingExtra if Matplotlib is not installed.
+    """
+    bars: Sequence[TornadoBar] = document["bars"]
+    name, value, unit = document["of"], document["value"], document["unit"]
+
+    def filled(canvas: Figure) -> None:
+        axes = canvas.subplots()
+        _bars(axes, value, bars)
+        axes.set_xlabel(f"{name} [{unit or '1'}]")
+        style.titled(axes, f"{name} = {valued(value, unit)}")
+
+    return style.pictured((TORNADO_WIDE, AROUND + TORNADO_ROW * len(bars)), filled, form)
+
+
+def _bars(axes: Axes, middle: float, bars: Sequence[TornadoBar]) -> None:
+    from matplotlib.patches import Patch
+
+    for place, bar in enumerate(bars):
+        for value, colour in ((bar["less"], style.BLUE), (bar["more"], style.ORANGE)):
+            if value is not None:
+                axes.barh(place, value - middle, left=middle, height=0.62, color=colour,
+                          alpha=0.9 if bar["solved"] else 0.4, lw=0)  # fmt: skip
+    axes.axvline(middle, color="0.25", lw=0.9)
+    style.labelled_bars(axes, [bar["path"] for bar in bars])
+    axes.grid(True, axis="x", color="0.93", lw=0.6, zorder=0)
+    axes.set_axisbelow(True)
+    style.large_numbers(axes.xaxis, middle)
+    share = 100 * bars[0]["swing"] if bars else 0
+    names = {f"{share:g} % less": style.BLUE, f"{share:g} % more": style.ORANGE}
+    handles = [Patch(color=colour, label=name) for name, colour in names.items()]
+    if not all(bar["solved"] for bar in bars):
+        handles.append(Patch(color="0.75", label="paler: with the choice held"))
+    axes.legend(handles=handles, frameon=False, fontsize=8, loc="lower right")
+
+
+def study_drawn(document: Mapping[str, Any], form: str) -> bytes:
+    """The picture of a global study as `svg`, `png` or `pdf`.
+
+    Raises InputError for a study by Morris' steps alone, which know no spread; MissingExtra if
+    Matplotlib is not installed.
+    """
+    spread, indices = document["distribution"], document["sobol"] or {}
+    if spread is None:
+        raise InputError("--plot: steps along one given know no spread; give --sobol as well")
+    below = PAIR * len(indices) + 0.8
+    name, unit = document["of"], document["unit"]
+
+    def filled(canvas: Figure) -> None:
+        axes, under = canvas.subplots(2, 1, height_ratios=[HIGH, below])
+        histogram = spread["histogram"]
+        axes.stairs(histogram["shares"], histogram["edges"], fill=True, color=style.SKY)
+        low, middle, high = (spread["quantiles"][q] for q in ("0.05", "0.5", "0.95"))
+        for value, dashes in ((low, ":"), (middle, "-"), (high, ":")):
+            axes.axvline(value, color="0.25", lw=0.9, ls=dashes)
+        axes.set_xlabel(f"{name} [{unit or '1'}]")
+        axes.set_ylabel("share of the draws")
+        style.large_numbers(axes.xaxis, middle)
+        half = f"half of the draws below {valued(middle, unit)}"
+        style.titled(axes, f"{half}; dotted: nine of ten between", size=9)
+        _indices(under, indices)
+
+    return style.pictured((TORNADO_WIDE, HIGH + below), filled, form)
+
+
+def _indices(axes: Axes, indices: Mapping[str, Mapping[str, Any]]) -> None:
+    """Two bars for each given: its share alone, and with the others."""
+    ranked = sorted(indices.items(), key=lambda pair: -pair[1]["total"])
+    for place, (_, index) in enumerate(ranked):
+        for value, ends, colour, aside, label in (
+            (index["first"], index["first_interval"], style.BLUE, -0.18, "alone"),
+            (index["total"], index["total_interval"], style.ORANGE, 0.18, "with the others"),
+        ):
+            axes.barh(place + aside, max(value, 0.0), height=0.32, color=colour,
+                      label=None if place else label)  # fmt: skip
+            axes.plot([max(end, 0.0) for end in ends], [place + aside] * 2, color="0.2", lw=1)
+    style.labelled_bars(axes, [path for path, _ in ranked])
+    axes.set_xlabel("share of the variance, with the interval of nine of ten resamples")
+    if ranked:
+        axes.legend(frameon=False, fontsize=8, loc="lower right")

@@ -113,7 +113,7 @@ def _comparison_lines(compared: Mapping[str, Any]) -> list[str]:
         lines += wrapped(f"{value}: below it {point['better_below']}, above it "
                          f"{point['better_above']} is better")  # fmt: skip
         pair = [point[side][who] for side in ("below", "above") for who in ("first", "rival")]
-        shown = [_output(value) for value in pair]
+        shown = [("keeps no promise" if value is None else f"{value:.6g}") for value in pair]
         lines += wrapped(
             f"solved on both sides: {first} {shown[0]}, {rival} {shown[1]} just below it; "
             f"{shown[2]} and {shown[3]} just above [{compared['unit_of']}]"
@@ -124,10 +124,6 @@ def _comparison_lines(compared: Mapping[str, Any]) -> list[str]:
         verdict = "neither keeps the promises" if better is None else f"{better} is better"
         lines += wrapped(f"{verdict} from {low} to {high}")
     return lines
-
-
-def _output(value: float | None) -> str:
-    return "keeps no promise" if value is None else f"{value:.6g}"
 
 
 MEANS = {

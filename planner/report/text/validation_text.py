@@ -94,7 +94,11 @@ def _file(file: result.FileScores) -> str:
         f"{file.repeats:,} repeats left out; {file.predicted:,} of {distinct:,} predicted "
         f"({_share(file.predicted, distinct)}); profile {profiles}"
     )
-    lines += [*shapes(file.models), *_engines(file.engines_unseen)]
+    engines = ", ".join(f"{name} ({n:,})" for name, n in file.engines_unseen.items())
+    lines += [
+        *shapes(file.models),
+        *(wrapped(f"values of engines that no fit saw: {engines}") if engines else []),
+    ]
     for section in file.sections:
         lines += ["", *_section(section, file.labels)]
     lines += ["", *_bounds(file)]
@@ -102,11 +106,6 @@ def _file(file: result.FileScores) -> str:
         lines += ["", f"{len(file.units):,} values are left out: another unit, it seems"]
         lines += _listed(file.units, of="bound")
     return "\n".join(lines)
-
-
-def _engines(unseen: Mapping[str, int]) -> list[str]:
-    engines = ", ".join(f"{name} ({n:,})" for name, n in unseen.items())
-    return wrapped(f"values of engines that no fit saw: {engines}") if engines else []
 
 
 def _section(row: result.ValidationSection, labels: Mapping[str, str]) -> list[str]:

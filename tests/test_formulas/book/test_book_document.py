@@ -7,10 +7,9 @@ import pytest
 
 from formulas.book import book_document as module
 from formulas.book.blocks import BookTable, Formula, Heading, Picture, Proof, Statement
-from formulas.book.book_chapter import chapters
 from formulas.book.book_document import book, book_document, symbols_of
 from formulas.book.book_values import BookError, Part
-from formulas.book.prose import prose
+from formulas.book.prose import chapters, prose
 from formulas.nomenclature.symbols import SYMBOLS
 from formulas.registry import all_derivations, by_name
 

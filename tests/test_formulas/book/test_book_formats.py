@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from formulas.book.book_chapter import chapters
 from formulas.book.book_document import book
+from formulas.book.prose import chapters
 from planner.report.files import pdf
 from tests.test_formulas.export.test_opened_documents import browser, opened
 

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from formulas.book.book_chapter import chapters
 from formulas.book.book_values import BookError, FalseStep, answer_value, answer_words, refusal
+from formulas.book.prose import chapters
 
 EXERCISES = {
     f"{n}.{m}": (chapter, exercise)

@@ -13,8 +13,8 @@ import pytest
 
 from planner.protocol.problem import problem_of
 from planner.sweep import chunk as solving
-from planner.sweep import parts as parts_module
 from planner.sweep import run as run_module
+from planner.sweep import table as parts_module
 from planner.sweep.table import Table
 
 SMALL = """\
@@ -198,7 +198,7 @@ def test_a_full_disk_keeps_what_was_computed(run, monkeypatch):
 
 def test_two_runs_do_not_write_one_sweep(run, monkeypatch, tmp_path):
     """A second run is refused while the first holds the folder."""
-    from planner.sweep.parts import Parts
+    from planner.sweep.table import Parts
     from planner.text.errors import InputError
 
     meta = {"digest": "0" * 64, "version": "1", "points": 2}

@@ -13,9 +13,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from planner.cli import main
-from planner.pages.json_bodies import LARGEST
 from planner.pages.killable import TooBusy, TookTooLong, Workers
-from planner.pages.operations import FAILED
+from planner.pages.operations import FAILED, LARGEST
 from planner.pages.web_app import web_app
 from planner.text.errors import InputError
 from tests.cases.doors import CHEAP, Inline, mutated, opened, question, raw

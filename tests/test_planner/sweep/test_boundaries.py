@@ -14,8 +14,8 @@ import yaml
 import planner
 from planner.cli.app import main
 from planner.protocol.document import document_of
+from planner.report.pictures.sweep_axes import Boundary
 from planner.report.pictures.sweep_lines import NO_FORM, PartCrossing, crossing_lines, draw_sweep
-from planner.report.pictures.sweep_maps import Boundary
 from planner.sweep.boundaries import boundaries, crossings
 from planner.sweep.run import computed, ordered
 from planner.sweep.table import Memory, Table

@@ -8,8 +8,7 @@ import pytest
 
 import planner
 from planner.scenario.grid import grid_of
-from planner.sweep.chunk import chunks, solved
-from planner.sweep.preflight import survey
+from planner.sweep.chunk import chunks, solved, survey
 from tests.paths import EXAMPLES
 
 LAYOUT = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "replicas")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from planner.protocol.columns import plain
+from planner.protocol.output import plain
 from planner.sweep.chunk import chunks, solved
 from planner.sweep.run import Order, ordered
 

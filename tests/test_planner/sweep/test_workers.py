@@ -17,8 +17,7 @@ import pytest
 import planner
 from planner.scenario.grid import grid_of
 from planner.scenario.tree import Tree
-from planner.sweep.chunk import Chunk, chunks
-from planner.sweep.preflight import survey
+from planner.sweep.chunk import Chunk, chunks, survey
 from planner.sweep.workers import in_processes
 from planner.text.errors import InputError, SolverError
 from tests.paths import ROOT

@@ -9,7 +9,7 @@ import pytest
 
 from planner.laws.laws import scaling_law
 from planner.problems.budget.certificate import programmed, proof
-from planner.problems.budget.comparisons import life_cost
+from planner.problems.budget.outputs import life_cost
 from planner.text.errors import FieldError, SolverError
 from planner.token_costs.budget_task import Required, assembled
 from planner.token_costs.optimum import (

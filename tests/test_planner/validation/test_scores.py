@@ -15,7 +15,13 @@ from planner.catalogue.chips import chip
 from planner.catalogue.models import load
 from planner.measurements.entry import Entry, Prediction
 from planner.measurements.measurement import Measurement
-from planner.validation.entry_scores import band_share, by_kind, curve_shape, grouped, section
+from planner.validation.validation_document import (
+    band_share,
+    by_kind,
+    curve_shape,
+    grouped,
+    section,
+)
 
 TIMES = st.floats(1e-6, 1e3)
 

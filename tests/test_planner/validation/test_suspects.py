@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from planner.calibration.sample import row_digest
-from planner.validation.entry_scores import below_bound, speculating, unit_suspects
 from planner.validation.estimates import read
+from planner.validation.validation_document import below_bound, speculating, unit_suspects
 from tests.cases.validation import RUN_HEAD, STEADY_HEAD, run_row, steady_row, written
 from tools.fit.published_sample import digests_text
 

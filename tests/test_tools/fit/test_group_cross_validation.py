@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from planner.text.errors import InputError
-from planner.validation.entry_scores import GROUPINGS
 from planner.validation.estimates import files_in, read
+from planner.validation.validation_document import GROUPINGS
 from tests.cases.validation import COLLECTIVE_HEAD, RUN_HEAD, run_row, written
 from tests.paths import shared
 from tests.sizes import first

@@ -13,7 +13,7 @@ from topologies.fabric.fabric import ACCELERATOR, SWITCH, Fabric, accelerators, 
 from topologies.rates import closed_forms
 from topologies.rates.cut import CutSearch, all_gather_rate, all_reduce_rate, reduce_scatter_rate
 from topologies.rates.flow_network import involved, network
-from topologies.rates.max_flow import Flows, arcs_of
+from topologies.rates.link_usage import Flows, arcs_of
 
 
 def undeclared(G: Fabric) -> Fabric:

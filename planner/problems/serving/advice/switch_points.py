@@ -4,13 +4,11 @@ Both kinds are solved again, over all their layouts and batches, at every value 
 where the change is to be sought is guessed, from how far apart the two are beside the value given.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -19,16 +17,14 @@ from planner.problems.serving.deployment.scored_points import Point
 from planner.problems.serving.pairs.pool_pairs import search_pools_together
 from planner.problems.serving.parameters import serving_parameters
 from planner.problems.serving.plan import WinningChange
+from planner.problems.serving.question import Scenario
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.resolve import hardware_of
+from planner.problems.serving.task.task import TaskPair
 from planner.problems.serving.task.task_builder import Hardware, TaskBuilder
 from planner.protocol.bracket import Bracket, bracketed_together
 from planner.protocol.parameter import Parameter
 from planner.text.tolerances import SAME
-
-if TYPE_CHECKING:
-    from planner.problems.serving.question import Scenario
-    from planner.problems.serving.task.task import TaskPair
 
 CLOSE = 1.01  # factor within which the break-even is found
 NEAREST = 2  # changes of one kind that are printed
@@ -265,7 +261,15 @@ class _Approach:
         if not bracket.turn:
             step = self.distance + math.log(CLOSE) / 3
         elif not bracket.closed:
-            step = min(_beyond(bracket.near, bracket.ahead, self.start), math.log(FARTHEST))
+            # A step past the last one, as far as a line through the first suggests and a little
+            # more.
+            slope = self.start - bracket.ahead
+            on = (
+                bracket.near * self.start / slope
+                if slope > 0 and math.isfinite(slope)
+                else 2 * bracket.near
+            )
+            step = min(max(on * 1.01, bracket.near + math.log(CLOSE)), math.log(FARTHEST))
         else:
             step = _between(bracket)
         factor = _rounded(self.parameter, math.exp(step if self.up else -step))
@@ -320,10 +324,3 @@ def _between(bracket: Bracket) -> float:
     aside = math.log(CLOSE) / 3 * (1 if far - crossing > crossing - near else -1)
     margin = (far - near) / 20
     return min(max(crossing + aside, near + margin), far - margin)
-
-
-def _beyond(near: float, lead: float, start: float) -> float:
-    """A step past the last one, as far as a line through the first suggests and a little more."""
-    slope = start - lead
-    on = near * start / slope if slope > 0 and math.isfinite(slope) else 2 * near
-    return max(on * 1.01, near + math.log(CLOSE))

@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from planner.catalogue.profile import EFFICIENCIES
-from planner.problems.serving.bounds.kept_programs import DRAWN, MARK, PAID, continuous, relaxed
+from planner.problems.serving.bounds.binding_limits import DRAWN, MARK, PAID, continuous, relaxed
 from planner.problems.serving.bounds.monomials import chords, least_unsaved, tangents, unsaved
 from planner.problems.serving.search.batch import Found
 from planner.problems.serving.step.engine_effects import loop_symbols

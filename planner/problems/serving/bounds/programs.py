@@ -18,7 +18,7 @@ from formulas.serving.decode import DECODE
 from formulas.serving.passes import PASSES
 from formulas.serving.prefill import PREFILL
 from formulas.serving.throughput import AGGREGATED, AGGREGATED_BOUND, MEMORY
-from planner.problems.serving.bounds.kept_programs import DRAWN, MARK, PAID
+from planner.problems.serving.bounds.binding_limits import DRAWN, MARK, PAID
 from planner.programs.geometric import GeometricProgram, Program
 
 
@@ -59,7 +59,7 @@ def relaxed_layouts(
     given_batch: bool,
     halved: bool = False,
 ) -> Program:
-    """The program of `kept_programs.relaxed`.
+    """The program of `binding_limits.relaxed`.
 
     Choices are the ranks dp, the stages pp and the sequences of a stage; tp and cp are given. A
     given batch is spread over as many replicas as the chips allow.

@@ -21,7 +21,6 @@ from planner.problems.serving.plan import ComparedSystem, RivalKind
 from planner.problems.serving.point import short_point
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.search.batch import SAME_PRICE
-from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.task.resolve import resolve
 from planner.scenario.keys.references import File
 
@@ -171,7 +170,10 @@ def _families(
 ) -> Iterator[tuple[Contender, Contender]]:
     """The best of every other family of the plan's own question, beside the plan's family."""
     question = questions[plan.question]
-    flags = _flags(question.pools[-1].step.layouts)
+    # The family of every layout: one bit for each way of splitting that it uses.
+    layouts = question.pools[-1].step.layouts
+    used = [(getattr(layouts, name) > 1) * (1 << k) for k, name in enumerate(WAYS)]
+    flags = np.sum(used, axis=0)
     mine = int(flags[plan.point.rows[-1]])
     against = replace(plan, rows=np.flatnonzero(flags == mine))
     for point in _best_of_others(question, flags, mine):
@@ -217,12 +219,6 @@ def _best_pair(question: TwoPools, rows: np.ndarray) -> Point | None:
         if pairs and (best is None or pairs[0].score < best.score):
             best = pairs[0]
     return None if best is None else question.point(best)
-
-
-def _flags(layouts: Layouts) -> np.ndarray:
-    """The family of every layout: one bit for each way of splitting that it uses."""
-    used = [(getattr(layouts, name) > 1) * (1 << k) for k, name in enumerate(WAYS)]
-    return np.sum(used, axis=0)
 
 
 def _difference(family: int, mine: int) -> str:

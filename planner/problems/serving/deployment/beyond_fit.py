@@ -21,7 +21,7 @@ from planner.catalogue.profile import COEFFICIENTS
 from planner.problems.serving.advice.records import NarrowingRun
 from planner.problems.serving.step.runnable import engines_of
 from planner.problems.serving.step.shares import DIGITS, distances_at, numbers_at
-from planner.protocol.columns import CodedColumn
+from planner.protocol.output import CodedColumn
 from planner.protocol.plan import LEAST_SHARE, Outside
 from planner.scenario.keys.references import File
 

@@ -12,9 +12,8 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from planner.problems.serving.advice.current_layout import current_layout
+from planner.problems.serving.advice.current_layout import current_layout, least_price
 from planner.problems.serving.advice.grounds import provenance
-from planner.problems.serving.advice.least_price import least_price
 from planner.problems.serving.deployment.beyond_fit import outside_fit
 from planner.problems.serving.deployment.candidate import Candidate
 from planner.problems.serving.deployment.missed_promises import missed_promises
@@ -27,7 +26,7 @@ from planner.problems.serving.frontier_text import (
     frontier_text,
     rows_of,
 )
-from planner.problems.serving.make_or_buy.listed_tiers import MarkedTier, marked_tiers
+from planner.problems.serving.make_or_buy.host_prices import MarkedTier, marked_tiers
 from planner.problems.serving.plan import CurrentPoint, ServingProvenance
 from planner.problems.serving.point import ServingBand, ServingBound, ServingEstimate, ServingPoint
 from planner.problems.serving.question import Scenario

@@ -1,12 +1,10 @@
 """One pool of a plan, evaluated: estimate and bound side by side, rechecked by plain floats."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -30,6 +28,7 @@ from planner.problems.serving.step.cache_held import requests_held
 from planner.problems.serving.step.drafting import break_even
 from planner.problems.serving.step.engine_effects import loop_symbols
 from planner.problems.serving.step.kernels import PARTS, WAITED, walked
+from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.occupancy import (
     LARGEST_BATCH,
     TAILS,
@@ -41,12 +40,9 @@ from planner.problems.serving.step.occupancy import (
 from planner.problems.serving.step.shares import resting_on
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.plan_limits import LIMITS, PROMISES
+from planner.problems.serving.task.task import Task
 from planner.text.errors import SolverError
 from planner.text.tolerances import SAME
-
-if TYPE_CHECKING:
-    from planner.problems.serving.step.layouts import Layouts
-    from planner.problems.serving.task.task import Task
 
 HOUR = 3600.0
 ROOFS = ("memory", "compute", "network")

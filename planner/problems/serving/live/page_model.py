@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,16 +20,16 @@ from planner.problems.serving.deployment.plain_plans import (
     STAGES,
 )
 from planner.problems.serving.deployment.promise_chances import PROMISED
-from planner.problems.serving.live.equation_chain import chain
 from planner.problems.serving.live.pool_bands import CONSTANTS, bands_of, fit_of, judged_of
-from planner.problems.serving.live.pool_rows import DIGITS, ColumnTable, PoolRows
-from planner.problems.serving.live.refused_tasks import refused_pair, refused_task
+from planner.problems.serving.live.pool_rows import DIGITS, ColumnTable, PoolRows, chain
 from planner.problems.serving.live.scenario_values import (
     ROWS,
     SliderRow,
     demanded,
     following,
     moved,
+    refused_pair,
+    refused_task,
     scenario_value,
     tokens_asked,
 )
@@ -50,14 +50,12 @@ from planner.problems.serving.step.runnable import tied_stages
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.plan_limits import LIMITS
 from planner.problems.serving.task.resolve import ServingTasks, resolve
+from planner.problems.serving.task.task import Task, TaskPair
 from planner.protocol.live_page import LivePage, Slider
 from planner.scenario.keys.workload import Distribution
 from planner.text.errors import InputError
 from planner.text.quantities import needs_unit
 from planner.text.tolerances import TIE
-
-if TYPE_CHECKING:
-    from planner.problems.serving.task.task import Task, TaskPair
 
 WAITING = "of more requests in flight than memory holds some wait: planner solve says how long"
 NUDGE = 1.07  # of a quantity, at which what a slider moves is compared with what a scenario would
@@ -362,6 +360,9 @@ def _shared(several: Sequence[Mapping[str, float]]) -> dict[str, float]:
 def _pair(pair: TaskPair) -> dict[str, Any]:
     """How two pools share the chips, and the network between them."""
     first, last = pair.tasks
+    # Numbers of chips that pairs are tried on; most of throughput is that on the most.
+    paid = sorted({int(chips) for chips in pair.prefill.chips})
+    most = pair.prefill.objective == "throughput" and pair.demand is None
     return {
         "rate": pair.rate,
         "loaded": pair.demand is not None,
@@ -372,17 +373,10 @@ def _pair(pair: TaskPair) -> dict[str, Any]:
         "together": pair.together,
         "tied": tied_stages(),
         "units": [first.unit, last.unit],
-        "paid": _paid(pair),
+        "paid": (paid[-1:] if most else paid),
         "reads": list(first.limits_of.get("replicas", (0,))),
         "decodes": list(last.limits_of.get("replicas", (0,))),
         "spare": first.spare,
         "headroom": first.headroom,
         "throughput": first.objective == "throughput",
     }
-
-
-def _paid(pair: TaskPair) -> list[int]:
-    """Numbers of chips that pairs are tried on; most of throughput is that on the most."""
-    paid = sorted({int(chips) for chips in pair.prefill.chips})
-    most = pair.prefill.objective == "throughput" and pair.demand is None
-    return paid[-1:] if most else paid

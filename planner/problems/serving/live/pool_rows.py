@@ -1,25 +1,78 @@
-"""One pool as a page carries it: every layout a row, columns as distinct values and indices."""
+"""One pool as a page carries it: every layout a row, columns as distinct values and indices.
+
+The equations of a plan from the price down to bytes, set in MathML, with their letters.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import sympy as sp
 
-from formulas.nomenclature.symbols import SYMBOLS
+from formulas.algebra.equation import Equation
+from formulas.export.typesetting.layout import layout, relation
+from formulas.export.typesetting.markup import mathml
+from formulas.nomenclature.symbols import SYMBOLS, meaning, unit_of_symbol
 from formulas.numerics.javascript import BATCH, LAYOUT, StagedScript, staged
+from planner.problems.serving.closed_form import closed_form
 from planner.problems.serving.outputs import OUTPUTS
 from planner.problems.serving.search.admitted_layouts import grows, layouts_of
+from planner.problems.serving.step import equations
 from planner.problems.serving.step.engine_effects import loop_symbols
-from planner.problems.serving.step.kernels import BILLED, lowered
+from planner.problems.serving.step.kernels import BILLED, PARTS, lowered
 from planner.problems.serving.step.layouts import AXES, Layouts
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.requests import PART_DECODED, PART_READ, parts
+from planner.protocol.live_page import LiveEquation, LiveSymbol
 
 if TYPE_CHECKING:
+    from planner.problems.serving.plan import ServingPlan
     from planner.problems.serving.task.task import Task
+
+
+MEMORY = ("M_need", "M_weights", "M_kv", "M_reserve")
+BEHIND = ("T_tpot", "T_share", "T_ttft", "L_ctx")
+
+
+def chain(plan: ServingPlan) -> tuple[tuple[LiveEquation, ...], tuple[LiveSymbol, ...]]:
+    """The equations behind the price, the times and the memory, and every letter in them."""
+    mode = plan.mode or "aggregated"
+    bound = plan.answer.provenance.estimate == "bound"
+    first = closed_form(mode, bound=bound, load="none", tpot=False, energy=False, counted=False)
+    phase = "decode" if mode == "disaggregated" else mode
+    defined = {e.symbol.name: e for e in equations.pool(phase, bound, "none")}
+    parts = [name for names in PARTS.values() for name in names if name != "T_spec"]
+    wanted = dict.fromkeys((*BEHIND, *parts, *MEMORY))
+    every = list(dict.fromkeys((*first, *(defined[name] for name in wanted if name in defined))))
+    return tuple(map(_typeset, every)), tuple(_symbol_letters(every))
+
+
+def _typeset(equation: Equation) -> LiveEquation:
+    return LiveEquation(
+        equation.name,
+        mathml(relation(equation.symbol, "=", equation.rhs), display=True),
+        equation.symbol.name,
+        str(unit_of_symbol(equation.symbol)),
+        str(equation.source),
+    )
+
+
+def _symbol_letters(every: Iterable[Equation]) -> list[LiveSymbol]:
+    names: dict[str, None] = {}
+    for equation in every:
+        names |= dict.fromkeys([equation.symbol.name])
+        names |= dict.fromkeys(sorted(x.name for x in equation.rhs.free_symbols))
+    return [
+        LiveSymbol(
+            mathml(layout(SYMBOLS[x])), x, meaning(SYMBOLS[x]), str(unit_of_symbol(SYMBOLS[x]))
+        )
+        for x in names
+        if isinstance(SYMBOLS[x], sp.Symbol)
+    ]
+
 
 # Letters of an index: all that JSON and HTML leave as they are.
 DIGITS = "".join(letter for letter in map(chr, range(33, 127)) if letter not in "\"\\<&>'")

@@ -1,10 +1,7 @@
 """Make or buy beside a plan: own cost, the hosts, break-evens, fleets of other sizes, the map."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,7 +10,8 @@ from planner.problems.serving.deployment.candidate import Candidate
 from planner.problems.serving.deployment.questions import rival_questions
 from planner.problems.serving.deployment.scored_points import Point, best_point
 from planner.problems.serving.make_or_buy import offers as records
-from planner.problems.serving.make_or_buy.break_even import (
+from planner.problems.serving.make_or_buy.host_prices import HostList, HostPrice, mix_of
+from planner.problems.serving.make_or_buy.offers import (
     DAY,
     Fleet,
     chance_of_buying,
@@ -21,14 +19,11 @@ from planner.problems.serving.make_or_buy.break_even import (
     own_cost,
     spread_of,
 )
-from planner.problems.serving.make_or_buy.host_prices import HostList, HostPrice, mix_of
 from planner.problems.serving.point import PER_MILLION, ServingBand, ServingPoint
+from planner.problems.serving.question import Scenario
 from planner.problems.serving.task.resolve import resolve
 from planner.text.errors import InputError
 from planner.text.tolerances import SAME
-
-if TYPE_CHECKING:
-    from planner.problems.serving.question import Scenario
 
 HOUR = 3600.0
 DOUBLINGS = 3  # of the chips asked about, up to which a fleet that is worth renting is sought

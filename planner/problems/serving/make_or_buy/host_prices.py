@@ -1,4 +1,7 @@
-"""What hosts charge for the mix that is served: rows of the catalogue, or of one's own."""
+"""What hosts charge for the mix that is served: rows of the catalogue, or of one's own.
+
+Listed tiers on our curve of price against speed: what each costs us, and in which layout.
+"""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -7,8 +10,9 @@ from datetime import date
 from math import prod
 
 from planner.catalogue import api_prices
+from planner.problems.serving.point import ServingPoint, layout_text
 from planner.problems.serving.question import Scenario
-from planner.scenario.keys.buy_keys import Buy, HostRow
+from planner.scenario.keys.buy_keys import Buy, HostRow, PriceTier, relative
 from planner.scenario.keys.model_keys import ModelDescription
 from planner.text.errors import CatalogueError, FieldError
 
@@ -203,3 +207,56 @@ def _averaged(host: str, rows: Sequence[HostRow], mix: TokenMix, *, counted: boo
     dates = [row.as_of for row in rows if row.as_of]
     price = mix.price(read, cached, written)
     return HostPrice(host, read, written, cached, price, max(dates, default=None), counted)
+
+
+MILLION = 1e6
+ALIKE = 1e-9  # relative difference of speeds that are one
+
+
+@dataclass(frozen=True)
+class MarkedTier:
+    """A listed tier beside our plan of its speed, or of its price, as multiples of normal.
+
+    `place` is that of the plan among the points; none where no plan is so fast, or so cheap.
+    """
+
+    name: str
+    price: float
+    speed: float | None
+    place: int | None
+    our_price: float | None
+    our_speed: float | None
+    verdict: str
+
+
+def marked_tiers(
+    tiers: Sequence[PriceTier] | None, plans: Sequence[ServingPoint], normal: ServingPoint
+) -> tuple[MarkedTier, ...] | None:
+    """Every listed tier beside our plan that would serve it, plans being the fastest first.
+
+    A tier with a speed lies at the cheapest plan that is as fast; one with a price alone, such as
+    a batch tier, at the fastest plan that is as cheap.
+    """
+    return None if tiers is None else tuple(_marked(tier, plans, normal) for tier in tiers)
+
+
+def _marked(tier: PriceTier, plans: Sequence[ServingPoint], normal: ServingPoint) -> MarkedTier:
+    """One tier beside the plan that would serve it; plans are the fastest first."""
+    price = relative(tier.price, normal.usd_per_mtok / MILLION)
+    speeds = [(normal.tpot or 0.0) / (plan.tpot or 1.0) for plan in plans]
+    prices = [plan.usd_per_mtok / normal.usd_per_mtok for plan in plans]
+    if tier.speed is not None:
+        able = [i for i, speed in enumerate(speeds) if speed >= tier.speed * (1 - ALIKE)][-1:]
+        missing = "faster than any plan"
+    else:
+        able = [i for i, each in enumerate(prices) if each <= price * (1 + ALIKE)][:1]
+        missing = "cheaper than any plan"
+    if not able:
+        return MarkedTier(tier.name, price, tier.speed, None, None, None, missing)
+    (place,) = able
+    fits = price >= prices[place] * (1 - ALIKE)
+    verdict = "pays for itself" if fits else "priced below our cost of that speed"
+    return MarkedTier(
+        tier.name, price, tier.speed, place, prices[place], speeds[place],
+        f"{verdict}; {layout_text(plans[place])}, batch {plans[place].batch:,}",
+    )  # fmt: skip

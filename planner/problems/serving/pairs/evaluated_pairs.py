@@ -1,7 +1,5 @@
 """Pairs of layouts at their splits, evaluated: both pools sized for what the pair serves."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property

@@ -10,11 +10,9 @@ have it. A promise on the whole request ties the two closer: each time to first 
 room for decoding.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -24,8 +22,7 @@ from planner.problems.serving.deployment.plain_plans import (
     inside_fit,
     largest_measured,
 )
-from planner.problems.serving.pairs.engine_groups import by_engine
-from planner.problems.serving.pairs.receiving_chips import ReceivingChips
+from planner.problems.serving.pairs.receiving_chips import ReceivingChips, by_engine
 from planner.problems.serving.search.batch import (
     chosen,
     largest_at,
@@ -43,10 +40,8 @@ from planner.problems.serving.search.sizing import (
 from planner.problems.serving.step.kernels import BILLED, replica_rates
 from planner.problems.serving.step.packing import distinct
 from planner.problems.serving.step.step import Step
+from planner.problems.serving.task.task import TaskPair
 from planner.text.tolerances import SAME
-
-if TYPE_CHECKING:
-    from planner.problems.serving.task.task import TaskPair
 
 DELAYED: tuple[str, ...] = ("ttft", "ttft_p95", "ttft_p99", "latency")
 

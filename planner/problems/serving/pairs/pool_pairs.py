@@ -8,8 +8,6 @@ Pairs are looked at in the order of what they could reach without whole numbers,
 found is better than that.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import floor, inf, log

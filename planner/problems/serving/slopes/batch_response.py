@@ -8,13 +8,10 @@ is a choice, and held.
 What a given, and the batch, do to the wait before a prompt is read, the replicas held.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,14 +25,12 @@ from planner.problems.serving.slopes.directional_derivatives import (
 )
 from planner.problems.serving.step.engine_effects import loop_first_token
 from planner.problems.serving.step.kernels import StepModel, lowered
+from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.occupancy import LARGEST_BATCH, queue
 from planner.problems.serving.step.step import Step
+from planner.problems.serving.task.task import Task
 from planner.protocol.bracket import Bracket, bracketed
 from planner.text.tolerances import SAME
-
-if TYPE_CHECKING:
-    from planner.problems.serving.step.layouts import Layouts
-    from planner.problems.serving.task.task import Task
 
 ARRIVALS = "X_arr"
 CLOSE = 1e-13  # logarithms of batches that are one

@@ -1,11 +1,8 @@
 """The rows of a serving scenario: along its equations, or evaluated again where queues come in."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +10,7 @@ from planner.problems.serving.deployment.alternatives import winner
 from planner.problems.serving.deployment.questions import questions_of
 from planner.problems.serving.deployment.scored_points import ranked
 from planner.problems.serving.parameters import serving_parameters
+from planner.problems.serving.question import Scenario
 from planner.problems.serving.slopes.fixed_layout import (
     Bound,
     SymbolPowers,
@@ -24,9 +22,6 @@ from planner.problems.serving.task.resolve import hardware_of, resolve
 from planner.protocol.elasticity import EVERYTHING_FOLLOWS, LAYOUT_HELD, Elasticity, counted_sides
 from planner.protocol.parameter import Parameter
 from planner.protocol.problem import search
-
-if TYPE_CHECKING:
-    from planner.problems.serving.question import Scenario
 
 METHOD = "slopes of the equations, layout held"
 RESIZED = f"{METHOD}, replicas as real numbers"

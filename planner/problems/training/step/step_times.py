@@ -5,16 +5,14 @@ have in common, `layout_symbols` arrays of what one changes. Groups are filled i
 context, data, pipeline: neighbours meet in one domain.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from formulas.numerics.kernel import Kernel
 from formulas.numerics.store import kept_kernel
 from planner.problems.training.step.training_task import (
     PLAIN,
@@ -23,11 +21,6 @@ from planner.problems.training.step.training_task import (
     TrainingLayouts,
     TrainingTask,
 )
-
-if TYPE_CHECKING:
-    from formulas.numerics.kernel import Kernel
-    from planner.problems.training.step.training_task import TrainingLayouts, TrainingTask
-    from topologies.groups.strided_groups import StridedGroups
 
 TILE = 128  # elements of a matrix product's tile
 WHOLE_TILE = 256  # widths that are multiples of it lose nothing to odd strides
@@ -174,7 +167,15 @@ def _rates(
 
     def rate(size: np.ndarray, stride: np.ndarray, pattern: str = "gather") -> np.ndarray:
         if task.machine.wiring is not None:
-            return _wired(task.machine.wiring, pattern, (size, stride, ranks), pooled=pooled)
+            # Rates of groups by size, stride and ranks on a graph [byte/s], each of them once.
+            columns = np.broadcast_arrays(*(size, stride, ranks))
+            cases = np.stack([column.ravel() for column in columns], axis=1).astype(np.int64)
+            distinct, which = np.unique(cases, axis=0, return_inverse=True)
+            rates = [
+                task.machine.wiring.rate(pattern, *case, pooled=pooled)
+                for case in distinct.tolist()
+            ]
+            return np.array(rates)[which.reshape(columns[0].shape)]
         if pattern == "stages":
             return np.where(size * stride <= node, link, card)
         near = np.minimum(size, np.maximum(1, np.floor(node / stride))) if pooled else 1.0
@@ -190,17 +191,6 @@ def _rates(
         "W_edp": rate(np.maximum(1, experts), ep * etp),
         "W_pp": rate(pp, tp * cp * dp, "stages"),
     }
-
-
-def _wired(
-    wiring: StridedGroups, pattern: str, groups: tuple[np.ndarray, ...], *, pooled: bool
-) -> np.ndarray:
-    """Rates of groups by size, stride and ranks on a graph [byte/s], each of them once."""
-    columns = np.broadcast_arrays(*groups)
-    cases = np.stack([column.ravel() for column in columns], axis=1).astype(np.int64)
-    distinct, which = np.unique(cases, axis=0, return_inverse=True)
-    rates = [wiring.rate(pattern, *case, pooled=pooled) for case in distinct.tolist()]
-    return np.array(rates)[which.reshape(columns[0].shape)]
 
 
 def bound_symbols(task: TrainingTask, layouts: TrainingLayouts) -> Mapping[str, object]:

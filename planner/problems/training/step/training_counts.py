@@ -3,16 +3,10 @@
 Layers are counted by their mean: a stage of a pipeline has as many of each kind as another.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from planner.architecture.counts import sizes
-
-if TYPE_CHECKING:
-    from planner.architecture.counts import Sizes
-    from planner.architecture.layers import Model
+from planner.architecture.counts import Sizes, sizes
+from planner.architecture.layers import Model
 
 FLOP = 2  # of a parameter and token: a multiply and an add
 PASSES = 3  # forward, and backward twice as much

@@ -8,7 +8,7 @@ import math
 import pytest
 
 from planner.laws.laws import scaling_law
-from planner.problems.budget.comparisons import overtraining
+from planner.problems.budget.outputs import overtraining
 from planner.problems.budget.resolve import resolve_budget
 from planner.scenario import load
 from planner.token_costs.optimum import BudgetOptimum, solve_many

@@ -7,7 +7,7 @@ import pytest
 
 from formulas.scaling.token_budgets import equalisation
 from planner.laws.laws import scaling_law
-from planner.problems.budget.comparisons import compute_optimal, equal_pools, interval, overtraining
+from planner.problems.budget.outputs import compute_optimal, equal_pools, interval, overtraining
 from planner.token_costs.budget_task import Required
 from planner.token_costs.phase_keys import RewardedLoss
 from tests.cases.budget import phases, question, solved

@@ -6,7 +6,7 @@ import pytest
 
 import planner
 from planner.laws.laws import scaling_law
-from planner.problems.budget.comparisons import overtraining
+from planner.problems.budget.outputs import overtraining
 from planner.token_costs.budget_task import BudgetTask, Required, compute_optimal_tokens
 from planner.token_costs.phase_costs import PhaseCost
 from tests.cases.budget import question, solved

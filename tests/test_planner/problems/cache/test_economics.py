@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 from planner.catalogue import listed_prices
-from planner.problems.cache.economics import TokenCosts, best_lifetime, decision, reused
-from planner.problems.cache.resolve import HeldTier, resolve_cache
+from planner.problems.cache.economics import (
+    HeldTier,
+    TokenCosts,
+    best_lifetime,
+    decision,
+    resolve_cache,
+    reused,
+)
 from planner.problems.cache.reuse_trace import of_requests
 from planner.scenario.loading import load
 from tests.test_planner.problems.cache.test_tiers_of_a_cache import H200

@@ -2,12 +2,44 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from planner.problems.serving.bounds.binding_limits import binding, followed, together, worth
+from planner.problems.serving.bounds import programs
+from planner.problems.serving.bounds.binding_limits import (
+    binding,
+    continuous,
+    followed,
+    relaxed,
+    together,
+    worth,
+)
+from planner.programs.geometric import Program
+
+PROMISES = frozenset({"ttft", "tpot"})
+
+
+def plain_of(program: Program) -> Any:
+    """A program as a file holds it."""
+    return json.loads(json.dumps(program.structure.plain()))
+
+
+def test_kept_programs_are_those_of_the_equations() -> None:
+    """Rows, exponents and coefficients of both programs, lowered afresh and as they were kept."""
+    kept = relaxed(
+        bound=False, objective="cost", promises=PROMISES, given_batch=False, mode="aggregated"
+    )
+    fresh = programs.relaxed_layouts(False, "cost", PROMISES, "aggregated", given_batch=False)
+    assert plain_of(kept) == plain_of(fresh)
+    layout = continuous(bound=False, objective="cost", promises=PROMISES, mode="aggregated")
+    P = programs.GeometricProgram("serving plan")
+    P.minimise(
+        programs.layout(P, bound=False, objective="cost", promises=PROMISES, mode="aggregated")
+    )
+    assert plain_of(layout) == plain_of(P.compile())
 
 
 def solved(slopes: dict[str, float], *multipliers: tuple[str, float]) -> Any:

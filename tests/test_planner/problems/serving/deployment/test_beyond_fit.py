@@ -28,7 +28,7 @@ from planner.problems.serving.profiled import LECTURE
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.shares import resting_on
 from planner.problems.serving.task.task import Task
-from planner.protocol.columns import plain
+from planner.protocol.output import plain
 from planner.protocol.plan import Outside
 from planner.text.errors import InputError
 from tests.cases.serving import dense, one_pool, question, sparse

@@ -12,6 +12,7 @@ import pytest
 
 from planner.architecture import sizes
 from planner.catalogue.models import load
+from planner.problems.serving.deployment.candidate import bands_of, costs_of, rests_on
 from planner.problems.serving.deployment.pool import (
     EvaluatedPool,
     agree,
@@ -20,7 +21,6 @@ from planner.problems.serving.deployment.pool import (
     per_million,
     recomputed,
 )
-from planner.problems.serving.deployment.time_ranges import bands_of, costs_of, rests_on
 from planner.problems.serving.point import DraftedTokens, Roofs, StepTimes
 from planner.problems.serving.step.drafting import break_even
 from planner.problems.serving.step.kernels import PARTS

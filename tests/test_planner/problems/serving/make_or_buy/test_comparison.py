@@ -10,7 +10,7 @@ import pytest
 
 import planner
 from planner.catalogue.api_prices import host_prices
-from planner.problems.serving.make_or_buy.map_picture import WhoWinsPicture
+from planner.problems.serving.make_or_buy.comparison_text import WhoWinsPicture
 from planner.protocol.problem import problem_of
 from planner.text.errors import InputError
 

@@ -11,9 +11,8 @@ import pytest
 
 from planner.catalogue.chips import chip, chip_power
 from planner.problems.serving.pairs import pool_matching
-from planner.problems.serving.pairs.engine_groups import by_engine
 from planner.problems.serving.pairs.pool_pairs import search_parts
-from planner.problems.serving.pairs.receiving_chips import ReceivingChips
+from planner.problems.serving.pairs.receiving_chips import ReceivingChips, by_engine
 from planner.problems.serving.search.sizing import PhaseLayouts
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import TaskPair

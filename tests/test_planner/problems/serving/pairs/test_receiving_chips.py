@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.problems.serving.pairs.engine_groups import by_engine
+from planner.problems.serving.pairs.receiving_chips import by_engine
 from planner.problems.serving.search.sizing import PhaseLayouts
 from planner.problems.serving.step.engine_rules import engine_tables
 

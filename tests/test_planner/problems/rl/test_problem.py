@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from planner.problems.rl import answer, search
-from planner.problems.rl.answer import _binding, _others, missed_of, point_of
+from planner.problems.rl import problem, search
+from planner.problems.rl.problem import _binding, _others, missed_of, point_of
 from planner.problems.rl.rollouts import Rollouts
 from planner.problems.rl.search import Learning, Pools, PoolTally, _placed, _splits
 
@@ -120,4 +120,4 @@ def test_mistakes_of_learning_are_placed_in_the_scenario():
     assert _placed("work.global_batch") == "work"
     assert _placed("system.scale_up") == "system.scale_up"
     assert _placed("choose.tp") == "training.choose.tp"
-    assert answer.DAY == 24 * 3600
+    assert problem.DAY == 24 * 3600

@@ -4,8 +4,8 @@ import tomllib
 
 import pytest
 
-from formulas.book.book_chapter import FOLDER, chapter_of, chapters, chosen
 from formulas.book.book_values import BookError
+from formulas.book.prose import FOLDER, chapter_of, chapters, chosen
 from formulas.claims import all_claims
 from formulas.registry import by_name
 

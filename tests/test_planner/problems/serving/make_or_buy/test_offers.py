@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from planner.problems.serving.make_or_buy.break_even import (
+from planner.problems.serving.make_or_buy.offers import (
     DAY,
     Fleet,
     chance_of_buying,

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 import planner
-from planner.problems.lifecycle.outputs import point_of, recheck
+from planner.problems.lifecycle.comparisons import point_of, recheck
 from planner.problems.lifecycle.plan import LifecyclePoint
 from planner.problems.lifecycle.problem import PROBLEM
 from planner.problems.lifecycle.resolve import resolve_life
