@@ -124,9 +124,10 @@ def _utilisation(pool: LaunchPool, scenario: Scenario) -> float | None:
 
     with suppress(InputError):
         if point := current_layout(scenario, resolve(scenario).tasks):
-            memory, chip = point.memory_per_chip, point.chip
+            memory, chip = point.memory_per_chip, str(point.chip)
         elif pinned := answer(scenario).chosen:
-            memory, chip = MemoryUse(**pinned[pool.role]["memory_per_chip"]), pinned["chip"]
+            part = pinned[pool.role]
+            memory, chip = MemoryUse(**part["memory_per_chip"]), part["chip"]
         else:
             return next(iter(shares.values()))
         return utilisation(shares, memory, scenario.memory_utilisation, chip_called(chip))

@@ -88,12 +88,7 @@ def collective_time(
     sizes = _sizes(size)
     offered = algorithms(group, operation)
     if group.n == 1:
-        # A single chip talks to nobody.
-        zero, evidence = (
-            np.zeros(sizes.shape),
-            np.full(sizes.shape, "a single chip talks to nobody"),
-        )
-        return CollectiveTime(zero, zero, zero, zero, np.full(sizes.shape, "none"), evidence)
+        return _nothing(sizes)
     names = offered if algorithm is None else (named(group, operation, algorithm),)
     candidates = [_estimate(group, operation, name, sizes, network) for name in names]
     best = np.argmin(np.stack([found.seconds for found in candidates]), axis=0)
@@ -181,6 +176,12 @@ def _estimate(
         algorithm=np.full(sizes.shape, algorithm),
         reason=np.where(inside, reasons[evidence], reasons[beyond]),
     )
+
+
+def _nothing(sizes: np.ndarray) -> CollectiveTime:
+    """A single chip talks to nobody."""
+    zero, evidence = np.zeros(sizes.shape), np.full(sizes.shape, "a single chip talks to nobody")
+    return CollectiveTime(zero, zero, zero, zero, np.full(sizes.shape, "none"), evidence)
 
 
 def _sizes(size: ArrayLike) -> np.ndarray:
