@@ -36,18 +36,28 @@ def fabric_of(text: str, where: str, name: str) -> Fabric:
 
 def _of_matrix(text: str, where: str, name: str) -> Fabric:
     lines = [ESCAPE.sub("", line) for line in text.splitlines()]
-    first = next((i for i, line in enumerate(lines) if line.split()[:1] == ["GPU0"]), None)
+    heads = (i for i, x in enumerate(map(str.split, lines)) if x[:1] == ["GPU0"] and "X" not in x)
+    first = next(heads, None)
     if first is None:
-        fault = "line 1, column 1: a matrix with a column GPU0 was expected, as nvidia-smi topo -m"
+        fault = (
+            "line 1, column 1: a line of columns from GPU0 on was expected, as nvidia-smi topo -m"
+        )
         raise TopologyError(where, f"{fault} prints it, or NCCL's topology XML")
     names = [word for word in lines[first].split("CPU")[0].split() if DEVICE.fullmatch(word)]
     chips = [word for word in names if word.startswith("GPU")]
     faults, rows = [], {}
     for number, line in enumerate(lines[first + 1 :], first + 2):
         cells = list(re.finditer(r"\S+", line))
-        if not cells or cells[0].group() not in names:
+        label = cells[0].group() if cells else ""
+        if label not in names:
+            if (
+                re.fullmatch(r"GPU\w*", label)
+                and len(cells) > 1
+                and CELL.fullmatch(cells[1].group())
+            ):
+                faults.append(f"line {number}, column 1: {quoted(label)} has a row and no column")
             continue
-        label, cells = cells[0].group(), cells[1 : 1 + len(names)]
+        cells = cells[1 : 1 + len(names)]
         if len(cells) < len(names):
             place = f"line {number}, column {len(line) + 1}"
             faults.append(f"{place}: {label} has {len(cells)} of {len(names)} entries")

@@ -97,6 +97,22 @@ def test_a_matrix_cut_off_is_refused(tmp_path, lines):
         read(cut)
 
 
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("GPU0\t X \tNV18\t0-47\nGPU1\tNV18\t X \t0-47\n", "line 1, column 1: a line of columns"),
+        ("\tGPU0\tCPU\nGPU0\t X \nGPU1\tNV4\t X \n", "line 3, column 1: 'GPU1' has a row and no"),
+    ],
+)
+def test_a_matrix_without_its_columns_is_refused(tmp_path, text, problem):
+    """Nothing is taken for a smaller machine."""
+    file = tmp_path / "box.txt"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(TopologyError) as caught:
+        read(file)
+    assert problem in str(caught.value)
+
+
 def test_links_of_nccl_s_file(tmp_path):
     """Chips joined pair by pair, and through switches, whose links add up."""
     pair = [f'<nvlink target="b{1 - i}" count="18" tclass="0x068000"/>' for i in (0, 1)]
