@@ -139,14 +139,14 @@ def test_lanes_of_nccl_s_file(tmp_path):
     [
         ("<cpu>", "line 3, column 3: mismatched tag; the XML is broken or cut off"),
         ("<cpu/>", "line 1, column 1: <system> with a <gpu> was expected"),
-        (CARD.format("b", "32.0", 0, 55, ""), "sm 55: known are 60"),
+        (CARD.format("b", "32.0", 0, 55, ""), "sm '55': known are 60"),
         (
             CARD.format("b", "32.0", 0, 90, '<nvlink target="q" count="1" tclass="0x03"/>'),
             "line 2, column 81: target 'q' is no other GPU",
         ),
         (
             CARD.format("b", "32.0", 0, 90, '<nvlink target="q" count="x" tclass="0x03"/>'),
-            "<nvlink> count is 'x'; expected a whole number from 1",
+            "count is 'x'; expected 1 to 18 links",
         ),
     ],
 )
