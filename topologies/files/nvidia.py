@@ -8,6 +8,7 @@ import re
 import tomllib
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -36,18 +37,28 @@ def fabric_of(text: str, where: str, name: str) -> Fabric:
 
 def _of_matrix(text: str, where: str, name: str) -> Fabric:
     lines = [ESCAPE.sub("", line) for line in text.splitlines()]
-    first = next((i for i, line in enumerate(lines) if line.split()[:1] == ["GPU0"]), None)
+    heads = (i for i, x in enumerate(map(str.split, lines)) if x[:1] == ["GPU0"] and "X" not in x)
+    first = next(heads, None)
     if first is None:
-        fault = "line 1, column 1: a matrix with a column GPU0 was expected, as nvidia-smi topo -m"
+        fault = (
+            "line 1, column 1: a line of columns from GPU0 on was expected, as nvidia-smi topo -m"
+        )
         raise TopologyError(where, f"{fault} prints it, or NCCL's topology XML")
     names = [word for word in lines[first].split("CPU")[0].split() if DEVICE.fullmatch(word)]
     chips = [word for word in names if word.startswith("GPU")]
     faults, rows = [], {}
     for number, line in enumerate(lines[first + 1 :], first + 2):
         cells = list(re.finditer(r"\S+", line))
-        if not cells or cells[0].group() not in names:
+        label = cells[0].group() if cells else ""
+        if label not in names:
+            if (
+                re.fullmatch(r"GPU\w*", label)
+                and len(cells) > 1
+                and CELL.fullmatch(cells[1].group())
+            ):
+                faults.append(f"line {number}, column 1: {quoted(label)} has a row and no column")
             continue
-        label, cells = cells[0].group(), cells[1 : 1 + len(names)]
+        cells = cells[1 : 1 + len(names)]
         if len(cells) < len(names):
             place = f"line {number}, column {len(line) + 1}"
             faults.append(f"{place}: {label} has {len(cells)} of {len(names)} entries")
@@ -100,18 +111,21 @@ def _open(where: str, words: str) -> None:
 def _nvlinks(G: Fabric, joined: Mapping[Pair, int], rate: float) -> bool:
     """Join chips by NVLink; whether all are. `joined` counts links by pair, `rate` is of one."""
     chips = sum(kind == ACCELERATOR for _, kind in G.nodes(data="kind"))
-    of = [sum(n for pair, n in joined.items() if i in pair) for i in range(chips)]
-    if max(of, default=0) > _TABLE["most"]["links"]:
+    lists = [[n for pair, n in joined.items() if i in pair] for i in range(chips)]
+    if max(map(sum, lists)) > _TABLE["most"]["links"]:
         # More than a chip has: every pair shows the same links, which lead into switches.
-        G.add_node("nvswitch", kind=SWITCH, forward=True)
-        for i in range(chips):
-            widest = max((n for pair, n in joined.items() if i in pair), default=0)
-            if widest:
-                _link(G, f"gpu{i}", "nvswitch", rate, widest)
+        _switched(G, [max(counts, default=0) for counts in lists], rate)
     else:
         for (i, j), count in joined.items():
             _link(G, f"gpu{i}", f"gpu{j}", rate, count)
     return len(joined) == chips * (chips - 1) // 2
+
+
+def _switched(G: Fabric, counts: Sequence[int], rate: float) -> None:
+    G.add_node("nvswitch", kind=SWITCH, forward=True)
+    for i, count in enumerate(counts):
+        if count:
+            _link(G, f"gpu{i}", "nvswitch", rate, count)
 
 
 def _link(G: Fabric, a: str, b: str, rate: float, count: int = 1) -> None:
@@ -151,26 +165,14 @@ def _parts(chips: Sequence[str], paths: Mapping[Pair, str], near: Iterable[str])
     return [set(part) for part in nx.connected_components(H)]
 
 
+@dataclass(frozen=True, eq=False)
 class _Element:
-    """An element of the XML: its tag, attributes, place and what encloses it."""
+    """An element of the XML, its place and what encloses it."""
 
-    def __init__(self, tag: str, values: dict[str, str], at: str, parent: Any) -> None:
-        self.tag, self.values, self.at, self.parent = tag, values, at, parent
-
-    def count(self, key: str, least: int = 0) -> int:
-        """A whole number; raises ValueError with its place."""
-        text = self.values.get(key)
-        if text is None or not text.isdecimal() or int(text) < least:
-            expected = f"expected a whole number from {least}"
-            raise ValueError(f"{self.at}: <{self.tag}> {key} is {quoted(text)}; {expected}")
-        return int(text)
-
-    def above(self, *tags: str) -> Any:
-        """The nearest element around it with one of these tags, None where there is none."""
-        outer = self.parent
-        while outer is not None and outer.tag not in tags:
-            outer = outer.parent
-        return outer
+    tag: str
+    values: Mapping[str, str]
+    at: str
+    parent: Any
 
 
 def _elements(text: str, where: str) -> list[_Element]:
@@ -212,36 +214,30 @@ def _of_xml(text: str, where: str, name: str) -> Fabric:
     buses = {str(gpu.parent.values.get("busid")): i for i, gpu in enumerate(gpus)}
     joined: dict[Pair, int] = {}
     switched = [0] * len(gpus)
-    for item in elements:
-        if item.tag not in ("nvlink", "gpu"):
-            continue
-        try:
-            i = gpus.index(item if item.tag == "gpu" else item.above("gpu"))
-            if item.tag == "gpu":
-                if str(item.count("sm")) not in _TABLE["nvlink"]:
-                    listed = ", ".join(_TABLE["nvlink"])
-                    raise ValueError(f"{item.at}: sm {item.values['sm']}: known are {listed}")
+    for i, gpu in enumerate(gpus):
+        if gpu.values.get("sm") not in _TABLE["nvlink"]:
+            listed = ", ".join(_TABLE["nvlink"])
+            faults.append(f"{gpu.at}: sm {quoted(gpu.values.get('sm'))}: known are {listed}")
+        for item in elements:
+            if item.tag != "nvlink" or item.parent is not gpu:
                 continue
-            target, count = str(item.values.get("target")), item.count("count", 1)
-            if target in buses and buses[target] != i:
-                joined[min(i, buses[target]), max(i, buses[target])] = count
+            target, count = str(item.values.get("target")), item.values.get("count", "")
+            if not count.isdecimal() or not 0 < int(count) <= _TABLE["most"]["links"]:
+                faults.append(f"{item.at}: count is {quoted(count)}; expected 1 to 18 links")
+            elif buses.get(target, i) != i:
+                joined[min(i, buses[target]), max(i, buses[target])] = int(count)
             elif str(item.values.get("tclass")).startswith(NVSWITCH):
-                switched[i] += count
+                switched[i] += int(count)
             else:
                 hint = closest(target, list(buses))
-                raise ValueError(f"{item.at}: target {quoted(target)} is no other GPU; {hint}")
-        except ValueError as fault:
-            faults.append(str(fault))
+                faults.append(f"{item.at}: target {quoted(target)} is no other GPU; {hint}")
     if faults:
         raise TopologyError(where, faults)
     rate = _TABLE["nvlink"][gpus[0].values["sm"]]
     whole = _nvlinks(G, joined, rate)
     if all(switched):
-        whole = True
-        G.add_node("nvswitch", kind=SWITCH, forward=True)
-        for i, count in enumerate(switched):
-            _link(G, f"gpu{i}", "nvswitch", rate, count)
-    if not whole:
+        _switched(G, switched, rate)
+    elif not whole:
         _pci_tree(G, gpus, where)
     nets = [str(item.values.get("name")) for item in elements if item.tag == "net"]
     if nets:
@@ -257,7 +253,7 @@ def _pci_tree(G: Fabric, gpus: Sequence[_Element], where: str) -> None:
     for i, gpu in enumerate(gpus):
         below, node = f"gpu{i}", gpu.parent
         while node is not None and node.tag == "pci":
-            outer = node.above("pci", "cpu")
+            outer = node.parent
             inside = isinstance(outer, _Element) and outer.tag == "pci"
             above = f"pcie {outer.values.get('busid')}" if inside else _socket(sockets, outer)
             G.add_node(above, kind=SWITCH if inside else HOST, forward=True)

@@ -21,7 +21,7 @@ from planner.catalogue.systems import REQUIRED, System, system, system_from, sys
 from planner.scenario.keys import fields
 from planner.scenario.keys.fields import Count, Faults, Quantity, Record, Refusals
 from planner.scenario.keys.references import File, name_or_file, nested
-from planner.text.errors import InputError, quoted
+from planner.text.errors import InputError, did_you_mean, quoted
 from planner.text.quantities import show
 
 if TYPE_CHECKING:
@@ -120,8 +120,9 @@ class SystemDescription(Record):
     @field_validator("like")
     @classmethod
     def _in_catalogue(cls, value: str | None) -> str | None:
-        if value is not None:
-            system(value)
+        if value is not None and value not in system_names():
+            hint = did_you_mean(value, system_names()) or " (planner catalog systems lists them)"
+            raise ValueError(f"unknown system {quoted(value)}{hint}")
         return value
 
     @field_validator("flops")

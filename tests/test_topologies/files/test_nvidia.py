@@ -97,6 +97,22 @@ def test_a_matrix_cut_off_is_refused(tmp_path, lines):
         read(cut)
 
 
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("GPU0\t X \tNV18\t0-47\nGPU1\tNV18\t X \t0-47\n", "line 1, column 1: a line of columns"),
+        ("\tGPU0\tCPU\nGPU0\t X \nGPU1\tNV4\t X \n", "line 3, column 1: 'GPU1' has a row and no"),
+    ],
+)
+def test_a_matrix_without_its_columns_is_refused(tmp_path, text, problem):
+    """Nothing is taken for a smaller machine."""
+    file = tmp_path / "box.txt"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(TopologyError) as caught:
+        read(file)
+    assert problem in str(caught.value)
+
+
 def test_links_of_nccl_s_file(tmp_path):
     """Chips joined pair by pair, and through switches, whose links add up."""
     pair = [f'<nvlink target="b{1 - i}" count="18" tclass="0x068000"/>' for i in (0, 1)]
@@ -123,14 +139,14 @@ def test_lanes_of_nccl_s_file(tmp_path):
     [
         ("<cpu>", "line 3, column 3: mismatched tag; the XML is broken or cut off"),
         ("<cpu/>", "line 1, column 1: <system> with a <gpu> was expected"),
-        (CARD.format("b", "32.0", 0, 55, ""), "sm 55: known are 60"),
+        (CARD.format("b", "32.0", 0, 55, ""), "sm '55': known are 60"),
         (
             CARD.format("b", "32.0", 0, 90, '<nvlink target="q" count="1" tclass="0x03"/>'),
             "line 2, column 81: target 'q' is no other GPU",
         ),
         (
             CARD.format("b", "32.0", 0, 90, '<nvlink target="q" count="x" tclass="0x03"/>'),
-            "<nvlink> count is 'x'; expected a whole number from 1",
+            "count is 'x'; expected 1 to 18 links",
         ),
     ],
 )
