@@ -1,5 +1,7 @@
 """Does it fit? The command that answers from a scenario, a launch, or a few options."""
 
+from dataclasses import replace
+
 import typer
 
 from planner.report.files import dumps
@@ -29,6 +31,7 @@ def fit(
     max_num_batched_tokens: int | None = None,
     room: float | None = None,
     images: bool | None = None,
+    wanted: str | None = None,
     form: str = "text",
 ) -> None:
     """Say whether a model fits, and how many tokens, requests and how long a context.
@@ -50,5 +53,9 @@ def fit(
         share, max_num_seqs, max_num_batched_tokens, room, images=images,
     )  # fmt: skip
     result = answer(source, options, sets or ())
+    if wanted is not None:
+        from planner.engines.served_within import served_within
+
+        result = replace(result, within={wanted: served_within(source, sets or (), result, wanted)})
     show(dumps(result.document) if form == "json" else str(result))
     raise typer.Exit(1 if result.verdict == "does not fit" else 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
 from planner.architecture.counts import Sizes
@@ -67,7 +67,10 @@ class FitQuestion:
 
 @dataclass(frozen=True)
 class Fit(HeldRequests):
-    """What an engine leaves for the cache, and what that holds; sizes in byte, of one chip."""
+    """What an engine leaves for the cache, and what that holds; sizes in byte, of one chip.
+
+    `within` are users [seq] or a load [seq/s] of a replica that keeps its promises, where asked.
+    """
 
     model: str
     chip: str
@@ -84,6 +87,7 @@ class Fit(HeldRequests):
     visible: float
     terms: Mapping[str, float]
     notes: tuple[str, ...]
+    within: Mapping[str, float | None] = field(default_factory=dict)
 
     @property
     def document(self) -> dict[str, object]:
@@ -107,6 +111,11 @@ class Fit(HeldRequests):
             ),
             ("least chips", "none" if self.least_chips is None else f"{self.least_chips}"),
             ("least share", "none" if self.least_share is None else f"{self.least_share:.3f}"),
+        ]
+        words = {"users": "in flight, --max-num-seqs at as many", "load": "requests/s"}
+        rows += [
+            ("within promises", f"{number:,.4g} {words[of]}" if number else f"no {words[of]}")
+            for of, number in self.within.items()
         ]
         taken = [(name, f"{x / GIB:.2f} GiB") for name, x in self.terms.items() if x]
         head = f"{self.verdict}: {self.model} on {self.chip}, {layout}, {self.engine}"

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import planner
 from tests.paths import EXAMPLES
 
 COMMAND = ()
@@ -49,3 +50,31 @@ def test_a_table_that_is_none_is_refused(run, tmp_path):
     status, _, error = run("validate", "--memory", path)
     assert status == 2
     assert "no table of starts" in error
+
+
+def test_promises_let_through_what_a_plan_of_that_layout_serves(run):
+    """Users and load are those of `solve` on the layout; a looser promise lets more through."""
+    file, told = EXAMPLES / "serve-llama-70b-fast.yaml", {}
+    words = ("--set", "engine=vllm", "--tp", "4", "--format", "json")
+    for wanted, promise in (("users", "20 ms"), ("users", "40 ms"), ("load", "40 ms")):
+        more = ("--for", wanted, "--set", f"promises.tpot={promise}")
+        status, out, _ = run("fit", file, *words, *more)
+        assert status == 0
+        told[wanted, promise] = json.loads(out)["within"][wanted]
+    assert 0 < told["users", "20 ms"] < told["users", "40 ms"]
+    sets = ["engine=vllm", "chips=4", "choose.mode=aggregated", "choose.tp=4", "choose.pp=1",
+            "choose.dp_attention=1", "choose.replicas=1", "promises.tpot=40 ms",
+            "workload.demand=max"]  # fmt: skip
+    served = planner.solve(file, sets).chosen["requests_per_s"]
+    assert told["load", "40 ms"] == pytest.approx(served)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [(("--model", "qwen3-8b", "--system", "h100", "--for", "users"), "promises stand in a scenario"),
+     ((EXAMPLES / "serve-llama-70b-fast.yaml", "--for", "user"), "expected one of users, load")],
+)  # fmt: skip
+def test_what_promises_are_asked_of_is_told(run, words, message):
+    """A word that is neither, and a question without promises."""
+    status, _, error = run("fit", *words)
+    assert (status, message in error) == (2, True)
