@@ -52,7 +52,7 @@ FIGURES = (
     # two pools, ways out 5,000; what a person acts on (chances, notes, demand files, closed loops)
     # 3,500; memory as engines take it and `planner fit` 2,000, their options, containers and rules
     # 550. Fitting what ships stands in `tools/fit`, on a line of its own: 3,500 less here.
-    Figure("lines", 115_900, sizes.lines),
+    Figure("lines", 115_870, sizes.lines),
     Figure("lines of tools/fit", 3_500, sizes.fit_lines),
     Figure("files of the fullest folder", sizes.FOLDER, lambda: sizes.largest_folder()[0]),
     Figure("lines of the longest file", sizes.FILE, lambda: sizes.largest_file()[0]),

@@ -1,9 +1,5 @@
-"""Reinforcement learning as a problem kind: outputs, parameters, search, sections.
-
-The answer to a question of reinforcement learning: pools, step, what else, what it rests on.
-
-Pools as lines under titles: what writes, what learns, how long a step takes, what else.
-"""
+"""Reinforcement learning as a problem kind: outputs, parameters, search; the answer and what it
+rests on; pools as sections and on a time axis."""
 
 from __future__ import annotations
 
@@ -13,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from planner.problems.rl import plan as records
-from planner.problems.rl.plan import RlPlan
 from planner.problems.rl.question import RlQuestion
 from planner.problems.rl.search import (
     Pools,
@@ -36,59 +31,6 @@ if TYPE_CHECKING:
     import sympy as sp
 
     from planner.report.pictures.value_rows import ValueRows
-
-
-def sections(plan: records.RlPlan) -> tuple[Section, ...]:
-    """The answer as sections; the first has the question for a title."""
-    title, point, whole = question_text(plan), plan.answer.plan, plan.answer
-    if point is None:
-        missed = (Line(x.promise, "none", note=x.expression) for x in plan.infeasible)
-        return (Section(title, tuple(missed)),)
-    blocks = [
-        Section(title, tuple(_step(point))),
-        Section(f"writing: {point.rollouts.chips} chips", tuple(_writing(point.rollouts))),
-        Section(f"learning: {point.learning.chips} chips", tuple(_learning(point.learning))),
-    ]
-    if whole.alternatives:
-        others = (
-            Line(x.choice, f"{say.duration(x.step_time)}, loses {say.percent(x.loses, 3)}")
-            for x in whole.alternatives
-        )
-        blocks.append(Section("other pools", tuple(others)))
-    proof = whole.certificate
-    fits = f"best of {proof.pairs_seen} pairs of pools, of which {proof.pairs_fitting} fit"
-    return (*blocks, Section("how sure", (Line("certificate", fits),)))
-
-
-def picture(plan: records.RlPlan) -> ValueRows:
-    """Where the time of a step goes, each pool a lane of one time axis; steps of other pools."""
-    from planner.report.pictures.value_rows import ValuePanel, ValueRow, ValueRows
-
-    point = plan.answer.plan
-    assert point is not None
-    writes, learns = point.rollouts, point.learning
-    lanes, begins = [], 0.0
-    for name, chips, seconds in (
-        ("writing", writes.chips, writes.seconds), ("learning", learns.chips, learns.seconds),
-    ):  # fmt: skip
-        share = say.percent(seconds / point.step_time, 3)
-        words = f"{say.duration(seconds)}, {share} of the step"
-        lanes.append(
-            ValueRow(f"{name}, {chips} chips", begins, begins + seconds, words, chosen=True)
-        )
-        begins += seconds if point.policy == "on" else 0.0
-    end, sent = point.step_time, point.weights_sent
-    if point.beside:
-        begins = begins if point.policy == "on" else learns.seconds
-        lanes.append(ValueRow("beside", begins, begins + point.beside, say.duration(point.beside)))
-    lanes.append(ValueRow("weights sent", end - sent, end, say.duration(sent)))
-    steps = [ValueRow("these pools", end, end, say.duration(end), chosen=True)]
-    for number, pools in enumerate(plan.answer.alternatives, 1):
-        words = f"{say.duration(pools.step_time)}, loses {say.percent(pools.loses, 3)}"
-        steps.append(ValueRow(f"other pools {number}", pools.step_time, pools.step_time, words))
-    panels = [ValuePanel("where a step goes", "s", lanes, linear=True)]
-    panels += [ValuePanel("a step on other pools", "s", steps, linear=True)] * (len(steps) > 1)
-    return ValueRows("\n".join(say.filled(question_text(plan))), panels)
 
 
 def question_text(plan: records.RlPlan) -> str:
@@ -144,29 +86,6 @@ DAY = 86400.0
 EXPERIMENTAL = (
     "experimental: planner validate --data on runs of reinforcement learning says how far it is off"
 )
-
-
-def answer(question: RlQuestion) -> records.RlPlan:
-    """The pools of least time of a step.
-
-    Raises InputError for what cannot be looked up, or is not answered.
-    """
-    resolution = resolve_rl(question)
-    tally = search_pools(resolution)
-    best = tally.ranked[0] if tally.ranked else None
-    whole = records.RlAnswer(
-        gap=0.0 if best else None,
-        scenario=resolved(question),
-        plan=point_of(best) if best else None,
-        certificate=records.RlCertificate(
-            METHOD, best.seconds if best else None, tally.seen, tally.fitting
-        ),
-        binding=tuple(_binding(best)) if best else (),
-        alternatives=tuple(_others(tally)),
-        infeasible=None if best else missed_of(tally),
-        provenance=_provenance(resolution),
-    )
-    return records.RlPlan(KnownAnswer(whole), question)
 
 
 def point_of(pools: Pools) -> records.RlPoint:
@@ -255,17 +174,17 @@ def _expression(name: str, plan: Plan) -> sp.Expr | None:
     """The expression of an output of a plan."""
     from formulas.training import reinforcement as equations
 
-    assert isinstance(plan, RlPlan)
+    assert isinstance(plan, records.RlPlan)
     step = getattr(equations, step_equation(plan.question))
     return step.rhs if name == "step_time" else equations.step_cost.rhs.subs(step.lhs, step.rhs)
 
 
-class Rl(Problem["RlQuestion"]):
+class Rl(Problem[RlQuestion]):
     """The pools of least time."""
 
     kind = "rl"
     version = 1
-    plan_type = RlPlan
+    plan_type = records.RlPlan
     slow = True
     outputs = (
         Output("step_time", "s", ("time", "step"), equation=partial(_expression, "step_time")),
@@ -314,19 +233,82 @@ class Rl(Problem["RlQuestion"]):
         return Search(values_in(self.outputs, plan), best.choice, best.seconds, plan,
                       holds=tuple(holds), considered=considered, gap=0.0)  # fmt: skip
 
-    def answer(self, question: RlQuestion) -> RlPlan:
-        """The plan with its certificate and its provenance."""
-        return answer(question)
+    def answer(self, question: RlQuestion) -> records.RlPlan:
+        """The pools of least time of a step.
+
+        Raises InputError for what cannot be looked up, or is not answered.
+        """
+        resolution = resolve_rl(question)
+        tally = search_pools(resolution)
+        best = tally.ranked[0] if tally.ranked else None
+        whole = records.RlAnswer(
+            gap=0.0 if best else None,
+            scenario=resolved(question),
+            plan=point_of(best) if best else None,
+            certificate=records.RlCertificate(
+                METHOD, best.seconds if best else None, tally.seen, tally.fitting
+            ),
+            binding=tuple(_binding(best)) if best else (),
+            alternatives=tuple(_others(tally)),
+            infeasible=None if best else missed_of(tally),
+            provenance=_provenance(resolution),
+        )
+        return records.RlPlan(KnownAnswer(whole), question)
 
     def sections(self, plan: Plan) -> Sequence[Section]:
-        """Step, pools, other pools."""
-        assert isinstance(plan, RlPlan)
-        return sections(plan)
+        """The answer as sections; the first has the question for a title."""
+        assert isinstance(plan, records.RlPlan)
+        title, point, whole = question_text(plan), plan.answer.plan, plan.answer
+        if point is None:
+            missed = (Line(x.promise, "none", note=x.expression) for x in plan.infeasible)
+            return (Section(title, tuple(missed)),)
+        blocks = [
+            Section(title, tuple(_step(point))),
+            Section(f"writing: {point.rollouts.chips} chips", tuple(_writing(point.rollouts))),
+            Section(f"learning: {point.learning.chips} chips", tuple(_learning(point.learning))),
+        ]
+        if whole.alternatives:
+            others = (
+                Line(x.choice, f"{say.duration(x.step_time)}, loses {say.percent(x.loses, 3)}")
+                for x in whole.alternatives
+            )
+            blocks.append(Section("other pools", tuple(others)))
+        proof = whole.certificate
+        fits = f"best of {proof.pairs_seen} pairs of pools, of which {proof.pairs_fitting} fit"
+        return (*blocks, Section("how sure", (Line("certificate", fits),)))
 
     def picture(self, plan: Plan) -> ValueRows:
-        """A step on a time axis, a lane for each pool; steps of other pools."""
-        assert isinstance(plan, RlPlan)
-        return picture(plan)
+        """Where a step's time goes, each pool a lane of one time axis; steps of other pools."""
+        assert isinstance(plan, records.RlPlan)
+        from planner.report.pictures.value_rows import ValuePanel, ValueRow, ValueRows
+
+        point = plan.answer.plan
+        assert point is not None
+        writes, learns = point.rollouts, point.learning
+        lanes, begins = [], 0.0
+        for name, chips, seconds in (
+            ("writing", writes.chips, writes.seconds), ("learning", learns.chips, learns.seconds),
+        ):  # fmt: skip
+            share = say.percent(seconds / point.step_time, 3)
+            words = f"{say.duration(seconds)}, {share} of the step"
+            lanes.append(
+                ValueRow(f"{name}, {chips} chips", begins, begins + seconds, words, chosen=True)
+            )
+            begins += seconds if point.policy == "on" else 0.0
+        end, sent = point.step_time, point.weights_sent
+        if point.beside:
+            begins = begins if point.policy == "on" else learns.seconds
+            lanes.append(
+                ValueRow("beside", begins, begins + point.beside, say.duration(point.beside))
+            )
+        lanes.append(ValueRow("weights sent", end - sent, end, say.duration(sent)))
+        steps = [ValueRow("these pools", end, end, say.duration(end), chosen=True)]
+        for number, pools in enumerate(plan.answer.alternatives, 1):
+            words = f"{say.duration(pools.step_time)}, loses {say.percent(pools.loses, 3)}"
+            steps.append(ValueRow(f"other pools {number}", pools.step_time, pools.step_time, words))
+        panels = [ValuePanel("where a step goes", "s", lanes, linear=True)]
+        panels += [ValuePanel("a step on other pools", "s", steps, linear=True)] * (len(steps) > 1)
+        return ValueRows("\n".join(say.filled(question_text(plan))), panels)
 
 
 PROBLEM = Rl()

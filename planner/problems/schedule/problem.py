@@ -1,7 +1,4 @@
-"""Departing batches as a problem kind: outputs, parameters, search, sections.
-
-The answer to a schedule: closed form, exact distribution and event simulation side by side.
-"""
+"""Departing batches as a problem kind: closed form, exact distribution, simulation side by side."""
 
 from __future__ import annotations
 
@@ -19,7 +16,6 @@ from planner.problems.schedule.bulk_queue import (
     seated_times,
     simulated_intervals,
 )
-from planner.problems.schedule.plan import SchedulePlan
 from planner.problems.schedule.question import ScheduleScenario
 from planner.protocol.output import Output
 from planner.protocol.parameter import Parameter, settable
@@ -35,7 +31,6 @@ from planner.text.wording import percent, quantity
 if TYPE_CHECKING:
     import sympy as sp
 
-    from planner.problems.schedule.plan import DepartingBatches
     from planner.report.pictures.value_rows import ValueRows
 
 
@@ -184,12 +179,12 @@ def _expression(name: str, plan: Plan) -> sp.Expr | None:
     return rows[name].rhs
 
 
-class ScheduleProblem(Problem["ScheduleScenario"]):
+class ScheduleProblem(Problem[ScheduleScenario]):
     """Times of requests that board departing batches."""
 
     kind = "schedule"
     version = 1
-    plan_type = SchedulePlan
+    plan_type = records.SchedulePlan
     outputs = (
         Output("mean", "s", ("cost", "latency", "time"), equation=partial(_expression, "mean")),
         Output("queue", "seq", equation=partial(_expression, "queue")),
@@ -215,14 +210,14 @@ class ScheduleProblem(Problem["ScheduleScenario"]):
         outputs = outputs_at(question)
         return Search(outputs, "closed form", outputs["mean"], outputs, gap=0.0)
 
-    def answer(self, question: ScheduleScenario) -> SchedulePlan:
+    def answer(self, question: ScheduleScenario) -> records.SchedulePlan:
         """The plan with its exact distribution and its simulation."""
         slopes = {} if shortfall(question) else self._slopes(question)
-        return SchedulePlan(KnownAnswer(answer(question, slopes)))
+        return records.SchedulePlan(KnownAnswer(answer(question, slopes)))
 
     def sections(self, plan: Plan) -> Sequence[Section]:
         """The question, times in a row, the simulation beside the closed form."""
-        assert isinstance(plan, SchedulePlan)
+        assert isinstance(plan, records.SchedulePlan)
         scenario, point = plan.scenario, plan.answer.plan
         seats = scenario["capacity"]
         room = "as many as come" if seats == "forever" else f"{seats} seats"
@@ -276,7 +271,7 @@ class ScheduleProblem(Problem["ScheduleScenario"]):
         return math.log(means[1] / means[0]) / math.log(ends[1] / ends[0])
 
 
-def _times(point: DepartingBatches) -> tuple[Line, ...]:
+def _times(point: records.DepartingBatches) -> tuple[Line, ...]:
     """Every number of the plan."""
     lines = [Line("mean", point.mean, "s", f"{point.over_interval:.4g} intervals, closed form")]
     if point.exact is not None:
@@ -291,7 +286,7 @@ def _times(point: DepartingBatches) -> tuple[Line, ...]:
     return tuple(lines)
 
 
-def _simulation(point: DepartingBatches) -> tuple[Section, ...]:
+def _simulation(point: records.DepartingBatches) -> tuple[Section, ...]:
     """The simulated mean with its error."""
     run = point.simulation
     if run is None:
