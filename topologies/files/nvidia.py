@@ -225,12 +225,17 @@ def _of_xml(text: str, where: str, name: str) -> Fabric:
             if not count.isdecimal() or not 0 < int(count) <= _TABLE["most"]["links"]:
                 faults.append(f"{item.at}: count is {quoted(count)}; expected 1 to 18 links")
             elif buses.get(target, i) != i:
-                joined[min(i, buses[target]), max(i, buses[target])] = int(count)
+                pair = (min(i, buses[target]), max(i, buses[target]))
+                if joined.setdefault(pair, int(count)) != int(count):
+                    faults.append(f"{item.at}: count is {count}, the way back has {joined[pair]}")
             elif str(item.values.get("tclass")).startswith(NVSWITCH):
                 switched[i] += int(count)
             else:
                 hint = closest(target, list(buses))
                 faults.append(f"{item.at}: target {quoted(target)} is no other GPU; {hint}")
+        if any(switched) and i == len(gpus) - 1 and not all(switched):
+            lost = ", ".join(f"gpu{k}" for k, count in enumerate(switched) if not count)
+            faults.append(f"{gpu.at}: {lost} has no links to the switches that the others have")
     if faults:
         raise TopologyError(where, faults)
     rate = _TABLE["nvlink"][gpus[0].values["sm"]]

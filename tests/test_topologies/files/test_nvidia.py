@@ -125,6 +125,24 @@ def test_links_of_nccl_s_file(tmp_path):
     assert group_rate(G, 8).all_to_all == pytest.approx(300e9)
 
 
+@pytest.mark.parametrize(
+    ("counts", "problem"),
+    [
+        ((("b1", 18), ("b0", 12)), "count is 12, the way back has 18"),
+        ((("s", 18), None), "gpu1 has no links to the switches"),
+    ],
+)
+def test_links_that_contradict_each_other_are_refused(tmp_path, counts, problem):
+    """A count that differs by direction, and a chip left out of the switches."""
+    links = [
+        f'<nvlink target="{x[0]}" count="{x[1]}" tclass="0x068000"/>' if x else "" for x in counts
+    ]
+    cards = [CARD.format(f"b{i}", "32.0", i, 90, each) for i, each in enumerate(links)]
+    with pytest.raises(TopologyError) as caught:
+        xml(tmp_path, f"<cpu>{''.join(cards)}</cpu>")
+    assert problem in str(caught.value)
+
+
 def test_lanes_of_nccl_s_file(tmp_path):
     """Without NVLink chips meet where the file nests them, at the rate of their lanes."""
     cards = [CARD.format(f"b{i}", "32.0", i, 90, "") for i in (0, 1)]
