@@ -71,9 +71,11 @@ def test_promises_let_through_what_a_plan_of_that_layout_serves(run):
 
 @pytest.mark.parametrize(
     ("words", "message"),
-    [(("--model", "qwen3-8b", "--system", "h100", "--for", "users"), "promises stand in a scenario"),
-     ((EXAMPLES / "serve-llama-70b-fast.yaml", "--for", "user"), "expected one of users, load")],
-)  # fmt: skip
+    [
+        (("--model", "qwen3-8b", "--system", "h100", "--for", "users"), "stand in a scenario"),
+        ((EXAMPLES / "serve-llama-70b-fast.yaml", "--for", "user"), "one of users, load"),
+    ],
+)
 def test_what_promises_are_asked_of_is_told(run, words, message):
     """A word that is neither, and a question without promises."""
     status, _, error = run("fit", *words)
