@@ -32,7 +32,7 @@ def served_within(source: str | None, sets: Sequence[str], fit: Fit, wanted: str
     pins = [f"choose.{key}={n}" for key, n in {**layout, "replicas": 1, "cp": 1}.items()]
     free = ["choose.mode=aggregated", "choose.batch=null", "workload.concurrency=null",
             "workload.demand=null", "nodes=null", "price=$1/hour"]  # fmt: skip
-    chosen = solve(source, [*sets, *free, f"chips={chips}", *pins, ASKED[wanted]]).chosen
+    chosen = solve(str(source), [*sets, *free, f"chips={chips}", *pins, ASKED[wanted]]).chosen
     if not chosen:
         return None
     return float(chosen["batch"] if wanted == "users" else chosen["requests_per_s"])
