@@ -98,3 +98,13 @@ cache_blocks = Equation.of(
 )
 
 PROFILED = (sampler_peak, forward_peak, expert_workspace, graph_memory)
+
+# What is worked out together: a room by the meaning of its engine's share, and the rest.
+TABLES = {
+    "profiled": (profiled_room, *PROFILED, largest_share),
+    "pool": (pool_room, *PROFILED, largest_share),
+    "free": (room_of_the_free, *PROFILED, largest_share),
+    "blocks": (cache_blocks,),
+    "kept": (kept_out_of_the_pool,),
+    "share": (default_share,),
+}

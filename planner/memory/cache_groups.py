@@ -12,9 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from formulas.memory.cache_room import cache_blocks
-from formulas.nomenclature.memory_symbols import M_group, M_room
-from formulas.numerics.evaluate import scalar
+from planner.memory.room_equations import solved
 
 BLOCK = 16  # tokens of one block, vllm/config/cache.py
 LONGER = 1.5  # groups are as long as the largest kind where that is shorter than so many smallest
@@ -53,8 +51,7 @@ class CacheGroups:
 
     def blocks(self, room: float) -> int:
         """Blocks in so much memory [byte]; none where it is less than nothing."""
-        values = {M_room.name: max(room, 0.0), M_group.name: self.page}
-        return int(scalar([cache_blocks], [cache_blocks.symbol], values)["n_block"])
+        return int(solved("blocks", {"M_room": max(room, 0.0), "M_group": self.page})["n_block"])
 
     def of_request(self, context: int, step: int) -> int:
         """Blocks of one request of `context` tokens, where a step has at most `step` tokens."""

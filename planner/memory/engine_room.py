@@ -9,20 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from formulas.memory.cache_room import (
-    PROFILED,
-    default_share,
-    kept_out_of_the_pool,
-    largest_share,
-    pool_room,
-    profiled_room,
-    room_of_the_free,
-)
-from formulas.numerics.evaluate import scalar
 from planner.memory.cache_groups import LayerCache
 from planner.memory.engine_table import GB, GIB, MIB, ChipMemory, EngineMemory, figures
+from planner.memory.room_equations import solved
 
-ROOMS = {"profiled": profiled_room, "pool": pool_room, "free": room_of_the_free}
 GRAPHS = 512  # most sequences of a captured graph, vllm/config/compilation.py
 
 
@@ -111,8 +101,7 @@ def engine_room(
     seats = min(limits.seats or usual[0], tokens)
     values = step_values(model, chip, engine, limits, seats, tokens)
     share = limits.share or engine.rules.get("share") or _default_share(chip, engine, values)
-    equations = (ROOMS[engine.rules["meaning"]], *PROFILED, largest_share)
-    sizes = scalar(equations, [x.symbol for x in equations], {**values, "x_mem": share})
+    sizes = solved(engine.rules["meaning"], {**values, "x_mem": share})
     band = figures()["band"]["several" if limits.ranks > 1 and chip.links else "one_rank"] * GIB
     profiles = engine.rules["meaning"] == "profiled"
     counted = engine.rules["meaning"] != "pool"  # which leaves activations outside
@@ -209,8 +198,8 @@ def _default_share(chip: ChipMemory, engine: EngineMemory, values: Mapping[str, 
         "tp": values["tp"],
         "pp": values["pp"],
     }
-    static = scalar([kept_out_of_the_pool], ["M_static"], settings)["M_static"]
+    static = solved("kept", settings)["M_static"]
     if chip.reported > rule["least_above"] * GB:
         static = max(static, rule["least"] * MIB)
     room = {"M_static": static, "M_cap": chip.reported}
-    return scalar([default_share], ["x_default"], room)["x_default"]
+    return solved("share", room)["x_default"]

@@ -1,0 +1,26 @@
+"""The equations of an engine's memory as programs that are kept: SymPy makes each of them once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+from formulas.numerics.store import kept_scalar
+from formulas.numerics.trees import ScalarProgram
+
+
+def solved(table: str, values: Mapping[str, float]) -> dict[str, float]:
+    """What a table of `formulas.memory.cache_room` gives at the values of its symbols, by name."""
+    return _program(table, frozenset(values))(values)
+
+
+@cache
+def _program(table: str, names: frozenset[str]) -> ScalarProgram:
+    def make() -> ScalarProgram:
+        from formulas.memory.cache_room import TABLES
+        from formulas.numerics.evaluate import scalar_program
+
+        equations = TABLES[table]
+        return scalar_program(equations, [x.symbol for x in equations], names)
+
+    return kept_scalar(f"memory-{table}", make)
