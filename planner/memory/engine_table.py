@@ -108,11 +108,16 @@ def layout_factor(dtype: str, ranks: int) -> float:
 
 
 def chip_memory(chip: Chip) -> ChipMemory:
-    """A chip as its runtime sees it; by a share of the driver's figure where nobody logged it."""
-    seen, reported, assumed = figures()["visible"], chip.memory_reported or chip.memory, ""
-    listed = chip.figures.get("memory_reported" if chip.memory_reported else "memory")
-    visible = seen.get(chip.name, 0.0) * GIB
-    if not visible or (listed is not None and abs(listed.base - reported) > 1.0):
+    """A chip as its runtime sees it; by a share of the driver's figure where nobody logged it.
+
+    Of a chip with another memory than the catalogue's the same share of it is seen.
+    """
+    seen, assumed = figures()["visible"], ""
+    reported = chip.memory if chip.memory_reported is None else chip.memory_reported
+    listed = chip.figures.get("memory_reported") or chip.figures.get("memory")
+    if chip.name in seen and listed is not None:
+        visible = seen[chip.name] * GIB * (reported / listed.base)
+    else:
         visible = seen["share_of_reported"] * reported
         assumed = (
             f"nobody logged what a runtime sees of {chip.name}: {seen['share_of_reported']:.0%} "

@@ -17,12 +17,14 @@ from ruamel.yaml import YAML
 
 import planner
 from planner.catalogue import models
+from planner.catalogue.chips import chip
 from planner.cli.app import main
 from planner.engines import ENGINES, Export, benchmark, export
 from planner.engines.deployment import Deployment, checkpoint, deployments
 from planner.engines.launch import OptionRow
 from planner.measurements.readers import read
 from planner.problems.serving.step.engine_effects import overlaps
+from planner.problems.serving.step.memory_terms import pool_context
 from planner.scenario import checked
 from planner.scenario.tree import Tree
 from planner.text.errors import Infeasible, InputError
@@ -197,9 +199,11 @@ def test_shares_of_memory_leave_the_plans_reserve(case):
     used = memory["weights"] + memory["kv"] + memory["state"]
     if case in BOTH:
         share = values(exported(case, "vllm"))["--gpu-memory-utilization"]
-        assert used <= share * memory["capacity"] <= kept * (1 + 1e-9)
+        assert share == solved(*CASES[case]).scenario["memory_utilisation"]
+        assert used <= share * memory["capacity"]
+    pool = memory["capacity"] - pool_context(chip(solved(*CASES[case]).chosen["chip"]))
     static = values(exported(case, "sglang"))["--mem-fraction-static"]
-    assert used <= static * memory["capacity"] <= kept - memory["activations"]
+    assert used <= static * pool <= kept - memory["activations"]
 
 
 def test_every_request_of_the_scenario_fits_the_longest_length():

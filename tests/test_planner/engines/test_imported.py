@@ -71,7 +71,7 @@ def said(plan: planner.Plan) -> list[str]:
 
 def check(name: str, sets: tuple[str, ...], engine: str, folder: Path) -> bool:
     """Whether an engine runs a plan; if so its launch, and its manifest, give the layout back."""
-    plan = solved(name, sets)
+    plan = solved(name, (*sets, f"engine={engine}"))  # another takes other memory
     if not plan.feasible:
         return False
     layout, chosen = plan.chosen["layout"], plan.chosen

@@ -106,7 +106,12 @@ def test_a_member_moved_has_the_size_it_is_moved_to(family):
 
 def test_a_model_like_one_of_the_catalogue_costs_what_that_one_costs():
     """At its own size it is the published model, and the price is the serving planner's."""
-    question = {"system": "hgx-h100", "chips": [4, 8], "promises": {"tpot": "50 ms"}}
+    question = {
+        "system": "hgx-h100",
+        "chips": [4, 8],
+        "promises": {"tpot": "50 ms"},
+        "engine": "none",
+    }  # as for every member that nobody published
     choose = {"weights": "fp8"}
     plan = planner.solve(
         {"problem": "serving", "model": "llama-3.1-70b", "workload": LOAD, "choose": choose}

@@ -551,8 +551,8 @@ def test_a_list_that_is_none_is_refused(text, said, tmp_path):
         (".yaml", b"kind: \x00", "not YAML"),
         (".yaml", b"#" * (2**20 + 1), "it has 1048577 bytes; at most 1048576 are read"),
         (".graphml", b"<graphml/>", "GraphML is written and not read"),
-        (".txt", b"kind: torus", "ends in one of .yaml, .yml, .json was expected"),
-        ("", b"kind: torus", "ends in one of .yaml, .yml, .json was expected"),
+        (".txt", b"kind: torus", "a line of columns from GPU0 on was expected"),
+        ("", b"kind: torus", "ends in one of .yaml, .yml, .json, .xml, .txt was expected"),
     ],
 )
 def test_a_file_that_cannot_be_a_fabric_is_refused(suffix, content, said, tmp_path):

@@ -28,7 +28,7 @@ from planner.network.layout_collectives import (
 from planner.problems.serving.step.drafting import draft_collectives, drafter_values, resident
 from planner.problems.serving.step.engine_effects import captures
 from planner.problems.serving.step.kernels import lowered
-from planner.problems.serving.step.memory_terms import memory_terms
+from planner.problems.serving.step.memory_terms import LIVE_VECTORS, memory_terms
 from topologies.groups.group_rate import rate_table
 
 if TYPE_CHECKING:
@@ -314,6 +314,7 @@ def _model(task: Task) -> dict[str, float]:
         "h_act": float(sizes.hidden),
         "h_exp": float(sizes.expert_width),
         "h_mid": _inner(sizes),
+        **({} if task.memory_rules else {"h_wide": float(LIVE_VECTORS * sizes.hidden)}),
         "vocab": float(sizes.vocab),
         "n_blocks": float(sizes.n_layers),
         "n_moe": float(sizes.n_moe_layers),
@@ -335,7 +336,7 @@ def _inner(sizes: Sizes) -> float:
 def _lecture_model(task: Task) -> dict[str, float]:
     """The lecture's reading: all weights are read, attention and network cost nothing."""
     absent = ("R_bnd", "A_bnd", "A_state", "A_bnd_pf", "h_part", "a_kv", "a_pf", "h_act", "h_exp",
-              "h_mid", "vocab")  # fmt: skip
+              "h_mid", "h_wide", "vocab")  # fmt: skip
     return {**_model(task), **dict.fromkeys(absent, 0.0), "n_experts": 1.0, "k_experts": 1.0}
 
 

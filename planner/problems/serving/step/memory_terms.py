@@ -77,17 +77,19 @@ def charged_engine(task: Task, layouts: Layouts) -> np.ndarray:
 def memory_terms(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
     """Values of the symbols of an engine's memory, each of shape (n_layouts,).
 
-    Each layout is charged for the first of the engines that runs it, in the order of the table.
+    Each layout is charged for the first of the engines that runs it, in the order of the table; where
+    none is, what is alive of a pass is a value that all layouts share.
     """
     ones, tp = np.ones(len(layouts)), layouts.tp.astype(float)
-    wide = 0 if task.lecture else LIVE_VECTORS * task.sizes.hidden
     terms = {
         **{name: np.zeros(len(layouts)) for name in ("h_peak", "h_work", "M_hold")},
-        "h_wide": wide * ones,
         "k_smp": 1.0 / tp,
         "f_format": ones.copy(),
         "x_pass": float(task.mode != "decode") * ones,
     }
+    if not task.memory_rules:
+        return terms
+    terms["h_wide"] = LIVE_VECTORS * task.sizes.hidden * ones
     charged = charged_engine(task, layouts)
     for place, (_, rules) in enumerate(task.memory_rules):
         rows = np.flatnonzero(charged == place)

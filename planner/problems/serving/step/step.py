@@ -31,6 +31,7 @@ from planner.problems.serving.step.kernels import (
     lowered,
 )
 from planner.problems.serving.step.layouts import Layouts, hop_groups
+from planner.problems.serving.step.memory_terms import memory_terms
 from planner.problems.serving.step.occupancy import IN_FLIGHT, TAILS, Occupancy, arriving
 from planner.problems.serving.step.queued_times import queued_times
 from planner.problems.serving.step.runnable import feed_forward_shared
@@ -183,7 +184,8 @@ class Step:
         """The same layouts under another task of one model and chips, its values bound anew."""
         shared = shared_values(task)
         shared |= feed_forward_shared(task, self.layouts, shared)
-        twin = self._copy(self.layouts, {**self._values, **shared})
+        terms = memory_terms(task, self.layouts)
+        twin = self._copy(self.layouts, {**self._values, **shared, **terms})
         twin.task = task
         twin._keep_prefixes()
         return twin

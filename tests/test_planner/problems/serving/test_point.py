@@ -21,14 +21,17 @@ def point(**fields: Any) -> Any:
 
 def test_memories_are_those_of_each_pool():
     """By a title that says which; of one pool its own."""
-    pools = {name: SimpleNamespace(memory_per_chip=name) for name in ("prefill", "decode")}
+    pools = {
+        name: SimpleNamespace(memory_per_chip=name, holds=None) for name in ("prefill", "decode")
+    }
     two = point(memory_per_chip="decode", **pools)
     assert two.memories() == {
-        "memory per chip that prefills": "prefill", "memory per chip that decodes": "decode"
+        "memory per chip that prefills": ("prefill", None),
+        "memory per chip that decodes": ("decode", None),
     }  # fmt: skip
     assert two.phases == pools
     one = point(memory_per_chip="all", weights="fp8", kv="bf16")
-    assert (one.memories(), one.phases) == ({"memory per chip": "all"}, {})
+    assert (one.memories(), one.phases) == ({"memory per chip": ("all", None)}, {})
     assert one.formats == "weights fp8, KV cache bf16"
 
 

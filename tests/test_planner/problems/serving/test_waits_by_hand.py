@@ -39,7 +39,7 @@ def solved(mode: str, load: dict[str, Any] | None = None, **changes: Any) -> Ser
     """The answer to the question in one mode, on single chips under this load."""
     workload = {**ASKED["workload"], **(load or {})}
     choose = {"mode": mode, **changes.pop("choose", {"tp": 1, "pp": 1})}
-    asked = {**ASKED, "workload": workload, "choose": choose, **changes}
+    asked = {**ASKED, "workload": workload, "choose": choose, "engine": "none", **changes}
     answer = planner.solve(asked)
     assert isinstance(answer, ServingPlan)
     return answer

@@ -156,7 +156,7 @@ def test_other_answers_have_a_page_of_their_own(name: str) -> None:
 def test_an_infeasible_question_names_what_falls_short() -> None:
     """The page is written, with the promise and by how much, and can be moved."""
     page = page_of(str(EXAMPLES / "infeasible.yaml"))
-    assert re.search(r"memory: missed by 31\.\d %", page)
+    assert re.search(r"memory: missed by 37(\.\d)? %", page)
     assert "pageModel" in page
 
 
