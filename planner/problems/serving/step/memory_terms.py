@@ -77,8 +77,8 @@ def charged_engine(task: Task, layouts: Layouts) -> np.ndarray:
 def memory_terms(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
     """Values of the symbols of an engine's memory, each of shape (n_layouts,).
 
-    Each layout is charged for the first of the engines that runs it, in the order of the table; where
-    none is, what is alive of a pass is a value that all layouts share.
+    Each layout is charged for the first of the engines that runs it, in the order of the table;
+    where none is, what is alive of a pass is a value that all layouts share.
     """
     ones, tp = np.ones(len(layouts)), layouts.tp.astype(float)
     terms = {
