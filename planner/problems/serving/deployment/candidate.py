@@ -160,7 +160,8 @@ class Candidate:
     def plan(self) -> ServingPoint:
         """The plan as the answer has it, base units; None where a field does not apply."""
         first, last, values = self.pools[0], self.last, self.outputs
-        planned = [pool.planned() for pool in self.pools]
+        runs = int(np.bitwise_and.reduce([pool.layouts.engines[0] for pool in self.pools]))
+        planned = [pool.planned(runs) for pool in self.pools]
         whole, several = planned[-1], len(planned) > 1
         paid = all(pool.task.electricity for pool in self.pools)
         return ServingPoint(

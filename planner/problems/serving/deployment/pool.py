@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import TypeVar
 
@@ -155,14 +155,15 @@ class EvaluatedPool:
             drafts=task.drafts if self.decodes else None,
         )
 
-    def planned(self) -> PlannedPool:
-        """The pool as a part of the answer."""
+    def planned(self, runs: int) -> PlannedPool:
+        """The pool as a part of the answer, on engines that run the whole plan, as bits."""
+        layouts = replace(self.layouts, engines=self.layouts.engines & runs)
         return PlannedPool(
             **vars(self.choice),
             chips_used=self.replicas * int(self.layouts.replica_chips[0]),
             batch=max(1, round(self.chosen_by["sequences"])),
             memory_per_chip=self._memory(),
-            holds=requests_held(self.task, self.layouts, self.batch, self._memory().activations),
+            holds=requests_held(self.task, layouts, self.batch, self._memory().activations),
             usd_per_hour=self.chosen_by["usd_per_s"] * HOUR,
             utilisation=self.utilisation,
         )
