@@ -247,11 +247,12 @@ def _formats(facts: Facts, launch: WrittenLaunch) -> Facts:
     """The planner's names of the formats that are written."""
     release = launch.release
     formats = {}
+    named = [pair for each in release.named_caches.values() for pair in each.items()]
     for key, fact, words in (
-        ("kv", "cache", release.caches),
-        ("weights", "conversion", release.online),
+        ("kv", "cache", [*release.caches.items(), *named]),
+        ("weights", "conversion", [*release.online.items()]),
     ):
-        names = [ours for ours, theirs in words.items() if theirs == facts.get(fact)]
+        names = [ours for ours, theirs in words if theirs == facts.get(fact)]
         if names and facts[fact] != "auto":
             formats[key] = names[0]
     return formats

@@ -18,6 +18,7 @@ from planner.problems.serving.plan import CurrentPoint
 from planner.problems.serving.point import ServingPoint
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.step.layouts import HALVES, Layouts
+from planner.problems.serving.step.runnable import on_engines
 from planner.problems.serving.task.requests import arrivals
 from planner.problems.serving.task.resolve import resolve
 from planner.problems.serving.task.task import Task
@@ -82,13 +83,8 @@ def current_layout(scenario: Scenario, tasks: Sequence[Task]) -> CurrentPoint | 
     alike = (tasks[0].sizes, tasks[0].chip, tasks[0].mode)
     depths = {x.drafts: x for x in reversed(tasks) if (x.sizes, x.chip, x.mode) == alike}
     pools = [
-        evaluate(
-            task.with_layout(redundant=current.redundant_experts),
-            layouts,
-            batch,
-            total / (batch * replicas),
-        )
-        for task in depths.values()
+        evaluate(task, on_engines(task, layouts), batch, total / (batch * replicas))
+        for task in (x.with_layout(redundant=current.redundant_experts) for x in depths.values())
     ]
     pool = min(pools, key=lambda depth: depth.chosen_by["slot"])
     candidate, least = Candidate((pool,)), least_price(scenario)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from planner.problems.serving.search.paid_counts import on_paid_counts
 from planner.problems.serving.step.layouts import OVERLAP, Layouts, enumerate_layouts
-from planner.problems.serving.step.runnable import copies_dense, misfit, pool_of, refused, run_by
+from planner.problems.serving.step.runnable import (
+    copies_dense,
+    misfit,
+    on_engines,
+    pool_of,
+    refused,
+)
 from planner.text.errors import FieldError
 
 if TYPE_CHECKING:
@@ -48,10 +53,10 @@ def _layouts_of(task: Task) -> Layouts:
         raise FieldError(_none_admitted(task, limits_of))
     if task.engines is None or task.any_layout:
         return layouts
-    runs = run_by(pool_of(task), layouts, task.engines)
-    if not runs.any():
+    layouts = on_engines(task, layouts)
+    if not layouts.engines.any():
         raise FieldError(misfit(task.limits_of, refused(pool_of(task), layouts, task.engines)))
-    return replace(layouts, engines=runs).take(runs > 0)
+    return layouts.take(layouts.engines > 0)
 
 
 def _admitted(task: Task, limits_of: Mapping[str, tuple[int, ...]]) -> Layouts:

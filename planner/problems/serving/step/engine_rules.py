@@ -8,7 +8,7 @@ one (`of_checkpoint`) refuses an export, and no layout.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -27,6 +27,7 @@ PADDED = 64  # rows to which vLLM and SGLang fill up a vocabulary
 FP4_CACHES = frozenset({"nvfp4", "fp4"})
 PEERS = 8  # chips of one machine that DeepEP joins (NUM_MAX_NVL_PEERS)
 SIXTEEN_BITS = ("bf16", "fp16", "fp32")
+INDEXED = ("sparse", "compressed_sparse", "block_sparse")  # caches of which an index picks
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,8 @@ class EngineTable:
     overlapping: frozenset[str]
     pads: frozenset[str]
     rules: Mapping[str, str]
+    named_caches: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    whole_experts: tuple[str, ...] = ()
 
     @property
     def stamp(self) -> str:
@@ -61,7 +64,8 @@ class EngineTable:
     def cache(self, pool: EnginePool) -> str | None:
         """What it calls the pool's cache dtype; None if it has no such cache for the model."""
         unfit = pool.sizes.latent or not pool.chip.computes(pool.kv)
-        return None if pool.kv in FP4_CACHES and unfit else self.caches.get(pool.kv)
+        words = {**self.caches, **self.named_caches.get(pool.sizes.family, {})}
+        return None if pool.kv in FP4_CACHES and unfit else words.get(pool.kv)
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,13 @@ class EnginePool:
         """Whether windows or recurrent state stand among its caches."""
         windows = any(one.kind in ("window", "chunked") for one in self.sizes.caches)
         return windows or self.sizes.state_bytes_per_sequence > 0
+
+    @property
+    def shares_indexers(self) -> bool:
+        """Whether several layers of sparse attention pick by the index of one."""
+        kinds = [(one.kind, one.layers) for one in self.sizes.caches]
+        indexed = sum(layers for kind, layers in kinds if kind == "index")
+        return 0 < indexed < sum(layers for kind, layers in kinds if kind in INDEXED)
 
     @property
     def converted(self) -> bool:
@@ -268,6 +279,16 @@ RULES: dict[str, EngineRule] = {
         lambda p, x, engine: (x.halves > 1) & (p.sizes.family not in engine.overlapping),
         "it overlaps two half-batches of other models than {family}",
         remedy="choose.overlap=none"),
+    "overlap of shared indexers": EngineRule(
+        lambda p, x, _: (x.halves > 1) & p.shares_indexers,
+        "two half-batches do not hand on what another layer's index picked",
+        remedy="choose.overlap=none"),
+    "experts of a family whole or over all": EngineRule(
+        lambda p, x, engine: (
+            (x.ep > 1) & (x.tp_expert > 1) & (p.sizes.family in engine.whole_experts)
+            & (p.chip.architecture != "blackwell")),
+        "ep {ep}: experts of {family} models lie over all {whole} chips of a stage, or one group",
+        ("ep",)),
     "nodes of one size": EngineRule(
         lambda p, x, _: _ragged(p, x),
         "a replica of {replica_chips} chips does not lie on as many equal nodes as machines of "

@@ -87,6 +87,13 @@ def run_by(pool: EnginePool, layouts: Layouts, names: Sequence[str]) -> np.ndarr
     return runs
 
 
+def on_engines(task: Task, layouts: Layouts) -> Layouts:
+    """The layouts with the engines of a question that run each; as they are where none is asked."""
+    if task.engines is None or task.any_layout:
+        return layouts
+    return replace(layouts, engines=run_by(pool_of(task), layouts, task.engines))
+
+
 def loaded_by(pool: EnginePool, names: Sequence[str]) -> tuple[str, ...]:
     """Those of the engines that take the published checkpoint for it."""
     whole, rows = Layouts.of(), engine_tables()

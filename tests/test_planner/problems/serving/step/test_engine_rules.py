@@ -17,6 +17,8 @@ CHUNKS = {"caches": (FULL, replace(FULL, kind="chunked"))}
 STATE = {"state_bytes_per_sequence": 8.0}
 MADE_UP = replace(MI300, figures={})
 PADDED = {"weight_dtype": {**MODEL.weight_dtype, "routed": "mxfp4"}}
+INDEXERS = (replace(FULL, kind="sparse", layers=8), replace(FULL, kind="index", layers=2))
+WHOLE = {"caches": (INDEXERS[0], replace(INDEXERS[1], layers=8))}
 ANY = "vllm"
 # By rule: pool, layout, engine; then what runs and what does not.
 RUNS = {
@@ -45,6 +47,14 @@ RUNS = {
     "overlap of NVIDIA chips": [({}, {"halves": 2}), ({"chip": MI300}, {})],
     "overlap of a family": [
         ({"family": "qwen3_moe"}, {"halves": 2}, "sglang"), ({"family": "glm4_moe"}, {}, "sglang"),
+    ],
+    "overlap of shared indexers": [
+        ({"caches": INDEXERS}, {}, "sglang"), (WHOLE, {"halves": 2}, "sglang"),
+    ],
+    "experts of a family whole or over all": [
+        ({"family": "nemotron_h"}, {"ep": 4, "dp_attention": 4}, "sglang"),
+        ({"family": "nemotron_h"}, {"tp_expert": 4, "dp_attention": 4}, "sglang"),
+        ({}, {"ep": 2, "tp_expert": 2, "dp_attention": 4}, "sglang"),
     ],
     "nodes of one size": [
         ({}, {"pp": 9}), ({"machine": 8}, {"pp": 16}), ({"machine": 8}, {"tp": 4, "pp": 4}),
@@ -127,6 +137,10 @@ BREAKS = {
     ],
     "overlap of NVIDIA chips": [({"chip": MI300}, {"halves": 2})],
     "overlap of a family": [({"family": "glm4_moe"}, {"halves": 2}, "sglang")],
+    "overlap of shared indexers": [({"caches": INDEXERS}, {"halves": 2}, "sglang")],
+    "experts of a family whole or over all": [
+        ({"family": "nemotron_h"}, {"ep": 2, "tp_expert": 2, "dp_attention": 4}, "sglang"),
+    ],
     "nodes of one size": [
         ({"machine": 8}, {"pp": 9}), ({"machine": 4}, {"dp_attention": 10}),
         ({"machine": 8}, {"tp": 4, "pp": 3}), ({"machine": 4}, {"tp": 5, "pp": 2}),
@@ -201,6 +215,9 @@ def test_what_a_cache_is_called():
     tables = engine_tables()
     assert tables["vllm"].cache(pool_with({"kv_dtype": "bf16"})) == "bfloat16"
     assert tables["trtllm"].cache(pool_with({"kv_dtype": "bf16"})) == "auto"
+    assert tables["sglang"].cache(pool_with({"kv_dtype": "bf16"})) == "bf16"
+    own = pool_with({"kv_dtype": "bf16", "family": "deepseek_v4"})
+    assert tables["sglang"].cache(own) == "bfloat16"
     assert tables["sglang"].cache(pool_with({"kv_dtype": "fp8", **LATENT})) == "fp8_e4m3"
     four = {"kv_dtype": "nvfp4", "chip": B200}
     assert tables["vllm"].cache(pool_with(four)) == "nvfp4"
