@@ -62,7 +62,7 @@ def test_recurrent_states_are_those_of_the_sequences_of_a_chip(batch):
     state = sequences * NEMOTRON.state_bytes_per_sequence / 2 * layers
     assert state > 0
     values = modelled(task, ROW, batch).estimate
-    memory = pool(task, ROW, batch, values=values).planned().memory_per_chip
+    memory = pool(task, ROW, batch, values=values).planned(-1).memory_per_chip
     assert memory.state == pytest.approx(state)
     assert memory.kv + memory.state == pytest.approx(values["memory.kv"])
     assert memory.capacity == task.chip.memory
@@ -127,13 +127,13 @@ def test_a_pool_is_told_as_its_layout_and_its_values_are():
         "memory.activations": 3e9, "memory.reserved": 4e9, "fill": 0.75,
     }  # fmt: skip
     task = question(MODEL)
-    made = pool(task, ROW, 24.9, values=values).planned()
+    made = pool(task, ROW, 24.9, values=values).planned(-1)
     assert (made.chips, made.chips_used, made.batch, made.batch_per_replica) == (50, 48, 7, 24)
     assert (made.usd_per_hour, made.utilisation) == (1800.0, 0.75)
     assert (made.layout.replicas, made.layout.dp_attention, made.layout.overlap) == (2, 3, "none")
     assert made.memory_per_chip.free == pytest.approx(task.chip.memory - 6e9)
     assert (made.redundant_experts, made.drafts, made.weights) == (None, 0, "bf16")
-    idle = pool(task, values={**values, "sequences": 0.2}).planned()
+    idle = pool(task, values={**values, "sequences": 0.2}).planned(-1)
     assert idle.batch == 1
     del values["fill"]
     assert replace(pool(task, values=values), fill=0.25).utilisation == 0.25

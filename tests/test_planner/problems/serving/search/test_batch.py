@@ -436,12 +436,11 @@ def test_layouts_are_run_by_engines_where_some_were_read(monkeypatch: pytest.Mon
     every = layouts_of(replace(task, any_layout=True))
     runs = np.arange(len(every)) % 4
 
-    def run_by(pool: Any, layouts: Layouts, engines: tuple[str, ...]) -> np.ndarray:
-        assert (pool, engines, len(layouts)) == ("pool", ("vllm", "sglang"), len(every))
-        return runs
+    def on_engines(of: Task, layouts: Layouts) -> Layouts:
+        assert (of.engines, len(layouts)) == (("vllm", "sglang"), len(every))
+        return replace(layouts, engines=runs)
 
-    monkeypatch.setattr(admitted_layouts, "pool_of", lambda _: "pool")
-    monkeypatch.setattr(admitted_layouts, "run_by", run_by)
+    monkeypatch.setattr(admitted_layouts, "on_engines", on_engines)
     monkeypatch.setattr(admitted_layouts, "refused", lambda *_: "none runs it; choose.tp=1")
     found = layouts_of(task)
     assert found.engines.tolist() == runs[runs > 0].tolist()
