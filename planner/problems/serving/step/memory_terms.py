@@ -19,6 +19,7 @@ from planner.memory.engine_table import (
     EngineMemory,
     chip_memory,
     engine_memory,
+    engine_names,
     figures,
     layout_factor,
 )
@@ -44,11 +45,9 @@ def memory_rules(
     The rules are None where nobody read them; no engine is charged on a chip of bare figures.
     """
     places = {name: place for place, name in enumerate(engine_tables())} if chip.figures else {}
-    rules = {name: engine_memory(name, version or "") for name in names if name in places}
-    return tuple(
-        (places[name], each if each.rules["meaning"] in CHARGED else None)
-        for name, each in rules.items()
-    )
+    tables = {x: engine_memory(x, version or "") for x in names if x in engine_names()}
+    known = {x: each for x, each in tables.items() if each.rules["meaning"] in CHARGED}
+    return tuple((places[name], known.get(name)) for name in names if name in places)
 
 
 def seen_chip(chip: Chip, rules: Sequence[tuple[int, EngineMemory | None]]) -> Chip:

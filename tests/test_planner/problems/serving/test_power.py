@@ -244,7 +244,7 @@ def test_elasticities_of_a_bill_with_counted_power_are_differences(mode):
     asked = {**ASKED, **PRICED, "choose": choose if mode == "aggregated" else {"mode": mode}}
     # Of this many chips neither pool waits for the other; whole replicas can leave one some time,
     # which elasticities do not count.
-    asked |= {} if mode == "aggregated" else {"chips": 64}
+    asked |= {} if mode == "aggregated" else {"chips": 64, "engine": "none"}
     plan = planner.solve(asked)
     share = plan.chosen["power_usd_per_hour"] / plan.chosen["usd_per_hour"]
     rows = {row.path: row.right for row in planner.sensitivity(asked).rows}

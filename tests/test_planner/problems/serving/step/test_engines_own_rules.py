@@ -240,10 +240,13 @@ def test_check_finds_a_request_longer_than_the_model():
 
 @pytest.mark.slow
 def test_two_pools_are_run_by_one_engine():
-    """What prefills under one engine and decodes under another is no plan."""
+    """What prefills under one engine and decodes under another is no plan, however cheap."""
     asked = {**scenario(0, 8), "model": "deepseek-v3", "system": "hgx-h200", "chips": 16,
              "engine": "any", "workload": {"input_tokens": 2000, "output_tokens": 500},
-             "choose": {"mode": "disaggregated"}}  # fmt: skip
+             "choose": {"mode": "disaggregated"}, "profile": "engines-2026"}  # fmt: skip
     best = {name: planner.solve({**asked, "engine": name}) for name in ("any", *engine_tables())}
     prices = {name: plan.document["plan"]["usd_per_mtok"] for name, plan in best.items()}
-    assert prices["any"] == pytest.approx(min(prices[name] for name in engine_tables()), rel=1e-9)
+    assert best["any"].chosen["engines"]
+    # An engine by itself is charged with its own memory, `any` with that of the first that runs it.
+    assert prices["any"] == pytest.approx(min(prices[name] for name in engine_tables()), rel=0.02)
+    assert prices["any"] >= min(prices[name] for name in engine_tables()) * (1 - 1e-9)
