@@ -46,8 +46,8 @@ def memory_rules(
     """
     places = {name: place for place, name in enumerate(engine_tables())} if chip.figures else {}
     tables = {x: engine_memory(x, version or "") for x in names if x in engine_names()}
-    known = {x: each for x, each in tables.items() if each.rules["meaning"] in CHARGED}
-    return tuple((places[name], known.get(name)) for name in names if name in places)
+    charged = {x: each for x, each in tables.items() if each.rules["meaning"] in CHARGED}
+    return tuple((places[name], charged.get(name)) for name in names if name in places)
 
 
 def seen_chip(chip: Chip, rules: Sequence[tuple[int, EngineMemory | None]]) -> Chip:
