@@ -203,6 +203,7 @@ def checkpoint(scenario: Scenario) -> Checkpoint:
 
 
 def chip_called(name: str) -> Chip:
+    """The chip of the catalogue; raises InputError for one described by its numbers."""
     if name not in chip_names():
         raise InputError(
             "a chip described by its numbers has no maker, so no image and no resource is known "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from planner.memory.engine_fit import Fit
 from planner.problems.serving.question import Scenario
@@ -25,10 +24,8 @@ def served_within(source: str | None, sets: Sequence[str], fit: Fit, wanted: str
     question = load(source) if source and source.endswith((".yaml", ".yml", ".toml")) else None
     if not isinstance(question, Scenario):
         raise InputError(f"--for {wanted}: promises stand in a scenario; give one, such as s.yaml")
-    layout: dict[str, Any] = {key: n for key, n in fit.layout.items() if key != "ep"}
+    layout = {key: n for key, n in fit.layout.items() if key != "ep" or n > 1}
     chips = layout["tp"] * layout["pp"] * layout["dp_attention"]
-    if fit.layout["ep"] > 1:
-        layout["ep"] = fit.layout["ep"]
     pins = [f"choose.{key}={n}" for key, n in {**layout, "replicas": 1, "cp": 1}.items()]
     free = ["choose.mode=aggregated", "choose.batch=null", "workload.concurrency=null",
             "workload.demand=null", "nodes=null", "price=$1/hour"]  # fmt: skip

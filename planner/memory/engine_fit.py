@@ -47,7 +47,7 @@ class FitQuestion:
     @cached_property
     def left(self) -> Room:
         """The room on the fullest chip."""
-        model = model_memory(self.sizes, self.layout)
+        model = model_memory(self.sizes, self.layout, self.engine)
         room = engine_room(model, self.chip, self.engine, self.limits)
         if self.room is None:
             return room
@@ -56,7 +56,7 @@ class FitQuestion:
     @cached_property
     def groups(self) -> CacheGroups:
         """The cache in groups."""
-        model = model_memory(self.sizes, self.layout)
+        model = model_memory(self.sizes, self.layout, self.engine)
         return engine_groups(model, self.engine, self.limits)
 
     @property
@@ -193,7 +193,7 @@ def memory_fit(question: FitQuestion) -> Fit:
 def _ideal(question: FitQuestion) -> float:
     """Bytes of a request by its layers alone, over its tokens, on one chip [byte/token]."""
     context = question.context
-    caches = model_memory(question.sizes, question.layout).caches
+    caches = model_memory(question.sizes, question.layout, question.engine).caches
     sizes = (
         x.layers * x.bytes * (1 if x.state else min(context, x.window or context)) for x in caches
     )

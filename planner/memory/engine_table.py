@@ -17,6 +17,7 @@ from planner.text.errors import CatalogueError
 from planner.text.tables import table
 
 GIB, MIB, GB = 2**30, 2**20, 1e9
+QUANTISED = ("mxfp4", "nvfp4", "int4", "fp8", "int8")  # the narrowest decides the layout
 
 
 @dataclass(frozen=True)

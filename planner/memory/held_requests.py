@@ -35,7 +35,8 @@ class HeldRequests:
         tokens, longest = (f"{low:,} to {high:,}" for low, high in (self.tokens, self.longest))
         fewest, most = self.requests
         share = f", from a share of {self.least_share:.3f}" if self.least_share else ""
-        chips = f", on {self.least_chips} chips or more" if self.least_chips else ""
+        plural = "s" * (self.least_chips != 1)
+        chips = f", on {self.least_chips} chip{plural} or more" if self.least_chips else ""
         return wrapped(
             f"{self.engine} holds {tokens} tokens of cache a replica: {fewest:.0f} to {most:.0f} "
             f"requests of {self.context:,}, or one of {longest}; one {self.verdict}{share}{chips}"

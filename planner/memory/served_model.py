@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from planner.architecture.counts import Sizes
 from planner.memory.cache_groups import INDEX, CacheGroups, LayerCache, cache_groups, pooled_groups
 from planner.memory.engine_room import EngineLimits, ModelMemory
-from planner.memory.engine_table import EngineMemory, layout_factor
-
-QUANTISED = ("mxfp4", "nvfp4", "int4", "fp8", "int8")  # the narrowest decides the layout
+from planner.memory.engine_table import QUANTISED, EngineMemory, layout_factor
 
 
 @dataclass(frozen=True)
@@ -34,10 +32,15 @@ class ReplicaLayout:
         return self.ep * self.tp_expert if self.tp_expert else self.tp * self.dp
 
 
-def model_memory(sizes: Sizes, layout: ReplicaLayout) -> ModelMemory:
-    """What memory depends on of a model in a layout, on the fullest chip."""
-    routed = sizes.weight_bytes["routed"]
+def model_memory(sizes: Sizes, layout: ReplicaLayout, engine: EngineMemory) -> ModelMemory:
+    """What memory depends on of a model in a layout, on the fullest chip.
+
+    Where an engine copies the attention of a dense model, the copies may share all else.
+    """
+    shares = engine.rules.get("copies_share_dense", False) and not sizes.n_experts
+    routed, dense_ffn = sizes.weight_bytes["routed"], sizes.weight_bytes["dense_ffn"]
     fixed = sizes.total_weight_bytes - routed
+    fixed -= dense_ffn * (1 - 1 / layout.dp) if shares else 0.0
     stage = -(-sizes.n_layers // layout.pp)
     share = stage / sizes.n_layers
     formats = {name for mix in sizes.weight_mix.values() for name in mix}

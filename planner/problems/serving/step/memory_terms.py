@@ -16,6 +16,7 @@ import numpy as np
 from planner.memory.engine_table import (
     GIB,
     MIB,
+    QUANTISED,
     EngineMemory,
     chip_memory,
     engine_memory,
@@ -34,7 +35,6 @@ CHARGED = ("profiled", "pool")  # meanings of a share whose terms are known from
 GRAPHS = 102  # two of each size up to 512 sequences
 LIVE_VECTORS = 8  # hidden vectors alive per token in one layer: residual, norm, q, k, v, FFN
 SURE = 0.9  # chance from which the low end of the room is charged
-QUANTISED = ("mxfp4", "nvfp4", "int4", "fp8", "int8")  # the narrowest decides the layout
 
 
 def memory_rules(

@@ -156,3 +156,14 @@ def test_a_version_that_is_none_is_told(engine, version, message):
     """With the key's name; 0.20 without quotes is a number, and another version."""
     with pytest.raises(planner.InputError, match=message):
         solved(engine, engine_version=version)
+
+
+def test_copies_of_a_dense_model_hold_what_its_plan_has_left():
+    """SGLang lays the feed-forward parts over all copies: room is the plan's, to a GiB a chip."""
+    plan = solved("sglang", **{"model": "llama-3.1-70b", "chips": 4, "choose": {
+        "mode": "aggregated", "tp": 1, "dp_attention": 4, "weights": "fp8"}}).chosen  # fmt: skip
+    memory, holds = plan["memory_per_chip"], plan["holds"]
+    left = (memory["kv"] + memory["state"] + memory["free"]) * 4
+    token = memory["kv"] * 4 / (plan["batch_per_replica"] * 3300)
+    tokens = sum(holds["tokens"]) / 2
+    assert tokens == pytest.approx(left / token, rel=0.05)
