@@ -59,21 +59,34 @@ resident_weights = Equation.of(
 
 resident_cache = Equation.of(
     M_kv,
-    f_stage * (b_mem * (b_store * L_ctx + R_bnd_mem) * f_heads / cp + b_state * R_state / tp) / pp,
+    f_pages
+    * f_stage
+    * (b_mem * (b_store * L_ctx + R_bnd_mem) * f_heads / cp + b_state * R_state / tp)
+    / pp,
     "sequences are out of step, so each holds its mean context",
     "paged cache, the tokens of a context in turn on its cp parts",
+    "an engine holds whole blocks, and layers of several kinds in groups of one size",
     source=PER_CHIP,
 )
 
 resident_activations = Equation.of(
     M_act,
-    (x_pass * c_chunk * one_seq / cp + b_own * m_pos) * (h_wide + h_work) * b_act
+    (x_budget * (x_pass * c_chunk * one_seq / cp + b_own * m_pos) + n_budget)
+    * (h_wide + h_work)
+    * b_act
     + maximum(
-        b_own * m_pos * vocab * b_logit * k_smp,
-        (x_pass * c_chunk * one_seq / cp + b_own * m_pos) * h_peak * b_act,
+        (x_seats * b_own * m_pos + n_seats * one_token / one_seq) * vocab * b_logit * k_smp,
+        (x_budget * (x_pass * c_chunk * one_seq / cp + b_own * m_pos) + n_budget) * h_peak * b_act,
     ),
     "one layer's widest tensors and the logits are alive at once",
     "an engine that profiles itself holds several copies of all logits, or a pass's peak",
+    "where the engine is told its limits of a step, it profiles a step of these",
+)
+
+tokens_of_step = Equation.of(
+    n_step,
+    x_pf * c_chunk * one_seq / cp + b_own * m_pos,
+    "a chunk of a prompt joins what decodes, where the pool does both",
 )
 
 memory_left_alone = Equation.of(
@@ -108,6 +121,7 @@ MEMORY = (
     resident_weights,
     resident_cache,
     resident_activations,
+    tokens_of_step,
     memory_left_alone,
     resident_bytes,
 )

@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from planner.memory.room_equations import solved
 
 BLOCK = 16  # tokens of one block, vllm/config/cache.py
@@ -32,13 +34,19 @@ class LayerCache:
     window: int | None = None
     state: bool = False
 
+    def held(self, context: float | np.ndarray) -> np.ndarray:
+        """Bytes of a request of `context` tokens, whatever blocks they lie in, of its shape."""
+        tokens = np.minimum(context, 1 if self.state else self.window or np.inf)
+        return np.asarray(self.layers * self.bytes * tokens)
+
 
 @dataclass(frozen=True)
 class CacheGroups:
     """Groups of equally many `deep` layers: how many hold all, hold windows, hold a state.
 
     A block of `tokens` takes `page` [byte] in one group. `exact` is false for kinds of layers that
-    no rule was read for, whose bytes are added up.
+    no rule was read for, whose bytes are added up. Any request takes the `least` blocks. In a
+    pool by token windows share room with whole contexts, for a `window_share` of their tokens.
     """
 
     page: float
@@ -48,6 +56,8 @@ class CacheGroups:
     states: int = 0
     exact: bool = True
     drafts: int = 0
+    least: int = 0
+    window_share: float = 0.0
 
     def blocks(self, room: float) -> int:
         """Blocks in so much memory [byte]; none where it is less than nothing."""
@@ -55,9 +65,19 @@ class CacheGroups:
 
     def of_request(self, context: int, step: int) -> int:
         """Blocks of one request of `context` tokens, where a step has at most `step` tokens."""
-        whole = -(-context // self.tokens)
-        bounded = (min(self._most(window, step), whole + 1) for window in self.windows)
-        return self.full * whole + sum(bounded) + self.states * (1 + self.drafts)
+        return int(self.of_requests(np.array(context), step))
+
+    def of_requests(self, contexts: np.ndarray, step: int) -> np.ndarray:
+        """Blocks of one request of each of some contexts [token], of the same shape."""
+        whole = -(-contexts // self.tokens)
+        blocks = self.full * whole + self.states * (1 + self.drafts)
+        for window in self.windows:
+            if self.window_share:
+                least = np.minimum(contexts, window + step - 1) / self.window_share
+                blocks = np.maximum(blocks, np.ceil(least))
+            else:
+                blocks = blocks + np.minimum(self._most(window, step), whole + 1)
+        return np.maximum(blocks, self.least)
 
     def requests(self, room: float, context: int, step: int) -> float:
         """Requests of `context` tokens that so much memory holds."""
@@ -65,6 +85,8 @@ class CacheGroups:
 
     def longest(self, room: float, step: int) -> int:
         """Tokens of the longest single request [token]; 0 where none has room."""
+        if self.window_share:
+            return self.blocks(room)
         left = self.blocks(room) - self.states * (1 + self.drafts)
         limits = sorted(self._most(window, step) for window in self.windows)
         best = 0
@@ -140,6 +162,12 @@ def pooled_groups(
     whole = sum(x.layers * x.bytes for x in caches if x.window is None and not x.state)
     bounded = sum(x.layers * x.bytes for x in caches if x.window is not None)
     token = whole + (window_share if whole else 1.0) * bounded
-    if any(x.state for x in caches):
+    state, least = sum(x.layers * x.bytes for x in caches if x.state), 0
+    if state and state_share:
         token *= 1 + state_share
-    return CacheGroups(token, 1, 1)
+        least = math.ceil(state * (1 + 1 / state_share) / token)
+    kinds = {x.bytes for x in caches if x.window is None and not x.state}
+    windows = tuple({x.window for x in caches if x.window}) if whole else ()
+    exact = not windows or len(kinds) == 1
+    share = window_share if windows else 0.0
+    return CacheGroups(token, 1, 1, windows, exact=exact, least=least, window_share=share)

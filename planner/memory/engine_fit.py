@@ -194,10 +194,7 @@ def _ideal(question: FitQuestion) -> float:
     """Bytes of a request by its layers alone, over its tokens, on one chip [byte/token]."""
     context = question.context
     caches = model_memory(question.sizes, question.layout, question.engine).caches
-    sizes = (
-        x.layers * x.bytes * (1 if x.state else min(context, x.window or context)) for x in caches
-    )
-    return sum(sizes) / context
+    return float(sum(x.held(context) for x in caches)) / context
 
 
 def _least_chips(question: FitQuestion) -> int | None:

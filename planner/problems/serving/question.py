@@ -20,13 +20,13 @@ from planner.catalogue.listed_prices import (
 from planner.catalogue.systems import System, system
 from planner.memory.engine_table import version_faults
 from planner.scenario.keys.buy_keys import CATALOGUE, Buy, Contract, PriceTier
+from planner.scenario.keys.engine_keys import SETTINGS, EngineSettings
 from planner.scenario.keys.fields import (
     Choices,
     Count,
     Numbers,
     Path,
     Quantity,
-    QuestionRecord,
     Record,
     Refusals,
     Rent,
@@ -89,7 +89,7 @@ def whole_units(chips: Sequence[int], unit: int) -> Sequence[int]:
     return units or (-(-chips[0] // unit) * unit,)
 
 
-class Scenario(QuestionRecord):
+class Scenario(EngineSettings):
     """One serving question in base units (s, byte, flop, token, USD, J); frozen.
 
     Use `systems()` for the machines with their chips, and `price_of(system)` for the rent.
@@ -97,6 +97,7 @@ class Scenario(QuestionRecord):
 
     # Units of counts, which need none in a file.
     COUNTS: ClassVar[Mapping[str, str]] = {
+        **EngineSettings.COUNTS,
         "chips": "chip",
         "choose.batch": "seq",
         "workload.concurrency": "seq",
@@ -105,7 +106,9 @@ class Scenario(QuestionRecord):
     }
 
     # Keys that are no part of a scenario which does not give them.
-    SILENT: ClassVar[tuple[str, ...]] = ("nodes", "contract", "buy", "tiers", "engine_version")
+    SILENT: ClassVar[tuple[str, ...]] = (
+        "nodes", "contract", "buy", "tiers", "engine_version", *SETTINGS,
+    )  # fmt: skip
 
     problem: Annotated[Literal["serving"], Word(PROBLEMS)] = Field(
         description="which question is asked"
@@ -202,15 +205,6 @@ class Scenario(QuestionRecord):
             words = f"{chips} here, but nodes says {machines} machines of {machine} chips"
             raise ValueError(f"{words}; leave one out")
         return value
-
-    @model_validator(mode="before")
-    @classmethod
-    def _name_and_version(cls, data: Any) -> Any:
-        """An engine as a record of its name and version is both keys."""
-        engine = data.get("engine") if isinstance(data, Mapping) else None
-        if not isinstance(engine, Mapping) or set(engine) - {"name", "version"}:
-            return data
-        return {**data, "engine": engine.get("name"), "engine_version": engine.get("version")}
 
     @field_validator("engine_version")
     @classmethod

@@ -20,7 +20,7 @@ from planner.problems.serving.bounds.binding_limits import DRAWN, MARK, PAID, co
 from planner.problems.serving.bounds.monomials import chords, least_unsaved, tangents, unsaved
 from planner.problems.serving.search.batch import Found
 from planner.problems.serving.step.engine_effects import loop_symbols
-from planner.problems.serving.step.kernels import BILLED, FOLLOWS, fed, lowered
+from planner.problems.serving.step.kernels import BILLED, FOLLOWS, OF_A_STEP, fed, lowered
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.plan_limits import PROMISES
 from planner.problems.serving.task.task import Task
@@ -38,7 +38,7 @@ LEAST = (
     "g_ar", "a_ar_pf", "g_ar_pf", "a_x", "g_x", "a_x_pf", "g_x_pf", "f_heads", "f_stage", "u_ep",
     "x_ep", "f_skew", "c_imb", "c_rank", "n_cp", "c_chunk", "a_cp", "g_cp", "a_ring", "g_ring",
     "n_draft_ar", "n_draft_a2a", "S_fixed", "M_fixed", "f_format", "h_wide", "h_work", "h_peak",
-    "k_smp", "M_hold", "x_pass",
+    "k_smp", "M_hold", "x_pass", "f_pages",
 )  # fmt: skip
 LARGEST = ("r_ar", "r_hop", "w_ar", "w_ar_pf", "w_x", "w_x_pf", "w_cp", "w_ring")
 ENDLESS = 1e12  # sequences in flight, more than any replica holds
@@ -376,7 +376,7 @@ def _limits(step: Step) -> dict[str, float]:
 
 
 def _promised(step: Step) -> frozenset[str]:
-    return frozenset(step.task.limits) & {"ttft", "tpot", "latency"}
+    return frozenset(step.task.limits) & {"ttft", "tpot", "latency", *OF_A_STEP}
 
 
 def _named(program: Program, values: dict[str, float]) -> dict[Hashable, float]:

@@ -19,6 +19,7 @@ from formulas.serving.passes import PASSES
 from formulas.serving.prefill import PREFILL
 from formulas.serving.throughput import AGGREGATED, AGGREGATED_BOUND, MEMORY
 from planner.problems.serving.bounds.binding_limits import DRAWN, MARK, PAID
+from planner.problems.serving.step.kernels import OF_A_STEP
 from planner.programs.geometric import GeometricProgram, Program
 
 
@@ -41,8 +42,8 @@ LIMITS = {
     name: _parameter(name)
     for name in (
         *("lo", "hi", "least_dp", "most_dp", "least_pp", "most_pp", "most_chips"),
-        *("ttft", "tpot", "latency", "unsaved", "steep", "batch", "paid", "factor", "most_moved"),
-        *("drawn", "given_way", "not_given_way", "unused", "least_passes"),
+        *("ttft", "tpot", "latency", *OF_A_STEP, "unsaved", "steep", "batch", "paid", "factor"),
+        *("drawn", "given_way", "not_given_way", "unused", "least_passes", "most_moved"),
     )
 }
 # Memory traffic of a step, a choice of its own: a power of it touches what on-chip memory leaves.
@@ -248,6 +249,8 @@ def _promise(
         "ttft": _first(bound, loop),
         "tpot": T_tpot_bound if bound else T_tpot,
         "latency": _of(outputs.LATENCY[mode], bound, mode, loop),
+        "sequences_of_step": b_mem,
+        "tokens_of_step": n_step,
     }
     for name in sorted(promises):
         P.subject(name, sp.Le(quantities[name], LIMITS[name]), promise=True)

@@ -38,12 +38,14 @@ function carrying(pool, i, carries, most, near = 0) {
 }
 
 function loadedPools({ bind, nearby, lowered, passSizes, replicasMost, winning, LARGEST, SAME, TIE }) {
+  // Whether memory, and the engine's limits of a step, let in so many sequences.
+  const holds = (b, i, batch) => { const r = b.at("needed", i, batch); return b.pool.held.every((name, k) => r[k] <= b.limits[name]); };
+
   // Sequences that a replica of a row has room for, and how many add as much to a step as there is
   // without any.
   function room(b, i) {
     if (Number.isNaN(b.room[i])) {
-      const need = (batch) => b.at("needed", i, batch)[0] <= b.limits.need;
-      b.room[i] = nearby(need, b.pool.rooms[i] || 1);
+      b.room[i] = nearby((batch) => holds(b, i, batch), b.pool.rooms[i] || 1);
       b.pool.rooms[i] = b.room[i];
       const group = b.pool.group[i], most = Math.max(Math.floor(b.room[i] / group), 1) * group;
       const less = most > group ? Math.floor(BESIDE * most / group) * group : BESIDE * most;
@@ -162,7 +164,7 @@ function loadedPools({ bind, nearby, lowered, passSizes, replicasMost, winning, 
     for (let i = 0; i < pool.size; i++) {
       if (!b.allowed(i)) continue;
       sized(b, i, grows ? paid[paid.length - 1] : pool.way("chips")[i]);
-      const batch = gathers(b, i) || Math.max(1, pool.mode === "prefill" ? passSizes(b, i)[0] : nearby((n) => b.at("needed", i, n)[0] <= b.limits.need, 1));
+      const batch = gathers(b, i) || Math.max(1, pool.mode === "prefill" ? passSizes(b, i)[0] : nearby((n) => holds(b, i, n), 1));
       const late = b.late(i, batch), missed = Array.from(b.promises(i, batch), (x, k) => ({ name: names[k], factor: x * late[k] / b.most[k] }));
       if (b.limits.crowded !== undefined) missed.push({ name: "crowded", factor: crowded(b, i, batch) / b.limits.crowded });
       const worst = missed.reduce((m, x) => Math.max(m, Number.isFinite(x.factor) ? x.factor : 1e9), 0);

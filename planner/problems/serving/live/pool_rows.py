@@ -22,7 +22,7 @@ from planner.problems.serving.outputs import OUTPUTS
 from planner.problems.serving.search.admitted_layouts import grows, layouts_of
 from planner.problems.serving.step import equations
 from planner.problems.serving.step.engine_effects import loop_symbols
-from planner.problems.serving.step.kernels import BILLED, PARTS, lowered
+from planner.problems.serving.step.kernels import BILLED, OF_A_STEP, PARTS, lowered
 from planner.problems.serving.step.layouts import AXES, Layouts
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.requests import PART_DECODED, PART_READ, parts
@@ -137,6 +137,11 @@ class PoolRows:
         return self.step.crowds
 
     @property
+    def held(self) -> tuple[str, ...]:
+        """What memory and an engine's limits of a step hold is limited by, in outputs."""
+        return tuple(name for name in ("need", *OF_A_STEP) if name in self.task.limits)
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The symbols that a layout changes."""
         rows = (len(self.step.layouts),)
@@ -159,7 +164,7 @@ class PoolRows:
         if self.task.load == "most":
             functions["occupied"] = ("slot", "S_occ")
         if self.task.loaded or self.crowds:
-            functions["needed"] = ("need",)
+            functions["needed"] = self.held
         if self.crowds:
             functions |= {"paced": ("step",), "gathered": ("n_met", "x_need")}
         return staged(kernel.tape, stages, functions)
@@ -184,6 +189,7 @@ class PoolRows:
             "gathers": self.step.prompts_gather,
             "bound": task.uses_bound,
             "limits": {name: float(limit) for name, limit in task.limits.items()},
+            "held": list(self.held),
             "batches": list(task.batches or ()),
             "score": SCORES[task.objective],
             "least_part": 0 if self.parts_chosen else part_least(task),

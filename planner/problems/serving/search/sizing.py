@@ -290,13 +290,12 @@ def with_places(step: Step, batch: np.ndarray) -> np.ndarray:
     if not step.task.waits:
         return batch
     alone = step.with_task(step.task.with_layout(loop=None))
-    most, capacity = np.array(batch, dtype=float), step.limits["need"]
+    most = np.array(batch, dtype=float)
 
     def full(rows: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         tried = np.ones(most.size)
         tried[rows] = numbers
-        beyond = alone.only(("need",), tried)["need"] > capacity
-        return np.asarray(np.broadcast_to(beyond, most.shape)[rows])
+        return np.asarray(~alone.holds_together(tried)[rows])
 
     rows = np.flatnonzero(full(np.arange(most.size), most))
     most[rows] = first(lambda at, n: full(rows[at], n), np.zeros(rows.size), most[rows]) - 1

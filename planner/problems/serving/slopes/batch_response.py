@@ -24,7 +24,7 @@ from planner.problems.serving.slopes.directional_derivatives import (
     values_at,
 )
 from planner.problems.serving.step.engine_effects import loop_first_token
-from planner.problems.serving.step.kernels import StepModel, lowered
+from planner.problems.serving.step.kernels import OF_A_STEP, StepModel, lowered
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.occupancy import LARGEST_BATCH, queue
 from planner.problems.serving.step.step import Step
@@ -195,6 +195,7 @@ class FixedLayout:
         """Every limited quantity over its limit."""
         task = self.task
         ratios = {"need": values["need"] / self.row["M_cap"]}
+        ratios |= {x: values[x] / task.limits[x] for x in OF_A_STEP if x in task.limits}
         if task.mode == "aggregated" and not task.uses_bound:
             ratios["mixed"] = values["mixed"]
         if task.site_power is not None and "watts" in values:
@@ -263,7 +264,8 @@ class FixedLayout:
         directions: Directions,
     ) -> np.ndarray:
         """d ln (quantity over its limit), shape (2, n + 1)."""
-        limit = {"need": "M_cap", "mixed": "", "watts": ""}.get(name, f"{LIMIT}{name}")
+        fixed = dict.fromkeys(("mixed", "watts", *OF_A_STEP), "")
+        limit = {"need": "M_cap", **fixed}.get(name, f"{LIMIT}{name}")
         limit_slope = np.array([*symbol_slopes(directions, limit), 0.0])
         if name != "e2e":
             return slopes[name] - limit_slope

@@ -347,6 +347,10 @@ def _chip(task: Task) -> dict[str, float]:
         "M_cap": chip.memory,
         "M_sram": 0.0 if task.lecture else chip.sram or 0.0,
         "x_mem": task.utilisation,
+        "x_seats": float(task.max_num_seqs is None),
+        "n_seats": float(task.max_num_seqs or 0),
+        "x_budget": float(task.max_num_batched_tokens is None),
+        "n_budget": float(task.max_num_batched_tokens or 0),
     }
 
 

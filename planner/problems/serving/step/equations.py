@@ -63,7 +63,8 @@ BOUND = tuple(dict.fromkeys((*BOUNDS, *MEMORY, *AGGREGATED_BOUND)))
 _TIMES: Outputs = {
     "ttft": T_first, "first": T_ttft, "tpot": T_tpot, "slot": T_slot, "busy": x_pf * T_pf_busy,
     "latency": T_e2e, "need": M_need, "memory.weights": M_weights, "memory.kv": M_kv,
-    "memory.activations": M_act, "memory.reserved": M_reserve, "load": r_load, "fill": r_fill,
+    "memory.activations": M_act, "memory.reserved": M_reserve, "sequences_of_step": b_mem,
+    "tokens_of_step": n_step, "load": r_load, "fill": r_fill,
     "arrivals": x_load,
     "requests": X_seq, "in_flight": n_inside, "sequences": n_seqs, "usd_per_request": C_seq,
     "usd_per_s": C_bill, "power_usd_per_s": C_power,

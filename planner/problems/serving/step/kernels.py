@@ -41,8 +41,10 @@ WORK = ("T_slot", "T_pf_busy", "T_out", "T_ttft", "T_tpot")  # times that no loa
 # Where a chip's power comes from; what is counted may be paid beside the rent.
 GIVEN, COUNTED, BILLED = "given", "counted", "billed"
 FOLLOWS = (COUNTED, BILLED)
+# Of a step's limits that an engine may be told.
+OF_A_STEP = ("sequences_of_step", "tokens_of_step")
 # What a batch follows, and the times of which every output is made.
-BATCH_TIMES = ("tpot", "slot", "busy", "need", "mixed")
+BATCH_TIMES = ("tpot", "slot", "busy", "need", "mixed", *OF_A_STEP)
 QUEUED_TIMES = ("step", "arrivals")
 SOURCES = (Path(__file__), Path(__file__).with_name("equations.py"))
 SHORT = 60  # characters of a file's name; what is longer is a digest

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.memory.engine_room import EngineLimits
 from planner.memory.engine_table import (
     GIB,
     MIB,
@@ -24,6 +25,7 @@ from planner.memory.engine_table import (
     figures,
     layout_factor,
 )
+from planner.memory.served_model import ReplicaLayout, engine_groups, model_memory
 from planner.problems.serving.step.engine_rules import engine_tables
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 CHARGED = ("profiled", "pool")  # meanings of a share whose terms are known from enough logs
 GRAPHS = 102  # two of each size up to 512 sequences
+CONTEXTS = 33  # of a request from its prompt to its end, over which blocks are averaged
 LIVE_VECTORS = 8  # hidden vectors alive per token in one layer: residual, norm, q, k, v, FFN
 SURE = 0.9  # chance from which the low end of the room is charged
 
@@ -84,6 +87,7 @@ def memory_terms(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
         **{name: np.zeros(len(layouts)) for name in ("h_peak", "h_work", "M_hold")},
         "k_smp": 1.0 / tp,
         "f_format": ones.copy(),
+        "f_pages": ones.copy(),
         "x_pass": float(task.mode != "decode") * ones,
     }
     if not task.memory_rules:
@@ -94,7 +98,10 @@ def memory_terms(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
         rows = np.flatnonzero(charged == place)
         if rules is not None and rows.size:
             for name, value in _of_engine(task, layouts.take(rows), rules).items():
-                terms[name][rows] = value
+                if np.size(value) > terms[name].size:  # of one layout, points of lengths
+                    terms[name] = np.asarray(value)
+                else:
+                    terms[name][rows] = value
     return terms
 
 
@@ -108,8 +115,10 @@ def _of_engine(task: Task, layouts: Layouts, rules: EngineMemory) -> dict[str, n
     margin = np.where((ranks > 1) & seen.links, band["several"], band["one_rank"]) * GIB
     factor = np.where(ranks > 1, layout_factor(narrow, 2), layout_factor(narrow, 1))
     hold = margin * (task.chance is not None and task.chance >= SURE)
+    pages = _pages(task, layouts, rules)
     if rules.rules["meaning"] == "pool":  # activations are kept out of it as they are counted
-        return {"f_format": factor, "M_hold": hold + task.utilisation * pool_context(task.chip)}
+        context = task.utilisation * pool_context(task.chip)
+        return {"f_format": factor, "f_pages": pages, "M_hold": hold + context}
     alone, several = (rules.elsewhere(seen, n) for n in (1, 2))
     graphs = era["graph_mib"] * MIB * GRAPHS * np.ceil(sizes.n_layers / layouts.pp)
     dense = max((x.width for x in sizes.inner if x.group in ("dense_ffn", "shared")), default=0)
@@ -117,6 +126,7 @@ def _of_engine(task: Task, layouts: Layouts, rules: EngineMemory) -> dict[str, n
     work = sizes.n_experts_active * (np.maximum(2 * routed, sizes.hidden) + routed)
     return {
         "f_format": factor,
+        "f_pages": pages,
         "M_hold": hold + np.where(ranks > 1, several, alone) + graphs * bool(era["graphs_inside"]),
         "x_pass": 1.0,  # a pool that decodes lets in a prompt whose cache did not arrive
         "k_smp": era["sampler"] * layouts.pp.astype(float),
@@ -124,3 +134,27 @@ def _of_engine(task: Task, layouts: Layouts, rules: EngineMemory) -> dict[str, n
         "h_work": (0.0 if narrow == "mxfp4" else era["workspace"]) * work,
         "h_peak": (era["residual"] - 1) * sizes.hidden + era["ffn"] * dense / layouts.tp,
     }
+
+
+def _pages(task: Task, layouts: Layouts, rules: EngineMemory) -> np.ndarray:
+    """Bytes of a cache in an engine's blocks over those of its layers, shape (n_layouts,).
+
+    The mean over the contexts that a request has while it decodes, or of a prompt; of lengths that
+    are arrays of points, shape (n_points,), for one layout. One where no rule was read for the
+    kinds of layers of the model.
+    """
+    last = np.array(task.input_tokens + task.output_tokens)
+    ends = (
+        (task.context, task.context) if task.mode == "prefill" else (2 * task.context - last, last)
+    )
+    contexts = np.linspace(np.maximum(ends[0], 1.0), np.maximum(ends[1], 1.0), CONTEXTS)
+    cuts, place = np.unique(np.stack([layouts.tp, layouts.pp]), axis=1, return_inverse=True)
+    factors = []
+    for tp, pp in cuts.T.tolist():
+        model = model_memory(task.sizes, ReplicaLayout(tp, pp), rules)
+        groups = engine_groups(model, rules, EngineLimits(tp, pp, drafted=task.drafts))
+        alone = sum(x.held(task.context) for x in model.caches)
+        blocks = groups.of_requests(np.ceil(contexts), 1 + task.drafts).mean(axis=0)
+        known = groups.exact and np.all(alone)
+        factors.append(blocks * groups.page / alone if known else np.ones(np.shape(task.context)))
+    return np.array(factors)[place.ravel()] if len(layouts) > 1 else np.atleast_1d(factors[0])

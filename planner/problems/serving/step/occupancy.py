@@ -72,11 +72,10 @@ class Occupancy:
         """Of all layouts of a step, replicas left out."""
         alone = step.with_task(step.task.with_layout(arrivals=None))
         rows = np.arange(len(step.layouts))
-        capacity = np.broadcast_to(step.limits["need"], rows.shape)
 
         def full(at: np.ndarray, batch: np.ndarray) -> np.ndarray:
             part = alone if at.size == rows.size else alone.take(at)
-            return np.broadcast_to(part.only(("need",), batch)["need"] > capacity[at], at.shape)
+            return ~part.holds_together(batch)
 
         room = np.full(rows.size, float(LARGEST_BATCH))
         at = rows[full(rows, room)]

@@ -26,6 +26,7 @@ from planner.problems.serving.step.kernels import (
     COUNTED,
     FOLLOWS,
     GIVEN,
+    OF_A_STEP,
     StepModel,
     fed,
     lowered,
@@ -41,7 +42,10 @@ if TYPE_CHECKING:
 
 # Outputs that no wait changes.
 UNHURRIED = frozenset(
-    ["need", "tpot", "load", "mixed", "slot", "busy", "fill", "requests", "arrivals", "crowded"]
+    (
+        *("need", *OF_A_STEP, "tpot", "load", "mixed", "slot", "busy", "fill", "requests"),
+        *("arrivals", "crowded"),
+    )
 )
 # Of a layout's own question, beside its limits: what arrives, and its number.
 ARRIVALS, QUESTION = "arrivals", "question"
@@ -298,6 +302,14 @@ class Step:
         symbols = tuple(dict.fromkeys("ttft" if name in TAILS else name for name in names))
         values = self._computed(symbols, batch, 1.0)
         return {name: values["ttft" if name in TAILS else name] for name in names}
+
+    def holds_together(self, batch: np.ndarray) -> np.ndarray:
+        """Whether memory, and the engine's limits of a step, let in so many; shape (n_layouts,)."""
+        limits = {x: limit for x, limit in self.limits.items() if x in ("need", *OF_A_STEP)}
+        values = self.only(limits, batch)
+        rows = (len(self.layouts),)
+        good = [np.broadcast_to(values[x] <= limit, rows) for x, limit in limits.items()]
+        return np.asarray(np.all(good, axis=0))
 
     def _computed(
         self, words: tuple[str, ...] | None, batch: np.ndarray, fill: np.ndarray | float

@@ -27,6 +27,7 @@ from planner.problems.serving.task.requests import limits_of, modes, promised
 from planner.problems.serving.task.task import Task, TaskPair
 from planner.problems.serving.task.task_builder import Hardware, TaskBuilder, engines_read, meant_by
 from planner.protocol.plan import DataSource
+from planner.scenario.keys.engine_keys import SETTINGS
 from planner.scenario.keys.model_keys import ModelDescription
 from planner.scenario.keys.references import File, wanted_profile
 from planner.scenario.keys.uncertain import LEFT_ASIDE
@@ -157,6 +158,7 @@ def _unanswered(scenario: Scenario) -> Iterator[tuple[str, str]]:
     demand, promises = scenario.workload.arrivals, scenario.promises
     if scenario.assumptions == "lecture" and scenario.memory_utilisation != UTILISATION:
         yield "memory_utilisation", "the lecture fills the whole memory; leave it out"
+    yield from _beyond_limits(scenario)
     if demand is not None and scenario.choose.batch is not None:
         words = "under demand the batch is what gathers; leave one of the two out"
         yield "choose.batch", words
@@ -180,6 +182,22 @@ def _unanswered(scenario: Scenario) -> Iterator[tuple[str, str]]:
         yield "workload.concurrency", f"{words}; give demand, or choose mode: aggregated"
     if scenario.paid[-1] < 2:
         yield "chips", "two pools need two chips; choose mode: aggregated"
+
+
+def _beyond_limits(scenario: Scenario) -> Iterator[tuple[str, str]]:
+    """What an engine of these limits refuses, whatever the layout."""
+    lengths, longest = scenario.workload, scenario.max_model_len
+    tokens = lengths.input_tokens.mean + lengths.output_tokens.mean
+    if longest is not None and longest < tokens:
+        words = f"the engine refuses requests of {tokens:g} tokens; raise it, or shorten the"
+        yield "max_model_len", f"{words} workload"
+    budget, chunks = scenario.max_num_batched_tokens, scenario.choose.chunk
+    if budget is not None and chunks and min(chunks) > budget:
+        words = f"no step takes {min(chunks)} tokens where max_num_batched_tokens is {budget}"
+        yield "choose.chunk", words
+    limits = [x for x in SETTINGS if getattr(scenario, x) is not None]
+    if limits and scenario.assumptions == "lecture":
+        yield limits[0], "the lecture knows no engine; leave it out"
 
 
 def _too_much(scenario: Scenario) -> Iterator[tuple[str, str]]:

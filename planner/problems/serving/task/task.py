@@ -90,6 +90,8 @@ class Task:
     simplest plan is taken where it is worse by no more than `prefer_simple`.
     A layout must be run by one of the `engines`, whatever runs it where none was read (None), or
     where a bound over all implementations is sought (`any_layout`); `drafting` names the method.
+    The engine may be started with a limit on the sequences that one copy of it holds, and on the
+    tokens of its step; it then keeps memory for a step of these.
     """
 
     sizes: Sizes
@@ -149,6 +151,8 @@ class Task:
     inside_only: bool = False
     prefer_simple: float = 0.0
     memory_rules: tuple[tuple[int, EngineMemory | None], ...] = ()
+    max_num_seqs: int | None = None
+    max_num_batched_tokens: int | None = None
 
     @property
     def limits(self) -> dict[str, float]:
@@ -158,6 +162,10 @@ class Task:
             limits["mixed"] = 1.0
         if self.mode == "prefill" and self.batches is not None:
             limits["together"] = 1.0
+        if self.max_num_seqs is not None:
+            limits["sequences_of_step"] = float(self.max_num_seqs)
+        if self.max_num_batched_tokens is not None and self.mode != "prefill":
+            limits["tokens_of_step"] = float(self.max_num_batched_tokens)
         if self.arrivals is not None:
             limits["load"] = 1.0 - self.headroom
             limits["readers"] = self.busiest

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from planner.catalogue.chips import chip_power
 from planner.catalogue.coefficient_spread import Place
 from planner.catalogue.models import repository
+from planner.memory.engine_table import chip_memory
 from planner.network.network_source import between
 from planner.problems.serving.question import whole_units
 from planner.problems.serving.step.engine_effects import chunk_of, engine_called, overlaps
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from planner.scenario.keys.workload import Workload
     from topologies import Machine
     from topologies.fabric.fabric import Fabric
+
+SEATS = 256  # sequences that engines let in unasked, vllm/engine/arg_utils.py
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,8 @@ class TaskBuilder:
             context=lengths.input_tokens.mean if mode == "prefill" else context(lengths),
             cached_input=lengths.cached_input,
             chunk=float(self.chunk or chunk_of(engine)),
+            max_num_seqs=scenario.max_num_seqs,
+            max_num_batched_tokens=scenario.max_num_batched_tokens,
             mode=mode,
             batches=batches(scenario, mode if pooled else None),
             kappa=1.0 if lengths.concurrency is None else 0.5,
@@ -131,7 +136,22 @@ class TaskBuilder:
             engines=runs,
             any_layout=unbound,
         )
-        return self._with_memory(self._with_drafts(self._with_power(task, hardware)))
+        task = self._with_memory(self._with_drafts(self._with_power(task, hardware)))
+        return replace(task, chunk=self._chunk(task))
+
+    def _chunk(self, task: Task) -> float:
+        """Tokens of prompt of a pass: as chosen, or what a limit on a step's tokens leaves.
+
+        Answers of so many sequences as the engine lets in come first, in half of a step at most.
+        """
+        budget = task.max_num_batched_tokens
+        if budget is None or self.chunk:
+            return task.chunk
+        seats, chip = task.max_num_seqs, chip_memory(task.chip)
+        if seats is None:
+            seats = next((x.limits(chip)[0] for _, x in task.memory_rules if x), SEATS)
+        answers = min(seats * task.positions_per_step, budget // 2)
+        return float(budget - (answers if task.mode == "aggregated" else 0))
 
     def _with_memory(self, task: Task) -> Task:
         """The question with what engines that take the checkpoint, or else all, use of a chip."""

@@ -1,0 +1,59 @@
+"""What the engine is started with, as its own options say it."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+
+from planner.scenario.keys.fields import Count, QuestionRecord
+
+SETTINGS = ("max_num_seqs", "max_num_batched_tokens", "max_model_len")
+
+
+class EngineSettings(QuestionRecord):
+    """Limits that an engine is told, by vLLM's names; what is absent the plan chooses."""
+
+    COUNTS: ClassVar[Mapping[str, str]] = {
+        "max_num_seqs": "seq",
+        "max_num_batched_tokens": "token",
+        "max_model_len": "token",
+    }
+
+    max_num_seqs: Count | None = Field(
+        None,
+        description="sequences in flight at most, of one copy of attention [seq]; memory is kept "
+        "for as many",
+    )
+    max_num_batched_tokens: Count | None = Field(
+        None,
+        description="tokens of a step at most, of one copy of attention [token]; memory is kept "
+        "for as many",
+    )
+    max_model_len: Count | None = Field(
+        None, description="tokens of the longest request that is let in, answer included [token]"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _record_of_engine(cls, data: Any) -> Any:
+        """An engine as a record of its name, version and limits is all these keys."""
+        engine = data.get("engine") if isinstance(data, Mapping) else None
+        known = {"name": "engine", "version": "engine_version"} | {x: x for x in SETTINGS}
+        if not isinstance(engine, Mapping) or set(engine) - known.keys():
+            return data
+        beside = {key: value for key, value in data.items() if key != "engine"}
+        twice = sorted(x for x in engine if known[x] in beside)
+        if twice:
+            raise ValueError(f"engine.{twice[0]} and {known[twice[0]]} are one key; leave one out")
+        return {**beside, "engine": None, **{known[name]: x for name, x in engine.items()}}
+
+    @field_validator("max_num_batched_tokens")
+    @classmethod
+    def _as_many_as_sequences(cls, value: int | None, info: ValidationInfo) -> int | None:
+        seats = info.data.get("max_num_seqs")
+        if value is not None and seats is not None and value < seats:
+            raise ValueError(
+                f"{value} tokens a step are fewer than max_num_seqs {seats}: each sequence that "
+                "decodes takes one; raise it, or lower max_num_seqs"
+            )
+        return value
