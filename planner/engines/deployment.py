@@ -78,6 +78,7 @@ class Deployment:
     drafts: int
     method: str
     cached_input: float
+    max_num_batched_tokens: int | None
     share: Mapping[str, float]
     nodes: int
     local: int
@@ -112,7 +113,9 @@ class Deployment:
 
     @property
     def step_tokens(self) -> int:
-        """Most tokens that one copy of attention computes in a step of its phases."""
+        """Most tokens that one copy of attention computes in a step, as told or of its phases."""
+        if self.max_num_batched_tokens is not None:
+            return self.max_num_batched_tokens
         prompt = 0 if self.role == "decode" else self.chunk
         answers = 0 if self.role == "prefill" else self.in_step * (1 + self.drafts)
         return max(prompt + answers, self.sequences)
@@ -151,7 +154,7 @@ def _deployment(
     pool = plan[role] if role else plan
     layout = pool["layout"]
     drafts = plan["drafts"] or 0
-    sequences = math.ceil(pool["batch_per_replica"] / layout["dp_attention"])
+    running = math.ceil(pool["batch_per_replica"] / layout["dp_attention"])
     longest, quantile = longest_request(scenario, drafts, weights.sizes)
     used = chip_called(pool["chip"])
     nodes, local, on_machine = _nodes(plan["placement"], second=role == "decode")
@@ -162,14 +165,15 @@ def _deployment(
         layout=layout,
         pool=pool,
         whole=plan,
-        sequences=sequences,
-        in_step=math.ceil(sequences / layout["pp"]),
+        sequences=scenario.max_num_seqs or running,
+        in_step=math.ceil(running / layout["pp"]),
         chunk=plan["chunk"],
         longest=longest,
         longest_is_quantile=quantile,
         drafts=drafts,
         method=method_of(scenario),
         cached_input=0.0 if role == "decode" else scenario.workload.cached_input,
+        max_num_batched_tokens=scenario.max_num_batched_tokens,
         share=_shares(pool["memory_per_chip"], scenario.memory_utilisation, used),
         nodes=nodes,
         local=local,
@@ -219,6 +223,8 @@ def longest_request(scenario: Scenario, drafts: int, sizes: Sizes) -> tuple[int,
     needed = sum(_quantile(each.mean, each.cv) for each in lengths) + drafts
     usual = sum(each.mean for each in lengths) + drafts
     rounded = math.ceil((needed + SPARE) / ROUNDING) * ROUNDING
+    if scenario.max_model_len is not None:
+        return scenario.max_model_len, needed > scenario.max_model_len
     limit = sizes.max_context
     if limit is not None and math.ceil(usual) > limit:
         raise Infeasible(

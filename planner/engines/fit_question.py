@@ -160,6 +160,8 @@ def _of_scenario(scenario: Scenario, options: FitOptions) -> FitOptions:
         weights=weights or _single(choose.weights) or (described.weights if described else None),
         kv=_single(choose.kv) or (described.kv if described else None),
         context=longest_request(scenario, 0, sizes(loaded))[0],
+        seats=scenario.max_num_seqs,
+        tokens=scenario.max_num_batched_tokens,
         requests=None if loop is None else math.ceil(loop),
         share=scenario.memory_utilisation if "memory_utilisation" in written else None,
         **layout,

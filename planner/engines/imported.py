@@ -93,23 +93,11 @@ def imported(
         lacking = any("missing required key" in each.message for each in error.mistakes)
         more = (Mistake(str(files[0]), None, None, "", MISSING),) if lacking else ()
         raise InputError([*error.mistakes, *more]) from error
-    if isinstance(scenario, Scenario):
-        _require_let_in(pools, scenario, str(files[0]))
     if isinstance(scenario, Scenario) and not any(x.startswith(FILLED) for x in sets):
         shares = [_utilisation(pool, scenario) for pool in pools]
         least = min((share for share in shares if share is not None), default=None)
         tree = changed(tree, [] if least is None else [f"{FILLED}{least:g}"])
     return Imported(tree.data, tuple(_notes(pools)))
-
-
-def _require_let_in(pools: Sequence[LaunchPool], scenario: Scenario, file: str) -> None:
-    """Raises InputError where requests are longer than the engine lets in."""
-    load = scenario.workload
-    mean = load.input_tokens.mean + load.output_tokens.mean
-    longest = min((x for pool in pools if (x := pool.facts.get("longest"))), default=mean)
-    if mean > longest:
-        words = f"requests of {mean:g} tokens are longer than the {longest} that the launch lets in"
-        raise _refused(Path(file), f"{words}; shorten workload, or lengthen it there")
 
 
 def _utilisation(pool: LaunchPool, scenario: Scenario) -> float | None:
@@ -302,6 +290,8 @@ def _scenario(pools: Sequence[LaunchPool], files: Sequence[str]) -> dict[str, An
     data: dict[str, Any] = {"problem": "serving", "model": first.model}
     data["chips"] = sum(pool.chips * pool.replicas for pool in pools)
     data["engine"] = first.launch.release.name
+    if longest := min((x for pool in pools if (x := pool.facts.get("longest"))), default=None):
+        data["max_model_len"] = longest
     roles = sorted(pool.role for pool in pools)
     if roles == ["decode", "prefill"]:
         axes = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "overlap", "replicas")
@@ -327,8 +317,6 @@ def _notes(pools: Sequence[LaunchPool]) -> Iterator[str]:
             yield "how many sequences are in flight is not written; give --set current.batch"
         if drafts := pool.facts.get("drafts"):
             yield f"{drafts} drafts a step: say by speculation: what is accepted of them"
-        if longest := pool.facts.get("longest"):
-            yield f"requests longer than {longest} tokens are refused by the engine"
         for what in dict.fromkeys(launch.uncounted.values()):
             names = [x for x, its in launch.uncounted.items() if its == what]
             yield f"{', '.join(names)}: may change {what}, which the plan does not count"

@@ -41,7 +41,7 @@ class Tree:
     def mistake(self, path: Path, message: str, *, at_key: bool = False) -> Mistake:
         """A mistake at the value (or key) of `path`, or at the nearest parent that has a place."""
         place = self.keys.get(path) if at_key else None
-        place = place or self.values.get(path)
+        place = place or self.values.get(path) or self.values.get(("engine", *path))
         parent = path
         while place is None and parent:
             parent = parent[:-1]

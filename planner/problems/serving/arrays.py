@@ -133,8 +133,8 @@ class FixedPointModel:
         corners = np.meshgrid(*ends.values(), indexing="ij") if ends else []
         values = {name: each.ravel() for name, each in zip(ends, corners, strict=True)}
         task, batch, fill = self._fixed_point(values)
-        need = Step(task, self.layouts, bound=task.uses_bound)(batch, fill)["need"]
-        return bool(np.all(need <= task.limits["need"]))
+        step = Step(task, self.layouts, bound=task.uses_bound)
+        return bool(np.all(step.holds_together(batch)))
 
     def _fixed_point(self, values: Mapping[str, np.ndarray]) -> tuple[Task, np.ndarray, np.ndarray]:
         """The task, sequences per replica and share of slots in use at some values."""

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from planner.scenario.keys.fields import Count, QuestionRecord
+from planner.scenario.keys.workload import Workload
 
 SETTINGS = ("max_num_seqs", "max_num_batched_tokens", "max_model_len")
 
@@ -55,5 +56,17 @@ class EngineSettings(QuestionRecord):
             raise ValueError(
                 f"{value} tokens a step are fewer than max_num_seqs {seats}: each sequence that "
                 "decodes takes one; raise it, or lower max_num_seqs"
+            )
+        return value
+
+    @field_validator("workload", check_fields=False)
+    @classmethod
+    def _let_in(cls, value: Workload, info: ValidationInfo) -> Workload:
+        longest = info.data.get("max_model_len")
+        mean = value.input_tokens.mean + value.output_tokens.mean
+        if longest is not None and mean > longest:
+            raise ValueError(
+                f"requests of {mean:g} tokens are longer than the {longest} of max_model_len, and "
+                "the engine refuses them; shorten workload, or raise max_model_len"
             )
         return value

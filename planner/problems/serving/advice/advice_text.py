@@ -217,8 +217,8 @@ def loop_lines(loop: LoopTimes | None) -> list[str]:
     lines = [row("  tails", tails)]
     if loop.waiting:
         words = (
-            f"memory holds {loop.users - loop.waiting:,} of the {loop.users:,} requests in flight; "
-            f"each waits {duration(loop.wait)} for a place, which is part of TTFT"
+            f"there are places for {loop.users - loop.waiting:,} of the {loop.users:,} requests in "
+            f"flight; each waits {duration(loop.wait)} for one, which is part of TTFT"
         )
         lines.append(row("  waiting", words))
     return lines

@@ -295,7 +295,7 @@ def with_places(step: Step, batch: np.ndarray) -> np.ndarray:
     def full(rows: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         tried = np.ones(most.size)
         tried[rows] = numbers
-        return np.asarray(~alone.holds_together(tried)[rows])
+        return ~np.broadcast_to(alone.holds_together(tried), most.shape)[rows]
 
     rows = np.flatnonzero(full(np.arange(most.size), most))
     most[rows] = first(lambda at, n: full(rows[at], n), np.zeros(rows.size), most[rows]) - 1

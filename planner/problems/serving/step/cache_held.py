@@ -37,10 +37,11 @@ def requests_held(
     if rules is None or split["cp"] > 1:
         return None
     tp, pp, copies = split["tp"], split["pp"], split["dp_attention"]
-    seats = math.ceil(batch / copies)
-    answers = math.ceil(seats / pp) * (1 + task.drafts) if task.mode != "prefill" else 0
-    chunk = int(task.chunk)
-    budget = max(chunk * (task.mode != "decode") + answers, seats, chunk)
+    running = math.ceil(batch / copies)
+    answers = math.ceil(running / pp) * (1 + task.drafts) if task.mode != "prefill" else 0
+    seats, chunk = task.max_num_seqs or running, int(task.chunk)
+    least = max(chunk * (task.mode != "decode") + answers, seats, chunk)
+    budget = task.max_num_batched_tokens or least
     share = task.utilisation
     if rules.rules["meaning"] == "pool":
         share -= activations / (task.chip.memory - pool_context(task.chip))

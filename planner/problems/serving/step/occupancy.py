@@ -75,7 +75,7 @@ class Occupancy:
 
         def full(at: np.ndarray, batch: np.ndarray) -> np.ndarray:
             part = alone if at.size == rows.size else alone.take(at)
-            return ~part.holds_together(batch)
+            return ~np.broadcast_to(part.holds_together(batch), at.shape)
 
         room = np.full(rows.size, float(LARGEST_BATCH))
         at = rows[full(rows, room)]
@@ -194,7 +194,7 @@ def crowded(demand: BorneLoad | None) -> tuple[str, ...]:
         return ()
     return (
         f"requests come at random: {demand.crowded:.0%} of the time a replica has more than the "
-        f"{demand.room_per_replica} that its memory holds, and an engine preempts some or lets "
+        f"{demand.room_per_replica} that it has room for, and an engine preempts some or lets "
         "them wait, which no time here includes; give headroom, more chips or a smaller cache",
     )
 

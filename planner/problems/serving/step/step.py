@@ -304,12 +304,11 @@ class Step:
         return {name: values["ttft" if name in TAILS else name] for name in names}
 
     def holds_together(self, batch: np.ndarray) -> np.ndarray:
-        """Whether memory, and the engine's limits of a step, let in so many; shape (n_layouts,)."""
+        """Whether memory, and the engine's limits of a step, let in so many sequences a replica."""
         limits = {x: limit for x, limit in self.limits.items() if x in ("need", *OF_A_STEP)}
         values = self.only(limits, batch)
-        rows = (len(self.layouts),)
-        good = [np.broadcast_to(values[x] <= limit, rows) for x, limit in limits.items()]
-        return np.asarray(np.all(good, axis=0))
+        good = (values[name] <= limit for name, limit in limits.items())
+        return np.all(np.broadcast_arrays(*good), axis=0)
 
     def _computed(
         self, words: tuple[str, ...] | None, batch: np.ndarray, fill: np.ndarray | float

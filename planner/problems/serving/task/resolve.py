@@ -186,11 +186,6 @@ def _unanswered(scenario: Scenario) -> Iterator[tuple[str, str]]:
 
 def _beyond_limits(scenario: Scenario) -> Iterator[tuple[str, str]]:
     """What an engine of these limits refuses, whatever the layout."""
-    lengths, longest = scenario.workload, scenario.max_model_len
-    tokens = lengths.input_tokens.mean + lengths.output_tokens.mean
-    if longest is not None and longest < tokens:
-        words = f"the engine refuses requests of {tokens:g} tokens; raise it, or shorten the"
-        yield "max_model_len", f"{words} workload"
     budget, chunks = scenario.max_num_batched_tokens, scenario.choose.chunk
     if budget is not None and chunks and min(chunks) > budget:
         words = f"no step takes {min(chunks)} tokens where max_num_batched_tokens is {budget}"
