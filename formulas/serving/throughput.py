@@ -91,8 +91,9 @@ tokens_of_step = Equation.of(
 
 memory_left_alone = Equation.of(
     M_reserve,
-    (1 - x_mem) * M_cap + M_hold,
+    (1 - x_mem) * M_cap + M_hold + x_rest * M_kv,
     "of what the driver reports; of an engine whose terms are known, of what it sees",
+    "an engine whose share is of what is free leaves a part of that beside its cache",
     source=PER_CHIP,
 )
 

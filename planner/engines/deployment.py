@@ -256,42 +256,30 @@ def _shares(memory: Mapping[str, float], whole: float, chip: Chip) -> Mapping[st
     """Shares of a chip's memory in the three ways that engines ask for them.
 
     `all` is what the engine may use of the `whole`; `pool` weights and caches of what contexts
-    leave; `free` the caches of what is left once the weights are loaded.
+    leave; `free` the caches of what the peak of a step leaves.
     """
     capacity, reserved = memory["capacity"], memory["reserved"]
-    left = capacity - memory["weights"] - memory["activations"]
     return MappingProxyType(
         {
             "all": _floor(whole),
             "pool": _floor(
                 (capacity - reserved - memory["activations"]) / (capacity - pool_context(chip))
             ),
-            "free": _floor(1 - reserved / left),
+            "free": _floor(whole),
         }
     )
 
 
-def utilisation(
-    shares: Mapping[str, float], memory: MemoryUse, share: float, chip: Chip
-) -> float | None:
-    """The share that `memory_utilisation` means where an engine is told one of `_shares`.
+def utilisation_of_pool(pool: float, memory: MemoryUse, share: float, chip: Chip) -> float:
+    """The share that `memory_utilisation` means where an engine is told that of its pool.
 
     `memory` is that of the layout at another `share`: what is reserved beside that, libraries and
-    graphs, is so at any. Up to the next thousandth, which an engine is told; None where it is told
-    none.
+    graphs, is so at any. Up to the next thousandth, which an engine is told.
     """
-    capacity, activations = memory.capacity, memory.activations
-    beside = memory.reserved - (1 - share) * capacity
-    if "all" in shares:
-        return shares["all"]
-    if "pool" in shares:
-        context = pool_context(chip)
-        more = activations + beside - share * context
-        return _ceiled(shares["pool"] + more / (capacity - context))
-    if "free" in shares:
-        left = capacity - memory.weights - activations
-        return _ceiled(1 - ((1 - shares["free"]) * left - beside) / capacity)
-    return None
+    beside = memory.reserved - (1 - share) * memory.capacity
+    context = pool_context(chip)
+    more = memory.activations + beside - share * context
+    return _ceiled(pool + more / (memory.capacity - context))
 
 
 def _ceiled(share: float) -> float:

@@ -20,7 +20,7 @@ from typing import Any
 from planner.architecture.counts import sizes
 from planner.catalogue import models
 from planner.engines.carried_facts import SHARES, Facts, facts_of_launch
-from planner.engines.deployment import chip_called, utilisation
+from planner.engines.deployment import chip_called, utilisation_of_pool
 from planner.engines.launch_words import WrittenLaunch, launches, placed
 from planner.problems.serving.advice.current_layout import current_layout
 from planner.problems.serving.point import MemoryUse
@@ -106,8 +106,8 @@ def _utilisation(pool: LaunchPool, scenario: Scenario) -> float | None:
     What engines are told of weights and caches alone is worked out from the pool's own memory.
     """
     shares = {x.removeprefix("share_"): pool.facts[x] for x in SHARES if x in pool.facts}
-    if not shares or "all" in shares:
-        return shares.get("all")
+    if "pool" not in shares:
+        return next(iter(shares.values()), None)
     from planner.problems.serving.answer import answer
 
     with suppress(InputError):
@@ -117,9 +117,11 @@ def _utilisation(pool: LaunchPool, scenario: Scenario) -> float | None:
             part = pinned[pool.role]
             memory, chip = MemoryUse(**part["memory_per_chip"]), part["chip"]
         else:
-            return next(iter(shares.values()))
-        return utilisation(shares, memory, scenario.memory_utilisation, chip_called(chip))
-    return next(iter(shares.values()))
+            return shares["pool"]
+        return utilisation_of_pool(
+            shares["pool"], memory, scenario.memory_utilisation, chip_called(chip)
+        )
+    return shares["pool"]
 
 
 def _text(file: str) -> str:

@@ -132,7 +132,7 @@ class FixedPointModel:
             return False  # not known
         corners = np.meshgrid(*ends.values(), indexing="ij") if ends else []
         values = {name: each.ravel() for name, each in zip(ends, corners, strict=True)}
-        task, batch, fill = self._fixed_point(values)
+        task, batch, _ = self._fixed_point(values)
         step = Step(task, self.layouts, bound=task.uses_bound)
         return bool(np.all(step.holds_together(batch)))
 

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from planner.problems.serving.step.layouts import Layouts
     from planner.problems.serving.task.task import Task
 
-CHARGED = ("profiled", "pool")  # meanings of a share whose terms are known from enough logs
 GRAPHS = 102  # two of each size up to 512 sequences
 CONTEXTS = 33  # of a request from its prompt to its end, over which blocks are averaged
 LIVE_VECTORS = 8  # hidden vectors alive per token in one layer: residual, norm, q, k, v, FFN
@@ -49,8 +48,7 @@ def memory_rules(
     """
     places = {name: place for place, name in enumerate(engine_tables())} if chip.figures else {}
     tables = {x: engine_memory(x, version or "") for x in names if x in engine_names()}
-    charged = {x: each for x, each in tables.items() if each.rules["meaning"] in CHARGED}
-    return tuple((places[name], charged.get(name)) for name in names if name in places)
+    return tuple((places[name], tables.get(name)) for name in names if name in places)
 
 
 def seen_chip(chip: Chip, rules: Sequence[tuple[int, EngineMemory | None]]) -> Chip:
@@ -84,7 +82,7 @@ def memory_terms(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
     """
     ones, tp = np.ones(len(layouts)), layouts.tp.astype(float)
     terms = {
-        **{name: np.zeros(len(layouts)) for name in ("h_peak", "h_work", "M_hold")},
+        **{name: np.zeros(len(layouts)) for name in ("h_peak", "h_work", "M_hold", "x_rest")},
         "k_smp": 1.0 / tp,
         "f_format": ones.copy(),
         "f_pages": ones.copy(),
@@ -93,6 +91,7 @@ def memory_terms(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
     if not task.memory_rules:
         return terms
     terms["h_wide"] = LIVE_VECTORS * task.sizes.hidden * ones
+    terms["x_mem"] = task.utilisation * ones
     charged = charged_engine(task, layouts)
     for place, (_, rules) in enumerate(task.memory_rules):
         rows = np.flatnonzero(charged == place)
@@ -124,7 +123,12 @@ def _of_engine(task: Task, layouts: Layouts, rules: EngineMemory) -> dict[str, n
     dense = max((x.width for x in sizes.inner if x.group in ("dense_ffn", "shared")), default=0)
     routed = next((x.width for x in sizes.inner if x.group == "routed"), 0) / layouts.tp_expert
     work = sizes.n_experts_active * (np.maximum(2 * routed, sizes.hidden) + routed)
+    share = {}
+    if rules.rules["meaning"] == "free":
+        hold = hold + pool_context(task.chip)
+        share = {"x_mem": 1.0, "x_rest": 1 / task.utilisation - 1}
     return {
+        **share,
         "f_format": factor,
         "f_pages": pages,
         "M_hold": hold + np.where(ranks > 1, several, alone) + graphs * bool(era["graphs_inside"]),
