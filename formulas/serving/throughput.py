@@ -59,9 +59,18 @@ resident_weights = Equation.of(
 
 resident_cache = Equation.of(
     M_kv,
-    f_pages
-    * f_stage
-    * (b_mem * (b_store * L_ctx + R_bnd_mem) * f_heads / cp + b_state * R_state / tp)
+    f_stage
+    * (
+        b_mem
+        * (
+            f_whole * maximum(b_store * (L_ctx + L_pad), R_least, f_pool * R_bnd_mem)
+            + f_bound * R_bnd_mem
+            + R_pad
+        )
+        * f_heads
+        / cp
+        + b_state * f_state * R_state / tp
+    )
     / pp,
     "sequences are out of step, so each holds its mean context",
     "paged cache, the tokens of a context in turn on its cp parts",

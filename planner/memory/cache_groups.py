@@ -76,7 +76,7 @@ class CacheGroups:
                 least = np.minimum(contexts, window + step - 1) / self.window_share
                 blocks = np.maximum(blocks, np.ceil(least))
             else:
-                blocks = blocks + np.minimum(self._most(window, step), whole + 1)
+                blocks = blocks + np.minimum(self.most(window, step), whole + 1)
         return np.maximum(blocks, self.least)
 
     def requests(self, room: float, context: int, step: int) -> float:
@@ -88,7 +88,7 @@ class CacheGroups:
         if self.window_share:
             return self.blocks(room)
         left = self.blocks(room) - self.states * (1 + self.drafts)
-        limits = sorted(self._most(window, step) for window in self.windows)
+        limits = sorted(self.most(window, step) for window in self.windows)
         best = 0
         for grown in range(len(limits) + 1):  # windows that are shorter than theirs
             growing = self.full + len(limits) - grown
@@ -97,7 +97,7 @@ class CacheGroups:
                 best = max(best, rest // growing)
         return max(best, 0) * self.tokens
 
-    def _most(self, window: int, step: int) -> int:
+    def most(self, window: int, step: int) -> int:
         """Blocks of a window in one group: what a step adds lies beside it."""
         return -(-(window - 1 + step) // self.tokens) + 1
 

@@ -21,6 +21,7 @@ from planner.problems.serving.bounds.monomials import chords, least_unsaved, tan
 from planner.problems.serving.search.batch import Found
 from planner.problems.serving.step.engine_effects import loop_symbols
 from planner.problems.serving.step.kernels import BILLED, FOLLOWS, OF_A_STEP, fed, lowered
+from planner.problems.serving.step.memory_terms import BLOCKS
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.plan_limits import PROMISES
 from planner.problems.serving.task.task import Task
@@ -38,7 +39,7 @@ LEAST = (
     "g_ar", "a_ar_pf", "g_ar_pf", "a_x", "g_x", "a_x_pf", "g_x_pf", "f_heads", "f_stage", "u_ep",
     "x_ep", "f_skew", "c_imb", "c_rank", "n_cp", "c_chunk", "a_cp", "g_cp", "a_ring", "g_ring",
     "n_draft_ar", "n_draft_a2a", "S_fixed", "M_fixed", "f_format", "h_wide", "h_work", "h_peak",
-    "k_smp", "M_hold", "x_pass", "f_pages", "x_rest",
+    "k_smp", "M_hold", "x_pass", *BLOCKS, "x_rest",
 )  # fmt: skip
 LARGEST = ("r_ar", "r_hop", "w_ar", "w_ar_pf", "w_x", "w_x_pf", "w_cp", "w_ring", "x_mem")
 ENDLESS = 1e12  # sequences in flight, more than any replica holds
@@ -291,8 +292,8 @@ def _shared(step: Step, values: StepValues, rows: np.ndarray) -> dict[str, float
     layouts = step.layouts
     group = {k: float(v) for k, v in values.items() if not np.ndim(v)}
     group |= {k: float(np.asarray(values[k])[rows].min()) for k in LEAST if np.ndim(values[k])}
-    fastest = [k for k in (*EFFICIENCIES, "x_hit") if np.ndim(values[k])]
-    group |= {k: float(np.asarray(values[k])[rows].max()) for k in (*LARGEST, *fastest)}
+    most = (k for k in (*LARGEST, *EFFICIENCIES, "x_hit") if np.ndim(values[k]))
+    group |= {k: float(np.asarray(values[k])[rows].max()) for k in most}
     return (
         group
         | IDEAL

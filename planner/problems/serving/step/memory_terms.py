@@ -7,6 +7,7 @@ of the widest layer.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -33,8 +34,9 @@ if TYPE_CHECKING:
     from planner.problems.serving.step.layouts import Layouts
     from planner.problems.serving.task.task import Task
 
+# What caches take in an engine's blocks.
+BLOCKS = ("f_whole", "f_bound", "f_pool", "f_state", "L_pad", "R_pad", "R_least")
 GRAPHS = 102  # two of each size up to 512 sequences
-CONTEXTS = 33  # of a request from its prompt to its end, over which blocks are averaged
 LIVE_VECTORS = 8  # hidden vectors alive per token in one layer: residual, norm, q, k, v, FFN
 SURE = 0.9  # chance from which the low end of the room is charged
 
@@ -83,9 +85,10 @@ def memory_terms(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
     ones, tp = np.ones(len(layouts)), layouts.tp.astype(float)
     terms = {
         **{name: np.zeros(len(layouts)) for name in ("h_peak", "h_work", "M_hold", "x_rest")},
+        **{name: np.zeros(len(layouts)) for name in BLOCKS},
+        **{name: ones.copy() for name in ("f_whole", "f_bound", "f_state")},
         "k_smp": 1.0 / tp,
         "f_format": ones.copy(),
-        "f_pages": ones.copy(),
         "x_pass": float(task.mode != "decode") * ones,
     }
     if not task.memory_rules:
@@ -114,10 +117,10 @@ def _of_engine(task: Task, layouts: Layouts, rules: EngineMemory) -> dict[str, n
     margin = np.where((ranks > 1) & seen.links, band["several"], band["one_rank"]) * GIB
     factor = np.where(ranks > 1, layout_factor(narrow, 2), layout_factor(narrow, 1))
     hold = margin * (task.chance is not None and task.chance >= SURE)
-    pages = _pages(task, layouts, rules)
+    blocks = _blocks(task, layouts, rules)
     if rules.rules["meaning"] == "pool":  # activations are kept out of it as they are counted
         context = task.utilisation * pool_context(task.chip)
-        return {"f_format": factor, "f_pages": pages, "M_hold": hold + context}
+        return {**blocks, "f_format": factor, "M_hold": hold + context}
     alone, several = (rules.elsewhere(seen, n) for n in (1, 2))
     graphs = era["graph_mib"] * MIB * GRAPHS * np.ceil(sizes.n_layers / layouts.pp)
     dense = max((x.width for x in sizes.inner if x.group in ("dense_ffn", "shared")), default=0)
@@ -130,7 +133,7 @@ def _of_engine(task: Task, layouts: Layouts, rules: EngineMemory) -> dict[str, n
     return {
         **share,
         "f_format": factor,
-        "f_pages": pages,
+        **blocks,
         "M_hold": hold + np.where(ranks > 1, several, alone) + graphs * bool(era["graphs_inside"]),
         "x_pass": 1.0,  # a pool that decodes lets in a prompt whose cache did not arrive
         "k_smp": era["sampler"] * layouts.pp.astype(float),
@@ -140,25 +143,45 @@ def _of_engine(task: Task, layouts: Layouts, rules: EngineMemory) -> dict[str, n
     }
 
 
-def _pages(task: Task, layouts: Layouts, rules: EngineMemory) -> np.ndarray:
-    """Bytes of a cache in an engine's blocks over those of its layers, shape (n_layouts,).
+def _blocks(task: Task, layouts: Layouts, rules: EngineMemory) -> dict[str, np.ndarray]:
+    """What caches take in an engine's blocks over their own bytes, each of shape (n_layouts,).
 
-    The mean over the contexts that a request has while it decodes, or of a prompt; of lengths that
-    are arrays of points, shape (n_points,), for one layout. One where no rule was read for the
-    kinds of layers of the model.
+    As they are where no rule was read for the kinds of layers of the model.
     """
-    last = np.array(task.input_tokens + task.output_tokens)
-    ends = (
-        (task.context, task.context) if task.mode == "prefill" else (2 * task.context - last, last)
-    )
-    contexts = np.linspace(np.maximum(ends[0], 1.0), np.maximum(ends[1], 1.0), CONTEXTS)
     cuts, place = np.unique(np.stack([layouts.tp, layouts.pp]), axis=1, return_inverse=True)
-    factors = []
-    for tp, pp in cuts.T.tolist():
-        model = model_memory(task.sizes, ReplicaLayout(tp, pp), rules)
-        groups = engine_groups(model, rules, EngineLimits(tp, pp, drafted=task.drafts))
-        alone = sum(x.held(task.context) for x in model.caches)
-        blocks = groups.of_requests(np.ceil(contexts), 1 + task.drafts).mean(axis=0)
-        known = groups.exact and np.all(alone)
-        factors.append(blocks * groups.page / alone if known else np.ones(np.shape(task.context)))
-    return np.array(factors)[place.ravel()] if len(layouts) > 1 else np.atleast_1d(factors[0])
+    rows = [_blocks_of_cut(task, rules, tp, pp) for tp, pp in cuts.T.tolist()]
+    return {name: np.array([row[name] for row in rows])[place.ravel()] for name in BLOCKS}
+
+
+def _blocks_of_cut(task: Task, rules: EngineMemory, tp: int, pp: int) -> dict[str, float]:
+    """The same of one stage of one cut, relative to what the equations count of it."""
+    sizes = task.sizes
+    model = model_memory(sizes, ReplicaLayout(tp, pp), rules)
+    groups = engine_groups(model, rules, EngineLimits(tp, pp, drafted=task.drafts))
+    whole = sum(c.bytes_per_token for c in sizes.caches if c.grows or c.limit is None)
+    bounded = {c.limit: c.bytes_per_token for c in sizes.caches if not c.grows and c.limit}
+    plain = {**dict.fromkeys(BLOCKS, 0.0), "f_whole": 1.0, "f_bound": 1.0, "f_state": 1.0}
+    if not groups.exact:
+        return plain
+    stage = math.ceil(sizes.n_layers / pp) / sizes.n_layers
+    heads = math.ceil(sizes.n_kv_heads / tp) / sizes.n_kv_heads if sizes.n_kv_heads else 1.0
+    token = groups.page / groups.tokens / (stage * heads)  # a group's, as the equations cut it
+    state = sizes.state_bytes_per_sequence * stage / tp
+    blocks = plain | {"L_pad": groups.tokens / 2 * (groups.tokens > 1)}
+    blocks["R_least"] = whole * max(groups.tokens, groups.least) * (groups.full > 0)
+    if groups.states or groups.least:
+        blocks["f_state"] = groups.states * (1 + task.drafts) * groups.page / state
+    if whole:
+        blocks["f_whole"] = groups.full * token / whole
+    if bounded and groups.window_share:
+        blocks |= {"f_bound": 0.0, "f_pool": whole / sum(bounded.values()) / groups.window_share}
+    elif groups.windows:
+        blocks["f_bound"] = len(groups.windows) * token / sum(bounded.values())
+        most = [groups.most(w, 1 + task.drafts) * groups.tokens - w for w in groups.windows]
+        short = 1.5 * groups.tokens  # of a context that does not fill its window
+        blocks["R_pad"] = token * sum(max(x, short) for x in most)
+    elif bounded:  # which the engine keeps whole
+        context = float(np.mean(task.context))
+        seen = sum(x * min(limit, context) for limit, x in bounded.items())
+        blocks["f_bound"] = 0.0 if whole else token * context / seen
+    return blocks
