@@ -37,6 +37,11 @@ LOADED = {
         workload={"input_tokens": {"mean": 3000, "cv": 1.0}, "output_tokens": 600,
                   "demand": "8000 tokens/s", "spare_replicas": 1},
     ),
+    "limits of a launch under a load": scenario(
+        "llama-3.1-8b", chips=[*range(1, 9)], promises={"ttft_p95": "1 s", "tpot": "20 ms"},
+        engine={"name": "vllm", "max_num_seqs": 24, "max_num_batched_tokens": 4096},
+        workload={"input_tokens": 2000, "output_tokens": 500, "demand": "8 requests/s"},
+    ),
     "windows under a load": scenario(
         "gpt-oss-120b", system="hgx-h200", chips=[*range(1, 65)],
         promises={"ttft_p99": "2 s", "tpot": "20 ms"},
@@ -120,6 +125,9 @@ CASES = {
     "two systems": {k: v for k, v in scenario(
         "gpt-oss-120b", system=["hgx-h100", "gb200-nvl72"], chips=[8, 16, 24], choose={},
         promises={"ttft": "1 s", "tpot": "20 ms"}).items() if k != "price"},
+    "windows in a pool by token": scenario(
+        "gpt-oss-120b", system="hgx-h200", chips=4, engine={"name": "sglang", "max_num_seqs": 96},
+        choose={}, promises={"ttft": "2 s", "tpot": "30 ms"}),
     **LOADED,
 }  # fmt: skip
 
