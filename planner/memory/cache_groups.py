@@ -45,7 +45,8 @@ class CacheGroups:
     """Groups of equally many `deep` layers: how many hold all, hold windows, hold a state.
 
     A block of `tokens` takes `page` [byte] in one group. `exact` is false for kinds of layers that
-    no rule was read for, whose bytes are added up. Any request takes the `least` blocks. In a
+    no rule was read for, whose bytes are added up. Any request takes the `least` blocks. Where
+    every kind has pages of its own, those of windows are so `wide` in pages of one byte. In a
     pool by token windows share room with whole contexts, for a `window_share` of their tokens.
     """
 
@@ -53,11 +54,17 @@ class CacheGroups:
     tokens: int
     full: int
     windows: tuple[int, ...] = ()
+    wide: tuple[int, ...] = ()
     states: int = 0
     exact: bool = True
     drafts: int = 0
     least: int = 0
     window_share: float = 0.0
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Blocks of a page that one of each window's takes."""
+        return self.wide or (1,) * len(self.windows)
 
     def blocks(self, room: float) -> int:
         """Blocks in so much memory [byte]; none where it is less than nothing."""
@@ -71,12 +78,12 @@ class CacheGroups:
         """Blocks of one request of each of some contexts [token], of the same shape."""
         whole = -(-contexts // self.tokens)
         blocks = self.full * whole + self.states * (1 + self.drafts)
-        for window in self.windows:
+        for window, wide in zip(self.windows, self.widths, strict=True):
             if self.window_share:
                 least = np.minimum(contexts, window + step - 1) / self.window_share
                 blocks = np.maximum(blocks, np.ceil(least))
             else:
-                blocks = blocks + np.minimum(self.most(window, step), whole + 1)
+                blocks = blocks + wide * np.minimum(self.most(window, step), whole + 1)
         return np.maximum(blocks, self.least)
 
     def requests(self, room: float, context: int, step: int) -> float:
@@ -85,17 +92,13 @@ class CacheGroups:
 
     def longest(self, room: float, step: int) -> int:
         """Tokens of the longest single request [token]; 0 where none has room."""
-        if self.window_share:
-            return self.blocks(room)
-        left = self.blocks(room) - self.states * (1 + self.drafts)
-        limits = sorted(self.most(window, step) for window in self.windows)
-        best = 0
-        for grown in range(len(limits) + 1):  # windows that are shorter than theirs
-            growing = self.full + len(limits) - grown
-            rest = left - sum(limits[:grown]) - (len(limits) - grown)
-            if growing:
-                best = max(best, rest // growing)
-        return max(best, 0) * self.tokens
+        left = self.blocks(room)
+        low, high = 0, left + 1  # whole blocks of a context
+        while high - low > 1:
+            middle = (low + high) // 2
+            fits = self.of_request(middle * self.tokens, step) <= left
+            low, high = (middle, high) if fits else (low, middle)
+        return low * self.tokens
 
     def most(self, window: int, step: int) -> int:
         """Blocks of a window in one group: what a step adds lies beside it."""
@@ -103,7 +106,7 @@ class CacheGroups:
 
 
 def cache_groups(
-    caches: Sequence[LayerCache], *, hybrid: bool = True, drafts: int = 0
+    caches: Sequence[LayerCache], *, hybrid: bool = True, drafts: int = 0, own_pages: bool = False
 ) -> CacheGroups:
     """The groups of a model's layers.
 
@@ -111,6 +114,7 @@ def cache_groups(
     ----------
     hybrid : Whether kinds of layers are told apart; else every layer holds the whole context.
     drafts : Tokens drafted per step, for each of which a state is held beside.
+    own_pages : Whether layers with pages of different sizes have each its own, in one pool.
     """
     states = [x for x in caches if x.state]
     attention = [x if hybrid else replace(x, window=None) for x in caches if not x.state]
@@ -118,6 +122,8 @@ def cache_groups(
         page = sum(x.layers * x.bytes for x in states)
         return CacheGroups(page, BLOCK, 0, states=1, drafts=drafts)
     if len({x.bytes for x in attention}) > 1:
+        if own_pages and not states and _one_kind_a_layer(attention):
+            return _own_pages(attention)
         return _uneven(attention, states, drafts)
     page, tokens = attention[0].bytes, BLOCK
     if states:
@@ -137,6 +143,19 @@ def cache_groups(
         states=sum(-(-x.layers // deep) for x in states),
         drafts=drafts,
     )
+
+
+def _one_kind_a_layer(attention: Sequence[LayerCache]) -> bool:
+    """Whether all layers with a window are alike, and all without: none keeps several caches."""
+    kinds = {(x.window, x.bytes) for x in attention}
+    return len(kinds) == len({window for window, _ in kinds}) == 2
+
+
+def _own_pages(attention: Sequence[LayerCache]) -> CacheGroups:
+    """Layers of two kinds, a window and whole contexts, each with its own page in one pool."""
+    wide = {x.window: round(BLOCK * x.layers * x.bytes) for x in attention}
+    full = wide.pop(None, 0)
+    return CacheGroups(1.0, BLOCK, full, tuple(x for x in wide if x), tuple(wide.values()))
 
 
 def _uneven(

@@ -163,6 +163,7 @@ def held_requests(question: FitQuestion) -> HeldRequests:
         longest=(shortest, longest),
         least_chips=_least_chips(question),
         least_share=_least_share(question),
+        tokens_by_layers=None if groups.exact else _by_layers(question, copies, ends),
     )
 
 
@@ -188,6 +189,12 @@ def memory_fit(question: FitQuestion) -> Fit:
         terms=left.terms,
         notes=(*question.notes, *left.assumed, *_notes(question)),
     )
+
+
+def _by_layers(question: FitQuestion, copies: int, rooms: list[float]) -> tuple[int, int]:
+    """Tokens of so much room by the bytes of the layers alone [token]."""
+    low, high = (int(copies * room / _ideal(question)) for room in rooms)
+    return low, high
 
 
 def _ideal(question: FitQuestion) -> float:

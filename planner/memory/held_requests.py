@@ -18,6 +18,8 @@ class HeldRequests:
     `requests` are of `context` tokens each, `longest` is the longest single one, in the blocks of
     `engine`; the verdict is of those that are to be held at once. `least_chips` of a replica and
     `least_share` of a chip's memory hold them too, None where none does.
+    Where no rule was read for the kinds of layers they count as if every layer held the whole
+    context, and `tokens_by_layers` are those of the layers' own bytes.
     """
 
     verdict: str
@@ -28,6 +30,7 @@ class HeldRequests:
     longest: TokenEnds
     least_chips: Annotated[int, Unit("chip")] | None
     least_share: Annotated[float, Unit("1")] | None
+    tokens_by_layers: TokenEnds | None
 
     @property
     def lines(self) -> list[str]:
@@ -37,6 +40,9 @@ class HeldRequests:
         share = f", from a share of {self.least_share:.3f}" if self.least_share else ""
         plural = "s" * (self.least_chips != 1)
         chips = f", on {self.least_chips} chip{plural} or more" if self.least_chips else ""
+        if self.tokens_by_layers:
+            ends = " to ".join(f"{x:,}" for x in self.tokens_by_layers)
+            chips += f"; no rule was read for its kinds of layers: by their own bytes {ends} tokens"
         return wrapped(
             f"{self.engine} holds {tokens} tokens of cache a replica: {fewest:.0f} to {most:.0f} "
             f"requests of {self.context:,}, or one of {longest}; one {self.verdict}{share}{chips}"

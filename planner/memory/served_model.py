@@ -65,7 +65,9 @@ def model_memory(sizes: Sizes, layout: ReplicaLayout, engine: EngineMemory) -> M
 def engine_groups(model: ModelMemory, engine: EngineMemory, limits: EngineLimits) -> CacheGroups:
     """The groups of a model's cache in an engine."""
     if engine.rules["meaning"] == "profiled":
-        return cache_groups(model.caches, hybrid=engine.era["hybrid"], drafts=limits.drafted)
+        era = engine.era
+        own_pages, drafts = era.get("own_pages", False), limits.drafted
+        return cache_groups(model.caches, hybrid=era["hybrid"], drafts=drafts, own_pages=own_pages)
     rules = engine.rules
     return pooled_groups(model.caches, rules.get("window_share", 1), rules.get("state_share", 0))
 

@@ -77,3 +77,36 @@ def test_a_pool_counts_windows_and_states_by_share():
     assert made.page == 1000 + 0.8 * 5000
     states = pooled_groups([LayerCache(10, 100), LayerCache(1, 5, state=True)], 1, 0.9)
     assert states.page == pytest.approx(1900)
+
+
+def test_layers_with_pages_of_their_own_take_their_own_bytes():
+    """Gemma 4 from vLLM 0.21 on: 50 GiB held 55,000 tokens before and 525,000 then (vllm 43308)."""
+    layers = [LayerCache(10, 8192), LayerCache(50, 16384, 1024)]
+    room, step = 50 * 2**30, 1
+    before, after = (cache_groups(layers, own_pages=own) for own in (False, True))
+    assert not before.exact
+    assert after.exact
+    assert before.longest(room, step) == pytest.approx(59_000, rel=0.05)
+    whole = 10 * 8192 * 400_000 + 50 * 16384 * 1040
+    assert after.of_request(400_000, step) * after.page == whole
+    assert after.longest(room, step) == pytest.approx((room - 50 * 16384 * 1040) / 81920, rel=1e-4)
+    assert not cache_groups([*layers, LayerCache(10, 64)], own_pages=True).exact
+
+
+def test_windows_of_a_pool_by_token_have_a_share_of_its_tokens():
+    """So many contexts fit as the smaller of both pools lets in."""
+    made = pooled_groups([LayerCache(10, 100), LayerCache(50, 100, 1000)], 0.8)
+    token = 1000 + 0.8 * 5000
+    for context in (100, 700, 1000, 1200, 5000):
+        whole_pool, windows = 1_000_000 / token, 0.8 * 1_000_000 / token
+        fits = min(whole_pool / context, windows / min(context, 1000))
+        assert made.requests(1_000_000, context, 1) == pytest.approx(fits, rel=0.02)
+
+
+def test_states_of_a_pool_have_a_share_of_its_room():
+    """A request takes a slot of the states, however short it is."""
+    made = pooled_groups([LayerCache(10, 100), LayerCache(40, 1_000_000, state=True)], 1.0, 0.9)
+    room = 10**9
+    slots = room * 0.9 / 1.9 / (40 * 1_000_000)
+    assert made.requests(room, 10, 1) == pytest.approx(slots, rel=1e-3)
+    assert made.requests(room, 10**6, 1) == pytest.approx(room / 1.9 / 1000 / 10**6, rel=1e-3)

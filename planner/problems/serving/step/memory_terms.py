@@ -176,10 +176,11 @@ def _blocks_of_cut(task: Task, rules: EngineMemory, tp: int, pp: int) -> dict[st
     if bounded and groups.window_share:
         blocks |= {"f_bound": 0.0, "f_pool": whole / sum(bounded.values()) / groups.window_share}
     elif groups.windows:
-        blocks["f_bound"] = len(groups.windows) * token / sum(bounded.values())
+        blocks["f_bound"] = sum(groups.widths) * token / sum(bounded.values())
         most = [groups.most(w, 1 + task.drafts) * groups.tokens - w for w in groups.windows]
         short = 1.5 * groups.tokens  # of a context that does not fill its window
-        blocks["R_pad"] = token * sum(max(x, short) for x in most)
+        pads = zip(groups.widths, most, strict=True)
+        blocks["R_pad"] = token * sum(wide * max(x, short) for wide, x in pads)
     elif bounded:  # which the engine keeps whole
         context = float(np.mean(task.context))
         seen = sum(x * min(limit, context) for limit, x in bounded.items())
