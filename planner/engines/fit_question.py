@@ -21,9 +21,8 @@ from planner.catalogue.systems import System, system
 from planner.engines.deployment import longest_request
 from planner.engines.imported import LaunchPool, launch_pools
 from planner.memory.engine_fit import Fit, FitQuestion, memory_fit
-from planner.memory.engine_room import EngineLimits
+from planner.memory.engine_room import EngineLimits, ReplicaLayout
 from planner.memory.engine_table import GIB, chip_memory, engine_memory, engine_names
-from planner.memory.served_model import ReplicaLayout
 from planner.problems.serving.question import Scenario
 from planner.scenario.keys.model_keys import ModelDescription
 from planner.scenario.keys.references import File

@@ -22,7 +22,6 @@ from planner.catalogue import models
 from planner.engines.carried_facts import SHARES, Facts, facts_of_launch
 from planner.engines.deployment import chip_called, utilisation_of_pool
 from planner.engines.launch_words import WrittenLaunch, launches, placed
-from planner.problems.serving.advice.current_layout import current_layout
 from planner.problems.serving.point import MemoryUse
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.task.resolve import resolve
@@ -108,6 +107,7 @@ def _utilisation(pool: LaunchPool, scenario: Scenario) -> float | None:
     shares = {x.removeprefix("share_"): pool.facts[x] for x in SHARES if x in pool.facts}
     if "pool" not in shares:
         return next(iter(shares.values()), None)
+    from planner.problems.serving.advice.current_layout import current_layout
     from planner.problems.serving.answer import answer
 
     with suppress(InputError):

@@ -34,7 +34,7 @@ class LayerCache:
     window: int | None = None
     state: bool = False
 
-    def held(self, context: float | np.ndarray) -> np.ndarray:
+    def bytes_of(self, context: float | np.ndarray) -> np.ndarray:
         """Bytes of a request of `context` tokens, whatever blocks they lie in, of its shape."""
         tokens = np.minimum(context, 1 if self.state else self.window or np.inf)
         return np.asarray(self.layers * self.bytes * tokens)

@@ -9,10 +9,16 @@ from functools import cached_property
 
 from planner.architecture.counts import Sizes
 from planner.memory.cache_groups import CacheGroups
-from planner.memory.engine_room import EngineLimits, Room, engine_room
+from planner.memory.engine_room import (
+    EngineLimits,
+    ReplicaLayout,
+    Room,
+    engine_groups,
+    engine_room,
+    model_memory,
+)
 from planner.memory.engine_table import GIB, ChipMemory, EngineMemory
 from planner.memory.held_requests import HeldRequests
-from planner.memory.served_model import ReplicaLayout, engine_groups, model_memory
 from planner.text.wording import wrapped
 
 MOST_CHIPS = 64  # of a replica that is sought
@@ -201,7 +207,7 @@ def _ideal(question: FitQuestion) -> float:
     """Bytes of a request by its layers alone, over its tokens, on one chip [byte/token]."""
     context = question.context
     caches = model_memory(question.sizes, question.layout, question.engine).caches
-    return float(sum(x.held(context) for x in caches)) / context
+    return float(sum(x.bytes_of(context) for x in caches)) / context
 
 
 def _least_chips(question: FitQuestion) -> int | None:

@@ -1,16 +1,27 @@
-"""The room that an engine leaves for the cache on one chip, term by term, with its band.
+"""A counted model on the chips of a replica, and the room that an engine leaves for its cache.
 
-One share has three meanings: vLLM's is of what the runtime sees, SGLang's of what its context
-leaves and without activations, TensorRT-LLM's of what the peak of a step leaves free.
+Term by term on one chip, with a band. One share has three meanings: vLLM's is of what the runtime
+sees, SGLang's of what its context leaves and without activations, TensorRT-LLM's of what the peak
+of a step leaves free.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from planner.memory.cache_groups import LayerCache
-from planner.memory.engine_table import GB, GIB, MIB, ChipMemory, EngineMemory, figures
+from planner.architecture.counts import Sizes
+from planner.memory.cache_groups import INDEX, CacheGroups, LayerCache, cache_groups, pooled_groups
+from planner.memory.engine_table import (
+    GB,
+    GIB,
+    MIB,
+    QUANTISED,
+    ChipMemory,
+    EngineMemory,
+    figures,
+    layout_factor,
+)
 from planner.memory.room_equations import solved
 
 GRAPHS = 512  # most sequences of a captured graph, vllm/config/compilation.py
@@ -36,6 +47,27 @@ class ModelMemory:
     expert_width: float = 0.0
     value: int = 2
     packed: bool = False
+
+
+@dataclass(frozen=True)
+class ReplicaLayout:
+    """How a replica is cut: experts over `ep` groups of chips, each cut `tp_expert` ways."""
+
+    tp: int = 1
+    pp: int = 1
+    dp: int = 1
+    ep: int = 1
+    tp_expert: int | None = None
+
+    @property
+    def chips(self) -> int:
+        """Chips of the replica."""
+        return self.tp * self.pp * self.dp
+
+    @property
+    def expert_ways(self) -> int:
+        """Chips of a stage over which routed experts are spread."""
+        return self.ep * self.tp_expert if self.tp_expert else self.tp * self.dp
 
 
 @dataclass(frozen=True)
@@ -153,11 +185,9 @@ def step_values(
     more = (more + chip.unified * table["unified"]["taken"]) * GIB
     if limits.drafts == "draft":
         more += table["draft"]["mib_per_token"] * tokens * MIB
-    several = "experts" if model.experts else "several"
-    links = table["links"][several if limits.ranks > 1 and chip.links else "one"]
     return {
         "M_vis": chip.visible,
-        "M_ctx": (table["context" if chip.hopper or chip.links else "context_cards"] + links) * GIB,
+        "M_ctx": context_bytes(chip, limits.ranks, experts=bool(model.experts)),
         "M_weights": model.weights,
         "f_format": model.factor,
         "M_else": engine.elsewhere(chip, limits.ranks),
@@ -185,6 +215,13 @@ def step_values(
     }
 
 
+def context_bytes(chip: ChipMemory, ranks: int, *, experts: bool) -> float:
+    """What a driver's context and the first buffers of links between `ranks` take [byte]."""
+    table = figures()
+    links = table["links"]["experts" if experts else "several"] * (ranks > 1 and chip.links)
+    return float(table["context" if chip.hopper or chip.links else "context_cards"] + links) * GIB
+
+
 def _default_share(chip: ChipMemory, engine: EngineMemory, values: Mapping[str, float]) -> float:
     """The share of an engine that works it out from a chunk, graphs and ranks."""
     rule = engine.rules["default_share"]
@@ -203,3 +240,61 @@ def _default_share(chip: ChipMemory, engine: EngineMemory, values: Mapping[str, 
         static = max(static, rule["least"] * MIB)
     room = {"M_static": static, "M_cap": chip.reported}
     return solved("share", room)["x_default"]
+
+
+def model_memory(sizes: Sizes, layout: ReplicaLayout, engine: EngineMemory) -> ModelMemory:
+    """What memory depends on of a model in a layout, on the fullest chip.
+
+    Where an engine copies the attention of a dense model, the copies may share all else.
+    """
+    shares = engine.rules.get("copies_share_dense", False) and not sizes.n_experts
+    routed, dense_ffn = sizes.weight_bytes["routed"], sizes.weight_bytes["dense_ffn"]
+    fixed = sizes.total_weight_bytes - routed
+    fixed -= dense_ffn * (1 - 1 / layout.dp) if shares else 0.0
+    stage = -(-sizes.n_layers // layout.pp)
+    share = stage / sizes.n_layers
+    formats = {name for mix in sizes.weight_mix.values() for name in mix}
+    narrow = next((name for name in QUANTISED if name in formats), sizes.stored or "bf16")
+    ranks = layout.tp * layout.dp
+    dense = max((x.width for x in sizes.inner if x.group in ("dense_ffn", "shared")), default=0)
+    return ModelMemory(
+        weights=share * (fixed / layout.tp + routed / layout.expert_ways),
+        factor=layout_factor(narrow, ranks),
+        layers=stage,
+        hidden=sizes.hidden,
+        ffn=dense,
+        vocab=sizes.vocab,
+        caches=tuple(_caches(sizes, layout)),
+        experts=sizes.n_experts_active,
+        expert_width=_expert_width(sizes) / (layout.tp_expert or layout.expert_ways / layout.ep),
+        value=4 if sizes.activation_dtype == "fp32" else 2,
+        packed=narrow == "mxfp4",
+    )
+
+
+def engine_groups(model: ModelMemory, engine: EngineMemory, limits: EngineLimits) -> CacheGroups:
+    """The groups of a model's cache in an engine."""
+    if engine.rules["meaning"] == "profiled":
+        era = engine.era
+        own_pages, drafts = era.get("own_pages", False), limits.drafted
+        return cache_groups(model.caches, hybrid=era["hybrid"], drafts=drafts, own_pages=own_pages)
+    rules = engine.rules
+    return pooled_groups(model.caches, rules.get("window_share", 1), rules.get("state_share", 0))
+
+
+def _caches(sizes: Sizes, layout: ReplicaLayout) -> Iterator[LayerCache]:
+    """The layers of a stage that keep something, on one chip."""
+    for cache in sizes.caches:
+        whole = INDEX if cache.kind == "index" else cache.bytes_per_token / cache.layers
+        part = -(-cache.heads // layout.tp) / cache.heads
+        window = None if cache.grows else cache.limit
+        yield LayerCache(-(-cache.layers // layout.pp), whole * part, window)
+    if sizes.state_bytes_per_sequence:
+        keeping = sizes.n_state_layers or sizes.n_layers  # of a model of bare numbers all
+        state_bytes = sizes.state_bytes_per_sequence / keeping
+        yield LayerCache(-(-keeping // layout.pp), state_bytes / layout.tp, state=True)
+
+
+def _expert_width(sizes: Sizes) -> int:
+    """Width of one routed expert; 0 of a model without."""
+    return next((x.width for x in sizes.inner if x.group == "routed"), 0)

@@ -13,9 +13,8 @@ import numpy as np
 from formulas.memory.cache_room import pool_room
 from formulas.numerics.evaluate import scalar
 from planner.memory.engine_fit import verdict
-from planner.memory.engine_room import engine_room
+from planner.memory.engine_room import engine_groups, engine_room
 from planner.memory.engine_table import GIB
-from planner.memory.served_model import engine_groups
 from planner.validation.memory_rows import LoggedStart, logged_starts
 
 ROUNDED = 0.005 * GIB  # logs print rooms in hundredths of a GiB

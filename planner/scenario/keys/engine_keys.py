@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from planner.scenario.keys.fields import Count, QuestionRecord
-from planner.scenario.keys.workload import Workload
+from planner.scenario.keys.fields import Count, QuestionRecord, Refusals
+from planner.scenario.keys.workload import Choose, Workload
 
 SETTINGS = ("max_num_seqs", "max_num_batched_tokens", "max_model_len")
 
@@ -39,14 +39,14 @@ class EngineSettings(QuestionRecord):
     def _record_of_engine(cls, data: Any) -> Any:
         """An engine as a record of its name, version and limits is all these keys."""
         engine = data.get("engine") if isinstance(data, Mapping) else None
-        known = {"name": "engine", "version": "engine_version"} | {x: x for x in SETTINGS}
-        if not isinstance(engine, Mapping) or set(engine) - known.keys():
+        keys = {"name": "engine", "version": "engine_version"} | {x: x for x in SETTINGS}
+        if not isinstance(engine, Mapping) or set(engine) - keys.keys():
             return data
         beside = {key: value for key, value in data.items() if key != "engine"}
-        twice = sorted(x for x in engine if known[x] in beside)
+        twice = sorted(x for x in engine if keys[x] in beside)
         if twice:
-            raise ValueError(f"engine.{twice[0]} and {known[twice[0]]} are one key; leave one out")
-        return {**beside, "engine": None, **{known[name]: x for name, x in engine.items()}}
+            raise ValueError(f"engine.{twice[0]} and {keys[twice[0]]} are one key; leave one out")
+        return {**beside, "engine": None, **{keys[name]: x for name, x in engine.items()}}
 
     @field_validator("max_num_batched_tokens")
     @classmethod
@@ -69,4 +69,13 @@ class EngineSettings(QuestionRecord):
                 f"requests of {mean:g} tokens are longer than the {longest} of max_model_len, and "
                 "the engine refuses them; shorten workload, or raise max_model_len"
             )
+        return value
+
+    @field_validator("choose", check_fields=False)
+    @classmethod
+    def _chunks_of_a_step(cls, value: Choose, info: ValidationInfo) -> Choose:
+        budget = info.data.get("max_num_batched_tokens")
+        if budget is not None and value.chunk and min(value.chunk) > budget:
+            words = f"no step takes {min(value.chunk)} tokens: max_num_batched_tokens is {budget}"
+            raise Refusals([(("chunk",), f"{words}; lower one or raise the other")])
         return value

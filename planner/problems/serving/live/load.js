@@ -39,7 +39,7 @@ function carrying(pool, i, carries, most, near = 0) {
 
 function loadedPools({ bind, nearby, lowered, passSizes, replicasMost, winning, LARGEST, SAME, TIE }) {
   // Whether memory, and the engine's limits of a step, let in so many sequences.
-  const holds = (b, i, batch) => { const r = b.at("needed", i, batch); return b.pool.held.every((name, k) => r[k] <= b.limits[name]); };
+  const holds = (b, i, batch) => { const r = b.at("needed", i, batch); return b.pool.occupancy_limits.every((name, k) => r[k] <= b.limits[name]); };
 
   // Sequences that a replica of a row has room for, and how many add as much to a step as there is
   // without any.

@@ -137,7 +137,7 @@ class PoolRows:
         return self.step.crowds
 
     @property
-    def held(self) -> tuple[str, ...]:
+    def occupancy_limits(self) -> tuple[str, ...]:
         """What memory and an engine's limits of a step hold is limited by, in outputs."""
         return tuple(name for name in ("need", *OF_A_STEP) if name in self.task.limits)
 
@@ -164,7 +164,7 @@ class PoolRows:
         if self.task.load == "most":
             functions["occupied"] = ("slot", "S_occ")
         if self.task.loaded or self.crowds:
-            functions["needed"] = self.held
+            functions["needed"] = self.occupancy_limits
         if self.crowds:
             functions |= {"paced": ("step",), "gathered": ("n_met", "x_need")}
         return staged(kernel.tape, stages, functions)
@@ -189,7 +189,7 @@ class PoolRows:
             "gathers": self.step.prompts_gather,
             "bound": task.uses_bound,
             "limits": {name: float(limit) for name, limit in task.limits.items()},
-            "held": list(self.held),
+            "occupancy_limits": list(self.occupancy_limits),
             "batches": list(task.batches or ()),
             "score": SCORES[task.objective],
             "least_part": 0 if self.parts_chosen else part_least(task),

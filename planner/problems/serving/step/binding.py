@@ -28,7 +28,6 @@ from planner.network.layout_collectives import (
 from planner.problems.serving.step.drafting import draft_collectives, drafter_values, resident
 from planner.problems.serving.step.engine_effects import captures
 from planner.problems.serving.step.kernels import lowered
-from planner.problems.serving.step.memory_terms import LIVE_VECTORS, memory_terms
 from topologies.groups.group_rate import rate_table
 
 if TYPE_CHECKING:
@@ -226,7 +225,6 @@ def layout_values(
         **contexts(task, layouts),
         **draft_collectives(task, layouts),
         **_collectives(task, layouts, bound=bound),
-        **memory_terms(task, layouts),
     }
 
 
@@ -314,7 +312,6 @@ def _model(task: Task) -> dict[str, float]:
         "h_act": float(sizes.hidden),
         "h_exp": float(sizes.expert_width),
         "h_mid": _inner(sizes),
-        **({} if task.memory_rules else {"h_wide": float(LIVE_VECTORS * sizes.hidden)}),
         "vocab": float(sizes.vocab),
         "n_blocks": float(sizes.n_layers),
         "n_moe": float(sizes.n_moe_layers),
@@ -336,7 +333,7 @@ def _inner(sizes: Sizes) -> float:
 def _lecture_model(task: Task) -> dict[str, float]:
     """The lecture's reading: all weights are read, attention and network cost nothing."""
     absent = ("R_bnd", "A_bnd", "A_state", "A_bnd_pf", "h_part", "a_kv", "a_pf", "h_act", "h_exp",
-              "h_mid", "h_wide", "vocab")  # fmt: skip
+              "h_mid", "vocab")  # fmt: skip
     return {**_model(task), **dict.fromkeys(absent, 0.0), "n_experts": 1.0, "k_experts": 1.0}
 
 
@@ -347,10 +344,6 @@ def _chip(task: Task) -> dict[str, float]:
         "M_cap": chip.memory,
         "M_sram": 0.0 if task.lecture else chip.sram or 0.0,
         "x_mem": task.utilisation,
-        "x_seats": float(task.max_num_seqs is None),
-        "n_seats": float(task.max_num_seqs or 0),
-        "x_budget": float(task.max_num_batched_tokens is None),
-        "n_budget": float(task.max_num_batched_tokens or 0),
     }
 
 

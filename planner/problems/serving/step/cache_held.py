@@ -7,10 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from planner.memory.engine_fit import FitQuestion, held_requests
-from planner.memory.engine_room import EngineLimits
+from planner.memory.engine_room import EngineLimits, ReplicaLayout
 from planner.memory.engine_table import chip_memory
 from planner.memory.held_requests import HeldRequests
-from planner.memory.served_model import ReplicaLayout
 from planner.problems.serving.step.memory_terms import charged_engine, pool_context
 
 if TYPE_CHECKING:

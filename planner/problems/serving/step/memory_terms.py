@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.memory.engine_room import EngineLimits
+from planner.memory.engine_room import (
+    EngineLimits,
+    ReplicaLayout,
+    context_bytes,
+    engine_groups,
+    model_memory,
+)
 from planner.memory.engine_table import (
     GIB,
     MIB,
@@ -26,7 +32,6 @@ from planner.memory.engine_table import (
     figures,
     layout_factor,
 )
-from planner.memory.served_model import ReplicaLayout, engine_groups, model_memory
 from planner.problems.serving.step.engine_rules import engine_tables
 
 if TYPE_CHECKING:
@@ -83,17 +88,21 @@ def memory_terms(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
     where none is, what is alive of a pass is a value that all layouts share.
     """
     ones, tp = np.ones(len(layouts)), layouts.tp.astype(float)
+    limits = {"seats": task.max_num_seqs, "budget": task.max_num_batched_tokens}
+    live = 0 if task.lecture else LIVE_VECTORS * task.sizes.hidden
     terms = {
+        **{f"n_{name}": float(limit or 0) * ones for name, limit in limits.items()},
+        **{f"x_{name}": float(limit is None) * ones for name, limit in limits.items()},
         **{name: np.zeros(len(layouts)) for name in ("h_peak", "h_work", "M_hold", "x_rest")},
         **{name: np.zeros(len(layouts)) for name in BLOCKS},
         **{name: ones.copy() for name in ("f_whole", "f_bound", "f_state")},
         "k_smp": 1.0 / tp,
+        "h_wide": live * ones,
         "f_format": ones.copy(),
         "x_pass": float(task.mode != "decode") * ones,
     }
     if not task.memory_rules:
         return terms
-    terms["h_wide"] = LIVE_VECTORS * task.sizes.hidden * ones
     terms["x_mem"] = task.utilisation * ones
     charged = charged_engine(task, layouts)
     for place, (_, rules) in enumerate(task.memory_rules):
@@ -128,7 +137,9 @@ def _of_engine(task: Task, layouts: Layouts, rules: EngineMemory) -> dict[str, n
     work = sizes.n_experts_active * (np.maximum(2 * routed, sizes.hidden) + routed)
     share = {}
     if rules.rules["meaning"] == "free":
-        hold = hold + pool_context(task.chip)
+        experts = sizes.n_experts > 0
+        lone, linked = (context_bytes(seen, n, experts=experts) for n in (1, 2))
+        hold = hold + np.where(ranks > 1, linked, lone)
         share = {"x_mem": 1.0, "x_rest": 1 / task.utilisation - 1}
     return {
         **share,

@@ -72,6 +72,7 @@ class Step:
             **shared_values(task),
             **peaks(task, bound=bound),
             **layout_values(task, layouts, hop_groups(task, layouts), bound=bound),
+            **memory_terms(task, layouts),
         }
         self._bound_values |= feed_forward_shared(task, layouts, self._bound_values)
         self._keep_prefixes()
@@ -187,9 +188,8 @@ class Step:
     def with_values_of(self, task: Task) -> Step:
         """The same layouts under another task of one model and chips, its values bound anew."""
         shared = shared_values(task)
-        shared |= feed_forward_shared(task, self.layouts, shared)
-        terms = memory_terms(task, self.layouts)
-        twin = self._copy(self.layouts, {**self._values, **shared, **terms})
+        shared |= feed_forward_shared(task, self.layouts, shared) | memory_terms(task, self.layouts)
+        twin = self._copy(self.layouts, {**self._values, **shared})
         twin.task = task
         twin._keep_prefixes()
         return twin

@@ -158,7 +158,9 @@ def _unanswered(scenario: Scenario) -> Iterator[tuple[str, str]]:
     demand, promises = scenario.workload.arrivals, scenario.promises
     if scenario.assumptions == "lecture" and scenario.memory_utilisation != UTILISATION:
         yield "memory_utilisation", "the lecture fills the whole memory; leave it out"
-    yield from _beyond_limits(scenario)
+    limits = [x for x in SETTINGS if getattr(scenario, x) is not None]
+    if limits and scenario.assumptions == "lecture":
+        yield limits[0], "the lecture knows no engine; leave it out"
     if demand is not None and scenario.choose.batch is not None:
         words = "under demand the batch is what gathers; leave one of the two out"
         yield "choose.batch", words
@@ -182,17 +184,6 @@ def _unanswered(scenario: Scenario) -> Iterator[tuple[str, str]]:
         yield "workload.concurrency", f"{words}; give demand, or choose mode: aggregated"
     if scenario.paid[-1] < 2:
         yield "chips", "two pools need two chips; choose mode: aggregated"
-
-
-def _beyond_limits(scenario: Scenario) -> Iterator[tuple[str, str]]:
-    """What an engine of these limits refuses, whatever the layout."""
-    budget, chunks = scenario.max_num_batched_tokens, scenario.choose.chunk
-    if budget is not None and chunks and min(chunks) > budget:
-        words = f"no step takes {min(chunks)} tokens where max_num_batched_tokens is {budget}"
-        yield "choose.chunk", words
-    limits = [x for x in SETTINGS if getattr(scenario, x) is not None]
-    if limits and scenario.assumptions == "lecture":
-        yield limits[0], "the lecture knows no engine; leave it out"
 
 
 def _too_much(scenario: Scenario) -> Iterator[tuple[str, str]]:

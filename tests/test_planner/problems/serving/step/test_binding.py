@@ -299,7 +299,7 @@ def test_a_model_by_hand():
     assert values["a_pf"] == 50
     assert values["A_bnd_pf"] == 33 + 15 * seen + 8 * sparse_seen
     assert values["h_part"] == (7 + 4 + 1) / 6
-    plain = {"n_experts": 8, "k_experts": 2, "h_act": 64, "h_exp": 50, "h_wide": 8 * 64,
+    plain = {"n_experts": 8, "k_experts": 2, "h_act": 64, "h_exp": 50,
              "vocab": 1234, "n_blocks": 9, "n_moe": 4, "n_ctx": 6, "b_act": 2, "b_logit": 4,
              "b_comb": 2, "b_disp": 2}  # fmt: skip
     assert {name: values[name] for name in plain} == plain
@@ -319,7 +319,7 @@ def test_the_lecture_reads_all_weights_and_nothing_else():
     task = replace(question(SPARSE, lecture=True), sizes=hybrid())
     values = shared_values(task)
     absent = ("R_bnd", "A_bnd", "A_state", "A_bnd_pf", "h_part", "a_kv", "a_pf", "h_act", "h_exp",
-              "h_mid", "h_wide", "vocab", "M_sram")  # fmt: skip
+              "h_mid", "vocab", "M_sram")  # fmt: skip
     assert {values[name] for name in absent} == {0.0}
     assert (values["n_experts"], values["k_experts"], values["c_fwd"]) == (1, 1, 1)
     assert values["S_fixed"] == 231e3

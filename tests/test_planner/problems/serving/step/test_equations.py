@@ -13,7 +13,7 @@ from formulas.numerics.evaluate import kernel
 from formulas.serving.queues import ROOM
 from planner.problems.serving.step import equations
 from planner.problems.serving.step.equations import ALONE, tabled
-from planner.problems.serving.step.kernels import StepModel, fed, lowered
+from planner.problems.serving.step.kernels import OF_A_STEP, StepModel, fed, lowered
 from planner.problems.serving.step.occupancy import TAILS, arriving
 from planner.problems.serving.step.step import Step
 from tests.cases.serving import columns, question, sparse
@@ -24,7 +24,7 @@ KEYS = [*product(MODES, (False, True), LOADS, ("", "given")),
 ALWAYS = {
     "ttft", "first", "tpot", "slot", "busy", "latency", "need", "memory.weights", "memory.kv",
     "memory.activations", "memory.reserved", "load", "fill", "arrivals", "requests", "in_flight",
-    "sequences", "usd_per_request", "usd_per_s", "power_usd_per_s", "mixed", "usd_per_token",
+    *OF_A_STEP, "sequences", "usd_per_request", "usd_per_s", "power_usd_per_s", "mixed", "usd_per_token",
 }  # fmt: skip
 DECODES = {"usd_per_output_token", "tokens_per_s", "tokens_per_s_per_chip", "tokens_per_s_per_user"}
 READS = {"usd_per_input_token", "input_tokens_per_s"}
@@ -128,7 +128,7 @@ def test_small_tables_hold_what_they_are_asked_for():
 def test_what_a_batch_follows(powered, more, queued):
     """Times of which all outputs are made, those of a queue under a load, power if it follows."""
     outputs = tabled("batch_times", "aggregated", False, "given", powered, queued)[1]
-    times = {"tpot", "slot", "busy", "need", "mixed", "ttft"}
+    times = {"tpot", "slot", "busy", "need", "mixed", "ttft", *OF_A_STEP}
     assert outputs.keys() == times | ({"step", "arrivals"} if queued else set()) | more
     assert outputs["ttft"] == sp.Symbol("T_ttft", **outputs["ttft"].assumptions0)
 

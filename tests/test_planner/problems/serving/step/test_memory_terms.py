@@ -96,13 +96,25 @@ def test_the_share_is_exported_as_it_is_meant():
 
 
 def test_a_pool_is_of_what_contexts_leave():
-    """SGLang's share is of less than what is visible; engines nobody read enough take none."""
+    """SGLang's share is of less than what is visible."""
     memory = solved("sglang").chosen["memory_per_chip"]
     assert memory["capacity"] / GIB == pytest.approx(79.19)
     left = 0.9 * (79.19 - 0.51 - 2.0)
     assert (memory["capacity"] - memory["reserved"]) / GIB == pytest.approx(left)
-    assert memory_rules(["trtllm"], chip("h100")) == ((2, None),)
     assert memory_rules([], chip("h100")) == ()
+
+
+@pytest.mark.parametrize("share", [0.5, 0.9])
+def test_a_share_of_the_free_is_of_what_the_peak_leaves(share):
+    """TensorRT-LLM's cache is at most its share of that: 2.04 GiB lie outside PyTorch on a chip."""
+    sets = ("model=llama-3.1-8b", "chips=1", f"memory_utilisation={share}", "promises.tpot=null")
+    plan = solved("trtllm", *sets)
+    memory = plan.chosen["memory_per_chip"]
+    outside = (0.51 + 2.04) * GIB
+    free = memory["capacity"] - memory["weights"] - memory["activations"] - outside
+    sequence = memory["kv"] / plan.chosen["batch"]
+    assert memory["kv"] <= share * free < memory["kv"] + 2 * sequence
+    assert f"free_gpu_memory_fraction: {share}" in export(plan, "trtllm").text
 
 
 def test_any_engine_is_charged_as_the_first_that_runs_the_layout():

@@ -12,8 +12,7 @@ import planner
 from planner.engines import export
 from planner.engines.fit_question import FitOptions, fit
 from planner.engines.imported import imported
-from planner.memory.engine_room import EngineLimits
-from planner.memory.served_model import ReplicaLayout, engine_groups, model_memory
+from planner.memory.engine_room import EngineLimits, ReplicaLayout, engine_groups, model_memory
 from planner.problems.serving.search.admitted_layouts import layouts_of
 from planner.problems.serving.step.memory_terms import charged_engine
 from planner.problems.serving.step.step import Step
