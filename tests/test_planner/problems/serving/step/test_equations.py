@@ -24,7 +24,8 @@ KEYS = [*product(MODES, (False, True), LOADS, ("", "given")),
 ALWAYS = {
     "ttft", "first", "tpot", "slot", "busy", "latency", "need", "memory.weights", "memory.kv",
     "memory.activations", "memory.reserved", "load", "fill", "arrivals", "requests", "in_flight",
-    *OF_A_STEP, "sequences", "usd_per_request", "usd_per_s", "power_usd_per_s", "mixed", "usd_per_token",
+    "sequences", "usd_per_request", "usd_per_s", "power_usd_per_s", "mixed", "usd_per_token",
+    *OF_A_STEP,
 }  # fmt: skip
 DECODES = {"usd_per_output_token", "tokens_per_s", "tokens_per_s_per_chip", "tokens_per_s_per_user"}
 READS = {"usd_per_input_token", "input_tokens_per_s"}
