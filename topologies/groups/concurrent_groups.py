@@ -18,7 +18,7 @@ import numpy as np
 from topologies.fabric.fabric import ACCELERATOR, Arc, Attributes, Fabric, Group, Node, fabric
 from topologies.fabric.limits import TopologyError, closest
 from topologies.rates.concurrent_collectives import ConcurrentRate, joint_rate_within
-from topologies.rates.cut import Cut, all_gather_rate
+from topologies.rates.cut import all_gather_rate
 from topologies.rates.equal_domains import GroupRate
 from topologies.rates.flow import ROUTED, ROUTINGS, concurrent_flow, program_size
 from topologies.rates.shortest_paths import Distances, ShortestPaths, ecmp, shortest_paths
@@ -239,6 +239,26 @@ class GroupPaths:
                 weights[node.start, partner.end] += 1
         return ecmp(self.small.fabric, pairs({arc: float(w) for arc, w in weights.items()})).rate
 
+    @property
+    def _whole(self) -> list[Group]:
+        return [tuple(x for node in group for x in node.chips) for group in self.small.groups]
+
+    def parts(self) -> list[tuple[Fabric, Group]]:
+        """What each group has of the fabric, arcs of several divided evenly; of like ones one."""
+        G, small, groups = self.fabric, self.small, self._whole
+        if len(groups) == 1:
+            return [(G, groups[0])]
+        lanes = [
+            self.paths.lanes([node.start for node in group], [node.end for node in group])
+            for group in small.groups
+        ]
+        users = Counter(arc for group_lanes in lanes for arc in group_lanes)
+        unlike: dict[Node, tuple[Fabric, Group]] = {}
+        for group, group_lanes in zip(groups, lanes, strict=True):
+            part = _share_of(G, small, group_lanes, users)
+            unlike.setdefault(_numbered(part, group), (part, group))
+        return list(unlike.values())
+
     def gather(self) -> ConcurrentRate:
         """All-gather in every group at once, per share. [byte/s]
 
@@ -246,23 +266,10 @@ class GroupPaths:
         reaches is what they could not exceed together, that is the rate. On large fabrics without
         symmetry it is taken in any case, on the safe side of what they might reach together.
         """
-        G, small = self.fabric, self.small
-        groups = [tuple(chip for node in group for chip in node.chips) for group in small.groups]
+        G, groups = self.fabric, self._whole
+        cut = min((all_gather_rate(*each) for each in self.parts()), key=lambda cut: cut.rate)
         if len(groups) == 1:
-            cut = all_gather_rate(G, groups[0])
             return ConcurrentRate(cut.rate, cut.arcs, "cuts")
-        lanes = [
-            self.paths.lanes([node.start for node in group], [node.end for node in group])
-            for group in small.groups
-        ]
-        users = Counter(arc for group_lanes in lanes for arc in group_lanes)
-        cuts: dict[Node, Cut] = {}
-        for group, group_lanes in zip(groups, lanes, strict=True):
-            part = _share_of(G, small, group_lanes, users)
-            key = _numbered(part, group)
-            if key not in cuts:
-                cuts[key] = all_gather_rate(part, group)
-        cut = min(cuts.values(), key=lambda cut: cut.rate)
         best = _gathered(G, groups, cut.starved, cut.arcs) <= cut.rate * (1 + SAME)
         joint = None
         if not best and sum(map(len, groups)) * G.number_of_edges() <= LARGEST:
