@@ -13,7 +13,6 @@ from formulas.numerics.store import kept_kernel
 from planner.catalogue.collective_curves import ANY, collectives
 from planner.text.errors import CatalogueError, did_you_mean
 from topologies import Machine, group_rate
-from topologies.groups.ring_rate import ring_rate
 
 if TYPE_CHECKING:
     from formulas.numerics.kernel import Kernel
@@ -118,7 +117,11 @@ def group_of(
         reduces = adds and size >= least and inside is None
         return Group(whose, size, rate.domains, rate.all_to_all, rate.all_gather, reduces, inside)
 
-    return group(n) if rings is None else replace(group(n), ring=ring_rate(rings, n))
+    if rings is None:
+        return group(n)
+    from topologies.groups.fabric_groups import grouped
+
+    return replace(group(n), ring=grouped(rings).ring(n))
 
 
 def chip_of(name: str) -> str:

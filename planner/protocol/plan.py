@@ -18,6 +18,7 @@ from planner.protocol.document import Unit, document_of, json_key
 from planner.protocol.note import Note, note_lines, ordered
 from planner.protocol.promise import PromiseChance, chance_within
 from planner.protocol.section import text_of, why_of
+from planner.scenario.keys.model_keys import config_warnings
 from planner.scenario.kinds import room
 from planner.text.errors import did_you_mean
 from planner.text.wording import below, excess
@@ -193,6 +194,17 @@ def _notes_of(answer: Answer) -> tuple[Note, ...]:
 A = TypeVar("A", bound=Answer)
 
 
+def _with_unread(answer: A, question: object) -> A:
+    """The answer with what its models' configurations say and nobody reads, said once."""
+    provenance = answer.provenance
+    words = tuple(x for x in config_warnings(question) if x not in provenance.warnings)
+    notes = [Note("assumed", "warning", x, "provenance.warnings") for x in words if answer.notes]
+    return replace(
+        answer, notes=ordered((*answer.notes, *notes)),
+        provenance=replace(provenance, warnings=(*provenance.warnings, *words)),
+    ) if words else answer  # fmt: skip
+
+
 @dataclass(frozen=True)
 class KnownAnswer:
     """An answer that is there already, where a plan asks for one to be made."""
@@ -233,7 +245,7 @@ class Plan(Generic[A]):
     @cached_property
     def answer(self) -> A:
         """Everything that `--json` prints, typed, in base units (s, byte, USD, token)."""
-        made = self.make()
+        made = _with_unread(self.make(), self.__dict__.get("question"))
         return made if made.notes else replace(made, notes=_notes_of(made))
 
     def __getstate__(self) -> dict[str, Any]:

@@ -14,6 +14,8 @@ from functools import cached_property
 from itertools import count, pairwise
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from topologies.fabric.fabric import ACCELERATOR, Arc, Attributes, Fabric, Group, Node, fabric
 from topologies.fabric.limits import TopologyError, closest
@@ -21,6 +23,8 @@ from topologies.rates.concurrent_collectives import ConcurrentRate, joint_rate_w
 from topologies.rates.cut import all_gather_rate
 from topologies.rates.equal_domains import GroupRate
 from topologies.rates.flow import ROUTED, ROUTINGS, concurrent_flow, program_size
+from topologies.rates.flow_network import involved, network
+from topologies.rates.link_usage import GroupArcs, arcs_of
 from topologies.rates.shortest_paths import Distances, ShortestPaths, ecmp, shortest_paths
 from topologies.rates.traffic import SAME, Traffic, all_to_all, confirmed, pairs, parts
 
@@ -276,6 +280,14 @@ class GroupPaths:
             joint = joint_rate_within(G, groups, most=CUTS)
         return joint or ConcurrentRate(cut.rate, cut.arcs, "cuts" if best else EVENLY)
 
+    def ring(self) -> float:
+        """Bus bandwidth of rings in every group at once. [byte/s]
+
+        All of the bytes but a member's own leave any set of some members and not all, wherever
+        rings turn; of a gather in general only those that begin in the set.
+        """
+        return min(_ring(part, group) for part, group in self.parts())
+
     @cached_property
     def _group_distances(self) -> list[tuple[tuple[AggregateNode, ...], range, Distances]]:
         apart = max(1, len(self.groups) * len(self.groups[0]) // LOOKED_AT)
@@ -323,6 +335,37 @@ class GroupPaths:
                 if i in rows
             )
         )
+
+
+FINE = 2**20  # parts of the widest arc that flows are counted in
+RINGED = 256  # members up to which each is looked at; of more, a domain and one of every other
+
+
+def _ring(G: Fabric, group: Group) -> float:
+    """The narrowest cut between two members, either way: all rings cross it whole. [byte/s]"""
+    net = network(involved(G, group))
+    chips = np.array([net.index[chip] for chip in group])
+    domains = [G.nodes[chip]["domain"] for chip in group]
+    others = [
+        i for i in range(1, len(group))
+        if len(group) <= RINGED or domains[i] == domains[0] or domains[i - 1] != domains[i]
+    ]  # fmt: skip
+    ways = (arcs_of(net, chips, mirror=mirror) for mirror in (False, True))
+    return min(_passes(arcs, int(chips[0]), chips[others].tolist()) for arcs in ways)
+
+
+def _passes(arcs: GroupArcs, start: int, ends: Sequence[int]) -> float:
+    """The least flow from a member to any of others [byte/s]."""
+    size, unit = arcs.nodes.size, float(arcs.rate.max()) / FINE
+    whole = np.rint(arcs.rate / unit).astype(np.int32)
+    graph = csr_array((whole, (arcs.tail, arcs.head)), shape=(size, size))
+    at = {node: place for place, node in enumerate(arcs.nodes.tolist())}
+    flows = [maximum_flow(graph, at[start], at[end]) for end in ends]
+    left = csr_array(graph - min(flows, key=lambda flow: flow.flow_value).flow)
+    left.eliminate_zeros()
+    near = np.zeros(size, dtype=bool)
+    near[breadth_first_order(left, at[start], return_predecessors=False)] = True
+    return float(arcs.rate[near[arcs.tail] & ~near[arcs.head]].sum())
 
 
 def group_rates(G: Fabric, groups: Sequence[Group]) -> GroupRate:

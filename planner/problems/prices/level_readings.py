@@ -312,12 +312,12 @@ def _of_slow(tier: SheetTier, shares: Sequence[SheetInference]) -> Iterator[Shee
 def cache_readings(sheet: PriceSheet, chips: Assumption) -> Iterator[SheetInference]:
     """The readings of writes at two hold times, and of storage by the hour."""
     reads = sheet.cached is not None and sheet.cached < sheet.input
-    for kept, price in sheet.writes if reads else ():
+    for lasts, price in sheet.writes if reads else ():
         facts = {"p_write": price, "p_in": sheet.input, "p_cached": sheet.cached or 0.0}
         paid = Reading(
             "break_even_requests", last_step(equations.break_even_requests), facts, (),
             "every request comes while the cache is held",
-            f"a write held {show(kept, 'time')}" if kept else "a write, how long held not listed",
+            f"a write held {show(lasts, 'time')}" if lasts else "a write, how long held not listed",
         ).inference()  # fmt: skip
         nth = math.floor(paid.ends[0] * (1 + 1e-9)) + 1
         yield replace(paid, verdict=f"from request {nth} of a prefix on")
