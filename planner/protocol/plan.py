@@ -18,7 +18,6 @@ from planner.protocol.document import Unit, document_of, json_key
 from planner.protocol.note import Note, note_lines, ordered
 from planner.protocol.promise import PromiseChance, chance_within
 from planner.protocol.section import text_of, why_of
-from planner.scenario.keys.model_keys import config_warnings
 from planner.scenario.kinds import room
 from planner.text.errors import did_you_mean
 from planner.text.wording import below, excess
@@ -196,13 +195,11 @@ A = TypeVar("A", bound=Answer)
 
 def _with_unread(answer: A, question: object) -> A:
     """The answer with what its models' configurations say and nobody reads, said once."""
-    provenance = answer.provenance
-    words = tuple(x for x in config_warnings(question) if x not in provenance.warnings)
-    notes = [Note("assumed", "warning", x, "provenance.warnings") for x in words if answer.notes]
-    return replace(
-        answer, notes=ordered((*answer.notes, *notes)),
-        provenance=replace(provenance, warnings=(*provenance.warnings, *words)),
-    ) if words else answer  # fmt: skip
+    from planner.scenario.keys.model_keys import config_warnings
+
+    known = answer.provenance
+    unread = tuple(x for x in config_warnings(question) if x not in known.warnings)
+    return replace(answer, provenance=replace(known, warnings=known.warnings + unread))
 
 
 @dataclass(frozen=True)

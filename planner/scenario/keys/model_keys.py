@@ -95,8 +95,7 @@ def config_warnings(question: object, key: str = "") -> tuple[str, ...]:
         pairs = question.items()
     elif isinstance(question, tuple | list):
         pairs = ((key, inner) for inner in question)
-    found = (words for name, inner in pairs for words in config_warnings(inner, name))
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(x for name, inner in pairs for x in config_warnings(inner, name)))
 
 
 def _named_model(value: object, info: ValidationInfo) -> str | File:
