@@ -127,6 +127,13 @@ class Provenance:
     data: tuple[DataSource, ...] = ()
     warnings: tuple[str, ...] = ()
 
+    def warned_of(self, question: object) -> Provenance:
+        """With what configurations that a question names say and nobody reads, said once."""
+        from planner.scenario.keys.model_keys import config_warnings
+
+        every = dict.fromkeys((*self.warnings, *config_warnings(question)))
+        return replace(self, warnings=tuple(every))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
@@ -193,15 +200,6 @@ def _notes_of(answer: Answer) -> tuple[Note, ...]:
 A = TypeVar("A", bound=Answer)
 
 
-def _with_unread(answer: A, question: object) -> A:
-    """The answer with what its models' configurations say and nobody reads, said once."""
-    from planner.scenario.keys.model_keys import config_warnings
-
-    known = answer.provenance
-    unread = tuple(x for x in config_warnings(question) if x not in known.warnings)
-    return replace(answer, provenance=replace(known, warnings=known.warnings + unread))
-
-
 @dataclass(frozen=True)
 class KnownAnswer:
     """An answer that is there already, where a plan asks for one to be made."""
@@ -242,7 +240,9 @@ class Plan(Generic[A]):
     @cached_property
     def answer(self) -> A:
         """Everything that `--json` prints, typed, in base units (s, byte, USD, token)."""
-        made = _with_unread(self.make(), self.__dict__.get("question"))
+        made = self.make()
+        stands_on = made.provenance.warned_of(self.__dict__.get("question"))
+        made = replace(made, provenance=stands_on)
         return made if made.notes else replace(made, notes=_notes_of(made))
 
     def __getstate__(self) -> dict[str, Any]:
