@@ -241,8 +241,7 @@ class Plan(Generic[A]):
     def answer(self) -> A:
         """Everything that `--json` prints, typed, in base units (s, byte, USD, token)."""
         made = self.make()
-        stands_on = made.provenance.warned_of(self.__dict__.get("question"))
-        made = replace(made, provenance=stands_on)
+        made = replace(made, provenance=made.provenance.warned_of(self.__dict__.get("question")))
         return made if made.notes else replace(made, notes=_notes_of(made))
 
     def __getstate__(self) -> dict[str, Any]:
