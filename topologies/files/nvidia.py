@@ -77,9 +77,9 @@ def _of_matrix(text: str, where: str, name: str) -> Fabric:
             place = f"line {number}, column {len(line) + 1}"
             faults.append(f"{place}: {label} has {len(cells)} of {len(names)} entries")
         for target, cell in zip(names, cells, strict=False):
-            allowed_here = CELL if target in chips else CARD
+            fits = CELL if target in chips else CARD
             wrong = (cell.group() == "X") != (target == label)
-            wrong |= not allowed_here.fullmatch(cell.group())
+            wrong |= not fits.fullmatch(cell.group())
             if wrong:
                 place = f"line {number}, column {cell.start() + 1}: {label} to {target}"
                 allowed = "X, NV#, PIX, PXB, PHB, NODE or SYS, and X to itself alone"
