@@ -157,7 +157,8 @@ def _estimate(
     reasons = {kind: text.format(chip=chip) for kind, text in REASONS.items()}
     if group.domains > 1:
         across = crossing(group, operation, algorithm, network)
-        seconds, wire = across.seconds(sizes), across.floor
+        # Rings do not gather inside a domain first: what leaves it passes inside beside the rest.
+        seconds, wire = across.seconds(sizes), across.wire if algorithm == "ring" else across.floor
         evidence, inside = ANY, np.ones(sizes.shape, dtype=bool)
         reasons[ANY] = f"physics with what {network} was measured to add"
     else:

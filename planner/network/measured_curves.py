@@ -245,16 +245,8 @@ def crossing(group: Group, operation: str, algorithm: str, network: str) -> Doma
         efficiency=add.efficiency,
         gamma=sqrt(wire * add.delay),
         inner=inner,
-        stays=_stays(group, operation, algorithm),
+        stays=part.n / group.n if part and operation == "all-to-all" else 1.0,
     )
-
-
-def _stays(group: Group, operation: str, algorithm: str) -> float:
-    """Of a ring through all domains nothing is exchanged inside one by itself."""
-    if algorithm == "ring":
-        return 0.0
-    part = group.inside
-    return part.n / group.n if part and operation == "all-to-all" else 1.0
 
 
 def _steps(group: Group, operation: str) -> float:

@@ -338,7 +338,7 @@ class GroupPaths:
 
 
 FINE = 2**20  # parts of the widest arc that flows are counted in
-RINGED = 256  # members up to which each is looked at; of more, a domain and one of every other
+RINGED = 256  # members of a group that are looked at, at the most
 
 
 def _ring(G: Fabric, group: Group) -> float:
@@ -346,12 +346,13 @@ def _ring(G: Fabric, group: Group) -> float:
     net = network(involved(G, group))
     chips = np.array([net.index[chip] for chip in group])
     domains = [G.nodes[chip]["domain"] for chip in group]
+    # Those of the first domain and one of every other, thinned out where there are many.
     others = [
-        i for i in range(1, len(group))
-        if len(group) <= RINGED or domains[i] == domains[0] or domains[i - 1] != domains[i]
-    ]  # fmt: skip
+        i for i in range(1, len(group)) if domains[i] == domains[0] or domains[i] != domains[i - 1]
+    ] if len(group) > RINGED else range(1, len(group))  # fmt: skip
+    others = others[:: -(-len(others) // RINGED)]
     ways = (arcs_of(net, chips, mirror=mirror) for mirror in (False, True))
-    return min(_passes(arcs, int(chips[0]), chips[others].tolist()) for arcs in ways)
+    return min(_passes(arcs, int(chips[0]), chips[list(others)].tolist()) for arcs in ways)
 
 
 def _passes(arcs: GroupArcs, start: int, ends: Sequence[int]) -> float:

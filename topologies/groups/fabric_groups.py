@@ -201,7 +201,10 @@ class FabricGroups:
         Raises TopologyError when the fabric has fewer accelerators.
         """
         gather = self.rate(n).all_gather
-        return min(gather, GroupPaths(self.fabric, self.groups(n)).ring()) if n > 1 else gather
+        regular = n <= self.size and all(inner.shape is not None for inner in self.inner)
+        if n == 1 or regular:  # of one chip, or of a switch, a mesh or a torus
+            return gather
+        return min(gather, GroupPaths(self.fabric, self.groups(n)).ring())
 
     def groups(self, n: int) -> list[Group]:
         """The groups of `n` that lie side by side on the fabric."""
