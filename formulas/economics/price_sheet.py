@@ -211,6 +211,21 @@ break_even_reads = derive(
     assumes=(when(p_cached < p_in, why="else a read saves nothing"),),
 )
 
+break_even_requests = derive(
+    "requests of one prefix from which writing its cache pays",
+    begin(
+        p_write + (n_pays - 1) * p_cached,
+        n_pays * p_in,
+        why="the first request writes, the others read; or each pays its input",
+    ),
+    solve(n_pays, (p_write - p_cached) / (p_in - p_cached)),
+    source=derived,
+    assumes=(
+        when(p_cached < p_in, why="else a read saves nothing"),
+        "every request comes while the cache is held",
+    ),
+)
+
 cache_from_hold = derive(
     "cache bytes per token that a price of holding implies",
     begin(

@@ -36,6 +36,8 @@ t_w2     = _symbol("t_w2",     "s",             "longer time that a cache is hel
 q_hold   = _symbol("q_hold",   "USD/(token*s)", "price of holding the cache of one token", r"q_{\mathrm{hold}}")
 x_hold_h = _symbol("x_hold_h", "1/s",           "price of holding a token's cache over the price of an input token")
 x_write0 = _symbol("x_write0", "1",             "surcharge for a write held for no time, over the price of an input token")
+p_write  = _symbol("p_write",  "USD/token",     "price of a token written to a cache")
+n_pays   = _symbol("n_pays",   "1",             "requests of one prefix, the first of which writes its cache, at which that costs as much as no cache")
 f_reads  = _symbol("f_reads",  "1/s",           "reads of a held cache at which holding it costs as much as it saves")
 
 # Sizes fitted on the prices of models whose weights are public

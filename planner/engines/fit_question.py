@@ -176,11 +176,11 @@ def _question(wanted: FitOptions) -> FitQuestion:
     if wanted.room is not None and not 0 < wanted.room < math.inf:
         raise InputError(f"--room {wanted.room:g}: expected GiB above 0, as a log prints it")
     share = _share(wanted.share)
-    notes = [*wanted.notes]
+    model = _model(wanted.model or "")
+    notes = [*wanted.notes, *model.warnings]
     if wanted.engine is None:
         notes.append("no engine was named: vLLM's rules")
     engine = engine_memory(wanted.engine or engine_names()[0], wanted.version or "")
-    model = _model(wanted.model or "")
     counted = sizes(model, wanted.weights, wanted.kv)
     machine = wanted.system if isinstance(wanted.system, System) else system(wanted.system or "")
     chip, context = machine.chip, wanted.context

@@ -256,7 +256,7 @@ def predict_collective(row: CollectiveRow) -> Prediction:
         raise InputError(" ".join(str(error).split())) from error
     network = "efa" if EFA in row.system else "infiniband"
     name = row.algorithm
-    if row.operation == "all-reduce" and name == "in-network":
+    if row.operation == "all-reduce" and (name == "in-network" or group.domains > 1):
         name = "library"
     timed = collective_time(group, row.operation, row.size, algorithm=name, network=network)
     return Prediction(float(timed.bound), float(timed.seconds), float(timed.low), float(timed.high))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import ceil
 from pathlib import Path
@@ -38,6 +38,8 @@ INSIDE: dict[str, tuple[str, ...]] = {
     "combine": ("nvlink-two-sided", "deepep-low-latency"),
 }
 ACROSS = ("deepep-low-latency", "deepep-normal")
+# Within domains and between them, as an optimal gather goes; a ring sends all of it across.
+LEVELS = "two-level"
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class Group:
         [byte/s]
     reduces : Whether the switch adds up what an all-reduce of this group sends.
     inside : The chips of a group over several domains that share the fullest of them.
+    ring : Bus bandwidth of rings through it, where that was looked for. [byte/s]
     """
 
     chip: str
@@ -61,14 +64,17 @@ class Group:
     all_gather: float
     reduces: bool = False
     inside: Group | None = None
+    ring: float | None = None
 
     @property
     def family(self) -> str:
         """The family of the chip, `any` where it has none."""
         return collectives().families.get(self.chip, ANY)
 
-    def rate(self, operation: str) -> float:
+    def rate(self, operation: str, algorithm: str = "") -> float:
         """Rate of each chip in an operation [byte/s]."""
+        if algorithm == "ring" and self.ring is not None:
+            return self.ring
         exchange = operation in ("all-to-all", *EXCHANGES)
         return self.all_to_all if exchange else self.all_gather
 
@@ -82,7 +88,9 @@ class Group:
         return float(*traffic.values())
 
 
-def group_of(of: Machine | Fabric, n: int, chip: str | None = None) -> Group:
+def group_of(
+    of: Machine | Fabric, n: int, chip: str | None = None, *, rings: Fabric | None = None
+) -> Group:
     """The group of `n` chips of a machine or a fabric, placed in the best way.
 
     Raises TopologyError if there is no such group.
@@ -90,6 +98,7 @@ def group_of(of: Machine | Fabric, n: int, chip: str | None = None) -> Group:
     Parameters
     ----------
     chip : whose curves to take; by the name of the machine or fabric if not given.
+    rings : the fabric of these chips, where rings through the group are looked at too.
     """
     measured = collectives()
     if isinstance(of, Machine):
@@ -108,7 +117,11 @@ def group_of(of: Machine | Fabric, n: int, chip: str | None = None) -> Group:
         reduces = adds and size >= least and inside is None
         return Group(whose, size, rate.domains, rate.all_to_all, rate.all_gather, reduces, inside)
 
-    return group(n)
+    if rings is None:
+        return group(n)
+    from topologies.groups.fabric_groups import grouped
+
+    return replace(group(n), ring=grouped(rings).ring(n))
 
 
 def chip_of(name: str) -> str:
@@ -119,8 +132,11 @@ def chip_of(name: str) -> str:
 
 
 def library(group: Group, operation: str) -> str:
-    """What the library itself chooses: in an all-reduce a ring, or the switch where it can."""
-    if operation == "all-reduce":
+    """What the library itself chooses: in an all-reduce a ring, or the switch where it can.
+
+    Across domains its trees go by levels, which is what crossing was measured on.
+    """
+    if operation == "all-reduce" and group.domains == 1:
         return "in-network" if group.reduces else "ring"
     return algorithms(group, operation)[0]
 
@@ -138,9 +154,11 @@ def algorithms(group: Group, operation: str) -> tuple[str, ...]:
     if operation in EXCHANGES and group.domains > 1:
         return ACROSS
     first, *others = INSIDE[operation]
+    if group.domains > 1 and first == "ring":
+        return (LEVELS, *((first,) if group.ring is not None else ()))
     if operation == "all-reduce":
         first, others = library(group, operation), ["fused"]
-        if group.domains > 1 or group.family == ANY:
+        if group.family == ANY:
             return (first,)
     curves = {name: collectives().of(group.chip, operation, name) for name in others}
     return first, *(name for name in others if curves[name][-1].n * BEYOND >= group.n)

@@ -123,7 +123,7 @@ def borrowed_curve(group: Group, operation: str, algorithm: str) -> BorrowedCurv
     curves = collectives().of(group.chip, operation, algorithm)
     if not curves:
         raise CatalogueError(f"no curve of {operation} by {algorithm!r} was measured on any chip")
-    wire = group.traffic(operation, algorithm) / group.rate(operation)
+    wire = group.traffic(operation, algorithm) / group.rate(operation, algorithm)
     lower, upper, share = _neighbours(curves, group.n)
     more = _growth(curves, group.n)
     alpha = lower.alpha * (1 - share) + upper.alpha * share + more
@@ -211,6 +211,11 @@ class DomainCrossing:
     inner: BorrowedCurve | None
     stays: float = 1.0
 
+    @property
+    def floor(self) -> float:
+        """Least seconds per byte of message: between domains, or inside one. [s/byte]"""
+        return max(self.wire, self.inner.wire * self.stays if self.inner else 0.0)
+
     def seconds(self, size: np.ndarray) -> np.ndarray:
         """Times of messages [s]; `size` in bytes. What happens inside a domain takes no longer."""
         times = collective_kernel("collective_time")(
@@ -229,7 +234,7 @@ def crossing(group: Group, operation: str, algorithm: str, network: str) -> Doma
     The floor is that of the part inside a domain, and a step for every doubling of the domains,
     there and back in an all-reduce.
     """
-    wire = group.traffic(operation, algorithm) / group.rate(operation)
+    wire = group.traffic(operation, algorithm) / group.rate(operation, algorithm)
     add = collectives().crossing(network, operation, algorithm)
     inner, part = None, group.inside
     if operation not in EXCHANGES and part is not None and part.n > 1:

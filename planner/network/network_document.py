@@ -68,7 +68,7 @@ def measured(
     adding = sum(bool(sums) for _, sums in G.nodes(data="in_network_reduce"))
     since = of.machine.reduce_from if of.machine else None
     rates = Rates(of, domain, routing)
-    half = bisection(rates.fabric) if chips > 1 else None
+    half = bisection(rates.around(chips)) if chips > 1 else None
     return {
         "name": of.name,
         "title": of.machine.title if of.machine else plain(G.graph.get("name") or of.name),
@@ -200,7 +200,7 @@ class Rates:
 
     def _explained(self, n: int, formula: float) -> dict[str, object]:
         """What the flow and cut engines say of the same groups; `formula` all-to-all [byte/s]."""
-        G = self._inner if n <= self.domain else self.fabric
+        G = self.around(n)
         groups = self._groups(n)
         flow = concurrent_flow(G, all_to_all(*groups), routing=self.routing)
         rate = flow.rate * (n - 1)
@@ -247,6 +247,10 @@ class Rates:
     def _grouped(self) -> FabricGroups:
         """Its groups, for which the whole fabric is looked at once."""
         return grouped(self.of.fabric)
+
+    def around(self, n: int) -> Fabric:
+        """What groups of `n` talk through: of one domain not what joins it to others."""
+        return self._inner if n <= self.domain else self.fabric
 
     @cached_property
     def _inner(self) -> Fabric:

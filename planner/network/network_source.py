@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from topologies.fabric.fabric import Fabric, Node
 
 
-FILES = (".yaml", ".yml", ".json", ".xml", ".txt")
+PRINTED = (".xml", ".txt")  # one machine by NVIDIA's tools
+FILES = (".yaml", ".yml", ".json", *PRINTED)
 DOMAINS = 4  # of a machine with a network between domains, if no number is given
 MOST_CHIPS = 20_000
 PLACE = re.compile(r"line (\d+), column (\d+): ")
@@ -84,11 +85,12 @@ def network(
     arguments = {"chips": chips, "shape": shape, "twisted": twisted or None, **joint}
     options = [f"--{option}" for option, value in arguments.items() if value is not None]
     if not _in_catalogue(name) and _file(name):
+        options = [x for x in options if x != "--chips" or Path(name).suffix not in PRINTED]
         if options:
             raise InputError(
                 f"{', '.join(options)}: for machines of the catalogue; {name} says what it is"
             )
-        return _from_file(name)
+        return _from_file(name, chips)
     if name in system_names() and not _in_catalogue(name):
         hosted = system(name)
         if hosted.topology is None:
@@ -160,22 +162,32 @@ def _sides(shape: str) -> tuple[int, ...]:
     return tuple(map(int, sides))
 
 
-def _from_file(name: str) -> DescribedNetwork:
+def _from_file(name: str, chips: int | None) -> DescribedNetwork:
     try:
-        G, doubts = _fabric_read(name)
+        G, doubts = _fabric_read(name, chips or 0)
     except TopologyError as error:
         mistakes = [_mistake(error.where, problem) for problem in error.problems]
         raise InputError(mistakes) from error
     return DescribedNetwork(name, G, None, doubts)
 
 
-def _fabric_read(name: str) -> tuple[Fabric, tuple[str, ...]]:
-    """The fabric of a file, and what of it is not sure."""
+def _fabric_read(name: str, chips: int = 0) -> tuple[Fabric, tuple[str, ...]]:
+    """The fabric of a file, and what of it is not sure; of a printed machine as many as hold chips.
+
+    Raises TopologyError where it names no cards that join machines, or `chips` are no whole number.
+    """
     from topologies import read
+    from topologies.fabric.fabric import accelerators
+    from topologies.files.nvidia import machines_alike
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         G = read(name)
+    box = len(accelerators(G))
+    if chips > box and Path(name).suffix in PRINTED:
+        if chips % box:
+            raise TopologyError(name, f"{chips} chips: a machine has {box}; give a multiple")
+        G = machines_alike(G, chips // box)
     return G, tuple(str(each.message) for each in caught)
 
 
@@ -200,7 +212,7 @@ def fabric_of(file: Path, most: int) -> tuple[Fabric, Machine]:
     from topologies.groups.fabric_groups import grouped
 
     try:
-        G, _ = _fabric_written(file, _when(file))
+        G, _ = _fabric_written(file, _when(file), most)
     except TopologyError as error:
         raise FieldError(("system", " ".join(str(error).split()))) from error
     chips = accelerators(G)
@@ -236,20 +248,22 @@ def _when(file: Path) -> int:
 
 
 @lru_cache(maxsize=4)
-def _fabric_written(file: Path, when: int) -> tuple[Fabric, tuple[str, ...]]:
+def _fabric_written(file: Path, when: int, chips: int = 0) -> tuple[Fabric, tuple[str, ...]]:
     """The fabric of a file as it was written at a time [ns]; every change of a question asks it."""
     from networkx import freeze
 
-    G, doubts = _fabric_read(str(file))
+    G, doubts = _fabric_read(str(file), chips)
     return freeze(G), doubts
 
 
 def _leaving(G: Fabric, tier: str, chips: Iterable[Node]) -> list[float]:
-    """Bandwidth out of each of the chips that have arcs of a tier [byte/s]."""
+    """Bandwidth out of each of the chips that have arcs of a tier, of shared cards an even part."""
     rates = dict.fromkeys(chips, 0.0)
-    for u, _, arc in G.edges(data=True):
+    for u, v, arc in G.edges(data=True):
         if arc["tier"] == tier and u in rates:
-            rates[u] += arc["bandwidth"]
+            sharing = sum(chip in rates for chip in G.pred[v]) if G.nodes[v]["kind"] == "nic" else 0
+            beyond = sum(x["bandwidth"] for w, x in G.succ[v].items() if w not in rates)
+            rates[u] += min(arc["bandwidth"], beyond / sharing if sharing else arc["bandwidth"])
     return [rate for rate in rates.values() if rate > 0]
 
 

@@ -127,6 +127,13 @@ class Provenance:
     data: tuple[DataSource, ...] = ()
     warnings: tuple[str, ...] = ()
 
+    def warned_of(self, question: object) -> Provenance:
+        """With what configurations that a question names say and nobody reads, said once."""
+        from planner.scenario.keys.model_keys import config_warnings
+
+        every = dict.fromkeys((*self.warnings, *config_warnings(question)))
+        return replace(self, warnings=tuple(every))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
@@ -234,6 +241,7 @@ class Plan(Generic[A]):
     def answer(self) -> A:
         """Everything that `--json` prints, typed, in base units (s, byte, USD, token)."""
         made = self.make()
+        made = replace(made, provenance=made.provenance.warned_of(self.__dict__.get("question")))
         return made if made.notes else replace(made, notes=_notes_of(made))
 
     def __getstate__(self) -> dict[str, Any]:

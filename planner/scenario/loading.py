@@ -239,8 +239,11 @@ def _flat(error: ValidationError, above: Path, tree: Tree) -> Iterator[Mistake]:
             about = f": {field.description}" if field.description else ""
             yield tree.mistake(path, f"missing required key '{path[-1]}'{about}")
         elif kind in ("model_type", "dict_type", "model_attributes_type"):
-            expected = _keys(record, item["loc"])
-            keys = f"keys {', '.join(expected)}" if expected else "keys"
+            inner = _record_at(record, item["loc"][:-1]).model_fields.get(str(path[-1]))
+            if kind == "dict_type" and inner and inner.description:
+                keys = f"names with values, {inner.description}"
+            else:
+                keys = f"keys {', '.join(_keys(record, item['loc']))}"
             yield tree.mistake(path, f"expected {keys}, got {quoted(item['input'])}")
         elif kind == "too_short":
             yield tree.mistake(path, f"expected at least {item['ctx']['min_length']}, got none")

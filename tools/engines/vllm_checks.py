@@ -1,4 +1,4 @@
-"""Launches as vLLM parses them and checks them across options: ParallelConfig and VllmConfig.
+"""Launches as vLLM parses them and checks them across options, by its own configurations.
 
     python vllm_checks.py words.jsonl
 
@@ -10,7 +10,9 @@ import collections
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import torch
 import vllm.platforms
 from vllm.platforms.interface import DeviceCapability, Platform, PlatformEnum
 
@@ -34,8 +36,11 @@ class StandIn(Platform):
 
 
 vllm.platforms._current_platform = StandIn()
+torch.cuda.get_device_properties = lambda *_: SimpleNamespace(
+    major=9, minor=0, gcnArchName="gfx942", multi_processor_count=132, total_memory=141 * 10**9
+)
 
-from vllm.config import EPLBConfig, KVTransferConfig, ParallelConfig, VllmConfig  # noqa: E402
+from vllm.config import CacheConfig, EPLBConfig, KVTransferConfig, ParallelConfig, VllmConfig  # noqa: E402
 from vllm.entrypoints.common.cli_args import make_arg_parser  # noqa: E402
 from vllm.utils.argparse_utils import FlexibleArgumentParser  # noqa: E402
 
@@ -60,7 +65,12 @@ def check(parser, row) -> None:
             "enable_expert_parallel", "enable_eplb", "all2all_backend", "enable_dbo")  # fmt: skip
     more = {"eplb_config": record(EPLBConfig, args.eplb_config)} if args.enable_eplb else {}
     more |= {"distributed_executor_backend": "mp", "data_parallel_rank": 0}
-    VllmConfig(parallel_config=ParallelConfig(**{x: getattr(args, x) for x in same}, **more))
+    cache = CacheConfig(
+        cache_dtype=args.kv_cache_dtype, block_size=args.block_size,
+        gpu_memory_utilization=args.gpu_memory_utilization,
+    )  # fmt: skip
+    parallel = ParallelConfig(**{x: getattr(args, x) for x in same}, **more)
+    VllmConfig(parallel_config=parallel, cache_config=cache)
     if args.kv_transfer_config:
         connector = record(KVTransferConfig, args.kv_transfer_config).kv_connector
         assert args.pipeline_parallel_size == 1 or connector == "NixlPushConnector", connector
@@ -77,10 +87,10 @@ def main() -> None:
         try:
             check(parser, row)
         except (Exception, SystemExit) as error:
-            refused[f"{type(error).__name__}: {str(error)[:300]}"] += 1
+            refused[f"{type(error).__name__}: {str(error)[:300]}", row["model"]] += 1
     print(f"vllm: {checked} launches, {sum(refused.values())} refused")
-    for error, count in refused.most_common():
-        print(count, error)
+    for (error, model), count in refused.most_common():
+        print(count, model, error)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ import json
 import sys
 
 import planner
+from planner.catalogue.models import record
 from planner.engines import ENGINES, export
 from planner.text.errors import Infeasible, InputError
 from tests.cases.launches import question
@@ -41,8 +42,10 @@ def main() -> None:
                 continue
             for launch in launches:
                 words = [[each.name, each.value] for each in launch.options]
-                row = {"seed": seed, "engine": engine, "model": asked["model"], "words": words}
-                sys.stdout.write(json.dumps({**row, "system": asked["system"]}) + "\n")
+                named = {key: asked[key] for key in ("model", "system")}
+                row = {"seed": seed, "engine": engine, **named, "words": words}
+                config = dict(record(asked["model"]).config)
+                sys.stdout.write(json.dumps({**row, "config": config}) + "\n")
                 sys.stdout.flush()
 
 

@@ -1,13 +1,14 @@
 """Networks as NVIDIA's own tools print them: `nvidia-smi topo -m`, and NCCL's topology XML.
 
 Both name the links of one machine. Rates come from the generation of the links (`nvidia.toml`);
-what the output leaves open is warned of. NCCL_TOPO_DUMP_FILE writes the XML.
+what the output leaves open is warned of. NCCL_TOPO_DUMP_FILE writes the XML. A chip hangs on the
+network cards nearest to it; machines alike are joined by theirs (`machines_alike`).
 """
 
 import re
 import tomllib
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -16,7 +17,17 @@ from xml.parsers import expat
 
 import networkx as nx
 
-from topologies.fabric.fabric import ACCELERATOR, HOST, SWITCH, Fabric, fabric, link
+from topologies.fabric.fabric import (
+    ACCELERATOR,
+    HOST,
+    NIC,
+    SCALE_OUT,
+    SCALE_UP,
+    SWITCH,
+    Fabric,
+    fabric,
+    link,
+)
 from topologies.fabric.limits import TopologyError, closest, quoted
 from topologies.fabric.soundness import check
 
@@ -24,6 +35,9 @@ XML = re.compile(r"\s*(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)?<", re.DOTALL)
 ESCAPE = re.compile(r"\x1b\[[\d;]*m")
 DEVICE = re.compile(r"(GPU|NIC)\d+|[a-z]\w*_\w+|hfi\d.*")
 CELL = re.compile(r"X|NV\d+|PIX|PXB|PHB|NODE|SYS")
+CARD = re.compile(r"X|PIX|PXB|PHB|NODE|SYS")
+NEAR = ("PIX", "PXB", "PHB", "NODE", "SYS")  # the nearer the earlier
+NETWORK = "network"
 NVSWITCH = "0x0680"
 _TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 USUAL: Mapping[str, float] = _TABLE["usual"]
@@ -63,7 +77,9 @@ def _of_matrix(text: str, where: str, name: str) -> Fabric:
             place = f"line {number}, column {len(line) + 1}"
             faults.append(f"{place}: {label} has {len(cells)} of {len(names)} entries")
         for target, cell in zip(names, cells, strict=False):
-            wrong = (cell.group() == "X") != (target == label) or not CELL.fullmatch(cell.group())
+            fits = CELL if target in chips else CARD
+            wrong = (cell.group() == "X") != (target == label)
+            wrong |= not fits.fullmatch(cell.group())
             if wrong:
                 place = f"line {number}, column {cell.start() + 1}: {label} to {target}"
                 allowed = "X, NV#, PIX, PXB, PHB, NODE or SYS, and X to itself alone"
@@ -91,10 +107,57 @@ def _of_matrix(text: str, where: str, name: str) -> Fabric:
     if not _nvlinks(G, joined, _TABLE["nvlink"][sm or "90"]):
         _open(where, "PCI Express is taken as 4.0 with sixteen lanes, 31.5 GB/s one way")
         _hosts(G, paths)
-    cards = len(names) - len(chips)
-    if cards:
-        _open(where, f"{cards} network cards are left out: their rate is not in this output")
+    _printed_cards(G, rows, names, where)
     return check(G)
+
+
+def _printed_cards(
+    G: Fabric, rows: Mapping[str, tuple[int, list[str]]], names: Sequence[str], where: str
+) -> None:
+    cards = [x for x in names if not x.startswith("GPU")]
+    near = [
+        [NEAR.index(rows[chip][1][names.index(x)]) for x in cards]
+        for chip in names if chip not in cards
+    ]  # fmt: skip
+    if _cards(G, near, dict.fromkeys(cards, USUAL["card"])):
+        words = f"{len(cards)} network cards are taken as 400 Gbit/s: this output has no rate"
+        _open(where, words)
+
+
+def _cards(G: Fabric, near: Sequence[Sequence[int]], rates: Mapping[str, float]) -> bool:
+    """Hang cards of these rates [byte/s] on chips, each on its nearest; whether there are any.
+
+    `near` counts, by chip and card, how far the two are apart, as places in `NEAR`.
+    """
+    for card, rate in rates.items():
+        G.add_node(card, kind=NIC, forward=False)  # a lone machine has nobody behind it
+        G.add_node(NETWORK, kind=SWITCH, forward=True)
+        link(G, card, NETWORK, bandwidth=rate, latency=USUAL["out"], tier=SCALE_OUT)
+    for i, apart in enumerate(near):
+        for card, far in zip(rates, apart, strict=True):
+            if far == min(apart):
+                rate = USUAL["sockets"] if NEAR[far] == "SYS" else max(USUAL["pcie"], rates[card])
+                _link(G, f"gpu{i}", card, rate, tier=SCALE_OUT)
+    return bool(rates)
+
+
+def machines_alike(G: Fabric, count: int) -> Fabric:
+    """So many machines wired as one that NVIDIA's tools printed, their cards on one network.
+
+    Chips relay for those of their machine that share a card, or have none near. Raises
+    TopologyError where the output names no cards.
+    """
+    if NETWORK not in G:
+        raise TopologyError(str(G.graph["name"]), "it names no network cards that join machines")
+    several: Fabric = nx.DiGraph(**G.graph)
+    for k in range(count):
+        names = {node: node if node == NETWORK else f"{k} {node}" for node in G}
+        several.update(nx.relabel_nodes(G, names))
+        for node, kind in G.nodes(data="kind"):
+            several.nodes[names[node]]["forward"] = True
+            if kind == ACCELERATOR:
+                several.nodes[names[node]]["domain"] = k
+    return check(several)
 
 
 def _machine(name: str, chips: int) -> Fabric:
@@ -128,9 +191,9 @@ def _switched(G: Fabric, counts: Sequence[int], rate: float) -> None:
             _link(G, f"gpu{i}", "nvswitch", rate, count)
 
 
-def _link(G: Fabric, a: str, b: str, rate: float, count: int = 1) -> None:
+def _link(G: Fabric, a: str, b: str, rate: float, count: int = 1, tier: str = SCALE_UP) -> None:
     if not G.has_edge(a, b):
-        link(G, a, b, bandwidth=rate, latency=USUAL["latency"], count=count)
+        link(G, a, b, bandwidth=rate, latency=USUAL["latency"], count=count, tier=tier)
 
 
 def _hosts(G: Fabric, paths: Mapping[Pair, str]) -> None:
@@ -244,12 +307,34 @@ def _of_xml(text: str, where: str, name: str) -> Fabric:
         _switched(G, switched, rate)
     elif not whole:
         _pci_tree(G, gpus, where)
-    nets = [str(item.values.get("name")) for item in elements if item.tag == "net"]
-    if nets:
-        _open(
-            where, f"{', '.join(nets)}: cards are left out; machines are joined in a topology file"
-        )
+    nets = [item for item in elements if item.tag == "net"]
+    _cards(G, [[_apart(gpu, net) for net in nets] for gpu in gpus], _speeds(nets, where))
     return check(G)
+
+
+def _speeds(nets: Sequence[_Element], where: str) -> dict[str, float]:
+    """Cards by name with their rates [byte/s]; the file has Mbit/s."""
+    rates = {}
+    for i, net in enumerate(nets):
+        name, speed = net.values.get("name") or f"nic{i}", net.values.get("speed", "")
+        if not speed.isdecimal() or not int(speed):
+            _open(where, f"{name} names no speed: taken as 400 Gbit/s")
+        else:
+            rates[name] = int(speed) / 8 * 1e6
+        rates.setdefault(name, USUAL["card"])
+    return rates
+
+
+def _apart(gpu: _Element, net: _Element) -> int:
+    """How far a card is from a chip, by what encloses both: a bridge, a socket, the machine."""
+    around = {id(element) for element in _above(gpu)}
+    common = next(element for element in _above(net) if id(element) in around)
+    return NEAR.index({"pci": "PXB", "cpu": "NODE"}.get(common.tag, "SYS"))
+
+
+def _above(element: _Element) -> Iterator[_Element]:
+    while element.parent is not None:
+        yield (element := element.parent)
 
 
 def _pci_tree(G: Fabric, gpus: Sequence[_Element], where: str) -> None:

@@ -14,13 +14,17 @@ from functools import cached_property
 from itertools import count, pairwise
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from topologies.fabric.fabric import ACCELERATOR, Arc, Attributes, Fabric, Group, Node, fabric
 from topologies.fabric.limits import TopologyError, closest
 from topologies.rates.concurrent_collectives import ConcurrentRate, joint_rate_within
-from topologies.rates.cut import Cut, all_gather_rate
+from topologies.rates.cut import all_gather_rate
 from topologies.rates.equal_domains import GroupRate
 from topologies.rates.flow import ROUTED, ROUTINGS, concurrent_flow, program_size
+from topologies.rates.flow_network import involved, network
+from topologies.rates.link_usage import GroupArcs, arcs_of
 from topologies.rates.shortest_paths import Distances, ShortestPaths, ecmp, shortest_paths
 from topologies.rates.traffic import SAME, Traffic, all_to_all, confirmed, pairs, parts
 
@@ -239,6 +243,26 @@ class GroupPaths:
                 weights[node.start, partner.end] += 1
         return ecmp(self.small.fabric, pairs({arc: float(w) for arc, w in weights.items()})).rate
 
+    @property
+    def _whole(self) -> list[Group]:
+        return [tuple(x for node in group for x in node.chips) for group in self.small.groups]
+
+    def parts(self) -> list[tuple[Fabric, Group]]:
+        """What each group has of the fabric, arcs of several divided evenly; of like ones one."""
+        G, small, groups = self.fabric, self.small, self._whole
+        if len(groups) == 1:
+            return [(G, groups[0])]
+        lanes = [
+            self.paths.lanes([node.start for node in group], [node.end for node in group])
+            for group in small.groups
+        ]
+        users = Counter(arc for group_lanes in lanes for arc in group_lanes)
+        unlike: dict[Node, tuple[Fabric, Group]] = {}
+        for group, group_lanes in zip(groups, lanes, strict=True):
+            part = _share_of(G, small, group_lanes, users)
+            unlike.setdefault(_numbered(part, group), (part, group))
+        return list(unlike.values())
+
     def gather(self) -> ConcurrentRate:
         """All-gather in every group at once, per share. [byte/s]
 
@@ -246,28 +270,23 @@ class GroupPaths:
         reaches is what they could not exceed together, that is the rate. On large fabrics without
         symmetry it is taken in any case, on the safe side of what they might reach together.
         """
-        G, small = self.fabric, self.small
-        groups = [tuple(chip for node in group for chip in node.chips) for group in small.groups]
+        G, groups = self.fabric, self._whole
+        cut = min((all_gather_rate(*each) for each in self.parts()), key=lambda cut: cut.rate)
         if len(groups) == 1:
-            cut = all_gather_rate(G, groups[0])
             return ConcurrentRate(cut.rate, cut.arcs, "cuts")
-        lanes = [
-            self.paths.lanes([node.start for node in group], [node.end for node in group])
-            for group in small.groups
-        ]
-        users = Counter(arc for group_lanes in lanes for arc in group_lanes)
-        cuts: dict[Node, Cut] = {}
-        for group, group_lanes in zip(groups, lanes, strict=True):
-            part = _share_of(G, small, group_lanes, users)
-            key = _numbered(part, group)
-            if key not in cuts:
-                cuts[key] = all_gather_rate(part, group)
-        cut = min(cuts.values(), key=lambda cut: cut.rate)
         best = _gathered(G, groups, cut.starved, cut.arcs) <= cut.rate * (1 + SAME)
         joint = None
         if not best and sum(map(len, groups)) * G.number_of_edges() <= LARGEST:
             joint = joint_rate_within(G, groups, most=CUTS)
         return joint or ConcurrentRate(cut.rate, cut.arcs, "cuts" if best else EVENLY)
+
+    def ring(self) -> float:
+        """Bus bandwidth of rings in every group at once. [byte/s]
+
+        All of the bytes but a member's own leave any set of some members and not all, wherever
+        rings turn; of a gather in general only those that begin in the set.
+        """
+        return min(_ring(part, group) for part, group in self.parts())
 
     @cached_property
     def _group_distances(self) -> list[tuple[tuple[AggregateNode, ...], range, Distances]]:
@@ -316,6 +335,38 @@ class GroupPaths:
                 if i in rows
             )
         )
+
+
+FINE = 2**20  # parts of the widest arc that flows are counted in
+RINGED = 256  # members of a group that are looked at, at the most
+
+
+def _ring(G: Fabric, group: Group) -> float:
+    """The narrowest cut between two members, either way: all rings cross it whole. [byte/s]"""
+    net = network(involved(G, group))
+    chips = np.array([net.index[chip] for chip in group])
+    domains = [G.nodes[chip]["domain"] for chip in group]
+    # Those of the first domain and one of every other, thinned out where there are many.
+    others = [
+        i for i in range(1, len(group)) if domains[i] == domains[0] or domains[i] != domains[i - 1]
+    ] if len(group) > RINGED else range(1, len(group))  # fmt: skip
+    others = others[:: -(-len(others) // RINGED)]
+    ways = (arcs_of(net, chips, mirror=mirror) for mirror in (False, True))
+    return min(_passes(arcs, int(chips[0]), chips[list(others)].tolist()) for arcs in ways)
+
+
+def _passes(arcs: GroupArcs, start: int, ends: Sequence[int]) -> float:
+    """The least flow from a member to any of others [byte/s]."""
+    size, unit = arcs.nodes.size, float(arcs.rate.max()) / FINE
+    whole = np.rint(arcs.rate / unit).astype(np.int32)
+    graph = csr_array((whole, (arcs.tail, arcs.head)), shape=(size, size))
+    at = {node: place for place, node in enumerate(arcs.nodes.tolist())}
+    flows = [maximum_flow(graph, at[start], at[end]) for end in ends]
+    left = csr_array(graph - min(flows, key=lambda flow: flow.flow_value).flow)
+    left.eliminate_zeros()
+    near = np.zeros(size, dtype=bool)
+    near[breadth_first_order(left, at[start], return_predecessors=False)] = True
+    return float(arcs.rate[near[arcs.tail] & ~near[arcs.head]].sum())
 
 
 def group_rates(G: Fabric, groups: Sequence[Group]) -> GroupRate:

@@ -23,7 +23,7 @@ from topologies.fabric.limits import TopologyError
 from topologies.fabric.placement import filling
 from topologies.fabric.soundness import check
 from topologies.groups import tree_networks
-from topologies.groups.concurrent_groups import group_rates
+from topologies.groups.concurrent_groups import GroupPaths, group_rates
 from topologies.rates.closed_forms import best_box
 from topologies.rates.equal_domains import Domains, GroupRate, cards_bind, group_in
 
@@ -194,6 +194,17 @@ class FabricGroups:
             else:
                 self._rates[n] = self._inside(n) if n <= self.size else self._across(n)
         return self._rates[n]
+
+    def ring(self, n: int) -> float:
+        """Bus bandwidth of rings through groups of `n`, which no optimal gather is below. [byte/s]
+
+        Raises TopologyError when the fabric has fewer accelerators.
+        """
+        gather = self.rate(n).all_gather
+        regular = n <= self.size and all(inner.shape is not None for inner in self.inner)
+        if n == 1 or regular:  # of one chip, or of a switch, a mesh or a torus
+            return gather
+        return min(gather, GroupPaths(self.fabric, self.groups(n)).ring())
 
     def groups(self, n: int) -> list[Group]:
         """The groups of `n` that lie side by side on the fabric."""

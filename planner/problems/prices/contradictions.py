@@ -20,6 +20,7 @@ from planner.text.errors import SolverError
 
 QUANTITIES = {"N_active": "n_active", "N_total": "n_total", "b_kv": "kv_bytes_per_token",
               "q_mem": "memory_over_arithmetic"}  # fmt: skip
+APART = ("break_even_requests",)  # each of its own write price: two that differ do not clash
 CLOSE = 1e-7  # of a logarithm, in which rows of a feasible program are broken
 
 
@@ -166,7 +167,7 @@ def contradictions(
     ----------
     stated : what is stated of a quantity, by its name.
     """
-    readings = [line for line in lines if line.reading is not None]
+    readings = [line for line in lines if line.reading is not None and line.name not in APART]
     clashes = [*_disagreements(readings, stated)]
     system = system_of([line.reading for line in readings if line.reading], stated)
     origins = {_taken_for_granted(x.reading): x.origin for x in readings if x.reading}

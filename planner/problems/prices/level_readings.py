@@ -5,6 +5,7 @@ or how many hours are idle; what is charged for a cache says what holding it cos
 pay for it, and how many bytes that buys.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -310,6 +311,16 @@ def _of_slow(tier: SheetTier, shares: Sequence[SheetInference]) -> Iterator[Shee
 
 def cache_readings(sheet: PriceSheet, chips: Assumption) -> Iterator[SheetInference]:
     """The readings of writes at two hold times, and of storage by the hour."""
+    reads = sheet.cached is not None and sheet.cached < sheet.input
+    for lasts, price in sheet.writes if reads else ():
+        facts = {"p_write": price, "p_in": sheet.input, "p_cached": sheet.cached or 0.0}
+        paid = Reading(
+            "break_even_requests", last_step(equations.break_even_requests), facts, (),
+            "every request comes while the cache is held",
+            f"a write held {show(lasts, 'time')}" if lasts else "a write, how long held not listed",
+        ).inference()  # fmt: skip
+        nth = math.floor(paid.ends[0] * (1 + 1e-9)) + 1
+        yield replace(paid, verdict=f"from request {nth} of a prefix on")
     if len(sheet.writes) > 1:
         (short, first), (long, last) = sheet.writes[0], sheet.writes[-1]
         facts = {"p_w1": first, "p_w2": last, "t_w1": short, "t_w2": long, "p_in": sheet.input}

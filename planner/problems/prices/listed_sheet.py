@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from math import prod
 
 from planner.catalogue import api_prices
 from planner.catalogue.api_prices import STANDARD, ListedPrice
 from planner.problems.prices.question import PricesScenario, SheetRows, edge
 from planner.protocol.plan import DataSource
-from planner.scenario.keys.buy_keys import relative
+from planner.scenario.keys.buy_keys import multiplied, relative
 from planner.text.errors import CatalogueError, FieldError
 from planner.text.wording import digits
 
@@ -37,7 +38,10 @@ class SheetTier:
 
 @dataclass(frozen=True)
 class PriceSheet:
-    """What is charged [USD/token], for writes by hold time [s], for storage [USD/(token*s)]."""
+    """What is charged [USD/token], for writes by hold time [s], for storage [USD/(token*s)].
+
+    A hold time of 0 is one that is not listed.
+    """
 
     name: str
     input: float
@@ -62,18 +66,28 @@ class PriceSheet:
 
 
 def price_sheet(question: PricesScenario, today: date) -> PriceSheet:
-    """The sheet that is asked about.
+    """The sheet that is asked about, each price times what the question multiplies all by.
 
     Raises FieldError for a sheet that the catalogue does not have on the day asked for.
     """
+    sheet, times = _with_warnings(_single(question, today)), question.multiply
+    if not times:
+        return sheet
+    return replace(
+        multiplied(sheet, times, "input", "output", "cached", "storage"),
+        writes=tuple((hold, price * prod(times.values())) for hold, price in sheet.writes),
+    )
+
+
+def _single(question: PricesScenario, today: date) -> PriceSheet:
     sheet = question.sheet
     if isinstance(sheet, SheetRows):
-        return _with_warnings(_from_rows(sheet))
+        return _from_rows(sheet)
     day = date.fromisoformat(question.date) if question.date else today
     try:
         if "/" in sheet:
-            return _with_warnings(_listed(sheet, api_prices.sheet_rows(sheet, day), day))
-        return _with_warnings(_median(sheet, day))
+            return _listed(sheet, api_prices.sheet_rows(sheet, day), day)
+        return _median(sheet, day)
     except CatalogueError as error:
         raise FieldError(("sheet", str(error))) from error
 
@@ -107,7 +121,7 @@ def _listed(name: str, rows: Sequence[ListedPrice], day: date) -> PriceSheet:
     first = api_prices.newest(base)
     above = [row for row in rows if row.tier == STANDARD and row.above and not row.hours]
     tiers = [row for row in rows if row.tier != STANDARD and not row.above and not row.hours]
-    writes = [(SHORT, first.write), (LONG, first.write_1h)] if first.write_1h else []
+    writes = [(SHORT if first.write_1h else 0.0, first.write), (LONG, first.write_1h)]
     return PriceSheet(
         name,
         first.input,

@@ -17,7 +17,8 @@ UNITS: Mapping[str, str] = {
     "afforded_context": "token", "balance_context": "token", "attention_context": "token",
     "fixed_share": "1",
     "batch_over_normal": "1", "speed_limit": "1", "idle_share": "1", "hold_price": "USD/(token*s)",
-    "write_surcharge": "1", "hold_over_input": "1/s", "break_even_reads": "1/s", "margin": "1",
+    "write_surcharge": "1", "hold_over_input": "1/s", "break_even_reads": "1/s",
+    "break_even_requests": "1", "margin": "1",
     "output_step": "1", "input_step": "1",
 }  # fmt: skip
 TokenPriceUnit = Annotated[float, Unit("USD/token")]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from planner.protocol.section import Line, Section
+from planner.scenario.keys.buy_keys import multiples_text
 from planner.text.quantities import show
 from planner.text.wording import count, digits, percent
 
@@ -52,6 +53,7 @@ SHOWN: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "write_surcharge": ("write surcharge", lambda x: percent(x, 3)),
     "hold_over_input": ("holding over input", lambda x: f"{x * HOUR:.3g} per hour"),
     "break_even_reads": ("reads that pay", lambda x: f"{x * HOUR:.3g} per hour"),
+    "break_even_requests": ("requests that pay", lambda x: f"more than {x:.3g}"),
     "margin": ("price over cost", _times),
 }
 TITLES = {
@@ -64,7 +66,8 @@ GROUPS = {
     "ratio": ("memory_over_arithmetic", "batch_over_critical", "afforded_context"),
     "step": ("balance_context", "attention_context", "output_step", "input_step"),
     "tier": ("fixed_share", "batch_over_normal", "speed_limit", "idle_share"),
-    "cache": ("hold_price", "write_surcharge", "hold_over_input", "break_even_reads"),
+    "cache": ("hold_price", "write_surcharge", "hold_over_input", "break_even_reads",
+              "break_even_requests"),
     "margin": ("margin",),
 }  # fmt: skip
 OF_CACHES = (("step of", "step"), ("HBM", "cache"), ("over input", "ratio"), ("level", "level"))
@@ -116,7 +119,7 @@ def text(plan: PricesPlan) -> str:
     point = plan.answer.plan
     if point is None:
         return "No sheet."
-    blocks = [[_title(plan), *_wrapped(summary(point.contradictions), 2)]]
+    blocks = [[*_wrapped(_title(plan), 0), *_wrapped(summary(point.contradictions), 2)]]
     for group, heading in TITLES.items():
         lines = [x for x in point.inferences if _group(x) == group]
         if lines:
@@ -155,7 +158,8 @@ def _title(plan: PricesPlan) -> str:
         return "No sheet."
     cached = "" if sheet.cached is None else f", cached {_per_million(sheet.cached)}"
     prices = f"input {_per_million(sheet.input)}, output {_per_million(sheet.output)}{cached}"
-    return f"{sheet.name}: {prices}"
+    times = plan.question.multiply
+    return f"{sheet.name}{f', {multiples_text(times)}' if times else ''}: {prices}"
 
 
 def summary(clashes: Sequence[Contradiction]) -> str:

@@ -67,7 +67,8 @@ EQUATIONS: Mapping[str, Any] = {
     "batch_over_normal": equations.mode_batch, "speed_limit": equations.mode_limit,
     "idle_share": equations.idle_share, "hold_price": equations.hold_price,
     "write_surcharge": equations.write_surcharge, "hold_over_input": equations.hold_over_input,
-    "break_even_reads": equations.break_even_reads, "margin": equations.mark_up,
+    "break_even_reads": equations.break_even_reads,
+    "break_even_requests": equations.break_even_requests, "margin": equations.mark_up,
 }  # fmt: skip
 PRICES = ("input", "output", "cached", "storage")
 SPANS = {"n_active": "param", "n_total": "param", "context": "token", "margin": "1",
@@ -104,7 +105,12 @@ class Prices(Problem["PricesScenario"]):
                 Parameter(f"sheet.{x}", value, "USD/(token*s)" if x == "storage" else "USD/token",
                           "prices")
                 for x, value in values.items() if value
+            ] + [
+                Parameter(f"sheet.write.{i}.price", row.price, "USD/token", "prices")
+                for i, row in enumerate(question.sheet.write)
             ]  # fmt: skip
+        rows += [Parameter(f"multiply.{x}", each, "1", "prices")
+                 for x, each in question.multiply.items()]  # fmt: skip
         for name, unit in SPANS.items():
             ends = getattr(question.stated, name)
             if ends is not None and ends[0] == ends[1]:

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field, PlainValidator, ValidationInfo, field_validator
 
 from planner.scenario.keys import fields
-from planner.scenario.keys.buy_keys import Factor, PriceTier, TokenPrice, relative
+from planner.scenario.keys.buy_keys import Factor, Multiples, PriceTier, TokenPrice, relative
 from planner.scenario.keys.model_keys import ModelField
 from planner.scenario.keys.references import nested
 from planner.scenario.keys.system_keys import SystemField
@@ -113,6 +113,9 @@ class SheetRows(fields.Record):
                 faults.append(((i, "price"), "a write below the input price: it computes the same"))
             if row.hold in [x.hold for x in sorted_rows[:i]]:
                 faults.append(((i, "hold"), "two prices of one hold time"))
+            if any(row.hold > x.hold and 0 < row.price < x.price for x in sorted_rows):
+                words = "cheaper than a write held for less: nobody would write that one: swap them"
+                faults.append(((i, "price"), words))
         if faults:
             raise fields.Refusals(faults)
         return tuple(sorted(value, key=lambda row: row.hold))
@@ -202,6 +205,10 @@ class PricesScenario(fields.QuestionRecord):
     sheet: Annotated[
         str | SheetRows, PlainValidator(_sheet, json_schema_input_type=str | SheetRows)
     ] = Field(description="HOST/MODEL of the catalogue, a model with open weights, or rows")
+    multiply: Multiples = Field(
+        default_factory=dict,
+        description="of all prices, cached ones too, such as {batch: 0.5x, residency: 1.1x}",
+    )
     chips: SystemField | None = Field(
         None, description="what may serve it: systems; by default every chip with a listed rent"
     )

@@ -6,9 +6,10 @@ Listed prices are a price per token, a multiple of another, or a tier by price a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
-from typing import Annotated
+from math import prod
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from pydantic import Field, PlainValidator, ValidationError, ValidationInfo, field_validator
 
@@ -16,6 +17,9 @@ from planner.catalogue.api_prices import host_name, open_models, rows, token_pri
 from planner.scenario.keys.fields import Kind, Quantity, Record, Refusals, collected, plausible_rent
 from planner.text.errors import did_you_mean, quoted
 from planner.text.quantities import parse
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 MILLION = 1e6
 MOST_TIMES = 1000.0  # that a price is of another on one sheet
@@ -72,6 +76,19 @@ class Multiple(Kind):
 
 Factor = Annotated[float | str, Multiple()]
 Multiples = dict[str, Annotated[float, Multiple(priced=False)]]
+Priced = TypeVar("Priced", bound="DataclassInstance")
+
+
+def multiplied(record: Priced, multiples: Mapping[str, float], *prices: str) -> Priced:
+    """A record with these prices times what holds of all: a tier, a batch, where data stay."""
+    listed = {name: getattr(record, name) for name in prices}
+    times = prod(multiples.values())
+    return replace(record, **{x: price * times for x, price in listed.items() if price is not None})
+
+
+def multiples_text(multiples: Mapping[str, float]) -> str:
+    """Each by its name: batch 0.5x, residency 1.1x."""
+    return ", ".join(f"{name} {value:g}x" for name, value in multiples.items())
 
 
 class PriceTier(Record):

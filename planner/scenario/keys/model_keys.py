@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, PlainValidator, ValidationInfo, field_validator
+from pydantic import BaseModel, Field, PlainValidator, ValidationInfo, field_validator
 
 from planner.catalogue.hub import hub_config, is_hub_name
 from planner.catalogue.models import names, of_repository
@@ -78,6 +78,24 @@ ModelField = Annotated[
     str | File | ModelDescription,
     PlainValidator(_model, json_schema_input_type=str | ModelDescription),
 ]
+
+
+def config_warnings(question: object, key: str = "") -> tuple[str, ...]:
+    """What the configurations that a question names, at any depth, say and nobody reads."""
+    if isinstance(question, File):
+        if key not in ("model", "like", "draft_model"):
+            return ()
+        from planner.architecture import read_config
+
+        return read_config(question.path).warnings
+    pairs: Iterable[tuple[str, object]] = ()
+    if isinstance(question, BaseModel):
+        pairs = question
+    elif isinstance(question, Mapping):
+        pairs = question.items()
+    elif isinstance(question, tuple | list):
+        pairs = ((key, inner) for inner in question)
+    return tuple(dict.fromkeys(x for name, inner in pairs for x in config_warnings(inner, name)))
 
 
 def _named_model(value: object, info: ValidationInfo) -> str | File:

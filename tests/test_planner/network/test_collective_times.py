@@ -1,16 +1,21 @@
 """Times of collectives: the fastest algorithm, its band, its bound, and what the estimate is on."""
 
+import itertools
 from dataclasses import replace
 from types import SimpleNamespace
 
+import networkx as nx
 import numpy as np
 import pytest
 
 from planner.catalogue.collective_curves import collectives
 from planner.network.collective_times import collective_time, hop_time, timed
 from planner.network.group import group_of
+from planner.network.network_source import DescribedNetwork
+from planner.network.network_source import network as described
 from planner.text.errors import InputError
 from topologies import graph, machine
+from topologies.fabric.fabric import fabric
 
 HGX = machine("hgx-h100")
 SIZES = np.array([1e4, 1e6, 1e8, 1e10])
@@ -134,3 +139,106 @@ def test_rows_of_a_table():
     )
     with pytest.raises(InputError, match="9 "):
         timed(fabric, "all-gather", [9], [1e6])
+
+
+def drawn(seed):
+    """Machines of one socket or two with some of their cards, drawn at random."""
+    rng = np.random.default_rng(seed)
+    domains, chips = int(rng.integers(1, 4)), int(rng.integers(2, 4))
+    G = fabric(f"drawn {seed}")
+    G.add_node("leaf", kind="switch", forward=True, domain=None)
+    for d in range(domains):
+        halves = [f"{d} socket {i}" for i in range(int(rng.integers(1, 3)))]
+        for half in halves:
+            G.add_node(half, kind="switch", forward=True, domain=d)
+        for a, b in itertools.pairwise(halves):
+            join(G, a, b, rng.choice([20e9, 50e9]), "scale_up")
+        cards = {0} | {c for c in range(chips) if rng.random() < 0.5}
+        for c in range(chips):
+            G.add_node(chip := f"{d} chip {c}", kind="accelerator", forward=domains > 1, domain=d)
+            join(G, chip, halves[c % len(halves)], rng.choice([100e9, 300e9]), "scale_up")
+            if domains > 1 and c in cards:
+                join(G, chip, "leaf", rng.choice([12.5e9, 25e9]), "scale_out")
+    if domains == 1:
+        G.remove_node("leaf")
+    return G
+
+
+def join(G, a, b, rate, tier):
+    """A link both ways."""
+    for u, v in ((a, b), (b, a)):
+        G.add_edge(u, v, bandwidth=float(rate), latency=1e-6, tier=tier)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("operation", ["all-reduce", "all-gather"])
+def test_no_algorithm_is_faster_than_its_floor(seed, operation):
+    """By every cut: what a ring, or any schedule, must send over it.
+
+    Of V bytes a ring takes (n - 1)/n V over each cut, a gather what the near side begins with.
+    """
+    G = drawn(seed)
+    chips = [node for node, kind in G.nodes(data="kind") if kind == "accelerator"]
+    n, V, times = len(chips), 4e9, 2 if operation == "all-reduce" else 1
+    floors = {"ring": 0.0, "two-level": 0.0}
+    for k in range(1, n):
+        for near in itertools.combinations(chips, k):
+            leaves = leaving(G, near, [chip for chip in chips if chip not in near])
+            floors["ring"] = max(floors["ring"], times * (n - 1) / n * V / leaves)
+            floors["two-level"] = max(floors["two-level"], times * k / n * V / leaves)
+    rows = timed(DescribedNetwork("drawn", G), operation, [n], [V])
+    assert [row["algorithm"] for row in rows] == ["two-level", "ring"][2 - len(rows) :]
+    for row in rows:
+        floor = floors[row["algorithm"]]
+        assert row["bound"] >= floor * (1 - 1e-9)
+        assert row["low"] >= row["bound"]
+        assert row["seconds"] >= row["bound"]
+        if row["algorithm"] == "ring":
+            assert row["bound"] == pytest.approx(floor)
+
+
+def leaving(G, near, far):
+    """The least that can leave some chips for the others, chips of either side relaying."""
+    H = nx.DiGraph()
+    for u, v, arc in G.edges(data=True):
+        H.add_edge(u, v, capacity=arc["bandwidth"])
+    for chip in near:
+        H.add_edge("from", chip)
+    for chip in far:
+        H.add_edge(chip, "to")
+    return nx.minimum_cut_value(H, "from", "to")
+
+
+CASE_27 = """
+machine: hgx-a100
+chips: 16
+join: rails
+overrides:
+""" + "".join(
+    f"  - {{node: [{d}, {c}], tier: scale_out, remove: true}}\n"
+    for d in (0, 1)
+    for c in (1, 3, 5, 7)
+)
+
+
+def test_four_cards_for_eight_chips_hold_a_ring_up(tmp_path):
+    """2 * 15/16 * 4 GB at 100 GB/s out of a machine are 75 ms; by levels half of it crosses."""
+    (tmp_path / "four.yaml").write_text(CASE_27, encoding="utf-8")
+    levels, ring = timed(described(str(tmp_path / "four.yaml")), "all-reduce", [16], [4e9])
+    assert (levels["algorithm"], ring["algorithm"]) == ("two-level", "ring")
+    assert (levels["bound"], ring["bound"]) == (pytest.approx(0.040), pytest.approx(0.075))
+    assert 7.5e9 / ring["seconds"] == pytest.approx(86e9, rel=0.05)  # measured in nccl#1048
+
+
+def test_a_card_for_each_chip_halves_the_ring(tmp_path):
+    """200 GB/s leave a machine: 37.5 ms; by levels the links inside bind, 2 * 7/8 * 4 GB / 300."""
+    levels, ring = timed(described("hgx-a100", 16), "all-reduce", [16], [4e9])
+    assert ring["bound"] == pytest.approx(0.0375)
+    assert levels["bound"] == pytest.approx(2 * 7 / 8 * 4e9 / 300e9)
+
+
+def test_leaves_that_two_machines_share_hold_a_ring_up():
+    """Four to one above a leaf of two machines: 2 x 8 cards of 50 GB/s share 200 GB/s up."""
+    of = described("hgx-h100", 64, join="clos", leaf=16, oversubscription=4)
+    _, ring = timed(of, "all-gather", [64], [6.4e9])
+    assert ring["bound"] == pytest.approx(63 / 64 * 6.4e9 / 200e9)

@@ -79,12 +79,12 @@ OFFERED = {
     # On HGX H100 the switch reduces from five chips on; fused kernels were measured on up to 8.
     ("hgx-h100", 2, "all-reduce"): ("ring", "fused"),
     ("hgx-h100", 8, "all-reduce"): ("in-network", "fused"),
-    ("hgx-h100", 16, "all-reduce"): ("ring",),
+    ("hgx-h100", 16, "all-reduce"): ("two-level",),
     ("gb200-nvl72", 16, "all-reduce"): ("in-network", "fused"),
     ("gb200-nvl72", 17, "all-reduce"): ("in-network",),
     ("mi300x-8", 8, "all-reduce"): ("ring",),
     ("hgx-h100", 8, "all-gather"): ("ring",),
-    ("hgx-h100", 16, "reduce-scatter"): ("ring",),
+    ("hgx-h100", 16, "reduce-scatter"): ("two-level",),
     ("hgx-h100", 8, "all-to-all"): ("pairwise",),
     ("hgx-h100", 8, "dispatch"): (TWO_SIDED, LATENCY),
     ("gb200-nvl72", 16, "dispatch"): (TWO_SIDED, LATENCY),
@@ -110,7 +110,7 @@ def test_an_algorithm_by_name_may_be_one_that_is_not_offered():
     assert named(group_of(NVL72, 64), "all-reduce", "ring") == "ring"
     with pytest.raises(CatalogueError, match="16 chips over 2 domains has no algorithm"):
         named(group_of(HGX, 16), "dispatch", TWO_SIDED)
-    with pytest.raises(CatalogueError, match="usable: ring"):
+    with pytest.raises(CatalogueError, match="usable: two-level"):
         named(group_of(HGX, 16), "all-reduce", "fused")
     with pytest.raises(CatalogueError, match="no collective 'all-redcue'; did you mean"):
         algorithms(group_of(HGX, 8), "all-redcue")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner import library
-from planner.network.network_source import network
+from planner.network.network_source import fabric_of, network
 from planner.text.errors import InputError
 
 
@@ -43,3 +43,32 @@ def test_a_send_is_timed(name, chips, rate):
     assert row["bound"] == pytest.approx(64e6 / rate)
     assert row["bound"] < row["seconds"] < 2 * row["bound"] + 1e-4
     assert row["low"] <= row["seconds"] <= row["high"]
+
+
+BOX = """\tGPU0\tGPU1\tNIC0\tCPU Affinity
+GPU0\t X \tNV18\tPIX\t0-47
+GPU1\tNV18\t X \tPIX\t0-47
+NIC0\tPIX\tPIX\t X
+"""
+
+
+def test_a_printed_machine_is_taken_as_often_as_its_chips_are_asked_for(tmp_path):
+    """Three of two chips and a card; by halves it cannot be, nor where no card joins them."""
+    (tmp_path / "box.txt").write_text(BOX, encoding="utf-8")
+    box, bare = str(tmp_path / "box.txt"), str(tmp_path / "bare.txt")
+    assert sum(kind == "nic" for _, kind in network(box, 6).fabric.nodes(data="kind")) == 3
+    assert len(network(box, 2).fabric) == len(network(box).fabric)
+    with pytest.raises(InputError, match="5 chips: a machine has 2; give a multiple"):
+        network(box, 5)
+    lines = [line.replace("\tNIC0", "").replace("\tPIX", "") for line in BOX.splitlines()[:3]]
+    (tmp_path / "bare.txt").write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(InputError, match="names no network cards that join machines"):
+        network(bare, 4)
+
+
+def test_a_plan_of_more_chips_than_a_printed_machine_has(tmp_path):
+    """A shared card is divided among the chips that hang on it."""
+    (tmp_path / "box.txt").write_text(BOX, encoding="utf-8")
+    fabric, figures = fabric_of(tmp_path / "box.txt", 4)
+    assert sum(kind == "accelerator" for _, kind in fabric.nodes(data="kind")) == 4
+    assert (figures.chips_per_domain, figures.scale_out) == (2, 25e9)

@@ -6,7 +6,10 @@ import warnings
 
 import pytest
 
+from tests.paths import shared
 from topologies import TopologyError, group_rate, read
+from topologies.files.nvidia import NETWORK, machines_alike
+from topologies.groups.fabric_groups import grouped
 
 HEAD = "\t\x1b[4m{}\tCPU Affinity\tNUMA Affinity\x1b[0m\n"
 CARD = (
@@ -173,3 +176,97 @@ def test_a_broken_xml_is_told_with_its_place(tmp_path, inside, problem):
     with pytest.raises(TopologyError) as caught:
         xml(tmp_path, inside)
     assert problem in str(caught.value)
+
+
+SHARED = [  # four cards for eight chips: two chips on the bridge of each
+    " ".join("X" if i == j else "NV12" for j in range(8))
+    + " "
+    + " ".join("PXB" if i // 2 == c else "NODE" if i // 4 == c // 2 else "SYS" for c in range(4))
+    for i in range(8)
+]
+
+
+def cards(tmp_path, rows, count):
+    """The fabric of a matrix with so many columns of cards, and its warnings."""
+    names = [f"GPU{i}" for i in range(len(rows))]
+    head = HEAD.format("\t".join([*names, *(f"NIC{c}" for c in range(count))]))
+    file = tmp_path / "cards.txt"
+    body = "".join(f"{name}\t{row}\t0-63\t0\n" for name, row in zip(names, rows, strict=True))
+    file.write_text(head + body, encoding="utf-8")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        return read(file), [str(each.message) for each in caught]
+
+
+def test_chips_hang_on_the_cards_nearest_to_them(tmp_path):
+    """Two chips on the bridge of each card share it; a lone machine sends nothing through cards."""
+    G, said = cards(tmp_path, SHARED, 4)
+    beside = {
+        card: {x for x in G.succ[card] if x != NETWORK} for card in map("NIC{}".format, range(4))
+    }
+    assert beside == {f"NIC{c}": {f"gpu{2 * c}", f"gpu{2 * c + 1}"} for c in range(4)}
+    assert any("4 network cards are taken as 400 Gbit/s" in words for words in said)
+    assert group_rate(G, 8).all_to_all == pytest.approx(300e9)
+    assert group_rate(G, 2).send == pytest.approx(300e9)
+
+
+def test_machines_alike_share_their_cards_as_written(tmp_path):
+    """4 x 50 GB/s leave a machine of eight: 8 x 8 messages cross for 15 of each, rings 200 GB/s."""
+    G = machines_alike(cards(tmp_path, SHARED, 4)[0], 2)
+    assert (G.number_of_nodes(), G.nodes["1 gpu3"]["domain"]) == (2 * 13 + 1, 1)
+    rate = group_rate(G, 16)
+    assert rate.all_to_all == pytest.approx(4 * 50e9 / 64 * 15)
+    assert rate.send == pytest.approx(25e9)
+    assert grouped(G).ring(16) == pytest.approx(200e9)
+
+
+def test_a_card_has_no_nvlink(tmp_path):
+    """A cell of another kind is told with its place."""
+    with pytest.raises(TopologyError, match=r"line 2, column 13: GPU0 to NIC0 is 'NV4'"):
+        cards(tmp_path, ["X NV18 NV4", "NV18 X PIX"], 1)
+
+
+def test_a_chip_without_a_near_card_reaches_all_between_sockets(tmp_path):
+    """PIX before SYS; who has SYS alone is as near to each."""
+    rows = ["X NV18 NV18 PIX SYS", "NV18 X NV18 SYS PIX", "NV18 NV18 X SYS SYS"]
+    G, _ = cards(tmp_path, rows, 2)
+    near = {
+        chip: {x for x in G.succ[chip] if x.startswith("NIC")} for chip in ("gpu0", "gpu1", "gpu2")
+    }
+    assert near == {"gpu0": {"NIC0"}, "gpu1": {"NIC1"}, "gpu2": {"NIC0", "NIC1"}}
+    assert G.edges["gpu2", "NIC0"]["bandwidth"] == 16e9
+
+
+def test_cards_of_nccl_s_file(tmp_path):
+    """A card on the bridge of one chip, and one that is the socket's; speeds are in Mbit/s."""
+    near = '<nic><net name="mlx5_0" speed="200000"/></nic>'
+    chips = [
+        f'<pci busid="p{i}">{CARD.format(f"b{i}", "32.0", i, 90, link)}{near * (i == 0)}</pci>'
+        for i, link in enumerate(
+            f'<nvlink target="b{1 - i}" count="18" tclass="0x030200"/>' for i in (0, 1)
+        )
+    ]
+    far = '<nic><net name="mlx5_1" speed="400000"/></nic>'
+    G = xml(tmp_path, f"<cpu>{''.join(chips)}{far}</cpu>")
+    assert G.edges["mlx5_0", NETWORK]["bandwidth"] == 25e9
+    assert G.edges["mlx5_1", NETWORK]["bandwidth"] == 50e9
+    assert set(G.succ["gpu0"]) == {"gpu1", "mlx5_0"}
+    assert set(G.succ["gpu1"]) == {"gpu0", "mlx5_0", "mlx5_1"}  # both beyond the socket
+
+
+def test_machines_without_cards_are_not_joined(tmp_path):
+    """Nothing is made up between them."""
+    with pytest.raises(TopologyError, match="names no network cards"):
+        machines_alike(matrix(tmp_path, even("NV18", 8)), 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "chips", "leaves"),
+    [("26-nvidia-smi-topo.txt", 4, 100e9), ("26-nccl-topology.xml", 2, 50e9)],
+)
+def test_published_output_carries_its_cards(name, chips, leaves):
+    """Two cards of 50 GB/s for four chips, one for two: what a ring may take out of a machine."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        G = machines_alike(read(shared(f"cases/{name}")), 2)
+    assert grouped(G).ring(2 * chips) == pytest.approx(leaves)

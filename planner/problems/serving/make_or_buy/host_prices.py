@@ -12,7 +12,14 @@ from math import prod
 from planner.catalogue import api_prices
 from planner.problems.serving.point import ServingPoint, layout_text
 from planner.problems.serving.question import Scenario
-from planner.scenario.keys.buy_keys import Buy, HostRow, PriceTier, relative
+from planner.scenario.keys.buy_keys import (
+    Buy,
+    HostRow,
+    PriceTier,
+    multiples_text,
+    multiplied,
+    relative,
+)
 from planner.scenario.keys.model_keys import ModelDescription
 from planner.text.errors import CatalogueError, FieldError
 
@@ -112,19 +119,16 @@ def host_list(scenario: Scenario, today: date | None = None) -> HostList:
 
 
 def _multiplied(listed: HostList, multiples: Mapping[str, float]) -> HostList:
-    """Every price times what holds of all: of a tier, of a batch, of where data stay."""
+    """Every price times what holds of all."""
     if not multiples:
         return listed
-    times = prod(multiples.values())
 
     def of(host: HostPrice) -> HostPrice:
-        cached = None if host.cached is None else host.cached * times
-        read, written, mix = host.input * times, host.output * times, host.mix * times
-        return replace(host, input=read, output=written, cached=cached, mix=mix)
+        return multiplied(host, multiples, "input", "output", "cached", "mix")
 
-    words = ", ".join(f"{name} {value:g}x" for name, value in multiples.items())
+    rule = f"{listed.rule}; {multiples_text(multiples)}"
     hosts, resellers = (tuple(map(of, each)) for each in (listed.hosts, listed.resellers))
-    return replace(listed, hosts=hosts, resellers=resellers, rule=f"{listed.rule}; {words}")
+    return replace(listed, hosts=hosts, resellers=resellers, rule=rule)
 
 
 def _age(as_of: str, day: date) -> int:

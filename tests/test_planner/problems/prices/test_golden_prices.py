@@ -13,6 +13,7 @@ from planner.catalogue import api_prices, models
 from planner.catalogue.chips import chip
 from planner.catalogue.listed_prices import default_price, rentals
 from planner.catalogue.systems import system_names
+from planner.text.errors import InputError
 from tests.paths import shared
 
 MACHINE = {  # 300 multiply-adds per byte; 80 GB at $3.20 an hour are $0.040 per GB-hour
@@ -101,6 +102,82 @@ def test_writes_are_a_straight_line_in_time():
     assert lines(plan, "write_surcharge")[0]["mid"] == pytest.approx(2 / 11)
     assert lines(plan, "hold_over_input")[0]["mid"] * 3600 == pytest.approx(9 / 11)
     assert lines(plan, "hold_price")[0]["mid"] * 3600 == pytest.approx(9 / 11 * 3e-6)
+
+
+WRITES = [{"hold": "5 min", "price": "$3.75/Mtok"}, {"hold": "1 hour", "price": "$6/Mtok"}]
+WRITTEN = {"input": "$3/Mtok", "output": "$15/Mtok", "cached": "$0.30/Mtok", "write": WRITES}
+
+
+def test_a_write_pays_from_some_request_on():
+    """(w - r) / (1 - r): 1.28 requests for writes at 1.25x, 2.11 at 2x, reads at 0.1x."""
+    plan = solved(WRITTEN)
+    five, hour = lines(plan, "break_even_requests")
+    assert (five["mid"], hour["mid"]) == (pytest.approx(1.15 / 0.9), pytest.approx(1.9 / 0.9))
+    assert ["from request 2" in five["verdict"], "from request 3" in hour["verdict"]] == [True] * 2
+    assert plan["values"]["break_even_requests"] == five["mid"]
+    assert not plan["contradictions"]
+
+
+def test_requests_are_whole_and_a_tie_has_not_paid():
+    """At a write of 1.9x, N* is 2: two requests cost the same, the third has paid."""
+    row = {"hold": "5 min", "price": "$5.70/Mtok"}
+    (line,) = lines(solved(WRITTEN | {"write": [row]}), "break_even_requests")
+    assert line["mid"] == pytest.approx(2)
+    assert "from request 3" in line["verdict"]
+
+
+def test_reads_that_save_nothing_give_no_break_even():
+    """A sheet that charges cached tokens as others, or lists none."""
+    for cached in ({"cached": "$3/Mtok"}, {"cached": None}):
+        assert not lines(solved(WRITTEN | cached), "break_even_requests")
+
+
+def test_one_listed_write_has_no_hold_time():
+    """OpenAI lists one price of a write, 1.25x, beside cached reads at 0.1x."""
+    asked = {"problem": "prices", "sheet": "openai/gpt-6-sol", "date": "2026-11-24"}
+    (line,) = lines(planner.solve(asked).document["plan"], "break_even_requests")
+    assert line["mid"] == pytest.approx(1.15 / 0.9)
+    assert line["from"] == "a write, how long held not listed"
+
+
+def test_a_longer_write_is_no_cheaper():
+    """Held an hour for less than five minutes: the two are swapped."""
+    rows = [WRITES[0], {"hold": "1 hour", "price": "$3.50/Mtok"}]
+    with pytest.raises(InputError, match=r"sheet\.write\.1\.price: cheaper than a write held for"):
+        solved(WRITTEN | {"write": rows})
+
+
+def test_multiples_stack_on_every_price():
+    """Half by batch, a tenth more for residency: all prices 0.55x, and what are ratios stay."""
+    asked = {"problem": "prices", "sheet": WRITTEN}
+    times = asked | {"multiply": {"batch": "0.5x", "residency": "1.1x"}}
+    one, other = planner.solve(asked), planner.solve(times)
+    was, now = one.document["plan"], other.document["plan"]
+    for name in ("input", "output", "cached"):
+        assert now["sheet"][name] == pytest.approx(0.55 * was["sheet"][name])
+    for name, power in {"hold_price": 1, "break_even_requests": 0, "break_even_reads": 0,
+                        "write_surcharge": 0, "n_active": 1}.items():  # fmt: skip
+        assert now["values"][name] == pytest.approx(0.55**power * was["values"][name])
+    assert other.text().startswith("rows of one's own, batch 0.5x, residency 1.1x: input $1.65")
+    assert max(map(len, other.text().splitlines())) <= 80
+
+
+def test_multiples_hold_of_a_listed_sheet_too():
+    """A sheet of the catalogue at 0.5x."""
+    asked = {"problem": "prices", "sheet": "openai/gpt-6-sol", "date": "2026-11-24"}
+    half = asked | {"multiply": {"flex": 0.5}}
+    was, now = (planner.solve(x).document["plan"]["sheet"] for x in (asked, half))
+    assert [now[x] / was[x] for x in ("input", "output", "cached")] == pytest.approx([0.5] * 3)
+
+
+def test_prices_of_writes_have_slopes():
+    """d ln N / d ln w = w / (w - r), of r: r / (1 - r) - r / (w - r); multiples change no ratio."""
+    asked = {"problem": "prices", "sheet": WRITTEN, "multiply": {"batch": "0.5x"}}
+    slopes = planner.sensitivity(asked, output="break_even_requests")
+    assert slopes["sheet.write.0.price"] == pytest.approx(1.25 / 1.15, rel=1e-3)
+    assert slopes["sheet.cached"] == pytest.approx(0.1 / 0.9 - 0.1 / 1.15, rel=1e-3)
+    for path in ("sheet.write.1.price", "multiply.batch"):
+        assert slopes[path] == pytest.approx(0, abs=1e-6)
 
 
 def test_storage_breaks_even_and_implies_a_cache():
