@@ -5,7 +5,8 @@ step puts in is stated ahead of that step, so that nothing is used before it is 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from importlib import import_module
+from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 
 import sympy as sp
@@ -13,22 +14,6 @@ import sympy as sp
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
 from formulas.algebra.steps import approximations
-from formulas.book.blocks import (
-    Block,
-    BookDocument,
-    BookTable,
-    FoldedAnswer,
-    Formula,
-    Heading,
-    Items,
-    Paragraph,
-    Picture,
-    Proof,
-    Prose,
-    ProseLink,
-    ProseWords,
-    Statement,
-)
 from formulas.book.book_values import CASES, BookError, Failure, WorkedRow, answer_words, exact
 from formulas.book.curves import draw_figure
 from formulas.book.prose import (
@@ -45,14 +30,27 @@ from formulas.book.prose import (
     worked,
 )
 from formulas.claims.claim import UNITS, all_claims
+from formulas.export import FORMATS, writer
+from formulas.export.blocks import (
+    Block,
+    BlockDocument,
+    BookTable,
+    FoldedAnswer,
+    Heading,
+    Items,
+    Paragraph,
+    Picture,
+    Proof,
+    Statement,
+)
 from formulas.export.formula_document import FormulaEntry, document
 from formulas.export.latex import bibtex
 from formulas.export.typesetting.layout import layout
+from formulas.export.words import Formula, Prose, ProseLink, ProseWords
 from formulas.nomenclature.symbols import SYMBOLS
 from formulas.numerics.expressions import text
 from formulas.registry import by_name, subject
 
-BOOK_FORMATS = ("text", "markdown", "latex", "html", "notebook", "typst")
 CITED = "token-planner"  # the author of what others cite
 TITLE = "The economics of a token, in seven chapters"
 ABOUT = (
@@ -80,22 +78,38 @@ APPENDIX = (
 def book(
     form: str, names: Sequence[str] = (), verdicts: Mapping[str, str] = MappingProxyType({})
 ) -> str:
-    """The book, or some chapters by anchor or number, in a format of `BOOK_FORMATS`.
+    """The book, or some chapters by anchor or number, in a format of `FORMATS`.
 
     `verdicts` are the words of the acceptance table by claim. Raises BookError if there is no such
     format or chapter, or a chapter cannot be set; DerivationError if a derivation does not check.
     """
-    if form not in BOOK_FORMATS:
-        raise BookError(f"no format {form!r}; there are {', '.join(BOOK_FORMATS)}")
-    writer: Callable[[BookDocument], str] = getattr(
-        import_module("formulas.book.book_formats"), f"{form}_book"
-    )
-    return writer(book_document(tuple(names), verdicts))
+    if form not in FORMATS:
+        raise BookError(f"no format {form!r}; there are {', '.join(FORMATS)}")
+    written = partial(writer(form), **HEADS.get(form, dict)())
+    return written(book_document(tuple(names), verdicts))
+
+
+def _latex_head() -> dict[str, str]:
+    from formulas.export.latex import HEAD
+
+    return {"head": HEAD.replace("11pt", "10pt") + _beside("book.tex")}
+
+
+def _beside(name: str) -> str:
+    return Path(__file__).with_name(name).read_text("utf-8")
+
+
+# What the book's own style adds to that of a format.
+HEADS: Mapping[str, Callable[[], dict[str, str]]] = {
+    "html": lambda: {"style": _beside("book.css")},
+    "latex": _latex_head,
+    "typst": lambda: {"head": _beside("book.typ")},
+}
 
 
 def book_document(
     names: tuple[str, ...] = (), verdicts: Mapping[str, str] = MappingProxyType({})
-) -> BookDocument:
+) -> BlockDocument:
     """Every block of the book, or of some chapters; the appendix comes with the whole.
 
     Raises as `book`.
@@ -109,7 +123,7 @@ def book_document(
     setter.check_links(blocks)
     title = TITLE if len(listed) != 1 else listed[0].title
     sets = {name: listed[0].sets[name] for name in CASES}
-    return BookDocument(title, tuple(prose(each, sets) for each in ABOUT), tuple(blocks))
+    return BlockDocument(title, tuple(prose(each, sets) for each in ABOUT), tuple(blocks))
 
 
 def book_references(names: Sequence[str] = ()) -> str:

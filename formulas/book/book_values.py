@@ -8,13 +8,12 @@ The rows that a chapter's file may hold: figures, parts, numbers, failures, exer
 
 import ast
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
-from operator import add, mul, sub, truediv
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import sympy as sp
 
@@ -25,7 +24,7 @@ from formulas.claims.claim import LECTURE, UNITS, figure_text
 from formulas.nomenclature.dimensions import UnitError
 from formulas.nomenclature.symbols import SYMBOLS, SymbolError, auxiliary
 from formulas.numerics.evaluate import scalar
-from formulas.numerics.expressions import maximum, minimum
+from formulas.numerics.expressions import FUNCTIONS, built
 from formulas.registry import by_name
 
 Values: TypeAlias = Mapping[str, int | float | str]
@@ -137,13 +136,6 @@ class Exercise:
 
 
 CASES = ("lecture", "teaching")
-_WORDS = {"max": maximum, "min": minimum, "sqrt": sp.sqrt, "log": sp.log, "exp": sp.exp}
-_ARITHMETIC: dict[type, Callable[[Any, Any], sp.Expr]] = {
-    ast.Add: add, ast.Sub: sub, ast.Mult: mul, ast.Div: truediv, ast.Pow: pow,
-}  # fmt: skip
-_RELATIONS: dict[type, Callable[[Any, Any], sp.Basic]] = {
-    ast.Lt: sp.Lt, ast.LtE: sp.Le, ast.Gt: sp.Gt, ast.GtE: sp.Ge,
-}  # fmt: skip
 
 
 class BookError(ValueError):
@@ -190,41 +182,23 @@ def parsed(expression: str, indices: tuple[str, ...] = ()) -> sp.Basic:
     `indices` are other names that may occur. Raises BookError if it cannot be read, or a name in it
     is neither a symbol nor in the catalogue.
     """
+
+    def named(name: str) -> sp.Basic:
+        if name in SYMBOLS:
+            return SYMBOLS[name]
+        if name in by_name() or name in indices:
+            return auxiliary(name)
+        raise BookError(f"{name} in {expression!r} is neither a symbol nor an equation")
+
     try:
-        return _ExpressionReader(expression, indices).read(
-            ast.parse(expression.strip(), mode="eval").body
-        )
+        return built(ast.parse(expression.strip(), mode="eval").body, named)
     except SyntaxError as error:
         raise BookError(f"{expression!r} cannot be read: {error.msg}") from error
-
-
-@dataclass(frozen=True)
-class _ExpressionReader:
-    """Reads a syntax tree: arithmetic, comparisons, a few functions; nothing is run."""
-
-    whole: str
-    indices: tuple[str, ...]
-
-    def read(self, node: ast.expr) -> sp.Basic:
-        match node:
-            case ast.BinOp(left, operator, right) if type(operator) in _ARITHMETIC:
-                return _ARITHMETIC[type(operator)](self.read(left), self.read(right))
-            case ast.UnaryOp(ast.USub(), inner):
-                return -self.read(inner)
-            case ast.Compare(left, [operator], [right]) if type(operator) in _RELATIONS:
-                return _RELATIONS[type(operator)](self.read(left), self.read(right))
-            case ast.Call(ast.Name(name), arguments, []) if name in _WORDS:
-                return _WORDS[name](*map(self.read, arguments))
-            case ast.Constant(int() | float() as value):
-                return sp.Rational(str(value))
-            case ast.Name(name) if name in SYMBOLS:
-                return SYMBOLS[name]
-            case ast.Name(name) if name in by_name() or name in self.indices:
-                return auxiliary(name)
-            case ast.Name(name):
-                raise BookError(f"{name} in {self.whole!r} is neither a symbol nor an equation")
-        words = f"arithmetic, comparisons and {', '.join(_WORDS)}"
-        raise BookError(f"{self.whole!r} holds more than {words}")
+    except BookError:
+        raise
+    except ValueError:
+        words = f"arithmetic, comparisons and {', '.join(FUNCTIONS)}"
+        raise BookError(f"{expression!r} holds more than {words}") from None
 
 
 def number_at(expression: str, case: Mapping[str, Fraction | float]) -> float:

@@ -24,8 +24,8 @@ from formulas.book.book_values import (
     number_of,
     parsed,
 )
-from formulas.book.drawing import SIZE, Area, Drawing, Label, Point, Spot, Stroke
 from formulas.claims.claim import UNITS, figure_text
+from formulas.export.drawing import SIZE, Area, Drawing, Label, Point, Spot, Stroke
 from formulas.nomenclature.symbols import SYMBOLS, meaning, unit_of_symbol
 
 WIDE, HIGH = 420.0, 200.0  # of the sheet between its margins, and of the plot on it [pt]

@@ -23,10 +23,10 @@ import sympy as sp
 
 from formulas.algebra.derivation import Derivation
 from formulas.book import book_values
-from formulas.book.blocks import Formula, Prose, ProseLink, ProseWords, Span
 from formulas.claims.claim import Claim, figure_text
 from formulas.export.typesetting.boxes import BoxRow, Layout, Mark
 from formulas.export.typesetting.layout import figure, layout
+from formulas.export.words import Formula, Prose, ProseLink, ProseWords, Span
 from formulas.nomenclature.symbols import SYMBOLS, did_you_mean, meaning, unit_of_symbol
 from formulas.numerics.digits import NOT_SMALL
 from formulas.numerics.expressions import text

@@ -5,9 +5,11 @@ from importlib import import_module
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
-from formulas.export.formula_document import AcceptanceTable, FormulaDocument, document
+from formulas.export.blocks import BlockDocument
+from formulas.export.formula_blocks import formula_blocks
+from formulas.export.formula_document import AcceptanceTable, document
 
-__all__ = ["FORMATS", "export"]
+__all__ = ["FORMATS", "export", "writer"]
 
 FORMATS = ("text", "markdown", "latex", "html", "notebook", "typst")
 
@@ -48,7 +50,13 @@ def export(
     listed: tuple[Equation | Derivation, ...] = (objects,) if single else tuple(objects)  # type: ignore[assignment, arg-type]
     if not listed:
         raise ValueError("there is nothing to write")
-    writer: Callable[[FormulaDocument], str] = getattr(
+    whole = document(listed, cases or {}, title, tuple(about), acceptance)
+    return writer(format)(formula_blocks(whole))
+
+
+def writer(format: str) -> Callable[[BlockDocument], str]:
+    """What writes blocks in one of `FORMATS`."""
+    written: Callable[[BlockDocument], str] = getattr(
         import_module(f"formulas.export.{_WRITERS.get(format, format)}"), format
     )
-    return writer(document(listed, cases or {}, title, tuple(about), acceptance))
+    return written

@@ -5,16 +5,18 @@ equations and derivations cite, as BibTeX.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
-from formulas.export.document_markup import DocumentMarkup
-from formulas.export.formula_document import FormulaDocument, FormulaEntry, SymbolRow
-from formulas.export.typesetting.boxes import Layout, fitted
-from formulas.export.typesetting.layout import alternating, figure, layout, relation
+from formulas.export.blocks import BlockDocument, BlockMarkup
+from formulas.export.drawing import Drawing, Label, pdf_strokes
+from formulas.export.formula_document import FormulaEntry
+from formulas.export.typesetting.boxes import fitted
+from formulas.export.typesetting.layout import alternating, layout, relation
 from formulas.export.typesetting.markup import latex_math
+from formulas.export.words import Formula, reason
 from formulas.nomenclature.sources import Source
 from formulas.nomenclature.symbols import GREEK
 
@@ -36,6 +38,7 @@ _MATHS |= {letter: f"\\{name}" for name, letter in GREEK.items()}
 
 
 # Behind a sign of a long typed formula, but not inside `**`.
+DOT = rf"\ensuremath{{{_MATHS['·']}}}"  # in units
 _BREAKS = re.compile(r"(?<=\S{6}[*/])(?=[^\s*]\S{5})")
 
 
@@ -59,100 +62,129 @@ def _letter(letter: str) -> str:
 
 WIDTH = 36.0  # of a formula [em]
 HEAD = Path(__file__).with_name("preamble.tex").read_text("utf-8")
+LEVELS = {
+    1: r"\newpage\section{%s}", 2: r"\subsection*{%s}",
+    3: r"\subsubsection*{%s}",
+}  # fmt: skip
 
 
-def latex(whole: FormulaDocument) -> str:
-    """Cover, then a section for every object, in chapters."""
-    parts = [HEAD + rf"\title{{{latex_words(whole.title)}}}" + "\n\\author{}\\date{}"]
-    parts += [r"\begin{document}", r"\maketitle", *map(latex_words, whole.words)]
-    parts += LATEX.differences(whole)
-    if whole.headed:
-        parts += [r"\newpage\tableofcontents\newpage"]
-    parts += [*LATEX.back(whole), *LATEX.chapters(whole), r"\end{document}"]
-    return "\n\n".join(parts) + "\n"
+def latex(whole: BlockDocument, head: str = HEAD) -> str:
+    """A LaTeX article that needs no file beside it."""
+    title = rf"\title{{{latex_words(whole.title)}}}\author{{}}\date{{}}"
+    parts = [head + title, r"\begin{document}", r"\maketitle", *map(LATEX.line, whole.about)]
+    parts += [r"\tableofcontents"] if whole.contents else []
+    return "\n\n".join([*parts, LATEX.written(whole.blocks), r"\end{document}"]) + "\n"
 
 
-def _steps(entry: FormulaEntry) -> Iterator[str]:
-    for number, (step, proof) in enumerate(entry.steps, 1):
-        if entry.derived:
-            why = f" {LATEX.prose(step.why)}" if step.why else ""
-            head = rf"\textbf{{{number}. {step.verb}}}{why}"
-            yield f"\n{head} {{\\small[{latex_words(proof)}]}}\\nopagebreak"
-        yield f"\\[\n{_math(relation(step.lhs, step.relation, step.rhs))}\n\\]"
-        if step.size is not None:
-            size = latex_math(fitted(layout(step.size), WIDTH / 2))
-            yield rf"Neglected over kept: $\displaystyle {size}$"
+def _maths(span: Formula) -> str:
+    if span.large:
+        return rf"$\displaystyle {latex_math(fitted(span.boxes, WIDTH))}$"
+    return f"${latex_math(span.boxes)}$"
 
 
-def _math(x: Layout) -> str:
-    return rf"\displaystyle {latex_math(fitted(x, WIDTH))}"
+def _heading(level: int, words: str, anchor: str) -> str:
+    if not anchor:
+        return LEVELS[level] % words
+    listed = rf"\phantomsection\addcontentsline{{toc}}{{subsection}}{{{words}}}"
+    return LEVELS[level] % words + (listed if level == 3 else "") + rf"\label{{{anchor}}}"
 
 
-def _figure(value: float) -> str:
-    return f"${latex_math(figure(value))}$"
-
-
-def _link(link: str, words: str) -> str:
-    address = link.replace("%", r"\%").replace("#", r"\#")
+def _link(to: str, words: str) -> str:
+    if "//" not in to:
+        return rf"\hyperref[{to}]{{{words}}}"
+    address = to.replace("%", r"\%").replace("#", r"\#")
     return rf"\href{{{address}}}{{{words}}}"
 
 
-def _unit(unit: str) -> str:
-    """A unit that may be broken after its signs."""
-    dot = latex_words("·")
-    return latex_words(unit).replace("/", r"/\allowbreak ").replace(dot, dot + r"\allowbreak ")
+def _marked(title: str, anchor: str) -> str:
+    mark = rf"\phantomsection\label{{{anchor}}}" if anchor else ""
+    return rf"{mark}\textbf{{{title}.}}"
 
 
-def _table(whole: FormulaDocument, rows: tuple[SymbolRow, ...]) -> str:
-    cases = len(whole.cases)
-    meaning = 98 - 19 * cases
-    heads = ["symbol", "unit", *map(latex_words, whole.cases), "meaning"]
+def _statement(title: str, anchor: str, entry: FormulaEntry) -> str:
+    """On the line of its title where there is room, else below it."""
+    step = entry.steps[-1][0]
+    boxes = fitted(relation(step.lhs, step.relation, step.rhs), WIDTH)
+    line = rf"\hspace{{1em}}\mbox{{$\displaystyle {latex_math(boxes)}$}}"
+    return rf"{{\raggedright {_marked(title, anchor)}{line}\par}}"
+
+
+def _steps(entry: FormulaEntry) -> str:
+    lines = []
+    for number, (step, proof) in enumerate(entry.steps, 1):
+        if entry.derived:
+            why = f" {LATEX.line(reason(step.why))}" if step.why else ""
+            head = rf"\textbf{{{number}. {step.verb}}}{why}"
+            lines.append(f"\n{head} {{\\small[{latex_words(proof)}]}}\\nopagebreak")
+        form = latex_math(fitted(relation(step.lhs, step.relation, step.rhs), WIDTH))
+        lines.append(f"\\[\n\\displaystyle {form}\n\\]")
+        if step.size is not None:
+            size = latex_math(fitted(layout(step.size), WIDTH / 2))
+            lines.append(rf"Neglected over kept: $\displaystyle {size}$")
+    return "\n".join(lines)
+
+
+def _grid(heads: Sequence[str], rows: Sequence[Sequence[str]], shares: tuple[float, ...]) -> str:
+    """A table over pages, in small print."""
+    columns = "".join(rf"p{{\dimexpr{share:.3f}\linewidth-2\tabcolsep\relax}}" for share in shares)
     lines = [
-        " & ".join(
-            [
-                rf"${latex_math(layout(row.symbol))}$",
-                rf"\raggedright {_unit(row.unit)}",
-                *("" if v is None else _figure(v) for v in row.values),
-                rf"\raggedright {latex_words(row.meaning)}",
-            ]
-        )
-        + r" \tabularnewline"
+        " & ".join(rf"\raggedright {_cell(cell)}" for cell in row) + r" \tabularnewline"
         for row in rows
     ]
-    head = " & ".join(heads) + r" \\ \midrule \endhead"
-    return longtable(f"lp{{23mm}}{'r' * cases}p{{{meaning}mm}}", head, lines)
-
-
-def longtable(columns: str, head: str, lines: Sequence[str]) -> str:
-    """A table over pages, of columns as LaTeX writes them, in small print."""
+    head = " & ".join(heads) + r" \tabularnewline \midrule \endhead"
     start = rf"\begingroup\small\begin{{longtable}}[l]{{@{{}}{columns}@{{}}}} \toprule"
     return "\n".join([start, head, *lines, r"\bottomrule \end{longtable}\endgroup"])
 
 
-def _grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [" & ".join(row) + r" \tabularnewline" for row in rows]
-    head = " & ".join(heads) + r" \\ \midrule \endhead"
-    return longtable("l" * (len(heads) - 1) + "p{105mm}", head, lines)
+def _cell(cell: str) -> str:
+    """A unit that may be broken after its signs."""
+    unit = "/" in cell and "\\" not in cell.replace(DOT, "")
+    for sign in ("/", "*", DOT) if unit else ():
+        cell = cell.replace(sign, sign + r"\allowbreak ")
+    return cell
 
 
-LATEX = DocumentMarkup(
+def _picture(drawing: Drawing, anchor: str) -> str:
+    labels = []
+    sides = {"start": "l", "middle": "", "end": "r"}
+    for part in drawing.parts:
+        if isinstance(part, Label):
+            words = latex_words(part.words)
+            box = rf"\makebox(0,0)[b{sides[part.anchor]}]{{\drawnwords {words}}}"
+            box = rf"\rotatebox{{90}}{{\drawnwords {words}}}" if part.upright else box
+            x, y = part.at
+            shift = 2.6 * len(part.words) if part.upright else 0.0
+            labels.append(rf"\put({x - (6 if part.upright else 0):.1f},{y - shift:.1f}){{{box}}}")
+    size = f"({drawing.width:g},{drawing.height:g})"
+    return "\n".join([
+        rf"\begin{{center}}\phantomsection\label{{{anchor}}}\setlength{{\unitlength}}{{1bp}}%",
+        rf"\begin{{picture}}{size}\put(0,0){{\drawn{{{pdf_strokes(drawing)}}}}}", *labels,
+        r"\end{picture}\end{center}",
+    ])  # fmt: skip
+
+
+LATEX = BlockMarkup(
     words=latex_words,
-    maths=lambda x: f"${latex_math(layout(x))}$",
-    figure=_figure,
-    definition=lambda equation: f"${_math(relation(equation.symbol, '=', equation.rhs))}$",
+    strong=lambda words: rf"\textbf{{{words}}}",
     link=_link,
-    inner=lambda anchor, words: rf"\hyperref[{anchor}]{{{words}}}",
-    grid=_grid,
+    maths=_maths,
+    heading=_heading,
+    paragraphs={
+        "": "%s", "question": "\\emph{%s}", "caption": "{\\small %s}", "note": "{\\small %s}",
+        "exercise": "%s", "kind": "\\textit{%s}",
+    },
+    statement=_statement,
     steps=_steps,
-    table=_table,
-    between="\n",
-    heading=r"\section{%s}",
-    chapter="\\newpage\\section{%s}\n\n\\emph{%s}",
-    title=r"\subsection{%(title)s}\label{%(anchor)s}",
-    kind=r"\textit{%s}",
-    item=r"\item %s",
-    listed="\\begin{itemize}\\setlength{\\itemsep}{1pt plus 2pt}\n%s\n\\end{itemize}",
-)
+    entry=lambda title, anchor, body: f"{_marked(title, anchor)}\\nopagebreak\n{body}",
+    grid=_grid,
+    items=lambda lines: "\n".join([
+        r"\begin{itemize}\setlength{\itemsep}{1pt plus 2pt}", *(rf"\item {x}" for x in lines),
+        r"\end{itemize}",
+    ]),
+    picture=_picture,
+    answer=None,
+    within="\n",
+)  # fmt: skip
 
 
 def bibtex(objects: Iterable[Equation | Derivation]) -> str:

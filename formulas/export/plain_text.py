@@ -3,40 +3,111 @@
 The cells of a notebook check every statement again with this package.
 """
 
+import base64
 import json
 import re
 from collections.abc import Iterator, Sequence
-from textwrap import fill
+from textwrap import fill, indent, wrap
 
 from formulas.algebra.equation import SIGNS
-from formulas.export.document_markup import DocumentMarkup, size_words, value_words
+from formulas.export.blocks import Article, Block, BlockDocument, BlockMarkup, Heading, Proof, Steps
+from formulas.export.drawing import Drawing, characters, svg
 from formulas.export.formula_document import (
     AcceptanceTable,
     ClaimEntry,
-    FormulaDocument,
     FormulaEntry,
-    SymbolRow,
     solved_symbols,
 )
+from formulas.export.typesetting.layout import relation
+from formulas.export.typesetting.markup import latex_math
+from formulas.export.words import Formula, reason
 from formulas.numerics.expressions import tex
 from formulas.registry import module_of
 
-WIDTH = 100
+WIDTH, WIDEST = 100, 120  # of a line, and of one of a table that is not broken
+LEAST = 35  # of the last column, where it alone is broken
 INDENT = 6
 LABEL = 12  # width of `the lecture`
 
 
-def text(whole: FormulaDocument) -> str:
-    """Cover, chapters with every object and its steps."""
-    parts = [*_cover(whole)]
-    if whole.claims and whole.acceptance:
-        parts += claim_blocks(whole.acceptance)
-    for chapter in whole.chapters:
-        if whole.headed and chapter.subject:
-            line = "-" * len(chapter.title)
-            parts.append(f"{chapter.title}\n{line}\n{chapter.about}".rstrip())
-        parts += [_entry(entry) for entry in chapter.entries]
-    return "\n\n".join(parts) + "\n"
+def text(whole: BlockDocument) -> str:
+    """For a terminal: figures as characters, answers behind each chapter."""
+    lines = [whole.title, "=" * len(whole.title), ""]
+    lines += [fill(TEXT.line(line), WIDTH) + "\n" for line in whole.about]
+    lines += [f"  {heading.words}" for heading, _ in whole.contents]
+    body = TEXT.written(whole.blocks).split("\n\n")
+    return "\n".join(lines).rstrip() + "\n\n" + "\n\n".join(map(_wrapped, body)) + "\n"
+
+
+def _wrapped(block: str) -> str:
+    """A paragraph within the width; what is laid out already stays."""
+    single = "\n" not in block and not block.startswith(" ")
+    return fill(block, WIDTH) if single else block
+
+
+def _text_grid(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], shares: tuple[float, ...]
+) -> str:
+    """Columns as wide as their cells, else the last or all broken; what does not fit goes below."""
+    wide = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    left = WIDTH - sum(wide[:-1]) - 2 * len(wide)
+    if sum(wide) > WIDEST and left > LEAST:
+        wide[-1] = left
+    elif sum(wide) > WIDEST:
+        wide = [max(6, int(share * (WIDTH - 2 * len(shares)))) for share in shares]
+    lines = []
+    for row in (heads, *rows):
+        cells = [
+            wrap(cell, w, break_on_hyphens=False) or [""] for cell, w in zip(row, wide, strict=True)
+        ]
+        for k in range(max(map(len, cells))):
+            parts = [
+                (c[k] if k < len(c) else "").ljust(w) for c, w in zip(cells, wide, strict=True)
+            ]
+            lines.append("  " + "  ".join(parts).rstrip())
+    return "\n".join(lines)
+
+
+def _text_kind(entry: FormulaEntry) -> str:
+    tags = f"  [{', '.join(entry.tags)}]" if entry.tags else ""
+    return entry.item.name + tags + (f" ({entry.kind})" if entry.derived else "")
+
+
+def _text_steps(entry: FormulaEntry) -> str:
+    if not entry.derived:
+        return f"  {entry.steps[0][0]}"
+    return "\n".join(step.text(n, proof) for n, (step, proof) in enumerate(entry.steps, 1))
+
+
+def _text_note(row: tuple[str, str]) -> str:
+    """`value  lecture: 2400 [seq]` or `source  derived here`."""
+    label, _, case = row[0].partition(", ")
+    return f"  {label}  {case}: {row[1]}" if case else f"  {label}  {row[1]}"
+
+
+TEXT = BlockMarkup(
+    words=lambda words: words,
+    strong=lambda words: words,
+    link=lambda to, words: f"{words} ({to})" if "//" in to else words,
+    maths=lambda span: span.typed,
+    heading=lambda level, words, anchor: (
+        f"\n{words}\n{'=' * len(words)}" if level == 1 else f"{words}\n{'-' * len(words)}"
+    ),
+    paragraphs={},
+    statement=lambda title, anchor, entry: f"{title}\n  {entry.steps[-1][0]}",
+    steps=_text_steps,
+    entry=lambda title, anchor, body: f"{title}\n{body}",
+    grid=_text_grid,
+    items=lambda lines: "\n".join(
+        fill(x, WIDTH, initial_indent="  - ", subsequent_indent="    ") for x in lines
+    ),
+    picture=lambda drawing, anchor: indent(characters(drawing), "  "),
+    answer=None,
+    within="\n",
+    article=lambda title, anchor, body: body,  # what it is begins with its name
+    notes=lambda rows: "\n".join(map(_text_note, rows)),
+    kind=_text_kind,
+)
 
 
 def claim_blocks(table: AcceptanceTable) -> list[str]:
@@ -62,91 +133,34 @@ def _labelled(indent: str, label: str, words: str) -> str:
     )
 
 
-def plain(value: float | None) -> str:
-    """`6.71e11`; nothing for a value that is not given."""
-    if value is None:
-        return "–"
-    mantissa, _, exponent = f"{value:.4g}".partition("e")
-    return f"{mantissa}e{int(exponent)}" if exponent else mantissa
+def markdown(whole: BlockDocument) -> str:
+    """Markdown with LaTeX between dollar signs, pictures within."""
+    return "\n\n".join([_cover(whole), MARKDOWN.written(whole.blocks)]) + "\n"
 
 
-def _cover(whole: FormulaDocument) -> list[str]:
-    parts = [f"{whole.title}\n{'=' * len(whole.title)}"]
-    parts += [fill(paragraph, WIDTH) for paragraph in whole.words]
-    if len(whole.cases) > 1 and whole.differences:
-        names = " | ".join(whole.cases)
-        parts.append(f"Assumptions where they differ: {names}\n{_table(whole, whole.differences)}")
-    parts.append(f"Symbols\n{_table(whole, whole.rows)}")
-    if whole.sources:
-        lines = [f"  {s.authors}, {s.title} ({s.year}), {s.link}" for s in whole.sources]
-        parts.append("Sources\n" + "\n".join(lines))
-    return parts
-
-
-def _entry(entry: FormulaEntry) -> str:
-    tags = f"  [{', '.join(entry.tags)}]" if entry.tags else ""
-    lines = [entry.item.name + tags]
-    if entry.derived:
-        lines[0] += f" ({entry.kind})"
-        lines += [step.text(n, proof) for n, (step, proof) in enumerate(entry.steps, 1)]
-    else:
-        lines.append(f"  {entry.steps[0][0]}")
-    lines += [f"  where  {equation}" for equation in entry.item.where]
-    lines += [
-        f"  value  {c}: {_value(value, entry.unit)}{entry.outside(c)}" for c, value in entry.values
-    ]
-    lines += [f"  size   {size_words(size, str, plain)}" for size in entry.sizes]
-    lines += [f"  takes  {premise}" for premise in entry.premises]
-    lines += [f"  assumes  {assumption}" for assumption in entry.item.assumes]
-    lines += [f"  claim  {c.name}, {c.verdict}: {c.statement}" for c in entry.claims]
-    link = f", {entry.item.source.link}" if entry.item.source.link else ""
-    lines.append(f"  source  {entry.item.source}{link}")
-    return "\n".join(lines)
-
-
-def _table(whole: FormulaDocument, rows: tuple[SymbolRow, ...]) -> str:
-    cells = [
-        (row.symbol.name, f"[{row.unit}]", *map(plain, row.values), row.meaning) for row in rows
-    ]
-    if whole.cases:
-        cells.insert(0, ("", "", *whole.cases, ""))
-    wide = [max((len(line[i]) for line in cells), default=0) for i in range(2 + len(whole.cases))]
-    return "\n".join(
-        "  "
-        + "  ".join([*(c.ljust(w) for c, w in zip(line, wide, strict=False)), line[-1]]).rstrip()
-        for line in cells
+def _cover(whole: BlockDocument) -> str:
+    """Title, how to read it, contents."""
+    links = []
+    for heading, articles in whole.contents:
+        words = _escaped(heading.words)
+        links.append(f"- [{words}](#{heading.anchor})" if heading.anchor else f"- {words}")
+        links += [f"  - [{_escaped(each.title)}](#{each.anchor})" for each in articles]
+    about = map(MARKDOWN.line, whole.about)
+    return "\n\n".join(
+        [f"# {_escaped(whole.title)}", *about, *(["\n".join(links)] if links else [])]
     )
 
 
-def _value(value: float, unit: str) -> str:
-    return value_words(value, plain(value), f"[{unit}]" if unit != "1" else "")
-
-
-def markdown(whole: FormulaDocument) -> str:
-    """Cover, then a section for every object, in chapters."""
-    return "\n\n".join([cover(whole), *MARKDOWN.chapters(whole)]) + "\n"
-
-
-def cover(whole: FormulaDocument) -> str:
-    """Title, how to read it, contents, symbols, assumptions, sources."""
-    parts = [f"# {_escaped(whole.title)}", *map(_escaped, whole.words)]
-    if whole.headed:
-        lines: list[str] = []
-        for chapter in whole.chapters:
-            links = [f"[{_escaped(entry.title)}](#{entry.anchor})" for entry in chapter.entries]
-            lines += [f"- {chapter.title or 'Others'}", *(f"  - {link}" for link in links)]
-        parts += ["## Contents", "\n".join(lines)]
-    return "\n\n".join([*parts, *MARKDOWN.differences(whole), *MARKDOWN.back(whole)])
-
-
-def _steps(entry: FormulaEntry) -> Iterator[str]:
+def _steps(entry: FormulaEntry) -> str:
+    lines = []
     for number, (step, proof) in enumerate(entry.steps, 1):
         if entry.derived:
-            why = f" {MARKDOWN.prose(step.why)}" if step.why else ""
-            yield f"**{number}. {step.verb}**{why} — {_escaped(proof)}"
-        yield f"$$\n{tex(step.lhs)} {SIGNS[step.relation]} {tex(step.rhs)}\n$$"
+            why = f" {MARKDOWN.line(reason(step.why))}" if step.why else ""
+            lines.append(f"**{number}. {step.verb}**{why} — {_escaped(proof)}")
+        lines.append(f"$$\n{tex(step.lhs)} {SIGNS[step.relation]} {tex(step.rhs)}\n$$")
         if step.size is not None:
-            yield f"Neglected over kept: ${tex(step.size)}$"
+            lines.append(f"Neglected over kept: ${tex(step.size)}$")
+    return "\n\n".join(lines)
 
 
 def _escaped(words: str) -> str:
@@ -156,61 +170,102 @@ def _escaped(words: str) -> str:
     return words
 
 
-def _plain_text_table(whole: FormulaDocument, rows: tuple[SymbolRow, ...]) -> str:
-    names = ["symbol", "name", "unit", *whole.cases, "meaning"]
-    lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
-    lines += [
-        f"| ${tex(row.symbol)}$ | `{row.symbol.name}` | `{row.unit}` | "
-        + "".join(f"{plain(value)} | " for value in row.values)
-        + f"{_escaped(row.meaning)} |"
-        for row in rows
-    ]
-    return "\n".join(lines)
+def _maths(span: Formula) -> str:
+    return f"${latex_math(span.boxes)}$" + (f" `{span.name}`" if span.name else "")
 
 
-def _grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _entry(title: str, anchor: str, body: str) -> str:
+    return f"{_marked(anchor)}**{title}.**\n\n{body}"
+
+
+def _statement(title: str, anchor: str, entry: FormulaEntry) -> str:
+    step = entry.steps[-1][0]
+    maths = latex_math(relation(step.lhs, step.relation, step.rhs))
+    return _entry(title, anchor, f"$$\n{maths}\n$$")
+
+
+def _marked(anchor: str) -> str:
+    return f'<a id="{anchor}"></a>' if anchor else ""
+
+
+def _image(drawing: Drawing, anchor: str) -> str:
+    made = base64.b64encode(svg(drawing).encode()).decode()
+    words = drawing.title.partition(".")[0].replace("$", "")
+    return f"{_marked(anchor)}![{words}](data:image/svg+xml;base64,{made})"
+
+
+def _grid(heads: Sequence[str], rows: Sequence[Sequence[str]], shares: tuple[float, ...]) -> str:
     lines = [f"| {' | '.join(row)} |" for row in (heads, *rows)]
     return "\n".join([lines[0], "|---" * len(heads) + "|", *lines[1:]])
 
 
-MARKDOWN = DocumentMarkup(
+MARKDOWN = BlockMarkup(
     words=_escaped,
-    maths=lambda x: f"${tex(x)}$",
-    figure=plain,
-    definition=lambda equation: f"${equation.latex()}$",
-    link=lambda link, words: f"[{words}]({link})",
-    inner=lambda anchor, words: f"[{words}](#{anchor})",
-    grid=_grid,
+    strong=lambda words: f"**{words}**",
+    link=lambda to, words: f"[{words}]({to if '//' in to else '#' + to})",
+    maths=_maths,
+    heading=lambda level, words, anchor: f"{'#' * (level + 1)} {_marked(anchor)}{words}",
+    paragraphs={"question": "*%s*", "kind": "*%s*"},
+    statement=_statement,
     steps=_steps,
-    table=_plain_text_table,
-    between="\n\n",
-    heading="## %s",
-    chapter="## %s\n\n%s",
-    title='### <a id="%(anchor)s"></a>%(title)s',
-    kind="*%s*",
-    item="- %s",
-    listed="%s",
+    entry=_entry,
+    grid=_grid,
+    items=lambda lines: "\n".join(f"- {line}" for line in lines),
+    picture=_image,
+    answer=lambda number, line: (
+        f"<details><summary>answer to {number}</summary>\n\n{line}\n\n</details>"
+    ),
 )
 
 
-def notebook(whole: FormulaDocument) -> str:
-    """JSON of format 4.5: the cover, then each object in words and as code that checks it."""
-    cells: list[dict[str, object]] = [words_cell("cover", cover(whole))]
+def notebook(whole: BlockDocument) -> str:
+    """JSON of format 4.5: the cover, then each section in words and as code that checks it."""
+    starts = [i for i, x in enumerate(whole.blocks) if _begins(x)]
+    front = whole.blocks[: starts[0]] if starts else whole.blocks
+    cells = [words_cell("cover", "\n\n".join([_cover(whole), MARKDOWN.written(front)]))]
     if whole.cases:
         lines = ["cases = {"]
         for name, values in whole.cases.items():
             inner = ", ".join(f"{x!r}: {float(v)!r}" for x, v in values.items())
             lines.append(f"    {name!r}: {{{inner}}},")
         cells.append(code_cell("cases", "\n".join([*lines, "}"])))
-    if whole.claims:
-        cells.append(words_cell("claims", "\n\n".join(MARKDOWN.claims(whole))))
-    for chapter in whole.chapters:
-        if whole.headed and chapter.subject:
-            words = f"## {chapter.title}\n\n{chapter.about}"
-            cells.append(words_cell(f"chapter-{chapter.subject}", words))
-        for entry in chapter.entries:
-            cells += _entry_cells(entry, whole)
+    for start, end in zip(starts, [*starts[1:], len(whole.blocks)], strict=True):
+        section = whole.blocks[start:end]
+        anchor = getattr(section[0], "anchor", "") or f"section-{start}"
+        cells.append(words_cell(anchor, MARKDOWN.written(section)))
+        checked = [line for entry in _entries(section) for line in _checks(entry, whole)]
+        cells += [code_cell(f"{anchor}-check", "\n".join(checked))] if checked else []
     return notebook_json(cells, whole.title)
+
+
+def _begins(block: Block) -> bool:
+    return isinstance(block, Article) or (isinstance(block, Heading) and block.level < 3)
+
+
+def _entries(blocks: Sequence[Block]) -> Iterator[FormulaEntry]:
+    """What a notebook checks: the derivations told, and all that an article is about."""
+    for block in blocks:
+        if isinstance(block, Article):
+            yield from _entries(block.blocks)
+        elif isinstance(block, Proof | Steps):
+            yield block.entry
+
+
+def _checks(entry: FormulaEntry, whole: BlockDocument) -> Iterator[str]:
+    if not entry.python:
+        return  # it lives in no module that a cell could import
+    yield f"from {module_of(entry.home)} import {entry.python}"
+    yield f"assert {entry.python}.check()"
+    yield f"print({entry.python}.latex())"
+    for case in dict.fromkeys(size.case for size in entry.sizes if size.size is not None):
+        yield f"print({case!r}, {entry.python}.strain({_without_derived(entry, case, whole)}))"
+
+
+def _without_derived(entry: FormulaEntry, case: str, whole: BlockDocument) -> str:
+    """The case without the symbols that the derivation itself finds."""
+    missing = sorted(x for x in solved_symbols(entry.item) if x in whole.cases[case])
+    values = f"cases[{case!r}]"
+    return f"{{x: v for x, v in {values}.items() if x not in {missing!r}}}" if missing else values
 
 
 def notebook_json(cells: list[dict[str, object]], title: str) -> str:
@@ -226,31 +281,6 @@ def notebook_json(cells: list[dict[str, object]], title: str) -> str:
         "nbformat_minor": 5,
     }
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _entry_cells(entry: FormulaEntry, whole: FormulaDocument) -> Iterator[dict[str, object]]:
-    yield words_cell(f"{entry.anchor}-words", MARKDOWN.section(entry, whole))
-    if not entry.python:
-        return  # it lives in no module that a cell could import
-    lines = [
-        f"from {module_of(entry.home)} import {entry.python}",
-        "",
-        f"assert {entry.python}.check()",
-        f"print({entry.python}.latex())",
-    ]
-    measured = [size for size in entry.sizes if size.size is not None]
-    lines += [
-        f"print({case!r}, {entry.python}.strain({_without_derived(entry, case, whole)}))"
-        for case in dict.fromkeys(size.case for size in measured)
-    ]
-    yield code_cell(f"{entry.anchor}-check", "\n".join([*lines, entry.python]))
-
-
-def _without_derived(entry: FormulaEntry, case: str, whole: FormulaDocument) -> str:
-    """The case without the symbols that the derivation itself finds."""
-    missing = sorted(x for x in solved_symbols(entry.item) if x in whole.cases[case])
-    values = f"cases[{case!r}]"
-    return f"{{x: v for x, v in {values}.items() if x not in {missing!r}}}" if missing else values
 
 
 def words_cell(key: str, source: str) -> dict[str, object]:

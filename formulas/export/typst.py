@@ -1,50 +1,28 @@
 """A Typst document that stands alone; `typst` makes a PDF of it without a network."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from formulas.algebra.equation import Equation
-from formulas.export.document_markup import DocumentMarkup
-from formulas.export.formula_document import FormulaDocument, FormulaEntry, SymbolRow
+from formulas.export.blocks import BlockDocument, BlockMarkup
+from formulas.export.drawing import svg
+from formulas.export.formula_document import FormulaEntry
 from formulas.export.typesetting.boxes import fitted
-from formulas.export.typesetting.layout import figure, layout, relation
+from formulas.export.typesetting.layout import layout, relation
 from formulas.export.typesetting.markup import quoted, typst_math
+from formulas.export.words import Formula, reason
 
 WIDTH = 36.0  # of a formula [em]
 HEAD = Path(__file__).with_name("preamble.typ").read_text("utf-8")
 
 
-def typst(whole: FormulaDocument) -> str:
-    """Cover, then a section for every object, in chapters."""
-    parts = [HEAD, f"#set document(title: {quoted(whole.title)}, date: none)"]
+def typst(whole: BlockDocument, head: str = "") -> str:
+    """A document that stands alone; `head` beside that of all documents."""
+    parts = [HEAD + head, f"#set document(title: {quoted(whole.title)}, date: none)"]
     parts += [f"#text(size: 1.9em, weight: 700)[{_words(whole.title)}]\n#v(1em)"]
-    parts += [*map(_words, whole.words), *TYPST.differences(whole)]
-    if whole.headed:
-        parts.append("#pagebreak()\n#outline(depth: 2, indent: 1.2em)\n#pagebreak()")
-    return "\n\n".join([*parts, *TYPST.back(whole), *TYPST.chapters(whole)]) + "\n"
-
-
-def _steps(entry: FormulaEntry) -> Iterator[str]:
-    for number, (step, proof) in enumerate(entry.steps, 1):
-        x = relation(step.lhs, step.relation, step.rhs)
-        body = typst_math(fitted(x, WIDTH), display=True)
-        if entry.derived:
-            why = f" {TYPST.prose(step.why)}" if step.why else ""
-            head = (
-                f"#block(sticky: true)[*{number}. {step.verb}*{why} #soft[\\[{_words(proof)}\\]]]"
-            )
-            body = f"{head}\n\n{body}"
-        if step.size is not None:
-            size = typst_math(fitted(layout(step.size), WIDTH / 2), large=True)
-            body = f"#near[\n{body}\n\n#soft[neglected over kept:] {size}\n]"
-        yield body
-
-
-def _definition(equation: Equation) -> str:
-    """In a line of words, but as large as on a line of its own."""
-    x = relation(equation.symbol, "=", equation.rhs)
-    return typst_math(fitted(x, WIDTH - 4), large=True)
+    parts += map(TYPST.line, whole.about)
+    parts += ["#outline(title: none, depth: 3)"] if whole.contents else []
+    return "\n\n".join([*parts, TYPST.written(whole.blocks)]) + "\n"
 
 
 def _words(words: str) -> str:
@@ -55,41 +33,76 @@ def _words(words: str) -> str:
     return re.sub(r"^(\d*)([-+=/.])", r"\1\\\2", literal)
 
 
-def _table(whole: FormulaDocument, rows: tuple[SymbolRow, ...]) -> str:
-    cells = [
-        [
-            typst_math(layout(row.symbol)),
-            f"#soft[{_words(row.unit)}]",
-            *("" if v is None else typst_math(figure(v)) for v in row.values),
-            _words(row.meaning),
-        ]
-        for row in rows
-    ]
-    return _grid([_words(head) for head in ("", "unit", *whole.cases, "meaning")], cells)
+def _maths(span: Formula) -> str:
+    """In a line of words, but as large as on a line of its own where it is large."""
+    if span.large:
+        return typst_math(fitted(span.boxes, WIDTH - 4), large=True)
+    return typst_math(span.boxes)
 
 
-def _grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    columns = ", ".join(["auto"] * (len(heads) - 1) + ["1fr"])
+def _heading(level: int, words: str, anchor: str) -> str:
+    # Sections are many, and said by their chapters.
+    listed = "true" if level == 1 or (level == 3 and anchor) else "false"
+    return f"#heading(level: {level}, outlined: {listed})[{words}]" + _mark(anchor)
+
+
+def _mark(anchor: str) -> str:
+    return f" <{anchor}>" if anchor else ""
+
+
+def _steps(entry: FormulaEntry) -> str:
+    blocks = []
+    for number, (step, proof) in enumerate(entry.steps, 1):
+        x = relation(step.lhs, step.relation, step.rhs)
+        body = typst_math(fitted(x, WIDTH), display=True)
+        if entry.derived:
+            why = f" {TYPST.line(reason(step.why))}" if step.why else ""
+            head = (
+                f"#block(sticky: true)[*{number}. {step.verb}*{why} #soft[\\[{_words(proof)}\\]]]"
+            )
+            body = f"{head}\n\n{body}"
+        if step.size is not None:
+            size = typst_math(fitted(layout(step.size), WIDTH / 2), large=True)
+            body = f"#near[\n{body}\n\n#soft[neglected over kept:] {size}\n]"
+        blocks.append(body)
+    return "\n\n".join(blocks)
+
+
+def _statement(title: str, anchor: str, entry: FormulaEntry) -> str:
+    """On the line of its title where there is room, else below it."""
+    step = entry.steps[-1][0]
+    boxes = fitted(relation(step.lhs, step.relation, step.rhs), WIDTH)
+    line = f"*{title}.* #h(1em) #box({typst_math(boxes, large=True)})"
+    return f"#block(above: 1.2em)[{line}]{_mark(anchor)}"
+
+
+def _grid(heads: Sequence[str], rows: Sequence[Sequence[str]], shares: tuple[float, ...]) -> str:
+    columns = ", ".join(f"{share:g}fr" for share in shares)
     head = ", ".join(f"[{words}]" for words in heads)
-    body = ",\n  ".join(", ".join(f"[{words}]" for words in row) for row in rows)
+    body = ",\n  ".join(", ".join(f"[{cell}]" for cell in row) for row in rows)
     return f"#rows(({columns}), table.header({head}),\n  {body},\n)"
 
 
-TYPST = DocumentMarkup(
+TYPST = BlockMarkup(
     words=_words,
-    maths=lambda x: typst_math(layout(x)),
-    figure=lambda value: typst_math(figure(value)),
-    definition=_definition,
-    link=lambda link, words: f"#link({quoted(link)})[{words}]",
-    inner=lambda anchor, words: f"#link(<{anchor}>)[{words}]",
-    grid=_grid,
+    strong=lambda words: f"#strong[{words}]",
+    link=lambda to, words: f"#link({quoted(to) if '//' in to else f'<{to}>'})[{words}]",
+    maths=_maths,
+    heading=_heading,
+    paragraphs={
+        "": "%s", "question": "#emph[%s]", "caption": "#soft[%s]", "note": "#soft[%s]",
+        "exercise": "%s", "kind": "#kind[%s]",
+    },
+    statement=_statement,
     steps=_steps,
-    table=_table,
-    between="\n\n",
-    heading="#heading(level: 2)[%s]",
-    chapter="= %s\n\n#emph[%s]",
-    title="== %(title)s <%(anchor)s>",
-    kind="#kind[%s]",
-    item="- %s",
-    listed="%s",
-)
+    entry=lambda title, anchor, body: (
+        f"#block(sticky: true, above: 1.3em)[*{title}.*]{_mark(anchor)}\n\n{body}"
+    ),
+    grid=_grid,
+    items=lambda lines: "\n".join(f"- {line}" for line in lines),
+    picture=lambda drawing, anchor: (
+        f"#drawn(bytes({quoted(svg(drawing, font='New Computer Modern'))}), "
+        f"{drawing.width:g}pt){_mark(anchor)}"
+    ),
+    answer=None,
+)  # fmt: skip

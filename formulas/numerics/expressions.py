@@ -3,23 +3,25 @@
 Max and Min are built and rebuilt without evaluation: comparing their branches is what takes the
 time, and a branch that SymPy absorbs is a branch that can no longer be named.
 
-A value is in Python floats or exactly in fractions. The tree is walked node by node; no array code
-and no SymPy arithmetic takes part. A condition is a relation that can be evaluated, beside words.
+A value is in Python floats. The tree is walked node by node; no array code and no SymPy arithmetic
+takes part. A condition is a relation that can be evaluated, beside words.
 """
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Callable, Iterable, Mapping
-from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
+from operator import add, mul, sub, truediv
 from typing import Any
 
 import sympy as sp
 from sympy.printing.str import StrPrinter
 
-from formulas.nomenclature.symbols import latex_names
-from formulas.numerics.trees import COMPARE, Tree, product, tree_value
+from formulas.nomenclature.symbols import SYMBOLS, latex_names
+from formulas.numerics.trees import Tree, tree_value
 
 
 def as_expression(value: object) -> sp.Expr:
@@ -93,10 +95,6 @@ class _Printer(StrPrinter):
         return f"ceil({self.stringify(expression.args, ', ')})"
 
 
-class InexactError(ValueError):
-    """The value is not a rational number."""
-
-
 def value_of(x: sp.Basic, values: Mapping[sp.Symbol, float]) -> float:
     """The value in floats; divisions by zero and overflows give infinities, as arrays do.
 
@@ -133,51 +131,6 @@ def tree_of(x: sp.Basic) -> Tree:
     return (OPERATIONS[type(x)][0], *map(tree_of, x.args))
 
 
-def exact_value(x: sp.Basic, values: Mapping[sp.Symbol, Fraction]) -> Fraction:
-    """The value as a fraction.
-
-    Raises InexactError if a root, exponential or logarithm makes it irrational; ZeroDivisionError
-    if a denominator vanishes at this point.
-    """
-    if x.is_Symbol:
-        return values[x]
-    if x.is_Rational:
-        return Fraction(int(x.p), int(x.q))
-    if isinstance(x, sp.Piecewise):
-        for value, condition in x.args:
-            if holds(condition, values):
-                return exact_value(value, values)
-        raise InexactError(f"no piece of {text(x)} applies")
-    if isinstance(x, sp.Pow):
-        return _exact_power(x, values)
-    rule = _EXACT.get(type(x))
-    if rule is None:
-        raise InexactError(f"{type(x).__name__} in {text(x)}")
-    return rule([exact_value(part, values) for part in x.args])
-
-
-def holds(condition: sp.Basic, values: Mapping[sp.Symbol, Fraction]) -> bool:
-    """Whether a relation is true at a rational point."""
-    if condition in (sp.true, sp.false):
-        return bool(condition)
-    if isinstance(condition, sp.And):
-        return all(holds(part, values) for part in condition.args)
-    if isinstance(condition, sp.Or):
-        return any(holds(part, values) for part in condition.args)
-    if isinstance(condition, sp.Not):
-        return not holds(condition.args[0], values)
-    left, right = (exact_value(side, values) for side in condition.args)
-    return COMPARE[OPERATIONS[type(condition)][0]](left, right)  # type: ignore[arg-type]
-
-
-def _exact_power(x: sp.Pow, values: Mapping[sp.Symbol, Fraction]) -> Fraction:
-    base = exact_value(x.args[0], values)
-    power = exact_value(x.args[1], values)
-    if power.denominator == 1 and abs(power) <= 10_000:
-        return base ** int(power)
-    raise InexactError(f"{text(x)} is a root")
-
-
 # What a node is called in a tree, and the array operation that it is.
 OPERATIONS: Mapping[type, tuple[str, str]] = {
     sp.Add: ("sum", "sum"),
@@ -199,15 +152,6 @@ OPERATIONS: Mapping[type, tuple[str, str]] = {
     sp.GreaterThan: (">=", "greater_equal"),
     sp.Equality: ("==", "equal"),
     sp.Unequality: ("!=", "not_equal"),
-}
-_EXACT: dict[type, Callable] = {
-    sp.Add: sum,
-    sp.Mul: lambda parts: product(*parts),
-    sp.Max: max,
-    sp.Min: min,
-    sp.ceiling: lambda p: Fraction(math.ceil(p[0])),
-    sp.floor: lambda p: Fraction(math.floor(p[0])),
-    sp.Abs: lambda p: abs(p[0]),
 }
 
 
@@ -285,3 +229,39 @@ def sentences(name: str, assumes: Iterable[str]) -> tuple[str, ...]:
     if odd:
         raise TypeError(f"{name}: conditions are sentences, or made with `when`, not {odd[0]!r}")
     return tuple(dict.fromkeys(listed))
+
+
+_OPERATIONS: Mapping[type, Callable[[Any, Any], sp.Expr]] = {
+    ast.Add: add, ast.Sub: sub, ast.Mult: mul, ast.Div: truediv, ast.Pow: pow,
+}  # fmt: skip
+_RELATIONS = {ast.Lt: sp.Lt, ast.LtE: sp.Le, ast.Gt: sp.Gt, ast.GtE: sp.Ge, ast.Eq: sp.Eq}
+FUNCTIONS = {
+    "sqrt": sp.sqrt, "exp": sp.exp, "log": sp.log, "max": maximum, "min": minimum,
+    "ceiling": sp.ceiling, "floor": sp.floor,
+}  # fmt: skip
+
+
+def built(node: ast.expr, named: Callable[[str], sp.Basic] = SYMBOLS.__getitem__) -> sp.Basic:
+    """The expression of a syntax tree, which is read and never run.
+
+    Raises ValueError for anything that is no formula; KeyError, or what `named` does, for a name.
+    """
+    match node:
+        case ast.Constant(int() | float() as value):
+            return sp.Rational(str(value))
+        case ast.Name(name):
+            return named(name)
+        case ast.BinOp(left, kind, right) if type(kind) in _OPERATIONS:
+            return _OPERATIONS[type(kind)](built(left, named), built(right, named))
+        case ast.UnaryOp(ast.USub(), inner):
+            return -built(inner, named)
+        case ast.Call(ast.Name(name), arguments, []) if name in FUNCTIONS:
+            return FUNCTIONS[name](*(built(argument, named) for argument in arguments))
+        case ast.Compare(left, kinds, others) if all(type(kind) in _RELATIONS for kind in kinds):
+            sides = [built(side, named) for side in (left, *others)]
+            relations = [
+                _RELATIONS[type(kind)](*pair, evaluate=False)
+                for kind, pair in zip(kinds, pairwise(sides), strict=True)
+            ]
+            return relations[0] if len(relations) == 1 else sp.And(*relations, evaluate=False)
+    raise ValueError(f"{ast.unparse(node)} is no formula")

@@ -1,26 +1,29 @@
 """What each form of law can say: its equation, its monomials, and what it has no word for.
 
-The equations stand in `formulas` and are compiled on first use; here is which of them a form
-takes and how its coefficients become a floor and monomials at a given sparsity. Beside them stands
-ScaleRL's sigmoid, the reward over the arithmetic of reinforcement learning: a reward that is
-required bounds arithmetic from below, and is no monomial in the other choices.
+The equations stand in `formulas` and are compiled on first use. What of an equation is a floor and
+what are monomials, in active parameters and tokens at a given sparsity, is read off the equation.
+Beside them stands ScaleRL's sigmoid, the reward over the arithmetic of reinforcement learning: a
+reward that is required bounds arithmetic from below, and is no monomial in the other choices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from math import log, log10
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from formulas.numerics.store import kept_scalar
+from formulas.numerics.trees import ScalarProgram
 from planner.catalogue.scaling_laws import law, law_names
 from planner.text.errors import CatalogueError, FieldError
 
 if TYPE_CHECKING:
+    from sympy import Basic
+
     from formulas.algebra.equation import Equation
     from formulas.numerics.evaluate import Kernel
 
@@ -29,6 +32,7 @@ Values = Mapping[str, float]
 
 DENSE = "it was fitted on dense models and knows no sparsity"
 FRESH = "it was fitted on fresh tokens and knows no repetition"
+CHOICES = ("N_active", "D_pt", "D_rl")  # in which a term may be a monomial
 NO_RL = "it has no term for reinforcement learning"
 
 
@@ -40,14 +44,14 @@ class Form:
     ----------
     equation : `module.name` of the equation of the loss in `formulas.scaling`; None where it gives
         no loss.
-    terms : (coefficients, sparsity) to floor and monomials; None where there are none.
     lacks : {choice: why the form cannot express it}: `loss`, `size`, `tokens`, `sparsity`,
         `repetition`, `rl`.
+    fresh : The equation that it is on fresh tokens, where that is another.
     """
 
     equation: str | None
-    terms: Callable[[Values, float], Terms] | None
     lacks: Mapping[str, str]
+    fresh: str | None = None
 
 
 def form_of(name: str) -> Form:
@@ -59,7 +63,10 @@ def form_of(name: str) -> Form:
 
 def form_equation(form: str) -> Equation | None:
     """The equation of a form's loss; None where the form gives none."""
-    place = form_of(form).equation
+    return _equation_at(form_of(form).equation)
+
+
+def _equation_at(place: str | None) -> Equation | None:
     if place is None:
         return None
     module, _, name = place.partition(".")
@@ -74,78 +81,57 @@ def form_kernel(form: str) -> Kernel | None:
     return None if equation is None else equation.numpy().kernel
 
 
-def _size(x: Values, factor: float = 1.0) -> Term:
-    """The term of the size, its coefficient times a factor."""
-    return Term(x["A_N"] * factor, -x["alpha_N"], 0.0)
+@cache
+def form_monomials(form: str) -> ScalarProgram:
+    """The floor and the monomials of a form, by name, as they are kept; no outputs without them."""
+    place = form_of(form).fresh or form_of(form).equation
+    return kept_scalar(f"law-{form}", lambda: _monomials_read(_equation_at(place)))
 
 
-def _tokens(x: Values) -> Term:
-    return Term(x["B_D"], 0.0, -x["beta_D"])
+def _monomials_read(equation: Equation | None) -> ScalarProgram:
+    """What of an equation is a floor and what are monomials.
+
+    A term is a monomial if its slopes in logarithms are the same everywhere: they are its
+    exponents, and its coefficient is its value at one parameter and one token.
+    """
+    from sympy import Add, Pow, S, diff, expand, expand_log, log
+
+    from formulas.nomenclature.symbols import SYMBOLS
+    from formulas.numerics.evaluate import scalar_program, unfolded
+    from formulas.numerics.expressions import put
+
+    choices = {name: SYMBOLS[name] for name in CHOICES}
+    whole = S.Zero if equation is None else unfolded(equation.rhs, equation.where)
+    outer = isinstance(whole, Pow) and isinstance(whole.base, Add)
+    inner, power = whole.as_base_exp() if outer else (whole, S.One)
+    parts = Add.make_args(inner)
+    moved = [part for part in parts if part.has(*choices.values())]
+    read = {"floor": Add(*(part for part in parts if part not in moved)), "power": power}
+    slopes: list[Basic] = []
+    for number, part in enumerate(moved):
+        logarithm = expand_log(log(part), force=True)
+        of_part = [expand(x * diff(logarithm, x)) for x in choices.values()]
+        read[f"coefficient {number}"] = put(part, dict.fromkeys(choices.values(), S.One))
+        read |= {f"{name} {number}": slope for name, slope in zip(CHOICES, of_part, strict=True)}
+        slopes += of_part
+    if not moved or any(slope.has(*choices.values()) for slope in slopes):
+        read = {}
+    return scalar_program((), read, set[str]().union(*map(_symbols, read.values())))
 
 
-def _chinchilla(x: Values, sparsity: float) -> Terms:
-    return Terms(x["loss_min"], (_size(x), _tokens(x)))
+def _symbols(expression: Basic) -> set[str]:
+    return {x.name for x in expression.free_symbols}
 
 
-def _reinforced(x: Values, sparsity: float) -> Terms:
-    rl = Term(x["B_rl"], 0.0, 0.0, -x["beta_rl"])
-    return Terms(x["loss_min"], (_size(x), _tokens(x), rl))
-
-
-def _kaplan(x: Values, sparsity: float) -> Terms:
-    inner = x["alpha_N"] / x["alpha_D"]
-    terms = (Term(x["N_c"] ** inner, -inner, 0.0), Term(x["D_c"], 0.0, -1.0))
-    return Terms(0.0, terms, power=x["alpha_D"])
-
-
-def _power_of_size(x: Values, sparsity: float) -> Terms:
-    return Terms(0.0, (Term(x["N_c"] ** x["alpha_N"], -x["alpha_N"], 0.0),))
-
-
-def _power_of_tokens(x: Values, sparsity: float) -> Terms:
-    return Terms(0.0, (Term(x["D_c"] ** x["alpha_D"], 0.0, -x["alpha_D"]),))
-
-
-def _saturated(x: Values, sparsity: float) -> float:
-    """Experts of a routed model of given sparsity, saturated at both ends."""
-    experts = 1 + (sparsity - 1) / x["x_routed"]
-    start = 1 / (1 / x["E_first"] - 1 / x["E_limit"])
-    return 1 / (1 / (experts - 1 + start) + 1 / x["E_limit"])
-
-
-def _clark(x: Values, sparsity: float) -> Terms:
-    saturated = _saturated(x, sparsity)
-    slope = x["a_route"] - x["c_route"] * log10(saturated)
-    return Terms(0.0, (Term(10 ** x["d_route"] * saturated ** -x["b_route"], -slope, 0.0),))
-
-
-def _routed(x: Values, sparsity: float) -> Terms:
-    saturated, first = _saturated(x, sparsity), x["E_first"]
-    below = x["a_route"] - x["c_route"] * log10(first)
-    power = (x["a_route"] - x["c_route"] * log10(saturated)) / below
-    factor = (saturated / first) ** (x["b_route"] / below)
-    size = Term(x["A_N"] * factor ** -x["alpha_N"], -power * x["alpha_N"], 0.0)
-    return Terms(x["loss_min"], (size, _tokens(x)))
-
-
-def _joint(x: Values, sparsity: float) -> Terms:
-    saturated = _saturated(x, sparsity)
-    size = -(x["alpha_N"] - x["gamma_E"] * log(saturated))
-    data = -(x["beta_D"] + x["zeta_E"] * log(saturated))
-    of_size = Term(x["A_N"] * saturated ** -x["delta_E"], size, 0.0)
-    return Terms(x["loss_min"], (of_size, Term(x["B_D"] * saturated ** x["omega_E"], 0.0, data)))
-
-
-def _krajewski(x: Values, sparsity: float) -> Terms:
-    coarse = x["A_fine"] / x["G_fine"] ** x["gamma_G"] + x["A_N"]
-    size = Term(coarse * sparsity ** -x["alpha_N"], -x["alpha_N"], 0.0)
-    return Terms(x["loss_min"], (size, _tokens(x)))
-
-
-def _abnar(x: Values, sparsity: float) -> Terms:
-    mixed = Term(x["A_mix"] * sparsity ** (x["delta_S"] - x["gamma_S"]), -x["gamma_S"], 0.0)
-    floor = x["loss_min"] + x["A_sigma"] * sparsity ** -x["lambda_S"]
-    return Terms(floor, (_size(x, sparsity ** -x["alpha_N"]), _tokens(x), mixed))
+def form_terms(form: str, values: Values) -> Terms | None:
+    """A form as a floor and monomials, at coefficients and a sparsity; None where it has none."""
+    read = form_monomials(form)(values)
+    if not read:
+        return None
+    names = ("coefficient", *CHOICES)
+    count = sum(name.startswith("coefficient") for name in read)
+    terms = (Term(*(read[f"{name} {number}"] for name in names)) for number in range(count))
+    return Terms(read["floor"], tuple(terms), read["power"])
 
 
 _DENSE = {"sparsity": DENSE, "repetition": FRESH, "rl": NO_RL}
@@ -158,25 +144,24 @@ _ONE_NUMBER = "it was fitted at one number of training tokens and cannot weigh s
 _ARITHMETIC = dict.fromkeys(("size", "tokens"), "it knows the arithmetic alone")
 _WITHOUT_LIMIT = "it is the loss with the other of size and tokens without limit"
 
-FORMS: Mapping[str, Form] = {name: Form(*row) for name, *row in (
-    ("chinchilla", "power_laws.chinchilla_loss", _chinchilla, _DENSE),
-    ("repetition", "repetition.repeated_loss", _chinchilla, {"sparsity": DENSE, "rl": NO_RL}),
-    ("reinforced", "power_laws.reinforced_loss", _reinforced,
-     {"sparsity": DENSE, "repetition": FRESH}),
-    ("kaplan", "kaplan_law.kaplan_loss", _kaplan, _DENSE),
-    ("power-of-size", "kaplan_law.kaplan_size_loss", _power_of_size,
-     {"tokens": _WITHOUT_LIMIT, **_DENSE}),
-    ("power-of-tokens", "kaplan_law.kaplan_data_loss", _power_of_tokens,
-     {"size": _WITHOUT_LIMIT, **_DENSE}),
-    ("power-of-arithmetic", "kaplan_law.kaplan_arithmetic_loss", None, _ARITHMETIC | _DENSE),
-    ("clark", "routed_laws.routed_loss", _clark, {"tokens": _ONE_NUMBER, **_SPARSE}),
-    ("routed", "routed_laws.routed_chinchilla_loss", _routed, _SPARSE),
-    ("joint", "routed_laws.joint_loss", _joint, _SPARSE),
-    ("krajewski", "routed_laws.fine_grained_loss", _krajewski, _SPARSE),
-    ("abnar", "routed_laws.sparse_loss", _abnar, _SPARSE),
-    ("allocation", None, None, _ALLOCATION),
-    ("ratio", None, None, _ALLOCATION),
-)}  # fmt: skip
+FORMS: Mapping[str, Form] = {
+    "chinchilla": Form("power_laws.chinchilla_loss", _DENSE),
+    "repetition": Form(
+        "repetition.repeated_loss", {"sparsity": DENSE, "rl": NO_RL}, "power_laws.chinchilla_loss"
+    ),
+    "reinforced": Form("power_laws.reinforced_loss", {"sparsity": DENSE, "repetition": FRESH}),
+    "kaplan": Form("kaplan_law.kaplan_loss", _DENSE),
+    "power-of-size": Form("kaplan_law.kaplan_size_loss", {"tokens": _WITHOUT_LIMIT, **_DENSE}),
+    "power-of-tokens": Form("kaplan_law.kaplan_data_loss", {"size": _WITHOUT_LIMIT, **_DENSE}),
+    "power-of-arithmetic": Form("kaplan_law.kaplan_arithmetic_loss", _ARITHMETIC | _DENSE),
+    "clark": Form("routed_laws.routed_loss", {"tokens": _ONE_NUMBER, **_SPARSE}),
+    "routed": Form("routed_laws.routed_chinchilla_loss", _SPARSE),
+    "joint": Form("routed_laws.joint_loss", _SPARSE),
+    "krajewski": Form("routed_laws.fine_grained_loss", _SPARSE),
+    "abnar": Form("routed_laws.sparse_loss", _SPARSE),
+    "allocation": Form(None, _ALLOCATION),
+    "ratio": Form(None, _ALLOCATION),
+}
 
 
 MEANING = {  # of the coefficients of a reward

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 
 from planner.catalogue.scaling_laws import RANGES, Covariance, Law
 from planner.laws.law_draws import drawn_values, joined, unpaired
-from planner.laws.law_forms import Number, Terms, form_kernel, form_of
+from planner.laws.law_forms import Number, Terms, form_kernel, form_of, form_terms
 from planner.text.errors import FieldError
 from planner.text.quantities import show
 
@@ -149,8 +150,7 @@ class ScalingLaw:
         """
         if sparsity != 1:
             self.need("sparsity")
-        made = form_of(self.form).terms
-        return None if made is None else made(self.values, float(sparsity))
+        return _terms(self, float(sparsity))
 
     def fed(self, tokens: float) -> float:
         """Active parameters that distinct tokens feed: more of them count for less [param].
@@ -158,9 +158,11 @@ class ScalingLaw:
         Raises FieldError if the law knows no repetition.
         """
         self.need("repetition")
-        x = self.values
-        at_one = (x["alpha_N"] * x["A_N"] / (x["beta_D"] * x["B_D"])) ** (1 / x["alpha_N"])
-        return float(at_one * tokens ** (x["beta_D"] / x["alpha_N"]))
+        from formulas.scaling.repetition import fed_parameters
+
+        function = fed_parameters.numpy()
+        case = {**UNITS, **self.values, "D_seen": tokens}
+        return float(function(**{x: case[x] for x in function.kernel.names}))
 
     def allocated(self, arithmetic: float, flop_per: float = FLOP_PER) -> tuple[float, float]:
         """Size [param] and tokens that a rule gives to an arithmetic of training [flop].
@@ -244,6 +246,11 @@ class ScalingLaw:
             errors={**self.errors, **{x: e for x, e in routing.errors.items() if x in routed}},
             covariance=joined(self.covariance, routing.covariance, routed),
         )  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def _terms(law: ScalingLaw, sparsity: float) -> Terms | None:
+    return form_terms(law.form, {**UNITS, **law.values, "sigma": sparsity})
 
 
 def of_catalogue(entry: Law) -> ScalingLaw:

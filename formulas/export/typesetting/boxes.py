@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 
 @dataclass(frozen=True)
@@ -148,9 +148,15 @@ def fitted(x: Layout, width: float) -> Layout:
     return x
 
 
+def is_relation(x: Layout) -> TypeGuard[BoxRow]:
+    """Whether it is two sides with the sign of a relation between them."""
+    signs = [Mark(sign, "sign") for sign in "=≈<>≤≥≠"]
+    return isinstance(x, BoxRow) and len(x.parts) == 3 and x.parts[1] in signs
+
+
 def _relation(x: BoxRow, width: float) -> Layout | None:
     """Both sides of `a = b`, the second on a line of its own where the first is wide."""
-    if len(x.parts) != 3 or not isinstance(x.parts[1], Mark) or x.parts[1].text not in "=≈<>≤≥≠":
+    if not is_relation(x):
         return None
     left, sign, right = x.parts
     if width_of(left) <= width / 2:

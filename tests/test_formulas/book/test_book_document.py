@@ -6,10 +6,11 @@ from dataclasses import replace
 import pytest
 
 from formulas.book import book_document as module
-from formulas.book.blocks import BookTable, Formula, Heading, Picture, Proof, Statement
 from formulas.book.book_document import book, book_document, symbols_of
 from formulas.book.book_values import BookError, Part
 from formulas.book.prose import chapters, prose
+from formulas.export.blocks import BookTable, Heading, Picture, Proof, Statement
+from formulas.export.words import Formula
 from formulas.nomenclature.symbols import SYMBOLS
 from formulas.registry import all_derivations, by_name
 

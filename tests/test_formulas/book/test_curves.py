@@ -5,8 +5,8 @@ import pytest
 
 from formulas.book.book_values import BarRow, BookError, exact, number_at
 from formulas.book.curves import bars, draw_figure, idle_share, short, ticks, traced
-from formulas.book.drawing import Label, Spot, characters, pdf_strokes, svg
 from formulas.book.prose import chapters
+from formulas.export.drawing import Label, Spot, characters, pdf_strokes, svg
 
 FIGURES = {figure.name: (chapter, figure) for chapter in chapters() for figure in chapter.figures}
 CURVES = [(name, k) for name, (_, figure) in FIGURES.items() for k in range(len(figure.curves))]

@@ -61,10 +61,10 @@ def test_the_cover_shows_both_cases_where_they_differ(form):
     """One line for the context, which is all that differs, with both values."""
     written = export(critical_batch, form, CASES)
     after = written.partition("Assumptions where they differ")[2]
-    table = re.split(r"\n(?:##? )?Symbols\n", after)[0]
-    assert "2e4" in table
-    assert "3e5" in table
-    assert "8e11" not in table
+    table = re.split(r"\n(?:### )?Symbols\n", after)[0]
+    for power in (4, 5):
+        assert (rf"10}}^{{{power}}}$" if form == "markdown" else f"e{power}") in table
+    assert "11" not in table
     assert "F" not in table
 
 
@@ -121,7 +121,7 @@ def test_text_and_markdown_list_every_symbol_with_its_unit():
     """Of everything there is."""
     for form in ("text", "markdown"):
         written = export(by_name().values(), form)
-        plain = written.replace("\\", "")
+        plain = " ".join(written.replace("\\", "").split())
         for x in {x for equation in by_name().values() for x in equation.rhs.free_symbols}:
             assert x.name in written
             assert meaning(x) in plain

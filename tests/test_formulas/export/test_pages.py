@@ -7,10 +7,10 @@ from itertools import pairwise
 import pytest
 
 from formulas.export import export
-from formulas.export.document_markup import pieces
 from formulas.export.formula_document import Chapter, document
 from formulas.export.html import fragment
 from formulas.export.typesetting.layout import layout, relation
+from formulas.export.words import pieces
 from formulas.nomenclature.dimensions import unit
 from formulas.nomenclature.symbols import GREEK, SYMBOLS, latex_names, unit_of_symbol
 from formulas.registry import MODULES, all_derivations, by_name, description

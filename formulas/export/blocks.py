@@ -1,43 +1,14 @@
-"""Blocks that the book is made of, and its formats: one walk over them, a table of forms each."""
+"""Blocks that documents are made of, and formats: one walk over them, a table of forms each."""
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
-import sympy as sp
-
-from formulas.book.drawing import Drawing
-from formulas.export.formula_document import FormulaEntry
-from formulas.export.typesetting.boxes import Layout
-
-
-@dataclass(frozen=True)
-class ProseWords:
-    """Plain words, which may stand out."""
-
-    text: str
-    strong: bool = False
-
-
-@dataclass(frozen=True)
-class Formula:
-    """A formula within a line: its boxes, how it is typed, and the symbols in it."""
-
-    boxes: Layout
-    typed: str
-    symbols: frozenset[sp.Symbol] = frozenset()
-
-
-@dataclass(frozen=True)
-class ProseLink:
-    """Words that lead to an anchor of the book, or to an address."""
-
-    words: str
-    to: str
-
-
-Span: TypeAlias = ProseWords | Formula | ProseLink
-Prose: TypeAlias = tuple[Span, ...]
+from formulas.export.drawing import Drawing
+from formulas.export.formula_document import Cases, FormulaEntry
+from formulas.export.words import Formula, Prose, ProseLink, ProseWords
 
 
 @dataclass(frozen=True)
@@ -75,6 +46,38 @@ class Proof:
 
 
 @dataclass(frozen=True)
+class Steps:
+    """What an entry is, and its steps or its single line; its title stands before it."""
+
+    entry: FormulaEntry
+
+
+@dataclass(frozen=True)
+class Notes:
+    """Lines with a label each."""
+
+    rows: tuple[tuple[str, Prose], ...]
+
+
+@dataclass(frozen=True)
+class Article:
+    """What belongs together under a title of its own; without one it is the document's."""
+
+    title: str
+    anchor: str
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True)
+class Folded:
+    """A part that is looked up, not read: so many things under a title."""
+
+    title: str
+    count: int
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True)
 class BookTable:
     """A table; `shares` are the widths of its columns, of 1."""
 
@@ -107,27 +110,38 @@ class FoldedAnswer:
 
 
 Block: TypeAlias = (
-    Heading | Paragraph | Statement | Proof | BookTable | Items | Picture | FoldedAnswer
+    "Heading | Paragraph | Statement | Proof | Steps | Notes | Article | Folded | BookTable"
+    " | Items | Picture | FoldedAnswer"
 )
 
 
 @dataclass(frozen=True)
-class BookDocument:
-    """Title, words of the cover, and the blocks of all chapters."""
+class BlockDocument:
+    """Title, words of the cover, and the blocks of all chapters; the values that they print.
+
+    Notebooks compute again from `cases`.
+    """
 
     title: str
     about: tuple[Prose, ...]
     blocks: tuple[Block, ...]
+    cases: Cases = field(default_factory=dict)
 
     @property
-    def contents(self) -> tuple[Heading, ...]:
-        """The titles of the chapters."""
-        return tuple(x for x in self.blocks if isinstance(x, Heading) and x.level == 1)
+    def contents(self) -> list[tuple[Heading, list[Article]]]:
+        """The titles of the chapters, with their articles."""
+        listed: list[tuple[Heading, list[Article]]] = []
+        for block in self.blocks:
+            if isinstance(block, Heading) and block.level == 1:
+                listed.append((block, []))
+            elif isinstance(block, Article) and listed:
+                listed[-1][1].append(block)
+        return listed
 
 
 @dataclass(frozen=True)
-class BookMarkup:
-    """How a notation writes the blocks of the book.
+class BlockMarkup:
+    """How a notation writes blocks.
 
     Attributes
     ----------
@@ -136,13 +150,15 @@ class BookMarkup:
     heading : Of a level, with words and anchor.
     paragraphs : {kind: form around a line}.
     statement : Writes title, anchor and the line of an equation.
-    steps : Writes the steps of a derivation.
+    steps : Writes the steps of a derivation, or the line of an equation.
     entry : Around a title, an anchor and a body.
     grid : Writes heads, rows of cells and widths.
     items : Writes lines as a list.
     picture : Writes a drawing and its anchor.
     answer : Writes number and line of an answer; None gathers them behind their chapter.
-    between : Stands between blocks.
+    between, within : Stand between blocks, and between those of an article.
+    article, folded, notes, kind : Around title, anchor and body; around title, count and body; of
+        labels with lines; of an entry. None writes a heading, a list, a line of words.
     """
 
     words: Callable[[str], str]
@@ -150,7 +166,7 @@ class BookMarkup:
     link: Callable[[str, str], str]
     maths: Callable[[Formula], str]
     heading: Callable[[int, str, str], str]
-    paragraphs: dict[str, str]
+    paragraphs: Mapping[str, str]
     statement: Callable[[str, str, FormulaEntry], str]
     steps: Callable[[FormulaEntry], str]
     entry: Callable[[str, str, str], str]
@@ -159,6 +175,11 @@ class BookMarkup:
     picture: Callable[[Drawing, str], str]
     answer: Callable[[str, str], str] | None
     between: str = "\n\n"
+    within: str = "\n\n"
+    article: Callable[[str, str, str], str] | None = None
+    folded: Callable[[str, int, str], str] | None = None
+    notes: Callable[[Sequence[tuple[str, str]]], str] | None = None
+    kind: Callable[[FormulaEntry], str] | None = None
 
     def line(self, spans: Prose) -> str:
         """A line of prose."""
@@ -201,10 +222,23 @@ class BookMarkup:
             case Statement(entry, anchor, note):
                 body = self.statement(self.words(entry.title), anchor, entry)
                 if note:
-                    body += self.between + self.paragraphs["note"] % self.line(note)
+                    body += self.between + self.paragraphs.get("note", "%s") % self.line(note)
                 return body
             case Proof(entry, anchor):
                 return self._proof(entry, anchor)
+            case Steps(entry):
+                return self.within.join([self._kind(entry), self.steps(entry)])
+            case Notes(rows):
+                lines = [(self.words(label), self.line(line)) for label, line in rows]
+                written = self.notes or (lambda pairs: self.items([f"{k}: {v}" for k, v in pairs]))
+                return written(lines)
+            case Article(title, anchor, blocks):
+                return self._article(title, anchor, self.within.join(map(self.block, blocks)))
+            case Folded(title, count, blocks):
+                body = self.written(blocks)
+                if self.folded is not None:
+                    return self.folded(self.words(title), count, body)
+                return self.between.join([self.heading(2, self.words(title), ""), body])
             case BookTable(heads, rows, shares):
                 cells = [[self.line(cell) for cell in row] for row in rows]
                 return self.grid(list(map(self.words, heads)), cells, shares)
@@ -221,5 +255,16 @@ class BookMarkup:
         body = self.steps(entry)
         if entry.item.assumes:
             note = self.words(f"Assumed: {'; '.join(entry.item.assumes)}.")
-            body += self.between + self.paragraphs["note"] % note
+            body += self.between + self.paragraphs.get("note", "%s") % note
         return self.entry(self.words(entry.title), anchor, body)
+
+    def _kind(self, entry: FormulaEntry) -> str:
+        if self.kind is not None:
+            return self.kind(entry)
+        return self.paragraphs.get("kind", "%s") % self.words(", ".join([entry.kind, *entry.tags]))
+
+    def _article(self, title: str, anchor: str, body: str) -> str:
+        if self.article is not None:
+            return self.article(self.words(title), anchor, body)
+        head = [self.heading(3, self.words(title), anchor)] if title else []
+        return self.within.join([*head, body])

@@ -1,0 +1,163 @@
+"""Formulas as the blocks of a document: cover, claims, chapters with an article for every entry."""
+
+import math
+from collections.abc import Iterator
+
+from formulas.export.blocks import (
+    Article,
+    Block,
+    BlockDocument,
+    BookTable,
+    Folded,
+    Heading,
+    Items,
+    Notes,
+    Paragraph,
+    Steps,
+)
+from formulas.export.formula_document import (
+    ClaimEntry,
+    FormulaDocument,
+    FormulaEntry,
+    NeglectedSize,
+    SymbolRow,
+)
+from formulas.export.typesetting.layout import layout, relation
+from formulas.export.words import (
+    Formula,
+    Prose,
+    ProseLink,
+    ProseWords,
+    cited,
+    figure_span,
+    plain,
+    reason,
+)
+
+OURS = ("ours", "why")  # rows of a claim whose symbols are ours
+SYMBOL, UNIT, CASE, CLAIM = 0.17, 0.16, 0.125, (0.09, 0.15, 0.13, 0.63)  # widths of columns
+
+
+def formula_blocks(whole: FormulaDocument) -> BlockDocument:
+    """The document with all of its parts."""
+    blocks = [*_looked_up(whole), *_claims(whole)]
+    for chapter in whole.chapters:
+        if whole.headed and chapter.subject:
+            blocks.append(Heading(1, chapter.title, ""))
+            blocks += [Paragraph(plain(chapter.about), "question")] if chapter.about else []
+        blocks += [_article(entry, whole) for entry in chapter.entries]
+    return BlockDocument(whole.title, tuple(map(plain, whole.words)), tuple(blocks), whole.cases)
+
+
+def fragment_blocks(whole: FormulaDocument) -> list[Block]:
+    """The entries, then their symbols and the works cited."""
+    return [*(_article(entry, whole) for entry in whole.entries), *_back(whole)]
+
+
+def _looked_up(whole: FormulaDocument) -> Iterator[Block]:
+    if len(whole.cases) > 1 and whole.differences:
+        yield Heading(2, "Assumptions where they differ", "")
+        yield _symbols(whole, whole.differences)
+    yield from _back(whole)
+
+
+def _back(whole: FormulaDocument) -> Iterator[Block]:
+    yield Folded("Symbols", len(whole.rows), (_symbols(whole, whole.rows),))
+    lines: tuple[Prose, ...] = tuple(
+        (*plain(f"{s.authors}, "), ProseLink(s.title, s.link), *plain(f" ({s.year})"))
+        for s in whole.sources
+    )
+    if lines:
+        yield Folded("Sources", len(lines), (Items(lines),))
+
+
+def _symbols(whole: FormulaDocument, rows: tuple[SymbolRow, ...]) -> BookTable:
+    """Symbols with their values."""
+    cells: tuple[tuple[Prose, ...], ...] = tuple(
+        (
+            (Formula(layout(row.symbol), row.symbol.name, name=row.symbol.name),),
+            plain("" if row.unit == "1" else row.unit),
+            *(() if value is None else (figure_span(value),) for value in row.values),
+            plain(row.meaning),
+        )
+        for row in rows
+    )
+    narrow = (SYMBOL, UNIT, *([CASE] * len(whole.cases)))
+    heads = ("symbol", "unit", *whole.cases, "meaning")
+    return BookTable(heads, cells, (*narrow, 1 - sum(narrow)))
+
+
+def _claims(whole: FormulaDocument) -> Iterator[Block]:
+    """The acceptance table and an article for every claim, where the document shows it."""
+    if not whole.claims or whole.acceptance is None:
+        return
+    yield Heading(1, "Claims of the lecture", "")
+    yield Paragraph(plain(whole.acceptance.tally))
+    yield Paragraph(plain(whole.acceptance.rule))
+    heads = ("claim", "verdict", "factor", "what the lecture says")
+    yield BookTable(
+        heads,
+        tuple(
+            ((ProseLink(x.name, x.name),), *map(plain, (x.verdict, x.factor, x.statement)))
+            for x in whole.claims
+        ),
+        CLAIM,
+    )
+    for claim in whole.claims:
+        rows = [(k, (reason if k in OURS else plain)(words)) for k, words in claim.rows if words]
+        derived = [
+            (_linked(name, title, whole), ProseWords("; ")) for name, title in claim.derivations
+        ]
+        if derived:
+            rows.append(("derived in", tuple(x for pair in derived for x in pair)[:-1]))
+        rows.append(("source", cited(claim.source)))
+        yield Article(f"{claim.name}. {claim.statement}", claim.name, (Notes(tuple(rows)),))
+
+
+def _linked(anchor: str, words: str, whole: FormulaDocument) -> ProseLink | ProseWords:
+    return ProseLink(words, anchor) if anchor in whole.anchors else ProseWords(words)
+
+
+def _article(entry: FormulaEntry, whole: FormulaDocument) -> Article:
+    """One entry: its title, unless the document has it, its steps, what is to be said of it."""
+    title = "" if entry.title == whole.title else entry.title
+    return Article(title, entry.anchor, (Steps(entry), Notes(tuple(_notes(entry, whole)))))
+
+
+def _notes(entry: FormulaEntry, whole: FormulaDocument) -> Iterator[tuple[str, Prose]]:
+    for equation in entry.item.where:
+        boxes = relation(equation.symbol, "=", equation.rhs)
+        yield "where", (Formula(boxes, str(equation), large=True),)
+    for case, value in entry.values:
+        yield f"value, {case}", (*_value(value, entry.unit), *plain(entry.outside(case)))
+    for size in entry.sizes:
+        yield f"neglected, {size.case}", _size(size)
+    yield from (("takes", plain(premise)) for premise in entry.premises)
+    yield from (("assumes", reason(assumption)) for assumption in entry.item.assumes)
+    for claim in entry.claims:
+        yield "claim", _claim_line(claim, whole)
+    yield "source", cited(entry.item.source)
+
+
+def _claim_line(claim: ClaimEntry, whole: FormulaDocument) -> Prose:
+    name = _linked(claim.name, claim.name, whole)
+    return (name, ProseWords(f", {claim.verdict}: {claim.statement}"))
+
+
+def _value(value: float, unit: str) -> Prose:
+    """`2400 [seq]`, or that the conditions fail where a positive symbol came out negative."""
+    if math.isnan(value):
+        return plain("none: it is undefined there, so a condition below does not hold")
+    number = figure_span(value)
+    if value < 0:
+        rest = " is not positive, so a condition below does not hold"
+        return (ProseWords("none: "), number, ProseWords(rest))
+    return (number, *plain(f" [{unit}]" if unit not in ("1", "") else ""))
+
+
+def _size(size: NeglectedSize) -> Prose:
+    """`drop x/W: 0.07 times what is kept`."""
+    if size.size is None:
+        return plain(f"not known, {size.missing}")
+    number, rest = figure_span(size.size), f" times what is kept{size.remark}"
+    return (ProseWords(f"{size.neglected}: "), number, ProseWords(rest))
