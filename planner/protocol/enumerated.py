@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 import numpy as np
 
 from planner.protocol import plan as records
-from planner.protocol.document import Unit
+from planner.protocol.document import Share, Unit
 from planner.protocol.output import Output, values_in
 from planner.protocol.parameter import Parameter, settable, unit_of, value_at
 from planner.protocol.plan import Plan
@@ -49,7 +49,7 @@ class ComparedChoices:
 
     method: str
     choices_considered: int
-    recheck: Annotated[float, Unit("1")] | None
+    recheck: Share | None
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Enumerated(Problem[Q]):
             for path in type(question).model_fields
             if (unit := unit_of(self.kind, (path,)))
         )
-        return [row for each in rows if (row := settable(question, each)) is not None]
+        return settable(question, rows)
 
     def search(self, question: Q, coefficients: Mapping[str, float] | None = None) -> Search:
         """The best choice that keeps every promise."""

@@ -1,6 +1,5 @@
 """The answer to a scenario of token budgets: size and tokens, the cost of each phase, the proof."""
 
-import dataclasses
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -27,13 +26,14 @@ from planner.problems.budget.resolve import (
     ruled_point,
     tasks_for,
 )
+from planner.problems.training import PlannedTraining
 from planner.protocol.plan import BindingLimit, DataSource, KnownAnswer, MissedPromise
 from planner.scenario import resolved
 from planner.text.errors import FieldError, InputError, SolverError
 from planner.token_costs import optimum
 from planner.token_costs.optimum import BudgetOptimum, best_of, solve_many
 from planner.token_costs.parameters import elasticities
-from planner.token_costs.spending import PlannedLayout
+from planner.token_costs.spending import with_training
 
 ALTERNATIVES = 3
 
@@ -65,8 +65,8 @@ def answer(scenario: BudgetScenario) -> records.BudgetPlan:
     slopes = elasticities(best, scenario.inference, scenario.rl)
     point = point_of(best)
     recheck(point, best)
-    planned, sources, sentences = _planned(resolution, best)
-    warnings += sentences
+    planned = resolution.planned.layout(best) if resolution.planned else PlannedTraining()
+    warnings += planned.warnings
     complete = records.BudgetAnswer(
         scenario=resolved(scenario),
         plan=point,
@@ -83,25 +83,11 @@ def answer(scenario: BudgetScenario) -> records.BudgetPlan:
         laws=tuple(_answer_by_law(law, resolution) for law in resolution.others) or None,
         over_laws=over_laws(resolution, best),
         unique_data=stock,
-        provenance=_provenance(resolution, warnings, sources),
+        provenance=_provenance(resolution, warnings, planned.data),
     )
-    if planned is not None:
-        fields = {
-            each.name: getattr(complete, each.name)
-            for each in dataclasses.fields(complete)
-            if each.init
-        }
-        complete = records.PlannedBudget(**fields, training=planned)
+    if planned.layout is not None:
+        complete = with_training(records.PlannedBudget, complete, planned.layout)
     return records.BudgetPlan(KnownAnswer(complete), scenario)
-
-
-def _planned(
-    resolution: ResolvedBudget, best: optimum.BudgetOptimum
-) -> tuple[PlannedLayout | None, tuple[DataSource, ...], tuple[str, ...]]:
-    """The layout of the model that is chosen, its sources, and what to say of both."""
-    if resolution.planned is None:
-        return None, (), ()
-    return resolution.planned.layout(best)
 
 
 def _bound(

@@ -24,7 +24,7 @@ from planner.scenario.keys.model_keys import ModelDescription
 from planner.scenario.keys.references import File
 from planner.scenario.keys.system_keys import resolved_system
 from planner.scenario.keys.uncertain import LEFT_ASIDE
-from planner.text.errors import CatalogueError, FieldError
+from planner.text.errors import FieldError, blamed_on
 
 if TYPE_CHECKING:
     from formulas.algebra.derivation import Derivation
@@ -85,7 +85,8 @@ def resolve_cache(question: CacheScenario) -> CacheTask:
     if not chip.computes(dtype):
         words = f"{chip.name} does not multiply in {dtype}; give weights: bf16"
         raise FieldError(("weights", words))
-    price = _price(question, machine)
+    with blamed_on("price"):
+        price = listed_prices.rent_of(chip.name, question.price, machine.price)
     prompt = question.prefix or 1.0
     pairs = sum(c.pairs(prompt) * c.flop_per_pair_prefill for c in counted.caches)
     values = {
@@ -134,17 +135,6 @@ def _counted(question: CacheScenario) -> tuple[Sizes, DataSource, tuple[str, ...
         layers, record = models.load(name), models.record(name)
         data = DataSource(f"model {name}", record.source, record.as_of)
     return sizes(layers, weights, kv), data, layers.warnings
-
-
-def _price(question: CacheScenario, machine: System) -> listed_prices.Price:
-    """The rent of a chip: given, given in the system, or the catalogue's."""
-    value = question.price if question.price is not None else machine.price
-    if value is not None:
-        return listed_prices.given_price(value)
-    try:
-        return listed_prices.default_price(machine.chip.name)
-    except CatalogueError as error:
-        raise FieldError(("price", str(error))) from None
 
 
 def _tiers(question: CacheScenario) -> tuple[tuple[HeldTier, ...], list[str]]:

@@ -84,7 +84,6 @@ class CacheProblem(Problem["CacheScenario"]):
         rows = [
             Parameter(path, values[path], unit, "prices" if path == "price" else "cache")
             for path, unit in UNITS.items()
-            if values[path]
         ]
         if question.hold is not None and len(question.hold) == 1:
             rows.append(Parameter("hold", question.hold[0], "s", "cache"))
@@ -94,7 +93,7 @@ class CacheProblem(Problem["CacheScenario"]):
             for place, tier in enumerate(listed)
             if tier.price is not None and tier.price[0] is not None
         ]
-        return [row for each in rows if (row := settable(question, each)) is not None]
+        return settable(question, rows)
 
     def search(
         self, question: CacheScenario, coefficients: Mapping[str, float] | None = None

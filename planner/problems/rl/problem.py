@@ -213,8 +213,7 @@ class Rl(Problem[RlQuestion]):
             Parameter("system.scale_up", system.scale_up, "byte/s", "chip"),
             Parameter("system.scale_out", system.scale_out, "byte/s", "chip"),
         ]  # fmt: skip
-        settled = (settable(question, row) for row in rows)
-        return [row for row in settled if row is not None]
+        return settable(question, rows)
 
     def search(
         self, question: RlQuestion, coefficients: Mapping[str, float] | None = None

@@ -4,11 +4,9 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from planner.problems.schedule.bulk_queue import SimulatedTimes
-from planner.protocol.document import Unit
+from planner.protocol.document import Second, Share, Unit
 from planner.protocol.plan import Answer, Plan
 
-Second = Annotated[float, Unit("s")]
-Share = Annotated[float, Unit("1")]
 Sequences = Annotated[float, Unit("seq")]
 
 

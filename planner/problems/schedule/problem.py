@@ -193,13 +193,11 @@ class ScheduleProblem(Problem[ScheduleScenario]):
 
     def parameters(self, question: ScheduleScenario) -> list[Parameter]:
         """Interval, arrivals and seats, each varied as `--set` would."""
-        values = {path: self.value(question, path) for path in UNITS}
         rows = (
-            Parameter(path, values[path], unit, "schedule", whole=path == "capacity")
+            Parameter(path, self.value(question, path), unit, "schedule", whole=path == "capacity")
             for path, unit in UNITS.items()
-            if values[path] is not None
         )
-        return [row for each in rows if (row := settable(question, each)) is not None]
+        return settable(question, rows)
 
     def search(
         self, question: ScheduleScenario, coefficients: Mapping[str, float] | None = None

@@ -25,8 +25,7 @@ UNITS = {
 def parameters(question: TrainingQuestion) -> list[Parameter]:
     """Every number of a question, each varied as `--set` would vary it."""
     case = resolve_training(question).cases[0]
-    rows = (settable(question, row) for row in _rows(question, case))
-    return [row for row in rows if row is not None]
+    return settable(question, _rows(question, case))
 
 
 def _rows(question: TrainingQuestion, case: TrainingCase) -> Iterator[Parameter]:

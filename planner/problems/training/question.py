@@ -20,7 +20,6 @@ from pydantic import (
     model_validator,
 )
 
-from planner.catalogue.listed_prices import Price, default_price, given_price
 from planner.catalogue.systems import System
 from planner.catalogue.training.training_stacks import training_stack_names
 from planner.scenario.keys import fields
@@ -297,14 +296,6 @@ class TrainingQuestion(QuestionRecord):
         """The systems asked about, with the chip's figures varied as given."""
         choices = self.system if isinstance(self.system, tuple) else (self.system,)
         return tuple(resolved_system(choice) for choice in choices)
-
-    def price_of(self, system: System) -> Price:
-        """Rent per chip [USD/(chip*s)]: given here, given in the system, or the catalogue's.
-
-        Raises CatalogueError when there is none.
-        """
-        price = self.price if self.price is not None else system.price
-        return default_price(system.chip.name) if price is None else given_price(price)
 
 
 QUESTION = TrainingQuestion
