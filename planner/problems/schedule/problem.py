@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from planner.problems.schedule import plan as records
 from planner.problems.schedule.bulk_queue import (
     SimulatedTimes,
     left_behind,
@@ -17,9 +16,10 @@ from planner.problems.schedule.bulk_queue import (
     simulated_intervals,
 )
 from planner.problems.schedule.question import ScheduleScenario
+from planner.protocol.document import Second, Share, Unit
 from planner.protocol.output import Output
 from planner.protocol.parameter import Parameter, settable
-from planner.protocol.plan import BindingLimit, KnownAnswer, MissedPromise, Plan, Provenance
+from planner.protocol.plan import Answer, BindingLimit, KnownAnswer, MissedPromise, Plan, Provenance
 from planner.protocol.problem import NO_PLAN, Problem, Search
 from planner.protocol.section import Line, Section
 from planner.scenario import resolved
@@ -32,6 +32,72 @@ if TYPE_CHECKING:
     import sympy as sp
 
     from planner.report.pictures.value_rows import ValueRows
+
+
+Sequences = Annotated[float, Unit("seq")]
+
+
+@dataclass(frozen=True)
+class TimeQuantiles:
+    """Times from arrival to the end of the ride that so many percent do not exceed."""
+
+    p50: Second
+    p95: Second
+    p99: Second
+
+
+@dataclass(frozen=True)
+class DepartingBatches:
+    """Times from arrival to the end of the ride, and who waits for a seat.
+
+    `mean` is the closed form, `exact` the same summed over the distribution of the queue; `worst`
+    is null where no time is the longest, `exact` and `quantiles` where the distribution has too
+    many states to be summed. `over_interval` is the mean in intervals.
+    """
+
+    load: Share
+    mean: Second
+    over_interval: Share
+    worst: Second | None
+    exact: Second | None
+    quantiles: TimeQuantiles | None
+    queue: Sequences
+    left_out: Share | None
+    simulation: SimulatedTimes | None
+
+
+@dataclass(frozen=True)
+class ScheduleBound:
+    """The mean time with seats without end, which no capacity goes below."""
+
+    mean: Second
+
+
+@dataclass(frozen=True)
+class ScheduleCertificate:
+    """How far the closed form is from the sum over the distribution, relative."""
+
+    method: str
+    objective: float | None
+    difference: Share | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleAnswer(Answer):
+    """The whole answer to a schedule."""
+
+    problem: str = "schedule"
+    plan: DepartingBatches | None = None
+    bound: ScheduleBound | None = None
+    certificate: ScheduleCertificate
+
+
+class SchedulePlan(Plan[ScheduleAnswer]):
+    """The answer to a schedule of departing batches."""
+
+    kind = "schedule"
+    cost_of = "mean"  # mean time from arrival to the end of the ride [s]
+    answer_type = ScheduleAnswer
 
 
 METHOD = (
@@ -79,7 +145,7 @@ def _values(equation: object, values: Mapping[str, float]) -> dict[str, float]:
     return {name: value for name, value in values.items() if name in names}
 
 
-def point_of(question: ScheduleScenario, outputs: Mapping[str, float]) -> records.DepartingBatches:
+def point_of(question: ScheduleScenario, outputs: Mapping[str, float]) -> DepartingBatches:
     """The plan: every number in base units.
 
     Raises SolverError where closed form and distribution differ.
@@ -97,13 +163,13 @@ def point_of(question: ScheduleScenario, outputs: Mapping[str, float]) -> record
         quantiles = {name: (1 + share) * interval for name, share in PERCENTS.items()}
     elif times:
         quantiles = {name: times.quantile(p) * interval for name, p in PERCENTS.items()}
-    return records.DepartingBatches(
+    return DepartingBatches(
         load=load,
         mean=outputs["mean"],
         over_interval=outputs["mean"] / interval,
         worst=2 * interval if unlimited else None,
         exact=exact,
-        quantiles=records.TimeQuantiles(**quantiles) if quantiles else None,
+        quantiles=TimeQuantiles(**quantiles) if quantiles else None,
         queue=outputs["queue"],
         left_out=0.0 if unlimited else times.left_out if times else None,
         simulation=_simulated(question, outputs["mean"]),
@@ -131,7 +197,7 @@ def shortfall(question: ScheduleScenario) -> tuple[MissedPromise, ...]:
     return (MissedPromise("capacity", question.load, words),)
 
 
-def answer(question: ScheduleScenario, elasticities: Mapping[str, float]) -> records.ScheduleAnswer:
+def answer(question: ScheduleScenario, elasticities: Mapping[str, float]) -> ScheduleAnswer:
     """The whole answer; `elasticities` are those of the mean by path."""
     missed = shortfall(question)
     outputs = {} if missed else outputs_at(question)
@@ -145,14 +211,12 @@ def answer(question: ScheduleScenario, elasticities: Mapping[str, float]) -> rec
         warnings += ("so long a queue has too many states: no quantiles, the mean stands",)
     if point is not None and question.arrivals and question.draws and point.simulation is None:
         warnings += ("so few come that none came in the time of the simulation: it is left out",)
-    return records.ScheduleAnswer(
+    return ScheduleAnswer(
         gap=0.0 if point else None,
         scenario=resolved(question),
         plan=point,
-        bound=records.ScheduleBound(1.5 * question.interval),
-        certificate=records.ScheduleCertificate(
-            METHOD, None if point is None else point.mean, difference
-        ),
+        bound=ScheduleBound(1.5 * question.interval),
+        certificate=ScheduleCertificate(METHOD, None if point is None else point.mean, difference),
         binding=tuple(BindingLimit(name, elasticities[name]) for name in sorted(binds)),
         elasticities=elasticities,
         infeasible=missed or None,
@@ -184,7 +248,7 @@ class ScheduleProblem(Problem[ScheduleScenario]):
 
     kind = "schedule"
     version = 1
-    plan_type = records.SchedulePlan
+    plan_type = SchedulePlan
     outputs = (
         Output("mean", "s", ("cost", "latency", "time"), equation=partial(_expression, "mean")),
         Output("queue", "seq", equation=partial(_expression, "queue")),
@@ -208,14 +272,14 @@ class ScheduleProblem(Problem[ScheduleScenario]):
         outputs = outputs_at(question)
         return Search(outputs, "closed form", outputs["mean"], outputs, gap=0.0)
 
-    def answer(self, question: ScheduleScenario) -> records.SchedulePlan:
+    def answer(self, question: ScheduleScenario) -> SchedulePlan:
         """The plan with its exact distribution and its simulation."""
         slopes = {} if shortfall(question) else self._slopes(question)
-        return records.SchedulePlan(KnownAnswer(answer(question, slopes)))
+        return SchedulePlan(KnownAnswer(answer(question, slopes)))
 
     def sections(self, plan: Plan) -> Sequence[Section]:
         """The question, times in a row, the simulation beside the closed form."""
-        assert isinstance(plan, records.SchedulePlan)
+        assert isinstance(plan, SchedulePlan)
         scenario, point = plan.scenario, plan.answer.plan
         seats = scenario["capacity"]
         room = "as many as come" if seats == "forever" else f"{seats} seats"
@@ -269,7 +333,7 @@ class ScheduleProblem(Problem[ScheduleScenario]):
         return math.log(means[1] / means[0]) / math.log(ends[1] / ends[0])
 
 
-def _times(point: records.DepartingBatches) -> tuple[Line, ...]:
+def _times(point: DepartingBatches) -> tuple[Line, ...]:
     """Every number of the plan."""
     lines = [Line("mean", point.mean, "s", f"{point.over_interval:.4g} intervals, closed form")]
     if point.exact is not None:
@@ -284,7 +348,7 @@ def _times(point: records.DepartingBatches) -> tuple[Line, ...]:
     return tuple(lines)
 
 
-def _simulation(point: records.DepartingBatches) -> tuple[Section, ...]:
+def _simulation(point: DepartingBatches) -> tuple[Section, ...]:
     """The simulated mean with its error."""
     run = point.simulation
     if run is None:

@@ -8,8 +8,7 @@ import numpy as np
 
 from planner.problems.training import plan as records
 from planner.problems.training.layout_lattice import layout_faults
-from planner.problems.training.outputs import point_of, recheck
-from planner.problems.training.parameters import layout_slopes
+from planner.problems.training.outputs import layout_slopes, point_of, recheck
 from planner.problems.training.question import TrainingQuestion
 from planner.problems.training.resolve import ResolvedTraining, resolve_training
 from planner.problems.training.search import (

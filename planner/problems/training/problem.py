@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from planner.problems.training.answer import answer, missed_of, prepared, rated_layout
-from planner.problems.training.outputs import OUTPUTS, point_of
-from planner.problems.training.parameters import parameters, slopes_of_layout
+from planner.problems.training.outputs import OUTPUTS, parameters, point_of, slopes_of_layout
 from planner.problems.training.plan import TrainingPlan
 from planner.problems.training.presentation import sections
 from planner.problems.training.question import TrainingLimits, TrainingQuestion
