@@ -53,16 +53,11 @@ class ComparedChoices:
 
 
 @dataclass(frozen=True)
-class Choices:
+class EveryChoice:
     """Every choice of a question, in arrays (n,) by name.
 
-    Parameters
-    ----------
-    columns : what is chosen.
-    values : the symbols of the equations.
-    outputs : what the equations give.
-    misses : the factor by which each choice misses a promise, above 1 where it does, by path.
-    score : what is made small.
+    `columns` are chosen, `values` the symbols of the equations, `outputs` what these give; `misses`
+    has the factor by which a promise is missed, above 1 where it is; `score` is made small.
     """
 
     columns: Arrays
@@ -73,10 +68,10 @@ class Choices:
 
     def ranked(self, without: str = "") -> np.ndarray:
         """Places of the choices that keep every promise but one, the best first."""
-        kept = np.ones(len(self.score), dtype=bool)
+        feasible = np.ones(len(self.score), dtype=bool)
         for path, factor in self.misses.items():
-            kept &= (factor <= 1) | (path == without)
-        places = np.flatnonzero(kept)
+            feasible &= (factor <= 1) | (path == without)
+        places = np.flatnonzero(feasible)
         # Of choices that only rounding tells apart the first stands first.
         with np.errstate(divide="ignore"):
             return places[np.argsort(np.log(self.score[places]).round(12), kind="stable")]
@@ -116,10 +111,12 @@ class Enumerated(Problem[Q]):
 
     equations: tuple[tuple[Output, sp.Expr], ...]
     chosen: tuple[tuple[str, type], ...]
+    expressions: Mapping[str, sp.Expr]  # by the names of their outputs
     point_type: Callable[..., Any]
 
     def __init_subclass__(cls) -> None:
         cls.outputs = tuple(replace(x, equation=partial(_always, e)) for x, e in cls.equations)
+        cls.expressions = {output.name: expression for output, expression in cls.equations}
         _make_types(cls)
 
     @abstractmethod
@@ -155,20 +152,19 @@ class Enumerated(Problem[Q]):
         points = [self._point(every, place) for place in every.ranked()[: 1 + ALTERNATIVES]]
         best = points[0] if points else None
         slopes = self.slopes(question, objective) if best else {}
-        asked = getattr(question, "uncertain", None) is not None
+        off = self._recheck(every) if best else None
+        uncertain = getattr(question, "uncertain", None) is not None
         answer = self.plan_type.answer_type(
             scenario=resolved(question),
             gap=0.0 if best else None,
             plan=best,
             bound=float(every.outputs[objective][np.argmin(every.score)]),
-            certificate=ComparedChoices(
-                METHOD, len(every.score), self._recheck(every) if best else None
-            ),
+            certificate=ComparedChoices(METHOD, len(every.score), off),
             binding=tuple(every.binding()) if best else (),
             elasticities={path: right for path, (_, right) in slopes.items() if right},
             alternatives=tuple(points[1:]),
             infeasible=None if best else tuple(self._missed(every)),
-            provenance=records.Provenance(warnings=(LEFT_ASIDE,) if asked else ()),
+            provenance=records.Provenance(warnings=(LEFT_ASIDE,) if uncertain else ()),
         )
         return self.plan_type(records.KnownAnswer(answer))
 
@@ -190,13 +186,12 @@ class Enumerated(Problem[Q]):
 
         Such a key moves no choice, whatever it is: an output that is a multiple too follows it.
         """
-        by_name, objective = self._by_name(), self.outputs[0].name
+        by_name, objective = self.expressions, self.outputs[0].name
         seen = {x for each, e in self.equations if each.promise for x in e.free_symbols}
         duals = {}
         for x in by_name[objective].free_symbols - seen:
             of_score, power = (_power(by_name[name], x) for name in (objective, output))
-            own = x.name in type(question).model_fields
-            if own and of_score is not None and power is not None:
+            if x.name in type(question).model_fields and of_score is not None and power is not None:
                 duals[x.name] = power
         return duals
 
@@ -204,15 +199,10 @@ class Enumerated(Problem[Q]):
         """Of the equations, the choice held."""
         from formulas.numerics.slopes import elasticities
 
-        every, own = self._every(question), type(question).model_fields
+        every, keys = self._every(question), type(question).model_fields
         sides = elasticities(self._kernel(), output, every.symbols_at(every.ranked()[0]))
-        names = (x.name for x in self._by_name()[output].free_symbols)
-        return {name: sides[name] for name in names if name in own}
-
-    @classmethod
-    def _by_name(cls) -> dict[str, sp.Expr]:
-        """The expressions by the names of their outputs."""
-        return {output.name: expression for output, expression in cls.equations}
+        names = (x.name for x in self.expressions[output].free_symbols)
+        return {name: sides[name] for name in names if name in keys}
 
     @classmethod
     @cache
@@ -220,9 +210,9 @@ class Enumerated(Problem[Q]):
         """The equations as one function of arrays."""
         from formulas.numerics.evaluate import kernel
 
-        return kernel((), cls._by_name())
+        return kernel((), cls.expressions)
 
-    def _every(self, question: Q) -> Choices:
+    def _every(self, question: Q) -> EveryChoice:
         """All choices with their outputs."""
         columns, kernel = self.choices(question), self._kernel()
         shape = np.shape(next(iter(columns.values())))
@@ -239,15 +229,15 @@ class Enumerated(Problem[Q]):
                 misses[output.promise] = 1 / factor if output.rises else factor
         best = self.outputs[0]
         score = 1 / outputs[best.name] if best.rises else outputs[best.name]
-        return Choices(columns, values, outputs, misses, score)
+        return EveryChoice(columns, values, outputs, misses, score)
 
-    def _point(self, every: Choices, place: int) -> Any:
+    def _point(self, every: EveryChoice, place: int) -> Any:
         """One choice as the plan has it."""
         words = {name: form(every.columns[name][place]) for name, form in self.chosen}
         numbers = {name: float(values[place]) for name, values in every.outputs.items()}
         return self.point_type(**words, **numbers)
 
-    def _missed(self, every: Choices) -> Iterator[records.MissedPromise]:
+    def _missed(self, every: EveryChoice) -> Iterator[records.MissedPromise]:
         """What the choice that is nearest to keeping every promise misses, and what it has."""
         place = int(np.argmin(np.max([*every.misses.values()], axis=0)))
         for output in self.outputs:
@@ -257,7 +247,7 @@ class Enumerated(Problem[Q]):
                 words = f"the nearest choice has {output.name} {has}"
                 yield records.MissedPromise(output.promise or "", float(factor[place]), words)
 
-    def _recheck(self, every: Choices) -> float:
+    def _recheck(self, every: EveryChoice) -> float:
         """How far the arrays lie from the same equations walked with plain floats, relative.
 
         Raises SolverError for a number that is another.
@@ -265,7 +255,7 @@ class Enumerated(Problem[Q]):
         from formulas.numerics.evaluate import scalar
 
         place, off = every.ranked()[0], 0.0
-        for name, again in scalar((), self._by_name(), every.symbols_at(place)).items():
+        for name, again in scalar((), self.expressions, every.symbols_at(place)).items():
             number = float(every.outputs[name][place])
             off = max(off, abs(number - again) / max(abs(again), sys.float_info.min))
             if not off <= AGREE:
@@ -281,9 +271,9 @@ def _always(expression: sp.Expr, plan: Plan) -> sp.Expr:
 
 def _power(expression: sp.Expr, x: sp.Symbol) -> float | None:
     """The power of a symbol that an expression is a multiple of; None where it is of none."""
-    own = expression.as_independent(x, as_Add=False)[1]
-    base, exponent = own.as_base_exp()
-    if own.is_number:
+    factor = expression.as_independent(x, as_Add=False)[1]
+    base, exponent = factor.as_base_exp()
+    if factor.is_number:
         return 0.0
     return float(exponent) if base == x and exponent.is_number else None
 
@@ -307,8 +297,8 @@ def _make_types(kind: type[Enumerated[Any]]) -> None:
         f"{name}Answer", parts, bases=(records.Answer,), frozen=True, kw_only=True,
         namespace={"__doc__": f"The whole answer to a {kind.kind} question."},
     )  # fmt: skip
-    own = {"kind": kind.kind, "version": kind.version, "cost_of": objective.name}
-    plan = type(f"{name}Plan", (Plan,), {**own, "answer_type": answer})
+    constants = {"kind": kind.kind, "version": kind.version, "cost_of": objective.name}
+    plan = type(f"{name}Plan", (Plan,), {**constants, "answer_type": answer})
     kind.point_type, kind.plan_type = point, plan
     # Plans are sent to other processes, which find a class by its name in its module.
     for made in (point, answer, plan):

@@ -60,13 +60,13 @@ def with_value(question: Question, path: str, value: object) -> Question:
 
 def settable(question: Question, rows: Iterable[Parameter]) -> list[Parameter]:
     """The rows as quantities of the scenario, without those of no value or a path no file has."""
-    kept = []
+    settled = []
     for row in rows:
         if row.value:
             with suppress(InputError):
                 with_value(question, row.path, row.value)
-                kept.append(replace(row, to=partial(_times, question, row.path, row.value)))
-    return kept
+                settled.append(replace(row, to=partial(_times, question, row.path, row.value)))
+    return settled
 
 
 def _times(question: Question, path: str, value: float, factor: float) -> Question:

@@ -67,7 +67,7 @@ class PlannedPretraining:
         step = layouts.at(size)
         if step is None:  # sizes are named by their members, a little off the rungs
             steps = [each for each in layouts.steps.values() if each is not None]
-            step = min(steps, key=lambda each: abs(math.log(each.n_active / size)))
+            step = min(steps, key=lambda laid: abs(math.log(laid.n_active / size)))
         return training.planned_training(
             layouts, step, best.pretrain, partial(self._fixed, best), sparse=best.task.sparsity > 1
         )

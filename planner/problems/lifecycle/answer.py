@@ -207,18 +207,16 @@ def _infeasible(
             f"{sizes[-1]:.3g} active parameters; planner solve with problem: serving says by "
             "how much",
         )
+    # Where pre-training was to be planned, no phase was looked up.
+    planned = life.scenario.phases.pretrain.training
+    phases = {} if planned else life.training(life.sparsities[0])
     return records.InfeasibleLife(
         scenario=resolved(life.scenario),
         certificate=records.NoCertificate(NOTHING_CLOSER),
         demand=life.demand,
         infeasible=(missed,),
-        provenance=_provenance(life, _unplanned_phases(life), warnings),
+        provenance=_provenance(life, phases, warnings),
     )
-
-
-def _unplanned_phases(life: resolve.LifecycleTask) -> Mapping[str, PhaseCost]:
-    """The phases whose figures were looked up: none where pre-training was to be planned."""
-    return {} if life.scenario.phases.pretrain.training else life.training(life.sparsities[0])
 
 
 def _provenance(

@@ -99,12 +99,16 @@ def resolve_life(scenario: LifecycleScenario) -> LifecycleTask:
         law.need(choice)
     family = ScaledModel(part.like) if part.like else FamilyRule(ModelFamily(part.attention))
     sparsities, left_out = _sparsities(scenario, law, family)
+    serving = serving_question(scenario.serving)
+    if math.isinf(scenario.inference.tokens or 0.0):
+        words = "optimal is asked of problem: budget; give a number of tokens"
+        raise FieldError(("inference.tokens", words))
     return LifecycleTask(
         scenario=scenario,
         law=law,
         family=family,
-        serving=serving_question(scenario.serving),
-        demand=_demand(scenario),
+        serving=serving,
+        demand=costs.served_tokens(scenario.inference),
         sparsities=sparsities,
         left_out=left_out,
     )
@@ -175,14 +179,6 @@ def training_data(phases: Mapping[str, costs.PhaseCost]) -> list[DataSource]:
         what = f"{name}: mfu of {system.chip.name}"
         sources.append(DataSource(what, f"{rate.source}; {rate.model}", rate.as_of))
     return sources
-
-
-def _demand(scenario: LifecycleScenario) -> ServedTokens:
-    """Tokens served; refused where a budget is asked for them."""
-    if math.isinf(scenario.inference.tokens or 0.0):
-        words = "optimal is asked of problem: budget; give a number of tokens"
-        raise FieldError(("inference.tokens", words))
-    return costs.served_tokens(scenario.inference)
 
 
 def training_warnings(phases: Mapping[str, costs.PhaseCost], today: date) -> list[str]:

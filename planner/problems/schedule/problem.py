@@ -108,41 +108,22 @@ CANCELLED = 1e-9  # of the seats: a shorter queue is a difference of numbers as 
 PERCENTS = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
-def symbol_values(question: ScheduleScenario) -> dict[str, float]:
-    """Values of the equations' symbols, without a queue where seats are without end."""
-    values = {"T_step": question.interval, "one_seq": 1.0}
-    if question.arrivals is None or math.isinf(question.capacity):
-        return values
-    seats, load = int(question.capacity), question.load
-    return values | {
-        "lam_arr": question.arrivals,
-        "K_seats": float(seats),
-        "rho_seat": load,
-        "S_root": root_sum(seats, load),
-    }
-
-
 def outputs_at(question: ScheduleScenario) -> dict[str, float]:
     """Load, mean queue and mean time by their equations [base units]."""
     from formulas.economics import schedule as equations
 
-    values = symbol_values(question)
-    if "S_root" not in values:
-        mean = float(equations.mean_wait.numpy()(T_step=question.interval))
-        return {"load": question.load, "queue": 0.0, "mean": mean}
-    queue = float(equations.left_behind.numpy()(**_values(equations.left_behind, values)))
+    values, load = {"T_step": question.interval, "one_seq": 1.0}, question.load
+    if question.arrivals is None or math.isinf(question.capacity):  # seats without end: no queue
+        return {"load": load, "queue": 0.0, "mean": equations.mean_wait.numpy().at(values)}
+    seats = int(question.capacity)
+    values |= {"lam_arr": question.arrivals, "K_seats": float(seats), "rho_seat": load}
+    values["S_root"] = root_sum(seats, load)
+    queue = equations.left_behind.numpy().at(values)
     # Where hardly anybody is left behind the two terms cancel.
     if queue < CANCELLED * question.capacity:
-        queue = left_behind(int(question.capacity), question.load)
+        queue = left_behind(seats, load)
     values["Q_left"] = queue
-    mean = float(equations.mean_time_seated.numpy()(**_values(equations.mean_time_seated, values)))
-    return {"load": question.load, "queue": queue, "mean": mean}
-
-
-def _values(equation: object, values: Mapping[str, float]) -> dict[str, float]:
-    """The values that an equation takes."""
-    names = {symbol.name for symbol in equation.rhs.free_symbols}  # type: ignore[attr-defined]
-    return {name: value for name, value in values.items() if name in names}
+    return {"load": load, "queue": queue, "mean": equations.mean_time_seated.numpy().at(values)}
 
 
 def point_of(question: ScheduleScenario, outputs: Mapping[str, float]) -> DepartingBatches:

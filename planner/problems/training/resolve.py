@@ -54,24 +54,14 @@ class TrainingCase:
     draw: ChipDraw | None
 
     @cached_property
-    def model_flop(self) -> float:
-        """Arithmetic of the model in one step, the causal half of attention [flop]."""
-        return self.task.model_flop
-
-    @cached_property
     def forward_again(self) -> tuple[float, ...]:
         """What one step runs forward again [flop], for each word of RECOMPUTE."""
         task, counts = self.task, self.task.counts
         whole = counts.flop(task.batch, task.sequence)
         layers = whole - 3 * 2 * counts.head * task.batch * task.sequence
-        attention = whole - self._passed_weights
+        weights = 3 * 2 * counts.multiplied * task.batch * task.sequence  # in three passes
+        attention = whole - weights
         return (0.0, attention / 3, layers / 3, layers / 3)
-
-    @property
-    def _passed_weights(self) -> float:
-        """Arithmetic of the weights in three passes [flop]."""
-        task = self.task
-        return 3 * 2 * task.counts.multiplied * task.batch * task.sequence
 
 
 @dataclass(frozen=True)
