@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # `as` makes a name public to strict type checkers
     from planner.problems.lifecycle.plan import LifecyclePlan as LifecyclePlan
     from planner.problems.prices.plan import PricesPlan as PricesPlan
     from planner.problems.rl.plan import RlPlan as RlPlan
-    from planner.problems.schedule.plan import SchedulePlan as SchedulePlan
+    from planner.problems.schedule.problem import SchedulePlan as SchedulePlan
     from planner.problems.serving.plan import ServingPlan as ServingPlan
     from planner.problems.serving.question import Scenario as Scenario
     from planner.problems.training.plan import TrainingPlan as TrainingPlan

@@ -354,6 +354,10 @@ class Function:
         (result,) = self.kernel(**named, **others).values()
         return result
 
+    def at(self, values: Mapping[str, float]) -> float:
+        """The value at one point, of whose numbers it takes those that it needs."""
+        return float(self(**{name: values[name] for name in self.kernel.names}))
+
 
 def check_units(where: str, left: sp.Expr, right: sp.Expr) -> None:
     """Raise UnitError, with both sides shown, unless two expressions are of one unit."""

@@ -12,20 +12,8 @@ from functools import partial
 
 import numpy as np
 
+from planner.calibration import stack_fit
 from planner.calibration.cross_validation import quantiles
-from planner.calibration.stack_fit import (
-    NOISE,
-    ROUTED_NOISE,
-    Findings,
-    MemorySample,
-    StepFit,
-    StepSample,
-    findings_of,
-    fit_memory,
-    fit_steps,
-    shipped_findings,
-    stack_priors,
-)
 from planner.catalogue.training.training_stacks import (
     KNOWN,
     NEW_CHIP,
@@ -79,17 +67,17 @@ def form_of(rows: Sequence[TrainingRow]) -> TrainingStack:
     forms = [pooled, replace(pooled, pooled_cards=False)]
     if len(timed) < LEAST_FIT:
         return pooled
-    shared, single = (fit_steps(StepSample.of(timed, form)) for form in forms)
+    shared, single = (stack_fit.fit_steps(stack_fit.StepSample.of(timed, form)) for form in forms)
     bound = (1 + AT_BOUND) * coefficient_priors()["k_dp"].least
     contradicted = single.values()["k_dp"] < bound
     form = forms[0] if contradicted or shared.loss <= single.loss else forms[1]
-    forms = [form, replace(form, routed_noise=ROUTED_NOISE)]
+    forms = [form, replace(form, routed_noise=stack_fit.ROUTED_NOISE)]
     return min(forms, key=partial(_new_models, timed)) if len(parts_of(timed)) > 1 else form
 
 
 def _new_models(rows: Sequence[TrainingRow], form: TrainingStack) -> float:
     """Mean error of step times of models left out, by fits with the priors of physics [1]."""
-    sample = StepSample.of(rows, form)
+    sample = stack_fit.StepSample.of(rows, form)
     groups = _groupings(rows).get(MODEL, _groupings(rows)[HALF])
     predicted, _ = _left_out(sample, groups, coefficient_priors())
     return float(np.abs(predicted / sample.seconds - 1).mean())
@@ -99,7 +87,7 @@ def scores_of(
     timed: Sequence[TrainingRow], form: TrainingStack, priors: Mapping[str, PriorCoefficient]
 ) -> list[StackScores]:
     """Scores of the usable rows of one stack, dense and routed models apart."""
-    sample = StepSample.of(timed, form)
+    sample = stack_fit.StepSample.of(timed, form)
     left = {kind: _left_out(sample, groups, priors) for kind, groups in _groupings(timed).items()}
     scores = []
     for part, where in parts_of(timed):
@@ -117,12 +105,12 @@ def parts_of(rows: Sequence[TrainingRow]) -> list[tuple[str, np.ndarray]]:
     return [(part, parts == part) for part in ("dense", "routed") if part in parts]
 
 
-def utilisation(sample: StepSample) -> np.ndarray:
+def utilisation(sample: stack_fit.StepSample) -> np.ndarray:
     """Model FLOP utilisation of rows, causal half of attention [1]."""
     return _least(sample) / sample.seconds
 
 
-def _least(sample: StepSample) -> np.ndarray:
+def _least(sample: stack_fit.StepSample) -> np.ndarray:
     """Causal arithmetic of each row at peak [s]."""
     return np.array([
         row.counts.flop(row.batch, row.sequence) / (row.chips * row.machine.peak)
@@ -150,19 +138,19 @@ MOST_GROUPS = 30  # fits of one kind of leaving out
 
 
 def _left_out(
-    sample: StepSample, groups: np.ndarray, priors: Mapping[str, PriorCoefficient]
+    sample: stack_fit.StepSample, groups: np.ndarray, priors: Mapping[str, PriorCoefficient]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Step times of rows by fits to the other groups, and by the constant MFU of those [s]."""
     predicted, constant = np.empty(len(groups)), np.empty(len(groups))
     for group in np.unique(groups):
         out = groups == group
-        fit = fit_steps(sample.take(~out), priors)
+        fit = stack_fit.fit_steps(sample.take(~out), priors)
         predicted[out] = fit.predicted(sample.take(out))
         constant[out] = _constant(sample, out)
     return predicted, constant
 
 
-def _constant(sample: StepSample, out: np.ndarray) -> np.ndarray:
+def _constant(sample: stack_fit.StepSample, out: np.ndarray) -> np.ndarray:
     """Step times of the rows left out at the median MFU of the others [s]."""
     mfu, least = utilisation(sample), _least(sample)
     alike: dict[tuple[str, str, int, str], list[float]] = defaultdict(list)
@@ -195,14 +183,16 @@ def fitted(
     rows: Sequence[TrainingRow],
     form: TrainingStack,
     priors: Mapping[str, PriorCoefficient] | None = None,
-) -> StepFit:
+) -> stack_fit.StepFit:
     """The fit of all rows of one stack that have a time.
 
     Without `priors` by physics alone, rows of routed models like the others: what a stack tells the
     others foretells their rows no better where those count less.
     """
-    form = form if priors else replace(form, routed_noise=NOISE)
-    return fit_steps(StepSample.of([row for row in rows if row.usable], form), priors)
+    form = form if priors else replace(form, routed_noise=stack_fit.NOISE)
+    return stack_fit.fit_steps(
+        stack_fit.StepSample.of([row for row in rows if row.usable], form), priors
+    )
 
 
 KINDS = {HALF: KNOWN, MODEL: NEW_MODEL, CHIP: NEW_CHIP}
@@ -212,7 +202,7 @@ LEAST_BAND = 5  # rows left out, from which on their errors make a band
 
 
 def stack_table(
-    name: str, rows: Sequence[TrainingRow], findings: Findings | None = None
+    name: str, rows: Sequence[TrainingRow], findings: stack_fit.Findings | None = None
 ) -> dict[str, object]:
     """The table of a stack fitted to rows, as TOML writes it and `stack_from` reads it.
 
@@ -224,15 +214,16 @@ def stack_table(
     if len(timed) < LEAST_FIT:
         raise InputError(f"{len(timed)} rows with a step time; a fit needs {LEAST_FIT}")
     form = form_of(rows)
-    priors = stack_priors(name, shipped_findings() if findings is None else findings)
+    beliefs = stack_fit.shipped_findings() if findings is None else findings
+    priors = stack_fit.stack_priors(name, beliefs)
     fit = fitted(rows, form, priors)
     scores = scores_of(timed, form, priors)
     failed = any(not row.fits for row in rows)
     telling = [row for row in rows if not row.reason and (failed or row.peak is not None)]
-    sample = MemorySample.of(telling, form)
-    memory = fit_memory(sample) if sample.rows else None
+    sample = stack_fit.MemorySample.of(telling, form)
+    memory = stack_fit.fit_memory(sample) if sample.rows else None
     spreads, physics = fit.spreads(), coefficient_priors()
-    alone = findings_of(fitted(rows, form))
+    alone = stack_fit.findings_of(fitted(rows, form))
     moved = [n for n in alone if spreads[n] < MOVED * physics[n].spread]
     values = fit.values() | (memory.values() if memory else {})
     adjustments = [

@@ -136,7 +136,8 @@ def acceptance(
     """
     rows = curves() if among is None else tuple(among)
     spread = _table()["spread"]
-    alike = [row for row in rows if row.model == _family(model) and row.method == method]
+    of = _table()["same"].get(model, model)  # checkpoints of one model in other formats are it
+    alike = [row for row in rows if row.model == of and row.method == method]
     if alike:
         middle = np.mean([row.position for row in alike], axis=0)
         wide = np.sqrt(1 + 1 / len(alike)) * np.array([spread["odds"], spread["factor"]])
@@ -202,11 +203,6 @@ def _recurrence() -> Kernel:
         return kernel(equations, {"g": tokens_of_drafts.symbol})
 
     return kept_kernel("accepted-lengths", lowered, (Path(__file__),))
-
-
-def _family(model: str) -> str:
-    """The model whose curves hold for a name: checkpoints of one model in other formats are it."""
-    return _table()["same"].get(model, model)
 
 
 def _acceptance(

@@ -1,8 +1,10 @@
 """One number of the catalogue with its source and date, and the files it is read from."""
 
 import math
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 from planner.text.errors import CatalogueError
@@ -49,3 +51,13 @@ def months_between(earlier: str, later: str) -> float:
     months = 12 * (to_year - year) + to_month - month
     exact = months + ((to_day or [15])[0] - (day or [15])[0]) / 30.4
     return max(exact, 0.0) if math.isfinite(exact) else 0.0
+
+
+def toml_of(path: Path, kind: str) -> dict[str, Any]:
+    """What a TOML file of the user holds; CatalogueError where there is none: it is no `kind`."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CatalogueError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise CatalogueError(f"{path}: is no {kind}: {error}") from None

@@ -118,10 +118,13 @@ def given_price(value: float) -> Price:
     return Price(value, value, value, 0, "", "given")
 
 
-def electricity() -> Figure:
-    """Price of electrical energy [USD/J], US industrial average."""
-    row = table("planner.catalogue", FILE)["electricity"]
-    return figure(row, row, "energy_price")
+def rent_of(chip: str, *rents: float | None) -> Price:
+    """Rent of a chip [USD/(chip*s)]: the first that is given, else the catalogue's.
+
+    Raises CatalogueError when there is none.
+    """
+    value = next((each for each in rents if each is not None), None)
+    return default_price(chip) if value is None else given_price(value)
 
 
 @cache

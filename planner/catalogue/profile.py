@@ -8,7 +8,6 @@ fit never saw borrows shared coefficients and gets a wider band. Profiles are TO
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -34,6 +33,7 @@ from planner.catalogue.coefficient_spread import (
     holds_at,
     variances,
 )
+from planner.catalogue.figures import toml_of
 from planner.catalogue.hull import Hull, added, hull_from, names_at
 from planner.text.errors import CatalogueError, did_you_mean
 from planner.text.tables import file_names, table
@@ -357,12 +357,7 @@ def _shipped(name: str) -> Profile:
 
 
 def _profile_of_file(path: Path) -> Profile:
-    try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise CatalogueError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise CatalogueError(f"{path}: is no profile: {error}") from None
+    raw = toml_of(path, "profile")
     try:
         for odd in (n for key in NAMES for n in raw.get(key, ()) if not isinstance(n, str)):
             raise TypeError(f"{odd!r} is no name; {', '.join(NAMES)} have names")

@@ -15,14 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from planner.comparison.answer_files import (
-    ChangedKey,
-    ComparedScenario,
-    between,
-    changed_keys,
-    compared,
-    plain,
-)
+from planner.comparison import answer_files
 from planner.protocol.document import Unit, document_of
 from planner.protocol.output import Output
 from planner.protocol.parameter import unit_of, value_at
@@ -181,10 +174,10 @@ def difference(before: Source, after: Source, *, shown: bool = False) -> PriceDi
     ----------
     shown : draw progress on a terminal.
     """
-    sides = tuple(compared(source) for source in (before, after))
+    sides = tuple(answer_files.compared(source) for source in (before, after))
     problem, objective = _objective(sides)
     datas = [resolved(side.question, full_paths=True) for side in sides]
-    changes = changed_keys(datas[0], datas[1], sides[1])
+    changes = answer_files.changed_keys(datas[0], datas[1], sides[1])
     scenarios = _Scenarios(problem, datas[0], changes, shown=shown)
     last = (1 << len(changes)) - 1
     ends = scenarios.searched([0, last])
@@ -223,7 +216,7 @@ def _less(before: float | None, after: float | None) -> float | None:
     return None if before is None or after is None else after - before
 
 
-def _objective(sides: Sequence[ComparedScenario]) -> tuple[Problem[Any], Output]:
+def _objective(sides: Sequence[answer_files.ComparedScenario]) -> tuple[Problem[Any], Output]:
     """The kind of both and the output that both make small; InputError where they differ."""
     kinds = [side.question.problem for side in sides]
     if kinds[0] != kinds[1]:
@@ -240,7 +233,7 @@ def _objective(sides: Sequence[ComparedScenario]) -> tuple[Problem[Any], Output]
 
 
 def _measured(
-    problem: Problem[Any], objective: Output, sides: Sequence[ComparedScenario]
+    problem: Problem[Any], objective: Output, sides: Sequence[answer_files.ComparedScenario]
 ) -> tuple[tuple[str, float], ...]:
     """Outputs that are split, each with its factor: the objective, and the bill of a month."""
     bill = any(output.name == BILL for output in problem.outputs)
@@ -257,7 +250,7 @@ class _Scenarios:
         self,
         problem: Problem[Any],
         before: dict[str, Any],
-        changes: Sequence[ChangedKey],
+        changes: Sequence[answer_files.ChangedKey],
         *,
         shown: bool,
     ) -> None:
@@ -268,7 +261,7 @@ class _Scenarios:
         """The question of a set of changes; None where its keys contradict each other."""
         made = [x for place, x in enumerate(self.changes) if chosen >> place & 1]
         try:
-            question = checked(Tree("scenario", between(self.before, made)), Path())
+            question = checked(Tree("scenario", answer_files.between(self.before, made)), Path())
         except InputError:
             return None
         return question if isinstance(question, QuestionRecord) else None
@@ -291,7 +284,9 @@ class _Scenarios:
         for members, best in zip(chosen, answers, strict=True):
             if best is None:
                 made = [x for place, x in enumerate(self.changes) if members >> place & 1]
-                question = checked(Tree("scenario", between(self.before, made)), Path())
+                question = checked(
+                    Tree("scenario", answer_files.between(self.before, made)), Path()
+                )
                 self.done[members] = self.problem.search(question)
         return [best for one in chosen if (best := self.done[one]) is not None]
 
@@ -325,10 +320,10 @@ def _split(
 
 
 def _side(
-    side: ComparedScenario,
+    side: answer_files.ComparedScenario,
     best: Search,
     measured: Sequence[tuple[str, float]],
-    sides: Sequence[ComparedScenario],
+    sides: Sequence[answer_files.ComparedScenario],
 ) -> ComparedSide:
     values = _values(best, measured)
     return ComparedSide(
@@ -342,9 +337,9 @@ def _side(
 
 
 def _rows(
-    changes: Sequence[ChangedKey],
+    changes: Sequence[answer_files.ChangedKey],
     split: Split | None,
-    sides: Sequence[ComparedScenario],
+    sides: Sequence[answer_files.ComparedScenario],
     *,
     two: bool,
 ) -> tuple[ChangeCost, ...]:
@@ -358,8 +353,8 @@ def _rows(
         rows.append(
             ChangeCost(
                 keys=tuple(x.name for x in members),
-                before=tuple(plain(x.before) for x in members),
-                after=tuple(plain(x.after) for x in members),
+                before=tuple(answer_files.plain(x.before) for x in members),
+                after=tuple(answer_files.plain(x.after) for x in members),
                 units=tuple(unit_of(kind, [str(part) for part in x.path]) for x in members),
                 cost=parts[0] if parts else None,
                 usd_per_month=parts[1] if parts and two else None,
@@ -369,7 +364,7 @@ def _rows(
 
 
 def _stale(
-    sides: Sequence[ComparedScenario], pairs: Sequence[ComparedSide], objective: Output
+    sides: Sequence[answer_files.ComparedScenario], pairs: Sequence[ComparedSide], objective: Output
 ) -> Iterable[str]:
     """Saved answers that say something else than their scenario does today."""
     for side, pair in zip(sides, pairs, strict=True):

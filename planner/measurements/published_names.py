@@ -144,6 +144,14 @@ def model_of(published: str) -> NamedModel:
     return NamedModel(entry, None if quantised or not formats else formats[-1])
 
 
+def entry_of(published: str) -> str | None:
+    """The name of that entry; None if none is met."""
+    try:
+        return model_of(published).name
+    except Refused:
+        return None
+
+
 def is_entry(published: str) -> bool:
     """Whether an entry has the very name of a published id, its organisation aside."""
     table = aliases()

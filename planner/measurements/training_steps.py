@@ -6,12 +6,7 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from planner.catalogue.training.training_stacks import (
-    TrainingStack,
-    choose_training_stack,
-    training_stack,
-    training_stack_names,
-)
+from planner.catalogue.training import training_stacks
 from planner.measurements.entry import Entry, Prediction
 from planner.measurements.published_names import Refused
 from planner.measurements.readers.sheets import MeasurementTable, positive_or_none
@@ -33,7 +28,7 @@ def era_of(row: TrainingRow) -> str:
     return f"{release} routed" if row.part == "routed" else release
 
 
-def task_of(row: TrainingRow, stack: TrainingStack) -> TrainingTask:
+def task_of(row: TrainingRow, stack: training_stacks.TrainingStack) -> TrainingTask:
     """The task of a row."""
     assert row.counts is not None
     assert row.machine is not None
@@ -68,19 +63,19 @@ def symbols_of(row: TrainingRow, task: TrainingTask) -> dict[str, float]:
     return {**symbols, "x_again": float(shares[fitting[0]]) if fitting.size else 1.0}
 
 
-def stack_of(row: TrainingRow, profile: str = "auto") -> TrainingStack:
+def stack_of(row: TrainingRow, profile: str = "auto") -> training_stacks.TrainingStack:
     """The shipped stack of a row's framework, or the one that a plan on its chip would take."""
     if profile != "auto":
-        return training_stack(profile)
-    if row.stack in training_stack_names():
-        return training_stack(row.stack)
+        return training_stacks.training_stack(profile)
+    if row.stack in training_stacks.training_stack_names():
+        return training_stacks.training_stack(row.stack)
     assert row.counts is not None
     assert row.machine is not None
     routed = bool(row.counts.n_experts)
-    return choose_training_stack("auto", row.machine.chip, routed=routed)[0]
+    return training_stacks.choose_training_stack("auto", row.machine.chip, routed=routed)[0]
 
 
-def predicted_seconds(row: TrainingRow, stack: TrainingStack) -> float:
+def predicted_seconds(row: TrainingRow, stack: training_stacks.TrainingStack) -> float:
     """The step time of a row by a stack [s]."""
     task = task_of(row, stack)
     return float(fed("step", {**symbols_of(row, task), **task.coefficients})["step"])
@@ -114,7 +109,7 @@ def training_layout_entries(table: MeasurementTable, profile: str = "auto") -> l
     Raises CatalogueError if there is no such stack.
     """
     if profile != "auto":
-        training_stack(profile)
+        training_stacks.training_stack(profile)
     read = {row.line: row for row in training_rows(table.sheet)}
     entries = []
     for index, line, cells in table.numbered:

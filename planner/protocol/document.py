@@ -26,6 +26,15 @@ class Unit:
     text: str
 
 
+Second = Annotated[float, Unit("s")]
+Day = Annotated[float, Unit("day")]
+Byte = Annotated[float, Unit("byte")]
+Token = Annotated[float, Unit("token")]
+Usd = Annotated[float, Unit("USD")]
+PerMtok = Annotated[float, Unit("USD/(1e6*token)")]
+Share = Annotated[float, Unit("1")]
+
+
 def json_key(name: str, **options: Any) -> Any:
     """A dataclass field whose key in JSON is `name`, such as `from`, which Python reserves."""
     return field(metadata={"key": name}, **options)

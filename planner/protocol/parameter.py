@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
@@ -57,15 +58,15 @@ def with_value(question: Question, path: str, value: object) -> Question:
     return scenario_with(read(question), Path().resolve(), path, value)
 
 
-def settable(question: Question, row: Parameter) -> Parameter | None:
-    """A row as a quantity of the scenario; None where a file has no such path."""
-    if not row.value:
-        return None
-    try:
-        with_value(question, row.path, row.value)
-    except InputError:
-        return None
-    return replace(row, to=partial(_times, question, row.path, row.value))
+def settable(question: Question, rows: Iterable[Parameter]) -> list[Parameter]:
+    """The rows as quantities of the scenario, without those of no value or a path no file has."""
+    settled = []
+    for row in rows:
+        if row.value:
+            with suppress(InputError):
+                with_value(question, row.path, row.value)
+                settled.append(replace(row, to=partial(_times, question, row.path, row.value)))
+    return settled
 
 
 def _times(question: Question, path: str, value: float, factor: float) -> Question:

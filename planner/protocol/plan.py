@@ -12,9 +12,9 @@ from importlib import import_module
 from importlib.metadata import version
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
-from planner.protocol.document import Unit, document_of, json_key
+from planner.protocol.document import Share, document_of, json_key
 from planner.protocol.note import Note, note_lines, ordered
 from planner.protocol.promise import PromiseChance, chance_within
 from planner.protocol.section import text_of, why_of
@@ -91,7 +91,7 @@ class Outside:
 
     what: str
     fitted: tuple[str | float, ...]
-    share: Annotated[float, Unit("1")]
+    share: Share
     of: str
     value: str | float = json_key("asked")
     words: str = field(default="", repr=False, compare=False)
@@ -148,7 +148,7 @@ class Answer:
 
     problem: str
     status: Status = field(init=False)
-    gap: Annotated[float, Unit("1")] | None = None
+    gap: Share | None = None
     scenario: Mapping[str, Any]
     plan: object | None = None
     band: object | None = None

@@ -8,7 +8,8 @@ puts the line of the source below a mistake, with a caret at its place.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
@@ -145,6 +146,26 @@ class FieldError(InputError):
     def __init__(self, *faults: tuple[str, str]) -> None:
         self.faults = faults
         super().__init__("\n".join(f"{path}: {message}" for path, message in faults))
+
+
+@contextmanager
+def blamed_on(path: str) -> Iterator[None]:
+    """What is refused meanwhile is the fault of the value at a path, unless a fault has its own."""
+    try:
+        yield
+    except FieldError:
+        raise
+    except InputError as error:
+        raise FieldError((path, str(error))) from error
+
+
+@contextmanager
+def faults_at(place: Callable[[str], str]) -> Iterator[None]:
+    """What is refused meanwhile of another question has its places in this one."""
+    try:
+        yield
+    except FieldError as error:
+        raise FieldError(*((place(path), words) for path, words in error.faults)) from error
 
 
 class Infeasible(PlannerError):  # noqa: N818 - an answer, raised

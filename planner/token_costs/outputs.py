@@ -166,8 +166,7 @@ def recheck_shared(point: LifePoint, task: BudgetTask) -> None:
 
 def value_of(equation: Equation, **values: float) -> float:
     """An equation's kernel at the values of its symbols, by their names."""
-    function = equation.numpy()
-    return float(function(**{name: values[name] for name in function.kernel.names}))
+    return equation.numpy().at(values)
 
 
 def walked(equation: Equation, values: Mapping[str, float]) -> float:

@@ -278,8 +278,7 @@ def _of_fixed(name: str, answer: BudgetOptimum) -> float:
 
 def scenario_rows(question: Question, rows: Iterable[Parameter]) -> list[Parameter]:
     """Those rows that a file may set; a law's coefficients stand in none but as a whole."""
-    settled = (settable(question, row) for row in rows if row.group != "law")
-    return [row for row in settled if row is not None]
+    return settable(question, (row for row in rows if row.group != "law"))
 
 
 BASIS: Mapping[Method, str] = {

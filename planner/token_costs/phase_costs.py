@@ -15,13 +15,13 @@ from operator import itemgetter
 import numpy as np
 
 from planner.catalogue.chips import chip
-from planner.catalogue.listed_prices import Price
+from planner.catalogue.listed_prices import Price, rent_of
 from planner.catalogue.ranges import ListedRange, mfu_range, no_range, rent_range
 from planner.catalogue.systems import System
 from planner.catalogue.training.training_runs import TrainingRate, training_rate
 from planner.laws.law_forms import reward_arithmetic
 from planner.protocol.plan import DataSource
-from planner.text.errors import CatalogueError, FieldError
+from planner.text.errors import FieldError, blamed_on
 from planner.token_costs import spending as records
 from planner.token_costs.phase_keys import YEAR, Inference, Phase, Reward
 
@@ -251,16 +251,12 @@ def cheapest_phase(
 
     price_of_flop, costs = flop_price.numpy(), []
     for system in phase.systems():
-        try:
-            price = phase.price_of(system)
-        except CatalogueError as error:
-            raise FieldError((unpriced, str(error))) from error
+        with blamed_on(unpriced):
+            price = rent_of(system.chip.name, phase.price, system.price)
         peak, rate, mfu = system.chip.peak(phase.dtype), None, phase.mfu
         if mfu is None:
-            try:
+            with blamed_on(f"phases.{name}.mfu"):
                 rate = training_rate(system.chip, phase.dtype, sparse=sparse)
-            except CatalogueError as error:
-                raise FieldError((f"phases.{name}.mfu", str(error))) from error
             mfu = rate.mfu(chip(rate.chip).peak(phase.dtype))
         per_flop = float(price_of_flop(p_chip=price.value, u_peak=mfu, F=peak, n_chips=1.0))
         costs.append((per_flop, PhaseCost(name, arithmetic, mfu, per_flop, system, price,

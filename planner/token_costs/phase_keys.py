@@ -7,7 +7,6 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from planner.catalogue.chips import MATH
-from planner.catalogue.listed_prices import Price, default_price, given_price
 from planner.catalogue.models import names
 from planner.catalogue.systems import System
 from planner.scenario.keys.budget_fields import FOREVER, Lifetime, Yearly
@@ -266,14 +265,6 @@ class Phase(Record):
     def systems(self) -> tuple[System, ...]:
         """The systems the phase may run on; none where FLOP alone are counted."""
         return tuple(each for each in _listed(self.system) if isinstance(each, System))
-
-    def price_of(self, system: System) -> Price:
-        """Rent per chip [USD/(chip*s)]: given here, given in the system, or the catalogue's.
-
-        Raises CatalogueError when there is none.
-        """
-        price = self.price if self.price is not None else system.price
-        return default_price(system.chip.name) if price is None else given_price(price)
 
 
 class Phases(Record):

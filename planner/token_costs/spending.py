@@ -1,21 +1,18 @@
 """What a model's life costs, typed: tokens and spending of its phases, in base units."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Annotated, Any, Protocol, Self, TypeVar
 
 import numpy as np
 
-from planner.protocol.document import Unit, json_key
+from planner.protocol.document import Day, PerMtok, Second, Share, Token, Unit, Usd, json_key
 from planner.protocol.plan import Answer, Plan, Provenance, presented
 from planner.text import wording as say
 
 Param = Annotated[float, Unit("param")]
-Token = Annotated[float, Unit("token")]
-Usd = Annotated[float, Unit("USD")]
 Flop = Annotated[float, Unit("flop")]
 Nat = Annotated[float, Unit("nat")]
-Share = Annotated[float, Unit("1")]
 Ends = tuple[float, float]
 FEWEST = 0.5  # share of the draws that must have an answer, for ends to mean something
 
@@ -104,12 +101,12 @@ class PlannedLayout:
     system: str
     chips: int
     layout: str
-    step_time: Annotated[float, Unit("s")]
+    step_time: Second
     tokens_per_s: Annotated[float, Unit("token/s")]
     mfu: Share
     share: Share
-    usd_per_mtok: Annotated[float, Unit("USD/(1e6*token)")]
-    days: Annotated[float, Unit("day")]
+    usd_per_mtok: PerMtok
+    days: Day
     sizes: int
     fixed_mfu: FixedShare | None = None
 
@@ -249,6 +246,14 @@ class LifeAnswer(Answer):
 
 
 A = TypeVar("A", bound=LifeAnswer)
+
+
+def with_training(planned: Callable[..., A], answer: A, training: PlannedLayout) -> A:
+    """An answer as one of the type that has the layout of its training too."""
+    return planned(
+        **{each.name: getattr(answer, each.name) for each in fields(answer) if each.init},
+        training=training,
+    )
 
 
 class LifePlan(Plan[A]):

@@ -17,6 +17,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from planner.catalogue.figures import toml_of
 from planner.text.errors import CatalogueError, did_you_mean
 from planner.text.quantities import parse
 from planner.text.tables import table
@@ -184,6 +185,7 @@ def usual_adjustments() -> tuple[StackAdjustment, ...]:
     )
 
 
+@cache
 def training_stack_names() -> tuple[str, ...]:
     """Names of the stacks that ship."""
     return tuple(table("planner.catalogue", FILE)["stack"])
@@ -282,12 +284,7 @@ def stack_from(name: str, raw: Mapping[str, Any]) -> TrainingStack:
 
 
 def _stack_of_file(path: Path) -> TrainingStack:
-    try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise CatalogueError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise CatalogueError(f"{path}: is no training stack: {error}") from None
+    raw = toml_of(path, "training stack")
     try:
         return stack_from(path.stem, raw)
     except KeyError as error:

@@ -65,8 +65,10 @@ def speculated_in(table: Sequence[sheets.Row], fullest: Sequence[int]) -> dict[i
     speculated: dict[int, bool] = {}
     for i, row in enumerate(table):
         other_model = table[fullest[i]]["model_path"] != PLAIN
-        if other_model and _configuration(row) in plain and _shape(row) == shape:
-            speculated[i] = True
+        if other_model and _configuration(row) in plain:
+            entry = published_names.entry_of(row["model_path"])
+            if entry is not None and published_names.base_of(entry) == shape:
+                speculated[i] = True
     return {**_unpaired(table, fullest, speculated), **speculated}
 
 
@@ -90,13 +92,6 @@ def _unpaired(
         for i, row in enumerate(table)
         if row["mode"] == "disagg" and tuple(row.get(name, "") for name in ONE_SWEEP) in single
     }
-
-
-def _shape(row: sheets.Row) -> str | None:
-    try:
-        return published_names.base_of(published_names.model_of(row["model_path"]).name)
-    except published_names.Refused:
-        return None
 
 
 def _configuration(row: sheets.Row) -> tuple[object, ...] | None:

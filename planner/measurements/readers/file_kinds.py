@@ -46,7 +46,7 @@ class Configurations:
             return str(near) if path[2] is None and near.is_file() else published
         if not published or published_names.is_entry(published):
             return published
-        configuration, entry = self._configuration(published), _entry(published)
+        configuration, entry = self._configuration(published), published_names.entry_of(published)
         if configuration is not None and not (entry and _same_shape(configuration, entry)):
             return f"{configuration}#{published}"
         nearest = None if configuration or entry else self._nearest(published)
@@ -127,13 +127,6 @@ def _full_name(name: str) -> str:
     """Letters of a name with its organisation; none, where it has none."""
     organisation, slash, rest = name.strip().rstrip("/").rpartition("/")
     return "/".join(map(published_names.letters, (organisation, rest) if slash else (rest,)))
-
-
-def _entry(published: str) -> str | None:
-    try:
-        return published_names.model_of(published).name
-    except published_names.Refused:
-        return None
 
 
 def _same_shape(file: str, entry: str) -> bool:

@@ -1,22 +1,14 @@
 """The answer to a scenario of token budgets: size and tokens, the cost of each phase, the proof."""
 
-import dataclasses
 from collections.abc import Iterator
 from contextlib import suppress
 
 from planner.catalogue.scaling_laws import law_names
 from planner.laws.laws import scaling_law
 from planner.laws.scaling_law import ALLOCATIONS, ScalingLaw
+from planner.problems.budget import outputs
 from planner.problems.budget import plan as records
 from planner.problems.budget.certificate import proof
-from planner.problems.budget.outputs import (
-    compute_optimal,
-    equal_pools,
-    interval,
-    point_of,
-    recheck,
-    unique_data,
-)
 from planner.problems.budget.plan import LawSpread, ServedSpread
 from planner.problems.budget.question import BudgetScenario
 from planner.problems.budget.resolve import (
@@ -27,13 +19,14 @@ from planner.problems.budget.resolve import (
     ruled_point,
     tasks_for,
 )
+from planner.problems.training import PlannedTraining
 from planner.protocol.plan import BindingLimit, DataSource, KnownAnswer, MissedPromise
 from planner.scenario import resolved
 from planner.text.errors import FieldError, InputError, SolverError
 from planner.token_costs import optimum
 from planner.token_costs.optimum import BudgetOptimum, best_of, solve_many
 from planner.token_costs.parameters import elasticities
-from planner.token_costs.spending import PlannedLayout
+from planner.token_costs.spending import with_training
 
 ALTERNATIVES = 3
 
@@ -59,49 +52,35 @@ def answer(scenario: BudgetScenario) -> records.BudgetPlan:
         return records.BudgetPlan(KnownAnswer(_infeasible(resolution, nearest)), scenario)
     best = ranked[0]
     beyond = optimum.allowed(best.outside, scenario.extrapolate)
-    stock = unique_data(best)
+    stock = outputs.unique_data(best)
     warnings = (*resolution.warnings, *beyond, *_of_the_data(best), *_of_the_stock(stock))
     certificate = proof(best, len(resolution.tasks))
     slopes = elasticities(best, scenario.inference, scenario.rl)
-    point = point_of(best)
-    recheck(point, best)
-    planned, sources, sentences = _planned(resolution, best)
-    warnings += sentences
+    point = outputs.point_of(best)
+    outputs.recheck(point, best)
+    planned = resolution.planned.layout(best) if resolution.planned else PlannedTraining()
+    warnings += planned.warnings
     complete = records.BudgetAnswer(
         scenario=resolved(scenario),
         plan=point,
-        band=interval(best, scenario.draws, scenario.coverage),
+        band=outputs.interval(best, scenario.draws, scenario.coverage),
         bound=_bound(best, certificate),
         gap=certificate.gap,
         certificate=certificate,
         binding=_binding(best, slopes),
         elasticities=slopes,
-        alternatives=tuple(point_of(each) for each in ranked[1 : 1 + ALTERNATIVES]),
-        heuristic=equal_pools(best),
-        compute_optimal=compute_optimal(best),
+        alternatives=tuple(outputs.point_of(each) for each in ranked[1 : 1 + ALTERNATIVES]),
+        heuristic=outputs.equal_pools(best),
+        compute_optimal=outputs.compute_optimal(best),
         demand=resolution.served,
         laws=tuple(_answer_by_law(law, resolution) for law in resolution.others) or None,
         over_laws=over_laws(resolution, best),
         unique_data=stock,
-        provenance=_provenance(resolution, warnings, sources),
+        provenance=_provenance(resolution, warnings, planned.data),
     )
-    if planned is not None:
-        fields = {
-            each.name: getattr(complete, each.name)
-            for each in dataclasses.fields(complete)
-            if each.init
-        }
-        complete = records.PlannedBudget(**fields, training=planned)
+    if planned.layout is not None:
+        complete = with_training(records.PlannedBudget, complete, planned.layout)
     return records.BudgetPlan(KnownAnswer(complete), scenario)
-
-
-def _planned(
-    resolution: ResolvedBudget, best: optimum.BudgetOptimum
-) -> tuple[PlannedLayout | None, tuple[DataSource, ...], tuple[str, ...]]:
-    """The layout of the model that is chosen, its sources, and what to say of both."""
-    if resolution.planned is None:
-        return None, (), ()
-    return resolution.planned.layout(best)
 
 
 def _bound(
@@ -166,7 +145,7 @@ def _answer_by_law(law: ScalingLaw, resolution: ResolvedBudget) -> records.Other
     best = optimum.best_of(optimum.solve_many(tasks))
     if isinstance(best, optimum.NoBudget):
         return records.OtherLaw(law.name, None, best.reason)
-    return records.OtherLaw(law.name, point_of(best), None)
+    return records.OtherLaw(law.name, outputs.point_of(best), None)
 
 
 def _by_rule(resolution: ResolvedBudget) -> records.RuledAnswer:

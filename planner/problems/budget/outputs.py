@@ -9,14 +9,7 @@ import math
 from dataclasses import replace
 
 from planner.catalogue.training.training_runs import public_text
-from planner.problems.budget.plan import (
-    BudgetInterval,
-    BudgetPoint,
-    Comparison,
-    RuleComparison,
-    UniqueData,
-    UnreachedRule,
-)
+from planner.problems.budget import plan as records
 from planner.text.errors import SolverError
 from planner.text.tolerances import AGREE
 from planner.token_costs.budget_task import BudgetTask
@@ -53,7 +46,7 @@ def overtraining(answer: BudgetOptimum) -> OvertrainingCheck:
     return OvertrainingCheck(ratio, from_pools)
 
 
-def compute_optimal(answer: BudgetOptimum) -> Comparison | None:
+def compute_optimal(answer: BudgetOptimum) -> records.Comparison | None:
     """The model of the same loss that is cheapest to pre-train, and what its life costs."""
     task = answer.task
     if task.required is None or task.fixed_choices or task.reinforced:
@@ -65,7 +58,7 @@ def compute_optimal(answer: BudgetOptimum) -> Comparison | None:
     return _compared(answer, best.n_active, best.pretrain)
 
 
-def equal_pools(answer: BudgetOptimum) -> RuleComparison | None:
+def equal_pools(answer: BudgetOptimum) -> records.RuleComparison | None:
     """The lecture's heuristic: pre-training costs what serving does; None where nothing is served.
 
     Without served tokens it is what reinforcement learning does. Given tokens stay as they are.
@@ -82,12 +75,12 @@ def equal_pools(answer: BudgetOptimum) -> RuleComparison | None:
     best = solve_one(replace(task, fixed_choices={**task.fixed_choices, "pretrain": tokens}))
     if isinstance(best, NoBudget):
         pools = PhaseTokens(tokens, task.rl_tokens, task.served)
-        return UnreachedRule(None, pools, None, None, None, None, best.reason)
+        return records.UnreachedRule(None, pools, None, None, None, None, best.reason)
     compared = _compared(answer, best.n_active, tokens)
-    return RuleComparison(**vars(compared), why_not=None)
+    return records.RuleComparison(**vars(compared), why_not=None)
 
 
-def _compared(answer: BudgetOptimum, n_active: float, tokens: float) -> Comparison:
+def _compared(answer: BudgetOptimum, n_active: float, tokens: float) -> records.Comparison:
     """Another size and tokens beside the answer: its cost or loss, and by how much it is worse."""
     task = answer.task
     total = life_cost(task, n_active, tokens)
@@ -97,7 +90,7 @@ def _compared(answer: BudgetOptimum, n_active: float, tokens: float) -> Comparis
         if task.repeats:
             loss = task.loss(n_active, tokens)
     score = total if task.aim == "cost" else loss
-    return Comparison(
+    return records.Comparison(
         n_active=n_active,
         tokens=PhaseTokens(tokens, answer.rl, task.served),
         cost=total,
@@ -116,7 +109,7 @@ def life_cost(task: BudgetTask, n_active: float, tokens: float) -> float:
     return n_active * (trained + pools) + task.constant_cost
 
 
-def interval(answer: BudgetOptimum, count: int, coverage: float) -> BudgetInterval | None:
+def interval(answer: BudgetOptimum, count: int, coverage: float) -> records.BudgetInterval | None:
     """Ends that hold `coverage` of the draws, of size, tokens, cost, loss and over-training.
 
     None where the law has no standard errors or nothing is drawn. `answered` is the share of the
@@ -135,32 +128,32 @@ def interval(answer: BudgetOptimum, count: int, coverage: float) -> BudgetInterv
         "loss": [each.loss for each in answers],
         "over_training": [math.nan if ratio is None else ratio for ratio in ratios],
     }
-    return BudgetInterval.of(columns, task.law.name, count, coverage)
+    return records.BudgetInterval.of(columns, task.law.name, count, coverage)
 
 
-def unique_data(answer: BudgetOptimum) -> UniqueData | None:
+def unique_data(answer: BudgetOptimum) -> records.UniqueData | None:
     """Fresh tokens that a plan takes beside those there are; None where the question says them."""
     if answer.task.unique is not None:
         return None
     stock = public_text()
     ends = (stock.tokens, stock.low, stock.high, stock.coverage)
-    return UniqueData(answer.pretrain, *ends, f"{stock.source}, {stock.as_of}")
+    return records.UniqueData(answer.pretrain, *ends, f"{stock.source}, {stock.as_of}")
 
 
-def point_of(best: BudgetOptimum) -> BudgetPoint:
+def point_of(best: BudgetOptimum) -> records.BudgetPoint:
     """The plan of an optimum: every number by its equation."""
     task, tokens = best.task, PhaseTokens(best.pretrain, best.rl, best.task.served)
     cost = spending(symbol_values(task.phases, best.n_active, tokens))
     unique = None if best.data_bound else task.unique
     alike = life_point(task, best.n_active, tokens, cost, unique)
-    return BudgetPoint(
+    return records.BudgetPoint(
         **vars(alike if unique else replace(alike, epochs=1.0)),
         over_training_from_pools=overtraining(best).from_pools,
         phases={name: phase.machine() for name, phase in task.phases.items()},
     )
 
 
-def recheck(point: BudgetPoint, best: BudgetOptimum) -> None:
+def recheck(point: records.BudgetPoint, best: BudgetOptimum) -> None:
     """Every number of a plan again, the objective first, by walking its equation.
 
     The kernels that computed the plan have no part in it; the objective is compared with the

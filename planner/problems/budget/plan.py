@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from planner.problems.budget.question import BudgetScenario
+from planner.protocol.document import Share, Token, Usd
 from planner.token_costs import spending as life
 
 
@@ -15,7 +16,7 @@ from planner.token_costs import spending as life
 class BudgetPoint(life.LifePoint):
     """A size, its tokens, and what follows from them by the equations of `formulas`."""
 
-    over_training_from_pools: life.Share | None
+    over_training_from_pools: Share | None
     phases: Mapping[str, life.PhaseMachine]
 
     json_first: ClassVar[tuple[str, ...]] = (
@@ -45,7 +46,7 @@ class BudgetInterval(life.LawInterval):
 class BudgetBound:
     """What no choice goes below at what is asked; `least_loss` at no matter what cost."""
 
-    usd: life.Usd | None
+    usd: Usd | None
     flop_paid: life.Flop | None
     loss: life.Nat | None
     least_loss: life.Nat
@@ -61,7 +62,7 @@ class BudgetCertificate:
     method: str
     objective: float | None
     relaxation: float | None
-    gap: life.Share | None
+    gap: Share | None
     points_considered: int
     multiplier: float | None
     differences: Mapping[str, float]
@@ -75,8 +76,8 @@ class Comparison:
     tokens: life.PhaseTokens
     cost: float
     loss: life.Nat
-    worse_by: life.Share
-    saving: life.Share
+    worse_by: Share
+    saving: Share
 
 
 @dataclass(frozen=True)
@@ -87,8 +88,8 @@ class RuleComparison:
     tokens: life.PhaseTokens
     cost: float | None
     loss: life.Nat | None
-    worse_by: life.Share | None
-    saving: life.Share | None
+    worse_by: Share | None
+    saving: Share | None
     why_not: str | None
 
 
@@ -132,11 +133,11 @@ class UniqueData:
     pre-training, where they are all fresh.
     """
 
-    needed: life.Token
-    stock: life.Token
-    low: life.Token
-    high: life.Token
-    coverage: life.Share
+    needed: Token
+    stock: Token
+    low: Token
+    high: Token
+    coverage: Share
     source: str
 
 

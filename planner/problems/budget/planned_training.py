@@ -11,17 +11,15 @@ from functools import partial
 
 import numpy as np
 
-from planner.architecture.counts import Sizes, sizes
+from planner.architecture.counts import sizes
 from planner.laws.model_family import LARGEST, SMALLEST, ModelFamily
 from planner.problems import training
 from planner.problems.budget.question import BudgetScenario
-from planner.protocol.parameter import with_value
-from planner.protocol.plan import DataSource
 from planner.text.errors import FieldError
 from planner.token_costs.budget_task import BudgetTask, assembled
 from planner.token_costs.optimum import BudgetOptimum, lagrangian_slope, solve_many, solve_one
 from planner.token_costs.phase_costs import PhaseCost
-from planner.token_costs.spending import FixedShare, PlannedLayout, TrainedTokens
+from planner.token_costs.spending import FixedShare
 
 PATH = "phases.pretrain.training"
 
@@ -48,7 +46,9 @@ class PlannedPretraining:
         if size is not None:
             step = layouts.at(size)
             if step is None:
-                raise self._refusal(layouts, size)
+                words = f"no layout of a model of {size:.3g} active parameters fits these chips"
+                none = FieldError((f"{PATH}.chips", words))
+                raise layouts.refused[-1] if layouts.refused else none
             return _pretrained(task, training.planned_cost(layouts, step))
         task = _pretrained(task, training.cost_at(self.phase, 1.0))
         begun = solve_one(task)
@@ -61,23 +61,16 @@ class PlannedPretraining:
         growth = _supporting_growth(flat, step.n_active)
         return _pretrained(task, training.planned_cost(layouts, step, growth))
 
-    def layout(
-        self, best: BudgetOptimum
-    ) -> tuple[PlannedLayout, tuple[DataSource, ...], tuple[str, ...]]:
+    def layout(self, best: BudgetOptimum) -> training.PlannedTraining:
         """The layout of an optimum, beside it what a fixed share gave; sources and warnings."""
-        layouts = self._size_layouts(best.task.sparsity)
-        step = layouts.at(best.n_active)
+        layouts, size = self._size_layouts(best.task.sparsity), best.n_active
+        step = layouts.at(size)
         if step is None:  # sizes are named by their members, a little off the rungs
-            step = _nearest(layouts, best.n_active)
-        record = training.planned_layout(layouts, step, best.pretrain)
-        warnings = layouts.warnings(step)
-        try:
-            fixed = training.fixed_cost(self.phase, sparse=best.task.sparsity > 1)
-        except FieldError as error:
-            none = f"{PATH}: no fixed share of the peak stands beside ({error})"
-            return record, layouts.data(step), (*warnings, none)
-        record = replace(record, fixed_mfu=self._fixed(best, fixed))
-        return record, layouts.data(step), warnings
+            steps = [each for each in layouts.steps.values() if each is not None]
+            step = min(steps, key=lambda laid: abs(math.log(laid.n_active / size)))
+        return training.planned_training(
+            layouts, step, best.pretrain, partial(self._fixed, best), sparse=best.task.sparsity > 1
+        )
 
     def _fixed_size(self, task: BudgetTask) -> tuple[float, ...]:
         """The size that a fixed share gives, where one is known: no plan is worse than it."""
@@ -98,44 +91,16 @@ class PlannedPretraining:
         if step is not None:
             score = _scores(best.task, np.array([claimed.n_active]), np.array([step.share]))
             cost = float(score[0])
-        rate = fixed.rate
-        return FixedShare(
-            mfu=fixed.mfu or math.nan, source=f"{rate.source}; {rate.model}" if rate else "given",
-            n_active=claimed.n_active, tokens=TrainedTokens(claimed.pretrain),
-            claimed=claimed.score, cost=cost,
-            worse_by=None if cost is None else cost / best.score - 1,
-        )  # fmt: skip
+        return training.fixed_share(
+            fixed, claimed.n_active, claimed.pretrain, claimed.score, cost, best.score
+        )
 
     def _size_layouts(self, sparsity: float) -> training.SizeLayouts:
         if sparsity not in self.layouts:
             self.layouts[sparsity] = training.SizeLayouts(
-                self.phase, partial(_member, sparsity), self._varied
+                self.scenario, lambda size: sizes(ModelFamily().member(size, sparsity))
             )
         return self.layouts[sparsity]
-
-    def _varied(self, path: str, value: float) -> training.PretrainPhase:
-        """The phase with another value at a path below it."""
-        varied = with_value(self.scenario, f"phases.pretrain.{path}", value)
-        assert isinstance(varied, BudgetScenario)
-        return varied.phases.pretrain
-
-    def _refusal(self, layouts: training.SizeLayouts, size: float) -> FieldError:
-        """Why a size that is given has no layout."""
-        if layouts.refused:
-            return layouts.refused[-1]
-        words = f"no layout of a model of {size:.3g} active parameters fits these chips"
-        return FieldError((f"{PATH}.chips", words))
-
-
-def _member(sparsity: float, n_active: float) -> Sizes:
-    """The member of the family rule, counted."""
-    return sizes(ModelFamily().member(n_active, sparsity))
-
-
-def _nearest(layouts: training.SizeLayouts, size: float) -> training.PlannedStep:
-    """The step of the size nearest to one that is laid out."""
-    steps = [step for step in layouts.steps.values() if step is not None]
-    return min(steps, key=lambda step: abs(math.log(step.n_active / size)))
 
 
 def _pretrained(task: BudgetTask, pretrain: PhaseCost) -> BudgetTask:

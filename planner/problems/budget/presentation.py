@@ -56,14 +56,12 @@ def why(plan: BudgetPlan) -> str:
     lines = ["Why this budget", *life.binding(whole.binding, aim)]
     width = max([NAMES, *map(len, slopes)])
     lines += ["", f"{'One percent more of':<{width + 4}}changes the {aim} by"]
-    lines += [f"  {name:<{width}}{_percents(slope):>10}" for name, slope in life.by_size(slopes)]
+    for name, slope in life.by_size(slopes):
+        worth = "~0" if abs(slope) < UNSEEN else f"{slope:+.3f} %"
+        lines.append(f"  {name:<{width}}{worth:>10}")
     form, cost = whole.provenance.law.form, _cost_equation(plan.question)
     lines += ["", "Closed form on the active constraints", *_closed_form(point, form, cost)]
     return "\n".join(lines)
-
-
-def _percents(slope: float) -> str:
-    return "~0" if abs(slope) < UNSEEN else f"{slope:+.3f} %"
 
 
 def question_text(plan: BudgetPlan) -> str:

@@ -5,10 +5,9 @@ A cache question in numbers: the model's cache and arithmetic, the chip, the tie
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,12 +23,7 @@ from planner.scenario.keys.model_keys import ModelDescription
 from planner.scenario.keys.references import File
 from planner.scenario.keys.system_keys import resolved_system
 from planner.scenario.keys.uncertain import LEFT_ASIDE
-from planner.text.errors import CatalogueError, FieldError
-
-if TYPE_CHECKING:
-    from formulas.algebra.derivation import Derivation
-    from formulas.algebra.equation import Equation
-
+from planner.text.errors import FieldError, blamed_on
 
 FORWARD = 2.0  # flop/(param*token): a multiply and an add
 HBM = "HBM"
@@ -85,7 +79,8 @@ def resolve_cache(question: CacheScenario) -> CacheTask:
     if not chip.computes(dtype):
         words = f"{chip.name} does not multiply in {dtype}; give weights: bf16"
         raise FieldError(("weights", words))
-    price = _price(question, machine)
+    with blamed_on("price"):
+        price = listed_prices.rent_of(chip.name, question.price, machine.price)
     prompt = question.prefix or 1.0
     pairs = sum(c.pairs(prompt) * c.flop_per_pair_prefill for c in counted.caches)
     values = {
@@ -136,17 +131,6 @@ def _counted(question: CacheScenario) -> tuple[Sizes, DataSource, tuple[str, ...
     return sizes(layers, weights, kv), data, layers.warnings
 
 
-def _price(question: CacheScenario, machine: System) -> listed_prices.Price:
-    """The rent of a chip: given, given in the system, or the catalogue's."""
-    value = question.price if question.price is not None else machine.price
-    if value is not None:
-        return listed_prices.given_price(value)
-    try:
-        return listed_prices.default_price(machine.chip.name)
-    except CatalogueError as error:
-        raise FieldError(("price", str(error))) from None
-
-
 def _tiers(question: CacheScenario) -> tuple[tuple[HeldTier, ...], list[str]]:
     """The tiers beside HBM, and what to know of them; raises FieldError without any price."""
     if isinstance(question.tiers, str):
@@ -192,12 +176,6 @@ PER_MILLION = 1e6
 HOUR = 3600.0
 
 
-def evaluated(equation: Equation | Derivation, values: Mapping[str, float]) -> float:
-    """The number that an equation gives, in its unit."""
-    function = equation.numpy()
-    return float(function(**{name: values[name] for name in function.kernel.names}))
-
-
 class TokenCosts:
     """Costs of one cached token in every tier [USD/token]."""
 
@@ -206,13 +184,8 @@ class TokenCosts:
 
         self._equations = equations
         self.task = task
-        self.miss = evaluated(equations.remake_cost, task.values)
-        self.hbm = evaluated(equations.held_during_answer, task.values)
-
-    @property
-    def shared_hbm(self) -> float:
-        """HBM occupied during the answer, shared by those that have the prefix in common."""
-        return self.hbm / self.task.values["n_share"]
+        self.miss = equations.remake_cost.numpy().at(task.values)
+        self.hbm = equations.held_during_answer.numpy().at(task.values)
 
     def of_tier(self, tier: HeldTier) -> dict[str, float]:
         """Symbols of a tier; one without a known rate is read for nothing."""
@@ -222,7 +195,7 @@ class TokenCosts:
         # A read keeps the tier busy and nothing else.
         rate = tier.read_rate
         values |= {"W_tier": rate or 1.0, "p_read": values["p_tier"] if rate else 0.0}
-        return {**values, "C_fetch": evaluated(self._equations.fetch_cost, values)}
+        return {**values, "C_fetch": self._equations.fetch_cost.numpy().at(values)}
 
     def option(
         self, tier: HeldTier, hold: float, chance: float, margin: float | None
@@ -230,15 +203,15 @@ class TokenCosts:
         """One tier at one hold time and chance of a hit."""
         equations, values = self._equations, self.of_tier(tier)
         values |= {"t_hold": hold, "p_hit": chance}
-        values["C_store"] = evaluated(equations.store_cost, values)
+        values["C_store"] = equations.store_cost.numpy().at(values)
         store = values["C_store"] / values["n_share"]
-        values["C_hit"] = evaluated(equations.cached_token_floor, values)
+        values["C_hit"] = equations.cached_token_floor.numpy().at(values)
         needed = None
         if values["C_fetch"] < self.miss:
             needed = store / (self.miss - values["C_fetch"])
         price = None
         if margin is not None:
-            price = evaluated(equations.price_at_margin, {**values, "w_margin": margin})
+            price = equations.price_at_margin.numpy().at({**values, "w_margin": margin})
         return records.TierOption(
             tier=tier.name,
             cost=(store + chance * values["C_fetch"]) * PER_MILLION,
@@ -246,7 +219,7 @@ class TokenCosts:
             hit=records.HitCost(
                 store=store / chance * PER_MILLION,
                 fetch=values["C_fetch"] * PER_MILLION,
-                hbm=self.shared_hbm * PER_MILLION,
+                hbm=self.hbm / values["n_share"] * PER_MILLION,  # shared with the prefix
                 total=values["C_hit"] * PER_MILLION,
                 share=values["C_hit"] / self.miss,
             ),
@@ -258,8 +231,8 @@ class TokenCosts:
         """A tier by itself: until when it pays, what it costs, how fast it is read."""
         values = self.of_tier(tier)
         shared = self.task.values["n_share"]
-        hold = shared * evaluated(self._equations.break_even_hold_in_tier, values)
-        hourly = evaluated(self._equations.store_cost, {**values, "t_hold": HOUR}) / shared
+        hold = shared * self._equations.break_even_hold_in_tier.numpy().at(values)
+        hourly = self._equations.store_cost.numpy().at({**values, "t_hold": HOUR}) / shared
         saved = self.miss - values["C_fetch"]
         fetch = self.fetch_time(tier, chips)
         prefill = self.prefill_time(chips)
@@ -336,7 +309,7 @@ def best_lifetime(
     finite = np.sort(trace.needed[np.isfinite(trace.needed)])
     lifetimes = np.unique(finite)
     hits = np.searchsorted(finite, lifetimes, side="right")
-    store = evaluated(costs._equations.store_cost, {**values, "t_hold": 1.0})
+    store = costs._equations.store_cost.numpy().at({**values, "t_hold": 1.0})
     stored = trace.stored(lifetimes)
     saved = block * (hits * (costs.miss - values["C_fetch"]) - stored * store)
     uses, tokens = len(trace.blocks), block * len(trace.blocks)

@@ -3,13 +3,8 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from planner.protocol.document import Unit
+from planner.protocol.document import Byte, PerMtok, Second, Share, Unit
 from planner.protocol.plan import Answer, Plan
-
-Second = Annotated[float, Unit("s")]
-Share = Annotated[float, Unit("1")]
-PerMtok = Annotated[float, Unit("USD/(1e6*token)")]
-Byte = Annotated[float, Unit("byte")]
 
 
 @dataclass(frozen=True)

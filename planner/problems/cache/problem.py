@@ -8,14 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from planner.catalogue.ranges import ListedRange, rent_range
+from planner.problems.cache import economics
 from planner.problems.cache import plan as records
-from planner.problems.cache.economics import (
-    PER_MILLION,
-    TokenCosts,
-    decision,
-    resolve_cache,
-    reused,
-)
 from planner.problems.cache.question import Trace
 from planner.problems.cache.reuse_trace import BlockTrace, read_trace
 from planner.protocol.output import Output, values_in
@@ -49,20 +43,20 @@ def _expression(name: str, plan: Plan) -> sp.Expr | None:
     from formulas.economics import tiers as equations
     from formulas.nomenclature import schedule_symbols as symbols
 
-    again = PER_MILLION * equations.remake_cost.rhs
+    again = economics.PER_MILLION * equations.remake_cost.rhs
     if name == "miss":
         return again
     if plan.answer.plan is None or plan.answer.plan.choice == "recompute":
         return symbols.p_hit * again
     store = symbols.C_store / symbols.n_share
-    return PER_MILLION * (store + symbols.p_hit * symbols.C_fetch)
+    return economics.PER_MILLION * (store + symbols.p_hit * symbols.C_fetch)
 
 
 def _prepared(question: CacheScenario) -> tuple[CacheTask, BlockTrace | None]:
     """What is looked up for a question, and the trace that it names."""
     reuse = question.reuse
     uses = read_trace(reuse.trace.path, reuse.trace.written) if isinstance(reuse, Trace) else None
-    return resolve_cache(question), uses
+    return economics.resolve_cache(question), uses
 
 
 class CacheProblem(Problem["CacheScenario"]):
@@ -79,12 +73,11 @@ class CacheProblem(Problem["CacheScenario"]):
 
     def parameters(self, question: CacheScenario) -> list[Parameter]:
         """What a scenario gives, each varied as `--set` would."""
-        price = resolve_cache(question).price.value
+        price = economics.resolve_cache(question).price.value
         values = {path: self.value(question, path) for path in UNITS} | {"price": price}
         rows = [
             Parameter(path, values[path], unit, "prices" if path == "price" else "cache")
             for path, unit in UNITS.items()
-            if values[path]
         ]
         if question.hold is not None and len(question.hold) == 1:
             rows.append(Parameter("hold", question.hold[0], "s", "cache"))
@@ -94,7 +87,7 @@ class CacheProblem(Problem["CacheScenario"]):
             for place, tier in enumerate(listed)
             if tier.price is not None and tier.price[0] is not None
         ]
-        return [row for each in rows if (row := settable(question, each)) is not None]
+        return settable(question, rows)
 
     def search(
         self, question: CacheScenario, coefficients: Mapping[str, float] | None = None
@@ -126,19 +119,19 @@ class CacheProblem(Problem["CacheScenario"]):
 
     def _point(self, question: CacheScenario, uses: BlockTrace | None = None) -> records.CachePoint:
         """The plan; without its trace where only the numbers of the first hold time are wanted."""
-        costs = TokenCosts(resolve_cache(question))
+        costs = economics.TokenCosts(economics.resolve_cache(question))
         holds = tuple(
-            decision(costs, hold, chance, question.margin, question.chips)
+            economics.decision(costs, hold, chance, question.margin, question.chips)
             for hold, chance in question.holds
         )
         reuse, trace = question.reuse, None
         if uses is not None and isinstance(reuse, Trace):
-            trace = reused(costs, uses, reuse.block, reuse.ttl, tuple(reuse.capacity))
+            trace = economics.reused(costs, uses, reuse.block, reuse.ttl, tuple(reuse.capacity))
         first = holds[0]
         return records.CachePoint(
             choice=first.choice if first.tier is None else f"{first.choice} ({first.tier})",
             kv_bytes_per_token=costs.task.values["b_kv"],
-            miss=costs.miss * PER_MILLION,
+            miss=costs.miss * economics.PER_MILLION,
             cost=first.cost,
             prefill_time=costs.prefill_time(question.chips),
             holds=holds,

@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from planner.problems.fleet.question import FleetScenario
-from planner.protocol.document import Unit
+from planner.protocol.document import Second, Share, Unit, Usd
 from planner.protocol.plan import Answer, Plan, Provenance, presented
 
 Hourly = Annotated[float, Unit("USD/hour")]
 PerMillion = Annotated[float, Unit("USD per million tokens")]
-Share = Annotated[float, Unit("1")]
 ByHour = tuple[int, ...]
 
 
@@ -23,7 +22,7 @@ class ModelBill:
 
     usd_per_hour: Hourly
     usd_per_mtok: PerMillion | None
-    usd_per_1000_requests: Annotated[float, Unit("USD")]
+    usd_per_1000_requests: Usd
     share_of_bill: Share
 
 
@@ -85,8 +84,8 @@ class PlannedColumn:
     pool: str
     chips: int
     rate: Annotated[float, Unit("seq/s")]
-    start: Annotated[float, Unit("s")]
-    ttft_p95: Annotated[float, Unit("s")] | None
+    start: Second
+    ttft_p95: Second | None
     in_plan: bool
     certificate: str | None
 

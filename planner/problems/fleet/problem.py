@@ -14,7 +14,7 @@ from planner.problems.fleet.search import cheapest
 from planner.problems.fleet.shortage import shortfalls
 from planner.programs.integer import NoPoint
 from planner.protocol.output import Output, values_in
-from planner.protocol.parameter import Parameter, settable, value_at
+from planner.protocol.parameter import Parameter, settable
 from planner.protocol.problem import NO_PLAN, Problem, ReplicaHours, Search
 
 if TYPE_CHECKING:
@@ -45,12 +45,8 @@ class FleetProblem(Problem["FleetScenario"]):
                  for x in PRICES]  # fmt: skip
         paths += [(f"models.{m}.demand.mean", "seq/s", "demand") for m in question.models]
         paths += [("spare.headroom", "1", "spare"), ("spot_share", "1", "spare")]
-        rows = []
-        for path, unit, group in paths:
-            value = value_at(question, path)
-            if isinstance(value, int | float) and value:
-                rows.append(settable(question, Parameter(path, float(value), unit, group)))
-        return [row for row in rows if row is not None]
+        rows = (Parameter(x, self.value(question, x), unit, group) for x, unit, group in paths)
+        return settable(question, rows)
 
     def check(self, question: FleetScenario) -> None:
         """Refuse what takes no search to refuse; raises InputError."""

@@ -21,16 +21,7 @@ from planner.problems.fleet.cycles.model_covers import cover_cuts, cover_prices
 from planner.problems.fleet.cycles.model_cycles import CyclePlan, cycled
 from planner.problems.fleet.fleet_task import FleetTask
 from planner.problems.fleet.program import FleetProgram, fleet_program
-from planner.programs.integer import (
-    UNLIMITED,
-    LinearPoint,
-    NoPoint,
-    descend,
-    needs_ways,
-    relaxed,
-    solved,
-    tightened,
-)
+from planner.programs import integer
 from planner.text.errors import SolverError
 
 Array = np.ndarray
@@ -70,7 +61,7 @@ class FleetChoice:
     reserved: Array
     on_demand: Array
     spot_machines: Array
-    linear: LinearPoint
+    linear: integer.LinearPoint
     bound: float
     nodes: int
     method: str
@@ -94,10 +85,11 @@ def cheapest(task: FleetTask, by_hours: bool | None = None) -> FleetChoice:
     size = made.program.columns
     tried: list[FleetChoice | None] = []
     if by_hours is None and size <= (SMALL if made.layouts.size else MIDDLE):
-        tried.append(_whole(task, made, TRIED if size > SMALL else UNLIMITED))
+        tried.append(_whole(task, made, TRIED if size > SMALL else integer.UNLIMITED))
     if made.layouts.size and not any(tried):
         return _of_one_layout(task, made, by_hours)
-    if by_hours or (by_hours is None and size > SMALL and not _proved(tried)):
+    proved = any(choice is not None and choice.gap <= MISS for choice in tried)
+    if by_hours or (by_hours is None and size > SMALL and not proved):
         tried += _large(task, made) if size > MIDDLE else _middle(task, made, tried)
     if not any(tried):  # neither says that there is no plan
         last = _whole(task, made) if size > SMALL else _by_hours(task, made)
@@ -113,7 +105,7 @@ def cheapest(task: FleetTask, by_hours: bool | None = None) -> FleetChoice:
 
 def _of_one_layout(task: FleetTask, made: FleetProgram, by_hours: bool | None) -> FleetChoice:
     """The cheapest plan found with one layout of a model on a kind of machine."""
-    linear = relaxed(made.program.compiled())
+    linear = integer.relaxed(made.program.compiled())
     free = cheapest(replace(task, one_layout=False), by_hours)
     plans, bounds = [], [free.bound]
     used = np.flatnonzero((free.firm + free.spot).any(axis=1))
@@ -144,7 +136,7 @@ def _layouts_first(
     program = made.program.compiled()
     alone = np.zeros_like(program.whole)
     alone[made.layouts] = True
-    best = solved(replace(program, whole=alone), LAYOUT_MISS, LAYOUT_NODES, SECONDS)
+    best = integer.solved(replace(program, whole=alone), LAYOUT_MISS, LAYOUT_NODES, SECONDS)
     served = task.rates * (free.firm + free.spot).sum(axis=1)
     chosen = np.array([served[each].sum() for group in task.rival_layouts for each in group])
     worth = [chosen] if best is None else [best.point[made.layouts], chosen]
@@ -169,18 +161,13 @@ def _among(task: FleetTask, picks: Sequence[Array], by_hours: bool | None) -> It
         columns = tuple(task.columns[i] for i in pick)
         try:
             choice = cheapest(replace(task, columns=columns, one_layout=False), by_hours)
-        except NoPoint:
+        except integer.NoPoint:
             continue
         firm, spot = np.zeros((2, len(task.columns), task.hours), int)
         firm[pick], spot[pick] = choice.firm, choice.spot
         # What a choice is proved of says nothing of the others.
         method = f"{LAYOUTS_FIRST}; {choice.method}"
         yield replace(choice, firm=firm, spot=spot, bound=-np.inf, method=method)
-
-
-def _proved(tried: Sequence[FleetChoice | None]) -> bool:
-    """Whether a plan is as near to the optimum as an hour's is."""
-    return any(choice is not None and choice.gap <= MISS for choice in tried)
 
 
 def _large(task: FleetTask, made: FleetProgram) -> list[FleetChoice | None]:
@@ -190,7 +177,7 @@ def _large(task: FleetTask, made: FleetProgram) -> list[FleetChoice | None]:
     """
     if not _cyclic(task):
         return [_by_hours(task, made, PASSES)]
-    linear = relaxed(made.program.compiled())
+    linear = integer.relaxed(made.program.compiled())
     running = (linear.point[made.firm] + linear.point[made.spot]).sum()
     if running < FEW * len(task.models) * task.hours:
         plan = _by_cycles(task, made, linear)
@@ -209,15 +196,17 @@ def _middle(
     plans = [plan for plan in (*tried, hours) if plan is not None]
     if not plans or not _cyclic(task):
         return [hours]
-    linear = relaxed(made.program.compiled())
+    linear = integer.relaxed(made.program.compiled())
     return [hours, _by_cycles(task, made, linear, _best(plans))]
 
 
-def _whole(task: FleetTask, made: FleetProgram, nodes: int = UNLIMITED) -> FleetChoice | None:
+def _whole(
+    task: FleetTask, made: FleetProgram, nodes: int = integer.UNLIMITED
+) -> FleetChoice | None:
     """The optimum of the whole program, or its best point after the effort; None without one."""
     program = made.program.compiled()
-    linear = relaxed(program)
-    best = solved(program, 0.0, min(nodes, EFFORT // made.program.columns), SECONDS)
+    linear = integer.relaxed(program)
+    best = integer.solved(program, 0.0, min(nodes, EFFORT // made.program.columns), SECONDS)
     if best is None:
         return None
     bound = max(best.bound, linear.value)
@@ -237,7 +226,7 @@ def cheapest_by_cycles(task: FleetTask) -> FleetChoice | None:
     Raises NoPoint where nothing meets the demand.
     """
     made = fleet_program(task)
-    linear = relaxed(made.program.compiled())
+    linear = integer.relaxed(made.program.compiled())
     return _by_cycles(task, made, linear) if _cyclic(task) else None
 
 
@@ -247,14 +236,17 @@ def _cyclic(task: FleetTask) -> bool:
         not any(task.windows)
         and not task.routes
         and not any(
-            needs_ways(task.used_chips[task.pool_of == k], pool.size)
+            integer.needs_ways(task.used_chips[task.pool_of == k], pool.size)
             for k, pool in enumerate(task.pools)
         )
     )
 
 
 def _by_cycles(
-    task: FleetTask, made: FleetProgram, linear: LinearPoint, hours: FleetChoice | None = None
+    task: FleetTask,
+    made: FleetProgram,
+    linear: integer.LinearPoint,
+    hours: FleetChoice | None = None,
 ) -> FleetChoice | None:
     """A plan model by model, from prices or from a plan by hours; the bound by covers.
 
@@ -267,7 +259,7 @@ def _by_cycles(
         if not cuts.low.size:
             break
         cut = cut.with_rows(cuts)
-        lifted = relaxed(cut)
+        lifted = integer.relaxed(cut)
     chips = np.maximum(0.0, -lifted.duals[np.stack([made.machine_rows, made.spot_rows])])
     start, reserved = None, np.round(lifted.point[made.reserved])
     if hours is not None:
@@ -291,7 +283,7 @@ def _by_cycles(
     if hours is None and program.value(point) * (1 - WANTED) > bound:
         around = there + np.roll(there, 1, axis=1) + np.roll(there, -1, axis=1)
         parts = [_hour(made, t, np.flatnonzero(around[:, t])) for t in range(task.hours)]
-        point, nodes = descend(program, point, parts, MISS * bound / task.hours, HOUR_NODES)
+        point, nodes = integer.descend(program, point, parts, MISS * bound / task.hours, HOUR_NODES)
     return _choice(task, made, point, linear, bound, nodes, BY_CYCLES)
 
 
@@ -314,9 +306,9 @@ def _by_hours(task: FleetTask, made: FleetProgram, passes: int = PASSES) -> Flee
     Raises NoPoint where the relaxation has no point.
     """
     program = made.program.compiled()
-    linear = relaxed(program)
+    linear = integer.relaxed(program)
     hours, middle = task.hours, made.program.columns <= MIDDLE
-    cut, lifted, _ = tightened(program, ROUNDS) if middle else (program, linear, 0)
+    cut, lifted, _ = integer.tightened(program, ROUNDS) if middle else (program, linear, 0)
     parts = [_hour(made, t, _promising(task, made, lifted, t)) for t in range(hours)]
     contracts = np.concatenate([
         made.reserved, made.on_demand.ravel(), made.spot_machines.ravel()
@@ -326,9 +318,9 @@ def _by_hours(task: FleetTask, made: FleetProgram, passes: int = PASSES) -> Flee
     peak = int(np.argmax(task.demand.sum(axis=0)))
     miss = MISS * linear.value / hours
     try:
-        point, nodes = descend(cut, point, parts[peak:] + parts[:peak], miss, HOUR_NODES)
-        point, more = descend(cut, point, [contracts], 0.0, CONTRACT_NODES)
-    except NoPoint:
+        point, nodes = integer.descend(cut, point, parts[peak:] + parts[:peak], miss, HOUR_NODES)
+        point, more = integer.descend(cut, point, [contracts], 0.0, CONTRACT_NODES)
+    except integer.NoPoint:
         return None
     nodes, bound = nodes + more, max(lifted.value, linear.value)
     for turn in range(passes):
@@ -336,8 +328,8 @@ def _by_hours(task: FleetTask, made: FleetProgram, passes: int = PASSES) -> Flee
             break
         spans = _spans(parts, contracts, turn) if middle else [*parts, contracts]
         try:
-            point, more = descend(cut, point, spans, miss / 2, 4 * HOUR_NODES)
-        except NoPoint:  # by what its hours miss rows by: the plan stays, and is checked
+            point, more = integer.descend(cut, point, spans, miss / 2, 4 * HOUR_NODES)
+        except integer.NoPoint:  # by what its hours miss rows by: the plan stays, and is checked
             break
         nodes += more
     return _choice(task, made, point, linear, bound, nodes, BY_HOURS)
@@ -351,7 +343,7 @@ def _spans(parts: list[Array], contracts: Array, turn: int) -> list[Array]:
     return [*(np.unique(np.concatenate(span)) for span in spans), contracts]
 
 
-def _promising(task: FleetTask, made: FleetProgram, linear: LinearPoint, t: int) -> Array:
+def _promising(task: FleetTask, made: FleetProgram, linear: integer.LinearPoint, t: int) -> Array:
     """The columns that an hour chooses among: in use about it in the relaxation, or nearly so."""
     around = [(t + shift) % task.hours for shift in (-1, 0, 1)]
     used = (linear.point[made.firm] + linear.point[made.spot])[:, around].max(axis=1) > 1e-6
@@ -372,7 +364,7 @@ def _hour(made: FleetProgram, t: int, columns: Array) -> Array:
 
 
 def _choice(
-    task: FleetTask, made: FleetProgram, point: Array, linear: LinearPoint, bound: float,
+    task: FleetTask, made: FleetProgram, point: Array, linear: integer.LinearPoint, bound: float,
     nodes: int, method: str,
 ) -> FleetChoice:  # fmt: skip
     def whole(numbers: Array) -> Array:

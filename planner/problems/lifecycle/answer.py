@@ -4,11 +4,11 @@ Serving is the serving planner's optimum for the very model that is chosen, so t
 is an outcome here, not a constant.
 """
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 
 from planner.problems import training
 from planner.problems.lifecycle import comparisons, resolve
@@ -24,12 +24,12 @@ from planner.problems.serving import outside_fit
 from planner.protocol.plan import BindingLimit, DataSource, MissedPromise
 from planner.scenario import resolved
 from planner.scenario.keys.uncertain import LEFT_ASIDE
-from planner.text.errors import FieldError, SolverError
+from planner.text.errors import SolverError
 from planner.token_costs import spending
 from planner.token_costs.optimum import NOTHING_CLOSER, allowed
 from planner.token_costs.outputs import overtraining_at
 from planner.token_costs.phase_costs import PhaseCost
-from planner.token_costs.spending import FixedShare, PlannedLayout, TrainedTokens
+from planner.token_costs.spending import FixedShare
 from planner.token_costs.stationary_points import stationary_point, training_curve
 
 AGREE = 1e-6  # of the two solvers of the first-order conditions, in logarithms
@@ -104,12 +104,7 @@ def _optimal(
     )
     if planned.layout is None:
         return complete
-    fields = {
-        each.name: getattr(complete, each.name)
-        for each in dataclasses.fields(complete)
-        if each.init
-    }
-    return records.PlannedLife(**fields, training=planned.layout)
+    return spending.with_training(records.PlannedLife, complete, planned.layout)
 
 
 def _certificate(
@@ -212,18 +207,16 @@ def _infeasible(
             f"{sizes[-1]:.3g} active parameters; planner solve with problem: serving says by "
             "how much",
         )
+    # Where pre-training was to be planned, no phase was looked up.
+    planned = life.scenario.phases.pretrain.training
+    phases = {} if planned else life.training(life.sparsities[0])
     return records.InfeasibleLife(
         scenario=resolved(life.scenario),
         certificate=records.NoCertificate(NOTHING_CLOSER),
         demand=life.demand,
         infeasible=(missed,),
-        provenance=_provenance(life, _unplanned_phases(life), warnings),
+        provenance=_provenance(life, phases, warnings),
     )
-
-
-def _unplanned_phases(life: resolve.LifecycleTask) -> Mapping[str, PhaseCost]:
-    """The phases whose figures were looked up: none where pre-training was to be planned."""
-    return {} if life.scenario.phases.pretrain.training else life.training(life.sparsities[0])
 
 
 def _provenance(
@@ -244,36 +237,19 @@ def _provenance(
     return spending.LifeProvenance(law=note, data=data, warnings=tuple(warnings))
 
 
-@dataclass(frozen=True)
-class PlannedTraining:
-    """A layout, where its figures stand and what to say of it; nothing where none was planned."""
-
-    layout: PlannedLayout | None = None
-    data: tuple[DataSource, ...] = ()
-    warnings: tuple[str, ...] = ()
-
-
-def planned_training(best: search.FixedLayoutOptimum) -> PlannedTraining:
+def planned_training(best: search.FixedLayoutOptimum) -> training.PlannedTraining:
     """The training layout of an optimum, and beside it what a fixed share of the peak gave.
 
     Raises SolverError where the life at a fixed share does not settle.
     """
-    life, size = best.life, best.whole.n_active
-    phase = life.scenario.phases.pretrain
-    if phase.training is None:
-        return PlannedTraining()
-    layouts = life.layouts(best.sparsity)
-    step = layouts.at(size)
+    layouts = best.life.layouts(best.sparsity)
+    if layouts.phase.training is None:
+        return training.PlannedTraining()
+    step = layouts.at(best.whole.n_active)
     assert step is not None  # it was chosen
-    record = training.planned_layout(layouts, step, best.whole.pretrain)
-    warnings = layouts.warnings(step)
-    try:
-        fixed = training.fixed_cost(phase, sparse=best.sparsity > 1)
-    except FieldError as error:
-        none = f"phases.pretrain.training: no fixed share of the peak stands beside ({error})"
-        return PlannedTraining(record, layouts.data(step), (*warnings, none))
-    record = replace(record, fixed_mfu=_fixed(best, fixed))
-    return PlannedTraining(record, layouts.data(step), warnings)
+    return training.planned_training(
+        layouts, step, best.whole.pretrain, partial(_fixed, best), sparse=best.sparsity > 1
+    )
 
 
 def _fixed(best: search.FixedLayoutOptimum, fixed: PhaseCost) -> FixedShare | None:
@@ -286,13 +262,10 @@ def _fixed(best: search.FixedLayoutOptimum, fixed: PhaseCost) -> FixedShare | No
     if step is not None:
         budget = best.life.budget(best.sparsity, training.planned_cost(layouts, step))
         cost = search.total_of(best.life, budget, claimed.served)
-    rate = fixed.rate
-    return FixedShare(
-        mfu=fixed.mfu or math.nan, source=f"{rate.source}; {rate.model}" if rate else "given",
-        n_active=claimed.whole.n_active, tokens=TrainedTokens(claimed.whole.pretrain),
-        claimed=claimed.whole.total, cost=cost,
-        worse_by=None if cost is None else cost / best.whole.total - 1,
-    )  # fmt: skip
+    whole = claimed.whole
+    return training.fixed_share(
+        fixed, whole.n_active, whole.pretrain, whole.total, cost, best.whole.total
+    )
 
 
 def _unplanned(life: LifecycleTask) -> LifecycleTask:

@@ -8,11 +8,8 @@ from typing import Annotated
 
 from planner.problems.lifecycle.question import LifecycleScenario
 from planner.problems.serving import ServingBand, ServingPoint
-from planner.protocol.document import Unit, json_key
+from planner.protocol.document import Byte, Day, PerMtok, Second, Share, Token, Unit, Usd, json_key
 from planner.token_costs import spending as life
-
-PerMtok = Annotated[float, Unit("USD/(1e6*token)")]
-Byte = Annotated[float, Unit("byte")]
 
 
 @dataclass(frozen=True)
@@ -40,8 +37,8 @@ class TrainingChips:
 
     chip: str
     count: int | None
-    mfu: life.Share
-    days: Annotated[float, Unit("day")] | None
+    mfu: Share
+    days: Day | None
 
 
 @dataclass(frozen=True)
@@ -78,9 +75,9 @@ class Checkpoints:
 
     bytes: Byte
     count: int
-    seconds: Annotated[float, Unit("s")]
-    usd: life.Usd
-    share: life.Share
+    seconds: Second
+    usd: Usd
+    share: Share
     assumes: str
 
 
@@ -93,7 +90,7 @@ class LifecyclePoint(life.LifePoint):
     chips: LifeChips
     serving: ServingPoint
     usd_per_mtok: PerMtok
-    slope_of_price: life.Share
+    slope_of_price: Share
     checkpoints: Checkpoints
 
     json_first = ("n_active", "n_total", "sparsity", "model")
@@ -103,7 +100,7 @@ class LifecyclePoint(life.LifePoint):
 class TotalUsd:
     """Cost of the whole life."""
 
-    usd: life.Usd
+    usd: Usd
 
 
 @dataclass(frozen=True)
@@ -129,8 +126,8 @@ class SimplerRule:
 
     n_active: life.Param
     tokens: life.TrainedTokens
-    cost: life.Usd
-    worse_by: life.Share
+    cost: Usd
+    worse_by: Share
 
 
 @dataclass(frozen=True)
@@ -138,10 +135,10 @@ class SizeCost:
     """Cost of the whole life at one size, at the loss asked for."""
 
     n_active: life.Param
-    pretrain: life.Token
-    training_usd: life.Usd
-    serving_usd: life.Usd
-    total_usd: life.Usd
+    pretrain: Token
+    training_usd: Usd
+    serving_usd: Usd
+    total_usd: Usd
 
 
 @dataclass(frozen=True)
@@ -153,10 +150,10 @@ class EvaluatedSize:
     chip: str | None = None
     chips: int | None = None
     mode: str | None = None
-    pretrain: life.Token | None = None
-    training_usd: life.Usd | None = None
-    serving_usd: life.Usd | None = None
-    total_usd: life.Usd | None = None
+    pretrain: Token | None = None
+    training_usd: Usd | None = None
+    serving_usd: Usd | None = None
+    total_usd: Usd | None = None
 
 
 @dataclass(frozen=True)
@@ -171,16 +168,16 @@ class SmoothOptimum:
     """The optimum with real numbers of layers and sequences."""
 
     n_active: life.Param
-    pretrain: life.Token
-    usd: life.Usd
+    pretrain: Token
+    usd: Usd
 
 
 @dataclass(frozen=True)
 class ProgramBound:
     """One geometric program over size, tokens and batch: its optimum, and its dual bound."""
 
-    usd: life.Usd
-    lower_bound: life.Usd
+    usd: Usd
+    lower_bound: Usd
 
 
 @dataclass(frozen=True)
@@ -196,13 +193,13 @@ class LifecycleCertificate:
     """How the optimum was found and checked; no bound over all sizes is proven."""
 
     method: str
-    objective: life.Usd
+    objective: Usd
     relaxation: None
     gap: None
     smooth: SmoothOptimum
-    whole_over_smooth: life.Share
+    whole_over_smooth: Share
     over_training: life.OvertrainingCheck
-    interpolation_error: life.Share
+    interpolation_error: Share
     multiplier: float
     program: ProgramBound | None
     differences: SolverDifferences

@@ -4,16 +4,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import partial
 
-from planner.architecture.counts import Sizes
 from planner.laws.laws import ScalingLaw, scaling_law
 from planner.laws.model_family import ModelFamily
 from planner.problems import training as planned
 from planner.problems.lifecycle.members import FamilyRule, Formats, ScaledModel
 from planner.problems.lifecycle.question import LifecycleScenario, TrainingPhase
 from planner.problems.lifecycle.serving_cost import ServingQuestion, serving_question
-from planner.protocol.parameter import with_value
 from planner.protocol.plan import DataSource
 from planner.text.errors import FieldError
 from planner.token_costs import phase_costs as costs
@@ -73,19 +70,9 @@ class LifecycleTask:
         """The training layouts of every member of a sparsity."""
         if sparsity not in self.laid_out:
             self.laid_out[sparsity] = planned.SizeLayouts(
-                self.scenario.phases.pretrain, partial(self._counted, sparsity), self._varied
+                self.scenario, lambda size: self.family.member(size, sparsity, Formats()).sizes
             )
         return self.laid_out[sparsity]
-
-    def _counted(self, sparsity: float, n_active: float) -> Sizes:
-        """The member of a size, counted."""
-        return self.family.member(n_active, sparsity, Formats()).sizes
-
-    def _varied(self, path: str, value: float) -> planned.PretrainPhase:
-        """Pre-training with another value at a path below it."""
-        varied = with_value(self.scenario, f"phases.pretrain.{path}", value)
-        assert isinstance(varied, LifecycleScenario)
-        return varied.phases.pretrain
 
     def budget(self, sparsity: float, pretrain: costs.PhaseCost | None = None) -> BudgetTask:
         """The budget of a sparsity without its serving, in USD."""
@@ -112,12 +99,16 @@ def resolve_life(scenario: LifecycleScenario) -> LifecycleTask:
         law.need(choice)
     family = ScaledModel(part.like) if part.like else FamilyRule(ModelFamily(part.attention))
     sparsities, left_out = _sparsities(scenario, law, family)
+    serving = serving_question(scenario.serving)
+    if math.isinf(scenario.inference.tokens or 0.0):
+        words = "optimal is asked of problem: budget; give a number of tokens"
+        raise FieldError(("inference.tokens", words))
     return LifecycleTask(
         scenario=scenario,
         law=law,
         family=family,
-        serving=serving_question(scenario.serving),
-        demand=_demand(scenario),
+        serving=serving,
+        demand=costs.served_tokens(scenario.inference),
         sparsities=sparsities,
         left_out=left_out,
     )
@@ -188,14 +179,6 @@ def training_data(phases: Mapping[str, costs.PhaseCost]) -> list[DataSource]:
         what = f"{name}: mfu of {system.chip.name}"
         sources.append(DataSource(what, f"{rate.source}; {rate.model}", rate.as_of))
     return sources
-
-
-def _demand(scenario: LifecycleScenario) -> ServedTokens:
-    """Tokens served; refused where a budget is asked for them."""
-    if math.isinf(scenario.inference.tokens or 0.0):
-        words = "optimal is asked of problem: budget; give a number of tokens"
-        raise FieldError(("inference.tokens", words))
-    return costs.served_tokens(scenario.inference)
 
 
 def training_warnings(phases: Mapping[str, costs.PhaseCost], today: date) -> list[str]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -26,7 +25,7 @@ from planner.programs.geometric import ProgramSolution
 from planner.protocol.plan import DataSource
 from planner.scenario.keys.model_keys import ModelDescription
 from planner.scenario.keys.workload import Choose
-from planner.text.errors import FieldError
+from planner.text.errors import FieldError, faults_at
 from planner.text.quantities import base_units
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ class ServingQuestion:
         return ServedMember(best[2], best[1].candidate, self.utilisation)
 
     def _questions(self, builder: serving.TaskBuilder) -> Iterator[serving.Question]:
-        with _blamed_on("serving"):
+        with faults_at("serving.{}".format):
             for mode in serving.modes(self.scenario):
                 if mode == "disaggregated":
                     yield from serving.double_pools(list(builder.pools(self.hardware)))
@@ -240,20 +239,11 @@ def serving_question(part: Serving) -> ServingQuestion:
             (".".join(("serving", *map(str, one["loc"]))), one["msg"]) for one in error.errors()
         ]
         raise FieldError(*faults) from error
-    with _blamed_on("serving"):
+    with faults_at("serving.{}".format):
         plain = scenario.model_copy(update={"choose": Choose(mode="aggregated")})
         resolved = serving.resolve(plain)
     data = tuple(source for source in resolved.data if source.what != "model")
     return ServingQuestion(scenario, resolved.hardware, part.utilisation, data, resolved.warnings)
-
-
-@contextmanager
-def _blamed_on(part: str) -> Iterator[None]:
-    """What is refused inside is the fault of a part of the file."""
-    try:
-        yield
-    except FieldError as error:
-        raise FieldError(*((f"{part}.{path}", fault) for path, fault in error.faults)) from error
 
 
 def _pools(chosen: serving.Candidate) -> list[tuple[serving.EvaluatedPool, float]]:

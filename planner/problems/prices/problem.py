@@ -115,8 +115,7 @@ class Prices(Problem["PricesScenario"]):
             ends = getattr(question.stated, name)
             if ends is not None and ends[0] == ends[1]:
                 rows.append(Parameter(f"given.{name}", ends[0], unit, "given"))
-        settled = (settable(question, row) for row in rows)
-        return [row for row in settled if row is not None]
+        return settable(question, rows)
 
     def value(self, question: PricesScenario, path: str) -> float | None:
         """What a question has at a path; of a range of one value, that value."""

@@ -7,13 +7,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from planner.problems.rl.question import RlQuestion
-from planner.protocol.document import Unit
+from planner.protocol.document import Day, Second, Share, Token, Unit, Usd
 from planner.protocol.plan import Answer, Plan
-
-Second = Annotated[float, Unit("s")]
-Share = Annotated[float, Unit("1")]
-Token = Annotated[float, Unit("token")]
-Usd = Annotated[float, Unit("USD")]
 
 
 @dataclass(frozen=True)
@@ -68,7 +63,7 @@ class RlPoint:
     tokens_per_s_per_chip: Annotated[float, Unit("token/(s*chip)")]
     idle: Share
     usd_per_step: Usd
-    days: Annotated[float, Unit("day")] | None
+    days: Day | None
     usd: Usd | None
 
 

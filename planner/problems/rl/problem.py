@@ -3,8 +3,8 @@ rests on; pools as sections and on a time axis."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,6 @@ from planner.problems.rl.question import RlQuestion
 from planner.problems.rl.search import (
     Pools,
     PoolTally,
-    ResolvedRl,
     require_pools,
     resolve_rl,
     search_pools,
@@ -22,7 +21,7 @@ from planner.problems.rl.search import (
 from planner.protocol.output import Output, values_in
 from planner.protocol.parameter import Parameter, settable
 from planner.protocol.plan import BindingLimit, KnownAnswer, MissedPromise, Plan, Provenance
-from planner.protocol.problem import Problem, Search
+from planner.protocol.problem import NO_PLAN, Problem, Search
 from planner.protocol.section import Line, Section
 from planner.scenario import resolved
 from planner.text import wording as say
@@ -162,11 +161,6 @@ def _others(tally: PoolTally) -> list[records.OtherPools]:
     ]
 
 
-def _provenance(resolution: ResolvedRl) -> Provenance:
-    """What the answer rests on."""
-    return Provenance(data=resolution.data, warnings=(*resolution.warnings, EXPERIMENTAL))
-
-
 UNITS = {"work.prompt": "token", "work.answer": "token", "work.most": "token"}
 
 
@@ -213,8 +207,7 @@ class Rl(Problem[RlQuestion]):
             Parameter("system.scale_up", system.scale_up, "byte/s", "chip"),
             Parameter("system.scale_out", system.scale_out, "byte/s", "chip"),
         ]  # fmt: skip
-        settled = (settable(question, row) for row in rows)
-        return [row for row in settled if row is not None]
+        return settable(question, rows)
 
     def search(
         self, question: RlQuestion, coefficients: Mapping[str, float] | None = None
@@ -223,8 +216,7 @@ class Rl(Problem[RlQuestion]):
         tally = search_pools(resolve_rl(question))
         considered = {"pools_seen": tally.seen, "pools_fitting": tally.fitting}
         if not tally.ranked:
-            return Search({}, "no plan", math.inf, considered=considered,
-                          missed=partial(missed_of, tally))  # fmt: skip
+            return replace(NO_PLAN, considered=considered, missed=partial(missed_of, tally))
         best = tally.ranked[0]
         plan, replica = point_of(best), best.rollouts.replica
         holds = [f"rollout.tp={replica.tp}", f"rollout.pp={replica.pp}"]
@@ -251,7 +243,9 @@ class Rl(Problem[RlQuestion]):
             binding=tuple(_binding(best)) if best else (),
             alternatives=tuple(_others(tally)),
             infeasible=None if best else missed_of(tally),
-            provenance=_provenance(resolution),
+            provenance=Provenance(
+                data=resolution.data, warnings=(*resolution.warnings, EXPERIMENTAL)
+            ),
         )
         return records.RlPlan(KnownAnswer(whole), question)
 

@@ -11,17 +11,6 @@ from pydantic import Field, field_validator, model_validator
 from planner.catalogue.training.training_stacks import rl_framework
 from planner.problems.training import PRECISIONS, ParameterState, StackField, TrainingChoose
 from planner.scenario.keys import fields
-from planner.scenario.keys.fields import (
-    Count,
-    Faults,
-    Numbers,
-    Quantity,
-    QuestionRecord,
-    Record,
-    Refusals,
-    Rent,
-    Word,
-)
 from planner.scenario.keys.model_keys import ModelDescription, ModelField
 from planner.scenario.keys.references import ProfileField
 from planner.scenario.keys.system_keys import SystemField
@@ -33,28 +22,28 @@ BLOCK = 64  # tokens to whose multiples packed sequences are padded
 FORWARDS = 2  # of the policy and of a reference, as GRPO with a penalty on their distance has them
 
 
-class RlWork(Record):
+class RlWork(fields.Record):
     """What one step of reinforcement learning does."""
 
     COUNTS: ClassVar[Mapping[str, str]] = {"rollouts": "seq", "global_batch": "seq"}
 
-    rollouts: Count = Field(description="answers written in a step [seq]")
-    global_batch: Count | None = Field(
+    rollouts: fields.Count = Field(description="answers written in a step [seq]")
+    global_batch: fields.Count | None = Field(
         None, description="answers of one optimiser step [seq]; all of them when absent"
     )
-    prompt: Annotated[float, Quantity("tokens", least=1.0)] = Field(
+    prompt: Annotated[float, fields.Quantity("tokens", least=1.0)] = Field(
         description="mean length of a prompt [token]"
     )
-    answer: Annotated[float, Quantity("tokens", least=1.0)] = Field(
+    answer: Annotated[float, fields.Quantity("tokens", least=1.0)] = Field(
         description="mean length of an answer [token]"
     )
-    most: Annotated[float, Quantity("tokens", least=1.0)] = Field(
+    most: Annotated[float, fields.Quantity("tokens", least=1.0)] = Field(
         description="length at which an answer is cut off [token]"
     )
 
     @model_validator(mode="after")
     def _agrees(self) -> RlWork:
-        faults: Faults = []
+        faults: fields.Faults = []
         if self.answer > self.most:
             words = f"answers of {self.answer:g} tokens are cut off at {self.most:g} (most)"
             faults.append((("answer",), words))
@@ -65,7 +54,7 @@ class RlWork(Record):
             )
             faults.append((("global_batch",), words))
         if faults:
-            raise Refusals(faults)
+            raise fields.Refusals(faults)
         return self
 
     @property
@@ -84,19 +73,21 @@ class RlWork(Record):
         return BLOCK * math.ceil((self.prompt + self.answer) / BLOCK)
 
 
-class RolloutPool(Record):
+class RolloutPool(fields.Record):
     """How answers are written, as in `problem: serving`."""
 
-    tp: Numbers | None = Field(None, description="chips that share every matrix of a replica")
-    pp: Numbers | None = Field(None, description="stages of a replica; 1 when absent")
+    tp: fields.Numbers | None = Field(
+        None, description="chips that share every matrix of a replica"
+    )
+    pp: fields.Numbers | None = Field(None, description="stages of a replica; 1 when absent")
     weights: fields.Dtypes | None = Field(None, description="dtype of the weights")
     profile: ProfileField = Field("auto", description="a named, dated calibration, or a file")
 
 
-class TrainingPool(Record):
+class TrainingPool(fields.Record):
     """How is learned from them, as in `problem: training`."""
 
-    precision: Annotated[str, Word(PRECISIONS)] = Field(
+    precision: Annotated[str, fields.Word(PRECISIONS)] = Field(
         "bf16", description="format of the matrix products"
     )
     state: ParameterState = Field(default_factory=ParameterState, description="bytes per parameter")
@@ -108,22 +99,24 @@ class TrainingPool(Record):
     )
 
 
-class RlQuestion(QuestionRecord):
+class RlQuestion(fields.QuestionRecord):
     """One question of reinforcement learning in base units (s, token, chip, USD); frozen."""
 
     COUNTS: ClassVar[Mapping[str, str]] = {"chips": "chip", "split": "chip", "unit": "chip"}
 
-    problem: Annotated[Literal["rl"], Word(PROBLEMS)] = Field(description="which question is asked")
+    problem: Annotated[Literal["rl"], fields.Word(PROBLEMS)] = Field(
+        description="which question is asked"
+    )
     model: ModelField = Field(description="a catalogue name, or a path to a Hugging Face config")
     system: SystemField = Field(description="a catalogue name, or a description")
-    chips: Count = Field(description="chips of both pools")
+    chips: fields.Count = Field(description="chips of both pools")
     work: RlWork = Field(description="what a step does")
-    policy: Annotated[str, Word(POLICIES)] = Field(
+    policy: Annotated[str, fields.Word(POLICIES)] = Field(
         "on",
         description="on: the same chips write, then learn; off: two pools side by side, answers "
         "are of weights `lag` steps old",
     )
-    lag: Count = Field(
+    lag: fields.Count = Field(
         1, description="off policy: with 2 and more the next answers begin as others end"
     )
     forwards: Annotated[int, fields.Whole(least=0)] = Field(
@@ -134,14 +127,14 @@ class RlQuestion(QuestionRecord):
     )
     rollout: RolloutPool = Field(default_factory=RolloutPool, description="the pool that writes")
     training: TrainingPool = Field(default_factory=TrainingPool, description="the pool that learns")
-    split: Numbers | None = Field(
+    split: fields.Numbers | None = Field(
         None, description="off policy: chips that write, to try; all splits when absent"
     )
-    unit: Count | None = Field(
+    unit: fields.Count | None = Field(
         None, description="chips that pools are multiples of; a machine's when absent"
     )
-    steps: Count | None = Field(None, description="of the whole run; gives days and money")
-    price: Rent | None = Field(
+    steps: fields.Count | None = Field(None, description="of the whole run; gives days and money")
+    price: fields.Rent | None = Field(
         None, description="per chip [USD/(chip*s)]; the catalogue's when absent"
     )
     uncertain: Uncertain | None = Field(
@@ -155,7 +148,7 @@ class RlQuestion(QuestionRecord):
 
     @model_validator(mode="after")
     def _agrees(self) -> RlQuestion:
-        faults: Faults = []
+        faults: fields.Faults = []
         if self.policy == "on":
             faults += [
                 ((key,), "on policy every chip writes and learns: leave it out, or policy: off")
@@ -170,7 +163,7 @@ class RlQuestion(QuestionRecord):
         if self.unit is not None and self.chips % self.unit:
             faults.append((("unit",), f"{self.chips} chips are no multiple of {self.unit}"))
         if faults:
-            raise Refusals(faults)
+            raise fields.Refusals(faults)
         return self
 
 

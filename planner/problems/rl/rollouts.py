@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -17,7 +16,7 @@ from scipy.special import betainc
 from planner.problems import serving
 from planner.problems.rl.question import RlQuestion, RlWork
 from planner.protocol.problem import Search
-from planner.text.errors import FieldError
+from planner.text.errors import FieldError, faults_at
 from planner.text.quantities import base_units
 
 GRID = 2  # factor between batches that are planned; between them times are straight lines
@@ -99,7 +98,7 @@ class Replica:
     def step(self, batch: int) -> float:
         """Time of a decoding step of a batch [s/token]; infinite where it does not fit."""
         if batch not in self.steps:
-            with _of_rollouts():
+            with faults_at(_placed):
                 self.steps[batch] = serving.PROBLEM.search(self._serving_question(batch))
         return self.steps[batch].outputs.get("tpot", math.inf)
 
@@ -120,7 +119,7 @@ class Replica:
     def check(self) -> None:
         """Raises FieldError for what the serving planner refuses."""
         try:
-            with _of_rollouts():
+            with faults_at(_placed):
                 serving.PROBLEM.check(self._serving_question(1))
         except FieldError as error:
             # A size that was not asked for is passed over.
@@ -166,14 +165,9 @@ class Rollouts:
     seconds: float
 
 
-@contextmanager
-def _of_rollouts() -> Iterator[None]:
-    """What the serving planner refuses meanwhile has its place in the rollouts."""
-    try:
-        yield
-    except FieldError as error:
-        faults = ((f"rollout.{path.removeprefix('choose.')}", text) for path, text in error.faults)
-        raise FieldError(*faults) from error
+def _placed(path: str) -> str:
+    """A path of a serving question as one of the rollouts."""
+    return f"rollout.{path.removeprefix('choose.')}"
 
 
 def _faults_of(error: ValidationError) -> Iterator[tuple[str, str]]:

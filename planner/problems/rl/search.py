@@ -5,7 +5,6 @@ A question of reinforcement learning with system, price, framework and weights l
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
@@ -15,7 +14,7 @@ import numpy as np
 from planner.architecture.counts import sizes
 from planner.architecture.huggingface import read_config
 from planner.catalogue import models
-from planner.catalogue.listed_prices import Price, default_price, given_price
+from planner.catalogue.listed_prices import Price, rent_of
 from planner.catalogue.systems import System
 from planner.catalogue.training.training_stacks import RlFramework, rl_framework
 from planner.problems import training
@@ -26,7 +25,7 @@ from planner.scenario.keys.model_keys import ModelDescription
 from planner.scenario.keys.references import File
 from planner.scenario.keys.system_keys import resolved_system
 from planner.scenario.keys.uncertain import LEFT_ASIDE
-from planner.text.errors import CatalogueError, FieldError
+from planner.text.errors import FieldError, blamed_on, faults_at
 from planner.text.quantities import base_units
 
 
@@ -50,11 +49,8 @@ def resolve_rl(question: RlQuestion) -> ResolvedRl:
     if isinstance(system, File) or system.file is not None:
         words = "a topology file is not read for learning yet; give a system of the catalogue"
         raise FieldError(("system", words))
-    rent = question.price if question.price is not None else system.price
-    try:
-        price = default_price(system.chip.name) if rent is None else given_price(rent)
-    except CatalogueError as error:
-        raise FieldError(("price", str(error))) from error
+    with blamed_on("price"):
+        price = rent_of(system.chip.name, question.price, system.price)
     framework = rl_framework(question.framework)
     data = (
         DataSource(f"price of {system.chip.name}", price.source, price.as_of),
@@ -99,7 +95,7 @@ def learning(question: RlQuestion, chips: int) -> Learning | None:
     """
     from formulas.training.reinforcement import learning_time
 
-    with _of_learning():
+    with faults_at(_placed):
         search = training.PROBLEM.search(_training_question(question, chips))
     if not search.feasible:
         return None
@@ -111,15 +107,6 @@ def learning(question: RlQuestion, chips: int) -> Learning | None:
         n_fwd=float(question.forwards), T_layers=layers,
     )  # fmt: skip
     return Learning(chips, point, search.choice, question.work.updates, layers, float(seconds))
-
-
-@contextmanager
-def _of_learning() -> Iterator[None]:
-    """What the training planner refuses meanwhile has its place in this scenario."""
-    try:
-        yield
-    except FieldError as error:
-        raise FieldError(*((_placed(path), text) for path, text in error.faults)) from error
 
 
 def _training_question(question: RlQuestion, chips: int) -> Any:
@@ -216,7 +203,7 @@ def require_pools(resolution: ResolvedRl) -> None:
     refused = []
     for chips in {learns for _, learns in _splits(question, resolution.system)}:
         try:
-            with _of_learning():
+            with faults_at(_placed):
                 training.PROBLEM.check(_training_question(question, chips))
             return
         except FieldError as error:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import gammainc, lambertw, pdtr
 
-from planner.protocol.document import Unit
+from planner.protocol.document import Second, Share, Unit
 
 Floats = NDArray[np.float64]
 
@@ -158,11 +158,11 @@ class SimulatedTimes:
     `off` is the simulated mean over the closed form, less one.
     """
 
-    mean: Annotated[float, Unit("s")]
-    error: Annotated[float, Unit("s")]
-    worst: Annotated[float, Unit("s")]
+    mean: Second
+    error: Second
+    worst: Second
     requests: Annotated[int, Unit("seq")]
-    off: Annotated[float, Unit("1")]
+    off: Share
 
 
 def simulated_intervals(

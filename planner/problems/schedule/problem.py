@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from planner.problems.schedule import plan as records
 from planner.problems.schedule.bulk_queue import (
     SimulatedTimes,
     left_behind,
@@ -17,9 +16,10 @@ from planner.problems.schedule.bulk_queue import (
     simulated_intervals,
 )
 from planner.problems.schedule.question import ScheduleScenario
+from planner.protocol.document import Second, Share, Unit
 from planner.protocol.output import Output
 from planner.protocol.parameter import Parameter, settable
-from planner.protocol.plan import BindingLimit, KnownAnswer, MissedPromise, Plan, Provenance
+from planner.protocol.plan import Answer, BindingLimit, KnownAnswer, MissedPromise, Plan, Provenance
 from planner.protocol.problem import NO_PLAN, Problem, Search
 from planner.protocol.section import Line, Section
 from planner.scenario import resolved
@@ -34,6 +34,72 @@ if TYPE_CHECKING:
     from planner.report.pictures.value_rows import ValueRows
 
 
+Sequences = Annotated[float, Unit("seq")]
+
+
+@dataclass(frozen=True)
+class TimeQuantiles:
+    """Times from arrival to the end of the ride that so many percent do not exceed."""
+
+    p50: Second
+    p95: Second
+    p99: Second
+
+
+@dataclass(frozen=True)
+class DepartingBatches:
+    """Times from arrival to the end of the ride, and who waits for a seat.
+
+    `mean` is the closed form, `exact` the same summed over the distribution of the queue; `worst`
+    is null where no time is the longest, `exact` and `quantiles` where the distribution has too
+    many states to be summed. `over_interval` is the mean in intervals.
+    """
+
+    load: Share
+    mean: Second
+    over_interval: Share
+    worst: Second | None
+    exact: Second | None
+    quantiles: TimeQuantiles | None
+    queue: Sequences
+    left_out: Share | None
+    simulation: SimulatedTimes | None
+
+
+@dataclass(frozen=True)
+class ScheduleBound:
+    """The mean time with seats without end, which no capacity goes below."""
+
+    mean: Second
+
+
+@dataclass(frozen=True)
+class ScheduleCertificate:
+    """How far the closed form is from the sum over the distribution, relative."""
+
+    method: str
+    objective: float | None
+    difference: Share | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleAnswer(Answer):
+    """The whole answer to a schedule."""
+
+    problem: str = "schedule"
+    plan: DepartingBatches | None = None
+    bound: ScheduleBound | None = None
+    certificate: ScheduleCertificate
+
+
+class SchedulePlan(Plan[ScheduleAnswer]):
+    """The answer to a schedule of departing batches."""
+
+    kind = "schedule"
+    cost_of = "mean"  # mean time from arrival to the end of the ride [s]
+    answer_type = ScheduleAnswer
+
+
 METHOD = (
     "mean from the inner roots of z^K = exp(rho K (z - 1)), values of Lambert's W; beside it the "
     "sum over the distribution by a discrete Fourier transform, and a simulation of every request"
@@ -42,44 +108,25 @@ CANCELLED = 1e-9  # of the seats: a shorter queue is a difference of numbers as 
 PERCENTS = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
-def symbol_values(question: ScheduleScenario) -> dict[str, float]:
-    """Values of the equations' symbols, without a queue where seats are without end."""
-    values = {"T_step": question.interval, "one_seq": 1.0}
-    if question.arrivals is None or math.isinf(question.capacity):
-        return values
-    seats, load = int(question.capacity), question.load
-    return values | {
-        "lam_arr": question.arrivals,
-        "K_seats": float(seats),
-        "rho_seat": load,
-        "S_root": root_sum(seats, load),
-    }
-
-
 def outputs_at(question: ScheduleScenario) -> dict[str, float]:
     """Load, mean queue and mean time by their equations [base units]."""
     from formulas.economics import schedule as equations
 
-    values = symbol_values(question)
-    if "S_root" not in values:
-        mean = float(equations.mean_wait.numpy()(T_step=question.interval))
-        return {"load": question.load, "queue": 0.0, "mean": mean}
-    queue = float(equations.left_behind.numpy()(**_values(equations.left_behind, values)))
+    values, load = {"T_step": question.interval, "one_seq": 1.0}, question.load
+    if question.arrivals is None or math.isinf(question.capacity):  # seats without end: no queue
+        return {"load": load, "queue": 0.0, "mean": equations.mean_wait.numpy().at(values)}
+    seats = int(question.capacity)
+    values |= {"lam_arr": question.arrivals, "K_seats": float(seats), "rho_seat": load}
+    values["S_root"] = root_sum(seats, load)
+    queue = equations.left_behind.numpy().at(values)
     # Where hardly anybody is left behind the two terms cancel.
     if queue < CANCELLED * question.capacity:
-        queue = left_behind(int(question.capacity), question.load)
+        queue = left_behind(seats, load)
     values["Q_left"] = queue
-    mean = float(equations.mean_time_seated.numpy()(**_values(equations.mean_time_seated, values)))
-    return {"load": question.load, "queue": queue, "mean": mean}
+    return {"load": load, "queue": queue, "mean": equations.mean_time_seated.numpy().at(values)}
 
 
-def _values(equation: object, values: Mapping[str, float]) -> dict[str, float]:
-    """The values that an equation takes."""
-    names = {symbol.name for symbol in equation.rhs.free_symbols}  # type: ignore[attr-defined]
-    return {name: value for name, value in values.items() if name in names}
-
-
-def point_of(question: ScheduleScenario, outputs: Mapping[str, float]) -> records.DepartingBatches:
+def point_of(question: ScheduleScenario, outputs: Mapping[str, float]) -> DepartingBatches:
     """The plan: every number in base units.
 
     Raises SolverError where closed form and distribution differ.
@@ -97,13 +144,13 @@ def point_of(question: ScheduleScenario, outputs: Mapping[str, float]) -> record
         quantiles = {name: (1 + share) * interval for name, share in PERCENTS.items()}
     elif times:
         quantiles = {name: times.quantile(p) * interval for name, p in PERCENTS.items()}
-    return records.DepartingBatches(
+    return DepartingBatches(
         load=load,
         mean=outputs["mean"],
         over_interval=outputs["mean"] / interval,
         worst=2 * interval if unlimited else None,
         exact=exact,
-        quantiles=records.TimeQuantiles(**quantiles) if quantiles else None,
+        quantiles=TimeQuantiles(**quantiles) if quantiles else None,
         queue=outputs["queue"],
         left_out=0.0 if unlimited else times.left_out if times else None,
         simulation=_simulated(question, outputs["mean"]),
@@ -131,7 +178,7 @@ def shortfall(question: ScheduleScenario) -> tuple[MissedPromise, ...]:
     return (MissedPromise("capacity", question.load, words),)
 
 
-def answer(question: ScheduleScenario, elasticities: Mapping[str, float]) -> records.ScheduleAnswer:
+def answer(question: ScheduleScenario, elasticities: Mapping[str, float]) -> ScheduleAnswer:
     """The whole answer; `elasticities` are those of the mean by path."""
     missed = shortfall(question)
     outputs = {} if missed else outputs_at(question)
@@ -145,14 +192,12 @@ def answer(question: ScheduleScenario, elasticities: Mapping[str, float]) -> rec
         warnings += ("so long a queue has too many states: no quantiles, the mean stands",)
     if point is not None and question.arrivals and question.draws and point.simulation is None:
         warnings += ("so few come that none came in the time of the simulation: it is left out",)
-    return records.ScheduleAnswer(
+    return ScheduleAnswer(
         gap=0.0 if point else None,
         scenario=resolved(question),
         plan=point,
-        bound=records.ScheduleBound(1.5 * question.interval),
-        certificate=records.ScheduleCertificate(
-            METHOD, None if point is None else point.mean, difference
-        ),
+        bound=ScheduleBound(1.5 * question.interval),
+        certificate=ScheduleCertificate(METHOD, None if point is None else point.mean, difference),
         binding=tuple(BindingLimit(name, elasticities[name]) for name in sorted(binds)),
         elasticities=elasticities,
         infeasible=missed or None,
@@ -184,7 +229,7 @@ class ScheduleProblem(Problem[ScheduleScenario]):
 
     kind = "schedule"
     version = 1
-    plan_type = records.SchedulePlan
+    plan_type = SchedulePlan
     outputs = (
         Output("mean", "s", ("cost", "latency", "time"), equation=partial(_expression, "mean")),
         Output("queue", "seq", equation=partial(_expression, "queue")),
@@ -193,13 +238,11 @@ class ScheduleProblem(Problem[ScheduleScenario]):
 
     def parameters(self, question: ScheduleScenario) -> list[Parameter]:
         """Interval, arrivals and seats, each varied as `--set` would."""
-        values = {path: self.value(question, path) for path in UNITS}
         rows = (
-            Parameter(path, values[path], unit, "schedule", whole=path == "capacity")
+            Parameter(path, self.value(question, path), unit, "schedule", whole=path == "capacity")
             for path, unit in UNITS.items()
-            if values[path] is not None
         )
-        return [row for each in rows if (row := settable(question, each)) is not None]
+        return settable(question, rows)
 
     def search(
         self, question: ScheduleScenario, coefficients: Mapping[str, float] | None = None
@@ -210,14 +253,14 @@ class ScheduleProblem(Problem[ScheduleScenario]):
         outputs = outputs_at(question)
         return Search(outputs, "closed form", outputs["mean"], outputs, gap=0.0)
 
-    def answer(self, question: ScheduleScenario) -> records.SchedulePlan:
+    def answer(self, question: ScheduleScenario) -> SchedulePlan:
         """The plan with its exact distribution and its simulation."""
         slopes = {} if shortfall(question) else self._slopes(question)
-        return records.SchedulePlan(KnownAnswer(answer(question, slopes)))
+        return SchedulePlan(KnownAnswer(answer(question, slopes)))
 
     def sections(self, plan: Plan) -> Sequence[Section]:
         """The question, times in a row, the simulation beside the closed form."""
-        assert isinstance(plan, records.SchedulePlan)
+        assert isinstance(plan, SchedulePlan)
         scenario, point = plan.scenario, plan.answer.plan
         seats = scenario["capacity"]
         room = "as many as come" if seats == "forever" else f"{seats} seats"
@@ -271,7 +314,7 @@ class ScheduleProblem(Problem[ScheduleScenario]):
         return math.log(means[1] / means[0]) / math.log(ends[1] / ends[0])
 
 
-def _times(point: records.DepartingBatches) -> tuple[Line, ...]:
+def _times(point: DepartingBatches) -> tuple[Line, ...]:
     """Every number of the plan."""
     lines = [Line("mean", point.mean, "s", f"{point.over_interval:.4g} intervals, closed form")]
     if point.exact is not None:
@@ -286,7 +329,7 @@ def _times(point: records.DepartingBatches) -> tuple[Line, ...]:
     return tuple(lines)
 
 
-def _simulation(point: records.DepartingBatches) -> tuple[Section, ...]:
+def _simulation(point: DepartingBatches) -> tuple[Section, ...]:
     """The simulated mean with its error."""
     run = point.simulation
     if run is None:

@@ -10,12 +10,14 @@ from planner.text.faces import imported_for_types, loaded_from
 if TYPE_CHECKING:
     from planner.problems.training.planned_share import (
         PlannedStep,
+        PlannedTraining,
         SizeLayouts,
         cost_at,
         fixed_cost,
+        fixed_share,
         ladder_search,
         planned_cost,
-        planned_layout,
+        planned_training,
         supporting_growth,
     )
     from planner.problems.training.problem import PROBLEM

@@ -7,18 +7,11 @@ from typing import Any
 import numpy as np
 
 from planner.problems.training import plan as records
+from planner.problems.training import search
 from planner.problems.training.layout_lattice import layout_faults
-from planner.problems.training.outputs import point_of, recheck
-from planner.problems.training.parameters import layout_slopes
+from planner.problems.training.outputs import layout_slopes, point_of, recheck
 from planner.problems.training.question import TrainingQuestion
 from planner.problems.training.resolve import ResolvedTraining, resolve_training
-from planner.problems.training.search import (
-    RatedLayout,
-    Tally,
-    chip_counts,
-    relaxed_steps,
-    search_layouts,
-)
 from planner.problems.training.step.step_times import step_times, usable
 from planner.problems.training.step.training_task import TrainingLayouts
 from planner.problems.training.worth import ChipCount
@@ -44,7 +37,7 @@ def answer(question: TrainingQuestion) -> records.TrainingPlan:
     is not what its equation gives.
     """
     resolution = prepared(question)
-    tally = search_layouts(resolution)
+    tally = search.search_layouts(resolution)
     ranked = tally.ranked(1 + ALTERNATIVES)
     if not ranked:
         return _infeasible(resolution, tally)
@@ -58,13 +51,16 @@ def answer(question: TrainingQuestion) -> records.TrainingPlan:
         band=_band(best, point),
         bound=bound,
         gap=0.0,  # of every layout compared
-        certificate=_certificate(best, tally, relaxation, off),
+        certificate=records.TrainingCertificate(
+            METHOD, tally.seen, tally.fitting, tally.within, best.score, relaxation,
+            max(0.0, 1 - relaxation / best.score), off,
+        ),
         binding=tuple(_binding(best, tally)),
         elasticities=layout_slopes(question, best),
         alternatives=tuple(_alternative(each, best) for each in ranked[1:]),
         current=_current(resolution, best),
         provenance=_provenance(resolution, best, tally),
-    )
+    )  # fmt: skip
     return records.TrainingPlan(KnownAnswer(whole), question)
 
 
@@ -74,14 +70,14 @@ def prepared(question: TrainingQuestion) -> ResolvedTraining:
     Raises FieldError for all that is refused before layouts are timed.
     """
     resolution = resolve_training(question)
-    chips, _ = next(chip_counts(resolution))
+    chips, _ = next(search.chip_counts(resolution))
     assert chips.goodput > 0
     _current_words(resolution)
     return resolution
 
 
 def _bound(
-    best: RatedLayout, point: records.TrainingPoint, tally: Tally
+    best: search.RatedLayout, point: records.TrainingPoint, tally: search.Tally
 ) -> tuple[records.TrainingBound, float]:
     """Bounds on the step of the plan's chips [s], and that of all on what is made small.
 
@@ -89,7 +85,7 @@ def _bound(
     """
     task = best.chips.case.task
     peak = float(np.asarray(step_times(task, best.layout, ("bound",)).bound))
-    steps = dict(relaxed_steps(tally))
+    steps = dict(search.relaxed_steps(tally))
     step = max(peak, steps[best.chips])
     relaxation = min(
         float(np.asarray(chips.score(np.asarray(low), np.asarray(0.0))))
@@ -100,17 +96,7 @@ def _bound(
     return records.TrainingBound(peak, step), relaxation
 
 
-def _certificate(
-    best: RatedLayout, tally: Tally, relaxation: float, off: float
-) -> records.TrainingCertificate:
-    """How many layouts were compared, and the gap to the relaxation."""
-    return records.TrainingCertificate(
-        METHOD, tally.seen, tally.fitting, tally.within, best.score, relaxation,
-        max(0.0, 1 - relaxation / best.score), off,
-    )  # fmt: skip
-
-
-def _band(best: RatedLayout, point: records.TrainingPoint) -> records.RunBand:
+def _band(best: search.RatedLayout, point: records.TrainingPoint) -> records.RunBand:
     """What measured steps were beside those predicted, of rows as far from the fit."""
     task = best.chips.case.task
     counts, stack = task.counts, task.stack
@@ -132,7 +118,7 @@ def _band(best: RatedLayout, point: records.TrainingPoint) -> records.RunBand:
     )  # fmt: skip
 
 
-def _binding(best: RatedLayout, tally: Tally) -> Iterator[BindingLimit]:
+def _binding(best: search.RatedLayout, tally: search.Tally) -> Iterator[BindingLimit]:
     """Memory and limits without which another layout would be better.
 
     The elasticity is the mean slope from the limit to what that layout needs, in logarithms.
@@ -155,7 +141,7 @@ def _binding(best: RatedLayout, tally: Tally) -> Iterator[BindingLimit]:
             yield BindingLimit(name, slope)
 
 
-def _alternative(rated: RatedLayout, best: RatedLayout) -> records.OtherLayout:
+def _alternative(rated: search.RatedLayout, best: search.RatedLayout) -> records.OtherLayout:
     """Another layout, and what it loses."""
     utilisation = rated.chips.worth(rated.step, 0.0)["mfu"]
     return records.OtherLayout(
@@ -170,14 +156,14 @@ def _alternative(rated: RatedLayout, best: RatedLayout) -> records.OtherLayout:
     )
 
 
-def rated_layout(chips: ChipCount, layout: TrainingLayouts) -> RatedLayout:
+def rated_layout(chips: ChipCount, layout: TrainingLayouts) -> search.RatedLayout:
     """One layout with its score, timed by itself."""
     task = chips.case.task
     times = step_times(task, layout, ("step", "used"))
     step = np.asarray(times.step)
     again = np.asarray(chips.case.forward_again[int(layout.recompute)])
     score = float(np.asarray(chips.score(step, again)))
-    return RatedLayout(chips, layout, score, float(step), float(np.asarray(times.used)))
+    return search.RatedLayout(chips, layout, score, float(step), float(np.asarray(times.used)))
 
 
 def _current_words(resolution: ResolvedTraining) -> dict[str, Any] | None:
@@ -206,7 +192,7 @@ def _current_words(resolution: ResolvedTraining) -> dict[str, Any] | None:
 
 
 def _current(
-    resolution: ResolvedTraining, best: RatedLayout | None
+    resolution: ResolvedTraining, best: search.RatedLayout | None
 ) -> records.CurrentLayout | None:
     """The layout in use, on the first system asked about."""
     question, words = resolution.question, _current_words(resolution)
@@ -227,7 +213,7 @@ def _current(
     return records.CurrentLayout(point, short if short > 0 else None, saving)
 
 
-def _infeasible(resolution: ResolvedTraining, tally: Tally) -> records.TrainingPlan:
+def _infeasible(resolution: ResolvedTraining, tally: search.Tally) -> records.TrainingPlan:
     """What is missed in the layout nearest to an answer, and which single change repairs it."""
     question, nearest = resolution.question, tally.nearest
     assert nearest is not None  # a lattice without layouts is refused
@@ -249,7 +235,7 @@ def _infeasible(resolution: ResolvedTraining, tally: Tally) -> records.TrainingP
     return records.TrainingPlan(KnownAnswer(whole), question)
 
 
-def _missed(question: TrainingQuestion, tally: Tally) -> Iterator[MissedPromise]:
+def _missed(question: TrainingQuestion, tally: search.Tally) -> Iterator[MissedPromise]:
     """Memory, where nothing fits; else the limits that the best layout that fits misses."""
     nearest = tally.nearest
     assert nearest is not None
@@ -276,12 +262,14 @@ def _missed(question: TrainingQuestion, tally: Tally) -> Iterator[MissedPromise]
             )
 
 
-def missed_of(question: TrainingQuestion, tally: Tally) -> tuple[MissedPromise, ...]:
+def missed_of(question: TrainingQuestion, tally: search.Tally) -> tuple[MissedPromise, ...]:
     """What no layout keeps, and by how much the nearest one misses it."""
     return tuple(_missed(question, tally))
 
 
-def _provenance(resolution: ResolvedTraining, best: RatedLayout, tally: Tally) -> Provenance:
+def _provenance(
+    resolution: ResolvedTraining, best: search.RatedLayout, tally: search.Tally
+) -> Provenance:
     """What the answer rests on."""
     warnings = list(resolution.warnings)
     idle = best.chips.paid - best.chips.used
@@ -317,10 +305,10 @@ def _without_a_choice(question: TrainingQuestion) -> Iterator[tuple[str, Trainin
             yield f"choose.{name} left free", question.model_copy(update={"choose": free})
 
 
-def _best(question: TrainingQuestion) -> RatedLayout | None:
+def _best(question: TrainingQuestion) -> search.RatedLayout | None:
     """The best layout of a question; None where nothing fits or it is refused."""
     try:
-        ranked = search_layouts(resolve_training(question)).ranked(1)
+        ranked = search.search_layouts(resolve_training(question)).ranked(1)
     except InputError:
         return None
     return ranked[0] if ranked else None

@@ -8,14 +8,9 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from planner.problems.training.question import TrainingQuestion
-from planner.protocol.document import Unit
+from planner.protocol.document import Byte, Day, Second, Share, Unit, Usd
 from planner.protocol.plan import Answer, Plan, presented
 
-Second = Annotated[float, Unit("s")]
-Byte = Annotated[float, Unit("byte")]
-Share = Annotated[float, Unit("1")]
-Day = Annotated[float, Unit("day")]
-Usd = Annotated[float, Unit("USD")]
 Ends = tuple[float, float]
 
 

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from planner.problems.training.resolve import TrainingCase, resolve_training
 from planner.problems.training.search import RatedLayout, search_layouts
 from planner.problems.training.step.step_times import step_times
 from planner.problems.training.step.training_counts import TrainingCounts, counts_of
+from planner.protocol.parameter import with_value
 from planner.protocol.plan import DataSource
 from planner.text.errors import FieldError, ModelError
 from planner.token_costs.phase_costs import (
@@ -29,7 +31,7 @@ from planner.token_costs.phase_costs import (
     SizedShare,
     cheapest_phase,
 )
-from planner.token_costs.spending import PlannedLayout
+from planner.token_costs.spending import FixedShare, PlannedLayout, TrainedTokens
 
 PATH = "phases.pretrain"
 RUNG = 1.01  # factor between two sizes of the ladder
@@ -63,15 +65,20 @@ class PlannedStep:
 class SizeLayouts:
     """The training planner on every model that a question may choose.
 
-    `member` counts the model of a size; `varied` is the phase with another value at a path below
-    it. Sizes that were laid out are kept in `steps`, what was refused of others in `refused`.
+    `member` counts the model of a size. Sizes that were laid out are kept in `steps`, what was
+    refused of others in `refused`.
     """
 
-    phase: PretrainPhase
+    scenario: Any
     member: Callable[[float], Sizes]
-    varied: Callable[[str, float], PretrainPhase]
     steps: dict[float, PlannedStep | None] = field(default_factory=dict)
     refused: list[FieldError] = field(default_factory=list)
+
+    @property
+    def phase(self) -> PretrainPhase:
+        """Pre-training as it is asked for."""
+        phase: PretrainPhase = self.scenario.phases.pretrain
+        return phase
 
     def at(self, n_active: float) -> PlannedStep | None:
         """The cheapest layout for the model of a size; None where there is none."""
@@ -122,7 +129,8 @@ class SizeLayouts:
             if not value:
                 continue
             path = f"system.{key}"
-            faster = replace(self, phase=self.varied(path, value * math.exp(NUDGE)))
+            varied = with_value(self.scenario, f"{PATH}.{path}", value * math.exp(NUDGE))
+            faster = replace(self, scenario=varied)
             slope = math.log(faster.held_step(step) / step.rated.step) / NUDGE
             if slope:
                 rows.append(PlannedSlope(path, value, unit, slope))
@@ -132,16 +140,6 @@ class SizeLayouts:
         """Time of a step [s] of the same layout in this phase, whose machine may differ."""
         (case,) = resolve_training(self.question(step.case.task.counts)).cases
         return float(np.asarray(step_times(case.task, step.rated.layout, ("step",)).step))
-
-    def data(self, step: PlannedStep) -> tuple[DataSource, ...]:
-        """Where the figures of a layout stand."""
-        named = resolve_training(self.question(step.case.task.counts)).data
-        return tuple(replace(source, what=f"pretrain: {source.what}") for source in named)
-
-    def warnings(self, step: PlannedStep) -> tuple[str, ...]:
-        """What to say of a layout."""
-        sentences = resolve_training(self.question(step.case.task.counts)).warnings
-        return tuple(f"pretrain: {sentence}" for sentence in sentences)
 
 
 def share_of(n_active: float, rated: RatedLayout) -> float:
@@ -241,15 +239,55 @@ def fixed_cost(phase: PretrainPhase, *, sparse: bool) -> PhaseCost:
     return cheapest_phase("pretrain", phase, 3 * FORWARD, unpriced=f"{PATH}.price", sparse=sparse)
 
 
-def planned_layout(layouts: SizeLayouts, step: PlannedStep, tokens: float) -> PlannedLayout:
-    """A step as an answer shows it; `tokens` are trained on."""
+@dataclass(frozen=True)
+class PlannedTraining:
+    """A layout, where its figures stand and what to say of it; nothing where none was planned."""
+
+    layout: PlannedLayout | None = None
+    data: tuple[DataSource, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def planned_training(
+    layouts: SizeLayouts,
+    step: PlannedStep,
+    tokens: float,
+    beside: Callable[[PhaseCost], FixedShare | None],
+    *,
+    sparse: bool,
+) -> PlannedTraining:
+    """A step as an answer shows it, and `beside` it what a fixed share of the peak gave.
+
+    `tokens` are trained on, of dense or `sparse` models.
+    """
     point, chips = step.point, step.rated.chips
     seconds = tokens / (point.tokens_per_s * chips.goodput)
-    return PlannedLayout(
+    record = PlannedLayout(
         system=point.system, chips=point.chips, layout=step.rated.choice,
         step_time=point.step_time, tokens_per_s=point.tokens_per_s, mfu=point.mfu,
         share=step.share, usd_per_mtok=point.usd_per_mtok, days=seconds / 86400.0,
         sizes=sum(each is not None for each in layouts.steps.values()),
+    )  # fmt: skip
+    resolution = resolve_training(layouts.question(step.case.task.counts))
+    data = tuple(replace(each, what=f"pretrain: {each.what}") for each in resolution.data)
+    warnings = tuple(f"pretrain: {sentence}" for sentence in resolution.warnings)
+    try:
+        fixed = fixed_cost(layouts.phase, sparse=sparse)
+    except FieldError as error:
+        none = f"{PATH}.training: no fixed share of the peak stands beside ({error})"
+        return PlannedTraining(record, data, (*warnings, none))
+    return PlannedTraining(replace(record, fixed_mfu=beside(fixed)), data, warnings)
+
+
+def fixed_share(
+    fixed: PhaseCost, size: float, tokens: float, claimed: float, cost: float | None, best: float
+) -> FixedShare:
+    """The life of a size that a fixed share gave: as `claimed`, and what it really costs."""
+    rate = fixed.rate
+    return FixedShare(
+        mfu=fixed.mfu or math.nan, source=f"{rate.source}; {rate.model}" if rate else "given",
+        n_active=size, tokens=TrainedTokens(tokens), claimed=claimed, cost=cost,
+        worse_by=None if cost is None else cost / best - 1,
     )  # fmt: skip
 
 

@@ -53,7 +53,13 @@ def sections(plan: records.TrainingPlan) -> tuple[Section, ...]:
             Section("how sure", tuple(_sure(whole))),
         ]
         if whole.alternatives:
-            blocks.append(Section("other layouts", tuple(map(_alternative, whole.alternatives))))
+            others = (
+                Line(
+                    x.choice, f"{say.duration(x.step_time)} a step, loses {say.percent(x.loses, 3)}"
+                )
+                for x in whole.alternatives
+            )
+        blocks.append(Section("other layouts", tuple(others)))
     if whole.current is not None:
         blocks.append(Section("the layout in use", tuple(_current(whole.current))))
     return tuple(blocks)
@@ -178,12 +184,6 @@ def _sure(whole: records.TrainingAnswer) -> Iterator[Line]:
         yield Line("gap to the relaxation", say.percent(proof.gap, 3))
     for limit in whole.binding:
         yield Line("binds", limit.name)
-
-
-def _alternative(layout: records.OtherLayout) -> Line:
-    """Another layout, and what it loses."""
-    loses = say.percent(layout.loses, 3)
-    return Line(layout.choice, f"{say.duration(layout.step_time)} a step, loses {loses}")
 
 
 def _current(current: records.CurrentLayout) -> Iterator[Line]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from planner.problems.training.answer import answer, missed_of, prepared, rated_layout
-from planner.problems.training.outputs import OUTPUTS, point_of
-from planner.problems.training.parameters import parameters, slopes_of_layout
+from planner.problems.training.outputs import OUTPUTS, parameters, point_of, slopes_of_layout
 from planner.problems.training.plan import TrainingPlan
 from planner.problems.training.presentation import sections
 from planner.problems.training.question import TrainingLimits, TrainingQuestion
@@ -24,44 +23,13 @@ from planner.protocol.document import document_of
 from planner.protocol.output import values_in
 from planner.protocol.parameter import Parameter
 from planner.protocol.plan import Plan, Provenance
-from planner.protocol.problem import Problem, Search
+from planner.protocol.problem import NO_PLAN, Problem, Search
 from planner.protocol.section import Section
 from planner.protocol.trade_off import POINTS, TradeOff
 from planner.scenario import resolved
 from planner.scenario.keys.training_fields import DAY
 from planner.text.errors import FieldError
 from planner.text.tolerances import SAME
-
-
-def frontier(question: TrainingQuestion, points: int | None = None) -> TradeOff:
-    """The layouts that no other betters in both days and dollars, the fastest first.
-
-    Every layout that fits is compared, of every number of chips asked about; limits of the run are
-    left aside, as they are what is traded. At most `points` of them are listed, spread evenly.
-
-    Raises FieldError without the tokens of a run.
-    """
-    if question.work.tokens is None:
-        raise FieldError(("work.tokens", "days and dollars of a run need its tokens"))
-    free = question.model_copy(update={"limits": TrainingLimits()})
-    resolution = resolve_training(free)
-    front = Front()
-    for chips, blocks in chip_counts(resolution):
-        for block in blocks:
-            for chunk in block.chunks():
-                front = front.with_chunk(chips, chunk)
-    rows = [_row(chips, layout) for chips, layout in front.layouts]
-    most = POINTS if points is None else points
-    if len(rows) > most:
-        rows = [rows[i] for i in np.linspace(0, len(rows) - 1, most).round().astype(int)]
-    days, usd = (next(x for x in OUTPUTS if x.name == name) for name in ("days", "usd"))
-    shown = [x for x in OUTPUTS if x.applies is None or x in (days, usd)]
-    provenance = document_of(Provenance(data=resolution.data, warnings=resolution.warnings))
-    missed = None if rows else missed_of(free, search_layouts(resolution))
-    return TradeOff(
-        question.problem, shown, days, usd, resolved(question), provenance, rows, missed,
-        warnings=resolution.warnings,
-    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -129,10 +97,8 @@ class Training(Problem[TrainingQuestion]):
         considered = {"layouts_seen": tally.seen, "layouts_fitting": tally.fitting}
         ranked = tally.ranked(1)
         if not ranked:
-            return Search(
-                {}, "no plan", math.inf, considered=considered,
-                missed=lambda: missed_of(question, tally),
-            )  # fmt: skip
+            missed = partial(missed_of, question, tally)
+            return replace(NO_PLAN, considered=considered, missed=missed)
         best = ranked[0]
         plan = point_of(best)
         words = best.words
@@ -154,8 +120,34 @@ class Training(Problem[TrainingQuestion]):
         return slopes_of_layout(question, ranked[0], output) if ranked else {}
 
     def frontier(self, question: TrainingQuestion, points: int | None) -> TradeOff:
-        """Days against dollars."""
-        return frontier(question, points)
+        """The layouts that no other betters in both days and dollars, the fastest first.
+
+        Every layout that fits is compared, of every number of chips asked about; limits of the run
+        are left aside, as they are traded. At most `points` are listed, spread evenly.
+
+        Raises FieldError without the tokens of a run.
+        """
+        if question.work.tokens is None:
+            raise FieldError(("work.tokens", "days and dollars of a run need its tokens"))
+        free = question.model_copy(update={"limits": TrainingLimits()})
+        resolution = resolve_training(free)
+        front = Front()
+        for chips, blocks in chip_counts(resolution):
+            for block in blocks:
+                for chunk in block.chunks():
+                    front = front.with_chunk(chips, chunk)
+        rows = [_row(chips, layout) for chips, layout in front.layouts]
+        most = POINTS if points is None else points
+        if len(rows) > most:
+            rows = [rows[i] for i in np.linspace(0, len(rows) - 1, most).round().astype(int)]
+        days, usd = (next(x for x in OUTPUTS if x.name == name) for name in ("days", "usd"))
+        shown = [x for x in OUTPUTS if x.applies is None or x in (days, usd)]
+        provenance = document_of(Provenance(data=resolution.data, warnings=resolution.warnings))
+        missed = None if rows else missed_of(free, search_layouts(resolution))
+        return TradeOff(
+            question.problem, shown, days, usd, resolved(question), provenance, rows, missed,
+            warnings=resolution.warnings,
+        )  # fmt: skip
 
     def sections(self, plan: Plan) -> Sequence[Section]:
         """The layout with its numbers, memory and time of a step that add up."""

@@ -7,7 +7,6 @@ every matrix of the layers, whose own weights are frozen.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import (
@@ -20,36 +19,12 @@ from pydantic import (
     model_validator,
 )
 
-from planner.catalogue.listed_prices import Price, default_price, given_price
 from planner.catalogue.systems import System
 from planner.catalogue.training.training_stacks import training_stack_names
-from planner.scenario.keys import fields
-from planner.scenario.keys.fields import (
-    Count,
-    Faults,
-    Numbers,
-    Quantity,
-    QuestionRecord,
-    Record,
-    Refusals,
-    Rent,
-    Seconds,
-    SystemChips,
-    Word,
-)
+from planner.scenario.keys import fields, training_fields
 from planner.scenario.keys.model_keys import ModelDescription, ModelField
 from planner.scenario.keys.references import AUTO, File, name_or_file
 from planner.scenario.keys.system_keys import SystemDescription, SystemField, resolved_system
-from planner.scenario.keys.training_fields import (
-    OFFLOADS,
-    BatchField,
-    BatchSize,
-    Days,
-    Flags,
-    LoraRank,
-    Offloads,
-    Trained,
-)
 from planner.scenario.keys.uncertain import Uncertain
 from planner.scenario.kinds import PROBLEMS
 from planner.text.errors import quoted
@@ -68,18 +43,18 @@ def _whole_number(value: float) -> float:
 
 
 SequenceLength: TypeAlias = Annotated[
-    float, Quantity("tokens", least=1.0), AfterValidator(_whole_number)
+    float, fields.Quantity("tokens", least=1.0), AfterValidator(_whole_number)
 ]
 
 
-class Work(Record):
+class Work(fields.Record):
     """What is trained on."""
 
-    global_batch: Annotated[BatchSize, BatchField()] = Field(
+    global_batch: Annotated[training_fields.BatchSize, training_fields.BatchField()] = Field(
         description="of one optimiser step: tokens, or `512 sequences`"
     )
     sequence: SequenceLength = Field(description="length of a sequence [token]")
-    tokens: Annotated[float, Quantity("tokens")] | None = Field(
+    tokens: Annotated[float, fields.Quantity("tokens")] | None = Field(
         None, description="of the whole run [token]; gives days and money"
     )
 
@@ -106,10 +81,10 @@ class Work(Record):
         return self.sequences * self.sequence
 
 
-BytesPerParam = Annotated[float, Quantity("bytes_per_param", zero=True, at_most=64.0)]
+BytesPerParam = Annotated[float, fields.Quantity("bytes_per_param", zero=True, at_most=64.0)]
 
 
-class ParameterState(Record):
+class ParameterState(fields.Record):
     """What stays in memory of each trained parameter."""
 
     weights: BytesPerParam = Field(2.0, description="[byte/param]")
@@ -117,46 +92,50 @@ class ParameterState(Record):
     optimizer: BytesPerParam = Field(12.0, description="master weights and moments [byte/param]")
 
 
-class TrainingLimits(Record):
+class TrainingLimits(fields.Record):
     """What the run may take; memory is a limit of its own."""
 
-    days: Annotated[float, Days()] | None = Field(None, description="of the whole run [day]")
-    usd: Annotated[float, Quantity("money")] | None = Field(
+    days: Annotated[float, training_fields.Days()] | None = Field(
+        None, description="of the whole run [day]"
+    )
+    usd: Annotated[float, fields.Quantity("money")] | None = Field(
         None, description="of the whole run [USD]"
     )
 
 
-class Reliability(Record):
+class Reliability(fields.Record):
     """How often chips fail, and what it costs to go on."""
 
-    mtbf: Annotated[float, Quantity("mtbf")] = Field(
+    mtbf: Annotated[float, fields.Quantity("mtbf")] = Field(
         description="mean time between failures of one chip [s]"
     )
-    save: Seconds = Field(description="a checkpoint holds up training for [s]")
-    restart: Seconds = Field(description="from a failure until training goes on [s]")
+    save: fields.Seconds = Field(description="a checkpoint holds up training for [s]")
+    restart: fields.Seconds = Field(description="from a failure until training goes on [s]")
 
 
-class TrainingChoose(Record):
+class TrainingChoose(fields.Record):
     """Values that the choices may take; what is absent is chosen freely."""
 
-    tp: Numbers | None = Field(None, description="chips that share every matrix")
-    pp: Numbers | None = Field(None, description="stages of the pipeline")
-    dp: Numbers | None = Field(None, description="replicas that share the batch")
-    ep: Numbers | None = Field(None, description="groups of experts")
-    tp_expert: Numbers | None = Field(None, description="chips that share an expert's matrices")
-    cp: Numbers | None = Field(None, description="chips that share a sequence")
-    micro_batch: Numbers | None = Field(None, description="sequences of a micro-batch")
-    virtual_stages: Numbers | None = Field(None, description="virtual stages of each stage")
+    tp: fields.Numbers | None = Field(None, description="chips that share every matrix")
+    pp: fields.Numbers | None = Field(None, description="stages of the pipeline")
+    dp: fields.Numbers | None = Field(None, description="replicas that share the batch")
+    ep: fields.Numbers | None = Field(None, description="groups of experts")
+    tp_expert: fields.Numbers | None = Field(
+        None, description="chips that share an expert's matrices"
+    )
+    cp: fields.Numbers | None = Field(None, description="chips that share a sequence")
+    micro_batch: fields.Numbers | None = Field(None, description="sequences of a micro-batch")
+    virtual_stages: fields.Numbers | None = Field(None, description="virtual stages of each stage")
     schedule: Annotated[tuple[str, ...], fields.Words(SCHEDULES)] | None = None
     """of the pipeline"""
     recompute: Annotated[tuple[str, ...], fields.Words(RECOMPUTE)] | None = None
     """what runs forward again in place of being kept"""
     zero: fields.Copies | None = Field(None, description="ZeRO stage, 0 to 3")
-    offload: Annotated[tuple[str, ...], Offloads()] | None = None
+    offload: Annotated[tuple[str, ...], training_fields.Offloads()] | None = None
     """what lives in the memory of the host: none, optimizer, activations"""
-    sequence_parallel: Annotated[tuple[bool, ...], Flags()] | None = None
+    sequence_parallel: Annotated[tuple[bool, ...], training_fields.Flags()] | None = None
     """whether tp also divides what it leaves whole, along the sequence"""
-    overlap: Annotated[tuple[bool, ...], Flags()] | None = None
+    overlap: Annotated[tuple[bool, ...], training_fields.Flags()] | None = None
     """whether data-parallel traffic runs beside the arithmetic"""
 
     @field_validator("zero")
@@ -167,33 +146,28 @@ class TrainingChoose(Record):
         return value
 
 
-class TrainingCurrent(Record):
+class TrainingCurrent(fields.Record):
     """The layout in use."""
 
-    tp: Count = 1
-    pp: Count = 1
-    dp: Count | None = Field(None, description="what the chips leave, where it is absent")
-    ep: Count = 1
-    tp_expert: Count | None = Field(None, description="as tp where it is absent")
-    cp: Count = 1
-    micro_batch: Count = 1
-    virtual_stages: Count = 1
-    schedule: Annotated[str, Word(SCHEDULES)] = "1f1b"
-    recompute: Annotated[str, Word(RECOMPUTE)] = "none"
+    tp: fields.Count = 1
+    pp: fields.Count = 1
+    dp: fields.Count | None = Field(None, description="what the chips leave, where it is absent")
+    ep: fields.Count = 1
+    tp_expert: fields.Count | None = Field(None, description="as tp where it is absent")
+    cp: fields.Count = 1
+    micro_batch: fields.Count = 1
+    virtual_stages: fields.Count = 1
+    schedule: Annotated[str, fields.Word(SCHEDULES)] = "1f1b"
+    recompute: Annotated[str, fields.Word(RECOMPUTE)] = "none"
     zero: Annotated[int, fields.Whole(least=0)] = 1
-    offload: Annotated[tuple[str, ...], Offloads()] = OFFLOADS[:1]
+    offload: Annotated[tuple[str, ...], training_fields.Offloads()] = training_fields.OFFLOADS[:1]
     sequence_parallel: bool = False
     overlap: bool = True
 
 
 def _stack(value: object, info: ValidationInfo) -> str | File:
     """A stack's name, or the path of a file that `planner calibrate` wrote."""
-    return name_or_file(value, "profile", AUTO, _stack_names(), info)
-
-
-@cache
-def _stack_names() -> tuple[str, ...]:
-    return (AUTO, *training_stack_names())
+    return name_or_file(value, "profile", AUTO, (AUTO, *training_stack_names()), info)
 
 
 StackField = Annotated[
@@ -201,28 +175,28 @@ StackField = Annotated[
 ]
 
 
-class TrainingQuestion(QuestionRecord):
+class TrainingQuestion(fields.QuestionRecord):
     """One question of training layouts in base units (s, byte, flop, token, USD, J); frozen."""
 
     COUNTS: ClassVar[Mapping[str, str]] = {
         "chips": "chip", "choose.micro_batch": "seq", "limits.days": "day",
     }  # fmt: skip
 
-    problem: Annotated[Literal["training"], Word(PROBLEMS)] = Field(
+    problem: Annotated[Literal["training"], fields.Word(PROBLEMS)] = Field(
         description="which question is asked"
     )
     model: ModelField = Field(description="a catalogue name, or a path to a Hugging Face config")
     system: SystemField = Field(
         description="a catalogue name, a topology file, or a description; or a list of them"
     )
-    chips: SystemChips = Field(description="chips paid: a number, a list, or {from, to}")
+    chips: fields.SystemChips = Field(description="chips paid: a number, a list, or {from, to}")
     work: Work = Field(description="what is trained on")
-    precision: Annotated[str, Word(PRECISIONS)] = Field(
+    precision: Annotated[str, fields.Word(PRECISIONS)] = Field(
         "bf16", description="format of the matrix products"
     )
     state: ParameterState = Field(default_factory=ParameterState, description="bytes per parameter")
-    train: Annotated[LoraRank, Trained()] = Field(
-        LoraRank(), description="which parameters: all, or {lora: RANK}"
+    train: Annotated[training_fields.LoraRank, training_fields.Trained()] = Field(
+        training_fields.LoraRank(), description="which parameters: all, or {lora: RANK}"
     )
     reversible: bool = Field(
         default=False, description="whether the layers of the model can be run backwards"
@@ -234,14 +208,16 @@ class TrainingQuestion(QuestionRecord):
     choose: TrainingChoose = Field(
         default_factory=TrainingChoose, description="limits on, or values of, choices"
     )
-    objective: Annotated[str, Word(OBJECTIVES)] = Field("time", description="what is made small")
-    price: Rent | None = Field(
+    objective: Annotated[str, fields.Word(OBJECTIVES)] = Field(
+        "time", description="what is made small"
+    )
+    price: fields.Rent | None = Field(
         None, description="per chip [USD/(chip*s)]; the catalogue's when absent"
     )
-    power_price: Annotated[float, Quantity("energy_price")] | None = Field(
+    power_price: Annotated[float, fields.Quantity("energy_price")] | None = Field(
         None, description="electricity, paid on top of the rent [USD/J]"
     )
-    pue: Annotated[float, Quantity("number", least=1.0, at_most=10.0)] | None = Field(
+    pue: Annotated[float, fields.Quantity("number", least=1.0, at_most=10.0)] | None = Field(
         None, description="power drawn by the site per power drawn by the machines, at least 1"
     )
     current: TrainingCurrent | None = Field(None, description="the layout in use, evaluated beside")
@@ -254,7 +230,11 @@ class TrainingQuestion(QuestionRecord):
 
     @model_validator(mode="after")
     def _agrees(self) -> TrainingQuestion:
-        faults: Faults = [*self._limits_of_a_run(), *self._model_alone(), *self._current_product()]
+        faults: fields.Faults = [
+            *self._limits_of_a_run(),
+            *self._model_alone(),
+            *self._current_product(),
+        ]
         described = isinstance(self.system, SystemDescription) and self.system.price
         if self.price is not None and described:
             faults.append((("price",), "give price here or in system, not both"))
@@ -263,22 +243,22 @@ class TrainingQuestion(QuestionRecord):
             words = "the model is not declared so: give reversible: true, or another recompute"
             faults.append((("choose", "recompute"), words))
         if faults:
-            raise Refusals(faults)
+            raise fields.Refusals(faults)
         return self
 
-    def _limits_of_a_run(self) -> Faults:
+    def _limits_of_a_run(self) -> fields.Faults:
         if self.work.tokens is not None:
             return []
         words = "a limit of the whole run needs its tokens: give work.tokens"
         return [(("limits", key), words) for key, value in self.limits if value is not None]
 
-    def _model_alone(self) -> Faults:
+    def _model_alone(self) -> fields.Faults:
         if isinstance(self.model, ModelDescription) and self.model.like is None:
             words = "training needs the layers of a model: give a catalogue name or a config.json"
             return [(("model",), words)]
         return []
 
-    def _current_product(self) -> Faults:
+    def _current_product(self) -> fields.Faults:
         layout = self.current
         if layout is None:
             return []
@@ -298,14 +278,6 @@ class TrainingQuestion(QuestionRecord):
         choices = self.system if isinstance(self.system, tuple) else (self.system,)
         return tuple(resolved_system(choice) for choice in choices)
 
-    def price_of(self, system: System) -> Price:
-        """Rent per chip [USD/(chip*s)]: given here, given in the system, or the catalogue's.
-
-        Raises CatalogueError when there is none.
-        """
-        price = self.price if self.price is not None else system.price
-        return default_price(system.chip.name) if price is None else given_price(price)
-
 
 QUESTION = TrainingQuestion
 
@@ -313,11 +285,11 @@ QUESTION = TrainingQuestion
 # ---- pre-training as a phase of a longer question, its layout planned for whatever model is chosen
 
 
-class PlannedRun(Record):
+class PlannedRun(fields.Record):
     """The run that the training planner lays out, as in `problem: training`."""
 
-    chips: SystemChips = Field(description="chips paid: a number, a list, or {from, to}")
-    global_batch: Annotated[BatchSize, BatchField()] = Field(
+    chips: fields.SystemChips = Field(description="chips paid: a number, a list, or {from, to}")
+    global_batch: Annotated[training_fields.BatchSize, training_fields.BatchField()] = Field(
         description="of one optimiser step: tokens, or `512 sequences`"
     )
     sequence: SequenceLength = Field(description="length of a sequence [token]")

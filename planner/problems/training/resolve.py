@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property, lru_cache
@@ -13,7 +12,7 @@ from planner.architecture.huggingface import read_config
 from planner.architecture.layers import Model, Weight
 from planner.catalogue import models
 from planner.catalogue.chips import chip_power
-from planner.catalogue.listed_prices import Price
+from planner.catalogue.listed_prices import Price, rent_of
 from planner.catalogue.systems import System
 from planner.catalogue.training.training_stacks import TrainingStack, choose_training_stack
 from planner.problems.training.layout_lattice import ModelDivisions, choose_faults
@@ -24,7 +23,7 @@ from planner.protocol.plan import DataSource
 from planner.scenario.keys.model_keys import ModelDescription
 from planner.scenario.keys.references import File, wanted_profile
 from planner.scenario.keys.uncertain import LEFT_ASIDE
-from planner.text.errors import FieldError, InputError
+from planner.text.errors import FieldError, blamed_on
 from planner.text.quantities import show
 
 if TYPE_CHECKING:
@@ -55,24 +54,14 @@ class TrainingCase:
     draw: ChipDraw | None
 
     @cached_property
-    def model_flop(self) -> float:
-        """Arithmetic of the model in one step, the causal half of attention [flop]."""
-        return self.task.model_flop
-
-    @cached_property
     def forward_again(self) -> tuple[float, ...]:
         """What one step runs forward again [flop], for each word of RECOMPUTE."""
         task, counts = self.task, self.task.counts
         whole = counts.flop(task.batch, task.sequence)
         layers = whole - 3 * 2 * counts.head * task.batch * task.sequence
-        attention = whole - self._passed_weights
+        weights = 3 * 2 * counts.multiplied * task.batch * task.sequence  # in three passes
+        attention = whole - weights
         return (0.0, attention / 3, layers / 3, layers / 3)
-
-    @property
-    def _passed_weights(self) -> float:
-        """Arithmetic of the weights in three passes [flop]."""
-        task = self.task
-        return 3 * 2 * task.counts.multiplied * task.batch * task.sequence
 
 
 @dataclass(frozen=True)
@@ -83,17 +72,6 @@ class ResolvedTraining:
     cases: tuple[TrainingCase, ...]
     data: tuple[DataSource, ...]
     warnings: tuple[str, ...]
-
-
-@contextmanager
-def _blamed_on(path: str) -> Iterator[None]:
-    """What is refused while a value is looked up is the fault of that value."""
-    try:
-        yield
-    except FieldError:
-        raise
-    except InputError as error:
-        raise FieldError((path, str(error))) from error
 
 
 def resolve_training(question: TrainingQuestion) -> ResolvedTraining:
@@ -118,7 +96,7 @@ def _model(question: TrainingQuestion, data: list[DataSource]) -> Model | Traini
     if isinstance(counted, TrainingCounts):
         return counted
     name = question.model.like if isinstance(question.model, ModelDescription) else question.model
-    with _blamed_on("model"):
+    with blamed_on("model"):
         if isinstance(name, File):
             data.append(DataSource(f"model {name.written}", name.written, ""))
             return read_config(name.path)
@@ -142,11 +120,11 @@ def _case(
     if isinstance(system, File):
         words = f"write {{like: hgx-h100, topology: {system.written}}}: the file names no chip"
         raise FieldError(("system", words))
-    with _blamed_on("price"):
-        price = question.price_of(system)
-    with _blamed_on("model"):
+    with blamed_on("price"):
+        price = rent_of(system.chip.name, question.price, system.price)
+    with blamed_on("model"):
         counts = model if isinstance(model, TrainingCounts) else training_counts(model)
-    with _blamed_on("profile"):
+    with blamed_on("profile"):
         routed = counts.n_experts > 0
         file = isinstance(question.profile, File)  # which may be written anew
         choose = choose_training_stack if file else _shipped_stack
@@ -160,7 +138,7 @@ def _case(
     faults += ((f"choose.{key}", words) for key, words in choose_faults(divisions, question.choose))
     if faults:
         raise FieldError(*faults)
-    with _blamed_on("system"):
+    with blamed_on("system"):
         network = _network(system, max(question.chips), data, warnings)
         machine = training_machine(system, question.precision, max(question.chips), network)
     task = TrainingTask(

@@ -128,7 +128,7 @@ class ChipCount:
         return {
             "D_opt_step": work.batch_tokens,
             "D_run": work.tokens or work.batch_tokens,
-            "C_step": case.model_flop,
+            "C_step": case.task.model_flop,
             "n_train": float(self.used),
             "n_paid": float(self.paid),
             "F_train": case.task.machine.peak,

@@ -51,7 +51,8 @@ def report_page(plan: Plan[Any], question: Question, source: str, sets: Sequence
     if isinstance(problem, HasLivePage):
         live = problem.live_page(question, plan)
     head, *others = problem.sections(plan)
-    data = _data(plan, head, live, _command(source, sets))
+    command = shlex.join([source, *(word for each in sets for word in ("--set", each))])
+    data = _data(plan, head, live, command)
     script = plain("\n".join(_scripts(live)))
     style = f"{_tokens()}\n{_asset('report_page.css')}"
     written = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
@@ -76,11 +77,6 @@ def report_page(plan: Plan[Any], question: Question, source: str, sets: Sequence
         f'<script type="application/json" id="data">{written}</script>',
         f"<script>{script}</script>\n</body>\n</html>\n",
     ])  # fmt: skip
-
-
-def _command(source: str, sets: Sequence[str]) -> str:
-    """The file and the changes as a shell takes them."""
-    return shlex.join([source, *(word for each in sets for word in ("--set", each))])
 
 
 def _scripts(live: LivePage) -> list[str]:

@@ -6,7 +6,7 @@ What `planner model` prints: the make-up of a model, counted from its layers.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from planner.architecture import read_config, summary
 from planner.catalogue import api_prices, models
@@ -23,6 +23,8 @@ from planner.text.errors import CatalogueError, InputError, did_you_mean
 from planner.text.listing import Cell, Listing
 from planner.text.quantities import show
 
+T = TypeVar("T")
+_Row = Callable[[str], tuple[Cell, ...]]
 SHOWN = 100  # letters of the names of a kind, where the kinds are listed
 STRONG = 0.9  # correlations of coefficients that are printed
 
@@ -45,8 +47,9 @@ def catalog(
         raise InputError(f"--where: of which kind? such as planner catalog chips --where "
                          f"'memory>=100 GB' (kinds: {', '.join(_KINDS)})")  # fmt: skip
     if kind is None:
-        names_of = (lambda x: listing(x).selected(find).names) if find else _names
-        return {"kinds": {kind: names_of(kind) for kind in _KINDS}}
+        every = {kind: list(names()) for kind, (names, *_) in _KINDS.items()}
+        entries = {kind: listing(kind).selected(find).names for kind in _KINDS} if find else every
+        return {"kinds": entries}
     names, entry = _KINDS[kind][:2]
     if name is None:
         rows = listing(kind).selected(find, where)
@@ -56,10 +59,6 @@ def catalog(
     if name not in names():
         raise CatalogueError.unknown(kind.rstrip("s"), name, names())
     return {"kind": kind, "name": name, **entry(name)}
-
-
-def _names(kind: str) -> list[str]:
-    return list(_KINDS[kind][0]())
 
 
 def listing(kind: str) -> Listing:
@@ -209,17 +208,9 @@ def _spread(coefficient: Coefficient) -> str:
     return f"{coefficient.value:g}{spread}"
 
 
-def _chip_row(name: str) -> tuple[Cell, ...]:
-    entry = chip(name)
-    rates = (entry.flops.get(x) for x in ("bf16", "fp8", "fp4"))
-    return (name, entry.memory, entry.memory_bandwidth, *rates, entry.power, entry.title)
-
-
-def _system_row(name: str) -> tuple[Cell, ...]:
-    entry = system(name)
-    domain = entry.chips_per_domain
-    size = None if domain is None else float(domain)
-    return (name, entry.chip.name, size, entry.scale_up, entry.scale_out, entry.topology)
+def _row(find: Callable[[str], T], cells: Callable[[T], tuple[Cell, ...]]) -> _Row:
+    """A row of an entry that is found by its name: the name, then its cells."""
+    return lambda name: (name, *cells(find(name)))
 
 
 def _model_row(name: str) -> tuple[Cell, ...]:
@@ -236,39 +227,26 @@ def _price_row(name: str) -> tuple[Cell, ...]:
     return (name, *ends, float(len(rentals(name))), price.as_of if price else None)
 
 
-def _profile_row(name: str) -> tuple[Cell, ...]:
-    entry = profile(name)
-    return (name, entry.engine, float(entry.rows), entry.as_of, ", ".join(entry.chips))
-
-
-def _law_row(name: str) -> tuple[Cell, ...]:
-    entry = law(name)
-    return (name, entry.form, entry.as_of, entry.title)
-
-
-def _tier_row(name: str) -> tuple[Cell, ...]:
-    entry = tier(name)
-    return (name, entry.kind, entry.capacity, entry.read_rate, entry.capacity / entry.read_rate,
-            entry.title)  # fmt: skip
-
-
 API_PRICES = "api-prices"
 UNIT_OF_PRICES = "listed prices of models, medians over the hosts that count"
 _Names = Callable[[], tuple[str, ...]]
 _Entry = Callable[[str], dict[str, object]]
 _Columns = Mapping[str, str | None]
-_Row = Callable[[str], tuple[Cell, ...]]
 _RATES: _Columns = dict.fromkeys(("bf16", "fp8", "fp4"), "compute")
 _KINDS: Mapping[str, tuple[_Names, _Entry, _Columns, _Row]] = {
     "chips": (
         chip_names, _chip,
         {"chip": None, "memory": "size", "bandwidth": "bandwidth", **_RATES, "power": "power",
-         "title": None}, _chip_row,
+         "title": None},
+        _row(chip, lambda x: (x.memory, x.memory_bandwidth, *map(x.flops.get, _RATES), x.power,
+                              x.title)),
     ),
     "systems": (
         system_names, _system,
         {"system": None, "chip": None, "domain": "number", "scale_up": "bandwidth",
-         "scale_out": "bandwidth", "network": None}, _system_row,
+         "scale_out": "bandwidth", "network": None},
+        _row(system, lambda x: (x.chip.name, x.chips_per_domain and float(x.chips_per_domain),
+                                x.scale_up, x.scale_out, x.topology)),
     ),
     "models": (
         models.names, _model,
@@ -283,13 +261,17 @@ _KINDS: Mapping[str, tuple[_Names, _Entry, _Columns, _Row]] = {
     "profiles": (
         profile_names, _profile,
         {"profile": None, "engine": None, "rows": "number", "as_of": None, "chips": None},
-        _profile_row,
+        _row(profile, lambda x: (x.engine, float(x.rows), x.as_of, ", ".join(x.chips))),
     ),
-    "laws": (law_names, _law, {"law": None, "form": None, "as_of": None, "title": None}, _law_row),
+    "laws": (
+        law_names, _law, {"law": None, "form": None, "as_of": None, "title": None},
+        _row(law, lambda x: (x.form, x.as_of, x.title)),
+    ),
     "tiers": (
         tier_names, _tier,
         {"tier": None, "kind": None, "capacity": "size", "read_rate": "bandwidth", "drain": "time",
-         "title": None}, _tier_row,
+         "title": None},
+        _row(tier, lambda x: (x.kind, x.capacity, x.read_rate, x.capacity / x.read_rate, x.title)),
     ),
     API_PRICES: (api_prices.model_names, price_table.price_card, OF_MODELS, model_row),
 }  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from planner.catalogue import api_prices
@@ -91,17 +92,10 @@ def model_row(model: str) -> tuple[Cell, ...]:
     if not rows:
         return (model, 0.0, *[None] * (len(OF_MODELS) - 2))
     spread = api_prices.quartiles(rows, mix)
-    middle = (api_prices.quartiles(rows, value).median for value in (_input, _output))
+    sides = (attrgetter("input"), attrgetter("output"))
+    middle = (api_prices.quartiles(rows, value).median for value in sides)
     ends = (spread.least, spread.median, spread.most)
     return (model, float(len(rows)), *middle, *ends, max(row.as_of for row in rows))
-
-
-def _input(row: ListedPrice) -> float:
-    return row.input
-
-
-def _output(row: ListedPrice) -> float:
-    return row.output
 
 
 def refresh_text(refresh: PriceRefresh, model: str | None = None) -> str:

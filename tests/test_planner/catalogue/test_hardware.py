@@ -10,7 +10,7 @@ import pytest
 
 import topologies
 from planner.catalogue.chips import chip, chip_names
-from planner.catalogue.listed_prices import Price, default_price, electricity, rentals
+from planner.catalogue.listed_prices import Price, default_price, rentals
 from planner.catalogue.systems import system, system_from, system_names
 from planner.text.errors import CatalogueError
 from tests.paths import FACTS, shared
@@ -59,7 +59,7 @@ def test_every_figure_has_a_source_and_a_date():
     entries = [*map(chip, chip_names()), *map(system, system_names())]
     figures = [figure for entry in entries for figure in entry.figures.values()]
     assert len(figures) > 200
-    for figure in [*figures, electricity()]:
+    for figure in figures:
         assert figure.source.startswith("https://")
         date.fromisoformat(figure.as_of if len(figure.as_of) > 7 else figure.as_of + "-01")
         assert figure.unit or figure.base == figure.value

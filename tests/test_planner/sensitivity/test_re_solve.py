@@ -76,7 +76,7 @@ def compared(given: dict) -> int:
             continue
         for row in budget_rows(scenario, name):
             parameter = Parameter(row.path, row.value, row.unit, row.group)
-            varied = None if row.group == "law" else settable(scenario, parameter)
+            varied, *_ = settable(scenario, [parameter] * (row.group != "law")) or (None,)
             if varied is None or varied.to is None or abs(row.left - row.right) > 1e-4:
                 continue
             ends = [search(varied.to(math.exp(sign * STEP))).outputs[name] for sign in (1, -1)]

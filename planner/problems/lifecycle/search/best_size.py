@@ -55,7 +55,8 @@ def best_size(life: LifecycleTask, sparsity: float) -> search.FixedLayoutOptimum
             return trained.usd(sizes, shares) + serving
 
         step = training.ladder_search(layouts, total, begun.whole.n_active, life.bounds)
-        if any(abs(math.log(size / step.n_active)) < SAME for size in _members(evaluated)):
+        members = (served.member.n_active for served in evaluated.values() if served is not None)
+        if any(abs(math.log(size / step.n_active)) < SAME for size in members):
             break
         evaluated[step.n_active] = search.cheapest_at(life, step.n_active, sparsity)
     return _settled(life, sparsity, layouts, step, evaluated)
@@ -81,11 +82,6 @@ class _Trained:
         sized = SizedShare(1.0, sizes[order], shares[order])
         phases = {**self.budget.phases, "pretrain": replace(phase, sized=sized)}
         return training_curve(replace(self.budget, phases=phases), sizes).training
-
-
-def _members(evaluated: dict[float, ServedMember | None]) -> list[float]:
-    """Sizes of the members that are served."""
-    return [served.member.n_active for served in evaluated.values() if served is not None]
 
 
 class _Tangents(dict[float, float]):

@@ -271,7 +271,8 @@ def step_times(
     if wanted & {"memory", "worst_stage"}:
         parts, stage = _memory(task, layouts, symbols)
     used = values.get("used")
-    terms = {} if "terms" not in wanted else {n: values[n] for n in _term_names(values)}
+    apart = ("step", "busy", "used", "hidden.dp")
+    terms = {n: x for n, x in values.items() if "terms" in wanted and n not in apart}
     return TrainingTimes(
         step=values["step"] if "step" in wanted else None,
         terms=terms,
@@ -304,10 +305,6 @@ def fed(table: str, symbols: Mapping[str, object]) -> dict[str, np.ndarray]:
     """The outputs of a kernel, the symbols that it asks for picked out of more."""
     kernel = lowered(table)
     return kernel(**{name: symbols[name] for name in kernel.names})  # type: ignore[return-value]
-
-
-def _term_names(values: Mapping[str, object]) -> list[str]:
-    return [n for n in values if n not in ("step", "busy", "used", "hidden.dp")]
 
 
 def _memory(

@@ -15,13 +15,8 @@ from planner.laws.model_family import ModelFamily
 from planner.problems import serving
 from planner.problems.lifecycle.members import FamilyRule, Formats
 from planner.problems.lifecycle.question import Serving
-from planner.problems.lifecycle.serving_cost import (
-    ServedMember,
-    ServingQuestion,
-    _blamed_on,
-    serving_question,
-)
-from planner.text.errors import FieldError
+from planner.problems.lifecycle.serving_cost import ServedMember, ServingQuestion, serving_question
+from planner.text.errors import FieldError, faults_at
 
 N, INTO, OUT = 8e9, 3000, 600
 GIVEN: dict[str, Any] = {
@@ -293,7 +288,7 @@ def test_what_contradicts_itself_is_told_of_the_serving_part():
     with pytest.raises(FieldError) as caught:
         served(choose={"tp": 64})
     assert [place for place, _ in caught.value.faults] == ["serving.choose"]
-    with pytest.raises(FieldError) as caught, _blamed_on("serving"):
+    with pytest.raises(FieldError) as caught, faults_at("serving.{}".format):
         raise FieldError(("system", "no price"), ("profile", "no chip"))
     assert caught.value.faults == (
         ("serving.system", "no price"), ("serving.profile", "no chip"),

@@ -25,11 +25,11 @@ SELECTIVE = asked(
 def test_utilisation_as_published():
     """Korthikanti et al., table 5: 13.75 s of GPT-3 on 64 A100 are 50.7 % with the causal half."""
     case = resolve_training(load(SELECTIVE)).cases[0]
-    share = case.model_flop / (13.75 * 64 * 312e12)
+    share = case.task.model_flop / (13.75 * 64 * 312e12)
     assert 100 * share == pytest.approx(50.7, abs=0.2)
     counts, batch, sequence = case.task.counts, 64, 2048
     pairs = counts.n_layers * counts.pair_flop(sequence) * sequence**2 / 2
-    whole = case.model_flop + 3 * batch * pairs  # in the paper's convention all pairs count
+    whole = case.task.model_flop + 3 * batch * pairs  # in the paper's convention all pairs count
     assert 100 * whole / (13.75 * 64 * 312e12) == pytest.approx(51.39, abs=0.2)
 
 
