@@ -206,6 +206,7 @@ MARKDOWN = BlockMarkup(
     maths=_maths,
     heading=lambda level, words, anchor: f"{'#' * (level + 1)} {_marked(anchor)}{words}",
     paragraphs={"question": "*%s*", "kind": "*%s*"},
+    folded=lambda title, _, body: f"## {title}\n\n{body}",
     statement=_statement,
     steps=_steps,
     entry=_entry,
