@@ -107,6 +107,7 @@ def _utilisation(pool: LaunchPool, scenario: Scenario) -> float | None:
     shares = {x.removeprefix("share_"): pool.facts[x] for x in SHARES if x in pool.facts}
     if "pool" not in shares:
         return next(iter(shares.values()), None)
+    pool_share = shares["pool"]
     from planner.problems.serving.advice.current_layout import current_layout
     from planner.problems.serving.answer import answer
 
@@ -117,11 +118,11 @@ def _utilisation(pool: LaunchPool, scenario: Scenario) -> float | None:
             part = pinned[pool.role]
             memory, chip = MemoryUse(**part["memory_per_chip"]), part["chip"]
         else:
-            return shares["pool"]
+            return pool_share
         return utilisation_of_pool(
-            shares["pool"], memory, scenario.memory_utilisation, chip_called(chip)
+            pool_share, memory, scenario.memory_utilisation, chip_called(chip)
         )
-    return shares["pool"]
+    return pool_share
 
 
 def _text(file: str) -> str:

@@ -219,9 +219,7 @@ def growth_of_symbols(member: Member, step: serving.Step, n_active: float) -> di
         for factor in (1 - NUDGE, 1 + NUDGE)
     )  # fmt: skip
     least, most = ({x: float(np.ravel(end[x])[0]) for x in end} for end in (low, high))
-    return {
-        x: math.log(most[x] / least[x]) for x in serving.shared_values(task) if least.get(x, 0) > 0
-    }
+    return {x: math.log(most[x] / least[x]) for x in least if least[x] > 0}
 
 
 def serving_question(part: Serving) -> ServingQuestion:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from math import prod
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 
 from pydantic import Field, PlainValidator, ValidationError, ValidationInfo, field_validator
 
@@ -17,9 +17,6 @@ from planner.catalogue.api_prices import host_name, open_models, rows, token_pri
 from planner.scenario.keys.fields import Kind, Quantity, Record, Refusals, collected, plausible_rent
 from planner.text.errors import did_you_mean, quoted
 from planner.text.quantities import parse
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 MILLION = 1e6
 MOST_TIMES = 1000.0  # that a price is of another on one sheet
@@ -76,7 +73,15 @@ class Multiple(Kind):
 
 Factor = Annotated[float | str, Multiple()]
 Multiples = dict[str, Annotated[float, Multiple(priced=False)]]
-Priced = TypeVar("Priced", bound="DataclassInstance")
+
+
+class PricedRecord(Protocol):
+    """A dataclass with prices."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+Priced = TypeVar("Priced", bound=PricedRecord)
 
 
 def multiplied(record: Priced, multiples: Mapping[str, float], *prices: str) -> Priced:

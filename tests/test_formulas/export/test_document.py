@@ -61,7 +61,7 @@ def test_the_cover_shows_both_cases_where_they_differ(form):
     """One line for the context, which is all that differs, with both values."""
     written = export(critical_batch, form, CASES)
     after = written.partition("Assumptions where they differ")[2]
-    table = re.split(r"\n(?:### )?Symbols\n", after)[0]
+    table = re.split(r"\n(?:## )?Symbols\n", after)[0]
     for power in (4, 5):
         assert (rf"10}}^{{{power}}}$" if form == "markdown" else f"e{power}") in table
     assert "11" not in table

@@ -11,7 +11,6 @@ import planner
 from planner.architecture import sizes
 from planner.catalogue import models
 from planner.catalogue.chips import chip
-from planner.catalogue.listed_prices import given_price
 from planner.catalogue.systems import system
 from planner.catalogue.training.training_runs import training_rates
 from planner.laws.model_family import TIED_BELOW, ModelFamily
@@ -164,8 +163,8 @@ def test_limits_that_admit_no_layout_name_the_part_of_the_file():
 
 def trained(name: str, dtype: str, mfu: float | None, price: float, *, sparse: bool = False):
     """Pre-training on a chip at a price per hour, at a given share of the peak or a published."""
-    on, rent = replace(system("hgx-h100"), chip=chip(name)), given_price(price / HOUR)
-    phase = SimpleNamespace(mfu=mfu, dtype=dtype, systems=lambda: (on,), price_of=lambda each: rent)
+    on = replace(system("hgx-h100"), chip=chip(name))
+    phase = SimpleNamespace(mfu=mfu, dtype=dtype, systems=lambda: (on,), price=price / HOUR)
     return cheapest_phase("pretrain", phase, 6.0, unpriced="phases.pretrain.price", sparse=sparse)
 
 

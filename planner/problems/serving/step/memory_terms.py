@@ -137,8 +137,7 @@ def _of_engine(task: Task, layouts: Layouts, rules: EngineMemory) -> dict[str, n
     work = sizes.n_experts_active * (np.maximum(2 * routed, sizes.hidden) + routed)
     share = {}
     if rules.rules["meaning"] == "free":
-        experts = sizes.n_experts > 0
-        lone, linked = (context_bytes(seen, n, experts=experts) for n in (1, 2))
+        lone, linked = (context_bytes(seen, n, experts=sizes.n_experts > 0) for n in (1, 2))
         hold = hold + np.where(ranks > 1, linked, lone)
         share = {"x_mem": 1.0, "x_rest": 1 / task.utilisation - 1}
     return {

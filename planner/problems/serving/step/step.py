@@ -307,8 +307,7 @@ class Step:
         """Whether memory, and the engine's limits of a step, let in so many sequences a replica."""
         limits = {x: limit for x, limit in self.limits.items() if x in ("need", *OF_A_STEP)}
         values = self.only(limits, batch)
-        good = (values[name] <= limit for name, limit in limits.items())
-        return np.all(np.broadcast_arrays(*good), axis=0)
+        return np.all(np.broadcast_arrays(*(values[x] <= y for x, y in limits.items())), axis=0)
 
     def _computed(
         self, words: tuple[str, ...] | None, batch: np.ndarray, fill: np.ndarray | float

@@ -20,6 +20,7 @@ from planner.problems.serving.step.occupancy import (
     first,
     queue,
 )
+from planner.problems.serving.step.step import Step
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,8 @@ class Line:
     def take(self, rows: np.ndarray) -> Line:
         columns = ("group", "weights", "cache", "idle", "each")
         return replace(self, **{name: getattr(self, name)[rows] for name in columns})
+
+    holds_together = Step.holds_together
 
     def only(self, words: tuple[str, ...], batch: np.ndarray) -> dict[str, np.ndarray]:
         assert self.arrivals is None, "memory is counted without a load"
