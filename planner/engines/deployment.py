@@ -270,7 +270,7 @@ def _shares(memory: Mapping[str, float], whole: float, chip: Chip) -> Mapping[st
     )
 
 
-def utilisation_of_pool(pool: float, memory: MemoryUse, share: float, chip: Chip) -> float:
+def pool_utilisation(pool: float, memory: MemoryUse, share: float, chip: Chip) -> float:
     """The share that `memory_utilisation` means where an engine is told that of its pool.
 
     `memory` is that of the layout at another `share`: what is reserved beside that, libraries and

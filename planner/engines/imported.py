@@ -20,7 +20,7 @@ from typing import Any
 from planner.architecture.counts import sizes
 from planner.catalogue import models
 from planner.engines.carried_facts import SHARES, Facts, facts_of_launch
-from planner.engines.deployment import chip_called, utilisation_of_pool
+from planner.engines.deployment import chip_called, pool_utilisation
 from planner.engines.launch_words import WrittenLaunch, launches, placed
 from planner.problems.serving.point import MemoryUse
 from planner.problems.serving.question import Scenario
@@ -119,9 +119,7 @@ def _utilisation(pool: LaunchPool, scenario: Scenario) -> float | None:
             memory, chip = MemoryUse(**part["memory_per_chip"]), part["chip"]
         else:
             return pool_share
-        return utilisation_of_pool(
-            pool_share, memory, scenario.memory_utilisation, chip_called(chip)
-        )
+        return pool_utilisation(pool_share, memory, scenario.memory_utilisation, chip_called(chip))
     return pool_share
 
 
