@@ -22,6 +22,7 @@ from planner.problems.serving.question import Scenario
 from planner.problems.serving.step.engine_rules import EnginePool
 from planner.problems.serving.step.memory_terms import pool_context
 from planner.problems.serving.task.requests import method_of
+from planner.scenario.keys.engine_keys import SETTINGS
 from planner.scenario.keys.model_keys import ModelDescription
 from planner.scenario.keys.references import File, HubFile
 from planner.text.errors import Infeasible, InputError
@@ -59,7 +60,7 @@ class Deployment:
     layout, batch and memory, `whole` the plan. `sequences` run on one copy of attention at most,
     `in_step` of them in one step (a pipeline takes them in turns); `chunk` prompt tokens join a
     step on one copy; `longest` is input and output of the longest request; `method` drafts where
-    the scenario names one. `share` maps what a
+    the scenario names one, `engine_limits` are those that it is told. `share` maps what a
     replica's chip holds to shares of its memory. A replica stands on `nodes` of `local` chips, of
     which, and of those of others, a machine holds `on_machine` at most.
     """
@@ -78,7 +79,7 @@ class Deployment:
     drafts: int
     method: str
     cached_input: float
-    max_num_batched_tokens: int | None
+    engine_limits: Mapping[str, int]
     share: Mapping[str, float]
     nodes: int
     local: int
@@ -114,8 +115,8 @@ class Deployment:
     @property
     def step_tokens(self) -> int:
         """Most tokens that one copy of attention computes in a step, as told or of its phases."""
-        if self.max_num_batched_tokens is not None:
-            return self.max_num_batched_tokens
+        if "max_num_batched_tokens" in self.engine_limits:
+            return self.engine_limits["max_num_batched_tokens"]
         prompt = 0 if self.role == "decode" else self.chunk
         answers = 0 if self.role == "prefill" else self.in_step * (1 + self.drafts)
         return max(prompt + answers, self.sequences)
@@ -173,7 +174,7 @@ def _deployment(
         drafts=drafts,
         method=method_of(scenario),
         cached_input=0.0 if role == "decode" else scenario.workload.cached_input,
-        max_num_batched_tokens=scenario.max_num_batched_tokens,
+        engine_limits={x: limit for x in SETTINGS if (limit := getattr(scenario, x)) is not None},
         share=_shares(pool["memory_per_chip"], scenario.memory_utilisation, used),
         nodes=nodes,
         local=local,

@@ -12,6 +12,7 @@ from planner.engines.deployment import Deployment
 from planner.engines.launch import Launch, Option, OptionRow, Reason, Release, Value, releases
 from planner.problems.serving.step.layouts import AXES, Layouts
 from planner.problems.serving.step.runnable import refusals
+from planner.scenario.keys.engine_keys import SETTINGS
 
 # What rows call as a deployment does.
 OF_THE_POOL = (
@@ -145,6 +146,7 @@ def _phrases(plan: Deployment) -> dict[str, str]:
     lengths = "99.9 % of inputs and of outputs" if plan.longest_is_quantile else "input and output"
     limit = plan.checkpoint.sizes.max_context
     all_chips = f" * dp attention {copies}: all chips of a stage" if copies > 1 else ""
+    phrase_of = dict(zip(SETTINGS, ("of_a_copy", "in_a_step", "of_the_longest"), strict=True))
     return {
         "drafted": drafted,
         "in_a_step": step + (", per copy of attention" if copies > 1 else ""),
@@ -152,4 +154,4 @@ def _phrases(plan: Deployment) -> dict[str, str]:
         "of_a_stage": f"tp {layout['tp']}{all_chips}",
         "of_the_longest": f"{lengths}{f', {drafted}' if plan.drafts else ''}, rounded up"
         + (f"; the model goes to {limit}" if limit else ""),
-    }
+    } | {phrase_of[key]: f"{key} of the scenario" for key in plan.engine_limits}

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from planner.scenario.keys.fields import Count, QuestionRecord, Refusals
+from planner.scenario.keys.fields import Count, Faults, QuestionRecord, Refusals, unknown_key
 from planner.scenario.keys.workload import Choose, Workload
 
 SETTINGS = ("max_num_seqs", "max_num_batched_tokens", "max_model_len")
@@ -21,14 +21,10 @@ class EngineSettings(QuestionRecord):
     }
 
     max_num_seqs: Count | None = Field(
-        None,
-        description="sequences in flight at most, of one copy of attention [seq]; memory is kept "
-        "for as many",
+        None, description="most sequences of one copy of attention, which memory is kept for [seq]"
     )
     max_num_batched_tokens: Count | None = Field(
-        None,
-        description="tokens of a step at most, of one copy of attention [token]; memory is kept "
-        "for as many",
+        None, description="most tokens of a step of one copy, which memory is kept for [token]"
     )
     max_model_len: Count | None = Field(
         None, description="tokens of the longest request that is let in, answer included [token]"
@@ -40,12 +36,14 @@ class EngineSettings(QuestionRecord):
         """An engine as a record of its name, version and limits is all these keys."""
         engine = data.get("engine") if isinstance(data, Mapping) else None
         keys = {"name": "engine", "version": "engine_version"} | {x: x for x in SETTINGS}
-        if not isinstance(engine, Mapping) or set(engine) - keys.keys():
+        if not isinstance(engine, Mapping):
             return data
         beside = {key: value for key, value in data.items() if key != "engine"}
-        twice = sorted(x for x in engine if keys[x] in beside)
-        if twice:
-            raise ValueError(f"engine.{twice[0]} and {keys[twice[0]]} are one key; leave one out")
+        faults: Faults = [(("engine", x), unknown_key(x, keys)) for x in engine if x not in keys]
+        twice = [x for x in engine if keys.get(x) in beside]
+        faults += [(("engine", x), f"{keys[x]} stands beside it; leave one out") for x in twice]
+        if faults:
+            raise Refusals(faults)
         return {**beside, "engine": None, **{keys[name]: x for name, x in engine.items()}}
 
     @field_validator("max_num_batched_tokens")
@@ -54,8 +52,7 @@ class EngineSettings(QuestionRecord):
         seats = info.data.get("max_num_seqs")
         if value is not None and seats is not None and value < seats:
             raise ValueError(
-                f"{value} tokens a step are fewer than max_num_seqs {seats}: each sequence that "
-                "decodes takes one; raise it, or lower max_num_seqs"
+                f"{value} tokens a step are fewer than max_num_seqs {seats}, which take one each"
             )
         return value
 

@@ -143,10 +143,10 @@ def test_a_launch_says_what_the_scenario_says(
     [
         (told(max_num_seqs=64, max_num_batched_tokens=32), {}, "fewer than max_num_seqs 64"),
         (told(max_model_len=2048), {}, "requests of 2500 tokens are longer than the 2048"),
-        (told(max_num_seqs=64), {"max_num_seqs": 32}, "engine.max_num_seqs and max_num_seqs"),
+        (told(max_num_seqs=64), {"max_num_seqs": 32}, "max_num_seqs stands beside it"),
         (told(max_num_batched_tokens=4096), {"choose": {"chunk": 8192}}, "no step takes 8192"),
         (told(max_num_seqs=0), {}, "max_num_seqs"),
-        (told(seats=8), {}, "engine"),
+        (told(max_num_seq=8), {}, "unknown key 'max_num_seq'; did you mean 'max_num_seqs'"),
         ("any", {"assumptions": "lecture", "max_num_seqs": 8}, "the lecture knows no engine"),
     ],
 )
