@@ -56,7 +56,7 @@ def fragment_blocks(whole: FormulaDocument) -> list[Block]:
 
 def _looked_up(whole: FormulaDocument) -> Iterator[Block]:
     if len(whole.cases) > 1 and whole.differences:
-        yield Heading(2, "Assumptions where they differ", "")
+        yield Heading(1, "Assumptions where they differ", "")
         yield _symbols(whole, whole.differences)
     yield from _back(whole)
 

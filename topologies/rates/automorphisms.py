@@ -8,15 +8,16 @@ What a symmetry has to keep: arcs and their rates, relay permission, and who sen
 """
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import sha256
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import connected_components, dijkstra
 
 from topologies.rates.color_refinement import ColoredArcs, Colours, around, mixed, refined
-from topologies.rates.flow_network import FlowNetwork, Ints, NodeDemand
+from topologies.rates.flow_network import FlowNetwork, Ints, NodeDemand, SparseMatrix
 
 
 class ColoredStructure:
@@ -138,6 +139,7 @@ class AutomorphismSearch:
     spent: int = 0
     budget: int = BUDGET
     _limit: int = 0
+    _finer: dict[bytes, tuple[int, Colours]] = field(default_factory=dict)
 
     def run(self) -> None:
         """Search all classes of nodes, sources of traffic first, and merge their orbits."""
@@ -182,7 +184,7 @@ class AutomorphismSearch:
         """Search a symmetry between the orbits of one class of nodes."""
         firsts: dict[bytes, list[tuple[int, Colours]]] = defaultdict(list)
         nodes: list[int] = []
-        for node in map(int, members):
+        for node in self._near_first(members):
             here = self.orbits.nodes
             if here[node] in here[nodes]:
                 continue
@@ -194,6 +196,16 @@ class AutomorphismSearch:
             if not any(self._alike(a, left, node, view) for a, left in alike):
                 alike.append((node, view))
                 nodes.append(node)
+
+    @cached_property
+    def _links(self) -> SparseMatrix:
+        net, size = self.what.net, self.what.demand.size
+        return csr_array((np.ones(net.tail.size), (net.tail, net.head)), shape=(size, size))
+
+    def _near_first(self, members: Ints) -> list[int]:
+        """The members by their distance from the first: near images join most nodes."""
+        hops = dijkstra(self._links, directed=False, unweighted=True, indices=members[:1])[0]
+        return [int(node) for node in members[np.argsort(hops[members], kind="stable")]]
 
     def _single(self, colours: Colours, node: int) -> Colours:
         """The colours with one node singled out."""
@@ -223,10 +235,9 @@ class AutomorphismSearch:
             return False
         if self._take(_guess(left, right)):
             return True
-        pick = _next(left, self.degrees)
+        pick, finer = self._picked(left)
         if pick < 0 or depth == DEPTH:
             return False
-        finer = self._single(left, pick)
         options = np.flatnonzero(right == left[pick])
         # A shift of all nodes joins more than a mirror does.
         rank = np.where(options - pick == shift, 0, 1)
@@ -236,6 +247,14 @@ class AutomorphismSearch:
             if self._extend(finer, self._single(right, option), option - pick, depth + 1):
                 return True
         return False
+
+    def _picked(self, left: Colours) -> tuple[int, Colours]:
+        """The node to single out next, or -1, and the colours then; many images share them."""
+        key = left.tobytes()
+        if key not in self._finer:
+            pick = _next(left, self.degrees)
+            self._finer[key] = pick, left if pick < 0 else self._single(left, pick)
+        return self._finer[key]
 
     def _take(self, move: Ints) -> bool:
         self.spent += self.what.tail.size + CALL

@@ -4,7 +4,7 @@ A fabric may declare its orbits, but a declaration is no proof: a link may have 
 and the traffic may tell apart what the fabric does not. So symmetries are always exhibited
 as permutations and checked; what names and colours suggest is only where they are looked for.
 
-Names suggest numbers turned round or mirrored: node `(r, i)` is chip i of rack r, and
+Names suggest numbers turned round, mirrored, exchanged: node `(r, i)` is chip i of rack r, and
 whatever else bears r or i in the same place of its name goes along.
 """
 
@@ -91,6 +91,16 @@ class Names:
         for place in self.places():
             yield self._turned([box for box in self.boxes if place in box.places], place, -1, -1)
 
+    def swaps(self) -> Iterator[Ints]:
+        """The numbers in two places exchanged."""
+        for box in self.boxes:
+            for p in range(len(box.sides)):
+                for q in range(p):
+                    if box.sides[p] == box.sides[q]:
+                        numbers = box.numbers.copy()
+                        numbers[:, [p, q]] = box.numbers[:, [q, p]]
+                        yield self._all([(box, numbers)])
+
     def _turned(
         self, boxes: Sequence[_SymmetryBox], place: int, step: int, factor: int = 1
     ) -> Ints:
@@ -167,7 +177,7 @@ def _named(what: ColoredStructure, symmetry: Orbits, labels: Names) -> None:
         for move in labels.blocks():
             _taken(what, symmetry, move)
     if what.net.tail.size <= MIRRORED:
-        for move in labels.mirrors():
+        for move in (*labels.mirrors(), *labels.swaps()):
             _taken(what, symmetry, move)
 
 

@@ -219,7 +219,8 @@ def growth_of_symbols(member: Member, step: serving.Step, n_active: float) -> di
         for factor in (1 - NUDGE, 1 + NUDGE)
     )  # fmt: skip
     least, most = ({x: float(np.ravel(end[x])[0]) for x in end} for end in (low, high))
-    return {x: math.log(most[x] / least[x]) for x in least if least[x] > 0}
+    names = {*serving.shared_values(task), "h_wide"}
+    return {x: math.log(most[x] / least[x]) for x in names if least.get(x, 0) > 0}
 
 
 def serving_question(part: Serving) -> ServingQuestion:
