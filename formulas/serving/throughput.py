@@ -80,12 +80,10 @@ resident_cache = Equation.of(
 
 resident_activations = Equation.of(
     M_act,
-    (x_budget * (x_pass * c_chunk * one_seq / cp + b_own * m_pos) + n_budget)
-    * (h_wide + h_work)
-    * b_act
+    (x_pass * c_chunk * one_seq / cp + x_budget * b_own * m_pos) * (h_wide + h_work) * b_act
     + maximum(
         (x_seats * b_own * m_pos + n_seats * one_token / one_seq) * vocab * b_logit * k_smp,
-        (x_budget * (x_pass * c_chunk * one_seq / cp + b_own * m_pos) + n_budget) * h_peak * b_act,
+        (x_pass * c_chunk * one_seq / cp + x_budget * b_own * m_pos) * h_peak * b_act,
     ),
     "one layer's widest tensors and the logits are alive at once",
     "an engine that profiles itself holds several copies of all logits, or a pass's peak",

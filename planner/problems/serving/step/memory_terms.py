@@ -91,7 +91,7 @@ def memory_terms(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
     limits = {"seats": task.max_num_seqs, "budget": task.max_num_batched_tokens}
     live = 0 if task.lecture else LIVE_VECTORS * task.sizes.hidden
     terms = {
-        **{f"n_{name}": float(limit or 0) * ones for name, limit in limits.items()},
+        "n_seats": float(task.max_num_seqs or 0) * ones,
         **{f"x_{name}": float(limit is None) * ones for name, limit in limits.items()},
         **{name: np.zeros(len(layouts)) for name in ("h_peak", "h_work", "M_hold", "x_rest")},
         **{name: np.zeros(len(layouts)) for name in BLOCKS},
@@ -113,6 +113,8 @@ def memory_terms(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
                     terms[name] = np.asarray(value)
                 else:
                     terms[name][rows] = value
+    if task.max_num_batched_tokens is not None:  # which a profile's step has, whatever the chunk
+        terms["x_pass"] = task.max_num_batched_tokens / task.chunk * ones
     return terms
 
 
