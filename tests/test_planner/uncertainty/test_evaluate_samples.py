@@ -216,8 +216,7 @@ def test_ends_that_make_no_distribution_are_told(kind, ends, words):
 
 def price(rent: float, chip: str = "small", weights: float = 141e9) -> float:
     """By hand: a batch pays for 140 GFLOP a token, or 256 of them for reading the weights."""
-    place = CHIPS["chip"].index(chip)
-    rates = {name: column[place] for name, column in CHIPS.items()}
+    rates = CHIPS[chip]
     token = max(140e9 / rates["flops"], weights / rates["bandwidth"] / 256)
     return rent * rates["share"] * token * 1e6
 
