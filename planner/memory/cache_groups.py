@@ -8,6 +8,7 @@ its share of groups says, not as its bytes do. Source: vllm/v1/core/kv_cache_uti
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -93,12 +94,9 @@ class CacheGroups:
     def longest(self, room: float, step: int) -> int:
         """Tokens of the longest single request [token]; 0 where none has room."""
         left = self.blocks(room)
-        low, high = 0, left + 1  # whole blocks of a context
-        while high - low > 1:
-            middle = (low + high) // 2
-            fits = self.of_request(middle * self.tokens, step) <= left
-            low, high = (middle, high) if fits else (low, middle)
-        return low * self.tokens
+        lengths = range(0, (left + 1) * self.tokens, self.tokens)
+        fits = bisect_right(lengths, left, key=lambda context: self.of_request(context, step))
+        return max(fits - 1, 0) * self.tokens
 
     def most(self, window: int, step: int) -> int:
         """Blocks of a window in one group: what a step adds lies beside it."""
@@ -185,8 +183,7 @@ def pooled_groups(
     if state and state_share:
         token *= 1 + state_share
         least = math.ceil(state * (1 + 1 / state_share) / token)
-    kinds = {x.bytes for x in caches if x.window is None and not x.state}
     windows = tuple({x.window for x in caches if x.window}) if whole else ()
-    exact = not windows or len(kinds) == 1
+    exact = not windows or len({x.bytes for x in caches if x.window is None and not x.state}) == 1
     share = window_share if windows else 0.0
     return CacheGroups(token, 1, 1, windows, exact=exact, least=least, window_share=share)

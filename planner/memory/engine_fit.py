@@ -159,6 +159,7 @@ def held_requests(question: FitQuestion) -> HeldRequests:
     copies = question.layout.dp  # each with a cache of its own
     ends = [max(end, 0.0) for end in (left.low, left.high)]
     fewest, most = (copies * groups.requests(end, context, left.tokens) for end in ends)
+    low, high = (int(copies * end / _ideal(question)) for end in ends)
     shortest, longest = (groups.longest(end, left.tokens) for end in ends)
     return HeldRequests(
         verdict=question.verdict,
@@ -169,7 +170,7 @@ def held_requests(question: FitQuestion) -> HeldRequests:
         longest=(shortest, longest),
         least_chips=_least_chips(question),
         least_share=_least_share(question),
-        tokens_by_layers=None if groups.exact else _by_layers(question, copies, ends),
+        tokens_by_layers=None if groups.exact else (low, high),
     )
 
 
@@ -195,12 +196,6 @@ def memory_fit(question: FitQuestion) -> Fit:
         terms=left.terms,
         notes=(*question.notes, *left.assumed, *_notes(question)),
     )
-
-
-def _by_layers(question: FitQuestion, copies: int, rooms: list[float]) -> tuple[int, int]:
-    """Tokens of so much room by the bytes of the layers alone [token]."""
-    low, high = (int(copies * room / _ideal(question)) for room in rooms)
-    return low, high
 
 
 def _ideal(question: FitQuestion) -> float:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from planner.architecture.counts import Sizes
 from planner.memory.cache_groups import INDEX, CacheGroups, LayerCache, cache_groups, pooled_groups
 from planner.memory.engine_table import (
@@ -19,6 +21,8 @@ from planner.memory.engine_table import (
     QUANTISED,
     ChipMemory,
     EngineMemory,
+    Ways,
+    expert_padding,
     figures,
     layout_factor,
 )
@@ -253,23 +257,41 @@ def model_memory(sizes: Sizes, layout: ReplicaLayout, engine: EngineMemory) -> M
     fixed -= dense_ffn * (1 - 1 / layout.dp) if shares else 0.0
     stage = -(-sizes.n_layers // layout.pp)
     share = stage / sizes.n_layers
-    formats = {name for mix in sizes.weight_mix.values() for name in mix}
-    narrow = next((name for name in QUANTISED if name in formats), sizes.stored or "bf16")
-    ranks = layout.tp * layout.dp
+    ways = layout.expert_ways
+    cut = layout.tp_expert or ways / layout.ep
     dense = max((x.width for x in sizes.inner if x.group in ("dense_ffn", "shared")), default=0)
     return ModelMemory(
-        weights=share * (fixed / layout.tp + routed / layout.expert_ways),
-        factor=layout_factor(narrow, ranks),
+        weights=share * (fixed / layout.tp + routed / ways),
+        factor=float(kernel_factor(sizes, layout.tp, ways, cut, layout.tp * layout.dp)),
         layers=stage,
         hidden=sizes.hidden,
         ffn=dense,
         vocab=sizes.vocab,
         caches=tuple(_caches(sizes, layout)),
         experts=sizes.n_experts_active,
-        expert_width=_expert_width(sizes) / (layout.tp_expert or layout.expert_ways / layout.ep),
+        expert_width=_expert_width(sizes) / cut,
         value=4 if sizes.activation_dtype == "fp32" else 2,
-        packed=narrow == "mxfp4",
+        packed=packed_format(sizes) == "mxfp4",
     )
+
+
+def packed_format(sizes: Sizes) -> str:
+    """The format of the weights that kernels lay out: the packed one, where there is any."""
+    formats = {name for mix in sizes.weight_mix.values() for name in mix}
+    return next((name for name in QUANTISED if name in formats), sizes.stored or "bf16")
+
+
+def kernel_factor(sizes: Sizes, tp: Ways, ways: Ways, cut: Ways, ranks: Ways) -> np.ndarray:
+    """Bytes of a chip's weights as kernels lay them out, over those of the checkpoint.
+
+    Dense weights are cut `tp` ways, experts lie over `ways` chips and each is `cut`.
+    """
+    factor, routed = layout_factor(packed_format(sizes)), sizes.weight_bytes["routed"]
+    if packed_format(sizes) != "mxfp4" or not routed:
+        return np.full(np.shape(ranks), factor)
+    dense = (sizes.total_weight_bytes - routed) / tp
+    pads = expert_padding(sizes.hidden, _expert_width(sizes) / cut, ranks)
+    return np.asarray(factor * (1 + routed / ways * (pads - 1) / (dense + routed / ways)))
 
 
 def engine_groups(model: ModelMemory, engine: EngineMemory, limits: EngineLimits) -> CacheGroups:

@@ -22,6 +22,7 @@ from planner.memory.engine_table import (
     chip_memory,
     engine_memory,
     engine_names,
+    expert_padding,
     layout_factor,
 )
 from planner.text.errors import CatalogueError, InputError, Mistake
@@ -200,9 +201,13 @@ def _model(row: StartCells, limits: EngineLimits) -> ModelMemory:
     linear = wide if quant == "mxfp4" else BYTES[quant]  # which leaves attention wide
     fixed = wide * embedded + linear * (total - embedded - routed)
     ways = max(tp * limits.dp, row.whole("ep", 1))
-    kernels = layout_factor(LAYOUTS.get(quant, quant), tp)
+    cut = ways if row.whole("ep", 1) == 1 else 1
+    kernels, experts = layout_factor(LAYOUTS.get(quant, quant)), BYTES[quant] * routed / ways
+    weights = fixed * copies / tp + experts
+    if quant == "mxfp4" and count:
+        kernels *= 1 + float(expert_padding(hidden, width / cut, tp) - 1) * experts / weights
     return ModelMemory(
-        weights=(fixed * copies / tp + BYTES[quant] * routed / ways) / pp,
+        weights=weights / pp,
         factor=SPARSE_W4 if quant == "w4" and count else kernels,
         layers=-(-layers // pp),
         hidden=hidden,
@@ -210,7 +215,7 @@ def _model(row: StartCells, limits: EngineLimits) -> ModelMemory:
         vocab=vocab,
         caches=_caches(row, max(1, tp // copies), value),
         experts=active,
-        expert_width=width / (ways if row.whole("ep", 1) == 1 else 1),
+        expert_width=width / cut,
         value=value,
         packed=quant == "mxfp4",
     )

@@ -53,7 +53,7 @@ FIGURES = (
     # 3,500; memory as engines take it and `planner fit` 2,200, their options, containers and rules
     # 550, what chips, configurations and networks are called 800. Fitting what ships stands in
     # `tools/fit`, on a line of its own: 3,500 less here.
-    Figure("lines", 116_943, sizes.lines),
+    Figure("lines", 116_970, sizes.lines),
     Figure("lines of tools/fit", 3_500, sizes.fit_lines),
     Figure("files of the fullest folder", sizes.FOLDER, lambda: sizes.largest_folder()[0]),
     Figure("lines of the longest file", sizes.FILE, lambda: sizes.largest_file()[0]),

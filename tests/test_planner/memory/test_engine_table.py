@@ -4,7 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from planner.architecture.counts import sizes
+from planner.catalogue import models
 from planner.catalogue.chips import chip
+from planner.engines.fit_question import FitOptions, fit
+from planner.memory.engine_room import ReplicaLayout, model_memory
 from planner.memory.engine_table import GIB, chip_memory, engine_memory, layout_factor, release
 from planner.text.errors import CatalogueError
 
@@ -59,7 +63,28 @@ def test_what_a_runtime_sees():
     assert larger.visible / 96e9 == pytest.approx(logged.visible / logged.reported)
 
 
-def test_kernels_pad_cut_experts():
-    """MXFP4 takes 1.06 of its bytes on one rank, 1.135 on several."""
-    assert (layout_factor("mxfp4", 1), layout_factor("mxfp4", 2)) == (1.06, 1.135)
-    assert layout_factor("nvfp4", 8) == 1.05
+@pytest.mark.parametrize(
+    ("model", "tp", "logged"),
+    [("gpt-oss-120b", 1, 64.38), ("gpt-oss-120b", 2, 34.38), ("gpt-oss-120b", 4, 17.22),
+     ("gpt-oss-120b", 8, 8.66), ("gpt-oss-20b", 1, 13.47), ("gpt-oss-20b", 2, 7.01)],
+)  # fmt: skip
+def test_kernels_pad_experts(model, tp, logged):
+    """Resident GiB of MXFP4 experts of 2,880 columns, as vLLM 0.11 to 0.22 logged them."""
+    made = model_memory(sizes(models.load(model)), ReplicaLayout(tp), engine_memory("vllm", "0.19"))
+    assert made.weights * made.factor / GIB == pytest.approx(logged, rel=0.015)
+
+
+def test_widths_that_kernels_take_are_not_padded():
+    """DeepSeek V4: 4,096 columns, 2,048 rows; two H20 keep 7.7 GiB (vllm 51041)."""
+    v4 = sizes(models.load("deepseek-v4-flash"))
+    assert model_memory(v4, ReplicaLayout(2), engine_memory("vllm", "0.26")).factor == 1.0
+    options = FitOptions(
+        model="deepseek-v4-flash", system="h20", tp=2, engine="vllm", version="0.26", share=0.9,
+        context=121_344,
+    )  # fmt: skip
+    assert fit(None, options).room / GIB == pytest.approx(7.7, rel=0.1)
+
+
+def test_other_formats_have_one_factor():
+    """NVFP4 takes 1.05 of its bytes, what no log told as many as it has."""
+    assert (layout_factor("nvfp4"), layout_factor("unknown")) == (1.05, 1.0)

@@ -19,18 +19,18 @@ from planner.memory.engine_room import (
     ReplicaLayout,
     context_bytes,
     engine_groups,
+    kernel_factor,
     model_memory,
+    packed_format,
 )
 from planner.memory.engine_table import (
     GIB,
     MIB,
-    QUANTISED,
     EngineMemory,
     chip_memory,
     engine_memory,
     engine_names,
     figures,
-    layout_factor,
 )
 from planner.problems.serving.step.engine_rules import engine_tables
 
@@ -88,18 +88,19 @@ def memory_terms(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
     where none is, what is alive of a pass is a value that all layouts share.
     """
     ones, tp = np.ones(len(layouts)), layouts.tp.astype(float)
-    limits = {"seats": task.max_num_seqs, "budget": task.max_num_batched_tokens}
+    budget = task.max_num_batched_tokens
     live = 0 if task.lecture else LIVE_VECTORS * task.sizes.hidden
     terms = {
         "n_seats": float(task.max_num_seqs or 0) * ones,
-        **{f"x_{name}": float(limit is None) * ones for name, limit in limits.items()},
+        "x_seats": float(task.max_num_seqs is None) * ones,
+        "x_budget": float(budget is None) * ones,
         **{name: np.zeros(len(layouts)) for name in ("h_peak", "h_work", "M_hold", "x_rest")},
         **{name: np.zeros(len(layouts)) for name in BLOCKS},
         **{name: ones.copy() for name in ("f_whole", "f_bound", "f_state")},
         "k_smp": 1.0 / tp,
         "h_wide": live * ones,
         "f_format": ones.copy(),
-        "x_pass": float(task.mode != "decode") * ones,
+        "x_pass": ones * (budget or task.chunk * (task.mode != "decode")) / task.chunk,
     }
     if not task.memory_rules:
         return terms
@@ -113,8 +114,6 @@ def memory_terms(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
                     terms[name] = np.asarray(value)
                 else:
                     terms[name][rows] = value
-    if task.max_num_batched_tokens is not None:  # which a profile's step has, whatever the chunk
-        terms["x_pass"] = task.max_num_batched_tokens / task.chunk * ones
     return terms
 
 
@@ -122,11 +121,10 @@ def _of_engine(task: Task, layouts: Layouts, rules: EngineMemory) -> dict[str, n
     """What differs of the terms under an engine's rules, each for all layouts or one number."""
     sizes, ranks = task.sizes, layouts.tp * layouts.dp_attention
     seen, era = chip_memory(task.chip), rules.era
-    formats = {name for mix in sizes.weight_mix.values() for name in mix}
-    narrow = next((name for name in QUANTISED if name in formats), sizes.stored)
+    narrow, ways = packed_format(sizes), layouts.ep * layouts.tp_expert
     band = figures()["band"]
     margin = np.where((ranks > 1) & seen.links, band["several"], band["one_rank"]) * GIB
-    factor = np.where(ranks > 1, layout_factor(narrow, 2), layout_factor(narrow, 1))
+    factor = kernel_factor(sizes, layouts.tp, ways, layouts.tp_expert, ranks)
     hold = margin * (task.chance is not None and task.chance >= SURE)
     blocks = _blocks(task, layouts, rules)
     if rules.rules["meaning"] == "pool":  # activations are kept out of it as they are counted
@@ -147,7 +145,8 @@ def _of_engine(task: Task, layouts: Layouts, rules: EngineMemory) -> dict[str, n
         "f_format": factor,
         **blocks,
         "M_hold": hold + np.where(ranks > 1, several, alone) + graphs * bool(era["graphs_inside"]),
-        "x_pass": 1.0,  # a pool that decodes lets in a prompt whose cache did not arrive
+        # A pool that decodes lets in a prompt whose cache did not arrive.
+        "x_pass": (task.max_num_batched_tokens or task.chunk) / task.chunk,
         "k_smp": era["sampler"] * layouts.pp.astype(float),
         "h_wide": float(sizes.hidden),  # beside the peak that a profile finds the residual
         "h_work": (0.0 if narrow == "mxfp4" else era["workspace"]) * work,
@@ -156,17 +155,14 @@ def _of_engine(task: Task, layouts: Layouts, rules: EngineMemory) -> dict[str, n
 
 
 def _blocks(task: Task, layouts: Layouts, rules: EngineMemory) -> dict[str, np.ndarray]:
-    """What caches take in an engine's blocks over their own bytes, each of shape (n_layouts,).
-
-    As they are where no rule was read for the kinds of layers of the model.
-    """
+    """What caches take in an engine's blocks over their own bytes, each of shape (n_layouts,)."""
     cuts, place = np.unique(np.stack([layouts.tp, layouts.pp]), axis=1, return_inverse=True)
     rows = [_blocks_of_cut(task, rules, tp, pp) for tp, pp in cuts.T.tolist()]
     return {name: np.array([row[name] for row in rows])[place.ravel()] for name in BLOCKS}
 
 
 def _blocks_of_cut(task: Task, rules: EngineMemory, tp: int, pp: int) -> dict[str, float]:
-    """The same of one stage of one cut, relative to what the equations count of it."""
+    """The same of one stage of one cut; as they are where no rule of the layers was read."""
     sizes = task.sizes
     model = model_memory(sizes, ReplicaLayout(tp, pp), rules)
     groups = engine_groups(model, rules, EngineLimits(tp, pp, drafted=task.drafts))

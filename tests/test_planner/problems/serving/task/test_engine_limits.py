@@ -199,3 +199,16 @@ def test_the_search_counts_the_blocks_of_the_engine(
         groups = engine_groups(kept, rules, EngineLimits(tp, pp))
         taken = np.mean([groups.of_request(int(x), 1) for x in contexts]) * groups.page
         assert held[row] == pytest.approx(taken, rel=0.05)
+
+
+@pytest.mark.parametrize("engine", ["vllm", "none"])
+@pytest.mark.parametrize("mode", ["aggregated", "decode"])
+def test_a_step_of_the_limit_is_kept_memory_for(engine: str, mode: str) -> None:
+    """Activations are those of as many tokens, whatever the batch: twice the tokens, twice them."""
+    kept = []
+    for tokens in (8192, 16384):
+        asked = question(engine, choose={"mode": mode, "batch": 4}, max_num_batched_tokens=tokens,
+                         max_num_seqs=16)  # fmt: skip
+        plan = planner.solve({**asked, "promises": {}}).answer.plan
+        kept.append(plan.memory_per_chip.activations)
+    assert kept[1] == pytest.approx(2 * kept[0], rel=0.02)
