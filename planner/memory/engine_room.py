@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -21,13 +22,12 @@ from planner.memory.engine_table import (
     QUANTISED,
     ChipMemory,
     EngineMemory,
-    Ways,
-    expert_padding,
     figures,
     layout_factor,
 )
 from planner.memory.room_equations import solved
 
+Ways: TypeAlias = float | np.ndarray  # one number, or one of each layout
 GRAPHS = 512  # most sequences of a captured graph, vllm/config/compilation.py
 
 
@@ -292,6 +292,16 @@ def kernel_factor(sizes: Sizes, tp: Ways, ways: Ways, cut: Ways, ranks: Ways) ->
     dense = (sizes.total_weight_bytes - routed) / tp
     pads = expert_padding(sizes.hidden, _expert_width(sizes) / cut, ranks)
     return np.asarray(factor * (1 + routed / ways * (pads - 1) / (dense + routed / ways)))
+
+
+def expert_padding(hidden: float, width: Ways, ranks: Ways) -> np.ndarray:
+    """Bytes of MXFP4 experts as kernels pad both their sides, over those of the checkpoint.
+
+    `width` is that of an expert on one of so many ranks. Source: vLLM, mxfp4.py: columns of 256,
+    rows of 128; rows of 64 on one rank, as logged.
+    """
+    rows = np.where(np.asarray(ranks) > 1, 128, 64)
+    return np.ceil(hidden / 256) * 256 / hidden * np.ceil(width / rows) * rows / width
 
 
 def engine_groups(model: ModelMemory, engine: EngineMemory, limits: EngineLimits) -> CacheGroups:

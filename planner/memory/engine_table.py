@@ -10,15 +10,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, TypeAlias
-
-import numpy as np
+from typing import Any
 
 from planner.catalogue.chips import Chip
 from planner.text.errors import CatalogueError
 from planner.text.tables import table
 
-Ways: TypeAlias = float | np.ndarray  # one number, or one of each layout
 GIB, MIB, GB = 2**30, 2**20, 1e9
 QUANTISED = ("mxfp4", "nvfp4", "int4", "fp8", "int8")  # the narrowest decides the layout
 
@@ -108,16 +105,6 @@ def figures() -> Mapping[str, Any]:
 def layout_factor(dtype: str) -> float:
     """Bytes of weights of a format as kernels lay them out, over those of the checkpoint."""
     return float(figures()["layouts"].get(dtype, 1.0))
-
-
-def expert_padding(hidden: float, width: Ways, ranks: Ways) -> np.ndarray:
-    """Bytes of MXFP4 experts as kernels pad both their sides, over those of the checkpoint.
-
-    `width` is that of an expert on one of so many ranks. Source: vLLM, mxfp4.py: columns of 256,
-    rows of 128; rows of 64 on one rank, as logged.
-    """
-    rows = np.where(np.asarray(ranks) > 1, 128, 64)
-    return np.ceil(hidden / 256) * 256 / hidden * np.ceil(width / rows) * rows / width
 
 
 def chip_memory(chip: Chip) -> ChipMemory:

@@ -14,7 +14,7 @@ from planner.catalogue import models
 from planner.catalogue.chips import chip, chip_names
 from planner.measurements.readers.sheets import sheet
 from planner.memory.cache_groups import INDEX, LayerCache
-from planner.memory.engine_room import EngineLimits, ModelMemory
+from planner.memory.engine_room import EngineLimits, ModelMemory, expert_padding
 from planner.memory.engine_table import (
     GIB,
     ChipMemory,
@@ -22,7 +22,6 @@ from planner.memory.engine_table import (
     chip_memory,
     engine_memory,
     engine_names,
-    expert_padding,
     layout_factor,
 )
 from planner.text.errors import CatalogueError, InputError, Mistake

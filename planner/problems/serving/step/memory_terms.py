@@ -87,19 +87,15 @@ def memory_terms(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
     Each layout is charged for the first of the engines that runs it, in the order of the table;
     where none is, what is alive of a pass is a value that all layouts share.
     """
-    ones, tp = np.ones(len(layouts)), layouts.tp.astype(float)
-    budget = task.max_num_batched_tokens
-    live = 0 if task.lecture else LIVE_VECTORS * task.sizes.hidden
+    ones, budget = np.ones(len(layouts)), task.max_num_batched_tokens
     terms = {
         "n_seats": float(task.max_num_seqs or 0) * ones,
         "x_seats": float(task.max_num_seqs is None) * ones,
         "x_budget": float(budget is None) * ones,
-        **{name: np.zeros(len(layouts)) for name in ("h_peak", "h_work", "M_hold", "x_rest")},
-        **{name: np.zeros(len(layouts)) for name in BLOCKS},
-        **{name: ones.copy() for name in ("f_whole", "f_bound", "f_state")},
-        "k_smp": 1.0 / tp,
-        "h_wide": live * ones,
-        "f_format": ones.copy(),
+        **{name: np.zeros_like(ones) for name in ("h_peak", "h_work", "M_hold", "x_rest", *BLOCKS)},
+        **{name: ones.copy() for name in ("f_whole", "f_bound", "f_state", "f_format")},
+        "k_smp": 1.0 / layouts.tp,
+        "h_wide": ones * (not task.lecture) * LIVE_VECTORS * task.sizes.hidden,
         "x_pass": ones * (budget or task.chunk * (task.mode != "decode")) / task.chunk,
     }
     if not task.memory_rules:
@@ -110,8 +106,8 @@ def memory_terms(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
         rows = np.flatnonzero(charged == place)
         if rules is not None and rows.size:
             for name, value in _of_engine(task, layouts.take(rows), rules).items():
-                if np.size(value) > terms[name].size:  # of one layout, points of lengths
-                    terms[name] = np.asarray(value)
+                if len(layouts) == 1:  # which may be asked at many points
+                    terms[name] = np.atleast_1d(value)
                 else:
                     terms[name][rows] = value
     return terms
@@ -120,12 +116,11 @@ def memory_terms(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
 def _of_engine(task: Task, layouts: Layouts, rules: EngineMemory) -> dict[str, np.ndarray | float]:
     """What differs of the terms under an engine's rules, each for all layouts or one number."""
     sizes, ranks = task.sizes, layouts.tp * layouts.dp_attention
-    seen, era = chip_memory(task.chip), rules.era
+    seen, era, band = chip_memory(task.chip), rules.era, figures()["band"]
     narrow, ways = packed_format(sizes), layouts.ep * layouts.tp_expert
-    band = figures()["band"]
     margin = np.where((ranks > 1) & seen.links, band["several"], band["one_rank"]) * GIB
     factor = kernel_factor(sizes, layouts.tp, ways, layouts.tp_expert, ranks)
-    hold = margin * (task.chance is not None and task.chance >= SURE)
+    hold = margin * ((task.chance or 0) >= SURE)
     blocks = _blocks(task, layouts, rules)
     if rules.rules["meaning"] == "pool":  # activations are kept out of it as they are counted
         context = task.utilisation * pool_context(task.chip)
