@@ -111,7 +111,7 @@ def _of_one_layout(task: FleetTask, made: FleetProgram, by_hours: bool | None) -
     used = np.flatnonzero((free.firm + free.spot).any(axis=1))
     if all(sum(np.isin(each, used).any() for each in group) < 2 for group in task.rival_layouts):
         plans.append(free)
-    else:
+    if not plans or free.gap > MISS:  # fewer columns are searched further
         bound, picks = _layouts_first(task, made, free)
         bounds.append(bound)
         plans += _among(task, picks, by_hours)
