@@ -68,6 +68,12 @@ class Chip:
         """Who makes it, with whom a title begins."""
         return self.title.split(" ", maxsplit=1)[0]
 
+    @property
+    def product(self) -> str:
+        """What people call it: the title without its maker, its socket and its sizes."""
+        name = self.title.removeprefix(self.maker).split(",")[0].split(" (")[0]
+        return name.removesuffix(" SXM").strip()
+
     def peak(self, dtype: str) -> float:
         """Dense FLOP/s of a matrix product in `dtype` [flop/s].
 

@@ -134,7 +134,10 @@ def solve(
     file: str,
     sets: list[str] | None = None,
     json: bool = False,
+    short: bool = False,
+    more: bool = False,
     why: bool = False,
+    sources: bool = False,
     strict: bool = False,
     sure: bool = False,
     out: Path | None = None,
@@ -143,16 +146,19 @@ def solve(
     from planner.protocol.solve import solve as answer
     from planner.report.pictures.picture_files import draw_plan
 
+    if short and more:
+        raise InputError("--short and --more: leave one")
     require_folder(out)
     plan = answer(file, with_sure(file, sets, sure=sure), strict=strict)
     plan = plan.explained() if why else plan
     document = dumps(plan.document)
-    text = str(plan) + (f"\n\n{plan.why()}" if why else "")
     if out is not None:
         deliver(document, out / "plan.json")
-        deliver(text, out / "plan.txt")
+        deliver(plan.text("more"), out / "plan.txt")
         draw_plan(plan, out)
-    show(document if json else text)
+    parts = [plan.text("short" if short else "more" if more else "default")]
+    parts += [plan.why()] * why + [plan.text("sources")] * sources
+    show(document if json else "\n\n".join(parts))
     raise typer.Exit(0 if plan.feasible else 1)
 
 

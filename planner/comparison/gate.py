@@ -53,7 +53,7 @@ class PromiseVerdict:
             return f"by {excess(1 + self.over)}"
         if self.chance is None or self.needed is None:
             return ""
-        share = f"{self.needed:.0%}".replace("%", " %")
+        share = f"{self.needed:.0%}"
         return f"holds in {100 * self.chance:.0f} of 100 cases, {share} asked for"
 
     def __str__(self) -> str:
@@ -203,7 +203,7 @@ class _Judge:
         before = values_in([output], earlier["plan"] or {}).get(output.name)
         if before is None:
             raise InputError(f"--against {file}: has no plan, so there is no price to rise from")
-        words = f"{file} + {100 * share:g} %" if share else str(file)
+        words = f"{file} + {100 * share:g}%" if share else str(file)
         needed = SURE if self.sure else None  # two estimates of one model are off alike
         return self._verdict(output, before * (1 + share), output.name, words, needed)
 

@@ -28,13 +28,14 @@ def ordered(notes: Iterable[Note]) -> tuple[Note, ...]:
     return tuple(sorted(by_place, key=lambda note: SEVERITIES.index(note.severity)))
 
 
-def note_lines(notes: Sequence[Note]) -> list[str]:
-    """The notes as lines of at most 80 columns, `!` before what matters and `-` before tips."""
+def note_lines(notes: Sequence[Note], most: int | None = None) -> list[str]:
+    """The first notes as lines of at most 80 columns, `!` before what matters, `-` before tips."""
     lines = []
-    for note in notes:
+    for note in notes[:most]:
         mark = "- " if note.severity == "tip" else "! "
         lines += textwrap.wrap(
             f"{mark}{note.text}", WIDTH, subsequent_indent="  ", break_long_words=False,
             break_on_hyphens=False,
         )  # fmt: skip
-    return lines
+    left = len(notes) - len(notes[:most])
+    return [*lines, f"  and {left} more: --more"] if left else lines

@@ -164,7 +164,7 @@ def _missed(shortfalls: Iterable[MissedPromise]) -> str:
 
 def _binding(plan: Plan[Any]) -> str:
     """The limits that hold the plan."""
-    lines = [Line(limit.name, f"{limit.elasticity:+.2f} %") for limit in plan.binding]
+    lines = [Line(limit.name, f"{limit.elasticity:+.2f}%") for limit in plan.binding]
     return _table("binding limits, and what one percent more room changes the objective by", lines)
 
 
@@ -175,7 +175,7 @@ def _elasticity_bars(plan: Plan[Any]) -> str:
         return ""
     most = max(map(abs, shown.values()))
     rows = "".join(
-        f'<tr><td style="{CELL}">{escape(name)}</td><td style="{NUMBER}">{value:+.3f} %</td>'
+        f'<tr><td style="{CELL}">{escape(name)}</td><td style="{NUMBER}">{value:+.3f}%</td>'
         f'<td style="{CELL};width:12em">{_arrow(value / most)}</td></tr>'
         for name, value in shown.items()
     )

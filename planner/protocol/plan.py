@@ -17,14 +17,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 from planner.protocol.document import Share, document_of, json_key
 from planner.protocol.note import Note, note_lines, ordered
 from planner.protocol.promise import PromiseChance, chance_within
-from planner.protocol.section import text_of, why_of
+from planner.protocol.section import sources_of, text_of, why_of
 from planner.scenario.kinds import room
 from planner.text.errors import did_you_mean
-from planner.text.wording import below, excess
+from planner.text.wording import below, excess, filled
 
 LEAST_SHARE = 0.005  # that rounds to a percent
 PROVED = 1e-6  # relative gap above which a plan is not called optimal
 Status = Literal["optimal", "feasible", "infeasible"]
+Depth = Literal["short", "default", "more", "sources"]
+MOST_NOTES = 3  # that stand beside an answer unless more are asked for
 BEYOND, STRICT = "outside the fit", "a strict answer stays inside"
 MEASURED, EXPECTED = "runs", "expected"  # what ranges are of: runs alike, or none
 
@@ -99,7 +101,7 @@ class Outside:
     @property
     def rests(self) -> str:
         """The share in words; empty where it rounds to nothing."""
-        return f"{self.share:.0%} of the {self.of}".replace("%", " %") * (self.share >= LEAST_SHARE)
+        return f"{self.share:.0%} of the {self.of}" * (self.share >= LEAST_SHARE)
 
     @property
     def reach(self) -> str:
@@ -211,12 +213,12 @@ class KnownAnswer:
         return self.answer
 
 
-def presented(part: str) -> Callable[[Any], str]:
+def presented(part: str) -> Callable[..., str]:
     """A method of a plan that the `presentation` of its room has, which is loaded when called."""
 
-    def method(plan: Plan[Any]) -> str:
+    def method(plan: Plan[Any], *asked: Any) -> str:
         words = import_module(f"{room(plan.kind).__name__}.presentation")
-        text: str = getattr(words, part)(plan)
+        text: str = getattr(words, part)(plan, *asked)
         return text
 
     return method
@@ -372,13 +374,20 @@ class Plan(Generic[A]):
         """What binds, what each quantity is worth, and the closed form, as text."""
         return why_of(self.binding, self.elasticities)
 
-    def text(self) -> str:
-        """The answer without its notes as text of at most 80 columns, laid out from sections."""
-        return text_of(room(self.kind).PROBLEM.sections(self))
+    def text(self, depth: Depth = "default") -> str:
+        """The answer as text: its head (`short`), with its numbers, with all (`more`), or sources.
+
+        The default has its three gravest notes. Lines are of at most 80 columns.
+        """
+        if depth == "sources":
+            return "\n".join(map("\n".join, map(filled, sources_of(self.document["provenance"]))))
+        sections = room(self.kind).PROBLEM.sections(self)
+        notes = note_lines(self.answer.notes, None if depth == "more" else MOST_NOTES)
+        shown = sections[:1] if depth == "short" else sections
+        return "\n\n".join(filter(None, (text_of(shown), "\n".join(notes))))
 
     def __str__(self) -> str:
-        """The whole answer as text of at most 80 columns, its notes last."""
-        return "\n\n".join(filter(None, (self.text(), "\n".join(note_lines(self.answer.notes)))))
+        return self.text()
 
     def summary(self) -> str:
         """The choice and its price in a few words; only asked of a plan with an answer."""

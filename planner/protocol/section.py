@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from planner.protocol.output import Output, values_in
 from planner.text.tolerances import UNSEEN
-from planner.text.wording import filled, quantity, wrapped
+from planner.text.wording import COLUMNS, filled, quantity, typed, wrapped
 
 if TYPE_CHECKING:
     from planner.protocol.plan import BindingLimit
 
 MOST_WORTH = 8  # elasticities that are listed
+BAR = 24  # columns of the longest bar
+LABELS = {
+    "run": "Run", "cost": "Cost", "against": "Yours", "promises": "Promises",
+    "smaller": "Smaller", "certainty": "How sure", "limit": "Limit", "next": "Next",
+}  # fmt: skip
+WIDE = max(map(len, LABELS.values())) + 2
+KEPT, LIKELY, UNCOUNTED, BROKEN = "✓", "~", "?", "✗"
 
 
 @dataclass(frozen=True)
@@ -54,20 +62,62 @@ class Line:
 class Section:
     """Lines of an answer under one title; the first of an answer has the question for a title.
 
-    Where they `adds_up`, they are parts of one whole, which a page draws as a bar. Those that stand
-    `beside` the numbers of the first are said of this very plan: a page hides them once it moves.
+    Where they `adds_up`, they are parts of one whole, drawn as bars. Those that stand `beside` the
+    numbers of the first are said of this very plan: a page hides them once it moves. `commands` are
+    lines to be typed.
     """
 
     title: str
     lines: tuple[Line, ...]
     adds_up: bool = False
     beside: bool = False
+    commands: bool = False
 
     @property
     def parts(self) -> list[tuple[Line, float]]:
         """Lines of more than nothing, with their values."""
         return [(x, float(x.value)) for x in self.lines
                 if isinstance(x.value, int | float) and x.value > 0]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class AnswerHead:
+    """The first rows of an answer, each of lines; a row without lines does not apply.
+
+    `cheaper_size` says that a smaller fleet's bill is so much less that it is named first.
+    """
+
+    question: str
+    run: tuple[str, ...] = ()
+    cost: tuple[str, ...] = ()
+    against: tuple[str, ...] = ()
+    promises: tuple[str, ...] = ()
+    smaller: tuple[str, ...] = ()
+    certainty: tuple[str, ...] = ()
+    limit: tuple[str, ...] = ()
+    next: tuple[str, ...] = ()
+    cheaper_size: bool = False
+
+    def rows(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Labels and their lines, in the order in which they are read."""
+        order = sorted(LABELS, key=lambda name: self.cheaper_size and name != "smaller")
+        for name in order:
+            if lines := getattr(self, name):
+                label = LABELS[name]
+                first = name == "smaller" and self.cheaper_size
+                yield (label.upper() if first else label), lines
+
+    def text(self) -> str:
+        """The head as text: the question, a blank line, then a label beside each row."""
+        lines = filled(self.question)
+        for label, texts in self.rows():
+            lines += [""] * (len(lines) == len(filled(self.question)))
+            for place, text in enumerate(texts):
+                lines += textwrap.wrap(
+                    text, COLUMNS.get(), initial_indent=f"{label * (not place):<{WIDE}}",
+                    subsequent_indent=" " * (WIDE + 2), break_on_hyphens=False,
+                )  # fmt: skip
+        return "\n".join(lines)
 
 
 def sections_of_outputs(outputs: Sequence[Output], plan: object) -> tuple[Section, ...]:
@@ -82,9 +132,22 @@ def text_of(sections: Sequence[Section]) -> str:
     lines: list[str] = []
     for section in sections:
         lines += ["", *filled(section.title)] if lines else filled(section.title)
+        if section.adds_up:
+            lines += _bars(section)
+            continue
         for line in section.lines:
-            lines += wrapped(line.text())
+            lines += [typed(line.words)] if section.commands else wrapped(line.text())
     return "\n".join(lines)
+
+
+def _bars(section: Section) -> list[str]:
+    """Parts of a whole as lines: value, share of the whole, bar."""
+    whole = sum(value for _, value in section.parts)
+    return [
+        f"  {line.label:<13}{line.words:>10}  {value / whole:4.0%}  "
+        f"{'█' * max(1, round(BAR * value / whole))}"
+        for line, value in section.parts
+    ]
 
 
 def steepest(elasticities: Mapping[str, float]) -> list[tuple[str, float]]:

@@ -1,6 +1,7 @@
 """How is it said? Counts, shares, dollars, times, sizes, layouts and wrapped lines, each once."""
 
 import math
+import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
@@ -19,15 +20,17 @@ SPAN = 45  # column after which the ends of an interval stand
 
 # ---- numbers ----
 
+_NUMBER = re.compile(r"([^0-9-]*)(-?[0-9.,]+(?:e[+-]?[0-9]+)?)(.*)")
+
 
 def gap_text(gap: float) -> str:
     """How far a bound lies from an answer; below rounding no digits are printed."""
-    return f"{100 * gap:.1g} %" if gap >= NEAR else "less than 1e-6 %"
+    return f"{100 * gap:.1g}%" if gap >= NEAR else "less than 1e-6%"
 
 
 def below(gap: float) -> str:
     """How far an independent bound lies below; no digits below what conic solvers resolve."""
-    return f"{100 * gap:.2g} %" if gap >= RESOLVED else "less than 0.001 %"
+    return f"{100 * gap:.2g}%" if gap >= RESOLVED else "less than 0.001%"
 
 
 def figure(value: float) -> str:
@@ -38,6 +41,20 @@ def figure(value: float) -> str:
 def digits(value: float) -> str:
     """Three digits."""
     return f"{value:.3g}"
+
+
+def three_digits(value: float) -> str:
+    """Three significant digits, zeros kept, or all that stand before the point: 0.100, 50.0."""
+    return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:#.3g}".rstrip(".")
+
+
+def joined_ends(low: str, high: str) -> str:
+    """Ends of a range in words, `27.5–69.1 ms`; the unit stands once where both share it."""
+    pieces = (_NUMBER.match(end) for end in (low, high))
+    (before, first, after), (ahead, second, behind) = (x.groups() for x in pieces if x)
+    if (before, after) == (ahead, behind):
+        return f"{before}{first}–{second}{after}"
+    return f"{low}–{high}"
 
 
 def count_text(value: float) -> str:
@@ -62,18 +79,18 @@ def loss(value: float) -> str:
 
 def percent(share: float, precision: int = 2) -> str:
     """A share in percent, in so many digits or all before the point."""
-    return f"{100 * share:.{max(precision, len(f'{abs(100 * share):.0f}'))}g} %"
+    return f"{100 * share:.{max(precision, len(f'{abs(100 * share):.0f}'))}g}%"
 
 
 def excess(factor: float) -> str:
     """By how much a limit is missed, from the factor by which it is exceeded."""
-    return f"{100 * (factor - 1):.3g} %" if factor < MANIFOLD else f"a factor of {factor:.3g}"
+    return f"{100 * (factor - 1):.3g}%" if factor < MANIFOLD else f"a factor of {factor:.3g}"
 
 
 def increase(share: float) -> str:
     """By how much something is more, signed."""
     shown = 100 * share
-    return f"{shown:+.0f} %" if abs(shown) >= 9.95 else f"{shown:+.2g} %"
+    return f"{shown:+.0f}%" if abs(shown) >= 9.95 else f"{shown:+.2g}%"
 
 
 def money(usd: float) -> str:
@@ -93,7 +110,7 @@ def duration(value: float) -> str:
     """A time with three digits in the unit that suits it."""
     for unit_size, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
         if value >= unit_size:
-            return f"{value / unit_size:.3g} {unit}"
+            return f"{three_digits(value / unit_size)} {unit}"
     return f"{value:.2g} s" if math.isfinite(value) else "never"
 
 
@@ -175,25 +192,26 @@ def formats(plan: Mapping[str, Any]) -> str:
     return f"weights {plan['weights']}, KV cache {plan['kv']}"
 
 
-_AXES = ("pp", "cp", "dp_attention", "ep", "tp_expert")
-_CALLED = {"dp_attention": "dp attention", "tp_expert": "expert tp"}
-
-
 def laid_out(plan: Mapping[str, Any]) -> str:
-    """A layout in short words; of two pools both."""
+    """A layout in the words of engines, `4 × (TP8, EP8)`; of two pools both."""
     layout = plan["layout"]
     if layout is None:
         return f"prefill {laid_out(plan['prefill'])}, decode {laid_out(plan['decode'])}"
-    words = [f"tp {layout['tp']}"]
-    words += [f"{_CALLED.get(axis, axis)} {layout[axis]}" for axis in _AXES if layout[axis] > 1]
+    whole = {"PP": layout["pp"], "TP": layout["tp"], "DP": layout["dp_attention"],
+             "CP": layout["cp"]}  # fmt: skip
+    ways = [f"{name}{number}" for name, number in whole.items() if number > 1]
+    experts = [f"EP{layout['ep']}"] * (layout["ep"] > 1)
+    if layout["tp_expert"] > 1:
+        experts.append(f"{'' if experts else 'experts '}TP{layout['tp_expert']}")
+    words = [" × ".join(ways) or "TP1", *([" × ".join(experts)] if experts else [])]
     if layout.get("overlap", "none") != "none":
-        words.append(f"{layout['overlap']} overlap")
+        words.append("dual-batch overlap")
     if plan.get("redundant_experts"):
         words.append(f"{plan['redundant_experts']} redundant experts")
     if plan.get("drafts"):
-        words.append(f"{plan['drafts']} draft{'s' * (plan['drafts'] > 1)}")
-    times = f"{layout['replicas']} x " if layout["replicas"] > 1 else ""
-    return f"{times}({', '.join(words)})"
+        words.append(f"{plan['drafts']} draft token{'s' * (plan['drafts'] > 1)}")
+    text = ", ".join(words)
+    return f"{layout['replicas']} × ({text})" if layout["replicas"] > 1 else text
 
 
 def named(value: object, kind: str) -> str:
@@ -218,7 +236,7 @@ def chip_numbers(chips: object) -> str:
 
 def length(value: float | Mapping[str, float]) -> str:
     """A length in tokens; the mean of a distribution."""
-    return f"{value['mean']:g} (mean)" if isinstance(value, Mapping) else f"{value:g}"
+    return f"{value['mean']:,g} (mean)" if isinstance(value, Mapping) else f"{value:,g}"
 
 
 # ---- a number in base units ----

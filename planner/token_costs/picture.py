@@ -170,7 +170,7 @@ def _curve(axes: Axes, picture: LifePicture) -> None:
               zorder=5, label=f"the plan: {text}, {_cost(best, unit)}")  # fmt: skip
     size, cost = (rule.n_active or 0.0, rule.cost or 0.0) if rule else (0.0, 0.0)
     if rule is not None and sizes[0] <= size <= sizes[-1]:
-        label = f"equal pools: {count(size)}, {100 * (rule.worse_by or 0.0):+.0f} %"
+        label = f"equal pools: {count(size)}, {100 * (rule.worse_by or 0.0):+.0f}%"
         axes.plot(size, cost, ls="", marker="D", ms=6, color="0.35", zorder=5,
                   label=label)  # fmt: skip
     axes.set(xscale="log", yscale="log", xlabel="active parameters",

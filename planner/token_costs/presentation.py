@@ -92,7 +92,7 @@ def binding(limits: tuple[BindingLimit, ...], aim: str) -> Iterator[str]:
     for limit in limits:
         yield from say.wrapped(
             f"binds: {limit.name}; one percent more of it changes the {aim} by "
-            f"{limit.elasticity:+.3f} %"
+            f"{limit.elasticity:+.3f}%"
         )
 
 

@@ -57,7 +57,7 @@ def why(plan: BudgetPlan) -> str:
     width = max([NAMES, *map(len, slopes)])
     lines += ["", f"{'One percent more of':<{width + 4}}changes the {aim} by"]
     for name, slope in life.by_size(slopes):
-        worth = "~0" if abs(slope) < UNSEEN else f"{slope:+.3f} %"
+        worth = "~0" if abs(slope) < UNSEEN else f"{slope:+.3f}%"
         lines.append(f"  {name:<{width}}{worth:>10}")
     form, cost = whole.provenance.law.form, _cost_equation(plan.question)
     lines += ["", "Closed form on the active constraints", *_closed_form(point, form, cost)]

@@ -313,7 +313,7 @@ class FleetScenario(QuestionRecord):
                 faults.append((("have", name), f"in which region? give pools.{name}.region"))
         shares = sum(region.demand for region in self.regions.values())
         if self.regions and abs(shares - 1) > 1e-6:
-            words = f"the shares of demand are together {100 * shares:.6g} %, not 100 %"
+            words = f"the shares of demand are together {100 * shares:.6g}%, not 100 %"
             faults.append((("regions",), words))
         if faults:
             raise Refusals(faults)

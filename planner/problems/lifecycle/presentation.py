@@ -48,7 +48,7 @@ def why(plan: records.LifecyclePlan) -> str:
     width = max([NAMES, *map(len, slopes)])
     lines += ["", f"{'One percent more of':<{width + 3}}changes the cost by"]
     for name, slope in life.by_size(slopes):
-        lines.append(f"  {name:<{width}}{slope:+8.3f} %{say.signed(slope * total / 100):>12}")
+        lines.append(f"  {name:<{width}}{slope:+8.3f}%{say.signed(slope * total / 100):>12}")
     lines += ["", "Closed form on the active constraints", *_closed_form(point, whole)]
     return "\n".join(lines)
 
@@ -75,7 +75,7 @@ def hardware(point: records.LifecyclePoint, whole: records.LifecycleAnswer) -> s
     text += f"${ends[0]:.3g} to ${ends[1]:.3g}/Mtok" if ends else ""
     least = whole.bound.usd_per_mtok if whole.bound else 0.0
     times = [f"{k.upper()} {say.duration(serving[k])}" for k in ("tpot", "ttft") if serving[k]]
-    slope = f"a model one percent larger costs {point.slope_of_price:.2f} % more per token"
+    slope = f"a model one percent larger costs {point.slope_of_price:.2f}% more per token"
     store = point.checkpoints
     stored = (
         f"{store.count} of {say.size(store.bytes)} for {store.seconds / 86400:.3g} days are "

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, TypedDict
 
+from planner.problems.serving.head import question
 from planner.problems.serving.point import layout_text
-from planner.problems.serving.presentation import question, shortfall
+from planner.problems.serving.presentation import shortfall
 from planner.problems.serving.task.plan_limits import LIMITS
 from planner.protocol.page import table_page
 from planner.protocol.plan import outside_text
@@ -70,7 +71,7 @@ def rows_of(answer: ServingFrontier) -> list[FrontierRow]:
 def frontier_text(answer: ServingFrontier) -> str:
     """The frontier on a terminal: at most 80 columns, less where the terminal has less."""
     width = max(NARROW, min(WIDTH, get_terminal_size((80, 24)).columns - 2))
-    sentence = textwrap.fill(question(answer.scenario, AIM).replace("\n", " "), width)
+    sentence = textwrap.fill(question(answer.scenario, AIM), width)
     if not answer.points:
         return f"{sentence}\n\n{shortfall(answer)}"
     rows = rows_of(answer)
@@ -88,7 +89,7 @@ def frontier_text(answer: ServingFrontier) -> str:
 
 def frontier_page(answer: ServingFrontier) -> str:
     """The frontier as the fragment of HTML that a notebook shows."""
-    title = question(answer.scenario, AIM).replace("\n", " ")
+    title = question(answer.scenario, AIM)
     if not answer.points:
         return table_page(title, {}, [shortfall(answer)])
     rows = rows_of(answer)

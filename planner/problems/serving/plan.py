@@ -338,7 +338,7 @@ class ServingPlan(Plan[ServingAnswer]):
         return plan
 
     why = presented("why")
-    __str__ = presented("answer")
+    text = presented("answer")
 
     def summary(self) -> str:
         """Mode, layouts, batch and price."""

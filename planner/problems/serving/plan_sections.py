@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from planner.problems.serving.advice.advice_text import accuracy_text, promise_text
+from planner.problems.serving.advice.advice_text import accuracy_text, fleet, worse
 from planner.problems.serving.deployment.beyond_fit import outside_cell, outside_fit
+from planner.problems.serving.head import head, question
 from planner.problems.serving.make_or_buy.comparison_text import bought, comparison_section
 from planner.problems.serving.outputs import BY_NAME, OUTPUTS
 from planner.problems.serving.point import idle, layout_text
-from planner.problems.serving.presentation import question
+from planner.problems.serving.step.runnable import stamps
+from planner.protocol.plan import MEASURED
 from planner.protocol.section import Line, Section
+from planner.text.quantities import show
+from planner.text.tolerances import UNSEEN
+from planner.text.wording import duration, increase, size
 
 if TYPE_CHECKING:
     from planner.problems.serving.advice.records import NarrowingRun
     from planner.problems.serving.deployment.candidate import Candidate
     from planner.problems.serving.plan import ServingAnswer
-    from planner.problems.serving.point import ServingPoint
+    from planner.problems.serving.point import ServingPoint, ShortPoint
     from planner.protocol.plan import Plan
 
 FIRST = ("usd_per_mtok", "tpot", "ttft", "tokens_per_s")  # of the headline
-BESIDE = "promises"
-DRAWN = 3  # next best plans
+BESIDE = ""
+PRICE = BY_NAME["usd_per_mtok"].unit
+POWER = {"given": "fixed, as given", "least": "the least that serves"}
+UNSURE = 0.05  # chance from which on it is worth a word that a runner-up may be the better one
 LAYOUT = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "replicas", "overlap")
 BANDS = ("usd_per_mtok", "tpot", "ttft")
 # In the order of the outputs; a table of plans has chips, and no energy.
@@ -46,11 +54,12 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
 def sections(plan: Plan[ServingAnswer]) -> tuple[Section, ...]:
     """The answer as sections; of an infeasible question only what was asked."""
     answer, point = plan.answer, plan.answer.plan
-    title = " ".join(question(answer.scenario).split())
+    title = question(answer.scenario)
     if point is None:
-        return (Section(title, ()),)
+        return (Section(title, ()), *_helps(answer))
     lines = (*_choice(point), *_outputs(point, answer))
-    parts = (*_parts(point), *_narrowing(answer.narrow), *_next_best(point, answer))
+    details = Section("plan", tuple(_details(point, answer)))
+    parts = (details, *_narrowing(answer.narrow), *_parts(point), *_runners_up(point, answer))
     buy = bought(answer)
     beside = Section(BESIDE, tuple(_beside(answer)), beside=True)
     return (Section(title, lines), beside, *parts, *([comparison_section(buy)] if buy else []))
@@ -78,11 +87,59 @@ def _outputs(point: ServingPoint, answer: ServingAnswer) -> Iterator[Line]:
 
 
 def _beside(answer: ServingAnswer) -> Iterator[Line]:
-    """Each promise with its chance, and how far runs of this kind of plan were off."""
-    for promise in answer.promises:
-        yield Line("promise", promise_text(promise))
+    """The rows of the head: bill, promises, a smaller fleet, certainty, the limit."""
+    for label, lines in head(answer).rows():
+        yield Line(label, "; ".join(lines))
+
+
+def _helps(answer: ServingAnswer) -> Iterator[Section]:
+    """The changes that leave a plan of an infeasible question, each solved."""
+    lines = tuple(
+        Line(" ".join(f"{path}={value}" for path, value in way.sets.items()),
+             way.usd_per_hour, "USD/hour", f"${way.usd_per_mtok:.3g}/Mtok")
+        for way in answer.ways_out or ()
+    )  # fmt: skip
+    if lines:
+        yield Section("what leaves a plan, one change at a time", lines)
+
+
+def _details(point: ServingPoint, answer: ServingAnswer) -> Iterator[Line]:
+    """Engines, machines, the way of the caches, marginal prices, power, what ranges hold."""
+    if point.engines is not None:
+        yield Line("engines", stamps(point.engines))
+    yield from _placement(point)
+    if point.transfer:
+        rate = show(point.transfer.bytes_per_s, "bandwidth")
+        words = f"{size(point.transfer.bytes)} of KV cache per prompt"
+        yield Line("transfer", f"{words} in {duration(point.transfer.seconds)}, {rate} in all")
+    if marginal := point.marginal:
+        yield Line("more load", fleet(marginal))
+        for kind in ("input", "output"):
+            price = getattr(marginal, f"usd_per_mtok_{kind}")
+            yield Line(f"{kind}, if both pools may grow", price, BY_NAME["usd_per_mtok"].unit)
+    if point.watts_per_chip is not None:
+        words = POWER.get(point.power_from or "", "")
+        ends = answer.band.watts_per_chip if answer.band else None
+        yield Line("power per chip", point.watts_per_chip, "J/s", words, ends)
+    if answer.band is not None and answer.band.kind == MEASURED:
+        words = f"hold {answer.band.coverage:.0%} of measured runs (profile {answer.band.profile})"
+        yield Line("ranges", words)
+    elif answer.band is not None:
+        yield Line("ranges", "are expected: no run of such a plan was measured")
     if answer.accuracy is not None:
         yield Line("accuracy", accuracy_text(answer.accuracy))
+
+
+def _placement(point: ServingPoint) -> Iterator[Line]:
+    """Machines that are not whole, and why chips stay idle."""
+    for part in point.placement:
+        machines = [pattern for pattern in part.machines for _ in range(pattern.machines)]
+        if any(x.chips < part.chips_per_machine for x in machines) and len(machines) > 1:
+            sizes = Counter(machine.chips for machine in machines)
+            parts = (f"{n} × {chips}" if n > 1 else str(chips) for chips, n in sizes.items())
+            yield Line("nodes", f"{' + '.join(parts)} chips")
+        if part.idle_because:
+            yield Line("idle", part.idle_because)
 
 
 def _narrowing(run: NarrowingRun | None) -> Iterator[Section]:
@@ -90,7 +147,9 @@ def _narrowing(run: NarrowingRun | None) -> Iterator[Section]:
     if run is not None:
         numbered = enumerate(run.commands, start=1)
         lines = tuple(Line(f"{place}.", command) for place, command in numbered)
-        yield Section(f"the run to measure next: {run.narrows}", lines)
+        off = " with its overlap off" if run.overlap_off else ""
+        yield Section(f"benchmark of one exported replica{off}, which narrows {run.narrows}", lines,
+                      commands=True)  # fmt: skip
 
 
 def _parts(point: ServingPoint) -> Iterator[Section]:
@@ -105,19 +164,44 @@ def _parts(point: ServingPoint) -> Iterator[Section]:
             yield Section(f"{title}: cache", (Line("holds", " ".join(holds.lines)),))
 
 
-def _next_best(point: ServingPoint, answer: ServingAnswer) -> Iterator[Section]:
-    """The next best plans, of other layouts."""
-    lines = tuple(
-        Line(
-            f"{layout_text(other)} on {other.chips} {other.chip or 'chips'}",
-            other.usd_per_mtok,
-            "USD per million tokens",
-            f"{100 * (other.usd_per_mtok / point.usd_per_mtok - 1):+.2g} %",
-        )
-        for other in answer.alternatives[:DRAWN]
-    )
+def _runners_up(point: ServingPoint, answer: ServingAnswer) -> Iterator[Section]:
+    """The next best plans, of other layouts and of other kinds, each with how much worse it is."""
+    least = answer.scenario["objective"] == "energy"
+    name, unit = ("joule_per_token", "J/token") if least else ("usd_per_mtok", PRICE)
+    lines = []
+    for plan in answer.alternatives:
+        tpot = f", TPOT {duration(plan.tpot)}" if plan.tpot is not None else ""
+        notes = f"{increase(getattr(plan, name) / getattr(point, name) - 1)}"
+        notes += ("" if least else _likely(answer, plan)) + _engines(answer, plan)
+        label = f"{layout_text(plan)}, batch {plan.batch:,}{tpot}"
+        lines.append(Line(label, getattr(plan, name), unit, notes))
     if lines:
-        yield Section("next best, of other layouts", lines)
+        yield Section("runners-up, of other layouts", tuple(lines))
+    if answer.rivals:
+        yield Section("runners-up, of other kinds", tuple(
+            Line(kind.kind, f"{worse(answer, kind.behind)}, {layout_text(kind.plan)}, batch "
+                 f"{kind.plan.batch:,}{_engines(answer, kind.plan)}")
+            for kind in answer.rivals
+        ))  # fmt: skip
+
+
+def _likely(answer: ServingAnswer, plan: ServingPoint) -> str:
+    """The chance that a runner-up is the cheaper one, where it is no small one."""
+    chance = getattr(plan, "chance_better", None) or 0.0
+    if answer.plan and abs(plan.usd_per_mtok / answer.plan.usd_per_mtok - 1) < UNSEEN:
+        return ", a tie"
+    if f"{chance:.0%}" == "50%":
+        return ", no telling which is cheaper"
+    return f", cheaper in {100 * chance:.0f} of 100" if chance >= UNSURE else ""
+
+
+def _engines(answer: ServingAnswer, plan: ServingPoint | ShortPoint) -> str:
+    """What runs a runner-up, where some engine that runs the plan does not."""
+    if answer.plan is None or plan.engines is None:
+        return ""
+    if {*(answer.plan.engines or ())} <= {*plan.engines}:
+        return ""
+    return f", on {' or '.join(plan.engines or ('none of the engines',))}"
 
 
 def row_of(best: Candidate, plan: ServingPoint, least: float | None) -> dict[str, object]:

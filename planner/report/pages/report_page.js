@@ -29,7 +29,7 @@
     "USD/(chip*s)": (v) => "$" + (v * 3600).toFixed(2) + "/h", "token/s": (v) => figure(v) + " tok/s", "s/token": (v) => FORMS.s(v), "seq/s": (v) => figure(v) + " requests/s",
     "token/(s*chip)": (v) => figure(v) + " tok/s", "J/token": (v) => figure(v) + " J/token",
     "J/s": (v) => figure(v) + " W", "token": (v) => Math.round(v).toLocaleString("en") + " tokens", "token/seq": (v) => figure(v, 5) + " tokens",
-    "seq": (v) => figure(v) + " sequences", "1": (v) => figure(v), "share": (v) => figure(v * 100) + " %",
+    "seq": (v) => figure(v) + " sequences", "1": (v) => figure(v), "share": (v) => figure(v * 100) + "%",
     "USD": money, "USD/token": (v) => money(v * 1e6) + " per million", "flop/s": (v) => scaled(v, [[1e15, "PFLOP/s"], [1e12, "TFLOP/s"], [1, "FLOP/s"]]),
     "": (v) => "× " + figure(v),
   };
@@ -39,7 +39,7 @@
   };
   const shown = (slider, value) => value === undefined || value === null ? slider.empty
     : slider.high <= 1 && slider.unit === "1" ? FORMS.share(value) : show(value, slider.unit);
-  const change = (share) => `${share >= 0 ? "+" : "−"}${Number(Math.abs(share * 100).toPrecision(Math.abs(share) < 0.0995 ? 1 : 2))} %`;
+  const change = (share) => `${share >= 0 ? "+" : "−"}${Number(Math.abs(share * 100).toPrecision(Math.abs(share) < 0.0995 ? 1 : 2))}%`;
 
   // ---- the state, in the address ----
   const valueOf = (slider) => state[slider.name] ?? slider.value;
@@ -178,7 +178,7 @@
     const box = $("verdict"), p = document.createElement("p");
     if (!plan.feasible) {
       p.append("No plan keeps every promise. The nearest one misses ");
-      const missed = plan.missed.map((x) => `${data.live.titles[x.name] ?? x.name} by ${x.factor < 3 ? figure((x.factor - 1) * 100) + " %" : "a factor of " + figure(x.factor)}`);
+      const missed = plan.missed.map((x) => `${data.live.titles[x.name] ?? x.name} by ${x.factor < 3 ? figure((x.factor - 1) * 100) + "%" : "a factor of " + figure(x.factor)}`);
       const strong = document.createElement("b");
       strong.className = "broken"; strong.textContent = missed.join(" and ") || "all of them together";
       p.append(strong, ". Loosen a promise, or give more memory, bandwidth or a shorter prompt.");

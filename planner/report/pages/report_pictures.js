@@ -188,7 +188,7 @@ const Pictures = (() => {
       const names = width < 500 ? 118 : 160, room = 52, middle = names + (width - names) / 2;
       const shares = rows.flatMap((row) => [...row.held, ...row.free]).filter(Number.isFinite).map(Math.abs);
       const most = Math.max(0.02, ...shares), unit = ((width - names) / 2 - room) / most;
-      const percent = (share) => `${share > 0 ? "+" : "−"}${Number(Math.abs(share * 100).toPrecision(Math.abs(share) < 0.0995 ? 1 : 2))} %`;
+      const percent = (share) => `${share > 0 ? "+" : "−"}${Number(Math.abs(share * 100).toPrecision(Math.abs(share) < 0.0995 ? 1 : 2))}%`;
       rows.forEach((row, k) => {
         const y = k * 34 + 4;
         svg.append(text(0, y + 17, row.label));

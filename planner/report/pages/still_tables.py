@@ -133,7 +133,7 @@ def elasticity_bars(plan: Plan[Any]) -> str:
         return ""
     most = max(map(abs, slopes.values()))
     rows = "".join(
-        f"<tr><td>{escape(name)}</td><td>{slope:+.3f} %</td><td>{_slope(slope / most)}</td></tr>"
+        f"<tr><td>{escape(name)}</td><td>{slope:+.3f}%</td><td>{_slope(slope / most)}</td></tr>"
         for name, slope in slopes.items()
     )
     return (

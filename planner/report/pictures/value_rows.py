@@ -155,7 +155,7 @@ def _bars(axes: Axes, middle: float, bars: Sequence[TornadoBar]) -> None:
     axes.set_axisbelow(True)
     style.large_numbers(axes.xaxis, middle)
     share = 100 * bars[0]["swing"] if bars else 0
-    names = {f"{share:g} % less": style.BLUE, f"{share:g} % more": style.ORANGE}
+    names = {f"{share:g}% less": style.BLUE, f"{share:g}% more": style.ORANGE}
     handles = [Patch(color=colour, label=name) for name, colour in names.items()]
     if not all(bar["solved"] for bar in bars):
         handles.append(Patch(color="0.75", label="paler: with the choice held"))

@@ -84,7 +84,7 @@ def _switches(row: Elasticity) -> list[str]:
         change = 100 * (move["factor"] - 1)
         value = valued(None if row.value is None else row.value * move["factor"], row.unit)
         at = f" ({value})" if value else ""
-        line = f"{change:+.3g} %{at}: {_new_choice(move['from'], move['to'], move['counts'])}"
+        line = f"{change:+.3g}%{at}: {_new_choice(move['from'], move['to'], move['counts'])}"
         lines += textwrap.wrap(line, WIDTH, initial_indent=SWITCH, subsequent_indent=f"{SWITCH}  ")
     return lines
 

@@ -169,7 +169,7 @@ def _binding(rows: Iterable[Mapping[str, Any]]) -> str:
     for row in rows:
         if not (cut := row["cut"]):
             continue
-        full = [f"{_class(each)} {each['elasticity']:+.2f} %" for each in row["binding"][:4]]
+        full = [f"{_class(each)} {each['elasticity']:+.2f}%" for each in row["binding"][:4]]
         narrow = [f"{each['arcs']:,} x {_class(each)}" for each in cut["links"][:4]]
         chips = f"{cut['chips']:,} chip{'s' if cut['chips'] != 1 else ''}"
         lines += _row(f"groups of {row['chips']:,}", f"all-to-all: {', '.join(full)}")

@@ -9,39 +9,36 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from planner.problems.serving.parameters import QUANTITIES
 from planner.problems.serving.point import layout_text
 from planner.problems.serving.task.plan_limits import title_of
 from planner.protocol.note import Note, ordered
 from planner.protocol.plan import outside_text
 from planner.protocol.promise import LIKELY
+from planner.text.quantities import show
 from planner.text.tolerances import UNSEEN
-from planner.text.wording import duration, excess, percent, row
+from planner.text.wording import duration, percent, row, three_digits, wrapped
 
 if TYPE_CHECKING:
-    from planner.problems.serving.advice.records import FleetSize, QuotedAccuracy
+    from planner.problems.serving.advice.records import QuotedAccuracy
     from planner.problems.serving.outputs import LoopTimes
-    from planner.problems.serving.plan import ServingAnswer
+    from planner.problems.serving.plan import ServingAnswer, ServingPlan, WinningChange
     from planner.problems.serving.point import BorneLoad, KeptPrefixes, MarginalPrices, ServingPoint
     from planner.protocol.promise import PromiseChance
 
 
+WORDS = {row.path.rpartition(".")[2]: row.words for row in QUANTITIES if row.words}
+# How more and less of a quantity are said.
+COMPARED = {
+    "tokens": ("longer", "shorter"),
+    "time": ("longer", "shorter"),
+    "price": ("above", "below"),
+}
+WORSE = {
+    "cost": ("dearer", "cheaper"), "latency": ("slower", "faster"),
+    "energy": ("more energy", "less energy"), "throughput": ("less throughput", "more throughput"),
+}  # fmt: skip
 SELDOM = 5e-4  # share of time that is shown
-REASONS = {"fewest": "the fewest", "sure": "the fewest that are sure",
-           "least price": "the least price per token"}  # fmt: skip
-
-
-def advice(answer: ServingAnswer) -> list[str]:
-    """One line each, as far as there is something to say."""
-    lines = []
-    if answer.accuracy is not None:
-        lines.append(row("accuracy", accuracy_text(answer.accuracy)))
-    if answer.limits_used:
-        full = [limit for limit in answer.limits_used if limit.binds]
-        rest = answer.limits_used[len(full) :]
-        words = [", ".join(title_of(limit.limit) for limit in full) or "no limit"]
-        words += [f"next {title_of(limit.limit)}, {limit.used:.0%} used" for limit in rest[:1]]
-        lines.append(row("held by", "; ".join(words)))
-    return lines
 
 
 def cheaper_text(answer: ServingAnswer) -> str:
@@ -49,11 +46,11 @@ def cheaper_text(answer: ServingAnswer) -> str:
     cheaper = answer.cheaper_weights
     if cheaper is None:
         return ""
-    price = f"${cheaper.usd_per_mtok:.3g}/Mtok, {cheaper.saving:.0%} less".replace("%", " %")
-    made = ", once there is such a checkpoint" if cheaper.engines == () else ""
+    price = f"${three_digits(cheaper.usd_per_mtok)}/Mtok (−{cheaper.saving:.0%})"
+    made = " once a checkpoint exists" if cheaper.engines == () else ""
     return (
-        f"weights in {cheaper.weights} cost {price}{made}; what that costs in quality is not "
-        f"judged here: --set choose.weights={cheaper.weights}"
+        f"{cheaper.weights} weights cost {price}{made}; quality not judged: "
+        f"--set choose.weights={cheaper.weights}"
     )
 
 
@@ -62,11 +59,8 @@ def caches_text(answer: ServingAnswer) -> str:
     caches = answer.cheaper_caches
     if caches is None:
         return ""
-    price = f"${caches.usd_per_mtok:.3g}/Mtok, {caches.saving:.0%} less".replace("%", " %")
-    return (
-        f"caches in {caches.kv} cost {price}; what that costs in quality is not judged here: "
-        f"--set choose.kv={caches.kv}"
-    )
+    price = f"${three_digits(caches.usd_per_mtok)}/Mtok (−{caches.saving:.0%})"
+    return f"{caches.kv} KV cache costs {price}; quality not judged: --set choose.kv={caches.kv}"
 
 
 def advice_in_full(answer: ServingAnswer) -> list[str]:
@@ -80,25 +74,16 @@ def advice_in_full(answer: ServingAnswer) -> list[str]:
     return lines
 
 
-def fleet(marginal: MarginalPrices | None) -> list[str]:
+def fleet(marginal: MarginalPrices) -> str:
     """What more of each kind costs in the fleet as it is."""
-    if marginal is None:
-        return []
-    if marginal.this_fleet_input is None or marginal.this_fleet_output is None:
-        words = "both pools are full: more of either kind takes more chips"
-    elif marginal.room > UNSEEN:
-        words = f"{marginal.room:.0%} more of both cost nothing, then {marginal.full} is full"
-    elif marginal.this_fleet_input == 0:
-        words = f"more input is free, output bears the bill: ${marginal.this_fleet_output:.3g}/Mtok"
-    else:
-        words = f"more output is free, input bears the bill: ${marginal.this_fleet_input:.3g}/Mtok"
-    return [row("  this fleet", words)]
-
-
-def promise_lines(answer: ServingAnswer) -> list[str]:
-    """Each promise with its value, its limit and its chance."""
-    lines = map(promise_text, answer.promises)
-    return [row("promises" if not i else "", line) for i, line in enumerate(lines)]
+    extra = marginal.this_fleet_input, marginal.this_fleet_output
+    if extra[0] is None or extra[1] is None:
+        return "both pools are full: it needs more chips"
+    if marginal.room > UNSEEN:
+        return f"room for {marginal.room:.0%}, then {marginal.full} is full"
+    free, paid, price = ("input", "output", extra[1]) if extra[0] == 0 else (
+        "output", "input", extra[0])  # fmt: skip
+    return f"with these chips extra {free} is free, extra {paid} ${three_digits(price)}/Mtok"
 
 
 def promise_text(promise: PromiseChance) -> str:
@@ -108,33 +93,12 @@ def promise_text(promise: PromiseChance) -> str:
     return f"{title_of(promise.promise)} {value} of {limit}: {promise.word}{chance}"
 
 
-def size_texts(answer: ServingAnswer) -> list[str]:
-    """The sizes of the fleet, each with its bill, its layout and what leads to it."""
-    return [_size(size, answer) for size in answer.sizes]
-
-
-def _size(size: FleetSize, answer: ServingAnswer) -> str:
-    chips = f"{size.chips} chips"
-    if size.unit > 1:
-        chips += f" ({size.machines} machine{'s' * (size.machines > 1)})"
-    elif answer.sizes[0].unit > 1:
-        chips += ", rented one by one"
-    likely = f", {size.word}" if size.word and size.chance is not None else ""
-    price = f"${size.usd_per_hour:,.2f}/hour, ${size.usd_per_mtok:.3g}/Mtok"
-    if answer.plan is not None and size.chips == answer.plan.chips and size.word == _least(answer):
-        return f"{REASONS[size.reason]}: these {chips}{likely}{_lacking(size)}"
-    values = {path: "null" if value is None else value for path, value in size.sets.items()}
-    sets = " ".join(f"--set {path}={value}" for path, value in values.items())
-    words = layout_text(size.plan)
-    return f"{REASONS[size.reason]}: {chips}{likely}, {price}, {words}{_lacking(size)}: {sets}"
-
-
 def simplest_text(answer: ServingAnswer) -> str:
     """The best plan that is plain and inside the measured runs; empty where it is the plan."""
     simple = answer.simplest
     if simple is None or simple.is_plan:
         return ""
-    worse = f"{100 * simple.behind:.2g} %" if simple.behind > 0 else "nothing"
+    worse = f"{percent(simple.behind)}" if simple.behind > 0 else "nothing"
     share = f"{math.ceil(100 * max(simple.behind, 0.0) + 1e-9):.0f}%"
     return f"the simplest, {layout_text(simple.plan)}, loses {worse}: --set prefer.simple={share}"
 
@@ -146,25 +110,7 @@ def sure_text(answer: ServingAnswer) -> str:
         return ""
     if sure.usd_per_mtok is None or sure.plan is None or sure.dearer is None:
         return "no plan on these chips keeps the promises in 90 of 100 cases"
-    price = f"${sure.usd_per_mtok:.3g}/Mtok, {percent(sure.dearer)} more"
-    return f"the promises hold in {100 * sure.chance:.0f} of 100 cases at {price}: --sure"
-
-
-def _least(answer: ServingAnswer) -> str | None:
-    """The word of the promise that is the least likely to hold."""
-    chances = [(x.chance, x.word) for x in answer.promises if x.chance is not None]
-    return min(chances, default=(1.0, None))[1]
-
-
-def _lacking(size: FleetSize) -> str:
-    if not size.lacks:
-        return ""
-    reasons = (
-        title_of(missed.promise) if missed.short_by is None
-        else f"{title_of(missed.promise)} by {excess(missed.short_by)}"
-        for missed in size.lacks
-    )  # fmt: skip
-    return f" ({size.chips - size.unit} miss {', then '.join(reasons)})"
+    return ""
 
 
 def accuracy_text(quoted: QuotedAccuracy) -> str:
@@ -172,7 +118,7 @@ def accuracy_text(quoted: QuotedAccuracy) -> str:
     if quoted.left_out is None:
         return "not known: no fit left out runs of such a plan"
     parts = [
-        f"{name} {error:.1%} off ({rows:,} runs)".replace("%", " %")
+        f"{name} {error:.1%} off ({rows:,} runs)"
         for name, error, rows in (
             ("TPOT", quoted.tpot, quoted.tpot_rows), ("TTFT", quoted.ttft, quoted.ttft_rows),
         )
@@ -183,21 +129,21 @@ def accuracy_text(quoted: QuotedAccuracy) -> str:
 
 def arrivals(load: BorneLoad) -> list[str]:
     """How the plan bears its arrivals."""
-    flight = "no end of them" if load.in_flight is None else f"{load.in_flight:.0f}"
+    flight = "unlimited" if load.in_flight is None else f"{load.in_flight:.0f}"
     lines = [
-        row("demand", f"{load.requests_per_s:.3g} requests/s; {flight} in flight on average, "
+        row("Demand", f"{load.requests_per_s:.3g} requests/s; {flight} in flight on average, "
              "those that wait included")
     ]  # fmt: skip
     if load.decoding_per_replica:
         lines.append(
-            row("room", f"a replica decodes {load.decoding_per_replica:.0f} on average; memory "
+            row("KV room", f"a replica decodes {load.decoding_per_replica:.0f} on average; memory "
                  f"holds {load.room_per_replica:,}, {_too_few(load.crowded)}")
         )  # fmt: skip
     if load.spare_replicas:
-        lines.append(row("spare", f"times hold with {load.spare_replicas} of the replicas down"))
+        lines.append(row("Spare", f"times hold with {load.spare_replicas} of the replicas down"))
     if load.wait is not None and load.ttft_p95 is not None and load.ttft_p99 is not None:
         lines.append(
-            row("queue", f"{duration(load.wait)} on average before prefill, which "
+            row("Queue", f"{duration(load.wait)} on average before prefill, which "
                  f"is busy {load.readers_busy:.0%} of the time; TTFT is below "
                  f"{duration(load.ttft_p95)} for 95% of the requests, below "
                  f"{duration(load.ttft_p99)} for 99%")
@@ -214,7 +160,7 @@ def loop_lines(loop: LoopTimes | None) -> list[str]:
         f"{duration(loop.ttft_p99)} for 99%, of ten that each user sends, the first all at once; "
         f"later ones below {duration(loop.settled_p95)} (95%)"
     )
-    lines = [row("  tails", tails)]
+    lines = [row("TTFT tails", tails)]
     if loop.waiting:
         words = (
             f"there are places for {loop.users - loop.waiting:,} of the {loop.users:,} requests in "
@@ -224,18 +170,26 @@ def loop_lines(loop: LoopTimes | None) -> list[str]:
     return lines
 
 
+def queue_breaks(promise: PromiseChance, answer: ServingAnswer) -> bool:
+    """Whether requests at random, who queue, would break a promise that counts no queue."""
+    late = answer.plan.unqueued if answer.plan else None
+    if late is None or promise.promise not in ("ttft", "e2e"):
+        return False
+    return late.added_p95 is None or promise.value + late.added_p95 > promise.limit
+
+
 def uncounted_queue(point: ServingPoint, promises: Mapping[str, Any]) -> str:
     """What a promise on the first token leaves out where no demand is given; empty elsewhere."""
     late = point.unqueued
     if late is None or not (promises["ttft"] or promises["e2e"]):
         return ""
     added = (
-        "a queue without end" if late.added_p95 is None else f"{duration(late.added_p95)} (95 %)"
+        "a queue without end" if late.added_p95 is None else f"{duration(late.added_p95)} at p95"
     )
-    busy = f"{late.readers_busy:.0%}".replace("%", " %")
+    busy = f"{late.readers_busy:.0%}"
     return (
-        f"TTFT has no queue in it, nor has its promise: prefill is {busy} busy, and requests at "
-        f"random would add {added}; give workload.demand, or workload.utilisation"
+        f"TTFT leaves out waiting: at this load (prefill {busy} busy) requests at random add "
+        f"{added}; give workload.demand"
     )
 
 
@@ -250,12 +204,12 @@ def kept_prefixes(prefixes: KeptPrefixes | None) -> list[str]:
         return []
     room = f"a rank has room for {prefixes.room_per_rank:,}"
     words = f"{prefixes.conversations:,} conversations, {room}"
-    return [row("prefixes", f"{words}; {prefixes.cached_input:.0%} of the input is found")]
+    return [row("Prefixes", f"{words}; {prefixes.cached_input:.0%} of the input is found")]
 
 
 def plan_notes(answer: ServingAnswer) -> tuple[Note, ...]:
     """The notes of an answer, the gravest first."""
-    return ordered((*_of_promises(answer), *_of_current(answer), *_of_plan(answer)))
+    return ordered((*_of_promises(answer), *_of_plan(answer)))
 
 
 def _of_promises(answer: ServingAnswer) -> Iterator[Note]:
@@ -263,21 +217,6 @@ def _of_promises(answer: ServingAnswer) -> Iterator[Note]:
     for promise in answer.promises:
         if promise.chance is not None and promise.chance < LIKELY:
             yield Note("broken", "promise", promise_text(promise), "promises")
-
-
-def _of_current(answer: ServingAnswer) -> Iterator[Note]:
-    """The user's own layout: what it breaks, and what it costs beside the plan."""
-    current, plan = answer.current, answer.plan
-    if current is None:
-        return
-    broken = (f"{title_of(x.promise)} by {excess(x.short_by)}" for x in current.breaks)
-    if words := ", ".join(broken):
-        text = f"your layout {layout_text(current)} misses {words}"
-        yield Note("broken", "current", text, "current")
-    if plan is not None and current.usd_per_mtok > plan.usd_per_mtok:
-        dearer = percent(current.usd_per_mtok / plan.usd_per_mtok - 1)
-        text = f"your layout {layout_text(current)} costs {dearer} more per token than the plan"
-        yield Note("tip", "current", text, "current")
 
 
 def _of_plan(answer: ServingAnswer) -> Iterator[Note]:
@@ -292,8 +231,6 @@ def _of_plan(answer: ServingAnswer) -> Iterator[Note]:
         yield Note("left out", "queue", text, "plan.unqueued")
     for warning in answer.provenance.warnings:
         yield Note("assumed", "warning", warning, "provenance.warnings")
-    for text in size_texts(answer):
-        yield Note("tip", "sizes", text, "sizes")
     tips = {
         "sure": sure_text,
         "simplest": simplest_text,
@@ -303,3 +240,64 @@ def _of_plan(answer: ServingAnswer) -> Iterator[Note]:
     for code, words in tips.items():
         if text := words(answer):
             yield Note("tip", code, text, code)
+
+
+def switch_points(plan: ServingPlan) -> list[str]:
+    """What would let each other kind win, one sentence each."""
+    lines = ["What would have to change for another kind to win"]
+    names = [system.system for system in plan.answer.systems or ()]
+    for kind in plan.rivals:
+        changes = " or if ".join(_change(change, names) for change in kind.wins_if or ())
+        if changes:
+            lines += wrapped(f"{kind.kind} wins if {changes}")
+        else:
+            none = "no change of a single quantity by up to three times, or to a third, is enough"
+            lines += wrapped(f"{kind.kind}: {none}")
+    if not plan.rivals:
+        lines.append("  no other kind keeps the promises")
+    return lines
+
+
+def _change(change: WinningChange, systems: Sequence[str]) -> str:
+    """One change: what, how far, and by which factor."""
+    *where, name = change.what.split(".")
+    up, down = COMPARED.get(change.dimension, ("above", "below"))
+    system = f" of {systems[int(where[1])]}" if len(where) > 1 else ""
+    words, times = f"{WORDS[name]}{system} is", f"x{change.factor:.3g}"
+    words = f"{words} {up if change.factor > 1 else down}"
+    if change.value is None:
+        return f"{words} {times} of what it is"
+    than = " than" if up == "longer" else ""
+    return f"{words}{than} {_value(change.dimension, change.value)} ({times})"
+
+
+def _value(dimension: str, value: float) -> str:
+    if dimension == "tokens":
+        return f"{value:,.0f} tokens"
+    return duration(value) if dimension == "time" else show(value, dimension)
+
+
+def systems(answer: ServingAnswer) -> list[str]:
+    """Which system of a list is best, and by how much each other alone is worse."""
+    texts = []
+    unranked = any(system.unranked for system in answer.systems or ())
+    for system in answer.systems or ():
+        name, behind = system.system, system.behind
+        if behind is None:
+            texts.append(f"{name} keeps no promise")
+        elif behind <= 0:
+            texts.append(f"{name} has the best estimate" if unranked else f"{name} is best")
+        else:
+            texts.append(f"{name} alone is {worse(answer, behind)}")
+    if unranked:
+        texts.append("bands of two makers overlap or are lent, so they are not ranked")
+    return [row("Systems", "; ".join(texts))] if texts else []
+
+
+def worse(answer: ServingAnswer, behind: float) -> str:
+    """How far behind the plan; one on other chips than those that were given may be ahead."""
+    objective = answer.scenario["objective"]
+    if abs(behind) < UNSEEN:
+        return "as good"
+    change = abs(behind / (1 + behind) if objective == "throughput" else behind)
+    return f"{100 * change:.3g}% {WORSE[objective][behind < 0]}"

@@ -120,9 +120,8 @@ def together(plan: ServingPoint) -> tuple[str, ...]:
     if share < LATE:
         return ()
     return (
-        f"{ranks} ranks of dp_attention are taken to read prompts at the same "
-        f"time; where an engine lets each read at its own, all wait for it, and the {share:.0%} of "
-        "a step that is prefill grow",
+        f"assumes that {ranks} DP ranks prefill together; if yours do not, TPOT rises (prefill is "
+        f"{share:.0%} of a step)",
     )
 
 

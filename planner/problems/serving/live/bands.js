@@ -47,7 +47,7 @@ function outsideWords(pools, { least, times }) {
       else if (x.share > before.share) merged.set(key, { ...x, said: of });
     }
   return [...merged.values()].sort((x, y) => y.variance - x.variance || y.share - x.share).map(({ said, ends, share, time }) => {
-    const notes = [...(ends ? [`fit: ${[...new Set(ends.map(whole))].join(" to ")}`] : []), ...(share >= least ? [`${(100 * share).toFixed(0)} % of the ${times[time]}`] : [])];
+    const notes = [...(ends ? [`fit: ${[...new Set(ends.map(whole))].join(" to ")}`] : []), ...(share >= least ? [`${(100 * share).toFixed(0)}% of the ${times[time]}`] : [])];
     return notes.length ? `${said} (${notes.join("; ")})` : said;
   });
 }

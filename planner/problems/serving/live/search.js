@@ -276,14 +276,17 @@ function pageModel(data, kernels) {
 
   function laid(pool, i, replicas = pool.way("replicas")[i]) {
     const way = (name) => pool.way(name)[i], words = pool.words;
-    const named = [["tp", 0], ["pp", 1], ["cp", 1], ["dp_attention", 1], ["ep", 1], ["tp_expert", 1]];
-    const called = { dp_attention: "dp attention", tp_expert: "expert tp" };
-    const parts = named.filter(([name, least]) => way(name) > least)
-      .map(([name]) => (called[name] ?? name) + " " + way(name));
-    if (way("halves") > 1) parts.push("two-batch overlap");
+    const whole = [["PP", "pp"], ["TP", "tp"], ["DP", "dp_attention"], ["CP", "cp"]];
+    const ways = whole.filter(([, name]) => way(name) > 1).map(([word, name]) => word + way(name));
+    const experts = way("ep") > 1 ? ["EP" + way("ep")] : [];
+    if (way("tp_expert") > 1) experts.push((experts.length ? "" : "experts ") + "TP" + way("tp_expert"));
+    const parts = [ways.join(" × ") || "TP1"];
+    if (experts.length) parts.push(experts.join(" × "));
+    if (way("halves") > 1) parts.push("dual-batch overlap");
     if (words.redundant_experts) parts.push(words.redundant_experts + " redundant experts");
-    if (words.drafts) parts.push(words.drafts + " draft" + (words.drafts > 1 ? "s" : ""));
-    return (replicas > 1 ? replicas + " × " : "") + "(" + parts.join(", ") + ")";
+    if (words.drafts) parts.push(words.drafts + " draft token" + (words.drafts > 1 ? "s" : ""));
+    const text = parts.join(", ");
+    return replicas > 1 ? replicas + " × (" + text + ")" : text;
   }
 
   function memory(b, i, batch, values) {

@@ -91,6 +91,7 @@ SHOWN = 6  # hosts
 BETTER = {"rent": "renting, against", "buy": "buying, at"}
 QUARTILES = {"min": "the least", "q25": "q25", "median": "median", "q75": "q75"}
 TITLE = "make or buy"
+DECIDES = ("own", "break-even", "cheaper", "fleet")  # what stands beside every answer
 PRICE = "USD per million tokens"
 
 
@@ -99,9 +100,10 @@ def bought(answer: ServingAnswer) -> MakeOrBuy | None:
     return answer.plan.buy if isinstance(answer.plan, ComparedPoint) else None
 
 
-def comparison_text(buy: MakeOrBuy) -> list[str]:
-    """The comparison as lines of at most 80 columns."""
-    return ["", TITLE, *(row(f"  {label}", text) for label, text in _rows(buy))]
+def comparison_text(buy: MakeOrBuy, *, full: bool) -> list[str]:
+    """The comparison as lines of at most 80 columns; what decides it, or in `full`."""
+    rows = ((label, text) for label, text in _rows(buy) if full or label in DECIDES)
+    return [TITLE, *(row(f"  {label}", text) for label, text in rows)]
 
 
 def comparison_section(buy: MakeOrBuy) -> Section:

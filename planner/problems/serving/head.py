@@ -1,0 +1,342 @@
+"""The head of a serving answer: layout, bill, promises, a smaller fleet, certainty, the limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from planner.catalogue.chips import chip, chip_names
+from planner.catalogue.systems import system as catalogued
+from planner.catalogue.systems import system_names
+from planner.problems.serving.advice.advice_text import queue_breaks
+from planner.problems.serving.point import layout_text
+from planner.problems.serving.task.plan_limits import LIMITS, title_of
+from planner.protocol.plan import MEASURED
+from planner.protocol.section import BROKEN, KEPT, LIKELY, UNCOUNTED, AnswerHead
+from planner.text.quantities import show
+from planner.text.tolerances import UNSEEN
+from planner.text.wording import (
+    duration,
+    increase,
+    joined_ends,
+    length,
+    listed,
+    named,
+    percent,
+    three_digits,
+    wrapped,
+)
+
+if TYPE_CHECKING:
+    from planner.problems.serving.advice.records import FleetSize
+    from planner.problems.serving.plan import CurrentPoint, ServingAnswer
+    from planner.problems.serving.point import PlannedPool, ServingPoint
+    from planner.protocol.promise import PromiseChance
+
+MONTH = 730  # hours
+CHANGE = 26  # columns of a price that has its change beside it
+LESS = 0.9  # of the bill, below which a smaller fleet is named first
+TIMES = 2.0  # times a limit, from which on a miss is given as a factor
+BESIDE = 3  # spaces between promises that share a line
+LINE = 66  # columns that they may fill
+MARKS = {"sure": KEPT, "likely": LIKELY, "unlikely": LIKELY, "kept": LIKELY, "broken": BROKEN}
+
+
+def head(answer: ServingAnswer) -> AnswerHead:
+    """The rows that a reader has first; of an infeasible question what is nearest and what helps.
+
+    Source of the wording: engines' own names of layouts and limits.
+    """
+    asked, point = question(answer.scenario), answer.plan
+    if point is None:
+        return AnswerHead(f"{BROKEN} NO PLAN: {asked}")
+    return AnswerHead(
+        asked,
+        run=tuple(_run(point)),
+        cost=(_cost(answer, point),),
+        against=tuple(_current(answer.current, point)),
+        promises=tuple(_lines([_promise(each, answer) for each in answer.promises])),
+        smaller=tuple(_sizes(answer, point)),
+        certainty=(certainty(answer),),
+        limit=tuple(_limit(answer)),
+        next=(_next(answer, point),),
+        cheaper_size=_saves(answer, point),
+    )
+
+
+def question(scenario: Mapping[str, Any], aim: str | None = None) -> str:
+    """What was asked, in a sentence; `aim` instead of the scenario's objective."""
+    load, promises = scenario["workload"], scenario["promises"]
+    read, written = length(load["input_tokens"]), length(load["output_tokens"])
+    tokens = f"{read} token{'s' * (read != '1')} in, {written} out"
+    keeps = [
+        f"{title_of(name)} ≤ {show(value, 'time')}"
+        for name, value in promises.items()
+        if value and name in LIMITS and name != "cache_fits"
+    ]
+    if speed := promises.get("tokens_per_s_per_user"):
+        keeps.append(f"at least {speed:g} tokens/s per user")
+    if share := promises.get("cache_fits"):
+        keeps.append(f"caches fit {share:.0%} of the time")
+    best = "most" if scenario["objective"] == "throughput" else "least"
+    unit = (scenario.get("rent") or {}).get("unit") or 1
+    rented = f", rented by {unit}" if unit > 1 else ""
+    return (
+        f"Serve {named(scenario['model'], 'model')} on {_asked_chips(scenario)}{rented}: "
+        f"{_load(load)}{tokens}; {', '.join(keeps) or 'no promise'}; "
+        f"{aim or ' '.join((best, scenario['objective']))}"
+    )
+
+
+def _asked_chips(scenario: Mapping[str, Any]) -> str:
+    """Chips as they were asked for: `8–64 chips of hgx-h200`."""
+    chips = scenario["chips"]
+    if isinstance(chips, Mapping):
+        chips = [chips["from"], chips["to"]]
+    numbers = sorted(chips) if isinstance(chips, Sequence) else [chips]
+    count = f"{numbers[0]:,}" if len(numbers) == 1 else f"{numbers[0]:,}–{numbers[-1]:,}"
+    system = scenario["system"]
+    if isinstance(system, str) and system in system_names():
+        return f"{count} {catalogued(system).chip.product}"
+    return f"{count} chip{'s' * (count != '1')} of {named(system, 'system')}"
+
+
+def _load(load: Mapping[str, Any]) -> str:
+    """Who asks: users at once, requests per second, or as many as fit."""
+    if users := load.get("concurrency"):
+        return f"{users:,} requests at once, "
+    if load["utilisation"]:
+        return f"the busiest pool {load['utilisation']:.0%} busy, "
+    demand = load["demand"]
+    if demand == "max":
+        return "as many requests as can be served, "
+    rate = demand if isinstance(demand, str) or demand is None else f"{demand:g} requests/s"
+    return f"{rate}, " if rate else ""
+
+
+def _placed(pool: ServingPoint | PlannedPool) -> str:
+    """Chips of a pool by the product's name, and how many of them stand idle."""
+    known = pool.chip is not None and pool.chip in chip_names()
+    product = chip(pool.chip or "").product if known else f"chip{'s' * (pool.chips != 1)}"
+    idle = pool.chips - pool.chips_used
+    return f"{pool.chips:,} {product}" + (f", {idle} of them idle" if idle else "")
+
+
+def _run(point: ServingPoint) -> Iterator[str]:
+    """The layout of each pool with its chips, then what is in flight and in which formats."""
+    for name, pool in point.phases.items():
+        busy = f", {pool.utilisation:.0%} busy"
+        yield f"{name:<8} {layout_text(pool)} on {_placed(pool)}{busy}"
+    if point.layout:
+        yield f"{layout_text(point)} on {_placed(point)}{_nodes(point)}"
+    deciding = point.decode if point.decode is not None else point
+    each = deciding.batch_per_replica
+    flight = f"{point.batch:,} {'decoding' if point.phases else 'in flight'}"
+    if each and each != point.batch:
+        flight += f", up to {each:,} a replica"
+    yield f"{flight}; {point.formats}"
+
+
+def _nodes(point: ServingPoint) -> str:
+    """Machines of one pool, where they are whole."""
+    parts = [
+        (pattern.machines, pattern.chips == part.chips_per_machine)
+        for part in point.placement for pattern in part.machines
+    ]  # fmt: skip
+    if not parts or not all(whole for _, whole in parts):
+        return ""
+    nodes = sum(machines for machines, _ in parts)
+    return f" ({nodes} node{'s' * (nodes != 1)})"
+
+
+def _cost(answer: ServingAnswer, point: ServingPoint) -> str:
+    """The bill of an hour and of a month, and the price of a token with its range."""
+    ends = getattr(answer.band, "usd_per_mtok", None)
+    spread = f" ({joined_ends(*map(three_digits, ends))})" if ends else ""
+    bill = f"${point.usd_per_hour:,.2f}/hour · ${point.usd_per_hour * MONTH:,.0f}/month"
+    power = point.power_usd_per_hour
+    paid = f", of it ${power:,.2f}/hour power" if power else ""
+    return f"{bill} · ${three_digits(point.usd_per_mtok)}/Mtok{spread}{paid}"
+
+
+def _current(current: CurrentPoint | None, point: ServingPoint) -> Iterator[str]:
+    """The user's own layout: its price beside the plan's, and the promises that it breaks."""
+    if current is None:
+        return
+    factor = current.usd_per_mtok / point.usd_per_mtok
+    if abs(factor - 1) < UNSEEN:
+        beside = "as the plan"
+    else:
+        beside = f"{factor:.2g}× the plan" if factor >= TIMES else increase(factor - 1)
+    price = f"${three_digits(current.usd_per_mtok)}/Mtok, {beside}"
+    times = [f"{title_of(name)} {duration(value)}" for name in ("ttft", "tpot")
+             if (value := getattr(current, name)) is not None]  # fmt: skip
+    broken = [f"{BROKEN} {missed(each.promise, each.short_by)}" for each in current.breaks]
+    yield f"{layout_text(current)}, batch {current.batch:,}: {price}"
+    yield ", ".join([*times, *broken])
+
+
+def missed(promise: str, factor: float | None) -> str:
+    """By how much a limit is missed, in words: `TPOT 87% too slow`, `memory 31% too small`."""
+    name = title_of(promise)
+    if factor is None:
+        return f"no {name}"
+    if promise == "demand":
+        return f"{three_digits(100 / factor)}% of the load carried"
+    much = f"{factor:.2g} times" if factor >= TIMES else f"{max(100 * (factor - 1), 0.01):.2g}%"
+    times = ("ttft", "tpot", "e2e", "ttft_p95", "ttft_p99")
+    word = "too slow" if promise in times else "too small" if promise == "memory" else "missed"
+    return f"{name} {much} {word}" if word != "missed" else f"{name} missed by {much}"
+
+
+def _promise(promise: PromiseChance, answer: ServingAnswer) -> str:
+    """One promise: its mark, the value beside the limit, and the chance that it holds."""
+    value, limit = duration(promise.value), show(promise.limit, "time")
+    mark, said = MARKS[promise.word], promise.word
+    if queue_breaks(promise, answer):
+        mark, said = UNCOUNTED, "if nobody queues"
+    elif said == "unlikely":
+        said = "UNLIKELY"
+    chance = "" if promise.chance is None else f", {100 * promise.chance:.0f}%"
+    shown = "" if mark == KEPT else f" ({said}{chance})"
+    return f"{mark} {title_of(promise.promise)} {value} ≤ {limit}{shown}"
+
+
+def _lines(parts: Sequence[str]) -> list[str]:
+    """Parts beside each other as far as a line holds them; one sentence where there are none."""
+    if not parts:
+        return ["none asked: the batch is as large as pays"]
+    lines = [parts[0]]
+    for part in parts[1:]:
+        joined = f"{lines[-1]}{' ' * BESIDE}{part}"
+        if len(joined) <= LINE:
+            lines[-1] = joined
+        else:
+            lines.append(part)
+    return lines
+
+
+def _sizes(answer: ServingAnswer, point: ServingPoint) -> Iterator[str]:
+    """Fewer chips that do, each with its bill; or why the next fewer do not."""
+    smaller = _less(answer, point)
+    yield from (_size(size, point) for size in smaller)
+    for size in answer.sizes:
+        if size.chips == point.chips and size.lacks and size.unit >= _unit(answer):
+            reasons = ", ".join(missed(each.promise, each.short_by) for each in size.lacks)
+            yield f"{BROKEN if smaller else 'no:'} {size.chips - size.unit:,} chips: {reasons}"
+
+
+def _unit(answer: ServingAnswer) -> int:
+    """Chips that are rented together."""
+    return max((size.unit for size in answer.sizes), default=1)
+
+
+def _size(size: FleetSize, point: ServingPoint) -> str:
+    """One size: its chips, how sure its promises are, its bill and price, and how to ask for it."""
+    rented = f" ({size.machines} node{'s' * (size.machines > 1)})" if size.unit > 1 else ""
+    sure = "" if size.word is None or size.chance is None else f", {size.word}, {size.chance:.0%}"
+    bill = increase(size.usd_per_hour / point.usd_per_hour - 1)
+    price = f"${size.usd_per_hour:,.2f}/hour ({bill}), ${three_digits(size.usd_per_mtok)}/Mtok"
+    return f"{size.chips:,} chips{rented}{sure}: {price}: {_typed(size)}"
+
+
+def _typed(size: FleetSize) -> str:
+    """The changes that lead to a size."""
+    values = {path: "null" if value is None else value for path, value in size.sets.items()}
+    return " ".join(f"--set {path}={value}" for path, value in values.items())
+
+
+def _less(answer: ServingAnswer, point: ServingPoint) -> list[FleetSize]:
+    """Sizes that are smaller than the plan, each once."""
+    smaller = {size.chips: size for size in reversed(answer.sizes) if size.chips < point.chips}
+    return [*smaller.values()]
+
+
+def _bill(size: FleetSize) -> float:
+    return size.usd_per_hour
+
+
+def _saves(answer: ServingAnswer, point: ServingPoint) -> bool:
+    """Whether fewer chips carry the load that was given at much less a bill."""
+    asked = answer.load == "given" or answer.scenario["workload"].get("concurrency")
+    least = min(map(_bill, _less(answer, point)), default=point.usd_per_hour)
+    return bool(asked) and least < LESS * point.usd_per_hour
+
+
+def certainty(answer: ServingAnswer) -> str:
+    """How sure the numbers are, in one of five words, and what that rests on."""
+    if answer.band is None:
+        return "hardware limit only: no engine's overhead, nothing measured"
+    if answer.outside:
+        worst, *others = sorted(answer.outside, key=lambda each: -each.share)
+        more = f" and {len(others)} more" if others else ""
+        rests = f" ({worst.rests})" if worst.rests else ""
+        return f"EXTRAPOLATED: no measured run has {worst.words}{rests}{more}"
+    measured = answer.band.kind == MEASURED
+    words = "within measurements" if measured else "EXTRAPOLATED: no run of such a plan"
+    quoted = answer.accuracy
+    if quoted is None or quoted.left_out is None:
+        return words
+    pairs = (("TPOT", quoted.tpot), ("TTFT", quoted.ttft))
+    errors = ", ".join(f"{name} {error:.1%}" for name, error in pairs if error is not None)
+    return f"{words}; median error {errors}"
+
+
+def _limit(answer: ServingAnswer) -> Iterator[str]:
+    """What holds the plan, and what is used up next."""
+    if answer.limits_used:
+        full = [each for each in answer.limits_used if each.binds]
+        rest = answer.limits_used[len(full) :]
+        near = [f"{title_of(each.limit)}, {each.used:.0%} used" for each in rest[:1]]
+        if full:
+            bind = "bind" if len(full) > 1 else "binds"
+            first = f"{', '.join(title_of(each.limit) for each in full)} {bind}"
+            yield "; next ".join([first, *near])
+        else:
+            yield "; nearest is ".join(["none reached", *near])
+
+
+def _next(answer: ServingAnswer, point: ServingPoint) -> str:
+    """What to type next: a smaller fleet, a surer plan, or the launch."""
+    if _saves(answer, point):
+        return f"planner solve FILE {_typed(min(_less(answer, point), key=_bill))}"
+    sure = answer.sure
+    if sure is not None and sure.usd_per_mtok is not None and sure.dearer is not None:
+        price = f"${three_digits(sure.usd_per_mtok)}/Mtok ({increase(sure.dearer)})"
+        return f"--sure: every promise holds in 90 of 100 cases, {price}"
+    if point.engines:
+        return f"planner export FILE --engine {point.engines[0]}    (more: --more, --why)"
+    return "--more, --why"
+
+
+def relaxed(answer: object) -> list[str]:
+    """What each promise would have to be, others unchanged, or that no value of it is feasible."""
+    feasible, never = [], []
+    for promise in getattr(answer, "eased", None) or ():
+        name = title_of(promise.promise)
+        if promise.alone is None:
+            never.append(f"any {name}")
+        else:
+            form = percent if promise.promise == "cache_fits" else duration
+            alone, promised = form(promise.alone), form(promise.promised)
+            value = alone if alone != promised else "a little more"
+            feasible.append(f"{name} {value} instead of {promised}")
+    sentences = (("feasible if", feasible), ("not feasible with", never))
+    return [
+        line
+        for words, names in sentences
+        if names
+        for line in wrapped(f"{words} {' or '.join(names)}, other promises unchanged")
+    ]
+
+
+def ways_out(answer: object) -> list[str]:
+    """Every change that was seen to leave a plan, as it is typed, and its bill, the least first."""
+    ways = sorted(getattr(answer, "ways_out", None) or (), key=lambda way: way.usd_per_hour)
+    lines = ["", "Fix, one change at a time, each solved"] if ways else []
+    for way in ways:
+        words = (f"{path}={'null' if x is None else x}" for path, x in way.sets.items())
+        typed = " ".join(f"--set '{word}'" if " " in word else f"--set {word}" for word in words)
+        price = f"${way.usd_per_hour:,.2f}/hour, ${three_digits(way.usd_per_mtok)}/Mtok"
+        lines += listed(price, typed, CHANGE)
+    return lines
