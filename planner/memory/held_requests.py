@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from planner.protocol.document import Unit
-from planner.text.wording import wrapped
 
 TokenEnds = Annotated[tuple[int, int], Unit("token")]
 
@@ -33,8 +32,8 @@ class HeldRequests:
     tokens_by_layers: TokenEnds | None
 
     @property
-    def lines(self) -> list[str]:
-        """In words, at most 80 columns."""
+    def words(self) -> str:
+        """In a sentence."""
         tokens, longest = (f"{low:,} to {high:,}" for low, high in (self.tokens, self.longest))
         fewest, most = self.requests
         share = f", from a share of {self.least_share:.3f}" if self.least_share else ""
@@ -43,7 +42,7 @@ class HeldRequests:
         if self.tokens_by_layers:
             ends = " to ".join(f"{x:,}" for x in self.tokens_by_layers)
             chips += f"; no rule was read for its kinds of layers: by their own bytes {ends} tokens"
-        return wrapped(
-            f"{self.engine} holds {tokens} tokens of cache a replica: {fewest:.0f} to {most:.0f} "
-            f"requests of {self.context:,}, or one of {longest}; one {self.verdict}{share}{chips}"
+        return (
+            f"{self.engine} holds {tokens} tokens a replica: {fewest:,.0f} to {most:,.0f} requests "
+            f"of {self.context:,}, or one of {longest}; one {self.verdict}{share}{chips}"
         )

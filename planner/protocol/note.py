@@ -1,10 +1,9 @@
 """What a reader of an answer must know beside its numbers: sentences, the gravest first."""
 
-import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from planner.text.wording import WIDTH
+from planner.text.wording import filled
 
 # A promise that breaks; what nobody measured; what a number does not hold; what it takes for
 # granted; what else there is to choose.
@@ -33,9 +32,6 @@ def note_lines(notes: Sequence[Note], most: int | None = None) -> list[str]:
     lines = []
     for note in notes[:most]:
         mark = "- " if note.severity == "tip" else "! "
-        lines += textwrap.wrap(
-            f"{mark}{note.text}", WIDTH, subsequent_indent="  ", break_long_words=False,
-            break_on_hyphens=False,
-        )  # fmt: skip
+        lines += filled(f"{mark}{note.text}")
     left = len(notes) - len(notes[:most])
     return [*lines, f"  and {left} more: --more"] if left else lines

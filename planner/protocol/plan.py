@@ -216,9 +216,9 @@ class KnownAnswer:
 def presented(part: str) -> Callable[..., str]:
     """A method of a plan that the `presentation` of its room has, which is loaded when called."""
 
-    def method(plan: Plan[Any], *asked: Any) -> str:
+    def method(plan: Plan[Any], *depth: str) -> str:
         words = import_module(f"{room(plan.kind).__name__}.presentation")
-        text: str = getattr(words, part)(plan, *asked)
+        text: str = getattr(words, part)(plan, *depth)
         return text
 
     return method

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from planner.protocol.output import Output, values_in
 from planner.text.tolerances import UNSEEN
-from planner.text.wording import COLUMNS, filled, quantity, typed, wrapped
+from planner.text.wording import filled, quantity, typed, wrapped
 
 if TYPE_CHECKING:
     from planner.protocol.plan import BindingLimit
@@ -113,10 +112,8 @@ class AnswerHead:
         for label, texts in self.rows():
             lines += [""] * (len(lines) == len(filled(self.question)))
             for place, text in enumerate(texts):
-                lines += textwrap.wrap(
-                    text, COLUMNS.get(), initial_indent=f"{label * (not place):<{WIDE}}",
-                    subsequent_indent=" " * (WIDE + 2), break_on_hyphens=False,
-                )  # fmt: skip
+                first = f"{label * (not place):<{WIDE}}"
+                lines += filled(text, first, " " * (WIDE + 2))
         return "\n".join(lines)
 
 

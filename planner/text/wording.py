@@ -148,9 +148,14 @@ def first_of(title: str, sentences: Sequence[str], most: int) -> str:
     return "\n".join([*lines, f"  and {left:,} more"] if left > 0 else lines)
 
 
-def filled(text: str) -> list[str]:
-    """A text as lines, those after the first indented."""
-    return textwrap.wrap(text, COLUMNS.get(), subsequent_indent="  ")
+def filled(text: str, first: str = "", rest: str = "  ") -> list[str]:
+    """A text as lines after their indents, broken between words; a flag keeps what is set."""
+    kept = text.replace("--set ", "--set\u00a0")
+    lines = textwrap.wrap(
+        kept, COLUMNS.get(), initial_indent=first, subsequent_indent=rest,
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+    return [line.replace("\u00a0", " ") for line in lines]
 
 
 def typed(command: str) -> str:

@@ -193,6 +193,9 @@ def _of_row(row: PowerRow) -> tuple[float, float]:
     )
 
 
+EXACT = 1e-12
+
+
 def fitted(rows: CountedPower) -> PowerFit:
     """Least squares of logarithms, shrunk to the priors; a chip's own to what chips share."""
     chips, member = np.unique(rows.chip, return_inverse=True)
@@ -206,7 +209,8 @@ def fitted(rows: CountedPower) -> PowerFit:
             apart.ravel() / PRIORS["between"],
         ])  # fmt: skip
 
-    solution = least_squares(residuals, np.zeros(shape).ravel())
+    # To the optimum itself: the last of six digits else follows the processor.
+    solution = least_squares(residuals, np.zeros(shape).ravel(), ftol=EXACT, xtol=EXACT, gtol=EXACT)
     slopes = np.asarray(solution.jac)
     covariance = np.linalg.inv(slopes.T @ slopes)
     shared, apart = solution.x.reshape(shape)[0], solution.x.reshape(shape)[1:]

@@ -47,11 +47,11 @@ def head(answer: ServingAnswer) -> AnswerHead:
 
     Source of the wording: engines' own names of layouts and limits.
     """
-    asked, point = question(answer.scenario), answer.plan
+    title, point = question(answer.scenario), answer.plan
     if point is None:
-        return AnswerHead(f"{BROKEN} NO PLAN: {asked}")
+        return AnswerHead(f"{BROKEN} NO PLAN: {title}")
     return AnswerHead(
-        asked,
+        title,
         run=tuple(_run(point)),
         cost=(_cost(answer, point),),
         against=tuple(_current(answer.current, point)),
@@ -116,8 +116,8 @@ def _load(load: Mapping[str, Any]) -> str:
 
 def _placed(pool: ServingPoint | PlannedPool) -> str:
     """Chips of a pool by the product's name, and how many of them stand idle."""
-    known = pool.chip is not None and pool.chip in chip_names()
-    product = chip(pool.chip or "").product if known else f"chip{'s' * (pool.chips != 1)}"
+    listed_chip = pool.chip is not None and pool.chip in chip_names()
+    product = chip(pool.chip or "").product if listed_chip else f"chip{'s' * (pool.chips != 1)}"
     idle = pool.chips - pool.chips_used
     return f"{pool.chips:,} {product}" + (f", {idle} of them idle" if idle else "")
 
@@ -130,10 +130,10 @@ def _run(point: ServingPoint) -> Iterator[str]:
     if point.layout:
         yield f"{layout_text(point)} on {_placed(point)}{_nodes(point)}"
     deciding = point.decode if point.decode is not None else point
-    each = deciding.batch_per_replica
+    batch = deciding.batch_per_replica
     flight = f"{point.batch:,} {'decoding' if point.phases else 'in flight'}"
-    if each and each != point.batch:
-        flight += f", up to {each:,} a replica"
+    if batch and batch != point.batch:
+        flight += f", up to {batch:,} a replica"
     yield f"{flight}; {point.formats}"
 
 
@@ -183,7 +183,11 @@ def missed(promise: str, factor: float | None) -> str:
         return f"no {name}"
     if promise == "demand":
         return f"{three_digits(100 / factor)}% of the load carried"
-    much = f"{factor:.2g} times" if factor >= TIMES else f"{max(100 * (factor - 1), 0.01):.2g}%"
+    much = (
+        f"{three_digits(factor)} times"
+        if factor >= TIMES
+        else f"{max(100 * (factor - 1), 0.01):.2g}%"
+    )
     times = ("ttft", "tpot", "e2e", "ttft_p95", "ttft_p99")
     word = "too slow" if promise in times else "too small" if promise == "memory" else "missed"
     return f"{name} {much} {word}" if word != "missed" else f"{name} missed by {much}"
@@ -192,13 +196,13 @@ def missed(promise: str, factor: float | None) -> str:
 def _promise(promise: PromiseChance, answer: ServingAnswer) -> str:
     """One promise: its mark, the value beside the limit, and the chance that it holds."""
     value, limit = duration(promise.value), show(promise.limit, "time")
-    mark, said = MARKS[promise.word], promise.word
+    mark, word = MARKS[promise.word], promise.word
     if queue_breaks(promise, answer):
-        mark, said = UNCOUNTED, "if nobody queues"
-    elif said == "unlikely":
-        said = "UNLIKELY"
+        mark, word = UNCOUNTED, "if nobody queues"
+    elif word == "unlikely":
+        word = "UNLIKELY"
     chance = "" if promise.chance is None else f", {100 * promise.chance:.0f}%"
-    shown = "" if mark == KEPT else f" ({said}{chance})"
+    shown = "" if mark == KEPT else f" ({word}{chance})"
     return f"{mark} {title_of(promise.promise)} {value} ≤ {limit}{shown}"
 
 
@@ -258,9 +262,9 @@ def _bill(size: FleetSize) -> float:
 
 def _saves(answer: ServingAnswer, point: ServingPoint) -> bool:
     """Whether fewer chips carry the load that was given at much less a bill."""
-    asked = answer.load == "given" or answer.scenario["workload"].get("concurrency")
+    loaded = answer.load == "given" or answer.scenario["workload"].get("concurrency")
     least = min(map(_bill, _less(answer, point)), default=point.usd_per_hour)
-    return bool(asked) and least < LESS * point.usd_per_hour
+    return bool(loaded) and least < LESS * point.usd_per_hour
 
 
 def certainty(answer: ServingAnswer) -> str:
@@ -268,7 +272,7 @@ def certainty(answer: ServingAnswer) -> str:
     if answer.band is None:
         return "hardware limit only: no engine's overhead, nothing measured"
     if answer.outside:
-        worst, *others = sorted(answer.outside, key=lambda each: -each.share)
+        worst, *others = sorted(answer.outside, key=lambda outside: -outside.share)
         more = f" and {len(others)} more" if others else ""
         rests = f" ({worst.rests})" if worst.rests else ""
         return f"EXTRAPOLATED: no measured run has {worst.words}{rests}{more}"
@@ -332,11 +336,11 @@ def relaxed(answer: object) -> list[str]:
 
 def ways_out(answer: object) -> list[str]:
     """Every change that was seen to leave a plan, as it is typed, and its bill, the least first."""
-    ways = sorted(getattr(answer, "ways_out", None) or (), key=lambda way: way.usd_per_hour)
+    ways = sorted(getattr(answer, "ways_out", None) or (), key=lambda change: change.usd_per_hour)
     lines = ["", "Fix, one change at a time, each solved"] if ways else []
-    for way in ways:
-        words = (f"{path}={'null' if x is None else x}" for path, x in way.sets.items())
+    for change in ways:
+        words = (f"{path}={'null' if x is None else x}" for path, x in change.sets.items())
         typed = " ".join(f"--set '{word}'" if " " in word else f"--set {word}" for word in words)
-        price = f"${way.usd_per_hour:,.2f}/hour, ${three_digits(way.usd_per_mtok)}/Mtok"
+        price = f"${change.usd_per_hour:,.2f}/hour, ${three_digits(change.usd_per_mtok)}/Mtok"
         lines += listed(price, typed, CHANGE)
     return lines

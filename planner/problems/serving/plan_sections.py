@@ -117,10 +117,8 @@ def _details(point: ServingPoint, answer: ServingAnswer) -> Iterator[Line]:
         for kind in ("input", "output"):
             price = getattr(marginal, f"usd_per_mtok_{kind}")
             yield Line(f"{kind}, if both pools may grow", price, BY_NAME["usd_per_mtok"].unit)
-    if point.watts_per_chip is not None:
-        words = POWER.get(point.power_from or "", "")
-        ends = answer.band.watts_per_chip if answer.band else None
-        yield Line("power per chip", point.watts_per_chip, "J/s", words, ends)
+    if words := POWER.get(point.power_from or ""):
+        yield Line("power", words)
     if answer.band is not None and answer.band.kind == MEASURED:
         words = f"hold {answer.band.coverage:.0%} of measured runs (profile {answer.band.profile})"
         yield Line("ranges", words)
@@ -153,15 +151,18 @@ def _narrowing(run: NarrowingRun | None) -> Iterator[Section]:
 
 
 def _parts(point: ServingPoint) -> Iterator[Section]:
-    """What adds up to a step, and to the memory of a chip."""
+    """What adds up to a step, and to the memory of a chip, with what its cache holds."""
     if point.time_per_step:
         lines = tuple(Line(name, value, "s") for name, value in vars(point.time_per_step).items())
         yield Section("one step", lines, adds_up=True)
     for title, (memory, holds) in point.memories().items():
         lines = tuple(Line(k, v, "byte") for k, v in vars(memory).items() if k != "capacity")
         yield Section(title, lines, adds_up=True)
-        if holds:
-            yield Section(f"{title}: cache", (Line("holds", " ".join(holds.lines)),))
+        words = [holds.words] if holds else []
+        if not point.fits_at_full_context:
+            words.append("with every sequence at its full context the caches would not fit")
+        if words:
+            yield Section(title.replace("memory", "KV cache"), (Line("holds", "; ".join(words)),))
 
 
 def _runners_up(point: ServingPoint, answer: ServingAnswer) -> Iterator[Section]:

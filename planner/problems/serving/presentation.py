@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,7 +36,12 @@ from planner.text.wording import (
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.frontier import ServingFrontier
     from planner.problems.serving.plan import ServingAnswer, ServingPlan
-    from planner.problems.serving.point import DraftedTokens, ServingEstimate, ServingPoint
+    from planner.problems.serving.point import (
+        DraftedTokens,
+        PlannedPool,
+        ServingEstimate,
+        ServingPoint,
+    )
     from planner.protocol.plan import Depth
 
 Row = tuple[str, str, str]
@@ -69,7 +74,7 @@ def answer(plan: ServingPlan, depth: Depth = "default") -> str:
     else:
         lists = (_beside(point, whole, full=True), note_lines(whole.notes))
         behind = [x for x in sections(plan)[1:] if not x.beside]
-        blocks = [first, _numbers(point, whole), *map("\n".join, lists), text_of(behind),
+        blocks = [first, _numbers(point, whole, full=True), *map("\n".join, lists), text_of(behind),
                   _proof(whole)]  # fmt: skip
     return "\n\n".join(filter(None, blocks))
 
@@ -107,7 +112,7 @@ def _at_kink(sides: tuple[float, float] | None) -> str:
     return f"  ({right})" if left == right else f"  ({left} | {right})"
 
 
-def _numbers(point: ServingPoint, whole: ServingAnswer) -> str:
+def _numbers(point: ServingPoint, whole: ServingAnswer, *, full: bool = False) -> str:
     """The plan's numbers, each with its range and the hardware limit, under heads."""
     rows: list[Row] = [
         ("Price, blended", "usd_per_mtok", "$/Mtok"),
@@ -118,8 +123,9 @@ def _numbers(point: ServingPoint, whole: ServingAnswer) -> str:
         ("Throughput", "tokens_per_s", "tok/s"),
         ("  per chip", "tokens_per_s_per_chip", "tok/s"),
     ]
-    if whole.scenario["objective"] == "energy":
-        rows.insert(3, ("Energy", "joule_per_token", "J/token"))
+    if full or whole.scenario["objective"] == "energy":
+        rows += [("Energy", "joule_per_token", "J/token"), ("  per chip", "watts_per_chip", "W")]
+    rows.append(("Carbon", "grams_per_mtok", "g CO2/Mtok"))
     lines = [line for row in rows if (line := _number(*row, whole))]
     heads = [text for text, there in zip(HEADS, zip(*lines, strict=True), strict=True)
              if any(there)]  # fmt: skip
@@ -163,20 +169,20 @@ def _beside(point: ServingPoint, whole: ServingAnswer, *, full: bool = False) ->
         lines += arrivals(point.demand)
     if buy := bought(whole):
         lines += comparison_text(buy, full=full)
-    return [*lines, *_held(point)]
+    return [*lines, *_cache_room(point)]
 
 
-def _held(point: ServingPoint) -> Iterator[str]:
+def _cache_room(point: ServingPoint) -> Iterator[str]:
     """How many requests the cache of a replica of each pool holds at once."""
-    pools = point.phases or {"": point}
-    held = {name: pool.holds for name, pool in pools.items() if pool.holds}
+    pools: Mapping[str, PlannedPool | ServingPoint] = point.phases or {"": point}
+    caches = {name: pool.holds for name, pool in pools.items() if pool.holds}
     words = [
         f"{joined_ends(*(f'{x:,.0f}' for x in holds.requests))} requests of {holds.context:,} "
         f"tokens a {f'{name} ' * bool(name)}replica"
-        for name, holds in held.items()
+        for name, holds in caches.items()
     ]
     if words:
-        engine = next(iter(held.values())).engine
+        engine = next(iter(caches.values())).engine
         yield row("KV cache", f"{', '.join(words)} ({engine})")
 
 
@@ -201,14 +207,14 @@ def _expected(estimate: ServingEstimate | None) -> list[str]:
 
 def shortfall(answer: ServingAnswer | ServingFrontier) -> str:
     """Which promises the nearest plan misses, by how much, and what would do."""
-    lines, misses = [], answer.infeasible or ()
-    for each in misses:
-        words = each.expression if each.short_by is None else missed(each.promise, each.short_by)
+    misses, lines = answer.infeasible or (), list[str]()
+    for miss in misses:
+        words = miss.expression if miss.short_by is None else missed(miss.promise, miss.short_by)
         lines.append(row("" if lines else "Closest", words, WIDE))
-        if share := getattr(each, "memory_utilisation", None):
+        if share := getattr(miss, "memory_utilisation", None):
             lines.append(row("", f"it would fit with memory_utilisation: {share:g}", WIDE))
     chance = getattr(answer, "needed_chance", None)
-    if chance and any(each.promise in PROMISED for each in misses):
+    if chance and any(miss.promise in PROMISED for miss in misses):
         lines.append(row("", f"a promised time must hold in {100 * chance:.0f} of 100 cases", WIDE))
     return "\n".join([*lines, *relaxed(answer), *ways_out(answer)])
 

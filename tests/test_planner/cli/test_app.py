@@ -56,7 +56,7 @@ def test_solve_says_the_plan_in_80_columns(run, small):
     status, out, _ = run("solve", small)
     assert status == 0
     assert all(len(line) <= 80 for line in out.splitlines())
-    for word in ("llama-3.1-8b", "batch", "/Mtok", "TPOT", "memory per chip", "profile"):
+    for word in ("llama-3.1-8b", "in flight", "/Mtok", "TPOT", "hardware limit", "Proof"):
         assert word in out
 
 
@@ -204,7 +204,7 @@ def test_warnings_of_a_launch_go_to_standard_error_until_quiet(run, small):
     sets = ("model=gpt-oss-120b", "chips=8", "workload.concurrency=200")
     words = ("export", small, "--engine", "vllm", *(x for value in sets for x in ("--set", value)))
     _, out, err = run(*words)
-    assert err.startswith("warning: 8 ranks of dp_attention")
+    assert err.startswith("warning: assumes that 8 DP ranks prefill together")
     for quiet in (("--quiet", *words), ("-q", *words), (*words, "--quiet")):
         assert run(*quiet)[1:] == (out, "")
 
@@ -229,7 +229,7 @@ def test_a_promise_that_cannot_be_kept_is_status_one(run, small):
     assert short["short_by"] > 1
     status, out, _ = run("solve", small, "--set", "promises.tpot=1 us", "--why")
     assert status == 1
-    assert "misses TPOT by" in out
+    assert "times too slow" in out
 
 
 def test_a_fault_of_ours_is_status_three(run, small, monkeypatch):

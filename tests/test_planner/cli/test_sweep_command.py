@@ -58,7 +58,7 @@ def test_a_row_for_every_point_in_order(run):
     assert inputs == [(t, s) for t in ("0.02", "1e-06", "0.05") for s in ("hgx-h100", "hgx-h200")]
     assert [row["reason"] for row in table] == ["", "", "tpot", "tpot", "", ""]
     assert float(table[2]["short_by"]) > 1000
-    assert table[0]["layout"] == "(tp 1)"
+    assert table[0]["layout"] == "TP1"
     assert float(table[5]["usd_per_mtok"]) < float(table[1]["usd_per_mtok"])
 
 

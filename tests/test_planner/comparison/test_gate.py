@@ -109,7 +109,7 @@ def test_a_limit_within_the_estimate_is_broken_where_its_chance_is_too_small():
     broken = [v for v in sure.verdicts if not v.holds]
     assert sure.status == "broken"
     assert [(v.promise, v.over) for v in broken] == [("promises.tpot", 0.0)]
-    assert "of 100 cases, 90 % asked for" in str(broken[0])
+    assert "of 100 cases, 90% asked for" in str(broken[0])
     planned = gate(LOAD, ["promises.chance=90%", "chips=8"])
     assert planned.status == "kept"
     assert all(v.chance >= v.needed == 0.9 for v in planned.verdicts)

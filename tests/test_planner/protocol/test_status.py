@@ -45,8 +45,8 @@ THREE = {
     [
         (0.0, "optimal", "optimal"),
         (1e-6, "optimal", "optimal"),
-        (1.01e-6, "feasible", "feasible, within less than 0.001 % of the best"),
-        (0.2, "feasible", "feasible, within 20 % of the best"),
+        (1.01e-6, "feasible", "feasible, within less than 0.001% of the best"),
+        (0.2, "feasible", "feasible, within 20% of the best"),
         (None, "feasible", "feasible, nothing proved"),
     ],
 )
@@ -78,9 +78,9 @@ def test_a_fleet_of_three_models_says_how_far_it_is_from_proved() -> None:
     assert plan.gap == pytest.approx(gap, rel=1e-9)
     assert list(plan.document)[2:4] == ["status", "gap"]
     assert plan.document["gap"] == plan.gap
-    words = f"feasible: no plan is below ${proof.relaxation:.3g}/hour, {100 * gap:.2g} % under this"
+    words = f"feasible: no plan is below ${proof.relaxation:.3g}/hour, {100 * gap:.2g}% under this"
     assert words in " ".join(str(plan).split())
-    assert f"fleet, feasible, within {100 * gap:.2g} % of the best" in plan_page(plan)
+    assert f"fleet, feasible, within {100 * gap:.2g}% of the best" in plan_page(plan)
     reply = operate("solve", {"scenario": THREE})
     assert (reply.status, json.loads(reply.text)["status"]) == (0, "feasible")
 

@@ -6,7 +6,7 @@ What a reader of a serving plan must know beside its numbers, as notes in one or
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from planner.problems.serving.parameters import QUANTITIES

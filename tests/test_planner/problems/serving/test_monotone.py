@@ -256,7 +256,7 @@ def test_the_relaxation_lies_below_the_plan_and_says_by_how_much(mode: str, per_
     proof = plan.document["certificate"]
     assert 0 < proof["relaxation"] <= proof["objective"]
     assert proof["gap"] == pytest.approx(1 - proof["relaxation"] / proof["objective"])
-    told = f"lies {below(proof['gap'])} below"
+    told = f"lower bound {below(proof['gap'])} below"
     assert told in " ".join(str(plan).split())
 
 

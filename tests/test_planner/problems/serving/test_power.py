@@ -230,7 +230,7 @@ def test_electricity_is_paid_and_gives_off_carbon_for_what_chips_draw(mode):
 def test_carbon_is_said_where_it_is_asked_and_needs_a_power():
     """One line of the text; null where nobody asked; a chip of no known power is refused."""
     plan = planner.solve({**ASKED, "carbon": "350 g/kWh"})
-    assert f"{plan.chosen['grams_per_mtok']:.3g} g CO2/Mtok" in str(plan)
+    assert f"{plan.chosen['grams_per_mtok']:#.3g} g CO2/Mtok" in str(plan)
     assert planned()["grams_per_mtok"] is None
     chip_alone = {"memory": "80 GB", "memory_bandwidth": "3 TB/s", "flops": {"bf16": "900 TFLOP/s"}}
     with pytest.raises(InputError, match=r"carbon.*no power figure"):

@@ -122,7 +122,7 @@ def test_a_promise_without_demand_names_the_queue_it_leaves_out():
     line = busy * occupied / (2 * (1 - busy)) * math.log(busy / 0.05) / busy
     assert line <= late["added_p95"] <= line + 2 * occupied
     text = answer(plan)
-    assert f"prefill is {100 * busy:.0f} % busy" in " ".join(text.split())
+    assert f"prefill {100 * busy:.0f}% busy" in " ".join(text.split())
     assert "without" not in text.split("TTFT")[1].splitlines()[0]
 
 

@@ -71,9 +71,9 @@ def test_marginal_prices_of_both_kinds_are_at_most_the_average_and_a_fleet_bears
     assert fleet == pytest.approx(point.usd_per_mtok * 2500, rel=1e-9)
     busiest = max(point.phases, key=lambda name: point.phases[name].utilisation)
     assert marginal.full == busiest
-    text = str(pools)
-    assert f"long run ${marginal.usd_per_mtok_input:.3g}/Mtok" in text
-    assert "this fleet" in text
+    text = pools.text("more")
+    assert f"input, if both pools may grow: ${marginal.usd_per_mtok_input:.4g}/Mtok" in text
+    assert "more load: with these chips extra" in text
 
 
 def test_under_a_load_both_kinds_are_free_until_a_pool_is_full() -> None:
@@ -132,7 +132,7 @@ def test_the_accuracy_quoted_is_that_of_the_kind_of_plan(mode: str, quantity: st
     rows = profile("engines-2026").left_out
     (row,) = (r for r in rows if (r["word"], r["quantity"]) == (quoted.left_out, quantity))
     assert (quoted.tpot, quoted.tpot_rows) == (row["median"], row["rows"])
-    assert f"TPOT {100 * row['median']:.1f} % off" in " ".join(str(plan).split())
+    assert f"TPOT {100 * row['median']:.1f}% off" in " ".join(plan.text("more").split())
 
 
 MODEL_LEFT_OUT = {
@@ -155,7 +155,7 @@ def test_the_accuracy_quoted_is_of_what_is_outside_or_none(
 ) -> None:
     """One error of the very kind, from many runs; else that none is known, and a range expected."""
     plan = planner.solve(SCENARIO | change)
-    quoted, text = plan.answer.accuracy, " ".join(str(plan).split())
+    quoted, text = plan.answer.accuracy, " ".join(plan.text("more").split())
     assert plan.outside
     assert plan.band.kind == plan.document["band"]["kind"] == "expected"
     assert plan.between == "expected between"
@@ -189,7 +189,7 @@ def test_prices_that_are_equal_are_a_tie() -> None:
     first = plan.alternatives[0]
     assert first.tied  # type: ignore[attr-defined]
     assert first.usd_per_mtok == pytest.approx(plan.cost, rel=5e-4)  # type: ignore[attr-defined]
-    assert "(a tie)" in str(plan)
+    assert "a tie" in plan.text("more")
     assert "50% to be cheaper" not in str(plan)
 
 
@@ -230,7 +230,7 @@ def test_readers_that_are_always_busy_hold_a_plan_of_two_pools() -> None:
     assert plan.point.prefill.utilisation == pytest.approx(1)
     assert plan.point.decode.utilisation < 0.9
     assert [x.limit for x in plan.answer.limits_used if x.binds] == ["prefill queue is stable"]
-    assert "held by       time to read prompts" in str(plan)
+    assert "Limit     time to read prompts binds" in str(plan)
     slope = math.log(spent(answered(4.9)) / spent(answered(4.7))) / math.log(4.9 / 4.7)
     by = plan.explained().elasticities["system.memory_bandwidth"]
     assert slope == pytest.approx(by, rel=0.002)
@@ -246,7 +246,7 @@ def test_a_limit_binds_where_one_more_sequence_would_exceed_it() -> None:
     assert first.used < 0.995, "the batch is small: a whole sequence is more than half a percent"
     more = planner.solve(limits | {"choose": {"batch": plan.batch + 1}})
     assert more.status == "infeasible"
-    assert "held by       TPOT" in str(plan)
+    assert "Limit     TPOT binds" in str(plan)
 
 
 @pytest.mark.parametrize(

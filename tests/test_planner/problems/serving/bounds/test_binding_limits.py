@@ -57,8 +57,8 @@ def planned(prefill: float, ranks: int = 8, mode: str = "aggregated") -> Any:
 def test_ranks_that_wait_for_each_other_are_worth_a_word_where_prompts_take_long():
     """From four ranks and a twentieth of a step on, with both figures."""
     (told,) = together(planned(0.02))
-    assert told.startswith("8 ranks")
-    assert "the 20% of a step" in told
+    assert "8 DP ranks prefill together" in told
+    assert "prefill is 20% of a step" in told
     assert len(together(planned(0.0051, ranks=4))) == 1
     for plan in (planned(0.0049), planned(0.02, ranks=3), planned(0.02, mode="decode")):
         assert together(plan) == ()

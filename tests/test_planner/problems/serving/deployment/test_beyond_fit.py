@@ -61,7 +61,7 @@ def test_a_plan_among_the_rows_has_nothing_outside():
     plan = planner.solve(BASE, strict=True)
     assert plan.outside == ()
     assert plan.document["outside"] == []
-    assert "ranges hold 80% of measured runs" in str(plan)
+    assert "ranges: hold 80% of measured runs" in plan.text("more")
 
 
 @pytest.mark.slow

@@ -58,8 +58,8 @@ def test_its_commands_make_a_profile_that_has_seen_what_was_new(
     assert what in {each.what for each in plan.outside}
     run = plan.answer.narrow
     load, read = run.commands
-    assert load.split()[-1] in str(plan)
-    assert read in str(plan)
+    assert load.split()[-1] in plan.text("more")
+    assert read in plan.text("more")
     (tmp_path / "run.json").write_text(json.dumps(result_of(load, 900.0, 1.4e3 * plan.tpot)))
     with pytest.raises(SystemExit) as exit_:
         main(shlex.split(read)[1:])
@@ -77,8 +77,9 @@ def test_what_a_run_cannot_tell_it_is_not_said_to():
     assert plan.answer.narrow is None
     off = planner.solve(WIDE)
     assert off.answer.narrow.overlap_off
-    assert "of one exported replica with its overlap off:" in str(off)
-    assert max(map(len, str(off).splitlines())) <= 80
+    text = off.text("more")
+    assert "benchmark of one exported replica with its overlap off" in text
+    assert max(map(len, text.splitlines())) <= 80
 
 
 def test_inside_there_is_nothing_to_narrow():

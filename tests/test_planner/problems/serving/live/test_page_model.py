@@ -171,7 +171,7 @@ def compare(question: dict[str, Any], changes: list[dict[str, float]]) -> int:
             assert missed, state
             continue
         feasible += 1
-        words = ", ".join(chosen["layouts"]).replace("×", "x")
+        words = ", ".join(chosen["layouts"])
         assert words == layout_text(plan.point), (state, words)
         assert chosen["batch"] == plan.batch, state
         for name, value in chosen["outputs"].items():

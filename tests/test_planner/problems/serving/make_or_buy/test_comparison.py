@@ -267,7 +267,7 @@ def test_text_and_sections_say_it():
 def test_hosts_that_always_win_or_never_do_are_said_in_words(price, words, absent):
     """No share of 0 or 100 %, no quartiles of one host, no use beyond all there is."""
     host = {"host": "x", "input": f"${price}/Mtok", "output": f"${price}/Mtok"}
-    text = str(planner.solve(asked([host])))
+    text = planner.solve(asked([host])).text("more")
     start = text.index("make or buy")
     section = " ".join(text[start : text.index("\n\n", start)].split())
     assert [each for each in words if each not in section] == []
