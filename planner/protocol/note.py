@@ -2,11 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from planner.text.wording import filled
 
 # A promise that breaks; what nobody measured; what a number does not hold; what it takes for
 # granted; what else there is to choose.
+Depth = Literal["short", "default", "more", "sources"]
+MOST_NOTES = 3  # that stand beside an answer unless more are asked for
 SEVERITIES = ("broken", "extrapolated", "left out", "assumed", "tip")
 
 

@@ -15,18 +15,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from planner.protocol.document import Share, document_of, json_key
-from planner.protocol.note import Note, note_lines, ordered
+from planner.protocol.note import Depth, Note, ordered
 from planner.protocol.promise import PromiseChance, chance_within
-from planner.protocol.section import sources_of, text_of, why_of
+from planner.protocol.section import sources_of, text_at, why_of
 from planner.scenario.kinds import room
 from planner.text.errors import did_you_mean
-from planner.text.wording import below, excess, filled
+from planner.text.wording import below, excess
 
 LEAST_SHARE = 0.005  # that rounds to a percent
 PROVED = 1e-6  # relative gap above which a plan is not called optimal
 Status = Literal["optimal", "feasible", "infeasible"]
-Depth = Literal["short", "default", "more", "sources"]
-MOST_NOTES = 3  # that stand beside an answer unless more are asked for
 BEYOND, STRICT = "outside the fit", "a strict answer stays inside"
 MEASURED, EXPECTED = "runs", "expected"  # what ranges are of: runs alike, or none
 
@@ -375,16 +373,10 @@ class Plan(Generic[A]):
         return why_of(self.binding, self.elasticities)
 
     def text(self, depth: Depth = "default") -> str:
-        """The answer as text: its head (`short`), with its numbers, with all (`more`), or sources.
-
-        The default has its three gravest notes. Lines are of at most 80 columns.
-        """
+        """The answer, or its sources, as text of at most 80 columns; by default three notes."""
         if depth == "sources":
-            return "\n".join(map("\n".join, map(filled, sources_of(self.document["provenance"]))))
-        sections = room(self.kind).PROBLEM.sections(self)
-        notes = note_lines(self.answer.notes, None if depth == "more" else MOST_NOTES)
-        shown = sections[:1] if depth == "short" else sections
-        return "\n\n".join(filter(None, (text_of(shown), "\n".join(notes))))
+            return "\n".join(sources_of(self.document["provenance"]))
+        return text_at(depth, room(self.kind).PROBLEM.sections(self), self.answer.notes)
 
     def __str__(self) -> str:
         return self.text()

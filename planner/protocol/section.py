@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from planner.protocol.note import MOST_NOTES, Depth, Note, note_lines
 from planner.protocol.output import Output, values_in
 from planner.text.tolerances import UNSEEN
 from planner.text.wording import filled, quantity, typed, wrapped
@@ -145,6 +146,13 @@ def _bars(section: Section) -> list[str]:
         f"{'█' * max(1, round(BAR * value / whole))}"
         for line, value in section.parts
     ]
+
+
+def text_at(depth: Depth, sections: Sequence[Section], notes: Sequence[Note]) -> str:
+    """Sections and notes at a depth: the first section alone, three notes, or all of them."""
+    shown = sections[:1] if depth == "short" else sections
+    lines = note_lines(notes, None if depth == "more" else MOST_NOTES)
+    return "\n\n".join(filter(None, (text_of(shown), "\n".join(lines))))
 
 
 def steepest(elasticities: Mapping[str, float]) -> list[tuple[str, float]]:

@@ -150,10 +150,9 @@ def first_of(title: str, sentences: Sequence[str], most: int) -> str:
 
 def filled(text: str, first: str = "", rest: str = "  ") -> list[str]:
     """A text as lines after their indents, broken between words; a flag keeps what is set."""
-    kept = text.replace("--set ", "--set\u00a0")
     lines = textwrap.wrap(
-        kept, COLUMNS.get(), initial_indent=first, subsequent_indent=rest,
-        break_long_words=False, break_on_hyphens=False,
+        text.replace("--set ", "--set\u00a0"), COLUMNS.get(), initial_indent=first,
+        subsequent_indent=rest, break_long_words=False, break_on_hyphens=False,
     )  # fmt: skip
     return [line.replace("\u00a0", " ") for line in lines]
 

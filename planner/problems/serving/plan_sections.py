@@ -117,8 +117,8 @@ def _details(point: ServingPoint, answer: ServingAnswer) -> Iterator[Line]:
         for kind in ("input", "output"):
             price = getattr(marginal, f"usd_per_mtok_{kind}")
             yield Line(f"{kind}, if both pools may grow", price, BY_NAME["usd_per_mtok"].unit)
-    if words := POWER.get(point.power_from or ""):
-        yield Line("power", words)
+    if point.power_from in POWER:
+        yield Line("power", POWER[point.power_from])
     if answer.band is not None and answer.band.kind == MEASURED:
         words = f"hold {answer.band.coverage:.0%} of measured runs (profile {answer.band.profile})"
         yield Line("ranges", words)

@@ -19,10 +19,10 @@ from planner.problems.serving.deployment.promise_chances import PROMISED
 from planner.problems.serving.head import head, missed, relaxed, ways_out
 from planner.problems.serving.make_or_buy.comparison_text import bought, comparison_text
 from planner.problems.serving.plan_sections import sections
-from planner.protocol.note import note_lines
-from planner.protocol.plan import MOST_NOTES
+from planner.protocol.note import MOST_NOTES, note_lines
 from planner.protocol.section import WIDE, text_of
 from planner.text.wording import (
+    COLUMNS,
     LABEL,
     below,
     duration,
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
         ServingEstimate,
         ServingPoint,
     )
-    from planner.protocol.plan import Depth
+    from planner.protocol.note import Depth
 
 Row = tuple[str, str, str]
-BAR = 24
+TABLE = 70  # columns of the table of numbers with hardware limits
 HEADS = ("", "expected", "80% range", "hardware limit")
 POWER = {"given": "fixed, as given", "least": "the least that serves"}
 SOURCES = (
@@ -127,14 +127,10 @@ def _numbers(point: ServingPoint, whole: ServingAnswer, *, full: bool = False) -
         rows += [("Energy", "joule_per_token", "J/token"), ("  per chip", "watts_per_chip", "W")]
     rows.append(("Carbon", "grams_per_mtok", "g CO2/Mtok"))
     lines = [line for row in rows if (line := _number(*row, whole))]
-    heads = [text for text, there in zip(HEADS, zip(*lines, strict=True), strict=True)
-             if any(there)]  # fmt: skip
-    if len(heads) == 2 and not any(line[2] for line in lines):
-        heads = [HEADS[0], HEADS[1]]
-    every = [HEADS if len(heads) > 2 else (*heads, "", ""), *lines]
+    narrow = COLUMNS.get() < TABLE
     return "\n".join(
-        f"{name:<{LABEL}}{value:>15}  {ends:>18}  {least:>16}".rstrip()
-        for name, value, ends, least in every
+        f"{name:<{LABEL}}{value:>15}  {ends:>18}  {'' if narrow else least:>16}".rstrip()
+        for name, value, ends, least in [HEADS, *lines]
     )
 
 
