@@ -130,24 +130,17 @@ def accuracy_text(quoted: QuotedAccuracy) -> str:
 def arrivals(load: BorneLoad) -> list[str]:
     """How the plan bears its arrivals."""
     flight = "unlimited" if load.in_flight is None else f"{load.in_flight:.0f}"
-    lines = [
-        row("Demand", f"{load.requests_per_s:.3g} requests/s; {flight} in flight on average, "
-             "those that wait included")
-    ]  # fmt: skip
+    words = f"{load.requests_per_s:.3g} requests/s, {flight} in flight, waiting included"
     if load.decoding_per_replica:
-        lines.append(
-            row("KV room", f"a replica decodes {load.decoding_per_replica:.0f} on average; memory "
-                 f"holds {load.room_per_replica:,}, {_too_few(load.crowded)}")
-        )  # fmt: skip
+        words += f"; a replica decodes {load.decoding_per_replica:.0f} on average and has room "
+        words += f"for {load.room_per_replica:,}, {_too_few(load.crowded)}"
+    lines = [row("Load", words)]
     if load.spare_replicas:
         lines.append(row("Spare", f"times hold with {load.spare_replicas} of the replicas down"))
     if load.wait is not None and load.ttft_p95 is not None and load.ttft_p99 is not None:
-        lines.append(
-            row("Queue", f"{duration(load.wait)} on average before prefill, which "
-                 f"is busy {load.readers_busy:.0%} of the time; TTFT is below "
-                 f"{duration(load.ttft_p95)} for 95% of the requests, below "
-                 f"{duration(load.ttft_p99)} for 99%")
-        )  # fmt: skip
+        tails = f"TTFT p95 {duration(load.ttft_p95)}, p99 {duration(load.ttft_p99)}"
+        wait = f"{duration(load.wait)} on average (prefill {load.readers_busy:.0%} busy)"
+        lines.append(row("Queue", f"{wait}; {tails}"))
     return lines
 
 
