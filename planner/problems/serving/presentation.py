@@ -69,8 +69,8 @@ def answer(plan: ServingPlan, depth: Depth = "default") -> str:
         blocks = [first, "\n".join(note_lines(whole.notes, 1))]
     elif depth == "default":
         notes = "\n".join(note_lines(whole.notes, MOST_NOTES))
-        blocks = [first, _numbers(point, whole), "\n".join(_beside(point, whole)), notes,
-                  _proof(whole)]  # fmt: skip
+        numbers = "\n".join([_numbers(point, whole), *_beside(point, whole)])
+        blocks = [first, numbers, notes, _proof(whole)]
     else:
         lists = (_beside(point, whole, full=True), note_lines(whole.notes))
         behind = [x for x in sections(plan)[1:] if not x.beside]
@@ -165,7 +165,7 @@ def _beside(point: ServingPoint, whole: ServingAnswer, *, full: bool = False) ->
         lines += arrivals(point.demand)
     if buy := bought(whole):
         lines += comparison_text(buy, full=full)
-    return [*lines, *_cache_room(point)]
+    return lines if point.demand else [*lines, *_cache_room(point)]
 
 
 def _cache_room(point: ServingPoint) -> Iterator[str]:

@@ -49,7 +49,7 @@ def cheaper_text(answer: ServingAnswer) -> str:
     price = f"${three_digits(cheaper.usd_per_mtok)}/Mtok (−{cheaper.saving:.0%})"
     made = " once a checkpoint exists" if cheaper.engines == () else ""
     return (
-        f"{cheaper.weights} weights cost {price}{made}; quality not judged: "
+        f"{cheaper.weights} weights: {price}{made}, quality not judged: "
         f"--set choose.weights={cheaper.weights}"
     )
 
@@ -60,7 +60,7 @@ def caches_text(answer: ServingAnswer) -> str:
     if caches is None:
         return ""
     price = f"${three_digits(caches.usd_per_mtok)}/Mtok (−{caches.saving:.0%})"
-    return f"{caches.kv} KV cache costs {price}; quality not judged: --set choose.kv={caches.kv}"
+    return f"{caches.kv} KV cache: {price}, quality not judged: --set choose.kv={caches.kv}"
 
 
 def advice_in_full(answer: ServingAnswer) -> list[str]:
