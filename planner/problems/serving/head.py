@@ -238,6 +238,7 @@ def _unit(answer: ServingAnswer) -> int:
 def _size(size: FleetSize, point: ServingPoint) -> str:
     """One size: its chips, how sure its promises are, its bill and price, and how to ask for it."""
     rented = f" ({size.machines} node{'s' * (size.machines > 1)})" if size.unit > 1 else ""
+    rented += " rented one by one" * ("rent.unit" in size.sets)
     sure = "" if size.word is None or size.chance is None else f", {size.word}, {size.chance:.0%}"
     bill = increase(size.usd_per_hour / point.usd_per_hour - 1)
     price = f"${size.usd_per_hour:,.2f}/hour ({bill}), ${three_digits(size.usd_per_mtok)}/Mtok"
