@@ -19,6 +19,7 @@ import typer
 from planner.cli import fitting, launching, lookup, measurements, study
 from planner.cli.options import (
     HELP,
+    as_changes,
     documented,
     epilog_of,
     require_file,
@@ -73,7 +74,7 @@ def _workers(folder: Path | None, limit: float) -> Workers:
 
 
 def report(
-    file: str,
+    file: str = "serving",
     sets: list[str] | None = None,
     out: Path | None = None,
     strict: bool = False,
@@ -93,9 +94,22 @@ def report(
     deliver(report_page(plan, question, file, changes), out)
 
 
+class QuestionCommands(Commands):
+    """The commands, of which those that take `--set` take the flags of a question too."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        """Flags of a question written as the changes that they stand for."""
+        name = next((word for word in args if word in self.commands), "")
+        own = {flag for x in getattr(self.commands.get(name), "params", ()) for flag in x.opts}
+        if "--set" in own:
+            after = args.index(name) + 1
+            args = [*args[:after], *as_changes(args[after:], own)]
+        return super().parse_args(ctx, args)
+
+
 app = typer.Typer(
     name="planner",
-    cls=Commands,
+    cls=QuestionCommands,
     help="What should it cost, and what should I run? Plans for large language models.",
     no_args_is_help=True,
     add_completion=True,
@@ -131,7 +145,7 @@ def options(
 
 
 def solve(
-    file: str,
+    file: str = "serving",
     sets: list[str] | None = None,
     json: bool = False,
     short: bool = False,
@@ -163,7 +177,7 @@ def solve(
 
 
 def pareto(
-    file: str,
+    file: str = "serving",
     sets: list[str] | None = None,
     points: int = 25,
     json: bool = False,

@@ -13,7 +13,7 @@ from planner.text.errors import InputError
 
 
 def export(
-    file: str,
+    file: str = "serving",
     engine: str | None = None,
     to: str | None = None,
     sets: list[str] | None = None,
@@ -89,7 +89,7 @@ def diff(before: str, after: str, json: bool = False) -> None:
 
 
 def gate(
-    file: str,
+    file: str = "serving",
     max_usd_per_mtok: str | None = None,
     max_tpot: str | None = None,
     max_ttft_p95: str | None = None,

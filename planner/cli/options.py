@@ -1,8 +1,13 @@
-"""What commands share: options (rows of options.toml), values that a shell completes, refusals."""
+"""What commands share: options (rows of options.toml), values that a shell completes, refusals.
 
-from collections.abc import Callable, Iterable
+A question in flags: `--model`, `--users`, `--speed`, each as the change that `--set` takes. A file is
+read first, then flags and `--set` in the order in which they are typed. Times want their unit: other
+tools mean milliseconds by a bare number, scenarios seconds.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -12,6 +17,8 @@ from planner.text.tables import table
 
 ROWS = table("planner.cli", "options.toml")
 HELP = table("planner.cli", "commands.toml")
+QUESTION_FLAGS = table("planner.cli", "question_flags.toml")["flags"]
+FLAGS = {f"--{x}": row for row in QUESTION_FLAGS for x in (row["name"], *row.get("aliases", ()))}
 
 
 def documented(command: Callable[..., None]) -> Callable[..., None]:
@@ -34,8 +41,11 @@ def documented(command: Callable[..., None]) -> Callable[..., None]:
 
 def epilog_of(name: str) -> str:
     """What stands below a command's help: an example of it, as it is typed."""
-    examples = HELP["examples"][name]
-    return "\b\n" + "\n".join(["Example:", *(f"  planner {each}" for each in examples)])
+    lines = ["Example:", *(f"  planner {each}" for each in HELP["examples"][name])]
+    if name == "solve":
+        lines += ["", "\b", "Without a file, or over one; other commands that take --set, too:"]
+        lines += [f"  --{row['name']:<11} {row['help']}" for row in QUESTION_FLAGS]
+    return "\b\n" + "\n".join(lines)
 
 
 def warn(warnings: Iterable[str]) -> None:
@@ -172,3 +182,66 @@ COMPLETIONS: dict[str, Callable[..., list[str]]] = {
     "entries": _entries,
     "changes": _changes,
 }
+
+
+def as_changes(args: Sequence[str], taken: Collection[str]) -> list[str]:
+    """Arguments of a command with `--set PATH=VALUE` in place of every flag of a question.
+
+    `taken` are flags of the command itself. Raises InputError for a flag without its value, a time
+    without its unit, or nodes of a system that is not named.
+    """
+    words = iter(args)
+    done: list[str] = []
+    for word in words:
+        flag, equals, value = word.partition("=")
+        if word == "--":
+            return [*done, word, *words]
+        if flag in taken or flag not in FLAGS:
+            done.append(word)
+            continue
+        row = FLAGS[flag]
+        if "value" not in row and not equals:
+            value = next(words, "")
+        done += ["--set", f"{row['path']}={_written(row, flag, value, args)}"]
+    return done
+
+
+def _written(row: dict[str, Any], flag: str, value: str, args: Sequence[str]) -> str:
+    """The value of a flag as a scenario writes it."""
+    if "value" in row:
+        return str(row["value"])
+    if not value:
+        raise InputError(f"{flag}: expected a value, such as {flag} {row['example']}")
+    if row.get("time") and value.replace(".", "", 1).isdigit():
+        raise InputError(f"{flag} {value}: {value} ms or {value} s?")
+    if row["name"] in ("nodes", "chips"):
+        unit = _machine(flag, args) if row["name"] == "nodes" else 1
+        ends = [_whole(flag, end) * unit for end in value.split("..", 1)]
+        return str(ends[0]) if len(ends) == 1 else f"{{from: {ends[0]}, to: {ends[1]}}}"
+    return f"{value} requests/s" if row["name"] == "rate" and value[-1].isdigit() else value
+
+
+def _whole(flag: str, text: str) -> int:
+    """A whole number; raises InputError."""
+    if not text.isdigit():
+        raise InputError(f"{flag}: expected a number or A..B, got {text!r}")
+    return int(text)
+
+
+def _machine(flag: str, args: Sequence[str]) -> int:
+    """Chips of a machine of the system that is named beside it."""
+    from planner.catalogue.systems import machine_chips, system
+
+    names = [*_values(args, "--system")]
+    if not names:
+        raise InputError(f"{flag}: of which system? give --system, or --chips")
+    return machine_chips(system(names[-1]).chip.name)
+
+
+def _values(args: Sequence[str], flag: str) -> Iterator[str]:
+    """What stands after a flag."""
+    for place, word in enumerate(args):
+        if word == flag and place + 1 < len(args):
+            yield args[place + 1]
+        elif word.startswith(f"{flag}="):
+            yield word.partition("=")[2]

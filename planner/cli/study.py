@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def sensitivity(
-    file: str,
+    file: str = "serving",
     of: str = "cost",
     sets: list[str] | None = None,
     switches: bool | None = None,
@@ -91,7 +91,7 @@ def _table(
 
 
 def sweep(
-    file: str,
+    file: str = "serving",
     over: list[str] | None = None,
     out: Path | None = None,
     workers: int = 1,

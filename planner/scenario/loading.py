@@ -32,6 +32,8 @@ LARGEST = 1_000_000  # bytes of a scenario file
 DEEPEST_KEY = 3  # records within records, of all kinds
 UNITS, BASE = "units", "base"  # a key that says that bare numbers are in base units
 INSIDE = "scenario"  # the file name of a scenario that came as a mapping
+# Kinds that may be asked without a file, by what is assumed where nothing says otherwise.
+STARTS = {"serving": {"workload": {"input_tokens": 4000, "output_tokens": 1000}}}
 
 Question = QuestionRecord
 Source = str | FilePath | Mapping[str, object] | QuestionRecord
@@ -70,6 +72,8 @@ def _read(source: Source) -> Tree:
     if not isinstance(source, str | FilePath):
         raise _refused(INSIDE, f"expected a file, got {quoted(source)}")
     file = str(source)
+    if file in STARTS and not FilePath(file).exists():
+        return Tree(INSIDE, {"problem": file, **STARTS[file]})
     text = _text(file)
     suffix = FilePath(file).suffix.lower()
     if suffix == ".toml":
