@@ -100,10 +100,10 @@ class QuestionCommands(Commands):
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """Flags of a question written as the changes that they stand for."""
         name = next((word for word in args if word in self.commands), "")
-        own = {flag for x in getattr(self.commands.get(name), "params", ()) for flag in x.opts}
-        if "--set" in own:
+        taken = {flag for x in getattr(self.commands.get(name), "params", ()) for flag in x.opts}
+        if "--set" in taken:
             after = args.index(name) + 1
-            args = [*args[:after], *as_changes(args[after:], own)]
+            args = [*args[:after], *as_changes(args[after:], taken)]
         return super().parse_args(ctx, args)
 
 

@@ -1,8 +1,8 @@
 """What commands share: options (rows of options.toml), values that a shell completes, refusals.
 
-A question in flags: `--model`, `--users`, `--speed`, each as the change that `--set` takes. A file is
-read first, then flags and `--set` in the order in which they are typed. Times want their unit: other
-tools mean milliseconds by a bare number, scenarios seconds.
+A question in flags: `--model`, `--users`, `--speed`, each as the change that `--set` takes. A file
+is read first, then flags and `--set` in the order in which they are typed. Times want their unit:
+other tools mean milliseconds by a bare number, scenarios seconds.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence

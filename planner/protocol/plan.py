@@ -48,9 +48,8 @@ def widest(gaps: Iterable[float | None]) -> float | None:
 
 def status_text(status: str, gap: float | None) -> str:
     """A status with the gap that it leaves."""
-    if status != "feasible":
-        return status
-    return f"{status}, {'nothing proved' if gap is None else f'within {below(gap)} of the best'}"
+    left = "nothing proved" if gap is None else f"within {below(gap)} of the best"
+    return f"{status}, {left}" if status == "feasible" else status
 
 
 @dataclass(frozen=True)
