@@ -175,7 +175,12 @@ class _Setter:
             values = {**sets[row.case], **exact(row.values)}
             blocks.append(Picture(draw_figure(row, values), row.name))
             blocks.append(Paragraph(prose(row.caption, sets | {"here": values}), "caption"))
-            blocks += self._curve_names(row.curves)
+            lines = []
+            for curve in row.curves:
+                of, label = getattr(curve, "of", ""), getattr(curve, "label", "")
+                entry = by_name()[of]
+                lines.append((ProseWords(f"{label}: "), self._linked(of, entry.name)))
+            blocks += [Items(tuple(lines))] if lines else []
         rest = [
             *self._section("Derivation", f"{anchor}-derivation", derivation),
             *self._section("Numbers", f"{anchor}-numbers", [self._numbers(chapter)]),
@@ -190,15 +195,6 @@ class _Setter:
 
     def _section(self, title: str, anchor: str, blocks: Iterable[Block]) -> list[Block]:
         return [Heading(2, title, anchor), *blocks]
-
-    def _curve_names(self, curves: Sequence[object]) -> list[Block]:
-        """Which equation gives which curve."""
-        lines = []
-        for curve in curves:
-            of, label = getattr(curve, "of", ""), getattr(curve, "label", "")
-            entry = by_name()[of]
-            lines.append((ProseWords(f"{label}: "), self._linked(of, entry.name)))
-        return [Items(tuple(lines))] if lines else []
 
     def _linked(self, name: str, words: str) -> ProseLink | ProseWords:
         """A link to an entry that the book holds, else its words."""

@@ -82,7 +82,12 @@ def unsound(profile: Profile) -> str | None:
 
 
 def _faults(profile: Profile) -> Iterator[str]:
-    yield from _head(profile)
+    if not isinstance(profile.as_of, str) or not DATE.fullmatch(profile.as_of):
+        yield f"as_of is {_quoted(profile.as_of)}, expected a date such as 2026-11-21"
+    if not isinstance(profile.engine, str) or not isinstance(profile.source, str):
+        yield "engine and source are texts"
+    if not _finite(profile.coverage, 0, 1):
+        yield f"coverage is {_quoted(profile.coverage)}, expected a share such as 0.8"
     for name, value in profile.values.items():
         if name in EFFICIENCIES and not _finite(value, 0, MOST):
             yield f"{name} is {value:g}, expected an efficiency above 0 and not above {MOST:g}"
@@ -123,15 +128,6 @@ def _recorded(profile: Profile) -> Iterator[str]:
         for name, figures in quantities.items():
             if not all(_finite(figure, -math.inf) for figure in figures):
                 yield f"the quantiles {kind}.{name} are {', '.join(map(_quoted, figures))}"
-
-
-def _head(profile: Profile) -> Iterator[str]:
-    if not isinstance(profile.as_of, str) or not DATE.fullmatch(profile.as_of):
-        yield f"as_of is {_quoted(profile.as_of)}, expected a date such as 2026-11-21"
-    if not isinstance(profile.engine, str) or not isinstance(profile.source, str):
-        yield "engine and source are texts"
-    if not _finite(profile.coverage, 0, 1):
-        yield f"coverage is {_quoted(profile.coverage)}, expected a share such as 0.8"
 
 
 def _adjustment(adjustment: Adjustment) -> Iterator[str]:

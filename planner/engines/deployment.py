@@ -280,12 +280,8 @@ def pool_utilisation(pool: float, memory: MemoryUse, share: float, chip: Chip) -
     beside = memory.reserved - (1 - share) * memory.capacity
     context = pool_context(chip)
     more = memory.activations + beside - share * context
-    return _ceiled(pool + more / (memory.capacity - context))
-
-
-def _ceiled(share: float) -> float:
-    """The share to three figures, never less, one at most."""
-    return min(math.ceil(round(share * 1000, 6)) / 1000, 1.0)
+    # The share to three figures, never less, one at most.
+    return min(math.ceil(round((pool + more / (memory.capacity - context)) * 1000, 6)) / 1000, 1.0)
 
 
 def _floor(share: float) -> float:

@@ -169,26 +169,23 @@ def _posted(workers: Workers, name: str) -> Endpoint:
             return _refused(413, f"larger than {LARGEST // 1_000_000} MB")
         try:
             body = body_of(raw)
-            arguments = _arguments(name, body, request)
+            query = request.query_params
+            unknown = set(query) - {"set", "form"}
+            if unknown:
+                raise InputError(f"unknown parameter {min(unknown)[:60]!r} (known: set, form)")
+            form = query.get("form")
+            if form not in (None, "json", "text"):
+                raise InputError(f"form: {form[:60]!r} is neither json nor text")
+            beside = {"set": query.getlist("set"), "form": form}
+            arguments = (
+                {"scenario": body, **beside} if name in WHOLE_SCENARIO else {**body, **beside}
+            )
         except InputError as error:
             whole = {"file": None, "line": None, "column": None, "path": "", "message": str(error)}
             return _refused(422, str(error), [whole])
         return await _answer(workers, name, arguments)
 
     return endpoint
-
-
-def _arguments(name: str, body: dict[str, Any], request: Request) -> dict[str, Any]:
-    """The arguments of an operation: the body, and `set` and `form` of the address."""
-    query = request.query_params
-    unknown = set(query) - {"set", "form"}
-    if unknown:
-        raise InputError(f"unknown parameter {min(unknown)[:60]!r} (known: set, form)")
-    form = query.get("form")
-    if form not in (None, "json", "text"):
-        raise InputError(f"form: {form[:60]!r} is neither json nor text")
-    beside = {"set": query.getlist("set"), "form": form}
-    return {"scenario": body, **beside} if name in WHOLE_SCENARIO else {**body, **beside}
 
 
 async def _read(request: Request) -> bytes | None:

@@ -62,7 +62,14 @@ def kind_of(out: Path) -> str:
 def encoded(columns: Columns, kind: str, meta: Mapping[str, object]) -> bytes:
     """A part: columns of one length as a file of their own, which can be read alone."""
     if kind == "parquet":
-        return _arrow_part(columns, meta)
+        import pyarrow as pa
+
+        table = pa.table({name: _arrow_array(column) for name, column in columns.items()})
+        table = table.replace_schema_metadata({KEY: json.dumps(meta)})
+        written = pa.BufferOutputStream()
+        with pa.ipc.new_file(written, table.schema) as part:
+            part.write_table(table)
+        return written.getvalue().to_pybytes()
     values = [plain(column) for column in columns.values()]
     if kind == "jsonl":
         rows = (dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True))
@@ -98,7 +105,13 @@ def assembled(
     if kind == "parquet":
         return _parquet_of(parts, out, meta)
     if kind == "jsonl":
-        return _joined_lines(parts, out)
+        statuses: Counter[str] = Counter()
+        with out.open("w", encoding="utf-8") as whole:
+            for part in parts:
+                text = part.read_text(encoding="utf-8")
+                statuses.update(STATUS.findall(text))
+                whole.write(text)
+        return dict(statuses)
     return _joined_rows(parts, out)
 
 
@@ -136,16 +149,6 @@ def meta_of(file: Path, kind: str) -> Meta | None:
     return meta if "over" in meta else None
 
 
-def _joined_lines(parts: Sequence[Path], out: Path) -> dict[str, int]:
-    statuses: Counter[str] = Counter()
-    with out.open("w", encoding="utf-8") as whole:
-        for part in parts:
-            text = part.read_text(encoding="utf-8")
-            statuses.update(STATUS.findall(text))
-            whole.write(text)
-    return dict(statuses)
-
-
 def _joined_rows(parts: Sequence[Path], out: Path) -> dict[str, int]:
     statuses: Counter[str] = Counter()
     names = named(next(_read(part), []) for part in parts)
@@ -178,18 +181,6 @@ def _number(text: str) -> Cell:
         except ValueError:
             continue
     return text
-
-
-def _arrow_part(columns: Columns, meta: Mapping[str, object]) -> bytes:
-    """A part: an Arrow file, for it is read once and removed."""
-    import pyarrow as pa
-
-    table = pa.table({name: _arrow_array(column) for name, column in columns.items()})
-    table = table.replace_schema_metadata({KEY: json.dumps(meta)})
-    written = pa.BufferOutputStream()
-    with pa.ipc.new_file(written, table.schema) as part:
-        part.write_table(table)
-    return written.getvalue().to_pybytes()
 
 
 def _parquet_of(parts: Sequence[Path], out: Path, meta: Mapping[str, object]) -> dict[str, int]:

@@ -53,19 +53,6 @@ def refuse_overfull(sizes: Sizes, chip: Chip, chips: int) -> None:
     )
 
 
-def attention_copies(tp: int, expert_ways: int) -> int:
-    """Copies of attention where a table gives tensor ways and the experts' ways alone.
-
-    Every chip of a stage holds a share of the experts: tp x dp = tp_expert x ep. Raises Refused if
-    no whole number of copies does.
-    """
-    if expert_ways % tp:
-        raise Refused(
-            f"ways do not multiply: experts on {expert_ways} chips, tp {tp} does not divide them"
-        )
-    return expert_ways // tp
-
-
 def refuse_unequal(tp: int, copies: int, tp_expert: int, ep: int) -> None:
     """Raises Refused unless tp x dp = tp_expert x ep."""
     stage, experts = tp * copies, tp_expert * ep
@@ -96,7 +83,11 @@ def parallel_sizes(row: Row, experts: int, pool: str = "") -> dict[str, int]:
     experts_stated = [number_or_none(row, name) is not None for name in columns]
     copies_stated = number_or_none(row, f"{pool}attention_dp_size") is not None
     if experts and all(experts_stated) and not copies_stated and tp_expert * ep > tp:
-        dp = attention_copies(tp, tp_expert * ep)
+        # Every chip of a stage holds a share of the experts: tp x dp = tp_expert x ep.
+        dp, rest = divmod(tp_expert * ep, tp)
+        if rest:
+            raise Refused(f"ways do not multiply: experts on {tp_expert * ep} chips, tp {tp} does "
+                          "not divide them")  # fmt: skip
     side = math.isqrt(tp * dp)
     if experts and side > 1 and side * side == tp * dp and tp_expert == ep == side:
         tp, dp, tp_expert = (1, side, 1) if dp > 1 else (side, 1, 1)

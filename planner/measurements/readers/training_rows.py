@@ -135,25 +135,20 @@ def training_rows(source: sheets.Source) -> list[TrainingRow]:
 
 
 def _row(cells: sheets.Row, line: int) -> TrainingRow:
+    framework, words = cells.get("framework", ""), _words()["stack"]
+    year = (cells.get("date", "") or "0000")[:4]
     named = TrainingRow(
         line=line,
         id=cells.get("id", "") or f"line {line}",
         set=cells.get("source", "").split(" (")[0],
         date=cells.get("date", ""),
-        stack=_stack(cells),
+        stack=words.get(f"{framework} {year}") or words.get(framework) or framework or "own",
         era=cells.get("version", ""),
     )
     try:
         return _read(cells, named)
     except (Refused, CatalogueError) as why:
         return replace(named, reason=str(why))
-
-
-def _stack(cells: sheets.Row) -> str:
-    """The stack whose rows are fitted together, by what runs it and when."""
-    framework, words = cells.get("framework", ""), _words()["stack"]
-    year = (cells.get("date", "") or "0000")[:4]
-    return words.get(f"{framework} {year}") or words.get(framework) or framework or "own"
 
 
 def _read(cells: sheets.Row, row: TrainingRow) -> TrainingRow:

@@ -192,7 +192,17 @@ def tasks_for(
     _check_term(law, scenario)
     fixed = [getattr(scenario.choose, name) for name in FIXABLE]
     if fixed[1] is None and "tokens" in law.lacks:
-        fixed[1], more = _only_tokens(law)
+        # The one number of tokens that a law without a term for them was fitted on.
+        low, high = law.limits.get("d", (None, None))
+        if low is None or low != high:
+            raise FieldError(
+                ("choose.pretrain", f"{law.name}: {law.lacks['tokens']}; give the tokens of "
+                 "pre-training, or a law that knows what they do")
+            )  # fmt: skip
+        fixed[1], more = (
+            (low,),
+            [f"{law.name}: {law.lacks['tokens']}; they are held at the {low:.3g} of its runs"],
+        )
         warnings += more
     rl = scenario.rl
     fixed_rl = {"rl": rl.tokens} if rl.tokens and "rl" not in law.lacks else {}
@@ -248,16 +258,3 @@ def _check_term(law: ScalingLaw, scenario: BudgetScenario) -> None:
         raise FieldError((f"rl.{key}", fault))
     if rl.loss is not None and (terms is None or terms.power != 1):
         raise FieldError(("rl.loss", f"{law.name} is no sum of terms to which one could be added"))
-
-
-def _only_tokens(law: ScalingLaw) -> tuple[tuple[float, ...], list[str]]:
-    """The one number of tokens that a law without a term for them was fitted on."""
-    low, high = law.limits.get("d", (None, None))
-    if low is None or low != high:
-        raise FieldError(
-            ("choose.pretrain", f"{law.name}: {law.lacks['tokens']}; give the tokens of "
-             "pre-training, or a law that knows what they do")
-        )  # fmt: skip
-    return (low,), [
-        f"{law.name}: {law.lacks['tokens']}; they are held at the {low:.3g} of its runs"
-    ]

@@ -170,7 +170,14 @@ def _answer(plan: Plan[Any], head: Section, others: Sequence[Section], live: Liv
     stands = "".join(table(each.title, each.lines) for each in others if each.beside)
     stands += note_list(plan.answer.notes)
     if not plan.feasible:
-        verdict = _missed(plan)
+        rows = "".join(
+            f"<li>{escape(each.promise)}"
+            + (f": missed by {escape(excess(each.short_by))}" if each.short_by is not None else "")
+            + (f" ({escape(each.expression)})" if each.expression else "")
+            + "</li>"
+            for each in plan.infeasible
+        )
+        verdict = f'<p class="broken">No plan keeps every promise.</p><ul>{rows}</ul>'
     return (
         f'<section class="answer">{headline}{refused}'
         '<p id="notice" class="notice" role="status" hidden></p>'
@@ -186,18 +193,6 @@ def _card(line: Line) -> str:
         f'<div class="card"><span>{escape(line.label)}</span><b>'
         f"{escape(line.words)}</b><span>{escape(line.range_words or line.note)}</span></div>"
     )
-
-
-def _missed(plan: Plan[Any]) -> str:
-    """Which promise no plan keeps, and by how much."""
-    rows = "".join(
-        f"<li>{escape(each.promise)}"
-        + (f": missed by {escape(excess(each.short_by))}" if each.short_by is not None else "")
-        + (f" ({escape(each.expression)})" if each.expression else "")
-        + "</li>"
-        for each in plan.infeasible
-    )
-    return f'<p class="broken">No plan keeps every promise.</p><ul>{rows}</ul>'
 
 
 def _story(plan: Plan[Any], head: Section, others: Sequence[Section], live: LivePage) -> str:
