@@ -217,19 +217,15 @@ class _Setter:
             if part.take:
                 item = by_name()[part.take]
                 if isinstance(item, Derivation):
-                    yield from self._beforehand(item)
+                    titles = {value.name: name for name, value in by_name().items()}
+                    for inner in needed(item):
+                        name = titles.get(inner.name, "")
+                        if name not in self._anchors | self._carried:
+                            stated = self._entry(by_name().get(name, inner))
+                            yield Statement(stated, self._anchor(stated))
                 entry = self._entry(item)
                 anchor = self._anchor(entry)
                 yield Proof(entry, anchor) if entry.derived else Statement(entry, anchor)
-
-    def _beforehand(self, item: Derivation) -> Iterator[Block]:
-        """Equations that the steps put in and that have not been stated."""
-        titles = {value.name: name for name, value in by_name().items()}
-        for inner in needed(item):
-            name = titles.get(inner.name, "")
-            if name not in self._anchors | self._carried:
-                entry = self._entry(by_name().get(name, inner))
-                yield Statement(entry, self._anchor(entry))
 
     def _anchor(self, entry: FormulaEntry) -> str:
         """The anchor of an entry where it is first said; empty where it has been."""

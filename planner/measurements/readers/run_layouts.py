@@ -53,18 +53,6 @@ def refuse_overfull(sizes: Sizes, chip: Chip, chips: int) -> None:
     )
 
 
-def refuse_unequal(tp: int, copies: int, tp_expert: int, ep: int) -> None:
-    """Raises Refused unless tp x dp = tp_expert x ep."""
-    stage, experts = tp * copies, tp_expert * ep
-    if stage == experts:
-        return
-    meant = f": dp {experts // tp} would" if experts % tp == 0 else ""
-    raise Refused(
-        f"ways do not multiply: tp {tp} x dp {copies} are {stage} chips, the experts' "
-        f"tp {tp_expert} x ep {ep} are {experts}{meant}"
-    )
-
-
 def parallel_sizes(row: Row, experts: int, pool: str = "") -> dict[str, int]:
     """Ways of one worker by axis.
 
@@ -102,8 +90,12 @@ def parallel_sizes(row: Row, experts: int, pool: str = "") -> dict[str, int]:
         # 32-fold would need every token on every chip. SGLang's DeepEP runs are exported so.
         tp_expert, ep = 1, stage
     # One by one is how tables write that nothing is said of experts.
-    if all(experts_stated) and not pool and tp_expert * ep > 1:
-        refuse_unequal(tp, dp, tp_expert, ep)
+    if all(experts_stated) and not pool and stage != (spread := tp_expert * ep) > 1:
+        meant = f": dp {spread // tp} would" if spread % tp == 0 else ""
+        raise Refused(
+            f"ways do not multiply: tp {tp} x dp {dp} are {stage} chips, the experts' "
+            f"tp {tp_expert} x ep {ep} are {spread}{meant}"
+        )
     if stage % ep:
         raise Refused(f"{ep} expert groups on {stage} chips")
     return {**ONE, "tp": tp, "pp": pp, "dp_attention": dp, "ep": ep, "tp_expert": stage // ep}
