@@ -271,9 +271,7 @@ class _Setter:
 
     def _measured(self, failure: Failure, chapter: BookChapter) -> Iterator[tuple[Prose, ...]]:
         if failure.holds:
-            cells = []
-            for case in CASES:
-                cells.append(condition_cell(failure.holds, case, chapter))
+            cells = [condition_cell(failure.holds, case, chapter) for case in CASES]
             yield ((condition_words(failure.holds),), *cells)
         if failure.of:
             item = by_name().get(failure.of)

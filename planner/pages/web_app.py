@@ -215,11 +215,6 @@ def _looked_up(workers: Workers, name: str) -> Endpoint:
     return endpoint
 
 
-def addressed(host: str, port: int) -> str:
-    """The address of the page."""
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
-
-
 def served(workers: Workers, port: int) -> None:
     """Answer on 127.0.0.1 until interrupted; raises InputError where the port is taken."""
     import socket
@@ -236,7 +231,7 @@ def served(workers: Workers, port: int) -> None:
         raise InputError(f"--port {port}: {error.strerror}; name another, or 0 for any") from error
     from planner.text.console import note
 
-    note(f"planner: {addressed('127.0.0.1', listening.getsockname()[1])} (Ctrl-C ends it)")
+    note(f"planner: http://127.0.0.1:{listening.getsockname()[1]}/ (Ctrl-C ends it)")
     settings = uvicorn.Config(
         web_app(workers), log_level="warning", access_log=False, server_header=False,
         timeout_graceful_shutdown=1, ws="none",

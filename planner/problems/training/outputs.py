@@ -58,32 +58,19 @@ def by(name: str) -> Callable[[Plan], sp.Expr | None]:
     return expression
 
 
-def _aims(objective: str) -> Callable[[TrainingQuestion], bool]:
-    """Whether a question makes this small."""
-
-    def applies(question: TrainingQuestion) -> bool:
-        return question.objective == objective
-
-    return applies
-
-
 def _runs(question: TrainingQuestion) -> bool:
     """Whether the tokens of the whole run are known."""
     return question.work.tokens is not None
-
-
-def _steps(question: TrainingQuestion) -> bool:
-    """Whether the time of a step is what is made small."""
-    return question.objective == "time" and not _runs(question)
 
 
 USD = Output("usd", "USD", ("cost",), promise="limits.usd", equation=by("training_run_cost"))
 # The first that applies to a question is what it makes small.
 OUTPUTS = (
     replace(USD, applies=lambda q: q.objective == "cost" and _runs(q)),
-    Output("step_time", "s", ("time", "step"), applies=_steps),
+    Output("step_time", "s", ("time", "step"),
+           applies=lambda q: q.objective == "time" and not _runs(q)),
     Output("joule_per_token", "J/token", ("energy",), equation=by("training_token_energy"),
-           applies=_aims("energy")),
+           applies=lambda q: q.objective == "energy"),
     Output("days", "day", ("time",), promise="limits.days", equation=by("training_run_time"),
            applies=_runs),
     Output("usd_per_mtok", "USD per million tokens", ("cost",), equation=by("training_token_cost"),
