@@ -43,12 +43,8 @@ class ClosedForm:
     def columns(self, first: int, last: int) -> Columns:
         """The rows of points `first` to `last`."""
         start = perf_counter()
-        point = np.arange(first, last + 1, dtype=np.int64)
-        columns = []
-        for along in reversed(self.survey.grid.axes):
-            point, place = np.divmod(point, len(along))
-            columns.append(place)
-        places = columns[::-1]
+        shape = [len(axis) for axis in self.survey.grid.axes]
+        places = np.unravel_index(np.arange(first, last + 1), shape)
         count = last - first + 1
         table = _ColumnBuffer(count, self.models, problem_of(self.survey.problem).columns)
         which = np.zeros(count, dtype=np.int64)
