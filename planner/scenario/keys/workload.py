@@ -248,9 +248,7 @@ def _quantiles(value: object) -> tuple[tuple[float, float], ...]:
         if low == high or shorter > longer:
             faults.append(((), "expected lengths that grow with distinct probabilities"))
             break
-    if faults:
-        raise fields.Refusals(faults)
-    return tuple(points)
+    return fields.sound(tuple(points), faults)
 
 
 def _probability(key: object) -> float:
