@@ -180,11 +180,7 @@ def search_pools(resolution: ResolvedRl, *, every: bool = False) -> PoolTally:
             if learner is None:
                 continue
             tally.fitting += 1
-            stack, sent = resolution.framework, _sent(resolution, writes)
-            numbers = stack.rollouts, stack.learning, stack.beside
-            times = np.array([[writes.seconds, learner.seconds, sent]])
-            (seconds,) = step_function(resolution.question)(times, numbers)
-            pools = Pools(resolution, writes, learner, sent, float(seconds))
+            pools = _timed(resolution, writes, learner)
             tally.ranked.append(pools)
             best = min(best, pools.seconds)
     if not tally.ranked and refused and len(refused) == len(learned):
@@ -238,6 +234,15 @@ def _splits(question: RlQuestion, system: System) -> Iterator[tuple[int, int]]:
         raise FieldError(("chips", f"{words}, more than the {MOST_SPLITS:,} searched; {remedy}"))
     for writing in reversed(chosen):
         yield writing, chips - writing
+
+
+def _timed(resolution: ResolvedRl, writes: Rollouts, learner: Learning) -> Pools:
+    """Both pools with the time of their step."""
+    framework, sent = resolution.framework, _sent(resolution, writes)
+    numbers = framework.rollouts, framework.learning, framework.beside
+    times = np.array([[writes.seconds, learner.seconds, sent]])
+    (seconds,) = step_function(resolution.question)(times, numbers)
+    return Pools(resolution, writes, learner, sent, float(seconds))
 
 
 def step_equation(question: RlQuestion) -> str:
