@@ -175,7 +175,12 @@ class _Setter:
             values = {**sets[row.case], **exact(row.values)}
             blocks.append(Picture(draw_figure(row, values), row.name))
             blocks.append(Paragraph(prose(row.caption, sets | {"here": values}), "caption"))
-            blocks += self._curve_names(row.curves)
+            lines = []
+            for curve in row.curves:
+                of, label = getattr(curve, "of", ""), getattr(curve, "label", "")
+                entry = by_name()[of]
+                lines.append((ProseWords(f"{label}: "), self._linked(of, entry.name)))
+            blocks += [Items(tuple(lines))] if lines else []
         rest = [
             *self._section("Derivation", f"{anchor}-derivation", derivation),
             *self._section("Numbers", f"{anchor}-numbers", [self._numbers(chapter)]),
@@ -190,15 +195,6 @@ class _Setter:
 
     def _section(self, title: str, anchor: str, blocks: Iterable[Block]) -> list[Block]:
         return [Heading(2, title, anchor), *blocks]
-
-    def _curve_names(self, curves: Sequence[object]) -> list[Block]:
-        """Which equation gives which curve."""
-        lines = []
-        for curve in curves:
-            of, label = getattr(curve, "of", ""), getattr(curve, "label", "")
-            entry = by_name()[of]
-            lines.append((ProseWords(f"{label}: "), self._linked(of, entry.name)))
-        return [Items(tuple(lines))] if lines else []
 
     def _linked(self, name: str, words: str) -> ProseLink | ProseWords:
         """A link to an entry that the book holds, else its words."""
@@ -221,19 +217,15 @@ class _Setter:
             if part.take:
                 item = by_name()[part.take]
                 if isinstance(item, Derivation):
-                    yield from self._beforehand(item)
+                    titles = {value.name: name for name, value in by_name().items()}
+                    for inner in needed(item):
+                        name = titles.get(inner.name, "")
+                        if name not in self._anchors | self._carried:
+                            stated = self._entry(by_name().get(name, inner))
+                            yield Statement(stated, self._anchor(stated))
                 entry = self._entry(item)
                 anchor = self._anchor(entry)
                 yield Proof(entry, anchor) if entry.derived else Statement(entry, anchor)
-
-    def _beforehand(self, item: Derivation) -> Iterator[Block]:
-        """Equations that the steps put in and that have not been stated."""
-        titles = {value.name: name for name, value in by_name().items()}
-        for inner in needed(item):
-            name = titles.get(inner.name, "")
-            if name not in self._anchors | self._carried:
-                entry = self._entry(by_name().get(name, inner))
-                yield Statement(entry, self._anchor(entry))
 
     def _anchor(self, entry: FormulaEntry) -> str:
         """The anchor of an entry where it is first said; empty where it has been."""
@@ -279,9 +271,7 @@ class _Setter:
 
     def _measured(self, failure: Failure, chapter: BookChapter) -> Iterator[tuple[Prose, ...]]:
         if failure.holds:
-            cells = []
-            for case in CASES:
-                cells.append(condition_cell(failure.holds, case, chapter))
+            cells = [condition_cell(failure.holds, case, chapter) for case in CASES]
             yield ((condition_words(failure.holds),), *cells)
         if failure.of:
             item = by_name().get(failure.of)

@@ -215,17 +215,13 @@ def number_of(expression: sp.Basic, case: Mapping[str, Fraction | float]) -> flo
     try:
         for x in expression.free_symbols:
             if x.name not in numbers and SYMBOLS.get(x.name) != x:
-                numbers[x.name] = _given_by(equation_of(x.name), numbers)
+                equation = equation_of(x.name)
+                symbol = equation.symbol.name
+                others = {x: v for x, v in numbers.items() if x != symbol}
+                numbers[x.name] = scalar([equation], [symbol], others)[symbol]
         return scalar((), {"value": expression}, numbers)["value"]
     except SymbolError as error:
         raise MissingValueError(f"{expression}: {error}") from error
-
-
-def _given_by(equation: Equation, numbers: Mapping[str, float]) -> float:
-    """What an equation gives; its own symbol is what is sought, whatever the set says."""
-    name = equation.symbol.name
-    others = {x: v for x, v in numbers.items() if x != name}
-    return scalar([equation], [name], others)[name]
 
 
 @dataclass(frozen=True)

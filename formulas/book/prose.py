@@ -200,19 +200,14 @@ def _spans(line: str, sets: Sets) -> Iterator[Span]:
         elif match["strong"]:
             yield ProseWords(match["strong"], strong=True)
         else:
-            yield from number(
-                book_values.number_at(match["value"], _set(match["case"] or "teaching", sets))
-            )
+            name = match["case"] or "teaching"
+            if name not in sets:
+                raise book_values.BookError(
+                    f"there is no set of values {name!r}; there are {', '.join(sets)}"
+                )
+            yield from number(book_values.number_at(match["value"], sets[name]))
     if end < len(line):
         yield ProseWords(line[end:])
-
-
-def _set(name: str, sets: Sets) -> Mapping[str, Fraction | float]:
-    if name not in sets:
-        raise book_values.BookError(
-            f"there is no set of values {name!r}; there are {', '.join(sets)}"
-        )
-    return sets[name]
 
 
 def formula(typed: str) -> Formula:

@@ -15,13 +15,7 @@ from formulas.export.blocks import (
     Paragraph,
     Steps,
 )
-from formulas.export.formula_document import (
-    ClaimEntry,
-    FormulaDocument,
-    FormulaEntry,
-    NeglectedSize,
-    SymbolRow,
-)
+from formulas.export.formula_document import FormulaDocument, FormulaEntry, NeglectedSize, SymbolRow
 from formulas.export.typesetting.layout import layout, relation
 from formulas.export.words import (
     Formula,
@@ -135,13 +129,9 @@ def _notes(entry: FormulaEntry, whole: FormulaDocument) -> Iterator[tuple[str, P
     yield from (("takes", plain(premise)) for premise in entry.premises)
     yield from (("assumes", reason(assumption)) for assumption in entry.item.assumes)
     for claim in entry.claims:
-        yield "claim", _claim_line(claim, whole)
+        name = _linked(claim.name, claim.name, whole)
+        yield "claim", (name, ProseWords(f", {claim.verdict}: {claim.statement}"))
     yield "source", cited(entry.item.source)
-
-
-def _claim_line(claim: ClaimEntry, whole: FormulaDocument) -> Prose:
-    name = _linked(claim.name, claim.name, whole)
-    return (name, ProseWords(f", {claim.verdict}: {claim.statement}"))
 
 
 def _value(value: float, unit: str) -> Prose:

@@ -236,7 +236,17 @@ def notebook(whole: BlockDocument) -> str:
         cells.append(words_cell(anchor, MARKDOWN.written(section)))
         checked = [line for entry in _entries(section) for line in _checks(entry, whole)]
         cells += [code_cell(f"{anchor}-check", "\n".join(checked))] if checked else []
-    return notebook_json(cells, whole.title)
+    document = {
+        "cells": cells,
+        "metadata": {
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"},
+            "title": whole.title,
+        },
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _begins(block: Block) -> bool:
@@ -267,21 +277,6 @@ def _without_derived(entry: FormulaEntry, case: str, whole: BlockDocument) -> st
     missing = sorted(x for x in solved_symbols(entry.item) if x in whole.cases[case])
     values = f"cases[{case!r}]"
     return f"{{x: v for x, v in {values}.items() if x not in {missing!r}}}" if missing else values
-
-
-def notebook_json(cells: list[dict[str, object]], title: str) -> str:
-    """A notebook of these cells, as JSON of format 4.5."""
-    document = {
-        "cells": cells,
-        "metadata": {
-            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-            "language_info": {"name": "python"},
-            "title": title,
-        },
-        "nbformat": 4,
-        "nbformat_minor": 5,
-    }
-    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def words_cell(key: str, source: str) -> dict[str, object]:

@@ -78,7 +78,13 @@ class Prepared:
         """These outputs at the arguments that vary, arrays of one value a row."""
         plan = self.plan
         if outputs not in self.partial:
-            within = _needed(plan, outputs)
+            needed = {plan.outputs[name] for name in outputs}
+            instructions = []
+            for instruction in reversed(plan.within):
+                if instruction[1] in needed:
+                    needed.update(instruction[2])
+                    instructions.append(instruction)
+            within = instructions[::-1]
             lasting = {plan.outputs[name] for name in outputs}
             dead = _last_uses(within, lasting)
             self.partial[outputs] = list(zip(within, dead, strict=True))
@@ -350,17 +356,6 @@ def _last_uses(within: Sequence[Instruction], lasting: set[int]) -> list[list[in
         seen |= last
         dead.append(list(last))
     return dead[::-1]
-
-
-def _needed(plan: ExecutionPlan, outputs: Sequence[str]) -> list[Instruction]:
-    """The instructions within a plan that these outputs need."""
-    needed = {plan.outputs[name] for name in outputs}
-    instructions = []
-    for instruction in reversed(plan.within):
-        if instruction[1] in needed:
-            needed.update(instruction[2])
-            instructions.append(instruction)
-    return instructions[::-1]
 
 
 def _inside(where: Cuts, shape: Shape) -> Cuts:

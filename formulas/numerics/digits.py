@@ -106,7 +106,12 @@ class _TreeEvaluation:
         if isinstance(x, sp.Pow):
             return self._power(x)
         if isinstance(x, AppliedUndef):
-            return self._any_function(x)
+            # A value that depends on the function's name and its arguments: not linear, not even.
+            result = Fraction(sum(map(ord, x.func.__name__)), 7)
+            for number, part in enumerate(x.args, 2):
+                argument = self.value(part)
+                result += number * argument + argument * argument / (1 + argument * argument)
+            return result
         if x in (sp.true, sp.false):
             return bool(x)
         if isinstance(x, sp.core.relational.Relational):
@@ -213,14 +218,6 @@ class _TreeEvaluation:
         if not exact and abs(left - right) <= max(abs(left), abs(right)) * self.lost:
             raise LostDigitsError(x, "is a tie")
         return bool(_COMPARE[type(x)](left, right))
-
-    def _any_function(self, x: AppliedUndef) -> Number:
-        """A value that depends on the function's name and its arguments: not linear, not even."""
-        result = Fraction(sum(map(ord, x.func.__name__)), 7)
-        for number, part in enumerate(x.args, 2):
-            argument = self.value(part)
-            result += number * argument + argument * argument / (1 + argument * argument)
-        return result
 
     def _constant(self, x: sp.Basic) -> Number:
         if x.is_infinite:

@@ -222,7 +222,14 @@ class _Recorder:
         if isinstance(x, sp.Pow):
             return self._power(x)
         if isinstance(x, sp.Piecewise):
-            return self._piecewise(x)
+            *pieces, (value, condition) = x.args
+            if condition == sp.true:
+                result = self.slot(value)
+            else:
+                result = self._choice(condition, value, self._append("constant", float("nan")))
+            for value, condition in reversed(pieces):
+                result = self._choice(condition, value, result)
+            return result
         if type(x) not in OPERATIONS:
             raise TypeError(f"no array operation for {type(x).__name__} in {text(x)}")
         return self._append(OPERATIONS[type(x)][1], *map(self.slot, x.args))
@@ -270,17 +277,6 @@ class _Recorder:
         if exponent in (2, 3):
             return self._append("product", (self.slot(base),) * int(exponent), ())
         return self._append("power", self.slot(base), self.slot(exponent))
-
-    def _piecewise(self, x: sp.Piecewise) -> int:
-        """Nested choices, the last piece innermost."""
-        *pieces, (value, condition) = x.args
-        if condition == sp.true:
-            result = self.slot(value)
-        else:
-            result = self._choice(condition, value, self._append("constant", float("nan")))
-        for value, condition in reversed(pieces):
-            result = self._choice(condition, value, result)
-        return result
 
     def _choice(self, condition: sp.Basic, value: sp.Expr, otherwise: int) -> int:
         return self._append("where", self.slot(condition), self.slot(value), otherwise)

@@ -270,11 +270,9 @@ def _body(
 
 def _name(number: int) -> str:
     """A name of a value: a capital and base 36, so that none is a word of the language."""
-    digits = ""
-    while number or not digits:
-        number, digit = divmod(number, 36)
-        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[digit] + digits
-    return f"V{digits}"
+    from numpy import base_repr
+
+    return f"V{base_repr(number, 36).lower()}"
 
 
 def _literal(value: float) -> str:

@@ -58,7 +58,16 @@ def stored(name: str, make: Callable[[], T], sources: tuple[Path, ...] = ()) -> 
                 return value
     text = json.dumps(make(), separators=(",", ":"))
     with contextlib.suppress(OSError):
-        _write(file, text)
+        # The file in one step, so that no other process reads half of it.
+        if not file.parent.exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            # The folder may be one where somebody keeps other things: only ours are removed.
+            ours = (path for path in file.parent.parent.iterdir() if DIGEST.fullmatch(path.name))
+            for old in sorted(ours, key=lambda path: path.stat().st_mtime)[:-GENERATIONS]:
+                shutil.rmtree(old, ignore_errors=True)
+        part = file.with_suffix(f".{os.getpid()}")
+        part.write_text(text, encoding="utf-8")
+        part.replace(file)
     return json.loads(text)
 
 
@@ -95,19 +104,6 @@ def digest(sources: tuple[Path, ...] = ()) -> str:
         for file in sorted(source.rglob("*.py")) if source.is_dir() else [source]:
             hashed.update(file.read_bytes())
     return hashed.hexdigest()
-
-
-def _write(file: Path, text: str) -> None:
-    """The file in one step, so that no other process reads half of it."""
-    if not file.parent.exists():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        # The folder may be one where somebody keeps other things: only ours are removed.
-        ours = (path for path in file.parent.parent.iterdir() if DIGEST.fullmatch(path.name))
-        for old in sorted(ours, key=lambda path: path.stat().st_mtime)[:-GENERATIONS]:
-            shutil.rmtree(old, ignore_errors=True)
-    part = file.with_suffix(f".{os.getpid()}")
-    part.write_text(text, encoding="utf-8")
-    part.replace(file)
 
 
 P = ParamSpec("P")

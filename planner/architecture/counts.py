@@ -293,8 +293,12 @@ def summary(model: Model, counted: Sizes | None = None) -> dict[str, object]:
         "active": counted.n_experts_active,
         "shared": counted.n_shared_experts,
     }
+    kinds = Counter(_kind(layer) for layer in model.layers)
     more: dict[str, object] = {
-        "layers": layer_kinds(model),
+        "layers": [
+            {"mixer": mixer, "window": window, "ffn": part, "count": count}
+            for (mixer, window, part), count in kinds.items()
+        ],
         "experts": experts,
         "n_active_range": list(counted.n_active_range),
         "weight_dtypes": dict(counted.weight_dtype),
@@ -303,15 +307,6 @@ def summary(model: Model, counted: Sizes | None = None) -> dict[str, object]:
         "warnings": list(model.warnings),
     }
     return {key: more[key] if key in more else deepcopy(getattr(counted, key)) for key in SUMMARY}
-
-
-def layer_kinds(model: Model) -> list[dict[str, object]]:
-    """Layers by kind in order of first appearance: mixer, window, feed-forward part, count."""
-    counted = Counter(_kind(layer) for layer in model.layers)
-    return [
-        {"mixer": mixer, "window": window, "ffn": part, "count": count}
-        for (mixer, window, part), count in counted.items()
-    ]
 
 
 def _kind(layer: Layer) -> tuple[str | None, int | None, str | None]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from planner.architecture.checkpoints import read_quantization
 from planner.architecture.config_reader import Reader
 from planner.architecture.layers import Model
-from planner.architecture.quantization import DTYPES, Precision, torch_dtype
+from planner.architecture.quantization import DTYPES, torch_dtype
 from planner.text.errors import Mistake, ModelError, did_you_mean, quoted
 
 _MAX_BYTES = 16 * 2**20
@@ -75,7 +75,11 @@ def from_config(
     for key in _ELSEWHERE:
         if reader.flag(key, False):
             raise reader.fail(key, "is true; only decoder-only language models are counted")
-    precision = _precision(reader)
+    dtype = reader.text(("dtype", "torch_dtype"), "bfloat16")
+    precision = torch_dtype(dtype)
+    if precision is None:
+        names = ", ".join(DTYPES)
+        raise reader.fail("torch_dtype", f"is {quoted(dtype)}, expected a format such as {names}")
     expert = reader.value("expert_dtype")
     quantization_config = reader.value("quantization_config")
     model = FAMILIES[kind](reader, name)
@@ -153,15 +157,6 @@ def _towers(config: Mapping[str, object]) -> list[str]:
     return [
         f"{tower} ({key})" for key, tower in _TOWERS.items() if isinstance(config.get(key), Mapping)
     ]
-
-
-def _precision(reader: Reader) -> Precision:
-    name = reader.text(("dtype", "torch_dtype"), "bfloat16")
-    precision = torch_dtype(name)
-    if precision is None:
-        names = ", ".join(DTYPES)
-        raise reader.fail("torch_dtype", f"is {quoted(name)}, expected a format such as {names}")
-    return precision
 
 
 def _quantisation_file(file: Path) -> Path | None:

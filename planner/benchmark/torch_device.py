@@ -106,7 +106,16 @@ class TorchDevice:
     def _facts(self, count: int) -> Facts:
         name, capacity, free, cache = _described(self.torch, self.kind, self.index)
         name = " ".join("".join(c if c.isprintable() else " " for c in name).split())[:200]
-        software = _software(self.torch, self.kind)
+        software = {"torch": str(self.torch.__version__)}
+        if self.kind == "cuda":
+            hip = getattr(self.torch.version, "hip", None)
+            software |= {"rocm": str(hip)} if hip else {"cuda": str(self.torch.version.cuda)}
+            for path in map(Path, DRIVERS):
+                if path.is_file():
+                    release = path.read_text("utf-8", "replace")
+                    version = re.search(r"\d+(?:\.\d+)+", release)
+                    software["driver"] = version[0] if version else release.strip()[:40]
+                    break
         return Facts(name, self.kind, capacity, free, cache, count, DTYPES[self.kind], software)
 
 
@@ -187,21 +196,6 @@ def _processor() -> str:
         if match:
             return match[1]
     return platform.processor() or platform.machine() or "unknown processor"
-
-
-def _software(torch: ModuleType, kind: str) -> dict[str, str]:
-    """Versions of the library, of what it was built for, and of the driver."""
-    versions = {"torch": str(torch.__version__)}
-    if kind == "cuda":
-        hip = getattr(torch.version, "hip", None)
-        versions |= {"rocm": str(hip)} if hip else {"cuda": str(torch.version.cuda)}
-        for path in map(Path, DRIVERS):
-            if path.is_file():
-                release = path.read_text("utf-8", "replace")
-                version = re.search(r"\d+(?:\.\d+)+", release)
-                versions["driver"] = version[0] if version else release.strip()[:40]
-                break
-    return versions
 
 
 BACKENDS = {"cuda": "nccl", "xpu": "xccl", "cpu": "gloo"}

@@ -187,7 +187,17 @@ class HierarchyProblem:
         self, sample: Sample, candidates: Sequence[Effect], prior: Prior, loss: Loss
     ) -> None:
         self.sample, self.candidates, self.loss = sample, tuple(candidates), loss
-        self.places = _by_place(sample.places, self.candidates)
+        rows: dict[Place, list[int]] = {}
+        for i, place in enumerate(sample.places):
+            rows.setdefault(place, []).append(i)
+        counts, touched = _design(list(rows), self.candidates)
+        shared, parts = len(COEFFICIENTS), []
+        for count, members in zip(counts, rows.values(), strict=True):
+            here = np.flatnonzero(count)
+            unknown = np.concatenate([np.arange(shared), shared + here])
+            spread = np.vstack([np.eye(shared), count[here, None] * touched[here]])
+            parts.append((np.array(members), unknown, spread))
+        self.places = parts
         signs = {c: -1 if c in EFFICIENCIES else 1 for c in COEFFICIENTS}
         expected = [sign * float(np.log(prior[c][0])) for c, sign in signs.items()]
         self.shared = len(expected)
@@ -252,26 +262,6 @@ class HierarchyProblem:
         times, parts = self.sample.columns.times(x), self.sample.columns.parts(x) * moved
         over = self.sample.seconds if self.loss.relative else times
         return self._error(times), parts / over[:, None]
-
-
-def _by_place(
-    places: Sequence[Place], candidates: Sequence[Effect]
-) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Of each place its rows, the unknowns that count there, and how often in each coefficient.
-
-    The last has shape (n_unknowns_there, n_coefficients).
-    """
-    rows: dict[Place, list[int]] = {}
-    for i, place in enumerate(places):
-        rows.setdefault(place, []).append(i)
-    counts, touched = _design(list(rows), candidates)
-    shared, parts = len(COEFFICIENTS), []
-    for count, members in zip(counts, rows.values(), strict=True):
-        here = np.flatnonzero(count)
-        unknown = np.concatenate([np.arange(shared), shared + here])
-        spread = np.vstack([np.eye(shared), count[here, None] * touched[here]])
-        parts.append((np.array(members), unknown, spread))
-    return parts
 
 
 def _design(places: Sequence[Place], candidates: Sequence[Effect]) -> tuple[np.ndarray, np.ndarray]:

@@ -127,7 +127,11 @@ def own_fit(sample: Sample, base: Profile, limits: Mapping[str, float]) -> OwnFi
         shared = replace(shared, weights=weights)
     common = common_width(base, sample.places)
     prior = {name: _prior(base, name) for name in COEFFICIENTS}
-    most_shared = _shared(limits, base, sample.places)
+    at = [base.at(place).values for place in dict.fromkeys(sample.places)]
+    most_shared = {
+        name: most * min(base.values[name] / values[name] for values in at)
+        for name, most in limits.items()
+    }
     firm: dict[str, float] = {}
     while True:
         priors = prior | {name: (most, FIRM) for name, most in firm.items()}
@@ -213,17 +217,6 @@ def _told_effects(fit: Hierarchy) -> tuple[Effect, ...]:
     return tuple(
         each for each, kept in zip(fit.effects, widths, strict=True) if kept <= PRIOR_ALONE
     )
-
-
-def _shared(
-    limits: Mapping[str, float], base: Profile, places: Sequence[Place]
-) -> dict[str, float]:
-    """Limits of the shared efficiencies that keep those of every place within the limits."""
-    at = [base.at(place).values for place in dict.fromkeys(places)]
-    return {
-        name: most * min(base.values[name] / values[name] for values in at)
-        for name, most in limits.items()
-    }
 
 
 def _as_scattered(sample: Sample, fit: Hierarchy) -> Sample:

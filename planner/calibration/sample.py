@@ -257,16 +257,13 @@ def hull_of(
     names, ranges = {}, {}
     for name, dimension in dimensions().items():
         if name in values and dimension.unit:
-            ranges[name] = _ends(values[name], least)
+            column = values[name]
+            ordered, k = sorted(column), min(least, (len(column) + 1) // 2)
+            ranges[name] = (ordered[k - 1], ordered[-k])
         elif name in values:
             counts = Counter(values[name])
             names[name] = tuple(sorted(value for value, n in counts.items() if n >= least))
     return Hull(names, ranges, widths)
-
-
-def _ends(values: list[float], least: int) -> tuple[float, float]:
-    ordered, k = sorted(values), min(least, (len(values) + 1) // 2)
-    return ordered[k - 1], ordered[-k]
 
 
 def _point(row: Measurement, place: Place, batch: float) -> Iterator[tuple[str, Value]]:

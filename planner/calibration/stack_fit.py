@@ -185,9 +185,14 @@ def fit_steps(sample: StepSample, priors: Mapping[str, PriorCoefficient] | None 
         rows = (times[:, 1:] - times[:, :1]) / STEP * widths / noise[:, None]
         return np.vstack([rows * robust_slope(off), np.eye(count)])
 
+    low, high = np.full(len(widths), -np.inf), np.full(len(widths), np.inf)
+    for i, name in enumerate(names):
+        prior = priors[name]
+        low[i] = np.log(prior.least / prior.value) / widths[i] if prior.least else -np.inf
+        high[i] = np.log(prior.most / prior.value) / widths[i]
     solution = least_squares(
         residuals, np.zeros(count), jac=slopes, method="trf", max_nfev=60, x_scale=1.0,
-        bounds=_bounds(priors, names, widths),
+        bounds=(low, high),
     )  # fmt: skip
     jacobian = slopes(solution.x)
     covariance = np.linalg.inv(jacobian.T @ jacobian) * np.outer(widths, widths)
@@ -196,18 +201,6 @@ def fit_steps(sample: StepSample, priors: Mapping[str, PriorCoefficient] | None 
     return replace(
         empty, theta=theta, covariance=covariance, spread=float(np.std(off)), loss=solution.cost
     )
-
-
-def _bounds(
-    priors: Mapping[str, PriorCoefficient], names: Sequence[str], widths: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """What coefficients may be, in standard deviations of their priors; adjustments are free."""
-    low, high = np.full(len(widths), -np.inf), np.full(len(widths), np.inf)
-    for i, name in enumerate(names):
-        prior = priors[name]
-        low[i] = np.log(prior.least / prior.value) / widths[i] if prior.least else -np.inf
-        high[i] = np.log(prior.most / prior.value) / widths[i]
-    return low, high
 
 
 def robust(x: np.ndarray) -> np.ndarray:

@@ -111,10 +111,8 @@ def rows() -> tuple[ListedPrice, ...]:
     if missing := {*COLUMNS} - {*(table.fieldnames or ())}:
         words = f"has no column {', '.join(sorted(missing))}: {REFRESH} writes such a file"
         raise CatalogueError(f"{CHOSEN}={chosen}: {words}")
-    listed_prices = []
     try:
-        for row in table:
-            listed_prices.append(_row(row))
+        listed_prices = [_row(row) for row in table]
     except (ValueError, csv.Error) as error:
         raise CatalogueError(Mistake(chosen, table.line_num, 1, "", str(error))) from error
     return tuple(dict.fromkeys(listed_prices))

@@ -127,11 +127,7 @@ class Collectives:
 @cache
 def collectives() -> Collectives:
     """The curves that ship."""
-    return collectives_from(table("planner.catalogue", "collectives.toml"))
-
-
-def collectives_from(raw: Mapping[str, Any]) -> Collectives:
-    """Curves from the contents of their file."""
+    raw = table("planner.catalogue", "collectives.toml")
     return Collectives(
         **{key: raw[key] for key in ("as_of", "source", "rows", "coverage")},
         families=MappingProxyType(raw["families"]),

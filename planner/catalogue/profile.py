@@ -287,7 +287,16 @@ def profile(name: str) -> Profile:
     if name in names:
         return _shipped(name)
     if name.endswith(".toml"):
-        return _profile_of_file(Path(name))
+        path = Path(name)
+        raw = toml_of(path, "profile")
+        try:
+            for odd in (n for key in NAMES for n in raw.get(key, ()) if not isinstance(n, str)):
+                raise TypeError(f"{odd!r} is no name; {', '.join(NAMES)} have names")
+            return profile_from(path.stem, raw)
+        except KeyError as error:
+            raise CatalogueError(f"{path}: is no profile: it has no {error.args[0]}") from None
+        except (TypeError, ValueError, AttributeError) as error:
+            raise CatalogueError(f"{path}: is no profile: {error}") from None
     raise CatalogueError(
         f"no profile {name!r}{did_you_mean(name, names)}; known profiles: {', '.join(names)}; "
         "or the path of a .toml file that planner calibrate wrote"
@@ -354,15 +363,3 @@ def _adjustment(raw: Mapping[str, Any]) -> Adjustment:
 @cache
 def _shipped(name: str) -> Profile:
     return profile_from(name, table("planner.catalogue", f"profiles/{name}.toml"))
-
-
-def _profile_of_file(path: Path) -> Profile:
-    raw = toml_of(path, "profile")
-    try:
-        for odd in (n for key in NAMES for n in raw.get(key, ()) if not isinstance(n, str)):
-            raise TypeError(f"{odd!r} is no name; {', '.join(NAMES)} have names")
-        return profile_from(path.stem, raw)
-    except KeyError as error:
-        raise CatalogueError(f"{path}: is no profile: it has no {error.args[0]}") from None
-    except (TypeError, ValueError, AttributeError) as error:
-        raise CatalogueError(f"{path}: is no profile: {error}") from None

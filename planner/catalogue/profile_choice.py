@@ -7,14 +7,7 @@ from dataclasses import fields
 
 from planner.catalogue.chips import chip, chip_names, lent_sentence
 from planner.catalogue.coefficient_spread import Place
-from planner.catalogue.profile import (
-    COEFFICIENTS,
-    EFFICIENCIES,
-    Adjustment,
-    Profile,
-    profile,
-    profile_names,
-)
+from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES, Profile, profile, profile_names
 from planner.text.errors import quoted
 
 MOST = 1.1  # of a peak: boosts may exceed what is listed
@@ -82,7 +75,12 @@ def unsound(profile: Profile) -> str | None:
 
 
 def _faults(profile: Profile) -> Iterator[str]:
-    yield from _head(profile)
+    if not isinstance(profile.as_of, str) or not DATE.fullmatch(profile.as_of):
+        yield f"as_of is {_quoted(profile.as_of)}, expected a date such as 2026-11-21"
+    if not isinstance(profile.engine, str) or not isinstance(profile.source, str):
+        yield "engine and source are texts"
+    if not _finite(profile.coverage, 0, 1):
+        yield f"coverage is {_quoted(profile.coverage)}, expected a share such as 0.8"
     for name, value in profile.values.items():
         if name in EFFICIENCIES and not _finite(value, 0, MOST):
             yield f"{name} is {value:g}, expected an efficiency above 0 and not above {MOST:g}"
@@ -104,8 +102,16 @@ def _faults(profile: Profile) -> Iterator[str]:
     for name in SPREADS if profile.spread else ():
         if not _finite(profile.spread.get(name), 0):
             yield f"the spread {name} is {_quoted(profile.spread.get(name))}, expected above 0"
-    for adjustment in profile.adjustments:
-        yield from _adjustment(adjustment)
+    places = ", ".join(sorted(PLACES))
+    for row in profile.adjustments:
+        for part in row.of:
+            if part not in COEFFICIENTS:
+                yield f"an adjustment of {_quoted(part)}, which is no coefficient"
+        for key in row.scope:
+            if key not in PLACES:
+                yield f"an adjustment by {_quoted(key)}, expected one of {places}"
+        if not _finite(row.factor, 0):
+            yield f"a factor on {', '.join(map(str, row.of))} is {_quoted(row.factor)}"
     yield from _recorded(profile)
 
 
@@ -123,26 +129,6 @@ def _recorded(profile: Profile) -> Iterator[str]:
         for name, figures in quantities.items():
             if not all(_finite(figure, -math.inf) for figure in figures):
                 yield f"the quantiles {kind}.{name} are {', '.join(map(_quoted, figures))}"
-
-
-def _head(profile: Profile) -> Iterator[str]:
-    if not isinstance(profile.as_of, str) or not DATE.fullmatch(profile.as_of):
-        yield f"as_of is {_quoted(profile.as_of)}, expected a date such as 2026-11-21"
-    if not isinstance(profile.engine, str) or not isinstance(profile.source, str):
-        yield "engine and source are texts"
-    if not _finite(profile.coverage, 0, 1):
-        yield f"coverage is {_quoted(profile.coverage)}, expected a share such as 0.8"
-
-
-def _adjustment(adjustment: Adjustment) -> Iterator[str]:
-    for name in adjustment.of:
-        if name not in COEFFICIENTS:
-            yield f"an adjustment of {_quoted(name)}, which is no coefficient"
-    for key in adjustment.scope:
-        if key not in PLACES:
-            yield f"an adjustment by {_quoted(key)}, expected one of {', '.join(sorted(PLACES))}"
-    if not _finite(adjustment.factor, 0):
-        yield f"a factor on {', '.join(map(str, adjustment.of))} is {_quoted(adjustment.factor)}"
 
 
 def _finite(value: object, above: float, most: float = math.inf) -> bool:

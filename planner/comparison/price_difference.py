@@ -182,7 +182,11 @@ def difference(before: Source, after: Source, *, shown: bool = False) -> PriceDi
     last = (1 << len(changes)) - 1
     ends = scenarios.searched([0, last])
     outputs = tuple(x for x in problem.outputs if x.unit)
-    measured = _measured(problem, objective, sides)
+    bill = any(output.name == BILL for output in problem.outputs)
+    loads = [value_at(side.question, ARRIVALS) for side in sides]
+    # As many requests as can be served is no demand of which a bill could be told.
+    paid = bill and all(load is not None and load != "max" for load in loads)
+    measured = ((objective.name, 1.0), (BILL, MONTH_HOURS)) if paid else ((objective.name, 1.0),)
     pairs = tuple(
         _side(side, best, measured, sides) for side, best in zip(sides, ends, strict=True)
     )
@@ -230,17 +234,6 @@ def _objective(sides: Sequence[answer_files.ComparedScenario]) -> tuple[Problem[
         names = f"{firsts[0].name} and {firsts[1].name}"
         raise InputError(f"the two are judged by different outputs, {names}")
     return problem, firsts[0]
-
-
-def _measured(
-    problem: Problem[Any], objective: Output, sides: Sequence[answer_files.ComparedScenario]
-) -> tuple[tuple[str, float], ...]:
-    """Outputs that are split, each with its factor: the objective, and the bill of a month."""
-    bill = any(output.name == BILL for output in problem.outputs)
-    loads = [value_at(side.question, ARRIVALS) for side in sides]
-    # As many requests as can be served is no demand of which a bill could be told.
-    paid = bill and all(load is not None and load != "max" for load in loads)
-    return ((objective.name, 1.0), (BILL, MONTH_HOURS)) if paid else ((objective.name, 1.0),)
 
 
 class _Scenarios:

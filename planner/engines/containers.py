@@ -7,7 +7,7 @@ files for the images and commands of their services.
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -45,7 +45,29 @@ def containers(text: str, file: str) -> list[Container]:
     if not described:
         return [_script(text)]
     services = [one for one in described if one.at("services") and not one.at("kind")]
-    return [*chain.from_iterable(_services(one) for one in services), *_pods(described)]
+    files: dict[str, str] = {}
+    for manifest in described:
+        kind, data = manifest.at("kind"), manifest.at("data")
+        if kind and kind.value == "ConfigMap" and data:
+            manifest.require(data, dict, "data: names of files and their texts")
+            files |= {key: str(text.plain) for key, text in data.value.items()}
+    containers = []
+    for manifest in described:
+        spec = manifest.at("spec")
+        if spec is None:
+            continue
+        manifest.require(spec, dict, "spec: keys")
+        group = manifest.at("leaderWorkerTemplate", below=spec)
+        template = group and (
+            manifest.at("leaderTemplate", below=group) or manifest.at("workerTemplate", below=group)
+        )
+        pod = manifest.at("spec", below=template or manifest.at("template", below=spec))
+        pod = pod or (spec if manifest.at("containers", below=spec) else None)
+        count = _replicas(manifest, manifest.at("replicas", below=spec))
+        for container in manifest.items("containers", pod) if pod else []:
+            words = _command(manifest, container, ("command", "args"))
+            containers.append(Container(words, files, count))
+    return [*chain.from_iterable(_services(one) for one in services), *containers]
 
 
 def _script(text: str) -> Container:
@@ -137,33 +159,6 @@ def _documents(text: str, file: str) -> list[_Document]:
             manifests.append(_Document(read.root, file, above))
         above += part.count("\n")
     return manifests
-
-
-def _pods(manifests: Sequence[_Document]) -> list[Container]:
-    """The first container of what serves, of every deployment or group of pods."""
-    files: dict[str, str] = {}
-    for manifest in manifests:
-        kind, data = manifest.at("kind"), manifest.at("data")
-        if kind and kind.value == "ConfigMap" and data:
-            manifest.require(data, dict, "data: names of files and their texts")
-            files |= {key: str(text.plain) for key, text in data.value.items()}
-    containers = []
-    for manifest in manifests:
-        spec = manifest.at("spec")
-        if spec is None:
-            continue
-        manifest.require(spec, dict, "spec: keys")
-        group = manifest.at("leaderWorkerTemplate", below=spec)
-        template = group and (
-            manifest.at("leaderTemplate", below=group) or manifest.at("workerTemplate", below=group)
-        )
-        pod = manifest.at("spec", below=template or manifest.at("template", below=spec))
-        pod = pod or (spec if manifest.at("containers", below=spec) else None)
-        count = _replicas(manifest, manifest.at("replicas", below=spec))
-        for container in manifest.items("containers", pod) if pod else []:
-            words = _command(manifest, container, ("command", "args"))
-            containers.append(Container(words, files, count))
-    return containers
 
 
 def _replicas(file: _Document, count: Located | None) -> int:

@@ -159,6 +159,11 @@ def _deployment(
     longest, quantile = longest_request(scenario, drafts, weights.sizes)
     used = chip_called(pool["chip"])
     nodes, local, on_machine = _nodes(plan["placement"], second=role == "decode")
+    # Shares of a chip's memory in the three ways that engines ask for them. `all` is what the
+    # engine may use of the whole; `pool` weights and caches of what contexts leave; `free` the
+    # caches of what the peak of a step leaves.
+    memory = pool["memory_per_chip"]
+    capacity, reserved = memory["capacity"], memory["reserved"]
     return Deployment(
         role=role,
         checkpoint=weights,
@@ -175,7 +180,15 @@ def _deployment(
         method=method_of(scenario),
         cached_input=0.0 if role == "decode" else scenario.workload.cached_input,
         engine_limits={x: limit for x in SETTINGS if (limit := getattr(scenario, x)) is not None},
-        share=_shares(pool["memory_per_chip"], scenario.memory_utilisation, used),
+        share=MappingProxyType(
+            {
+                "all": _floor(scenario.memory_utilisation),
+                "pool": _floor(
+                    (capacity - reserved - memory["activations"]) / (capacity - pool_context(used))
+                ),
+                "free": _floor(scenario.memory_utilisation),
+            }
+        ),
         nodes=nodes,
         local=local,
         on_machine=on_machine,
@@ -253,24 +266,6 @@ def _nodes(placement: Sequence[Mapping[str, Any]], *, second: bool) -> tuple[int
     return pools[second]
 
 
-def _shares(memory: Mapping[str, float], whole: float, chip: Chip) -> Mapping[str, float]:
-    """Shares of a chip's memory in the three ways that engines ask for them.
-
-    `all` is what the engine may use of the `whole`; `pool` weights and caches of what contexts
-    leave; `free` the caches of what the peak of a step leaves.
-    """
-    capacity, reserved = memory["capacity"], memory["reserved"]
-    return MappingProxyType(
-        {
-            "all": _floor(whole),
-            "pool": _floor(
-                (capacity - reserved - memory["activations"]) / (capacity - pool_context(chip))
-            ),
-            "free": _floor(whole),
-        }
-    )
-
-
 def pool_utilisation(pool: float, memory: MemoryUse, share: float, chip: Chip) -> float:
     """The share that `memory_utilisation` means where an engine is told that of its pool.
 
@@ -280,12 +275,8 @@ def pool_utilisation(pool: float, memory: MemoryUse, share: float, chip: Chip) -
     beside = memory.reserved - (1 - share) * memory.capacity
     context = pool_context(chip)
     more = memory.activations + beside - share * context
-    return _ceiled(pool + more / (memory.capacity - context))
-
-
-def _ceiled(share: float) -> float:
-    """The share to three figures, never less, one at most."""
-    return min(math.ceil(round(share * 1000, 6)) / 1000, 1.0)
+    # The share to three figures, never less, one at most.
+    return min(math.ceil(round((pool + more / (memory.capacity - context)) * 1000, 6)) / 1000, 1.0)
 
 
 def _floor(share: float) -> float:

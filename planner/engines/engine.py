@@ -3,7 +3,7 @@
 A new engine is added by its rows in `releases.toml`, and by what it runs in `engine_rules.toml`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -31,7 +31,8 @@ class Engine:
 
     def reasons(self, plan: Deployment) -> list[Reason]:
         """Why the engine cannot run the plan; empty if it can."""
-        layout = Layouts.of(halves=1 + plan.two_batches, **dict(_layout_columns(plan)))
+        ways = {axis: plan.layout[axis] for axis in AXES}
+        layout = Layouts.of(halves=1 + plan.two_batches, **ways)
         return [Reason(*pair) for pair in refusals(plan.asked_of_rules, layout, self.release)]
 
     def launch(self, plan: Deployment) -> Launch:
@@ -56,11 +57,6 @@ class Engine:
 ENGINES: Mapping[str, Engine] = MappingProxyType(
     {name: Engine(release) for name, release in releases().items()}
 )
-
-
-def _layout_columns(plan: Deployment) -> Iterator[tuple[str, int]]:
-    """The layout of a pool as columns have it."""
-    return ((axis, plan.layout[axis]) for axis in AXES)
 
 
 def _options(rows: Iterable[OptionRow], facts: Mapping[str, Value]) -> tuple[Option, ...]:

@@ -96,7 +96,9 @@ def export(
     """
     runs = engine_of(target, engine)
     if not plan.chosen:
-        raise Infeasible(_nothing(plan))
+        lines = ["there is nothing to export, for no plan keeps every promise; the nearest one"]
+        lines += [f"  misses {s.promise} by {excess(s.short_by or 1.0)}" for s in plan.infeasible]
+        raise Infeasible("\n".join(lines))
     problem = problem_of(plan.problem)
     if isinstance(problem, HasReplicaHours):
         if target != MANIFEST or engine is not None:
@@ -159,13 +161,6 @@ def engine_of(target: str, engine: str | None) -> Engine:
     if engine not in (None, target):
         raise InputError(f"{target} and {engine} are two engines; give one of them")
     return ENGINES[target]
-
-
-def _nothing(plan: Plan) -> str:
-    """Why there is no plan, promise by promise."""
-    lines = ["there is nothing to export, for no plan keeps every promise; the nearest one"]
-    lines += [f"  misses {s.promise} by {excess(s.short_by or 1.0)}" for s in plan.infeasible]
-    return "\n".join(lines)
 
 
 def _refusal(

@@ -202,7 +202,17 @@ def _pool(launch: WrittenLaunch, replicas: int | None, model: str) -> LaunchPool
         layout |= {"ep": ep, "tp_expert": _divided(stage, ep, launch)}
     layout["overlap"] = "two-batch" if facts.get("two_batches") else "none"
     layout["redundant_experts"] = int(facts.get("redundant", 0))
-    layout |= _formats(facts, launch)
+    release = launch.release
+    formats = {}
+    named = [pair for each in release.named_caches.values() for pair in each.items()]
+    for key, fact, words in (
+        ("kv", "cache", [*release.caches.items(), *named]),
+        ("weights", "conversion", [*release.online.items()]),
+    ):
+        names = [ours for ours, theirs in words if theirs == facts.get(fact)]
+        if names and facts[fact] != "auto":
+            formats[key] = names[0]
+    layout |= formats
     running = facts.get("running") or (facts.get("sequences") or 0) * copies
     if running:
         layout["batch"] = int(running) * count
@@ -230,21 +240,6 @@ def _role(facts: Facts) -> str:
     if facts.get("prefills_alone"):
         return "prefill"
     return "decode" if facts.get("decodes_alone") or facts.get("two_pools") else ""
-
-
-def _formats(facts: Facts, launch: WrittenLaunch) -> Facts:
-    """The planner's names of the formats that are written."""
-    release = launch.release
-    formats = {}
-    named = [pair for each in release.named_caches.values() for pair in each.items()]
-    for key, fact, words in (
-        ("kv", "cache", [*release.caches.items(), *named]),
-        ("weights", "conversion", [*release.online.items()]),
-    ):
-        names = [ours for ours, theirs in words if theirs == facts.get(fact)]
-        if names and facts[fact] != "auto":
-            formats[key] = names[0]
-    return formats
 
 
 def _chunk(facts: Facts, role: str, copies: int, pp: int, drafts: int) -> int | None:

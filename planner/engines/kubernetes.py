@@ -122,7 +122,7 @@ def _documents(launch: Launch, plan: Deployment, model: str) -> Iterator[Manifes
             "an MPI launcher, which a LeaderWorkerSet does not bring; what would work: --engine "
             "vllm or sglang, or a layout inside one node"
         )
-    name: Manifest = {"name": _name(plan, launch)}
+    name: Manifest = {"name": _dns(plan.checkpoint.sizes.name, launch.release.name, launch.role)}
     facts: Manifest = {**name, "labels": _filled("labels", name)}
     facts |= {"replicas": plan.layout["replicas"], "nodes": launch.nodes}
     if launch.config:
@@ -220,11 +220,6 @@ def _word(word: str, model: str) -> str:
         if place in word:
             return word.replace(place, variable)
     return word.replace(MODEL, model).replace("$(", "$$(")
-
-
-def _name(plan: Deployment, launch: Launch) -> str:
-    """A name that Kubernetes takes: lower case letters, digits and dashes, a letter first."""
-    return _dns(plan.checkpoint.sizes.name, launch.release.name, launch.role)
 
 
 def _dns(name: str, *endings: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from planner.engines.containers import Container, containers
 from planner.engines.launch import MODEL, Release, Value, releases
-from planner.engines.option_names import EngineOptions, OptionError, engine_options, joined
+from planner.engines.option_names import OptionError, engine_options, joined
 from planner.text.errors import InputError, Mistake, quoted
 from planner.text.tables import table
 from topologies.files.located_yaml import document
@@ -106,13 +106,6 @@ def _launch(container: Container, beside: Mapping[str, str]) -> WrittenLaunch:
         if switch in options and of_all in options:
             options[name] = options.pop(of_all)
         options.pop(switch, None)
-    return _sorted_out(parser, model, options, container.replicas)
-
-
-def _sorted_out(
-    parser: EngineOptions, model: str, options: Mapping[str, Value], replicas: int | None
-) -> WrittenLaunch:
-    """Each option as carried, refused, passed over, or one to name."""
     carried: dict[str, Value] = {}
     uncounted: dict[str, str] = {}
     unknown = []
@@ -126,7 +119,9 @@ def _sorted_out(
             unknown += [name]
         elif name not in parser.idle and not neutral and value is not False:
             uncounted[name] = parser.effects.get(name, "memory or time")
-    return WrittenLaunch(parser.release, model, carried, replicas, uncounted, tuple(unknown))
+    return WrittenLaunch(
+        parser.release, model, carried, container.replicas, uncounted, tuple(unknown)
+    )
 
 
 def _settings(name: str, files: Mapping[str, str]) -> dict[str, Value]:

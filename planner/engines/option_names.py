@@ -97,7 +97,13 @@ class EngineOptions:
                 place += 1
             single = single or name == MODEL
             if dot and sign and name != spelled:
-                yield name, _nested(path, value)
+                try:
+                    inner = json.loads(value)
+                except ValueError:
+                    inner = value
+                for key in reversed(path.split(".")):
+                    inner = {key: inner}
+                yield name, json.dumps(inner)
             else:
                 yield name, value if sign else None if positive else False
 
@@ -105,17 +111,6 @@ class EngineOptions:
 def _dashed(word: str) -> str:
     """A word of a command with `-` for every `_` after the dashes it begins with."""
     return word.replace("_", "-")
-
-
-def _nested(path: str, value: str) -> str:
-    """JSON of one key below others: `a.b`, 1 is {"a": {"b": 1}}."""
-    try:
-        inner = json.loads(value)
-    except ValueError:
-        inner = value
-    for key in reversed(path.split(".")):
-        inner = {key: inner}
-    return json.dumps(inner)
 
 
 def joined(pairs: Iterable[tuple[str, Value]]) -> dict[str, Value]:

@@ -253,7 +253,17 @@ def scaling_law(
     text = str(source.path if isinstance(source, File) else source)
     suffix = Path(text).suffix.lower()
     if suffix in FILES:
-        return _of_file(_placed(text, folder))
+        path = _placed(text, folder)
+        tree = read(path)
+        if tree.mistakes:
+            raise InputError(tree.mistakes)
+        if not isinstance(tree.data, Mapping):
+            raise InputError(tree.mistake((), f"expected a law, got {quoted(tree.data)}"))
+        try:
+            return _of_mapping(tree.data, "", path.parent, path.stem)
+        except FieldError as error:
+            faults = [(tuple(p for p in at.split(".") if p), text) for at, text in error.faults]
+            raise InputError(tree.mistake(at, text) for at, text in faults) from None
     if suffix == ".csv":
         return _fitted({"fit": text}, folder, Path(text).stem)
     if "+" in text:
@@ -273,47 +283,31 @@ def _loss_law(name: str) -> ScalingLaw:
     return of_catalogue(entry)
 
 
-def _of_file(path: Path) -> ScalingLaw:
-    tree = read(path)
-    if tree.mistakes:
-        raise InputError(tree.mistakes)
-    if not isinstance(tree.data, Mapping):
-        raise InputError(tree.mistake((), f"expected a law, got {quoted(tree.data)}"))
-    try:
-        return _of_mapping(tree.data, "", path.parent, path.stem)
-    except FieldError as error:
-        faults = [(tuple(p for p in at.split(".") if p), text) for at, text in error.faults]
-        raise InputError(tree.mistake(at, text) for at, text in faults) from None
-
-
 def _of_mapping(
     description: Mapping[str, object], at: str, folder: Path | None, name: str = "given"
 ) -> ScalingLaw:
     """A law from a mapping that stands at a dotted path."""
     name = str(description.get("name", name))
     if "law" in description or "routing" in description:
-        return _pair(description, at, folder)
+        law, routing = description.get("law"), description.get("routing")
+        if set(description) - {"law", "routing", "name"} or not isinstance(law, str | Mapping):
+            raise FieldError((at or "law", "expected law: NAME, and with it routing: NAME"))
+        files = [x for x in description.values() if str(x).lower().endswith(FILES)]
+        if not at and files:
+            raise FieldError(
+                ("law", f"a file of a law cannot name another file, {quoted(files[0])}")
+            )
+        dense = scaling_law(law, folder)
+        if "routing" not in description:
+            return dense
+        named = routing if isinstance(routing, Mapping) else str(routing)
+        return dense.routed_by(scaling_law(named, folder))
     if "fit" in description:
         return _fitted(description, folder, name, at)
     faults = entry_faults(description)
     if faults:
         raise FieldError(*((".".join(p for p in (at, path) if p), text) for path, text in faults))
     return of_catalogue(entry_of(name, description))
-
-
-def _pair(description: Mapping[str, object], at: str, folder: Path | None) -> ScalingLaw:
-    """A dense law, bearing a routed one where there is one."""
-    law, routing = description.get("law"), description.get("routing")
-    if set(description) - {"law", "routing", "name"} or not isinstance(law, str | Mapping):
-        raise FieldError((at or "law", "expected law: NAME, and with it routing: NAME"))
-    files = [x for x in description.values() if str(x).lower().endswith(FILES)]
-    if not at and files:
-        raise FieldError(("law", f"a file of a law cannot name another file, {quoted(files[0])}"))
-    dense = scaling_law(law, folder)
-    if "routing" not in description:
-        return dense
-    named = routing if isinstance(routing, Mapping) else str(routing)
-    return dense.routed_by(scaling_law(named, folder))
 
 
 def _fitted(

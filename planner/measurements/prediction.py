@@ -51,7 +51,13 @@ class RowStep:
         self.answers: RowStep | None = None
         if self.first.pooled and self.first.quantity == "ttft":
             self.answers = RowStep([_answering(row) for row in rows])
-        self.layouts = _layouts(rows)
+        axis = {
+            name: np.array([(row.layout or {})[name] for row in rows])
+            for name in ("tp", "pp", "dp_attention", "ep", "tp_expert")
+        }
+        ones, chips = np.ones(len(rows), dtype=np.int64), np.array([row.chips for row in rows])
+        halves = np.array([row.halves for row in rows])
+        self.layouts = Layouts(cp=ones, replicas=ones, chips=chips, halves=halves, **axis)
         self.batch = np.array([float(row.batch) for row in rows])
         loop = self._loop() if self.first.looped else None
         modes = {
@@ -160,16 +166,6 @@ def _task(row: Measurement, mode: str, layouts: Layouts, loop: ClosedLoop | None
     return replace(
         task, engine=row.engine, loop=loop, static=static, even=row.even, pooled=row.pooled
     )
-
-
-def _layouts(rows: Sequence[Measurement]) -> Layouts:
-    axis = {
-        name: np.array([(row.layout or {})[name] for row in rows])
-        for name in ("tp", "pp", "dp_attention", "ep", "tp_expert")
-    }
-    ones, chips = np.ones(len(rows), dtype=np.int64), np.array([row.chips for row in rows])
-    halves = np.array([row.halves for row in rows])
-    return Layouts(cp=ones, replicas=ones, chips=chips, halves=halves, **axis)
 
 
 BANDS = {"ttft": "ttft"}  # every other quantity is a time of decoding

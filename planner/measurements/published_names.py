@@ -129,7 +129,15 @@ def model_of(published: str) -> NamedModel:
     table = aliases()
     path = CONFIG.fullmatch(published)
     if path is not None:
-        return _configured(path[1], path[2])
+        config, meant = path.groups()
+        file = Path(config)
+        folder = file.resolve().parent.name if file.name == "config.json" else ""
+        words = _words((folder or file.stem.removesuffix("_config")).replace("--", "/", 1))
+        described = words if meant is None else _words(meant)
+        formats = [aliases().words[word] for word in described if word in aliases().words]
+        while len(words) > 1 and words[-1] in aliases().words:
+            words.pop()
+        return NamedModel("-".join(words), formats[-1] if formats else None, config)
     if published in table.shapes:
         return NamedModel(published, None)
     if published in table.models:
@@ -230,18 +238,6 @@ def _holds(layers: Model, weights: str | None) -> bool:
     name = counted.weight_dtype.get(main, "bf16")
     own_bytes, wanted = DTYPES[name].bytes, DTYPES[weights].bytes
     return name == weights or own_bytes <= wanted < DTYPES["bf16"].bytes
-
-
-def _configured(path: str, published: str | None) -> NamedModel:
-    """The model of a configuration: its name is the file's, its format the published id's."""
-    file = Path(path)
-    folder = file.resolve().parent.name if file.name == "config.json" else ""
-    words = _words((folder or file.stem.removesuffix("_config")).replace("--", "/", 1))
-    described = words if published is None else _words(published)
-    formats = [aliases().words[word] for word in described if word in aliases().words]
-    while len(words) > 1 and words[-1] in aliases().words:
-        words.pop()
-    return NamedModel("-".join(words), formats[-1] if formats else None, path)
 
 
 def spellings(published: str) -> list[str]:

@@ -154,7 +154,12 @@ def rl_entries(table: MeasurementTable) -> list[Entry]:
             reason = f"step_s is {cells['step_s']!r}, not a positive number"
         else:
             try:
-                prediction = rl_prediction(cells)
+                question = question_of(cells)
+                search = rl.PROBLEM.search(question)
+                if not search.feasible:
+                    raise Refused("; ".join(miss.expression for miss in search.shortfalls))
+                estimate = float(search.plan.step_time)
+                prediction = Prediction(rl.least_seconds(question), estimate, estimate, estimate)
             except (Refused, PlannerError) as why:
                 reason = " ".join(str(why).split())
         made = (cells.get("model", ""), cells.get("chip", ""), cells.get("framework", ""))
@@ -170,19 +175,6 @@ def rl_entries(table: MeasurementTable) -> list[Entry]:
 
 
 FRAMEWORKS: Mapping[str, str] = NAMES["framework"]
-
-
-def rl_prediction(cells: Mapping[str, str], framework: str = "") -> Prediction:
-    """Bound and estimate of a row's step [s]; no band: too few rows say how far they are off.
-
-    Raises Refused for a cell that is not understood, PlannerError for what a planner refuses.
-    """
-    question = question_of(cells, framework)
-    search = rl.PROBLEM.search(question)
-    if not search.feasible:
-        raise Refused("; ".join(miss.expression for miss in search.shortfalls))
-    estimate = float(search.plan.step_time)
-    return Prediction(rl.least_seconds(question), estimate, estimate, estimate)
 
 
 def question_of(cells: Mapping[str, str], framework: str = "") -> Any:

@@ -121,8 +121,16 @@ def cache_groups(
         return CacheGroups(page, BLOCK, 0, states=1, drafts=drafts)
     if len({x.bytes for x in attention}) > 1:
         if own_pages and not states and _one_kind_a_layer(attention):
-            return _own_pages(attention)
-        return _uneven(attention, states, drafts)
+            wide = {x.window: round(BLOCK * x.layers * x.bytes) for x in attention}
+            full = wide.pop(None, 0)
+            return CacheGroups(1.0, BLOCK, full, tuple(x for x in wide if x), tuple(wide.values()))
+        # Layers with pages of different sizes: one pool, each its own page, a block of all of them.
+        # Exact where all hold the whole context (a cache beside its index); else every layer is
+        # counted as if it did.
+        page = BLOCK * sum(x.layers * x.bytes for x in attention)
+        exact = all(x.window is None for x in attention) and not states
+        pages = math.ceil(sum(x.layers * x.bytes for x in states) / page)
+        return CacheGroups(page, BLOCK, 1, states=pages, exact=exact, drafts=drafts)
     page, tokens = attention[0].bytes, BLOCK
     if states:
         largest = max(x.bytes for x in states)
@@ -147,27 +155,6 @@ def _one_kind_a_layer(attention: Sequence[LayerCache]) -> bool:
     """Whether all layers with a window are alike, and all without: none keeps several caches."""
     kinds = {(x.window, x.bytes) for x in attention}
     return len(kinds) == len({window for window, _ in kinds}) == 2
-
-
-def _own_pages(attention: Sequence[LayerCache]) -> CacheGroups:
-    """Layers of two kinds, a window and whole contexts, each with its own page in one pool."""
-    wide = {x.window: round(BLOCK * x.layers * x.bytes) for x in attention}
-    full = wide.pop(None, 0)
-    return CacheGroups(1.0, BLOCK, full, tuple(x for x in wide if x), tuple(wide.values()))
-
-
-def _uneven(
-    attention: Sequence[LayerCache], states: Sequence[LayerCache], drafts: int
-) -> CacheGroups:
-    """Layers with pages of different sizes: one pool, each its own page, a block of all of them.
-
-    Exact where all hold the whole context (a cache beside its index); else every layer is counted
-    as if it did.
-    """
-    page = BLOCK * sum(x.layers * x.bytes for x in attention)
-    exact = all(x.window is None for x in attention) and not states
-    pages = math.ceil(sum(x.layers * x.bytes for x in states) / page)
-    return CacheGroups(page, BLOCK, 1, states=pages, exact=exact, drafts=drafts)
 
 
 def pooled_groups(

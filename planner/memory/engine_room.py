@@ -68,11 +68,6 @@ class ReplicaLayout:
         """Chips of the replica."""
         return self.tp * self.pp * self.dp
 
-    @property
-    def expert_ways(self) -> int:
-        """Chips of a stage over which routed experts are spread."""
-        return self.ep * self.tp_expert if self.tp_expert else self.tp * self.dp
-
 
 @dataclass(frozen=True)
 class EngineLimits:
@@ -257,7 +252,7 @@ def model_memory(sizes: Sizes, layout: ReplicaLayout, engine: EngineMemory) -> M
     fixed -= dense_ffn * (1 - 1 / layout.dp) if shares else 0.0
     stage = -(-sizes.n_layers // layout.pp)
     share = stage / sizes.n_layers
-    ways = layout.expert_ways
+    ways = layout.ep * layout.tp_expert if layout.tp_expert else layout.tp * layout.dp
     cut = layout.tp_expert or ways / layout.ep
     dense = max((x.width for x in sizes.inner if x.group in ("dense_ffn", "shared")), default=0)
     return ModelMemory(

@@ -90,7 +90,12 @@ def network(
             raise InputError(
                 f"{', '.join(options)}: for machines of the catalogue; {name} says what it is"
             )
-        return _from_file(name, chips)
+        try:
+            G, doubts = _fabric_read(name, chips or 0)
+        except TopologyError as error:
+            mistakes = [_mistake(error.where, problem) for problem in error.problems]
+            raise InputError(mistakes) from error
+        return DescribedNetwork(name, G, None, doubts)
     if name in system_names() and not _in_catalogue(name):
         hosted = system(name)
         if hosted.topology is None:
@@ -160,15 +165,6 @@ def _sides(shape: str) -> tuple[int, ...]:
     if not all(side.isdecimal() and side.isascii() and len(side) < 7 for side in sides):
         raise InputError(f"--shape {quoted(shape)}: sides such as 4x4x8 were expected")
     return tuple(map(int, sides))
-
-
-def _from_file(name: str, chips: int | None) -> DescribedNetwork:
-    try:
-        G, doubts = _fabric_read(name, chips or 0)
-    except TopologyError as error:
-        mistakes = [_mistake(error.where, problem) for problem in error.problems]
-        raise InputError(mistakes) from error
-    return DescribedNetwork(name, G, None, doubts)
 
 
 def _fabric_read(name: str, chips: int = 0) -> tuple[Fabric, tuple[str, ...]]:

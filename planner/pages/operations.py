@@ -27,7 +27,21 @@ def body_of(raw: bytes) -> dict[str, Any]:
     Raises InputError for what is no JSON object, for a key that stands twice, for NaN and Infinity,
     and for more than 50 levels, which are counted before anything is read.
     """
-    if _depth(raw) > DEEPEST:
+    # Levels of brackets, those in strings apart, in one pass whatever the bytes are.
+    deepest = level = 0
+    inside = escaped = False
+    for byte in raw:
+        if inside:
+            inside = escaped or byte != QUOTE
+            escaped = not escaped and byte == BACKSLASH
+        elif byte == QUOTE:
+            inside = True
+        elif byte in OPENING:
+            level += 1
+            deepest = max(deepest, level)
+        elif byte in CLOSING:
+            level -= 1
+    if deepest > DEEPEST:
         raise InputError(f"more than {DEEPEST} levels deep")
     try:
         text = raw.decode("utf-8")
@@ -44,24 +58,6 @@ def body_of(raw: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InputError("expected one JSON object, a scenario's keys")
     return value
-
-
-def _depth(raw: bytes) -> int:
-    """Levels of brackets, those in strings apart, in one pass whatever the bytes are."""
-    deepest = level = 0
-    inside = escaped = False
-    for byte in raw:
-        if inside:
-            inside = escaped or byte != QUOTE
-            escaped = not escaped and byte == BACKSLASH
-        elif byte == QUOTE:
-            inside = True
-        elif byte in OPENING:
-            level += 1
-            deepest = max(deepest, level)
-        elif byte in CLOSING:
-            level -= 1
-    return deepest
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -169,26 +169,23 @@ def _posted(workers: Workers, name: str) -> Endpoint:
             return _refused(413, f"larger than {LARGEST // 1_000_000} MB")
         try:
             body = body_of(raw)
-            arguments = _arguments(name, body, request)
+            query = request.query_params
+            unknown = set(query) - {"set", "form"}
+            if unknown:
+                raise InputError(f"unknown parameter {min(unknown)[:60]!r} (known: set, form)")
+            form = query.get("form")
+            if form not in (None, "json", "text"):
+                raise InputError(f"form: {form[:60]!r} is neither json nor text")
+            beside = {"set": query.getlist("set"), "form": form}
+            arguments = (
+                {"scenario": body, **beside} if name in WHOLE_SCENARIO else {**body, **beside}
+            )
         except InputError as error:
             whole = {"file": None, "line": None, "column": None, "path": "", "message": str(error)}
             return _refused(422, str(error), [whole])
         return await _answer(workers, name, arguments)
 
     return endpoint
-
-
-def _arguments(name: str, body: dict[str, Any], request: Request) -> dict[str, Any]:
-    """The arguments of an operation: the body, and `set` and `form` of the address."""
-    query = request.query_params
-    unknown = set(query) - {"set", "form"}
-    if unknown:
-        raise InputError(f"unknown parameter {min(unknown)[:60]!r} (known: set, form)")
-    form = query.get("form")
-    if form not in (None, "json", "text"):
-        raise InputError(f"form: {form[:60]!r} is neither json nor text")
-    beside = {"set": query.getlist("set"), "form": form}
-    return {"scenario": body, **beside} if name in WHOLE_SCENARIO else {**body, **beside}
 
 
 async def _read(request: Request) -> bytes | None:
@@ -218,11 +215,6 @@ def _looked_up(workers: Workers, name: str) -> Endpoint:
     return endpoint
 
 
-def addressed(host: str, port: int) -> str:
-    """The address of the page."""
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
-
-
 def served(workers: Workers, port: int) -> None:
     """Answer on 127.0.0.1 until interrupted; raises InputError where the port is taken."""
     import socket
@@ -239,7 +231,7 @@ def served(workers: Workers, port: int) -> None:
         raise InputError(f"--port {port}: {error.strerror}; name another, or 0 for any") from error
     from planner.text.console import note
 
-    note(f"planner: {addressed('127.0.0.1', listening.getsockname()[1])} (Ctrl-C ends it)")
+    note(f"planner: http://127.0.0.1:{listening.getsockname()[1]}/ (Ctrl-C ends it)")
     settings = uvicorn.Config(
         web_app(workers), log_level="warning", access_log=False, server_header=False,
         timeout_graceful_shutdown=1, ws="none",

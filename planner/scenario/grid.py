@@ -203,7 +203,20 @@ def _spec(spec: str) -> Listed | Span:
             f"expected {spec.strip()[:3]}(FIRST..LAST,POINTS) such as log(1k..200k,20), "
             f"got {quoted(spec)}"
         )
-    return _listed(_split(spec))
+    values, depth, mark, start = [], 0, "", 0
+    for i, letter in enumerate(spec):
+        if mark:
+            mark = "" if letter == mark else mark
+        elif letter in "\"'":
+            mark = letter
+        elif letter in OPENING:
+            depth += 1
+        elif letter in CLOSING:
+            depth -= 1
+        elif letter == "," and depth == 0:
+            values.append(spec[start:i])
+            start = i + 1
+    return _listed([*values, spec[start:]])
 
 
 def _span(kind: str, first: str, last: str, count: int) -> Span:
@@ -237,24 +250,6 @@ def _listed(texts: Sequence[str]) -> Listed:
     if twice or len(set(words)) < len(words):
         raise InputError(f"{', '.join(twice) or 'a value'} is given twice")
     return Listed(tuple(words))
-
-
-def _split(spec: str) -> list[str]:
-    """The values between commas that no bracket or quotation mark encloses."""
-    values, depth, mark, start = [], 0, "", 0
-    for i, letter in enumerate(spec):
-        if mark:
-            mark = "" if letter == mark else mark
-        elif letter in "\"'":
-            mark = letter
-        elif letter in OPENING:
-            depth += 1
-        elif letter in CLOSING:
-            depth -= 1
-        elif letter == "," and depth == 0:
-            values.append(spec[start:i])
-            start = i + 1
-    return [*values, spec[start:]]
 
 
 def _overlaps(axes: Sequence[Axis]) -> Iterator[str]:

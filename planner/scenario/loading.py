@@ -77,7 +77,15 @@ def _read(source: Source) -> Tree:
     text = _text(file)
     suffix = FilePath(file).suffix.lower()
     if suffix == ".toml":
-        return _toml(text, file)
+        try:
+            return Tree(file, _plain(tomllib.loads(text), 0))
+        except tomllib.TOMLDecodeError as error:
+            message, *place = _toml_place(str(error), text)
+            raise _refused(file, f"not TOML: {message}", *place) from None
+        except InputError:
+            raise
+        except (ValueError, RecursionError):
+            raise _refused(file, "not TOML that can be read", 1, 1) from None
     return _json(text, file) if suffix == ".json" else yaml_tree(text, file)
 
 
@@ -173,18 +181,6 @@ def _text(file: str) -> str:
         column = error.start - raw.rfind(b"\n", 0, error.start)
         bad = f"is not UTF-8 text (byte 0x{raw[error.start]:02x})"
         raise _refused(file, bad, line, column) from None
-
-
-def _toml(text: str, file: str) -> Tree:
-    try:
-        return Tree(file, _plain(tomllib.loads(text), 0))
-    except tomllib.TOMLDecodeError as error:
-        message, *place = _toml_place(str(error), text)
-        raise _refused(file, f"not TOML: {message}", *place) from None
-    except InputError:
-        raise
-    except (ValueError, RecursionError):
-        raise _refused(file, "not TOML that can be read", 1, 1) from None
 
 
 def _toml_place(message: str, text: str) -> tuple[str, int, int]:

@@ -79,7 +79,13 @@ def next_switches(
         nonlocal going_on
         going_on, before = len({number for number, _ in points}), going_on
         advance(before - going_on)
-        then = _plans([(sought[number][0], factor) for number, factor in points])
+        questions: list[Question | None] = []
+        for parameter, times in [(sought[number][0], factor) for number, factor in points]:
+            try:
+                questions.append(None if parameter.to is None else parameter.to(times))
+            except InputError:
+                questions.append(None)
+        then = search_each(questions)
         for (number, factor), plan in zip(points, then, strict=True):
             if plan is not None:
                 plans[number][factor] = plan
@@ -113,17 +119,6 @@ def _switch(best: Search, bracket: Bracket, then: Search) -> dict[str, object]:
         "counts": [best.small_counts, best.counts_in(then)],
         "verified": True,
     }
-
-
-def _plans(points: Sequence[tuple[Parameter, float]]) -> list[Search | None]:
-    """The best plan with each parameter times a factor, None where that makes no sense."""
-    questions: list[Question | None] = []
-    for parameter, factor in points:
-        try:
-            questions.append(None if parameter.to is None else parameter.to(factor))
-        except InputError:
-            questions.append(None)
-    return search_each(questions)
 
 
 def _may_switch(row: Elasticity) -> bool:

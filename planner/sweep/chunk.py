@@ -26,7 +26,7 @@ from planner.protocol.parameter import folder_of, unit_of, value_at
 from planner.protocol.problem import Search, problem_of, search, search_many
 from planner.protocol.solve import solve
 from planner.scenario import checked, read
-from planner.scenario.grid import Axis, Grid, Listed, Span, measured
+from planner.scenario.grid import Axis, Grid, Span, measured
 from planner.scenario.loading import Question, Source
 from planner.scenario.tree import Tree, changed
 from planner.text.errors import FieldError, InputError, Mistake, PlannerError
@@ -91,7 +91,11 @@ def survey(
     problem = ""
     values: list[dict[int, Cell]] = [{} for _ in grid.axes]
     for number, axis in enumerate(grid.axes):
-        for i in _tested_places(axis):
+        for i in (
+            sorted({0, min(1, len(axis) - 1), min(2, len(axis) - 1), len(axis) - 1})
+            if isinstance(axis.values, Span)
+            else range(min(len(axis), LOOKED_AT))
+        ):
             # This axis at a place, the others all first or all last.
             places = [[*corner[:number], i, *corner[number + 1 :]] for corner in corners]
             scenario = _first_sound(tree, folder, map(grid.sets_at, places))
@@ -116,13 +120,6 @@ def survey(
 def scenario_at(tree: Tree, folder: Path, sets: Sequence[str]) -> Question:
     """The scenario of one point, of whatever problem; InputError where it is none."""
     return checked(changed(tree, sets), folder)
-
-
-def _tested_places(axis: Axis) -> Sequence[int]:
-    """Places that are read first: the ends, and whether steps between them are whole numbers."""
-    if isinstance(axis.values, Span):
-        return sorted({0, min(1, len(axis) - 1), min(2, len(axis) - 1), len(axis) - 1})
-    return range(min(len(axis), LOOKED_AT))
 
 
 def _first_sound(
@@ -163,7 +160,13 @@ def _column(axis: Axis, read_at: Mapping[int, Cell], problem: str) -> Column:
     absent = sum(text == "null" for text in values.texts)
     if numbers and len(numbers) + absent == len(labels):
         return Column(axis.name, unit, tuple(labels))
-    return _as_written(axis.name, values)
+    parsed = [measured(text) for text in values.texts]
+    units = {(each[1], each[2]) for each in parsed if each is not None}
+    if None not in parsed and len(units) == 1:
+        before, after = units.pop()
+        amounts = tuple(each[0] for each in parsed if each is not None)
+        return Column(axis.name, f"{before}{after}".strip() or None, amounts)
+    return Column(axis.name, None, values.texts)
 
 
 def _scale(span: Span, first: Cell, last: Cell) -> float | None:
@@ -173,17 +176,6 @@ def _scale(span: Span, first: Cell, last: Cell) -> float | None:
     scale = last / span.last if span.last else first / span.first
     even = abs(first - span.first * scale) <= SAME * abs(last or first)
     return scale if even else None
-
-
-def _as_written(name: str, values: Listed) -> Column:
-    """Numbers of one unit as numbers in it, anything else word by word."""
-    parsed = [measured(text) for text in values.texts]
-    units = {(each[1], each[2]) for each in parsed if each is not None}
-    if None not in parsed and len(units) == 1:
-        before, after = units.pop()
-        numbers = tuple(each[0] for each in parsed if each is not None)
-        return Column(name, f"{before}{after}".strip() or None, numbers)
-    return Column(name, None, values.texts)
 
 
 def _digest(tree: Tree, folder: Path, grid: Grid, wanted: Mapping[str, bool]) -> str:

@@ -10,7 +10,7 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
@@ -62,7 +62,14 @@ def kind_of(out: Path) -> str:
 def encoded(columns: Columns, kind: str, meta: Mapping[str, object]) -> bytes:
     """A part: columns of one length as a file of their own, which can be read alone."""
     if kind == "parquet":
-        return _arrow_part(columns, meta)
+        import pyarrow as pa
+
+        table = pa.table({name: _arrow_array(column) for name, column in columns.items()})
+        table = table.replace_schema_metadata({KEY: json.dumps(meta)})
+        written = pa.BufferOutputStream()
+        with pa.ipc.new_file(written, table.schema) as part:
+            part.write_table(table)
+        return written.getvalue().to_pybytes()
     values = [plain(column) for column in columns.values()]
     if kind == "jsonl":
         rows = (dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True))
@@ -97,9 +104,26 @@ def assembled(
     """
     if kind == "parquet":
         return _parquet_of(parts, out, meta)
+    statuses: Counter[str] = Counter()
     if kind == "jsonl":
-        return _joined_lines(parts, out)
-    return _joined_rows(parts, out)
+        with out.open("w", encoding="utf-8") as whole:
+            for part in parts:
+                text = part.read_text(encoding="utf-8")
+                statuses.update(STATUS.findall(text))
+                whole.write(text)
+        return dict(statuses)
+    names = named(next(_read(part), []) for part in parts)
+    with out.open("w", encoding="utf-8", newline="") as whole:
+        table = csv.DictWriter(whole, names, lineterminator="\n")
+        table.writeheader()
+        for part in parts:
+            rows = _read(part)
+            header = next(rows, [])
+            for cells in rows:
+                row = dict(zip(header, cells, strict=True))
+                statuses[row["status"]] += 1
+                table.writerow(row)
+    return dict(statuses)
 
 
 def loaded(file: Path) -> dict[str, list[Cell]]:
@@ -136,32 +160,6 @@ def meta_of(file: Path, kind: str) -> Meta | None:
     return meta if "over" in meta else None
 
 
-def _joined_lines(parts: Sequence[Path], out: Path) -> dict[str, int]:
-    statuses: Counter[str] = Counter()
-    with out.open("w", encoding="utf-8") as whole:
-        for part in parts:
-            text = part.read_text(encoding="utf-8")
-            statuses.update(STATUS.findall(text))
-            whole.write(text)
-    return dict(statuses)
-
-
-def _joined_rows(parts: Sequence[Path], out: Path) -> dict[str, int]:
-    statuses: Counter[str] = Counter()
-    names = named(next(_read(part), []) for part in parts)
-    with out.open("w", encoding="utf-8", newline="") as whole:
-        table = csv.DictWriter(whole, names, lineterminator="\n")
-        table.writeheader()
-        for part in parts:
-            rows = _read(part)
-            header = next(rows, [])
-            for cells in rows:
-                row = dict(zip(header, cells, strict=True))
-                statuses[row["status"]] += 1
-                table.writerow(row)
-    return dict(statuses)
-
-
 def _read(file: Path) -> Iterator[list[str]]:
     """The lines of a CSV file, its header first."""
     with file.open(encoding="utf-8", newline="") as lines:
@@ -180,25 +178,26 @@ def _number(text: str) -> Cell:
     return text
 
 
-def _arrow_part(columns: Columns, meta: Mapping[str, object]) -> bytes:
-    """A part: an Arrow file, for it is read once and removed."""
-    import pyarrow as pa
-
-    table = pa.table({name: _arrow_array(column) for name, column in columns.items()})
-    table = table.replace_schema_metadata({KEY: json.dumps(meta)})
-    written = pa.BufferOutputStream()
-    with pa.ipc.new_file(written, table.schema) as part:
-        part.write_table(table)
-    return written.getvalue().to_pybytes()
-
-
 def _parquet_of(parts: Sequence[Path], out: Path, meta: Mapping[str, object]) -> dict[str, int]:
     """Put parts together, a few at a time; how many rows have each status."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    schema = _arrow_schema(_arrow_table(part).schema for part in parts)
+    fields: dict[str, pa.Field] = {}
+    for schema in (_arrow_table(part).schema for part in parts):
+        for column in schema:
+            coded = pa.types.is_dictionary(column.type)
+            field = pa.field(column.name, column.type.value_type if coded else column.type)
+            earlier = fields.setdefault(field.name, field)
+            if earlier.type == field.type:
+                continue
+            pair = [pa.schema([earlier]), pa.schema([field])]
+            try:
+                fields[field.name] = pa.unify_schemas(pair, promote_options="permissive").field(0)
+            except pa.ArrowException:
+                fields[field.name] = pa.field(field.name, pa.string())
+    schema = pa.schema(list(fields.values()))
     schema = schema.with_metadata({KEY: json.dumps(meta)})
     statuses: Counter[str] = Counter()
     # Measured numbers seldom repeat: a dictionary of them only costs time.
@@ -240,31 +239,22 @@ def _arrow_table(part: Path) -> pa.Table:
         return pa.ipc.open_file(mapped).read_all()
 
 
-def _arrow_schema(schemas: Iterable[pa.Schema]) -> pa.Schema:
-    """One schema for all parts: numbers of both kinds are floats, numbers and words are words."""
-    import pyarrow as pa
-
-    fields: dict[str, pa.Field] = {}
-    for schema in schemas:
-        for column in schema:
-            coded = pa.types.is_dictionary(column.type)
-            field = pa.field(column.name, column.type.value_type if coded else column.type)
-            earlier = fields.setdefault(field.name, field)
-            if earlier.type == field.type:
-                continue
-            pair = [pa.schema([earlier]), pa.schema([field])]
-            try:
-                fields[field.name] = pa.unify_schemas(pair, promote_options="permissive").field(0)
-            except pa.ArrowException:
-                fields[field.name] = pa.field(field.name, pa.string())
-    return pa.schema(list(fields.values()))
-
-
 def _arrow_array(column: Column) -> pa.Array:
     import pyarrow as pa
 
     if isinstance(column, CodedColumn):
-        return _arrow_words(column)
+        import numpy as np
+        import pyarrow as pa
+
+        present = np.array([word is not None for word in column.words])
+        if not present.any():
+            return pa.nulls(len(column))
+        kind = np.int8 if len(present) < 128 else np.int32
+        places = np.maximum(np.cumsum(present) - 1, 0).astype(kind)
+        codes = pa.array(places[column.codes], mask=~present[column.codes])
+        return pa.DictionaryArray.from_arrays(
+            codes, pa.array([word for word in column.words if word is not None])
+        )
     if hasattr(column, "dtype"):
         return pa.array(column, from_pandas=True)
     try:
@@ -272,19 +262,3 @@ def _arrow_array(column: Column) -> pa.Array:
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         # Numbers of some rows, words of others: such a column is one of words.
         return pa.array([None if value is None else str(value) for value in column])
-
-
-def _arrow_words(column: CodedColumn) -> pa.Array:
-    """Words by their number; those that are None are no words."""
-    import numpy as np
-    import pyarrow as pa
-
-    present = np.array([word is not None for word in column.words])
-    if not present.any():
-        return pa.nulls(len(column))
-    kind = np.int8 if len(present) < 128 else np.int32
-    places = np.maximum(np.cumsum(present) - 1, 0).astype(kind)
-    codes = pa.array(places[column.codes], mask=~present[column.codes])
-    return pa.DictionaryArray.from_arrays(
-        codes, pa.array([word for word in column.words if word is not None])
-    )

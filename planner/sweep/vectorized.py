@@ -43,7 +43,8 @@ class ClosedForm:
     def columns(self, first: int, last: int) -> Columns:
         """The rows of points `first` to `last`."""
         start = perf_counter()
-        places = _places(self.survey, first, last)
+        shape = [len(axis) for axis in self.survey.grid.axes]
+        places = np.unravel_index(np.arange(first, last + 1), shape)
         count = last - first + 1
         table = _ColumnBuffer(count, self.models, problem_of(self.survey.problem).columns)
         which = np.zeros(count, dtype=np.int64)
@@ -135,16 +136,6 @@ def axis_column(column: Column, places: np.ndarray) -> TableColumn:
         return CodedColumn(places, column.labels or ())
     values = numbers(column, places)
     return values.astype(np.int64) if column.span.kind == "whole" and column.scale == 1 else values
-
-
-def _places(survey: Survey, first: int, last: int) -> list[np.ndarray]:
-    """Where on each axis the points lie, each of shape (last - first + 1,)."""
-    point = np.arange(first, last + 1, dtype=np.int64)
-    places = []
-    for axis in reversed(survey.grid.axes):
-        point, place = np.divmod(point, len(axis))
-        places.append(place)
-    return places[::-1]
 
 
 def _becomes_array(problem: HasArrays[Any], column: Column) -> bool:

@@ -89,7 +89,8 @@ def parameters(
             yield BudgetParameter(f"law.{name}", value, "", "law", vary)
     if task.limit is not None:
         unit, vary = "USD" if task.in_usd else "flop", partial(scaled, task, "limit")
-        yield BudgetParameter("cost", task.limit, unit, "quality", vary, slope=_of_limit)
+        yield BudgetParameter("cost", task.limit, unit, "quality", vary,
+                              slope=lambda best: -1 / best.loss_price / best.loss)  # fmt: skip
     if task.unique is not None and not task.repeats:
         yield replace(data, slope=_of_unique)
     for name, value in task.fixed_choices.items():
@@ -247,19 +248,9 @@ def _of_quality(task: BudgetTask) -> Iterator[BudgetParameter]:
     for name, (path, unit) in QUALITY.items():
         value = getattr(task.required, name, None)
         if value is not None:
-            exact = _of_loss if name == "loss" else None
+            exact = (lambda x: _weighed(x, loss=-x.loss)) if name == "loss" else None
             vary = partial(scaled, task, f"required.{name}")
             yield BudgetParameter(path, value, unit, "quality", vary, slope=exact)
-
-
-def _of_loss(answer: BudgetOptimum) -> float:
-    """Of the loss that is asked for."""
-    return _weighed(answer, loss=-answer.loss)
-
-
-def _of_limit(answer: BudgetOptimum) -> float:
-    """Of the cost that may not be exceeded."""
-    return -1 / answer.loss_price / answer.loss
 
 
 def _of_unique(answer: BudgetOptimum) -> float:

@@ -10,7 +10,7 @@ from planner.catalogue.chips import MATH
 from planner.catalogue.models import names
 from planner.catalogue.systems import System
 from planner.scenario.keys.budget_fields import FOREVER, Lifetime, Yearly
-from planner.scenario.keys.fields import Kind, Path, Quantity, Record, Refusals, Rent, Whole, Word
+from planner.scenario.keys.fields import Kind, Path, Quantity, Record, Rent, Whole, Word, sound
 from planner.scenario.keys.references import File
 from planner.scenario.keys.system_keys import SystemChoice, SystemField, resolved_system
 from planner.scenario.keys.uncertain import Uncertain
@@ -251,9 +251,7 @@ class Phase(Record):
                 units = ", ".join(choice.chip.flops)
                 fault = f"the chip {choice.chip.name} has no {value} arithmetic (it has {units})"
                 faults.append(((), fault))
-        if faults:
-            raise Refusals(faults)
-        return value
+        return sound(value, faults)
 
     @field_validator("system")
     @classmethod

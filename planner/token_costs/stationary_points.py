@@ -106,7 +106,13 @@ def _folded(budgets: Budgets) -> tuple[Budgets, Array]:
 def start(budgets: Budgets) -> Array:
     """Points that keep the limit with room: every term of the loss, or the cost, has its share."""
     if budgets.aim == "quality":
-        return _along_the_diagonal(budgets)
+        low, high = np.full(len(budgets), 0.0), np.full(len(budgets), 80.0)
+        ones = np.ones(len(budgets.choices))
+        for _ in range(DIAGONAL):
+            middle = (low + high) / 2
+            dear = budgets.costs(np.multiply.outer(middle, ones)).value > budgets.limit
+            low, high = np.where(dear, low, middle), np.where(dear, middle, high)
+        return np.multiply.outer((low + high) / 2, ones)
     terms = budgets.loss.shape[1]
     room = (budgets.limit - np.log(terms))[:, None]
     point = np.zeros((len(budgets), len(budgets.choices)))
@@ -118,17 +124,6 @@ def start(budgets: Budgets) -> Array:
             wanted = curve.inverse(np.minimum(wanted, curve.ceiling - NEAR_CEILING))
         point[:, column] = wanted
     return point
-
-
-def _along_the_diagonal(budgets: Budgets) -> Array:
-    """Points on the line where all choices are equal that cost what they may."""
-    low, high = np.full(len(budgets), 0.0), np.full(len(budgets), 80.0)
-    ones = np.ones(len(budgets.choices))
-    for _ in range(DIAGONAL):
-        middle = (low + high) / 2
-        dear = budgets.costs(np.multiply.outer(middle, ones)).value > budgets.limit
-        low, high = np.where(dear, low, middle), np.where(dear, middle, high)
-    return np.multiply.outer((low + high) / 2, ones)
 
 
 def sides(budgets: Budgets, point: Array) -> tuple[LogSum, LogSum]:

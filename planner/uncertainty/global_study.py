@@ -117,12 +117,18 @@ def _by_sobol(draws: Draws, count: int, seed: int, *, rises: bool) -> dict[str, 
         raise Infeasible("nothing keeps the promises at any draw")
     choices = frequent(answers.choices[independent], SHOWN)
     estimate, sign = sobol(answers.values, len(marginals), seed), -1.0 if rises else 1.0
+    counts, edges = np.histogram(finite, BINS)
     return {
         **_proved(answers),
         "method": answers.method,
         "draws": len(shares),
         "without_plan": float(np.isnan(values).mean()),
-        "distribution": _distribution(finite),
+        "distribution": {
+            "histogram": {"edges": edges.tolist(), "shares": (counts / finite.size).tolist()},
+            "mean": float(finite.mean()),
+            "deviation": float(finite.std(ddof=1)) if finite.size > 1 else 0.0,
+            "quantiles": {f"{q:g}": float(np.quantile(finite, q)) for q in QUANTILES},
+        },
         "choices": [{"choice": choice, "best": share} for choice, share in choices],
         "sobol": None if estimate is None else draws.by_path(estimate),
         "knowing": _value_of_knowing(draws, answers, shares[independent], choices, sign),
@@ -132,16 +138,6 @@ def _by_sobol(draws: Draws, count: int, seed: int, *, rises: bool) -> dict[str, 
 def _proved(answers: Answered) -> dict[str, object]:
     """Whether the answers at all draws are proved, and how far the least proved one is not."""
     return {"status": status_of(answers.gap), "gap": answers.gap}
-
-
-def _distribution(values: np.ndarray) -> dict[str, object]:
-    counts, edges = np.histogram(values, BINS)
-    return {
-        "histogram": {"edges": edges.tolist(), "shares": (counts / values.size).tolist()},
-        "mean": float(values.mean()),
-        "deviation": float(values.std(ddof=1)) if values.size > 1 else 0.0,
-        "quantiles": {f"{q:g}": float(np.quantile(values, q)) for q in QUANTILES},
-    }
 
 
 def _value_of_knowing(

@@ -102,7 +102,9 @@ def curve_shape(scored: Sequence[Entry]) -> CurveShape | None:
         rest = [entry for entry in ordered if _concurrency(entry) > lowest]
         count += bool(rest)
         for entry in rest:
-            estimate, roof = (_scaled(entry, low, of) for of in guesses)
+            estimate, roof = (
+                entry.in_unit(of(entry) * (low.seconds or np.nan) / of(low)) for of in guesses
+            )
             points.append((float(entry.measured or 0.0), estimate, roof))
     if not points:
         return None
@@ -117,11 +119,6 @@ def _concurrency(entry: Entry) -> float:
     if row is None:
         return 0.0
     return row.pools.concurrency if row.pools is not None else row.batch
-
-
-def _scaled(entry: Entry, low: Entry, of: Callable[[Entry], float]) -> float:
-    """A predicted value in its unit, its curve scaled to meet the measured lowest point."""
-    return entry.in_unit(of(entry) * (low.seconds or np.nan) / of(low))
 
 
 # What a row of serving asks, by whether requests are kept in flight and what is timed.
@@ -263,6 +260,14 @@ def _file(
     table: MeasurementTable, entries: Sequence[Entry], by: Sequence[str]
 ) -> validation_result.FileScores:
     distinct = {e.row for e in entries if not e.repeat}
+    shipped = set(profile_names())
+    unseen = (
+        e.engine
+        for e in entries
+        if e.measurement is not None
+        and e.profile in shipped
+        and not {engine_of(e.measurement), e.measurement.engine} & {*profile(e.profile).engines}
+    )
     return validation_result.FileScores(
         table.name,
         table.kind,
@@ -272,25 +277,12 @@ def _file(
         predicted=len({e.row for e in entries if e.prediction is not None and not e.repeat}),
         labels={name: LABELS.get(table.kind, {}).get(name, name) for name in by},
         profiles=sorted({e.profile for e in entries if e.profile}),
-        engines_unseen=_engines_unseen(entries),
+        engines_unseen=dict(Counter(unseen).most_common()),
         sections=[_section(*part, by) for part in _by_part(entries)],
         below_bound=[_suspect(e, why) for e, why in below_bound(entries)],
         bounded=sum(e.seconds is not None and e.bound is not None for e in entries),
         units=[_suspect(e, why) for e, why in unit_suspects(entries)],
     )
-
-
-def _engines_unseen(entries: Sequence[Entry]) -> dict[str, int]:
-    """Engines that the profile of their rows was not fitted on, with how many values each."""
-    shipped = set(profile_names())
-    unseen = (
-        e.engine
-        for e in entries
-        if e.measurement is not None
-        and e.profile in shipped
-        and not {engine_of(e.measurement), e.measurement.engine} & {*profile(e.profile).engines}
-    )
-    return dict(Counter(unseen).most_common())
 
 
 def _by_part(entries: Sequence[Entry]) -> list[tuple[str, str, list[Entry]]]:

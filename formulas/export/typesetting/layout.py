@@ -38,7 +38,14 @@ def layout(x: sp.Basic) -> Layout:
     if x.is_Symbol:
         return notation(latex_names().get(x, x.name))
     if isinstance(x, sp.Add):
-        return _sum(x)
+        parts: list[Layout] = []
+        # A sum reads better when it begins with a term that is added.
+        for term in sorted(x.args, key=_negative):
+            negative = _negative(term)
+            if parts or negative:
+                parts.append(MINUS if negative else PLUS)
+            parts.append(_enclosed(-term if negative else term, sp.Add))
+        return BoxRow(tuple(parts))
     if isinstance(x, sp.Rational | sp.Mul):
         return _product(x)
     if isinstance(x, sp.Pow | sp.exp):
@@ -71,17 +78,6 @@ def figure(value: float) -> Layout:
         return number
     tens = Script(Mark("10", "number"), above=Mark(str(int(exponent)).replace("-", "−"), "number"))
     return tens if mantissa == "1" else BoxRow((number, DOT, tens))
-
-
-def _sum(x: sp.Add) -> Layout:
-    parts: list[Layout] = []
-    # A sum reads better when it begins with a term that is added.
-    for term in sorted(x.args, key=_negative):
-        negative = _negative(term)
-        if parts or negative:
-            parts.append(MINUS if negative else PLUS)
-        parts.append(_enclosed(-term if negative else term, sp.Add))
-    return BoxRow(tuple(parts))
 
 
 def _negative(term: sp.Expr) -> bool:

@@ -191,7 +191,9 @@ def windows(reader: Reader, count: int, habit: Windows) -> list[int | None]:
     elif named is not None:
         bounded = named
     elif isinstance(pattern, str):
-        bounded = _lettered(reader, pattern, count)
+        if not pattern or len(pattern) > MAX_LAYERS or set(pattern) - set("LG"):
+            raise reader.fail(PATTERNS[0], "expected a number, or letters L (local) and G (global)")
+        bounded = [pattern[index % len(pattern)] == "L" for index in range(count)]
     elif habit.every is not None and size is not None:
         every = reader.whole(PATTERNS, habit.every, most=MAX_LAYERS)
         full = 0 if habit.leading else every - 1
@@ -204,10 +206,3 @@ def windows(reader: Reader, count: int, habit: Windows) -> list[int | None]:
     if any(bounded) and size is None:
         raise reader.fail(SIZES[0], "is missing; layer_types names windowed layers")
     return [size if one else None for one in bounded]
-
-
-def _lettered(reader: Reader, pattern: str, count: int) -> list[bool]:
-    """A run of L (local) and G (global) repeated over the layers."""
-    if not pattern or len(pattern) > MAX_LAYERS or set(pattern) - set("LG"):
-        raise reader.fail(PATTERNS[0], "expected a number, or letters L (local) and G (global)")
-    return [pattern[index % len(pattern)] == "L" for index in range(count)]

@@ -39,7 +39,15 @@ def nemotron_h(reader: Reader, name: str) -> Model:
     norms = (vector("norm", "other", form.hidden),)
     needed = set(blocks) | (set(ahead) if depth else set())
     kinds = {kind: Layer(*_block(reader, form, kind), norms) for kind in sorted(needed)}
-    _ignore_absent(reader, needed)
+    if "mlp" not in needed:
+        reader.ignore("intermediate_size", "mlp_bias")
+    if "moe" not in needed:
+        reader.ignore(common.EXPERTS, common.PER_TOKEN, common.SHARED)
+        reader.ignore("moe_intermediate_size", "moe_shared_expert_intermediate_size")
+        reader.ignore("moe_latent_size", "mlp_bias")
+    if "mamba" not in needed:
+        reader.ignore("mamba_num_heads", "mamba_head_dim", "n_groups", "ssm_state_size")
+        reader.ignore("conv_kernel", "use_bias", "use_conv_bias", "mamba_proj_bias")
     params = depth * sum(kinds[kind].parameters for kind in ahead if depth)
     prediction = common.predicting(depth, depth, params, form.hidden)
     layers = [kinds[kind] for kind in blocks]
@@ -67,7 +75,11 @@ def _blocks(reader: Reader, keys: tuple[str, ...], pattern: str) -> list[str] | 
 
 def _block(reader: Reader, form: Shape, kind: str) -> tuple[Mixer | None, FeedForward | None]:
     if kind == "mamba":
-        return _mamba(reader, form), None
+        reader.ignore("mamba_proj_bias")
+        heads, width = reader.whole("mamba_num_heads", 128), reader.whole("mamba_head_dim", 64)
+        precision = reader.precision("mamba_ssm_cache_dtype", "float32")
+        scan = common.scan(reader, "nemotron_h")
+        return mamba2(form.hidden, heads, width, scan, precision=precision), None
     if kind == "attention":
         bias = reader.flag("attention_bias", False)
         widths = (form.hidden, form.heads, form.kv_heads, form.width)
@@ -94,27 +106,6 @@ def _block(reader: Reader, form: Shape, kind: str) -> tuple[Mixer | None, FeedFo
         groups=common.expert_groups(reader, experts, active),
     )
     return None, part
-
-
-def _mamba(reader: Reader, form: Shape) -> Mixer:
-    reader.ignore("mamba_proj_bias")
-    heads, width = reader.whole("mamba_num_heads", 128), reader.whole("mamba_head_dim", 64)
-    precision = reader.precision("mamba_ssm_cache_dtype", "float32")
-    scan = common.scan(reader, "nemotron_h")
-    return mamba2(form.hidden, heads, width, scan, precision=precision)
-
-
-def _ignore_absent(reader: Reader, kinds: set[str]) -> None:
-    """Keys of a kind of block that no layer has describe nothing."""
-    if "mlp" not in kinds:
-        reader.ignore("intermediate_size", "mlp_bias")
-    if "moe" not in kinds:
-        reader.ignore(common.EXPERTS, common.PER_TOKEN, common.SHARED)
-        reader.ignore("moe_intermediate_size", "moe_shared_expert_intermediate_size")
-        reader.ignore("moe_latent_size", "mlp_bias")
-    if "mamba" not in kinds:
-        reader.ignore("mamba_num_heads", "mamba_head_dim", "n_groups", "ssm_state_size")
-        reader.ignore("conv_kernel", "use_bias", "use_conv_bias", "mamba_proj_bias")
 
 
 def nemotron_nas(reader: Reader, name: str) -> Model:

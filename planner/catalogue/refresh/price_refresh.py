@@ -92,7 +92,9 @@ def price_refresh(day: date) -> PriceRefresh:
             named[row.host, row.model] = row.kind
     fresh: list[ListedPrice] = []
     left_out: set[str] = set()
-    for provider in _providers():
+    from genai_prices.data import providers
+
+    for provider in providers:
         host = host_name(provider.id)
         for model in provider.models:
             opened = _open_models().get(model.id.rpartition("/")[2].lower())
@@ -122,12 +124,6 @@ def _installed() -> str:
         return version(PACKAGE)
     except PackageNotFoundError as error:
         raise MissingExtra(PACKAGE, EXTRA, "reading listed prices anew") from error
-
-
-def _providers() -> Sequence[Any]:
-    from genai_prices.data import providers
-
-    return providers
 
 
 @cache

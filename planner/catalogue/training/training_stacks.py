@@ -201,7 +201,14 @@ def training_stack(name: str) -> TrainingStack:
     if name in stacks:
         return stack_from(name, stacks[name])
     if name.endswith(".toml"):
-        return _stack_of_file(Path(name))
+        path = Path(name)
+        raw = toml_of(path, "training stack")
+        try:
+            return stack_from(path.stem, raw)
+        except KeyError as error:
+            raise CatalogueError(f"{path}: is no training stack: no {error.args[0]}") from None
+        except (TypeError, ValueError, AttributeError) as error:
+            raise CatalogueError(f"{path}: is no training stack: {error}") from None
     raise CatalogueError(
         f"no training stack {name!r}{did_you_mean(name, tuple(stacks))}; known stacks: "
         f"{', '.join(stacks)}; or the path of a .toml file that planner calibrate wrote"
@@ -281,16 +288,6 @@ def stack_from(name: str, raw: Mapping[str, Any]) -> TrainingStack:
         stage_items=tuple(raw.get("stage_items", ())),
         **{key: raw[key] for key in simple if key in raw},
     )
-
-
-def _stack_of_file(path: Path) -> TrainingStack:
-    raw = toml_of(path, "training stack")
-    try:
-        return stack_from(path.stem, raw)
-    except KeyError as error:
-        raise CatalogueError(f"{path}: is no training stack: no {error.args[0]}") from None
-    except (TypeError, ValueError, AttributeError) as error:
-        raise CatalogueError(f"{path}: is no training stack: {error}") from None
 
 
 @dataclass(frozen=True)

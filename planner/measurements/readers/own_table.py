@@ -86,7 +86,13 @@ def measured_run(
     no value is given.
     """
     chip, machine = _hardware(row)
-    sizes = _sizes(row, chip)
+    if not row.get("model"):
+        raise published_names.Refused("model is not given")
+    formats = [
+        published_names.format_of(row[name]) if row.get(name) else None
+        for name in ("weights", "kv")
+    ]
+    sizes = published_names.sizes_on(chip, row["model"], formats[0], formats[1])
     layout, chips, replicas, assumed = _place(row, sizes, chip)
     prompt, output = sheets.tokens(row, "input_tokens"), sheets.tokens(row, "output_tokens")
     looped = sheets.number_or_none(row, "concurrency") is not None
@@ -184,16 +190,6 @@ def _hardware(row: sheets.Row) -> tuple[Chip, str | None]:
     return chip, published_names.machine_of(chip.name)
 
 
-def _sizes(row: sheets.Row, chip: Chip) -> Sizes:
-    if not row.get("model"):
-        raise published_names.Refused("model is not given")
-    formats = [
-        published_names.format_of(row[name]) if row.get(name) else None
-        for name in ("weights", "kv")
-    ]
-    return published_names.sizes_on(chip, row["model"], formats[0], formats[1])
-
-
 def _place(row: sheets.Row, sizes: Sizes, chip: Chip) -> tuple[dict[str, int], int, int, str]:
     """Layout and chips of one of so many replicas alike, and what was assumed of them."""
     tp, pp = sheets.number_or_none(row, "tp"), sheets.count(row, "pp", 1)
@@ -205,7 +201,10 @@ def _place(row: sheets.Row, sizes: Sizes, chip: Chip) -> tuple[dict[str, int], i
     replica = ways * pp * copies
     replicas = (chips or replica) / replica
     if chips and replicas != int(replicas):
-        raise published_names.Refused(_chips_meant(chips, ways, copies, pp))
+        words = f"{chips:g} chips are no multiple of a replica's {ways * copies * pp}"
+        if copies > 1 and ways % copies == 0 and chips % (ways * pp) == 0:
+            words += f": is tp {ways // copies} in each of {copies} copies of attention meant?"
+        raise published_names.Refused(words)
     if sizes.n_q_heads % ways:
         raise published_names.Refused(
             f"tp {ways} does not divide the {sizes.n_q_heads} attention heads"
@@ -224,17 +223,6 @@ def _place(row: sheets.Row, sizes: Sizes, chip: Chip) -> tuple[dict[str, int], i
     experts = {"ep": ep, "tp_expert": ways * copies // ep} if sizes.n_experts else {}
     layout = {**ONE, "tp": ways, "pp": pp, "dp_attention": copies, **experts}
     return layout, replica, int(replicas), assumed
-
-
-def _chips_meant(chips: float, ways: int, copies: int, pp: int) -> str:
-    """Why so many chips hold no whole replicas, and what they would hold.
-
-    Engines count the chips of all copies of attention as tensor ways; here tp is of one copy.
-    """
-    words = f"{chips:g} chips are no multiple of a replica's {ways * copies * pp}"
-    if copies > 1 and ways % copies == 0 and chips % (ways * pp) == 0:
-        words += f": is tp {ways // copies} in each of {copies} copies of attention meant?"
-    return words
 
 
 def columns_of(names: Sequence[str], facts: Mapping[str, object], where: str) -> dict[str, str]:

@@ -53,31 +53,6 @@ def refuse_overfull(sizes: Sizes, chip: Chip, chips: int) -> None:
     )
 
 
-def attention_copies(tp: int, expert_ways: int) -> int:
-    """Copies of attention where a table gives tensor ways and the experts' ways alone.
-
-    Every chip of a stage holds a share of the experts: tp x dp = tp_expert x ep. Raises Refused if
-    no whole number of copies does.
-    """
-    if expert_ways % tp:
-        raise Refused(
-            f"ways do not multiply: experts on {expert_ways} chips, tp {tp} does not divide them"
-        )
-    return expert_ways // tp
-
-
-def refuse_unequal(tp: int, copies: int, tp_expert: int, ep: int) -> None:
-    """Raises Refused unless tp x dp = tp_expert x ep."""
-    stage, experts = tp * copies, tp_expert * ep
-    if stage == experts:
-        return
-    meant = f": dp {experts // tp} would" if experts % tp == 0 else ""
-    raise Refused(
-        f"ways do not multiply: tp {tp} x dp {copies} are {stage} chips, the experts' "
-        f"tp {tp_expert} x ep {ep} are {experts}{meant}"
-    )
-
-
 def parallel_sizes(row: Row, experts: int, pool: str = "") -> dict[str, int]:
     """Ways of one worker by axis.
 
@@ -96,7 +71,11 @@ def parallel_sizes(row: Row, experts: int, pool: str = "") -> dict[str, int]:
     experts_stated = [number_or_none(row, name) is not None for name in columns]
     copies_stated = number_or_none(row, f"{pool}attention_dp_size") is not None
     if experts and all(experts_stated) and not copies_stated and tp_expert * ep > tp:
-        dp = attention_copies(tp, tp_expert * ep)
+        # Every chip of a stage holds a share of the experts: tp x dp = tp_expert x ep.
+        dp, rest = divmod(tp_expert * ep, tp)
+        if rest:
+            raise Refused(f"ways do not multiply: experts on {tp_expert * ep} chips, tp {tp} does "
+                          "not divide them")  # fmt: skip
     side = math.isqrt(tp * dp)
     if experts and side > 1 and side * side == tp * dp and tp_expert == ep == side:
         tp, dp, tp_expert = (1, side, 1) if dp > 1 else (side, 1, 1)
@@ -111,8 +90,12 @@ def parallel_sizes(row: Row, experts: int, pool: str = "") -> dict[str, int]:
         # 32-fold would need every token on every chip. SGLang's DeepEP runs are exported so.
         tp_expert, ep = 1, stage
     # One by one is how tables write that nothing is said of experts.
-    if all(experts_stated) and not pool and tp_expert * ep > 1:
-        refuse_unequal(tp, dp, tp_expert, ep)
+    if all(experts_stated) and not pool and stage != (spread := tp_expert * ep) > 1:
+        meant = f": dp {spread // tp} would" if spread % tp == 0 else ""
+        raise Refused(
+            f"ways do not multiply: tp {tp} x dp {dp} are {stage} chips, the experts' "
+            f"tp {tp_expert} x ep {ep} are {spread}{meant}"
+        )
     if stage % ep:
         raise Refused(f"{ep} expert groups on {stage} chips")
     return {**ONE, "tp": tp, "pp": pp, "dp_attention": dp, "ep": ep, "tp_expert": stage // ep}

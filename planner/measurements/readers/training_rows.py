@@ -131,29 +131,44 @@ def training_rows(source: sheets.Source) -> list[TrainingRow]:
     """Every row of a table of training runs; one that is not used says why."""
     cells = sheets.rows_of(source)
     rows = [_row(each, line) for line, each in enumerate(cells, start=2) if any(each.values())]
-    return _contradictions(_suspects(rows))
+    earlier: dict[tuple[object, ...], TrainingRow] = {}
+    checked = []
+    for row in _suspects(rows):
+        if row.reason or row.layout is None:
+            checked.append(row)
+            continue
+        key = (row.set, row.era, row.date, row.counts, row.machine, row.batch, row.sequence,
+               row.precision, row.kernel, row.norm, row.latent,
+               *row.layout.words().items())  # fmt: skip
+        before = earlier.setdefault(key, row)
+        if before is row:
+            checked.append(row)
+        elif before.seconds == row.seconds and before.fits == row.fits:
+            checked.append(replace(row, reason=f"the same as line {before.line}"))
+        elif before.fits != row.fits:
+            says = "fits" if row.fits else "does not fit"
+            why = f"says that it {says}, line {before.line} the opposite"
+            checked.append(replace(row, reason=why))
+        else:
+            checked.append(row)
+    return checked
 
 
 def _row(cells: sheets.Row, line: int) -> TrainingRow:
+    framework, words = cells.get("framework", ""), _words()["stack"]
+    year = (cells.get("date", "") or "0000")[:4]
     named = TrainingRow(
         line=line,
         id=cells.get("id", "") or f"line {line}",
         set=cells.get("source", "").split(" (")[0],
         date=cells.get("date", ""),
-        stack=_stack(cells),
+        stack=words.get(f"{framework} {year}") or words.get(framework) or framework or "own",
         era=cells.get("version", ""),
     )
     try:
         return _read(cells, named)
     except (Refused, CatalogueError) as why:
         return replace(named, reason=str(why))
-
-
-def _stack(cells: sheets.Row) -> str:
-    """The stack whose rows are fitted together, by what runs it and when."""
-    framework, words = cells.get("framework", ""), _words()["stack"]
-    year = (cells.get("date", "") or "0000")[:4]
-    return words.get(f"{framework} {year}") or words.get(framework) or framework or "own"
 
 
 def _read(cells: sheets.Row, row: TrainingRow) -> TrainingRow:
@@ -318,28 +333,3 @@ def _suspects(rows: Sequence[TrainingRow]) -> list[TrainingRow]:
 
 def _model(row: TrainingRow) -> str:
     return row.counts.name if row.counts else ""
-
-
-def _contradictions(rows: Sequence[TrainingRow]) -> list[TrainingRow]:
-    """The rows, repeats and those that contradict an earlier one with the reason."""
-    earlier: dict[tuple[object, ...], TrainingRow] = {}
-    checked = []
-    for row in rows:
-        if row.reason or row.layout is None:
-            checked.append(row)
-            continue
-        key = (row.set, row.era, row.date, row.counts, row.machine, row.batch, row.sequence,
-               row.precision, row.kernel, row.norm, row.latent,
-               *row.layout.words().items())  # fmt: skip
-        before = earlier.setdefault(key, row)
-        if before is row:
-            checked.append(row)
-        elif before.seconds == row.seconds and before.fits == row.fits:
-            checked.append(replace(row, reason=f"the same as line {before.line}"))
-        elif before.fits != row.fits:
-            says = "fits" if row.fits else "does not fit"
-            why = f"says that it {says}, line {before.line} the opposite"
-            checked.append(replace(row, reason=why))
-        else:
-            checked.append(row)
-    return checked

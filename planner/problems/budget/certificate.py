@@ -111,7 +111,15 @@ def proof(answer: BudgetOptimum, considered: int = 1) -> BudgetCertificate:
 
     Raises SolverError where the answers differ by over 1e-4, in logarithms.
     """
-    _same_loss(answer)
+    task = answer.task
+    loss = loss_at(answer, task)
+    if task.rl_term is None:
+        loss = task.loss(answer.n_active, answer.pretrain, answer.rl)
+    if not math.isclose(loss, answer.loss, abs_tol=LOSS, rel_tol=LOSS):
+        raise SolverError(
+            f"the plan's loss is {answer.loss:.10g}, but the law {task.law.name} itself says "
+            f"{loss:.10g}"
+        )
     if not answer.budgets.choices:
         method = "the given choices leave nothing to choose"
         return BudgetCertificate(method, answer.score, answer.score, 0.0, considered, None, {})
@@ -124,8 +132,13 @@ def proof(answer: BudgetOptimum, considered: int = 1) -> BudgetCertificate:
     if root is None:
         raise SolverError("SciPy finds no point where the first-order conditions hold")
     multiplier = program.multipliers[LIMITED]
+    # The largest difference of a choice between the program's point and the answer's. Where the
+    # program's point keeps the limit and is as good, to what the program is solved to, a choice
+    # hardly matters and its values cannot be separated: what they change is the difference.
+    goal, limited = _logs(tangent, point[None, :])
+    worse = max(abs(goal - _logs(tangent, answer.point)[0]), limited - float(tangent.limit[0]))
     differences = {
-        "program": _distance(tangent, point, answer.point),
+        "program": (max(worse, 0.0) if worse < ROUNDING else _largest(point, answer.point[0])),
         "value": abs(math.log(program.value) - _logs(tangent, answer.point)[0]),
         "multiplier": abs(multiplier - answer.multiplier) / max(answer.multiplier, LEAST),
         "scipy": _largest(root[0], answer.point[0]),
@@ -159,33 +172,9 @@ def _logs(budgets: Budgets, point: Array) -> tuple[float, float]:
     return float(goal.value[0]), float(limited.value[0])
 
 
-def _distance(budgets: Budgets, programmed: Array, here: Array) -> float:
-    """The largest difference of a choice between the program's point and the answer's.
-
-    Where the program's point keeps the limit and is as good, to what the program is solved to,
-    a choice hardly matters and its values cannot be separated: what they change is the difference.
-    """
-    goal, limited = _logs(budgets, programmed[None, :])
-    worse = max(abs(goal - _logs(budgets, here)[0]), limited - float(budgets.limit[0]))
-    return max(worse, 0.0) if worse < ROUNDING else _largest(programmed, here[0])
-
-
 def _of_answer(answer: BudgetOptimum, bound: float) -> float:
     """A bound of the sum of monomials as one of the cost or of the loss."""
     if answer.task.aim == "cost":
         return min(bound + answer.task.constant_cost, answer.total)
     terms = answer.task.terms
     return min(terms.floor + bound**terms.power, answer.loss)
-
-
-def _same_loss(answer: BudgetOptimum) -> None:
-    """The plan's loss by the law's own equation, which knows nothing of monomials."""
-    task = answer.task
-    loss = loss_at(answer, task)
-    if task.rl_term is None:
-        loss = task.loss(answer.n_active, answer.pretrain, answer.rl)
-    if not math.isclose(loss, answer.loss, abs_tol=LOSS, rel_tol=LOSS):
-        raise SolverError(
-            f"the plan's loss is {answer.loss:.10g}, but the law {task.law.name} itself says "
-            f"{loss:.10g}"
-        )

@@ -189,10 +189,27 @@ def tasks_for(
     for choice in ("loss", "size"):
         law.need(choice)
     sparsities, warnings = _sparsities(law, scenario)
-    _check_term(law, scenario)
+    terms = law.terms(law.fixed_sparsity or 1.0)
+    learned = scenario.rl
+    if "rl" not in law.lacks and (learned.reward or learned.loss or learned.tokens == 0):
+        fault = f"{law.name} has a term in tokens of reinforcement learning: give those, or nothing"
+        key = "reward" if learned.reward else "loss" if learned.loss else "tokens"
+        raise FieldError((f"rl.{key}", fault))
+    if learned.loss is not None and (terms is None or terms.power != 1):
+        raise FieldError(("rl.loss", f"{law.name} is no sum of terms to which one could be added"))
     fixed = [getattr(scenario.choose, name) for name in FIXABLE]
     if fixed[1] is None and "tokens" in law.lacks:
-        fixed[1], more = _only_tokens(law)
+        # The one number of tokens that a law without a term for them was fitted on.
+        low, high = law.limits.get("d", (None, None))
+        if low is None or low != high:
+            raise FieldError(
+                ("choose.pretrain", f"{law.name}: {law.lacks['tokens']}; give the tokens of "
+                 "pre-training, or a law that knows what they do")
+            )  # fmt: skip
+        fixed[1], more = (
+            (low,),
+            [f"{law.name}: {law.lacks['tokens']}; they are held at the {low:.3g} of its runs"],
+        )
         warnings += more
     rl = scenario.rl
     fixed_rl = {"rl": rl.tokens} if rl.tokens and "rl" not in law.lacks else {}
@@ -236,28 +253,3 @@ def _sparsities(law: ScalingLaw, scenario: BudgetScenario) -> tuple[list[float],
         why = "; ".join(warnings)
         raise FieldError(("choose.sparsity", f"nothing is left to try: {why}"))
     return inside, warnings
-
-
-def _check_term(law: ScalingLaw, scenario: BudgetScenario) -> None:
-    """Refuse a further term of the loss where the law is not a sum."""
-    terms = law.terms(law.fixed_sparsity or 1.0)
-    rl = scenario.rl
-    if "rl" not in law.lacks and (rl.reward or rl.loss or rl.tokens == 0):
-        fault = f"{law.name} has a term in tokens of reinforcement learning: give those, or nothing"
-        key = "reward" if rl.reward else "loss" if rl.loss else "tokens"
-        raise FieldError((f"rl.{key}", fault))
-    if rl.loss is not None and (terms is None or terms.power != 1):
-        raise FieldError(("rl.loss", f"{law.name} is no sum of terms to which one could be added"))
-
-
-def _only_tokens(law: ScalingLaw) -> tuple[tuple[float, ...], list[str]]:
-    """The one number of tokens that a law without a term for them was fitted on."""
-    low, high = law.limits.get("d", (None, None))
-    if low is None or low != high:
-        raise FieldError(
-            ("choose.pretrain", f"{law.name}: {law.lacks['tokens']}; give the tokens of "
-             "pre-training, or a law that knows what they do")
-        )  # fmt: skip
-    return (low,), [
-        f"{law.name}: {law.lacks['tokens']}; they are held at the {low:.3g} of its runs"
-    ]

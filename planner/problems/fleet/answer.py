@@ -150,6 +150,12 @@ def point_of(task: FleetTask, choice: FleetChoice) -> records.FleetPoint:
                 rows[task.models[column.model]][column.name] = tuple(map(int, row))
         return rows
 
+    by_model: dict[str, dict[str, tuple[float, ...]]] = {}
+    for route, flow in zip(task.routes, () if choice.flows is None else choice.flows, strict=True):
+        if flow.any():
+            by_site = by_model.setdefault(task.models[route.origin], {})
+            pair = "" if route.pool is None else f" in two pools of {task.pools[route.pool].name}"
+            by_site[f"{task.models[route.site]}{pair}"] = tuple(map(float, flow))
     return records.FleetPoint(
         hourly,
         24 * hourly,
@@ -162,19 +168,8 @@ def point_of(task: FleetTask, choice: FleetChoice) -> records.FleetPoint:
         _utilisation(task, choice),
         model_bills(task, choice),
         served_share(task, _in_numbers(choice)),
-        _served_in(task, choice),
+        by_model,
     )
-
-
-def _served_in(task: FleetTask, choice: FleetChoice) -> dict[str, dict[str, tuple[float, ...]]]:
-    """Requests/s of each model and region by where they are served."""
-    rows: dict[str, dict[str, tuple[float, ...]]] = {}
-    for route, flow in zip(task.routes, () if choice.flows is None else choice.flows, strict=True):
-        if flow.any():
-            by_site = rows.setdefault(task.models[route.origin], {})
-            pair = "" if route.pool is None else f" in two pools of {task.pools[route.pool].name}"
-            by_site[f"{task.models[route.site]}{pair}"] = tuple(map(float, flow))
-    return rows
 
 
 def _utilisation(task: FleetTask, choice: FleetChoice) -> dict[str, float]:

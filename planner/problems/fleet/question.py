@@ -29,6 +29,7 @@ from planner.scenario.keys.fields import (
     Whole,
     Word,
     Words,
+    sound,
     unknown_key,
 )
 from planner.scenario.keys.model_keys import ModelField
@@ -95,9 +96,7 @@ class FleetModel(Record):
             for key in SAID_ONCE
             if isinstance(value, Mapping) and value.get(key) not in UNSAID.get(key, (None,))
         ]
-        if faults:
-            raise Refusals(faults)
-        return value
+        return sound(value, faults)
 
     @model_validator(mode="after")
     def _complete(self) -> FleetModel:
@@ -137,9 +136,7 @@ class FleetModel(Record):
                 "output_tokens: 800}, or requests/s"
             )
             faults.append((("demand", "tokens_per_day"), words))
-        if faults:
-            raise Refusals(faults)
-        return self
+        return sound(self, faults)
 
     @property
     def tokens(self) -> float | None:
@@ -315,9 +312,7 @@ class FleetScenario(QuestionRecord):
         if self.regions and abs(shares - 1) > 1e-6:
             words = f"the shares of demand are together {100 * shares:.6g}%, not 100 %"
             faults.append((("regions",), words))
-        if faults:
-            raise Refusals(faults)
-        return self
+        return sound(self, faults)
 
     def _unknown_names(self) -> Faults:
         """Pools and regions that are named somewhere and are none."""

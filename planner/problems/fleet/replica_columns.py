@@ -16,7 +16,7 @@ from types import MappingProxyType
 from planner.catalogue.listed_prices import tier, tier_names
 from planner.catalogue.profile import KNOWN
 from planner.problems.fleet.fleet_task import FleetColumn
-from planner.problems.fleet.question import FleetModel, FleetPool, FleetScenario
+from planner.problems.fleet.question import FleetPool, FleetScenario
 from planner.problems.serving import (
     PROBLEM,
     Point,
@@ -264,7 +264,14 @@ def replica(scenario: FleetScenario, cell: Cell, pool: Question, point: Point) -
     layout, pools = laid_out({"layout": vars(planned.layout)}), list(scenario.pools)
     away = f" {1000 * cell.latency:g} ms away" if cell.latency else ""
     late = planned.demand.ttft_p95 if planned.demand else None
-    slack = _slack(list(scenario.models.values())[cell.m], planned, cell.transfer)
+    # What the promises leave for a network between a request and its replica [s].
+    model = list(scenario.models.values())[cell.m]
+    times = {"ttft": planned.ttft, "e2e": planned.e2e}
+    if planned.demand is not None:
+        times |= {"ttft_p95": planned.demand.ttft_p95, "ttft_p99": planned.demand.ttft_p99}
+    promised = ((getattr(model.promises, name), time) for name, time in times.items())
+    left = [most - time for most, time in promised if most is not None and time is not None]
+    slack = max(0.0, min(left, default=math.inf) - cell.transfer)
     column = FleetColumn(
         cell.m, cell.k, f"{pools[cell.k]} x{cell.chips} {layout} {cell.phase}".strip() + away,
         cell.chips, planned.requests_per_s, min(start, 1.0),
@@ -300,16 +307,6 @@ def _single(
                 refused[cell] = str(error)
                 pools.append(None)
         return pools
-
-
-def _slack(model: FleetModel, planned: ServingPoint, transfer: float) -> float:
-    """What the promises leave for a network between a request and its replica [s]."""
-    times = {"ttft": planned.ttft, "e2e": planned.e2e}
-    if planned.demand is not None:
-        times |= {"ttft_p95": planned.demand.ttft_p95, "ttft_p99": planned.demand.ttft_p99}
-    promised = ((getattr(model.promises, name), time) for name, time in times.items())
-    left = [most - time for most, time in promised if most is not None and time is not None]
-    return max(0.0, min(left, default=math.inf) - transfer)
 
 
 def _spread(point: Point, planned: ServingPoint) -> float | None:

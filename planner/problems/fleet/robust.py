@@ -21,7 +21,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from planner.catalogue.coefficient_spread import NOISE
-from planner.problems.fleet.bills import TYPICAL, mean_day
+from planner.problems.fleet.bills import TYPICAL, mean_day, starts_of
 from planner.problems.fleet.fleet_task import FleetTask
 from planner.problems.fleet.program import fleet_program
 from planner.problems.fleet.search import MIDDLE, FleetChoice, cheapest
@@ -118,9 +118,7 @@ def kept_share(task: FleetTask, choice: FleetChoice, errors: Errors, seed: int) 
     demand = np.exp(draw.normal(size=(DRAWS, models)) * errors.demand)
     normal = draw.normal(size=(DRAWS, models * len(task.pools)))
     speed = np.exp(normal[:, task.cell_of] * errors.speed)
-    there = choice.firm + choice.spot
-    begun = np.maximum(0, there - np.roll(there, 1, axis=1))
-    lost = task.lost[:, None]
+    lost, begun = task.lost[:, None], starts_of(choice)
     room = choice.firm + (1 - lost) * choice.spot - task.starts[:, None] * begun
     room = room * task.rates[:, None]
     served = task.demand if choice.served is None else choice.served

@@ -278,17 +278,6 @@ def _by_cycles(
         (made.started, np.maximum(0, there - np.roll(there, 1, axis=1))),
     ):  # fmt: skip
         point[numbers] = values
-    _mark_largest(task, made, point)
-    bound, nodes = max(lifted.value, linear.value, cycle_bound(task, made, lifted)), 0
-    if hours is None and program.value(point) * (1 - WANTED) > bound:
-        around = there + np.roll(there, 1, axis=1) + np.roll(there, -1, axis=1)
-        parts = [_hour(made, t, np.flatnonzero(around[:, t])) for t in range(task.hours)]
-        point, nodes = integer.descend(program, point, parts, MISS * bound / task.hours, HOUR_NODES)
-    return _choice(task, made, point, linear, bound, nodes, BY_CYCLES)
-
-
-def _mark_largest(task: FleetTask, made: FleetProgram, point: Array) -> None:
-    """Sets which rate of each model is the largest in use, for a point that has none set."""
     used = (point[made.firm] + point[made.spot]) > 0
     others = iter(made.others)
     for m in range(len(task.models)):
@@ -297,6 +286,12 @@ def _mark_largest(task: FleetTask, made: FleetProgram, point: Array) -> None:
         if task.spare and rates.size > 1:
             most = np.where(used[mine], task.rates[mine][:, None], rates[0]).max(axis=0)
             point[next(others)[np.searchsorted(rates, most), np.arange(task.hours)]] = 1.0
+    bound, nodes = max(lifted.value, linear.value, cycle_bound(task, made, lifted)), 0
+    if hours is None and program.value(point) * (1 - WANTED) > bound:
+        around = there + np.roll(there, 1, axis=1) + np.roll(there, -1, axis=1)
+        parts = [_hour(made, t, np.flatnonzero(around[:, t])) for t in range(task.hours)]
+        point, nodes = integer.descend(program, point, parts, MISS * bound / task.hours, HOUR_NODES)
+    return _choice(task, made, point, linear, bound, nodes, BY_CYCLES)
 
 
 def _by_hours(task: FleetTask, made: FleetProgram, passes: int = PASSES) -> FleetChoice | None:

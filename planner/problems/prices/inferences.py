@@ -271,21 +271,18 @@ class Reading:
     @cached_property
     def ends(self) -> tuple[float, float]:
         """The least and the most of the right side over all corners."""
-        corners = self._corners()
-        names = sorted(corners[0])
-        values = np.asarray(
-            self.equation.numpy(*names)(*(np.array([x[name] for x in corners]) for name in names))
-        )
-        return float(values.min()), float(values.max())
-
-    def _corners(self) -> list[dict[str, float]]:
         needed = {symbol.name for symbol in self.equation.rhs.free_symbols}
         axes = []
         for assumption in self.assumptions:
             points = [{x: v for x, v in p.items() if x in needed} for p in assumption.points]
             axes.append([dict(row) for row in dict.fromkeys(tuple(x.items()) for x in points)])
         joined = [{k: v for each in corner for k, v in each.items()} for corner in product(*axes)]
-        return [{**self.values, **corner} for corner in joined]
+        corners = [{**self.values, **corner} for corner in joined]
+        names = sorted(corners[0])
+        values = np.asarray(
+            self.equation.numpy(*names)(*(np.array([x[name] for x in corners]) for name in names))
+        )
+        return float(values.min()), float(values.max())
 
     def inference(self, verdict: str = "") -> SheetInference:
         """The reading as a line of the answer; a bound has one end."""

@@ -82,7 +82,23 @@ def price_sheet(question: PricesScenario, today: date) -> PriceSheet:
 def _single(question: PricesScenario, today: date) -> PriceSheet:
     sheet = question.sheet
     if isinstance(sheet, SheetRows):
-        return _from_rows(sheet)
+        return PriceSheet(
+            "rows of one's own",
+            sheet.input,
+            sheet.output,
+            sheet.cached,
+            tuple((row.hold, row.price) for row in sheet.write if row.price),
+            sheet.storage,
+            tuple(
+                SheetStep(
+                    edge(step.above),
+                    None if step.input is None else relative(step.input, sheet.input),
+                    None if step.output is None else relative(step.output, sheet.output),
+                )
+                for step in sheet.steps
+            ),
+            tuple(SheetTier(x.name, relative(x.price, sheet.output), x.speed) for x in sheet.tiers),
+        )
     day = date.fromisoformat(question.date) if question.date else today
     try:
         if "/" in sheet:
@@ -90,26 +106,6 @@ def _single(question: PricesScenario, today: date) -> PriceSheet:
         return _median(sheet, day)
     except CatalogueError as error:
         raise FieldError(("sheet", str(error))) from error
-
-
-def _from_rows(rows: SheetRows) -> PriceSheet:
-    return PriceSheet(
-        "rows of one's own",
-        rows.input,
-        rows.output,
-        rows.cached,
-        tuple((row.hold, row.price) for row in rows.write if row.price),
-        rows.storage,
-        tuple(
-            SheetStep(
-                edge(step.above),
-                None if step.input is None else relative(step.input, rows.input),
-                None if step.output is None else relative(step.output, rows.output),
-            )
-            for step in rows.steps
-        ),
-        tuple(SheetTier(x.name, relative(x.price, rows.output), x.speed) for x in rows.tiers),
-    )
 
 
 def _listed(name: str, rows: Sequence[ListedPrice], day: date) -> PriceSheet:
@@ -122,31 +118,6 @@ def _listed(name: str, rows: Sequence[ListedPrice], day: date) -> PriceSheet:
     above = [row for row in rows if row.tier == STANDARD and row.above and not row.hours]
     tiers = [row for row in rows if row.tier != STANDARD and not row.above and not row.hours]
     writes = [(SHORT if first.write_1h else 0.0, first.write), (LONG, first.write_1h)]
-    return PriceSheet(
-        name,
-        first.input,
-        first.output,
-        first.cached,
-        tuple((hold, price) for hold, price in writes if price and price >= first.input),
-        None,
-        tuple(
-            SheetStep(edge(x.above), _step(x.input, first.input), _step(x.output, first.output))
-            for x in sorted(above, key=lambda x: x.above)
-        ),
-        tuple(SheetTier(x.tier, x.output / first.output) for x in tiers),
-        (DataSource(f"prices of {name}{api_prices.chosen_file()}", first.source, first.as_of),),
-        tuple(_of_the_rows(name, rows, first, day)),
-    )
-
-
-def _step(above: float, below: float) -> float | None:
-    return above / below if abs(above / below - 1) > 1e-9 else None
-
-
-def _of_the_rows(
-    name: str, rows: Sequence[ListedPrice], first: ListedPrice, day: date
-) -> list[str]:
-    """What is worth saying of a listed sheet."""
     notes = []
     if first.reseller:
         notes.append(f"{name} is a reseller's: what it passes on is another host's price")
@@ -161,7 +132,25 @@ def _of_the_rows(
         notes.append(f"other prices at {', '.join(hours)} UTC; those of the other hours are read")
     if any(row.tier != STANDARD for row in rows):
         notes.append("a list does not say how fast a tier is: give rows with speed to read one")
-    return notes
+    return PriceSheet(
+        name,
+        first.input,
+        first.output,
+        first.cached,
+        tuple((hold, price) for hold, price in writes if price and price >= first.input),
+        None,
+        tuple(
+            SheetStep(edge(x.above), _step(x.input, first.input), _step(x.output, first.output))
+            for x in sorted(above, key=lambda x: x.above)
+        ),
+        tuple(SheetTier(x.tier, x.output / first.output) for x in tiers),
+        (DataSource(f"prices of {name}{api_prices.chosen_file()}", first.source, first.as_of),),
+        tuple(notes),
+    )
+
+
+def _step(above: float, below: float) -> float | None:
+    return above / below if abs(above / below - 1) > 1e-9 else None
 
 
 def _median(name: str, day: date) -> PriceSheet:

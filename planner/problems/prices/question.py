@@ -116,9 +116,7 @@ class SheetRows(fields.Record):
             if any(row.hold > x.hold and 0 < row.price < x.price for x in sorted_rows):
                 words = "cheaper than a write held for less: nobody would write that one: swap them"
                 faults.append(((i, "price"), words))
-        if faults:
-            raise fields.Refusals(faults)
-        return tuple(sorted(value, key=lambda row: row.hold))
+        return fields.sound(tuple(sorted(value, key=lambda row: row.hold)), faults)
 
     @field_validator("steps")
     @classmethod
@@ -131,9 +129,7 @@ class SheetRows(fields.Record):
             ((i, "input"), "a step that changes nothing: give input or output")
             for i, step in enumerate(value) if step.input is None and step.output is None
         ]  # fmt: skip
-        if faults:
-            raise fields.Refusals(faults)
-        return tuple(sorted(value, key=lambda step: step.above))
+        return fields.sound(tuple(sorted(value, key=lambda step: step.above)), faults)
 
     @field_validator("tiers")
     @classmethod
@@ -143,9 +139,7 @@ class SheetRows(fields.Record):
             for i, tier in enumerate(value)
             if tier.speed and tier.speed > 1 and relative(tier.price, info.data.get("output")) <= 1
         ]
-        if faults:
-            raise fields.Refusals(faults)
-        return value
+        return fields.sound(value, faults)
 
 
 def edge(above: float) -> int:

@@ -53,9 +53,7 @@ class RlWork(fields.Record):
                 "answer is learned from once"
             )
             faults.append((("global_batch",), words))
-        if faults:
-            raise fields.Refusals(faults)
-        return self
+        return fields.sound(self, faults)
 
     @property
     def batch(self) -> int:
@@ -162,9 +160,7 @@ class RlQuestion(fields.QuestionRecord):
             faults.append((("system",), "give one system: both pools are of its chips"))
         if self.unit is not None and self.chips % self.unit:
             faults.append((("unit",), f"{self.chips} chips are no multiple of {self.unit}"))
-        if faults:
-            raise fields.Refusals(faults)
-        return self
+        return fields.sound(self, faults)
 
 
 QUESTION = RlQuestion

@@ -58,17 +58,12 @@ def resolve_rl(question: RlQuestion) -> ResolvedRl:
     )
     warnings = [price.warning(date.today()) or ""]
     warnings += [LEFT_ASIDE] * (question.uncertain is not None)
-    weights = question.training.state.weights * _parameters(question)
-    return ResolvedRl(question, system, price, framework, weights, data,
-                      tuple(filter(None, warnings)))  # fmt: skip
-
-
-def _parameters(question: RlQuestion) -> float:
-    """All parameters of the model [param]."""
     name = question.model.like if isinstance(question.model, ModelDescription) else question.model
     assert name is not None  # the question refuses a model without layers
     model = read_config(name.path) if isinstance(name, File) else models.load(name)
-    return float(sizes(model).n_total)
+    weights = question.training.state.weights * float(sizes(model).n_total)
+    return ResolvedRl(question, system, price, framework, weights, data,
+                      tuple(filter(None, warnings)))  # fmt: skip
 
 
 APART = ("dp_exposed", "optimizer", "offload_exposed")  # terms that a forward pass has not

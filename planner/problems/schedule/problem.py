@@ -272,7 +272,19 @@ class ScheduleProblem(Problem[ScheduleScenario]):
         if point is None:
             missed = (Line(each.promise, each.expression) for each in plan.infeasible)
             return (Section(title, tuple(missed)),)
-        return (Section(title, _times(point)), *_simulation(point))
+        lines = [Line("mean", point.mean, "s", f"{point.over_interval:.4g} intervals, closed form")]
+        if point.exact is not None:
+            lines.append(Line("  exact", point.exact, "s", "summed over the queue's distribution"))
+        if point.worst is not None:
+            lines.append(Line("worst", point.worst, "s", "just after a departure"))
+        if point.quantiles is not None:
+            lines += [Line(name, value, "s") for name, value in vars(point.quantiles).items()]
+        lines += [Line("load", percent(point.load, 3)), Line("left behind", point.queue, "seq")]
+        if point.left_out:
+            lines.append(
+                Line("find no seat", percent(point.left_out, 3), "", "in the next departure")
+            )
+        return (Section(title, tuple(lines)), *_simulation(point))
 
     def picture(self, plan: Plan) -> ValueRows:
         """The mean, the quantiles and the worst of the times, the simulation beside them."""
@@ -312,21 +324,6 @@ class ScheduleProblem(Problem[ScheduleScenario]):
                 return None
             means.append(outputs_at(varied)["mean"])
         return math.log(means[1] / means[0]) / math.log(ends[1] / ends[0])
-
-
-def _times(point: DepartingBatches) -> tuple[Line, ...]:
-    """Every number of the plan."""
-    lines = [Line("mean", point.mean, "s", f"{point.over_interval:.4g} intervals, closed form")]
-    if point.exact is not None:
-        lines.append(Line("  exact", point.exact, "s", "summed over the queue's distribution"))
-    if point.worst is not None:
-        lines.append(Line("worst", point.worst, "s", "just after a departure"))
-    if point.quantiles is not None:
-        lines += [Line(name, value, "s") for name, value in vars(point.quantiles).items()]
-    lines += [Line("load", percent(point.load, 3)), Line("left behind", point.queue, "seq")]
-    if point.left_out:
-        lines.append(Line("find no seat", percent(point.left_out, 3), "", "in the next departure"))
-    return tuple(lines)
 
 
 def _simulation(point: DepartingBatches) -> tuple[Section, ...]:

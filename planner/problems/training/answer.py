@@ -130,15 +130,18 @@ def _binding(best: search.RatedLayout, tally: search.Tally) -> Iterator[BindingL
         yield BindingLimit("memory", slope)
     if unlimited.score >= best.score * (1 - ROUNDING):
         return
-    question = best.chips.question
-    point = point_of(unlimited)
-    for name, value, limit in (
-        ("limits.days", point.days, question.limits.days),
-        ("limits.usd", point.usd, question.limits.usd),
-    ):
+    for name, factor in _beyond(best.chips.question, unlimited):
+        slope = math.log(unlimited.score / best.score) / math.log(factor)
+        yield BindingLimit(name, slope)
+
+
+def _beyond(question: TrainingQuestion, rated: search.RatedLayout) -> Iterator[tuple[str, float]]:
+    """The limits of a run that a layout does not keep, and how many times each it takes."""
+    point = point_of(rated)
+    for name, limit in question.limits:
+        value = getattr(point, name)
         if limit is not None and value is not None and value > limit:
-            slope = math.log(unlimited.score / best.score) / math.log(value / limit)
-            yield BindingLimit(name, slope)
+            yield f"limits.{name}", value / limit
 
 
 def _alternative(rated: search.RatedLayout, best: search.RatedLayout) -> records.OtherLayout:
@@ -217,7 +220,6 @@ def _infeasible(resolution: ResolvedTraining, tally: search.Tally) -> records.Tr
     """What is missed in the layout nearest to an answer, and which single change repairs it."""
     question, nearest = resolution.question, tally.nearest
     assert nearest is not None  # a lattice without layouts is refused
-    missed = tuple(_missed(question, tally))
     point = point_of(nearest)
     short = nearest.used - usable(nearest.chips.case.task)
     changes = repairs(question)
@@ -229,13 +231,13 @@ def _infeasible(resolution: ResolvedTraining, tally: search.Tally) -> records.Tr
         current=_current(resolution, None),
         nearest=records.NearestLayout(point, short, changes) if short > 0 else None,
         repairs=changes,
-        infeasible=missed,
+        infeasible=missed_of(question, tally),
         provenance=_provenance(resolution, nearest, tally),
     )
     return records.TrainingPlan(KnownAnswer(whole), question)
 
 
-def _missed(question: TrainingQuestion, tally: search.Tally) -> Iterator[MissedPromise]:
+def missed_of(question: TrainingQuestion, tally: search.Tally) -> tuple[MissedPromise, ...]:
     """Memory, where nothing fits; else the limits that the best layout that fits misses."""
     nearest = tally.nearest
     assert nearest is not None
@@ -247,24 +249,11 @@ def _missed(question: TrainingQuestion, tally: search.Tally) -> Iterator[MissedP
             f"{show(nearest.used - total, 'size')} a chip are short in the nearest layout "
             f"({nearest.choice}), on stage {stage.worst_stage} of {stage.stages}"
         )
-        yield MissedPromise("memory", nearest.used / total, words)
-        return
+        return (MissedPromise("memory", nearest.used / total, words),)
     best = tally.unlimited
     assert best is not None
-    point = point_of(best)
-    for name, value, limit in (
-        ("limits.days", point.days, question.limits.days),
-        ("limits.usd", point.usd, question.limits.usd),
-    ):
-        if limit is not None and value is not None and value > limit:
-            yield MissedPromise(
-                name, value / limit, f"in the best layout that fits ({best.choice})"
-            )
-
-
-def missed_of(question: TrainingQuestion, tally: search.Tally) -> tuple[MissedPromise, ...]:
-    """What no layout keeps, and by how much the nearest one misses it."""
-    return tuple(_missed(question, tally))
+    words = f"in the best layout that fits ({best.choice})"
+    return tuple(MissedPromise(*over, words) for over in _beyond(question, best))
 
 
 def _provenance(

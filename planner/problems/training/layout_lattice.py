@@ -90,7 +90,10 @@ def lattice(of: ModelDivisions, choose: TrainingChoose, chips: int) -> list[Latt
     """The blocks of all layouts that use exactly so many chips; empty where there are none."""
     blocks: dict[RowKind, list[Row]] = {}
     for row in _rows(of, choose, chips):
-        blocks.setdefault(_kind(of, row), []).append(row)
+        tp, pp, dp, *_, micro, v = row
+        blocks.setdefault(
+            RowKind(pp > 1, v > 1, of.batch // (dp * micro) >= pp, tp > 1), []
+        ).append(row)
     flagged = ((rows, list(_flags(of, choose, kind))) for kind, rows in blocks.items())
     return [LatticeBlock(np.array(rows), np.array(flags)) for rows, flags in flagged if flags]
 
@@ -107,11 +110,6 @@ class RowKind:
     interleaved: bool
     filled: bool
     sharded: bool
-
-
-def _kind(of: ModelDivisions, row: Row) -> RowKind:
-    tp, pp, dp, *_, micro, v = row
-    return RowKind(pp > 1, v > 1, of.batch // (dp * micro) >= pp, tp > 1)
 
 
 def _rows(of: ModelDivisions, choose: TrainingChoose, chips: int) -> Iterator[Row]:

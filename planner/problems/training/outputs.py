@@ -20,7 +20,6 @@ from planner.problems.training.search import RatedLayout
 from planner.problems.training.step.step_times import (
     MEMORY,
     SOURCES,
-    TrainingTimes,
     bound_symbols,
     step_times,
     usable,
@@ -59,32 +58,19 @@ def by(name: str) -> Callable[[Plan], sp.Expr | None]:
     return expression
 
 
-def _aims(objective: str) -> Callable[[TrainingQuestion], bool]:
-    """Whether a question makes this small."""
-
-    def applies(question: TrainingQuestion) -> bool:
-        return question.objective == objective
-
-    return applies
-
-
 def _runs(question: TrainingQuestion) -> bool:
     """Whether the tokens of the whole run are known."""
     return question.work.tokens is not None
-
-
-def _steps(question: TrainingQuestion) -> bool:
-    """Whether the time of a step is what is made small."""
-    return question.objective == "time" and not _runs(question)
 
 
 USD = Output("usd", "USD", ("cost",), promise="limits.usd", equation=by("training_run_cost"))
 # The first that applies to a question is what it makes small.
 OUTPUTS = (
     replace(USD, applies=lambda q: q.objective == "cost" and _runs(q)),
-    Output("step_time", "s", ("time", "step"), applies=_steps),
+    Output("step_time", "s", ("time", "step"),
+           applies=lambda q: q.objective == "time" and not _runs(q)),
     Output("joule_per_token", "J/token", ("energy",), equation=by("training_token_energy"),
-           applies=_aims("energy")),
+           applies=lambda q: q.objective == "energy"),
     Output("days", "day", ("time",), promise="limits.days", equation=by("training_run_time"),
            applies=_runs),
     Output("usd_per_mtok", "USD per million tokens", ("cost",), equation=by("training_token_cost"),
@@ -117,6 +103,10 @@ def point_of(rated: RatedLayout) -> records.TrainingPoint:
     run, drawn = question.work.tokens is not None, case.draw is not None
     fails = question.reliability is not None
     n_micro = question.work.sequences // (int(words["dp"]) * int(words["micro_batch"]))
+    total = usable(rated.chips.case.task)
+    parts = {name: float(value) for name, value in times.memory.items()}
+    terms = {name: float(value) for name, value in times.terms.items()}
+    hidden = {name: float(value) for name, value in times.hidden.items()}
     return records.TrainingPoint(
         system=case.system.name,
         chips=chips.paid,
@@ -135,34 +125,20 @@ def point_of(rated: RatedLayout) -> records.TrainingPoint:
         goodput=chips.goodput if fails else None,
         checkpoint_interval=chips.checkpoint_interval,
         time_between_failures=chips.time_between_failures if fails else None,
-        memory_per_chip=_memory(rated, times),
-        time_per_step=_terms(times),
+        memory_per_chip=records.MemoryPerChip(
+            worst_stage=int(np.asarray(times.worst_stage)),
+            stages=int(rated.layout.pp),
+            **parts,
+            free=total - float(times.used),  # type: ignore[arg-type]
+            total=total,
+        ),
+        time_per_step=records.StepTerms(
+            {name: value for name, value in terms.items() if value},
+            {name: value for name, value in hidden.items() if value},
+            sum(terms.get(name, 0.0) for name in COMMUNICATION),
+            sum(hidden.values()),
+        ),
         fits=bool(float(times.used) <= usable(case.task)),  # type: ignore[arg-type]
-    )
-
-
-def _memory(rated: RatedLayout, times: TrainingTimes) -> records.MemoryPerChip:
-    """Memory of the worst stage by part, and what of the usable memory is free."""
-    total = usable(rated.chips.case.task)
-    parts = {name: float(value) for name, value in times.memory.items()}
-    return records.MemoryPerChip(
-        worst_stage=int(np.asarray(times.worst_stage)),
-        stages=int(rated.layout.pp),
-        **parts,
-        free=total - float(times.used),  # type: ignore[arg-type]
-        total=total,
-    )
-
-
-def _terms(times: TrainingTimes) -> records.StepTerms:
-    """Terms of the step, those that take no time left out."""
-    terms = {name: float(value) for name, value in times.terms.items()}
-    hidden = {name: float(value) for name, value in times.hidden.items()}
-    return records.StepTerms(
-        {name: value for name, value in terms.items() if value},
-        {name: value for name, value in hidden.items() if value},
-        sum(terms.get(name, 0.0) for name in COMMUNICATION),
-        sum(hidden.values()),
     )
 
 
@@ -290,14 +266,9 @@ def slopes_of_layout(
 
 def layout_slopes(question: TrainingQuestion, best: RatedLayout) -> dict[str, float]:
     """d ln objective / d ln parameter, the layout held; those that are zero left out."""
-    objective = objective_of(question)
+    objective = next(x.name for x in OUTPUTS if x.applies is not None and x.applies(question))
     slopes = slopes_of_layout(question, best, objective)
     return {
         path: right for path, (_, right) in slopes.items()
         if not math.isnan(right) and abs(right) > STEP / 10
     }  # fmt: skip
-
-
-def objective_of(question: TrainingQuestion) -> str:
-    """The name of the output that is made small."""
-    return next(x.name for x in OUTPUTS if x.applies is not None and x.applies(question))

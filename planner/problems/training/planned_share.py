@@ -178,32 +178,23 @@ def ladder_search(
         middle = round(math.log(around) / math.log(RUNG))  # the same rungs whatever is asked
         rungs = RUNG ** np.arange(middle - REACH, middle + REACH + 1, dtype=float)
         rungs = np.unique(np.clip(rungs, *within))
-        step = _of_rungs(layouts, score, rungs, beside)
+        # The step of least score of some rungs and sizes; FieldError where none has a layout.
+        first = (*rungs[::COARSE].tolist(), *beside)
+        steps = [step for size in first if (step := layouts.at(size))]
+        if not steps:
+            if layouts.refused:
+                raise layouts.refused[-1]
+            words = "no layout fits into the memory of these chips for any size; give more chips"
+            raise FieldError((f"{PATH}.training.chips", words))
+        best = _best_step(steps, score)
+        hopeful = score(rungs, np.full(len(rungs), max(step.share for step in steps)))
+        steps += [step for size in rungs[hopeful < best[0]] if (step := layouts.at(float(size)))]
+        step = _best_step(steps, score)[1]
         ends = [end for end in rungs[[0, -1]].tolist() if end not in within]
         end = min(ends, key=lambda size: abs(math.log(size / step.n_active)), default=around)
         if abs(math.log(end / step.n_active)) > COARSE * math.log(RUNG) or end == around:
             return step
         around = end
-
-
-def _of_rungs(
-    layouts: SizeLayouts,
-    score: Callable[[np.ndarray, np.ndarray], np.ndarray],
-    rungs: np.ndarray,
-    beside: Sequence[float],
-) -> PlannedStep:
-    """The step of least score of some rungs and sizes; FieldError where none has a layout."""
-    first = (*rungs[::COARSE].tolist(), *beside)
-    steps = [step for size in first if (step := layouts.at(size))]
-    if not steps:
-        if layouts.refused:
-            raise layouts.refused[-1]
-        words = "no layout fits into the memory of these chips for any size; give more chips"
-        raise FieldError((f"{PATH}.training.chips", words))
-    best = _best_step(steps, score)
-    hopeful = score(rungs, np.full(len(rungs), max(step.share for step in steps)))
-    steps += [step for size in rungs[hopeful < best[0]] if (step := layouts.at(float(size)))]
-    return _best_step(steps, score)[1]
 
 
 def _best_step(

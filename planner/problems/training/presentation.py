@@ -45,10 +45,17 @@ def sections(plan: records.TrainingPlan) -> tuple[Section, ...]:
         step = point.time_per_step
         lines = [Line("exposed", step.exposed_communication, "s")]
         lines += (Line(CALLED.get(x, x), value, "s") for x, value in step.hidden.items())
+        ranked = sorted(point.time_per_step.terms.items(), key=lambda pair: -pair[1])
+        timed = (
+            Line(CALLED.get(name, name), value, "s", say.percent(value / point.step_time, 2))
+            for name, value in ranked
+            if value > SEEN * point.step_time
+        )
+        heading = f"time of a step: {say.duration(point.step_time)}"
         blocks = [
             Section(title, tuple(_chosen(point, whole))),
             _memory(point, "memory of a chip"),
-            _time(point),
+            Section(heading, tuple(timed), adds_up=True),
             Section("communication", tuple(lines)),
             Section("how sure", tuple(_sure(whole))),
         ]
@@ -154,18 +161,6 @@ def _memory(point: records.TrainingPoint, title: str) -> Section:
     if memory.free < 0:
         lines.append(Line("short", f"{show(-memory.free, 'size')} of what they need"))
     return Section(f"{stage}: {show(memory.total, 'size')}", tuple(lines), adds_up=True)
-
-
-def _time(point: records.TrainingPoint) -> Section:
-    """Time of a step, by part, the longest first."""
-    ranked = sorted(point.time_per_step.terms.items(), key=lambda pair: -pair[1])
-    lines = (
-        Line(CALLED.get(name, name), value, "s", say.percent(value / point.step_time, 2))
-        for name, value in ranked
-        if value > SEEN * point.step_time
-    )
-    title = f"time of a step: {say.duration(point.step_time)}"
-    return Section(title, tuple(lines), adds_up=True)
 
 
 def _sure(whole: records.TrainingAnswer) -> Iterator[Line]:

@@ -242,9 +242,7 @@ class TrainingQuestion(fields.QuestionRecord):
         if reversible and not self.reversible:
             words = "the model is not declared so: give reversible: true, or another recompute"
             faults.append((("choose", "recompute"), words))
-        if faults:
-            raise fields.Refusals(faults)
-        return self
+        return fields.sound(self, faults)
 
     def _limits_of_a_run(self) -> fields.Faults:
         if self.work.tokens is not None:

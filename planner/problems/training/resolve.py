@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from planner.architecture.huggingface import read_config
-from planner.architecture.layers import Model, Weight
+from planner.architecture.layers import Model
 from planner.catalogue import models
 from planner.catalogue.chips import chip_power
 from planner.catalogue.listed_prices import Price, rent_of
@@ -252,12 +252,10 @@ def trained_share(model: Model, rank: int) -> float:
         experts = part.experts.routed if part is not None and part.experts is not None else 1
         for weight in layer.all_weights():
             copies = experts if weight.group == "routed" else 1
-            adapters += _adapter(weight, model.hidden * copies, copies, rank)
+            rows = model.hidden * copies
+            adapters += (
+                0.0
+                if not weight.linear or weight.group == "router"
+                else rank * (rows + copies * weight.count / rows)
+            )
     return adapters / sum(weight.count for _, weight in model.all_weights())
-
-
-def _adapter(weight: Weight, rows: int, copies: int, rank: int) -> float:
-    """Parameters of the adapters beside one tensor [param]; none beside vectors and routers."""
-    if not weight.linear or weight.group == "router":
-        return 0.0
-    return rank * (rows + copies * weight.count / rows)

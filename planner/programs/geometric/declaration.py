@@ -113,23 +113,19 @@ class GeometricProgram:
             lowering.hold(x)
         epigraph = sp.Dummy("objective", positive=True)
         lowering.minimise(self._objective, epigraph)
-        used = self._givens_of(lowering)
-        listed = tuple(givens) if givens is not None else tuple(sorted(used, key=str))
-        if missing := used - set(listed):
-            names = ", ".join(sorted(map(str, missing)))
-            raise ProblemError(f"{self.title}: neither chosen, defined nor given: {names}")
-        others = (*lowering.auxiliaries, epigraph)
-        return Program(structure(self.title, lowering.rows, tuple(self._bounds), others, listed))
-
-    def _givens_of(self, lowering: Lowering) -> set[sp.Symbol]:
-        """Symbols left in the coefficients and exponents."""
         symbols: set[sp.Symbol] = set()
         for row in lowering.rows:
             symbols |= row.divisor.free_symbols
             for powers, coefficient in row.terms:
                 symbols |= coefficient.free_symbols
                 symbols.update(*(exponent.free_symbols for _, exponent in powers))
-        return symbols
+        used = symbols
+        listed = tuple(givens) if givens is not None else tuple(sorted(used, key=str))
+        if missing := used - set(listed):
+            names = ", ".join(sorted(map(str, missing)))
+            raise ProblemError(f"{self.title}: neither chosen, defined nor given: {names}")
+        others = (*lowering.auxiliaries, epigraph)
+        return Program(structure(self.title, lowering.rows, tuple(self._bounds), others, listed))
 
     def _fresh(self, symbol: sp.Symbol) -> None:
         if symbol in self._bounds or symbol in self._definitions:

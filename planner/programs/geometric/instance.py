@@ -64,7 +64,19 @@ def instance(problem: ProgramStructure, numbers: Mapping[Hashable, float]) -> In
     values = _values(problem, figures)
     exponents = values[problem.exponent]
     top, bottom = values[problem.numerator], values[problem.divisor]
-    _check_signs(problem, top, bottom)
+    for term in np.flatnonzero(top < 0).tolist():
+        row = problem.rows[problem.table.rows[term]]
+        raise ProblemError(
+            f"{problem.title}: {row.name}: the coefficient "
+            f"{problem.coefficients.texts[problem.numerator[term]]} is {top[term]:.6g}, "
+            f"and a geometric program takes no negative one, in\n    {row.text}"
+        )
+    for place in np.flatnonzero(bottom <= 0).tolist():
+        row = problem.rows[place]
+        raise ProblemError(
+            f"{problem.title}: {row.name}: {row.divisor} is {bottom[place]:.6g}: nothing positive "
+            f"is at most that, in\n    {row.text}"
+        )
     matrix = problem.table.exponents(exponents)
     zero = top == 0
     if zero[problem.table.rows == len(problem.rows) - 1].all():
@@ -106,22 +118,6 @@ def _values(problem: ProgramStructure, figures: tuple[float, ...]) -> Array:
         reason = str(error)
     named = "; ".join(coefficients.undefined(figures)) or "a coefficient"
     raise ProblemError(f"{problem.title}: {named} has no value at these givens ({reason})")
-
-
-def _check_signs(problem: ProgramStructure, top: Array, bottom: Array) -> None:
-    for term in np.flatnonzero(top < 0).tolist():
-        row = problem.rows[problem.table.rows[term]]
-        raise ProblemError(
-            f"{problem.title}: {row.name}: the coefficient "
-            f"{problem.coefficients.texts[problem.numerator[term]]} is {top[term]:.6g}, "
-            f"and a geometric program takes no negative one, in\n    {row.text}"
-        )
-    for place in np.flatnonzero(bottom <= 0).tolist():
-        row = problem.rows[place]
-        raise ProblemError(
-            f"{problem.title}: {row.name}: {row.divisor} is {bottom[place]:.6g}: nothing positive "
-            f"is at most that, in\n    {row.text}"
-        )
 
 
 def _box(

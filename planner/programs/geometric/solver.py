@@ -74,25 +74,6 @@ def _balance(problem: ProgramStructure, matrix: Array, weights: Array, multiplie
                 multipliers[row] = needed / -pull[rows == row].sum()
 
 
-def lowered_auxiliaries(problem: ProgramStructure, at: Instance, point: ConePoint) -> ConePoint:
-    """The point with no auxiliary above what holds it up.
-
-    One whose every use is zero at these givens, or in a row with room to spare, lies anywhere above
-    in a solver's answer, and what it stands in may overflow.
-    """
-    rows, logs = problem.table.rows, point.logs.copy()
-    for column in range(problem.choices, len(problem.variables) - 1):
-        terms = at.logs + at.matrix @ logs
-        down = at.matrix[:, column] < 0
-        heights = []
-        for row in problem.owned[column]:
-            rest = np.exp(terms[(rows == row) & ~down]).sum()
-            height = np.logaddexp.reduce(terms[(rows == row) & down])
-            heights.append(height - np.log1p(-rest) if rest < 1 else 0.0)
-        logs[column] += min(max(heights), 0.0)
-    return replace(point, logs=logs)
-
-
 STEPS = 12
 LONGEST = 1.0
 ENOUGH = 1e-13
@@ -228,7 +209,20 @@ class Program:
         if solved is None:
             raise self._stretching.shortage(at)
         point, bound = solved
-        point = lowered_auxiliaries(self.structure, at, point)
+        # The point with no auxiliary above what holds it up. One whose every use is zero at these
+        # givens, or in a row with room to spare, lies anywhere above in a solver's answer, and what
+        # it stands in may overflow.
+        rows, logs = self.structure.table.rows, point.logs.copy()
+        for column in range(self.structure.choices, len(self.structure.variables) - 1):
+            terms = at.logs + at.matrix @ logs
+            down = at.matrix[:, column] < 0
+            heights = []
+            for row in self.structure.owned[column]:
+                rest = np.exp(terms[(rows == row) & ~down]).sum()
+                height = np.logaddexp.reduce(terms[(rows == row) & down])
+                heights.append(height - np.log1p(-rest) if rest < 1 else 0.0)
+            logs[column] += min(max(heights), 0.0)
+        point = replace(point, logs=logs)
         envelope = Envelope(self.structure, at, point.logs, point.multipliers)
         return replace(read(envelope, bound), solver=solver)
 

@@ -190,7 +190,11 @@ def solved(
     point = np.where(program.whole, np.round(result.x), result.x)
     if program.rows.excess(point).max(initial=0.0) > TOLERANCE and not program.whole.all():
         point = _continuous_anew(program, point)
-    return WholePoint(float(result.fun), point, *_proved(result))
+    # What no point is below, and the nodes looked at.
+    bound = result.mip_dual_bound
+    if bound is None:
+        bound = -math.inf if result.fun is None else result.fun
+    return WholePoint(float(result.fun), point, *(float(bound), int(result.mip_node_count or 0)))
 
 
 def _continuous_anew(program: MixedProgram, point: Array) -> Array:
@@ -239,14 +243,6 @@ def _silent() -> Iterator[None]:
         os.dup2(before, 1)
         os.close(before)
         os.close(nothing)
-
-
-def _proved(result: OptimizeResult) -> tuple[float, int]:
-    """What no point is below, and the nodes looked at."""
-    bound = result.mip_dual_bound
-    if bound is None:
-        bound = -math.inf if result.fun is None else result.fun
-    return float(bound), int(result.mip_node_count or 0)
 
 
 MOST_GAP = 0.5  # of a part that costs next to nothing

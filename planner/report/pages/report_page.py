@@ -60,6 +60,9 @@ def report_page(plan: Plan[Any], question: Question, source: str, sets: Sequence
         f"default-src 'none'; script-src 'sha256-{_hash(script)}'; style-src "
         f"'sha256-{_hash(style)}'; img-src data:; base-uri 'none'; form-action 'none'"
     )
+    ground = plan.document["provenance"]
+    words = f"token-planner {escape(ground['version'])}. {escape('; '.join(sources_of(ground)))}"
+    live_words = '<p id="self" role="status"></p>' if live.script else '<p id="self"></p>'
     return "\n".join([
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
@@ -73,7 +76,7 @@ def report_page(plan: Plan[Any], question: Question, source: str, sets: Sequence
         '<button id="theme" hidden>Light / dark</button></header>',
         f'<main><div class="columns">{_answer(plan, head, others, live)}{_controls(live)}',
         f'<div class="story">{_story(plan, head, others, live)}</div></div></main>',
-        _footer(plan, live),
+        f"<footer>{live_words}<p>{words}</p></footer>",
         f'<script type="application/json" id="data">{written}</script>',
         f"<script>{script}</script>\n</body>\n</html>\n",
     ])  # fmt: skip
@@ -170,7 +173,14 @@ def _answer(plan: Plan[Any], head: Section, others: Sequence[Section], live: Liv
     stands = "".join(table(each.title, each.lines) for each in others if each.beside)
     stands += note_list(plan.answer.notes)
     if not plan.feasible:
-        verdict = _missed(plan)
+        rows = "".join(
+            f"<li>{escape(each.promise)}"
+            + (f": missed by {escape(excess(each.short_by))}" if each.short_by is not None else "")
+            + (f" ({escape(each.expression)})" if each.expression else "")
+            + "</li>"
+            for each in plan.infeasible
+        )
+        verdict = f'<p class="broken">No plan keeps every promise.</p><ul>{rows}</ul>'
     return (
         f'<section class="answer">{headline}{refused}'
         '<p id="notice" class="notice" role="status" hidden></p>'
@@ -186,18 +196,6 @@ def _card(line: Line) -> str:
         f'<div class="card"><span>{escape(line.label)}</span><b>'
         f"{escape(line.words)}</b><span>{escape(line.range_words or line.note)}</span></div>"
     )
-
-
-def _missed(plan: Plan[Any]) -> str:
-    """Which promise no plan keeps, and by how much."""
-    rows = "".join(
-        f"<li>{escape(each.promise)}"
-        + (f": missed by {escape(excess(each.short_by))}" if each.short_by is not None else "")
-        + (f" ({escape(each.expression)})" if each.expression else "")
-        + "</li>"
-        for each in plan.infeasible
-    )
-    return f'<p class="broken">No plan keeps every promise.</p><ul>{rows}</ul>'
 
 
 def _story(plan: Plan[Any], head: Section, others: Sequence[Section], live: LivePage) -> str:
@@ -313,16 +311,6 @@ def _symbols(live: LivePage) -> str:
         '<th scope="col">symbol</th><th scope="col">meaning</th><th scope="col">value</th>'
         f'<th scope="col">unit</th></tr>{rows}</table></div>'
         f'<ul class="quiet">{sources}</ul></details>'
-    )
-
-
-def _footer(plan: Plan[Any], live: LivePage) -> str:
-    ground = plan.document["provenance"]
-    data = "; ".join(sources_of(ground))
-    live_words = '<p id="self" role="status"></p>' if live.script else '<p id="self"></p>'
-    return (
-        f"<footer>{live_words}<p>token-planner {escape(ground['version'])}. {escape(data)}</p>"
-        "</footer>"
     )
 
 

@@ -63,7 +63,13 @@ def plan_drawn(plan: Plan, form: str) -> bytes:
         for axes, section in zip(panels, sections, strict=False):
             _stacked(axes, section)
         if worth:
-            _slopes(panels[-1], worth)
+            last = panels[-1]
+            slopes: Sequence[float] = list(worth.values())
+            colours = [style.BLUE if slope < 0 else style.ORANGE for slope in slopes]
+            last.barh(range(len(slopes)), slopes, height=0.62, color=colours, lw=0)
+            last.axvline(0, color="0.25", lw=0.9)
+            style.labelled_bars(last, list(worth))
+            last.set_xlabel("one percent more of it changes the objective by [%]")
 
     return style.pictured((WIDE, HEAD + sum(heights)), filled, form)
 
@@ -104,16 +110,6 @@ def _columns(parts: Sequence[tuple[Line, float]]) -> int:
 def _rows(parts: Sequence[tuple[Line, float]]) -> int:
     """Rows of names below a bar."""
     return -(-len(parts) // _columns(parts))
-
-
-def _slopes(axes: Axes, worth: Mapping[str, float]) -> None:
-    """The quantities that matter most, as bars to either side."""
-    slopes: Sequence[float] = list(worth.values())
-    colours = [style.BLUE if slope < 0 else style.ORANGE for slope in slopes]
-    axes.barh(range(len(slopes)), slopes, height=0.62, color=colours, lw=0)
-    axes.axvline(0, color="0.25", lw=0.9)
-    style.labelled_bars(axes, list(worth))
-    axes.set_xlabel("one percent more of it changes the objective by [%]")
 
 
 INCHES = (8.5, 6.0)

@@ -140,17 +140,6 @@ def _dots(points: Iterable[PlotPoint], scale: Scale) -> str:
 def _frame(scale: Scale, *, labelled: bool) -> list[str]:
     """Ticks, the diagonal with a line on either side of it, and the edge."""
     off = SIDE * math.log10(NEAR) / (scale.most - scale.least)
-    return [
-        *_ticks(scale, labelled),
-        f'<path class="near-line" d="M{off:.0f} {SIDE}L{SIDE} {off:.0f}'
-        f'M0 {SIDE - off:.0f}L{SIDE - off:.0f} 0"/>',
-        f'<path class="diagonal" d="M0 {SIDE}L{SIDE} 0"/>',
-        f'<rect class="frame" width="{SIDE}" height="{SIDE}"/>',
-    ]
-
-
-def _ticks(scale: Scale, labelled: bool) -> list[str]:
-    """Lines at powers of ten, at halves and doubles of them where there are few."""
     powers = range(math.floor(scale.least), math.ceil(scale.most) + 1)
     step = max(1, math.ceil((scale.most - scale.least) / MOST_TICKS))
     factors = (1, 2, 5) if scale.most - scale.least < FEW_POWERS else (1,)
@@ -166,7 +155,13 @@ def _ticks(scale: Scale, labelled: bool) -> list[str]:
         if labelled and at - label_at >= APART:
             parts.append(f'<text x="{at}" y="{SIDE + 48}" text-anchor="middle">{label}</text>')
             label_at = at
-    return parts
+    return [
+        *parts,
+        f'<path class="near-line" d="M{off:.0f} {SIDE}L{SIDE} {off:.0f}'
+        f'M0 {SIDE - off:.0f}L{SIDE - off:.0f} 0"/>',
+        f'<path class="diagonal" d="M0 {SIDE}L{SIDE} 0"/>',
+        f'<rect class="frame" width="{SIDE}" height="{SIDE}"/>',
+    ]
 
 
 def _inside_band(i: int) -> bool:

@@ -165,11 +165,21 @@ def measured_document(measured: MeasuredChip) -> dict[str, object]:
 def measured_text(measured: MeasuredChip) -> str:
     """The same on a terminal, at most 80 columns wide."""
     catalogued = chip(measured.head.chip) if measured.head.chip else None
+    head = measured.head
+    origin = f"{head.chip} of the catalogue" if head.chip else "not in the catalogue by this name"
+    software = ", ".join(f"{name} {version}" for name, version in head.software.items())
+    part = "" if head.complete else "; not complete"
+    device = row("device", f"{head.device} ({origin}), {size(head.capacity)}")
+    lines: list[str] = []
+    for devices, run in measured.all_reduces.items():
+        line = f"{devices} devices: {duration(run.latency)} + bytes sent at "
+        line += f"{show(run.rate, 'bandwidth')} (within {run.error:.0%})"
+        lines.append(row("" if lines else "all-reduce", line))
     blocks = [
-        _head(measured),
+        f"{device}\n{row('measured', f'{head.as_of}, {software}, in {head.seconds:.0f} s{part}')}",
         "\n".join([*_memory(measured, catalogued), *_attention(measured), *_launch(measured)]),
         _products(measured, catalogued),
-        _all_reduce(measured),
+        "\n".join(lines),
         _busy(measured),
         first_of("wrong results, not kept", _sentences(measured.refused), SHOWN),
         first_of("left out", _sentences(measured.left_out), SHOWN),
@@ -179,17 +189,6 @@ def measured_text(measured: MeasuredChip) -> str:
 
 def _plain(measured: Measured[Work]) -> dict[str, object]:
     return {**asdict(measured.work), **asdict(measured.timing), "rate": measured.rate}
-
-
-def _head(measured: MeasuredChip) -> str:
-    head = measured.head
-    origin = f"{head.chip} of the catalogue" if head.chip else "not in the catalogue by this name"
-    software = ", ".join(f"{name} {version}" for name, version in head.software.items())
-    part = "" if head.complete else "; not complete"
-    device = row("device", f"{head.device} ({origin}), {size(head.capacity)}")
-    return (
-        f"{device}\n{row('measured', f'{head.as_of}, {software}, in {head.seconds:.0f} s{part}')}"
-    )
 
 
 def _memory(measured: MeasuredChip, catalogued: Chip | None) -> Iterator[str]:
@@ -235,15 +234,6 @@ def _products(measured: MeasuredChip, catalogued: Chip | None) -> str:
     for dtype, rate in measured.product_rates.items():
         peak = catalogued.peak(dtype) if catalogued and catalogued.computes(dtype) else None
         lines.append(row("", f"{dtype}: at best {show(rate, 'compute')}{_of_peak(rate, peak)}"))
-    return "\n".join(lines)
-
-
-def _all_reduce(measured: MeasuredChip) -> str:
-    lines: list[str] = []
-    for devices, run in measured.all_reduces.items():
-        line = f"{devices} devices: {duration(run.latency)} + bytes sent at "
-        line += f"{show(run.rate, 'bandwidth')} (within {run.error:.0%})"
-        lines.append(row("" if lines else "all-reduce", line))
     return "\n".join(lines)
 
 

@@ -15,7 +15,7 @@ from planner.catalogue.figures import Figure
 from planner.catalogue.hub import hub_config, is_hub_name
 from planner.catalogue.listed_prices import default_price, rentals, tier, tier_names
 from planner.catalogue.profile import profile, profile_names
-from planner.catalogue.scaling_laws import RANGES, Coefficient, Covariance, Law, law, law_names
+from planner.catalogue.scaling_laws import RANGES, Coefficient, Covariance, law, law_names
 from planner.catalogue.systems import system, system_names
 from planner.report.text import price_table
 from planner.report.text.price_table import OF_MODELS, model_row
@@ -154,7 +154,10 @@ def _law(name: str) -> dict[str, object]:
         **{symbol: f"{value:g} (chosen)" for symbol, value in entry.settings.items()},
         **_together(entry.covariance),
         "fitted on": entry.scope,
-        **_ranges(entry),
+        **{
+            f"range of {key}": " to ".join(dict.fromkeys(_end(x, RANGES[key]) for x in ends))
+            for key, ends in entry.range.items()
+        },
         **({"note": entry.note} if entry.note else {}),
         "source": f"{entry.source} {entry.link} ({entry.as_of}, verified: {entry.verified})",
     }
@@ -169,14 +172,6 @@ def _tier(name: str) -> dict[str, object]:
     entry = tier(name)
     facts = {"kind": entry.kind, "drain time": show(entry.capacity / entry.read_rate, "time")}
     return {"title": entry.title, "facts": facts, "figures": _figures(entry.figures)}
-
-
-def _ranges(entry: Law) -> dict[str, str]:
-    """The ranges that were fitted on, as `range of n`: lowest to highest."""
-    return {
-        f"range of {key}": " to ".join(dict.fromkeys(_end(x, RANGES[key]) for x in ends))
-        for key, ends in entry.range.items()
-    }
 
 
 def _end(value: float, dimension: str) -> str:
@@ -295,21 +290,16 @@ def model(name: str | Path) -> dict[str, object]:
     return summary(models.load(name)) | {"as_of": models.record(name).as_of}
 
 
-def _mean_of(ends: Sequence[int]) -> list[str]:
-    """The fewest and most active parameters, where tokens differ in them."""
-    low, high = ends
-    return [f"    a mean, from     {low:>20,}   to {high:,}"] if low < high else []
-
-
 def model_text(card: Mapping[str, Any]) -> str:
     """The same on a terminal."""
     active = card["n_active"]
+    low, high = card["n_active_range"]
     lines = [
         f"{card['name']} ({card['family']}), {card['n_layers']} layers, hidden {card['hidden']}",
         f"total parameters     {card['n_total']:>20,}",
         f"active, all          {active['all']:>20,}",
         f"  no input embedding {active['no_input_embedding']:>20,}   what FLOP are counted with",
-        *_mean_of(card["n_active_range"]),
+        *([f"    a mean, from     {low:>20,}   to {high:,}"] if low < high else []),
         f"  no embedding, head {active['no_embedding_no_head']:>20,}",
         "",
         "layers",

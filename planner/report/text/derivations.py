@@ -16,7 +16,7 @@ from formulas.algebra.steps import TAKEN
 from formulas.book.book_document import book, book_references
 from formulas.book.book_values import BookError, base_case
 from formulas.claims import Claim, all_claims
-from formulas.claims.claim import LECTURE, Compared
+from formulas.claims.claim import LECTURE
 from formulas.export import FORMATS, export
 from formulas.export.latex import bibtex
 from formulas.export.lean import TEN, lean
@@ -359,7 +359,7 @@ def _claim_row(row: physical_column.AcceptanceRow) -> dict[str, object]:
             {
                 "what": each.what,
                 "text": each.text,
-                "stated": _ends(each),
+                "stated": [each.low or None, each.high if isfinite(each.high) else None],
                 "factor": each.factor if isfinite(each.factor) else None,
                 "column": column,
             }
@@ -377,11 +377,6 @@ def _claim_row(row: physical_column.AcceptanceRow) -> dict[str, object]:
         ],
         "physical": [_physical_row(each) for each in row.physical],
     }
-
-
-def _ends(pair: Compared) -> list[float | None]:
-    """What is stated, twice, or a range with None for an open end."""
-    return [pair.low or None, pair.high if isfinite(pair.high) else None]
 
 
 def _physical_row(figure: physical_column.PhysicalFigure) -> dict[str, object]:

@@ -154,7 +154,13 @@ def formula_text(card: FormulaCard) -> str:
     lines.append(f"source: {card.source}{' ' + card.link if card.link else ''}")
     symbol = card.symbols[0].symbol
     if card.shown is not None:
-        lines += ["", _value_line(symbol, card)]
+        notes = []
+        if card.value is not None:
+            base = f"{card.value:.6g}" + ("" if card.unit == "1" else f" {card.unit}")
+            notes += [base] if base != card.shown else []
+        if card.decides:
+            notes.append(f"{card.decides} decides")
+        lines += ["", (f"{symbol} = {card.shown}" + (f"   ({'; '.join(notes)})" if notes else ""))]
         lines += [f"outside: {condition}" for condition in card.outside]
         lines += _elasticity_lines(symbol, card.elasticities)
     elif card.values:
@@ -221,17 +227,6 @@ def _slopes(compiled: Kernel, name: str, values: Values) -> Slopes:
     """{symbol: percent of the value per percent of it, as it falls and as it rises}."""
     pairs = elasticities(compiled, name, values)
     return {x: list(pair) if all(map(math.isfinite, pair)) else None for x, pair in pairs.items()}
-
-
-def _value_line(symbol: str, card: FormulaCard) -> str:
-    """`T_mem = 46.2 ms   (0.0462 s; memory decides)`."""
-    notes = []
-    if card.value is not None:
-        base = f"{card.value:.6g}" + ("" if card.unit == "1" else f" {card.unit}")
-        notes += [base] if base != card.shown else []
-    if card.decides:
-        notes.append(f"{card.decides} decides")
-    return f"{symbol} = {card.shown}" + (f"   ({'; '.join(notes)})" if notes else "")
 
 
 def _elasticity_lines(symbol: str, slopes: Slopes | None) -> list[str]:

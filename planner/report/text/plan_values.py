@@ -75,9 +75,8 @@ def _pool(plan: Mapping[str, Any], file: Path) -> Pool | None:
     layout = pool.get("layout") if isinstance(pool.get("layout"), Mapping) else {}
     pool = {"usd_per_hour": None, **pool, "replicas": (layout or {}).get("replicas", 1)}
     wrong = [name for name in ("chip", "weights", "kv") if not isinstance(pool[name], str)]
-    for name in ("chips_used", "replicas"):
-        if type(pool[name]) is not int or not 1 <= pool[name] <= LARGEST:
-            wrong.append(name)
+    wrong += [name for name in ("chips_used", "replicas")
+              if type(pool[name]) is not int or not 1 <= pool[name] <= LARGEST]  # fmt: skip
     if wrong:
         words = "a name, or a whole number from 1 for chips and replicas, was expected"
         raise InputError(f"--at {file}: {', '.join(wrong)} of its plan: {words}")

@@ -190,19 +190,7 @@ class KnowingValue:
 def study_text(document: Mapping[str, Any]) -> str:
     """The whole study, with its value of knowing typed, never wider than 80 columns."""
     choices, unit = document["choices"], document["unit"]
-    blocks = [
-        _givens(document["uncertain"]),
-        _spread(document) if document["distribution"] else [],
-        _sobol(document["sobol"]) if document["sobol"] is not None else [],
-        _morris(document["morris"]) if document["morris"] is not None else [],
-        ["the best choice, by share of the draws"] if choices else [],
-        _knowing(document["knowing"], len(choices), unit),
-    ]
-    blocks[4] += [x for each in choices for x in wrapped(f"{each['best']:.1%}  {each['choice']}")]
-    return "\n\n".join("\n".join(block) for block in blocks if block)
-
-
-def _givens(rows: Sequence[Uncertainty]) -> list[str]:
+    rows = document["uncertain"]
     lines = ["uncertain"]
     for row in rows:
         ends = [end if isinstance(end, str) else valued(end, row.unit) for end in row.ends]
@@ -211,7 +199,16 @@ def _givens(rows: Sequence[Uncertainty]) -> list[str]:
         form = "{0} to {1}" if of and row.kind == "lognormal" else MEANS.get(row.kind)
         span = form.format(*ends) if form else f"one of {', '.join(ends)}"
         lines += wrapped(f"{row.path}: {span}{of}")
-    return [*lines, *wrapped(APART)] if len(rows) > 1 else lines
+    blocks = [
+        ([*lines, *wrapped(APART)] if len(rows) > 1 else lines),
+        _spread(document) if document["distribution"] else [],
+        _sobol(document["sobol"]) if document["sobol"] is not None else [],
+        _morris(document["morris"]) if document["morris"] is not None else [],
+        ["the best choice, by share of the draws"] if choices else [],
+        _knowing(document["knowing"], len(choices), unit),
+    ]
+    blocks[4] += [x for each in choices for x in wrapped(f"{each['best']:.1%}  {each['choice']}")]
+    return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
 def _spread(document: Mapping[str, Any]) -> list[str]:

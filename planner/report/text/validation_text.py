@@ -109,7 +109,10 @@ def _file(file: result.FileScores) -> str:
 
 
 def _section(row: result.ValidationSection, labels: Mapping[str, str]) -> list[str]:
-    lines = [_title(row)]
+    title = f"{NAMES.get(row.quantity, row.quantity)} ({row.column})"
+    title += f", {row.part}" if row.part else ""
+    share = _share(row.predicted, row.rows)
+    lines = [f"{title}: {row.predicted:,} of {row.rows:,} predicted ({share})"]
     lines += _scores(row, row.scores) if row.scores else wrapped("nothing to score")
     lines += reasons(row.refused, "without", "without,", row.refused_rows)
     if row.scores is not None:
@@ -117,13 +120,6 @@ def _section(row: result.ValidationSection, labels: Mapping[str, str]) -> list[s
             lines += _groups(labels[name], rows)
         lines += ["  furthest off", *_listed(row.worst[:FURTHEST])]
     return lines
-
-
-def _title(row: result.ValidationSection) -> str:
-    name = f"{NAMES.get(row.quantity, row.quantity)} ({row.column})"
-    name += f", {row.part}" if row.part else ""
-    share = _share(row.predicted, row.rows)
-    return f"{name}: {row.predicted:,} of {row.rows:,} predicted ({share})"
 
 
 def _scores(section: result.ValidationSection, scores: result.SectionScores) -> list[str]:
@@ -241,7 +237,12 @@ def _recorded(profiles: Sequence[result.ProfileRecord], scored: bool) -> str:
         lines += ["", f"{profile.name} ({profile.as_of}), {profile.rows:,} measurements"]
         lines += wrapped(profile.source)
         if profile.of_curves:
-            lines += _network(profile.of_curves)
+            lines.append(f"{'':<33}{'curves':>8}{'rows':>6}{'median':>8}{'mean':>8}{'worst':>8}")
+            lines += [
+                f"  {name.replace('_', ' '):<31}{each['curves']:>8.0f}{each['rows']:>6,.0f}"
+                f"{each['median']:>8.1%}{each['mean']:>8.1%}{each['worst']:>8.1%}"
+                for name, each in profile.of_curves.items()
+            ]
         else:
             lines += _left_out_tables(profile.left_out) or _serving(profile.of_serving)
     return "\n".join(lines)
@@ -290,16 +291,6 @@ def left_out(errors: Mapping[str, float]) -> Iterator[tuple[str, Mapping[str, fl
             recorded = {x.removeprefix(begin): errors[x] for x in errors if x.startswith(begin)}
             if "rows" in recorded:
                 yield f"{NAMES[quantity]}, {label}", recorded
-
-
-def _network(errors: Mapping[str, Mapping[str, float]]) -> list[str]:
-    lines = [f"{'':<33}{'curves':>8}{'rows':>6}{'median':>8}{'mean':>8}{'worst':>8}"]
-    for name, errors_of in errors.items():
-        lines.append(
-            f"  {name.replace('_', ' '):<31}{errors_of['curves']:>8.0f}{errors_of['rows']:>6,.0f}"
-            f"{errors_of['median']:>8.1%}{errors_of['mean']:>8.1%}{errors_of['worst']:>8.1%}"
-        )
-    return lines
 
 
 def _share(part: int, whole: int) -> str:

@@ -160,7 +160,12 @@ def _law(value: object, info: ValidationInfo) -> Law:
     if isinstance(value, File):
         return value
     if isinstance(value, Mapping):
-        return _with_places(dict(value), info)
+        values = dict(value)
+        points = values.get("fit")
+        folder = (info.context or {}).get("folder")
+        if folder is None or not isinstance(points, str):
+            return values
+        return {**values, "fit": str(folder / points)}
     if isinstance(value, str) and " + " in value:  # a routed law on a dense one
         parts = [name_or_file(each.strip(), *LAW, info) for each in value.split(" + ")]
         return " + ".join(str(each) for each in parts)
@@ -170,15 +175,6 @@ def _law(value: object, info: ValidationInfo) -> Law:
         endings = ", ".join(FILE_SUFFIXES)
         raise ValueError(f"expected a file that ends in one of {endings}, got {quoted(value)}")
     return law
-
-
-def _with_places(values: dict[str, object], info: ValidationInfo) -> dict[str, object]:
-    """A described law whose points lie in a file, that file beside the scenario."""
-    points = values.get("fit")
-    folder = (info.context or {}).get("folder")
-    if folder is None or not isinstance(points, str):
-        return values
-    return {**values, "fit": str(folder / points)}
 
 
 def _refuse_a_family(value: object) -> None:

@@ -62,6 +62,13 @@ class Refusals(ValueError):  # noqa: N818 - several refusals, not one error
         super().__init__("; ".join(str(message) for _, message in faults))
 
 
+def sound(value: T, faults: Sequence[tuple[Path, str | ValueError]]) -> T:
+    """A value of which nothing is refused; raises Refusals with every fault."""
+    if faults:
+        raise Refusals(faults)
+    return value
+
+
 class Kind:
     """Reads a value in one plain step and describes itself to editors."""
 
@@ -272,9 +279,7 @@ def collected(values: Sequence[object], read: Callable[[object], T]) -> list[T]:
     """Every item read, or every refusal with its index."""
     faults: Faults = []
     read_values = read_items(enumerate(values), lambda _, item: read(item), faults)
-    if faults:
-        raise Refusals(faults)
-    return list(read_values.values())
+    return sound(list(read_values.values()), faults)
 
 
 def read_items(

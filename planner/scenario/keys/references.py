@@ -102,7 +102,11 @@ def name_or_file(
         return value
     access = ACCESS.get()
     if access is not None:
-        return _below_folder(access, value, kind, names)
+        path = access.path_of(value) if len(value) <= LONGEST_NAME else None
+        if path is not None:
+            return File(value, path)
+        where = "no file is read here" if access.folder is None else "nor a file of the folder"
+        raise ValueError(f"unknown {kind} {quoted(value)}{did_you_mean(value, names)} ({where})")
     folder = (info.context or {}).get("folder") or Path()
     try:
         path = (folder / Path(value).expanduser()) if len(value) <= LONGEST_NAME else None
@@ -119,15 +123,6 @@ def name_or_file(
     lists = f" (planner catalog {kind}s lists them)" if names else f"; a file, such as {example}"
     hint = did_you_mean(value, names) or lists
     raise ValueError(f"unknown {kind} {quoted(value)}{hint}")
-
-
-def _below_folder(access: FileAccess, value: str, kind: str, names: tuple[str, ...]) -> File:
-    """A file that may be read; the refusal is the same whether or not there is one elsewhere."""
-    path = access.path_of(value) if len(value) <= LONGEST_NAME else None
-    if path is not None:
-        return File(value, path)
-    where = "no file is read here" if access.folder is None else "nor a file of the folder"
-    raise ValueError(f"unknown {kind} {quoted(value)}{did_you_mean(value, names)} ({where})")
 
 
 AUTO = "auto"

@@ -19,7 +19,7 @@ from planner.benchmark import misfit, read_measured
 from planner.catalogue.chips import MATH
 from planner.catalogue.systems import REQUIRED, System, system, system_from, system_names
 from planner.scenario.keys import fields
-from planner.scenario.keys.fields import Count, Faults, Quantity, Record, Refusals
+from planner.scenario.keys.fields import Count, Faults, Quantity, Record, Refusals, sound
 from planner.scenario.keys.references import File, name_or_file, nested
 from planner.text.errors import InputError, did_you_mean, quoted
 from planner.text.quantities import show
@@ -48,9 +48,7 @@ class _Flops(fields.Kind):
 
         faults: Faults = []
         peaks = fields.read_items(value.items(), read_peak, faults)
-        if faults:
-            raise Refusals(faults)
-        return peaks
+        return sound(peaks, faults)
 
     def schema(self) -> dict[str, object]:
         peak = Quantity("compute").schema()
@@ -139,9 +137,7 @@ class SystemDescription(Record):
             if chip.computes(dtype) and _double(peak, chip.peak(dtype)):
                 words = _twice("dense peak", "sparse", peak, chip.peak(dtype), "compute")
                 faults.append(((dtype,), words))
-        if faults:
-            raise Refusals(faults)
-        return value
+        return sound(value, faults)
 
     @field_validator("scale_up", "scale_out")
     @classmethod

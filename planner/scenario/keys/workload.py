@@ -82,7 +82,14 @@ class _Lengths(fields.Kind):
         if "quantiles" not in read:
             return Distribution(**read)
         try:
-            return _fitted(read["quantiles"])
+            # Mean and coefficient of variation of the log-normal through the quantiles.
+            points = read["quantiles"]
+            normal = [NormalDist().inv_cdf(probability) for probability, _ in points]
+            sigma, height = linear_regression(normal, [math.log(tokens) for _, tokens in points])
+            if sigma > WIDEST:
+                raise ValueError("these quantiles are too far apart for a distribution of lengths")
+            mean = math.exp(height + sigma**2 / 2)
+            return Distribution(mean, math.sqrt(math.expm1(sigma**2)), points)
         except ValueError as error:
             raise fields.Refusals([(("quantiles",), error)]) from None
 
@@ -241,9 +248,7 @@ def _quantiles(value: object) -> tuple[tuple[float, float], ...]:
         if low == high or shorter > longer:
             faults.append(((), "expected lengths that grow with distinct probabilities"))
             break
-    if faults:
-        raise fields.Refusals(faults)
-    return tuple(points)
+    return fields.sound(tuple(points), faults)
 
 
 def _probability(key: object) -> float:
@@ -255,16 +260,6 @@ def _probability(key: object) -> float:
     if not 0 < value < 1:
         raise ValueError(f"expected a quantile such as p50 or 0.5, got {quoted(key)}")
     return value
-
-
-def _fitted(points: tuple[tuple[float, float], ...]) -> Distribution:
-    """Mean and coefficient of variation of the log-normal through the quantiles."""
-    normal = [NormalDist().inv_cdf(probability) for probability, _ in points]
-    sigma, height = linear_regression(normal, [math.log(tokens) for _, tokens in points])
-    if sigma > WIDEST:
-        raise ValueError("these quantiles are too far apart for a distribution of lengths")
-    mean = math.exp(height + sigma**2 / 2)
-    return Distribution(mean, math.sqrt(math.expm1(sigma**2)), points)
 
 
 class _Axes(Record):

@@ -99,16 +99,6 @@ def items_of(task: FleetTask, m: int, prices: CoverPrices) -> ReplicaItems:
     )
 
 
-def first_choices(task: FleetTask, prices: CoverPrices) -> list[Array]:
-    """Rows of each model to begin with: covers of its hours, and covers with more of an item."""
-    rows = []
-    for m, covers in enumerate(tried_replicas(task, [prices])):
-        items = items_of(task, m, prices)
-        longer = _longer(task, m, covers, items)
-        rows.append(items.fewer(np.concatenate([covers, *longer]), covers))
-    return rows
-
-
 def _longer(task: FleetTask, m: int, covers: Array, items: ReplicaItems) -> list[Array]:
     """Cheap covers of some levels of demand with more and more of a cheap item."""
     n = covers.shape[1] // 2
@@ -286,7 +276,11 @@ def cycled(
     """
     models = range(len(task.models))
     if start is None:
-        rows = first_choices(task, prices)
+        rows = []
+        for model, covers in enumerate(tried_replicas(task, [prices])):
+            items = items_of(task, model, prices)
+            longer = _longer(task, model, covers, items)
+            rows.append(items.fewer(np.concatenate([covers, *longer]), covers))
         paths = np.full(task.demand.shape, -1)
     else:
         columns = [task.model_of == m for m in models]

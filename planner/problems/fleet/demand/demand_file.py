@@ -40,14 +40,6 @@ FEW = 8  # faults of a file that are told
 
 
 @dataclass(frozen=True)
-class HourlyColumn:
-    """A column's head as it is written, and its requests per second from hour 0 on [seq/s]."""
-
-    head: str
-    rates: tuple[float, ...]
-
-
-@dataclass(frozen=True)
 class _CsvRow:
     """A line of the file: its number from 1, its cells, and where each of them begins."""
 
@@ -82,31 +74,6 @@ def has_unit(head: str) -> bool:
     """Whether the head of a column says what it is counted in."""
     unit = _unit(head)
     return BRACKETED.fullmatch(head) is not None or (unit is not None and unit.powers == RATE)
-
-
-def hourly_column(file: File, name: str) -> HourlyColumn:
-    """The column of a model, by hours from 0:00 UTC, of whole weeks from Monday.
-
-    Rows that part an hour are averaged over it. Raises InputError with every line that is wrong:
-    times that are none, missing, doubled or out of order, rates that are none, heads that say
-    another unit, and where no column is the model's.
-    """
-    head, *rows = _rows(file)
-    faults = _Faults(file)
-    times = _times_in(head, faults)
-    faults.stop()
-    at = _column(head, times, name, faults)
-    faults.stop()
-    scale = _scale(head, at, name, faults)
-    faults.stop()
-    begin, step = _spaced(rows, times, faults)
-    rates = [_rate(row, at, scale, faults) for row in rows]
-    parts = HOUR // step
-    if not faults.mistakes and len(rates) % parts:
-        faults.add(rows[-1], times, f"the last hour has {len(rates) % parts} of its {parts} parts")
-    faults.stop()
-    hourly = [sum(rates[i : i + parts]) / parts for i in range(0, len(rates), parts)]
-    return HourlyColumn(head.cells[at], tuple(_from_midnight(hourly, begin)))
 
 
 def _rows(file: File) -> list[_CsvRow]:
@@ -346,8 +313,29 @@ class FleetDemand(Record):
             return value
         file = name_or_file(value["file"], "demand", "day.csv", (), info)
         assert isinstance(file, File)
-        read = hourly_column(file, str(value.get("column") or ""))
-        return {**value, "hourly": list(read.rates), "column": read.head}
+        # The column of a model, by hours from 0:00 UTC, of whole weeks from Monday. Rows that part
+        # an hour are averaged over it. Raises InputError with every line that is wrong: times that
+        # are none, missing, doubled or out of order, rates that are none, heads that say another
+        # unit, and where no column is the model's.
+        name = str(value.get("column") or "")
+        head, *rows = _rows(file)
+        faults = _Faults(file)
+        times = _times_in(head, faults)
+        faults.stop()
+        at = _column(head, times, name, faults)
+        faults.stop()
+        scale = _scale(head, at, name, faults)
+        faults.stop()
+        begin, step = _spaced(rows, times, faults)
+        rates = [_rate(row, at, scale, faults) for row in rows]
+        parts = HOUR // step
+        if not faults.mistakes and len(rates) % parts:
+            faults.add(
+                rows[-1], times, f"the last hour has {len(rates) % parts} of its {parts} parts"
+            )
+        faults.stop()
+        hourly = [sum(rates[i : i + parts]) / parts for i in range(0, len(rates), parts)]
+        return {**value, "hourly": _from_midnight(hourly, begin), "column": head.cells[at]}
 
     @field_validator("peak_to_mean")
     @classmethod

@@ -61,7 +61,12 @@ def joint_optimum(settled: FixedLayoutOptimum) -> JointOptimum | None:
     size, tokens = settled.answer.n_active, settled.answer.pretrain
     task = replace(pool.task, sizes=settled.served.member.at(size))
     step = serving.Step(task, pool.layouts, bound=task.uses_bound)
-    model = _of_the_model(settled, step)
+    # Symbols that follow the size: value at the optimum, and d ln(value) / d ln N there.
+    grown = growth_of_symbols(settled.served.member, step, settled.answer.n_active)
+    # What the step has bound: copies of attention may share the weights of the rest.
+    here = step.values(np.ones(1))
+    names = [name for name in serving.shared_values(step.task) if grown.get(name)]
+    model = {name: (float(np.ravel(here[name])[0]), grown[name] / SPAN) for name in names}
     used = tuple((bool(term.size), bool(term.tokens)) for term in terms.terms)
     program = _compiled(tuple(sorted(serving.declared(step).items(), key=str)), tuple(model), used)
     limit = budget.required.value(budget.law) - terms.floor if budget.required else math.nan
@@ -79,17 +84,6 @@ def joint_optimum(settled: FixedLayoutOptimum) -> JointOptimum | None:
     for name, (at_size, power) in model.items():
         inputs |= {f"scale_{name}": at_size, f"power_{name}": power}
     return _solved(program, step, pool.batch, inputs, (size, tokens))
-
-
-def _of_the_model(
-    settled: FixedLayoutOptimum, step: serving.Step
-) -> dict[str, tuple[float, float]]:
-    """Symbols that follow the size: value at the optimum, and d ln(value) / d ln N there."""
-    grown = growth_of_symbols(settled.served.member, step, settled.answer.n_active)
-    # What the step has bound: copies of attention may share the weights of the rest.
-    here = step.values(np.ones(1))
-    names = [name for name in serving.shared_values(step.task) if grown.get(name)]
-    return {name: (float(np.ravel(here[name])[0]), grown[name] / SPAN) for name in names}
 
 
 @lru_cache(maxsize=16)

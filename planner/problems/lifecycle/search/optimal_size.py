@@ -183,7 +183,12 @@ def _optimal(
             if size in (low, high):
                 fixed["n_active"] = size
                 continue
-            points = conditions.stationary_points(free, _at_size(program, free, size))
+            rest = program.fixed("n_active", np.array([size]))
+            point = _checked(conditions.stationary_points(rest)).point[0].tolist()
+            chosen = dict(zip(rest.choices, point, strict=True)) | {"n_active": size}
+            points = conditions.stationary_points(
+                free, np.array([[chosen[name] for name in free.choices]])
+            )
         _checked(points)
         logs = dict(zip(free.choices, points.point[0].tolist(), strict=True)) | fixed
         if not low <= logs["n_active"] <= high:
@@ -218,14 +223,6 @@ def _where_cost_turns(budget: BudgetTask, program: Budgets, low: float, high: fl
     if near(high) <= 0:
         return high
     return low if near(low) >= 0 else float(brentq(near, low, high, xtol=SETTLED, rtol=SETTLED))
-
-
-def _at_size(program: Budgets, free: Budgets, size: float) -> Array:
-    """The point (1, J) of what is free whose other choices are the best at a size ln N."""
-    rest = program.fixed("n_active", np.array([size]))
-    point = _checked(conditions.stationary_points(rest)).point[0].tolist()
-    logs = dict(zip(rest.choices, point, strict=True)) | {"n_active": size}
-    return np.array([[logs[name] for name in free.choices]])
 
 
 def rise(budget: BudgetTask, program: Budgets, size: float) -> float:

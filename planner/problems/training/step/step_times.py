@@ -40,6 +40,8 @@ def shared_symbols(task: TrainingTask) -> dict[str, float]:
     eager = float(task.stack.eager)
     gated = counts.gates + 1 + eager * (counts.gates - 1)  # a gate of two kernels keeps one more
     stays = B16 * (2 * counts.queries + 2 * counts.keys + gated * counts.width)
+    masks = 2 * MASK * counts.hidden if task.dropout else 0
+    normed = 4 if eager and task.norm == PLAIN else 0  # a copy in 32 bits, and one unscaled
     expert = B16 * counts.topk * (2 * counts.hidden + (counts.gates + 1) * counts.expert_width)
     return {
         "c_fwd": 2.0, "L_train": task.sequence, "B_step": task.batch,
@@ -58,7 +60,9 @@ def shared_symbols(task: TrainingTask) -> dict[str, float]:
         "b_weight": state.weights, "b_grad": state.gradients * task.trained,
         "b_opt": state.optimizer * task.trained, "x_trained": task.trained,
         "b_wire": task.stack.wire,
-        **_residual(task), "a_split": stays,
+        "a_whole": (2 if task.stack.gathered else 4) * B16 * counts.hidden
+        + normed * B16 * counts.hidden + masks,
+        "a_undiv": 2.0 * B16 * counts.hidden if task.stack.gathered else 0.0, "a_split": stays,
         "a_soft": (2 * B16 + (MASK if task.dropout else 0)) * counts.heads if task.unfused else 0.0,
         "a_routed": expert, "a_input": B16 * counts.hidden,
     }  # fmt: skip
@@ -120,17 +124,6 @@ def _dealt_stages(layers: int, items: Sequence[int], pp: np.ndarray) -> dict[str
     last = np.where(pp == 1, layers, np.maximum(0, least - behind))
     middle = np.where(pp > 2, least + (over > 1), 0)
     return {"n_full": np.maximum(np.maximum(first, last), middle), "n_first": first, "n_last": last}
-
-
-def _residual(task: TrainingTask) -> dict[str, float]:
-    """Activations as wide as the model: inputs of two norms and of what follows each."""
-    hidden, stack = task.counts.hidden, task.stack
-    masks = 2 * MASK * hidden if task.dropout else 0
-    normed = 4 if stack.eager and task.norm == PLAIN else 0  # a copy in 32 bits, and one unscaled
-    return {
-        "a_whole": (2 if stack.gathered else 4) * B16 * hidden + normed * B16 * hidden + masks,
-        "a_undiv": 2.0 * B16 * hidden if stack.gathered else 0.0,
-    }
 
 
 def _shapes(
