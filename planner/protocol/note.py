@@ -30,6 +30,13 @@ def ordered(notes: Iterable[Note]) -> tuple[Note, ...]:
     return tuple(sorted(by_place, key=lambda note: SEVERITIES.index(note.severity)))
 
 
+def notes_of(outside: str, warnings: Iterable[str]) -> tuple[Note, ...]:
+    """What a kind without notes of its own must say: what was never measured, and warnings."""
+    extrapolated = [Note("extrapolated", "outside", outside, "outside")] if outside else []
+    notes = (Note("assumed", "warning", words, "provenance.warnings") for words in warnings)
+    return ordered((*extrapolated, *notes))
+
+
 def note_lines(notes: Sequence[Note], most: int | None = None) -> list[str]:
     """The first notes as lines of at most 80 columns, `!` before what matters, `-` before tips."""
     lines = []

@@ -15,9 +15,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from planner.protocol.document import Share, document_of, json_key
-from planner.protocol.note import Depth, Note, ordered
+from planner.protocol.note import Depth, Note, notes_of
 from planner.protocol.promise import PromiseChance, chance_within
-from planner.protocol.section import sources_of, text_at, why_of
+from planner.protocol.section import sources_of, text_at, text_of, why_of
 from planner.scenario.kinds import room
 from planner.text.errors import did_you_mean
 from planner.text.wording import below, excess
@@ -188,14 +188,6 @@ class Answer:
         return chance_within(limit, [(value, ends[0] / value, ends[1] / value)])
 
 
-def _notes_of(answer: Answer) -> tuple[Note, ...]:
-    """What a kind without notes of its own must say: what was never measured, and warnings."""
-    text, warnings = outside_text(answer.outside), answer.provenance.warnings
-    outside = [Note("extrapolated", "outside", text, "outside")] if text else []
-    notes = (Note("assumed", "warning", words, "provenance.warnings") for words in warnings)
-    return ordered((*outside, *notes))
-
-
 A = TypeVar("A", bound=Answer)
 
 
@@ -211,7 +203,7 @@ class KnownAnswer:
 
 
 def presented(part: str) -> Callable[..., str]:
-    """A method of a plan that the `presentation` of its room has, which is loaded when called."""
+    """A method of a plan that its room's `presentation` has, which is loaded when called."""
 
     def method(plan: Plan[Any], *depth: str) -> str:
         words = import_module(f"{room(plan.kind).__name__}.presentation")
@@ -241,7 +233,8 @@ class Plan(Generic[A]):
         """Everything that `--json` prints, typed, in base units (s, byte, USD, token)."""
         made = self.make()
         made = replace(made, provenance=made.provenance.warned_of(self.__dict__.get("question")))
-        return made if made.notes else replace(made, notes=_notes_of(made))
+        notes = made.notes or notes_of(outside_text(made.outside), made.provenance.warnings)
+        return replace(made, notes=notes)
 
     def __getstate__(self) -> dict[str, Any]:
         """The plan with its answer worked out: what makes it does not travel."""
@@ -375,7 +368,11 @@ class Plan(Generic[A]):
         """The answer, or its sources, as text of at most 80 columns; by default three notes."""
         if depth == "sources":
             return "\n".join(sources_of(self.document["provenance"]))
-        return text_at(depth, room(self.kind).PROBLEM.sections(self), self.answer.notes)
+        return text_at(depth, self.body(), self.answer.notes)
+
+    def body(self) -> str:
+        """The answer without its notes, laid out from sections."""
+        return text_of(room(self.kind).PROBLEM.sections(self))
 
     def __str__(self) -> str:
         return self.text()

@@ -148,11 +148,11 @@ def _bars(section: Section) -> list[str]:
     ]
 
 
-def text_at(depth: Depth, sections: Sequence[Section], notes: Sequence[Note]) -> str:
-    """Sections and notes at a depth: the first section alone, three notes, or all of them."""
-    shown = sections[:1] if depth == "short" else sections
+def text_at(depth: Depth, body: str, notes: Sequence[Note]) -> str:
+    """An answer with its notes at a depth: its first two blocks, all with three notes, or all."""
+    shown = "\n\n".join(body.split("\n\n")[:2]) if depth == "short" else body
     lines = note_lines(notes, None if depth == "more" else MOST_NOTES)
-    return "\n\n".join(filter(None, (text_of(shown), "\n".join(lines))))
+    return "\n\n".join(filter(None, (shown, "\n".join(lines))))
 
 
 def steepest(elasticities: Mapping[str, float]) -> list[tuple[str, float]]:

@@ -268,4 +268,4 @@ class LifePlan(Plan[A]):
 
     why = presented("why")
     question_text = presented("question_text")
-    text = presented("answer")
+    body = presented("answer")

@@ -77,4 +77,4 @@ class PricesPlan(Plan[PricesAnswer]):
     answer_type = PricesAnswer
 
     why = presented("why")
-    text = presented("text")
+    body = presented("text")

@@ -231,7 +231,7 @@ def test_every_number_on_the_screen_is_in_the_document() -> None:
     assert "4 TB/s, 83% of the catalogue's peak" in text
     assert "wrong results, not kept" in text
     assert "no such kernel" in text
-    assert "8 devices: 20 us + bytes sent at 360 GB/s" in text
+    assert "8 devices: 20.0 us + bytes sent at 360 GB/s" in text
     assert document["sustained"]["memory_bandwidth"] == pytest.approx(4e12)
     assert document["sustained"]["all_reduce"][0]["devices"] == 8
     assert len(document["products"]) == len(chip.products)

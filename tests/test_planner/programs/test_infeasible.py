@@ -61,7 +61,7 @@ def test_the_message_is_the_one_people_read() -> None:
     assert str(shortage(T_max=0.5, M=16.0)) == (
         "decode layout: no plan satisfies every constraint.\n"
         "  The nearest plan\n"
-        "    misses weights and cache fit by 50 %   (B + weights <= M)\n"
+        "    misses weights and cache fit by 50%   (B + weights <= M)\n"
         "    misses step is fast enough by a factor of 4.8   (T <= T_max)"
     )
 

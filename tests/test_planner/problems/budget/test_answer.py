@@ -237,7 +237,7 @@ def test_what_does_not_matter_is_shown_as_nothing():
 def test_what_a_percent_is_worth_stands_in_one_column():
     """However long the names are."""
     told = solved("money").why().split("One percent more of")[1].split("Closed form")[0]
-    ends = {line.index(" %") for line in told.splitlines() if line.endswith(" %")}
+    ends = {line.index("%") for line in told.splitlines() if line.endswith("%")}
     assert len(ends) == 1
 
 

@@ -99,7 +99,7 @@ def test_more_fresh_tokens_than_there_are_are_named_with_the_stock() -> None:
     modest = planner.solve(_budget(8e9, 15e12))
     assert not any("public text" in warning for warning in modest.warnings)
     assert modest.answer.unique_data.stock == 3e14
-    assert "5 % of the public text there is" in str(modest)
+    assert "5% of the public text there is" in str(modest)
     greedy = planner.solve(_budget(100e9, 150e12, inference={"tokens": 1e18}))
     assert greedy.answer.plan.tokens.pretrain > 3e14
     (said,) = (warning for warning in greedy.warnings if "public text" in warning)

@@ -166,7 +166,7 @@ def test_requests_that_move_are_served_by_replicas_that_are_quick_enough():
     quick, plain = (point["replicas"]["chat us"].get(name, [0, 0]) for name in ("quick", "big x4"))
     assert [q >= most for q, most in zip(quick, (3, 1), strict=True)] == [True, True]
     assert [2.2 * q + 2.5 * p >= 6.5 for q, p in zip(quick, plain, strict=True)] == [True, True]
-    assert "100 % as chat us, at most 4.5 requests/s in hour 0" in str(plan)
+    assert "100% as chat us, at most 4.5 requests/s in hour 0" in str(plan)
     assert "no requests move" in str(plan)
 
 

@@ -65,7 +65,7 @@ def test_a_repair_is_enough_and_no_cheaper_one_is() -> None:
     [
         ({}, ["chat in hour 2: ", "more machine", "code in hour 0: ", "of these machines of big",
               "of small would do, $", "or 4 more machines of big would do, $128/hour"]),
-        ({"chance": 0.95, "most": 6}, ["with the margin that a chance of 95 % takes"]),
+        ({"chance": 0.95, "most": 6}, ["with the margin that a chance of 95% takes"]),
         ({"most": 0, "spot": True}, ["firm machines of big"]),
         ({"regions": True}, ["chat us in hour 2: 3 more machines of small us", "chat eu in hour"]),
     ],

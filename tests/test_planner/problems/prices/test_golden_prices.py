@@ -84,7 +84,7 @@ def test_a_fast_and_a_batch_tier_contradict_one_step():
     assert clash["factor"] == pytest.approx(0.5 / (5 / 14))
     assert len(clash["minimal"]) == 2
     assert len(clash["reconciled_by"]) == 2
-    assert any("22.2 %" in words for words in clash["minimal"])
+    assert any("22.2%" in words for words in clash["minimal"])
 
 
 def test_a_slow_tier_that_the_fixed_share_allows_is_consistent():
