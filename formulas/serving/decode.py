@@ -185,17 +185,18 @@ overhead_time = Equation(
 
 decode_work = Equation.of(T_work, T_w_dec + T_kv_dec + T_math + T_over, SUM)
 
-decode_sending = Equation.of(T_sent, T_ar + T_a2a + T_cp, "collectives follow one another")
+decode_sending = Equation.of(T_sent, T_ar + T_a2a, "collectives follow one another")
 
 exposed_sending = Equation.of(
-    T_exposed, T_sent - x_hid * Min(T_work, T_sent), "what a step takes beyond work and hops"
+    T_exposed, T_sent + T_cp - x_hid * Min(T_work, T_sent), "beyond the work and hops of a step"
 )
 
 decode_time = Equation.of(
     T_dec,
-    overlapped(T_work, T_sent) + T_hop + T_spec,
+    overlapped(T_work, T_sent) + T_cp + T_hop + T_spec,
     SUM,
     "two half-batches hide a share of the shorter of work and sending",
+    "no engine hides what the parts of a context answer each other",
 )
 
 DECODE = (
