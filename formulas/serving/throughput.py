@@ -51,9 +51,9 @@ resident_sequences = Equation.of(
 
 resident_weights = Equation.of(
     M_weights,
-    f_format * f_stage * (M_fixed / tp + M_routed * u_ep / (ep * xtp)) / pp,
+    f_format * f_held * (M_fixed / tp + M_routed * u_ep / (ep * xtp)) / pp,
     "attention, dense and shared weights are copied over dp",
-    "the fullest stage counts",
+    "the fullest stage counts, which may have the embedding or the head",
     source=PER_CHIP,
 )
 

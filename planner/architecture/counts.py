@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol, TypeVar
 
-from planner.architecture.layers import GROUPS, CacheKind, Experts, Layer, Model, cache_kinds
+from planner.architecture.layers import GROUPS, CacheKind, Experts, Model, cache_kinds, layer_kinds
 from planner.architecture.quantization import Precision, dtype
 from planner.text.errors import ModelError
 
@@ -49,7 +49,8 @@ class Sizes:
     where they are not known; `stored` and `stored_kv` are the dtypes that the checkpoint has, of
     most weights and of the cache. Where experts without weights may be chosen, active parameters
     are means (experts the nearest whole number), `n_active_range` the fewest and most of them
-    without the input embedding.
+    without the input embedding. `layer_bytes` are stored layer by layer, outside the routed experts
+    and in them [byte]; none of a model of bare numbers.
     """
 
     name: str
@@ -92,6 +93,7 @@ class Sizes:
     inner: tuple[InnerWidth, ...] = ()
     stored: str = ""
     stored_kv: str = ""
+    layer_bytes: tuple[tuple[float, float], ...] = ()
 
     @property
     def latent(self) -> bool:
@@ -152,13 +154,12 @@ def sizes(
     int4, weight-only unless `activations` says otherwise. Raises ModelError for unknown formats.
     """
     cache = dtype(kv) if kv is not None else _cache(model)
-    mix, active = _tally(model, dtype(weights) if weights is not None else None)
+    mix, active, by_layer = _tally(model, dtype(weights) if weights is not None else None)
     params = {group: sum(mix[group].values()) for group in GROUPS}
     stored = {x: float(sum(n * each.bytes for each, n in mix[x].items())) for x in GROUPS}
     # Of a tied model's embeddings only the one that is the head is read and multiplied with.
     twice = active["head"] - params["head"] if model.tied else 0
     parts = [layer.feed_forward for layer in model.layers if layer.feed_forward is not None]
-    mixers = [layer.mixer for layer in model.layers if layer.mixer is not None]
     experts = next((p.experts for p in parts if p.experts), Experts(0, 0, 0, model.hidden))
     return Sizes(
         name=model.name,
@@ -166,7 +167,7 @@ def sizes(
         source=model.source,
         n_layers=len(model.layers),
         n_dense_ffn_layers=sum(part.kind == "dense" for part in parts),
-        n_attention_layers=sum(bool(mixer.caches) for mixer in mixers),
+        n_attention_layers=sum(bool(x.mixer and x.mixer.caches) for x in model.layers),
         hidden=model.hidden,
         expert_width=experts.width,
         n_q_heads=model.q_heads,
@@ -201,6 +202,7 @@ def sizes(
         inner=_inner_widths(model, experts, weights),
         stored=_stored(model, "routed" if experts.routed else "dense_ffn"),
         stored_kv=_cache(model).name,
+        layer_bytes=by_layer,
     )
 
 
@@ -246,10 +248,10 @@ def _streamed(stored: dict[str, float], tied: int, embedded: int) -> dict[str, f
 
 def _tally(
     model: Model, chosen: Precision | None
-) -> tuple[dict[str, Counter[Precision]], dict[str, int]]:
-    """Stored parameters by class and format, and active parameters by class."""
+) -> tuple[dict[str, Counter[Precision]], dict[str, int], tuple[tuple[float, float], ...]]:
+    """Stored parameters by class and format, active ones by class, bytes of `layer_bytes`."""
     mix: dict[str, Counter[Precision]] = {group: Counter() for group in GROUPS}
-    active = dict.fromkeys(GROUPS, 0)
+    active, by_layer = dict.fromkeys(GROUPS, 0), [[0.0, 0.0] for _ in model.layers]
     quantised = model.quantization.active
     for path, weight in model.all_weights():
         stored_as = model.quantization.precision(path, weight.group, weight.linear)
@@ -258,7 +260,10 @@ def _tally(
         precision = (chosen if converts else None) or stored_as or model.precision
         mix[weight.group][precision] += weight.count
         active[weight.group] += weight.used
-    return mix, active
+        if path.startswith("layers."):
+            layer = by_layer[int(path.split(".")[1])]
+            layer[weight.group == "routed"] += weight.count * float(precision.bytes)
+    return mix, active, tuple((outside, routed) for outside, routed in by_layer)
 
 
 def _activation(model: Model, weights: str | None, activations: str | None) -> str:
@@ -303,21 +308,6 @@ def summary(model: Model, counted: Sizes | None = None) -> dict[str, object]:
         "warnings": list(model.warnings),
     }
     return {key: more[key] if key in more else deepcopy(getattr(counted, key)) for key in SUMMARY}
-
-
-def layer_kinds(model: Model) -> list[dict[str, object]]:
-    """Layers by kind in order of first appearance: mixer, window, feed-forward part, count."""
-    counted = Counter(_kind(layer) for layer in model.layers)
-    return [
-        {"mixer": mixer, "window": window, "ffn": part, "count": count}
-        for (mixer, window, part), count in counted.items()
-    ]
-
-
-def _kind(layer: Layer) -> tuple[str | None, int | None, str | None]:
-    mixer, part = layer.mixer, layer.feed_forward
-    kind = part.kind if part is not None else None
-    return (None, None, kind) if mixer is None else (mixer.kind, mixer.window, kind)
 
 
 # With nothing said of heads, attention divides over any number of chips up to this.
