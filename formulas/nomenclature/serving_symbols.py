@@ -55,6 +55,7 @@ phi_mixed   = _symbol("phi_mixed",   "1",                 "share of steps that c
 
 # serving: the model by operator class
 N_attn      = _symbol("N_attn",      "param",             "attention weights a token passes")
+N_attn_pf   = _symbol("N_attn_pf",   "param",             "the same of a prompt on tp chips, tp times what each has whole")
 N_ffn       = _symbol("N_ffn",       "param",             "dense and shared-expert weights a token passes")
 N_exp       = _symbol("N_exp",       "param",             "routed-expert weights a token passes")
 N_head      = _symbol("N_head",      "param",             "weights of the output head")

@@ -35,11 +35,12 @@ chunk_count = Equation.of(
     source=derived,
 )
 
-_LAYERS = (N_attn / F_attn + N_ffn / F_ffn) / e_pf + N_exp * x_ep / (F_routed * e_pf_x)
+_LAYERS = (N_attn_pf / F_attn + N_ffn / F_ffn) / e_pf + N_exp * x_ep / (F_routed * e_pf_x)
 prefill_math = Equation.of(
     T_pf_math,
     c_fwd * (L_new * one_seq * _LAYERS + N_head / (F_head * e_pf) * one_token) / (tp * cp),
     "only the last position needs the head",
+    "every chip of tp multiplies with down-projections of latent attention, and with routers",
     "experts see dp prompts at once, the fullest rank x_ep times its share",
     source=lecture_equations.at("equation 2"),
 )

@@ -107,13 +107,10 @@ drafting_time = Equation.of(
     source=HEAD,
 )
 
+_LAYERS = N_draft_lay / (F_draft * e_pf) + N_draft_x * x_ep / (F_routed * e_pf_x)
 draft_prompt_time = Equation.of(
     T_draft_pf,
-    c_fwd
-    * L_new
-    * one_seq
-    * (N_draft_lay / (F_draft * e_pf) + N_draft_x * x_ep / (F_routed * e_pf_x))
-    / (tp * cp),
+    c_fwd * L_new * one_seq * _LAYERS / (tp * cp),
     "a drafter has a cache of every prompt token; its attention is small beside its products",
 )
 

@@ -10,7 +10,7 @@ from collections import Counter
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from planner.architecture.layers import GROUPS, CacheKind, Experts, Model, cache_kinds, layer_kinds
 from planner.architecture.quantization import Precision, dtype
@@ -26,6 +26,7 @@ SUMMARY = (
 _CONVERTED = frozenset({"attention", "dense_ffn", "shared", "routed"})
 _WEIGHT_ONLY = frozenset({"int8", "int4"})
 _CUT = ("down_proj", "w2")  # the matrices whose inner side tensor parallelism cuts
+_COPIED = (".q_a_proj", ".kv_a_proj_with_mqa")  # those that it leaves whole, and routers
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,8 @@ class Sizes:
     most weights and of the cache. Where experts without weights may be chosen, active parameters
     are means (experts the nearest whole number), `n_active_range` the fewest and most of them
     without the input embedding. `layer_bytes` are stored layer by layer, outside the routed experts
-    and in them [byte]; none of a model of bare numbers.
+    and in them [byte], none of a model of bare numbers; `copied` are parameters and their bytes
+    that no tensor parallelism cuts.
     """
 
     name: str
@@ -94,6 +96,7 @@ class Sizes:
     stored: str = ""
     stored_kv: str = ""
     layer_bytes: tuple[tuple[float, float], ...] = ()
+    copied: tuple[float, float] = (0.0, 0.0)
 
     @property
     def latent(self) -> bool:
@@ -154,7 +157,7 @@ def sizes(
     int4, weight-only unless `activations` says otherwise. Raises ModelError for unknown formats.
     """
     cache = dtype(kv) if kv is not None else _cache(model)
-    mix, active, by_layer = _tally(model, dtype(weights) if weights is not None else None)
+    mix, active, more = _tally(model, dtype(weights) if weights is not None else None)
     params = {group: sum(mix[group].values()) for group in GROUPS}
     stored = {x: float(sum(n * each.bytes for each, n in mix[x].items())) for x in GROUPS}
     # Of a tied model's embeddings only the one that is the head is read and multiplied with.
@@ -202,7 +205,7 @@ def sizes(
         inner=_inner_widths(model, experts, weights),
         stored=_stored(model, "routed" if experts.routed else "dense_ffn"),
         stored_kv=_cache(model).name,
-        layer_bytes=by_layer,
+        **more,
     )
 
 
@@ -248,10 +251,11 @@ def _streamed(stored: dict[str, float], tied: int, embedded: int) -> dict[str, f
 
 def _tally(
     model: Model, chosen: Precision | None
-) -> tuple[dict[str, Counter[Precision]], dict[str, int], tuple[tuple[float, float], ...]]:
-    """Stored parameters by class and format, active ones by class, bytes of `layer_bytes`."""
+) -> tuple[dict[str, Counter[Precision]], dict[str, int], dict[str, Any]]:
+    """Stored parameters by class and format, active ones by class, `layer_bytes` and `copied`."""
     mix: dict[str, Counter[Precision]] = {group: Counter() for group in GROUPS}
     active, by_layer = dict.fromkeys(GROUPS, 0), [[0.0, 0.0] for _ in model.layers]
+    copied = 0.0, 0.0
     quantised = model.quantization.active
     for path, weight in model.all_weights():
         stored_as = model.quantization.precision(path, weight.group, weight.linear)
@@ -260,10 +264,12 @@ def _tally(
         precision = (chosen if converts else None) or stored_as or model.precision
         mix[weight.group][precision] += weight.count
         active[weight.group] += weight.used
+        stored = weight.count * float(precision.bytes)
         if path.startswith("layers."):
-            layer = by_layer[int(path.split(".")[1])]
-            layer[weight.group == "routed"] += weight.count * float(precision.bytes)
-    return mix, active, tuple((outside, routed) for outside, routed in by_layer)
+            by_layer[int(path.split(".")[1])][weight.group == "routed"] += stored
+        if weight.group == "router" or path.endswith(_COPIED):
+            copied = copied[0] + weight.used, copied[1] + stored
+    return mix, active, {"layer_bytes": tuple(map(tuple, by_layer)), "copied": copied}
 
 
 def _activation(model: Model, weights: str | None, activations: str | None) -> str:

@@ -256,6 +256,7 @@ def model_memory(sizes: Sizes, layout: ReplicaLayout, engine: EngineMemory) -> M
     routed, dense_ffn = sizes.weight_bytes["routed"], sizes.weight_bytes["dense_ffn"]
     fixed = sizes.total_weight_bytes - routed
     fixed -= dense_ffn * (1 - 1 / layout.dp) if shares else 0.0
+    fixed += (layout.tp - 1) * sizes.copied[1]
     ways = layout.expert_ways
     fullest = fullest_weights(sizes, *(np.array([n]) for n in (layout.tp, layout.pp, ways)))
     cut = layout.tp_expert or ways / layout.ep

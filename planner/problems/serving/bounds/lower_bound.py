@@ -40,7 +40,7 @@ LEAST = (
     "x_ep", "f_skew", "c_imb", "c_rank", "n_cp", "c_chunk", "a_cp", "g_cp", "a_ring", "g_ring",
     "n_draft_ar", "n_draft_a2a", "S_fixed", "M_fixed", "f_format", "h_wide", "h_work", "h_peak",
     "k_smp", "M_hold", "x_pass", *BLOCKS, "x_rest", "n_seats", "x_seats", "x_budget", "f_held",
-    "f_read",
+    "f_read", "N_attn_pf",
 )  # fmt: skip
 LARGEST = ("r_ar", "r_hop", "w_ar", "w_ar_pf", "w_x", "w_x_pf", "w_cp", "w_ring", "x_mem")
 ENDLESS = 1e12  # sequences in flight, more than any replica holds

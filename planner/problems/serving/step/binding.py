@@ -2,7 +2,6 @@
 
 Every number that a serving equation needs enters here, once. `shared_values` binds what all
 layouts have in common (model, chip, workload, profile), `layout_values` what a layout changes.
-
 How it spreads experts and contexts comes first: fullest ranks, copies of a token, rounds of parts.
 """
 
@@ -150,6 +149,7 @@ def shared_values(task: Task) -> dict[str, float]:
     model = _lecture_model(task) if task.lecture else _model(task)
     return {
         **model,
+        "N_attn_pf": model["N_attn"],
         **{name: model[name] + more for name, more in resident(task).items()},
         **drafter_values(task),
         **_chip(task),
