@@ -18,7 +18,10 @@ ep          = _symbol("ep",          "1",                 "groups over which the
 xtp         = _symbol("xtp",         "1",                 "chips that share one expert")
 n_rep       = _symbol("n_rep",       "1",                 "replicas")
 f_stage     = _symbol("f_stage",     "1",                 "layers of the fullest stage over the mean")
+f_held      = _symbol("f_held",      "1",                 "weights of the fullest stage over the mean")
+f_read      = _symbol("f_read",      "1",                 "the same of those that a step may read")
 f_pace      = _symbol("f_pace",      "1",                 "round of a microbatch over all its stages")
+f_pace_w    = _symbol("f_pace_w",    "1",                 "the same of what follows the weights of a stage")
 f_heads     = _symbol("f_heads",     "1",                 "share of a cache that one chip of tp holds")
 u_ep        = _symbol("u_ep",        "1",                 "experts of the fullest rank over the mean")
 n_half      = _symbol("n_half",      "1",                 "half-batches of a pass that overlap: 2, or 1 for none")
@@ -52,6 +55,7 @@ phi_mixed   = _symbol("phi_mixed",   "1",                 "share of steps that c
 
 # serving: the model by operator class
 N_attn      = _symbol("N_attn",      "param",             "attention weights a token passes")
+N_attn_pf   = _symbol("N_attn_pf",   "param",             "the same of a prompt on tp chips, tp times what each has whole")
 N_ffn       = _symbol("N_ffn",       "param",             "dense and shared-expert weights a token passes")
 N_exp       = _symbol("N_exp",       "param",             "routed-expert weights a token passes")
 N_head      = _symbol("N_head",      "param",             "weights of the output head")

@@ -39,6 +39,12 @@ def minimum(*branches: sp.Expr) -> sp.Expr:
     return sp.Min(*map(as_expression, branches), evaluate=False)
 
 
+def in_turn(n: sp.Expr | int, late: sp.Expr, *law: sp.Expr) -> sp.Expr:
+    """Time [s] of `n` collectives, each `late`: floor, all bytes, rate, root and slowness."""
+    floor, size, rate, root, slowness = law
+    return n * late + (n * floor + size / rate + root * sp.sqrt(n * size)) / slowness
+
+
 def put(expression: sp.Basic, values: Mapping[sp.Basic, sp.Basic]) -> sp.Basic:
     """The expression with each key replaced by its value, all at once."""
     if expression in values:

@@ -7,7 +7,7 @@ tokens may find their experts at home; a prompt uses all chips of a replica and 
 
 from formulas.algebra.notation import *
 from formulas.serving.decode import DECODE_SHARED
-from formulas.serving.prefill import PREFILL_SHARED
+from formulas.serving.prefill import PREFILL_SHARED, prefill_attention, prefill_math
 
 least_weights_read = Equation.of(
     V_w_bound,
@@ -56,13 +56,8 @@ decode_bound = Equation.of(
 
 prefill_math_bound = Equation.of(
     T_pf_math_bound,
-    (
-        c_fwd * L_new * (N_attn / F_attn + N_ffn / F_ffn + N_exp / F_routed)
-        + c_fwd * (N_head / F_head) * one_token / one_seq
-        + (a_pf * P_pairs + A_bnd_pf * L_new) / F_sdpa
-    )
-    * one_seq
-    / (tp * dp * cp * pp),
+    (prefill_math.rhs + prefill_attention.rhs).subs(dict.fromkeys((e_pf, e_pf_x, e_pf_a, x_ep), 1))
+    / (dp * pp),
     "every chip of the replica works on the prompt",
     source=lecture_equations.at("equation 2"),
 )

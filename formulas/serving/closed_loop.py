@@ -55,14 +55,10 @@ work_ahead, prompt_ahead = in_passes(
     T_work_ahead, T_ahead, n_filled, "what a pass costs once is borne by the prompts that fill it"
 )
 
+_PROMPT = x_pf * f_stage * T_ahead / pp + L_new * one_seq * t_tok + t_request
 loop_first_token = Equation.of(
     T_loop,
-    (1 + n_rounds)
-    * (
-        T_ttft
-        + n_back * T_dec
-        + n_ahead * (x_pf * f_stage * T_ahead / pp + L_new * one_seq * t_tok + t_request)
-    )
+    (1 + n_rounds) * (T_ttft + n_back * T_dec + n_ahead * _PROMPT)
     + n_rounds * L_out * one_seq * T_tpot
     + n_turns * B * T_slot / one_seq,
     "prompts of a copy are read one behind the other, in shared passes, and the host takes up one "
@@ -110,7 +106,6 @@ _LEAST = Rational(1, 10**6)  # below it a number is normal, or none
 _COUNTED = 8  # prompts that are counted one by one
 _SPREAD = 1 + v_in**2  # E[L^2]/E[L]^2 of log-normal lengths, whose E[L^k] are its powers
 _FILLS = L_new / c_chunk
-_PROMPT = x_pf * f_stage * T_ahead / pp + L_new * one_seq * t_tok + t_request
 _AWAITED = n_meet / g  # steps
 
 place_in_burst = Equation.of(

@@ -35,9 +35,7 @@ partial_bytes = Equation.of(
 
 partial_time = Equation.of(
     T_cp,
-    f_pace
-    * n_cp
-    * (2 * n_half * t_ar + (n_half * a_cp + V_part / w_cp + g_cp * sqrt(n_half * V_part)) / e_ar),
+    f_pace * n_cp * (n_half * t_ar + in_turn(n_half, t_ar, a_cp, V_part, w_cp, g_cp, e_ar)),
     "queries gathered before attention and partial results exchanged after it, not hidden",
     "collectives by themselves, slowed by the engine around them as an all-reduce is",
     source=helix_2025.at("section 2, the attention phase"),

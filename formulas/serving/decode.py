@@ -48,11 +48,13 @@ rank_sequences = Equation.of(
 
 stage_sequences = Equation.of(b_stage, ceiling(B / pp), "pp microbatches in flight")
 
-stage_pace = Equation.of(
-    f_pace,
-    maximum(1, f_stage * Min(1, B / (pp * one_seq))),
+PACE = (
     "with pp microbatches in flight the fullest stage sets the pace of all",
     "fewer sequences than stages leave it idle in between",
+)
+stage_pace = Equation.of(f_pace, maximum(1, f_stage * Min(1, B / (pp * one_seq))), *PACE)
+weights_pace = Equation.of(
+    f_pace_w, maximum(1, f_read * Min(1, B / (pp * one_seq))), *PACE, "the last stage has the head"
 )
 
 stage_coverage = Equation(
@@ -81,7 +83,7 @@ cache_read = Equation.of(
 
 weight_read_time = Equation.of(
     T_w_dec,
-    f_pace * n_half * V_w / (W_chip * e_w),
+    f_pace_w * n_half * V_w / (W_chip * e_w),
     "weights are read once per microbatch, and again for its other half where halves overlap",
     source=MEMORY_TIME,
 )
@@ -101,15 +103,10 @@ dense_time = Equation(
     source=lecture_equations.at("equation 2"),
 )
 
+_FULLEST = x_ep * (1 + c_imb * sqrt(n_half / b_slice))  # experts' tokens over the mean
 expert_time = Equation.of(
     T_experts,
-    c_fwd
-    * b_slice
-    * m_pos
-    * N_exp
-    * x_ep
-    * (1 + c_imb * sqrt(n_half / b_slice))
-    / (F_routed * ep * xtp),
+    c_fwd * b_slice * m_pos * N_exp * _FULLEST / (F_routed * ep * xtp),
     "a rank with more experts than the mean gets more tokens in proportion, and whatever "
     "skewed routing adds: x_ep",
     "the fullest of ep ranks is about 1 + sqrt(2 ln ep / (tokens per rank)) times the mean",
@@ -125,7 +122,7 @@ attention_time = Equation.of(
 math_time = Equation(
     "arithmetic of one step",
     T_math,
-    f_pace * ((T_dense + T_experts) / e_c + T_sdpa / e_at),
+    f_pace_w * (T_dense + T_experts) / e_c + f_pace * T_sdpa / e_at,
     assumes=("one efficiency for all products with weights, another for attention",),
 )
 
@@ -136,9 +133,7 @@ all_reduce_bytes = Equation.of(
 all_reduce_time = Equation(
     "all-reduces of tensor parallelism",
     T_ar,
-    f_pace
-    * n_ar
-    * (n_half * t_ar + (n_half * a_ar + V_ar / w_ar + g_ar * sqrt(n_half * V_ar)) / e_ar),
+    f_pace * n_ar * in_turn(n_half, t_ar, a_ar, V_ar, w_ar, g_ar, e_ar),
     assumes=(
         "one after attention, one after a feed-forward part that tp shards",
         "a collective by itself, slowed by the engine around it: e_ar, and t_ar on top",
@@ -156,9 +151,7 @@ exchange_bytes = Equation.of(
 
 all_to_all_time = Equation.of(
     T_a2a,
-    f_pace
-    * n_a2a
-    * (n_half * t_a2a + (n_half * a_x + V_x / w_x + g_x * sqrt(n_half * V_x)) / e_a2a),
+    f_pace * n_a2a * in_turn(n_half, t_a2a, a_x, V_x, w_x, g_x, e_a2a),
     "both ways one after the other, each a collective by itself",
     "slowed by the engine around it: e_a2a, and t_a2a on top",
     source=EXPERTS,
@@ -185,17 +178,18 @@ overhead_time = Equation(
 
 decode_work = Equation.of(T_work, T_w_dec + T_kv_dec + T_math + T_over, SUM)
 
-decode_sending = Equation.of(T_sent, T_ar + T_a2a + T_cp, "collectives follow one another")
+decode_sending = Equation.of(T_sent, T_ar + T_a2a, "collectives follow one another")
 
 exposed_sending = Equation.of(
-    T_exposed, T_sent - x_hid * Min(T_work, T_sent), "what a step takes beyond work and hops"
+    T_exposed, T_sent + T_cp - x_hid * Min(T_work, T_sent), "beyond the work and hops of a step"
 )
 
 decode_time = Equation.of(
     T_dec,
-    overlapped(T_work, T_sent) + T_hop + T_spec,
+    overlapped(T_work, T_sent) + T_cp + T_hop + T_spec,
     SUM,
     "two half-batches hide a share of the shorter of work and sending",
+    "no engine hides what the parts of a context answer each other",
 )
 
 DECODE = (

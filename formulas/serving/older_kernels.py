@@ -8,6 +8,7 @@ coefficients add. All prompts of a batch are read in one go; each attends to its
 
 from formulas.algebra.notation import *
 from formulas.serving.decode import overlapped
+from formulas.serving.prefill import prefill_math, prefill_weights
 
 cache_slowness = Equation.of(
     x_lone,
@@ -17,20 +18,14 @@ cache_slowness = Equation.of(
 
 prompt_at_peak = Equation.of(
     T_pf_peak,
-    c_fwd
-    * (
-        L_new * (N_attn / F_attn + N_ffn / F_ffn + N_exp * x_ep / F_routed)
-        + N_head / F_head * one_token / one_seq
-    )
-    * one_seq
-    / (tp * cp),
+    prefill_math.rhs.subs({e_pf: 1, e_pf_x: 1}),
     "only the last position needs the head",
     source=lecture_equations.at("equation 2"),
 )
 
 reading_at_peak = Equation.of(
     T_pf_read,
-    n_half * n_chunks * (S_fixed / tp + S_routed * u_ep / (ep * xtp)) / W_chip,
+    prefill_weights.rhs * e_w,
     "a pass touches every expert",
     source=lecture_equations.at("equation 3"),
 )

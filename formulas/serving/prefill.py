@@ -35,16 +35,12 @@ chunk_count = Equation.of(
     source=derived,
 )
 
+_LAYERS = (N_attn_pf / F_attn + N_ffn / F_ffn) / e_pf + N_exp * x_ep / (F_routed * e_pf_x)
 prefill_math = Equation.of(
     T_pf_math,
-    c_fwd
-    * (
-        L_new * ((N_attn / F_attn + N_ffn / F_ffn) / e_pf + N_exp * x_ep / (F_routed * e_pf_x))
-        + N_head / (F_head * e_pf) * one_token / one_seq
-    )
-    * one_seq
-    / (tp * cp),
+    c_fwd * (L_new * one_seq * _LAYERS + N_head / (F_head * e_pf) * one_token) / (tp * cp),
     "only the last position needs the head",
+    "every chip of tp multiplies with down-projections of latent attention, and with routers",
     "experts see dp prompts at once, the fullest rank x_ep times its share",
     source=lecture_equations.at("equation 2"),
 )
@@ -56,16 +52,10 @@ prefill_attention = Equation.of(
     source=yang_2024.at("section 3, load-balanced sharding"),
 )
 
+_MOVED = k_experts * (5 * xtp * h_exp + 6 * h_mid) * b_act  # bytes of a token, a layer
 prefill_expert_traffic = Equation.of(
     T_pf_x,
-    x_ep
-    * L_new
-    * one_seq
-    * b_act
-    * n_moe
-    * k_experts
-    * (5 * xtp * h_exp + 6 * h_mid)
-    / (tp * cp * W_chip * e_w),
+    x_ep * L_new * one_seq * n_moe * _MOVED / (tp * cp * W_chip * e_w),
     "a token's vector is gathered, read, written, read and added up for each of its experts",
     "two inner vectors are written and read, then their product",
     "products with dense weights keep such vectors on the chip's own memory",

@@ -13,16 +13,7 @@ prompt_reduction_bytes = Equation.of(
 
 prompt_reductions = Equation.of(
     T_ar_pf,
-    n_ar
-    * (
-        n_half * n_chunks * t_ar
-        + (
-            n_half * n_chunks * a_ar_pf
-            + V_ar_pf / w_ar_pf
-            + g_ar_pf * sqrt(n_half * n_chunks * V_ar_pf)
-        )
-        / e_ar_pf
-    ),
+    n_ar * in_turn(n_half * n_chunks, t_ar, a_ar_pf, V_ar_pf, w_ar_pf, g_ar_pf, e_ar_pf),
     "each chunk, or each half of one, is all-reduced by itself",
     "as many a layer as in a decode step",
     source=SHARDING,
@@ -37,12 +28,7 @@ prompt_exchange_bytes = Equation.of(
 
 prompt_exchanges = Equation.of(
     T_x_pf,
-    n_a2a
-    * (
-        n_half * n_chunks * t_a2a
-        + (n_half * n_chunks * a_x_pf + V_x_pf / w_x_pf + g_x_pf * sqrt(n_half * n_chunks * V_x_pf))
-        / e_a2a
-    ),
+    n_a2a * in_turn(n_half * n_chunks, t_a2a, a_x_pf, V_x_pf, w_x_pf, g_x_pf, e_a2a),
     "each chunk, or each half of one, is exchanged by itself",
     source=EXPERTS,
 )

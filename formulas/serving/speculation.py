@@ -82,17 +82,8 @@ draft_sum_bytes = Equation.of(
 
 draft_network_time = Equation.of(
     T_draft_net,
-    n_draft_ar * (t_ar + (a_ar + V_draft_ar / w_ar + g_ar * sqrt(V_draft_ar)) / e_ar)
-    + n_draft_a2a
-    * (
-        t_a2a
-        + (
-            a_x
-            + V_x * one_token / (m_pos * one_seq * w_x)
-            + g_x * sqrt(V_x * one_token / (m_pos * one_seq))
-        )
-        / e_a2a
-    ),
+    n_draft_ar * in_turn(1, t_ar, a_ar, V_draft_ar, w_ar, g_ar, e_ar)
+    + n_draft_a2a * in_turn(1, t_a2a, a_x, V_x * one_token / (m_pos * one_seq), w_x, g_x, e_a2a),
     "the drafter's layers add up and exchange as the model's do, with one position a sequence",
 )
 
@@ -116,13 +107,10 @@ drafting_time = Equation.of(
     source=HEAD,
 )
 
+_LAYERS = N_draft_lay / (F_draft * e_pf) + N_draft_x * x_ep / (F_routed * e_pf_x)
 draft_prompt_time = Equation.of(
     T_draft_pf,
-    c_fwd
-    * L_new
-    * one_seq
-    * (N_draft_lay / (F_draft * e_pf) + N_draft_x * x_ep / (F_routed * e_pf_x))
-    / (tp * cp),
+    c_fwd * L_new * one_seq * _LAYERS / (tp * cp),
     "a drafter has a cache of every prompt token; its attention is small beside its products",
 )
 

@@ -51,27 +51,17 @@ resident_sequences = Equation.of(
 
 resident_weights = Equation.of(
     M_weights,
-    f_format * f_stage * (M_fixed / tp + M_routed * u_ep / (ep * xtp)) / pp,
+    f_format * f_held * (M_fixed / tp + M_routed * u_ep / (ep * xtp)) / pp,
     "attention, dense and shared weights are copied over dp",
-    "the fullest stage counts",
+    "the fullest stage counts, which may have the embedding or the head",
     source=PER_CHIP,
 )
 
+_PAGED = f_whole * maximum(b_store * (L_ctx + L_pad), R_least, f_pool * R_bnd_mem)
+_CACHE = _PAGED + f_bound * R_bnd_mem + R_pad  # of a sequence, in blocks
 resident_cache = Equation.of(
     M_kv,
-    f_stage
-    * (
-        b_mem
-        * (
-            f_whole * maximum(b_store * (L_ctx + L_pad), R_least, f_pool * R_bnd_mem)
-            + f_bound * R_bnd_mem
-            + R_pad
-        )
-        * f_heads
-        / cp
-        + b_state * f_state * R_state / tp
-    )
-    / pp,
+    f_stage * (b_mem * _CACHE * f_heads / cp + b_state * f_state * R_state / tp) / pp,
     "sequences are out of step, so each holds its mean context",
     "paged cache, the tokens of a context in turn on its cp parts",
     "an engine holds whole blocks, and layers of several kinds in groups of one size",
@@ -108,12 +98,11 @@ resident_bytes = Equation.of(
     M_need, M_weights + M_kv + M_act + M_reserve, "the engine fills a share", source=PER_CHIP
 )
 
+_EACH = L_dec * one_seq / (g * B)  # steps of a sequence's own share
 slot_bound = Equation.of(
     T_slot_bound,
     maximum(
-        x_pf * T_pf_busy_bound + L_dec * one_seq * T_math_bound / (g * B),
-        L_dec * one_seq * T_mem_bound / (g * B),
-        L_dec * one_seq * T_net_bound / (g * B),
+        x_pf * T_pf_busy_bound + _EACH * T_math_bound, _EACH * T_mem_bound, _EACH * T_net_bound
     ),
     "prefill arithmetic hides behind decode's memory traffic and the other way round",
     source=ROOFLINE,

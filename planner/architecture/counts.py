@@ -10,9 +10,9 @@ from collections import Counter
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from planner.architecture.layers import GROUPS, CacheKind, Experts, Layer, Model, cache_kinds
+from planner.architecture.layers import GROUPS, CacheKind, Experts, Model, cache_kinds, layer_kinds
 from planner.architecture.quantization import Precision, dtype
 from planner.text.errors import ModelError
 
@@ -26,6 +26,7 @@ SUMMARY = (
 _CONVERTED = frozenset({"attention", "dense_ffn", "shared", "routed"})
 _WEIGHT_ONLY = frozenset({"int8", "int4"})
 _CUT = ("down_proj", "w2")  # the matrices whose inner side tensor parallelism cuts
+_COPIED = (".q_a_proj", ".kv_a_proj_with_mqa")  # those that it leaves whole, and routers
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,9 @@ class Sizes:
     where they are not known; `stored` and `stored_kv` are the dtypes that the checkpoint has, of
     most weights and of the cache. Where experts without weights may be chosen, active parameters
     are means (experts the nearest whole number), `n_active_range` the fewest and most of them
-    without the input embedding.
+    without the input embedding. `layer_bytes` are stored layer by layer, outside the routed experts
+    and in them [byte], none of a model of bare numbers; `copied` are parameters and their bytes
+    that no tensor parallelism cuts.
     """
 
     name: str
@@ -92,6 +95,8 @@ class Sizes:
     inner: tuple[InnerWidth, ...] = ()
     stored: str = ""
     stored_kv: str = ""
+    layer_bytes: tuple[tuple[float, float], ...] = ()
+    copied: tuple[float, float] = (0.0, 0.0)
 
     @property
     def latent(self) -> bool:
@@ -152,13 +157,12 @@ def sizes(
     int4, weight-only unless `activations` says otherwise. Raises ModelError for unknown formats.
     """
     cache = dtype(kv) if kv is not None else _cache(model)
-    mix, active = _tally(model, dtype(weights) if weights is not None else None)
+    mix, active, more = _tally(model, dtype(weights) if weights is not None else None)
     params = {group: sum(mix[group].values()) for group in GROUPS}
     stored = {x: float(sum(n * each.bytes for each, n in mix[x].items())) for x in GROUPS}
     # Of a tied model's embeddings only the one that is the head is read and multiplied with.
     twice = active["head"] - params["head"] if model.tied else 0
     parts = [layer.feed_forward for layer in model.layers if layer.feed_forward is not None]
-    mixers = [layer.mixer for layer in model.layers if layer.mixer is not None]
     experts = next((p.experts for p in parts if p.experts), Experts(0, 0, 0, model.hidden))
     return Sizes(
         name=model.name,
@@ -166,7 +170,7 @@ def sizes(
         source=model.source,
         n_layers=len(model.layers),
         n_dense_ffn_layers=sum(part.kind == "dense" for part in parts),
-        n_attention_layers=sum(bool(mixer.caches) for mixer in mixers),
+        n_attention_layers=sum(bool(x.mixer and x.mixer.caches) for x in model.layers),
         hidden=model.hidden,
         expert_width=experts.width,
         n_q_heads=model.q_heads,
@@ -201,6 +205,7 @@ def sizes(
         inner=_inner_widths(model, experts, weights),
         stored=_stored(model, "routed" if experts.routed else "dense_ffn"),
         stored_kv=_cache(model).name,
+        **more,
     )
 
 
@@ -246,10 +251,11 @@ def _streamed(stored: dict[str, float], tied: int, embedded: int) -> dict[str, f
 
 def _tally(
     model: Model, chosen: Precision | None
-) -> tuple[dict[str, Counter[Precision]], dict[str, int]]:
-    """Stored parameters by class and format, and active parameters by class."""
+) -> tuple[dict[str, Counter[Precision]], dict[str, int], dict[str, Any]]:
+    """Stored parameters by class and format, active ones by class, `layer_bytes` and `copied`."""
     mix: dict[str, Counter[Precision]] = {group: Counter() for group in GROUPS}
-    active = dict.fromkeys(GROUPS, 0)
+    active, by_layer = dict.fromkeys(GROUPS, 0), [[0.0, 0.0] for _ in model.layers]
+    copied = 0.0, 0.0
     quantised = model.quantization.active
     for path, weight in model.all_weights():
         stored_as = model.quantization.precision(path, weight.group, weight.linear)
@@ -258,7 +264,12 @@ def _tally(
         precision = (chosen if converts else None) or stored_as or model.precision
         mix[weight.group][precision] += weight.count
         active[weight.group] += weight.used
-    return mix, active
+        stored = weight.count * float(precision.bytes)
+        if path.startswith("layers."):
+            by_layer[int(path.split(".")[1])][weight.group == "routed"] += stored
+        if weight.group == "router" or path.endswith(_COPIED):
+            copied = copied[0] + weight.used, copied[1] + stored
+    return mix, active, {"layer_bytes": tuple(map(tuple, by_layer)), "copied": copied}
 
 
 def _activation(model: Model, weights: str | None, activations: str | None) -> str:
@@ -293,12 +304,8 @@ def summary(model: Model, counted: Sizes | None = None) -> dict[str, object]:
         "active": counted.n_experts_active,
         "shared": counted.n_shared_experts,
     }
-    kinds = Counter(_kind(layer) for layer in model.layers)
     more: dict[str, object] = {
-        "layers": [
-            {"mixer": mixer, "window": window, "ffn": part, "count": count}
-            for (mixer, window, part), count in kinds.items()
-        ],
+        "layers": layer_kinds(model),
         "experts": experts,
         "n_active_range": list(counted.n_active_range),
         "weight_dtypes": dict(counted.weight_dtype),
@@ -307,12 +314,6 @@ def summary(model: Model, counted: Sizes | None = None) -> dict[str, object]:
         "warnings": list(model.warnings),
     }
     return {key: more[key] if key in more else deepcopy(getattr(counted, key)) for key in SUMMARY}
-
-
-def _kind(layer: Layer) -> tuple[str | None, int | None, str | None]:
-    mixer, part = layer.mixer, layer.feed_forward
-    kind = part.kind if part is not None else None
-    return (None, None, kind) if mixer is None else (mixer.kind, mixer.window, kind)
 
 
 # With nothing said of heads, attention divides over any number of chips up to this.

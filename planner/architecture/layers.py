@@ -7,6 +7,7 @@ by path which matrices they leave alone. What a token carries from step to step 
 What a model keeps per sequence and reads per step is summed by kind of cache.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -293,3 +294,11 @@ def _kind(cache: Cache, count: int, precision: Precision) -> CacheKind:
 
 def _number(value: Fraction) -> float:
     return value.numerator if value.denominator == 1 else float(value)
+
+
+def layer_kinds(model: Model) -> list[dict[str, object]]:
+    """Layers by kind in order of first appearance: mixer, window, feed-forward part, count."""
+    parts = ((layer.mixer, layer.feed_forward) for layer in model.layers)
+    kinds = Counter((m and m.kind, m and m.window, ffn and ffn.kind) for m, ffn in parts)
+    names = ("mixer", "window", "ffn")
+    return [{**dict(zip(names, kind, strict=True)), "count": n} for kind, n in kinds.items()]

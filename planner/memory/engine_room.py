@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -250,15 +251,15 @@ def model_memory(sizes: Sizes, layout: ReplicaLayout, engine: EngineMemory) -> M
     routed, dense_ffn = sizes.weight_bytes["routed"], sizes.weight_bytes["dense_ffn"]
     fixed = sizes.total_weight_bytes - routed
     fixed -= dense_ffn * (1 - 1 / layout.dp) if shares else 0.0
-    stage = -(-sizes.n_layers // layout.pp)
-    share = stage / sizes.n_layers
+    fixed += (layout.tp - 1) * sizes.copied[1]
     ways = layout.ep * layout.tp_expert if layout.tp_expert else layout.tp * layout.dp
+    fullest = fullest_weights(sizes, *(np.array([n]) for n in (layout.tp, layout.pp, ways)))
     cut = layout.tp_expert or ways / layout.ep
     dense = max((x.width for x in sizes.inner if x.group in ("dense_ffn", "shared")), default=0)
     return ModelMemory(
-        weights=share * (fixed / layout.tp + routed / ways),
+        weights=float(fullest[0]) * (fixed / layout.tp + routed / ways) / layout.pp,
         factor=float(kernel_factor(sizes, layout.tp, ways, cut, layout.tp * layout.dp)),
-        layers=stage,
+        layers=-(-sizes.n_layers // layout.pp),
         hidden=sizes.hidden,
         ffn=dense,
         vocab=sizes.vocab,
@@ -268,6 +269,45 @@ def model_memory(sizes: Sizes, layout: ReplicaLayout, engine: EngineMemory) -> M
         value=4 if sizes.activation_dtype == "fp32" else 2,
         packed=packed_format(sizes) == "mxfp4",
     )
+
+
+def fullest_weights(
+    sizes: Sizes, tp: np.ndarray, pp: np.ndarray, ways: np.ndarray, *, read: bool = False
+) -> np.ndarray:
+    """Weights on a chip of the fullest of `pp` stages over the mean of all; shape (n_layouts,).
+
+    They are cut `tp` ways, routed experts `ways` ways; those that a step may `read`, or all that
+    are stored. Of a model of bare numbers layers are alike.
+    """
+    layers, weights = sizes.n_layers, sizes.streamed_bytes if read else sizes.weight_bytes
+    fullest = np.ceil(layers / pp) * pp / layers
+    if not sizes.layer_bytes:
+        return fullest
+    # A tied embedding is stored once more on the last stage, which multiplies with it.
+    ends = weights["embedding"], sizes.streamed_bytes["head"]
+    mean = ((sum(weights.values()) - weights["routed"]) / tp + weights["routed"] / ways) / pp
+    for stages in np.unique(pp[pp > 1]).tolist():
+        rows = np.flatnonzero(pp == stages)
+        parts = _stages(sizes.layer_bytes, *ends, min(stages, layers))
+        loads = [outside / tp[rows] + routed / ways[rows] for outside, routed in parts]
+        fullest[rows] = np.max(loads, axis=0) / mean[rows]
+    return fullest
+
+
+@lru_cache(maxsize=4096)
+def _stages(
+    layer_bytes: tuple[tuple[float, float], ...], first: float, last: float, stages: int
+) -> tuple[tuple[float, float], ...]:
+    """Bytes outside routed experts and in them, of stages that differ.
+
+    Layers that do not divide go to the stages before the last, from behind. Source: vLLM,
+    distributed/utils.py: get_pp_indices; SGLang begins with the last.
+    """
+    whole, rest = divmod(len(layer_bytes), stages)
+    counts = [whole + (stages - 1 - rest <= i < stages - 1) for i in range(stages)]
+    weights = np.add.reduceat(np.array(layer_bytes), np.cumsum([0, *counts[:-1]]))
+    weights[[0, -1], 0] += first, last
+    return tuple(dict.fromkeys((outside, routed) for outside, routed in weights.tolist()))
 
 
 def packed_format(sizes: Sizes) -> str:

@@ -40,6 +40,7 @@ INSIDE: dict[str, tuple[str, ...]] = {
 ACROSS = ("deepep-low-latency", "deepep-normal")
 # Within domains and between them, as an optimal gather goes; a ring sends all of it across.
 LEVELS = "two-level"
+LONG = "long"  # the same of messages so long that the library sends them in pieces, as in a prompt
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import numpy as np
 
 from formulas.numerics.store import by_columns
 from planner.network.collective_times import coefficients
-from planner.network.group import Group, algorithms, group_of, library
+from planner.network.group import LONG, Group, algorithms, group_of, library
 from planner.network.measured_curves import NETWORK, crossing
 from topologies import group_rate
 
@@ -132,9 +132,12 @@ def _reduction(
     if n == 1:
         return 0.0, 1.0, 0.0
     group = group_of(of, n, chip)
-    offered = algorithms(group, "all-reduce")
-    name = "fused" if within == DECODE and "fused" in offered else "library"
-    return _triple(of, chip, n, "all-reduce", name, within if group.domains == 1 else None)
+    if group.domains > 1:
+        name = LONG if within == PREFILL else library(group, "all-reduce")
+        law = crossing(group, "all-reduce", name, NETWORK)
+        return law.alpha, law.efficiency / law.wire, law.gamma
+    fused = within == DECODE and "fused" in algorithms(group, "all-reduce")
+    return _triple(of, chip, n, "all-reduce", "fused" if fused else "library", within)
 
 
 @lru_cache(maxsize=65536)

@@ -68,7 +68,7 @@ def test_a_plan_shows_itself(plan):
     assert "\n" not in repr(plan)
     assert f"${plan.cost:.4g}/Mtok" in repr(plan)
     assert layout_text(plan.point) in repr(plan)
-    assert "memory per chip" in str(plan)
+    assert "memory per chip" in plan.text("more")
     html = plan._repr_html_()
     assert html.startswith("<")
     assert "memory per chip" in html
@@ -133,9 +133,9 @@ def test_an_infeasible_plan_shows_what_falls_short():
     found = planner.solve(SMALL, sets=["promises.tpot=1 us"])
     assert (found.status, found.cost, dict(found.layout)) == ("infeasible", None, {})
     assert "tpot" in repr(found)
-    assert "misses TPOT by a factor of" in str(found)
+    assert "times too slow" in str(found)
     assert found.infeasible[0].short_by > 1
-    assert "misses TPOT" in found.why()
+    assert "TPOT" in found.why()
 
 
 def test_sensitivity_is_a_mapping_that_prints_as_a_table(plan):

@@ -18,6 +18,7 @@ from planner.measurements.measurement import CollectiveRow
 from planner.measurements.readers import collective_rows
 from planner.measurements.readers.collective_rows import FAMILIES, MACHINES, REDUCE_FROM
 from planner.network.collective_times import Triple
+from planner.network.group import LONG
 from planner.text.tables import table
 from tools.fit.curve_pooling import (
     DELAY,
@@ -195,9 +196,12 @@ def crossings(rows: Sequence[CollectiveRow], inner: dict[str, float]) -> list[Be
         part: by_system.get(system, [])
         for part, system in collective_rows.TABLES["crossings"].items()
     }
+    sweep = _sweep(of["efa"], "efa", inner["blackwell"])
+    # Over InfiniBand ends alone were timed: between them long messages do as in the sweep.
+    delay = sweep.delay if sweep else DELAY
     made = [
-        _sweep(of["efa"], "efa", inner["blackwell"]),
-        _infiniband(of["floor"], of["islands"], inner["hopper"]),
+        sweep,
+        *_infiniband(of["floor"], of["islands"], inner["hopper"], delay),
         *_exchanges(of["exchanges"]),
     ]
     return [*filter(None, made), *HOPS]
@@ -220,11 +224,14 @@ def _sweep(rows: Sequence[CollectiveRow], network: str, inner: float) -> Between
 
 
 def _infiniband(
-    floors: Sequence[CollectiveRow], longs: Sequence[CollectiveRow], inner: float
-) -> Between | None:
-    """From the floor over two nodes and from the best long message over islands."""
+    floors: Sequence[CollectiveRow], longs: Sequence[CollectiveRow], inner: float, delay: float
+) -> list[Between]:
+    """From the floor over two nodes and the best long message over islands.
+
+    All-reduces of long messages have a `delay` [s] of their own.
+    """
     if not floors or not longs:
-        return None
+        return []
     step = (min(row.seconds for row in floors) - inner) / (2 * log2(floors[0].nodes))
     best = min(longs, key=lambda row: row.seconds)
     island = replace(machine("gb200-nvl72"), chips_per_domain=best.n // best.nodes)
@@ -232,8 +239,10 @@ def _infiniband(
         traffic_of("all-reduce", "ring", best.n) * best.size / group_rate(island, best.n).all_gather
     )
     # A share of the bound; what the square-root term takes of a message this long is part of it.
-    root = np.sqrt(bound * DELAY)
-    return Between("infiniband", ANY, ANY, step, bound / (best.seconds - root), DELAY)
+    return [
+        Between("infiniband", *of, step, bound / (best.seconds - np.sqrt(bound * late)), late)
+        for of, late in (((ANY, ANY), DELAY), (("all-reduce", LONG), delay))
+    ]
 
 
 def _exchanges(rows: Sequence[CollectiveRow]) -> list[Between]:

@@ -39,13 +39,13 @@ LEAST = (
     "g_ar", "a_ar_pf", "g_ar_pf", "a_x", "g_x", "a_x_pf", "g_x_pf", "f_heads", "f_stage", "u_ep",
     "x_ep", "f_skew", "c_imb", "c_rank", "n_cp", "c_chunk", "a_cp", "g_cp", "a_ring", "g_ring",
     "n_draft_ar", "n_draft_a2a", "S_fixed", "M_fixed", "f_format", "h_wide", "h_work", "h_peak",
-    "k_smp", "M_hold", "x_pass", *BLOCKS, "x_rest", "n_seats",
-    "x_seats", "x_budget",
+    "k_smp", "M_hold", "x_pass", *BLOCKS, "x_rest", "n_seats", "x_seats", "x_budget", "f_held",
+    "f_read", "N_attn_pf",
 )  # fmt: skip
 LARGEST = ("r_ar", "r_hop", "w_ar", "w_ar_pf", "w_x", "w_x_pf", "w_cp", "w_ring", "x_mem")
 ENDLESS = 1e12  # sequences in flight, more than any replica holds
 StepValues: TypeAlias = Mapping[str, float | np.ndarray]  # of every layout, by symbol
-IDEAL = {"f_pace": 1.0, "r_fill": 1.0}
+PACES = {"f_pace": "f_stage", "f_pace_w": "f_read"}  # each with what is fullest of a stage
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,7 @@ def layout_given(step: Step, batch: float, at: float) -> dict[str, float]:
         else (1.0, 2.0 * (batch + row["pp"] * row["dp"] * row["cp"]))
     )
     row["r_fill"] = 1.0  # slots are full: under a load the chips follow it
-    row["f_pace"] = max(1.0, row["f_stage"] * min(1.0, batch / row["pp"]))
+    row |= {x: max(1.0, row[y] * min(1.0, batch / row["pp"])) for x, y in PACES.items()}
     row["n_chunks"] = float(np.ceil(task.input_tokens * (1 - row["x_hit"]) / row["c_chunk"]))
     if _looped(step):
         row |= {name: float(np.ravel(v)[0]) for name, v in loop_symbols(task, row).items()}
@@ -295,20 +295,17 @@ def _shared(step: Step, values: StepValues, rows: np.ndarray) -> dict[str, float
     group |= {k: float(np.asarray(values[k])[rows].min()) for k in LEAST if np.ndim(values[k])}
     most = (k for k in (*LARGEST, *EFFICIENCIES, "x_hit") if np.ndim(values[k]))
     group |= {k: float(np.asarray(values[k])[rows].max()) for k in most}
-    return (
-        group
-        | IDEAL
-        | {
-            "tp": float(layouts.tp[rows[0]]),
-            "cp": float(layouts.cp[rows[0]]),
-            "n_half": float(layouts.halves[rows[0]]),
-            "least_dp": float(layouts.dp_attention[rows].min()),
-            "most_dp": float(layouts.dp_attention[rows].max()),
-            "least_pp": float(layouts.pp[rows].min()),
-            "most_pp": float(layouts.pp[rows].max()),
-            "most_chips": float(layouts.replica_chips[rows].max()),
-        }
-    )
+    return group | {
+        "r_fill": 1.0,
+        "tp": float(layouts.tp[rows[0]]),
+        "cp": float(layouts.cp[rows[0]]),
+        "n_half": float(layouts.halves[rows[0]]),
+        "least_dp": float(layouts.dp_attention[rows].min()),
+        "most_dp": float(layouts.dp_attention[rows].max()),
+        "least_pp": float(layouts.pp[rows].min()),
+        "most_pp": float(layouts.pp[rows].max()),
+        "most_chips": float(layouts.replica_chips[rows].max()),
+    }
 
 
 def _solve(
@@ -331,6 +328,8 @@ def _solve(
     )
     new = task.input_tokens * (1 - task.cached_input)
     shared["n_chunks"] = float(np.ceil(new / shared["c_chunk"]))
+    # With more than one sequence of a stage none is idle in between.
+    shared |= {x: shared[y] if low > 1 else 1.0 for x, y in PACES.items()}
     symbols = {
         **shared,
         **_limits(step),

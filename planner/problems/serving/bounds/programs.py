@@ -212,7 +212,7 @@ def _equations(
         )
     )
     replaced = CEILED | {n_chunks, n_new, n_shared, coverage, cov_draft, f_pace, T_mem_bound}
-    replaced |= {T_exposed} | ({V_pass} if mode == "aggregated" else set())
+    replaced |= {T_exposed, f_pace_w} | ({V_pass} if mode == "aggregated" else set())
     equations: list[Equation | sp.Eq] = [
         e if halved or not e.rhs.has(x_hid) else sp.Eq(e.symbol, put(e.rhs, {x_hid: sp.S.Zero}))
         for e in dict.fromkeys(whole)

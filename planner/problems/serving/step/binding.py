@@ -2,7 +2,6 @@
 
 Every number that a serving equation needs enters here, once. `shared_values` binds what all
 layouts have in common (model, chip, workload, profile), `layout_values` what a layout changes.
-
 How it spreads experts and contexts comes first: fullest ranks, copies of a token, rounds of parts.
 """
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from formulas.numerics.store import by_columns
 from planner.architecture.counts import Sizes
+from planner.memory.engine_room import fullest_weights
 from planner.network.layout_collectives import (
     DECODE,
     PREFILL,
@@ -149,6 +149,7 @@ def shared_values(task: Task) -> dict[str, float]:
     model = _lecture_model(task) if task.lecture else _model(task)
     return {
         **model,
+        "N_attn_pf": model["N_attn"],
         **{name: model[name] + more for name, more in resident(task).items()},
         **drafter_values(task),
         **_chip(task),
@@ -200,8 +201,6 @@ def layout_values(
     ep, xtp = layouts.ep, layouts.tp_expert
     rates = rate_table(task.network, np.unique(np.concatenate([tp, hops])).tolist())
     hop = np.searchsorted(rates.n, hops)
-    stages = np.ceil(sizes.n_layers / pp) * pp / sizes.n_layers
-    heads = np.ceil(sizes.n_kv_heads / tp) / sizes.n_kv_heads
     counts = {
         "tp": tp, "dp": dp, "pp": pp, "ep": ep, "xtp": xtp, "n_half": layouts.halves,
         "n_rep": layouts.replicas, "n_chips": layouts.chips, "n_hop": pp - 1,
@@ -210,11 +209,15 @@ def layout_values(
         # Ranks of one batch skip the experts of others; what they add up is all-reduced.
         "n_ep": np.where((ep > 1) & (dp == 1), sizes.n_moe_layers, 0),
     }  # fmt: skip
+    even, whole = evenness(task, layouts), np.ones(len(layouts))
+    cut = (tp, pp, ep * xtp / even["u_ep"])
     return {
         **{name: count.astype(float) for name, count in counts.items()},
-        "f_stage": np.ones(len(layouts)) if ideal else stages,
-        "f_heads": 1.0 / tp if ideal else heads,
-        **evenness(task, layouts),
+        "f_stage": whole if ideal else np.ceil(sizes.n_layers / pp) * pp / sizes.n_layers,
+        "f_held": whole if ideal else fullest_weights(sizes, *cut),
+        "f_read": whole if ideal else fullest_weights(sizes, *cut, read=True),
+        "f_heads": 1.0 / tp if ideal else np.ceil(sizes.n_kv_heads / tp) / sizes.n_kv_heads,
+        **even,
         "c_imb": imbalance(task, ep),
         "c_rank": np.where(task.pooled and task.mode == "decode" and not bound, 1.0, 0.0)
         * np.sqrt(2 * np.log(dp)),

@@ -212,14 +212,22 @@ def copies_dense(task: Task) -> bool:
     return any(task.sizes.family in engine_tables()[x].dense_copies for x in task.engines)
 
 
-def feed_forward_shared(task: Task, layouts: Layouts, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Weights [byte] of a dense model whose copies of attention share its feed-forward part.
+def cut_otherwise(
+    task: Task, layouts: Layouts, values: Mapping[str, Any], *, bound: bool
+) -> dict[str, Any]:
+    """Weights [byte], and parameters of attention, as `tp` chips hold them together.
 
-    Each of dp copies holds and reads its share of that part, as an expert cut over the stage; none
-    where attention is not copied, or a model has experts, whose dense layers follow attention.
+    Where copies of a dense model's attention share its feed-forward part, each of dp holds and
+    reads a share of that, as an expert cut over the stage. Down-projections of latent attention and
+    routers are whole on each chip (SGLang, deepseek_v2.py: ReplicatedLinear), but in a `bound`: in
+    memory and in products of prompts; decode steps were fitted to measured ones without them.
     """
-    dp = layouts.dp_attention
-    if task.sizes.n_experts or not (dp > 1).any():
-        return {}
-    saved = task.sizes.weight_bytes["dense_ffn"] * (1 - 1 / dp)
-    return {name: np.asarray(values[name] - saved) for name in ("S_fixed", "M_fixed")}
+    dp, (parameters, size) = layouts.dp_attention, task.sizes.copied
+    more = (layouts.tp - 1) * (not (bound or task.ideal or task.lecture))
+    shared = not task.sizes.n_experts and (dp > 1).any()
+    saved = task.sizes.weight_bytes["dense_ffn"] * (1 - 1 / dp) if shared else 0.0
+    return {
+        "S_fixed": values["S_fixed"] - saved,
+        "M_fixed": np.asarray(values["M_fixed"] - saved + more * size),
+        "N_attn_pf": np.asarray(values["N_attn_pf"] + more * parameters),
+    }

@@ -35,7 +35,7 @@ from planner.problems.serving.step.layouts import Layouts, hop_groups
 from planner.problems.serving.step.memory_terms import memory_terms
 from planner.problems.serving.step.occupancy import IN_FLIGHT, TAILS, Occupancy, arriving
 from planner.problems.serving.step.queued_times import queued_times
-from planner.problems.serving.step.runnable import feed_forward_shared
+from planner.problems.serving.step.runnable import cut_otherwise
 
 if TYPE_CHECKING:
     from planner.problems.serving.task.task import Task
@@ -74,7 +74,7 @@ class Step:
             **layout_values(task, layouts, hop_groups(task, layouts), bound=bound),
             **memory_terms(task, layouts),
         }
-        self._bound_values |= feed_forward_shared(task, layouts, self._bound_values)
+        self._bound_values |= cut_otherwise(task, layouts, self._bound_values, bound=bound)
         self._keep_prefixes()
 
     @property
@@ -188,8 +188,9 @@ class Step:
     def with_values_of(self, task: Task) -> Step:
         """The same layouts under another task of one model and chips, its values bound anew."""
         shared = shared_values(task)
-        shared |= feed_forward_shared(task, self.layouts, shared) | memory_terms(task, self.layouts)
-        twin = self._copy(self.layouts, {**self._values, **shared})
+        cut = cut_otherwise(task, self.layouts, shared, bound=self.bound)
+        cut |= memory_terms(task, self.layouts)
+        twin = self._copy(self.layouts, {**self._values, **shared, **cut})
         twin.task = task
         twin._keep_prefixes()
         return twin

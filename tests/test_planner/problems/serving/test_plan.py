@@ -14,7 +14,7 @@ from tests.cases.documents import typed
 
 BASE = {
     "problem": "serving", "model": "llama-3.1-8b", "system": "hgx-h100", "chips": 4,
-    "workload": {"input_tokens": 1000, "output_tokens": 300},
+    "workload": {"input_tokens": 300, "output_tokens": 300},
 }  # fmt: skip
 MODES = ("aggregated", "disaggregated", "decode", "prefill")
 

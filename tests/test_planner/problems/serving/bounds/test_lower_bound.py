@@ -359,6 +359,7 @@ def slopes(step: Step, batch: float) -> dict[str, float]:
     row |= {
         "n_chunks": math.ceil(new / row["c_chunk"]),
         "f_pace": max(1.0, row["f_stage"] * min(1.0, batch / row["pp"])),
+        "f_pace_w": max(1.0, row["f_read"] * min(1.0, batch / row["pp"])),
     }
     quantities = {**SYMBOLS, **{f"promises.{p}": (p,) for p in task.promises}}
     found = {}

@@ -6,15 +6,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
-from planner.architecture.counts import InnerWidth
+from planner.architecture.counts import InnerWidth, sizes
+from planner.catalogue import models
 from planner.problems.serving.step.engine_rules import engine_tables
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.runnable import (
     copies_dense,
+    cut_otherwise,
     engines_of,
-    feed_forward_shared,
     loaded_by,
     misfit,
     pool_of,
@@ -188,11 +190,30 @@ def test_a_feed_forward_part_is_shared_by_the_copies_of_attention():
     """Four copies hold a fourth of it each beside all the rest."""
     task = question(dense())
     whole, part = 1e12, task.sizes.weight_bytes["dense_ffn"]
-    values = {"S_fixed": whole, "M_fixed": 2 * whole, "M_routed": 0.0}
+    values = {"S_fixed": whole, "M_fixed": 2 * whole, "N_attn_pf": 1e9}
     layouts = rows({}, {"dp_attention": 4})
-    shared = feed_forward_shared(task, layouts, values)
+    shared = cut_otherwise(task, layouts, values, bound=False)
     assert shared["S_fixed"].tolist() == [whole, whole - part * 3 / 4]
     assert shared["M_fixed"].tolist() == [2 * whole, 2 * whole - part * 3 / 4]
-    assert set(shared) == {"S_fixed", "M_fixed"}
-    assert feed_forward_shared(task, rows({"tp": 4}), values) == {}
-    assert feed_forward_shared(question(sparse()), layouts, values) == {}
+    assert shared["N_attn_pf"].tolist() == [1e9, 1e9]
+    for other, where in ((task, rows({"tp": 4})), (question(sparse()), layouts)):
+        alone = cut_otherwise(other, where, values, bound=False)
+        assert np.all(alone["S_fixed"] == whole)
+        assert np.all(alone["M_fixed"] == 2 * whole)
+
+
+def test_down_projections_and_routers_are_whole_on_every_chip():
+    """DeepSeek-V3: 61 x 7168 x (1536 + 576) of latent attention, 58 x 7169 x 256 of routers.
+
+    Eight chips hold and multiply eight times as much of it as one; the bound lets them cut it.
+    """
+    task = question(sizes(models.load("deepseek-v3")))
+    parameters = 61 * 7168 * (1536 + 576) + 58 * 7169 * 256
+    assert task.sizes.copied[0] == parameters
+    assert task.sizes.copied[1] == pytest.approx(61 * 7168 * 2112 + 2 * 58 * 7168 * 256, rel=2e-3)
+    values = {"S_fixed": 1e10, "M_fixed": 1e10, "N_attn_pf": 1e10}
+    eight = rows({"tp": 8})
+    cut = cut_otherwise(task, eight, values, bound=False)
+    assert cut["N_attn_pf"].tolist() == [1e10 + 7 * parameters]
+    assert cut["M_fixed"].tolist() == [1e10 + 7 * task.sizes.copied[1]]
+    assert cut_otherwise(task, eight, values, bound=True)["N_attn_pf"].tolist() == [1e10]

@@ -19,10 +19,10 @@ WIDE = (1, 1, 1, 4, 4, 1, 1, 4)  # four copies of attention, experts over all of
 MILLISECOND = 1e-3
 
 
-def halved(**changes: Any) -> tuple[Step, Step]:
+def halved(layout: tuple[int, ...] = WIDE, **changes: Any) -> tuple[Step, Step]:
     """The same layout whole, and cut in halves."""
     task = question(MODELS["sparse"], mode="decode", **changes)
-    one, two = (Step(task, columns([(*WIDE, n)]), bound=False) for n in (1, 2))
+    one, two = (Step(task, columns([(*layout, n)]), bound=False) for n in (1, 2))
     return one, two
 
 
@@ -78,6 +78,16 @@ def test_a_share_of_the_shorter_is_hidden(share):
     assert cut["T_dec"] == pytest.approx(most + (1 - share) * least + cut["T_hop"], rel=1e-12)
     assert cut["T_work"] + cut["T_exposed"] + cut["T_hop"] == pytest.approx(cut["T_dec"], rel=1e-12)
     assert whole["T_dec"] == pytest.approx(whole["T_work"] + whole["T_sent"] + whole["T_hop"])
+
+
+def test_parts_of_a_context_answer_each_other_in_the_open():
+    """However much is hidden of what experts exchange, the whole of this is paid on top."""
+    _, two = halved((1, 1, 2, 4, 4, 1, 1, 8))
+    cut = parts(two.under({"e_ovl": 1.0}), 64.0)
+    assert cut["T_cp"] > 0.02 * cut["T_work"]
+    rest = max(cut["T_work"], cut["T_a2a"] + cut["T_ar"]) + cut["T_hop"]
+    assert cut["T_dec"] == pytest.approx(rest + cut["T_cp"], rel=1e-12)
+    assert cut["T_work"] + cut["T_exposed"] + cut["T_hop"] == pytest.approx(cut["T_dec"], rel=1e-12)
 
 
 def test_halves_read_and_wait_for_themselves():
