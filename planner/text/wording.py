@@ -152,7 +152,7 @@ def filled(text: str, first: str = "", rest: str = "  ") -> list[str]:
     """A text as lines after their indents, broken between words; a flag keeps what is set."""
     lines = textwrap.wrap(
         text.replace("--set ", "--set\u00a0"), COLUMNS.get(), initial_indent=first,
-        subsequent_indent=rest, break_long_words=False, break_on_hyphens=False,
+        subsequent_indent=rest, break_on_hyphens=False,
     )  # fmt: skip
     return [line.replace("\u00a0", " ") for line in lines]
 
