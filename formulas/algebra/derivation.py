@@ -10,6 +10,7 @@ import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from numbers import Rational
 from types import MappingProxyType
 from typing import NoReturn
@@ -82,17 +83,28 @@ class Derivation(Readable, Verbal):
         step = domains.first_form(as_expression(left), as_expression(right), why, tuple(parts))
         return self._assuming(parts)._append(step, called)
 
-    def substitute(self, equation: Equation | Derivation, why: str = "") -> Derivation:
-        """Put in the right side of an equation for its symbol, wherever that occurs."""
+    def substitute(
+        self, equation: Equation | Derivation, why: str = "", *, direction: str = ""
+    ) -> Derivation:
+        """Put in the right side of an equation for its symbol, wherever that occurs.
+
+        Where a bound is put in, `direction` says what the line becomes.
+        """
         last = self._last
         new = {equation.symbol: equation.rhs}
         lhs = last.lhs if last.lhs == equation.symbol else put(last.lhs, new)
         rhs = put(last.rhs, new)
         if (lhs, rhs) == (last.lhs, last.rhs):
             self._refuse(f"{equation.symbol.name} does not occur in\n    {last}")
+        sign, reason = domains.joined(last, equation)
+        if reason:
+            self._refuse(reason)
         put_in = approximations(equation)
-        step = DerivationStep("substitute", lhs, rhs, why or equation.name, borrowed=put_in)
-        return self._assuming([equation])._append(step, {"equation": equation, "why": why})
+        why_put = why or equation.name
+        step = DerivationStep("substitute", lhs, rhs, why_put, borrowed=put_in, direction=sign)
+        self._stated(step, direction)
+        called = {"equation": equation, "why": why, "direction": direction}
+        return self._assuming([equation])._append(step, called, facts=new)
 
     def rewrite(
         self,
@@ -112,24 +124,36 @@ class Derivation(Readable, Verbal):
         called = {"claim": claim, "why": why, "where": where, "relations": relations}
         claim = as_expression(claim)
         named = tuple(e.equation() if isinstance(e, Derivation) else e for e in where)
+        for each in named:
+            if domains.direction_of(each):
+                self._refuse(f"{each.name} is a bound, not a definition")
+            if each not in (*self.where, *chain.from_iterable(s.used for s in self.steps)):
+                self._unused(each.symbol)
         stricter = self._assuming(where, tuple(Condition(relation) for relation in relations))
-        identity = Identity(
-            unfolded(self._last.rhs, named), unfolded(claim, named), stricter._in_force(named)
-        )
+        definitions = tuple(dict.fromkeys((*self.where, *named)))
+        sides = (unfolded(side, definitions) for side in (self._last.rhs, claim))
+        identity = Identity(*sides, stricter._in_force(named))
         borrowed = tuple(step for equation in where for step in approximations(equation))
         step = DerivationStep("rewrite", self._last.lhs, claim, why, identity, borrowed=borrowed)
         complaint = f"{text(claim)} is not equal to\n    {text(self._last.rhs)}"
-        definitions = tuple(dict.fromkeys((*self.where, *named)))
         return replace(stricter, where=definitions)._append(step, called, complaint)
 
     def solve(
-        self, x: sp.Symbol, claim: sp.Expr, why: str = "", *, named: sp.Symbol | None = None
+        self,
+        x: sp.Symbol,
+        claim: sp.Expr,
+        why: str = "",
+        *,
+        named: sp.Symbol | None = None,
+        direction: str = "",
     ) -> Derivation:
         """Solve for a symbol; the claimed solution is put back into the equation.
 
-        `named` is what the value is called from here on, as B_crit is a value of B.
+        `named` is what the value is called from here on, as B_crit is a value of B. A bound that
+        turns round is said to: `direction`, `<=` or `>=`, is that of the new line.
         """
-        called = {"x": x, "claim": claim, "why": why, "named": named}
+        called = {"x": x, "claim": claim, "why": why, "named": named, "direction": direction}
+        self._unused(named)
         last, claim = self._last, as_expression(claim)
         if reason := domains.impossible_claim(x, claim):
             self._refuse(reason)
@@ -137,12 +161,17 @@ class Derivation(Readable, Verbal):
             (), tuple(domains.domain_of(x, claim, self._in_force(), self.where))
         )
         back = {x: claim}
-        identity = Identity(put(last.lhs, back), put(last.rhs, back), stricter._in_force())
+        identity = domains.Solution(
+            put(last.lhs, back), put(last.rhs, back), stricter._in_force(), last, x, claim
+        )
         step = DerivationStep(
             "solve", named or x, claim, why or f"for {x.name}", identity, solved=x
         )
         complaint = f"{x.name} = {text(claim)} does not satisfy\n    {last}"
-        return stricter._append(step, called, complaint)
+        if last.direction:
+            step = replace(step, direction=identity.direction)
+            self._stated(step, direction)
+        return stricter._append(step, called, complaint, facts=back)
 
     def drop(self, term: sp.Expr, beside: sp.Expr, why: str = "") -> Derivation:
         """Neglect an addend of either side beside another addend of the same side."""
@@ -179,7 +208,12 @@ class Derivation(Readable, Verbal):
         `constant` as it is.
         """
         called = {"x": x, "why": why, "traded": traded, "constant": constant, "least": least}
-        optimum = calculus.Optimum.of(self._last.rhs, x, traded, constant, least, self._in_force())
+        try:
+            optimum = calculus.Optimum.of(
+                self._last.rhs, x, traded, constant, least, self._in_force()
+            )
+        except NoPointError as error:
+            self._refuse(str(error))
         lhs, rhs = optimum.sides
         if 0 in (lhs, rhs):
             self._refuse(f"{text(self._last.rhs)} only rises, or only falls, in {x.name}")
@@ -194,6 +228,7 @@ class Derivation(Readable, Verbal):
         `named` is that percent; the traded symbol moves as well, to leave `constant` as it is.
         """
         called = {"x": x, "by": by, "named": named, "traded": traded, "constant": constant}
+        self._unused(named)
         if not all(part.is_Symbol for part in (x, by, named, traded)):
             self._refuse("what drives, follows or is traded is a symbol")
         sides = self._last.lhs, self._last.rhs
@@ -225,7 +260,10 @@ class Derivation(Readable, Verbal):
         """The mean of the right side over a distribution of a symbol; `named` is what it gives."""
         called = {"x": x, "over": over, "claim": claim, "why": why, "named": named}
         last, claim = self._last, as_expression(claim)
-        identity = calculus.mean_of(last.rhs, x, over, claim, self._in_force())
+        self._unused(named if named != last.lhs else None)
+        if last.lhs.has(x) or claim.has(x) or any(end.has(x) for end in over.ends()):
+            self._refuse(f"{x.name} still stands on the left, in the claim or in its range")
+        identity = calculus.Mean(last.rhs, claim, x, over, self._in_force())
         step = DerivationStep("mean", named or last.lhs, claim, why or f"over {x.name}", identity)
         return self._append(step, called, f"the mean of {text(last.rhs)} is not {text(claim)}")
 
@@ -241,7 +279,8 @@ class Derivation(Readable, Verbal):
         lhs, rhs = put(self._last.lhs, exact), put(self._last.rhs, exact)
         tidy = rhs.doit() if rhs.has(sp.Max, sp.Min) else sp.cancel(rhs)
         why = why or ", ".join(f"{x.name} = {text(value)}" for x, value in exact.items())
-        return replace(self, numeric=True)._append(DerivationStep("at", lhs, tidy, why), called)
+        step = DerivationStep("at", lhs, tidy, why)
+        return replace(self, numeric=True)._append(step, called, facts=exact)
 
     def replayed(
         self, changes: Mapping[int, Mapping[str, object]] = MappingProxyType({})
@@ -372,10 +411,30 @@ class Derivation(Readable, Verbal):
         """Every condition so far, in the symbols that the definitions leave."""
         return domains.relations_of(self.assumes, (*self.where, *where))
 
+    def _unused(self, name: sp.Symbol | None) -> None:
+        """Refuse a name that is in use: it would stand for two values."""
+        used = set().union(*(step.symbols for step in self.steps))
+        if name in used | {each.symbol for each in self.where}:
+            self._refuse(f"{name.name} is in use already, for another value")
+
+    def _stated(self, step: DerivationStep, direction: str) -> None:
+        """Refuse a bound that turns round unless its direction is stated, and is that."""
+        stated = calculus.DIRECTIONS.get(direction, direction)
+        if step.direction != (stated or self._last.direction):
+            said = next((word for word, s in calculus.DIRECTIONS.items() if s == step.direction), "")
+            self._refuse(f"it follows that {step}: say so with direction={said!r}")
+
     def _append(
-        self, step: DerivationStep, arguments: Mapping[str, object], complaint: str = ""
+        self,
+        step: DerivationStep,
+        arguments: Mapping[str, object],
+        complaint: str = "",
+        facts: Mapping[sp.Symbol, sp.Expr] = MappingProxyType({}),
     ) -> Derivation:
-        """One step longer; its units and its identity are checked first."""
+        """One step longer; its units, its identity and the conditions are checked first.
+
+        `facts` are what it says of symbols: put into the conditions, they must leave them possible.
+        """
         if not self.numeric:
             check_units(f"{self.name}, step {len(self.steps) + 1}", step.lhs, step.rhs)
         try:
@@ -384,6 +443,8 @@ class Derivation(Readable, Verbal):
             self._refuse(str(error))
         if difference:
             self._refuse(f"{complaint}\n  {difference}")
+        if facts and (excluded := domains.contradiction(self._in_force(), facts)):
+            self._refuse(excluded)
         after = bool(self.steps) and self.steps[-1].approximate
         whole = replace(
             step,
@@ -391,6 +452,12 @@ class Derivation(Readable, Verbal):
             direction=step.direction or (self.steps[-1].direction if self.steps else ""),
             arguments=dict(arguments),
         )
+        if whole.direction and (whole.approximate or step.verb in ("stationary", "respond")):
+            self._refuse(f"no bound follows from an approximation, nor from its slope: {whole}")
+        if step.verb in ("begin", "substitute", "at"):
+            reason = domains.unequal(whole.lhs, whole.rhs, whole.relation, self._in_force())
+            if reason:
+                self._refuse(reason)
         return replace(self, steps=(*self.steps, whole))
 
     def _refuse(self, reason: str, number: int | None = None) -> NoReturn:

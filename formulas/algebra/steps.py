@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import sympy as sp
 
+from formulas.algebra.points import FEWEST
 from formulas.numerics.expressions import text
 
 PROVEN, TESTED, TAKEN = WORDS = ("proven", "tested", "taken")  # from the strongest on
@@ -39,6 +40,10 @@ class Provable(Protocol):
     @property
     def proven(self) -> bool:
         """Whether it was shown symbolically."""
+
+    @property
+    def distinct(self) -> int:
+        """At how many different points it was compared; fewer than a dozen show nothing."""
 
     def difference(self, thorough: bool = False, seed: int = 0) -> object | None:
         """A counterexample, which says what it shows; None if none is met."""
@@ -82,6 +87,13 @@ class DerivationStep:
         """`=`, `≈`, or the direction of a bound."""
         return self.direction or ("≈" if self.approximate else "=")
 
+    @property
+    def symbols(self) -> set[sp.Symbol]:
+        """Every symbol that stands in it, in its conditions, or in a definition put in."""
+        parts = [self.lhs, self.rhs, *getattr(self.identity, "relations", ())]
+        parts += [side for part in self.used for side in (part.symbol, part.rhs)]
+        return set().union(*(part.free_symbols for part in parts))
+
     def __str__(self) -> str:
         return f"{text(self.lhs)} {self.relation} {text(self.rhs)}"
 
@@ -117,7 +129,8 @@ class DerivationStep:
             difference = self.identity.difference(thorough=True, seed=seed)
             if difference:
                 raise DerivationError(str(difference))
-            word = PROVEN if self.identity.proven else TESTED
+            tested = TESTED if self.identity.distinct >= FEWEST else TAKEN
+            word = PROVEN if self.identity.proven else tested
             method = self.identity.proof() + self._borrowing()
             if self.solved is None or before is None:
                 return word, method

@@ -3,34 +3,35 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import islice, pairwise
 
 import mpmath
 import sympy as sp
 
 from formulas.algebra.identity import Identity
 from formulas.algebra.points import (
+    BRANCHES,
+    FEWEST,
     QUICK,
     THOROUGH,
-    TRIES,
     Point,
+    allowed,
     branched,
-    margins,
+    fraction_of,
     point_text,
-    point_with,
-    points,
+    regions,
     satisfied,
     symbols_of,
 )
 from formulas.numerics.digits import (
     AGREE,
+    UNDETERMINED,
     WORKING,
-    LostDigitsError,
-    NotRealError,
     Number,
     comparable,
     real_value,
 )
-from formulas.numerics.expressions import put, text
+from formulas.numerics.expressions import put, text, within_time
 
 
 @dataclass(frozen=True)
@@ -44,13 +45,32 @@ class Tendency:
     relations: tuple[sp.Basic, ...] = ()
 
     def difference(self, thorough: bool = False, seed: int = 0) -> str | None:
-        """A counterexample, at points or by SymPy's own limit; None if there is none."""
-        against = limit_differs(
-            self.before, self.after, self.x, self.to, self.relations, thorough, seed
-        )
-        if against or not thorough or self._decided is None:
-            return against
-        if self.proven or Identity(self._decided, self.after, self.relations).difference() is None:
+        """A counterexample, at points or by SymPy's own limit; None if there is none.
+
+        The symbol comes so near that the sides agree to fifty digits, through even, odd and broken
+        numbers, from every side that the conditions leave; each branch that can be met is met.
+        """
+        thorough = thorough or branched(self.before, self.after)
+        checked, count = 0, FEWEST if thorough else QUICK
+        for point in allowed(self._about, self._others, seed):
+            gap = self._gap(point)
+            if gap:
+                return gap
+            checked += gap is not None
+            if checked == count:
+                break
+        if not checked:
+            return "there is no point near the limit at which both exist"
+        scale = sp.Integer(10) ** NEAREST[0]
+        nearest = {self.x: scale if self.to == sp.oo else self.to + 1 / scale}
+        sides = self.before.atoms(sp.Max, sp.Min, sp.Piecewise)
+        for region in regions(*(put(side, nearest) for side in sides), self.after):
+            for point in islice(allowed((*self._about, *region), self._others, seed), 1):
+                if gap := self._gap(point):
+                    return gap
+        if not thorough or self._decided is None or self.proven:
+            return None
+        if Identity(self._decided, self.after, self._about).difference() is None:
             return None
         return f"SymPy finds that it tends to {text(self._decided)}"
 
@@ -58,106 +78,112 @@ class Tendency:
     def proven(self) -> bool:
         """Whether SymPy finds the same limit."""
         decided = self._decided
-        return decided is not None and Identity(decided, self.after, self.relations).proven
+        return decided is not None and Identity(decided, self.after, self._about).proven
+
+    @cached_property
+    def distinct(self) -> int:
+        """At how many different points the limit was compared."""
+        drawn = islice(allowed(self._about, self._others, 0), FEWEST)
+        met = {tuple(point[x] for x in self._others) for point in drawn}
+        return len(met) if self._others else THOROUGH
 
     def proof(self) -> str:
         """How the limit was shown."""
         if self.proven:
             return "limit, symbolically"
-        return f"limit, to 50 digits at {limit_points(thorough=True)} points over 18 decades"
+        return f"limit, to 50 digits at {self.distinct} distinct points over 120 decades"
+
+    @cached_property
+    def _about(self) -> tuple[sp.Basic, ...]:
+        """The relations on what else there is; those on the symbol must hold near the limit."""
+        return tuple(relation for relation in self.relations if not relation.has(self.x))
+
+    @cached_property
+    def _others(self) -> list[sp.Symbol]:
+        parts = (self.before, self.after, self.to, *self.relations)
+        return [y for y in symbols_of(parts) if y != self.x]
 
     @cached_property
     def _decided(self) -> sp.Expr | None:
-        """SymPy's limit, where it decides."""
-        if self.before.has(sp.Max, sp.Min, sp.ceiling, sp.floor):
+        """SymPy's limit, where it decides; of a maximum, where each of its branches tends."""
+        before = self.before
+        for node in before.atoms(sp.Max, sp.Min):
+            ends = [_sympy_limit(part, self.x, self.to) for part in node.args]
+            if None in ends:
+                return None
+            before = put(before, {node: node.func(*ends)})
+        if before != self.before and (before.has(self.x) or before.has(*INFINITE)):
             return None
+        return None if before.has(*BRANCHES) else _sympy_limit(before, self.x, self.to)
+
+    def _gap(self, point: Point) -> str | None:
+        """What is left between a limit and its claim, empty if nothing; None where neither exists.
+
+        A gap that still shrinks decides nothing where SymPy finds the limit itself.
+        """
+        sides = self._approaches(point, NEAREST[-1])
+        on_symbol = tuple(relation for relation in self.relations if relation.has(self.x))
+        open_sides = [
+            side
+            for side, values in enumerate(sides)
+            if all(satisfied(on_symbol, {**point, self.x: value}) for value in values)
+        ]
+        if not open_sides:
+            broken = ", ".join(map(text, on_symbol))
+            return f"{broken} does not hold at {point_text(point)} as {self.x.name} -> {self.to}"
         try:
-            decided = sp.limit(self.before, self.x, self.to)
-        except (NotImplementedError, ValueError):  # SymPy's ways of saying that it cannot decide
+            gaps = [
+                [max(self._distances(point, near, side)) for near in reversed(NEAREST)]
+                if max(self._distances(point, NEAREST[-1], side)) > AGREE
+                else [mpmath.mpf(0)]
+                for side in open_sides
+            ]
+        except UNDETERMINED:
             return None
-        return None if decided.has(sp.Limit, sp.AccumBounds, sp.nan) else decided
+        for side_gaps in gaps:
+            shrinking = all(near < far for near, far in pairwise(side_gaps))
+            if side_gaps[0] and not (shrinking and self.proven):
+                left = mpmath.nstr(side_gaps[0], 2)
+                return f"at {point_text(point)} they still differ by {left} of the claim"
+        return ""
 
-
-def limit_differs(
-    before: sp.Expr,
-    after: sp.Expr,
-    x: sp.Symbol,
-    to: sp.Expr,
-    relations: tuple[sp.Basic, ...] = (),
-    thorough: bool = False,
-    seed: int = 0,
-) -> str | None:
-    """Counterexample to before → after as x → to, from points; None if they converge.
-
-    The symbol comes so near that the sides agree to fifty digits, from both sides of a value that
-    is not zero; every branch that can be met there is met if `thorough`.
-    """
-    symbols = [y for y in symbols_of((before, after, to, *relations)) if y != x]
-    about = [relation for relation in relations if not relation.has(x)]
-    thorough = thorough or branched(before, after)
-    checked, count = 0, limit_points(thorough)
-    for _, point in zip(range(TRIES), points(symbols, seed), strict=False):
-        if not satisfied(about, point):
-            continue
-        gap = _limit_gap(before, after, point, x, to)
-        if gap:
-            return gap
-        checked += gap is not None
-        if checked == count:
-            break
-    if not checked:
-        return "there is no point near the limit at which both exist"
-    nearest = sp.Integer(10) ** APPROACHES[0]
-    close = put(before, {x: nearest if to == sp.oo else to + 1 / nearest})
-    for margin in margins(close, after) if thorough else ():
-        branch = point_with(margin, about, symbols, seed)
-        gap = _limit_gap(before, after, branch, x, to) if branch else None
-        if gap:
-            return gap
-    return None
-
-
-def _limit_gap(
-    before: sp.Expr, after: sp.Expr, point: Point, x: sp.Symbol, to: sp.Expr
-) -> str | None:
-    """What is left between a limit and its claim, empty if nothing; None where neither exists."""
-    sides = (1,) if to in (sp.oo, 0) else (1, -1)
-    try:
-        gaps = [_nearest_gap(before, after, point, x, to, side) for side in sides]
-    except (ZeroDivisionError, NotRealError, LostDigitsError):
-        return None
-    for gap in gaps:
-        if not gap <= AGREE:  # also where it is not a number
-            return f"at {point_text(point)} they still differ by {mpmath.nstr(gap, 2)} of the claim"
-    return ""
-
-
-APPROACHES = (60, 250, 1000)  # decades by which a symbol comes near its limit
-
-
-def _nearest_gap(
-    before: sp.Expr, after: sp.Expr, point: Point, x: sp.Symbol, to: sp.Expr, sign: int
-) -> Number:
-    """Relative distance from the claim at the nearest approach tried that decides."""
-    gap = mpmath.inf
-    for decades in APPROACHES:
+    def _approaches(self, point: Point, decades: int) -> list[list[Fraction]]:
+        """Values near the limit: even, odd, half and broken numbers, or one over these beside."""
         scale = Fraction(10) ** decades
-        value = scale if to == sp.oo else real_value(to, point) + sign / scale
+        far = [scale, scale + 1, scale + Fraction(1, 2), 3 * scale + Fraction(37, 113)]
+        if self.to == sp.oo:
+            return [far]
+        to = fraction_of(real_value(self.to, point, 2 * decades + WORKING))
+        return [[to + sign / each for each in far] for sign in ((1,) if to == 0 else (1, -1))]
+
+    def _distances(self, point: Point, decades: int, side: int) -> list[Number]:
+        """Relative distances from the claim at the approaches of so many decades."""
         digits = 2 * decades + WORKING
-        here = {**point, x: value}
-        sides = (real_value(before, here, digits), real_value(after, point, digits))
-        value, claim = comparable(*sides, digits=digits)
-        gap = mpmath.mpf(0) if value == claim else _relative(value - claim, claim)
-        if gap <= AGREE:
-            break
-    return gap
+        claim, found = real_value(self.after, point, digits), []
+        for value in self._approaches(point, decades)[side]:
+            here = real_value(self.before, {**point, self.x: value}, digits)
+            a, b = comparable(here, claim, digits=digits)
+            found.append(mpmath.mpf(0) if a == b else _relative(a - b, b))
+        return found
+
+
+NEAREST = (60, 200, 400)  # decades by which a symbol comes near its limit
+INFINITE = (sp.oo, -sp.oo, sp.zoo, sp.nan)
+
+
+def _sympy_limit(before: sp.Expr, x: sp.Symbol, to: sp.Expr) -> sp.Expr | None:
+    """None where SymPy does not decide, or not in time."""
+    try:
+        decided = within_time(lambda: sp.limit(before, x, to))
+    except (NotImplementedError, ValueError):  # SymPy's ways of saying that it cannot decide
+        return None
+    if decided is None or decided.has(sp.Limit, sp.AccumBounds, sp.nan):
+        return None
+    return decided
 
 
 def _relative(gap: Number, claim: Number) -> Number:
     size = abs(gap / claim) if claim else abs(gap)
-    return mpmath.mpf(size.numerator) / size.denominator if isinstance(size, Fraction) else size
-
-
-def limit_points(thorough: bool = False) -> int:
-    """At how many points a limit is compared."""
-    return THOROUGH if thorough else QUICK
+    if not isinstance(size, Fraction):
+        return size if mpmath.isfinite(size) else mpmath.inf
+    return mpmath.mpf(size.numerator) / size.denominator
