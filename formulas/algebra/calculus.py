@@ -13,11 +13,12 @@ from itertools import islice
 import mpmath
 import sympy as sp
 
-from formulas.algebra.identity import SAME, Difference, Identity, NoPointError, sign_of
+from formulas.algebra.identity import SAME, Difference, Identity, sign_of
 from formulas.algebra.points import (
     FEWEST,
     QUICK,
     THOROUGH,
+    NoPointError,
     Point,
     allowed,
     cells,
@@ -43,8 +44,9 @@ from formulas.numerics.digits import (
 )
 from formulas.numerics.expressions import text, within_time
 
-WITH_ROOTS = 12  # points at which the roots of a slope are looked for
+WITH_ROOTS = 8  # points at which the roots of a slope are looked for
 TIE = Fraction(1, 10**15)  # relative: a kink is met no better
+WIDE = Fraction(10) ** 10
 LISTED = 4  # points at which they are counted
 DIRECTIONS = {"<=": "≤", ">=": "≥"}
 ENDS = {"≤": ("the most it can be",), "≥": ("the least it can be",)}
@@ -153,6 +155,9 @@ class Optimum:
         about = tuple(relation for relation in self.relations if not relation.has(self.x))
         symbols = symbols_of((self.slope, self.curvature, *self.relations))
         for point in islice(allowed(about, symbols, seed), WITH_ROOTS * LISTED):
+            # Far out the second order is lost in the digits: there only if conditions ask for it.
+            if not about and any(not 1 / WIDE < v < WIDE for x, v in point.items() if x is not RUN):
+                continue
             at = crossings(self.slope, self.x, point, touching=False)
             roots = [{**point, self.x: value} for value in at]
             yield [root for root in roots if satisfied(self.relations, root)]
@@ -237,6 +242,7 @@ class Kink(Identity):
             for at in crossings(self.left - self.right, self.x, point, touching=False):
                 kink = {**point, self.x: at}
                 if satisfied(self.relations, kink):
+                    self.met.add(tuple(point[x] for x in self.symbols))
                     met += 1
                     if better := self._better(kink):
                         return better

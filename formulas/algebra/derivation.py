@@ -19,7 +19,8 @@ import sympy as sp
 
 from formulas.algebra import calculus, domains
 from formulas.algebra.equation import Equation, Function, Readable, check_units
-from formulas.algebra.identity import Identity, NoPointError
+from formulas.algebra.identity import Identity
+from formulas.algebra.points import NoPointError
 from formulas.algebra.steps import (
     TAKEN,
     WORDS,
@@ -29,9 +30,11 @@ from formulas.algebra.steps import (
     approximations,
     dropped,
     premises_of,
+    refusing,
 )
 from formulas.algebra.tendency import Tendency
 from formulas.nomenclature.sources import Citation, derived
+from formulas.numerics.digits import NoRuleError
 from formulas.numerics.evaluate import unfolded
 from formulas.numerics.expressions import Condition, as_expression, put, sentences, text
 
@@ -59,6 +62,7 @@ class Derivation(Readable, Verbal):
             object.__setattr__(self, "stated", self.assumes)
             object.__setattr__(self, "named", self.where)
 
+    @refusing
     def begin(
         self,
         lhs: sp.Expr | Equation | Derivation,
@@ -72,7 +76,7 @@ class Derivation(Readable, Verbal):
         """
         called = {"lhs": lhs, "rhs": rhs, "why": why, "of": of}
         if self.steps:
-            self._refuse("it has begun already")
+            self.refuse("it has begun already")
         parts = [part for part in (lhs, rhs) if isinstance(part, Equation | Derivation)]
         if rhs is None and parts:
             lhs, rhs, why = parts[0].symbol, parts[0].rhs, why or parts[0].name
@@ -83,6 +87,7 @@ class Derivation(Readable, Verbal):
         step = domains.first_form(as_expression(left), as_expression(right), why, tuple(parts))
         return self._assuming(parts)._append(step, called)
 
+    @refusing
     def substitute(
         self, equation: Equation | Derivation, why: str = "", *, direction: str = ""
     ) -> Derivation:
@@ -95,10 +100,10 @@ class Derivation(Readable, Verbal):
         lhs = last.lhs if last.lhs == equation.symbol else put(last.lhs, new)
         rhs = put(last.rhs, new)
         if (lhs, rhs) == (last.lhs, last.rhs):
-            self._refuse(f"{equation.symbol.name} does not occur in\n    {last}")
+            self.refuse(f"{equation.symbol.name} does not occur in\n    {last}")
         sign, reason = domains.joined(last, equation)
         if reason:
-            self._refuse(reason)
+            self.refuse(reason)
         put_in = approximations(equation)
         why_put = why or equation.name
         step = DerivationStep("substitute", lhs, rhs, why_put, borrowed=put_in, direction=sign)
@@ -106,6 +111,7 @@ class Derivation(Readable, Verbal):
         called = {"equation": equation, "why": why, "direction": direction}
         return self._assuming([equation])._append(step, called, facts=new)
 
+    @refusing
     def rewrite(
         self,
         claim: sp.Expr,
@@ -126,7 +132,7 @@ class Derivation(Readable, Verbal):
         named = tuple(e.equation() if isinstance(e, Derivation) else e for e in where)
         for each in named:
             if domains.direction_of(each):
-                self._refuse(f"{each.name} is a bound, not a definition")
+                self.refuse(f"{each.name} is a bound, not a definition")
             if each not in (*self.where, *chain.from_iterable(s.used for s in self.steps)):
                 self._unused(each.symbol)
         stricter = self._assuming(where, tuple(Condition(relation) for relation in relations))
@@ -138,6 +144,7 @@ class Derivation(Readable, Verbal):
         complaint = f"{text(claim)} is not equal to\n    {text(self._last.rhs)}"
         return replace(stricter, where=definitions)._append(step, called, complaint)
 
+    @refusing
     def solve(
         self,
         x: sp.Symbol,
@@ -156,7 +163,7 @@ class Derivation(Readable, Verbal):
         self._unused(named)
         last, claim = self._last, as_expression(claim)
         if reason := domains.impossible_claim(x, claim):
-            self._refuse(reason)
+            self.refuse(reason)
         stricter = self._assuming(
             (), tuple(domains.domain_of(x, claim, self._in_force(), self.where))
         )
@@ -173,26 +180,27 @@ class Derivation(Readable, Verbal):
             self._stated(step, direction)
         return stricter._append(step, called, complaint, facts=back)
 
+    @refusing
     def drop(self, term: sp.Expr, beside: sp.Expr, why: str = "") -> Derivation:
         """Neglect an addend of either side beside another addend of the same side."""
         step = dropped(self._last, term, beside, why)
         if step is None:
-            self._refuse(
-                f"{text(term)} is not an addend beside {text(beside)} in\n    {self._last}"
-            )
+            self.refuse(f"{text(term)} is not an addend beside {text(beside)} in\n    {self._last}")
         return self._append(step, {"term": term, "beside": beside, "why": why})
 
+    @refusing
     def limit(self, x: sp.Symbol, to: sp.Expr, claim: sp.Expr, why: str = "") -> Derivation:
         """Let a symbol tend to a value; the right side tends to the claim."""
         called = {"x": x, "to": to, "claim": claim, "why": why}
         last, to, claim = self._last, as_expression(to), as_expression(claim)
         if last.lhs.has(x) or claim.has(x):
-            self._refuse(f"{x.name} still stands on the left or in the claim")
+            self.refuse(f"{x.name} still stands on the left or in the claim")
         tendency = Tendency(last.rhs, claim, x, to, self._in_force())
         size, neglected = last.rhs / claim - 1, f"limit {x.name} -> {to}"
         step = DerivationStep("limit", last.lhs, claim, why, tendency, size, neglected)
         return self._append(step, called, f"{text(last.rhs)} does not tend to {text(claim)}")
 
+    @refusing
     def stationary(
         self,
         x: sp.Symbol,
@@ -208,18 +216,14 @@ class Derivation(Readable, Verbal):
         `constant` as it is.
         """
         called = {"x": x, "why": why, "traded": traded, "constant": constant, "least": least}
-        try:
-            optimum = calculus.Optimum.of(
-                self._last.rhs, x, traded, constant, least, self._in_force()
-            )
-        except NoPointError as error:
-            self._refuse(str(error))
+        optimum = calculus.Optimum.of(self._last.rhs, x, traded, constant, least, self._in_force())
         lhs, rhs = optimum.sides
         if 0 in (lhs, rhs):
-            self._refuse(f"{text(self._last.rhs)} only rises, or only falls, in {x.name}")
+            self.refuse(f"{text(self._last.rhs)} only rises, or only falls, in {x.name}")
         step = DerivationStep("stationary", lhs, rhs, why or f"in {x.name}", optimum)
         return self._append(step, called, f"{text(lhs)} = {text(rhs)} is not the optimum asked for")
 
+    @refusing
     def respond(
         self, x: sp.Symbol, by: sp.Symbol, named: sp.Symbol, traded: sp.Symbol, constant: sp.Expr
     ) -> Derivation:
@@ -230,24 +234,26 @@ class Derivation(Readable, Verbal):
         called = {"x": x, "by": by, "named": named, "traded": traded, "constant": constant}
         self._unused(named)
         if not all(part.is_Symbol for part in (x, by, named, traded)):
-            self._refuse("what drives, follows or is traded is a symbol")
+            self.refuse("what drives, follows or is traded is a symbol")
         sides = self._last.lhs, self._last.rhs
         lhs, rhs = calculus.response_sides(sides, x, by, named, traded, constant)
         why = f"{x.name} and {traded.name} follow {by.name}, at the same {text(constant)}"
         return self._append(DerivationStep("respond", lhs, rhs, why), called)
 
+    @refusing
     def bound(self, claim: sp.Expr, direction: str, why: str = "") -> Derivation:
         """An expression that the right side never exceeds (`<=`), or never falls below (`>=`)."""
         called = {"claim": claim, "direction": direction, "why": why}
         last, claim, sign = self._last, as_expression(claim), calculus.DIRECTIONS.get(direction)
         if sign is None or last.direction not in ("", sign):
-            self._refuse(f"a bound is <= or >=, and does not turn round: not {direction!r}")
+            self.refuse(f"a bound is <= or >=, and does not turn round: not {direction!r}")
         sides = (last.rhs, claim) if sign == "≤" else (claim, last.rhs)
         identity = calculus.OneSided(*sides, self._in_force())
         step = DerivationStep("bound", last.lhs, claim, why, identity)
         complaint = f"{text(last.rhs)} {sign} {text(claim)} does not hold"
         return self._append(replace(step, direction=sign), called, complaint)
 
+    @refusing
     def mean(
         self,
         x: sp.Symbol,
@@ -262,16 +268,17 @@ class Derivation(Readable, Verbal):
         last, claim = self._last, as_expression(claim)
         self._unused(named if named != last.lhs else None)
         if last.lhs.has(x) or claim.has(x) or any(end.has(x) for end in over.ends()):
-            self._refuse(f"{x.name} still stands on the left, in the claim or in its range")
+            self.refuse(f"{x.name} still stands on the left, in the claim or in its range")
         identity = calculus.Mean(last.rhs, claim, x, over, self._in_force())
         step = DerivationStep("mean", named or last.lhs, claim, why or f"over {x.name}", identity)
         return self._append(step, called, f"the mean of {text(last.rhs)} is not {text(claim)}")
 
+    @refusing
     def at(self, values: Mapping[sp.Symbol, Rational | sp.Expr], why: str = "") -> Derivation:
         """Put in exact numbers, or expressions, for symbols."""
         exact = {x: as_expression(value) for x, value in values.items()}
         if reason := domains.refused_values(exact, domains.relations_of(self.assumes, self.where)):
-            self._refuse(reason)
+            self.refuse(reason)
         for x, value in exact.items():
             if value.free_symbols:
                 check_units(f"{self.name}, step {len(self.steps) + 1}", x, value)
@@ -313,7 +320,7 @@ class Derivation(Readable, Verbal):
     def symbol(self) -> sp.Symbol:
         """Left side of the last step, which must be a symbol."""
         if not self._last.lhs.is_Symbol:
-            self._refuse(f"the left side is not one symbol: {text(self._last.lhs)}")
+            self.refuse(f"the left side is not one symbol: {text(self._last.lhs)}")
         return self._last.lhs
 
     @property
@@ -328,7 +335,7 @@ class Derivation(Readable, Verbal):
     @cached_property
     def _equation(self) -> Equation:
         if self.numeric:
-            self._refuse("numbers have been put in; take the equation before `at`")
+            self.refuse("numbers have been put in; take the equation before `at`")
         left_out = tuple(f"{s.neglected}: {s.why}" for s in approximations(self))
         assumes = (*self.assumes, *left_out, *calculus.ENDS.get(self._last.direction, ()))
         return Equation(self.name, self.symbol, self.rhs, assumes, self.source, self.where)
@@ -359,8 +366,8 @@ class Derivation(Readable, Verbal):
         for number, (step, last) in enumerate(zip(self.steps, before, strict=False), 1):
             try:
                 proofs.append(step.proof(last, seed))
-            except (DerivationError, NoPointError) as error:
-                self._refuse(f"{error}\n  drawn with seed {seed}: check({seed}) repeats it", number)
+            except (DerivationError, NoPointError, NoRuleError) as error:
+                self.refuse(f"{error}\n  drawn with seed {seed}: check({seed}) repeats it", number)
         return tuple(proofs)
 
     @property
@@ -381,11 +388,11 @@ class Derivation(Readable, Verbal):
         Points are drawn anew; a message names the seed that repeats them.
         """
         if excluded := domains.contradiction(self._in_force()):
-            self._refuse(excluded)
+            self.refuse(excluded)
         anew_steps = self.replayed().steps
         for number, (step, anew) in enumerate(zip(self.steps, anew_steps, strict=True), 1):
             if step != anew:
-                self._refuse(f"{step} is recorded, but the step gives\n    {anew}", number)
+                self.refuse(f"{step} is recorded, but the step gives\n    {anew}", number)
         return len(self.proofs if seed is None else self._proofs(seed)) == len(self.steps)
 
     def __str__(self) -> str:
@@ -415,14 +422,14 @@ class Derivation(Readable, Verbal):
         """Refuse a name that is in use: it would stand for two values."""
         used = set().union(*(step.symbols for step in self.steps))
         if name in used | {each.symbol for each in self.where}:
-            self._refuse(f"{name.name} is in use already, for another value")
+            self.refuse(f"{name.name} is in use already, for another value")
 
     def _stated(self, step: DerivationStep, direction: str) -> None:
         """Refuse a bound that turns round unless its direction is stated, and is that."""
         stated = calculus.DIRECTIONS.get(direction, direction)
         if step.direction != (stated or self._last.direction):
-            said = next((word for word, s in calculus.DIRECTIONS.items() if s == step.direction), "")
-            self._refuse(f"it follows that {step}: say so with direction={said!r}")
+            said = {"≤": "<=", "≥": ">="}.get(step.direction, "")
+            self.refuse(f"it follows that {step}: say so with direction={said!r}")
 
     def _append(
         self,
@@ -437,14 +444,11 @@ class Derivation(Readable, Verbal):
         """
         if not self.numeric:
             check_units(f"{self.name}, step {len(self.steps) + 1}", step.lhs, step.rhs)
-        try:
-            difference = step.identity.difference() if step.identity else None
-        except NoPointError as error:
-            self._refuse(str(error))
+        difference = step.identity.difference() if step.identity else None
         if difference:
-            self._refuse(f"{complaint}\n  {difference}")
+            self.refuse(f"{complaint}\n  {difference}")
         if facts and (excluded := domains.contradiction(self._in_force(), facts)):
-            self._refuse(excluded)
+            self.refuse(excluded)
         after = bool(self.steps) and self.steps[-1].approximate
         whole = replace(
             step,
@@ -453,13 +457,14 @@ class Derivation(Readable, Verbal):
             arguments=dict(arguments),
         )
         if whole.direction and (whole.approximate or step.verb in ("stationary", "respond")):
-            self._refuse(f"no bound follows from an approximation, nor from its slope: {whole}")
+            self.refuse(f"no bound follows from an approximation, nor from its slope: {whole}")
         if step.verb in ("begin", "substitute", "at"):
             reason = domains.unequal(whole.lhs, whole.rhs, whole.relation, self._in_force())
             if reason:
-                self._refuse(reason)
+                self.refuse(reason)
         return replace(self, steps=(*self.steps, whole))
 
-    def _refuse(self, reason: str, number: int | None = None) -> NoReturn:
+    def refuse(self, reason: str, number: int | None = None) -> NoReturn:
+        """Raise DerivationError for a step: the next, or one of this number."""
         number = len(self.steps) + 1 if number is None else number
         raise DerivationError(f"{self.name}, step {number}: {reason}")

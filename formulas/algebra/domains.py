@@ -15,7 +15,6 @@ from formulas.algebra.calculus import ENDS
 from formulas.algebra.identity import (
     Difference,
     Identity,
-    NoPointError,
     alone,
     positive_somewhere,
     sign_of,
@@ -23,6 +22,7 @@ from formulas.algebra.identity import (
 )
 from formulas.algebra.points import (
     THOROUGH,
+    NoPointError,
     Point,
     allowed,
     crossings,
@@ -132,7 +132,7 @@ def contradiction(
 
 
 def refused_values(values: Mapping[sp.Symbol, sp.Expr], relations: tuple[sp.Basic, ...]) -> str:
-    """Why some values cannot be put in: floats, not positive, or outside a condition; else empty."""
+    """Why values cannot be put in: floats, not positive, or outside a condition; else empty."""
     for x, value in values.items():
         if value.atoms(sp.Float):
             return f"{x.name} = {value} is not exact; write a fraction"
@@ -156,8 +156,8 @@ def unequal(lhs: sp.Expr, rhs: sp.Expr, relation: str, relations: tuple[sp.Basic
         return "" if rhs.is_positive else f"{lhs.name} is positive, and {text(rhs)} is not"
     if gap.free_symbols and not lhs.free_symbols & rhs.free_symbols:
         return ""
-    side = sign_of(gap, relations)
-    if side == {"≤": -1, "≥": 1}.get(relation) or not side or side != sign_of(gap, relations, 1):
+    side = sign_of(gap, relations, beside_breaks=True)
+    if not side or side == {"≤": -1, "≥": 1}.get(relation):
         return ""
     return f"{text(lhs)} is {'more' if side > 0 else 'less'} than {text(rhs)} wherever both exist"
 
@@ -191,8 +191,9 @@ def joined(last: DerivationStep, equation: Any) -> tuple[str, str]:
     if not sign:
         return last.direction, ""
     left, right = last.lhs.has(x), last.rhs.has(x)
-    slope = 0 if left and right else growth(last.rhs if right else last.lhs, x, _relations(equation))
-    if not slope:
+    within = relations_of(equation.assumes, equation.where)
+    slope = growth(last.rhs if right else last.lhs, x, within)
+    if not slope or (left and right):
         return "", f"undecided: whether the sides rise or fall with {x.name}, which is a bound"
     turned = sign if (slope > 0) == right else OPPOSITE[sign]
     if last.direction not in ("", turned):
@@ -204,7 +205,7 @@ def joined(last: DerivationStep, equation: Any) -> tuple[str, str]:
 class Solution(Identity):
     """A claim put back into a line satisfies it, and nothing else does within the conditions."""
 
-    last: DerivationStep = field(default_factory=lambda: DerivationStep("", sp.S.Zero, sp.S.Zero, ""))
+    last: DerivationStep = field(default=DerivationStep("begin", sp.S.Zero, sp.S.Zero, ""))
     x: sp.Symbol = sp.S.Zero
     claim: sp.Expr = sp.S.Zero
 
@@ -273,10 +274,6 @@ def _gap_sign(gap: sp.Expr, point: Point) -> int | None:
     except UNDETERMINED:
         return None
     return (value > 0) - (value < 0)
-
-
-def _relations(part: Any) -> tuple[sp.Basic, ...]:
-    return relations_of(part.assumes, part.where)
 
 
 class SolvedDefinition(NamedTuple):

@@ -18,6 +18,7 @@ from formulas.algebra.points import (
     QUICK,
     THOROUGH,
     TRIES,
+    NoPointError,
     Point,
     allowed,
     branched,
@@ -51,10 +52,6 @@ SAME, NOWHERE, UNDECIDED = "the same", "nothing to compare", "undecided"
 STARTS = 3  # points from which the breaks along each symbol are visited
 
 
-class NoPointError(ValueError):
-    """No point satisfies the relations and lets both sides exist: nothing can be compared."""
-
-
 @dataclass(frozen=True)
 class Difference:
     """A point at which two sides are not equal, each side there, and the domain that lacks."""
@@ -79,7 +76,9 @@ class Identity:
     left: sp.Expr
     right: sp.Expr
     relations: tuple[sp.Basic, ...] = ()
-    met: set[tuple[Fraction, ...]] = field(default_factory=set, compare=False, repr=False, kw_only=True)
+    met: set[tuple[Fraction, ...]] = field(
+        default_factory=set, compare=False, repr=False, kw_only=True
+    )
 
     def difference(self, thorough: bool = False, seed: int = 0) -> Difference | None:
         """A point where the sides differ; None if all points agree.
@@ -87,9 +86,9 @@ class Identity:
         Every branch and break that can be met is met if `thorough`. Raises NoPointError if no point
         satisfies the relations and lets both sides exist, or if none decides in a branch.
         """
-        thorough = thorough or branched(self.left, self.right)
+        whole = thorough or branched(self.left, self.right)
         agreeing: list[Point] = []
-        count = self._count if thorough else QUICK
+        count = self._count if whole else QUICK
         for point in allowed(self.relations, self.symbols, seed):
             verdict = self.verdict(point)
             if isinstance(verdict, Difference):
@@ -102,7 +101,11 @@ class Identity:
         self.met.update(tuple(point[x] for x in self.symbols) for point in agreeing)
         if not agreeing:
             raise NoPointError(f"no point to compare {text(self.left)} and {text(self.right)} at")
-        return self._at_breaks(agreeing, seed) if thorough and not self.proven else None
+        if not whole or self.proven:
+            return None
+        return (self._at_breaks(agreeing, seed) if thorough else None) or self._in_regions(
+            agreeing, seed
+        )
 
     @property
     def broken(self) -> tuple[sp.Expr, ...]:
@@ -132,15 +135,21 @@ class Identity:
         return f"at {self.distinct} distinct points over 120 decades, {kind}{where}"
 
     def _at_breaks(self, agreeing: list[Point], seed: int) -> Difference | None:
-        """The same beside every break, and in every branch that the points have not met."""
-        sides = self.left, self.right
+        """The same beside every break along each symbol."""
         for start in agreeing[:STARTS] if self._count == THOROUGH else ():
             for point in lines(start, *self.broken, *self.relations):
                 if satisfied(self.relations, point):
                     verdict = self.verdict(point)
                     if isinstance(verdict, Difference):
                         return self._in_need(verdict, seed)
-        for region in regions(*sides):
+        return None
+
+    def _in_regions(self, agreeing: list[Point], seed: int) -> Difference | None:
+        """The same in every branch that the points have not met.
+
+        Raises NoPointError if no number of digits decides in one.
+        """
+        for region in regions(self.left, self.right):
             if any(satisfied(region, point) for point in agreeing):
                 continue
             within = (*self.relations, *region)
@@ -247,7 +256,12 @@ def positive_somewhere(expression: sp.Expr) -> bool:
     return not real
 
 
-def sign_of(expression: sp.Expr, relations: tuple[sp.Basic, ...] = (), seed: int = 0) -> int:
+def sign_of(
+    expression: sp.Expr,
+    relations: tuple[sp.Basic, ...] = (),
+    seed: int = 0,
+    beside_breaks: bool = False,
+) -> int:
     """1 if an expression is positive at every point at which it is real, -1 if at none, else 0.
 
     An expression that exists at no point has no sign: 0.
@@ -257,7 +271,7 @@ def sign_of(expression: sp.Expr, relations: tuple[sp.Basic, ...] = (), seed: int
     signs: set[int] = set()
     drawn = allowed(relations, symbols_of((expression, *relations)), seed)
     met = list(islice(drawn, THOROUGH))
-    breaks = (point for start in met[:1] for point in lines(start, expression))
+    breaks = (point for start in met[:beside_breaks] for point in lines(start, expression))
     for point in chain(met, (point for point in breaks if satisfied(relations, point))):
         try:
             value = real_value(expression, point)

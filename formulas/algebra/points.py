@@ -25,14 +25,19 @@ BRANCHES = (sp.Max, sp.Min, sp.Piecewise, sp.ceiling, sp.floor)
 DECADES, FAR = range(-9, 9), range(-60, 60)
 STEP_NUMBERS = (1, 2, 3, 10, 1001, 10**9 + 7, sp.Rational(1, 2))  # where steps are looked at
 BESIDE = tuple(Fraction(1, n) for n in (2**60, 10**6, 50))
-GRID = tuple(Fraction(10) ** step for step in FAR)
+GRID = tuple(Fraction(10) ** step for step in FAR[::2])
 PASSES, CLIMBS = 3, 24  # over all symbols, to get inside conditions; starts that are tried
 DEGREE, NODES = 8, 120  # of polynomials whose roots are isolated, and their size in nodes
 HALVINGS, CLOSE, LONGEST = 110, 10**20, 8000
 FINER, VALLEYS = 1.13, 6  # a step of the finer grid; how many are searched for their floor
-VISITED = 400  # points along the symbols
+VISITED = 300  # points along the symbols
+RARE = 12  # draws to one that satisfies the relations, from which on they are moved inside
 
 Point = dict[sp.Symbol, Fraction]
+
+
+class NoPointError(ValueError):
+    """No point satisfies the relations and lets both sides exist, or decides between them."""
 
 
 def symbols_of(parts: Iterable[sp.Basic]) -> list[sp.Symbol]:
@@ -83,7 +88,7 @@ def allowed(
         if satisfied(relations, start):
             met += 1
             yield start
-        elif failed < CLIMBS and (number % 16 == 0 or met < number / 8):
+        elif failed < CLIMBS and number >= RARE and met < number / RARE:
             moved = inside(relations, start)
             failed += moved is None
             if moved is not None:
@@ -299,7 +304,7 @@ def _scanned(margin: sp.Expr, x: sp.Symbol, point: Point, touching: bool) -> Ite
     signed = [(at, here) for at in grid if (here := value(at)) is not None]
     coarse = [low for (low, a), (_, b) in pairwise(signed) if (a > 0) != (b > 0)]
     # Three roots in one step of the grid are one change of sign: its neighbourhood again, finer.
-    finer = (Fraction(float(low) * FINER**step) for low in coarse for step in range(-19, 39))
+    finer = (Fraction(float(low) * FINER**step) for low in coarse for step in range(-19, 57, 2))
     signed = sorted({*signed, *((at, here) for at in finer if (here := value(at)) is not None)})
     yield from (at for at, here in signed if not here)
     for (low, before), (high, after) in pairwise(signed):
@@ -314,7 +319,7 @@ def _scanned(margin: sp.Expr, x: sp.Symbol, point: Point, touching: bool) -> Ite
         yield from (_nearest(value, *ends) for _, *ends in sorted(valleys)[:VALLEYS])
 
 
-_SHORT = tuple(Fraction(10 ** (step / 8)) for step in range(-16, 17))
+_SHORT = tuple(Fraction(10 ** (step / 4)) for step in range(-8, 9))
 
 
 def _inner(margin: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import wraps
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import sympy as sp
 
-from formulas.algebra.points import FEWEST
+from formulas.algebra.points import FEWEST, NoPointError
+from formulas.numerics.digits import UNDETERMINED, NoRuleError
 from formulas.numerics.expressions import text
 
 PROVEN, TESTED, TAKEN = WORDS = ("proven", "tested", "taken")  # from the strongest on
@@ -32,6 +34,22 @@ class Verbal:
             hint = f"; did you mean {near[0]!r}?" if near else ""
             verbs = ", ".join(VERBS)
             raise AttributeError(f"there is no verb or attribute {name!r}{hint} (verbs: {verbs})")
+
+
+_P, _R = ParamSpec("_P"), TypeVar("_R")
+
+
+def refusing(method: Callable[Concatenate[Any, _P], _R]) -> Callable[Concatenate[Any, _P], _R]:
+    """A verb that refuses, in its own words, what cannot be evaluated, compared or decided."""
+
+    @wraps(method)
+    def verb(derivation: Any, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        try:
+            return method(derivation, *args, **kwargs)
+        except (NoPointError, NoRuleError, *UNDETERMINED) as error:
+            derivation.refuse(str(error))
+
+    return verb
 
 
 class Provable(Protocol):

@@ -23,14 +23,7 @@ from formulas.algebra.points import (
     satisfied,
     symbols_of,
 )
-from formulas.numerics.digits import (
-    AGREE,
-    UNDETERMINED,
-    WORKING,
-    Number,
-    comparable,
-    real_value,
-)
+from formulas.numerics.digits import AGREE, UNDETERMINED, WORKING, Number, comparable, real_value
 from formulas.numerics.expressions import put, text, within_time
 
 

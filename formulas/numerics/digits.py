@@ -37,7 +37,7 @@ Values: TypeAlias = Mapping[sp.Symbol, Number]
 AGREE = mpmath.mpf(10) ** -50  # relative: two sides are equal, and so are a limit and its claim
 LARGEST_POWER = 4096  # bits of a power that is still worked out as a fraction
 SMALL_POWER = 16  # up to which multiplying is faster than a logarithm
-TERMS = 2000  # of an infinite sum that are added up before it is given up
+TERMS, GROWING = 2000, 50  # of a sum that are added up at most; after which it must fall
 RUN = sp.Dummy("run")  # a point's number under this name draws what stands for any function there
 LARGEST_EXPONENT = 10**400  # beyond it even the exponent of an exponential has too many digits
 
@@ -265,14 +265,16 @@ class _TreeEvaluation:
         for at in range(int(first), int(first) + TERMS if endless else int(last) + 1):
             values = {**self.values, index: Fraction(at)}
             term = _TreeEvaluation(values, self.context).value(x.function)
-            total = sum(self.alike([total, term]))
-            sizes.append(abs(term))
-            if endless and term and self.mpf(sizes[-1]) < abs(self.mpf(total)) * self.context.eps:
+            total = sum(self.alike([self.mpf(total) if endless else total, term]))
+            sizes.append(self.mpf(abs(term)))
+            if len(sizes) == GROWING and endless and sizes[-1] >= sizes[0] > 0:
+                break
+            if endless and term and sizes[-1] < abs(self.mpf(total)) * self.context.eps:
                 return self.mpf(total)
         if endless and sizes[-1] >= sizes[len(sizes) // 2]:
             raise NotRealError(x, "does not converge")
         if endless:
-            raise LostDigitsError(x, "converges too slowly")
+            raise ZeroDivisionError(f"{x} converges too slowly to be determined")
         return total
 
     def _integral(self, x: sp.Integral) -> Number:
