@@ -71,8 +71,8 @@ class OneSided(Identity):
     def proven(self) -> bool:
         """Whether SymPy sees that the right side less the left is not negative."""
         gap = self.right - self.left
-        forms = (gap, sp.factor(sp.together(gap)), sp.expand(gap))
-        return any(form.is_nonnegative for form in forms)
+        forms = (lambda: gap, lambda: sp.expand(gap), lambda: sp.factor(sp.together(gap)))
+        return within_time(lambda: any(form().is_nonnegative for form in forms)) is True
 
     def proof(self) -> str:
         """How it was shown."""
@@ -187,7 +187,8 @@ class Optimum:
     def proven(self) -> bool:
         """Whether the curvature has one sign everywhere, term by term: then there is one root."""
         signed = self.curvature if self.least else -self.curvature
-        return any(form.is_positive for form in (signed, sp.expand(signed), sp.factor(signed)))
+        forms = (lambda: signed, lambda: sp.expand(signed), lambda: sp.factor(signed))
+        return within_time(lambda: any(form().is_positive for form in forms)) is True
 
     def proof(self) -> str:
         """First and second order, and how many roots there are."""
@@ -226,7 +227,8 @@ class Kink(Identity):
         """The kink of an objective. Raises NoPointError unless it has one, of two branches."""
         if len(kinks) > 1 or len(kinks[0].args) != 2:
             raise NoPointError(f"undecided: {text(objective)} has several kinks in {x.name}")
-        return cls(*kinks[0].args, relations, objective, x, least)
+        left, right = kinks[0].args
+        return cls(left, right, relations, objective, x, least)
 
     @property
     def sides(self) -> tuple[sp.Expr, sp.Expr]:
@@ -436,11 +438,9 @@ class Mean:
 
     def _range(self, point: Point) -> tuple[Fraction, Fraction | float, Fraction]:
         """Where the support begins and ends at a point, and its scale."""
-        low, high = (
-            math.inf if end == sp.oo else fraction_of(real_value(end, point))
-            for end in self.over.ends()
-        )
-        return low, high, fraction_of(real_value(self.over.scale(), point))
+        low, high = self.over.ends()
+        first, scale = (fraction_of(real_value(part, point)) for part in (low, self.over.scale()))
+        return first, math.inf if high == sp.oo else first + scale, scale
 
     def _support(self, point: Point) -> str:
         """What is wrong with the support at a point: its sign, a condition, a pole; else empty."""

@@ -76,7 +76,7 @@ class Derivation(Readable, Verbal):
         """
         called = {"lhs": lhs, "rhs": rhs, "why": why, "of": of}
         if self.steps:
-            self.refuse("it has begun already")
+            self._refuse("it has begun already")
         parts = [part for part in (lhs, rhs) if isinstance(part, Equation | Derivation)]
         if rhs is None and parts:
             lhs, rhs, why = parts[0].symbol, parts[0].rhs, why or parts[0].name
@@ -100,10 +100,10 @@ class Derivation(Readable, Verbal):
         lhs = last.lhs if last.lhs == equation.symbol else put(last.lhs, new)
         rhs = put(last.rhs, new)
         if (lhs, rhs) == (last.lhs, last.rhs):
-            self.refuse(f"{equation.symbol.name} does not occur in\n    {last}")
+            self._refuse(f"{equation.symbol.name} does not occur in\n    {last}")
         sign, reason = domains.joined(last, equation)
         if reason:
-            self.refuse(reason)
+            self._refuse(reason)
         put_in = approximations(equation)
         why_put = why or equation.name
         step = DerivationStep("substitute", lhs, rhs, why_put, borrowed=put_in, direction=sign)
@@ -132,13 +132,13 @@ class Derivation(Readable, Verbal):
         named = tuple(e.equation() if isinstance(e, Derivation) else e for e in where)
         for each in named:
             if domains.direction_of(each):
-                self.refuse(f"{each.name} is a bound, not a definition")
+                self._refuse(f"{each.name} is a bound, not a definition")
             if each not in (*self.where, *chain.from_iterable(s.used for s in self.steps)):
                 self._unused(each.symbol)
         stricter = self._assuming(where, tuple(Condition(relation) for relation in relations))
         definitions = tuple(dict.fromkeys((*self.where, *named)))
-        sides = (unfolded(side, definitions) for side in (self._last.rhs, claim))
-        identity = Identity(*sides, stricter._in_force(named))
+        before, after = (unfolded(side, definitions) for side in (self._last.rhs, claim))
+        identity = Identity(before, after, stricter._in_force(named))
         borrowed = tuple(step for equation in where for step in approximations(equation))
         step = DerivationStep("rewrite", self._last.lhs, claim, why, identity, borrowed=borrowed)
         complaint = f"{text(claim)} is not equal to\n    {text(self._last.rhs)}"
@@ -163,7 +163,7 @@ class Derivation(Readable, Verbal):
         self._unused(named)
         last, claim = self._last, as_expression(claim)
         if reason := domains.impossible_claim(x, claim):
-            self.refuse(reason)
+            self._refuse(reason)
         stricter = self._assuming(
             (), tuple(domains.domain_of(x, claim, self._in_force(), self.where))
         )
@@ -185,7 +185,9 @@ class Derivation(Readable, Verbal):
         """Neglect an addend of either side beside another addend of the same side."""
         step = dropped(self._last, term, beside, why)
         if step is None:
-            self.refuse(f"{text(term)} is not an addend beside {text(beside)} in\n    {self._last}")
+            self._refuse(
+                f"{text(term)} is not an addend beside {text(beside)} in\n    {self._last}"
+            )
         return self._append(step, {"term": term, "beside": beside, "why": why})
 
     @refusing
@@ -194,7 +196,7 @@ class Derivation(Readable, Verbal):
         called = {"x": x, "to": to, "claim": claim, "why": why}
         last, to, claim = self._last, as_expression(to), as_expression(claim)
         if last.lhs.has(x) or claim.has(x):
-            self.refuse(f"{x.name} still stands on the left or in the claim")
+            self._refuse(f"{x.name} still stands on the left or in the claim")
         tendency = Tendency(last.rhs, claim, x, to, self._in_force())
         size, neglected = last.rhs / claim - 1, f"limit {x.name} -> {to}"
         step = DerivationStep("limit", last.lhs, claim, why, tendency, size, neglected)
@@ -219,7 +221,7 @@ class Derivation(Readable, Verbal):
         optimum = calculus.Optimum.of(self._last.rhs, x, traded, constant, least, self._in_force())
         lhs, rhs = optimum.sides
         if 0 in (lhs, rhs):
-            self.refuse(f"{text(self._last.rhs)} only rises, or only falls, in {x.name}")
+            self._refuse(f"{text(self._last.rhs)} only rises, or only falls, in {x.name}")
         step = DerivationStep("stationary", lhs, rhs, why or f"in {x.name}", optimum)
         return self._append(step, called, f"{text(lhs)} = {text(rhs)} is not the optimum asked for")
 
@@ -234,7 +236,7 @@ class Derivation(Readable, Verbal):
         called = {"x": x, "by": by, "named": named, "traded": traded, "constant": constant}
         self._unused(named)
         if not all(part.is_Symbol for part in (x, by, named, traded)):
-            self.refuse("what drives, follows or is traded is a symbol")
+            self._refuse("what drives, follows or is traded is a symbol")
         sides = self._last.lhs, self._last.rhs
         lhs, rhs = calculus.response_sides(sides, x, by, named, traded, constant)
         why = f"{x.name} and {traded.name} follow {by.name}, at the same {text(constant)}"
@@ -246,7 +248,7 @@ class Derivation(Readable, Verbal):
         called = {"claim": claim, "direction": direction, "why": why}
         last, claim, sign = self._last, as_expression(claim), calculus.DIRECTIONS.get(direction)
         if sign is None or last.direction not in ("", sign):
-            self.refuse(f"a bound is <= or >=, and does not turn round: not {direction!r}")
+            self._refuse(f"a bound is <= or >=, and does not turn round: not {direction!r}")
         sides = (last.rhs, claim) if sign == "≤" else (claim, last.rhs)
         identity = calculus.OneSided(*sides, self._in_force())
         step = DerivationStep("bound", last.lhs, claim, why, identity)
@@ -266,9 +268,9 @@ class Derivation(Readable, Verbal):
         """The mean of the right side over a distribution of a symbol; `named` is what it gives."""
         called = {"x": x, "over": over, "claim": claim, "why": why, "named": named}
         last, claim = self._last, as_expression(claim)
-        self._unused(named if named != last.lhs else None)
+        self._unused(named if named != last.lhs else None, claim, *over.ends())
         if last.lhs.has(x) or claim.has(x) or any(end.has(x) for end in over.ends()):
-            self.refuse(f"{x.name} still stands on the left, in the claim or in its range")
+            self._refuse(f"{x.name} still stands on the left, in the claim or in its range")
         identity = calculus.Mean(last.rhs, claim, x, over, self._in_force())
         step = DerivationStep("mean", named or last.lhs, claim, why or f"over {x.name}", identity)
         return self._append(step, called, f"the mean of {text(last.rhs)} is not {text(claim)}")
@@ -278,7 +280,7 @@ class Derivation(Readable, Verbal):
         """Put in exact numbers, or expressions, for symbols."""
         exact = {x: as_expression(value) for x, value in values.items()}
         if reason := domains.refused_values(exact, domains.relations_of(self.assumes, self.where)):
-            self.refuse(reason)
+            self._refuse(reason)
         for x, value in exact.items():
             if value.free_symbols:
                 check_units(f"{self.name}, step {len(self.steps) + 1}", x, value)
@@ -320,7 +322,7 @@ class Derivation(Readable, Verbal):
     def symbol(self) -> sp.Symbol:
         """Left side of the last step, which must be a symbol."""
         if not self._last.lhs.is_Symbol:
-            self.refuse(f"the left side is not one symbol: {text(self._last.lhs)}")
+            self._refuse(f"the left side is not one symbol: {text(self._last.lhs)}")
         return self._last.lhs
 
     @property
@@ -335,7 +337,7 @@ class Derivation(Readable, Verbal):
     @cached_property
     def _equation(self) -> Equation:
         if self.numeric:
-            self.refuse("numbers have been put in; take the equation before `at`")
+            self._refuse("numbers have been put in; take the equation before `at`")
         left_out = tuple(f"{s.neglected}: {s.why}" for s in approximations(self))
         assumes = (*self.assumes, *left_out, *calculus.ENDS.get(self._last.direction, ()))
         return Equation(self.name, self.symbol, self.rhs, assumes, self.source, self.where)
@@ -367,7 +369,7 @@ class Derivation(Readable, Verbal):
             try:
                 proofs.append(step.proof(last, seed))
             except (DerivationError, NoPointError, NoRuleError) as error:
-                self.refuse(f"{error}\n  drawn with seed {seed}: check({seed}) repeats it", number)
+                self._refuse(f"{error}\n  drawn with seed {seed}: check({seed}) repeats it", number)
         return tuple(proofs)
 
     @property
@@ -388,11 +390,11 @@ class Derivation(Readable, Verbal):
         Points are drawn anew; a message names the seed that repeats them.
         """
         if excluded := domains.contradiction(self._in_force()):
-            self.refuse(excluded)
+            self._refuse(excluded)
         anew_steps = self.replayed().steps
         for number, (step, anew) in enumerate(zip(self.steps, anew_steps, strict=True), 1):
             if step != anew:
-                self.refuse(f"{step} is recorded, but the step gives\n    {anew}", number)
+                self._refuse(f"{step} is recorded, but the step gives\n    {anew}", number)
         return len(self.proofs if seed is None else self._proofs(seed)) == len(self.steps)
 
     def __str__(self) -> str:
@@ -418,18 +420,20 @@ class Derivation(Readable, Verbal):
         """Every condition so far, in the symbols that the definitions leave."""
         return domains.relations_of(self.assumes, (*self.where, *where))
 
-    def _unused(self, name: sp.Symbol | None) -> None:
-        """Refuse a name that is in use: it would stand for two values."""
-        used = set().union(*(step.symbols for step in self.steps))
-        if name in used | {each.symbol for each in self.where}:
-            self.refuse(f"{name.name} is in use already, for another value")
+    def _unused(self, name: sp.Symbol | None, *claimed: sp.Expr) -> None:
+        """Refuse a name that is in use, or in a claim: it would stand for two values."""
+        used = set().union(
+            *(step.symbols for step in self.steps), *(part.free_symbols for part in claimed)
+        )
+        if name is not None and name in used | {each.symbol for each in self.where}:
+            self._refuse(f"{name.name} is in use already, for another value")
 
     def _stated(self, step: DerivationStep, direction: str) -> None:
         """Refuse a bound that turns round unless its direction is stated, and is that."""
         stated = calculus.DIRECTIONS.get(direction, direction)
         if step.direction != (stated or self._last.direction):
             said = {"≤": "<=", "≥": ">="}.get(step.direction, "")
-            self.refuse(f"it follows that {step}: say so with direction={said!r}")
+            self._refuse(f"it follows that {step}: say so with direction={said!r}")
 
     def _append(
         self,
@@ -446,9 +450,9 @@ class Derivation(Readable, Verbal):
             check_units(f"{self.name}, step {len(self.steps) + 1}", step.lhs, step.rhs)
         difference = step.identity.difference() if step.identity else None
         if difference:
-            self.refuse(f"{complaint}\n  {difference}")
+            self._refuse(f"{complaint}\n  {difference}")
         if facts and (excluded := domains.contradiction(self._in_force(), facts)):
-            self.refuse(excluded)
+            self._refuse(excluded)
         after = bool(self.steps) and self.steps[-1].approximate
         whole = replace(
             step,
@@ -457,14 +461,17 @@ class Derivation(Readable, Verbal):
             arguments=dict(arguments),
         )
         if whole.direction and (whole.approximate or step.verb in ("stationary", "respond")):
-            self.refuse(f"no bound follows from an approximation, nor from its slope: {whole}")
+            self._refuse(f"no bound follows from an approximation, nor from its slope: {whole}")
         if step.verb in ("begin", "substitute", "at"):
             reason = domains.unequal(whole.lhs, whole.rhs, whole.relation, self._in_force())
             if reason:
-                self.refuse(reason)
+                self._refuse(reason)
         return replace(self, steps=(*self.steps, whole))
 
-    def refuse(self, reason: str, number: int | None = None) -> NoReturn:
-        """Raise DerivationError for a step: the next, or one of this number."""
+    def refusal(self, reason: str, number: int | None = None) -> DerivationError:
+        """The error of a step: of the next one, or of that of a number."""
         number = len(self.steps) + 1 if number is None else number
-        raise DerivationError(f"{self.name}, step {number}: {reason}")
+        return DerivationError(f"{self.name}, step {number}: {reason}")
+
+    def _refuse(self, reason: str, number: int | None = None) -> NoReturn:
+        raise self.refusal(reason, number)

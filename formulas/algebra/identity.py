@@ -47,6 +47,7 @@ from formulas.numerics.digits import (
 from formulas.numerics.expressions import put, text, within_time
 
 PRECISIONS = (WORKING, 4 * WORKING, 16 * WORKING)
+QUADRATURE = (75, 80)  # more would take seconds a point
 READABLE = 3  # degree: the roots of a quartic fill pages, and there are none beyond in general
 SAME, NOWHERE, UNDECIDED = "the same", "nothing to compare", "undecided"
 STARTS = 3  # points from which the breaks along each symbol are visited
@@ -80,7 +81,7 @@ class Identity:
         default_factory=set, compare=False, repr=False, kw_only=True
     )
 
-    def difference(self, thorough: bool = False, seed: int = 0) -> Difference | None:
+    def difference(self, thorough: bool = False, seed: int = 0) -> Difference | str | None:
         """A point where the sides differ; None if all points agree.
 
         Every branch and break that can be met is met if `thorough`. Raises NoPointError if no point
@@ -208,7 +209,8 @@ def compared(left: sp.Expr, right: sp.Expr, point: Point) -> Difference | str:
     with more digits as well.
     """
     differed = False
-    for digits in PRECISIONS:
+    integrals = left.has(sp.Integral) or right.has(sp.Integral)
+    for digits in QUADRATURE if integrals else PRECISIONS:
         try:
             verdict = _compared(left, right, point, digits)
         except LostDigitsError:
@@ -290,9 +292,8 @@ def _cancels(left: sp.Expr, right: sp.Expr) -> bool:
         if isinstance(node, (*BRANCHES, sp.Sum, sp.Integral)):
             parts.setdefault(node, sp.Dummy("part", real=True))
     gap = put(left, parts) - put(right, parts)
-    if gap == 0 or sp.cancel(sp.together(gap)) == 0:
-        return True
-    return within_time(lambda: sp.simplify(gap)) == 0
+    forms = (lambda: gap, lambda: sp.cancel(sp.together(gap)), lambda: sp.simplify(gap))
+    return any(within_time(form) == 0 for form in forms)
 
 
 def under_roots(claim: sp.Expr) -> Iterator[sp.Expr]:

@@ -26,7 +26,7 @@ DECADES, FAR = range(-9, 9), range(-60, 60)
 STEP_NUMBERS = (1, 2, 3, 10, 1001, 10**9 + 7, sp.Rational(1, 2))  # where steps are looked at
 BESIDE = tuple(Fraction(1, n) for n in (2**60, 10**6, 50))
 GRID = tuple(Fraction(10) ** step for step in FAR[::2])
-PASSES, CLIMBS = 3, 24  # over all symbols, to get inside conditions; starts that are tried
+PASSES, CLIMBS = 4, 24  # over all symbols, to get inside conditions; starts that are tried
 DEGREE, NODES = 8, 120  # of polynomials whose roots are isolated, and their size in nodes
 HALVINGS, CLOSE, LONGEST = 110, 10**20, 8000
 FINER, VALLEYS = 1.13, 6  # a step of the finer grid; how many are searched for their floor
@@ -110,11 +110,14 @@ def inside(relations: tuple[sp.Basic, ...], start: Point) -> Point | None:
         for x in symbols_of(parts):
             if best == len(parts):
                 return point
+            reached: dict[int, list[Point]] = {}
             for value in cells(x, point, about, generator):
                 moved = {**point, x: value}
                 held = sum(satisfied((part,), moved) for part in parts)
-                if held > best:
-                    best, point = held, moved
+                reached.setdefault(held, []).append(moved)
+            if reached and max(reached) >= best:  # also where none more holds: another may, then
+                best = max(reached)
+                point = generator.choice(reached[best])
     return point if best == len(parts) else None
 
 
@@ -299,8 +302,8 @@ def _scanned(margin: sp.Expr, x: sp.Symbol, point: Point, touching: bool) -> Ite
 
     inner = {c for part in _inner(margin, x) for c in crossings(part, x, point)}
     near = {c * (1 + sign * part) for c in inner for part in BESIDE for sign in (1, -1, 0)}
-    here = point.get(x, Fraction(1))
-    grid = sorted({here, *near, *(here * at for at in _SHORT), *GRID})
+    start = point.get(x, Fraction(1))
+    grid = sorted({start, *near, *(start * at for at in _SHORT), *GRID})
     signed = [(at, here) for at in grid if (here := value(at)) is not None]
     coarse = [low for (low, a), (_, b) in pairwise(signed) if (a > 0) != (b > 0)]
     # Three roots in one step of the grid are one change of sign: its neighbourhood again, finer.

@@ -36,7 +36,8 @@ class Verbal:
             raise AttributeError(f"there is no verb or attribute {name!r}{hint} (verbs: {verbs})")
 
 
-_P, _R = ParamSpec("_P"), TypeVar("_R")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 def refusing(method: Callable[Concatenate[Any, _P], _R]) -> Callable[Concatenate[Any, _P], _R]:
@@ -47,7 +48,7 @@ def refusing(method: Callable[Concatenate[Any, _P], _R]) -> Callable[Concatenate
         try:
             return method(derivation, *args, **kwargs)
         except (NoPointError, NoRuleError, *UNDETERMINED) as error:
-            derivation.refuse(str(error))
+            raise derivation.refusal(str(error)) from None
 
     return verb
 

@@ -278,7 +278,7 @@ class _TreeEvaluation:
         return total
 
     def _integral(self, x: sp.Integral) -> Number:
-        """By quadrature; the digits are lost where its own estimate of the error says so."""
+        """By quadrature; not determined where its own estimate of the error is too large."""
         if len(x.limits) > 1 or len(x.limits[0]) < 3:
             raise NoRuleError(f"no rule for this kind of integral: {x}")
         variable, *ends = x.limits[0]
@@ -290,7 +290,7 @@ class _TreeEvaluation:
 
         total, error = self.context.quad(height, [low, high], error=True)
         if not error <= abs(total) * AGREE / 100:
-            raise LostDigitsError(x, "is not found by quadrature")
+            raise ZeroDivisionError(f"{x} is not determined by quadrature")
         return self.sound(total)
 
     def _slope(self, x: sp.Derivative) -> Number:

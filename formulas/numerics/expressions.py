@@ -78,7 +78,7 @@ class _OutOfTime(BaseException):  # beneath Exception, so that SymPy does not ca
     """The processor time given to a call is over."""
 
 
-def within_time(call: Callable[[], sp.Expr], seconds: float = 1.5) -> sp.Expr | None:
+def within_time(call: Callable[[], Any], seconds: float = 1.5) -> Any:
     """What a call of SymPy gives; None when it takes more than so much processor time.
 
     Only the main thread can be interrupted: elsewhere, and where there is no such timer, it runs to
