@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,22 +9,18 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import islice
 
-import mpmath
 import sympy as sp
 
 from formulas.algebra.identity import SAME, Difference, Identity, sign_of
 from formulas.algebra.points import (
     FEWEST,
-    QUICK,
     THOROUGH,
     NoPointError,
     Point,
     allowed,
     cells,
     crossings,
-    fraction_of,
     margins,
-    point_text,
     satisfied,
     short,
     symbols_of,
@@ -37,9 +32,6 @@ from formulas.numerics.digits import (
     LostDigitsError,
     Number,
     comparable,
-    context_of,
-    in_digits,
-    near,
     real_value,
 )
 from formulas.numerics.expressions import text, within_time
@@ -48,8 +40,6 @@ WITH_ROOTS = 8  # points at which the roots of a slope are looked for
 TIE = Fraction(1, 10**15)  # relative: a kink is met no better
 WIDE = Fraction(10) ** 10
 LISTED = 4  # points at which they are counted
-DIRECTIONS = {"<=": "≤", ">=": "≥"}
-ENDS = {"≤": ("the most it can be",), "≥": ("the least it can be",)}
 
 
 class OneSided(Identity):
@@ -368,129 +358,3 @@ class Exponential:
 
 
 Distribution = Uniform | Exponential
-DIGITS = 18  # of a quadrature, which must agree to a third of them
-INSIDE = tuple(Fraction(n, d) for n, d in ((1, 10**9), (1, 100), (1, 2), (99, 100), (30, 1)))
-SPREAD = 10**4  # between the symbols of a point, so that a quadrature sees all scales
-
-
-@dataclass(frozen=True)
-class Mean:
-    """The mean of an expression over a distribution of a symbol is what is claimed.
-
-    By quadrature at points, and by SymPy's integral where it finds one. Whatever the conditions say
-    of the symbol must hold over the whole support, which is positive and free of poles.
-    """
-
-    before: sp.Expr
-    after: sp.Expr
-    x: sp.Symbol
-    over: Distribution
-    relations: tuple[sp.Basic, ...] = ()
-
-    def difference(self, thorough: bool = False, seed: int = 0) -> Difference | str | None:
-        """A counterexample; None if there is none. Raises NoPointError if no point decides."""
-        count = QUICK if self._closed else FEWEST
-        checked, count = 0, count if thorough else 1
-        for point in islice(allowed(self._about, self._others, seed), 400):
-            sizes = [value for x, value in point.items() if x is not RUN]
-            if sizes and max(sizes) > SPREAD * min(sizes) and not self._about:
-                continue
-            if against := self._support(point) or self._against(point):
-                return against
-            checked += against is not None
-            if checked == count:
-                break
-        if not checked:
-            raise NoPointError(f"undecided: the mean of {text(self.before)} at no point tried")
-        return self._closed.difference(thorough, seed) if self._closed else None
-
-    @cached_property
-    def proven(self) -> bool:
-        """Whether SymPy's integral is what is claimed."""
-        return self._closed is not None and self._closed.proven
-
-    distinct = FEWEST
-
-    def proof(self) -> str:
-        """How it was shown."""
-        if self._closed is not None:
-            return self._closed.proof()
-        where = f" with {', '.join(map(text, self.relations))}" if self.relations else ""
-        return f"by quadrature at {FEWEST} points{where}"
-
-    @cached_property
-    def _closed(self) -> Identity | None:
-        """SymPy's mean beside the claim; None where it finds no closed form, or not in time."""
-        whole = self.before * self.over.density(self.x)
-        average = within_time(lambda: sp.integrate(whole, (self.x, *self.over.ends())), 3)
-        if average is None or average.has(sp.Integral, sp.Piecewise, sp.nan, sp.zoo):
-            return None
-        return Identity(average, self.after, self._about)
-
-    @cached_property
-    def _about(self) -> tuple[sp.Basic, ...]:
-        return tuple(relation for relation in self.relations if not relation.has(self.x))
-
-    @cached_property
-    def _others(self) -> list[sp.Symbol]:
-        parts = (self.before, self.after, *self.over.ends(), self.over.scale(), *self.relations)
-        return [y for y in symbols_of(parts) if y != self.x]
-
-    def _range(self, point: Point) -> tuple[Fraction, Fraction | float, Fraction]:
-        """Where the support begins and ends at a point, and its scale."""
-        low, high = self.over.ends()
-        first, scale = (fraction_of(real_value(part, point)) for part in (low, self.over.scale()))
-        return first, math.inf if high == sp.oo else first + scale, scale
-
-    def _support(self, point: Point) -> str:
-        """What is wrong with the support at a point: its sign, a condition, a pole; else empty."""
-        low, high, scale = self._range(point)
-        if low < 0 or scale <= 0:
-            return f"from {low} to {high} at {point_text(point)} is no positive range"
-        on_symbol = [relation for relation in self.relations if relation.has(self.x)]
-        values = [low + scale * part for part in INSIDE]
-        values += cells(self.x, point, margins(*on_symbol), random.Random(0))
-        for value in values:
-            here = {**point, self.x: value}
-            for relation in on_symbol if low < value < high else ():
-                if not satisfied((relation,), here):
-                    return f"{text(relation)} does not hold over the range: at {point_text(here)}"
-        for part in _lines_below(self.before, self.x):
-            for pole in crossings(part, self.x, point, touching=False):
-                if low < pole < high:
-                    return f"{text(part)} = 0 within the range: {self.x.name} = {short(pole)}"
-        return ""
-
-    def _against(self, point: Point) -> Difference | str | None:
-        """The difference from a quadrature at a point, empty if none; None if undecided."""
-        low, high, scale = self._range(point)
-        whole = self.before * self.over.density(self.x)
-        breaks = {at for part in margins(self.before) for at in crossings(part, self.x, point)}
-        breaks |= {low + scale * part for part in (2, 20)}
-        inner = sorted(at for at in breaks if low < at < high)
-        last = mpmath.inf if high == math.inf else in_digits(high, DIGITS)
-        ends = [*(in_digits(at, DIGITS) for at in (low, *inner)), last]
-
-        def height(at: Number) -> Number:
-            here = {**point, self.x: fraction_of(at)}
-            return in_digits(real_value(whole, here, 2 * DIGITS), DIGITS)
-
-        try:
-            claim = real_value(self.after, point, DIGITS)
-            found, error = context_of(DIGITS).quad(height, ends, error=True)
-        except UNDETERMINED:
-            return None
-        if not error <= abs(found) * mpmath.mpf(10) ** (-DIGITS // 2):
-            return None
-        if near(found, claim, DIGITS, mpmath.mpf(10) ** (-DIGITS // 3)):
-            return ""
-        a, b = comparable(found, claim, digits=DIGITS)
-        return Difference(point, short(a), short(b), short(a - b))
-
-
-def _lines_below(expression: sp.Expr, x: sp.Symbol) -> Iterator[sp.Expr]:
-    """What stands below a line, or under a logarithm, and has a symbol."""
-    for node in sp.preorder_traversal(expression):
-        below = isinstance(node, sp.Pow) and node.exp.could_extract_minus_sign()
-        if (below or isinstance(node, sp.log)) and node.args[0].has(x):
-            yield node.args[0]

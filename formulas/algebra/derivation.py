@@ -13,7 +13,6 @@ from functools import cached_property
 from itertools import chain
 from numbers import Rational
 from types import MappingProxyType
-from typing import NoReturn
 
 import sympy as sp
 
@@ -22,17 +21,18 @@ from formulas.algebra.equation import Equation, Function, Readable, check_units
 from formulas.algebra.identity import Identity
 from formulas.algebra.points import NoPointError
 from formulas.algebra.steps import (
+    DIRECTIONS,
+    ENDS,
     TAKEN,
     WORDS,
+    Chain,
     DerivationError,
     DerivationStep,
-    Verbal,
     approximations,
     dropped,
-    premises_of,
     refusing,
 )
-from formulas.algebra.tendency import Tendency
+from formulas.algebra.tendency import Mean, Tendency
 from formulas.nomenclature.sources import Citation, derived
 from formulas.numerics.digits import NoRuleError
 from formulas.numerics.evaluate import unfolded
@@ -40,7 +40,7 @@ from formulas.numerics.expressions import Condition, as_expression, put, sentenc
 
 
 @dataclass(frozen=True)
-class Derivation(Readable, Verbal):
+class Derivation(Readable, Chain):
     """A chain of steps; every verb returns a longer derivation and leaves this one as it was.
 
     Every verb raises DerivationError if the step does not follow from the one before, UnitError if
@@ -89,7 +89,7 @@ class Derivation(Readable, Verbal):
 
     @refusing
     def substitute(
-        self, equation: Equation | Derivation, why: str = "", *, direction: str = ""
+        self, equation: Equation | Derivation, why: str = "", *, direction: str | None = None
     ) -> Derivation:
         """Put in the right side of an equation for its symbol, wherever that occurs.
 
@@ -152,7 +152,7 @@ class Derivation(Readable, Verbal):
         why: str = "",
         *,
         named: sp.Symbol | None = None,
-        direction: str = "",
+        direction: str | None = None,
     ) -> Derivation:
         """Solve for a symbol; the claimed solution is put back into the equation.
 
@@ -246,7 +246,7 @@ class Derivation(Readable, Verbal):
     def bound(self, claim: sp.Expr, direction: str, why: str = "") -> Derivation:
         """An expression that the right side never exceeds (`<=`), or never falls below (`>=`)."""
         called = {"claim": claim, "direction": direction, "why": why}
-        last, claim, sign = self._last, as_expression(claim), calculus.DIRECTIONS.get(direction)
+        last, claim, sign = self._last, as_expression(claim), DIRECTIONS.get(direction)
         if sign is None or last.direction not in ("", sign):
             self._refuse(f"a bound is <= or >=, and does not turn round: not {direction!r}")
         sides = (last.rhs, claim) if sign == "≤" else (claim, last.rhs)
@@ -271,7 +271,7 @@ class Derivation(Readable, Verbal):
         self._unused(named if named != last.lhs else None, claim, *over.ends())
         if last.lhs.has(x) or claim.has(x) or any(end.has(x) for end in over.ends()):
             self._refuse(f"{x.name} still stands on the left, in the claim or in its range")
-        identity = calculus.Mean(last.rhs, claim, x, over, self._in_force())
+        identity = Mean(last.rhs, claim, x, over, self._in_force())
         step = DerivationStep("mean", named or last.lhs, claim, why or f"over {x.name}", identity)
         return self._append(step, called, f"the mean of {text(last.rhs)} is not {text(claim)}")
 
@@ -306,30 +306,6 @@ class Derivation(Readable, Verbal):
             again = verb(**{**step.arguments, **changes.get(number, {})})
         return again
 
-    @property
-    def lhs(self) -> sp.Expr:
-        """Left side of the last step."""
-        return self._last.lhs
-
-    @property
-    def rhs(self) -> sp.Expr:
-        """Right side of the last step."""
-        return self._last.rhs
-
-    result = rhs
-
-    @property
-    def symbol(self) -> sp.Symbol:
-        """Left side of the last step, which must be a symbol."""
-        if not self._last.lhs.is_Symbol:
-            self._refuse(f"the left side is not one symbol: {text(self._last.lhs)}")
-        return self._last.lhs
-
-    @property
-    def exact(self) -> bool:
-        """True if no step neglects a term."""
-        return all(step.exact for step in self.steps)
-
     def equation(self) -> Equation:
         """The last step as an Equation; what was neglected becomes an assumption."""
         return self._equation
@@ -339,7 +315,7 @@ class Derivation(Readable, Verbal):
         if self.numeric:
             self._refuse("numbers have been put in; take the equation before `at`")
         left_out = tuple(f"{s.neglected}: {s.why}" for s in approximations(self))
-        assumes = (*self.assumes, *left_out, *calculus.ENDS.get(self._last.direction, ()))
+        assumes = (*self.assumes, *left_out, *ENDS.get(self._last.direction, ()))
         return Equation(self.name, self.symbol, self.rhs, assumes, self.source, self.where)
 
     def numpy(self, *axes: sp.Symbol | str) -> Function:
@@ -379,11 +355,6 @@ class Derivation(Readable, Verbal):
         inner = [part.weakest for part in self.steps[0].used if isinstance(part, Derivation)]
         return max(words + inner, key=WORDS.index, default=TAKEN)
 
-    @property
-    def premises(self) -> tuple[str, ...]:
-        """What the chain takes: what it begins with, the equations put in, what is neglected."""
-        return premises_of(self.steps)
-
     def check(self, seed: int | None = None) -> bool:
         """True when every step, made anew, is the one recorded and follows; raises otherwise.
 
@@ -397,18 +368,6 @@ class Derivation(Readable, Verbal):
                 self._refuse(f"{step} is recorded, but the step gives\n    {anew}", number)
         return len(self.proofs if seed is None else self._proofs(seed)) == len(self.steps)
 
-    def __str__(self) -> str:
-        return str(self._last)
-
-    def __repr__(self) -> str:
-        return f"<Derivation {self.name}: {self}>"
-
-    @property
-    def _last(self) -> DerivationStep:
-        if not self.steps:
-            raise DerivationError(f"{self.name}: it has not begun")
-        return self.steps[-1]
-
     def _assuming(
         self, used: Iterable[Equation | Derivation], more: tuple[str, ...] = ()
     ) -> Derivation:
@@ -419,21 +378,6 @@ class Derivation(Readable, Verbal):
     def _in_force(self, where: Iterable[Equation] = ()) -> tuple[sp.Basic, ...]:
         """Every condition so far, in the symbols that the definitions leave."""
         return domains.relations_of(self.assumes, (*self.where, *where))
-
-    def _unused(self, name: sp.Symbol | None, *claimed: sp.Expr) -> None:
-        """Refuse a name that is in use, or in a claim: it would stand for two values."""
-        used = set().union(
-            *(step.symbols for step in self.steps), *(part.free_symbols for part in claimed)
-        )
-        if name is not None and name in used | {each.symbol for each in self.where}:
-            self._refuse(f"{name.name} is in use already, for another value")
-
-    def _stated(self, step: DerivationStep, direction: str) -> None:
-        """Refuse a bound that turns round unless its direction is stated, and is that."""
-        stated = calculus.DIRECTIONS.get(direction, direction)
-        if step.direction != (stated or self._last.direction):
-            said = {"≤": "<=", "≥": ">="}.get(step.direction, "")
-            self._refuse(f"it follows that {step}: say so with direction={said!r}")
 
     def _append(
         self,
@@ -467,11 +411,3 @@ class Derivation(Readable, Verbal):
             if reason:
                 self._refuse(reason)
         return replace(self, steps=(*self.steps, whole))
-
-    def refusal(self, reason: str, number: int | None = None) -> DerivationError:
-        """The error of a step: of the next one, or of that of a number."""
-        number = len(self.steps) + 1 if number is None else number
-        return DerivationError(f"{self.name}, step {number}: {reason}")
-
-    def _refuse(self, reason: str, number: int | None = None) -> NoReturn:
-        raise self.refusal(reason, number)

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import sympy as sp
 
-from formulas.algebra.calculus import ENDS
 from formulas.algebra.identity import (
     Difference,
     Identity,
@@ -31,7 +30,7 @@ from formulas.algebra.points import (
     satisfied,
     symbols_of,
 )
-from formulas.algebra.steps import DerivationError, DerivationStep, approximations
+from formulas.algebra.steps import ENDS, DerivationError, DerivationStep, approximations
 from formulas.numerics.digits import UNDETERMINED, comparable, real_value
 from formulas.numerics.evaluate import Definition, collect, scalar, unfolded
 from formulas.numerics.expressions import Condition, put, text

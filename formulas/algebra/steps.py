@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import wraps
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, Protocol, TypeVar
 
 import sympy as sp
 
@@ -18,22 +18,12 @@ from formulas.numerics.expressions import text
 PROVEN, TESTED, TAKEN = WORDS = ("proven", "tested", "taken")  # from the strongest on
 
 
+DIRECTIONS = {"<=": "≤", ">=": "≥"}
+ENDS = {"≤": ("the most it can be",), "≥": ("the least it can be",)}
 VERBS = (
     *("begin", "substitute", "rewrite", "solve", "drop", "limit", "at"),
     *("stationary", "respond", "bound", "mean"),
 )
-
-
-class Verbal:
-    """What answers to the verbs, and says so of a name that is none."""
-
-    if not TYPE_CHECKING:  # so that a type checker still sees such a name
-
-        def __getattr__(self, name: str) -> object:
-            near = get_close_matches(name, VERBS, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            verbs = ", ".join(VERBS)
-            raise AttributeError(f"there is no verb or attribute {name!r}{hint} (verbs: {verbs})")
 
 
 _P = ParamSpec("_P")
@@ -160,6 +150,86 @@ class DerivationStep:
     def _borrowing(self) -> str:
         names = ", ".join(dict.fromkeys(step.neglected for step in self.borrowed))
         return f", of an approximation: {names}" if names else ""
+
+
+class Chain:
+    """What a derivation says of its steps, what it refuses, and how it answers to a wrong verb."""
+
+    name: str
+    steps: tuple[DerivationStep, ...]
+    where: tuple[Any, ...]
+
+    if not TYPE_CHECKING:  # so that a type checker still sees such a name
+
+        def __getattr__(self, name: str) -> object:
+            near = get_close_matches(name, VERBS, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            verbs = ", ".join(VERBS)
+            raise AttributeError(f"there is no verb or attribute {name!r}{hint} (verbs: {verbs})")
+
+    @property
+    def lhs(self) -> sp.Expr:
+        """Left side of the last step."""
+        return self._last.lhs
+
+    @property
+    def rhs(self) -> sp.Expr:
+        """Right side of the last step."""
+        return self._last.rhs
+
+    result = rhs
+
+    @property
+    def symbol(self) -> sp.Symbol:
+        """Left side of the last step, which must be a symbol."""
+        if not self._last.lhs.is_Symbol:
+            self._refuse(f"the left side is not one symbol: {text(self._last.lhs)}")
+        return self._last.lhs
+
+    @property
+    def exact(self) -> bool:
+        """True if no step neglects a term."""
+        return all(step.exact for step in self.steps)
+
+    @property
+    def premises(self) -> tuple[str, ...]:
+        """What the chain takes: what it begins with, the equations put in, what is neglected."""
+        return premises_of(self.steps)
+
+    def __str__(self) -> str:
+        return str(self._last)
+
+    def __repr__(self) -> str:
+        return f"<Derivation {self.name}: {self}>"
+
+    @property
+    def _last(self) -> DerivationStep:
+        if not self.steps:
+            raise DerivationError(f"{self.name}: it has not begun")
+        return self.steps[-1]
+
+    def _unused(self, name: sp.Symbol | None, *claimed: sp.Expr) -> None:
+        """Refuse a name that is in use, or in a claim: it would stand for two values."""
+        used = set().union(
+            *(step.symbols for step in self.steps), *(part.free_symbols for part in claimed)
+        )
+        if name is not None and name in used | {each.symbol for each in self.where}:
+            self._refuse(f"{name.name} is in use already, for another value")
+
+    def _stated(self, step: DerivationStep, direction: str | None) -> None:
+        """Refuse a bound that turns round unless its direction is stated, and is that."""
+        stated = DIRECTIONS.get(direction or "", direction)
+        if step.direction != (stated or self._last.direction):
+            said = {"≤": "<=", "≥": ">="}.get(step.direction, "")
+            self._refuse(f"it follows that {step}: say so with direction={said!r}")
+
+    def refusal(self, reason: str, number: int | None = None) -> DerivationError:
+        """The error of a step: of the next one, or of that of a number."""
+        number = len(self.steps) + 1 if number is None else number
+        return DerivationError(f"{self.name}, step {number}: {reason}")
+
+    def _refuse(self, reason: str, number: int | None = None) -> NoReturn:
+        raise self.refusal(reason, number)
 
 
 def approximations(derivation: object) -> tuple[DerivationStep, ...]:
