@@ -11,7 +11,7 @@ from itertools import islice
 
 import sympy as sp
 
-from formulas.algebra.identity import SAME, Difference, Identity, sign_of
+from formulas.algebra.identity import SAME, Difference, Identity
 from formulas.algebra.points import (
     FEWEST,
     THOROUGH,
@@ -25,6 +25,7 @@ from formulas.algebra.points import (
     short,
     symbols_of,
 )
+from formulas.algebra.steps import sign_of
 from formulas.numerics.digits import (
     RUN,
     SEARCHING,

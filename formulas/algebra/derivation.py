@@ -6,7 +6,6 @@ every step anew. Approximate ones (`drop`, `limit`) remember what they neglect: 
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,12 +18,9 @@ import sympy as sp
 from formulas.algebra import calculus, domains
 from formulas.algebra.equation import Equation, Function, Readable, check_units
 from formulas.algebra.identity import Identity
-from formulas.algebra.points import NoPointError
 from formulas.algebra.steps import (
     DIRECTIONS,
     ENDS,
-    TAKEN,
-    WORDS,
     Chain,
     DerivationError,
     DerivationStep,
@@ -34,7 +30,6 @@ from formulas.algebra.steps import (
 )
 from formulas.algebra.tendency import Mean, Tendency
 from formulas.nomenclature.sources import Citation, derived
-from formulas.numerics.digits import NoRuleError
 from formulas.numerics.evaluate import unfolded
 from formulas.numerics.expressions import Condition, as_expression, put, sentences, text
 
@@ -329,31 +324,6 @@ class Derivation(Readable, Chain):
         if the case lacks a symbol.
         """
         return domains.strain_of(self, case)
-
-    @cached_property
-    def proofs(self) -> tuple[str, ...]:
-        """The proof of each step: `proven`, `tested` or `taken`, and how.
-
-        Raises DerivationError if one does not follow, at points drawn anew or symbolically.
-        """
-        return self._proofs(random.randrange(2**32))
-
-    def _proofs(self, seed: int) -> tuple[str, ...]:
-        before = (None, *self.steps)
-        proofs = []
-        for number, (step, last) in enumerate(zip(self.steps, before, strict=False), 1):
-            try:
-                proofs.append(step.proof(last, seed))
-            except (DerivationError, NoPointError, NoRuleError) as error:
-                self._refuse(f"{error}\n  drawn with seed {seed}: check({seed}) repeats it", number)
-        return tuple(proofs)
-
-    @property
-    def weakest(self) -> str:
-        """The weakest word of the steps that follow from the first; that one is a premise."""
-        words = [proof.partition(":")[0] for proof in self.proofs[1:]]
-        inner = [part.weakest for part in self.steps[0].used if isinstance(part, Derivation)]
-        return max(words + inner, key=WORDS.index, default=TAKEN)
 
     def check(self, seed: int | None = None) -> bool:
         """True when every step, made anew, is the one recorded and follows; raises otherwise.

@@ -11,14 +11,7 @@ from typing import Any, NamedTuple
 
 import sympy as sp
 
-from formulas.algebra.identity import (
-    Difference,
-    Identity,
-    alone,
-    positive_somewhere,
-    sign_of,
-    under_roots,
-)
+from formulas.algebra.identity import Difference, Identity, alone, under_roots
 from formulas.algebra.points import (
     THOROUGH,
     NoPointError,
@@ -30,7 +23,14 @@ from formulas.algebra.points import (
     satisfied,
     symbols_of,
 )
-from formulas.algebra.steps import ENDS, DerivationError, DerivationStep, approximations
+from formulas.algebra.steps import (
+    ENDS,
+    DerivationError,
+    DerivationStep,
+    approximations,
+    positive_somewhere,
+    sign_of,
+)
 from formulas.numerics.digits import UNDETERMINED, comparable, real_value
 from formulas.numerics.evaluate import Definition, collect, scalar, unfolded
 from formulas.numerics.expressions import Condition, put, text

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import chain, islice
+from itertools import islice
 
 import sympy as sp
 
@@ -17,7 +17,6 @@ from formulas.algebra.points import (
     FEWEST,
     QUICK,
     THOROUGH,
-    TRIES,
     NoPointError,
     Point,
     allowed,
@@ -35,7 +34,6 @@ from formulas.nomenclature.symbols import describe
 from formulas.numerics.digits import (
     AGREE,
     SPECIAL,
-    UNDETERMINED,
     WORKING,
     LostDigitsError,
     NotRealError,
@@ -153,8 +151,7 @@ class Identity:
         for region in regions(self.left, self.right):
             if any(satisfied(region, point) for point in agreeing):
                 continue
-            within = (*self.relations, *region)
-            met = islice(allowed(within, self.symbols, seed), STARTS)
+            met = islice(allowed((*self.relations, *region), self.symbols, seed), STARTS)
             verdicts = [self.verdict(point) for point in met]
             for verdict in verdicts:
                 if isinstance(verdict, Difference):
@@ -170,10 +167,8 @@ class Identity:
         deciding = [
             m for m in margins(self.left, self.right) if satisfied((m > 0,), difference.point)
         ]
-        symbols, agreed = self.symbols, 0
-        for _, point in zip(
-            range(THOROUGH if deciding else 0), points(symbols, seed), strict=False
-        ):
+        agreed = 0
+        for point in islice(points(self.symbols, seed), THOROUGH if deciding else 0):
             if satisfied(self.relations, point) and compared(self.left, self.right, point) == SAME:
                 deciding = [m for m in deciding if not satisfied((m > 0,), point)]
                 agreed += 1
@@ -243,46 +238,6 @@ def _compared(left: sp.Expr, right: sp.Expr, point: Point, digits: int) -> Diffe
     if near(a, b, digits):
         raise LostDigitsError("they agree to fifty digits, but not to all that are carried")
     return Difference(point, short(a), short(b), short(a - b), exact=isinstance(a, Fraction))
-
-
-def positive_somewhere(expression: sp.Expr) -> bool:
-    """Whether an expression is positive at a point, or real at none."""
-    real = False
-    for _, point in zip(range(TRIES), points(symbols_of((expression,)), 0), strict=False):
-        try:
-            if real_value(expression, point) > 0:
-                return True
-            real = True
-        except UNDETERMINED:
-            continue
-    return not real
-
-
-def sign_of(
-    expression: sp.Expr,
-    relations: tuple[sp.Basic, ...] = (),
-    seed: int = 0,
-    beside_breaks: bool = False,
-) -> int:
-    """1 if an expression is positive at every point at which it is real, -1 if at none, else 0.
-
-    An expression that exists at no point has no sign: 0.
-    """
-    if expression.is_positive:
-        return 1
-    signs: set[int] = set()
-    drawn = allowed(relations, symbols_of((expression, *relations)), seed)
-    met = list(islice(drawn, THOROUGH))
-    breaks = (point for start in met[:beside_breaks] for point in lines(start, expression))
-    for point in chain(met, (point for point in breaks if satisfied(relations, point))):
-        try:
-            value = real_value(expression, point)
-        except UNDETERMINED:
-            continue
-        signs.add((value > 0) - (value < 0))
-        if len(signs) > 1:
-            return 0
-    return signs.pop() if signs else 0
 
 
 def _cancels(left: sp.Expr, right: sp.Expr) -> bool:

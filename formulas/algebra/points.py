@@ -30,7 +30,7 @@ PASSES, CLIMBS = 4, 24  # over all symbols, to get inside conditions; starts tha
 DEGREE, NODES = 8, 120  # of polynomials whose roots are isolated, and their size in nodes
 HALVINGS, CLOSE, LONGEST = 110, 10**20, 8000
 FINER, VALLEYS = 1.13, 6  # a step of the finer grid; how many are searched for their floor
-VISITED = 300  # points along the symbols
+ALONG, VISITED = 4, 300  # symbols along which points are visited, and how many of these
 RARE = 12  # draws to one that satisfies the relations, from which on they are moved inside
 
 Point = dict[sp.Symbol, Fraction]
@@ -180,11 +180,12 @@ def abs_of(term: sp.Expr) -> sp.Expr:
 def lines(point: Point, *sides: sp.Basic) -> Iterator[Point]:
     """From a point along each symbol: at each break, beside it, and in each cell between two.
 
-    Of a great many some are drawn.
+    Of a great many symbols, and of a great many such points, some are drawn.
     """
-    about = margins(*sides)
+    about, symbols = margins(*sides), symbols_of(sides)
     generator = random.Random(repr(sorted(point.values())))
-    moves = [(x, v) for x in symbols_of(sides) for v in cells(x, point, about, generator)]
+    along = generator.sample(symbols, min(ALONG, len(symbols)))
+    moves = [(x, v) for x in along for v in cells(x, point, about, generator)]
     for x, value in moves if len(moves) <= VISITED else generator.sample(moves, VISITED):
         yield {**point, x: value}
 

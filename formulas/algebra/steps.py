@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import wraps
-from itertools import chain
+from functools import cached_property, wraps
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, Protocol, TypeVar
 
 import sympy as sp
 
-from formulas.algebra.points import FEWEST, NoPointError
-from formulas.numerics.digits import UNDETERMINED, NoRuleError
+from formulas.algebra.points import (
+    FEWEST,
+    THOROUGH,
+    TRIES,
+    NoPointError,
+    allowed,
+    lines,
+    points,
+    satisfied,
+    symbols_of,
+)
+from formulas.numerics.digits import UNDETERMINED, NoRuleError, real_value
 from formulas.numerics.expressions import text
 
 PROVEN, TESTED, TAKEN = WORDS = ("proven", "tested", "taken")  # from the strongest on
@@ -196,6 +207,31 @@ class Chain:
         """What the chain takes: what it begins with, the equations put in, what is neglected."""
         return premises_of(self.steps)
 
+    @cached_property
+    def proofs(self) -> tuple[str, ...]:
+        """The proof of each step: `proven`, `tested` or `taken`, and how.
+
+        Raises DerivationError if one does not follow, at points drawn anew or symbolically.
+        """
+        return self._proofs(random.randrange(2**32))
+
+    def _proofs(self, seed: int) -> tuple[str, ...]:
+        before = (None, *self.steps)
+        proofs = []
+        for number, (step, last) in enumerate(zip(self.steps, before, strict=False), 1):
+            try:
+                proofs.append(step.proof(last, seed))
+            except (DerivationError, NoPointError, NoRuleError) as error:
+                self._refuse(f"{error}\n  drawn with seed {seed}: check({seed}) repeats it", number)
+        return tuple(proofs)
+
+    @property
+    def weakest(self) -> str:
+        """The weakest word of the steps that follow from the first; that one is a premise."""
+        words = [proof.partition(":")[0] for proof in self.proofs[1:]]
+        inner = [part.weakest for part in self.steps[0].used if hasattr(part, "weakest")]
+        return max(words + inner, key=WORDS.index, default=TAKEN)
+
     def __str__(self) -> str:
         return str(self._last)
 
@@ -287,3 +323,43 @@ def _uniqueness(before: DerivationStep, x: sp.Symbol) -> str:
     over, _ = sp.fraction(sp.together(before.lhs - before.rhs))
     linear = over.is_polynomial(x) and sp.degree(over, x) == 1
     return ", the only solution" if linear else ""
+
+
+def positive_somewhere(expression: sp.Expr) -> bool:
+    """Whether an expression is positive at a point, or real at none."""
+    real = False
+    for _, point in zip(range(TRIES), points(symbols_of((expression,)), 0), strict=False):
+        try:
+            if real_value(expression, point) > 0:
+                return True
+            real = True
+        except UNDETERMINED:
+            continue
+    return not real
+
+
+def sign_of(
+    expression: sp.Expr,
+    relations: tuple[sp.Basic, ...] = (),
+    seed: int = 0,
+    beside_breaks: bool = False,
+) -> int:
+    """1 if an expression is positive at every point at which it is real, -1 if at none, else 0.
+
+    An expression that exists at no point has no sign: 0.
+    """
+    if expression.is_positive:
+        return 1
+    signs: set[int] = set()
+    drawn = allowed(relations, symbols_of((expression, *relations)), seed)
+    met = list(islice(drawn, THOROUGH))
+    breaks = (point for start in met[:beside_breaks] for point in lines(start, expression))
+    for point in chain(met, (point for point in breaks if satisfied(relations, point))):
+        try:
+            value = real_value(expression, point)
+        except UNDETERMINED:
+            continue
+        signs.add((value > 0) - (value < 0))
+        if len(signs) > 1:
+            return 0
+    return signs.pop() if signs else 0
