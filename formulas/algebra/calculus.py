@@ -53,10 +53,10 @@ class OneSided(Identity):
 
     def verdict(self, point: Point) -> Difference | str:
         """The difference at a point at which the left side is the larger; else that it is not."""
-        found = super().verdict(point)
-        if isinstance(found, Difference) and not found.domain and found.gap.startswith("-"):
+        verdict = super().verdict(point)
+        if isinstance(verdict, Difference) and not verdict.domain and verdict.gap.startswith("-"):
             return SAME
-        return found
+        return verdict
 
     @cached_property
     def proven(self) -> bool:

@@ -125,11 +125,11 @@ class Derivation(Readable, Chain):
         called = {"claim": claim, "why": why, "where": where, "relations": relations}
         claim = as_expression(claim)
         named = tuple(e.equation() if isinstance(e, Derivation) else e for e in where)
-        for each in named:
-            if domains.direction_of(each):
-                self._refuse(f"{each.name} is a bound, not a definition")
-            if each not in (*self.where, *chain.from_iterable(s.used for s in self.steps)):
-                self._unused(each.symbol)
+        for equation in named:
+            if domains.direction_of(equation):
+                self._refuse(f"{equation.name} is a bound, not a definition")
+            if equation not in (*self.where, *chain.from_iterable(s.used for s in self.steps)):
+                self._unused(equation.symbol)
         stricter = self._assuming(where, tuple(Condition(relation) for relation in relations))
         definitions = tuple(dict.fromkeys((*self.where, *named)))
         before, after = (unfolded(side, definitions) for side in (self._last.rhs, claim))

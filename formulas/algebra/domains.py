@@ -126,8 +126,8 @@ def contradiction(
     within = tuple(put(relation, facts) for relation in relations)
     if not within or any(True for _ in allowed(within, symbols_of(within), 0)):
         return ""
-    known = "".join(f", where {x.name} = {text(value)}" for x, value in facts.items())
-    return f"no positive values satisfy {', '.join(map(text, relations))}{known}"
+    facts_text = "".join(f", where {x.name} = {text(value)}" for x, value in facts.items())
+    return f"no positive values satisfy {', '.join(map(text, relations))}{facts_text}"
 
 
 def refused_values(values: Mapping[sp.Symbol, sp.Expr], relations: tuple[sp.Basic, ...]) -> str:
@@ -210,9 +210,9 @@ class Solution(Identity):
 
     def difference(self, thorough: bool = False, seed: int = 0) -> Difference | str | None:
         """A point at which the claim fails, or at which there is another solution."""
-        found = super().difference(thorough, seed)
-        if found or not thorough or alone(self.last.lhs, self.last.rhs, self.x):
-            return found
+        failure = super().difference(thorough, seed)
+        if failure or not thorough or alone(self.last.lhs, self.last.rhs, self.x):
+            return failure
         return next(filter(None, (self._another(root) for root in self._roots(seed))), None)
 
     @cached_property
@@ -246,9 +246,9 @@ class Solution(Identity):
 
     def _another(self, root: Point) -> str:
         """Where another value within the conditions makes both sides equal; empty if none does."""
-        for other in crossings(self.gap, self.x, root, touching=False):
-            here = {**root, self.x: other}
-            apart = abs(other / root[self.x] - 1) > BESIDE
+        for second in crossings(self.gap, self.x, root, touching=False):
+            here = {**root, self.x: second}
+            apart = abs(second / root[self.x] - 1) > BESIDE
             if apart and satisfied(self.relations, here) and _zero(self.gap, self.x, here):
                 return f"it is not the only solution: both sides are equal at {point_text(here)}"
         if _beside(self.gap, self.x, root) == (0, 0):

@@ -85,8 +85,7 @@ class Identity:
         Every branch and break that can be met is met if `thorough`. Raises NoPointError if no point
         satisfies the relations and lets both sides exist, or if none decides in a branch.
         """
-        whole = thorough or branched(self.left, self.right)
-        agreeing: list[Point] = []
+        whole, agreeing = thorough or branched(self.left, self.right), list[Point]()
         count = self._count if whole else QUICK
         for point in allowed(self.relations, self.symbols, seed):
             verdict = self.verdict(point)
@@ -102,9 +101,8 @@ class Identity:
             raise NoPointError(f"no point to compare {text(self.left)} and {text(self.right)} at")
         if not whole or self.proven:
             return None
-        return (self._at_breaks(agreeing, seed) if thorough else None) or self._in_regions(
-            agreeing, seed
-        )
+        at_breaks = self._at_breaks(agreeing, seed) if thorough else None
+        return at_breaks or self._in_regions(agreeing, seed)
 
     @property
     def broken(self) -> tuple[sp.Expr, ...]:

@@ -64,9 +64,9 @@ def _drawn(generator: random.Random, decades: dict[sp.Symbol, int]) -> Point:
     point = {RUN: Fraction(generator.getrandbits(40))}
     for x, decade in decades.items():
         size = Fraction(generator.uniform(1, 10)) * Fraction(10) ** decade
-        own = generator.choice(("real", "whole", "half")) if kind == "any" else kind
-        if size >= 1 and own != "real":
-            size = Fraction(int(size)) + (Fraction(1, 2) if own == "half" else 0)
+        spread = generator.choice(("real", "whole", "half")) if kind == "any" else kind
+        if size >= 1 and spread != "real":
+            size = Fraction(int(size)) + (Fraction(1, 2) if spread == "half" else 0)
         point[x] = size
     return point
 
@@ -113,8 +113,8 @@ def inside(relations: tuple[sp.Basic, ...], start: Point) -> Point | None:
             reached: dict[int, list[Point]] = {}
             for value in cells(x, point, about, generator):
                 moved = {**point, x: value}
-                held = sum(satisfied((part,), moved) for part in parts)
-                reached.setdefault(held, []).append(moved)
+                count = sum(satisfied((part,), moved) for part in parts)
+                reached.setdefault(count, []).append(moved)
             if reached and max(reached) >= best:  # also where none more holds: another may, then
                 best = max(reached)
                 point = generator.choice(reached[best])
@@ -149,8 +149,8 @@ def margins(*sides: sp.Basic) -> tuple[sp.Expr, ...]:
     """What is zero at the breaks of some expressions: where a branch, a root, a scale changes."""
     seen: dict[sp.Expr, None] = {}
     for node in (node for side in sides for node in sp.preorder_traversal(side)):
-        found = (m for m in _margins(node) if m.free_symbols)
-        seen.update((-m if m.could_extract_minus_sign() else m, None) for m in found)
+        breaks = (m for m in _margins(node) if m.free_symbols)
+        seen.update((-m if m.could_extract_minus_sign() else m, None) for m in breaks)
     return tuple(seen)
 
 

@@ -256,8 +256,8 @@ class Chain:
         """Refuse a bound that turns round unless its direction is stated, and is that."""
         stated = DIRECTIONS.get(direction or "", direction)
         if step.direction != (stated or self._last.direction):
-            said = {"≤": "<=", "≥": ">="}.get(step.direction, "")
-            self._refuse(f"it follows that {step}: say so with direction={said!r}")
+            sign = {"≤": "<=", "≥": ">="}.get(step.direction, "")
+            self._refuse(f"it follows that {step}: say so with direction={sign!r}")
 
     def refusal(self, reason: str, number: int | None = None) -> DerivationError:
         """The error of a step: of the next one, or of that of a number."""

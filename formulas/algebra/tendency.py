@@ -172,12 +172,12 @@ class Tendency:
     def _distances(self, point: Point, decades: int, side: int) -> list[Number]:
         """Relative distances from the claim at the approaches of so many decades."""
         digits = 2 * decades + WORKING
-        claim, found = real_value(self.after, point, digits), []
+        claim, distances = real_value(self.after, point, digits), []
         for value in self._approaches(point, decades)[side]:
             here = real_value(self.before, {**point, self.x: value}, digits)
             a, b = comparable(here, claim, digits=digits)
-            found.append(mpmath.mpf(0) if a == b else _relative(a - b, b))
-        return found
+            distances.append(mpmath.mpf(0) if a == b else _relative(a - b, b))
+        return distances
 
 
 NEAREST = (60, 200, 400)  # decades by which a symbol comes near its limit
@@ -311,14 +311,14 @@ class Mean:
 
         try:
             claim = real_value(self.after, point, DIGITS)
-            found, error = context_of(DIGITS).quad(height, ends, error=True)
+            average, error = context_of(DIGITS).quad(height, ends, error=True)
         except UNDETERMINED:
             return None
-        if not error <= abs(found) * mpmath.mpf(10) ** (-DIGITS // 2):
+        if not error <= abs(average) * mpmath.mpf(10) ** (-DIGITS // 2):
             return None
-        if near(found, claim, DIGITS, mpmath.mpf(10) ** (-DIGITS // 3)):
+        if near(average, claim, DIGITS, mpmath.mpf(10) ** (-DIGITS // 3)):
             return ""
-        a, b = comparable(found, claim, digits=DIGITS)
+        a, b = comparable(average, claim, digits=DIGITS)
         return Difference(point, short(a), short(b), short(a - b))
 
 

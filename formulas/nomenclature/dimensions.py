@@ -154,8 +154,8 @@ def _calculus_rule(
     for x, *ends in expression.limits:  # the variable is of the unit of its ends
         inner[x] = next(filter(None, (unit_of(end, lookup) for end in ends)), ONE)
     whole = unit_of(expression.function, lambda x: inner[x] if x in inner else lookup(x))
-    for each in inner.values() if isinstance(expression, sp.Integral) else ():
-        whole = whole and whole * each
+    for part in inner.values() if isinstance(expression, sp.Integral) else ():
+        whole = whole and whole * part
     return whole
 
 
