@@ -50,6 +50,7 @@ critical_batch_by_share = derive(
         where=(active_share,),
     ),
     source=lecture_hardware.at("section 2, the optimal batch size formula"),
+    where=(hardware_ratio,),
 )
 
 batch_from_traffic = Equation.of(

@@ -91,9 +91,9 @@ def test_a_claim_may_not_hold_its_own_unknown():
 def test_a_term_that_is_not_there_cannot_be_dropped():
     """`drop` must find both addends, on one side."""
     start = Derivation("roofs").begin(compute_time.rhs, memory_time.rhs)
-    with pytest.raises(DerivationError, match="is no addend beside"):
+    with pytest.raises(DerivationError, match="is not an addend beside"):
         start.drop(2 * B * L_ctx * b_kv / W, beside=N_total * b_w / W)
-    with pytest.raises(DerivationError, match="is no addend beside"):
+    with pytest.raises(DerivationError, match="is not an addend beside"):
         start.drop(B * L_ctx * b_kv / W, beside=B * m_pos * N_active * c_fwd / F)
 
 
