@@ -192,7 +192,7 @@ class Identity:
     def _count(self) -> int:
         """Fewer points where each takes a sum or a quadrature."""
         slow = (sp.Sum, sp.Integral, *SPECIAL)
-        return FEWEST if self.left.has(*slow) or self.right.has(*slow) else THOROUGH
+        return 2 * FEWEST if self.left.has(*slow) or self.right.has(*slow) else THOROUGH
 
 
 def compared(left: sp.Expr, right: sp.Expr, point: Point) -> Difference | str:

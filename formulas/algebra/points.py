@@ -28,7 +28,7 @@ BESIDE = tuple(Fraction(1, n) for n in (2**60, 10**6, 50))
 GRID = tuple(Fraction(10) ** step for step in FAR[::2])
 PASSES, CLIMBS = 4, 24  # over all symbols, to get inside conditions; starts that are tried
 DEGREE, NODES = 8, 120  # of polynomials whose roots are isolated, and their size in nodes
-HALVINGS, CLOSE, LONGEST = 110, 10**20, 8000
+HALVINGS, CLOSE, LONGEST = 700, 10**20, 8000
 FINER, VALLEYS = 1.13, 6  # a step of the finer grid; how many are searched for their floor
 ALONG, VISITED = 4, 300  # symbols along which points are visited, and how many of these
 RARE = 12  # draws to one that satisfies the relations, from which on they are moved inside
@@ -217,17 +217,22 @@ def crossings(margin: sp.Expr, x: sp.Symbol, point: Point, touching: bool = True
         if (coefficients := _coefficients(margin, x)) is not None:
             numbers = [fraction_of(digits.real_value(c, point, 60)) for c in coefficients]
             return _polynomial_roots(numbers)
-        if margin.has(sp.ceiling, sp.floor):
-            return []  # its steps are margins of their own
+        if margin.has(sp.ceiling, sp.floor) or (touching and _nodes(margin) > NODES / 2):
+            return []  # its steps are margins of their own; so are the parts of a large one
         return list(_scanned(margin, x, point, touching))
     except (*UNDETERMINED, TypeError, OverflowError):
         return []
 
 
 @cache
+def _nodes(margin: sp.Expr) -> int:
+    return sum(1 for _ in sp.preorder_traversal(margin))
+
+
+@cache
 def _coefficients(margin: sp.Expr, x: sp.Symbol) -> tuple[sp.Expr, ...] | None:
     """Of the numerator as a polynomial in a symbol; None where it is none, or a large one."""
-    if not margin.is_rational_function(x) or len(list(sp.preorder_traversal(margin))) > NODES:
+    if not margin.is_rational_function(x) or _nodes(margin) > NODES:
         return None
     over, _ = sp.fraction(sp.together(margin))
     if not over.is_polynomial(x) or sp.degree(over, x) > DEGREE:
@@ -279,6 +284,8 @@ def _closed_in(
     if not below or low == high:
         return low
     for _ in range(HALVINGS):
+        if high - low <= high / 2**100:
+            break
         middle = (low + high) / 2
         if low and high > 2 * low:
             middle = Fraction(math.sqrt(low * high)) if 1e-150 < low < 1e150 else middle
