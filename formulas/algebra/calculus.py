@@ -2,89 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import random
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import islice
 
 import sympy as sp
 
-from formulas.algebra.identity import Difference, Identity, NoPointError
+from formulas.algebra.identity import SAME, Difference, Identity
 from formulas.algebra.points import (
-    QUICK,
+    FEWEST,
     THOROUGH,
-    TRIES,
-    UNDETERMINED,
+    NoPointError,
     Point,
+    allowed,
+    cells,
+    crossings,
     margins,
-    point_with,
-    points,
     satisfied,
     short,
     symbols_of,
 )
+from formulas.algebra.steps import sign_of
 from formulas.numerics.digits import (
+    RUN,
     SEARCHING,
+    UNDETERMINED,
     LostDigitsError,
     Number,
     comparable,
-    near,
     real_value,
 )
-from formulas.numerics.expressions import text
+from formulas.numerics.expressions import text, within_time
 
-WITH_ROOTS = 12  # points at which the roots of a slope are looked for
+WITH_ROOTS = 8  # points at which the roots of a slope are looked for
+TIE = Fraction(1, 10**15)  # relative: a kink is met no better
+WIDE = Fraction(10) ** 10
 LISTED = 4  # points at which they are counted
-ORDERS = 20  # orders of magnitude on either side in which they are
-HALVINGS = 60
-FINER, NEIGHBOURS = 1.13, 19  # a step and how many of them make a decade on either side
-DIRECTIONS = {"<=": "≤", ">=": "≥"}
-ENDS = {"≤": ("the most it can be",), "≥": ("the least it can be",)}
 
 
-@dataclass(frozen=True)
-class OneSided:
+class OneSided(Identity):
     """left <= right wherever the relations hold."""
 
-    left: sp.Expr
-    right: sp.Expr
-    relations: tuple[sp.Basic, ...] = ()
+    @property
+    def broken(self) -> tuple[sp.Expr, ...]:
+        """The sides, and where they are equal or come nearest."""
+        return self.left, self.right, self.left - self.right
 
-    def difference(self, thorough: bool = False, seed: int = 0) -> Difference | None:
-        """A point at which the left side is the larger; None if none is met."""
-        symbols, checked = symbols_of((self.left, self.right, *self.relations)), 0
-        drawn = zip(range(TRIES), points(symbols, seed), strict=False)
-        allowed = (point for _, point in drawn if satisfied(self.relations, point))
-        candidates = list(islice(allowed, THOROUGH if thorough else QUICK))
-        if thorough:
-            deciding = (self.left - self.right, *margins(self.left, self.right))
-            steered = (point_with(m, self.relations, symbols, seed) for m in deciding)
-            candidates += [point for point in steered if point is not None]
-        for point in candidates:
-            try:
-                a, b = comparable(real_value(self.left, point), real_value(self.right, point))
-            except UNDETERMINED:
-                continue
-            if a > b and not near(a, b):
-                return Difference(point, short(a), short(b), short(a - b))
-            checked += 1
-        if not checked:
-            raise NoPointError(f"no point to compare {text(self.left)} and {text(self.right)} at")
-        return None
+    def verdict(self, point: Point) -> Difference | str:
+        """The difference at a point at which the left side is the larger; else that it is not."""
+        verdict = super().verdict(point)
+        if isinstance(verdict, Difference) and not verdict.domain and verdict.gap.startswith("-"):
+            return SAME
+        return verdict
 
     @cached_property
     def proven(self) -> bool:
         """Whether SymPy sees that the right side less the left is not negative."""
         gap = self.right - self.left
-        forms = (gap, sp.factor(sp.together(gap)), sp.expand(gap))
-        return any(form.is_nonnegative for form in forms)
+        forms = (lambda: gap, lambda: sp.expand(gap), lambda: sp.factor(sp.together(gap)))
+        return within_time(lambda: any(form().is_nonnegative for form in forms)) is True
 
     def proof(self) -> str:
         """How it was shown."""
         where = f" with {', '.join(map(text, self.relations))}" if self.relations else ""
-        how = "sign of every term" if self.proven else f"at {THOROUGH} points over 18 decades"
-        return f"bound, {how}{where}"
+        points = f"at {self.distinct} distinct points over 120 decades"
+        return f"bound, {'sign of every term' if self.proven else points}{where}"
 
 
 @dataclass(frozen=True)
@@ -106,8 +91,14 @@ class Optimum:
         constant: sp.Expr | None,
         least: bool,
         relations: tuple[sp.Basic, ...],
-    ) -> Optimum:
-        """The optimum of an objective in a symbol; see `slope_along`."""
+    ) -> Optimum | Kink:
+        """The optimum of an objective in a symbol; see `slope_along`.
+
+        Raises NoPointError where the objective has several kinks.
+        """
+        kinks = [each for each in objective.atoms(sp.Max, sp.Min) if each.has(x)]
+        if kinks:
+            return Kink.of(objective, x, kinks, least, relations)
         slope = slope_along(objective, x, traded, constant)
         return cls(x, slope, slope_along(slope, x, traded, constant), least, relations)
 
@@ -117,14 +108,18 @@ class Optimum:
         terms = sp.Add.make_args(sp.expand(self.slope, power_base=False, power_exp=False))
         rising = [term for term in terms if term.as_coeff_Mul()[0] > 0]
         falling = [-term for term in terms if term.as_coeff_Mul()[0] < 0]
+        if not falling:  # a logarithm may have either sign
+            rising = [term for term in terms if sign_of(term, self.relations) > 0]
+            falling = [-term for term in terms if term not in rising]
         return sp.Add(*rising), sp.Add(*falling)
 
     def difference(self, thorough: bool = False, seed: int = 0) -> Difference | None:
         """A root at which the curvature has the wrong sign; None if none is met.
 
-        The roots are looked for by a check, not while the step is made.
+        The roots are looked for by a check, not while the step is made. Raises NoPointError if none
+        lies within the relations.
         """
-        if not thorough or self.proven:
+        if not thorough:
             return None
         met = 0
         for roots in self._roots(seed):
@@ -138,22 +133,34 @@ class Optimum:
                         root, f"curvature {short(bend)}", f"that of a {side} value", short(bend)
                     )
                 met += 1
-            if met >= WITH_ROOTS:
+            if met >= (1 if self.proven else WITH_ROOTS):
                 return None
         if not met:
-            raise NoPointError(f"the slope by {self.x.name} has no root at any point tried")
+            raise NoPointError(
+                f"the slope by {self.x.name} has no root within the conditions at any point tried"
+            )
         return None
 
-    def _roots(self, seed: int) -> Iterator[tuple[Point, ...]]:
-        """The roots at every point tried that satisfies the relations."""
+    def _roots(self, seed: int) -> Iterator[list[Point]]:
+        """The roots at every point tried, as far as they satisfy the relations."""
+        about = tuple(relation for relation in self.relations if not relation.has(self.x))
         symbols = symbols_of((self.slope, self.curvature, *self.relations))
-        for _, point in zip(range(TRIES), points(symbols, seed), strict=False):
-            if satisfied(self.relations, point):
-                yield _roots(self.slope, self.x, tuple(point.items()))
+        for point in islice(allowed(about, symbols, seed), WITH_ROOTS * LISTED):
+            # Far out the second order is lost in the digits: there only if conditions ask for it.
+            if not about and any(not 1 / WIDE < v < WIDE for x, v in point.items() if x is not RUN):
+                continue
+            at = crossings(self.slope, self.x, point, touching=False)
+            roots = [{**point, self.x: value} for value in at]
+            yield [root for root in roots if satisfied(self.relations, root)]
 
     @cached_property
-    def roots(self) -> tuple[tuple[Point, ...], ...]:
-        """The roots over 40 orders of magnitude at each of a few points that have any."""
+    def distinct(self) -> int:
+        """At how many points the roots were looked for."""
+        return THOROUGH
+
+    @cached_property
+    def roots(self) -> tuple[list[Point], ...]:
+        """The roots over 120 orders of magnitude at each of a few points that have any."""
         several = (roots for roots in self._roots(0) if roots)
         return tuple(islice(several, 1 if self.proven else LISTED))
 
@@ -163,7 +170,7 @@ class Optimum:
             return ""
         first = self.roots[0]
         values = ", ".join(f"{float(root[self.x]):.4g}" for root in first)
-        rest = sorted((y for y in first[0] if y != self.x), key=str)
+        rest = sorted((y for y in first[0] if y not in (self.x, RUN)), key=str)
         where = ", ".join(f"{y.name} = {float(first[0][y]):.4g}" for y in rest)
         return f"; {self.x.name} = {values}" + (f" at {where}" if where else "")
 
@@ -171,7 +178,8 @@ class Optimum:
     def proven(self) -> bool:
         """Whether the curvature has one sign everywhere, term by term: then there is one root."""
         signed = self.curvature if self.least else -self.curvature
-        return any(form.is_positive for form in (signed, sp.expand(signed), sp.factor(signed)))
+        forms = (lambda: signed, lambda: sp.expand(signed), lambda: sp.factor(signed))
+        return within_time(lambda: any(form().is_positive for form in forms)) is True
 
     def proof(self) -> str:
         """First and second order, and how many roots there are."""
@@ -182,9 +190,81 @@ class Optimum:
         most = max(map(len, self.roots), default=0)
         listed = "one root" if most == 1 else f"up to {most} roots"
         return (
-            f"first order; {listed} at each of {len(self.roots)} points over {2 * ORDERS} orders, "
+            f"first order; {listed} at each of {len(self.roots)} points over 120 orders, "
             f"second order {sign} at every root met{self._listed()}"
         )
+
+
+@dataclass(frozen=True)
+class Kink(Identity):
+    """An objective is least, or largest, where the branches of its one maximum are equal.
+
+    `left` and `right` are these branches.
+    """
+
+    objective: sp.Expr = sp.S.Zero
+    x: sp.Symbol = sp.S.Zero
+    least: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        objective: sp.Expr,
+        x: sp.Symbol,
+        kinks: list[sp.Expr],
+        least: bool,
+        relations: tuple[sp.Basic, ...],
+    ) -> Kink:
+        """The kink of an objective. Raises NoPointError unless it has one, of two branches."""
+        if len(kinks) > 1 or len(kinks[0].args) != 2:
+            raise NoPointError(f"undecided: {text(objective)} has several kinks in {x.name}")
+        left, right = kinks[0].args
+        return cls(left, right, relations, objective, x, least)
+
+    @property
+    def sides(self) -> tuple[sp.Expr, sp.Expr]:
+        """The branches that are equal there."""
+        return self.left, self.right
+
+    proven = False
+
+    def difference(self, thorough: bool = False, seed: int = 0) -> Difference | None:
+        """A point at which the objective is better than at the kink; None if none is met."""
+        met = 0
+        for point in allowed(self.relations, self.symbols, seed):
+            for at in crossings(self.left - self.right, self.x, point, touching=False):
+                kink = {**point, self.x: at}
+                if satisfied(self.relations, kink):
+                    self.met.add(tuple(point[x] for x in self.symbols))
+                    met += 1
+                    if better := self._better(kink):
+                        return better
+            if met >= (FEWEST if thorough else 1):
+                return None
+        if not met:
+            raise NoPointError(f"no kink in {self.x.name} lies within the conditions")
+        return None
+
+    def _better(self, kink: Point) -> Difference | None:
+        """A point along the symbol at which the objective is better, in the cells of its breaks."""
+        about = (*margins(self.objective), sp.diff(self.left, self.x), sp.diff(self.right, self.x))
+        best = real_value(self.objective, kink)
+        for value in cells(self.x, kink, about, random.Random(0)):
+            point = {**kink, self.x: value}
+            try:
+                a, b = comparable(real_value(self.objective, point), best)
+            except UNDETERMINED:
+                continue
+            if abs(a - b) <= abs(b) * TIE or not satisfied(self.relations, point):
+                continue
+            if (a < b) == self.least:
+                return Difference(point, short(a), f"{short(b)} at the kink", short(a - b))
+        return None
+
+    def proof(self) -> str:
+        """What was compared."""
+        kind = "least" if self.least else "largest"
+        return f"the branches meet in a kink, the {kind} along {self.x.name} at {FEWEST} points"
 
 
 def curvature_at(curvature: sp.Expr, root: Point) -> Number | None:
@@ -197,72 +277,6 @@ def curvature_at(curvature: sp.Expr, root: Point) -> Number | None:
         except UNDETERMINED:
             break
     return None
-
-
-@cache  # counted for the proof after the check has looked at each
-def _roots(
-    slope: sp.Expr, x: sp.Symbol, at: tuple[tuple[sp.Symbol, Fraction], ...]
-) -> tuple[Point, ...]:
-    """Where the slope changes sign as one symbol runs over many orders of magnitude."""
-    point, values = dict(at), dict(at)
-    try:
-        along = _fixed_parts_evaluated(slope, x, values)
-    except UNDETERMINED:
-        return ()
-
-    def sign(at: Fraction) -> int | None:
-        try:
-            value = real_value(along, {**values, x: at}, SEARCHING)
-        except UNDETERMINED:
-            return None
-        return (value > 0) - (value < 0)
-
-    decades = [point[x] * Fraction(10) ** order for order in range(-ORDERS, ORDERS + 1)]
-    roots: list[Fraction] = []
-    for near_root in _changes(sign, decades):
-        # Three roots in one decade are one change of sign: the neighbourhood again, finer.
-        steps = range(-NEIGHBOURS, NEIGHBOURS)
-        around = [Fraction(float(near_root) * FINER ** (step + 0.5)) for step in steps]
-        roots += _changes(sign, around)
-    return tuple({**point, x: root} for root in roots)
-
-
-def _fixed_parts_evaluated(expression: sp.Expr, x: sp.Symbol, values: Point) -> sp.Expr:
-    """The expression with a symbol for each term and factor without `x`; `values` gains theirs."""
-    if not expression.has(x):
-        if expression.is_Symbol or expression.is_Rational:
-            return expression
-        fixed = sp.Dummy("fixed")
-        values[fixed] = real_value(expression, values, SEARCHING)
-        return fixed
-    if not isinstance(expression, sp.Add | sp.Mul | sp.Pow):
-        return expression
-    parts = expression.args
-    if isinstance(expression, sp.Mul):
-        constant, varying = expression.as_independent(x, as_Add=False)
-        parts = (constant, *sp.Mul.make_args(varying))
-    within = (_fixed_parts_evaluated(part, x, values) for part in parts)
-    return expression.func(*within, evaluate=False)
-
-
-def _changes(sign: Callable[[Fraction], int | None], grid: list[Fraction]) -> Iterator[Fraction]:
-    """Where the sign changes between neighbours of a grid, closed in on."""
-    signs = [sign(at) for at in grid]
-    for low, high, before, after in zip(grid, grid[1:], signs, signs[1:], strict=False):
-        if before and after and before != after:
-            yield _bisected(sign, low, high, before)
-
-
-def _bisected(
-    sign: Callable[[Fraction], int | None], low: Fraction, high: Fraction, before: int
-) -> Fraction:
-    for _ in range(HALVINGS):
-        middle = ((low + high) / 2).limit_denominator(10**60)
-        if sign(middle) == before:
-            low = middle
-        else:
-            high = middle
-    return high
 
 
 def slope_along(
@@ -312,10 +326,17 @@ class Uniform:
     low: sp.Expr
     high: sp.Expr
 
-    def mean(self, expression: sp.Expr, x: sp.Symbol) -> sp.Expr:
-        """The mean of an expression in a variable of this distribution."""
-        whole = sp.integrate(expression, (x, self.low, self.high))
-        return whole / (self.high - self.low)
+    def ends(self) -> tuple[sp.Expr, sp.Expr]:
+        """Where the support begins and ends."""
+        return self.low, self.high
+
+    def density(self, _: sp.Symbol) -> sp.Expr:
+        """Of probability."""
+        return 1 / (self.high - self.low)
+
+    def scale(self) -> sp.Expr:
+        """A length over which the density changes."""
+        return self.high - self.low
 
 
 @dataclass(frozen=True)
@@ -324,27 +345,17 @@ class Exponential:
 
     average: sp.Expr
 
-    def mean(self, expression: sp.Expr, x: sp.Symbol) -> sp.Expr:
-        """The mean of an expression in a variable of this distribution."""
-        density = sp.exp(-x / self.average) / self.average
-        return sp.integrate(expression * density, (x, 0, sp.oo))
+    def ends(self) -> tuple[sp.Expr, sp.Expr]:
+        """Where the support begins and ends."""
+        return sp.S.Zero, sp.oo
+
+    def density(self, x: sp.Symbol) -> sp.Expr:
+        """Of probability."""
+        return sp.exp(-x / self.average) / self.average
+
+    def scale(self) -> sp.Expr:
+        """A length over which the density changes."""
+        return self.average
 
 
 Distribution = Uniform | Exponential
-
-
-def mean_of(
-    expression: sp.Expr,
-    x: sp.Symbol,
-    distribution: Distribution,
-    claim: sp.Expr,
-    relations: tuple[sp.Basic, ...],
-) -> Identity:
-    """That the mean of an expression over a distribution is what is claimed.
-
-    Raises NoPointError if SymPy does not find the integral.
-    """
-    average = distribution.mean(expression, x)
-    if average.has(sp.Integral):
-        raise NoPointError(f"the mean of {text(expression)} has no closed form")
-    return Identity(average, claim, tuple(r for r in relations if not r.has(x)))

@@ -6,37 +6,36 @@ every step anew. Approximate ones (`drop`, `limit`) remember what they neglect: 
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from numbers import Rational
 from types import MappingProxyType
-from typing import NoReturn
 
 import sympy as sp
 
 from formulas.algebra import calculus, domains
 from formulas.algebra.equation import Equation, Function, Readable, check_units
-from formulas.algebra.identity import Identity, NoPointError
+from formulas.algebra.identity import Identity
 from formulas.algebra.steps import (
-    TAKEN,
-    WORDS,
+    DIRECTIONS,
+    ENDS,
+    Chain,
     DerivationError,
     DerivationStep,
-    Verbal,
     approximations,
     dropped,
-    premises_of,
+    refusing,
 )
-from formulas.algebra.tendency import Tendency
+from formulas.algebra.tendency import Mean, Tendency
 from formulas.nomenclature.sources import Citation, derived
 from formulas.numerics.evaluate import unfolded
 from formulas.numerics.expressions import Condition, as_expression, put, sentences, text
 
 
 @dataclass(frozen=True)
-class Derivation(Readable, Verbal):
+class Derivation(Readable, Chain):
     """A chain of steps; every verb returns a longer derivation and leaves this one as it was.
 
     Every verb raises DerivationError if the step does not follow from the one before, UnitError if
@@ -58,6 +57,7 @@ class Derivation(Readable, Verbal):
             object.__setattr__(self, "stated", self.assumes)
             object.__setattr__(self, "named", self.where)
 
+    @refusing
     def begin(
         self,
         lhs: sp.Expr | Equation | Derivation,
@@ -82,18 +82,31 @@ class Derivation(Readable, Verbal):
         step = domains.first_form(as_expression(left), as_expression(right), why, tuple(parts))
         return self._assuming(parts)._append(step, called)
 
-    def substitute(self, equation: Equation | Derivation, why: str = "") -> Derivation:
-        """Put in the right side of an equation for its symbol, wherever that occurs."""
+    @refusing
+    def substitute(
+        self, equation: Equation | Derivation, why: str = "", *, direction: str | None = None
+    ) -> Derivation:
+        """Put in the right side of an equation for its symbol, wherever that occurs.
+
+        Where a bound is put in, `direction` says what the line becomes.
+        """
         last = self._last
         new = {equation.symbol: equation.rhs}
         lhs = last.lhs if last.lhs == equation.symbol else put(last.lhs, new)
         rhs = put(last.rhs, new)
         if (lhs, rhs) == (last.lhs, last.rhs):
             self._refuse(f"{equation.symbol.name} does not occur in\n    {last}")
+        sign, reason = domains.joined(last, equation)
+        if reason:
+            self._refuse(reason)
         put_in = approximations(equation)
-        step = DerivationStep("substitute", lhs, rhs, why or equation.name, borrowed=put_in)
-        return self._assuming([equation])._append(step, {"equation": equation, "why": why})
+        why_put = why or equation.name
+        step = DerivationStep("substitute", lhs, rhs, why_put, borrowed=put_in, direction=sign)
+        self._stated(step, direction)
+        called = {"equation": equation, "why": why, "direction": direction}
+        return self._assuming([equation])._append(step, called, facts=new)
 
+    @refusing
     def rewrite(
         self,
         claim: sp.Expr,
@@ -112,24 +125,37 @@ class Derivation(Readable, Verbal):
         called = {"claim": claim, "why": why, "where": where, "relations": relations}
         claim = as_expression(claim)
         named = tuple(e.equation() if isinstance(e, Derivation) else e for e in where)
+        for equation in named:
+            if domains.direction_of(equation):
+                self._refuse(f"{equation.name} is a bound, not a definition")
+            if equation not in (*self.where, *chain.from_iterable(s.used for s in self.steps)):
+                self._unused(equation.symbol)
         stricter = self._assuming(where, tuple(Condition(relation) for relation in relations))
-        identity = Identity(
-            unfolded(self._last.rhs, named), unfolded(claim, named), stricter._in_force(named)
-        )
+        definitions = tuple(dict.fromkeys((*self.where, *named)))
+        before, after = (unfolded(side, definitions) for side in (self._last.rhs, claim))
+        identity = Identity(before, after, stricter._in_force(named))
         borrowed = tuple(step for equation in where for step in approximations(equation))
         step = DerivationStep("rewrite", self._last.lhs, claim, why, identity, borrowed=borrowed)
         complaint = f"{text(claim)} is not equal to\n    {text(self._last.rhs)}"
-        definitions = tuple(dict.fromkeys((*self.where, *named)))
         return replace(stricter, where=definitions)._append(step, called, complaint)
 
+    @refusing
     def solve(
-        self, x: sp.Symbol, claim: sp.Expr, why: str = "", *, named: sp.Symbol | None = None
+        self,
+        x: sp.Symbol,
+        claim: sp.Expr,
+        why: str = "",
+        *,
+        named: sp.Symbol | None = None,
+        direction: str | None = None,
     ) -> Derivation:
         """Solve for a symbol; the claimed solution is put back into the equation.
 
-        `named` is what the value is called from here on, as B_crit is a value of B.
+        `named` is what the value is called from here on, as B_crit is a value of B. A bound that
+        turns round is said to: `direction`, `<=` or `>=`, is that of the new line.
         """
-        called = {"x": x, "claim": claim, "why": why, "named": named}
+        called = {"x": x, "claim": claim, "why": why, "named": named, "direction": direction}
+        self._unused(named)
         last, claim = self._last, as_expression(claim)
         if reason := domains.impossible_claim(x, claim):
             self._refuse(reason)
@@ -137,13 +163,19 @@ class Derivation(Readable, Verbal):
             (), tuple(domains.domain_of(x, claim, self._in_force(), self.where))
         )
         back = {x: claim}
-        identity = Identity(put(last.lhs, back), put(last.rhs, back), stricter._in_force())
+        identity = domains.Solution(
+            put(last.lhs, back), put(last.rhs, back), stricter._in_force(), last, x, claim
+        )
         step = DerivationStep(
             "solve", named or x, claim, why or f"for {x.name}", identity, solved=x
         )
         complaint = f"{x.name} = {text(claim)} does not satisfy\n    {last}"
-        return stricter._append(step, called, complaint)
+        if last.direction:
+            step = replace(step, direction=identity.direction)
+            self._stated(step, direction)
+        return stricter._append(step, called, complaint, facts=back)
 
+    @refusing
     def drop(self, term: sp.Expr, beside: sp.Expr, why: str = "") -> Derivation:
         """Neglect an addend of either side beside another addend of the same side."""
         step = dropped(self._last, term, beside, why)
@@ -153,6 +185,7 @@ class Derivation(Readable, Verbal):
             )
         return self._append(step, {"term": term, "beside": beside, "why": why})
 
+    @refusing
     def limit(self, x: sp.Symbol, to: sp.Expr, claim: sp.Expr, why: str = "") -> Derivation:
         """Let a symbol tend to a value; the right side tends to the claim."""
         called = {"x": x, "to": to, "claim": claim, "why": why}
@@ -164,6 +197,7 @@ class Derivation(Readable, Verbal):
         step = DerivationStep("limit", last.lhs, claim, why, tendency, size, neglected)
         return self._append(step, called, f"{text(last.rhs)} does not tend to {text(claim)}")
 
+    @refusing
     def stationary(
         self,
         x: sp.Symbol,
@@ -186,6 +220,7 @@ class Derivation(Readable, Verbal):
         step = DerivationStep("stationary", lhs, rhs, why or f"in {x.name}", optimum)
         return self._append(step, called, f"{text(lhs)} = {text(rhs)} is not the optimum asked for")
 
+    @refusing
     def respond(
         self, x: sp.Symbol, by: sp.Symbol, named: sp.Symbol, traded: sp.Symbol, constant: sp.Expr
     ) -> Derivation:
@@ -194,6 +229,7 @@ class Derivation(Readable, Verbal):
         `named` is that percent; the traded symbol moves as well, to leave `constant` as it is.
         """
         called = {"x": x, "by": by, "named": named, "traded": traded, "constant": constant}
+        self._unused(named)
         if not all(part.is_Symbol for part in (x, by, named, traded)):
             self._refuse("what drives, follows or is traded is a symbol")
         sides = self._last.lhs, self._last.rhs
@@ -201,10 +237,11 @@ class Derivation(Readable, Verbal):
         why = f"{x.name} and {traded.name} follow {by.name}, at the same {text(constant)}"
         return self._append(DerivationStep("respond", lhs, rhs, why), called)
 
+    @refusing
     def bound(self, claim: sp.Expr, direction: str, why: str = "") -> Derivation:
         """An expression that the right side never exceeds (`<=`), or never falls below (`>=`)."""
         called = {"claim": claim, "direction": direction, "why": why}
-        last, claim, sign = self._last, as_expression(claim), calculus.DIRECTIONS.get(direction)
+        last, claim, sign = self._last, as_expression(claim), DIRECTIONS.get(direction)
         if sign is None or last.direction not in ("", sign):
             self._refuse(f"a bound is <= or >=, and does not turn round: not {direction!r}")
         sides = (last.rhs, claim) if sign == "≤" else (claim, last.rhs)
@@ -213,6 +250,7 @@ class Derivation(Readable, Verbal):
         complaint = f"{text(last.rhs)} {sign} {text(claim)} does not hold"
         return self._append(replace(step, direction=sign), called, complaint)
 
+    @refusing
     def mean(
         self,
         x: sp.Symbol,
@@ -225,10 +263,14 @@ class Derivation(Readable, Verbal):
         """The mean of the right side over a distribution of a symbol; `named` is what it gives."""
         called = {"x": x, "over": over, "claim": claim, "why": why, "named": named}
         last, claim = self._last, as_expression(claim)
-        identity = calculus.mean_of(last.rhs, x, over, claim, self._in_force())
+        self._unused(named if named != last.lhs else None, claim, *over.ends())
+        if last.lhs.has(x) or claim.has(x) or any(end.has(x) for end in over.ends()):
+            self._refuse(f"{x.name} still stands on the left, in the claim or in its range")
+        identity = Mean(last.rhs, claim, x, over, self._in_force())
         step = DerivationStep("mean", named or last.lhs, claim, why or f"over {x.name}", identity)
         return self._append(step, called, f"the mean of {text(last.rhs)} is not {text(claim)}")
 
+    @refusing
     def at(self, values: Mapping[sp.Symbol, Rational | sp.Expr], why: str = "") -> Derivation:
         """Put in exact numbers, or expressions, for symbols."""
         exact = {x: as_expression(value) for x, value in values.items()}
@@ -241,7 +283,8 @@ class Derivation(Readable, Verbal):
         lhs, rhs = put(self._last.lhs, exact), put(self._last.rhs, exact)
         tidy = rhs.doit() if rhs.has(sp.Max, sp.Min) else sp.cancel(rhs)
         why = why or ", ".join(f"{x.name} = {text(value)}" for x, value in exact.items())
-        return replace(self, numeric=True)._append(DerivationStep("at", lhs, tidy, why), called)
+        step = DerivationStep("at", lhs, tidy, why)
+        return replace(self, numeric=True)._append(step, called, facts=exact)
 
     def replayed(
         self, changes: Mapping[int, Mapping[str, object]] = MappingProxyType({})
@@ -258,30 +301,6 @@ class Derivation(Readable, Verbal):
             again = verb(**{**step.arguments, **changes.get(number, {})})
         return again
 
-    @property
-    def lhs(self) -> sp.Expr:
-        """Left side of the last step."""
-        return self._last.lhs
-
-    @property
-    def rhs(self) -> sp.Expr:
-        """Right side of the last step."""
-        return self._last.rhs
-
-    result = rhs
-
-    @property
-    def symbol(self) -> sp.Symbol:
-        """Left side of the last step, which must be a symbol."""
-        if not self._last.lhs.is_Symbol:
-            self._refuse(f"the left side is not one symbol: {text(self._last.lhs)}")
-        return self._last.lhs
-
-    @property
-    def exact(self) -> bool:
-        """True if no step neglects a term."""
-        return all(step.exact for step in self.steps)
-
     def equation(self) -> Equation:
         """The last step as an Equation; what was neglected becomes an assumption."""
         return self._equation
@@ -291,7 +310,7 @@ class Derivation(Readable, Verbal):
         if self.numeric:
             self._refuse("numbers have been put in; take the equation before `at`")
         left_out = tuple(f"{s.neglected}: {s.why}" for s in approximations(self))
-        assumes = (*self.assumes, *left_out, *calculus.ENDS.get(self._last.direction, ()))
+        assumes = (*self.assumes, *left_out, *ENDS.get(self._last.direction, ()))
         return Equation(self.name, self.symbol, self.rhs, assumes, self.source, self.where)
 
     def numpy(self, *axes: sp.Symbol | str) -> Function:
@@ -306,36 +325,6 @@ class Derivation(Readable, Verbal):
         """
         return domains.strain_of(self, case)
 
-    @cached_property
-    def proofs(self) -> tuple[str, ...]:
-        """The proof of each step: `proven`, `tested` or `taken`, and how.
-
-        Raises DerivationError if one does not follow, at points drawn anew or symbolically.
-        """
-        return self._proofs(random.randrange(2**32))
-
-    def _proofs(self, seed: int) -> tuple[str, ...]:
-        before = (None, *self.steps)
-        proofs = []
-        for number, (step, last) in enumerate(zip(self.steps, before, strict=False), 1):
-            try:
-                proofs.append(step.proof(last, seed))
-            except (DerivationError, NoPointError) as error:
-                self._refuse(f"{error}\n  drawn with seed {seed}: check({seed}) repeats it", number)
-        return tuple(proofs)
-
-    @property
-    def weakest(self) -> str:
-        """The weakest word of the steps that follow from the first; that one is a premise."""
-        words = [proof.partition(":")[0] for proof in self.proofs[1:]]
-        inner = [part.weakest for part in self.steps[0].used if isinstance(part, Derivation)]
-        return max(words + inner, key=WORDS.index, default=TAKEN)
-
-    @property
-    def premises(self) -> tuple[str, ...]:
-        """What the chain takes: what it begins with, the equations put in, what is neglected."""
-        return premises_of(self.steps)
-
     def check(self, seed: int | None = None) -> bool:
         """True when every step, made anew, is the one recorded and follows; raises otherwise.
 
@@ -349,18 +338,6 @@ class Derivation(Readable, Verbal):
                 self._refuse(f"{step} is recorded, but the step gives\n    {anew}", number)
         return len(self.proofs if seed is None else self._proofs(seed)) == len(self.steps)
 
-    def __str__(self) -> str:
-        return str(self._last)
-
-    def __repr__(self) -> str:
-        return f"<Derivation {self.name}: {self}>"
-
-    @property
-    def _last(self) -> DerivationStep:
-        if not self.steps:
-            raise DerivationError(f"{self.name}: it has not begun")
-        return self.steps[-1]
-
     def _assuming(
         self, used: Iterable[Equation | Derivation], more: tuple[str, ...] = ()
     ) -> Derivation:
@@ -373,17 +350,23 @@ class Derivation(Readable, Verbal):
         return domains.relations_of(self.assumes, (*self.where, *where))
 
     def _append(
-        self, step: DerivationStep, arguments: Mapping[str, object], complaint: str = ""
+        self,
+        step: DerivationStep,
+        arguments: Mapping[str, object],
+        complaint: str = "",
+        facts: Mapping[sp.Symbol, sp.Expr] = MappingProxyType({}),
     ) -> Derivation:
-        """One step longer; its units and its identity are checked first."""
+        """One step longer; its units, its identity and the conditions are checked first.
+
+        `facts` are what it says of symbols: put into the conditions, they must leave them possible.
+        """
         if not self.numeric:
             check_units(f"{self.name}, step {len(self.steps) + 1}", step.lhs, step.rhs)
-        try:
-            difference = step.identity.difference() if step.identity else None
-        except NoPointError as error:
-            self._refuse(str(error))
+        difference = step.identity.difference() if step.identity else None
         if difference:
             self._refuse(f"{complaint}\n  {difference}")
+        if facts and (excluded := domains.contradiction(self._in_force(), facts)):
+            self._refuse(excluded)
         after = bool(self.steps) and self.steps[-1].approximate
         whole = replace(
             step,
@@ -391,8 +374,10 @@ class Derivation(Readable, Verbal):
             direction=step.direction or (self.steps[-1].direction if self.steps else ""),
             arguments=dict(arguments),
         )
+        if whole.direction and (whole.approximate or step.verb in ("stationary", "respond")):
+            self._refuse(f"no bound follows from an approximation, nor from its slope: {whole}")
+        if step.verb in ("begin", "substitute", "at"):
+            reason = domains.unequal(whole.lhs, whole.rhs, whole.relation, self._in_force())
+            if reason:
+                self._refuse(reason)
         return replace(self, steps=(*self.steps, whole))
-
-    def _refuse(self, reason: str, number: int | None = None) -> NoReturn:
-        number = len(self.steps) + 1 if number is None else number
-        raise DerivationError(f"{self.name}, step {number}: {reason}")

@@ -1,17 +1,43 @@
 """Where a step holds: the conditions in force, and those that a solution asks for."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
+from itertools import islice
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import sympy as sp
 
-from formulas.algebra.identity import positive_somewhere, sign_of, under_roots
-from formulas.algebra.points import TRIES, points, satisfied, symbols_of
-from formulas.algebra.steps import DerivationError, DerivationStep, approximations
+from formulas.algebra.identity import Difference, Identity, alone, under_roots
+from formulas.algebra.points import (
+    THOROUGH,
+    NoPointError,
+    Point,
+    allowed,
+    crossings,
+    fraction_of,
+    point_text,
+    satisfied,
+    symbols_of,
+)
+from formulas.algebra.steps import (
+    ENDS,
+    DerivationError,
+    DerivationStep,
+    approximations,
+    positive_somewhere,
+    sign_of,
+)
+from formulas.numerics.digits import UNDETERMINED, comparable, real_value
 from formulas.numerics.evaluate import Definition, collect, scalar, unfolded
 from formulas.numerics.expressions import Condition, put, text
+
+OPPOSITE = {"≤": "≥", "≥": "≤"}
+SOLUTIONS = 8  # points at which other solutions are looked for
+BESIDE = Fraction(1, 10**9)  # how near two solutions are one, and how far beside one its signs are
 
 
 def relations_of(assumes: Iterable[str], where: Iterable[Definition] = ()) -> tuple[sp.Basic, ...]:
@@ -76,13 +102,12 @@ def _holds(relation: sp.Basic, point: Mapping[sp.Symbol, float]) -> bool:
 
 
 def first_form(lhs: sp.Expr, rhs: sp.Expr, why: str, parts: tuple[object, ...]) -> DerivationStep:
-    """The first form. Raises DerivationError if no positive values make the two sides equal."""
-    side = sign_of(lhs - rhs) if lhs.free_symbols & rhs.free_symbols else 0
-    if side and side == sign_of(lhs - rhs, seed=1):
-        more = "more" if side > 0 else "less"
-        raise DerivationError(f"{text(lhs)} is {more} than {text(rhs)} wherever both exist")
+    """The first form. Raises DerivationError if it takes a bound for an equation."""
+    signs = [direction_of(part) for part in parts]
+    if any(signs) and len(parts) > 1:
+        raise DerivationError("a bound stands alone: two sides taken equal are equations")
     borrowed = tuple(step for part in parts for step in approximations(part))
-    return DerivationStep("begin", lhs, rhs, why, borrowed=borrowed)
+    return DerivationStep("begin", lhs, rhs, why, borrowed=borrowed, direction="".join(signs))
 
 
 def impossible_claim(x: sp.Symbol, claim: sp.Expr) -> str:
@@ -94,21 +119,160 @@ def impossible_claim(x: sp.Symbol, claim: sp.Expr) -> str:
     return ""
 
 
-def contradiction(relations: tuple[sp.Basic, ...]) -> str:
-    """That no positive values satisfy all of some conditions; empty where some do."""
-    drawn = zip(range(TRIES), points(symbols_of(relations), 0), strict=False)
-    if not relations or any(satisfied(relations, point) for _, point in drawn):
+def contradiction(
+    relations: tuple[sp.Basic, ...], facts: Mapping[sp.Symbol, sp.Expr] = MappingProxyType({})
+) -> str:
+    """That no positive values satisfy all of some conditions, with facts put in; else empty."""
+    within = tuple(put(relation, facts) for relation in relations)
+    if not within or any(True for _ in allowed(within, symbols_of(within), 0)):
         return ""
-    return f"no positive values satisfy {', '.join(map(text, relations))}"
+    facts_text = "".join(f", where {x.name} = {text(value)}" for x, value in facts.items())
+    return f"no positive values satisfy {', '.join(map(text, relations))}{facts_text}"
 
 
 def refused_values(values: Mapping[sp.Symbol, sp.Expr], relations: tuple[sp.Basic, ...]) -> str:
-    """Why some values cannot be put in: floats, or outside a condition; empty when they can."""
+    """Why values cannot be put in: floats, not positive, or outside a condition; else empty."""
     for x, value in values.items():
         if value.atoms(sp.Float):
             return f"{x.name} = {value} is not exact; write a fraction"
+        if reason := impossible_claim(x, value):
+            return reason
     broken = [relation for relation in relations if put(relation, values) == sp.false]
-    return f"outside: {text(broken[0])} is not true of these values" if broken else ""
+    if broken:
+        return f"outside: {text(broken[0])} is not true of these values"
+    return contradiction(relations, values)
+
+
+def unequal(lhs: sp.Expr, rhs: sp.Expr, relation: str, relations: tuple[sp.Basic, ...]) -> str:
+    """Why two sides cannot stand in a relation, whatever the values; empty where they can."""
+    odd = [side for side in (lhs, rhs) if side.has(sp.nan, sp.zoo) or side.is_infinite]
+    if odd:
+        return f"{text(odd[0])} is no number"
+    if relation == "≈":
+        return ""
+    gap = lhs - rhs
+    if lhs.is_Symbol and rhs.is_number:
+        return "" if rhs.is_positive else f"{lhs.name} is positive, and {text(rhs)} is not"
+    if gap.free_symbols and not lhs.free_symbols & rhs.free_symbols:
+        return ""
+    side = sign_of(gap, relations, beside_breaks=True)
+    if not side or side == {"≤": -1, "≥": 1}.get(relation):
+        return ""
+    return f"{text(lhs)} is {'more' if side > 0 else 'less'} than {text(rhs)} wherever both exist"
+
+
+def direction_of(part: object) -> str:
+    """≤ or ≥ where an equation or a derivation is a bound, else empty."""
+    if steps := getattr(part, "steps", ()):
+        return str(steps[-1].direction)
+    assumes = getattr(part, "assumes", ())
+    return next((sign for sign, words in ENDS.items() if words[0] in assumes), "")
+
+
+def growth(side: sp.Expr, x: sp.Symbol, relations: tuple[sp.Basic, ...]) -> int:
+    """1 if a side never falls as a symbol grows, -1 if it never rises, else 0."""
+    signs: set[int] = set()
+    for point in islice(allowed(relations, symbols_of((side, *relations)), 0), THOROUGH):
+        for factor in (Fraction(1001, 1000), Fraction(3), Fraction(10**6)):
+            moved = {**point, x: point[x] * factor}
+            try:
+                a, b = comparable(real_value(side, moved), real_value(side, point))
+            except UNDETERMINED:
+                continue
+            signs |= {(a > b) - (a < b)} if satisfied(relations, moved) else set()
+    signs.discard(0)
+    return signs.pop() if len(signs) == 1 else 0
+
+
+def joined(last: DerivationStep, equation: Any) -> tuple[str, str]:
+    """The direction of a step once an equation is put in, and why there is none; one is empty."""
+    x, sign = equation.symbol, direction_of(equation)
+    if not sign:
+        return last.direction, ""
+    left, right = last.lhs.has(x), last.rhs.has(x)
+    within = relations_of(equation.assumes, equation.where)
+    slope = growth(last.rhs if right else last.lhs, x, within)
+    if not slope or (left and right):
+        return "", f"undecided: whether the sides rise or fall with {x.name}, which is a bound"
+    turned = sign if (slope > 0) == right else OPPOSITE[sign]
+    if last.direction not in ("", turned):
+        return "", f"a bound by {turned} cannot be put into one by {last.direction}"
+    return turned, ""
+
+
+@dataclass(frozen=True)
+class Solution(Identity):
+    """A claim put back into a line satisfies it, and nothing else does within the conditions."""
+
+    last: DerivationStep = field(default=DerivationStep("begin", sp.S.Zero, sp.S.Zero, ""))
+    x: sp.Symbol = sp.S.Zero
+    claim: sp.Expr = sp.S.Zero
+
+    def difference(self, thorough: bool = False, seed: int = 0) -> Difference | str | None:
+        """A point at which the claim fails, or at which there is another solution."""
+        failure = super().difference(thorough, seed)
+        if failure or not thorough or alone(self.last.lhs, self.last.rhs, self.x):
+            return failure
+        return next(filter(None, (self._another(root) for root in self._roots(seed))), None)
+
+    @cached_property
+    def direction(self) -> str:
+        """The direction of the solution of a bound, which turns where the sides' difference falls.
+
+        Raises NoPointError where the difference does not change its sign in one way.
+        """
+        signs = {_beside(self.gap, self.x, root) for root in self._roots(0)}
+        if signs not in ({(-1, 1)}, {(1, -1)}):
+            raise NoPointError(f"undecided: whether both sides part more as {self.x.name} grows")
+        same = signs == {(-1, 1)}
+        return self.last.direction if same else OPPOSITE[self.last.direction]
+
+    @property
+    def gap(self) -> sp.Expr:
+        """The left side of the line less the right."""
+        return self.last.lhs - self.last.rhs
+
+    def _roots(self, seed: int) -> Iterator[Point]:
+        """The claim at a few points at which the conditions hold of it."""
+        about = tuple(put(relation, {self.x: self.claim}) for relation in self.relations)
+        symbols = [y for y in symbols_of((self.gap, self.claim, *about)) if y != self.x]
+        for point in islice(allowed(about, symbols, seed), SOLUTIONS):
+            try:
+                root = fraction_of(real_value(self.claim, point))
+            except UNDETERMINED:
+                continue
+            if root > 0:
+                yield {**point, self.x: root}
+
+    def _another(self, root: Point) -> str:
+        """Where another value within the conditions makes both sides equal; empty if none does."""
+        for second in crossings(self.gap, self.x, root, touching=False):
+            here = {**root, self.x: second}
+            apart = abs(second / root[self.x] - 1) > BESIDE
+            if apart and satisfied(self.relations, here) and _zero(self.gap, self.x, here):
+                return f"it is not the only solution: both sides are equal at {point_text(here)}"
+        if _beside(self.gap, self.x, root) == (0, 0):
+            return f"it is not the only solution: nor is it beside {point_text(root)}"
+        return ""
+
+
+def _zero(gap: sp.Expr, x: sp.Symbol, point: Point) -> bool:
+    """Whether a gap is zero at a point, or changes its sign there."""
+    return _gap_sign(gap, point) == 0 or set(_beside(gap, x, point)) == {-1, 1}
+
+
+def _beside(gap: sp.Expr, x: sp.Symbol, point: Point) -> tuple[int | None, int | None]:
+    """The signs of a gap just below and just above a value of a symbol."""
+    below, above = ({**point, x: point[x] * (1 + step)} for step in (-BESIDE, BESIDE))
+    return _gap_sign(gap, below), _gap_sign(gap, above)
+
+
+def _gap_sign(gap: sp.Expr, point: Point) -> int | None:
+    try:
+        value = real_value(gap, point)
+    except UNDETERMINED:
+        return None
+    return (value > 0) - (value < 0)
 
 
 class SolvedDefinition(NamedTuple):

@@ -1,34 +1,39 @@
-"""Whether two expressions are equal: symbolically, or at points over eighteen decades.
+"""Whether two expressions are equal: symbolically, or at points over many decades.
 
 And the closed form of one symbol of an equation, put back before it is believed.
 """
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import islice
 
 import sympy as sp
 
 from formulas.algebra.points import (
     BRANCHES,
+    FEWEST,
     QUICK,
     THOROUGH,
-    TRIES,
+    NoPointError,
     Point,
-    boundary,
+    allowed,
     branched,
+    lines,
     margins,
     point_text,
-    point_with,
     points,
+    regions,
     satisfied,
     short,
     symbols_of,
 )
 from formulas.nomenclature.symbols import describe
 from formulas.numerics.digits import (
+    AGREE,
+    SPECIAL,
     WORKING,
     LostDigitsError,
     NotRealError,
@@ -37,16 +42,13 @@ from formulas.numerics.digits import (
     near,
     real_value,
 )
-from formulas.numerics.expressions import put, text
+from formulas.numerics.expressions import put, text, within_time
 
-STEPS = (sp.ceiling, sp.floor, sp.Piecewise)
 PRECISIONS = (WORKING, 4 * WORKING, 16 * WORKING)
+QUADRATURE = (75, 80)  # more would take seconds a point
 READABLE = 3  # degree: the roots of a quartic fill pages, and there are none beyond in general
-SAME, NOWHERE = "the same", "nothing to compare"
-
-
-class NoPointError(ValueError):
-    """No point satisfies the relations and lets both sides exist: nothing can be compared."""
+SAME, NOWHERE, UNDECIDED = "the same", "nothing to compare", "undecided"
+STARTS = 3  # points from which the breaks along each symbol are visited
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ class Difference:
     right: str
     gap: str = ""
     domain: str = ""
+    exact: bool = True  # not rounded
 
     def __str__(self) -> str:
         needs = f"; it would need {self.domain}" if self.domain else ""
@@ -72,34 +75,53 @@ class Identity:
     left: sp.Expr
     right: sp.Expr
     relations: tuple[sp.Basic, ...] = ()
+    met: set[tuple[Fraction, ...]] = field(
+        default_factory=set, compare=False, repr=False, kw_only=True
+    )
 
-    def difference(self, thorough: bool = False, seed: int = 0) -> Difference | None:
+    def difference(self, thorough: bool = False, seed: int = 0) -> Difference | str | None:
         """A point where the sides differ; None if all points agree.
 
-        Every branch that can be met is met if `thorough`. Raises NoPointError if no point satisfies
-        the relations and lets both sides exist.
+        Every branch and break that can be met is met if `thorough`. Raises NoPointError if no point
+        satisfies the relations and lets both sides exist, or if none decides in a branch.
         """
-        symbols, agreeing = self._symbols(), []
-        thorough = thorough or branched(self.left, self.right)
-        count = THOROUGH if thorough else QUICK
-        for _, point in zip(range(TRIES), points(symbols, seed), strict=False):
-            if not satisfied(self.relations, point):
-                continue
-            verdict = compared(self.left, self.right, point)
+        whole, agreeing = thorough or branched(self.left, self.right), list[Point]()
+        count = self._count if whole else QUICK
+        for point in allowed(self.relations, self.symbols, seed):
+            verdict = self.verdict(point)
             if isinstance(verdict, Difference):
                 return self._in_need(verdict, seed)
             if verdict == SAME:
                 agreeing.append(point)
             if len(agreeing) == count:
                 break
+        self.met.clear()
+        self.met.update(tuple(point[x] for x in self.symbols) for point in agreeing)
         if not agreeing:
             raise NoPointError(f"no point to compare {text(self.left)} and {text(self.right)} at")
-        return self._branch_difference(agreeing, seed) if thorough else None
+        if not whole or self.proven:
+            return None
+        at_breaks = self._at_breaks(agreeing, seed) if thorough else None
+        return at_breaks or self._in_regions(agreeing, seed)
+
+    @property
+    def broken(self) -> tuple[sp.Expr, ...]:
+        """The expressions at whose breaks it may fail."""
+        return self.left, self.right
+
+    def verdict(self, point: Point) -> Difference | str:
+        """The difference at a point; SAME, NOWHERE or UNDECIDED if there is none."""
+        return compared(self.left, self.right, point)
 
     @cached_property
     def proven(self) -> bool:
         """Whether SymPy simplifies the difference of the sides to zero."""
         return _cancels(self.left, self.right)
+
+    @property
+    def distinct(self) -> int:
+        """At how many different points the sides were compared when they were last."""
+        return len(self.met) if self.symbols else THOROUGH  # a number has no other point
 
     def proof(self) -> str:
         """The method of proof: `symbolically`, or the number and kind of points compared."""
@@ -107,23 +129,33 @@ class Identity:
         if self.proven:
             return f"symbolically{where}"
         kind = "exactly" if self._rational() else "to 50 digits"
-        return f"at {THOROUGH} points over 18 decades, {kind}{where}"
+        return f"at {self.distinct} distinct points over 120 decades, {kind}{where}"
 
-    def _branch_difference(self, agreeing: list[Point], seed: int) -> Difference | None:
-        """The same in every branch that the points have not met, and where steps lie."""
-        symbols, stepped = self._symbols(), self.left.has(*STEPS) or self.right.has(*STEPS)
-        for margin in margins(self.left, self.right):
-            if any(satisfied((margin > 0,), point) for point in agreeing[:THOROUGH]):
-                point = None
-            else:
-                point = point_with(margin, self.relations, symbols, seed)
-            edge = boundary(margin, agreeing[-1]) if stepped else None
-            for where in (point, edge):
-                if where is None or not satisfied(self.relations, where):
-                    continue
-                verdict = compared(self.left, self.right, where)
+    def _at_breaks(self, agreeing: list[Point], seed: int) -> Difference | None:
+        """The same beside every break along each symbol."""
+        for start in agreeing[:STARTS] if self._count == THOROUGH else ():
+            for point in lines(start, *self.broken, *self.relations):
+                if satisfied(self.relations, point):
+                    verdict = self.verdict(point)
+                    if isinstance(verdict, Difference):
+                        return self._in_need(verdict, seed)
+        return None
+
+    def _in_regions(self, agreeing: list[Point], seed: int) -> Difference | None:
+        """The same in every branch that the points have not met.
+
+        Raises NoPointError if no number of digits decides in one.
+        """
+        for region in regions(self.left, self.right):
+            if any(satisfied(region, point) for point in agreeing):
+                continue
+            met = islice(allowed((*self.relations, *region), self.symbols, seed), STARTS)
+            verdicts = [self.verdict(point) for point in met]
+            for verdict in verdicts:
                 if isinstance(verdict, Difference):
                     return self._in_need(verdict, seed)
+            if verdicts and set(verdicts) == {UNDECIDED}:
+                raise NoPointError(f"undecided where {', '.join(map(text, region))}")
         return None
 
     def _in_need(self, difference: Difference, seed: int) -> Difference:
@@ -133,10 +165,8 @@ class Identity:
         deciding = [
             m for m in margins(self.left, self.right) if satisfied((m > 0,), difference.point)
         ]
-        symbols, agreed = self._symbols(), 0
-        for _, point in zip(
-            range(THOROUGH if deciding else 0), points(symbols, seed), strict=False
-        ):
+        agreed = 0
+        for point in islice(points(self.symbols, seed), THOROUGH if deciding else 0):
             if satisfied(self.relations, point) and compared(self.left, self.right, point) == SAME:
                 deciding = [m for m in deciding if not satisfied((m > 0,), point)]
                 agreed += 1
@@ -145,27 +175,43 @@ class Identity:
         return replace(difference, domain=f"{text(deciding[0])} <= 0")
 
     def _rational(self) -> bool:
-        for _, point in zip(range(TRIES), points(self._symbols(), 0), strict=False):
+        for point in islice(allowed(self.relations, self.symbols, 0), THOROUGH):
             try:
-                if satisfied(self.relations, point):
-                    sides = (real_value(self.left, point), real_value(self.right, point))
-                    return all(isinstance(side, Fraction) for side in sides)
+                sides = (real_value(self.left, point), real_value(self.right, point))
+                return all(isinstance(side, Fraction) for side in sides)
             except (ZeroDivisionError, ValueError):
                 continue
         return False
 
-    def _symbols(self) -> list[sp.Symbol]:
+    @cached_property
+    def symbols(self) -> list[sp.Symbol]:
+        """Every symbol of the sides and the relations, by name."""
         return symbols_of((self.left, self.right, *self.relations))
+
+    @property
+    def _count(self) -> int:
+        """Fewer points where each takes a sum or a quadrature."""
+        slow = (sp.Sum, sp.Integral, *SPECIAL)
+        return 2 * FEWEST if self.left.has(*slow) or self.right.has(*slow) else THOROUGH
 
 
 def compared(left: sp.Expr, right: sp.Expr, point: Point) -> Difference | str:
-    """SAME, NOWHERE or the difference of two expressions at a point, to fifty digits."""
-    for digits in PRECISIONS:
+    """SAME, NOWHERE, UNDECIDED or the difference of two expressions at a point.
+
+    Rounded sides are the same if two thirds of the digits carried agree; they differ if they do so
+    with more digits as well.
+    """
+    differed = False
+    integrals = left.has(sp.Integral) or right.has(sp.Integral)
+    for digits in QUADRATURE if integrals else PRECISIONS:
         try:
-            return _compared(left, right, point, digits)
+            verdict = _compared(left, right, point, digits)
         except LostDigitsError:
             continue
-    return NOWHERE
+        if differed or not isinstance(verdict, Difference) or verdict.exact:
+            return verdict
+        differed = True
+    return UNDECIDED
 
 
 def _compared(left: sp.Expr, right: sp.Expr, point: Point, digits: int) -> Difference | str:
@@ -184,55 +230,23 @@ def _compared(left: sp.Expr, right: sp.Expr, point: Point, digits: int) -> Diffe
         why = f"{text(unreal[0].part)} {unreal[0].reason}"
         a, b = (why if side is None else short(side) for side in sides)
         return Difference(point, a, b, domain=needs) if len(unreal) == 1 else NOWHERE
-    if near(*sides):
-        return SAME
     a, b = comparable(*sides, digits=digits)
-    return Difference(point, short(a), short(b), short(a - b))
-
-
-def positive_somewhere(expression: sp.Expr) -> bool:
-    """Whether an expression is positive at a point, or real at none."""
-    real = False
-    for _, point in zip(range(TRIES), points(symbols_of((expression,)), 0), strict=False):
-        try:
-            if real_value(expression, point) > 0:
-                return True
-            real = True
-        except (NotRealError, ZeroDivisionError, LostDigitsError):
-            continue
-    return not real
-
-
-def sign_of(expression: sp.Expr, relations: tuple[sp.Basic, ...] = (), seed: int = 0) -> int:
-    """1 if an expression is positive at every point at which it is real, -1 if at none, else 0.
-
-    An expression that exists at no point has no sign: 0.
-    """
-    if expression.is_positive:
-        return 1
-    symbols, signs = symbols_of((expression, *relations)), set()
-    checked = 0
-    for _, point in zip(range(TRIES), points(symbols, seed), strict=False):
-        try:
-            if satisfied(relations, point):
-                value = real_value(expression, point)
-                signs |= {value > 0} if value else set()
-                checked += 1
-        except (NotRealError, ZeroDivisionError, LostDigitsError):
-            continue
-        if len(signs) > 1 or checked == THOROUGH:
-            break
-    return 0 if len(signs) != 1 else (1 if signs == {True} else -1)
+    if near(a, b, digits, AGREE ** (digits / 75)):
+        return SAME
+    if near(a, b, digits):
+        raise LostDigitsError("they agree to fifty digits, but not to all that are carried")
+    return Difference(point, short(a), short(b), short(a - b), exact=isinstance(a, Fraction))
 
 
 def _cancels(left: sp.Expr, right: sp.Expr) -> bool:
     """True if SymPy simplifies a difference to zero, each branching part taken as a symbol."""
     parts: dict[sp.Basic, sp.Basic] = {}
     for node in (node for side in (left, right) for node in sp.preorder_traversal(side)):
-        if isinstance(node, BRANCHES):
+        if isinstance(node, (*BRANCHES, sp.Sum, sp.Integral)):
             parts.setdefault(node, sp.Dummy("part", real=True))
     gap = put(left, parts) - put(right, parts)
-    return bool(gap == 0 or sp.cancel(sp.together(gap)) == 0 or sp.simplify(gap) == 0)
+    forms = (lambda: gap, lambda: sp.cancel(sp.together(gap)), lambda: sp.simplify(gap))
+    return any(within_time(form) == 0 for form in forms)
 
 
 def under_roots(claim: sp.Expr) -> Iterator[sp.Expr]:
@@ -321,6 +335,16 @@ def _peeled(left: sp.Expr, right: sp.Expr, x: sp.Symbol) -> sp.Expr | None:
             return None
         right = inside[0]
     return left
+
+
+def alone(left: sp.Expr, right: sp.Expr, x: sp.Symbol) -> bool:
+    """Whether an equation can have but one solution: linear, or undone from the outside in."""
+    over, _ = sp.fraction(sp.together(left - right))
+    if over.is_polynomial(x) and sp.degree(over, x) == 1:
+        return True
+    if left.has(x) and right.has(x):
+        return False
+    return _peeled(*((right, left) if left.has(x) else (left, right)), x) is not None
 
 
 def _ratios(rhs: sp.Expr, x: sp.Symbol) -> tuple[sp.Symbol, sp.Expr, dict[sp.Expr, sp.Symbol]]:

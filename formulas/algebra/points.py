@@ -1,32 +1,43 @@
-"""Points at which two expressions are compared: over eighteen decades, and in every branch.
+"""Points at which expressions are compared: drawn, solved for inside conditions, beside each break.
 
-Half of the points are spread so that each symbol visits every decade; at the other half all symbols
-are of like magnitude, where relations between them hold more often. A branch that none of them
-meets is looked for by changing one symbol after the other in powers of ten.
+A third are spread over eighteen decades, a third are of like magnitude, a third lie anywhere in 120
+decades; some are whole, some halves, most are real numbers of 53 bits. What no draw meets (a narrow
+window, a step, a spike) lies at a break: where a margin is zero along one symbol.
 """
 
 import math
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
-from itertools import product
+from functools import cache
+from itertools import islice, pairwise
 
 import mpmath
 import sympy as sp
 
 from formulas.numerics import digits
+from formulas.numerics.digits import RUN, SEARCHING, UNDETERMINED
 
 QUICK, THOROUGH = 4, 36  # points when a step is made, and when a derivation is checked
+FEWEST = 12  # distinct points below which nothing counts as tested
 TRIES = 1200
 BRANCHES = (sp.Max, sp.Min, sp.Piecewise, sp.ceiling, sp.floor)
-DECADES = range(-9, 9)
-POWERS = {power: Fraction(10) ** power for power in DECADES}
-STEPS = tuple(Fraction(10) ** power for power in (9, -9, 3, -3, 1, -1))
-FARTHEST = Fraction(10) ** 45  # from 1: branches are looked for beyond the decades, too
-CLIMBS, STARTS = 12, 2
-UNDETERMINED = (digits.NotRealError, ZeroDivisionError, digits.LostDigitsError)
+DECADES, FAR = range(-9, 9), range(-60, 60)
+STEP_NUMBERS = (1, 2, 3, 10, 1001, 10**9 + 7, sp.Rational(1, 2))  # where steps are looked at
+BESIDE = tuple(Fraction(1, n) for n in (2**60, 10**6, 50))
+GRID = tuple(Fraction(10) ** step for step in FAR[::2])
+PASSES, CLIMBS = 4, 24  # over all symbols, to get inside conditions; starts that are tried
+DEGREE, NODES = 8, 120  # of polynomials whose roots are isolated, and their size in nodes
+HALVINGS, CLOSE, LONGEST = 700, 10**20, 8000
+FINER, VALLEYS = 1.13, 6  # a step of the finer grid; how many are searched for their floor
+ALONG, VISITED = 4, 300  # symbols along which points are visited, and how many of these
+RARE = 12  # draws to one that satisfies the relations, from which on they are moved inside
 
 Point = dict[sp.Symbol, Fraction]
+
+
+class NoPointError(ValueError):
+    """No point satisfies the relations and lets both sides exist, or decides between them."""
 
 
 def symbols_of(parts: Iterable[sp.Basic]) -> list[sp.Symbol]:
@@ -35,21 +46,29 @@ def symbols_of(parts: Iterable[sp.Basic]) -> list[sp.Symbol]:
 
 
 def points(symbols: list[sp.Symbol], seed: int) -> Iterator[Point]:
-    """Without end: one that spans the decades, one of like magnitudes, and so on."""
+    """Without end: one that spans the decades, one of like magnitudes, one far out, and so on."""
     names = ",".join(x.name for x in symbols)
     generator = random.Random(f"{seed} {names}")  # apart for every set of symbols
     while True:
         decades = {x: generator.sample(DECADES, len(DECADES)) for x in symbols}
         for number in range(len(DECADES)):
-            yield {x: _mantissa(generator) * POWERS[decades[x][number]] for x in symbols}
-            yield {x: _mantissa(generator) * POWERS[-generator.randint(0, 1)] for x in symbols}
+            base = generator.randint(0, 4)
+            yield _drawn(generator, {x: decades[x][number] for x in symbols})
+            yield _drawn(generator, {x: base - generator.randint(0, 1) for x in symbols})
+            yield _drawn(generator, {x: generator.choice(FAR) for x in symbols})
 
 
-def _mantissa(generator: random.Random) -> Fraction:
-    """Whole at every second call, so that what steps at whole numbers is met there."""
-    if generator.random() < 1 / 2:
-        return Fraction(generator.randint(1, 9))
-    return Fraction(generator.randint(100, 999), 100)
+def _drawn(generator: random.Random, decades: dict[sp.Symbol, int]) -> Point:
+    """Numbers of given decades: all real, all whole, all halves, or each of its own kind."""
+    kind = generator.choice(("real", "real", "whole", "half", "any"))
+    point = {RUN: Fraction(generator.getrandbits(40))}
+    for x, decade in decades.items():
+        size = Fraction(generator.uniform(1, 10)) * Fraction(10) ** decade
+        spread = generator.choice(("real", "whole", "half")) if kind == "any" else kind
+        if size >= 1 and spread != "real":
+            size = Fraction(int(size)) + (Fraction(1, 2) if spread == "half" else 0)
+        point[x] = size
+    return point
 
 
 def satisfied(relations: Iterable[sp.Basic], point: Point) -> bool:
@@ -60,97 +79,296 @@ def satisfied(relations: Iterable[sp.Basic], point: Point) -> bool:
         return False
 
 
-def margins(*sides: sp.Basic) -> list[sp.Expr]:
-    """What decides between branches, each positive in one: of Max, pieces, steps, roots, moduli."""
+def allowed(
+    relations: tuple[sp.Basic, ...], symbols: list[sp.Symbol], seed: int
+) -> Iterator[Point]:
+    """Points that satisfy the relations: as drawn, or moved inside where few draws are."""
+    met = failed = 0
+    for number, start in enumerate(islice(points(symbols, seed), TRIES)):
+        if satisfied(relations, start):
+            met += 1
+            yield start
+        elif failed < CLIMBS and number >= RARE and met < number / RARE:
+            moved = inside(relations, start)
+            failed += moved is None
+            if moved is not None:
+                failed -= 1 if failed else 0
+                yield moved
+
+
+def inside(relations: tuple[sp.Basic, ...], start: Point) -> Point | None:
+    """A point that satisfies all relations, found by moving one symbol after the other.
+
+    Each goes to the cell between its breaks in which most relations hold. None if that ends
+    outside.
+    """
+    parts = [part for relation in relations for part in conjuncts(relation)]
+    about = margins(*parts)
+    generator, point = random.Random(repr(sorted(start.values()))), start
+    best = sum(satisfied((part,), point) for part in parts)
+    for _ in range(PASSES):
+        for x in symbols_of(parts):
+            if best == len(parts):
+                return point
+            reached: dict[int, list[Point]] = {}
+            for value in cells(x, point, about, generator):
+                moved = {**point, x: value}
+                count = sum(satisfied((part,), moved) for part in parts)
+                reached.setdefault(count, []).append(moved)
+            if reached and max(reached) >= best:  # also where none more holds: another may, then
+                best = max(reached)
+                point = generator.choice(reached[best])
+    return point if best == len(parts) else None
+
+
+def conjuncts(relation: sp.Basic) -> Iterator[sp.Basic]:
+    """The relations that must all hold for a relation to hold."""
+    if isinstance(relation, sp.And):
+        for part in relation.args:
+            yield from conjuncts(part)
+    else:
+        yield relation
+
+
+def regions(*sides: sp.Basic) -> Iterator[tuple[sp.Basic, ...]]:
+    """The relations of each branch of each maximum, minimum and piece in some expressions."""
+    nodes = dict.fromkeys(node for side in sides for node in sp.preorder_traversal(side))
+    for node in nodes:
+        if isinstance(node, sp.Max | sp.Min):
+            above = sp.Gt if isinstance(node, sp.Max) else sp.Lt
+            for part in node.args:
+                yield tuple(above(part, other) for other in node.args if other is not part)
+        elif isinstance(node, sp.Piecewise):
+            before: list[sp.Basic] = []
+            for _, condition in node.args:
+                yield (*before, condition)
+                before.append(sp.Not(condition))
+
+
+def margins(*sides: sp.Basic) -> tuple[sp.Expr, ...]:
+    """What is zero at the breaks of some expressions: where a branch, a root, a scale changes."""
     seen: dict[sp.Expr, None] = {}
     for node in (node for side in sides for node in sp.preorder_traversal(side)):
-        for margin in _margins(node):
-            if margin.free_symbols:
-                seen.setdefault(margin)
-    return list(seen)
+        breaks = (m for m in _margins(node) if m.free_symbols)
+        seen.update((-m if m.could_extract_minus_sign() else m, None) for m in breaks)
+    return tuple(seen)
 
 
 def _margins(node: sp.Basic) -> Iterator[sp.Expr]:
     if isinstance(node, sp.Max | sp.Min):
-        sign = 1 if isinstance(node, sp.Max) else -1
-        for part in node.args:
-            rest = [other for other in node.args if other is not part]
-            yield sign * (part - (rest[0] if len(rest) == 1 else node.func(*rest, evaluate=False)))
+        yield from (one - other for one, other in pairwise((*node.args, node.args[0])))
     elif isinstance(node, sp.ceiling | sp.floor):
-        yield from (node.args[0] - 1, node.args[0] - 2)
+        yield from (node.args[0] - number for number in STEP_NUMBERS)
     elif isinstance(node, sp.core.relational.Relational):
-        yield from (node.lhs - node.rhs, node.rhs - node.lhs)
-    elif isinstance(node, sp.Abs):
-        yield from (node.args[0], -node.args[0])
-    elif isinstance(node, sp.log) or (isinstance(node, sp.Pow) and not node.exp.is_integer):
-        for inner in node.args[0].atoms(sp.Add):
-            if any(term.as_coeff_Mul()[0] < 0 for term in inner.args):
-                yield from (inner, -inner)
+        yield node.lhs - node.rhs
+    elif isinstance(node, sp.Abs | sp.log):
+        yield node.args[0] - (1 if isinstance(node, sp.log) else 0)
+    elif isinstance(node, sp.exp):
+        yield from (node.args[0] - 1, node.args[0] + 1)
+    elif isinstance(node, sp.Add):
+        if any(term.as_coeff_Mul()[0] < 0 for term in node.args):
+            yield node
+        if len(node.args) <= 3:  # the scale at which one term overtakes the next
+            yield from (abs_of(one) - abs_of(other) for one, other in pairwise(node.args))
 
 
-def point_with(
-    margin: sp.Expr, relations: Iterable[sp.Basic], symbols: list[sp.Symbol], seed: int
-) -> Point | None:
-    """A point at which a margin is positive and the relations hold; None if none is met."""
-    tried = 0
-    for _, start in zip(range(STARTS * 20), points(symbols, seed), strict=False):
-        if satisfied(relations, start):
-            point = _climbed(margin, tuple(relations), start)
-            tried += 1
-            if point is not None or tried == STARTS:
-                return point
-    return None
+def abs_of(term: sp.Expr) -> sp.Expr:
+    """A term with a positive coefficient."""
+    return -term if term.as_coeff_Mul()[0] < 0 else term
 
 
-def _climbed(margin: sp.Expr, relations: tuple[sp.Basic, ...], point: Point) -> Point | None:
-    """One symbol after the other in powers of ten, as long as the margin comes nearer to zero."""
-    here = _orders(margin, point)
-    for _ in range(CLIMBS):
-        before = here
-        for x, step in product(sorted(margin.free_symbols, key=str), STEPS):
-            moved = {**point, x: point[x] * step}
-            if here > 0 or not 1 / FARTHEST < moved[x] < FARTHEST:
-                continue
-            there = _orders(margin, moved)
-            if there > here and satisfied(relations, moved):
-                here, point = there, moved
-        if here > 0:
-            return point if satisfied((margin > 0,), point) else None
-        if here == before:
-            return None
-    return None
+def lines(point: Point, *sides: sp.Basic) -> Iterator[Point]:
+    """From a point along each symbol: at each break, beside it, and in each cell between two.
+
+    Of a great many symbols, and of a great many such points, some are drawn.
+    """
+    about, symbols = margins(*sides), symbols_of(sides)
+    generator = random.Random(repr(sorted(point.values())))
+    along = generator.sample(symbols, min(ALONG, len(symbols)))
+    moves = [(x, v) for x in along for v in cells(x, point, about, generator)]
+    for x, value in moves if len(moves) <= VISITED else generator.sample(moves, VISITED):
+        yield {**point, x: value}
 
 
-def _orders(margin: sp.Expr, point: Point) -> float:
-    """By how many orders of magnitude the positive terms of a margin exceed the negative ones."""
+def cells(
+    x: sp.Symbol, point: Point, about: Iterable[sp.Expr], generator: random.Random
+) -> Iterator[Fraction]:
+    """Values of a symbol in each cell between breaks, at each break and beside it."""
+    breaks = sorted({at for margin in about if margin.has(x) for at in crossings(margin, x, point)})
+    if not breaks:
+        return
+    yield breaks[0] * Fraction(generator.random())
+    for low, high in pairwise((*breaks, breaks[-1] * 10**3)):
+        yield low + (high - low) * Fraction(generator.uniform(0.05, 0.95))
+        if high > 100 * low:
+            yield low * Fraction(generator.uniform(2, 50))
+    for at in breaks:
+        yield at
+        yield from (at * (1 + sign * part) for part in BESIDE for sign in (1, -1))
+
+
+def crossings(margin: sp.Expr, x: sp.Symbol, point: Point, touching: bool = True) -> list[Fraction]:
+    """Positive values of a symbol at which a margin is zero, or comes nearest to it.
+
+    Roots of a polynomial are isolated exactly; of anything else they are looked for on a grid over
+    120 decades. Without `touching`, only those at which the sign changes, or the value is zero.
+    """
     try:
-        values = [
-            digits.real_value(term, point, digits.SEARCHING) for term in sp.Add.make_args(margin)
-        ]
-    except (*UNDETERMINED, TypeError):
-        return -math.inf
-    zero, *terms = digits.comparable(mpmath.mpf(0), *values, digits=digits.SEARCHING)
-    above = sum((term for term in terms if term > 0), zero)
-    below = sum((-term for term in terms if term < 0), zero)
-    if above and below:
-        return float(mpmath.log10(above / below))
-    return math.inf if above else -math.inf
+        if (coefficients := _coefficients(margin, x)) is not None:
+            numbers = [fraction_of(digits.real_value(c, point, 60)) for c in coefficients]
+            return _polynomial_roots(numbers)
+        if margin.has(sp.ceiling, sp.floor) or (touching and _nodes(margin) > NODES / 2):
+            return []  # its steps are margins of their own; so are the parts of a large one
+        return list(_scanned(margin, x, point, touching))
+    except (*UNDETERMINED, TypeError, OverflowError):
+        return []
 
 
-def boundary(margin: sp.Expr, point: Point) -> Point | None:
-    """A point near a given one at which a margin is zero, where that is a fraction."""
-    for x in sorted(margin.free_symbols, key=lambda y: y.name):
+@cache
+def _nodes(margin: sp.Expr) -> int:
+    return sum(1 for _ in sp.preorder_traversal(margin))
+
+
+@cache
+def _coefficients(margin: sp.Expr, x: sp.Symbol) -> tuple[sp.Expr, ...] | None:
+    """Of the numerator as a polynomial in a symbol; None where it is none, or a large one."""
+    if not margin.is_rational_function(x) or _nodes(margin) > NODES:
+        return None
+    over, _ = sp.fraction(sp.together(margin))
+    if not over.is_polynomial(x) or sp.degree(over, x) > DEGREE:
+        return None
+    return tuple(sp.Poly(over, x).all_coeffs())
+
+
+def fraction_of(number: digits.Number) -> Fraction:
+    """A number with digits as the fraction that it is; raises LostDigitsError if that is long."""
+    if isinstance(number, Fraction):
+        return number
+    mantissa, exponent = number.man_exp
+    if abs(exponent) > LONGEST:
+        raise digits.LostDigitsError(f"a fraction of {abs(exponent)} bits is not worked with")
+    return Fraction(mantissa) * Fraction(2) ** exponent
+
+
+def _polynomial_roots(coefficients: list[Fraction]) -> list[Fraction]:
+    """The positive real roots, to thirty digits or exactly."""
+    if len(coefficients) == 2 and coefficients[0]:
+        root = -coefficients[1] / coefficients[0]
+        return [root] if root > 0 else []
+    rationals = [sp.Rational(c.numerator, c.denominator) for c in coefficients]
+    poly = sp.Poly.from_list(rationals, sp.Dummy("t"), domain="QQ")
+    if poly.degree() < 1:
+        return []
+    poly = poly.sqf_part()
+    exact = [Fraction(int(c.p), int(c.q)) for c in poly.all_coeffs()]
+
+    def value(at: Fraction) -> Fraction:
+        total = Fraction(0)
+        for coefficient in exact:
+            total = total * at + coefficient
+        return total
+
+    roots = []
+    for (low, high), _ in poly.intervals():
+        a, b = (Fraction(int(end.p), int(end.q)) for end in (low, high))
+        if b > 0:
+            roots.append(_closed_in(value, max(a, Fraction(0)), b))
+    return [root for root in roots if root > 0]
+
+
+def _closed_in(
+    value: Callable[[Fraction], digits.Number], low: Fraction, high: Fraction
+) -> Fraction:
+    """Where a value changes sign between two ends, exactly if that is a short fraction."""
+    below = value(low)
+    if not below or low == high:
+        return low
+    for _ in range(HALVINGS):
+        if high - low <= high / 2**100:
+            break
+        middle = (low + high) / 2
+        if low and high > 2 * low:
+            middle = Fraction(math.sqrt(low * high)) if 1e-150 < low < 1e150 else middle
+        here = value(middle)
+        if not here:
+            return middle
+        low, high = (middle, high) if (here > 0) == (below > 0) else (low, middle)
+    short = ((low + high) / 2).limit_denominator(CLOSE)
+    return short if low <= short <= high and not value(short) else high
+
+
+def _scanned(margin: sp.Expr, x: sp.Symbol, point: Point, touching: bool) -> Iterator[Fraction]:
+    """On a grid over all decades, finer around the breaks of its parts."""
+    values = dict(point)
+    along = _fixed_parts_evaluated(margin, x, values)
+
+    def value(at: Fraction) -> digits.Number | None:
         try:
-            here = digits.real_value(margin, point)
-            there = digits.real_value(margin, {**point, x: 2 * point[x]})
-            if here == there or not isinstance(here, Fraction):
-                continue
-            root = {**point, x: point[x] - here * point[x] / (there - here)}
-            if root[x] > 0 and digits.real_value(margin, root) == 0:
-                return root
-        except (*UNDETERMINED, TypeError):
-            continue
-    return None
+            return digits.real_value(along, {**values, x: at}, SEARCHING)
+        except UNDETERMINED:
+            return None
+
+    inner = {c for part in _inner(margin, x) for c in crossings(part, x, point)}
+    near = {c * (1 + sign * part) for c in inner for part in BESIDE for sign in (1, -1, 0)}
+    start = point.get(x, Fraction(1))
+    grid = sorted({start, *near, *(start * at for at in _SHORT), *GRID})
+    signed = [(at, here) for at in grid if (here := value(at)) is not None]
+    coarse = [low for (low, a), (_, b) in pairwise(signed) if (a > 0) != (b > 0)]
+    # Three roots in one step of the grid are one change of sign: its neighbourhood again, finer.
+    finer = (Fraction(float(low) * FINER**step) for low in coarse for step in range(-19, 57, 2))
+    signed = sorted({*signed, *((at, here) for at in finer if (here := value(at)) is not None)})
+    yield from (at for at, here in signed if not here)
+    for (low, before), (high, after) in pairwise(signed):
+        if before and after and (before > 0) != (after > 0):
+            yield _closed_in(lambda at: value(at) or 0, low, high)
+    if touching:
+        valleys = [
+            (abs(b), low, high)
+            for (low, a), (_, b), (high, c) in zip(signed, signed[1:], signed[2:], strict=False)
+            if abs(b) < min(abs(a), abs(c)) and (a > 0) == (b > 0) == (c > 0)
+        ]
+        yield from (_nearest(value, *ends) for _, *ends in sorted(valleys)[:VALLEYS])
+
+
+_SHORT = tuple(Fraction(10 ** (step / 4)) for step in range(-8, 9))
+
+
+def _inner(margin: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
+    """The parts of an expression at whose own breaks it may have a spike."""
+    parts = [part for part in margins(*margin.args) if part.has(x) and part != margin]
+    return [part for part in parts if _coefficients(part, x) is not None]
+
+
+def _nearest(
+    value: Callable[[Fraction], digits.Number | None], low: Fraction, high: Fraction
+) -> Fraction:
+    """Where a value of one sign comes nearest to zero between two ends, by golden section."""
+    golden, ends = (math.sqrt(5) - 1) / 2, (float(low), float(high))
+    for _ in range(40):
+        a, b = (ends[0] + (ends[1] - ends[0]) * share for share in (1 - golden, golden))
+        left, right = value(Fraction(a)), value(Fraction(b))
+        if left is None or right is None:
+            break
+        ends = (ends[0], b) if abs(left) < abs(right) else (a, ends[1])
+    return Fraction(sum(ends) / 2)
+
+
+def _fixed_parts_evaluated(expression: sp.Expr, x: sp.Symbol, values: Point) -> sp.Expr:
+    """The expression with a symbol for each term and factor without `x`; `values` gains theirs."""
+    if not expression.has(x):
+        if expression.is_Symbol or expression.is_Rational:
+            return expression
+        fixed = sp.Dummy("fixed")
+        values[fixed] = digits.real_value(expression, values, SEARCHING)
+        return fixed
+    if not isinstance(expression, sp.Add | sp.Mul | sp.Pow):
+        return expression
+    parts = expression.args
+    if isinstance(expression, sp.Mul):
+        constant, varying = expression.as_independent(x, as_Add=False)
+        parts = (constant, *sp.Mul.make_args(varying))
+    within = (_fixed_parts_evaluated(part, x, values) for part in parts)
+    return expression.func(*within, evaluate=False)
 
 
 def branched(*sides: sp.Basic) -> bool:
@@ -169,4 +387,5 @@ def short(value: digits.Number) -> str:
 
 def point_text(point: Point) -> str:
     """`{N_total: 17/33, ...}`."""
-    return "{" + ", ".join(f"{x.name}: {short(value)}" for x, value in point.items()) + "}"
+    named = (f"{x.name}: {short(value)}" for x, value in point.items() if x is not RUN)
+    return "{" + ", ".join(named) + "}"

@@ -2,35 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import random
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from itertools import chain
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import cached_property, wraps
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, Protocol, TypeVar
 
 import sympy as sp
 
+from formulas.algebra.points import (
+    FEWEST,
+    THOROUGH,
+    TRIES,
+    NoPointError,
+    allowed,
+    lines,
+    points,
+    satisfied,
+    symbols_of,
+)
+from formulas.numerics.digits import UNDETERMINED, NoRuleError, real_value
 from formulas.numerics.expressions import text
 
 PROVEN, TESTED, TAKEN = WORDS = ("proven", "tested", "taken")  # from the strongest on
 
 
+DIRECTIONS = {"<=": "≤", ">=": "≥"}
+ENDS = {"≤": ("the most it can be",), "≥": ("the least it can be",)}
 VERBS = (
     *("begin", "substitute", "rewrite", "solve", "drop", "limit", "at"),
     *("stationary", "respond", "bound", "mean"),
 )
 
 
-class Verbal:
-    """What answers to the verbs, and says so of a name that is none."""
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
-    if not TYPE_CHECKING:  # so that a type checker still sees such a name
 
-        def __getattr__(self, name: str) -> object:
-            near = get_close_matches(name, VERBS, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            verbs = ", ".join(VERBS)
-            raise AttributeError(f"there is no verb or attribute {name!r}{hint} (verbs: {verbs})")
+def refusing(method: Callable[Concatenate[Any, _P], _R]) -> Callable[Concatenate[Any, _P], _R]:
+    """A verb that refuses, in its own words, what cannot be evaluated, compared or decided."""
+
+    @wraps(method)
+    def verb(derivation: Any, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        try:
+            return method(derivation, *args, **kwargs)
+        except (NoPointError, NoRuleError, *UNDETERMINED) as error:
+            raise derivation.refusal(str(error)) from None
+
+    return verb
 
 
 class Provable(Protocol):
@@ -39,6 +60,10 @@ class Provable(Protocol):
     @property
     def proven(self) -> bool:
         """Whether it was shown symbolically."""
+
+    @property
+    def distinct(self) -> int:
+        """At how many different points it was compared; fewer than a dozen show nothing."""
 
     def difference(self, thorough: bool = False, seed: int = 0) -> object | None:
         """A counterexample, which says what it shows; None if none is met."""
@@ -82,6 +107,13 @@ class DerivationStep:
         """`=`, `≈`, or the direction of a bound."""
         return self.direction or ("≈" if self.approximate else "=")
 
+    @property
+    def symbols(self) -> set[sp.Symbol]:
+        """Every symbol that stands in it, in its conditions, or in a definition put in."""
+        parts = [self.lhs, self.rhs, *getattr(self.identity, "relations", ())]
+        parts += [side for part in self.used for side in (part.symbol, part.rhs)]
+        return set().union(*(part.free_symbols for part in parts))
+
     def __str__(self) -> str:
         return f"{text(self.lhs)} {self.relation} {text(self.rhs)}"
 
@@ -117,7 +149,8 @@ class DerivationStep:
             difference = self.identity.difference(thorough=True, seed=seed)
             if difference:
                 raise DerivationError(str(difference))
-            word = PROVEN if self.identity.proven else TESTED
+            tested = TESTED if self.identity.distinct >= FEWEST else TAKEN
+            word = PROVEN if self.identity.proven else tested
             method = self.identity.proof() + self._borrowing()
             if self.solved is None or before is None:
                 return word, method
@@ -128,6 +161,111 @@ class DerivationStep:
     def _borrowing(self) -> str:
         names = ", ".join(dict.fromkeys(step.neglected for step in self.borrowed))
         return f", of an approximation: {names}" if names else ""
+
+
+class Chain:
+    """What a derivation says of its steps, what it refuses, and how it answers to a wrong verb."""
+
+    name: str
+    steps: tuple[DerivationStep, ...]
+    where: tuple[Any, ...]
+
+    if not TYPE_CHECKING:  # so that a type checker still sees such a name
+
+        def __getattr__(self, name: str) -> object:
+            near = get_close_matches(name, VERBS, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            verbs = ", ".join(VERBS)
+            raise AttributeError(f"there is no verb or attribute {name!r}{hint} (verbs: {verbs})")
+
+    @property
+    def lhs(self) -> sp.Expr:
+        """Left side of the last step."""
+        return self._last.lhs
+
+    @property
+    def rhs(self) -> sp.Expr:
+        """Right side of the last step."""
+        return self._last.rhs
+
+    result = rhs
+
+    @property
+    def symbol(self) -> sp.Symbol:
+        """Left side of the last step, which must be a symbol."""
+        if not self._last.lhs.is_Symbol:
+            self._refuse(f"the left side is not one symbol: {text(self._last.lhs)}")
+        return self._last.lhs
+
+    @property
+    def exact(self) -> bool:
+        """True if no step neglects a term."""
+        return all(step.exact for step in self.steps)
+
+    @property
+    def premises(self) -> tuple[str, ...]:
+        """What the chain takes: what it begins with, the equations put in, what is neglected."""
+        return premises_of(self.steps)
+
+    @cached_property
+    def proofs(self) -> tuple[str, ...]:
+        """The proof of each step: `proven`, `tested` or `taken`, and how.
+
+        Raises DerivationError if one does not follow, at points drawn anew or symbolically.
+        """
+        return self._proofs(random.randrange(2**32))
+
+    def _proofs(self, seed: int) -> tuple[str, ...]:
+        before = (None, *self.steps)
+        proofs = []
+        for number, (step, last) in enumerate(zip(self.steps, before, strict=False), 1):
+            try:
+                proofs.append(step.proof(last, seed))
+            except (DerivationError, NoPointError, NoRuleError) as error:
+                self._refuse(f"{error}\n  drawn with seed {seed}: check({seed}) repeats it", number)
+        return tuple(proofs)
+
+    @property
+    def weakest(self) -> str:
+        """The weakest word of the steps that follow from the first; that one is a premise."""
+        words = [proof.partition(":")[0] for proof in self.proofs[1:]]
+        inner = [part.weakest for part in self.steps[0].used if hasattr(part, "weakest")]
+        return max(words + inner, key=WORDS.index, default=TAKEN)
+
+    def __str__(self) -> str:
+        return str(self._last)
+
+    def __repr__(self) -> str:
+        return f"<Derivation {self.name}: {self}>"
+
+    @property
+    def _last(self) -> DerivationStep:
+        if not self.steps:
+            raise DerivationError(f"{self.name}: it has not begun")
+        return self.steps[-1]
+
+    def _unused(self, name: sp.Symbol | None, *claimed: sp.Expr) -> None:
+        """Refuse a name that is in use, or in a claim: it would stand for two values."""
+        used = set().union(
+            *(step.symbols for step in self.steps), *(part.free_symbols for part in claimed)
+        )
+        if name is not None and name in used | {each.symbol for each in self.where}:
+            self._refuse(f"{name.name} is in use already, for another value")
+
+    def _stated(self, step: DerivationStep, direction: str | None) -> None:
+        """Refuse a bound that turns round unless its direction is stated, and is that."""
+        stated = DIRECTIONS.get(direction or "", direction)
+        if step.direction != (stated or self._last.direction):
+            sign = {"≤": "<=", "≥": ">="}.get(step.direction, "")
+            self._refuse(f"it follows that {step}: say so with direction={sign!r}")
+
+    def refusal(self, reason: str, number: int | None = None) -> DerivationError:
+        """The error of a step: of the next one, or of that of a number."""
+        number = len(self.steps) + 1 if number is None else number
+        return DerivationError(f"{self.name}, step {number}: {reason}")
+
+    def _refuse(self, reason: str, number: int | None = None) -> NoReturn:
+        raise self.refusal(reason, number)
 
 
 def approximations(derivation: object) -> tuple[DerivationStep, ...]:
@@ -185,3 +323,43 @@ def _uniqueness(before: DerivationStep, x: sp.Symbol) -> str:
     over, _ = sp.fraction(sp.together(before.lhs - before.rhs))
     linear = over.is_polynomial(x) and sp.degree(over, x) == 1
     return ", the only solution" if linear else ""
+
+
+def positive_somewhere(expression: sp.Expr) -> bool:
+    """Whether an expression is positive at a point, or real at none."""
+    real = False
+    for _, point in zip(range(TRIES), points(symbols_of((expression,)), 0), strict=False):
+        try:
+            if real_value(expression, point) > 0:
+                return True
+            real = True
+        except UNDETERMINED:
+            continue
+    return not real
+
+
+def sign_of(
+    expression: sp.Expr,
+    relations: tuple[sp.Basic, ...] = (),
+    seed: int = 0,
+    beside_breaks: bool = False,
+) -> int:
+    """1 if an expression is positive at every point at which it is real, -1 if at none, else 0.
+
+    An expression that exists at no point has no sign: 0.
+    """
+    if expression.is_positive:
+        return 1
+    signs: set[int] = set()
+    drawn = allowed(relations, symbols_of((expression, *relations)), seed)
+    met = list(islice(drawn, THOROUGH))
+    breaks = (point for start in met[:beside_breaks] for point in lines(start, expression))
+    for point in chain(met, (point for point in breaks if satisfied(relations, point))):
+        try:
+            value = real_value(expression, point)
+        except UNDETERMINED:
+            continue
+        signs.add((value > 0) - (value < 0))
+        if len(signs) > 1:
+            return 0
+    return signs.pop() if signs else 0

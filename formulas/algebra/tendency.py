@@ -1,36 +1,50 @@
-"""Whether an expression tends to what is claimed, where one symbol comes near a value."""
+"""Whether an expression tends to what is claimed, or has it as its mean over one symbol."""
 
+import math
+import random
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import islice, pairwise
+from typing import Any
 
 import mpmath
 import sympy as sp
 
-from formulas.algebra.identity import Identity
+from formulas.algebra.identity import Difference, Identity
 from formulas.algebra.points import (
+    BRANCHES,
+    FEWEST,
     QUICK,
     THOROUGH,
-    TRIES,
+    NoPointError,
     Point,
+    allowed,
     branched,
+    cells,
+    crossings,
+    fraction_of,
     margins,
     point_text,
-    point_with,
-    points,
+    regions,
     satisfied,
+    short,
     symbols_of,
 )
 from formulas.numerics.digits import (
     AGREE,
+    RUN,
+    UNDETERMINED,
     WORKING,
-    LostDigitsError,
-    NotRealError,
     Number,
     comparable,
+    context_of,
+    in_digits,
+    near,
     real_value,
 )
-from formulas.numerics.expressions import put, text
+from formulas.numerics.expressions import put, text, within_time
 
 
 @dataclass(frozen=True)
@@ -44,13 +58,32 @@ class Tendency:
     relations: tuple[sp.Basic, ...] = ()
 
     def difference(self, thorough: bool = False, seed: int = 0) -> str | None:
-        """A counterexample, at points or by SymPy's own limit; None if there is none."""
-        against = limit_differs(
-            self.before, self.after, self.x, self.to, self.relations, thorough, seed
-        )
-        if against or not thorough or self._decided is None:
-            return against
-        if self.proven or Identity(self._decided, self.after, self.relations).difference() is None:
+        """A counterexample, at points or by SymPy's own limit; None if there is none.
+
+        The symbol comes so near that the sides agree to fifty digits, through even, odd and broken
+        numbers, from every side that the conditions leave; each branch that can be met is met.
+        """
+        thorough = thorough or branched(self.before, self.after)
+        checked, count = 0, FEWEST if thorough else QUICK
+        for point in allowed(self._about, self._others, seed):
+            gap = self._gap(point)
+            if gap:
+                return gap
+            checked += gap is not None
+            if checked == count:
+                break
+        if not checked:
+            return "there is no point near the limit at which both exist"
+        scale = sp.Integer(10) ** NEAREST[0]
+        nearest = {self.x: scale if self.to == sp.oo else self.to + 1 / scale}
+        sides = self.before.atoms(sp.Max, sp.Min, sp.Piecewise)
+        for region in regions(*(put(side, nearest) for side in sides), self.after):
+            for point in islice(allowed((*self._about, *region), self._others, seed), 1):
+                if gap := self._gap(point):
+                    return gap
+        if not thorough or self._decided is None or self.proven:
+            return None
+        if Identity(self._decided, self.after, self._about).difference() is None:
             return None
         return f"SymPy finds that it tends to {text(self._decided)}"
 
@@ -58,106 +91,240 @@ class Tendency:
     def proven(self) -> bool:
         """Whether SymPy finds the same limit."""
         decided = self._decided
-        return decided is not None and Identity(decided, self.after, self.relations).proven
+        return decided is not None and Identity(decided, self.after, self._about).proven
+
+    @cached_property
+    def distinct(self) -> int:
+        """At how many different points the limit was compared."""
+        drawn = islice(allowed(self._about, self._others, 0), FEWEST)
+        met = {tuple(point[x] for x in self._others) for point in drawn}
+        return len(met) if self._others else THOROUGH
 
     def proof(self) -> str:
         """How the limit was shown."""
         if self.proven:
             return "limit, symbolically"
-        return f"limit, to 50 digits at {limit_points(thorough=True)} points over 18 decades"
+        return f"limit, to 50 digits at {self.distinct} distinct points over 120 decades"
+
+    @cached_property
+    def _about(self) -> tuple[sp.Basic, ...]:
+        """The relations on what else there is; those on the symbol must hold near the limit."""
+        return tuple(relation for relation in self.relations if not relation.has(self.x))
+
+    @cached_property
+    def _others(self) -> list[sp.Symbol]:
+        parts = (self.before, self.after, self.to, *self.relations)
+        return [y for y in symbols_of(parts) if y != self.x]
 
     @cached_property
     def _decided(self) -> sp.Expr | None:
-        """SymPy's limit, where it decides."""
-        if self.before.has(sp.Max, sp.Min, sp.ceiling, sp.floor):
+        """SymPy's limit, where it decides; of a maximum, where each of its branches tends."""
+        before = self.before
+        for node in before.atoms(sp.Max, sp.Min):
+            ends = [_sympy_limit(part, self.x, self.to) for part in node.args]
+            if None in ends:
+                return None
+            before = put(before, {node: node.func(*ends)})
+        if before != self.before and (before.has(self.x) or before.has(*INFINITE)):
             return None
+        return None if before.has(*BRANCHES) else _sympy_limit(before, self.x, self.to)
+
+    def _gap(self, point: Point) -> str | None:
+        """What is left between a limit and its claim, empty if nothing; None where neither exists.
+
+        A gap that still shrinks decides nothing where SymPy finds the limit itself.
+        """
+        sides = self._approaches(point, NEAREST[-1])
+        on_symbol = tuple(relation for relation in self.relations if relation.has(self.x))
+        open_sides = [
+            side
+            for side, values in enumerate(sides)
+            if all(satisfied(on_symbol, {**point, self.x: value}) for value in values)
+        ]
+        if not open_sides:
+            broken = ", ".join(map(text, on_symbol))
+            return f"{broken} does not hold at {point_text(point)} as {self.x.name} -> {self.to}"
         try:
-            decided = sp.limit(self.before, self.x, self.to)
-        except (NotImplementedError, ValueError):  # SymPy's ways of saying that it cannot decide
+            gaps = [
+                [max(self._distances(point, near, side)) for near in reversed(NEAREST)]
+                if max(self._distances(point, NEAREST[-1], side)) > AGREE
+                else [mpmath.mpf(0)]
+                for side in open_sides
+            ]
+        except UNDETERMINED:
             return None
-        return None if decided.has(sp.Limit, sp.AccumBounds, sp.nan) else decided
+        for side_gaps in gaps:
+            shrinking = all(near < far for near, far in pairwise(side_gaps))
+            if side_gaps[0] and not (shrinking and self.proven):
+                left = mpmath.nstr(side_gaps[0], 2)
+                return f"at {point_text(point)} they still differ by {left} of the claim"
+        return ""
 
-
-def limit_differs(
-    before: sp.Expr,
-    after: sp.Expr,
-    x: sp.Symbol,
-    to: sp.Expr,
-    relations: tuple[sp.Basic, ...] = (),
-    thorough: bool = False,
-    seed: int = 0,
-) -> str | None:
-    """Counterexample to before → after as x → to, from points; None if they converge.
-
-    The symbol comes so near that the sides agree to fifty digits, from both sides of a value that
-    is not zero; every branch that can be met there is met if `thorough`.
-    """
-    symbols = [y for y in symbols_of((before, after, to, *relations)) if y != x]
-    about = [relation for relation in relations if not relation.has(x)]
-    thorough = thorough or branched(before, after)
-    checked, count = 0, limit_points(thorough)
-    for _, point in zip(range(TRIES), points(symbols, seed), strict=False):
-        if not satisfied(about, point):
-            continue
-        gap = _limit_gap(before, after, point, x, to)
-        if gap:
-            return gap
-        checked += gap is not None
-        if checked == count:
-            break
-    if not checked:
-        return "there is no point near the limit at which both exist"
-    nearest = sp.Integer(10) ** APPROACHES[0]
-    close = put(before, {x: nearest if to == sp.oo else to + 1 / nearest})
-    for margin in margins(close, after) if thorough else ():
-        branch = point_with(margin, about, symbols, seed)
-        gap = _limit_gap(before, after, branch, x, to) if branch else None
-        if gap:
-            return gap
-    return None
-
-
-def _limit_gap(
-    before: sp.Expr, after: sp.Expr, point: Point, x: sp.Symbol, to: sp.Expr
-) -> str | None:
-    """What is left between a limit and its claim, empty if nothing; None where neither exists."""
-    sides = (1,) if to in (sp.oo, 0) else (1, -1)
-    try:
-        gaps = [_nearest_gap(before, after, point, x, to, side) for side in sides]
-    except (ZeroDivisionError, NotRealError, LostDigitsError):
-        return None
-    for gap in gaps:
-        if not gap <= AGREE:  # also where it is not a number
-            return f"at {point_text(point)} they still differ by {mpmath.nstr(gap, 2)} of the claim"
-    return ""
-
-
-APPROACHES = (60, 250, 1000)  # decades by which a symbol comes near its limit
-
-
-def _nearest_gap(
-    before: sp.Expr, after: sp.Expr, point: Point, x: sp.Symbol, to: sp.Expr, sign: int
-) -> Number:
-    """Relative distance from the claim at the nearest approach tried that decides."""
-    gap = mpmath.inf
-    for decades in APPROACHES:
+    def _approaches(self, point: Point, decades: int) -> list[list[Fraction]]:
+        """Values near the limit: even, odd, half and broken numbers, or one over these beside."""
         scale = Fraction(10) ** decades
-        value = scale if to == sp.oo else real_value(to, point) + sign / scale
+        far = [scale, scale + 1, scale + Fraction(1, 2), 3 * scale + Fraction(37, 113)]
+        if self.to == sp.oo:
+            return [far]
+        to = fraction_of(real_value(self.to, point, 2 * decades + WORKING))
+        return [[to + sign / each for each in far] for sign in ((1,) if to == 0 else (1, -1))]
+
+    def _distances(self, point: Point, decades: int, side: int) -> list[Number]:
+        """Relative distances from the claim at the approaches of so many decades."""
         digits = 2 * decades + WORKING
-        here = {**point, x: value}
-        sides = (real_value(before, here, digits), real_value(after, point, digits))
-        value, claim = comparable(*sides, digits=digits)
-        gap = mpmath.mpf(0) if value == claim else _relative(value - claim, claim)
-        if gap <= AGREE:
-            break
-    return gap
+        claim, distances = real_value(self.after, point, digits), []
+        for value in self._approaches(point, decades)[side]:
+            here = real_value(self.before, {**point, self.x: value}, digits)
+            a, b = comparable(here, claim, digits=digits)
+            distances.append(mpmath.mpf(0) if a == b else _relative(a - b, b))
+        return distances
+
+
+NEAREST = (60, 200, 400)  # decades by which a symbol comes near its limit
+INFINITE = (sp.oo, -sp.oo, sp.zoo, sp.nan)
+
+
+def _sympy_limit(before: sp.Expr, x: sp.Symbol, to: sp.Expr) -> sp.Expr | None:
+    """None where SymPy does not decide, or not in time."""
+    try:
+        decided = within_time(lambda: sp.limit(before, x, to))
+    except (NotImplementedError, ValueError):  # SymPy's ways of saying that it cannot decide
+        return None
+    if decided is None or decided.has(sp.Limit, sp.AccumBounds, sp.nan):
+        return None
+    return decided
 
 
 def _relative(gap: Number, claim: Number) -> Number:
     size = abs(gap / claim) if claim else abs(gap)
-    return mpmath.mpf(size.numerator) / size.denominator if isinstance(size, Fraction) else size
+    if not isinstance(size, Fraction):
+        return size if mpmath.isfinite(size) else mpmath.inf
+    return mpmath.mpf(size.numerator) / size.denominator
 
 
-def limit_points(thorough: bool = False) -> int:
-    """At how many points a limit is compared."""
-    return THOROUGH if thorough else QUICK
+DIGITS = 18  # of a quadrature, which must agree to a third of them
+INSIDE = tuple(Fraction(n, d) for n, d in ((1, 10**9), (1, 100), (1, 2), (99, 100), (30, 1)))
+SPREAD = 10**4  # between the symbols of a point, so that a quadrature sees all scales
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The mean of an expression over a distribution of a symbol is what is claimed.
+
+    By quadrature at points, and by SymPy's integral where it finds one. Whatever the conditions say
+    of the symbol must hold over the whole support, which is positive and free of poles.
+    """
+
+    before: sp.Expr
+    after: sp.Expr
+    x: sp.Symbol
+    over: Any  # a distribution: its ends, density and scale
+    relations: tuple[sp.Basic, ...] = ()
+
+    def difference(self, thorough: bool = False, seed: int = 0) -> Difference | str | None:
+        """A counterexample; None if there is none. Raises NoPointError if no point decides."""
+        count = QUICK if self._closed else FEWEST
+        checked, count = 0, count if thorough else 1
+        for point in islice(allowed(self._about, self._others, seed), 400):
+            sizes = [value for x, value in point.items() if x is not RUN]
+            if sizes and max(sizes) > SPREAD * min(sizes) and not self._about:
+                continue
+            if against := self._support(point) or self._against(point):
+                return against
+            checked += against is not None
+            if checked == count:
+                break
+        if not checked:
+            raise NoPointError(f"undecided: the mean of {text(self.before)} at no point tried")
+        return self._closed.difference(thorough, seed) if self._closed else None
+
+    @cached_property
+    def proven(self) -> bool:
+        """Whether SymPy's integral is what is claimed."""
+        return self._closed is not None and self._closed.proven
+
+    distinct = FEWEST
+
+    def proof(self) -> str:
+        """How it was shown."""
+        if self._closed is not None:
+            return self._closed.proof()
+        where = f" with {', '.join(map(text, self.relations))}" if self.relations else ""
+        return f"by quadrature at {FEWEST} points{where}"
+
+    @cached_property
+    def _closed(self) -> Identity | None:
+        """SymPy's mean beside the claim; None where it finds no closed form, or not in time."""
+        whole = self.before * self.over.density(self.x)
+        average = within_time(lambda: sp.integrate(whole, (self.x, *self.over.ends())), 3)
+        if average is None or average.has(sp.Integral, sp.Piecewise, sp.nan, sp.zoo):
+            return None
+        return Identity(average, self.after, self._about)
+
+    @cached_property
+    def _about(self) -> tuple[sp.Basic, ...]:
+        return tuple(relation for relation in self.relations if not relation.has(self.x))
+
+    @cached_property
+    def _others(self) -> list[sp.Symbol]:
+        parts = (self.before, self.after, *self.over.ends(), self.over.scale(), *self.relations)
+        return [y for y in symbols_of(parts) if y != self.x]
+
+    def _range(self, point: Point) -> tuple[Fraction, Fraction | float, Fraction]:
+        """Where the support begins and ends at a point, and its scale."""
+        low, high = self.over.ends()
+        first, scale = (fraction_of(real_value(part, point)) for part in (low, self.over.scale()))
+        return first, math.inf if high == sp.oo else first + scale, scale
+
+    def _support(self, point: Point) -> str:
+        """What is wrong with the support at a point: its sign, a condition, a pole; else empty."""
+        low, high, scale = self._range(point)
+        if low < 0 or scale <= 0:
+            return f"from {low} to {high} at {point_text(point)} is no positive range"
+        on_symbol = [relation for relation in self.relations if relation.has(self.x)]
+        values = [low + scale * part for part in INSIDE]
+        values += cells(self.x, point, margins(*on_symbol), random.Random(0))
+        for value in values:
+            here = {**point, self.x: value}
+            for relation in on_symbol if low < value < high else ():
+                if not satisfied((relation,), here):
+                    return f"{text(relation)} does not hold over the range: at {point_text(here)}"
+        for part in _lines_below(self.before, self.x):
+            for pole in crossings(part, self.x, point, touching=False):
+                if low < pole < high:
+                    return f"{text(part)} = 0 within the range: {self.x.name} = {short(pole)}"
+        return ""
+
+    def _against(self, point: Point) -> Difference | str | None:
+        """The difference from a quadrature at a point, empty if none; None if undecided."""
+        low, high, scale = self._range(point)
+        whole = self.before * self.over.density(self.x)
+        breaks = {at for part in margins(self.before) for at in crossings(part, self.x, point)}
+        breaks |= {low + scale * part for part in (2, 20)}
+        inner = sorted(at for at in breaks if low < at < high)
+        last = mpmath.inf if high == math.inf else in_digits(high, DIGITS)
+        ends = [*(in_digits(at, DIGITS) for at in (low, *inner)), last]
+
+        def height(at: Number) -> Number:
+            here = {**point, self.x: fraction_of(at)}
+            return in_digits(real_value(whole, here, 2 * DIGITS), DIGITS)
+
+        try:
+            claim = real_value(self.after, point, DIGITS)
+            average, error = context_of(DIGITS).quad(height, ends, error=True)
+        except UNDETERMINED:
+            return None
+        if not error <= abs(average) * mpmath.mpf(10) ** (-DIGITS // 2):
+            return None
+        if near(average, claim, DIGITS, mpmath.mpf(10) ** (-DIGITS // 3)):
+            return ""
+        a, b = comparable(average, claim, digits=DIGITS)
+        return Difference(point, short(a), short(b), short(a - b))
+
+
+def _lines_below(expression: sp.Expr, x: sp.Symbol) -> Iterator[sp.Expr]:
+    """What stands below a line, or under a logarithm, and has a symbol."""
+    for node in sp.preorder_traversal(expression):
+        below = isinstance(node, sp.Pow) and node.exp.could_extract_minus_sign()
+        if (below or isinstance(node, sp.log)) and node.args[0].has(x):
+            yield node.args[0]

@@ -197,7 +197,7 @@ GUIDE = (
     "Every line is a statement that was checked when this was written: units on both sides, and "
     "each step of a derivation against the one before it. After a step stands what was done and "
     "why, and in brackets how it was shown to follow. Proven is what follows symbolically or by "
-    "definition; tested is what agrees at points over eighteen decades and in every branch; taken "
+    "definition; tested is what agrees at points over 120 decades and in every branch; taken "
     "is a premise. A derivation is as good as the weakest of its steps, and no better than its "
     "premises, which stand below it.",
     "A sign of equality (=) is exact. A wavy sign (≈) neglects a term; beside it stands the size "

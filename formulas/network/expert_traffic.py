@@ -100,6 +100,7 @@ racks_that_recover = derive(
     assumes=(
         "the batch of one rack, divided over n_span racks",
         when(x_slow >= 4, why="at a smaller slowdown two racks are as fast already"),
+        when(n_span >= 2, why="with fewer the slower network carries less than half"),
     ),
 )
 

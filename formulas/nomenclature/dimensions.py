@@ -104,10 +104,8 @@ def unit_of(expression: sp.Expr, lookup: Callable[[sp.Symbol], UnitProduct]) -> 
             return _common(expression, parts, lookup)
         case AppliedUndef():  # any function, of a quantity of its own kind
             return _common(expression, parts, lookup)
-        case sp.exp() | sp.log():
-            if (inner := unit_of(parts[0], lookup)) not in (None, ONE):
-                raise UnitError(f"{type(expression).__name__} of {parts[0]}, which is [{inner}]")
-            return ONE
+        case sp.Sum() | sp.Integral() | sp.Derivative():
+            return _calculus_rule(expression, lookup)
         case sp.Pow():
             return _power_rule(expression, lookup)
         case sp.Piecewise():
@@ -120,6 +118,11 @@ def unit_of(expression: sp.Expr, lookup: Callable[[sp.Symbol], UnitProduct]) -> 
         case sp.logic.boolalg.BooleanFunction() | sp.logic.boolalg.BooleanAtom():
             for part in parts:
                 unit_of(part, lookup)
+            return ONE
+        case sp.Function():
+            for part in parts:
+                if (inner := unit_of(part, lookup)) not in (None, ONE):
+                    raise UnitError(f"{type(expression).__name__} of {part}, which is [{inner}]")
             return ONE
     raise UnitError(f"no rule for the unit of {type(expression).__name__} in {expression}")
 
@@ -136,6 +139,24 @@ def _common(
                 f"{first} is [{common}] but {part} is [{here}]; they meet in\n    {expression}"
             )
     return common
+
+
+def _calculus_rule(
+    expression: sp.Sum | sp.Integral | sp.Derivative, lookup: Callable
+) -> UnitProduct | None:
+    """A sum has the unit of its terms, an integral that times its variable's, a slope over it."""
+    if isinstance(expression, sp.Derivative):
+        whole = unit_of(expression.expr, lookup)
+        for x, times in expression.variable_count:
+            whole = whole and whole / lookup(x) ** int(times)
+        return whole
+    inner = {}
+    for x, *ends in expression.limits:  # the variable is of the unit of its ends
+        inner[x] = next(filter(None, (unit_of(end, lookup) for end in ends)), ONE)
+    whole = unit_of(expression.function, lambda x: inner[x] if x in inner else lookup(x))
+    for part in inner.values() if isinstance(expression, sp.Integral) else ():
+        whole = whole and whole * part
+    return whole
 
 
 def _power_rule(expression: sp.Pow, lookup: Callable) -> UnitProduct | None:

@@ -7,6 +7,7 @@ Tolerances of the equations stand first, each with its reason: what counts as eq
 """
 
 import operator
+import random
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cache
@@ -36,6 +37,8 @@ Values: TypeAlias = Mapping[sp.Symbol, Number]
 AGREE = mpmath.mpf(10) ** -50  # relative: two sides are equal, and so are a limit and its claim
 LARGEST_POWER = 4096  # bits of a power that is still worked out as a fraction
 SMALL_POWER = 16  # up to which multiplying is faster than a logarithm
+TERMS, GROWING = 2000, 50  # of a sum that are added up at most; after which it must fall
+RUN = sp.Dummy("run")  # a point's number under this name draws what stands for any function there
 LARGEST_EXPONENT = 10**400  # beyond it even the exponent of an exponential has too many digits
 
 
@@ -45,6 +48,10 @@ class NotRealError(ValueError):
     def __init__(self, part: sp.Basic, reason: str) -> None:
         super().__init__(f"{part} {reason}")
         self.part, self.reason = part, reason
+
+
+class NoRuleError(TypeError):
+    """A kind of node that cannot be evaluated."""
 
 
 class LostDigitsError(ValueError):
@@ -57,31 +64,39 @@ class LostDigitsError(ValueError):
         return " ".join(map(str, self.args))
 
 
+UNDETERMINED = (NotRealError, ZeroDivisionError, LostDigitsError)
+
+
 def real_value(x: sp.Basic, values: Values, digits: int = WORKING) -> Number:
     """The value of an expression, or the truth of a relation.
 
     Raises NotRealError where it is not real; ZeroDivisionError at a pole, or where it is not
-    determined; LostDigitsError if the digits do not suffice; TypeError if a node has no rule.
+    determined; LostDigitsError if the digits do not suffice; NoRuleError if a node has none.
     """
-    return _TreeEvaluation(values, _context(digits)).value(x)
+    return _TreeEvaluation(values, context_of(digits)).value(x)
 
 
 def comparable(*numbers: Number, digits: int = WORKING) -> list[Number]:
     """All fractions, or all with digits, so that they can be compared."""
-    return _TreeEvaluation({}, _context(digits)).alike(list(numbers))
+    return _TreeEvaluation({}, context_of(digits)).alike(list(numbers))
 
 
-def near(a: Number, b: Number) -> bool:
-    """Whether two values agree to fifty digits."""
-    if isinstance(a, Fraction) and isinstance(b, Fraction):
-        return a == b
-    a, b = comparable(a, b)
+def near(a: Number, b: Number, digits: int = WORKING, agree: Number = AGREE) -> bool:
+    """Whether two values, read with so many digits, agree to fifty, or to a share of the larger."""
+    a, b = comparable(a, b, digits=digits)
+    if a == b or isinstance(a, Fraction):
+        return bool(a == b)
     largest = max(abs(a), abs(b))
-    return bool(a == b or (mpmath.isfinite(largest) and abs(a - b) <= largest * AGREE))
+    return bool(mpmath.isfinite(largest) and abs(a - b) <= largest * agree)
+
+
+def in_digits(number: Number, digits: int) -> Number:
+    """A fraction, or what has other digits, with so many."""
+    return _TreeEvaluation({}, context_of(digits)).mpf(number)
 
 
 @cache
-def _context(digits: int) -> Any:
+def context_of(digits: int) -> Any:
     """Arithmetic of so many digits, apart from everybody else's."""
     context = mpmath.mp.clone()
     context.dps = digits
@@ -106,12 +121,13 @@ class _TreeEvaluation:
         if isinstance(x, sp.Pow):
             return self._power(x)
         if isinstance(x, AppliedUndef):
-            # A value that depends on the function's name and its arguments: not linear, not even.
-            result = Fraction(sum(map(ord, x.func.__name__)), 7)
-            for number, part in enumerate(x.args, 2):
-                argument = self.value(part)
-                result += number * argument + argument * argument / (1 + argument * argument)
-            return result
+            return self._any_function(x)
+        if isinstance(x, sp.Sum):
+            return self._sum_of(x)
+        if isinstance(x, sp.Integral):
+            return self._integral(x)
+        if isinstance(x, sp.Derivative):
+            return self._slope(x)
         if x in (sp.true, sp.false):
             return bool(x)
         if isinstance(x, sp.core.relational.Relational):
@@ -121,7 +137,7 @@ class _TreeEvaluation:
             return rule(self, x, [self.value(part) for part in x.args])
         if x.is_number and not x.free_symbols:
             return self._constant(x)
-        raise TypeError(f"no rule for {type(x).__name__} in {x}")
+        raise NoRuleError(f"no rule for {type(x).__name__} in {x}")
 
     def mpf(self, number: Number) -> Number:
         if isinstance(number, Fraction):
@@ -219,6 +235,77 @@ class _TreeEvaluation:
             raise LostDigitsError(x, "is a tie")
         return bool(_COMPARE[type(x)](left, right))
 
+    def _any_function(self, x: AppliedUndef) -> Number:
+        """A smooth function drawn for its name and this point: of either sign, and not monotone."""
+        draw = random.Random(f"{x.func.__name__} {self.values.get(RUN, 0)}")
+        at = Fraction(draw.randint(-300, 300), 100)
+        for part in x.args:
+            at += self.value(part) * Fraction(draw.choice((-1, 1)) * draw.randint(20, 300), 100)
+        scale = Fraction(draw.choice((-1, 1)) * draw.randint(20, 99)) * Fraction(10) ** (
+            draw.randint(-12, 12)
+        )
+        bend, tilt = (Fraction(draw.randint(-400, 400), 100) for _ in range(2))
+        value = scale * (at**3 + bend * at * at + tilt * at - bend) / (1 + at * at)
+        return abs(value) + abs(scale) if x.is_nonnegative else value
+
+    def _sum_of(self, x: sp.Sum) -> Number:
+        """Term by term; without end as long as the terms fall so fast that the digits are full."""
+        if len(x.limits) > 1:
+            raise NoRuleError(f"no rule for a sum over several indices: {x}")
+        index, low, high = x.limits[0]
+        first, last = (self.value(end) for end in (low, high))
+        ends = [end for end in (first, last) if isinstance(end, Fraction)]
+        if any(end.denominator != 1 for end in ends):
+            raise ZeroDivisionError(f"{x} has no whole number of terms")
+        endless = len(ends) < 2
+        if not endless and last - first > TERMS:
+            raise LostDigitsError(x, "has too many terms")
+        total: Number = Fraction(0)
+        sizes = []
+        for at in range(int(first), int(first) + TERMS if endless else int(last) + 1):
+            values = {**self.values, index: Fraction(at)}
+            term = _TreeEvaluation(values, self.context).value(x.function)
+            total = sum(self.alike([self.mpf(total) if endless else total, term]))
+            sizes.append(self.mpf(abs(term)))
+            if len(sizes) == GROWING and endless and sizes[-1] >= sizes[0] > 0:
+                break
+            if endless and term and sizes[-1] < abs(self.mpf(total)) * self.context.eps:
+                return self.mpf(total)
+        if endless and sizes[-1] >= sizes[len(sizes) // 2]:
+            raise NotRealError(x, "does not converge")
+        if endless:
+            raise ZeroDivisionError(f"{x} converges too slowly to be determined")
+        return total
+
+    def _integral(self, x: sp.Integral) -> Number:
+        """By quadrature; not determined where its own estimate of the error is too large."""
+        if len(x.limits) > 1 or len(x.limits[0]) < 3:
+            raise NoRuleError(f"no rule for this kind of integral: {x}")
+        variable, *ends = x.limits[0]
+        low, high = (self.mpf(self.value(end)) for end in ends)
+
+        def height(at: Number) -> Number:
+            values = {**self.values, variable: at}
+            return self.mpf(_TreeEvaluation(values, self.context).value(x.function))
+
+        total, error = self.context.quad(height, [low, high], error=True)
+        if not error <= abs(total) * AGREE / 100:
+            raise ZeroDivisionError(f"{x} is not determined by quadrature")
+        return self.sound(total)
+
+    def _slope(self, x: sp.Derivative) -> Number:
+        done = x.doit()
+        if done.has(sp.Derivative):
+            raise NoRuleError(f"no rule for {x}")
+        return self.value(done)
+
+    def special(self, x: sp.Basic, parts: list[Number]) -> Number:
+        """A function that the library of digits knows by SymPy's own name."""
+        value = getattr(self.context, x.func.__name__.lower())(*map(self.mpf, parts))
+        if not self.context.isfinite(value) or value.imag:
+            raise NotRealError(x, "is not real")
+        return self.sound(value.real)
+
     def _constant(self, x: sp.Basic) -> Number:
         if x.is_infinite:
             return self.context.inf if x.is_extended_positive else -self.context.inf
@@ -227,6 +314,10 @@ class _TreeEvaluation:
         return self.context.mpf(str(sp.N(x, self.context.dps)))
 
 
+SPECIAL = (
+    *(sp.sin, sp.cos, sp.tan, sp.atan, sp.sinh, sp.cosh, sp.tanh, sp.asinh, sp.atanh),
+    *(sp.gamma, sp.factorial, sp.binomial, sp.erf, sp.erfc, sp.LambertW),
+)
 _COMPARE: Mapping[type, Callable[[Number, Number], Any]] = {
     sp.StrictLessThan: operator.lt,
     sp.LessThan: operator.le,
@@ -248,4 +339,5 @@ _RULES: Mapping[type, Callable[[_TreeEvaluation, sp.Basic, list[Number]], Number
     sp.And: lambda _, __, parts: all(parts),
     sp.Or: lambda _, __, parts: any(parts),
     sp.Not: lambda _, __, parts: not parts[0],
+    **dict.fromkeys(SPECIAL, _TreeEvaluation.special),
 }

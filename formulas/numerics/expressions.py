@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import ast
 import math
+import signal
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from itertools import pairwise
@@ -76,6 +78,34 @@ def complement_power(expression: sp.Add) -> tuple[sp.Expr, sp.Expr, sp.Expr, sp.
             rest = sp.Add(*(t for t in expression.args[1:] if t is not term))
             return constant, sp.Add(*(-t for t in base.args[1:])), exponent, rest
     return None
+
+
+class _OutOfTime(BaseException):  # beneath Exception, so that SymPy does not catch it
+    """The processor time given to a call is over."""
+
+
+def within_time(call: Callable[[], Any], seconds: float = 1.5) -> Any:
+    """What a call of SymPy gives; None when it takes more than so much processor time.
+
+    Only the main thread can be interrupted: elsewhere, and where there is no such timer, it runs to
+    its end.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    if not main or not hasattr(signal, "setitimer"):
+        return call()
+
+    def stop(*_: object) -> None:
+        raise _OutOfTime
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        return call()
+    except _OutOfTime:
+        return None
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 def text(expression: sp.Basic) -> str:

@@ -90,15 +90,15 @@ sparse_latency_floor = derive(
     "least time of one step of a sparse model",
     begin(T_floor, N_touched * b_w / W, why="every touched weight is read once"),
     substitute(touched_parameters),
-    rewrite(
-        (N_dense + N_routed * k_least) * b_w / W,
+    substitute(
+        Equation("coverage of one position", coverage, k_least),
         why="the coverage of a single position is the least there is",
-        where=(Equation("coverage of one position", coverage, k_least),),
     ),
+    substitute(least_coverage),
     rewrite(
         N_active * b_w / W,
         why="dense weights and the picked experts are the active parameters",
-        where=(least_coverage, active_parameters),
+        where=(active_parameters,),
     ),
     source=lecture_player.at("ideas, latency floor"),
     assumes=("one position: only the experts it picks are read",),

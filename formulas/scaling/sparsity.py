@@ -47,9 +47,10 @@ critical_batch_by_share = derive(
     rewrite(
         R_hw / x_act,
         why="dividing by the active share is multiplying by its inverse",
-        where=(active_share, hardware_ratio),
+        where=(active_share,),
     ),
     source=lecture_hardware.at("section 2, the optimal batch size formula"),
+    where=(hardware_ratio,),
 )
 
 batch_from_traffic = Equation.of(
@@ -103,10 +104,10 @@ effective_parameters = derive(
         * (N_active / one_param) ** ((a_route - c_route * l_E) / (a_route - c_route * l_first))
         * (E_hat / E_first) ** (b_route / (a_route - c_route * l_first)),
         why="a power of the parameters times a power of the experts",
-        where=LOGARITHMS,
     ),
     source=clark_2022.at("equation 7, effective parameter count"),
     assumes=equal_loss.assumes,
+    where=LOGARITHMS,
 )
 
 parameter_gain = Equation.of(

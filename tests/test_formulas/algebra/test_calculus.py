@@ -124,7 +124,7 @@ def test_how_many_roots_a_slope_has_is_said():
     """Where its curvature has no sign term by term; roots of two signs in a decade are refused."""
     steps = by_name()["kaplan_optimal_tokens"].steps
     optimum = next(step for step in steps if step.verb == "stationary")
-    assert "one root at each of 4 points over 40 orders" in optimum.proof(steps[0])
+    assert "one root at each of 4 points over 120 orders" in optimum.proof(steps[0])
     wells = Derivation("least").begin(y, (n - k) ** 2 * (n - 3 * k) ** 2 / k**4)
     with pytest.raises(DerivationError, match=r"curvature -.*that of a least value"):
         wells.stationary(n).check()

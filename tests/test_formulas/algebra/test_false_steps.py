@@ -1,5 +1,7 @@
 """False steps are refused, at whatever points are drawn; true ones pass at all of them."""
 
+from collections import Counter
+
 import pytest
 import sympy as sp
 
@@ -9,8 +11,10 @@ from formulas.algebra.points import points
 from formulas.nomenclature.training import r_all as k
 from formulas.nomenclature.training import x_over as n
 from formulas.nomenclature.training import x_shift as y
+from formulas.numerics.expressions import maximum
 from formulas.registry import all_derivations, by_name
 from tests.false_steps import FALSE_STEPS, mutated, refused
+from tests.steps_by_kind import FALSE, TRUE
 
 DERIVED = [name for name, value in by_name().items() if isinstance(value, Derivation)]
 
@@ -33,6 +37,33 @@ def test_mutants_at_every_scale_are_refused():
     """Twenty true steps, changed by as little as a billionth."""
     accepted = [name for name, make in mutated(seed=16, count=20) if not refused(make)]
     assert accepted == []
+
+
+@pytest.mark.parametrize("name", FALSE)
+def test_a_false_step_of_each_kind_is_refused(name):
+    """Rounding, windows, directions, conditions, numbers, names, functions, limits, and more."""
+    assert refused(FALSE[name], 1)
+    assert refused(FALSE[name], 2)
+
+
+@pytest.mark.parametrize("name", TRUE)
+def test_a_true_step_of_each_kind_passes(name):
+    """The same rules leave these."""
+    assert TRUE[name]().check(1)
+    assert TRUE[name]().check(2)
+
+
+def test_every_kind_has_three_false_steps_and_two_true_ones():
+    """So that a rule is not made for one of them."""
+    counts = [Counter(name.partition(":")[0] for name in table) for table in (FALSE, TRUE)]
+    assert min(counts[0].values()) >= 3
+    assert min(count for kind, count in counts[1].items() if kind in counts[0]) >= 2
+
+
+def test_too_few_distinct_points_show_nothing():
+    """Where a condition leaves one point, or nothing else is shown, the word is `taken`."""
+    start = Derivation("one point").begin(y, maximum(n, 3) ** 2)
+    assert start.rewrite(sp.Integer(25), relations=(sp.Eq(n, 5),)).weakest == "taken"
 
 
 @pytest.mark.slow
@@ -68,11 +99,11 @@ def test_the_seed_that_found_it_is_named_and_repeats_it():
 
 def test_points_span_the_decades():
     """Each symbol visits all eighteen in its first eighteen wide points."""
-    drawn = [point for _, point in zip(range(36), points([n, k], 5), strict=False)]
+    drawn = [point for _, point in zip(range(54), points([n, k], 5), strict=False)]
     for x in (n, k):
-        wide = [point[x] for point in drawn[::2]]
+        wide = [point[x] for point in drawn[::3]]
         assert sorted(int(sp.floor(sp.log(sp.Rational(v), 10))) for v in wide) == list(range(-9, 9))
-    assert drawn != [point for _, point in zip(range(36), points([n, k], 6), strict=False)]
+    assert drawn != [point for _, point in zip(range(54), points([n, k], 6), strict=False)]
 
 
 def test_more_digits_are_carried_where_a_sum_cancels():
