@@ -130,10 +130,10 @@ def text_of(sections: Sequence[Section]) -> str:
     lines: list[str] = []
     for section in sections:
         lines += ["", *filled(section.title)] if lines else filled(section.title)
-        if section.adds_up:
-            lines += _bars(section)
-            continue
+        lines += _bars(section) if section.adds_up else []
         for line in section.lines:
+            if section.adds_up and not isinstance(line.value, str):
+                continue
             lines += [typed(line.words)] if section.commands else wrapped(line.text())
     return "\n".join(lines)
 
