@@ -148,7 +148,7 @@ def at_a_point(expression, box, draw):
             )
             meant = scalar((), {"value": plain}, named)["value"]
             shown = value_of(box, {layout(x): value for x, value in values.items()})
-        except (ValueError, ArithmeticError):
+        except (ValueError, ArithmeticError, TypeError):
             continue  # a root of something negative, a division by nothing, a power beyond floats
         if not isinstance(shown, complex):
             return shown, meant

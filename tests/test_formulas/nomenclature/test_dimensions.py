@@ -85,7 +85,7 @@ def test_the_unit_of_an_expression(expression, expected):
         sp.log(B),
         coverage**T_mem,
         B**coverage,
-        sp.sin(coverage),
+        sp.sin(T_mem),
         sp.Piecewise((T_mem, T_mem > W), (T_comp, True)),
         sp.Piecewise((T_mem, coverage > 1), (W, True)),
         sp.ceiling(T_mem + B),
