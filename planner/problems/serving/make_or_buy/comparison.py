@@ -267,7 +267,14 @@ def _fleets(scenario: Scenario, full: OwnPlan, target: float) -> tuple[records.F
         return looked_up.get(chips)
 
     dear = 0
-    for chips in _sizes(scenario, full):
+    # Numbers of chips to look at: parts of a machine, machines doubled, a few times beyond.
+    machine, most = _machine(full), scenario.paid[-1]
+    sizes = [1 << power for power in range(10) if 1 << power < machine]
+    size = machine
+    while size <= most << DOUBLINGS:
+        sizes.append(size)
+        size *= 2
+    for chips in sorted({*sizes, full.point.chips}):
         row = looked_at(chips)
         if row is None or row.usd_per_mtok > target * PER_MILLION * (1 + SAME):
             dear = chips
@@ -287,17 +294,6 @@ def _fleets(scenario: Scenario, full: OwnPlan, target: float) -> tuple[records.F
 def _machine(full: OwnPlan) -> int:
     """Chips of one machine; of chips of two kinds those of a server."""
     return machine_chips(full.point.chip or "")
-
-
-def _sizes(scenario: Scenario, full: OwnPlan) -> list[int]:
-    """Numbers of chips to look at: parts of a machine, machines doubled, a few times beyond."""
-    machine, most = _machine(full), scenario.paid[-1]
-    sizes = [1 << power for power in range(10) if 1 << power < machine]
-    size = machine
-    while size <= most << DOUBLINGS:
-        sizes.append(size)
-        size *= 2
-    return sorted({*sizes, full.point.chips})
 
 
 def _fleet(plan: OwnPlan, target: float) -> records.FleetCost:

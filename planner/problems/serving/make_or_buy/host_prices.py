@@ -122,12 +122,11 @@ def _multiplied(listed: HostList, multiples: Mapping[str, float]) -> HostList:
     """Every price times what holds of all."""
     if not multiples:
         return listed
-
-    def of(host: HostPrice) -> HostPrice:
-        return multiplied(host, multiples, "input", "output", "cached", "mix")
-
     rule = f"{listed.rule}; {multiples_text(multiples)}"
-    hosts, resellers = (tuple(map(of, each)) for each in (listed.hosts, listed.resellers))
+    hosts, resellers = (
+        tuple(multiplied(host, multiples, "input", "output", "cached", "mix") for host in each)
+        for each in (listed.hosts, listed.resellers)
+    )
     return replace(listed, hosts=hosts, resellers=resellers, rule=rule)
 
 
