@@ -105,17 +105,6 @@ def prepared(scenario: Scenario) -> tuple[HostList | None, ServingTasks]:
     return listed, tasks
 
 
-def _beside_hosts(
-    scenario: Scenario,
-    points: Sequence[Point],
-    chosen: ServingPoint,
-    band: ServingBand | None,
-    listed: HostList,
-) -> ComparedPoint:
-    """The plan with the hosts that sell its tokens."""
-    return ComparedPoint(**vars(chosen), buy=compared(scenario, points, chosen, band, listed))
-
-
 def _answer(
     scenario: Scenario,
     tasks: ServingTasks,
@@ -146,7 +135,9 @@ def _answer(
     whole = ServingAnswer(
         gap=min(tie_gap(questions, points[0].score), proof.gap),
         scenario=resolved(scenario),
-        plan=_beside_hosts(scenario, points, chosen, band, listed) if listed else chosen,
+        plan=ComparedPoint(**vars(chosen), buy=compared(scenario, points, chosen, band, listed))
+        if listed
+        else chosen,
         promises=promise_chances(best),
         needed_chance=best.task.chance,
         sizes=fleet_sizes(scenario, points[0]),

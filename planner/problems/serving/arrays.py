@@ -5,7 +5,7 @@ Its passes whole or cut in halves are two layouts, of which each point takes the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -73,14 +73,22 @@ class FixedPointModel:
         step = Step(task, self.layouts, bound=task.uses_bound)
         chosen = step(batch, fill)
         bound = chosen if task.uses_bound else Step(task, self.layouts, bound=True)(batch, fill)
-        columns: dict[str, float | np.ndarray | CodedColumn] = {**_quantities(task, chosen, bound)}
+        columns: dict[str, float | np.ndarray | CodedColumn] = {"gap": 0.0}  # no other choice
+        for output in OUTPUTS:
+            name, word = output.name, output.word
+            if name in NUMBERS and name not in ("batch", *ABSENT[task.mode]) and word in chosen:
+                columns[name] = chosen[word] * output.scale
+                if name in BANDS:
+                    columns[f"{name}_bound"] = bound[word] * output.scale
         if not task.uses_bound:
             columns |= _bands(step, columns, batch)
         late = quantile_factors(step, batch)
         judged = {**chosen, **{name: chosen[name] * factor for name, factor in late.items()}}
         columns |= _verdict(task, judged, count)
         good = np.broadcast_to(columns["status"] == OPTIMAL, count)
-        columns |= {"bottleneck": self._bottleneck(task, chosen, good)}
+        parts = _timed(task, chosen)
+        largest = np.argmax(np.stack([np.broadcast_to(v, count) for v in parts.values()]), axis=0)
+        columns["bottleneck"] = CodedColumn(np.where(good, largest + 1, 0), (None, *parts))
         lost = ~good
         for name in VARIES:
             columns[name] = CodedColumn(np.where(lost, 0, 1), (None, self.words[name]))
@@ -150,15 +158,6 @@ class FixedPointModel:
         per_replica = np.ceil(totals / self.layouts.replicas)
         return per_replica, totals / (per_replica * self.layouts.replicas)
 
-    def _bottleneck(
-        self, task: Task, chosen: Mapping[str, np.ndarray], good: np.ndarray
-    ) -> CodedColumn:
-        """The largest part of a step, or the highest roof, of points that are good."""
-        parts = _timed(task, chosen)
-        names, values = tuple(parts), list(parts.values())
-        largest = np.argmax(np.stack([np.broadcast_to(v, good.shape) for v in values]), axis=0)
-        return CodedColumn(np.where(good, largest + 1, 0), (None, *names))
-
 
 @dataclass(frozen=True)
 class TwoLayouts:
@@ -197,21 +196,6 @@ def _either(
         codes = np.where(second, theirs.codes + len(mine.words), mine.codes)
         return CodedColumn(codes, (*mine.words, *theirs.words))
     return np.where(second, np.asarray(theirs), np.asarray(mine))
-
-
-def _quantities(
-    task: Task, chosen: Mapping[str, np.ndarray], bound: Mapping[str, np.ndarray]
-) -> dict[str, float | np.ndarray]:
-    """The numbers of a plan, named as a serving plan names them."""
-    quantities: dict[str, float | np.ndarray] = {"gap": 0.0}  # nothing else could be chosen
-    for output in OUTPUTS:
-        name, word = output.name, output.word
-        if name not in NUMBERS or name in ("batch", *ABSENT[task.mode]) or word not in chosen:
-            continue
-        quantities[name] = chosen[word] * output.scale
-        if name in BANDS:
-            quantities[f"{name}_bound"] = bound[word] * output.scale
-    return quantities
 
 
 def _bands(
@@ -265,7 +249,9 @@ def model_of(
         return None
     # Which of the batches can be cut is decided one by one.
     layouts = layouts_of(replace(task, batches=(LARGEST_BATCH,) if task.batches else None))
-    if len(layouts) > 2 or np.unique([*_ways(layouts)], axis=1).shape[1] > 1:
+    # They may differ by their halves, and by the engines, of which not all halve.
+    ways = [column for name, column in vars(layouts).items() if name not in ("halves", "engines")]
+    if len(layouts) > 2 or np.unique(ways, axis=1).shape[1] > 1:
         return None
     alone = [layouts.take(np.array([i])) for i in range(len(layouts))]
     models = [FixedPointModel(scenario, task, each, _words(task, each)) for each in alone]
@@ -274,11 +260,6 @@ def model_of(
     if task.loop is not None and not all(each.fits(ends) for each in models):
         return None  # where some requests wait for a place the batch follows from the room
     return model
-
-
-def _ways(layouts: Layouts) -> Iterator[np.ndarray]:
-    """The columns of layouts but for their halves, and the engines, of which not all halve."""
-    return (column for name, column in vars(layouts).items() if name not in ("halves", "engines"))
 
 
 def _words(task: Task, layouts: Layouts) -> dict[str, str | int | float | None]:

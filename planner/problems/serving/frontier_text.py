@@ -47,10 +47,14 @@ class FrontierRow(TypedDict):
 
 def rows_of(answer: ServingFrontier) -> list[FrontierRow]:
     """The points as plain dicts: speed, price, batch, times [s], layout in words, mode marked."""
-    marked = _marked(answer)
+    # What is written beside each marked point; modes may share one.
+    marked: dict[int, list[str]] = {}
+    places = [(tier.name, tier.place) for tier in answer.tiers or () if tier.place is not None]
+    for name, place in (*answer.marks.items(), *places):
+        marked.setdefault(place, []).append(name)
     return [
         {
-            "mark": marked.get(place),
+            "mark": ", ".join(marked[place]) if place in marked else None,
             "tokens_per_s_per_user": plan.tokens_per_s_per_user,
             "usd_per_mtok": plan.usd_per_mtok,
             "tokens_per_s_per_chip": plan.tokens_per_s_per_chip,
@@ -75,10 +79,18 @@ def frontier_text(answer: ServingFrontier) -> str:
     if not answer.points:
         return f"{sentence}\n\n{shortfall(answer)}"
     rows = rows_of(answer)
+    modes = {row["layout"]: row["mode"] for row in rows}
+    chips = {row["layout"]: row["chips"] for row in rows}
+    lines = ["layouts"]
+    for layout, letter in _letters(rows).items():
+        words = layout if modes[layout] == "disaggregated" else f"{modes[layout]} {layout}"
+        words += f", {chips[layout]} chips" if len({*chips.values()}) > 1 else ""
+        start = f"  {letter:<3}"
+        lines.append(textwrap.fill(words, width, initial_indent=start, subsequent_indent="     "))
     blocks = [
         sentence,
         _table(rows),
-        _layouts(rows, width),
+        "\n".join(lines),
         "\n".join(_modes(answer, width)),
         "\n".join(_tiers(answer, width)),
         "\n".join(_ends(answer, width)),
@@ -107,15 +119,6 @@ def frontier_page(answer: ServingFrontier) -> str:
     return table_page(title, shown, [x for lines in notes for x in lines], words="layout")
 
 
-def _marked(answer: ServingFrontier) -> dict[int, str]:
-    """What is written beside each marked point; modes may share one."""
-    marked: dict[int, list[str]] = {}
-    places = [(tier.name, tier.place) for tier in answer.tiers or () if tier.place is not None]
-    for name, place in (*answer.marks.items(), *places):
-        marked.setdefault(place, []).append(name)
-    return {place: ", ".join(names) for place, names in marked.items()}
-
-
 def _letters(rows: Sequence[FrontierRow]) -> dict[str, str]:
     names = dict.fromkeys(row["layout"] for row in rows)
     twice = [a + b for a in ("", *LETTERS) for b in LETTERS]
@@ -138,18 +141,6 @@ def _table(rows: Sequence[FrontierRow]) -> str:
             f"{row['batch']:>8,}{late}  {letters[row['layout']]}"
         )
     return "\n".join(line.rstrip() for line in lines)
-
-
-def _layouts(rows: Sequence[FrontierRow], width: int) -> str:
-    modes = {row["layout"]: row["mode"] for row in rows}
-    chips = {row["layout"]: row["chips"] for row in rows}
-    lines = ["layouts"]
-    for layout, letter in _letters(rows).items():
-        words = layout if modes[layout] == "disaggregated" else f"{modes[layout]} {layout}"
-        words += f", {chips[layout]} chips" if len({*chips.values()}) > 1 else ""
-        start = f"  {letter:<3}"
-        lines.append(textwrap.fill(words, width, initial_indent=start, subsequent_indent="     "))
-    return "\n".join(lines)
 
 
 def _modes(answer: ServingFrontier, width: int) -> list[str]:

@@ -50,10 +50,15 @@ def head(answer: ServingAnswer) -> AnswerHead:
     title, point = question(answer.scenario), answer.plan
     if point is None:
         return AnswerHead(f"{BROKEN} NO PLAN: {title}")
+    ends = getattr(answer.band, "usd_per_mtok", None)
+    spread = f" ({joined_ends(*map(three_digits, ends))})" if ends else ""
+    bill = f"${point.usd_per_hour:,.2f}/hour · ${point.usd_per_hour * MONTH:,.0f}/month"
+    power = point.power_usd_per_hour
+    paid = f", of it ${power:,.2f}/hour power" if power else ""
     return AnswerHead(
         title,
         run=tuple(_run(point)),
-        cost=(_cost(answer, point),),
+        cost=(f"{bill} · ${three_digits(point.usd_per_mtok)}/Mtok{spread}{paid}",),
         against=tuple(_current(answer.current, point)),
         promises=tuple(_lines([_promise(each, answer) for each in answer.promises])),
         smaller=tuple(_sizes(answer, point)),
@@ -149,16 +154,6 @@ def _nodes(point: ServingPoint) -> str:
     return f" ({nodes} node{'s' * (nodes != 1)})"
 
 
-def _cost(answer: ServingAnswer, point: ServingPoint) -> str:
-    """The bill of an hour and of a month, and the price of a token with its range."""
-    ends = getattr(answer.band, "usd_per_mtok", None)
-    spread = f" ({joined_ends(*map(three_digits, ends))})" if ends else ""
-    bill = f"${point.usd_per_hour:,.2f}/hour · ${point.usd_per_hour * MONTH:,.0f}/month"
-    power = point.power_usd_per_hour
-    paid = f", of it ${power:,.2f}/hour power" if power else ""
-    return f"{bill} · ${three_digits(point.usd_per_mtok)}/Mtok{spread}{paid}"
-
-
 def _current(current: CurrentPoint | None, point: ServingPoint) -> Iterator[str]:
     """The user's own layout: its price beside the plan's, and the promises that it breaks."""
     if current is None:
@@ -221,28 +216,21 @@ def _lines(parts: Sequence[str]) -> list[str]:
 
 
 def _sizes(answer: ServingAnswer, point: ServingPoint) -> Iterator[str]:
-    """Fewer chips that do, each with its bill; or why the next fewer do not."""
+    """Fewer chips that do, how sure, each with its bill; or why the next fewer do not."""
     smaller = _less(answer, point)
-    yield from (_size(size, point) for size in smaller)
+    for size in smaller:
+        rented = f" ({size.machines} node{'s' * (size.machines > 1)})" if size.unit > 1 else ""
+        rented += " rented one by one" * ("rent.unit" in size.sets)
+        chance, word = size.chance, size.word
+        sure = "" if word is None or chance is None else f", {word}, {chance:.0%}"
+        bill = increase(size.usd_per_hour / point.usd_per_hour - 1)
+        price = f"${size.usd_per_hour:,.2f}/hour ({bill}), ${three_digits(size.usd_per_mtok)}/Mtok"
+        yield f"{size.chips:,} chips{rented}{sure}: {price}: {_typed(size)}"
+    unit = max((size.unit for size in answer.sizes), default=1)  # chips that are rented together
     for size in answer.sizes:
-        if size.chips == point.chips and size.lacks and size.unit >= _unit(answer):
+        if size.chips == point.chips and size.lacks and size.unit >= unit:
             reasons = ", ".join(missed(each.promise, each.short_by) for each in size.lacks)
             yield f"{BROKEN if smaller else 'no:'} {size.chips - size.unit:,} chips: {reasons}"
-
-
-def _unit(answer: ServingAnswer) -> int:
-    """Chips that are rented together."""
-    return max((size.unit for size in answer.sizes), default=1)
-
-
-def _size(size: FleetSize, point: ServingPoint) -> str:
-    """One size: its chips, how sure its promises are, its bill and price, and how to ask for it."""
-    rented = f" ({size.machines} node{'s' * (size.machines > 1)})" if size.unit > 1 else ""
-    rented += " rented one by one" * ("rent.unit" in size.sets)
-    sure = "" if size.word is None or size.chance is None else f", {size.word}, {size.chance:.0%}"
-    bill = increase(size.usd_per_hour / point.usd_per_hour - 1)
-    price = f"${size.usd_per_hour:,.2f}/hour ({bill}), ${three_digits(size.usd_per_mtok)}/Mtok"
-    return f"{size.chips:,} chips{rented}{sure}: {price}: {_typed(size)}"
 
 
 def _typed(size: FleetSize) -> str:

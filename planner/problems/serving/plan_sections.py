@@ -57,16 +57,17 @@ def sections(plan: Plan[ServingAnswer]) -> tuple[Section, ...]:
     title = question(answer.scenario)
     if point is None:
         return (Section(title, ()), *_helps(answer))
-    lines = (*_choice(point), *_outputs(point, answer))
+    lines = tuple(_lines(point, answer))
     details = Section("plan", tuple(_details(point, answer)))
     parts = (details, *_narrowing(answer.narrow), *_parts(point), *_runners_up(point, answer))
     buy = bought(answer)
-    beside = Section(BESIDE, tuple(_beside(answer)), beside=True)
+    rows = tuple(Line(label, "; ".join(words)) for label, words in head(answer).rows())
+    beside = Section(BESIDE, rows, beside=True)
     return (Section(title, lines), beside, *parts, *([comparison_section(buy)] if buy else []))
 
 
-def _choice(point: ServingPoint) -> Iterator[Line]:
-    """Layouts, chips, formats and the batch in words."""
+def _lines(point: ServingPoint, answer: ServingAnswer) -> Iterator[Line]:
+    """The choice in words, then every number with its range and bound, the headline's first."""
     for name, pool in point.phases.items():
         chips = f"{pool.chips} {pool.chip}{idle(pool)}"
         yield Line(name, f"{layout_text(pool)} on {chips}, {pool.utilisation:.0%} busy")
@@ -75,21 +76,11 @@ def _choice(point: ServingPoint) -> Iterator[Line]:
         yield Line("on", f"{point.chips} {point.chip}{idle(point)}")
     yield Line("formats", point.formats)
     yield Line("batch", f"{point.batch} sequences in flight")
-
-
-def _outputs(point: ServingPoint, answer: ServingAnswer) -> Iterator[Line]:
-    """Every number of the plan with its range and its bound, the headline's first."""
     for name in (*FIRST, *(name for name in BY_NAME if name not in FIRST and name != "batch")):
         value, output = getattr(point, name), BY_NAME[name]
         if value is not None:
             ends, bound = (getattr(part, name, None) for part in (answer.band, answer.bound))
             yield Line(output.label, value, output.unit, "", ends, bound)
-
-
-def _beside(answer: ServingAnswer) -> Iterator[Line]:
-    """The rows of the head: bill, promises, a smaller fleet, certainty, the limit."""
-    for label, lines in head(answer).rows():
-        yield Line(label, "; ".join(lines))
 
 
 def _helps(answer: ServingAnswer) -> Iterator[Section]:
@@ -107,7 +98,14 @@ def _details(point: ServingPoint, answer: ServingAnswer) -> Iterator[Line]:
     """Engines, machines, the way of the caches, marginal prices, power, what ranges hold."""
     if point.engines is not None:
         yield Line("engines", stamps(point.engines))
-    yield from _placement(point)
+    for part in point.placement:
+        machines = [pattern for pattern in part.machines for _ in range(pattern.machines)]
+        if any(x.chips < part.chips_per_machine for x in machines) and len(machines) > 1:
+            sizes = Counter(machine.chips for machine in machines)
+            parts = (f"{n} × {chips}" if n > 1 else str(chips) for chips, n in sizes.items())
+            yield Line("nodes", f"{' + '.join(parts)} chips")
+        if part.idle_because:
+            yield Line("idle", part.idle_because)
     if point.transfer:
         rate = show(point.transfer.bytes_per_s, "bandwidth")
         words = f"{size(point.transfer.bytes)} of KV cache per prompt"
@@ -126,18 +124,6 @@ def _details(point: ServingPoint, answer: ServingAnswer) -> Iterator[Line]:
         yield Line("ranges", "are expected: no run of such a plan was measured")
     if answer.accuracy is not None:
         yield Line("accuracy", accuracy_text(answer.accuracy))
-
-
-def _placement(point: ServingPoint) -> Iterator[Line]:
-    """Machines that are not whole, and why chips stay idle."""
-    for part in point.placement:
-        machines = [pattern for pattern in part.machines for _ in range(pattern.machines)]
-        if any(x.chips < part.chips_per_machine for x in machines) and len(machines) > 1:
-            sizes = Counter(machine.chips for machine in machines)
-            parts = (f"{n} × {chips}" if n > 1 else str(chips) for chips, n in sizes.items())
-            yield Line("nodes", f"{' + '.join(parts)} chips")
-        if part.idle_because:
-            yield Line("idle", part.idle_because)
 
 
 def _narrowing(run: NarrowingRun | None) -> Iterator[Section]:

@@ -57,20 +57,6 @@ def coefficient(scenario: Scenario, path: str) -> UncertainCoefficient | None:
     if name not in COEFFICIENTS:
         hint = did_you_mean(name, COEFFICIENTS) or f" (known: {', '.join(COEFFICIENTS)})"
         raise _refused(path, f"a profile has no coefficient {quoted(name)}{hint}")
-    profile = _profile(scenario, path)
-    low, high = profile.intervals.get(name, (profile.values[name],) * 2)
-    source = f"{COVERED:.0%} of refits of the profile {profile.name}"
-    listed = ListedRange("lognormal", (low, high), source, COVERED) if 0 < low < high else None
-    missing = (
-        f"the profile {profile.name} has {name} = {profile.values[name]:.4g} here in every refit; "
-        "leave it out, or give a distribution"
-    )
-    unit = "s" if name.startswith("t_") else "1"
-    return UncertainCoefficient(path, unit, partial(_read, path, name), listed, missing)
-
-
-def _profile(scenario: Scenario, path: str) -> Profile:
-    """The profile of a scenario, as its first task has it."""
     if scenario.estimate == "bound" or scenario.assumptions == "lecture":
         raise _refused(path, "the bound knows no profile; ask for estimate: calibrated")
     from planner.problems.serving.task.resolve import resolve
@@ -80,7 +66,16 @@ def _profile(scenario: Scenario, path: str) -> Profile:
     if len(names) > 1:
         words = f"the systems have different profiles ({', '.join(names)}); name one in profile"
         raise _refused(path, words)
-    return tasks[0].profile
+    profile = tasks[0].profile
+    low, high = profile.intervals.get(name, (profile.values[name],) * 2)
+    source = f"{COVERED:.0%} of refits of the profile {profile.name}"
+    listed = ListedRange("lognormal", (low, high), source, COVERED) if 0 < low < high else None
+    missing = (
+        f"the profile {profile.name} has {name} = {profile.values[name]:.4g} here in every refit; "
+        "leave it out, or give a distribution"
+    )
+    unit = "s" if name.startswith("t_") else "1"
+    return UncertainCoefficient(path, unit, partial(_read, path, name), listed, missing)
 
 
 def _read(path: str, name: str, value: object) -> float:

@@ -202,18 +202,14 @@ def kept_prefixes(prefixes: KeptPrefixes | None) -> list[str]:
 
 def plan_notes(answer: ServingAnswer) -> tuple[Note, ...]:
     """The notes of an answer, the gravest first."""
-    return ordered((*_of_promises(answer), *_of_plan(answer)))
+    return ordered(_notes(answer))
 
 
-def _of_promises(answer: ServingAnswer) -> Iterator[Note]:
-    """Promises that are more likely broken than kept."""
+def _notes(answer: ServingAnswer) -> Iterator[Note]:
+    """Promises more likely broken than kept, what was never measured, left out or assumed, tips."""
     for promise in answer.promises:
         if promise.chance is not None and promise.chance < LIKELY:
             yield Note("broken", "promise", promise_text(promise), "promises")
-
-
-def _of_plan(answer: ServingAnswer) -> Iterator[Note]:
-    """What was never measured, what is left out or assumed, and what else there is to choose."""
     plan, band = answer.plan, answer.band
     if text := outside_text(answer.outside):
         if plan is not None and band is not None and band.usd_per_mtok:

@@ -301,22 +301,6 @@ def _sized(scenario: Scenario, reason: str, point: Point | None) -> FleetSize | 
     candidate, unit, count = point.candidate, scenario.unit, point.chips
     chance = least_chance(candidate)
     promised = candidate.task.promises or candidate.pools[0].task.promises
-    return FleetSize(
-        reason=reason,
-        chips=count,
-        unit=unit,
-        machines=count // unit,
-        usd_per_hour=candidate.outputs["usd_per_s"] * HOUR,
-        usd_per_mtok=candidate.usd_per_mtok,
-        chance=chance,
-        word=word_of(chance, within=True) if promised else None,
-        plan=short_point(candidate.plan()),
-        sets=_sets(scenario, count),
-    )
-
-
-def _sets(scenario: Scenario, count: int) -> dict[str, str | float | None]:
-    """The changes of a scenario file that lead to so many chips."""
     machines = scenario.nodes is not None and count % scenario.unit == 0 and scenario.unit > 1
     sets: dict[str, str | float | None] = {"chips": count}
     if machines:
@@ -327,7 +311,18 @@ def _sets(scenario: Scenario, count: int) -> dict[str, str | float | None]:
         sets |= {"rent.unit": 1, "rent.even": "true"}
     if scenario.promises.chance == SURE:
         sets["promises.chance"] = f"{SURE:.0%}"
-    return sets
+    return FleetSize(
+        reason=reason,
+        chips=count,
+        unit=unit,
+        machines=count // unit,
+        usd_per_hour=candidate.outputs["usd_per_s"] * HOUR,
+        usd_per_mtok=candidate.usd_per_mtok,
+        chance=chance,
+        word=word_of(chance, within=True) if promised else None,
+        plan=short_point(candidate.plan()),
+        sets=sets,
+    )
 
 
 def _lacks(scenario: Scenario, count: int) -> tuple[MissedPromise, ...]:

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from typing import TypeAlias
 
 from planner.catalogue.systems import System, system, system_names
@@ -16,7 +17,6 @@ from planner.problems.serving.advice.records import WayOut
 from planner.problems.serving.deployment.missed_promises import common_factor, relaxed_promises
 from planner.problems.serving.deployment.pool import HOUR
 from planner.problems.serving.deployment.questions import Question, questions_of
-from planner.problems.serving.deployment.scored_points import Point
 from planner.problems.serving.plan import RelaxedPromise
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.task.resolve import resolve
@@ -63,13 +63,12 @@ def ways_out(
 
 def _priced(changes: Iterable[Change]) -> tuple[WayOut, ...]:
     """Those that leave a plan, with what it costs."""
-    plans = [(change.sets, change.best()) for change in changes]
-    return tuple(_way_out(sets, point) for sets, point in plans if point is not None)
-
-
-def _way_out(sets: Mapping[str, str | float | None], point: Point) -> WayOut:
-    candidate = point.candidate
-    return WayOut(sets, candidate.usd_per_mtok, candidate.outputs["usd_per_s"] * HOUR)
+    plans = [
+        (change.sets, point.candidate) for change in changes if (point := change.best()) is not None
+    ]
+    return tuple(
+        WayOut(sets, plan.usd_per_mtok, plan.outputs["usd_per_s"] * HOUR) for sets, plan in plans
+    )
 
 
 def _together(
@@ -110,7 +109,11 @@ def _eased_alike(
 def _machines(scenario: Scenario, short: Mapping[str, float], bits: int) -> Iterator[Change]:
     """More chips, chips of more memory, and weights of fewer bits."""
     yield from _chips(scenario, short)
-    yield from _systems(scenario, short.get(MEMORY, 0.0))
+    # The cheapest machines of chips with memory enough, at their listed rent.
+    need = short.get(MEMORY, 0.0) * _memory(scenario)
+    enough = ((rent, name) for rent, name, memory in _listed(scenario) if memory >= need > 0)
+    moved = (_moved(scenario, name) for _, name in sorted(enough)[:SYSTEMS_TRIED])
+    yield from islice((change for change in moved if change.serves(pairs=False)), 1)
     yield from narrower_weights(scenario, bits)
 
 
@@ -135,7 +138,7 @@ def _chips(scenario: Scenario, short: Mapping[str, float]) -> Iterator[Change]:
 
     Of a load the search itself finds the fewest.
     """
-    paid, unit = max(scenario.paid), _next_unit(scenario)
+    paid, unit = max(scenario.paid), scenario.model_copy(update={"chips": (LARGEST_SYSTEM,)}).unit
     pairs = "aggregated" not in (scenario.choose.mode or ("aggregated",))
     room = max((short[name] for name in ROOM if name in short), default=1.0)
     guess = max(_whole(paid * room, unit), _whole(paid + 1, unit))
@@ -167,11 +170,6 @@ def _chips(scenario: Scenario, short: Mapping[str, float]) -> Iterator[Change]:
         yield paying(chips.far)
 
 
-def _next_unit(scenario: Scenario) -> int:
-    """Chips rented together on the systems, once there are more than a scenario pays."""
-    return scenario.model_copy(update={"chips": (LARGEST_SYSTEM,)}).unit
-
-
 def _whole(chips: float, unit: int) -> int:
     """The fewest whole units that hold so many chips."""
     return math.ceil(chips / unit) * unit
@@ -193,17 +191,6 @@ def _carrying(scenario: Scenario, tried: int, guess: int) -> Iterator[Change]:
         if lacked <= 1:
             return
         guess = math.ceil(tried * lacked)
-
-
-def _systems(scenario: Scenario, short: float) -> Iterator[Change]:
-    """The cheapest machines of chips with memory enough, at their listed rent."""
-    need = short * _memory(scenario)
-    enough = ((rent, name) for rent, name, memory in _listed(scenario) if memory >= need > 0)
-    for _, name in sorted(enough)[:SYSTEMS_TRIED]:
-        change = _moved(scenario, name)
-        if change.serves(pairs=False):
-            yield change
-            return
 
 
 def _elsewhere(scenario: Scenario, short: float) -> Iterator[Change]:

@@ -234,19 +234,12 @@ def _of(output: Equation, bound: bool, mode: str, loop: bool = False) -> sp.Expr
     return output.substitute(*names).rhs
 
 
-def _first(bound: bool, loop: bool) -> sp.Symbol:
-    """The time to first token, of a `loop` with the prompts of others."""
-    if bound:
-        return T_ttft_bound
-    return T_loop if loop else T_ttft
-
-
 def _promise(
     P: GeometricProgram, bound: bool, promises: frozenset[str], mode: str, loop: bool = False
 ) -> None:
     P.subject("memory", sp.Le(M_need, M_cap), promise=True)
     quantities = {
-        "ttft": _first(bound, loop),
+        "ttft": T_ttft_bound if bound else T_loop if loop else T_ttft,
         "tpot": T_tpot_bound if bound else T_tpot,
         "latency": _of(outputs.LATENCY[mode], bound, mode, loop),
         "sequences_of_step": b_mem,

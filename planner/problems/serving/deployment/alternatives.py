@@ -125,7 +125,9 @@ def contenders(
     questions: Sequence[Question], plan: Contender, systems: int
 ) -> list[tuple[Contender, Contender]]:
     """The best of every other kind with what of the plan's kind it stands against, best first."""
-    of = [_chosen(machines(questions, k, systems)) for k in range(len(questions))]
+    every = (machines(questions, k, systems) for k in range(len(questions)))
+    # Two pools of one system are on what one pool would be.
+    of = [each[:1] if len(set(each)) == 1 else each for each in every]
     best: dict[tuple[str, tuple[int, ...]], Contender] = {}
     mine = (plan.point.mode, of[plan.question])
     for number, question in enumerate(questions):
@@ -145,11 +147,6 @@ def contenders(
     first = coarse[: COARSE if families else MOST]
     pairs = [(contender, plan) for contender in first] + families[: MOST - len(first)]
     return sorted(pairs, key=lambda pair: pair[0].point.score)
-
-
-def _chosen(of: tuple[int, ...]) -> tuple[int, ...]:
-    """Machines of a question; two pools of one system are on what one pool would be."""
-    return of[:1] if len(set(of)) == 1 else of
 
 
 def _where(point: Point, plan: Point) -> str:
@@ -178,7 +175,10 @@ def _families(
     against = replace(plan, rows=np.flatnonzero(flags == mine))
     for point in _best_of_others(question, flags, mine):
         family = int(flags[point.rows[-1]])
-        words = _difference(family, mine)
+        more = [words for k, words in enumerate(WAYS.values()) if family & ~mine & (1 << k)]
+        less = [words for k, words in enumerate(WAYS.values()) if mine & ~family & (1 << k)]
+        parts = (("with", more), ("without", less))
+        words = ", ".join(f"{word} {' and '.join(names)}" for word, names in parts if names)
         if isinstance(question, TwoPools):
             words = f"decoding {words}"
         yield Contender(words, plan.question, point, np.flatnonzero(flags == family)), against
@@ -219,11 +219,3 @@ def _best_pair(question: TwoPools, rows: np.ndarray) -> Point | None:
         if pairs and (best is None or pairs[0].score < best.score):
             best = pairs[0]
     return None if best is None else question.point(best)
-
-
-def _difference(family: int, mine: int) -> str:
-    """What one family has that the other has not, in words."""
-    more = [words for k, words in enumerate(WAYS.values()) if family & ~mine & (1 << k)]
-    less = [words for k, words in enumerate(WAYS.values()) if mine & ~family & (1 << k)]
-    parts = (("with", more), ("without", less))
-    return ", ".join(f"{word} {' and '.join(names)}" for word, names in parts if names)

@@ -115,7 +115,17 @@ def shares_outside(
         small = np.maximum.reduce([*shares.values()]) < LEAST_SHARE
         here = out & ~small
         if (out & small).any():
-            here = out & (~small | _widens(task, times[0], rests, dimension.regime, beyond))
+            # Its bands would be narrower but for this kind of distance.
+            time = times[0]
+            others = {kind: holds for kind, holds in beyond.items() if kind != dimension.regime}
+            nearer = replace(
+                task.profile, kinds=tuple(x for x in task.profile.kinds if x != dimension.regime)
+            )
+            (low, high), (lower, higher) = (
+                profile.band_ends(time, rests[time], kinds)
+                for profile, kinds in ((task.profile, beyond), (nearer, others))
+            )
+            here = out & (~small | ((low != lower) | (high != higher)))
         if here.any():
             least = np.finfo(float).tiny
             every[dimension] = {
@@ -155,23 +165,6 @@ def outside_cell(outside: Sequence[Outside]) -> str | None:
 
 def _cell(pairs: Sequence[tuple[str, float]]) -> str | None:
     return "; ".join(f"{what} {share:.0%}" for what, share in pairs) or None
-
-
-def _widens(
-    task: Task,
-    time: str,
-    rests: Mapping[str, np.ndarray],
-    regime: str,
-    beyond: Mapping[str, np.ndarray],
-) -> np.ndarray:
-    """Whether bands of a time would be narrower but for one kind of distance, shape (n,)."""
-    others = {kind: holds for kind, holds in beyond.items() if kind != regime}
-    nearer = replace(task.profile, kinds=tuple(x for x in task.profile.kinds if x != regime))
-    (low, high), (lower, higher) = (
-        profile.band_ends(time, rests[time], kinds)
-        for profile, kinds in ((task.profile, beyond), (nearer, others))
-    )
-    return (low != lower) | (high != higher)
 
 
 def distances(pools: Sequence[EvaluatedPool]) -> dict[str, np.bool_]:
@@ -236,15 +229,11 @@ def benchmark_commands(
     if place is None or pool.task.chip.name not in chip_names():
         return ()
     runs = engines_of([(each.task, each.layouts) for each in candidate.pools])
-    return _load(pool, place, next(iter(runs or ()), USUAL)), _read(scenario)
-
-
-def _load(pool: EvaluatedPool, place: str, runs: str) -> str:
-    """A closed loop against one replica, which writes beside its result what the server is."""
     task, choice = pool.task, pool.choice
+    engine = task.profile.engine if task.profile.engine != "any" else next(iter(runs or ()), USUAL)
     layout = choice.layout
     facts = {
-        "engine": runs if task.profile.engine == "any" else task.profile.engine,
+        "engine": engine,
         "chip": task.chip.name, "n_chips": int(pool.layouts.replica_chips[0]),
         "tp": layout.tp, "pp": layout.pp, "dp_attention": layout.dp_attention, "ep": layout.ep,
         "weights": choice.weights, "kv": choice.kv,
@@ -258,12 +247,7 @@ def _load(pool: EvaluatedPool, place: str, runs: str) -> str:
         *("--save-result", "--result-filename", "run.json", "--metadata"),
         *(f"{name}={value}" for name, value in facts.items()),
     ]
-    return shlex.join(words)
-
-
-def _read(scenario: Scenario) -> str:
-    """What makes a profile of the result, for this question to name."""
     start = scenario.profile.written if isinstance(scenario.profile, File) else scenario.profile
     like = [] if start == "auto" else ["--like", start]
-    return shlex.join(["planner", "calibrate", "run.json", "--name", "own", "--out", "own.toml",
-                       *like])  # fmt: skip
+    read = ["planner", "calibrate", "run.json", "--name", "own", "--out", "own.toml", *like]
+    return shlex.join(words), shlex.join(read)

@@ -164,12 +164,14 @@ class Candidate:
         planned = [pool.planned(runs) for pool in self.pools]
         whole, several = planned[-1], len(planned) > 1
         paid = all(pool.task.electricity for pool in self.pools)
+        size = self.joint.tasks.prompt_bytes if self.joint else 0.0
+        moved = CacheTransfer(self.transfer, size, self.outputs["requests"] * size)
         return ServingPoint(
             mode=self.choice.mode,
             layout=None if several else whole.layout,
             prefill=planned[0] if several else None,
             decode=whole if several else None,
-            transfer=self._cache_transfer(),
+            transfer=moved if self.joint else None,
             chip=whole.chip if whole.chip == planned[0].chip else None,
             chips=sum(pool.chips for pool in planned),
             chips_used=sum(pool.chips_used for pool in planned),
@@ -213,11 +215,6 @@ class Candidate:
             prefixes=kept_prefixes(self),
             loop=loop_times(self),
         )
-
-    def _cache_transfer(self) -> CacheTransfer | None:
-        size = self.joint.tasks.prompt_bytes if self.joint else 0.0
-        moved = CacheTransfer(self.transfer, size, self.outputs["requests"] * size)
-        return moved if self.joint else None
 
     def floor(self, least: float | None = None) -> ServingBound:
         """The pure roofline of the same plan; `least` is what its load costs at least [USD]."""

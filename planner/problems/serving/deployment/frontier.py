@@ -250,11 +250,7 @@ def modes(plans: Sequence[ServingPoint]) -> dict[str, int]:
 def _undominated(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Plans by speed, without those that another matches in speed at no higher price."""
     cheaper: list[Candidate] = []
-
-    def speed(candidate: Candidate) -> tuple[float, float]:
-        return candidate.last.chosen_by["tpot"], candidate.usd_per_mtok
-
-    for candidate in sorted(candidates, key=speed):
+    for candidate in sorted(candidates, key=lambda x: (x.last.chosen_by["tpot"], x.usd_per_mtok)):
         if not cheaper or candidate.usd_per_mtok < cheaper[-1].usd_per_mtok / EDGE:
             cheaper.append(candidate)
     return cheaper

@@ -31,7 +31,7 @@ def placements(pools: Sequence[EvaluatedPool]) -> tuple[MachinePlacement, ...]:
 
 def _placement(pools: Sequence[EvaluatedPool]) -> MachinePlacement:
     chips = sum(int(pool.layouts.chips[0]) for pool in pools)
-    machine = machine_size(pools[0])
+    machine = machine_of(pools[0].task)
     nodes = _nodes(pools, chips, machine)
     return MachinePlacement(
         machine,
@@ -40,11 +40,6 @@ def _placement(pools: Sequence[EvaluatedPool]) -> MachinePlacement:
         tuple(_patterns(nodes, chips, machine)),
         _idle_because(pools, chips),
     )
-
-
-def machine_size(pool: EvaluatedPool) -> int:
-    """Chips of one machine of the pool's; those of a domain where machines do not divide it."""
-    return machine_of(pool.task)
 
 
 def _nodes(pools: Sequence[EvaluatedPool], chips: int, machine: int) -> list[Nodes]:

@@ -31,7 +31,17 @@ def marginal_prices(candidate: Candidate) -> MarginalPrices | None:
     joint = candidate.joint
     if joint is None:
         return None
-    symbols = _at_their_most(candidate)
+    # With the price of a chip in a replica that serves at its most.
+    symbols = dict(joint.symbols)
+    batches = (candidate.pools[0].batch, joint.pair.batch)
+    for x, pool, batch, fill in zip(
+        NAMES.values(), candidate.pools, batches, joint.pair.fills, strict=True
+    ):
+        symbols[f"k_{x}"] = float(pool.layouts.replica_chips[0])
+        if "chip_price" in pool.chosen_by:
+            task = pool.task.with_layout(arrivals=None)
+            busy = Step(task, pool.layouts, bound=task.uses_bound)(np.array([batch]), fill)
+            symbols[f"p_chip_{x}"] = float(np.ravel(busy["chip_price"])[0])
     rates = {name: symbols[f"n_{x}"] * symbols[f"X_{x}"] for name, x in NAMES.items()}
     full = min(rates, key=rates.__getitem__)
     served = joint.outputs["requests"]
@@ -55,23 +65,6 @@ def marginal_prices(candidate: Candidate) -> MarginalPrices | None:
         full=full,
         room=max(room, 0.0),
     )
-
-
-def _at_their_most(candidate: Candidate) -> Mapping[str, float]:
-    """Symbols of both pools with the price of a chip in a replica that serves at its most."""
-    joint = candidate.joint
-    assert joint is not None
-    symbols = dict(joint.symbols)
-    batches = (candidate.pools[0].batch, joint.pair.batch)
-    for x, pool, batch, fill in zip(
-        NAMES.values(), candidate.pools, batches, joint.pair.fills, strict=True
-    ):
-        symbols[f"k_{x}"] = float(pool.layouts.replica_chips[0])
-        if "chip_price" in pool.chosen_by:
-            task = pool.task.with_layout(arrivals=None)
-            busy = Step(task, pool.layouts, bound=task.uses_bound)(np.array([batch]), fill)
-            symbols[f"p_chip_{x}"] = float(np.ravel(busy["chip_price"])[0])
-    return symbols
 
 
 def pools_symbols(

@@ -39,7 +39,15 @@ def missed_promises(questions: Sequence[Question]) -> list[MissedPromise]:
     nearest: list[tuple[str, float]] = []
     least = math.inf
     loaded = [q for q in questions if isinstance(q, TwoPools) and q.pair.demand is not None]
-    served = dict(zip(map(id, loaded), _most_served(loaded), strict=True))
+    # Most requests per second that any pair serves within the promises, 0 if none does.
+    searches = []
+    for two in loaded:
+        prefill, decode = (task.with_layout(objective="throughput") for task in two.tasks)
+        most = replace(two.pair, demand=None, prefill=prefill, decode=decode)
+        reads, writes = (pool.step for pool in two.pools)
+        searches.append((most, reads.with_task(prefill), writes.with_task(decode)))
+    rates = [pairs[0].requests if pairs else 0.0 for pairs, _ in search_pools_together(searches)]
+    served = dict(zip(map(id, loaded), rates, strict=True))
     for question in questions:
         factors = _exceeded(question, served.get(id(question), 0.0))
         # A question that says nothing of what is missing is no way out.
@@ -222,17 +230,6 @@ def _serves(questions: Sequence[Question], factor: float) -> bool:
         if search_pools(pair, steps[0].with_task(pair.prefill), steps[1])[0]:
             return True
     return False
-
-
-def _most_served(questions: Sequence[TwoPools]) -> list[float]:
-    """Most requests per second that any pair serves within the promises, 0 if none does."""
-    searches = []
-    for question in questions:
-        prefill, decode = (task.with_layout(objective="throughput") for task in question.tasks)
-        most = replace(question.pair, demand=None, prefill=prefill, decode=decode)
-        reads, writes = (pool.step for pool in question.pools)
-        searches.append((most, reads.with_task(prefill), writes.with_task(decode)))
-    return [pairs[0].requests if pairs else 0.0 for pairs, _ in search_pools_together(searches)]
 
 
 def relaxed_promises(questions: Sequence[Question]) -> tuple[RelaxedPromise, ...]:

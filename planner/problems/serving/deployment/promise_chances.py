@@ -21,28 +21,21 @@ def promise_chances(candidate: Candidate) -> tuple[PromiseChance, ...]:
     """Every promised time of a plan with its chance, in one order."""
     tasks = (candidate.pools[0].task, candidate.task)
     limits = {name: limit for task in tasks for name, limit in task.promises.items()}
-    bands = _bands(candidate)
-    return tuple(
-        _chance(candidate, name, limits[name], bands) for name in PROMISED if name in limits
-    )
+    times, bands, chances = _times(candidate), _bands(candidate), []
+    for name, limit in ((name, limits[name]) for name in PROMISED if name in limits):
+        names = ("ttft", "rest") if name == "e2e" else (LIMITS[name].step,)
+        value = sum(times[part] for part in names)
+        parts = [(times[part], *bands[part]) for part in names if bands]
+        chance = chance_within(limit, parts) if parts else None
+        word = word_of(chance, within=value <= limit * (1 + SAME))
+        chances.append(PromiseChance(name, value, limit, chance, word))
+    return tuple(chances)
 
 
 def least_chance(candidate: Candidate) -> float | None:
     """The chance of the promise that is the least likely to hold; None where none is known."""
     chances = [each.chance for each in promise_chances(candidate) if each.chance is not None]
     return min(chances, default=None)
-
-
-def _chance(
-    candidate: Candidate, name: str, limit: float, bands: dict[str, tuple[float, float]]
-) -> PromiseChance:
-    times, step = _times(candidate), LIMITS[name].step
-    names = ("ttft", "rest") if name == "e2e" else (step,)
-    value = sum(times[part] for part in names)
-    parts = [(times[part], *bands[part]) for part in names if bands]
-    chance = chance_within(limit, parts) if parts else None
-    word = word_of(chance, within=value <= limit * (1 + SAME))
-    return PromiseChance(name, value, limit, chance, word)
 
 
 def _times(candidate: Candidate) -> dict[str, float]:

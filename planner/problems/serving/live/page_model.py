@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
@@ -143,7 +143,8 @@ class PageModel:
         equations, letters = chain(self.plan)
         shown = {"T_wait", *(x.symbol for x in equations), *(x.symbol for x in letters)}
         pools = [self._pool(task, kernels, table, bands, fits, shown) for task in self.every]
-        shared = _shared([pool["values"] for pool in pools])
+        first, *others = [pool["values"] for pool in pools]
+        shared = {k: v for k, v in first.items() if all(each.get(k) == v for each in others)}
         for pool in pools:
             pool["values"] = {k: v for k, v in pool["values"].items() if k not in shared}
         pairs = [self._pair(number, pair, kernels) for number, pair in enumerate(self.tasks.pools)]
@@ -271,12 +272,9 @@ class PageModel:
         hardware = len(self.tasks.hardware)
         if hardware > 1 and (row.group == "Hardware" or row.name == "price") and row.path:
             return "the scenario compares several systems"
-        if row.path:
-            return self._differs(row, value)
-        return ""
-
-    def _differs(self, row: SliderRow, value: float) -> str:
-        """Which symbol a scenario would change otherwise than the slider does."""
+        if not row.path:
+            return ""
+        # Which symbol a scenario would change otherwise than the slider does.
         to = {row.name: value * NUDGE if value else 0.1}
         varied = self._varied(row, to[row.name])
         if varied is None:
@@ -349,12 +347,6 @@ class _Distinct:
         if value not in self.every:
             self.every.append(value)
         return self.every.index(value)
-
-
-def _shared(several: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """The values that are the same in all pools."""
-    first, *others = several
-    return {k: v for k, v in first.items() if all(each.get(k) == v for each in others)}
 
 
 def _pair(pair: TaskPair) -> dict[str, Any]:

@@ -252,7 +252,8 @@ class ColumnTable:
         order = list(dict.fromkeys(index.tolist()))
         number_of = {old: new for new, old in enumerate(order)}
         wide = len(order) > len(DIGITS)
-        text = "".join(_letters(number_of[i], wide=wide) for i in index.tolist())
+        places = (divmod(number_of[i], len(DIGITS)) for i in index.tolist())
+        text = "".join(DIGITS[high] * wide + DIGITS[low] for high, low in places)
         number = self.indices.setdefault(f"{int(wide)}{text}", len(self.indices))
         values = tuple(float(distinct[old]) for old in order)
         return self.columns.setdefault((number, values), len(self.columns))
@@ -261,8 +262,3 @@ class ColumnTable:
         """The indices, and each column as the number of its index and its values."""
         columns = [[number, list(values)] for number, values in self.columns]
         return {"indices": list(self.indices), "columns": columns}
-
-
-def _letters(number: int, *, wide: bool) -> str:
-    low = DIGITS[number % len(DIGITS)]
-    return DIGITS[number // len(DIGITS)] + low if wide else low

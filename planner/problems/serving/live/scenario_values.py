@@ -114,7 +114,12 @@ def following(task: Task, scenario: Scenario) -> Kernel:
     requests.
     """
     arriving = [(SYMBOLS["X_arr"], SYMBOLS["X_out"] / SYMBOLS["L_out"])]
-    equations = [*_lengths(task), *_seen(task), *(arriving if tokens_asked(scenario) else ())]
+    pairs = [(mean_context.symbol, mean_context.rhs)]
+    if task.mode == "prefill":
+        pairs = [(mean_context.symbol, SYMBOLS["L_in"])]
+    first = task.mode == "aggregated" or task.pooled
+    pairs.append((emitted_tokens.symbol, emitted_tokens.rhs if first else SYMBOLS["L_out"]))
+    equations = [*pairs, *_seen(task), *(arriving if tokens_asked(scenario) else ())]
     return kernel([_Definition(*pair) for pair in equations], [x.name for x, _ in equations])
 
 
@@ -139,16 +144,6 @@ class _Definition:
 
     symbol: sp.Symbol
     rhs: sp.Expr
-
-
-def _lengths(task: Task) -> list[tuple[sp.Symbol, sp.Expr]]:
-    """Mean context and decoded tokens, as the mode has them."""
-    pairs = [(mean_context.symbol, mean_context.rhs)]
-    if task.mode == "prefill":
-        pairs = [(mean_context.symbol, SYMBOLS["L_in"])]
-    first = task.mode == "aggregated" or task.pooled
-    pairs.append((emitted_tokens.symbol, emitted_tokens.rhs if first else SYMBOLS["L_out"]))
-    return pairs
 
 
 def _seen(task: Task) -> list[tuple[sp.Symbol, sp.Expr]]:

@@ -74,7 +74,17 @@ def compared(
     met = meeting_point(full.fleet, target)
     economic = [row for row in fleets if row.usd_per_mtok <= spread.quantile]
     return records.MakeOrBuy(
-        ours=_own_cost(scenario, full, chosen if loaded else None, band if loaded else None),
+        ours=records.OwnCost(
+            full=full.point.usd_per_mtok,
+            at_demand=chosen.usd_per_mtok if loaded else None,
+            bound=full.bound,
+            band=full.band.usd_per_mtok if full.band else None,
+            demand_band=band.usd_per_mtok if loaded and band else None,
+            contracts=_contracts(scenario, full.point, chosen if loaded else None),
+            chips=full.point.chips,
+            usd_per_day=full.fleet.bill * DAY,
+            tokens_per_day=full.tokens * DAY,
+        ),
         hosts=spread,
         break_even=records.BreakEvens(
             met.utilisation,
@@ -156,23 +166,6 @@ def full_use(scenario: Scenario, chips: int) -> OwnPlan | None:
     candidate = fullest.candidate
     point = candidate.plan()
     return _plan_of(question, candidate, point, candidate.band(point))
-
-
-def _own_cost(
-    scenario: Scenario, full: OwnPlan, loaded: ServingPoint | None, band: ServingBand | None
-) -> records.OwnCost:
-    """Our cost with its bound, its band and its range over contracts."""
-    return records.OwnCost(
-        full=full.point.usd_per_mtok,
-        at_demand=loaded.usd_per_mtok if loaded else None,
-        bound=full.bound,
-        band=full.band.usd_per_mtok if full.band else None,
-        demand_band=band.usd_per_mtok if band else None,
-        contracts=_contracts(scenario, full.point, loaded),
-        chips=full.point.chips,
-        usd_per_day=full.fleet.bill * DAY,
-        tokens_per_day=full.tokens * DAY,
-    )
 
 
 def _contracts(
@@ -267,7 +260,14 @@ def _fleets(scenario: Scenario, full: OwnPlan, target: float) -> tuple[records.F
         return looked_up.get(chips)
 
     dear = 0
-    for chips in _sizes(scenario, full):
+    # Numbers of chips to look at: parts of a machine, machines doubled, a few times beyond.
+    machine, most = _machine(full), scenario.paid[-1]
+    sizes = [1 << power for power in range(10) if 1 << power < machine]
+    size = machine
+    while size <= most << DOUBLINGS:
+        sizes.append(size)
+        size *= 2
+    for chips in sorted({*sizes, full.point.chips}):
         row = looked_at(chips)
         if row is None or row.usd_per_mtok > target * PER_MILLION * (1 + SAME):
             dear = chips
@@ -289,17 +289,6 @@ def _machine(full: OwnPlan) -> int:
     return machine_chips(full.point.chip or "")
 
 
-def _sizes(scenario: Scenario, full: OwnPlan) -> list[int]:
-    """Numbers of chips to look at: parts of a machine, machines doubled, a few times beyond."""
-    machine, most = _machine(full), scenario.paid[-1]
-    sizes = [1 << power for power in range(10) if 1 << power < machine]
-    size = machine
-    while size <= most << DOUBLINGS:
-        sizes.append(size)
-        size *= 2
-    return sorted({*sizes, full.point.chips})
-
-
 def _fleet(plan: OwnPlan, target: float) -> records.FleetCost:
     fleet = plan.fleet
     return records.FleetCost(
@@ -315,10 +304,19 @@ def who_wins(
     scenario: Scenario, fleets: Sequence[records.FleetCost], full: OwnPlan, target: float
 ) -> records.WhoWins:
     """Own cost over the host's price by demand and rent, fleets rented whole."""
-    rents = _rents(scenario, full.point)
+    # Rents of the map: over all contracts, or around the one that is paid.
+    base = _rent_paid(full.point)
+    ends = [base]
+    for system in scenario.systems():
+        if isinstance(system, System) and system.chip.name == full.point.chip:
+            ends += [end for price in scenario.rents_of(system).values()
+                     for end in (price.low, price.high)]  # fmt: skip
+    low, high = min(ends), max(ends)
+    if high / low < AROUND[1]:
+        low, high = base * AROUND[0], base * AROUND[1]
+    rents = np.geomspace(low, high, GRID)
     middle = full.tokens
     demands = np.geomspace(middle / 10**DECADES, middle * 10**DECADES, GRID)
-    base = _rent_paid(scenario, full.point)
     whole = [Fleet(row.chips, row.usd_per_day / DAY, row.tokens_per_day / DAY) for row in fleets]
     rows = [own_cost(whole, demands, rent / base) / target for rent in rents]
     return records.WhoWins(
@@ -328,20 +326,6 @@ def who_wins(
     )
 
 
-def _rent_paid(scenario: Scenario, point: ServingPoint) -> float:
+def _rent_paid(point: ServingPoint) -> float:
     """The rent of a chip that the plan pays [USD/(chip*s)], the mean over its chips."""
     return (point.usd_per_hour - (point.power_usd_per_hour or 0.0)) / HOUR / point.chips
-
-
-def _rents(scenario: Scenario, point: ServingPoint) -> np.ndarray:
-    """Rents of the map: over all contracts, or around the one that is paid."""
-    base = _rent_paid(scenario, point)
-    ends = [base]
-    for system in scenario.systems():
-        if isinstance(system, System) and system.chip.name == point.chip:
-            ends += [end for price in scenario.rents_of(system).values()
-                     for end in (price.low, price.high)]  # fmt: skip
-    low, high = min(ends), max(ends)
-    if high / low < AROUND[1]:
-        low, high = base * AROUND[0], base * AROUND[1]
-    return np.geomspace(low, high, GRID)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from planner.problems.serving.make_or_buy.offers import MakeOrBuy, MeetingPoint
+    from planner.problems.serving.make_or_buy.offers import MakeOrBuy
     from planner.problems.serving.plan import ServingAnswer
     from planner.problems.serving.point import Ends
 
@@ -199,13 +199,9 @@ def _meets(buy: MakeOrBuy) -> str:
             words += f" (always from {count(even.always_from)})"
     if buy.hosts.n == 1:
         return words
-    others = (f"{QUARTILES[name]} {_use(point)}" for name, point in even.by.items())
+    uses = {name: x.utilisation for name, x in even.by.items()}
+    others = (f"{QUARTILES[name]} {_share(x) if x <= 1 else 'never'}" for name, x in uses.items())
     return f"{words}; by host: {', '.join(others)}"
-
-
-def _use(point: MeetingPoint) -> str:
-    """A use in percent, or that none does."""
-    return _share(point.utilisation) if point.utilisation <= 1 else "never"
 
 
 def _times(factor: float) -> str:

@@ -96,10 +96,8 @@ def host_list(scenario: Scenario, today: date | None = None) -> HostList:
     listed = _multiplied(listed, buy.multiply)
     if not listed.hosts:
         raise FieldError(("buy.prices", "no host that is no reseller is left to compare with"))
-    warnings = [*listed.warnings]
-    for host in listed.hosts:
-        if host.output < host.input / 2:
-            warnings.append(f"{host.host} lists output below half of its input")
+    low = [host.host for host in listed.hosts if host.output < host.input / 2]
+    warnings = [*listed.warnings, *(f"{x} lists output below half of its input" for x in low)]
     old = [x.host for x in listed.hosts if x.as_of and _age(x.as_of, day) > YEAR]
     if old:
         many = f" and {len(old) - SHOWN} more" if len(old) > SHOWN else ""
@@ -122,12 +120,11 @@ def _multiplied(listed: HostList, multiples: Mapping[str, float]) -> HostList:
     """Every price times what holds of all."""
     if not multiples:
         return listed
-
-    def of(host: HostPrice) -> HostPrice:
-        return multiplied(host, multiples, "input", "output", "cached", "mix")
-
     rule = f"{listed.rule}; {multiples_text(multiples)}"
-    hosts, resellers = (tuple(map(of, each)) for each in (listed.hosts, listed.resellers))
+    hosts, resellers = (
+        tuple(multiplied(host, multiples, "input", "output", "cached", "mix") for host in each)
+        for each in (listed.hosts, listed.resellers)
+    )
     return replace(listed, hosts=hosts, resellers=resellers, rule=rule)
 
 

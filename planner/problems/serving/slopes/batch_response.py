@@ -146,7 +146,7 @@ class FixedLayout:
             return self._at_fixed_batch(values, slopes, directions)
         if slopes["slot"][0, -1] > -FLAT:
             return self._flat(top, directions)
-        growth = self._growth(top, values, slopes, directions)
+        growth = self._growth(values, slopes, directions)
         return Response({**values, "batch": top}, _total(slopes, growth))
 
     def carrying(self, directions: Directions, rate: float, rising: np.ndarray) -> Response:
@@ -229,11 +229,7 @@ class FixedLayout:
         return math.exp(_crossing(lambda x: self._fullest(math.exp(x)), low, high))
 
     def _growth(
-        self,
-        top: float,
-        values: dict[str, float],
-        slopes: dict[str, np.ndarray],
-        directions: Directions,
+        self, values: dict[str, float], slopes: dict[str, np.ndarray], directions: Directions
     ) -> np.ndarray:
         """d ln batch / d ln of every given, shape (2, n): each limit that holds it lets it move."""
         count = len(directions)

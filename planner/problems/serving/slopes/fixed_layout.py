@@ -75,7 +75,8 @@ def one_pool_slopes(
     tape = lowered(
         "pool_from_times", task.mode, "none" if resized else task.load, *NAMES.values()
     ).tape
-    direct = {name: symbol_slopes(directions, name) + 0.0 * slopes["slot"] for name in _names(tape)}
+    names = [name for name in tape.arguments if name != "B"]  # the batch apart
+    direct = {name: symbol_slopes(directions, name) + 0.0 * slopes["slot"] for name in names}
     out = _composed(tape, symbols, {**direct, **moved})
     present = {name: word for name, word in NAMES.items() if name not in ABSENT[task.mode]}
     answer = {name: out[word] for name, word in present.items() if word in out}
@@ -157,11 +158,6 @@ def _composed(
         for slope in sides[-1].values():
             slope[np.abs(slope) < NOISE] = 0.0
     return {name: np.stack([sides[0][name], sides[1][name]]) for name in sides[0]}
-
-
-def _names(tape: Tape) -> list[str]:
-    """Symbols that the tape asks for, the batch apart."""
-    return [name for name in tape.arguments if name != "B"]
 
 
 STEP = 1e-5  # of a given, in logarithms, at which the numbers of the equations are looked up

@@ -147,13 +147,32 @@ def shared_values(task: Task) -> dict[str, float]:
     Lengths, prices, rates and sizes of memory in the task may be arrays of points.
     """
     model = _lecture_model(task) if task.lecture else _model(task)
+    chip = task.chip
     return {
         **model,
         "N_attn_pf": model["N_attn"],
         **{name: model[name] + more for name, more in resident(task).items()},
         **drafter_values(task),
-        **_chip(task),
-        **_workload(task),
+        "W_chip": chip.memory_bandwidth,
+        "M_cap": chip.memory,
+        "M_sram": 0.0 if task.lecture else chip.sram or 0.0,
+        "x_mem": task.utilisation,
+        "L_in": task.input_tokens,
+        "L_out": task.output_tokens,
+        "L_ctx": task.context,
+        # The prompt emits the first token; where nothing else decodes the number is never used.
+        "L_dec": task.output_tokens - (1.0 if task.mode == "aggregated" or task.pooled else 0.0),
+        "x_hit": task.cached_input,
+        "x_pf": 0.0 if task.mode == "decode" else 1.0,
+        "s_mixed": 1.0 if task.mode == "aggregated" else 0.0,
+        "kappa": task.kappa,
+        "x_eager": 0.0 if captures(task.engine) else 1.0,
+        "x_cohort": 1.0 if task.even else 0.0,
+        "x_own": 1.0 if task.arrivals is None else 0.0,
+        "v_in": task.input_spread,
+        "v_out": task.output_spread,
+        "g": task.tokens_per_step,
+        "m_pos": task.positions_per_step,
         **engine_values(task.profile.values),
         "one_seq": 1.0,
         "one_token": 1.0,
@@ -201,10 +220,19 @@ def layout_values(
     ep, xtp = layouts.ep, layouts.tp_expert
     rates = rate_table(task.network, np.unique(np.concatenate([tp, hops])).tolist())
     hop = np.searchsorted(rates.n, hops)
+    feed_forward = sizes.n_dense_ffn_layers + sizes.n_moe_layers
+    # Blocks of hybrid models are either a mixer or a feed-forward part, others hold both.
+    both = feed_forward == sizes.n_layers
+    mixers = sizes.n_layers if both else sizes.n_layers - feed_forward
+    # Parts side by side are added up before they are reduced (PaLM report, section 2; TensorRT-LLM
+    # and vLLM on Falcon).
+    feed_forward -= sizes.n_parallel_layers
+    # A dense model's copies of attention share what follows, in an exchange of all tokens.
+    with_ranks = mixers + (sizes.n_dense_ffn_layers if sizes.n_experts else 0)
     counts = {
         "tp": tp, "dp": dp, "pp": pp, "ep": ep, "xtp": xtp, "n_half": layouts.halves,
         "n_rep": layouts.replicas, "n_chips": layouts.chips, "n_hop": pp - 1,
-        "n_ar": np.where(tp > 1, _all_reduces(sizes, dp), 0),
+        "n_ar": np.where(tp > 1, np.where(dp > 1, with_ranks, mixers + feed_forward), 0),
         "n_a2a": np.where(dp > 1, sizes.n_moe_layers or sizes.n_dense_ffn_layers, 0),
         # Ranks of one batch skip the experts of others; what they add up is all-reduced.
         "n_ep": np.where((ep > 1) & (dp == 1), sizes.n_moe_layers, 0),
@@ -289,6 +317,7 @@ def _model(task: Task) -> dict[str, float]:
     plain = [c for c in sizes.caches if c.limit is None]
     bounded = [(c, *_seen(context, prompt, c.limit)) for c in sizes.caches if c.limit is not None]
     growing = [c for c in sizes.caches if c.grows]
+    matrices = 3 * sizes.n_moe_layers * sizes.n_experts_active * sizes.expert_width
     return {
         "N_attn": float(active["attention"] + active["router"] + active["other"]),
         "N_ffn": float(active["dense_ffn"] + active["shared"]),
@@ -314,7 +343,7 @@ def _model(task: Task) -> dict[str, float]:
         "k_experts": float(sizes.n_experts_active or 1),
         "h_act": float(sizes.hidden),
         "h_exp": float(sizes.expert_width),
-        "h_mid": _inner(sizes),
+        "h_mid": float(sizes.active["routed"]) / matrices if matrices else 0.0,
         "vocab": float(sizes.vocab),
         "n_blocks": float(sizes.n_layers),
         "n_moe": float(sizes.n_moe_layers),
@@ -327,50 +356,11 @@ def _model(task: Task) -> dict[str, float]:
     }
 
 
-def _inner(sizes: Sizes) -> float:
-    """Width of an expert's inner vector, of three matrices."""
-    matrices = 3 * sizes.n_moe_layers * sizes.n_experts_active * sizes.expert_width
-    return float(sizes.active["routed"]) / matrices if matrices else 0.0
-
-
 def _lecture_model(task: Task) -> dict[str, float]:
     """The lecture's reading: all weights are read, attention and network cost nothing."""
     absent = ("R_bnd", "A_bnd", "A_state", "A_bnd_pf", "h_part", "a_kv", "a_pf", "h_act", "h_exp",
               "h_mid", "vocab")  # fmt: skip
     return {**_model(task), **dict.fromkeys(absent, 0.0), "n_experts": 1.0, "k_experts": 1.0}
-
-
-def _chip(task: Task) -> dict[str, float]:
-    chip = task.chip
-    return {
-        "W_chip": chip.memory_bandwidth,
-        "M_cap": chip.memory,
-        "M_sram": 0.0 if task.lecture else chip.sram or 0.0,
-        "x_mem": task.utilisation,
-    }
-
-
-def _workload(task: Task) -> dict[str, float]:
-    decodes_only = task.mode == "decode"
-    # The prompt emits the first token; where nothing else decodes the number is never used.
-    emitted = task.output_tokens - (1.0 if task.mode == "aggregated" or task.pooled else 0.0)
-    return {
-        "L_in": task.input_tokens,
-        "L_out": task.output_tokens,
-        "L_ctx": task.context,
-        "L_dec": emitted,
-        "x_hit": task.cached_input,
-        "x_pf": 0.0 if decodes_only else 1.0,
-        "s_mixed": 1.0 if task.mode == "aggregated" else 0.0,
-        "kappa": task.kappa,
-        "x_eager": 0.0 if captures(task.engine) else 1.0,
-        "x_cohort": 1.0 if task.even else 0.0,
-        "x_own": 1.0 if task.arrivals is None else 0.0,
-        "v_in": task.input_spread,
-        "v_out": task.output_spread,
-        "g": task.tokens_per_step,
-        "m_pos": task.positions_per_step,
-    }
 
 
 def _seen(context: float, prompt: float, limit: float) -> tuple[float, float]:
@@ -382,19 +372,3 @@ def _seen(context: float, prompt: float, limit: float) -> tuple[float, float]:
 def _dispatch_bytes(sizes: Sizes) -> float:
     narrow = sizes.weight_dtype["routed"] in ("fp8", "fp4", "nvfp4", "mxfp4")
     return 1.0 + FP8_SCALE_BYTES if narrow else ACTIVATION_BYTES
-
-
-def _all_reduces(sizes: Sizes, dp: np.ndarray) -> np.ndarray:
-    """All-reduces of one pass.
-
-    Parts side by side are added up before they are reduced (PaLM report, section 2; TensorRT-LLM
-    and vLLM on Falcon).
-    """
-    feed_forward = sizes.n_dense_ffn_layers + sizes.n_moe_layers
-    # Blocks of hybrid models are either a mixer or a feed-forward part, others hold both.
-    both = feed_forward == sizes.n_layers
-    mixers = sizes.n_layers if both else sizes.n_layers - feed_forward
-    feed_forward -= sizes.n_parallel_layers
-    # A dense model's copies of attention share what follows, in an exchange of all tokens.
-    with_ranks = mixers + (sizes.n_dense_ffn_layers if sizes.n_experts else 0)
-    return np.where(dp > 1, with_ranks, mixers + feed_forward)

@@ -146,7 +146,8 @@ def slowness(
         symbols = {**values, "e_w": 1.0, "n_pr": 1.0, "x_wide": wide, "x_beside": beside}
         times = fed(_beside_kernel(), symbols)
         return {"e_w": np.asarray(times["T_pf_beside"]) / times["T_pf_read"]}
-    group = _group(task)
+    flop = sum(cache.flop_per_cached_token for cache in task.sizes.caches)
+    group = flop / max(2 * sum(cache.elements_per_token for cache in task.sizes.caches), 1.0)
     vectored = group > engine.largest_group and task.chip.name in VECTOR
     if vectored:
         factors["e_at"] = task.chip.peak("bf16") / VECTOR[task.chip.name]
@@ -299,12 +300,6 @@ def _read_beside(task: Task) -> tuple[float, float]:
     narrow = sum(n for part, n in sizes.params.items() if sizes.weight_dtype[part] in WEIGHT_ONLY)
     wide = WIDE * narrow / sum(sizes.streamed_bytes.values())
     return 2 * wide, wide if narrow else 1.0
-
-
-def _group(task: Task) -> float:
-    """Query heads per KV head, the mean over layers."""
-    flop = sum(cache.flop_per_cached_token for cache in task.sizes.caches)
-    return flop / max(2 * sum(cache.elements_per_token for cache in task.sizes.caches), 1.0)
 
 
 def _cache_kernel() -> Kernel:

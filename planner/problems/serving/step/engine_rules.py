@@ -152,22 +152,8 @@ def _kv_heads(pool: EnginePool, x: Layouts, _: EngineTable) -> np.ndarray | bool
     return not pool.sizes.latent and (heads % x.tp != 0) & (x.tp % heads != 0)
 
 
-def _vocabulary(pool: EnginePool, ways: np.ndarray) -> np.ndarray:
-    return -(-pool.sizes.vocab // PADDED) * PADDED % ways != 0
-
-
 def _uneven(pool: EnginePool, x: Layouts) -> np.ndarray | bool:
     return pool.sizes.n_experts > 0 and pool.experts % x.ep != 0
-
-
-def _part_of_stage(x: Layouts) -> np.ndarray:
-    """Whether experts are spread over some of the chips of a stage, and cut over the others."""
-    return (x.ep > 1) & (x.tp_expert > 1)
-
-
-def _beyond_deepep(pool: EnginePool, x: Layouts) -> np.ndarray | bool:
-    """Whether DeepEP exchanges for no such ranks: uneven experts, or machines that are not full."""
-    return _uneven(pool, x) | ((x.whole >= PEERS) & (x.whole % PEERS != 0))
 
 
 def _ragged(pool: EnginePool, x: Layouts) -> np.ndarray | bool:
@@ -225,7 +211,7 @@ RULES: dict[str, EngineRule] = {
         "the width of an expert, {routed}, is not whole on each of expert tp {tp_expert} chips",
         ("ep", "dp_attention")),
     "vocabulary": EngineRule(
-        lambda p, x, _: _vocabulary(p, x.tp),
+        lambda p, x, _: -(-p.sizes.vocab // PADDED) * PADDED % x.tp != 0,
         "the vocabulary of {model}, {vocab} filled up to blocks of 64, does not divide by tp {tp}",
         ("tp",)),
     "even experts": EngineRule(
@@ -243,7 +229,7 @@ RULES: dict[str, EngineRule] = {
         "{copies} redundant experts with ep 1: it balances experts that are spread over chips",
         remedy="choose.redundant_experts=0, or choose.ep above 1"),
     "all experts or none": EngineRule(
-        lambda p, x, _: _part_of_stage(x),
+        lambda p, x, _: (x.ep > 1) & (x.tp_expert > 1),
         "ep {ep} with expert tp {tp_expert}: its expert parallelism is always tp * dp attention = "
         "{whole}, or off", remedy="choose.ep={whole}, or choose.ep=1"),
     "copies on all chips or none": EngineRule(
@@ -267,7 +253,8 @@ RULES: dict[str, EngineRule] = {
         remedy="choose.overlap=none"),
     "overlap by DeepEP": EngineRule(
         lambda p, x, _: (
-            (x.halves > 1) & (p.chip.maker == "NVIDIA") & _beyond_deepep(p, x)),
+            (x.halves > 1) & (p.chip.maker == "NVIDIA")
+            & (_uneven(p, x) | ((x.whole >= PEERS) & (x.whole % PEERS != 0)))),
         "two half-batches overlap an exchange by DeepEP, which takes whole shares of {experts} "
         "experts, and below 8 chips of a stage or multiples of 8, not ep {ep}",
         remedy="choose.overlap=none"),

@@ -147,7 +147,8 @@ def enumerate_layouts(
     least_chips = prod(max(free.get(axis) or (1,)) for axis in ("tp", "pp", "cp", "dp_attention"))
     largest = int(min(paid.max(), max(LARGEST_REPLICA, domain, least_chips) if joined else domain))
 
-    tp = _allowed(_divisors(heads), free.get("tp"))
+    numbers = np.arange(1, heads + 1)
+    tp = _allowed(numbers[heads % numbers == 0], free.get("tp"))
     dp = _allowed(np.arange(1, largest + 1 if experts or copied else 2), free.get("dp_attention"))
     table = _cross(tp[tp <= largest, None], dp)
     table = _cross(table[table.prod(axis=1) <= largest], np.unique(free.get("cp") or (1,)))
@@ -156,7 +157,10 @@ def enumerate_layouts(
     table = _cross(table, _allowed(np.arange(1, min(layers, largest) + 1), free.get("pp")))
     table = table[table.prod(axis=1) <= largest]
     if machine:
-        table = table[_whole_machines(table, domain, machine)]
+        stage, replica = table[:, :3].prod(axis=1), table.prod(axis=1)
+        even = (machine % replica == 0) | (replica % machine == 0)
+        # One that is larger than a domain of the fast network fills domains with each stage.
+        table = table[even & ((replica <= domain) | (stage % domain == 0))]
     table = _cross(_with_experts(table, min(experts, largest), free), paid)
     if free.get("replicas") is None:
         most = _most(table, domain)
@@ -212,16 +216,6 @@ def _aligned(table: np.ndarray, domain: int, tiled: bool) -> np.ndarray:
     return inside | ((stage % domain == 0) & even[0] & even[1])
 
 
-def _whole_machines(table: np.ndarray, domain: int, machine: int) -> np.ndarray:
-    """Whether a replica of (tp, dp, cp, pp) shares a machine evenly, or fills machines.
-
-    One that is larger than a domain of the fast network fills domains with each of its stages.
-    """
-    stage, replica = table[:, :3].prod(axis=1), table.prod(axis=1)
-    even = (machine % replica == 0) | (replica % machine == 0)
-    return even & ((replica <= domain) | (stage % domain == 0))
-
-
 def _most(table: np.ndarray, domain: int) -> np.ndarray:
     """Most replicas of rows of (tp, dp, cp, pp, ep, xtp, chips, ...) on their chips."""
     rooms = ChipSplit(table[:, :3].prod(axis=1), table[:, 3], np.full(len(table), domain))
@@ -230,11 +224,6 @@ def _most(table: np.ndarray, domain: int) -> np.ndarray:
 
 def _allowed(values: np.ndarray, wanted: Sequence[int] | None) -> np.ndarray:
     return values if wanted is None else values[np.isin(values, np.asarray(wanted))]
-
-
-def _divisors(n: int) -> np.ndarray:
-    numbers = np.arange(1, n + 1)
-    return numbers[n % numbers == 0]
 
 
 def hop_groups(task: Task, layouts: Layouts) -> np.ndarray:

@@ -121,7 +121,9 @@ def _of_engine(task: Task, layouts: Layouts, rules: EngineMemory) -> dict[str, n
     margin = np.where((ranks > 1) & seen.links, band["several"], band["one_rank"]) * GIB
     factor = kernel_factor(sizes, layouts.tp, ways, layouts.tp_expert, ranks)
     hold = margin * ((task.chance or 0) >= SURE)
-    blocks = _blocks(task, layouts, rules)
+    cuts, place = np.unique(np.stack([layouts.tp, layouts.pp]), axis=1, return_inverse=True)
+    rows = [_blocks_of_cut(task, rules, tp, pp) for tp, pp in cuts.T.tolist()]
+    blocks = {name: np.array([row[name] for row in rows])[place.ravel()] for name in BLOCKS}
     if rules.rules["meaning"] == "pool":  # activations are kept out of it as they are counted
         context = task.utilisation * pool_context(task.chip)
         return {**blocks, "f_format": factor, "M_hold": hold + context}
@@ -147,13 +149,6 @@ def _of_engine(task: Task, layouts: Layouts, rules: EngineMemory) -> dict[str, n
         "h_work": (0.0 if narrow == "mxfp4" else era["workspace"]) * work,
         "h_peak": (era["residual"] - 1) * sizes.hidden + era["ffn"] * dense / layouts.tp,
     }
-
-
-def _blocks(task: Task, layouts: Layouts, rules: EngineMemory) -> dict[str, np.ndarray]:
-    """What caches take in an engine's blocks over their own bytes, each of shape (n_layouts,)."""
-    cuts, place = np.unique(np.stack([layouts.tp, layouts.pp]), axis=1, return_inverse=True)
-    rows = [_blocks_of_cut(task, rules, tp, pp) for tp, pp in cuts.T.tolist()]
-    return {name: np.array([row[name] for row in rows])[place.ravel()] for name in BLOCKS}
 
 
 def _blocks_of_cut(task: Task, rules: EngineMemory, tp: int, pp: int) -> dict[str, float]:

@@ -171,21 +171,14 @@ def queue(values: Mapping[str, float | np.ndarray]) -> dict[str, np.ndarray]:
     # Those that cannot keep up are computed as if nothing arrived, and then put to infinity.
     ready = {**values, **{n: np.where(endless, 0.0, values[n]) for n in ("rho_pf", "r_pf")}}
     ready |= fed(lowered("mean_wait"), ready)
-    tails = np.where(endless, np.inf, _quantiles(ready))
+    kernel = lowered("wait_quantile")
+    dimensions = max(np.ndim(ready[name]) for name in kernel.names if name in ready)
+    # Fewer than the share wait in line where readers are idler than it.
+    shares = np.array(list(TAILS.values()))[(..., *[None] * dimensions)]
+    at = {**ready, "rho_pf": np.maximum(ready["rho_pf"], shares), "x_tail": shares}
+    tails = np.where(endless, np.inf, np.asarray(fed(kernel, at)["T_tail"]))
     wait = np.where(endless, np.inf, ready["T_wait"])
     return {"readers": busy, "wait": wait, **dict(zip(TAILS, tails, strict=True))}
-
-
-def _quantiles(values: dict) -> np.ndarray:
-    """The waits that the shares of `TAILS` exceed [s], along the first axis.
-
-    Fewer than the share wait in line where readers are idler than it.
-    """
-    kernel = lowered("wait_quantile")
-    dimensions = max(np.ndim(values[name]) for name in kernel.names if name in values)
-    shares = np.array(list(TAILS.values()))[(..., *[None] * dimensions)]
-    at = {**values, "rho_pf": np.maximum(values["rho_pf"], shares), "x_tail": shares}
-    return np.asarray(fed(kernel, at)["T_tail"])
 
 
 def crowded(demand: BorneLoad | None) -> tuple[str, ...]:

@@ -176,7 +176,9 @@ def speculating(speculation: Speculation | None, sizes: Sizes, drafts: int) -> S
     """
     if speculation is None or not drafts:
         return Speculating()
-    name = speculation.method or (DRAFT_MODEL if speculation.draft_model else _usual(sizes))
+    name = speculation.method or (
+        DRAFT_MODEL if speculation.draft_model else (PREDICTORS if sizes.mtp_blocks else HEAD)
+    )
     method = draft_method(name)
     if name == PREDICTORS and not sizes.mtp_blocks:
         words = f"{sizes.name} has no predictor layers in its checkpoint"
@@ -216,11 +218,6 @@ def _sharing(name: str, sizes: Sizes) -> Sizes:
             )
         )
     return drawn
-
-
-def _usual(sizes: Sizes) -> str:
-    """The method of a model where nobody says: its own predictor layers, else a head on top."""
-    return PREDICTORS if sizes.mtp_blocks else HEAD
 
 
 def _continued(accepted: tuple[float, ...], curve: Acceptance, drafts: int) -> float:

@@ -86,7 +86,7 @@ def resolve(scenario: Scenario, today: date | None = None) -> ServingTasks:
     with _at("model"):
         model = _model(scenario, notes)
         notes.warnings.extend(() if isinstance(model, ModelDescription) else model.warnings)
-    notes.warnings.extend((*_unproven(scenario), *_ignored(scenario)))
+    notes.warnings.extend(_left_aside(scenario))
     notes.warnings.extend(
         f"{name} is left aside: no verified on-demand price of it is known; give price"
         for name in scenario.unrented()
@@ -97,7 +97,9 @@ def resolve(scenario: Scenario, today: date | None = None) -> ServingTasks:
     counts: list[tuple[Sizes, int | None, int]] = []
     for weights, kv, activations, chunk, redundant in _formats(scenario):
         with _at("model"):
-            counted = _sizes(model, weights, kv, activations)
+            # What is read of a description is all there, only frozen.
+            count = abstract_sizes if isinstance(model, ModelDescription) else sizes
+            counted = count(model, weights, kv, activations)  # type: ignore[arg-type]
         if (counted, chunk, redundant) in counts:  # a checkpoint in the very format that is tried
             continue
         counts.append((counted, chunk, redundant))
@@ -291,15 +293,6 @@ def _model(scenario: Scenario, notes: _Notes) -> Model | ModelDescription:
     return models.load(name)
 
 
-def _sizes(
-    model: Model | ModelDescription, weights: str | None, kv: str | None, activations: str | None
-) -> Sizes:
-    if isinstance(model, ModelDescription):
-        # What it reads of a description is all there, only frozen.
-        return abstract_sizes(model, weights, kv, activations)  # type: ignore[arg-type]
-    return sizes(model, weights, kv, activations)
-
-
 def _lecture_chip(system: System) -> Chip:
     """The chip in the lecture's unit, multiply-accumulates per second.
 
@@ -343,18 +336,14 @@ def _warnings(scenario: Scenario, system: System, *known_warnings: str | None) -
         )
 
 
-def _unproven(scenario: Scenario) -> Iterator[str]:
-    """What the search does not decide exactly, where it was asked for."""
+def _left_aside(scenario: Scenario) -> Iterator[str]:
+    """What the search does not decide exactly, though asked, and what is given for nothing."""
     disaggregated = "disaggregated" in (scenario.choose.mode or ())
     if disaggregated and scenario.objective == "latency" and scenario.workload.arrivals:
         yield (
             "two pools under a load are sized by what either can carry at most; another split may "
             "have a little less latency"
         )
-
-
-def _ignored(scenario: Scenario) -> Iterator[str]:
-    """What is given and changes nothing."""
     if scenario.uncertain is not None:
         yield LEFT_ASIDE
     asked_modes = modes(scenario)

@@ -85,9 +85,8 @@ class Task:
     Four in five models accept between the shares in `accepted_range` of the tokens per step.
     Promises of times must hold with a `chance`, None on the bound, which has no band.
     Replicas share a machine of so many chips evenly, or fill `whole_machines`; 0 where any may be;
-    chips are rented `unit` at a time. Of a pool whose partner's load is its own `demand_given` says
-    whether that is a number. Plans that no measured run covers may be left out, `inside_only`; the
-    simplest plan is taken where it is worse by no more than `prefer_simple`.
+    chips are rented `unit` at a time. Plans that no measured run covers may be left out,
+    `inside_only`; the simplest plan is taken where it is worse by no more than `prefer_simple`.
     A layout must be run by one of the `engines`, whatever runs it where none was read (None), or
     where a bound over all implementations is sought (`any_layout`); `drafting` names the method.
     The engine may be started with a limit on the sequences that one copy of it holds, and on the
@@ -147,7 +146,6 @@ class Task:
     chance: float | None = None
     whole_machines: int = 0
     unit: int = 1
-    demand_given: bool = False
     inside_only: bool = False
     prefer_simple: float = 0.0
     memory_rules: tuple[tuple[int, EngineMemory | None], ...] = ()

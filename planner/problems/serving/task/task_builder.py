@@ -121,7 +121,6 @@ class TaskBuilder:
             spare=lengths.spare_replicas,
             headroom=1 - used if used else lengths.headroom,
             prefer_simple=scenario.prefer.simple or 0.0,
-            demand_given=waits is not None and math.isfinite(waits),
             busiest=min(BUSIEST, used or BUSIEST),
             input_spread=lengths.input_tokens.cv,
             output_spread=lengths.output_tokens.cv,

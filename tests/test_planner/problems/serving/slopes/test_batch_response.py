@@ -157,15 +157,15 @@ def test_at_a_kink_a_batch_that_grows_has_its_right_slope():
     assert total["batch"] is grows
     pool = pool_of(promises={"tpot": 1.0})
     values = {"need": 0.0, "mixed": 0.0, "tpot": 1.0}
-    growth = pool._growth(24.0, values, {"tpot": KINKED}, {"a": {}, "b": {}})
+    growth = pool._growth(values, {"tpot": KINKED}, {"a": {}, "b": {}})
     assert growth == pytest.approx(np.array([[-0.5 / 0.4, 0.5 / 0.2], [-0.5 / 0.2, 0.5 / 0.4]]))
     # Short of every limit, or where no batch changes what is limited, nothing moves it.
     for less, flat in ((1 - 1e-6, KINKED), (1.0, KINKED * [1, 1, 0])):
-        short = pool._growth(24.0, {**values, "tpot": less}, {"tpot": flat}, {"a": {}, "b": {}})
+        short = pool._growth({**values, "tpot": less}, {"tpot": flat}, {"a": {}, "b": {}})
         assert (short == 0).all()
     # A limit that holds it on one side alone lets it go as far as that side tells.
     level = KINKED * [1, 1, 0] + [[0, 0, 0.0], [0, 0, 0.4]]
-    growth = pool._growth(24.0, values, {"tpot": level}, {"a": {}, "b": {}})
+    growth = pool._growth(values, {"tpot": level}, {"a": {}, "b": {}})
     assert growth == pytest.approx(np.array([[-0.5 / 0.4, 0.5 / 0.4]] * 2))
 
     class Kinked(FixedLayout):
