@@ -153,10 +153,7 @@ class Optimum:
             roots = [{**point, self.x: value} for value in at]
             yield [root for root in roots if satisfied(self.relations, root)]
 
-    @cached_property
-    def distinct(self) -> int:
-        """At how many points the roots were looked for."""
-        return THOROUGH
+    distinct = THOROUGH  # points at which the roots are looked for
 
     @cached_property
     def roots(self) -> tuple[list[Point], ...]:

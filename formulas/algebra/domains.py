@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import islice
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import sympy as sp
 
@@ -32,7 +32,7 @@ from formulas.algebra.steps import (
     sign_of,
 )
 from formulas.numerics.digits import UNDETERMINED, comparable, real_value
-from formulas.numerics.evaluate import Definition, collect, scalar, unfolded
+from formulas.numerics.evaluate import Assignment, Definition, collect, scalar, unfolded
 from formulas.numerics.expressions import Condition, put, text
 
 OPPOSITE = {"≤": "≥", "≥": "≤"}
@@ -248,17 +248,13 @@ class Solution(Identity):
         """Where another value within the conditions makes both sides equal; empty if none does."""
         for second in crossings(self.gap, self.x, root, touching=False):
             here = {**root, self.x: second}
-            apart = abs(second / root[self.x] - 1) > BESIDE
-            if apart and satisfied(self.relations, here) and _zero(self.gap, self.x, here):
+            if abs(second / root[self.x] - 1) <= BESIDE or not satisfied(self.relations, here):
+                continue
+            if _gap_sign(self.gap, here) == 0 or set(_beside(self.gap, self.x, here)) == {-1, 1}:
                 return f"it is not the only solution: both sides are equal at {point_text(here)}"
         if _beside(self.gap, self.x, root) == (0, 0):
             return f"it is not the only solution: nor is it beside {point_text(root)}"
         return ""
-
-
-def _zero(gap: sp.Expr, x: sp.Symbol, point: Point) -> bool:
-    """Whether a gap is zero at a point, or changes its sign there."""
-    return _gap_sign(gap, point) == 0 or set(_beside(gap, x, point)) == {-1, 1}
 
 
 def _beside(gap: sp.Expr, x: sp.Symbol, point: Point) -> tuple[int | None, int | None]:
@@ -275,21 +271,12 @@ def _gap_sign(gap: sp.Expr, point: Point) -> int | None:
     return (value > 0) - (value < 0)
 
 
-class SolvedDefinition(NamedTuple):
-    """A symbol that was solved for, and what it is."""
-
-    symbol: sp.Symbol
-    rhs: sp.Expr
-
-
-def solved_for(derivation: Any) -> list[SolvedDefinition]:
+def solved_for(derivation: Any) -> list[Assignment]:
     """Definitions of solved symbols, of this derivation and of the approximate ones it uses."""
-    definitions: dict[sp.Symbol, SolvedDefinition] = {}
+    definitions: dict[sp.Symbol, Assignment] = {}
     if derivation.lhs.is_Symbol and not derivation.numeric:
         roots = {s.solved for s in derivation.steps if s.solved} | {derivation.lhs}
-        definitions = {
-            x: SolvedDefinition(x, derivation.rhs) for x in roots if not derivation.rhs.has(x)
-        }
+        definitions = {x: Assignment(x, derivation.rhs) for x in roots if not derivation.rhs.has(x)}
     for step in derivation.steps:
         inner = (step.arguments.get("equation"), *step.arguments.get("where", ()))
         for item in inner if step.borrowed else ():
@@ -305,7 +292,5 @@ def strain_of(derivation: Any, case: Mapping[str | sp.Symbol, float]) -> dict[st
     if not sizes:
         return {}
     defined = collect(derivation.where)
-    inner = [
-        definition for definition in solved_for(derivation) if definition.symbol not in defined
-    ]
+    inner = [each for each in solved_for(derivation) if each.symbol not in defined]
     return scalar([*derivation.where, *inner], sizes, values)

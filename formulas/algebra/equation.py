@@ -26,7 +26,7 @@ from formulas.nomenclature.symbols import (
     meaning,
     unit_of_symbol,
 )
-from formulas.numerics.evaluate import Kernel, collect, kernel, ordered, unfolded
+from formulas.numerics.evaluate import Assignment, Kernel, collect, kernel, ordered, unfolded
 from formulas.numerics.expressions import (
     as_expression,
     branches_of,
@@ -54,26 +54,22 @@ def card(
     title = escape(name[:1].upper() + name[1:])
     words = escape(str(source))
     cited = f'<a href="{escape(source.link)}">{words}</a>' if source.link else words
-    parts = [
-        f"<h4>{title}</h4>",
-        *rows,
-        f"<ul>{listed}</ul>" if listed else "",
-        _table(symbols),
-        f"<p><small>Source: {cited}</small></p>",
-    ]
-    return "<div>\n" + "\n".join(part for part in parts if part) + "\n</div>"
-
-
-def _table(symbols: Iterable[sp.Symbol]) -> str:
     ordered = sorted(symbols, key=lambda x: (x.name.lower(), x.name))
-    rows = [
+    cells = [
         f"<tr><td {LEFT}>${tex(x)}$</td><td {LEFT}><code>{escape(x.name)}</code></td>"
         f"<td {LEFT}>{escape(str(unit_of_symbol(x)))}</td>"
         f"<td {LEFT}>{escape(meaning(x))}</td></tr>"
         for x in ordered
     ]
     heads = "".join(f"<th {LEFT}>{word}</th>" for word in ("symbol", "name", "unit", "meaning"))
-    return f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    parts = [
+        f"<h4>{title}</h4>",
+        *rows,
+        f"<ul>{listed}</ul>" if listed else "",
+        f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(cells)}</tbody></table>",
+        f"<p><small>Source: {cited}</small></p>",
+    ]
+    return "<div>\n" + "\n".join(part for part in parts if part) + "\n</div>"
 
 
 def display(formula: str) -> str:
@@ -86,6 +82,9 @@ class Readable:
 
     name: str
     steps: tuple[Any, ...]
+    where: tuple[Equation, ...]
+    assumes: tuple[str, ...]
+    source: Citation
 
     if TYPE_CHECKING:
 
@@ -102,38 +101,26 @@ class Readable:
         return rf"$\displaystyle {self.latex()}$"
 
     def _repr_html_(self) -> str:
-        return derivation_card(self)
+        rows, symbols = [], set()
+        for number, (step, proof) in enumerate(zip(self.steps, self.proofs, strict=True), 1):
+            why = f": {escape(step.why)}" if step.why else ""
+            form = f"{tex(step.lhs)} {SIGNS[step.relation]} {tex(step.rhs)}"
+            size = "" if step.size is None else f"; neglected over kept: ${tex(step.size)}$"
+            rows.append(
+                f"<div>{number}. <b>{step.verb}</b>{why}</div>"
+                f"{display(form)}<div><small>{escape(proof)}{size}</small></div>"
+            )
+            symbols |= step.lhs.free_symbols | step.rhs.free_symbols
+        for inner in self.where:
+            symbols |= {inner.symbol, *inner.symbols}
+        where = [inner.latex() for inner in self.where]
+        return card(self.name, rows, where, self.assumes, symbols, self.source)
 
     def text(self) -> str:
         """All steps with their reasons and proofs, one after the other."""
         numbered = enumerate(zip(self.steps, self.proofs, strict=True), 1)
         steps = [step.text(number, proof) for number, (step, proof) in numbered]
         return "\n".join([self.name, *steps])
-
-
-def derivation_card(derivation: Any) -> str:
-    """HTML of a derivation: every step with its reason and proof, then its definitions."""
-    rows, symbols = [], set()
-    for number, (step, proof) in enumerate(
-        zip(derivation.steps, derivation.proofs, strict=True), 1
-    ):
-        rows.append(_card_row(number, step, proof))
-        symbols |= step.lhs.free_symbols | step.rhs.free_symbols
-    for inner in derivation.where:
-        symbols |= {inner.symbol, *inner.symbols}
-    where = [inner.latex() for inner in derivation.where]
-    return card(derivation.name, rows, where, derivation.assumes, symbols, derivation.source)
-
-
-def _card_row(number: int, step: Any, proof: str) -> str:
-    """HTML of a step: what was done and why, its form, and how it was shown to follow."""
-    why = f": {escape(step.why)}" if step.why else ""
-    form = f"{tex(step.lhs)} {SIGNS[step.relation]} {tex(step.rhs)}"
-    size = "" if step.size is None else f"; neglected over kept: ${tex(step.size)}$"
-    return (
-        f"<div>{number}. <b>{step.verb}</b>{why}</div>"
-        f"{display(form)}<div><small>{escape(proof)}{size}</small></div>"
-    )
 
 
 @dataclass(frozen=True)
@@ -326,14 +313,6 @@ class Equation:
         if set(self.branches.values()) != set(branches.values()):
             raise ValueError(f"{self.name}: the named branches are not those of {self.rhs}")
         return dict(self.branches)
-
-
-@dataclass(frozen=True)
-class Assignment:
-    """A symbol and the expression it stands for: an equation without units, source or checks."""
-
-    symbol: sp.Symbol
-    rhs: sp.Expr
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 
 import sympy as sp
 
@@ -115,8 +115,14 @@ class Identity:
 
     @cached_property
     def proven(self) -> bool:
-        """Whether SymPy simplifies the difference of the sides to zero."""
-        return _cancels(self.left, self.right)
+        """Whether SymPy simplifies the difference to zero, each branching part as a symbol."""
+        parts: dict[sp.Basic, sp.Basic] = {}
+        for node in chain(*map(sp.preorder_traversal, (self.left, self.right))):
+            if isinstance(node, (*BRANCHES, sp.Sum, sp.Integral)):
+                parts.setdefault(node, sp.Dummy("part", real=True))
+        gap = put(self.left, parts) - put(self.right, parts)
+        forms = (lambda: gap, lambda: sp.cancel(sp.together(gap)), lambda: sp.simplify(gap))
+        return any(within_time(form) == 0 for form in forms)
 
     @property
     def distinct(self) -> int:
@@ -238,17 +244,6 @@ def _compared(left: sp.Expr, right: sp.Expr, point: Point, digits: int) -> Diffe
     return Difference(point, short(a), short(b), short(a - b), exact=isinstance(a, Fraction))
 
 
-def _cancels(left: sp.Expr, right: sp.Expr) -> bool:
-    """True if SymPy simplifies a difference to zero, each branching part taken as a symbol."""
-    parts: dict[sp.Basic, sp.Basic] = {}
-    for node in (node for side in (left, right) for node in sp.preorder_traversal(side)):
-        if isinstance(node, (*BRANCHES, sp.Sum, sp.Integral)):
-            parts.setdefault(node, sp.Dummy("part", real=True))
-    gap = put(left, parts) - put(right, parts)
-    forms = (lambda: gap, lambda: sp.cancel(sp.together(gap)), lambda: sp.simplify(gap))
-    return any(within_time(form) == 0 for form in forms)
-
-
 def under_roots(claim: sp.Expr) -> Iterator[sp.Expr]:
     """What must be positive for every root and logarithm in an expression to be real."""
     for node in sp.preorder_traversal(claim):
@@ -266,7 +261,18 @@ def inverse(
     each branch.
     """
     if rhs.has(*BRANCHES):
-        raise ValueError(_by_branch(name, lhs, x, branches))
+        if not branches:
+            inside = f"{name} has steps or pieces inside"
+            raise ValueError(f"{inside}: no solution in closed form for {describe(x.name)}")
+        parts = [f"{name} has branches, so no one solution for {describe(x.name)}:"]
+        for branch, expression in branches.items():
+            if not expression.has(x):
+                parts.append(f"where {branch} decides, {x.name} does not occur")
+            elif expression.has(*BRANCHES) or len(solutions := _solutions(lhs, expression, x)) != 1:
+                parts.append(f"where {branch} decides, there is no closed form")
+            else:
+                parts.append(f"where {branch} decides, {x.name} = {text(solutions[0])}")
+        raise ValueError("\n  ".join(parts))
     solutions = _solutions(lhs, rhs, x)
     if len(solutions) > 1:
         several = ", ".join(map(text, solutions))
@@ -378,23 +384,3 @@ def _satisfies(lhs: sp.Symbol, rhs: sp.Expr, x: sp.Symbol, solution: sp.Expr) ->
         return back.difference() is None
     except NoPointError:
         return False
-
-
-def _by_branch(
-    name: str, lhs: sp.Symbol, x: sp.Symbol, branches: Mapping[str, sp.Expr] | None
-) -> str:
-    """Why there is no one solution, with that of every branch that has one."""
-    if not branches:
-        return (
-            f"{name} has steps or pieces inside: no solution in closed form for {describe(x.name)}"
-        )
-    parts = []
-    for branch, expression in branches.items():
-        if not expression.has(x):
-            parts.append(f"where {branch} decides, {x.name} does not occur")
-        elif expression.has(*BRANCHES) or len(solutions := _solutions(lhs, expression, x)) != 1:
-            parts.append(f"where {branch} decides, there is no closed form")
-        else:
-            parts.append(f"where {branch} decides, {x.name} = {text(solutions[0])}")
-    head = f"{name} has branches, so no one solution for {describe(x.name)}"
-    return "\n  ".join([f"{head}:", *parts])

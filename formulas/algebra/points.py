@@ -308,7 +308,9 @@ def _scanned(margin: sp.Expr, x: sp.Symbol, point: Point, touching: bool) -> Ite
         except UNDETERMINED:
             return None
 
-    inner = {c for part in _inner(margin, x) for c in crossings(part, x, point)}
+    # Where a part has a break of its own, the whole may have a spike.
+    parts = (part for part in margins(*margin.args) if part.has(x) and part != margin)
+    inner = {c for p in parts if _coefficients(p, x) is not None for c in crossings(p, x, point)}
     near = {c * (1 + sign * part) for c in inner for part in BESIDE for sign in (1, -1, 0)}
     start = point.get(x, Fraction(1))
     grid = sorted({start, *near, *(start * at for at in _SHORT), *GRID})
@@ -331,12 +333,6 @@ def _scanned(margin: sp.Expr, x: sp.Symbol, point: Point, touching: bool) -> Ite
 
 
 _SHORT = tuple(Fraction(10 ** (step / 4)) for step in range(-8, 9))
-
-
-def _inner(margin: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
-    """The parts of an expression at whose own breaks it may have a spike."""
-    parts = [part for part in margins(*margin.args) if part.has(x) and part != margin]
-    return [part for part in parts if _coefficients(part, x) is not None]
 
 
 def _nearest(

@@ -154,7 +154,9 @@ class DerivationStep:
             method = self.identity.proof() + self._borrowing()
             if self.solved is None or before is None:
                 return word, method
-            return word, f"put back, {method}{_uniqueness(before, self.solved)}"
+            over, _ = sp.fraction(sp.together(before.lhs - before.rhs))
+            linear = over.is_polynomial(self.solved) and sp.degree(over, self.solved) == 1
+            return word, f"put back, {method}{', the only solution' if linear else ''}"
         word, method = _PROOFS[self.verb]
         return word, method + self._borrowing()
 
@@ -205,7 +207,16 @@ class Chain:
     @property
     def premises(self) -> tuple[str, ...]:
         """What the chain takes: what it begins with, the equations put in, what is neglected."""
-        return premises_of(self.steps)
+        taken: dict[str, None] = {}
+        for step in self.steps:
+            sides = (step.arguments.get(side) for side in ("lhs", "rhs"))
+            if step.verb == "begin" and not any(hasattr(side, "source") for side in sides):
+                taken[f"{step}: {step.why}" if step.why else str(step)] = None
+            for part in step.used:
+                taken |= dict.fromkeys(getattr(part, "premises", (part.name,)))
+            if step.verb == "drop":
+                taken[step.neglected] = None
+        return tuple(taken)
 
     @cached_property
     def proofs(self) -> tuple[str, ...]:
@@ -278,20 +289,6 @@ def approximations(derivation: object) -> tuple[DerivationStep, ...]:
     return tuple(approximate.values())
 
 
-def premises_of(steps: tuple[DerivationStep, ...]) -> tuple[str, ...]:
-    """What some steps take: the first form, the equations put in, what is neglected."""
-    taken: dict[str, None] = {}
-    for step in steps:
-        sides = (step.arguments.get(side) for side in ("lhs", "rhs"))
-        if step.verb == "begin" and not any(hasattr(side, "source") for side in sides):
-            taken[f"{step}: {step.why}" if step.why else str(step)] = None
-        for part in step.used:
-            taken |= dict.fromkeys(getattr(part, "premises", (part.name,)))
-        if step.verb == "drop":
-            taken[step.neglected] = None
-    return tuple(taken)
-
-
 def dropped(
     last: DerivationStep, term: sp.Expr, beside: sp.Expr, why: str
 ) -> DerivationStep | None:
@@ -316,13 +313,6 @@ _PROOFS = {
     "respond": (PROVEN, "both sides move alike along the path"),
     "at": (PROVEN, "numbers put in"),
 }
-
-
-def _uniqueness(before: DerivationStep, x: sp.Symbol) -> str:
-    """`, the only solution` when the equation is linear in the symbol solved for."""
-    over, _ = sp.fraction(sp.together(before.lhs - before.rhs))
-    linear = over.is_polynomial(x) and sp.degree(over, x) == 1
-    return ", the only solution" if linear else ""
 
 
 def positive_somewhere(expression: sp.Expr) -> bool:

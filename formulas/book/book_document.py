@@ -163,7 +163,6 @@ class _Setter:
         self._anchors: set[str] = set()
         self._symbols: set[sp.Symbol] = set()
         self._claims = {claim.id: claim for claim in all_claims()}
-        self._verdicts = verdicts
 
     def chapter(self, number: int, chapter: BookChapter) -> list[Block]:
         """The blocks of one chapter."""
@@ -370,10 +369,6 @@ def lines_of(block: Block) -> list[Prose]:
 def symbols_of(block: Block) -> set[sp.Symbol]:
     """The symbols that a block prints."""
     if isinstance(block, Proof | Statement):
-        used: set[sp.Symbol] = set()
-        for step, _ in block.entry.steps:
-            used |= step.lhs.free_symbols | step.rhs.free_symbols
-            used |= step.size.free_symbols if step.size is not None else set()
-        return used
+        return block.entry.symbols
     spans = (span for line in lines_of(block) for span in line if isinstance(span, Formula))
     return {x for span in spans for x in span.symbols}

@@ -103,6 +103,12 @@ class FormulaEntry:
         return ((DerivationStep("state", self.item.symbol, self.item.rhs, ""), ""),)
 
     @property
+    def symbols(self) -> set[sp.Symbol]:
+        """The symbols that its lines print."""
+        sides = (side for step, _ in self.steps for side in (step.lhs, step.rhs, step.size))
+        return set().union(*(side.free_symbols for side in sides if side is not None))
+
+    @property
     def tags(self) -> tuple[str, ...]:
         """What it is about."""
         return tags(self.python)
@@ -312,9 +318,7 @@ def _rows(listed: Iterable[FormulaEntry], cases: Cases) -> tuple[SymbolRow, ...]
     """Every symbol that occurs, by name."""
     symbols: set[sp.Symbol] = set()
     for entry in listed:
-        for step, _ in entry.steps:
-            symbols |= step.lhs.free_symbols | step.rhs.free_symbols
-            symbols |= step.size.free_symbols if step.size is not None else set()
+        symbols |= entry.symbols
         for equation in entry.item.where:
             symbols |= {equation.symbol, *equation.rhs.free_symbols}
     registered = (x for x in symbols if SYMBOLS.get(x.name) == x)

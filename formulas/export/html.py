@@ -11,7 +11,7 @@ from pathlib import Path
 
 from formulas.algebra.steps import DerivationStep
 from formulas.export.blocks import BlockDocument, BlockMarkup
-from formulas.export.drawing import Drawing, svg
+from formulas.export.drawing import svg
 from formulas.export.formula_blocks import fragment_blocks
 from formulas.export.formula_document import FormulaDocument, FormulaEntry
 from formulas.export.typesetting.boxes import fitted, is_relation
@@ -149,10 +149,6 @@ def _note(row: tuple[str, str]) -> str:
     return f"<dt>{label}</dt><dd>{line}</dd>"
 
 
-def _picture(drawing: Drawing, anchor: str) -> str:
-    return f'<figure id="{escape(anchor)}">{svg(drawing, themed=True)}</figure>'
-
-
 HTML = BlockMarkup(
     words=_words,
     strong=lambda words: f"<strong>{words}</strong>",
@@ -169,7 +165,9 @@ HTML = BlockMarkup(
     entry=_article,
     grid=_grid,
     items=lambda lines: "<ul>" + "".join(f"<li>{line}</li>" for line in lines) + "</ul>",
-    picture=_picture,
+    picture=lambda drawing, anchor: (
+        f'<figure id="{escape(anchor)}">{svg(drawing, themed=True)}</figure>'
+    ),
     answer=lambda number, line: (
         f"<details><summary>answer to {number}</summary><p>{line}</p></details>"
     ),

@@ -20,7 +20,7 @@ from formulas.export.formula_document import (
 )
 from formulas.export.typesetting.layout import relation
 from formulas.export.typesetting.markup import latex_math
-from formulas.export.words import Formula, reason
+from formulas.export.words import reason
 from formulas.numerics.expressions import tex
 from formulas.registry import module_of
 
@@ -170,10 +170,6 @@ def _escaped(words: str) -> str:
     return words
 
 
-def _maths(span: Formula) -> str:
-    return f"${latex_math(span.boxes)}$" + (f" `{span.name}`" if span.name else "")
-
-
 def _entry(title: str, anchor: str, body: str) -> str:
     return f"{_marked(anchor)}**{title}.**\n\n{body}"
 
@@ -203,7 +199,7 @@ MARKDOWN = BlockMarkup(
     words=_escaped,
     strong=lambda words: f"**{words}**",
     link=lambda to, words: f"[{words}]({to if '//' in to else '#' + to})",
-    maths=_maths,
+    maths=lambda span: f"${latex_math(span.boxes)}$" + (f" `{span.name}`" if span.name else ""),
     heading=lambda level, words, anchor: f"{'#' * (level + 1)} {_marked(anchor)}{words}",
     paragraphs={"question": "*%s*", "kind": "*%s*"},
     folded=lambda title, _, body: f"## {title}\n\n{body}",

@@ -6,6 +6,7 @@ shares nothing with it but the definitions, so that one checks the other.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
@@ -29,6 +30,14 @@ class Definition(Protocol):
     @property
     def rhs(self) -> sp.Expr:
         """What it equals, in other symbols."""
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """A symbol and the expression it stands for: an equation without units, source or checks."""
+
+    symbol: sp.Symbol
+    rhs: sp.Expr
 
 
 def kernel(

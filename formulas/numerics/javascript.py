@@ -180,7 +180,17 @@ def staged(
     every = {number for numbers in wanted.values() for number in numbers}
     live = stages.needed(every)
     names: tuple[list[str], list[str], list[str]] = ([], [], [])
-    places = _places(stages, live, every)
+    # Where values that a later stage needs are kept, by stage.
+    places: tuple[dict[int, int], dict[int, int]] = ({}, {})
+    for number in sorted(live):
+        for operand in stages.steps[number].operands:
+            stage = stages.steps[operand].stage
+            if operand not in stages.words and stage < stages.steps[number].stage:
+                places[stage].setdefault(operand, len(places[stage]))
+    for number in sorted(every):
+        stage = stages.steps[number].stage
+        if stage < BATCH and number not in stages.words:
+            places[stage].setdefault(number, len(places[stage]))
     texts = []
     for stage, head in ((SCENARIO, "scenario(a)"), (LAYOUT, "layout(s,a,o,l)")):
         texts.append(f"{head}{{{_body(stages, live, stage, places, names)}}}")
@@ -193,23 +203,6 @@ def staged(
     text = ",\n".join(texts)
     results = {name: tuple(each) for name, each in functions.items()}
     return StagedScript(f"{{{text}}}", taken, len(places[LAYOUT]), results)
-
-
-def _places(
-    stages: _Stages, live: set[int], outputs: set[int]
-) -> tuple[dict[int, int], dict[int, int]]:
-    """Where values that a later stage needs are kept, by stage."""
-    places: tuple[dict[int, int], dict[int, int]] = ({}, {})
-    for number in sorted(live):
-        for operand in stages.steps[number].operands:
-            stage = stages.steps[operand].stage
-            if operand not in stages.words and stage < stages.steps[number].stage:
-                places[stage].setdefault(operand, len(places[stage]))
-    for number in sorted(outputs):
-        stage = stages.steps[number].stage
-        if stage < BATCH and number not in stages.words:
-            places[stage].setdefault(number, len(places[stage]))
-    return places
 
 
 def _words(

@@ -12,9 +12,8 @@ from functools import cache
 import numpy as np
 import sympy as sp
 
-from formulas.algebra.equation import Assignment
 from formulas.algebra.identity import inverse
-from formulas.numerics.evaluate import Definition, Kernel, collect, kernel, scalar
+from formulas.numerics.evaluate import Assignment, Definition, Kernel, collect, kernel, scalar
 from formulas.numerics.expressions import put, value_of
 from planner.text.tolerances import AGREE
 

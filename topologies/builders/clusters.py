@@ -133,14 +133,16 @@ def clos(
     trunks = Trunks(leaf, levels, oversubscription, spines, pod, cores, rail_optimised)
     if domain is None:
         return _loose_chips(chips, trunks, out, latency, relay)
+    # So many copies of the domain hold `chips` chips.
+    size = len(accelerators(domain))
+    fault = count_fault(chips)
+    if fault is None and chips % size:
+        below = chips - chips % size
+        fault = f"is {chips}, not whole domains of {size}; {below} or {below + size} are"
+    if fault is not None:
+        raise TopologyError("clos", f"chips {fault}")
     return hierarchy(
-        domain,
-        _copies(chips, domain),
-        out=out,
-        latency=latency,
-        join="clos",
-        relay=relay,
-        **asdict(trunks),
+        domain, chips // size, out=out, latency=latency, join="clos", relay=relay, **asdict(trunks)
     )
 
 
@@ -163,18 +165,6 @@ def _loose_chips(chips: int, trunks: Trunks, out: float, latency: float, relay: 
         G.add_node((i,), kind=ACCELERATOR, forward=False, domain=i, orbit="chip")
     joined(G, [[End((i,), (i,))] for i in range(chips)], "clos", trunks, out, latency)
     return check(G)
-
-
-def _copies(chips: int, domain: Fabric) -> int:
-    """Number of copies of the domain that hold `chips` chips."""
-    size = len(accelerators(domain))
-    fault = count_fault(chips)
-    if fault is None and chips % size:
-        below = chips - chips % size
-        fault = f"is {chips}, not whole domains of {size}; {below} or {below + size} are"
-    if fault is not None:
-        raise TopologyError("clos", f"chips {fault}")
-    return chips // size
 
 
 def rails(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple, TypeVar, cast
 
-from topologies.fabric.fabric import ACCELERATOR, SCALE_UP, Fabric, Group, fabric
+from topologies.fabric.fabric import ACCELERATOR, SCALE_UP, Fabric, fabric
 from topologies.fabric.fabric import link as add_link
 from topologies.fabric.limits import TopologyError, check_arguments, count_fault, flag_fault
 from topologies.fabric.soundness import check
@@ -179,32 +179,22 @@ def twisted_torus(
     (True, False)
     """
     sides, rates, _ = box_arguments("twisted_torus", dims, link, latency, True)
-    if (fault := _fault(sides)) is not None:
-        raise TopologyError("twisted_torus", fault)
     short = min(sides)
+    if len(sides) < 2 or short < 2 or set(sides) != {short, 2 * short}:
+        wanted = "sides k and 2k were expected, k at least 2, such as 4x4x8"
+        raise TopologyError("twisted_torus", f"dims is {sides!r}; {wanted}")
     G = fabric(f"{'x'.join(map(str, sides))} twisted torus", orbits=True)
     for place in product(*map(range, sides)):
         G.add_node(place, kind=ACCELERATOR, forward=True, domain=0, coord=place, orbit="chip")
     for place in list(G):
         for d, rate in enumerate(rates):
-            neighbour = _after(place, d, sides, short)
+            # The neighbour one step up along dimension `d`.
+            beyond = place[d] + 1 == sides[d]
+            twist = short if beyond and sides[d] == short else 0
+            neighbour = tuple(
+                (x + 1) % side if i == d else (x + twist) % side if side > short else x
+                for i, (x, side) in enumerate(zip(place, sides, strict=True))
+            )
             orbit = f"link at {rate!r} byte/s"
             add_link(G, place, neighbour, bandwidth=rate, latency=latency, orbit=orbit)
     return check(G)
-
-
-def _fault(sides: tuple[int, ...]) -> str | None:
-    short = min(sides)
-    if len(sides) < 2 or short < 2 or set(sides) != {short, 2 * short}:
-        return f"dims is {sides!r}; sides k and 2k were expected, k at least 2, such as 4x4x8"
-    return None
-
-
-def _after(place: tuple[int, ...], d: int, sides: tuple[int, ...], short: int) -> Group:
-    """The neighbour one step up along dimension `d`."""
-    beyond = place[d] + 1 == sides[d]
-    twist = short if beyond and sides[d] == short else 0
-    return tuple(
-        (x + 1) % side if i == d else (x + twist) % side if side > short else x
-        for i, (x, side) in enumerate(zip(place, sides, strict=True))
-    )

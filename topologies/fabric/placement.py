@@ -127,9 +127,27 @@ def place(
     >>> place(switch(8, up=1.0), {"tp": 2, "pp": 3}).groups("pp")[0]
     ((0,), (2,), (4,))
     """
-    problems = _layout_faults(layout, order)
+    problems = [
+        f"unknown axis {axis!r}; {closest(axis, order)}" for axis in layout if axis not in order
+    ]
+    problems += [
+        f"{axis}: size {fault}"
+        for axis, size in layout.items()
+        if (fault := count_fault(size)) is not None
+    ]
+    problems += [
+        f"order: axis {axis!r} stands in it twice" for axis in {*order} if order.count(axis) > 1
+    ]
     listed = list(filling(G, chips)) if isinstance(chips, str) else list(chips)
-    problems += _chip_faults(G, listed)
+    seen: dict[Node, int] = {}
+    for rank, chip in enumerate(listed):
+        if chip not in G:
+            problems.append(f"rank {rank}: {chip!r} is not in the fabric")
+        elif G.nodes[chip].get("kind") != ACCELERATOR:
+            problems.append(f"rank {rank}: {chip!r} is no accelerator")
+        elif chip in seen:
+            problems.append(f"rank {rank}: {chip!r} has rank {seen[chip]} already")
+        seen.setdefault(chip, rank)
     sizes = {axis: layout[axis] for axis in order if axis in layout}
     if all(count_fault(size) is None for size in layout.values()):
         ranks = prod(layout.values())
@@ -189,32 +207,3 @@ def _folded(coord: Sequence[int]) -> tuple[int, ...]:
         # A row is run backwards if an odd number of steps was made along the sides before it.
         key.append(-place if sum(map(abs, key)) % 2 else place)
     return tuple(key)
-
-
-def _layout_faults(layout: Mapping[str, int], order: Sequence[str]) -> list[str]:
-    problems = [
-        f"unknown axis {axis!r}; {closest(axis, order)}" for axis in layout if axis not in order
-    ]
-    problems += [
-        f"{axis}: size {fault}"
-        for axis, size in layout.items()
-        if (fault := count_fault(size)) is not None
-    ]
-    problems += [
-        f"order: axis {axis!r} stands in it twice" for axis in {*order} if order.count(axis) > 1
-    ]
-    return problems
-
-
-def _chip_faults(G: Fabric, chips: Sequence[Hashable]) -> list[str]:
-    problems = []
-    seen: dict[Node, int] = {}
-    for rank, chip in enumerate(chips):
-        if chip not in G:
-            problems.append(f"rank {rank}: {chip!r} is not in the fabric")
-        elif G.nodes[chip].get("kind") != ACCELERATOR:
-            problems.append(f"rank {rank}: {chip!r} is no accelerator")
-        elif chip in seen:
-            problems.append(f"rank {rank}: {chip!r} has rank {seen[chip]} already")
-        seen.setdefault(chip, rank)
-    return problems

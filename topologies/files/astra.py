@@ -227,7 +227,22 @@ def fabric_of(document: YamlDocument, where: str, name: str) -> Fabric:
         G.add_node(place, kind=ACCELERATOR, forward=relays, domain=0, coord=place, orbit="chip")
     for d, dimension in enumerate(box):
         for line in product(*(range(1 if i == d else o.side) for i, o in enumerate(box))):
-            _join(G, [(*line[:d], i, *line[d + 1 :]) for i in range(dimension.side)], d, dimension)
+            # Join the chips of one line along coordinate `d`.
+            chips = [(*line[:d], i, *line[d + 1 :]) for i in range(dimension.side)]
+            join = partial(link, G, bandwidth=dimension.bandwidth, latency=dimension.latency)
+            if dimension.block == RING:
+                # Two chips are one link apart, whichever way round.
+                for k in range(len(chips) if len(chips) > 2 else 1):
+                    join(chips[k], chips[(k + 1) % len(chips)], orbit=f"ring {d}")
+            elif dimension.block == FULL:
+                for k, chip in enumerate(chips):
+                    for peer in chips[:k]:
+                        join(peer, chip, orbit=f"pair {d}")
+            else:
+                centre = (*chips[0][:d], "switch", *chips[0][d + 1 :])
+                G.add_node(centre, kind=SWITCH, forward=True, orbit=f"switch {d}")
+                for chip in chips:
+                    join(chip, centre, orbit=(f"up {d}", f"down {d}"))
     return check(G)
 
 
@@ -251,24 +266,6 @@ def text_of(G: Fabric) -> str:
     units = {"bandwidth": "  # GB/s of 2**30 byte", "latency": "  # ns"}
     lines = (f"{key}: [ {', '.join(v)} ]{units.get(key, '')}\n" for key, v in columns.items())
     return "".join(lines)
-
-
-def _join(G: Fabric, chips: list[Place], d: int, dimension: AstraDimension) -> None:
-    """Join the chips of one line along coordinate `d`."""
-    join = partial(link, G, bandwidth=dimension.bandwidth, latency=dimension.latency)
-    if dimension.block == RING:
-        # Two chips are one link apart, whichever way round.
-        for i in range(len(chips) if len(chips) > 2 else 1):
-            join(chips[i], chips[(i + 1) % len(chips)], orbit=f"ring {d}")
-    elif dimension.block == FULL:
-        for i, chip in enumerate(chips):
-            for peer in chips[:i]:
-                join(peer, chip, orbit=f"pair {d}")
-    else:
-        centre = (*chips[0][:d], "switch", *chips[0][d + 1 :])
-        G.add_node(centre, kind=SWITCH, forward=True, orbit=f"switch {d}")
-        for chip in chips:
-            join(chip, centre, orbit=(f"up {d}", f"down {d}"))
 
 
 def _dimensions(root: Located, document: YamlDocument) -> list[AstraDimension]:

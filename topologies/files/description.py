@@ -239,7 +239,10 @@ def _built(node: Located, document: YamlDocument, path: str, depth: int) -> Fabr
         G = make(**arguments)
     except TopologyError as error:
         for problem in error.problems:
-            document.fault(_faulty_value(node, problem, which), _join(path, problem))
+            # The value that a builder's problem begins with, else what it was to make.
+            word = re.match(r"\w+", problem)
+            named = node.value.get(word.group()) if word else None
+            document.fault(which if named is None else named, _join(path, problem))
         return None
     # What a fabric is made of says where its figures come from, unless the file does.
     parts = [value.graph for value in arguments.values() if hasattr(value, "graph")]
@@ -261,13 +264,6 @@ def _maker(key: str, which: str) -> tuple[Callable[..., Fabric], Mapping[str, in
         return drawn(sliced(which, chips, **cut) if cut else which, chips, **arguments)
 
     return make, wanted
-
-
-def _faulty_value(node: Located, problem: str, which: Located) -> Located:
-    """The value that a builder's problem begins with, else what it was to make."""
-    word = re.match(r"\w+", problem)
-    named = node.value.get(word.group()) if word else None
-    return which if named is None else named
 
 
 def _refuse_unknown_keys(

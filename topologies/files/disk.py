@@ -51,7 +51,13 @@ def read(path: str | os.PathLike[str]) -> Fabric:
     elif file.suffix.lower() in (".xml", ".txt"):
         G = nvidia.fabric_of(text, where, file.stem)
     else:
-        G = _from_yaml(text, where, file.stem)
+        parsed = document(text)
+        if parsed.root is None:
+            raise TopologyError(
+                where, parsed.problems or "line 1, column 1: the file holds nothing"
+            )
+        form = astra if astra.is_astra(parsed.root) else description
+        G = form.fabric_of(parsed, where, file.stem)
     odd = suspicions(G)
     for line in odd[:ODD]:
         warnings.warn(f"{where}: {line}", stacklevel=2)
@@ -87,14 +93,6 @@ def write(G: Fabric, path: str | os.PathLike[str], form: str | None = None) -> N
         raise TopologyError(where, f"a file of the form {form!r} ends in {ends}")
     written = {"json": links.text_of, "graphml": text_of, "astra": astra.text_of}[form](check(G))
     _replace(file, where, written)
-
-
-def _from_yaml(text: str, where: str, name: str) -> Fabric:
-    parsed = document(text)
-    if parsed.root is None:
-        raise TopologyError(where, parsed.problems or "line 1, column 1: the file holds nothing")
-    form = astra if astra.is_astra(parsed.root) else description
-    return form.fabric_of(parsed, where, name)
 
 
 def _text(file: Path, where: str) -> str:

@@ -270,7 +270,8 @@ def _arcs(
                 problems.append(f"{place}: {key}[{first[arc][0]}] joins these two already; {fault}")
                 break
             else:
-                arcs[arc] = _sum(arcs[arc], data)
+                arcs[arc]["bandwidth"] += data["bandwidth"]
+                arcs[arc]["count"] = arcs[arc].get("count", 1) + data.get("count", 1)
     return arcs
 
 
@@ -307,14 +308,6 @@ def _sum_fault(first: Attributes, second: Attributes, parallel: bool) -> str | N
         if a != b:
             return f"cables in parallel have one {name}, not {a!r} and {b!r}"
     return None
-
-
-def _sum(first: Attributes, second: Attributes) -> Attributes:
-    return {
-        **first,
-        "bandwidth": first["bandwidth"] + second["bandwidth"],
-        "count": first.get("count", 1) + second.get("count", 1),
-    }
 
 
 def _is_id(value: object) -> bool:

@@ -162,7 +162,14 @@ class _Reader:
         """A value, and how many levels it has below it."""
         before = self.size
         if isinstance(event, AliasEvent):
-            return self._alias(event, path)
+            name = str(event.anchor)
+            if name not in self.anchors:
+                self._fault(event, path, f"unknown alias *{name[:40]}, or one inside what it names")
+                self.document.unread.append(path)
+                return _located(event), 0
+            value, size, height = self.anchors[name]
+            self._count(event, size, path, len(path) + height)
+            return Located(value.value, *_place(event), value.keys), height
         self._count(event, 1, path, len(path))
         height = 0
         if isinstance(event, SequenceStartEvent):
@@ -176,16 +183,6 @@ class _Reader:
         if event.anchor is not None:
             self.anchors[str(event.anchor)] = value, self.size - before, height
         return value, height
-
-    def _alias(self, event: AliasEvent, path: Path) -> tuple[Located, int]:
-        name = str(event.anchor)
-        if name not in self.anchors:
-            self._fault(event, path, f"unknown alias *{name[:40]}, or one inside what it names")
-            self.document.unread.append(path)
-            return _located(event), 0
-        value, size, height = self.anchors[name]
-        self._count(event, size, path, len(path) + height)
-        return Located(value.value, *_place(event), value.keys), height
 
     def _list(self, event: SequenceStartEvent, path: Path) -> tuple[Located, int]:
         self._shape(event, path)

@@ -38,13 +38,6 @@ class Amount:
         """The number in base units."""
         return float(self.digits) * self.scale
 
-    @property
-    def rounded_once(self) -> float:
-        """The same without a rounding of the product, so that 300 ns is the number 3e-7."""
-        if not 0 < abs(self.value) < math.inf:
-            return self.value
-        return float(Fraction(self.digits) * Fraction(repr(self.scale)))
-
 
 class UnreadAmount(ValueError):  # noqa: N818 - a reader turns it into a fault with a place
     """A text that is no number with a unit: what was got, and the part of it that is not read."""
@@ -117,7 +110,14 @@ def amount(text: str) -> Amount:
     rest = body[number.end() :].rstrip()
     if rest[:1] == "," and rest[1:2].isdigit():
         raise UnreadAmount(shown, "; write 1_000 or 1000, without a comma")
-    words = _words(rest, shown)
+    words, position = [], 0
+    while position < len(rest):
+        match = WORD.match(rest, position)
+        if match is None:
+            strange = rest[position:].strip()[:1]
+            raise UnreadAmount(shown, f"; {strange!r} is not part of a unit")
+        words.append(match.group(1))
+        position = match.end()
     digits = number.group().replace("_", "")
     powers: Powers = (("USD", 1),) if money else ()
     if not words:
@@ -128,18 +128,6 @@ def amount(text: str) -> Amount:
         return Amount(digits, MAGNITUDES[words[0]], powers, magnitude=money is None)
     scale, powers = _product(words, shown, dict(powers))
     return Amount(digits, scale, powers)
-
-
-def _words(rest: str, shown: str) -> list[str]:
-    words, position = [], 0
-    while position < len(rest):
-        match = WORD.match(rest, position)
-        if match is None:
-            strange = rest[position:].strip()[:1]
-            raise UnreadAmount(shown, f"; {strange!r} is not part of a unit")
-        words.append(match.group(1))
-        position = match.end()
-    return words
 
 
 def _product(words: list[str], shown: str, start: dict[str, int]) -> tuple[float, Powers]:
@@ -164,7 +152,11 @@ def _product(words: list[str], shown: str, start: dict[str, int]) -> tuple[float
         elif open_for_word and word in MAGNITUDES and after in COUNTED:
             scale *= MAGNITUDES[word] ** sign
         elif open_for_word and (word.isalpha() or word in "$%¢"):
-            factor, powers = _unit_word(word, shown)
+            entry = TABLE.get(word)
+            if entry is None:
+                hint = SUGGESTIONS.get(word) or did_you_mean(word, TABLE)
+                raise UnreadAmount(shown, f"; unknown unit {word!r}{hint}")
+            factor, powers = entry
             scale *= factor**sign
             for name, power in powers.items():
                 total[name] = total.get(name, 0) + sign * power
@@ -174,14 +166,6 @@ def _product(words: list[str], shown: str, start: dict[str, int]) -> tuple[float
     if open_for_word or bracket:
         raise UnreadAmount(shown, ", whose unit is not finished")
     return scale, tuple(sorted((name, power) for name, power in total.items() if power))
-
-
-def _unit_word(word: str, shown: str) -> tuple[float, dict[str, int]]:
-    entry = TABLE.get(word)
-    if entry is None:
-        hint = SUGGESTIONS.get(word) or did_you_mean(word, TABLE)
-        raise UnreadAmount(shown, f"; unknown unit {word!r}{hint}")
-    return entry
 
 
 EXAMPLES = {"rate": "45 GB/s or 45e9", "time": "1 us or 1e-6"}
@@ -243,4 +227,7 @@ def _amount(text: str, what: str) -> float:
         raise Misread(f"is {quoted(text)}, which is a size; did you mean '{number}/s'?")
     if read.magnitude or read.powers != POWERS[what]:
         raise Misread(f"is {quoted(text)}, which is no {what}; {expected}")
-    return read.rounded_once
+    # Without a rounding of the product, so that 300 ns is the number 3e-7.
+    if not 0 < abs(read.value) < math.inf:
+        return read.value
+    return float(Fraction(read.digits) * Fraction(repr(read.scale)))

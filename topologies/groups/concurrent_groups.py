@@ -8,7 +8,7 @@ traffic starts and where it ends, so that what they send each other has a path.
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count, pairwise
@@ -179,25 +179,6 @@ def _numbered(part: Fabric, group: Group) -> Node:
     return relays, tuple(arcs)
 
 
-def _gathered(
-    G: Fabric, groups: Sequence[Group], starved: Collection[Node], arcs: Sequence[Arc]
-) -> float:
-    """A bound for all groups: what enters the part of the fabric beyond the arcs of a cut."""
-    part = parts(G, set(arcs))
-    members = {chip for group in groups for chip in group}
-    beyond = {part[node] for node in starved if node in members}
-    enters = sum(
-        arc["bandwidth"]
-        for u, v, arc in G.edges(data=True)
-        if part[v] in beyond and part[u] not in beyond
-    )
-    wanted = 0
-    for group in groups:
-        there = sum(part[chip] in beyond for chip in group)
-        wanted += len(group) - there if there else 0
-    return enters / wanted if wanted else float("inf")
-
-
 LOOKED_AT = 2048  # members of groups whose distances are all looked at
 SEARCHED = 8_000_000  # members of a group times arcs up to which all of them are looked from
 
@@ -274,7 +255,20 @@ class GroupPaths:
         cut = min((all_gather_rate(*each) for each in self.parts()), key=lambda cut: cut.rate)
         if len(groups) == 1:
             return ConcurrentRate(cut.rate, cut.arcs, "cuts")
-        best = _gathered(G, groups, cut.starved, cut.arcs) <= cut.rate * (1 + SAME)
+        # A bound for all groups: what enters the part of the fabric beyond the arcs of a cut.
+        part = parts(G, set(cut.arcs))
+        members = {chip for group in groups for chip in group}
+        beyond = {part[node] for node in cut.starved if node in members}
+        enters = sum(
+            arc["bandwidth"]
+            for u, v, arc in G.edges(data=True)
+            if part[v] in beyond and part[u] not in beyond
+        )
+        wanted = 0
+        for group in groups:
+            there = sum(part[chip] in beyond for chip in group)
+            wanted += len(group) - there if there else 0
+        best = (enters / wanted if wanted else float("inf")) <= cut.rate * (1 + SAME)
         joint = None
         if not best and sum(map(len, groups)) * G.number_of_edges() <= LARGEST:
             joint = joint_rate_within(G, groups, most=CUTS)

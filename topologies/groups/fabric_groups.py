@@ -73,23 +73,6 @@ class DomainWiring:
         return [tuple(at[tile][:n]) for tile in whole if len(at.get(tile, ())) >= n]
 
 
-def domain_wirings(G: Fabric, domains: Sequence[Sequence[Node]]) -> list[DomainWiring]:
-    """Wiring of every domain; domains wired alike share that of the first.
-
-    A domain whose own links do not join its chips is looked at as a part of the whole fabric.
-    """
-    wirings: dict[Hashable, DomainWiring] = {}
-    of_domains = []
-    for members in domains:
-        nodes = tree_networks.inner_nodes(G, members)
-        part = tree_networks.own_links(G, nodes)
-        key = tuple(members) if part is None else _wiring(part, nodes)
-        if key not in wirings:
-            wirings[key] = DomainWiring(G if part is None else part, members)
-        of_domains.append(wirings[key])
-    return of_domains
-
-
 def _bounds(part: Fabric, members: Sequence[Node]) -> list[tuple[int, float, bool]]:
     places: list[Any] = [part.nodes[chip].get("coord") for chip in members]
     relays = all(part.nodes[chip]["forward"] for chip in members)
@@ -160,10 +143,33 @@ class FabricGroups:
         self.fabric: Fabric = G if nx.is_frozen(G) else nx.freeze(G.copy())
         chips = filling(G) if order is None else list(order)
         self.name = f"fabric {G.graph.get('name')!r}"
-        self.domains = list(by_domain(G, _sound(self.name, G, chips)).values())
+        problems = [
+            f"order: {chip!r} is no accelerator of it"
+            for chip in chips
+            if chip not in G or G.nodes[chip].get("kind") != ACCELERATOR
+        ]
+        problems += [
+            f"order: {chip!r} stands in it {times} times"
+            for chip, times in Counter(chips).items()
+            if times > 1
+        ]
+        if problems or not chips:
+            raise TopologyError(self.name, problems or "order: it names no accelerator")
+        self.domains = list(by_domain(G, chips).values())
         self.chips = sum(map(len, self.domains))
         self.size = max(map(len, self.domains))
-        self.inner = domain_wirings(self.fabric, self.domains)
+        # Wiring of every domain; domains wired alike share that of the first. A domain whose own
+        # links do not join its chips is looked at as a part of the whole fabric.
+        wirings: dict[Hashable, DomainWiring] = {}
+        of_domains = []
+        for members in self.domains:
+            nodes = tree_networks.inner_nodes(self.fabric, members)
+            part = tree_networks.own_links(self.fabric, nodes)
+            key = tuple(members) if part is None else _wiring(part, nodes)
+            if key not in wirings:
+                wirings[key] = DomainWiring(self.fabric if part is None else part, members)
+            of_domains.append(wirings[key])
+        self.inner = of_domains
         self._formula = _formula(self.fabric, self.domains, self.inner)
         plain = all(inner.plain for inner in self.inner)
         self.tree = tree_networks.tree_of(self.fabric, self.domains) if plain else None
@@ -222,7 +228,18 @@ class FabricGroups:
             for members, inner in zip(self.domains, self.inner, strict=True)
             if len(members) >= n
         ]
-        return _worst([inner.rate(n) for inner in dict.fromkeys(large)])
+        # The slowest rate and the longest way of any of them.
+        rates = [inner.rate(n) for inner in dict.fromkeys(large)]
+        gather = min(rates, key=lambda rate: (rate.all_gather, rate.shared_evenly))
+        return replace(
+            gather,
+            box=rates[0].box,
+            all_to_all=min(rate.all_to_all for rate in rates),
+            send=min(rate.send for rate in rates),
+            latency_hops=max(rate.latency_hops for rate in rates),
+            latency=max(rate.latency for rate in rates),
+            step_latency=max(rate.step_latency for rate in rates),
+        )
 
     def _across(self, n: int) -> GroupRate:
         whole = self.rate(self.size)
@@ -316,36 +333,6 @@ def _even(n: int, room: Sequence[int]) -> list[int]:
             counts[i], left = counts[i] + added, left - added
         open_ = [i for i in open_ if counts[i] < room[i]]
     return counts
-
-
-def _worst(rates: Sequence[GroupRate]) -> GroupRate:
-    """The slowest rate and the longest way of any of them."""
-    gather = min(rates, key=lambda rate: (rate.all_gather, rate.shared_evenly))
-    return replace(
-        gather,
-        box=rates[0].box,
-        all_to_all=min(rate.all_to_all for rate in rates),
-        send=min(rate.send for rate in rates),
-        latency_hops=max(rate.latency_hops for rate in rates),
-        latency=max(rate.latency for rate in rates),
-        step_latency=max(rate.step_latency for rate in rates),
-    )
-
-
-def _sound(name: str, G: Fabric, chips: Sequence[Node]) -> Sequence[Node]:
-    problems = [
-        f"order: {chip!r} is no accelerator of it"
-        for chip in chips
-        if chip not in G or G.nodes[chip].get("kind") != ACCELERATOR
-    ]
-    problems += [
-        f"order: {chip!r} stands in it {times} times"
-        for chip, times in Counter(chips).items()
-        if times > 1
-    ]
-    if problems or not chips:
-        raise TopologyError(name, problems or "order: it names no accelerator")
-    return chips
 
 
 def _entrance(G: Fabric, chip: Node) -> float:

@@ -179,7 +179,9 @@ def _raised(G: Fabric, outer: set[Arc], units: Sequence[_Unit]) -> tuple[Level, 
         tops = {v for node in unit.nodes for v in G.succ[node] if (node, v) in outer}
         there = {(node, top) for node in unit.nodes for top in tops}
         back = {(top, node) for node, top in there}
-        if not (there | back <= outer) or not all(_joins(G, top) for top in tops):
+        if not (there | back <= outer) or not all(
+            (G.nodes[top]["kind"] == SWITCH and bool(G.nodes[top]["forward"])) for top in tops
+        ):
             return None
         rates = [{G.edges[arc]["bandwidth"] for arc in arcs} for arcs in (there, back)]
         latencies |= {G.edges[arc]["latency"] for arc in there | back}
@@ -195,10 +197,6 @@ def _raised(G: Fabric, outer: set[Arc], units: Sequence[_Unit]) -> tuple[Level, 
     outer -= used
     raised = [_Unit(tuple(tops), tuple(chips)) for tops, chips in above.items()]
     return Level(part, up, down, latencies.pop() if latencies else 0.0), raised or list(units)
-
-
-def _joins(G: Fabric, node: Node) -> bool:
-    return G.nodes[node]["kind"] == SWITCH and bool(G.nodes[node]["forward"])
 
 
 def _bounds(level: Level, out: Counter[Node], into: Counter[Node]) -> list[float]:

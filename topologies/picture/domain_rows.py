@@ -25,11 +25,6 @@ def fits_ring(sheet: PictureSheet, domain: Node, alone: bool) -> bool:
     return alone and len(sheet.scene.domains[domain]) > 2 and not sheet.scene.inner_rows(domain)
 
 
-def ring_height() -> float:
-    """Height of the box around the circle."""
-    return 2 * (RADIUS + 34) + 40
-
-
 def ring_layout(sheet: PictureSheet, domain: Node, place: NodePosition) -> None:
     """Draw the chips of a domain on a circle."""
     _, y, _, height = place.box
@@ -155,7 +150,15 @@ LEFT, ROOM = GUTTER, WIDTH - GUTTER - MARGIN
 def layers(sheet: PictureSheet, top: float) -> float:
     """Draw the fabric below `top`; where the drawing ends."""
     scene = sheet.scene
-    domains = _domains(sheet)
+    # One domain of each kind at least, while there is room.
+    names = list(scene.domains)
+    inside = Counter(scene.inside.values())
+    kinds: dict[tuple[int, int], Node] = {}
+    for name in names:
+        kinds.setdefault((len(scene.domains[name]), inside[name]), name)
+    small = max(len(chips) for chips in scene.domains.values()) <= 2
+    limit = sheet.size.chips // 3 if small else sheet.size.domains
+    domains = chosen(names, limit, {*kinds.values(), *(sheet.damaged_domains - {None})})
     above = scene.above
     y = top + SWITCH / 2
     base = y + ROW * len(above) - (SWITCH / 2 - 8 if above else SWITCH / 2)
@@ -171,19 +174,6 @@ def layers(sheet: PictureSheet, top: float) -> float:
         row(sheet, items, LEFT, ROOM, height, SWITCH)
     _wire(sheet, domains, lines)
     return bottom
-
-
-def _domains(sheet: PictureSheet) -> list[Node]:
-    """The domains to draw, one of each kind at least while there is room."""
-    scene = sheet.scene
-    names = list(scene.domains)
-    inside = Counter(scene.inside.values())
-    kinds: dict[tuple[int, int], Node] = {}
-    for name in names:
-        kinds.setdefault((len(scene.domains[name]), inside[name]), name)
-    small = max(len(chips) for chips in scene.domains.values()) <= 2
-    limit = sheet.size.chips // 3 if small else sheet.size.domains
-    return chosen(names, limit, {*kinds.values(), *(sheet.damaged_domains - {None})})
 
 
 def _boxes(sheet: PictureSheet, domains: list[Node], y: float) -> float:
@@ -219,8 +209,11 @@ def _height(sheet: PictureSheet, domain: Node, alone: bool, many: int) -> float:
     if is_lattice(sheet, domain):
         return lattice_height(sheet, domain, many)
     if fits_ring(sheet, domain, alone):
-        return ring_height()
-    return domain_box_height(sheet, domain)
+        return 2 * (RADIUS + 34) + 40
+    rows = sheet.scene.inner_rows(domain)
+    cards = NICS if rows.pop("nic", None) else 0.0
+    arcs = 64.0 if not rows and len(sheet.scene.domains[domain]) > 1 else 0.0
+    return PAD + cards + CHIP_SIZE + STEP * len(rows) + arcs + TITLE
 
 
 def _gap(sheet: PictureSheet, gap: Gap, place: NodePosition) -> None:
@@ -259,19 +252,7 @@ def _wire(sheet: PictureSheet, domains: list[Node], lines: list[tuple[float, lis
             x, y = (p.towards(q)[0] + q.x) / 2, (p.towards(q)[1] + q.towards(p)[1]) / 2
             words = f"× {len(links):,}"
             sheet.marks.text(x + 8, y, words, size=11, colour=QUIET, backed=True)
-    _missing(sheet, lines)
-
-
-def _end(sheet: PictureSheet, node: Node, whole: set[Node]) -> Node:
-    """The mark at which a link of `node` ends: itself, or the box of its domain."""
-    domain = sheet.scene.G.nodes[node].get("domain")
-    if domain in whole:
-        return "box", domain
-    return node if node in sheet.places else sheet.gaps.get(node, node)
-
-
-def _missing(sheet: PictureSheet, lines: list[tuple[float, list[Node]]]) -> None:
-    """Draw missing links as stubs, from nodes with fewer links than others of their role."""
+    # Draw missing links as stubs, from nodes with fewer links than others of their role.
     for fault in sheet.faults:
         if fault.link is not None or not fault.nodes or fault.nodes[0] not in sheet.places:
             continue
@@ -283,16 +264,16 @@ def _missing(sheet: PictureSheet, lines: list[tuple[float, list[Node]]]) -> None
             sheet.lost((place.x, edge), (place.x, edge + direction * 34), fault.text)
 
 
+def _end(sheet: PictureSheet, node: Node, whole: set[Node]) -> Node:
+    """The mark at which a link of `node` ends: itself, or the box of its domain."""
+    domain = sheet.scene.G.nodes[node].get("domain")
+    if domain in whole:
+        return "box", domain
+    return node if node in sheet.places else sheet.gaps.get(node, node)
+
+
 MESHED = 60  # links between chips and switches of a domain that an eye can follow
 STEP, CHIP_SIZE, PAD, TITLE, NICS = 92.0, 30.0, 16.0, 30.0, 52.0
-
-
-def domain_box_height(sheet: PictureSheet, domain: Node) -> float:
-    """Height of the box."""
-    rows = sheet.scene.inner_rows(domain)
-    cards = NICS if rows.pop("nic", None) else 0.0
-    arcs = 64.0 if not rows and len(sheet.scene.domains[domain]) > 1 else 0.0
-    return PAD + cards + CHIP_SIZE + STEP * len(rows) + arcs + TITLE
 
 
 def domain_box(sheet: PictureSheet, domain: Node, place: NodePosition, chips: int) -> None:

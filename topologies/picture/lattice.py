@@ -10,7 +10,7 @@ from itertools import pairwise, product
 from math import prod
 
 from topologies.fabric.fabric import Node
-from topologies.picture.scene import CHIP, Gap, Link, chosen, label, side_name
+from topologies.picture.scene import CHIP, Gap, chosen, label, side_name
 from topologies.picture.sheet import NodePosition, PictureSheet
 from topologies.picture.svg_canvas import QUIET, counted_text, fitted
 
@@ -87,7 +87,22 @@ def lattice(sheet: PictureSheet, domain: Node, place: NodePosition) -> None:
     free = height - TITLE - step * (span[1] if len(axes) > 1 else 0) - lifted
     origin = (left, y + height - TITLE - max(free / 2, 24))
     view = View(axes, slots, sides, origin, step)
-    _wires(sheet, domain, view)
+    # Links between chips that are drawn, and dots where a side is shortened.
+    G = sheet.scene.G
+    members = set(sheet.scene.domains[domain])
+    for link in sheet.scene.links:
+        if link.a in members and link.b in members:
+            a, b = (G.nodes[n]["coord"] for n in (link.a, link.b))
+            if view.drawn(a) and view.drawn(b):
+                apart = [abs(p - q) for p, q in zip(a, b, strict=True)]
+                p, q = view.point(a), view.point(b)
+                if sum(apart) == 1:
+                    sheet.link(link, [p, q], most=view.step / 20)
+                elif sheet.scene.faulty(link) or _at_the_rim(view, a, b):
+                    sheet.rings = True
+                    sheet.link(link, _bowed(view, p, q), faint=True, most=view.step / 24)
+    for a, b in _breaks(view):
+        sheet.ground.line([view.point(a), view.point(b)], "#94a3b8", 1.4, dash="1.5 5")
     _chips(sheet, domain, view)
     _arrows(sheet, view, x + 26, y + height - TITLE + 4)
     chips = counted_text(len(sheet.scene.domains[domain]), CHIP)
@@ -164,29 +179,6 @@ def _chips(sheet: PictureSheet, domain: Node, view: View) -> None:
             ends = [c for c, chip in chips.items() if chip in fault.nodes]
             if len(ends) == 2 and all(view.drawn(c) for c in ends):
                 sheet.lost(view.point(ends[0]), view.point(ends[1]), fault.text)
-
-
-def _wires(sheet: PictureSheet, domain: Node, view: View) -> None:
-    """Links between chips that are drawn, and dots where a side is shortened."""
-    G = sheet.scene.G
-    members = set(sheet.scene.domains[domain])
-    for link in sheet.scene.links:
-        if link.a in members and link.b in members:
-            a, b = (G.nodes[n]["coord"] for n in (link.a, link.b))
-            if view.drawn(a) and view.drawn(b):
-                _wire(sheet, view, link, a, b)
-    for a, b in _breaks(view):
-        sheet.ground.line([view.point(a), view.point(b)], "#94a3b8", 1.4, dash="1.5 5")
-
-
-def _wire(sheet: PictureSheet, view: View, link: Link, a: Coord, b: Coord) -> None:
-    apart = [abs(p - q) for p, q in zip(a, b, strict=True)]
-    p, q = view.point(a), view.point(b)
-    if sum(apart) == 1:
-        sheet.link(link, [p, q], most=view.step / 20)
-    elif sheet.scene.faulty(link) or _at_the_rim(view, a, b):
-        sheet.rings = True
-        sheet.link(link, _bowed(view, p, q), faint=True, most=view.step / 24)
 
 
 def _at_the_rim(view: View, a: Coord, b: Coord) -> bool:

@@ -183,9 +183,37 @@ class Scene:
 
 def read(G: Fabric) -> Scene:
     """`G` sorted for drawing."""
-    inside = _inside(G)
+    # The domain of each node that is no accelerator and that only one domain can claim. Two or more
+    # domains must be there for a network between them; and what joins by scale-out stands above,
+    # though one domain alone hangs on it.
+    kinds = dict(G.nodes(data="kind"))
+    joined: nx.Graph[Node] = nx.Graph()
+    joined.add_nodes_from(node for node, kind in kinds.items() if kind != ACCELERATOR)
+    near = [(u, v) for u, v, arc in G.edges(data=True) if arc["tier"] != SCALE_OUT]
+    joined.add_edges_from((u, v) for u, v in near if u in joined and v in joined)
+    inside: dict[Node, Node] = {}
+    for plane in nx.connected_components(joined):
+        claims = {
+            None if arc["tier"] == SCALE_OUT else G.nodes[end].get("domain")
+            for node in plane
+            for beside in (G.succ[node], G.pred[node])
+            for end, arc in beside.items()
+            if kinds[end] == ACCELERATOR
+        }
+        if len(claims) == 1 and None not in claims:
+            inside |= dict.fromkeys(plane, *claims)
+    inside = {node: inside[node] for node in G if node in inside}
     links = tuple(_links(G))
-    return Scene(G, by_domain(G), inside, _levels(G, inside), links, _classes(links))
+    # The classes in the order in which they are met, and which of them are faults.
+    found_by: dict[LinkKind, Counter[Figures]] = defaultdict(Counter)
+    for link in links:
+        found_by[link.kind][link.figures] += 1
+    classes = tuple(
+        LinkClass(kind, figures, number, _slow(figures, number, found))
+        for kind, found in found_by.items()
+        for figures, number in found.items()
+    )
+    return Scene(G, by_domain(G), inside, _levels(G, inside), links, classes)
 
 
 def label(node: Node, *, short: bool = False) -> str:
@@ -217,31 +245,6 @@ def role(G: Fabric, node: Node) -> str:
             stem = re.match(r"[^\W\d_]+", part)
             return stem.group()[:40] if stem else "switch"
     return "switch"
-
-
-def _inside(G: Fabric) -> dict[Node, Node]:
-    """The domain of each node that is no accelerator and that only one domain can claim.
-
-    Two or more domains must be there for a network between them; and what joins by scale-out
-    stands above, though one domain alone hangs on it.
-    """
-    kinds = dict(G.nodes(data="kind"))
-    joined: nx.Graph[Node] = nx.Graph()
-    joined.add_nodes_from(node for node, kind in kinds.items() if kind != ACCELERATOR)
-    near = [(u, v) for u, v, arc in G.edges(data=True) if arc["tier"] != SCALE_OUT]
-    joined.add_edges_from((u, v) for u, v in near if u in joined and v in joined)
-    inside: dict[Node, Node] = {}
-    for plane in nx.connected_components(joined):
-        claims = {
-            None if arc["tier"] == SCALE_OUT else G.nodes[end].get("domain")
-            for node in plane
-            for beside in (G.succ[node], G.pred[node])
-            for end, arc in beside.items()
-            if kinds[end] == ACCELERATOR
-        }
-        if len(claims) == 1 and None not in claims:
-            inside |= dict.fromkeys(plane, *claims)
-    return {node: inside[node] for node in G if node in inside}
 
 
 def _levels(G: Fabric, inside: dict[Node, Node]) -> dict[Node, int]:
@@ -295,18 +298,6 @@ def _links(G: Fabric) -> Iterator[Link]:
         rates = there["bandwidth"], None if back is None else back["bandwidth"]
         figures = Figures(*rates, there.get("latency", 0.0), there.get("count", 1))
         yield Link(u, v, kind, figures)
-
-
-def _classes(links: tuple[Link, ...]) -> tuple[LinkClass, ...]:
-    """The classes in the order in which they are met, and which of them are faults."""
-    kinds: dict[LinkKind, Counter[Figures]] = defaultdict(Counter)
-    for link in links:
-        kinds[link.kind][link.figures] += 1
-    return tuple(
-        LinkClass(kind, figures, number, _slow(figures, number, found))
-        for kind, found in kinds.items()
-        for figures, number in found.items()
-    )
 
 
 def _slow(figures: Figures, number: int, others: Counter[Figures]) -> bool:

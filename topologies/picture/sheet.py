@@ -236,8 +236,18 @@ def legend(sheet: PictureSheet, top: float) -> float:
     sheet.marks.line([(MARGIN, top), (WIDTH - MARGIN, top)], "#cbd5e1", 1)
     y = top + 26
     x = _symbols(sheet, MARGIN, y)
-    y = _scale(sheet, x, y)
-    return _faults(sheet, y + 14)
+    y = _scale(sheet, x, y) + 14
+    shown = sheet.faults[:MOST_FAULTS]
+    for fault in shown:
+        y += 18
+        words = fitted(fault.text, WIDTH - 2 * MARGIN - 30, 12)
+        sheet.marks.text(MARGIN + 14, y, words, size=12, colour=FAULT)
+        sheet.marks.text(MARGIN, y, "✕", size=12, colour=FAULT, bold=True)
+    if len(sheet.faults) > len(shown):
+        y += 18
+        words = f"and {len(sheet.faults) - len(shown):,} more"
+        sheet.marks.text(MARGIN + 14, y, words, size=12, colour=FAULT)
+    return y + 10
 
 
 def _symbols(sheet: PictureSheet, x: float, y: float) -> float:
@@ -286,17 +296,3 @@ def _scale(sheet: PictureSheet, x: float, y: float) -> float:
         sheet.marks.line([(x, y - 4), (x + 22, y - 4)], INK, sheet.stroke(rate))
         x = _sentence(sheet, x + 28, y, rate_text(rate))
     return y
-
-
-def _faults(sheet: PictureSheet, y: float) -> float:
-    shown = sheet.faults[:MOST_FAULTS]
-    for fault in shown:
-        y += 18
-        words = fitted(fault.text, WIDTH - 2 * MARGIN - 30, 12)
-        sheet.marks.text(MARGIN + 14, y, words, size=12, colour=FAULT)
-        sheet.marks.text(MARGIN, y, "✕", size=12, colour=FAULT, bold=True)
-    if len(sheet.faults) > len(shown):
-        y += 18
-        words = f"and {len(sheet.faults) - len(shown):,} more"
-        sheet.marks.text(MARGIN + 14, y, words, size=12, colour=FAULT)
-    return y + 10

@@ -145,15 +145,7 @@ class AutomorphismSearch:
         """Search all classes of nodes, sources of traffic first, and merge their orbits."""
         self.arcs = self.what.arcs()
         self.degrees = np.diff(self.arcs.out_at) + np.diff(self.arcs.in_at)
-        self._take(self._twins())
-        self.base = self._refined(self.what.node_colour)
-        for members in self._classes():
-            self._class(members)
-            if self.spent > self.budget:
-                return
-
-    def _twins(self) -> Ints:
-        """Nodes with the same neighbours, as chips behind one switch, turned round."""
+        # Nodes with the same neighbours, as chips behind one switch, turned round.
         colours, places = self.what.node_colour, np.arange(self.what.size)
         views = mixed(around(self.arcs, mixed(places)) ^ colours)
         order = np.argsort(views, kind="stable")
@@ -162,7 +154,12 @@ class AutomorphismSearch:
         after[np.r_[begins[1:], order.size] - 1] = order[begins]
         move = places.copy()
         move[order] = after
-        return move
+        self._take(move)
+        self.base = self._refined(self.what.node_colour)
+        for members in self._classes():
+            self._class(members)
+            if self.spent > self.budget:
+                return
 
     def _refined(self, colours: Colours) -> Colours:
         colours, rounds = refined(self.arcs, colours)
@@ -184,7 +181,9 @@ class AutomorphismSearch:
         """Search a symmetry between the orbits of one class of nodes."""
         firsts: dict[bytes, list[tuple[int, Colours]]] = defaultdict(list)
         nodes: list[int] = []
-        for node in self._near_first(members):
+        # The members by their distance from the first: near images join most nodes.
+        hops = dijkstra(self._links, directed=False, unweighted=True, indices=members[:1])[0]
+        for node in [int(node) for node in members[np.argsort(hops[members], kind="stable")]]:
             here = self.orbits.nodes
             if here[node] in here[nodes]:
                 continue
@@ -201,11 +200,6 @@ class AutomorphismSearch:
     def _links(self) -> SparseMatrix:
         net, size = self.what.net, self.what.demand.size
         return csr_array((np.ones(net.tail.size), (net.tail, net.head)), shape=(size, size))
-
-    def _near_first(self, members: Ints) -> list[int]:
-        """The members by their distance from the first: near images join most nodes."""
-        hops = dijkstra(self._links, directed=False, unweighted=True, indices=members[:1])[0]
-        return [int(node) for node in members[np.argsort(hops[members], kind="stable")]]
 
     def _single(self, colours: Colours, node: int) -> Colours:
         """The colours with one node singled out."""
@@ -233,7 +227,13 @@ class AutomorphismSearch:
         """Single out pairs of nodes, one on each side, until a guess is a symmetry."""
         if not np.array_equal(np.sort(left), np.sort(right)):
             return False
-        if self._take(_guess(left, right)):
+        # A permutation that takes colours to equal colours, and moves no node that can stay.
+        move = np.arange(left.size)
+        moved = np.flatnonzero(left != right)
+        by_left = moved[np.argsort(left[moved], kind="stable")]
+        by_right = moved[np.argsort(right[moved], kind="stable")]
+        move[by_left] = by_right
+        if self._take(move):
             return True
         pick, finer = self._picked(left)
         if pick < 0 or depth == DEPTH:
@@ -275,13 +275,3 @@ def _next(colours: Colours, degrees: Ints) -> int:
     if not several.size:
         return -1
     return int(first[several[np.lexsort((counts[several], -degrees[first[several]]))[0]]])
-
-
-def _guess(left: Colours, right: Colours) -> Ints:
-    """A permutation that takes colours to equal colours, and moves no node that can stay."""
-    move = np.arange(left.size)
-    moved = np.flatnonzero(left != right)
-    by_left = moved[np.argsort(left[moved], kind="stable")]
-    by_right = moved[np.argsort(right[moved], kind="stable")]
-    move[by_left] = by_right
-    return move

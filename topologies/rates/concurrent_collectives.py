@@ -30,7 +30,7 @@ from topologies.fabric.fabric import Arc, Fabric, Node
 from topologies.fabric.limits import TopologyError, closest, count_fault
 from topologies.rates.color_refinement import shrunk
 from topologies.rates.cut import CutSearch
-from topologies.rates.flow_network import Floats, SparseMatrix, demand, involved, network
+from topologies.rates.flow_network import Floats, demand, involved, network
 from topologies.rates.flow_program import maximum
 from topologies.rates.link_usage import LinkUsage, UsageRows
 from topologies.rates.orbits import orbits
@@ -176,7 +176,14 @@ def _by_cuts(uses: LinkUsage, most: float) -> tuple[float, NDArray[np.bool_], st
             _add_cut(uses, cuts, number, alone)
             _add_cut(uses, cuts, number, ~alone)
     loads, balances = uses.loads.matrix(uses.width), uses.balances.matrix(uses.width)
-    even = _even(uses, loads)
+    # The division that gives every use of an arc an equal part of it.
+    cells = loads.tocoo()
+    row, column = cells.coords
+    even = np.zeros(uses.width)
+    used = np.unique(row)  # of an arc that nobody may use there is no part
+    share = np.zeros(uses.limits.size)
+    share[used] = uses.limits[used] / loads.sum(axis=1)[used]
+    even[column] = share[row]
     sound = np.abs(np.asarray(balances @ even)).max(initial=0.0) <= BINDING
     best = even if sound else None
     reached = _reached(uses, cuts, even) if sound else 0.0
@@ -194,18 +201,6 @@ def _by_cuts(uses: LinkUsage, most: float) -> tuple[float, NDArray[np.bool_], st
             tight = duals[: uses.limits.size] > BINDING
             return rate, tight, f"linear program of {uses.width} variables, {cuts.count} cuts"
     raise TopologyError("joint_rate", f"no optimum after {STEPS} rounds of cuts")
-
-
-def _even(uses: LinkUsage, loads: SparseMatrix) -> Floats:
-    """The division that gives every use of an arc an equal part of it."""
-    cells = loads.tocoo()
-    row, column = cells.coords
-    even = np.zeros(uses.width)
-    used = np.unique(row)  # of an arc that nobody may use there is no part
-    share = np.zeros(uses.limits.size)
-    share[used] = uses.limits[used] / loads.sum(axis=1)[used]
-    even[column] = share[row]
-    return even
 
 
 def _reached(uses: LinkUsage, cuts: UsageRows, division: Floats) -> float:

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from topologies.fabric.fabric import Arc, Fabric, Node
 from topologies.fabric.limits import TopologyError
-from topologies.rates.automorphisms import Orbits
 from topologies.rates.flow_network import Ints, demand, involved, network
-from topologies.rates.link_usage import Flows, GroupArcs, arcs_of
+from topologies.rates.link_usage import Flows, arcs_of
 from topologies.rates.orbits import orbits
 from topologies.rates.traffic import all_to_all, chosen
 
@@ -161,7 +160,14 @@ def _narrowest(G: Fabric, group: list[Node], *, mirror: bool) -> Cut:
     arcs = arcs_of(net, what.groups[0], mirror=mirror)
     search = CutSearch(Flows(arcs))
     # Without symmetries it takes a flow a member at most, each of which looks at every arc.
-    search.run(_classes(arcs, orbits(net, what, looks=arcs.tail.size)))
+    # Members in classes of which one stands for all, by multiples of the golden section. So no two
+    # neighbours are in one early batch.
+    chips = np.flatnonzero(arcs.is_member)
+    orbit = orbits(net, what, looks=arcs.tail.size).nodes[arcs.nodes[chips]]
+    order = np.argsort(orbit, kind="stable")
+    classes = np.split(chips[order], np.flatnonzero(np.diff(orbit[order])) + 1)
+    spread = np.argsort((np.arange(len(classes)) * GOLDEN) % 1.0)
+    search.run([classes[i] for i in spread.tolist()])
     near, far = (arcs.nodes[search.inside == side].tolist() for side in (True, False))
     crossing = search.inside[arcs.tail] & ~search.inside[arcs.head]
     if not crossing.any():
@@ -180,16 +186,3 @@ def _narrowest(G: Fabric, group: list[Node], *, mirror: bool) -> Cut:
         frozenset(net.nodes[i] for i in far),
         tuple((v, u) for u, v in inward) if mirror else inward,
     )
-
-
-def _classes(arcs: GroupArcs, symmetry: Orbits) -> list[Ints]:
-    """Members in classes of which one stands for all, by multiples of the golden section.
-
-    So no two neighbours are in one early batch.
-    """
-    chips = np.flatnonzero(arcs.is_member)
-    orbit = symmetry.nodes[arcs.nodes[chips]]
-    order = np.argsort(orbit, kind="stable")
-    classes = np.split(chips[order], np.flatnonzero(np.diff(orbit[order])) + 1)
-    spread = np.argsort((np.arange(len(classes)) * GOLDEN) % 1.0)
-    return [classes[i] for i in spread.tolist()]

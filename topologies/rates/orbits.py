@@ -151,7 +151,17 @@ def orbits(net: FlowNetwork, demand: NodeDemand, *, looks: int = BUDGET) -> Orbi
     key = what.content
     if key not in _remembered:
         symmetry = Orbits(np.arange(demand.size), np.arange(net.tail.size))
-        _named(what, symmetry, Names(net.nodes))
+        labels = Names(net.nodes)
+        for place in labels.places():
+            for move in labels.turns(place):
+                if _taken(what, symmetry, move):
+                    break
+        if np.unique(symmetry.nodes[what.demand.sources()]).size > 1:
+            for move in labels.blocks():
+                _taken(what, symmetry, move)
+        if what.net.tail.size <= MIRRORED:
+            for move in (*labels.mirrors(), *labels.swaps()):
+                _taken(what, symmetry, move)
         left = np.unique(symmetry.nodes[demand.sources()]).size
         if left > 1:  # sources still in several orbits
             budget = min(left * looks, BUDGET)
@@ -166,19 +176,6 @@ def orbits(net: FlowNetwork, demand: NodeDemand, *, looks: int = BUDGET) -> Orbi
 
 KEPT = 16  # structures whose orbits are remembered: shortest paths and flows ask for the same
 _remembered: OrderedDict[str, Orbits] = OrderedDict()
-
-
-def _named(what: ColoredStructure, symmetry: Orbits, labels: Names) -> None:
-    for place in labels.places():
-        for move in labels.turns(place):
-            if _taken(what, symmetry, move):
-                break
-    if np.unique(symmetry.nodes[what.demand.sources()]).size > 1:
-        for move in labels.blocks():
-            _taken(what, symmetry, move)
-    if what.net.tail.size <= MIRRORED:
-        for move in (*labels.mirrors(), *labels.swaps()):
-            _taken(what, symmetry, move)
 
 
 def _taken(what: ColoredStructure, symmetry: Orbits, move: Ints) -> bool:

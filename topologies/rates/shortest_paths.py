@@ -77,7 +77,16 @@ class NetworkPaths:
                     f"fabric {self.name!r}", f"no permitted path from {a!r} to {b!r}"
                 )
             mass[row, part.sources] += part.weights * part.times
-        shortest = self._shortest_arcs(targets, away, mass > 0)
+        # For each target the arcs on shortest paths to it from where anything is sent to it.
+        sends = mass > 0
+        net, n = self.net, len(self.net.nodes)
+        hops = np.where(np.isfinite(away), away, UNREACHED).astype(np.int32)
+        followed = np.count_nonzero(sends) <= FOLLOWED * sends.size
+        rows, arcs = self._followed(hops, sends) if followed else self._nearer(hops, targets)
+        shortest = _ShortestArcs(
+            arcs, rows * n + net.tail[arcs], rows * n + net.head[arcs], away.ravel()
+        )
+        shortest = shortest.soonest(self.latency) if np.ptp(self.latency) > 0 else shortest
         worth = self.cables[shortest.arcs]
         if by_path:
             worth = worth * shortest.paths(worth, away.ravel() == 0)[shortest.heads]
@@ -96,19 +105,6 @@ class NetworkPaths:
         if len(self._rows) * len(self.net.nodes) > REMEMBERED:
             self._rows = {}
         return away
-
-    def _shortest_arcs(
-        self, targets: Ints, away: Floats, sends: NDArray[np.bool_]
-    ) -> _ShortestArcs:
-        """For each target the arcs on shortest paths to it from where anything is sent to it."""
-        net, n = self.net, len(self.net.nodes)
-        hops = np.where(np.isfinite(away), away, UNREACHED).astype(np.int32)
-        followed = np.count_nonzero(sends) <= FOLLOWED * sends.size
-        rows, arcs = self._followed(hops, sends) if followed else self._nearer(hops, targets)
-        shortest = _ShortestArcs(
-            arcs, rows * n + net.tail[arcs], rows * n + net.head[arcs], away.ravel()
-        )
-        return shortest.soonest(self.latency) if np.ptp(self.latency) > 0 else shortest
 
     def _nearer(self, hops: NDArray[np.int32], targets: Ints) -> tuple[Ints, ...]:
         """Rows and arcs that lead one hop nearer to the target of a row, in order."""

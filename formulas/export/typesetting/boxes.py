@@ -144,7 +144,13 @@ def fitted(x: Layout, width: float) -> Layout:
             rows = [BoxRow((part, COMMA)) for part in parts[:-1]]
             return Lines(tuple(fitted(row, width) for row in (*rows, parts[-1])))
         case Cases(pairs):
-            return _cases(pairs, width - 2.0)
+            # Every condition below its value, where one does not fit beside it.
+            stacked = []
+            for value, when in pairs:
+                below = when if when == OTHERWISE else BoxRow((IF, when))
+                lines = Lines((fitted(value, width - 2.0), fitted(below, width - 2.0)))
+                stacked.append((lines, BoxRow(())))
+            return Cases(tuple(stacked))
     return x
 
 
@@ -162,15 +168,6 @@ def _relation(x: BoxRow, width: float) -> Layout | None:
     if width_of(left) <= width / 2:
         return replace(x, parts=(left, sign, fitted(right, width - width_of(left) - SIGN)))
     return Lines((fitted(left, width), BoxRow((sign, fitted(right, width - SIGN)))))
-
-
-def _cases(pairs: Sequence[tuple[Layout, Layout]], width: float) -> Cases:
-    """Every condition below its value, where one does not fit beside it."""
-    rows = []
-    for value, when in pairs:
-        below = when if when == OTHERWISE else BoxRow((IF, when))
-        rows.append((Lines((fitted(value, width), fitted(below, width))), BoxRow(())))
-    return Cases(tuple(rows))
 
 
 def _sum(parts: Sequence[Layout], width: float) -> Layout:

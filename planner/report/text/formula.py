@@ -12,7 +12,7 @@ import sympy as sp
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.domains import outside
-from formulas.algebra.equation import Assignment, Equation
+from formulas.algebra.equation import Equation
 from formulas.nomenclature.symbols import (
     SymbolError,
     describe,
@@ -20,7 +20,7 @@ from formulas.nomenclature.symbols import (
     meaning,
     unit_of_symbol,
 )
-from formulas.numerics.evaluate import Kernel, collect, kernel, scalar, unfolded
+from formulas.numerics.evaluate import Assignment, Kernel, collect, kernel, scalar, unfolded
 from formulas.numerics.expressions import top_extreme, undefined_because
 from formulas.numerics.slopes import elasticities
 from formulas.registry import by_name, find, name_of, subject, tags
