@@ -92,8 +92,7 @@ def _product(torch: ModuleType, place: str, work: Product) -> Run:
     weight = _filled(torch, place, dtype, work.n, work.k)
     weights = [weight, *(weight.clone() for _ in range(work.copies - 1))]
     if work.dtype == "int8":
-        multiply: Callable[[Tensor, Tensor], Tensor] = torch._int_mm
-        times = multiply
+        times: Callable[[Tensor, Tensor], Tensor] = torch._int_mm
     elif work.dtype == "fp8":
         scale = torch.ones((), device=place)
         fast = place.startswith("cuda") and not getattr(torch.version, "hip", None)
@@ -105,8 +104,7 @@ def _product(torch: ModuleType, place: str, work: Product) -> Run:
             use_fast_accum=fast,
         )
     else:
-        plain: Callable[[Tensor, Tensor], Tensor] = torch.mm
-        times = plain
+        times = torch.mm
     last: list[Tensor] = [a]
 
     def step(number: int) -> None:

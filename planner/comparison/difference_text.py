@@ -48,10 +48,9 @@ def _change_lines(result: PriceDifference) -> Iterator[str]:
     for row in result.changes:
         cost = "" if row.cost is None else f"{_signed(row.cost, result.unit)}  "
         month = "" if row.usd_per_month is None else f"{_month(row.usd_per_month, '+')}  "
-        lines = [f"  {cost}{month}{' and '.join(row.keys)}"]
+        yield f"  {cost}{month}{' and '.join(row.keys)}"
         for before, after, unit in zip(row.before, row.after, row.units, strict=True):
-            lines += [f"      {_value(before, unit)} -> {_value(after, unit)}"]
-        yield from lines
+            yield f"      {_value(before, unit)} -> {_value(after, unit)}"
 
 
 def _method(result: PriceDifference) -> str:

@@ -172,7 +172,6 @@ def pools_of(row: Row, sizes: Sizes, chip: Chip, scripts: Sequence[ScriptPools] 
     if decode.layout["dp_attention"] == 1:
         workers = 1
     else:
-        prompt, output = lengths
         step = _step(decode, requests, prompt + output / 2, sizes, chip)
         pool = RunPool(ways, chips_of(ways), 1, 1, 1, False)
         wanted = requests / (output * step) / rate_of_prefill(pool, prompt, sizes, chip)

@@ -144,7 +144,7 @@ def _price(evaluated: dict[float, ServedMember | None], tangents: _Tangents, siz
 def _growth(flat: BudgetTask, served: ServedMember, trend: float) -> float:
     """The growth of the share at which the member is the optimum of its own powers.
 
-    At the very edge of what fits no tangent of the price of serving is cheapest: there the trend of
+    At the very edge of what fits no tangent of the price of serving is found: there the trend of
     the shares stands in, and the size is the largest that is served.
     """
     size, slope = served.member.n_active, _tangent(served)
