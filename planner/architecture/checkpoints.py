@@ -61,7 +61,17 @@ def _read(values: Mapping[str, object], place: str) -> Quantization:
     if method == "compressed-tensors":
         return _compressed_tensors(values, place)
     if isinstance(method, str) and method.startswith("modelopt"):
-        return _modelopt(values, place)
+        plain = Quantization(
+            "modelopt", unquantized=_patterns(values, ("exclude_modules", "ignore"), place)
+        )
+        algorithm = values.get("quant_algo")
+        if algorithm is None:
+            return plain
+        if algorithm == "MIXED_PRECISION":
+            chosen, activation = _layer_by_layer(values, place)
+            return replace(plain, chosen=chosen, activation=activation)
+        precision, activation = _algorithm(algorithm, place)
+        return replace(plain, default=precision, activation=activation)
     if isinstance(method, str) and method in _METHODS:
         return _METHODS[method](values, place)
     methods = f"fp8, mxfp4, compressed-tensors, modelopt, {', '.join(_METHODS)}"
@@ -110,20 +120,6 @@ def _compressed_tensors(values: Mapping[str, object], place: str) -> Quantizatio
         head=True,
         activation=activation,
     )
-
-
-def _modelopt(values: Mapping[str, object], place: str) -> Quantization:
-    plain = Quantization(
-        "modelopt", unquantized=_patterns(values, ("exclude_modules", "ignore"), place)
-    )
-    algorithm = values.get("quant_algo")
-    if algorithm is None:
-        return plain
-    if algorithm == "MIXED_PRECISION":
-        chosen, activation = _layer_by_layer(values, place)
-        return replace(plain, chosen=chosen, activation=activation)
-    precision, activation = _algorithm(algorithm, place)
-    return replace(plain, default=precision, activation=activation)
 
 
 def _layer_by_layer(

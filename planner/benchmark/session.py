@@ -228,7 +228,17 @@ class _Session:
                 break
             self.say(f"{at + 1}/{parts} {work}")
             try:
-                self._measure_alone(work, share)
+                room = FREE * self.device.facts.free
+                if work.needs > room:
+                    needs = f"needs {work.needs / 1e9:.1f} GB, {room / 1e9:.1f} GB are free for it"
+                    raise Unsupported(needs)
+                ready = self.device.ready(work)
+                try:
+                    timing = timed(ready, share)
+                    wrong = fault(work, ready.sample())
+                finally:
+                    ready.close()
+                self._record(Measured(work, timing), wrong)
             except Unsupported as error:
                 self.left_out.append(SkippedWork(str(work), str(error)))
         else:
@@ -241,19 +251,6 @@ class _Session:
                     self._record(done, fault(sums.work, sums.sample))
             except Unsupported as error:
                 self.left_out.append(SkippedWork("all-reduce", str(error)))
-
-    def _measure_alone(self, work: works.Timed, share: float) -> None:
-        room = FREE * self.device.facts.free
-        if work.needs > room:
-            needs = f"needs {work.needs / 1e9:.1f} GB, {room / 1e9:.1f} GB are free for it"
-            raise Unsupported(needs)
-        ready = self.device.ready(work)
-        try:
-            timing = timed(ready, share)
-            wrong = fault(work, ready.sample())
-        finally:
-            ready.close()
-        self._record(Measured(work, timing), wrong)
 
     def _record(self, done: Measured[works.Work], wrong: str | None) -> None:
         if wrong is None:

@@ -91,7 +91,20 @@ def _product(torch: ModuleType, place: str, work: Product) -> Run:
     a = _filled(torch, place, dtype, work.m, work.k)
     weight = _filled(torch, place, dtype, work.n, work.k)
     weights = [weight, *(weight.clone() for _ in range(work.copies - 1))]
-    times = _times(torch, place, work.dtype)
+    if work.dtype == "int8":
+        times: Callable[[Tensor, Tensor], Tensor] = torch._int_mm
+    elif work.dtype == "fp8":
+        scale = torch.ones((), device=place)
+        fast = place.startswith("cuda") and not getattr(torch.version, "hip", None)
+        times = partial(
+            torch._scaled_mm,
+            scale_a=scale,
+            scale_b=scale,
+            out_dtype=torch.bfloat16,
+            use_fast_accum=fast,
+        )
+    else:
+        times = torch.mm
     last: list[Tensor] = [a]
 
     def step(number: int) -> None:
@@ -104,25 +117,6 @@ def _product(torch: ModuleType, place: str, work: Product) -> Run:
         return TimingSample(operands, _array(last[0][rows][:, columns]))
 
     return Run(step, sample)
-
-
-def _times(torch: ModuleType, place: str, dtype: str) -> Callable[[Tensor, Tensor], Tensor]:
-    """The library's product in one precision."""
-    if dtype == "int8":
-        multiply: Callable[[Tensor, Tensor], Tensor] = torch._int_mm
-        return multiply
-    if dtype == "fp8":
-        scale = torch.ones((), device=place)
-        fast = place.startswith("cuda") and not getattr(torch.version, "hip", None)
-        return partial(
-            torch._scaled_mm,
-            scale_a=scale,
-            scale_b=scale,
-            out_dtype=torch.bfloat16,
-            use_fast_accum=fast,
-        )
-    plain: Callable[[Tensor, Tensor], Tensor] = torch.mm
-    return plain
 
 
 def _attention(torch: ModuleType, place: str, work: Attention) -> Run:

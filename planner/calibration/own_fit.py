@@ -149,7 +149,26 @@ def own_fit(sample: Sample, base: Profile, limits: Mapping[str, float]) -> OwnFi
     # The largest share of a row's time that each coefficient takes, shape (n_coefficients,).
     parts = shared.columns.parts(fit.unknowns(shared.places))
     shares: np.ndarray = (parts / fit.times(shared)[:, None]).max(axis=0)
-    return _result(base, fit, priors, firm, shares)
+    widths = fit.freedom.tolist()
+    coefficients = tuple(
+        _coefficient(name, base.values[name], fit.values[name], kept, priors[name][1], share,
+                     limited=name in firm)
+        for name, kept, share in zip(COEFFICIENTS, widths, shares.tolist(), strict=False)
+    )  # fmt: skip
+    more = [
+        Adjustment(each.of, each.scope, factor, _spread(factor, kept * each.width))
+        for each, factor, kept in zip(
+            fit.effects, fit.factors, widths[len(COEFFICIENTS) :], strict=True
+        )
+    ]
+    profile = replace(
+        base,
+        values=MappingProxyType({each.name: each.value for each in coefficients}),
+        intervals=MappingProxyType({each.name: (each.low, each.high) for each in coefficients}),
+        unidentified=tuple(each.name for each in coefficients if each.state not in IDENTIFIED),
+        adjustments=(*base.adjustments, *more),
+    )
+    return OwnFit(profile, coefficients)
 
 
 def left_out(sample: Sample, base: Profile, limits: Mapping[str, float]) -> tuple[LeftOut, str]:
@@ -247,31 +266,6 @@ def _at_places(sample: Sample, base: Profile) -> Sample:
         step_rest=columns.step_rest * waits[:, 0],
     )
     return replace(sample, columns=scaled)
-
-
-def _result(
-    base: Profile, fit: Hierarchy, prior: Prior, firm: Mapping[str, float], shares: np.ndarray
-) -> OwnFit:
-    widths = fit.freedom.tolist()
-    coefficients = tuple(
-        _coefficient(name, base.values[name], fit.values[name], kept, prior[name][1], share,
-                     limited=name in firm)
-        for name, kept, share in zip(COEFFICIENTS, widths, shares.tolist(), strict=False)
-    )  # fmt: skip
-    more = [
-        Adjustment(each.of, each.scope, factor, _spread(factor, kept * each.width))
-        for each, factor, kept in zip(
-            fit.effects, fit.factors, widths[len(COEFFICIENTS) :], strict=True
-        )
-    ]
-    profile = replace(
-        base,
-        values=MappingProxyType({each.name: each.value for each in coefficients}),
-        intervals=MappingProxyType({each.name: (each.low, each.high) for each in coefficients}),
-        unidentified=tuple(each.name for each in coefficients if each.state not in IDENTIFIED),
-        adjustments=(*base.adjustments, *more),
-    )
-    return OwnFit(profile, coefficients)
 
 
 def _coefficient(

@@ -197,11 +197,6 @@ def edge_of_arithmetic(model: str, name: str, fmt: str) -> PhysicalFigure:
     return figure_of(what, "never_context", case, PUBLISHED, "tokens")
 
 
-def _edges() -> tuple[PhysicalFigure, ...]:
-    """C13: contexts beyond which no batch is arithmetic-bound, attention counted."""
-    return tuple(edge_of_arithmetic(V3, name, fmt) for name, fmt in EDGES)
-
-
 def _routed_returns() -> tuple[PhysicalFigure, ...]:
     """C18: what S-BASE's own counts give, and the exponent that its fit then has."""
     active, total, dense = (
@@ -329,7 +324,8 @@ def rounds_until_mixed(reads: Sequence[np.ndarray]) -> float | None:
 
 # What follows the rows of a claim, or stands alone.
 FURTHER: Mapping[str, Callable[[], tuple[PhysicalFigure, ...]]] = {
-    "C13": _edges,
+    # Contexts beyond which no batch is arithmetic-bound, attention counted.
+    "C13": lambda: tuple(edge_of_arithmetic(V3, name, fmt) for name, fmt in EDGES),
     "C18": _routed_returns,
     "C19": _domains,
     "C30": _attention_share,

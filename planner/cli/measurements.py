@@ -112,8 +112,14 @@ def validate(
         return
     from planner.library import validate as answer
     from planner.validation.estimates import files_in
+    from planner.validation.validation_document import GROUPINGS
 
-    groupings = _groupings(by)
+    # Which tables, by name, in that order.
+    groupings = [name.strip() for name in by.split(",") if name.strip()]
+    for name in groupings:
+        if name not in GROUPINGS:
+            choices = ", ".join(GROUPINGS)
+            raise InputError(f"--by {name}{did_you_mean(name, GROUPINGS)} (known: {choices})")
     for option, value in (("--fact", facts), ("--models", models)):
         if value and not data:
             raise InputError(f"{option}: of which measurements? give a file by --data")
@@ -149,15 +155,3 @@ def _memory(tables: Sequence[Path], *, json: bool) -> None:
     show(dumps(scores.document) if json else str(scores))
     if not scores.rooms:
         raise typer.Exit(1)
-
-
-def _groupings(text: str) -> list[str]:
-    """Which tables, by name, in that order; InputError for a name that is none."""
-    from planner.validation.validation_document import GROUPINGS
-
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    for name in names:
-        if name not in GROUPINGS:
-            choices = ", ".join(GROUPINGS)
-            raise InputError(f"--by {name}{did_you_mean(name, GROUPINGS)} (known: {choices})")
-    return names

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,32 +61,18 @@ def sensitivity(
             deliver(study_drawn(study.document, form_of(plot)), plot)
         show(dumps(study.document) if json else str(study))
     else:
-        _table(file, of, sets or (), switches, plot, swing, json=json)
+        from planner.sensitivity.elasticities import elasticity_table
 
+        if not 0 < swing < 1:
+            raise InputError(f"--swing {swing:g}: expected a share above 0 and below 1")
+        swings = None if plot is None else swing
+        table = elasticity_table(file, of, sets or (), switches=switches, swing=swings, shown=True)
+        document = table.document or {}
+        if plot is not None:
+            from planner.report.pictures.value_rows import tornado
 
-def _table(
-    file: str,
-    of: str,
-    sets: Sequence[str],
-    switches: bool | None,
-    plot: Path | None,
-    swing: float,
-    *,
-    json: bool,
-) -> None:
-    """The table of elasticities, and its tornado."""
-    from planner.sensitivity.elasticities import elasticity_table
-
-    if not 0 < swing < 1:
-        raise InputError(f"--swing {swing:g}: expected a share above 0 and below 1")
-    swings = None if plot is None else swing
-    table = elasticity_table(file, of, sets, switches=switches, swing=swings, shown=True)
-    document = table.document or {}
-    if plot is not None:
-        from planner.report.pictures.value_rows import tornado
-
-        deliver(tornado(document, form_of(plot)), plot)
-    show(dumps(document) if json else str(table))
+            deliver(tornado(document, form_of(plot)), plot)
+        show(dumps(document) if json else str(table))
 
 
 def sweep(

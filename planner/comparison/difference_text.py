@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from planner.comparison.answer_files import words
-from planner.comparison.price_difference import ChangeCost, ComparedSide, PriceDifference
+from planner.comparison.price_difference import ComparedSide, PriceDifference
 from planner.text.quantities import DIMENSIONS, show
 from planner.text.tolerances import SAME
 from planner.text.wording import excess, increase, quantity, wrapped
@@ -46,22 +46,17 @@ def _change_lines(result: PriceDifference) -> Iterator[str]:
         yield f"difference {_signed(whole, result.unit)}{share}{month}"
         yield from wrapped(_method(result))
     for row in result.changes:
-        yield from _row_lines(row, result)
+        cost = "" if row.cost is None else f"{_signed(row.cost, result.unit)}  "
+        month = "" if row.usd_per_month is None else f"{_month(row.usd_per_month, '+')}  "
+        yield f"  {cost}{month}{' and '.join(row.keys)}"
+        for before, after, unit in zip(row.before, row.after, row.units, strict=True):
+            yield f"      {_value(before, unit)} -> {_value(after, unit)}"
 
 
 def _method(result: PriceDifference) -> str:
     if result.method == "shapley":
         return f"split by Shapley's value over {result.orders:,} orders of the changes"
     return "split in file order: each change as it is made after those above it in the file"
-
-
-def _row_lines(row: ChangeCost, result: PriceDifference) -> list[str]:
-    cost = "" if row.cost is None else f"{_signed(row.cost, result.unit)}  "
-    month = "" if row.usd_per_month is None else f"{_month(row.usd_per_month, '+')}  "
-    lines = [f"  {cost}{month}{' and '.join(row.keys)}"]
-    for before, after, unit in zip(row.before, row.after, row.units, strict=True):
-        lines += [f"      {_value(before, unit)} -> {_value(after, unit)}"]
-    return lines
 
 
 def _value(value: object, unit: str | None) -> str:

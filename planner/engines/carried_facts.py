@@ -45,7 +45,9 @@ def facts_of_launch(launch: WrittenLaunch) -> Facts:
     for row in [*clear, *(row for row in rows if row not in clear)]:
         if row.name not in launch.options:
             continue
-        if row not in clear and not _possible(row, facts):
+        if row not in clear and not (
+            all(facts.get(x, True) for x in row.when) and not any(map(facts.get, row.unless))
+        ):
             continue
         carried = _backwards(row, launch.options[row.name], launch)
         taken[row.name] = taken.get(row.name, False) or carried is not None
@@ -53,11 +55,6 @@ def facts_of_launch(launch: WrittenLaunch) -> Facts:
         facts["copies"] = facts["copies"] or facts.get("dp_attention", 1) > 1
     facts["untaken"] = [name for name, took in taken.items() if not took]
     return facts
-
-
-def _possible(row: OptionRow, facts: Facts) -> bool:
-    """Whether nothing that was read contradicts the conditions of a row that has a twin."""
-    return all(facts.get(x, True) for x in row.when) and not any(map(facts.get, row.unless))
 
 
 def _backwards(row: OptionRow, value: Value, launch: WrittenLaunch) -> Facts | None:
@@ -85,18 +82,12 @@ def _captured(row: OptionRow, text: str) -> Facts | None:
         read = json.loads(text)
     except ValueError:
         raise OptionError(row.name, f"{row.name} expects JSON, got {quoted(text)}") from None
+    # A place of a fact as JSON: a word in braces, which stands `within` quotes already or not.
     marked = "".join(
-        words + _marked(name, within=words.endswith('"'))
+        words + ("" if not name else f"{{{name}}}" if words.endswith('"') else f'"{{{name}}}"')
         for words, name, _, _ in Formatter().parse(row.value)
     )
     return _matched(json.loads(marked), read)
-
-
-def _marked(name: str | None, *, within: bool) -> str:
-    """A place of a fact as JSON: a word in braces, which stands `within` quotes already or not."""
-    if not name:
-        return ""
-    return f"{{{name}}}" if within else f'"{{{name}}}"'
 
 
 def _matched(row: object, value: object) -> Facts | None:

@@ -147,7 +147,30 @@ def benchmark(
     )
     assert isinstance(scenario, Scenario)  # or nothing was exported
     pools = deployments(scenario, checkpoint(scenario), plan.chosen)
-    return benchmark_script(pools, written.launches[0].release, scenario)
+    # The script: one closed loop at the plan's batch, and an open one where it has a load.
+    release = written.launches[0].release
+    first = pools[0]
+    aggregated = not first.role
+    replicas = first.layout["replicas"] if aggregated else 1
+    batch = first.pool["batch_per_replica"] if aggregated else first.whole["batch"]
+    rate = first.whole["requests_per_s"] / replicas if first.whole["demand"] else None
+    system = scenario.system if isinstance(scenario.system, str) else None
+    facts: dict[str, object] = {"engine": release.name}
+    if aggregated:
+        facts |= _facts(first, release, system)
+    lines = ["#!/usr/bin/env bash", *comment(_test_heading(pools, release, batch, rate)), ""]
+    lines += [f"model={shlex.quote(first.checkpoint.place)}", ""]
+    shared = list(_options(first, release, scenario, facts))
+    lines += ["options=(", *(f"  {line}" for line in array(shared)), ")", ""]
+    lines += _run("closed", batch, f"--max-concurrency {batch}")
+    if rate is not None:
+        lines += _run("load", batch, f"--request-rate {rate:.6g} --burstiness 1")
+    words = "" if system or not aggregated else " --fact system=YOUR-SYSTEM"
+    if aggregated:
+        lines += ["", f"# then: planner calibrate closed.json --name ours --out ours.toml{words}"]
+    else:
+        lines += ["", "# planner calibrate fits steps of one pool; it does not read these of two"]
+    return "\n".join(lines) + "\n"
 
 
 def engine_of(target: str, engine: str | None) -> Engine:
@@ -258,32 +281,6 @@ def _where(launch: Launch) -> str:
 
 CLIENT = "vllm bench serve"  # vLLM 0.33.0: vllm/benchmarks/serve.py
 ROUNDS, LEAST = 8, 200  # requests of a test: so many for each sequence in flight, and at least
-
-
-def benchmark_script(pools: Sequence[Deployment], release: Release, scenario: Scenario) -> str:
-    """The script: one closed loop at the plan's batch, and an open one where it has a load."""
-    first = pools[0]
-    aggregated = not first.role
-    replicas = first.layout["replicas"] if aggregated else 1
-    batch = first.pool["batch_per_replica"] if aggregated else first.whole["batch"]
-    rate = first.whole["requests_per_s"] / replicas if first.whole["demand"] else None
-    system = scenario.system if isinstance(scenario.system, str) else None
-    facts: dict[str, object] = {"engine": release.name}
-    if aggregated:
-        facts |= _facts(first, release, system)
-    lines = ["#!/usr/bin/env bash", *comment(_test_heading(pools, release, batch, rate)), ""]
-    lines += [f"model={shlex.quote(first.checkpoint.place)}", ""]
-    shared = list(_options(first, release, scenario, facts))
-    lines += ["options=(", *(f"  {line}" for line in array(shared)), ")", ""]
-    lines += _run("closed", batch, f"--max-concurrency {batch}")
-    if rate is not None:
-        lines += _run("load", batch, f"--request-rate {rate:.6g} --burstiness 1")
-    words = "" if system or not aggregated else " --fact system=YOUR-SYSTEM"
-    if aggregated:
-        lines += ["", f"# then: planner calibrate closed.json --name ours --out ours.toml{words}"]
-    else:
-        lines += ["", "# planner calibrate fits steps of one pool; it does not read these of two"]
-    return "\n".join(lines) + "\n"
 
 
 def _run(name: str, batch: int, load: str) -> list[str]:

@@ -88,7 +88,39 @@ def _read(source: str, options: FitOptions, sets: Sequence[str]) -> FitOptions:
     question = load(source, sets)
     if not isinstance(question, Scenario):
         raise InputError(f"{source}: problem: {question.problem} has no engine; expected serving")
-    return _of_scenario(question, options)
+    # What a scenario says: the layout in use, or that which is chosen from.
+    named = question.engine if question.engine != "any" else None
+    if named == "none":
+        raise InputError("engine: none has no memory rules; name one, such as engine=vllm")
+    choose, current = question.choose, question.current
+    described = question.model if isinstance(question.model, ModelDescription) else None
+    machines = [each for each in question.systems() if isinstance(each, System)]
+    if not machines:
+        raise InputError("system: a topology file alone names no chip; name a system")
+    layout: dict[str, Any] = {}
+    for key, name in (("tp", "tp"), ("pp", "pp"), ("dp_attention", "dp"), ("ep", "ep")):
+        tried = getattr(choose, key, None)
+        if current is not None:
+            layout[name] = getattr(current, key)
+        elif tried:
+            layout[name] = tried[0] if len(tried) == 1 else None
+    weights = current.weights if current is not None else None
+    loop, written = question.workload.concurrency, question.model_fields_set
+    loaded = _model(_name(question.model))
+    return FitOptions(
+        model=_name(question.model),
+        system=machines[0],
+        engine=named,
+        version=question.engine_version,
+        weights=weights or _single(choose.weights) or (described.weights if described else None),
+        kv=_single(choose.kv) or (described.kv if described else None),
+        context=longest_request(question, 0, sizes(loaded))[0],
+        seats=question.max_num_seqs,
+        tokens=question.max_num_batched_tokens,
+        requests=None if loop is None else math.ceil(loop),
+        share=question.memory_utilisation if "memory_utilisation" in written else None,
+        **layout,
+    )  # fmt: skip
 
 
 def _merged(read: FitOptions, options: FitOptions) -> FitOptions:
@@ -129,42 +161,6 @@ def _of_launch(pool: LaunchPool) -> FitOptions:
         eager=any(x in pool.launch.uncounted for x in EAGER),
         notes=tuple(notes),
     )
-
-
-def _of_scenario(scenario: Scenario, options: FitOptions) -> FitOptions:
-    """What a scenario says: the layout in use, or that which is chosen from."""
-    named = scenario.engine if scenario.engine != "any" else None
-    if named == "none":
-        raise InputError("engine: none has no memory rules; name one, such as engine=vllm")
-    choose, current = scenario.choose, scenario.current
-    described = scenario.model if isinstance(scenario.model, ModelDescription) else None
-    machines = [each for each in scenario.systems() if isinstance(each, System)]
-    if not machines:
-        raise InputError("system: a topology file alone names no chip; name a system")
-    layout: dict[str, Any] = {}
-    for key, name in (("tp", "tp"), ("pp", "pp"), ("dp_attention", "dp"), ("ep", "ep")):
-        tried = getattr(choose, key, None)
-        if current is not None:
-            layout[name] = getattr(current, key)
-        elif tried:
-            layout[name] = tried[0] if len(tried) == 1 else None
-    weights = current.weights if current is not None else None
-    loop, written = scenario.workload.concurrency, scenario.model_fields_set
-    loaded = _model(_name(scenario.model))
-    return FitOptions(
-        model=_name(scenario.model),
-        system=machines[0],
-        engine=named,
-        version=scenario.engine_version,
-        weights=weights or _single(choose.weights) or (described.weights if described else None),
-        kv=_single(choose.kv) or (described.kv if described else None),
-        context=longest_request(scenario, 0, sizes(loaded))[0],
-        seats=scenario.max_num_seqs,
-        tokens=scenario.max_num_batched_tokens,
-        requests=None if loop is None else math.ceil(loop),
-        share=scenario.memory_utilisation if "memory_utilisation" in written else None,
-        **layout,
-    )  # fmt: skip
 
 
 def _question(wanted: FitOptions) -> FitQuestion:

@@ -295,7 +295,22 @@ def read_points(path: str | Path) -> Points:
     except (OSError, UnicodeDecodeError) as error:
         raise _fault(file, f"cannot be read: {error}") from error
     reader = csv.DictReader(text.splitlines())
-    columns = _columns(file, list(reader.fieldnames or ()))
+    # {what is meant: column of the file}, tokens before arithmetic.
+    header = list(reader.fieldnames or ())
+    folded = {"".join(x for x in name.lower() if x.isalnum()): name for name in header if name}
+    named = {what: [folded[x] for x in names if x in folded] for what, names in COLUMNS.items()}
+    columns = {what: names[0] for what, names in named.items() if names}
+    if "tokens" in columns:
+        columns.pop("flop", None)
+    lacking = [what for what in ("size", "loss") if what not in columns]
+    lacking += [] if {"tokens", "flop"} & set(columns) else ["tokens"]
+    if lacking:
+        there = ", ".join(quoted(name) for name in header) or "none"
+        apart = [mark for mark in SEPARATORS if len(header) == 1 and mark in header[0]]
+        if apart:
+            there += f"; cells are to be separated by commas, not by {SEPARATORS[apart[0]]}"
+        wanted = "; ".join(f"{what} ({', '.join(COLUMNS[what][:3])})" for what in lacking)
+        raise _fault(file, f"no column of {wanted}; columns: {there}", 1)
     rows: dict[str, list[float]] = {what: [] for what in columns}
     mistakes: list[Mistake] = []
     for row in reader:
@@ -315,25 +330,6 @@ def read_points(path: str | Path) -> Points:
     if tokens is None:
         tokens = arrays["flop"] / (FLOP_PER_TOKEN * arrays["size"])
     return Points(arrays["size"], tokens, arrays["loss"], file)
-
-
-def _columns(file: str, header: list[str]) -> dict[str, str]:
-    """{what is meant: column of the file}, tokens before arithmetic."""
-    folded = {"".join(x for x in name.lower() if x.isalnum()): name for name in header if name}
-    named = {what: [folded[x] for x in names if x in folded] for what, names in COLUMNS.items()}
-    columns = {what: names[0] for what, names in named.items() if names}
-    if "tokens" in columns:
-        columns.pop("flop", None)
-    lacking = [what for what in ("size", "loss") if what not in columns]
-    lacking += [] if {"tokens", "flop"} & set(columns) else ["tokens"]
-    if lacking:
-        there = ", ".join(quoted(name) for name in header) or "none"
-        apart = [mark for mark in SEPARATORS if len(header) == 1 and mark in header[0]]
-        if apart:
-            there += f"; cells are to be separated by commas, not by {SEPARATORS[apart[0]]}"
-        wanted = "; ".join(f"{what} ({', '.join(COLUMNS[what][:3])})" for what in lacking)
-        raise _fault(file, f"no column of {wanted}; columns: {there}", 1)
-    return columns
 
 
 def _cell(text: str | None, what: str) -> tuple[float, str]:

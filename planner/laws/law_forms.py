@@ -116,11 +116,7 @@ def _monomials_read(equation: Equation | None) -> ScalarProgram:
         slopes += of_part
     if not moved or any(slope.has(*choices.values()) for slope in slopes):
         read = {}
-    return scalar_program((), read, set[str]().union(*map(_symbols, read.values())))
-
-
-def _symbols(expression: Basic) -> set[str]:
-    return {x.name for x in expression.free_symbols}
+    return scalar_program((), read, {x.name for each in read.values() for x in each.free_symbols})
 
 
 def form_terms(form: str, values: Values) -> Terms | None:

@@ -81,18 +81,6 @@ def predicted_seconds(row: TrainingRow, stack: training_stacks.TrainingStack) ->
     return float(fed("step", {**symbols_of(row, task), **task.coefficients})["step"])
 
 
-def step_prediction(row: TrainingRow, profile: str = "auto") -> Prediction:
-    """Bound, estimate and band of a row's step time [s]."""
-    assert row.counts is not None
-    assert row.machine is not None
-    stack = stack_of(row, profile)
-    estimate = predicted_seconds(row, stack)
-    band = stack.band(
-        routed=bool(row.counts.n_experts), model=row.counts.name, chip=row.machine.chip
-    )
-    return Prediction(least_seconds(row), estimate, estimate * band.low, estimate * band.high)
-
-
 def least_seconds(row: TrainingRow) -> float:
     """The causal arithmetic of a row at the peak of its chips [s]."""
     assert row.counts is not None
@@ -124,7 +112,16 @@ def training_layout_entries(table: MeasurementTable, profile: str = "auto") -> l
                 Entry(index, line, "value", "step", "", *made, row.era, setting, reason=why)
             )
             continue
-        prediction = step_prediction(row, profile)
+        assert row.counts is not None
+        assert row.machine is not None
+        stack = stack_of(row, profile)
+        estimate = predicted_seconds(row, stack)
+        band = stack.band(
+            routed=bool(row.counts.n_experts), model=row.counts.name, chip=row.machine.chip
+        )
+        prediction = Prediction(
+            least_seconds(row), estimate, estimate * band.low, estimate * band.high
+        )
         seconds = row.seconds
         entries.append(
             Entry(

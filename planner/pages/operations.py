@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, NoReturn
 
 from planner.report.files import dumps
@@ -148,10 +149,6 @@ def _solve(arguments: Arguments, *, why: bool = False) -> tuple[int, str]:
     return status, dumps(plan.document)
 
 
-def _why(arguments: Arguments) -> tuple[int, str]:
-    return _solve(arguments, why=True)
-
-
 def _check(arguments: Arguments) -> tuple[int, str]:
     from planner.protocol.solve import check
     from planner.scenario import resolved
@@ -243,7 +240,7 @@ def _derive(arguments: Arguments) -> tuple[int, str]:
 
 OPERATIONS: Mapping[str, Callable[[Arguments], tuple[int, str]]] = {
     "solve": _solve,
-    "why": _why,
+    "why": partial(_solve, why=True),
     "check": _check,
     "sweep": _sweep,
     "compare": _compare,

@@ -96,7 +96,15 @@ def _shape(hint: object, definitions: dict[str, object]) -> dict[str, object]:
         units = [extra.text for extra in arguments[1:] if isinstance(extra, Unit)]
         return {**shape, "unit": units[0]} if units else shape
     if origin in (Union, types.UnionType):
-        return _union([_shape(each, definitions) for each in arguments])
+        # Alternatives; a number that may be null keeps its unit beside a list of types.
+        shapes = [_shape(each, definitions) for each in arguments]
+        if (
+            len(shapes) == 2
+            and shapes[1] == {"type": "null"}
+            and isinstance(shapes[0].get("type"), str)
+        ):
+            return {**shapes[0], "type": [shapes[0]["type"], "null"]}
+        return {"anyOf": shapes}
     if origin is Literal:
         return {"enum": list(arguments)}
     if is_dataclass(hint) and isinstance(hint, type):
@@ -106,17 +114,6 @@ def _shape(hint: object, definitions: dict[str, object]) -> dict[str, object]:
     if origin is not None and issubclass(origin, Sequence):
         return {"type": "array", "items": _shape(arguments[0], definitions)}
     return {"type": _PLAIN[hint]} if hint in _PLAIN else {}
-
-
-def _union(shapes: list[dict[str, object]]) -> dict[str, object]:
-    """Alternatives; a number that may be null keeps its unit beside a list of types."""
-    if (
-        len(shapes) == 2
-        and shapes[1] == {"type": "null"}
-        and isinstance(shapes[0].get("type"), str)
-    ):
-        return {**shapes[0], "type": [shapes[0]["type"], "null"]}
-    return {"anyOf": shapes}
 
 
 def _defined(cls: type, definitions: dict[str, object]) -> str:

@@ -130,22 +130,19 @@ def text_of(sections: Sequence[Section]) -> str:
     lines: list[str] = []
     for section in sections:
         lines += ["", *filled(section.title)] if lines else filled(section.title)
-        lines += _bars(section) if section.adds_up else []
+        if section.adds_up:
+            # Parts of a whole as lines: value, share of the whole, bar.
+            whole = sum(value for _, value in section.parts)
+            lines += [
+                f"  {line.label:<13}{line.words:>10}  {value / whole:4.0%}  "
+                f"{'█' * max(1, round(BAR * value / whole))}"
+                for line, value in section.parts
+            ]
         for line in section.lines:
             if section.adds_up and not isinstance(line.value, str):
                 continue
             lines += [typed(line.words)] if section.commands else wrapped(line.text())
     return "\n".join(lines)
-
-
-def _bars(section: Section) -> list[str]:
-    """Parts of a whole as lines: value, share of the whole, bar."""
-    whole = sum(value for _, value in section.parts)
-    return [
-        f"  {line.label:<13}{line.words:>10}  {value / whole:4.0%}  "
-        f"{'█' * max(1, round(BAR * value / whole))}"
-        for line, value in section.parts
-    ]
 
 
 def text_at(depth: Depth, body: str, notes: Sequence[Note]) -> str:

@@ -30,10 +30,6 @@ MOST = 14
 NOTHING = 1e-3  # elasticity below which there is no bar
 
 
-def _rank(row: Elasticity) -> tuple[bool, float, str]:
-    return (not row.solved, -abs(row.elasticity) if row.solved else 0.0, row.path)
-
-
 class Elasticities(dict[str, float]):
     """{path in the scenario: d ln output / d ln quantity}, largest first; prints as a table.
 
@@ -47,7 +43,9 @@ class Elasticities(dict[str, float]):
     @classmethod
     def of(cls, rows: Iterable[Elasticity], document: dict[str, Any] | None = None) -> Elasticities:
         """Those of some rows."""
-        ranked = sorted(rows, key=_rank)
+        ranked = sorted(
+            rows, key=lambda x: (not x.solved, -abs(x.elasticity) if x.solved else 0.0, x.path)
+        )
         table = cls((row.path, row.elasticity) for row in ranked)
         table.rows, table.document = tuple(ranked), document
         return table

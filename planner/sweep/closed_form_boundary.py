@@ -158,7 +158,19 @@ class _Definitions:
         if len(symbols) == 1 and not self.moves(symbols[0]):
             plain = self.definitions[symbols[0]]
             total = plain if plain.is_Mul else total
-        return self._shortened(self._unfolded(total))
+        # Zeros and counts of one left out, and of every maximum the branch that decides.
+        expression = self._unfolded(total)
+        settled: dict[sp.Basic, sp.Basic] = {}
+        for x in expression.free_symbols:
+            number = self._number(x)
+            if number == 0 or (number == 1 and x.name in COUNTS):
+                settled[x] = sp.Integer(int(number))
+        expression = put(expression, settled)
+        while extremes := expression.atoms(sp.Max, sp.Min):
+            extreme = min(extremes, key=lambda node: node.count_ops())
+            pick = max if isinstance(extreme, sp.Max) else min
+            expression = put(expression, {extreme: pick(extreme.args, key=self.value)})
+        return expression
 
     def moves(self, x: sp.Symbol) -> bool:
         """Whether a symbol changes with what is varied."""
@@ -184,17 +196,3 @@ class _Definitions:
             if x in self.definitions and self.moves(x) and x.name not in self.moving
         }
         return put(expression, inner) if inner else expression
-
-    def _shortened(self, expression: sp.Expr) -> sp.Expr:
-        """Zeros and counts of one left out, and of every maximum the branch that decides."""
-        plain: dict[sp.Basic, sp.Basic] = {}
-        for x in expression.free_symbols:
-            number = self._number(x)
-            if number == 0 or (number == 1 and x.name in COUNTS):
-                plain[x] = sp.Integer(int(number))
-        expression = put(expression, plain)
-        while extremes := expression.atoms(sp.Max, sp.Min):
-            extreme = min(extremes, key=lambda node: node.count_ops())
-            pick = max if isinstance(extreme, sp.Max) else min
-            expression = put(expression, {extreme: pick(extreme.args, key=self.value)})
-        return expression

@@ -97,7 +97,14 @@ class Listing:
         words = [place for place, name in enumerate(heads) if self.columns[name] is None]
         if not is_terminal(sys.stdout):
             return "\n".join(laid_in_columns(heads, cells, words))
-        shown = _that_fit([max(map(len, column)) for column in zip(heads, *cells, strict=True)])
+        # Places of the columns that a terminal has room for; the first and the last always stay.
+        widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
+        shown = list(range(len(widths)))
+        while len(shown) > 2:
+            room = COLUMNS.get() - sum(widths[i] + 2 for i in shown[:-1])
+            if room >= min(LEAST, widths[-1]):
+                break
+            del shown[-2]
         lines = laid_in_columns(
             [heads[i] for i in shown],
             [[row[i] for i in shown] for row in cells],
@@ -124,17 +131,6 @@ def _figure(value: float, dimension: str | None) -> str:
 def _holds(cell: Cell, sign: str, value: str | float) -> bool:
     cell = cell.lower() if isinstance(cell, str) else cell
     return cell is not None and bool(COMPARED[sign](cell, value))
-
-
-def _that_fit(widths: Sequence[int]) -> list[int]:
-    """Places of the columns that a terminal has room for; the first and the last always stay."""
-    shown = list(range(len(widths)))
-    while len(shown) > 2:
-        room = COLUMNS.get() - sum(widths[i] + 2 for i in shown[:-1])
-        if room >= min(LEAST, widths[-1]):
-            break
-        del shown[-2]
-    return shown
 
 
 def laid_in_columns(

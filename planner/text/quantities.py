@@ -152,7 +152,15 @@ def show(value: float, dimension: str) -> str:
         return f"{value * 100:.3g}%"
     if dimension == "time":
         return _shown_time(value)
-    return _prefixed(value, DIMENSIONS[dimension])
+    wanted = DIMENSIONS[dimension]
+    suffix, billion = wanted.suffix, "B" if wanted.counted else "G"
+    gap = " " if suffix else ""
+    spaced = wanted.counted or suffix.startswith(("tokens/", "requests/"))
+    word_gap = " " if spaced else ""
+    for scale, letter in ((1e15, "P"), (1e12, "T"), (1e9, billion), (1e6, "M"), (1e3, "k")):
+        if value >= scale * 0.9995 and not (letter == "k" and word_gap and value < 1e5):
+            return f"{_digits(value / scale)} {letter}{word_gap}{suffix}".rstrip()
+    return f"{_digits(value)}{gap}{suffix}"
 
 
 def describe(powers: Powers) -> str:
@@ -213,17 +221,6 @@ def _shown_time(value: float) -> str:
         if value >= scale * 0.9995:
             return f"{_digits(value / scale)} {unit}"
     return f"{_digits(value / 1e-9)} ns"
-
-
-def _prefixed(value: float, wanted: Dimension) -> str:
-    suffix, billion = wanted.suffix, "B" if wanted.counted else "G"
-    gap = " " if suffix else ""
-    spaced = wanted.counted or suffix.startswith(("tokens/", "requests/"))
-    word_gap = " " if spaced else ""
-    for scale, letter in ((1e15, "P"), (1e12, "T"), (1e9, billion), (1e6, "M"), (1e3, "k")):
-        if value >= scale * 0.9995 and not (letter == "k" and word_gap and value < 1e5):
-            return f"{_digits(value / scale)} {letter}{word_gap}{suffix}".rstrip()
-    return f"{_digits(value)}{gap}{suffix}"
 
 
 def _digits(value: float) -> str:

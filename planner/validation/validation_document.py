@@ -250,7 +250,32 @@ def document(
     serving = [file for file in files if file.kind != TRAINING]  # stacks stand in their own file
     profiles = sorted({name for file in serving for name in file.profiles})
     status = "scored" if scored else ("nothing to score" if files else "recorded")
-    recorded = _recorded(profiles if files else profile_names(), wanted, bool(files))
+    # What profiles say of their own errors, on rows that their fits did not see.
+    names = profiles if files else profile_names()
+    shipped, of_user = profile_names(), Path(wanted).stem if wanted.endswith(".toml") else None
+    # Others are fits to the rows themselves, or the collectives that follow.
+    used = [profile(wanted if x == of_user else x) for x in names if x in (of_user, *shipped)]
+    recorded = [
+        validation_result.ProfileRecord(
+            x.name,
+            "serving",
+            x.as_of,
+            x.engine,
+            x.chips,
+            x.rows,
+            x.source,
+            x.coverage,
+            x.errors,
+            x.left_out if x.engine == "any" else (),  # of one engine they are those of all
+        )
+        for x in used
+    ]
+    if not files or "collectives" in names:
+        x = collectives()
+        chips = sorted(x.families)
+        of = ("collectives", "collectives", x.as_of, "any", chips)
+        record = validation_result.ProfileRecord(*of, x.rows, x.source, x.coverage, x.errors)
+        recorded.append(record)
     question = (wanted, refit, kinds, files, skipped)
     versions = {"version": version("token-planner")}
     return validation_result.ValidationDocument("validation", status, *question, recorded, versions)
@@ -359,34 +384,3 @@ def _listed(entry: Entry) -> validation_result.ListedRow:
 
 def _suspect(entry: Entry, why: str) -> validation_result.SuspectRow:
     return validation_result.SuspectRow(**asdict(_listed(entry)), why=why)
-
-
-def _recorded(
-    names: Sequence[str], wanted: str, scored: bool
-) -> list[validation_result.ProfileRecord]:
-    """What profiles say of their own errors, on rows that their fits did not see."""
-    shipped, of_user = profile_names(), Path(wanted).stem if wanted.endswith(".toml") else None
-    # Others are fits to the rows themselves, or the collectives that follow.
-    used = [profile(wanted if x == of_user else x) for x in names if x in (of_user, *shipped)]
-    records = [
-        validation_result.ProfileRecord(
-            x.name,
-            "serving",
-            x.as_of,
-            x.engine,
-            x.chips,
-            x.rows,
-            x.source,
-            x.coverage,
-            x.errors,
-            x.left_out if x.engine == "any" else (),  # of one engine they are those of all
-        )
-        for x in used
-    ]
-    if not scored or "collectives" in names:
-        x = collectives()
-        chips = sorted(x.families)
-        of = ("collectives", "collectives", x.as_of, "any", chips)
-        record = validation_result.ProfileRecord(*of, x.rows, x.source, x.coverage, x.errors)
-        records.append(record)
-    return records

@@ -82,7 +82,15 @@ def _collective(raw: Mapping[str, str]) -> CollectiveRow | str:
     if chip is None or operation is None:
         return "chip or operation not known"
     seconds, n = float(raw["time_us"]) / 1e6, int(raw["ranks"])
-    algorithm = _algorithm(raw, chip, operation, n)
+    by_system: str | None = TABLES["by_system"].get(raw["system"])
+    if by_system is not None:
+        algorithm = by_system
+    elif operation != "all-reduce":
+        algorithm = str(TABLES["library"].get(operation, "library"))
+    else:
+        off = any(sign in raw["note"] for sign in ("NVLS_ENABLE=0", "NVLS off"))
+        least = REDUCE_FROM.get(FAMILIES.get(chip, ""))
+        algorithm = "ring" if off or least is None or n < least else "in-network"
     size = _size(raw, operation, algorithm, n, seconds)
     if size is None:
         return "no size"
@@ -117,17 +125,6 @@ def _exchanged(cells: Mapping[str, str]) -> float | None:
     copies = float(cells["tokens_per_gpu"]) * float(cells["topk"])
     per_token = {"fp8": hidden + 4 * hidden / SCALED, "bf16": 2 * hidden}.get(cells["dtype"])
     return None if per_token is None else copies * per_token
-
-
-def _algorithm(raw: Mapping[str, str], chip: str, operation: str, n: int) -> str:
-    by_system: str | None = TABLES["by_system"].get(raw["system"])
-    if by_system is not None:
-        return by_system
-    if operation != "all-reduce":
-        return str(TABLES["library"].get(operation, "library"))
-    off = any(sign in raw["note"] for sign in ("NVLS_ENABLE=0", "NVLS off"))
-    least = REDUCE_FROM.get(FAMILIES.get(chip, ""))
-    return "ring" if off or least is None or n < least else "in-network"
 
 
 def _size(

@@ -69,13 +69,6 @@ def speculated_in(table: Sequence[sheets.Row], fullest: Sequence[int]) -> dict[i
             entry = published_names.entry_of(row["model_path"])
             if entry is not None and published_names.base_of(entry) == shape:
                 speculated[i] = True
-    return {**_unpaired(table, fullest, speculated), **speculated}
-
-
-def _unpaired(
-    table: Sequence[sheets.Row], fullest: Sequence[int], drafting: dict[int, bool]
-) -> dict[int, bool]:
-    """Runs of sweeps in which hardly a configuration occurs with two times."""
     sweeps: dict[tuple[str, ...], dict[object, set[int]]] = defaultdict(lambda: defaultdict(set))
     for i, row in enumerate(table):
         if row["mode"] == "disagg" and row["backend"] == SWEPT:
@@ -84,13 +77,16 @@ def _unpaired(
     single = {
         sweep
         for sweep, runs in sweeps.items()
-        if sum(len(each) > 1 or bool(each & drafting.keys()) for each in runs.values())
+        if sum(len(each) > 1 or bool(each & speculated.keys()) for each in runs.values())
         < PAIRED * len(runs)
     }
     return {
-        i: False
-        for i, row in enumerate(table)
-        if row["mode"] == "disagg" and tuple(row.get(name, "") for name in ONE_SWEEP) in single
+        **{
+            i: False
+            for i, row in enumerate(table)
+            if row["mode"] == "disagg" and tuple(row.get(name, "") for name in ONE_SWEEP) in single
+        },
+        **speculated,
     }
 
 

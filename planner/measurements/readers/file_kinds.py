@@ -261,7 +261,18 @@ def read(
     content = opened(source) if isinstance(source, Path) else source
     kind, models = recognised(content), configurations(folders, content.path)
     if isinstance(content, Documents):
-        return _generated(content, kind, models, facts)
+        facts, more = _located_fact(facts, models)
+        rows = [
+            {name: value for name, value in row.items() if name not in facts}
+            for row in runs_in(content.objects, kind)
+        ]
+        had = list(dict.fromkeys(name for row in rows for name in row))
+        filled = [name for name in had if any(row.get(name) for row in rows)]
+        own_table.columns_of(filled, facts, str(content))
+        rows = [{**row, **({"model": models.cell(row["model"])} if row.get("model") else {})}
+                for row in rows]  # fmt: skip
+        files = used_configurations(row.get("model", "") for row in rows)
+        return replace(own_table.entries(rows, facts, kind), models={**files, **more})
     if kind == OWN:
         cells = table(content, facts, folders)
         facts, more = _located_fact(facts, models)
@@ -310,23 +321,6 @@ def entries_in(
 def _says_itself(source: object, kind: str, facts: Mapping[str, object]) -> None:
     if facts:
         raise InputError(f"{source}: a table of {kind} says {', '.join(facts)} itself")
-
-
-def _generated(
-    documents: Documents, kind: str, models: Configurations, facts: Mapping[str, str | float]
-) -> Readings:
-    facts, more = _located_fact(facts, models)
-    rows = [
-        {name: value for name, value in row.items() if name not in facts}
-        for row in runs_in(documents.objects, kind)
-    ]
-    had = list(dict.fromkeys(name for row in rows for name in row))
-    filled = [name for name in had if any(row.get(name) for row in rows)]
-    own_table.columns_of(filled, facts, str(documents))
-    rows = [{**row, **({"model": models.cell(row["model"])} if row.get("model") else {})}
-            for row in rows]  # fmt: skip
-    files = used_configurations(row.get("model", "") for row in rows)
-    return replace(own_table.entries(rows, facts, kind), models={**files, **more})
 
 
 def _located_fact(

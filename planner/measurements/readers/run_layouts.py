@@ -142,7 +142,20 @@ def pools_of(row: Row, sizes: Sizes, chip: Chip, scripts: Sequence[ScriptPools] 
     prompt, output = number(row, "isl"), number(row, "osl")
     domain = RACK if chip.name.startswith("gb") else EIGHT
     if number_or_none(row, "decode_num_workers") is not None:
-        return _pools_stated(row, sizes, scripts)
+        stated = []
+        for name in POOLS:
+            ways = parallel_sizes(row, sizes.n_experts, f"{name}_")
+            n = count(row, f"{name}_num_workers", 1)
+            stated.append(RunPool(ways, chips_of(ways), n, n, n, True))
+        places = {each.pools[1].places for each in scripts}
+        if len(places) == 1:
+            stated[1] = replace(stated[1], most=float(places.pop()))
+        at_once = number_or_none(row, "concurrency")
+        if at_once is None:
+            decode = stated[1]
+            decode_batch = number(row, "decode_batch_size") * decode.layout["dp_attention"]
+            at_once = decode_batch * decode.workers
+        return RunPools(stated[0], stated[1], at_once)
     requests = number(row, "concurrency")
     if started := _started(row, sizes, scripts):
         return started
@@ -155,7 +168,14 @@ def pools_of(row: Row, sizes: Sizes, chip: Chip, scripts: Sequence[ScriptPools] 
     if sides.workers is not None:
         decode = replace(decode, workers=sides.workers, low=1, high=max(1, 2 * sides.workers))
     ways = _prefill(sides.prefill, row, sizes)
-    workers = _balance(ways, decode, requests, lengths, sizes, chip)
+    # Prefill workers that feed the decode pool; one beside workers that share tensors.
+    if decode.layout["dp_attention"] == 1:
+        workers = 1
+    else:
+        step = _step(decode, requests, prompt + output / 2, sizes, chip)
+        pool = RunPool(ways, chips_of(ways), 1, 1, 1, False)
+        wanted = requests / (output * step) / rate_of_prefill(pool, prompt, sizes, chip)
+        workers = max(1, round(wanted))
     room = ((sides.all or RACK) - decode.workers * decode.chips) // chips_of(ways)
     most = max(1, room) if domain == RACK else workers
     workers = most if sides.all else min(workers, most)
@@ -224,23 +244,6 @@ def _as_started(pool: ScriptPool, sizes: Sizes) -> RunPool:
     experts = {"ep": pool.experts, "tp_expert": pool.chips // pool.experts}
     layout = {**ONE, "tp": tp, "dp_attention": pool.copies, **(experts if sizes.n_experts else {})}
     return RunPool(layout, pool.chips, n, n, n, True, float(pool.places))
-
-
-def _pools_stated(row: Row, sizes: Sizes, scripts: Sequence[ScriptPools]) -> RunPools:
-    sides = []
-    for name in POOLS:
-        ways = parallel_sizes(row, sizes.n_experts, f"{name}_")
-        n = count(row, f"{name}_num_workers", 1)
-        sides.append(RunPool(ways, chips_of(ways), n, n, n, True))
-    places = {each.pools[1].places for each in scripts}
-    if len(places) == 1:
-        sides[1] = replace(sides[1], most=float(places.pop()))
-    requests = number_or_none(row, "concurrency")
-    if requests is None:
-        decode = sides[1]
-        decode_batch = number(row, "decode_batch_size") * decode.layout["dp_attention"]
-        requests = decode_batch * decode.workers
-    return RunPools(sides[0], sides[1], requests)
 
 
 def _sides(row: Row, sizes: Sizes, chip: Chip, tokens: float, prompt: float) -> _Sides:
@@ -325,24 +328,6 @@ def _prefill(chips: int, row: Row, sizes: Sizes) -> dict[str, int]:
     if latent and layout["ep"] == chips > 1:  # experts on all chips go with copied attention
         return {**ONE, "dp_attention": chips, "ep": chips}
     return layout
-
-
-def _balance(
-    ways: dict[str, int],
-    decode: RunPool,
-    requests: float,
-    lengths: Lengths,
-    sizes: Sizes,
-    chip: Chip,
-) -> int:
-    """Prefill workers that feed the decode pool; one beside workers that share tensors."""
-    if decode.layout["dp_attention"] == 1:
-        return 1
-    prompt, output = lengths
-    step = _step(decode, requests, prompt + output / 2, sizes, chip)
-    pool = RunPool(ways, chips_of(ways), 1, 1, 1, False)
-    wanted = requests / (output * step) / rate_of_prefill(pool, prompt, sizes, chip)
-    return max(1, round(wanted))
 
 
 def _step(pool: RunPool, requests: float, context: float, sizes: Sizes, chip: Chip) -> float:

@@ -186,10 +186,15 @@ def _read(cells: sheets.Row, row: TrainingRow) -> TrainingRow:
         raise Refused(f"a batch of {batch:g} is less than dp x micro_batch = {per}")
     precision = _word("precision", cells.get("precision", "") or "bf16")
     sequence = sheets.tokens(cells, "seq")
+    name = _word("chip", cells.get("chip", ""))
+    machine = system(name)
+    varied = next((v for k, v in _words()["varied"].items() if k in cells.get("notes", "")), None)
+    if varied is not None:
+        machine = system_from({"like": name, **varied})
     read = replace(
         row,
         counts=counts,
-        machine=_machine(cells, precision, chips),
+        machine=training_machine(machine, precision, chips),
         layout=layout,
         batch=batch,
         sequence=sequence,
@@ -268,15 +273,6 @@ def _layout(cells: sheets.Row, counts: TrainingCounts) -> tuple[TrainingLayouts,
 
 def _chips(layout: TrainingLayouts) -> int:
     return prod(int(getattr(layout, name)) for name in ("tp", "pp", "dp", "cp"))
-
-
-def _machine(cells: sheets.Row, precision: str, chips: int) -> TrainingMachine:
-    name = _word("chip", cells.get("chip", ""))
-    machine = system(name)
-    varied = next((v for k, v in _words()["varied"].items() if k in cells.get("notes", "")), None)
-    if varied is not None:
-        machine = system_from({"like": name, **varied})
-    return training_machine(machine, precision, chips)
 
 
 def _kernel(cells: sheets.Row) -> str:

@@ -58,7 +58,18 @@ class PlannedPretraining:
         beside = self._fixed_size(task)
         step = training.ladder_search(layouts, score, begun.n_active, (SMALLEST, LARGEST), beside)
         flat = _pretrained(task, training.planned_cost(layouts, step))
-        growth = _supporting_growth(flat, step.n_active)
+        fixed = {**flat.fixed_choices, "n_active": step.n_active}
+        solved = solve_one(replace(flat, fixed_choices=fixed))
+        if not isinstance(solved, BudgetOptimum):
+            growth = 0.0
+        else:
+            budgets = assembled([flat])
+            at = solved.at(budgets.choices)
+            rise = lagrangian_slope(budgets, at, "n_active", solved.multiplier)
+            weight = 1.0 if flat.aim == "cost" else solved.multiplier
+            growth = training.supporting_growth(
+                rise, weight * float(budgets.costs(at).shares[0, 0])
+            )
         return _pretrained(task, training.planned_cost(layouts, step, growth))
 
     def layout(self, best: BudgetOptimum) -> training.PlannedTraining:
@@ -127,16 +138,3 @@ def _each_score(task: BudgetTask, n_active: np.ndarray, shares: np.ndarray) -> I
     ]
     for solved in solve_many(tasks):
         yield solved.score if isinstance(solved, BudgetOptimum) else math.inf
-
-
-def _supporting_growth(task: BudgetTask, size: float) -> float:
-    """The growth of the share at which a size is the optimum of its own power."""
-    fixed = {**task.fixed_choices, "n_active": size}
-    solved = solve_one(replace(task, fixed_choices=fixed))
-    if not isinstance(solved, BudgetOptimum):
-        return 0.0
-    budgets = assembled([task])
-    at = solved.at(budgets.choices)
-    rise = lagrangian_slope(budgets, at, "n_active", solved.multiplier)
-    weight = 1.0 if task.aim == "cost" else solved.multiplier
-    return training.supporting_growth(rise, weight * float(budgets.costs(at).shares[0, 0]))

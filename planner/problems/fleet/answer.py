@@ -156,6 +156,15 @@ def point_of(task: FleetTask, choice: FleetChoice) -> records.FleetPoint:
             by_site = by_model.setdefault(task.models[route.origin], {})
             pair = "" if route.pool is None else f" in two pools of {task.pools[route.pool].name}"
             by_site[f"{task.models[route.site]}{pair}"] = tuple(map(float, flow))
+    # Share of the chips of each pool that hold replicas; of pools that are paid or owned.
+    shares = {}
+    for k, pool in enumerate(task.pools):
+        mine = task.pool_of == k
+        used = (task.used_chips[mine, None] * (choice.firm + choice.spot)[mine]).sum()
+        paid = (choice.reserved[k] + pool.owned) * task.hours
+        paid += choice.on_demand[k].sum() + choice.spot_machines[k].sum()
+        if paid:
+            shares[pool.name] = float(used / (paid * pool.size))
     return records.FleetPoint(
         hourly,
         24 * hourly,
@@ -165,24 +174,11 @@ def point_of(task: FleetTask, choice: FleetChoice) -> records.FleetPoint:
         machines(choice.spot_machines),
         replicas(choice.firm + choice.spot),
         replicas(choice.spot),
-        _utilisation(task, choice),
+        shares,
         model_bills(task, choice),
         served_share(task, _in_numbers(choice)),
         by_model,
     )
-
-
-def _utilisation(task: FleetTask, choice: FleetChoice) -> dict[str, float]:
-    """Share of the chips of each pool that hold replicas; of pools that are paid or owned."""
-    shares = {}
-    for k, pool in enumerate(task.pools):
-        mine = task.pool_of == k
-        used = (task.used_chips[mine, None] * (choice.firm + choice.spot)[mine]).sum()
-        paid = (choice.reserved[k] + pool.owned) * task.hours
-        paid += choice.on_demand[k].sum() + choice.spot_machines[k].sum()
-        if paid:
-            shares[pool.name] = float(used / (paid * pool.size))
-    return shares
 
 
 def prices(

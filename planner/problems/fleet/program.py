@@ -82,7 +82,13 @@ def fleet_program(task: FleetTask) -> FleetProgram:
     machine_rows, spot_rows = _machines(
         made, task, firm, spot, reserved, on_demand, spot_machines, others
     )
-    start_rows = _starts(made, task, firm, spot, started)
+    # Rows that what was not there an hour ago was started.
+    start_rows = np.zeros((0, task.hours), int)
+    for c in np.flatnonzero(task.starts > 0) if task.hours > 1 else ():
+        before = [(np.roll(each[c], 1), 1.0) for each in (firm, spot)]
+        now = [(each[c], -1.0) for each in (firm, spot)]
+        more = made.subject([(started[c], 1.0), *before, *now], low=0.0)
+        start_rows = np.vstack([start_rows, more])
     return FleetProgram(
         made, firm, spot, started, reserved, on_demand, spot_machines, demand_rows, station_rows,
         firm_rows, flows, machine_rows, spot_rows, start_rows,
@@ -272,17 +278,3 @@ def _packed(
     if whole.size:
         terms.append((replicas[whole].T, (task.used_chips[whole] / size)[None, :]))
     made.subject(terms, high=owned)
-
-
-def _starts(
-    made: IntegerProgram, task: FleetTask, firm: Array, spot: Array, started: Array
-) -> Array:
-    """Rows that what was not there an hour ago was started."""
-    rows = np.zeros((0, task.hours), int)
-    if task.hours == 1:
-        return rows
-    for c in np.flatnonzero(task.starts > 0):
-        before = [(np.roll(each[c], 1), 1.0) for each in (firm, spot)]
-        now = [(each[c], -1.0) for each in (firm, spot)]
-        rows = np.vstack([rows, made.subject([(started[c], 1.0), *before, *now], low=0.0)])
-    return rows

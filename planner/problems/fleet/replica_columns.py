@@ -21,7 +21,6 @@ from planner.problems.serving import (
     PROBLEM,
     Point,
     Question,
-    ServingPoint,
     Task,
     TaskPair,
     benchmark_commands,
@@ -258,7 +257,12 @@ def _searched(
 def replica(scenario: FleetScenario, cell: Cell, pool: Question, point: Point) -> MadeColumn:
     """The column of a point that a search decided."""
     planned, time = point.candidate.plan(), scenario.start.time
-    spread = _spread(point, planned)
+    band = point.candidate.band(planned)
+    if band is None or band.usd_per_mtok is None or not 0 < band.coverage < 1:
+        spread = None
+    else:
+        low, high = band.usd_per_mtok
+        spread = math.log(high / low) / (2 * NormalDist().inv_cdf(0.5 + band.coverage / 2))
     weights = planned.memory_per_chip.weights * planned.chips_used
     start = weights / reading_rate() if time is None else time / HOUR
     layout, pools = laid_out({"layout": vars(planned.layout)}), list(scenario.pools)
@@ -307,15 +311,6 @@ def _single(
                 refused[cell] = str(error)
                 pools.append(None)
         return pools
-
-
-def _spread(point: Point, planned: ServingPoint) -> float | None:
-    """Standard deviation of the logarithm of what is measured over what is planned."""
-    band = point.candidate.band(planned)
-    if band is None or band.usd_per_mtok is None or not 0 < band.coverage < 1:
-        return None
-    low, high = band.usd_per_mtok
-    return math.log(high / low) / (2 * NormalDist().inv_cdf(0.5 + band.coverage / 2))
 
 
 def _left_by_a_run(point: Point, spread: float) -> float:

@@ -68,13 +68,7 @@ def resolve_fleet(scenario: FleetScenario) -> ResolvedFleet:
         _routes(scenario, columns),
         scenario.layouts == "one",
     )
-    _require_ways(scenario, task)
-    warnings = (*_warnings(scenario), *(made.warnings if made else ()))
-    return ResolvedFleet(task, warnings, made)
-
-
-def _require_ways(scenario: FleetScenario, task: FleetTask) -> None:
-    """Raises FieldError where replicas fill a machine in more ways than a program lists."""
+    # Raises FieldError where replicas fill a machine in more ways than a program lists.
     for k, (pool, _) in enumerate(scenario.placed_pools.values()):
         used, size = task.used_chips[task.pool_of == k], task.pools[k].size
         try:
@@ -84,6 +78,8 @@ def _require_ways(scenario: FleetScenario, task: FleetTask) -> None:
             words = f"replicas fill a machine of {size} chips in {many}"
             remedy = f"what would work: columns whose chips divide {size}, or smaller machines"
             raise FieldError((f"pools.{pool}", f"{words}; {remedy}")) from None
+    warnings = (*_warnings(scenario), *(made.warnings if made else ()))
+    return ResolvedFleet(task, warnings, made)
 
 
 def demands(scenario: FleetScenario) -> dict[str, list[float]]:

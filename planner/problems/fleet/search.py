@@ -369,19 +369,15 @@ def _choice(
     delayed = [m for m, window in enumerate(task.windows) if window]
     for m, numbers in zip(delayed, made.deferred[::2], strict=True):
         served[m] = point[numbers]
-    flows = _exact(task, served, point[made.flows])
-    return FleetChoice(
-        float(made.program.compiled().cost @ point), whole(made.firm), whole(made.spot),
-        whole(made.reserved), whole(made.on_demand), whole(made.spot_machines), linear, bound,
-        nodes, method, served, flows,
-    )  # fmt: skip
-
-
-def _exact(task: FleetTask, served: Array, flows: Array) -> Array:
-    """Requests by route without what is a solver's tolerance; of each model they are all."""
+    # Requests by route without what is a solver's tolerance; of each model they are all.
+    flows = point[made.flows]
     flows = np.where(flows > NONE * task.demand.max(initial=0.0), flows, 0.0)
     for m in {route.origin for route in task.routes}:
         mine = [route.origin == m for route in task.routes]
         total = flows[mine].sum(axis=0)
         flows[mine] *= np.divide(served[m], total, out=np.zeros_like(total), where=total > 0)
-    return flows
+    return FleetChoice(
+        float(made.program.compiled().cost @ point), whole(made.firm), whole(made.spot),
+        whole(made.reserved), whole(made.on_demand), whole(made.spot_machines), linear, bound,
+        nodes, method, served, flows,
+    )  # fmt: skip

@@ -308,23 +308,15 @@ def _variable(
     by_machine: dict[str, list[Mapping[str, float]]] = {}
     for machine, point in zip(assumption.machines or repeat(""), assumption.points, strict=False):
         by_machine.setdefault(machine, []).append({x: math.log(point[x]) for x in pattern})
-    rows = [
-        row for machine, points in by_machine.items()
-        for row in _bounds(assumption, name, pattern, points, machine)
-    ]  # fmt: skip
+    rows, group = [], str(assumption)
+    for machine, points in by_machine.items():
+        # A product of symbols between its ends; of a machine, tied to its symbols that are open.
+        ends = {x: (min(y[x] for y in points), max(y[x] for y in points)) for x in pattern}
+        free = {x for x, (low, high) in ends.items() if machine and low < high}
+        logs = [sum(p * at[x] for x, p in pattern.items() if x not in free) for at in points]
+        tied = {f"{assumption.name}: {x}": -pattern[x] for x in free}
+        rows.append(LogRow(group, {name: 1.0, **tied}, min(logs), max(logs), machine))
+        for x in free:
+            alone = {f"{assumption.name}: {x}": 1.0}
+            rows.append(LogRow(group, alone, *ends[x], machine, firm=True))
     return name, scale, tuple(rows)
-
-
-def _bounds(
-    assumption: Assumption, name: str, pattern: Mapping[str, float],
-    points: Sequence[Mapping[str, float]], machine: str,
-) -> Iterator[LogRow]:  # fmt: skip
-    """A product of symbols between its ends; of a machine, tied to its symbols that are open."""
-    group = str(assumption)
-    ends = {x: (min(y[x] for y in points), max(y[x] for y in points)) for x in pattern}
-    free = {x for x, (low, high) in ends.items() if machine and low < high}
-    logs = [sum(p * point[x] for x, p in pattern.items() if x not in free) for point in points]
-    tied = {f"{assumption.name}: {x}": -pattern[x] for x in free}
-    yield LogRow(group, {name: 1.0, **tied}, min(logs), max(logs), machine)
-    for x in free:
-        yield LogRow(group, {f"{assumption.name}: {x}": 1.0}, *ends[x], machine, firm=True)

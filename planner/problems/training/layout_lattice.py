@@ -277,13 +277,9 @@ def _replicas(of: ModelDivisions, dp: int) -> str | None:
     return None
 
 
-def _micro(of: ModelDivisions, micro: int) -> str | None:
-    return _undivided(of, 1, micro) if of.batch % micro else None
-
-
 _CHECKS: Mapping[str, Callable[[ModelDivisions, int], str | None]] = {
     "tp": _heads, "pp": _stages, "cp": _along, "ep": _experts, "dp": _replicas,
-    "micro_batch": _micro,
+    "micro_batch": lambda of, micro: _undivided(of, 1, micro) if of.batch % micro else None,
 }  # fmt: skip
 
 

@@ -133,7 +133,16 @@ def _case(
     # What a chip draws: what is measured of its kind, or of others in share of their rating.
     power = chip_power(system.chip)
     draw = None if power is None else ChipDraw(power.idle, power.peak, power.rated)
-    divisions = _divisions(question, counts, stack)
+    divisions = ModelDivisions(
+        heads=counts.heads,
+        layers=counts.n_layers,
+        ends=stack.embedding_layers,
+        experts=counts.n_experts,
+        sequence=int(question.work.sequence),
+        batch=question.work.sequences,
+        deepest_zero=3 if stack.zero_pipeline else 1,
+        reversible=question.reversible,
+    )
     faults = [*_unanswered(question, system, draw)]
     faults += ((f"choose.{key}", words) for key, words in choose_faults(divisions, question.choose))
     if faults:
@@ -187,22 +196,6 @@ def _strange_format(precision: str, stack: TrainingStack, *, routed: bool) -> st
 
 
 _shipped_stack = lru_cache(maxsize=256)(choose_training_stack)
-
-
-def _divisions(
-    question: TrainingQuestion, counts: TrainingCounts, stack: TrainingStack
-) -> ModelDivisions:
-    """What layouts divide."""
-    return ModelDivisions(
-        heads=counts.heads,
-        layers=counts.n_layers,
-        ends=stack.embedding_layers,
-        experts=counts.n_experts,
-        sequence=int(question.work.sequence),
-        batch=question.work.sequences,
-        deepest_zero=3 if stack.zero_pipeline else 1,
-        reversible=question.reversible,
-    )
 
 
 def _unanswered(

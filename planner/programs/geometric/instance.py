@@ -60,7 +60,21 @@ def instance(problem: ProgramStructure, numbers: Mapping[Hashable, float]) -> In
     Raises ProblemError where a given is missing or not finite, a coefficient has no value or is
     negative, or the right side of a constraint is not positive.
     """
-    figures = _figures(problem, numbers)
+    symbols = problem.coefficients.givens
+    if missing := [symbol for symbol in symbols if symbol not in numbers]:
+        names = ", ".join(map(str, missing))
+        raise ProblemError(f"{problem.title}: no value for {names}")
+    if len(numbers) > len(symbols):
+        strange = sorted(map(str, set(numbers) - set(symbols)))
+        raise ProblemError(
+            f"{problem.title}: a value for {', '.join(strange)}, which the program was not "
+            "compiled for (a symbol of the same name but other assumptions is another symbol)"
+        )
+    figures = tuple(float(numbers[symbol]) for symbol in symbols)
+    signs = problem.coefficients.nonnegative
+    for symbol, figure, nonnegative in zip(symbols, figures, signs, strict=True):
+        if not np.isfinite(figure) or (figure < 0 and nonnegative):
+            raise ProblemError(f"{problem.title}: {symbol} = {figure} is not a number it can take")
     values = _values(problem, figures)
     exponents = values[problem.exponent]
     top, bottom = values[problem.numerator], values[problem.divisor]
@@ -86,25 +100,6 @@ def instance(problem: ProgramStructure, numbers: Mapping[Hashable, float]) -> In
     reach = np.maximum(matrix[zero] * low, matrix[zero] * high).sum(axis=1)
     logs[zero] = NEGLIGIBLE - reach
     return Instance(figures, values, zero, logs, exponents, matrix, low, high, centre)
-
-
-def _figures(problem: ProgramStructure, numbers: Mapping[Hashable, float]) -> tuple[float, ...]:
-    symbols = problem.coefficients.givens
-    if missing := [symbol for symbol in symbols if symbol not in numbers]:
-        names = ", ".join(map(str, missing))
-        raise ProblemError(f"{problem.title}: no value for {names}")
-    if len(numbers) > len(symbols):
-        strange = sorted(map(str, set(numbers) - set(symbols)))
-        raise ProblemError(
-            f"{problem.title}: a value for {', '.join(strange)}, which the program was not "
-            "compiled for (a symbol of the same name but other assumptions is another symbol)"
-        )
-    figures = tuple(float(numbers[symbol]) for symbol in symbols)
-    signs = problem.coefficients.nonnegative
-    for symbol, figure, nonnegative in zip(symbols, figures, signs, strict=True):
-        if not np.isfinite(figure) or (figure < 0 and nonnegative):
-            raise ProblemError(f"{problem.title}: {symbol} = {figure} is not a number it can take")
-    return figures
 
 
 def _values(problem: ProgramStructure, figures: tuple[float, ...]) -> Array:

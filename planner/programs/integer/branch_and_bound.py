@@ -76,7 +76,20 @@ def least_covers(
     # What is below the second target is no cover, however much of the second class comes on top
     table = np.maximum(table, table[firm_steps, every][None, :])
     second = _filled(table, steps[1], costs[1])
-    counts = _counted(first, second, steps, firm_steps, parts)
+    # The items of each cover, walked back from the whole target.
+    size, items = steps[0].shape
+    counts = np.zeros((size, 2 * items), int)
+    level = np.full(size, parts)
+    for last, step, offset in ((second, steps[1], items), (first, steps[0], 0)):
+        if last is first:
+            level = np.maximum(level, firm_steps)
+        while True:
+            item = last[level, every]
+            moves = np.flatnonzero(item >= 0)
+            if not moves.size:
+                break
+            np.add.at(counts, (moves, offset + item[moves]), 1)
+            level[moves] = np.maximum(0, level[moves] - step[moves, item[moves]])
     counts[~np.isfinite(table[parts])] = 0
     return Covers(table[parts], counts)
 
@@ -95,27 +108,6 @@ def _filled(table: Array, steps: Array, costs: Array) -> Array:
         table[level] = np.where(better, cost, table[level])
         last[level] = np.where(better, item, -1)
     return last
-
-
-def _counted(
-    first: Array, second: Array, steps: list[Array], firm_steps: Array, parts: int
-) -> Array:
-    """The items of each cover, walked back from the whole target."""
-    size, items = steps[0].shape
-    counts = np.zeros((size, 2 * items), int)
-    level = np.full(size, parts)
-    every = np.arange(size)
-    for last, step, offset in ((second, steps[1], items), (first, steps[0], 0)):
-        if last is first:
-            level = np.maximum(level, firm_steps)
-        while True:
-            item = last[level, every]
-            moves = np.flatnonzero(item >= 0)
-            if not moves.size:
-                break
-            np.add.at(counts, (moves, offset + item[moves]), 1)
-            level[moves] = np.maximum(0, level[moves] - step[moves, item[moves]])
-    return counts
 
 
 MOST_WAYS = 400  # of one kind of bin

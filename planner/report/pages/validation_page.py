@@ -182,6 +182,15 @@ def page(document: result.ValidationDocument) -> str:
     """The page of a validation document."""
     style = files("planner.report.pages").joinpath("validation_page.css").read_text("utf-8")
     version = document.provenance["version"]
+    parts = ["<h2>What the profiles record of themselves, on rows that their fits did not see</h2>"]
+    for row in document.recorded:
+        parts.append(f"<h3>{escape(row.name)} ({escape(row.as_of)})</h3>")
+        parts.append(
+            f'<p class="quiet">{row.rows:,} measurements on {escape(", ".join(row.chips))}'
+            f": {escape(row.source)}.</p>"
+        )
+        table = left_out_tables(row.left_out) or recorded(row.of_serving)
+        parts.append(network(row.of_curves) if row.of_curves else table)
     parts = [
         '<!doctype html><html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
@@ -193,7 +202,7 @@ def page(document: result.ValidationDocument) -> str:
         summary(document.files) if document.files else "",
         *(_file(file, index) for index, file in enumerate(document.files)),
         _skipped(document.skipped) if document.skipped else "",
-        _recorded(document.recorded),
+        "\n".join(parts),
         '</main><script type="application/json" id="numbers">',
         dumps(numbers(document)).replace("<", "\\u003c"),
         "</script></body></html>",
@@ -311,19 +320,6 @@ def _skipped(files: Sequence[result.SkippedFile]) -> str:
     """Files of folders that were not read, and why."""
     body = [[each.name, each.why] for each in files]
     return f"<h2>Skipped: no measurements that can be read</h2>\n{_table(['file', WHY], body)}"
-
-
-def _recorded(profiles: Sequence[result.ProfileRecord]) -> str:
-    parts = ["<h2>What the profiles record of themselves, on rows that their fits did not see</h2>"]
-    for row in profiles:
-        parts.append(f"<h3>{escape(row.name)} ({escape(row.as_of)})</h3>")
-        parts.append(
-            f'<p class="quiet">{row.rows:,} measurements on {escape(", ".join(row.chips))}'
-            f": {escape(row.source)}.</p>"
-        )
-        table = left_out_tables(row.left_out) or recorded(row.of_serving)
-        parts.append(network(row.of_curves) if row.of_curves else table)
-    return "\n".join(parts)
 
 
 def _folded(title: str, inner: str) -> str:

@@ -72,8 +72,30 @@ def frontier_drawn(document: Mapping[str, Any], form: str) -> bytes:
             x["name"]: x["place"] for x in document.get("tiers") or () if x["place"] is not None
         }
         _marks(above, points, tiers | document["marks"])
-        _axes(above, points)
-        _titles(above, document)
+        above.set_xscale("log")
+        above.set_yscale("log")
+        if len(points) == 1:
+            speed, price = points[0].place
+            above.set_xlim(speed / ALONE, speed * ALONE)
+            above.set_ylim(price / ALONE, price * ALONE)
+        else:
+            low, high = above.get_ylim()
+            above.set_ylim(min(low, min(point.place[1] for point in points) / BELOW), high)
+        fine = points[0].speed < DECADE * points[-1].speed
+        style.ticked(above.xaxis, decade=FINE if fine else style.STEPS)
+        style.ticked(above.yaxis, "${:,g}".format, style.STEPS)
+        style.ruled(above)
+        above.set_ylabel("price [USD per million tokens]")
+        scenario, ground = document["scenario"], document["provenance"]
+        model, system = named(scenario["model"], "model"), named(scenario["system"], "system")
+        sizes = (length(scenario["workload"][f"{way}_tokens"]) for way in ("input", "output"))
+        title = f"{model} on {chip_numbers(scenario['chips'])} of {system}: "
+        style.titled(above, title + "{} tokens in, {} out".format(*sizes), pad=18)
+        subtitle = (
+            "each point is the cheapest plan that is as fast; assumptions "
+            f"{ground['assumptions']}, estimate {ground['estimate']}"
+        )
+        above.text(0, 1.015, subtitle, fontsize=8, color="0.35", transform=above.transAxes)
         _strip(below, points, stretches)
         for _, first, _ in stretches[1:]:
             above.axvline(points[first].speed, color="0.85", lw=0.6, zorder=0)
@@ -174,37 +196,6 @@ def _marks(axes: Axes, points: Sequence[DrawnPoint], marks: Mapping[str, int]) -
         axes.annotate(label, at, xytext=(-10 if right else 10, down), textcoords="offset points",
                       ha="right" if right else "left", va="bottom" if right else "top",
                       fontsize=8.5, fontweight="bold", zorder=5, bbox=style.PAPER)  # fmt: skip
-
-
-def _axes(axes: Axes, points: Sequence[DrawnPoint]) -> None:
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    if len(points) == 1:
-        speed, price = points[0].place
-        axes.set_xlim(speed / ALONE, speed * ALONE)
-        axes.set_ylim(price / ALONE, price * ALONE)
-    else:
-        low, high = axes.get_ylim()
-        axes.set_ylim(min(low, min(point.place[1] for point in points) / BELOW), high)
-    fine = points[0].speed < DECADE * points[-1].speed
-    style.ticked(axes.xaxis, decade=FINE if fine else style.STEPS)
-    style.ticked(axes.yaxis, "${:,g}".format, style.STEPS)
-    style.ruled(axes)
-    axes.set_ylabel("price [USD per million tokens]")
-
-
-def _titles(axes: Axes, document: Mapping[str, Any]) -> None:
-    """What was asked of what, and what it rests on."""
-    scenario, ground = document["scenario"], document["provenance"]
-    model, system = named(scenario["model"], "model"), named(scenario["system"], "system")
-    sizes = (length(scenario["workload"][f"{way}_tokens"]) for way in ("input", "output"))
-    title = f"{model} on {chip_numbers(scenario['chips'])} of {system}: "
-    style.titled(axes, title + "{} tokens in, {} out".format(*sizes), pad=18)
-    subtitle = (
-        "each point is the cheapest plan that is as fast; assumptions "
-        f"{ground['assumptions']}, estimate {ground['estimate']}"
-    )
-    axes.text(0, 1.015, subtitle, fontsize=8, color="0.35", transform=axes.transAxes)
 
 
 def _strip(

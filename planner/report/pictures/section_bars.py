@@ -153,7 +153,23 @@ class StackedHours:
     def _filled(self, canvas: Figure) -> None:
         upper, lower = canvas.subplots(2, 1, height_ratios=HEIGHTS, sharex=True)
         self._demand(upper)
-        self._layers(lower)
+        below = [0] * len(next(iter(self.demand.values())))
+        colours = style.PALETTE * -(-len(self.layers) // len(style.PALETTE))
+        rows = [  # the firmest contract of every kind first, so that what stays is below
+            (place, f"{kind} {contract}", row, shade, colour)
+            for (kind, contracts), colour in zip(self.layers.items(), colours, strict=False)
+            for place, ((contract, row), shade) in enumerate(
+                zip(contracts.items(), SHADES, strict=False)
+            )
+            if any(row)
+        ]
+        for _, label, row, shade, colour in sorted(rows, key=itemgetter(0)):
+            top = [x + y for x, y in zip(below, row, strict=True)]
+            lower.stairs(top, range(len(row) + 1), baseline=below, fill=True, lw=0, color=colour,
+                        alpha=shade, label=label)  # fmt: skip
+            below = top
+        lower.set_ylim(bottom=0)
+        lower.set_ylabel(self.layers_label)
         hours = len(next(iter(self.demand.values())))
         step = DAY if hours > 3 * DAY else max(1, hours // 8)
         lower.set_xticks(range(0, hours + 1, step))
@@ -176,22 +192,3 @@ class StackedHours:
         else:
             axes.set_ylim(bottom=0)
         axes.set_ylabel(self.demand_label)
-
-    def _layers(self, axes: Axes) -> None:
-        below = [0] * len(next(iter(self.demand.values())))
-        colours = style.PALETTE * -(-len(self.layers) // len(style.PALETTE))
-        rows = [  # the firmest contract of every kind first, so that what stays is below
-            (place, f"{kind} {contract}", row, shade, colour)
-            for (kind, contracts), colour in zip(self.layers.items(), colours, strict=False)
-            for place, ((contract, row), shade) in enumerate(
-                zip(contracts.items(), SHADES, strict=False)
-            )
-            if any(row)
-        ]
-        for _, label, row, shade, colour in sorted(rows, key=itemgetter(0)):
-            top = [x + y for x, y in zip(below, row, strict=True)]
-            axes.stairs(top, range(len(row) + 1), baseline=below, fill=True, lw=0, color=colour,
-                        alpha=shade, label=label)  # fmt: skip
-            below = top
-        axes.set_ylim(bottom=0)
-        axes.set_ylabel(self.layers_label)

@@ -29,7 +29,7 @@ from planner.text.errors import InputError, quoted
 from planner.text.listing import Listing
 from planner.text.quantities import DIMENSIONS, Dimension, show
 from planner.text.quantities import describe as worded
-from topologies.files.units import Amount, Powers, UnreadAmount, amount
+from topologies.files.units import Powers, UnreadAmount, amount
 
 Values = Mapping[str, float]
 Exponents = tuple[tuple[str, Fraction], ...]
@@ -335,7 +335,13 @@ def _read(name: str, written: str) -> float:
         read = amount(written)
     except UnreadAmount as reason:
         raise InputError(f"{wanted}; {reason}") from None
-    value = _counted(read, powers)
+    # The value if it is of these powers, save for counts left out below the line; else None.
+    # 70B is a count of whatever is counted, and bytes where bytes are
+    billions = bool(read.magnitude) and dict(read.powers) == {"byte": 1}
+    value: float | None = read.value * 1e9
+    if not billions or any(base == "byte" for base, _ in powers):
+        plain = read.bare or (read.magnitude and not billions)
+        value = read.value if plain or _agree(read.powers, powers) else None
     if value is None:
         raise InputError(f'{wanted}; got "{written}" ({worded(read.powers)})')
     if not math.isfinite(value):
@@ -343,16 +349,6 @@ def _read(name: str, written: str) -> float:
     if value < 0:
         raise InputError(f'{wanted}; got "{written}", which is negative')
     return value
-
-
-def _counted(read: Amount, powers: Exponents) -> float | None:
-    """The value if it is of these powers, save for counts left out below the line; else None."""
-    # 70B is a count of whatever is counted, and bytes where bytes are
-    billions = bool(read.magnitude) and dict(read.powers) == {"byte": 1}
-    if billions and not any(base == "byte" for base, _ in powers):
-        return read.value * 1e9
-    plain = read.bare or (read.magnitude and not billions)
-    return read.value if plain or _agree(read.powers, powers) else None
 
 
 def _agree(read: Powers, powers: Exponents) -> bool:

@@ -36,6 +36,17 @@ def machines_text(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def topology_text(net: Mapping[str, Any]) -> str:
     """The document of a network on a terminal, at most 80 columns wide."""
+    seen: dict[tuple[str, str], list[str]] = {}
+    for figure in net["figures"]:
+        if figure["assumed"]:  # a doubt, and said there
+            continue
+        seen.setdefault((figure["source"], figure["as_of"]), []).append(figure["name"])
+    lines = []
+    for (source, as_of), names in seen.items():
+        lines += filled(f"{', '.join(names)}: {source} ({as_of})")
+    if not lines and net["source"]:
+        dated = f" ({net['as_of']})" if net["as_of"] else ""
+        lines = filled(f"source: {net['source']}{dated}")
     blocks = [
         _head(net),
         _links(net["links"]),
@@ -45,7 +56,7 @@ def topology_text(net: Mapping[str, Any]) -> str:
         _times_of(net["collectives"]),
         first_of("faults", net["faults"], SHOWN),
         first_of("doubts", net["doubts"], SHOWN),
-        _grounds(net),
+        "\n".join(lines),
     ]
     return "\n\n".join(block for block in blocks if block)
 
@@ -203,21 +214,6 @@ def _times_of(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _class(link: Mapping[str, Any]) -> str:
     return f"{' - '.join(link['ends'])} of {show(link['bandwidth'], 'bandwidth')}"
-
-
-def _grounds(net: Mapping[str, Any]) -> str:
-    seen: dict[tuple[str, str], list[str]] = {}
-    for figure in net["figures"]:
-        if figure["assumed"]:  # a doubt, and said there
-            continue
-        seen.setdefault((figure["source"], figure["as_of"]), []).append(figure["name"])
-    lines = []
-    for (source, as_of), names in seen.items():
-        lines += filled(f"{', '.join(names)}: {source} ({as_of})")
-    if not lines and net["source"]:
-        dated = f" ({net['as_of']})" if net["as_of"] else ""
-        lines = filled(f"source: {net['source']}{dated}")
-    return "\n".join(lines)
 
 
 def _times(factor: float) -> str:

@@ -41,7 +41,21 @@ def validation_text(document: result.ValidationDocument) -> str:
         skipped = (f"{each.name}: {each.why}" for each in document.skipped)
         lines = [line for each in skipped for line in wrapped(each)]
         blocks.append("\n".join(["Skipped: no measurements that can be read", *lines]))
-    blocks.append(_recorded(document.recorded, bool(document.files)))
+    title = "What the profiles record of themselves, on rows that their fits did not see"
+    lines = [title, *([] if document.files else wrapped("no --data was given"))]
+    for profile in document.recorded:
+        lines += ["", f"{profile.name} ({profile.as_of}), {profile.rows:,} measurements"]
+        lines += wrapped(profile.source)
+        if profile.of_curves:
+            lines.append(f"{'':<33}{'curves':>8}{'rows':>6}{'median':>8}{'mean':>8}{'worst':>8}")
+            lines += [
+                f"  {name.replace('_', ' '):<31}{each['curves']:>8.0f}{each['rows']:>6,.0f}"
+                f"{each['median']:>8.1%}{each['mean']:>8.1%}{each['worst']:>8.1%}"
+                for name, each in profile.of_curves.items()
+            ]
+        else:
+            lines += _left_out_tables(profile.left_out) or _serving(profile.of_serving)
+    blocks.append("\n".join(lines))
     return printable("\n\n".join(blocks))
 
 
@@ -228,24 +242,6 @@ def _listed(rows: Iterable[result.ListedRow], of: str = "estimate") -> list[str]
         )
         lines += wrapped(line + (f"; {row.why}" if isinstance(row, result.SuspectRow) else ""))
     return lines
-
-
-def _recorded(profiles: Sequence[result.ProfileRecord], scored: bool) -> str:
-    title = "What the profiles record of themselves, on rows that their fits did not see"
-    lines = [title, *([] if scored else wrapped("no --data was given"))]
-    for profile in profiles:
-        lines += ["", f"{profile.name} ({profile.as_of}), {profile.rows:,} measurements"]
-        lines += wrapped(profile.source)
-        if profile.of_curves:
-            lines.append(f"{'':<33}{'curves':>8}{'rows':>6}{'median':>8}{'mean':>8}{'worst':>8}")
-            lines += [
-                f"  {name.replace('_', ' '):<31}{each['curves']:>8.0f}{each['rows']:>6,.0f}"
-                f"{each['median']:>8.1%}{each['mean']:>8.1%}{each['worst']:>8.1%}"
-                for name, each in profile.of_curves.items()
-            ]
-        else:
-            lines += _left_out_tables(profile.left_out) or _serving(profile.of_serving)
-    return "\n".join(lines)
 
 
 def _left_out_tables(left_out: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -59,7 +59,23 @@ def best_size(life: LifecycleTask, sparsity: float) -> search.FixedLayoutOptimum
         if any(abs(math.log(size / step.n_active)) < SAME for size in members):
             break
         evaluated[step.n_active] = search.cheapest_at(life, step.n_active, sparsity)
-    return _settled(life, sparsity, layouts, step, evaluated)
+    # The optimum at the member that costs least, on the layouts of its training and serving.
+    there = [x for x in evaluated.values() if x is not None]
+    steps = {x.member.n_active: layouts.at(x.member.n_active) for x in there}
+    budget = life.budget(sparsity, training.planned_cost(layouts, step))
+    totals = [search.total_of(life, budget, x) if steps[x.member.n_active] else math.inf
+              for x in there]  # fmt: skip
+    place = int(np.argmin(totals))
+    if not math.isfinite(totals[place]):
+        return search.Unserved(sparsity, None, tuple(evaluated))
+    cheapest = there[place]
+    best = steps[cheapest.member.n_active]
+    assert best is not None  # its total is finite
+    flat = training.planned_cost(layouts, best)
+    growth = _growth(life.budget(sparsity, flat), cheapest, flat.sized.trend if flat.sized else 0.0)
+    budget = life.budget(sparsity, training.planned_cost(layouts, best, growth))
+    optimum = search.fixed_layout_optimum(life, budget, cheapest, sparsity)
+    return replace(optimum, evaluated=tuple(evaluated.items()))
 
 
 def cheapest_life(life: LifecycleTask) -> search.FixedLayoutOptimum | None:
@@ -123,32 +139,6 @@ def _price(evaluated: dict[float, ServedMember | None], tangents: _Tangents, siz
     unserved = [size for size, x in evaluated.items() if x is None and size > ends[-1]]
     prices = np.where(planned, lines, least)
     return np.where(sizes < min(unserved, default=math.inf), prices, math.inf)
-
-
-def _settled(
-    life: LifecycleTask,
-    sparsity: float,
-    layouts: training.SizeLayouts,
-    step: training.PlannedStep,
-    evaluated: dict[float, ServedMember | None],
-) -> search.FixedLayoutOptimum | search.Unserved:
-    """The optimum at the member that costs least, on the layouts of its training and serving."""
-    members = [x for x in evaluated.values() if x is not None]
-    steps = {x.member.n_active: layouts.at(x.member.n_active) for x in members}
-    budget = life.budget(sparsity, training.planned_cost(layouts, step))
-    totals = [search.total_of(life, budget, x) if steps[x.member.n_active] else math.inf
-              for x in members]  # fmt: skip
-    place = int(np.argmin(totals))
-    if not math.isfinite(totals[place]):
-        return search.Unserved(sparsity, None, tuple(evaluated))
-    served = members[place]
-    best = steps[served.member.n_active]
-    assert best is not None  # its total is finite
-    flat = training.planned_cost(layouts, best)
-    growth = _growth(life.budget(sparsity, flat), served, flat.sized.trend if flat.sized else 0.0)
-    budget = life.budget(sparsity, training.planned_cost(layouts, best, growth))
-    optimum = search.fixed_layout_optimum(life, budget, served, sparsity)
-    return replace(optimum, evaluated=tuple(evaluated.items()))
 
 
 def _growth(flat: BudgetTask, served: ServedMember, trend: float) -> float:

@@ -82,6 +82,21 @@ def layout_symbols(task: TrainingTask, layouts: TrainingLayouts) -> dict[str, np
     )
     schedule, recompute = np.asarray(layouts.schedule), np.asarray(layouts.recompute)
     zero, offload = np.asarray(layouts.zero), np.asarray(layouts.offload)
+    # How narrow, how few and how uneven the matrices on one chip are.
+    counts = task.counts
+    heads, wide = counts.queries + 2 * counts.keys, counts.width * counts.gates
+    share = counts.attention / max(1.0, counts.attention + counts.ffn)
+    rows = micro * task.sequence / cp
+    narrow = share * TILE * tp / (heads / 3)
+    uneven = share * (odd(heads / tp, WHOLE_TILE) + odd(counts.hidden, WHOLE_TILE)) / 2
+    if counts.width:
+        narrow = narrow + (1 - share) * TILE * tp / counts.width
+        both = odd(wide / tp, WHOLE_TILE) + odd(counts.hidden, WHOLE_TILE)
+        uneven = uneven + (1 - share) * both / 2
+    thin = np.zeros(())
+    if counts.n_experts:
+        passed = rows / tp * ep * etp * counts.topk / counts.n_experts
+        thin = TILE * etp / counts.expert_width + TILE / passed
     symbols = {
         "tp": tp, "pp": pp, "dp": dp, "cp": cp, "ep": ep, "etp": etp, "b_micro": micro,
         "n_virtual": virtual, "n_micro": task.batch / (dp * micro),
@@ -94,8 +109,8 @@ def layout_symbols(task: TrainingTask, layouts: TrainingLayouts) -> dict[str, np
         "x_shard": zero >= 1, "x_grads": zero >= 2, "x_params": zero >= 3,
         "x_host": offload >= 1, "x_host_a": offload >= 2,
         "x_sp": layouts.sequence_parallel, "x_hide": layouts.overlap * task.stack.overlaps,
-        **_stages(task, pp), **_shapes(task, tp, cp, ep, etp, micro),
-        **_rates(task, tp, pp, dp, cp, ep, etp),
+        "x_narrow": narrow, "x_few": TILE / rows, "x_uneven": uneven, "x_thin": thin,
+        **_stages(task, pp), **_rates(task, tp, pp, dp, cp, ep, etp),
     }  # fmt: skip
     return {name: np.asarray(value, dtype=np.float64) for name, value in symbols.items()}
 
@@ -124,28 +139,6 @@ def _dealt_stages(layers: int, items: Sequence[int], pp: np.ndarray) -> dict[str
     last = np.where(pp == 1, layers, np.maximum(0, least - behind))
     middle = np.where(pp > 2, least + (over > 1), 0)
     return {"n_full": np.maximum(np.maximum(first, last), middle), "n_first": first, "n_last": last}
-
-
-def _shapes(
-    task: TrainingTask, tp: np.ndarray, cp: np.ndarray, ep: np.ndarray, etp: np.ndarray,
-    micro: np.ndarray,
-) -> dict[str, np.ndarray]:  # fmt: skip
-    """How narrow, how few and how uneven the matrices on one chip are."""
-    counts = task.counts
-    heads, wide = counts.queries + 2 * counts.keys, counts.width * counts.gates
-    share = counts.attention / max(1.0, counts.attention + counts.ffn)
-    rows = micro * task.sequence / cp
-    narrow = share * TILE * tp / (heads / 3)
-    uneven = share * (odd(heads / tp, WHOLE_TILE) + odd(counts.hidden, WHOLE_TILE)) / 2
-    if counts.width:
-        narrow = narrow + (1 - share) * TILE * tp / counts.width
-        both = odd(wide / tp, WHOLE_TILE) + odd(counts.hidden, WHOLE_TILE)
-        uneven = uneven + (1 - share) * both / 2
-    thin = np.zeros(())
-    if counts.n_experts:
-        passed = rows / tp * ep * etp * counts.topk / counts.n_experts
-        thin = TILE * etp / counts.expert_width + TILE / passed
-    return {"x_narrow": narrow, "x_few": TILE / rows, "x_uneven": uneven, "x_thin": thin}
 
 
 def _rates(
