@@ -323,7 +323,7 @@
     const carried = data.carried;
     if (carried.feasible !== solved.feasible) return `Python ${carried.feasible ? "has a plan and this page has none" : "has no plan and this page has one"}`;
     if (!solved.feasible) return "";
-    if (carried.layout && carried.layout !== solved.layouts.join(", ").replaceAll("×", "x")) return `the layout differs: ${solved.layouts.join("; ")}`;
+    if (carried.layout && carried.layout !== solved.layouts.join(", ")) return `the layout differs: ${solved.layouts.join("; ")}`;
     let worst = 0;
     for (const [name, value] of Object.entries(carried.outputs)) {
       const off = Math.abs(solved.outputs[name] / value - 1);
