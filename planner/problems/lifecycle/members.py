@@ -146,6 +146,8 @@ def _grown(counted: Sizes, factor: float, growth: Growth) -> Sizes:
         "active": _scaled(counted.active, passed, growth.hidden),
         "weight_bytes": _scaled(counted.weight_bytes, inside, growth.hidden),
         "streamed_bytes": _scaled(counted.streamed_bytes, inside, growth.hidden),
+        "layer_bytes": tuple((x * inside, y * inside) for x, y in counted.layer_bytes),
+        "copied": (counted.copied[0] * inside, counted.copied[1] * inside),
         "n_total": counted.n_total * factor,
         "n_active": {name: value * factor for name, value in counted.n_active.items()},
         "hidden": counted.hidden * growth.hidden,

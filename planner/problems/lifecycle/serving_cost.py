@@ -219,8 +219,9 @@ def growth_of_symbols(member: Member, step: serving.Step, n_active: float) -> di
         for factor in (1 - NUDGE, 1 + NUDGE)
     )  # fmt: skip
     least, most = ({x: float(np.ravel(end[x])[0]) for x in end} for end in (low, high))
-    names = {*serving.shared_values(task), "h_wide"}
-    return {x: math.log(most[x] / least[x]) for x in names if least.get(x, 0) > 0}
+    names = {*serving.shared_values(task), "h_wide", "f_held", "f_read"}
+    grown = {x: math.log(most[x] / least[x]) for x in names if least.get(x, 0) > 0}
+    return {**grown, "f_pace_w": grown["f_read"]}  # with a sequence in every stage
 
 
 def serving_question(part: Serving) -> ServingQuestion:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from planner.protocol.plan import Plan
 
 FIRST = ("usd_per_mtok", "tpot", "ttft", "tokens_per_s")  # of the headline
-BESIDE = ""
+BESIDE = "in short"
 PRICE = BY_NAME["usd_per_mtok"].unit
 POWER = {"given": "fixed, as given", "least": "the least that serves"}
 UNSURE = 0.05  # chance from which on it is worth a word that a runner-up may be the better one

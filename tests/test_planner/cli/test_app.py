@@ -167,9 +167,9 @@ def test_set_changes_one_value(run, small):
 
 @pytest.mark.slow
 def test_the_answer_is_written_to_a_folder(run, small, tmp_path):
-    """plan.json is what --json prints, plan.txt what is printed, a picture; the rest to stderr."""
+    """plan.json is what --json prints, plan.txt what --more does, a picture; the rest to stderr."""
     folder = tmp_path / "new" / "folder"
-    status, out, err = run("solve", small, "--out", folder)
+    status, out, err = run("solve", small, "--more", "--out", folder)
     assert status == 0
     assert (folder / "plan.txt").read_text("utf-8") == out
     _, printed, _ = run("solve", small, "--json")
