@@ -242,14 +242,15 @@ def test_elasticities_of_a_bill_with_counted_power_are_differences(mode):
     """Prices of rent and of electricity by their shares; bandwidth against solving again."""
     choose = {"mode": "aggregated", "batch": 256, "tp": 1, "replicas": 8}
     asked = {**ASKED, **PRICED, "choose": choose if mode == "aggregated" else {"mode": mode}}
-    # Of this many chips neither pool waits for the other; whole replicas can leave one some time,
-    # which elasticities do not count.
-    asked |= {} if mode == "aggregated" else {"chips": 64, "engine": "none"}
+    # Of this many chips hardly any pool waits for the other: whole replicas leave one a part in
+    # 70,000 of its time, and whole sequences as much, which elasticities do not count.
+    asked |= {} if mode == "aggregated" else {"chips": 100_000, "engine": "none"}
+    whole = 1e-6 if mode == "aggregated" else 1e-5
     plan = planner.solve(asked)
     share = plan.chosen["power_usd_per_hour"] / plan.chosen["usd_per_hour"]
     rows = {row.path: row.right for row in planner.sensitivity(asked).rows}
     for path, value in {"power_price": share, "pue": share, "price": 1 - share}.items():
-        assert rows[path] == pytest.approx(value, abs=1e-6)
+        assert rows[path] == pytest.approx(value, abs=whole)
     grams = planner.sensitivity(asked, output="carbon")
     assert {row.path: row.right for row in grams.rows}["carbon"] == pytest.approx(1)
     if mode == "aggregated":
