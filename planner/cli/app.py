@@ -171,7 +171,8 @@ def solve(
         deliver(plan.text("more"), out / "plan.txt")
         draw_plan(plan, out)
     parts = [plan.text("short" if short else "more" if more else "default")]
-    parts += [plan.why()] * why + [plan.text("sources")] * sources
+    parts += [plan.why()] if why else []
+    parts += [plan.text("sources")] if sources else []
     show(document if json else "\n\n".join(parts))
     raise typer.Exit(0 if plan.feasible else 1)
 

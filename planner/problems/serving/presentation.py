@@ -119,7 +119,7 @@ def _numbers(point: ServingPoint, whole: ServingAnswer, *, full: bool = False) -
         ("  output", "usd_per_mtok_output", "$/Mtok"),
         ("  input", "usd_per_mtok_input", "$/Mtok"),
         ("TPOT", "tpot", "s"),
-        ("TTFT" if point.demand else "TTFT, no queue", "ttft", "s"),
+        ("TTFT" if point.demand or point.loop else "TTFT, no queue", "ttft", "s"),
         ("Throughput", "tokens_per_s", "tok/s"),
         ("  per chip", "tokens_per_s_per_chip", "tok/s"),
     ]

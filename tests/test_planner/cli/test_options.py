@@ -77,6 +77,24 @@ def test_flags_alone_are_answered_as_the_file_they_stand_for(run: Any, tmp_path:
     assert json.loads(out)["plan"] == found["plan"]
 
 
+def test_a_plan_in_which_requests_wait_for_a_place_is_answered_and_explained(run: Any) -> None:
+    """Memory holds fewer than the requests in flight: the wait is part of TTFT, and said so."""
+    asked = ("--chips", "2", "--weights", "bf16", "--input", "60k", "--users", "100")
+    for extra in ((), ("--why",)):
+        status, out, err = run("solve", *SMALL, *asked, *extra)
+        assert (status, "fault of ours" in err) == (0, False)
+        assert "each waits" in " ".join(out.split())
+        assert "no queue" not in out
+
+
+def test_what_explains_a_plan_is_worked_out_where_it_is_asked_for(
+    run: Any, monkeypatch: Any
+) -> None:
+    """Neither reasons nor sources cost an answer without --why and --sources anything."""
+    monkeypatch.setattr("planner.problems.serving.plan.ServingPlan.why", None)
+    assert run("solve", *SMALL, "--chips", "2")[0] == 0
+
+
 def test_without_file_and_flags_what_is_missing_is_named(run: Any) -> None:
     """Model, system and chips, and exit status 2."""
     status, out, err = run("solve")

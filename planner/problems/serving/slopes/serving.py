@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from planner.problems.serving.deployment.alternatives import winner
-from planner.problems.serving.deployment.questions import questions_of
-from planner.problems.serving.deployment.scored_points import ranked
+from planner.problems.serving.deployment.questions import planned, questions_of
 from planner.problems.serving.parameters import serving_parameters
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.slopes.fixed_layout import (
@@ -45,8 +44,8 @@ def serving_rows(scenario: Scenario, name: str) -> list[Elasticity]:
 
 def _bound(scenario: Scenario) -> tuple[Bound, list[Parameter]]:
     """The plan of a scenario that has one, ready to be varied, and every given."""
-    questions = questions_of(resolve(scenario))
-    best = ranked(questions)[0]
+    questions, points = planned(questions_of(resolve(scenario)))
+    best = points[0]
     givens = serving_parameters(scenario, hardware_of(scenario))
     return bound_to(scenario, winner(questions, best).question, best), givens
 
