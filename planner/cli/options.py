@@ -73,7 +73,9 @@ def with_sure(file: str, sets: Iterable[str] | None, *, sure: bool) -> list[str]
 
 
 def require_folder(out: Path | None) -> None:
-    """Raises InputError where `--out`, a folder of files, is a file."""
+    """Raises InputError where `--out`, a folder of files, is a file or a number of tokens."""
+    if out is not None and out.name.isdigit() and not out.exists():
+        raise InputError(f"--out {out}: is the folder of the files; tokens are --output {out}")
     if out is not None and out.exists() and not out.is_dir():
         raise InputError(f"--out {out}: is a file, expected a folder")
 

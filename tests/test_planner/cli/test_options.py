@@ -101,3 +101,5 @@ def test_without_file_and_flags_what_is_missing_is_named(run: Any) -> None:
     assert (status, out) == (2, "")
     assert [key for key in ("model", "system", "chips") if f"'{key}'" not in err] == []
     assert run("solve", "--short", "--more", *SMALL)[0] == 2
+    status, _, err = run("solve", *SMALL, "--chips", "2", "--out", "800")
+    assert (status, "tokens are --output 800" in err) == (2, True)
