@@ -111,7 +111,7 @@ def test_a_plan_is_bound_to_the_question_that_won(monkeypatch):
     """The best point of all questions, with every quantity of the scenario and its machines."""
     monkeypatch.setattr(serving, "resolve", lambda scenario: f"resolved {scenario}")
     monkeypatch.setattr(serving, "questions_of", lambda resolved: [resolved])
-    monkeypatch.setattr(serving, "ranked", lambda questions: ["best", "second"])
+    monkeypatch.setattr(serving, "planned", lambda questions: (questions, ["best", "second"]))
     monkeypatch.setattr(serving, "hardware_of", lambda scenario: f"machines of {scenario}")
     monkeypatch.setattr(serving, "serving_parameters", lambda *asked: [asked])
     monkeypatch.setattr(
