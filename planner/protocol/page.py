@@ -10,8 +10,8 @@ from html import escape
 from typing import Any
 
 from planner.protocol.plan import MissedPromise, Plan, status_text
-from planner.protocol.problem import problem_of
-from planner.protocol.section import Line, Section, decided_over, sources_of, worth_most
+from planner.protocol.problem import laid_out
+from planner.protocol.section import NUMERIC, Line, Section, decided_over, sources_of, worth_most
 from planner.text.colours import BROKEN, LIGHT, PARTS, WHITE, letters_on
 from planner.text.colours import OTHERS as OTHER_PARTS
 from planner.text.wording import below, excess, quantity
@@ -39,7 +39,7 @@ CARDS = 4  # of the headline
 
 def plan_page(plan: Plan[Any]) -> str:
     """The fragment that a notebook shows in place of a plan's `repr`."""
-    head, *others = problem_of(plan.kind).sections(plan)
+    head, *others = laid_out(plan)
     words = f"{plan.kind}, {status_text(plan.status, plan.gap)}"
     blocks = [f'<div style="{FAINT}">{escape(words)}</div>']
     blocks.append(f'<div style="font-size:16px;margin:.15em 0 .8em">{escape(head.title)}</div>')
@@ -49,7 +49,11 @@ def plan_page(plan: Plan[Any]) -> str:
     blocks += [_cards(numbers[:CARDS]), _words(head.lines), _table("", numbers)]
     items = "".join(f"<li>{escape(note.text)}</li>" for note in plan.answer.notes)
     blocks.append(f'{_title("notes")}<ul style="margin:.3em 0">{items}</ul>' if items else "")
-    blocks += [_bar(each) if each.adds_up else _table(each.title, each.lines) for each in others]
+    for each in others:
+        blocks.append(_cells(each) if each.heads else "")
+        blocks.append(
+            _bar(each) if each.adds_up else _table(each.title * (not each.heads), each.lines)
+        )
     blocks += [_binding(plan), _elasticity_bars(plan), _grounds(plan)]
     body = "".join(block for block in blocks if block)
     return f'<div style="{PAGE}">{body}</div>'
@@ -102,6 +106,13 @@ def _rows(names: Sequence[str], columns: Sequence[Sequence[str]], numbers: Colle
         for cells in zip(*columns, strict=True)
     )
     return f'<table style="{TABLE}">{f"<tr>{head}</tr>" if any(names) else ""}{rows}</table>'
+
+
+def _cells(section: Section) -> str:
+    """A table of words under its heads."""
+    columns = [*zip(*section.cells, strict=True)]
+    numbers = [i for i, cells in enumerate(columns) if all(map(NUMERIC.match, filter(None, cells)))]
+    return _title(section.title) + _rows(section.heads, columns, numbers)
 
 
 def table_page(

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from planner.protocol.document import Share, document_of, json_key
-from planner.protocol.note import Depth, Note, notes_of
+from planner.protocol.note import MOST_NOTES, Depth, Note, note_lines, notes_of
 from planner.protocol.promise import PromiseChance, chance_within
 from planner.protocol.section import sources_of, text_at, text_of, why_of
 from planner.scenario.kinds import room
@@ -368,6 +368,16 @@ class Plan(Generic[A]):
         """The answer, or its sources, as text of at most 80 columns; by default three notes."""
         if depth == "sources":
             return "\n".join(sources_of(self.document["provenance"]))
+        problem, notes = room(self.kind).PROBLEM, self.answer.notes
+        if head := problem.head(self):
+            most = {"short": 1, "default": MOST_NOTES}.get(depth)
+            numbers, *others = problem.sections(self)
+            shown = [replace(numbers, title="numbers"), *others] if depth == "more" else [
+                x for x in others if x.shown and depth != "short"
+            ]  # fmt: skip
+            lines = "\n".join(note_lines(notes, most))
+            blocks = (head.text(), text_of(shown), lines, head.proof * (depth != "short"))
+            return "\n\n".join(filter(None, blocks))
         return text_at(depth, self.body(), self.answer.notes)
 
     def body(self) -> str:

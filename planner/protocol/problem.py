@@ -20,7 +20,7 @@ from planner.protocol.live_page import LivePage
 from planner.protocol.output import Output
 from planner.protocol.parameter import Parameter, value_at, with_value
 from planner.protocol.plan import MissedPromise, Plan, Status, status_of
-from planner.protocol.section import Section, sections_of_outputs
+from planner.protocol.section import IN_SHORT, AnswerHead, Line, Section, sections_of_outputs
 from planner.scenario.kinds import room
 from planner.text.errors import FieldError, InputError, PlannerError
 
@@ -157,6 +157,10 @@ class Problem(ABC, Generic[Q]):
     def sections(self, plan: Plan) -> Sequence[Section]:
         """The plan as lines under titles: the outputs."""
         return sections_of_outputs(self.outputs, plan.chosen)
+
+    def head(self, plan: Plan) -> AnswerHead | None:
+        """The first rows of the answer; None of a kind without."""
+        return None
 
     def search_many(
         self, questions: Sequence[Q], coefficients: Sequence[Mapping[str, float]] | None = None
@@ -329,6 +333,16 @@ def problem_of(kind: str) -> Problem[Question]:
     """The problem of a kind; InputError where no room answers it."""
     problem: Problem[Question] = room(kind).PROBLEM
     return problem
+
+
+def laid_out(plan: Plan) -> list[Section]:
+    """The sections of a plan of any kind, the rows of its head after the first."""
+    problem = problem_of(plan.kind)
+    first, *others = problem.sections(plan)
+    head = problem.head(plan)
+    rows = head.rows() if head else ()
+    lines = tuple(Line(label, "; ".join(words)) for label, words in rows)
+    return [first, *([Section(IN_SHORT, lines, beside=True)] if lines else []), *others]
 
 
 def search(question: Question, coefficients: Mapping[str, float] | None = None) -> Search:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from planner.protocol.note import MOST_NOTES, Depth, Note, note_lines
 from planner.protocol.output import Output, values_in
 from planner.text.tolerances import UNSEEN
-from planner.text.wording import filled, quantity, typed, wrapped
+from planner.text.wording import COLUMNS, filled, quantity, typed, wrapped
 
 if TYPE_CHECKING:
     from planner.protocol.plan import BindingLimit
@@ -21,6 +22,8 @@ LABELS = {
     "smaller": "Smaller", "certainty": "How sure", "limit": "Limit", "next": "Next",
 }  # fmt: skip
 WIDE = max(map(len, LABELS.values())) + 2
+NUMERIC = re.compile(r"[-+−$<]*\d|plan$|–$")  # how a cell begins that is set to the right
+IN_SHORT = "in short"  # the rows of a head as a section
 KEPT, LIKELY, UNCOUNTED, BROKEN = "✓", "~", "?", "✗"
 
 
@@ -64,14 +67,18 @@ class Section:
 
     Where they `adds_up`, they are parts of one whole, drawn as bars. Those that stand `beside` the
     numbers of the first are said of this very plan: a page hides them once it moves. `commands` are
-    lines to be typed.
+    lines to be typed. One with `heads` is a table, whose `cells` are rows of as many words. What is
+    `shown` stands in an answer without being asked for.
     """
 
     title: str
-    lines: tuple[Line, ...]
+    lines: tuple[Line, ...] = ()
     adds_up: bool = False
     beside: bool = False
     commands: bool = False
+    heads: tuple[str, ...] = ()
+    cells: tuple[tuple[str, ...], ...] = ()
+    shown: bool = False
 
     @property
     def parts(self) -> list[tuple[Line, float]]:
@@ -84,7 +91,8 @@ class Section:
 class AnswerHead:
     """The first rows of an answer, each of lines; a row without lines does not apply.
 
-    `cheaper_size` says that a smaller fleet's bill is so much less that it is named first.
+    `cheaper_size` says that a smaller fleet's bill is so much less that it is named first. `labels`
+    are a kind's own words for rows (`run`: Build); `proof` says how near to the best it is.
     """
 
     question: str
@@ -97,13 +105,15 @@ class AnswerHead:
     limit: tuple[str, ...] = ()
     next: tuple[str, ...] = ()
     cheaper_size: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
+    proof: str = ""
 
     def rows(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Labels and their lines, in the order in which they are read."""
         order = sorted(LABELS, key=lambda name: self.cheaper_size and name != "smaller")
         for name in order:
             if lines := getattr(self, name):
-                label = LABELS[name]
+                label = self.labels.get(name, LABELS[name])
                 first = name == "smaller" and self.cheaper_size
                 yield (label.upper() if first else label), lines
 
@@ -129,7 +139,9 @@ def text_of(sections: Sequence[Section]) -> str:
     """Sections as text no wider than the terminal, each under its title."""
     lines: list[str] = []
     for section in sections:
-        lines += ["", *filled(section.title)] if lines else filled(section.title)
+        title = filled(section.title) if section.title else []
+        lines += ["", *title] if lines else title
+        lines += _table(section)
         if section.adds_up:
             # Parts of a whole as lines: value, share of the whole, bar.
             whole = sum(value for _, value in section.parts)
@@ -143,6 +155,24 @@ def text_of(sections: Sequence[Section]) -> str:
                 continue
             lines += [typed(line.words)] if section.commands else wrapped(line.text())
     return "\n".join(lines)
+
+
+def _table(section: Section) -> list[str]:
+    """The rows of a table under its heads, numbers to the right; columns that do not fit go."""
+    if not section.heads:
+        return []
+    columns = [*zip(section.heads, *section.cells, strict=True)]
+    numbers = [all(not cell or NUMERIC.match(cell) for cell in cells) for _, *cells in columns]
+    wide = [max(map(len, column)) for column in columns]
+    while len(wide) > 1 and sum(wide) + 2 * (len(wide) - 1) > COLUMNS.get():
+        wide.pop()
+    return [
+        "  ".join(
+            f"{cell:>{width}}" if number else f"{cell:<{width}}"
+            for cell, width, number in zip(cells, wide, numbers, strict=False)
+        ).rstrip()
+        for cells in (section.heads, *section.cells)
+    ]
 
 
 def text_at(depth: Depth, body: str, notes: Sequence[Note]) -> str:

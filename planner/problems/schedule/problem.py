@@ -21,7 +21,7 @@ from planner.protocol.output import Output
 from planner.protocol.parameter import Parameter, settable
 from planner.protocol.plan import Answer, BindingLimit, KnownAnswer, MissedPromise, Plan, Provenance
 from planner.protocol.problem import NO_PLAN, Problem, Search
-from planner.protocol.section import Line, Section
+from planner.protocol.section import BROKEN, AnswerHead, Line, Section
 from planner.scenario import resolved
 from planner.scenario.keys.uncertain import LEFT_ASIDE
 from planner.text.errors import SolverError
@@ -205,6 +205,15 @@ def answer(question: ScheduleScenario, elasticities: Mapping[str, float]) -> Sch
     )
 
 
+def _question_text(scenario: Mapping[str, object]) -> str:
+    """What was asked, in a sentence."""
+    seats, interval, arrivals = (scenario[x] for x in ("capacity", "interval", "arrivals"))
+    assert isinstance(interval, float)
+    room = "unlimited seats" if seats == "forever" else f"{seats} seats"
+    words = f"How long does a request take that boards a batch every {1e3 * interval:g} ms"
+    return f"{words} with {room}{f', at {arrivals:g} requests/s' if arrivals else ''}?"
+
+
 UNITS = {"interval": "s", "arrivals": "seq/s", "capacity": "seq"}
 STEP = 1e-4  # of a logarithm, for slopes of the closed form
 
@@ -258,17 +267,42 @@ class ScheduleProblem(Problem[ScheduleScenario]):
         slopes = {} if shortfall(question) else self._slopes(question)
         return SchedulePlan(KnownAnswer(answer(question, slopes)))
 
+    def head(self, plan: Plan) -> AnswerHead:
+        """How long a request takes, beside seats without end, and how many find the batch full."""
+        assert isinstance(plan, SchedulePlan)
+        scenario, point, bound = plan.scenario, plan.answer.plan, plan.answer.bound
+        title = _question_text(scenario)
+        if point is None or bound is None:
+            missed = tuple(each.expression for each in plan.infeasible)
+            return AnswerHead(f"{BROKEN} NO PLAN: {title}", limit=missed)
+        tails = vars(point.quantiles).items() if point.quantiles else ()
+        words = [f"{quantity(point.mean, 's')} on average"]
+        words += [f"{name} {quantity(value, 's')}" for name, value in tails if name != "p50"]
+        words += [f"at worst {quantity(point.worst, 's')}"] if point.worst is not None else []
+        run = point.simulation
+        simulated = "no simulation was asked for" if run is None else (
+            f"a simulation of {run.requests:,} requests gives {quantity(run.mean, 's')}"
+        )  # fmt: skip
+        left = point.left_out or 0.0
+        full = f"seats: {percent(left, 3)} of requests find the next batch full"
+        endless = scenario["capacity"] == "forever"
+        unlimited = f"unlimited seats: {quantity(bound.mean, 's')} on average"
+        return AnswerHead(
+            title,
+            run=(", ".join(words),),
+            against=() if endless else (unlimited,),
+            promises=("none asked",),
+            certainty=(f"exact; {simulated}",),
+            limit=(full if left else "no seat is ever missing",),
+            next=("planner sweep FILE --over arrivals=LOW..HIGH --of mean",),
+            labels={"run": "Wait", "against": "Instead"},
+        )
+
     def sections(self, plan: Plan) -> Sequence[Section]:
         """The question, times in a row, the simulation beside the closed form."""
         assert isinstance(plan, SchedulePlan)
-        scenario, point = plan.scenario, plan.answer.plan
-        seats = scenario["capacity"]
-        room = "as many as come" if seats == "forever" else f"{seats} seats"
-        interval, arrivals = scenario["interval"], scenario["arrivals"]
-        assert isinstance(interval, float)
-        title = f"a batch departs every {1e3 * interval:g} ms with {room}"
-        if arrivals:
-            title += f", {arrivals:g} requests/s arrive"
+        point = plan.answer.plan
+        title = _question_text(plan.scenario)
         if point is None:
             missed = (Line(each.promise, each.expression) for each in plan.infeasible)
             return (Section(title, tuple(missed)),)
@@ -281,10 +315,12 @@ class ScheduleProblem(Problem[ScheduleScenario]):
             lines += [Line(name, value, "s") for name, value in vars(point.quantiles).items()]
         lines += [Line("load", percent(point.load, 3)), Line("left behind", point.queue, "seq")]
         if point.left_out:
-            lines.append(
-                Line("find no seat", percent(point.left_out, 3), "", "in the next departure")
-            )
-        return (Section(title, tuple(lines)), *_simulation(point))
+            full = percent(point.left_out, 3)
+            lines.append(Line("next batch full", full, "", "of requests that arrive"))
+        times = {"mean": point.mean, **(vars(point.quantiles) if point.quantiles else {})}
+        row = ("arrival to end of ride", *(quantity(value, "s") for value in times.values()))
+        table = Section("", heads=("", *times), cells=(row,), shown=True)
+        return (Section(title, tuple(lines)), table, *_simulation(point))
 
     def picture(self, plan: Plan) -> ValueRows:
         """The mean, the quantiles and the worst of the times, the simulation beside them."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from planner.problems.serving.advice.advice_text import accuracy_text, fleet, worse
 from planner.problems.serving.deployment.beyond_fit import outside_cell, outside_fit
-from planner.problems.serving.head import head, question
+from planner.problems.serving.head import question
 from planner.problems.serving.make_or_buy.comparison_text import bought, comparison_section
 from planner.problems.serving.outputs import BY_NAME, OUTPUTS
 from planner.problems.serving.point import idle, layout_text
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from planner.protocol.plan import Plan
 
 FIRST = ("usd_per_mtok", "tpot", "ttft", "tokens_per_s")  # of the headline
-BESIDE = "in short"
 PRICE = BY_NAME["usd_per_mtok"].unit
 POWER = {"given": "fixed, as given", "least": "the least that serves"}
 UNSURE = 0.05  # chance from which on it is worth a word that a runner-up may be the better one
@@ -61,9 +60,7 @@ def sections(plan: Plan[ServingAnswer]) -> tuple[Section, ...]:
     details = Section("plan", tuple(_details(point, answer)))
     parts = (details, *_narrowing(answer.narrow), *_parts(point), *_runners_up(point, answer))
     buy = bought(answer)
-    rows = tuple(Line(label, "; ".join(words)) for label, words in head(answer).rows())
-    beside = Section(BESIDE, rows, beside=True)
-    return (Section(title, lines), beside, *parts, *([comparison_section(buy)] if buy else []))
+    return (Section(title, lines), *parts, *([comparison_section(buy)] if buy else []))
 
 
 def _lines(point: ServingPoint, answer: ServingAnswer) -> Iterator[Line]:

@@ -28,7 +28,7 @@ from planner.protocol.problem import (
     Search,
     UncertainCoefficient,
 )
-from planner.protocol.section import Section
+from planner.protocol.section import AnswerHead, Section
 from planner.text.tolerances import SAME
 
 if TYPE_CHECKING:
@@ -127,6 +127,12 @@ class ServingProblem(Problem["Scenario"]):
         from planner.problems.serving.plan_sections import sections
 
         return sections(plan)
+
+    def head(self, plan: Plan) -> AnswerHead:
+        """Layout, bill, promises, a smaller fleet, certainty, the limit."""
+        from planner.problems.serving.head import head
+
+        return head(plan.answer)
 
     def value(self, question: Scenario, path: str) -> float | None:
         """What a scenario, or the catalogue behind it, has at a path."""

@@ -19,7 +19,7 @@ from typing import Any
 
 from planner.protocol.live_page import LivePage
 from planner.protocol.plan import Plan, status_text
-from planner.protocol.problem import HasLivePage, problem_of
+from planner.protocol.problem import HasLivePage, laid_out, problem_of
 from planner.protocol.section import Line, Section, decided_over, sources_of
 from planner.report.pages.still_tables import (
     WIDE,
@@ -50,7 +50,7 @@ def report_page(plan: Plan[Any], question: Question, source: str, sets: Sequence
     live = LivePage()
     if isinstance(problem, HasLivePage):
         live = problem.live_page(question, plan)
-    head, *others = problem.sections(plan)
+    head, *others = laid_out(plan)
     command = shlex.join([source, *(word for each in sets for word in ("--set", each))])
     data = _data(plan, head, live, command)
     script = plain("\n".join(_scripts(live)))
@@ -170,7 +170,7 @@ def _answer(plan: Plan[Any], head: Section, others: Sequence[Section], live: Liv
     refused = f'<p class="quiet">No sliders: {escape(live.refused)}.</p>' if live.refused else ""
     choices = "; ".join(f"{line.label}: {line.value}" for line in words)
     verdict = f"<p>{escape(choices)}</p>" * bool(choices or live.script)
-    stands = "".join(table(each.title, each.lines) for each in others if each.beside)
+    stands = "".join(table(each) for each in others if each.beside)
     stands += note_list(plan.answer.notes)
     if not plan.feasible:
         rows = "".join(
@@ -201,13 +201,11 @@ def _card(line: Line) -> str:
 def _story(plan: Plan[Any], head: Section, others: Sequence[Section], live: LivePage) -> str:
     """Pictures and tables of the plan as solved, and places for what the script draws."""
     parts = [
-        stacked_bar(each) if each.adds_up else table(each.title, each.lines)
-        for each in others
-        if not each.beside
+        stacked_bar(each) if each.adds_up else table(each) for each in others if not each.beside
     ]
     still = picture_of(plan, head.title) + "".join(parts) + elasticity_bars(plan)
     numbers = [line for line in head.lines if isinstance(line.value, int | float)]
-    still += table("all numbers of the plan as solved", numbers)
+    still += table(Section("all numbers of the plan as solved", tuple(numbers)))
     blocks = [still]
     if live.script:
         title = "<summary>The plan as solved, as tables</summary>"
