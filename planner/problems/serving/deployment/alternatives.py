@@ -143,10 +143,16 @@ def contenders(
     # What is exactly as good lost only by its speed: under a load all that carry it cost the same.
     worse = plan.point.score * (1 + SAME_PRICE)
     families = [pair for pair in _families(questions, plan) if pair[0].point.score > worse]
-    families.sort(key=lambda pair: pair[0].point.score)
+    families.sort(key=_by_price)
     first = coarse[: COARSE if families else MOST]
     pairs = [(contender, plan) for contender in first] + families[: MOST - len(first)]
-    return sorted(pairs, key=lambda pair: pair[0].point.score)
+    return sorted(pairs, key=_by_price)
+
+
+def _by_price(pair: tuple[Contender, Contender]) -> tuple[float, int, int]:
+    """The price to nine digits, of equal prices, whose rounding differs, the plainest layout."""
+    point = pair[0].point
+    return float(f"{point.score:.9g}"), point.chips, point.odd()
 
 
 def _where(point: Point, plan: Point) -> str:
