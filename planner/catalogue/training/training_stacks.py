@@ -156,6 +156,13 @@ class TrainingStack:
         strange = precision and not self.measured_in(precision, routed=routed)
         return _twice(band) if strange or (routed and part == "dense") else band
 
+    def median_error(self, *, routed: bool, model: str) -> float | None:
+        """Median error [1] of steps as far from the fit, left out of it; None where none was."""
+        part = "routed" if routed else "dense"
+        left_out = "random half" if model in self.models else "model out"
+        errors = self.errors.get(f"{part}, {left_out}")
+        return errors[0] / 100 if errors else None
+
 
 def _twice(band: TrainingBand) -> TrainingBand:
     """A band twice as wide in logarithms."""

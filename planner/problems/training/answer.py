@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from planner.protocol.plan import BindingLimit, KnownAnswer, MissedPromise, Prov
 from planner.scenario import resolved
 from planner.text.errors import FieldError, InputError, SolverError
 from planner.text.quantities import show
+from planner.text.wording import excess, increase
 
 ALTERNATIVES = 4
 ROUNDING = 1e-9  # of a bound, relative
@@ -59,6 +61,7 @@ def answer(question: TrainingQuestion) -> records.TrainingPlan:
         elasticities=layout_slopes(question, best),
         alternatives=tuple(_alternative(each, best) for each in ranked[1:]),
         current=_current(resolution, best),
+        outside=tuple(best.chips.case.outside.values()),
         provenance=_provenance(resolution, best, tally),
     )  # fmt: skip
     return records.TrainingPlan(KnownAnswer(whole), question)
@@ -105,6 +108,7 @@ def _band(best: search.RatedLayout, point: records.TrainingPoint) -> records.Run
         precision=task.precision,
     )  # fmt: skip
     low, high = band.low, band.high
+    error = stack.median_error(routed=counts.n_experts > 0, model=counts.name)
 
     def ends(value: float | None) -> records.Ends | None:
         return None if value is None else (value * low, value * high)
@@ -114,7 +118,7 @@ def _band(best: search.RatedLayout, point: records.TrainingPoint) -> records.Run
 
     return records.RunBand(
         COVERAGE, (point.step_time * low, point.step_time * high), rates(point.tokens_per_s),
-        rates(point.mfu), ends(point.days), ends(point.usd), stack.name, band.n,
+        rates(point.mfu), ends(point.days), ends(point.usd), stack.name, band.n, error,
     )  # fmt: skip
 
 
@@ -232,6 +236,7 @@ def _infeasible(resolution: ResolvedTraining, tally: search.Tally) -> records.Tr
         nearest=records.NearestLayout(point, short, changes) if short > 0 else None,
         repairs=changes,
         infeasible=missed_of(question, tally),
+        outside=tuple(nearest.chips.case.outside.values()),
         provenance=_provenance(resolution, nearest, tally),
     )
     return records.TrainingPlan(KnownAnswer(whole), question)
@@ -242,25 +247,24 @@ def missed_of(question: TrainingQuestion, tally: search.Tally) -> tuple[MissedPr
     nearest = tally.nearest
     assert nearest is not None
     if not tally.fitting:
-        total = usable(nearest.chips.case.task)
-        point = point_of(nearest)
-        stage = point.memory_per_chip
-        words = (
-            f"{show(nearest.used - total, 'size')} a chip are short in the nearest layout "
-            f"({nearest.choice}), on stage {stage.worst_stage} of {stage.stages}"
-        )
-        return (MissedPromise("memory", nearest.used / total, words),)
+        total, used = usable(nearest.chips.case.task), nearest.used
+        words = f"{nearest.choice}: needs {show(used, 'size')} of {show(total, 'size')} a chip"
+        more = increase(used / total - 1)
+        return (MissedPromise("memory", used / total, f"{words} ({more})"),)
     best = tally.unlimited
     assert best is not None
-    words = f"in the best layout that fits ({best.choice})"
-    return tuple(MissedPromise(*over, words) for over in _beyond(question, best))
+    return tuple(
+        MissedPromise(name, by, f"{best.choice}: takes {excess(by)} more than {name}")
+        for name, by in _beyond(question, best)
+    )
 
 
 def _provenance(
     resolution: ResolvedTraining, best: search.RatedLayout, tally: search.Tally
 ) -> Provenance:
     """What the answer rests on."""
-    warnings = list(resolution.warnings)
+    outside = best.chips.case.outside  # typed in the answer
+    warnings = [each for each in resolution.warnings if each not in outside]
     idle = best.chips.paid - best.chips.used
     if idle:
         warnings.append(
@@ -273,7 +277,7 @@ def _provenance(
 def repairs(question: TrainingQuestion) -> tuple[records.Repair, ...]:
     """The changes that make some layout fit and keep the limits, each by itself."""
     changes = [
-        records.Repair(change, best.choice, best.step)
+        _repair(change, best)
         for change, varied in _without_a_choice(question)
         if (best := _best(varied)) is not None
     ]
@@ -282,8 +286,14 @@ def repairs(question: TrainingQuestion) -> tuple[records.Repair, ...]:
         question = question.model_copy(update={"chips": (more,)})
         best = _best(question)
         if best is not None:
-            return (*changes, records.Repair(f"chips={more}", best.choice, best.step))
-    return tuple(changes)
+            changes.append(_repair(f"chips={more}", best))
+            break
+    return tuple(sorted(changes, key=attrgetter("usd_per_mtok")))
+
+
+def _repair(change: str, best: search.RatedLayout) -> records.Repair:
+    """What the best layout of a changed question takes."""
+    return records.Repair(change, best.choice, best.step, point_of(best).usd_per_mtok)
 
 
 def _without_a_choice(question: TrainingQuestion) -> Iterator[tuple[str, TrainingQuestion]]:
@@ -291,7 +301,7 @@ def _without_a_choice(question: TrainingQuestion) -> Iterator[tuple[str, Trainin
     for name, value in question.choose:
         if value is not None:
             free = question.choose.model_copy(update={name: None})
-            yield f"choose.{name} left free", question.model_copy(update={"choose": free})
+            yield f"choose.{name}=null", question.model_copy(update={"choose": free})
 
 
 def _best(question: TrainingQuestion) -> search.RatedLayout | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property, lru_cache
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from planner.architecture.huggingface import read_config
 from planner.architecture.layers import Model
 from planner.catalogue import models
-from planner.catalogue.chips import chip_power
+from planner.catalogue.chips import Chip, chip_power
 from planner.catalogue.listed_prices import Price, rent_of
 from planner.catalogue.systems import System
 from planner.catalogue.training.training_stacks import TrainingStack, choose_training_stack
@@ -19,12 +19,11 @@ from planner.problems.training.layout_lattice import ModelDivisions, choose_faul
 from planner.problems.training.question import TrainingQuestion
 from planner.problems.training.step.training_counts import TrainingCounts, training_counts
 from planner.problems.training.step.training_task import StateBytes, TrainingTask, training_machine
-from planner.protocol.plan import DataSource
+from planner.protocol.plan import DataSource, Outside
 from planner.scenario.keys.model_keys import ModelDescription
 from planner.scenario.keys.references import File, wanted_profile
 from planner.scenario.keys.uncertain import LEFT_ASIDE
 from planner.text.errors import FieldError, blamed_on
-from planner.text.quantities import show
 
 if TYPE_CHECKING:
     from topologies.groups.strided_groups import StridedGroups
@@ -44,7 +43,8 @@ class ChipDraw:
 class TrainingCase:
     """One system with everything that its layouts need.
 
-    `draw` is None where nobody says what the chip is rated for.
+    `draw` is None where nobody says what the chip is rated for. `outside` is what no measured row
+    covers, by the warning that says so.
     """
 
     system: System
@@ -52,6 +52,7 @@ class TrainingCase:
     divisions: ModelDivisions
     price: Price
     draw: ChipDraw | None
+    outside: Mapping[str, Outside]
 
     @cached_property
     def forward_again(self) -> tuple[float, ...]:
@@ -158,10 +159,10 @@ def _case(
         if isinstance(model, TrainingCounts)
         else trained_share(model, question.train.lora),
     )  # fmt: skip
-    strange = _strange_format(question.precision, stack, routed=routed)
-    warnings.extend(filter(None, (borrowed, strange, price.warning(date.today()))))
+    outside = _unmeasured(question.precision, system.chip, stack, borrowed, routed=routed)
+    warnings.extend(filter(None, (*outside, price.warning(date.today()))))
     data.extend(_sources(question, system, price, stack))
-    return TrainingCase(system, task, divisions, price, draw)
+    return TrainingCase(system, task, divisions, price, draw, outside)
 
 
 def _network(
@@ -183,16 +184,26 @@ def _network(
     return strided_groups(fabric), figures
 
 
-def _strange_format(precision: str, stack: TrainingStack, *, routed: bool) -> str | None:
-    """What to say of a number format in which no row of the stack ran such a model."""
-    if stack.measured_in(precision, routed=routed):
-        return None
-    part = "routed" if routed else "dense"
-    measured = ", ".join(each.split()[1] for each in stack.formats if each.startswith(part))
-    return (
-        f"no {part} model that stack {stack.name} was fitted on ran in {precision} "
-        f"({measured or 'none did at all'}): its time rests on data sheets, and its band is wider"
-    )
+def _unmeasured(
+    precision: str, chip: Chip, stack: TrainingStack, borrowed: str | None, *, routed: bool
+) -> dict[str, Outside]:
+    """What no row of the stack ran, the chip or the number format, each with a sentence on it."""
+    outside = {}
+    if borrowed:
+        words = f"the chip {chip.product}"
+        outside[borrowed] = Outside("chip", stack.chips, 1.0, "step", chip.name, words)
+    if not stack.measured_in(precision, routed=routed):
+        part = "routed" if routed else "dense"
+        formats = tuple(each.split()[1] for each in stack.formats if each.startswith(part))
+        words = (
+            f"no {part} model that stack {stack.name} was fitted on ran in {precision} "
+            f"({', '.join(formats) or 'none did at all'}): its time rests on data sheets, and its "
+            "band is wider"
+        )
+        outside[words] = Outside(
+            "precision", formats, 1.0, "step", precision, f"{part} {precision}"
+        )
+    return outside
 
 
 _shipped_stack = lru_cache(maxsize=256)(choose_training_stack)
@@ -226,9 +237,8 @@ def _of_the_batch(question: TrainingQuestion) -> Iterator[str]:
     work = question.work
     if not work.global_batch.exact(work.sequence):
         yield (
-            f"{show(work.global_batch.value, 'tokens')} are no whole number of sequences of "
-            f"{work.sequence:,.0f} tokens: the batch is {work.sequences:,} sequences, "
-            f"{work.batch_tokens:,.0f} tokens"
+            f"batch rounded to {work.sequences:,} sequences of {work.sequence:,.0f} tokens "
+            f"({work.batch_tokens:,.0f} tokens)"
         )
 
 
