@@ -156,13 +156,6 @@ class TrainingStack:
         strange = precision and not self.measured_in(precision, routed=routed)
         return _twice(band) if strange or (routed and part == "dense") else band
 
-    def median_error(self, *, routed: bool, model: str) -> float | None:
-        """Median error [1] of steps as far from the fit, left out of it; None where none was."""
-        part = "routed" if routed else "dense"
-        left_out = "random half" if model in self.models else "model out"
-        errors = self.errors.get(f"{part}, {left_out}")
-        return errors[0] / 100 if errors else None
-
 
 def _twice(band: TrainingBand) -> TrainingBand:
     """A band twice as wide in logarithms."""
@@ -222,10 +215,8 @@ def training_stack(name: str) -> TrainingStack:
     )
 
 
-def choose_training_stack(
-    wanted: str, chip: str, *, routed: bool = False
-) -> tuple[TrainingStack, str | None]:
-    """The stack to use and, where it was not fitted on such a chip, a sentence that says so.
+def choose_training_stack(wanted: str, chip: str, *, routed: bool = False) -> TrainingStack:
+    """The stack to use.
 
     Parameters
     ----------
@@ -233,24 +224,15 @@ def choose_training_stack(
         in layouts with tensor and pipeline parallelism.
     routed : whether the model has routed experts.
     """
-    if wanted == "auto":
-        stacks = [training_stack(name) for name in training_stack_names()]
-        stack = max(
-            stacks,
-            key=lambda s: (
-                chip in s.chips,
-                routed <= ("routed" in s.bands),
-                {"tp", "pp"} <= {*s.varied},
-                s.as_of,
-                s.rows,
-            ),
-        )
-    else:
-        stack = training_stack(wanted)
-    if chip in stack.chips:
-        return stack, None
-    fitted = ", ".join(stack.chips)
-    return stack, f"stack {stack.name} was fitted on {fitted}, not on {chip}: its band is wider"
+    if wanted != "auto":
+        return training_stack(wanted)
+    return max(
+        (training_stack(name) for name in training_stack_names()),
+        key=lambda s: (
+            chip in s.chips, routed <= ("routed" in s.bands), {"tp", "pp"} <= {*s.varied},
+            s.as_of, s.rows,
+        ),
+    )  # fmt: skip
 
 
 def stack_from(name: str, raw: Mapping[str, Any]) -> TrainingStack:

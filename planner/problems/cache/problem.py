@@ -37,6 +37,7 @@ UNITS = {
     "price": "USD/(chip*s)", "prefill_efficiency": "1", "prefix": "token", "answer": "s",
     "hit": "1", "margin": "1",
 }  # fmt: skip
+MTOK = "/Mtok"
 STEP = 1e-4  # of a logarithm, for elasticities
 
 
@@ -155,27 +156,25 @@ class CacheProblem(Problem["CacheScenario"]):
         """What to do by hold time, what a miss and a hit cost, and what decides."""
         assert isinstance(plan, records.CachePlan)
         question, point, first = plan.question, _point(plan), _point(plan).holds[0]
-        cost, prefix = f"a miss costs {_usd(point.miss)}", question.prefix
+        cost, prefix = f"a miss costs {_usd(point.miss, MTOK)}", question.prefix
         if first.tier is not None:
-            cost += f"; held in {first.tier} for {show(first.hold, 'time')} {_usd(first.cost)}"
+            held = f"held in {first.tier} for {show(first.hold, 'time')}"
+            cost += f"; {held} {_usd(first.cost, MTOK)}"
         ttft = f"a miss waits {show(point.prefill_time or 0.0, 'time')} for prefill"
         if first.ttft_saved:
             ttft += f", a hit {show(first.ttft_saved, 'time')} less"
         charges = sorted(row.price for row in point.holds if row.price is not None)
-        ends = [three_digits(price) for price in (*charges[:1], *charges[-1:])]
+        ends = "–".join(dict.fromkeys(map(three_digits, (*charges[:1], *charges[-1:]))))
         margin = f"at your {question.margin or 0.0:.0%} margin"
         given = f"prefill at {question.prefill_efficiency:.0%} of peak is given"
         return AnswerHead(
-            _asked(plan),
-            run=(_advice(point.holds),),
-            cost=(cost,),
-            against=(ttft,) if prefix else (),
-            promises=(f"${joined_ends(*ends)}/Mtok for a hit, {margin}",) if ends else (),
-            certainty=(f"given: arithmetic on the prices; {given}",),
+            _asked(plan), run=(_advice(point.holds),), cost=(cost,),
+            against=(ttft,) if prefix else (), certainty=(f"given: arithmetic on prices; {given}",),
+            promises=(f"${ends}/Mtok for a hit, {margin}",) if ends else (),
             limit=("capacity is not limited here: prices and read rates decide",),
             next=(f"planner solve FILE --set prefix={4 * (prefix or 2000):.0f}",),
             labels={"run": "Do", "against": "TTFT", "promises": "Charge"},
-        )
+        )  # fmt: skip
 
     def sections(self, plan: Plan) -> Sequence[Section]:
         """The question, what to do by hold time, the tiers, the trace."""
@@ -196,7 +195,9 @@ class CacheProblem(Problem["CacheScenario"]):
         for row in _point(plan).holds:
             costs = {"recompute": row.recompute, **{x.tier: x.cost for x in row.options}}
             rows = [
-                ValueRow(name, cost, cost, _usd(cost), chosen=name == (row.tier or "recompute"))
+                ValueRow(
+                    name, cost, cost, _usd(cost, MTOK), chosen=name == (row.tier or "recompute")
+                )
                 for name, cost in sorted(costs.items(), key=lambda pair: pair[1])
             ]
             title = f"held {show(row.hold, 'time')}, read again with a chance of {percent(row.hit)}"
@@ -247,21 +248,17 @@ def _table(title: str, heads: Sequence[str], cells: Iterable[tuple[str, ...]]) -
     return Section(title, heads=names, cells=tuple(rows), shown=True)
 
 
-def _usd(value: float) -> str:
-    """A price per million tokens."""
-    return f"${three_digits(value)}/Mtok"
-
-
-def _dollars(value: float | None) -> str:
-    return "" if value is None else f"${three_digits(value)}"
+def _usd(value: float | None, unit: str = "") -> str:
+    """Dollars; empty where there are none."""
+    return "" if value is None else f"${three_digits(value)}{unit}"
 
 
 def _hold(row: records.HoldDecision) -> tuple[str, ...]:
     """One hold time: the choice, what it costs, what it should be sold for."""
     needed = row.hit_chance_needed
     pays = "" if needed is None or needed > 1 else percent(needed)
-    return (show(row.hold, "time"), percent(row.hit), row.tier or row.choice, _dollars(row.cost),
-            _dollars(row.recompute), _dollars(row.floor), _dollars(row.price), pays)  # fmt: skip
+    return (show(row.hold, "time"), percent(row.hit), row.tier or row.choice, _usd(row.cost),
+            _usd(row.recompute), _usd(row.floor), _usd(row.price), pays)  # fmt: skip
 
 
 def _tier(row: records.TierEconomics) -> tuple[str, ...]:

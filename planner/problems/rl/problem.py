@@ -52,14 +52,6 @@ def question_text(plan: records.RlPlan) -> str:
     )
 
 
-def _run(writes: records.WritingPool, learns: records.LearningPool) -> tuple[str, str]:
-    """Each pool with its chips and its layout."""
-    replicas = f"{writes.replicas} × ({say.degrees(writes.pp, writes.tp, 1, 1)})"
-    batch = f", {writes.batch:,} at a time" * (writes.batch < writes.answers)
-    return (f"generation on {writes.chips:,} chips: {replicas}, {writes.answers:,} answers each"
-            f"{batch}", f"training on {learns.chips:,} chips: {learns.layout}")  # fmt: skip
-
-
 def _lanes(point: records.RlPoint) -> list[tuple[str, float, float]]:
     """The parts of a step, and when each begins and ends [s]."""
     writes, learns, end = point.rollouts.seconds, point.learning.seconds, point.step_time
@@ -264,10 +256,8 @@ class Rl(Problem[RlQuestion]):
         assert isinstance(plan, records.RlPlan)
         question, point = plan.question, plan.answer.plan
         title, chips, proof = question_text(plan), question.chips, plan.answer.certificate
-        overhead = f"overhead of {question.framework} fitted to published steps"
-        if question.framework == "none":
-            overhead = "no framework's overhead is in it"
-        sure = (f"EXPERIMENTAL: {overhead}",)
+        fit = "not counted" if question.framework == "none" else "fitted to published steps"
+        sure = (f"EXPERIMENTAL: overhead of a framework is {fit}",)
         if point is None:
             missed = tuple(each.expression for each in plan.infeasible)
             return AnswerHead(f"{BROKEN} NO PLAN: {title}", cost=missed, certainty=sure,
@@ -277,27 +267,26 @@ class Rl(Problem[RlQuestion]):
         if point.days is not None and point.usd is not None:
             cost = f"{say.three_digits(point.days)} days · {say.money(point.usd)} · {cost}"
         words = f"best of {proof.pairs_seen} pairs of pools (all tried, {proof.pairs_fitting} fit)"
-        idle = f"chips are {say.percent(point.idle)} idle"
-        together = " in turn" if point.policy == "on" else "s"
+        writes, learns = point.rollouts, point.learning
+        replicas = f"{writes.replicas} × ({say.degrees(writes.pp, writes.tp, 1, 1)})"
+        batch = f", {writes.batch:,} at a time" * (writes.batch < writes.answers)
+        answers = f"{replicas}, {writes.answers:,} answers each{batch}"
+        waits = " and ".join(NAMED[limit.name] for limit in plan.binding)
         return AnswerHead(
-            title,
-            run=_run(point.rollouts, point.learning),
-            cost=(cost,),
-            promises=("none asked",),
-            smaller=("not tried: chips is one number",),
-            certainty=sure,
-            limit=(f"{' and '.join(NAMED[x.name] for x in plan.binding)} bind{together}; {idle}",),
-            next=(f"planner sweep FILE --over chips={max(chips // 2, 1)},{chips}",),
-            proof=say.row("Proof", words, WIDE),
-        )
+            title, cost=(cost,), promises=("none asked",), certainty=sure,
+            run=(f"generation on {writes.chips:,} chips: {answers}",
+                 f"training on {learns.chips:,} chips: {learns.layout}"),
+            smaller=("not tried: chips is one number",), proof=say.row("Proof", words, WIDE),
+            limit=(f"a step waits for {waits}; chips are {say.percent(point.idle)} idle",),
+            next=(f"planner sweep FILE --over chips={max(chips // 2, 1)},{chips} --out sweep.csv",),
+        )  # fmt: skip
 
     def sections(self, plan: Plan) -> Sequence[Section]:
         """The answer as sections; the first has the question for a title."""
         assert isinstance(plan, records.RlPlan)
         title, point = question_text(plan), plan.answer.plan
         if point is None:
-            missed = (Line(x.promise, "none", note=x.expression) for x in plan.infeasible)
-            return (Section(title, tuple(missed)),)
+            return (Section(title),)
         others = tuple(
             Line(x.choice, say.duration(x.step_time), "", f"{say.percent(x.loses)} slower")
             for x in plan.answer.alternatives

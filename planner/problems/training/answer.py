@@ -61,7 +61,7 @@ def answer(question: TrainingQuestion) -> records.TrainingPlan:
         elasticities=layout_slopes(question, best),
         alternatives=tuple(_alternative(each, best) for each in ranked[1:]),
         current=_current(resolution, best),
-        outside=tuple(best.chips.case.outside.values()),
+        outside=best.chips.case.outside,
         provenance=_provenance(resolution, best, tally),
     )  # fmt: skip
     return records.TrainingPlan(KnownAnswer(whole), question)
@@ -108,7 +108,9 @@ def _band(best: search.RatedLayout, point: records.TrainingPoint) -> records.Run
         precision=task.precision,
     )  # fmt: skip
     low, high = band.low, band.high
-    error = stack.median_error(routed=counts.n_experts > 0, model=counts.name)
+    left_out = "random half" if counts.name in stack.models else "model out"
+    part = f"{'routed' if counts.n_experts else 'dense'}, {left_out}"
+    error = stack.errors[part][0] / 100 if part in stack.errors else None
 
     def ends(value: float | None) -> records.Ends | None:
         return None if value is None else (value * low, value * high)
@@ -236,7 +238,7 @@ def _infeasible(resolution: ResolvedTraining, tally: search.Tally) -> records.Tr
         nearest=records.NearestLayout(point, short, changes) if short > 0 else None,
         repairs=changes,
         infeasible=missed_of(question, tally),
-        outside=tuple(nearest.chips.case.outside.values()),
+        outside=nearest.chips.case.outside,
         provenance=_provenance(resolution, nearest, tally),
     )
     return records.TrainingPlan(KnownAnswer(whole), question)
@@ -263,8 +265,8 @@ def _provenance(
     resolution: ResolvedTraining, best: search.RatedLayout, tally: search.Tally
 ) -> Provenance:
     """What the answer rests on."""
-    outside = best.chips.case.outside  # typed in the answer
-    warnings = [each for each in resolution.warnings if each not in outside]
+    typed = {each.words for each in best.chips.case.outside}
+    warnings = [each for each in resolution.warnings if each not in typed]
     idle = best.chips.paid - best.chips.used
     if idle:
         warnings.append(

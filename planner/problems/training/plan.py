@@ -115,10 +115,7 @@ class TrainingPoint:
 
 @dataclass(frozen=True)
 class RunBand:
-    """Ranges that hold the stated share of measured runs.
-
-    `median_error` is that of runs as far from the fit, left out of it; null where none was.
-    """
+    """Ranges that hold the stated share of measured runs; the error is of runs left out."""
 
     coverage: Share
     step_time: Ends

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 
-from planner.catalogue.chips import chip, chip_names
 from planner.catalogue.systems import System
 from planner.problems.training import plan as records
 from planner.problems.training.outputs import OUTPUTS
@@ -32,7 +31,6 @@ PARTS = ("weights", "gradients", "optimizer", "activations", "logits", "buffers"
 BYTE = 1.0  # below which a part of the memory is rounding
 SEEN, FOLDED = 1e-5, 0.03  # shares of a step below which a term is no line, or one with others
 BAR = 8  # columns of the longest bar
-LOOSE, TIGHT = 0.1, 0.005  # gaps to a lower bound from which on, and below which, it has a word
 LEAST = {"time": "take least time", "cost": "cost least", "energy": "take least energy"}
 ROWS: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "step_time": ("Step", say.duration),
@@ -55,26 +53,21 @@ def head(plan: records.TrainingPlan) -> AnswerHead:
         cost = f"{days} · {say.money(point.usd)} ({_ends(plan, 'usd', say.money)})"
     if question.objective == "energy" and point.joule_per_token is not None:
         cost += f" · {say.three_digits(point.joule_per_token)} J/token"
-    proof, gap = whole.certificate, whole.certificate.gap or 0.0
-    bound = f"lower bound {gap:.0%} below{' (loose)' * (gap >= LOOSE)}"
-    words = f"best of all {proof.layouts_fitting:,} layouts that fit; "
-    fewest, least, most = max(max(question.chips) // 4, 1), min(question.chips), max(question.chips)
+    bound = f"lower bound {say.below(whole.certificate.gap or 0.0)} below"
+    proof = f"best of all {whole.certificate.layouts_fitting:,} layouts that fit; {bound}"
+    least, most = min(question.chips), max(question.chips)
     smaller = f"not tried (one number): --set chips='{{from: {most // 2}, to: {most}}}'"
     if least < most:
         best = f"{point.chips:,} {LEAST[question.objective]}"
         smaller = f"tried: of {least:,}–{most:,} chips {best}"
     return AnswerHead(
-        question_text(plan),
-        run=tuple(_run(plan, point)),
+        question_text(plan), run=tuple(_run(plan, point)), against=tuple(_current(plan)),
         cost=(f"{cost} · ${say.three_digits(point.usd_per_mtok)}/Mtok",),
-        against=tuple(_current(plan)),
         promises=tuple(_limits(plan)) or ("none asked (limits.days, limits.usd would be)",),
-        smaller=(smaller if most > 1 else "no: it is one chip",),
-        certainty=(_certainty(whole),),
-        limit=(_binding(plan, point.memory_per_chip),),
-        next=(f"planner sweep FILE --over chips={fewest},{most}",),
-        proof=say.row("Proof", words + ("proven" if gap < TIGHT else bound), WIDE),
-    )
+        smaller=(smaller if most > 1 else "no: it is one chip",), certainty=(_certainty(whole),),
+        limit=(_binding(plan, point.memory_per_chip),), proof=say.row("Proof", proof, WIDE),
+        next=(f"planner sweep FILE --over chips={max(most // 4, 1)},{most} --out sweep.csv",),
+    )  # fmt: skip
 
 
 def question_text(plan: records.TrainingPlan) -> str:
@@ -104,10 +97,8 @@ def _ends(plan: records.TrainingPlan, name: str, form: Callable[[float], str]) -
 def _run(plan: records.TrainingPlan, point: records.TrainingPoint) -> Iterator[str]:
     """The layout with its choices, and the chips where several numbers or systems were asked."""
     yield f"{point.layout.text}×{point.micro_batches}"
-    idle, systems = point.chips - point.chips_used, isinstance(plan.question.system, tuple)
-    if idle or len(plan.question.chips) > 1 or systems:
-        unused = f", {idle:,} of them idle" if idle else ""
-        yield f"on {point.chips:,} {point.system if systems else 'chips'}{unused}"
+    if (several := isinstance(plan.question.system, tuple)) or len(plan.question.chips) > 1:
+        yield f"on {point.chips:,} {point.system if several else 'chips'}"
 
 
 def _current(plan: records.TrainingPlan) -> Iterator[str]:
@@ -134,14 +125,9 @@ def _limits(plan: records.TrainingPlan) -> Iterator[str]:
 
 def _certainty(whole: records.TrainingAnswer) -> str:
     """How sure the numbers are, in one of five words, and what that rests on."""
-    beyond = {each.what: each for each in whole.outside}
-    if new := beyond.get("chip"):
-        asked, *fitted = (chip(str(x)).product if x in chip_names() else str(x)
-                          for x in (new.value, *new.fitted))  # fmt: skip
-        return f"EXTRAPOLATED: {asked} never measured (fit: {', '.join(fitted)})"
-    if new := beyond.get("precision"):
-        fit = ", ".join(map(str, new.fitted)) or "none"
-        return f"data sheets only: no {new.words} run is in the fit ({fit} are)"
+    for each in whole.outside:
+        level = "data sheets only" if each.what == "precision" else "EXTRAPOLATED"
+        return f"{level}: {each.words}"
     error = whole.band.median_error if whole.band else None
     median = "" if error is None else f"; median error {say.percent(error)}"
     return f"within measurements{median}"
@@ -172,14 +158,11 @@ def _no_plan(plan: records.TrainingPlan) -> AnswerHead:
     first = [f"planner solve FILE --set {each.change}" for each in whole.repairs[:1]]
     return AnswerHead(
         f"{BROKEN} NO PLAN: {work} {lacks} {_chips(plan)}{' with these choices' * chosen}",
-        run=tuple(each.expression for each in plan.infeasible),
-        cost=(why,),
-        against=tuple(_current(plan)),
+        run=tuple(each.expression for each in plan.infeasible), cost=(why,),
+        against=tuple(_current(plan)), certainty=(_certainty(whole),),
         smaller=("one change at a time, each solved:", *fixes) if fixes else ("none was found",),
-        certainty=(_certainty(whole),),
-        next=tuple(first or ["--why"]),
-        labels={"run": "Closest", "cost": "Why", "smaller": "Fix"},
-    )
+        next=tuple(first or ["--why"]), labels={"run": "Closest", "cost": "Why", "smaller": "Fix"},
+    )  # fmt: skip
 
 
 def sections(plan: records.TrainingPlan) -> tuple[Section, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property, lru_cache
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from planner.architecture.huggingface import read_config
 from planner.architecture.layers import Model
 from planner.catalogue import models
-from planner.catalogue.chips import Chip, chip_power
+from planner.catalogue.chips import Chip, chip, chip_names, chip_power
 from planner.catalogue.listed_prices import Price, rent_of
 from planner.catalogue.systems import System
 from planner.catalogue.training.training_stacks import TrainingStack, choose_training_stack
@@ -43,8 +43,8 @@ class ChipDraw:
 class TrainingCase:
     """One system with everything that its layouts need.
 
-    `draw` is None where nobody says what the chip is rated for. `outside` is what no measured row
-    covers, by the warning that says so.
+    `draw` is None where nobody says what the chip is rated for. The words of what is `outside` the
+    measured rows are warnings too.
     """
 
     system: System
@@ -52,7 +52,7 @@ class TrainingCase:
     divisions: ModelDivisions
     price: Price
     draw: ChipDraw | None
-    outside: Mapping[str, Outside]
+    outside: tuple[Outside, ...]
 
     @cached_property
     def forward_again(self) -> tuple[float, ...]:
@@ -130,7 +130,7 @@ def _case(
         file = isinstance(question.profile, File)  # which may be written anew
         choose = choose_training_stack if file else _shipped_stack
         wanted = wanted_profile(question.profile)
-        stack, borrowed = choose(wanted, system.chip.name, routed=routed)
+        stack = choose(wanted, system.chip.name, routed=routed)
     # What a chip draws: what is measured of its kind, or of others in share of their rating.
     power = chip_power(system.chip)
     draw = None if power is None else ChipDraw(power.idle, power.peak, power.rated)
@@ -159,8 +159,9 @@ def _case(
         if isinstance(model, TrainingCounts)
         else trained_share(model, question.train.lora),
     )  # fmt: skip
-    outside = _unmeasured(question.precision, system.chip, stack, borrowed, routed=routed)
-    warnings.extend(filter(None, (*outside, price.warning(date.today()))))
+    outside = tuple(_outside(question.precision, system.chip, stack, routed=routed))
+    sentences = (*(each.words for each in outside), price.warning(date.today()))
+    warnings.extend(filter(None, sentences))
     data.extend(_sources(question, system, price, stack))
     return TrainingCase(system, task, divisions, price, draw, outside)
 
@@ -184,26 +185,19 @@ def _network(
     return strided_groups(fabric), figures
 
 
-def _unmeasured(
-    precision: str, chip: Chip, stack: TrainingStack, borrowed: str | None, *, routed: bool
-) -> dict[str, Outside]:
-    """What no row of the stack ran, the chip or the number format, each with a sentence on it."""
-    outside = {}
-    if borrowed:
-        words = f"the chip {chip.product}"
-        outside[borrowed] = Outside("chip", stack.chips, 1.0, "step", chip.name, words)
+def _outside(
+    precision: str, machine: Chip, stack: TrainingStack, *, routed: bool
+) -> Iterator[Outside]:
+    """What no row of the stack ran: the chip, the number format."""
+    if machine.name not in stack.chips:
+        fit = ", ".join(chip(x).product if x in chip_names() else x for x in stack.chips)
+        words = f"{machine.product} never measured (fit: {fit})"
+        yield Outside("chip", stack.chips, 1.0, "step", machine.name, words)
     if not stack.measured_in(precision, routed=routed):
         part = "routed" if routed else "dense"
-        formats = tuple(each.split()[1] for each in stack.formats if each.startswith(part))
-        words = (
-            f"no {part} model that stack {stack.name} was fitted on ran in {precision} "
-            f"({', '.join(formats) or 'none did at all'}): its time rests on data sheets, and its "
-            "band is wider"
-        )
-        outside[words] = Outside(
-            "precision", formats, 1.0, "step", precision, f"{part} {precision}"
-        )
-    return outside
+        ran = tuple(each.split()[1] for each in stack.formats if each.startswith(part))
+        words = f"no {part} {precision} run was measured ({', '.join(ran) or 'none'} were)"
+        yield Outside("precision", ran, 1.0, "step", precision, words)
 
 
 _shipped_stack = lru_cache(maxsize=256)(choose_training_stack)
