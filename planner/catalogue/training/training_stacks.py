@@ -262,21 +262,16 @@ def stack_from(name: str, raw: Mapping[str, Any]) -> TrainingStack:
               "zero_pipeline", "gathered", "eager", "overlaps", "memory_share",
               "routed_noise")  # fmt: skip
     return TrainingStack(
-        name=name,
-        chips=tuple(raw["chips"]),
-        models=tuple(raw.get("models", ())),
-        varied=tuple(raw.get("varied", ())),
-        formats=tuple(raw.get("formats", ())),
+        name=name, chips=tuple(raw["chips"]), models=tuple(raw.get("models", ())),
+        varied=tuple(raw.get("varied", ())), formats=tuple(raw.get("formats", ())),
         values={c: float(v) for c, v in values.items()},
         spreads={c: float(v) for c, v in spreads.items()},
         adjustments=tuple(StackAdjustment(**row) for row in raw.get("adjustments", ())),
-        bands=bands,
-        errors=dict(raw.get("errors", {})),
-        eras=dict(raw.get("eras", {})),
+        bands=bands, errors=dict(raw.get("errors", {})), eras=dict(raw.get("eras", {})),
         findings={c: (mean, sd) for c, (mean, sd) in raw.get("findings", {}).items()},
         stage_items=tuple(raw.get("stage_items", ())),
         **{key: raw[key] for key in simple if key in raw},
-    )
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -133,14 +133,11 @@ class CacheProblem(Problem["CacheScenario"]):
         first = holds[0]
         return records.CachePoint(
             choice=first.choice if first.tier is None else f"{first.choice} ({first.tier})",
-            kv_bytes_per_token=costs.task.values["b_kv"],
-            miss=costs.miss * economics.PER_MILLION,
-            cost=first.cost,
-            prefill_time=costs.prefill_time(question.chips),
-            holds=holds,
+            kv_bytes_per_token=costs.task.values["b_kv"], miss=costs.miss * economics.PER_MILLION,
+            cost=first.cost, prefill_time=costs.prefill_time(question.chips), holds=holds,
             tiers=tuple(costs.economics(tier, question.chips) for tier in costs.task.tiers),
             trace=trace,
-        )
+        )  # fmt: skip
 
     def _slopes(self, question: CacheScenario, cost: float) -> dict[str, float]:
         """d ln cost / d ln parameter, by solving again a little above."""

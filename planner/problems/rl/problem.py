@@ -291,11 +291,8 @@ class Rl(Problem[RlQuestion]):
             Line(x.choice, say.duration(x.step_time), "", f"{say.percent(x.loses)} slower")
             for x in plan.answer.alternatives
         )
-        return (
-            Section(title, numbers_in(self.outputs, plan)),
-            *_tables(point),
-            *([Section("Runners-up", others)] if others else []),
-        )
+        runners_up = [Section("Runners-up", others)] if others else []
+        return (Section(title, numbers_in(self.outputs, plan)), *_tables(point), *runners_up)
 
     def picture(self, plan: Plan) -> ValueRows:
         """Where a step's time goes, each pool a lane of one time axis; steps of other pools."""

@@ -24,7 +24,7 @@ from planner.text.wording import excess, increase
 
 ALTERNATIVES = 4
 ROUNDING = 1e-9  # of a bound, relative
-DOUBLINGS = 6  # of the chips that are tried where nothing fits
+DOUBLINGS = 6  # of the chips that are tried, until something fits
 COVERAGE = 0.8  # share of measured rows that a band holds
 METHOD = (
     "every divisor tuple with every choice, as arrays; the best one again by walking the "
@@ -110,7 +110,8 @@ def _band(best: search.RatedLayout, point: records.TrainingPoint) -> records.Run
     low, high = band.low, band.high
     left_out = "random half" if counts.name in stack.models else "model out"
     part = f"{'routed' if counts.n_experts else 'dense'}, {left_out}"
-    error = stack.errors[part][0] / 100 if part in stack.errors else None
+    known = part in stack.errors and not best.chips.case.outside
+    error = stack.errors[part][0] / 100 if known else None
 
     def ends(value: float | None) -> records.Ends | None:
         return None if value is None else (value * low, value * high)
@@ -277,33 +278,26 @@ def _provenance(
 
 
 def repairs(question: TrainingQuestion) -> tuple[records.Repair, ...]:
-    """The changes that make some layout fit and keep the limits, each by itself."""
-    changes = [
-        _repair(change, best)
-        for change, varied in _without_a_choice(question)
-        if (best := _best(varied)) is not None
-    ]
-    for _ in range(DOUBLINGS):
-        more = max(question.chips) * 2
-        question = question.model_copy(update={"chips": (more,)})
-        best = _best(question)
-        if best is not None:
-            changes.append(_repair(f"chips={more}", best))
-            break
-    return tuple(sorted(changes, key=attrgetter("usd_per_mtok")))
+    """The changes that make some layout fit and keep the limits, each by itself, cheapest first."""
+    found = []
+    for change, varied in _changes(question):
+        if (best := _best(varied)) is not None:
+            price = point_of(best).usd_per_mtok
+            found.append(records.Repair(change, best.choice, best.step, price))
+            if varied.chips != question.chips:
+                break
+    return tuple(sorted(found, key=attrgetter("usd_per_mtok")))
 
 
-def _repair(change: str, best: search.RatedLayout) -> records.Repair:
-    """What the best layout of a changed question takes."""
-    return records.Repair(change, best.choice, best.step, point_of(best).usd_per_mtok)
-
-
-def _without_a_choice(question: TrainingQuestion) -> Iterator[tuple[str, TrainingQuestion]]:
-    """The question with each of its choices left free, the others as they are."""
+def _changes(question: TrainingQuestion) -> Iterator[tuple[str, TrainingQuestion]]:
+    """The question with each of its choices left free, the others as they are; with more chips."""
     for name, value in question.choose:
         if value is not None:
             free = question.choose.model_copy(update={name: None})
             yield f"choose.{name}=null", question.model_copy(update={"choose": free})
+    for doublings in range(1, DOUBLINGS + 1):
+        more = max(question.chips) * 2**doublings
+        yield f"chips={more}", question.model_copy(update={"chips": (more,)})
 
 
 def _best(question: TrainingQuestion) -> search.RatedLayout | None:

@@ -109,8 +109,8 @@ def _current(plan: records.TrainingPlan) -> Iterator[str]:
     if current.short_by is not None:
         yield f"{BROKEN} {step}, {show(current.short_by, 'size')} of memory short"
     elif current.saving is not None:
-        less = f"{say.percent(current.saving)} less {plan.question.objective}"
-        yield f"{step}; the plan takes {less}"
+        less = say.percent(current.saving)
+        yield f"{step}; the plan takes {less} less {plan.question.objective}"
 
 
 def _limits(plan: records.TrainingPlan) -> Iterator[str]:
@@ -181,14 +181,9 @@ def sections(plan: records.TrainingPlan) -> tuple[Section, ...]:
                    for x in whole.alternatives)  # fmt: skip
     timed, memory = Section("One step", (*terms, hidden), adds_up=True), _memory(point)
     chosen = (Line(name.replace("_", " "), str(x)) for name, x in vars(point.layout).items())
-    return (
-        Section(title, (*numbers_in(OUTPUTS, plan), *chosen)),
-        _expected(plan),
-        _bars(point, timed, memory),
-        timed,
-        memory,
-        *([Section("Runners-up", others)] if others else []),
-    )
+    numbers = Section(title, (*numbers_in(OUTPUTS, plan), *chosen))
+    runners_up = [Section("Runners-up", others)] if others else []
+    return (numbers, _expected(plan), _bars(point, timed, memory), timed, memory, *runners_up)
 
 
 def _expected(plan: records.TrainingPlan) -> Section:
@@ -206,14 +201,10 @@ def _expected(plan: records.TrainingPlan) -> Section:
 def _bars(point: records.TrainingPoint, step: Section, memory: Section) -> Section:
     """One step and the memory of a chip beside each other, small parts of each together."""
     waits, room = point.time_per_step.exposed_communication, point.memory_per_chip
-    heads = (
-        "One step",
-        say.duration(point.step_time),
-        f"*waits {say.duration(waits)}" if waits else "share",
-        "Memory",
-        show(room.total, "size"),
-        f"stage {room.worst_stage} of {room.stages}" if room.stages > 1 else "of a chip",
-    )
+    stage = f"stage {room.worst_stage} of {room.stages}" if room.stages > 1 else "of a chip"
+    waiting = f"*waits {say.duration(waits)}" if waits else "share"
+    step_heads = ("One step", say.duration(point.step_time), waiting)
+    heads = (*step_heads, "Memory", show(room.total, "size"), stage)
     rows = zip_longest(_parts(step.parts), _parts(memory.parts), fillvalue=("", "", ""))
     return Section("", heads=heads, cells=tuple((*a, *b) for a, b in rows), shown=True)
 

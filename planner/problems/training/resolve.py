@@ -108,12 +108,9 @@ def _model(question: TrainingQuestion, data: list[DataSource]) -> Model | Traini
 
 
 def _case(
-    question: TrainingQuestion,
-    system: System | File,
-    model: Model | TrainingCounts,
-    data: list[DataSource],
-    warnings: list[str],
-) -> TrainingCase:
+    question: TrainingQuestion, system: System | File, model: Model | TrainingCounts,
+    data: list[DataSource], warnings: list[str],
+) -> TrainingCase:  # fmt: skip
     """The task of one system.
 
     Raises FieldError with everything in the question that does not go with it.
@@ -135,15 +132,11 @@ def _case(
     power = chip_power(system.chip)
     draw = None if power is None else ChipDraw(power.idle, power.peak, power.rated)
     divisions = ModelDivisions(
-        heads=counts.heads,
-        layers=counts.n_layers,
-        ends=stack.embedding_layers,
-        experts=counts.n_experts,
-        sequence=int(question.work.sequence),
-        batch=question.work.sequences,
-        deepest_zero=3 if stack.zero_pipeline else 1,
+        heads=counts.heads, layers=counts.n_layers, ends=stack.embedding_layers,
+        experts=counts.n_experts, sequence=int(question.work.sequence),
+        batch=question.work.sequences, deepest_zero=3 if stack.zero_pipeline else 1,
         reversible=question.reversible,
-    )
+    )  # fmt: skip
     faults = [*_unanswered(question, system, draw)]
     faults += ((f"choose.{key}", words) for key, words in choose_faults(divisions, question.choose))
     if faults:
@@ -191,7 +184,7 @@ def _outside(
     """What no row of the stack ran: the chip, the number format."""
     if machine.name not in stack.chips:
         fit = ", ".join(chip(x).product if x in chip_names() else x for x in stack.chips)
-        words = f"{machine.product} never measured (fit: {fit})"
+        words = f"{machine.product} never measured (fit: {fit or 'none'})"
         yield Outside("chip", stack.chips, 1.0, "step", machine.name, words)
     if not stack.measured_in(precision, routed=routed):
         part = "routed" if routed else "dense"

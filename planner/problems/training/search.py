@@ -196,13 +196,9 @@ def _time(tally: Tally, chips: ChipCount, chunk: TrainingLayouts) -> None:
 
 
 def _note(
-    tally: Tally,
-    name: str,
-    chips: ChipCount,
-    chunk: TrainingLayouts,
-    numbers: tuple[np.ndarray, ...],
-    ranking: np.ndarray,
-) -> None:
+    tally: Tally, name: str, chips: ChipCount, chunk: TrainingLayouts,
+    numbers: tuple[np.ndarray, ...], ranking: np.ndarray,
+) -> None:  # fmt: skip
     """Keep the layout of least rank of those seen so far."""
     place = int(ranking.argmin())
     if not np.isfinite(ranking.flat[place]):
