@@ -188,8 +188,8 @@ def text_at(depth: Depth, body: str, notes: Sequence[Note]) -> str:
 def marked(words: str, word: str, chance: float | None) -> str:
     """A value beside its limit with its mark and, where it is not sure, what its chance is."""
     percent = "" if chance is None else f", {100 * chance:.0f}%"
-    said = word.upper() if word == "unlikely" else word
-    return f"{MARKS[word]} {words}" + ("" if MARKS[word] == KEPT else f" ({said}{percent})")
+    remark = f" ({word.upper() if word == 'unlikely' else word}{percent})"
+    return f"{MARKS[word]} {words}{remark * (MARKS[word] != KEPT)}"
 
 
 def steepest(elasticities: Mapping[str, float]) -> list[tuple[str, float]]:

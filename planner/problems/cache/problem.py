@@ -155,18 +155,18 @@ class CacheProblem(Problem["CacheScenario"]):
         question, point, first = plan.question, _point(plan), _point(plan).holds[0]
         cost, prefix = f"a miss costs {_usd(point.miss, MTOK)}", question.prefix
         if first.tier is not None:
-            held = f"held in {first.tier} for {show(first.hold, 'time')}"
-            cost += f"; {held} {_usd(first.cost, MTOK)}"
+            place = f"held in {first.tier} for {show(first.hold, 'time')}"
+            cost += f"; {place} {_usd(first.cost, MTOK)}"
         ttft = f"a miss waits {show(point.prefill_time or 0.0, 'time')} for prefill"
         if first.ttft_saved:
             ttft += f", a hit {show(first.ttft_saved, 'time')} less"
         charges = sorted(row.price for row in point.holds if row.price is not None)
         ends = "–".join(dict.fromkeys(map(three_digits, (*charges[:1], *charges[-1:]))))
         margin = f"at your {question.margin or 0.0:.0%} margin"
-        given = f"prefill at {question.prefill_efficiency:.0%} of peak is given"
+        prefill = f"prefill at {question.prefill_efficiency:.0%} of peak is given"
         return AnswerHead(
-            _asked(plan), run=(_advice(point.holds),), cost=(cost,),
-            against=(ttft,) if prefix else (), certainty=(f"given: arithmetic on prices; {given}",),
+            question_text(plan), run=(_advice(point.holds),), cost=(cost,),
+            certainty=(f"given: arithmetic on prices; {prefill}",), against=(ttft,) * bool(prefix),
             promises=(f"${ends}/Mtok for a hit, {margin}",) if ends else (),
             limit=("capacity is not limited here: prices and read rates decide",),
             next=(f"planner solve FILE --set prefix={4 * (prefix or 2000):.0f}",),
@@ -178,7 +178,7 @@ class CacheProblem(Problem["CacheScenario"]):
         holds = ("Read again", "hits", "do", "cost", "recompute", "a hit", "charge", "pays from")
         tiers = ("Tier", "$/GB/hour", "worth holding up to", "pays from", "read in full")
         return (
-            Section(_asked(plan), numbers_in(self.outputs, plan)),
+            Section(question_text(plan), numbers_in(self.outputs, plan)),
             _table("Prices per Mtok", holds, map(_hold, _point(plan).holds)),
             _table("", tiers, map(_tier, _point(plan).tiers)),
             *_trace(_point(plan).trace),
@@ -199,7 +199,7 @@ class CacheProblem(Problem["CacheScenario"]):
             ]
             title = f"held {show(row.hold, 'time')}, read again with a chance of {percent(row.hit)}"
             panels.append(ValuePanel(title, "USD per million cached tokens", rows))
-        return ValueRows(_asked(plan), panels)
+        return ValueRows(question_text(plan), panels)
 
     def listed(self, question: CacheScenario, path: str) -> ListedRange:
         """The listed rents of the chip."""
@@ -216,7 +216,7 @@ def _point(plan: Plan) -> records.CachePoint:
     return point
 
 
-def _asked(plan: Plan) -> str:
+def question_text(plan: Plan) -> str:
     """What was asked, in a line."""
     assert isinstance(plan, records.CachePlan)
     prefix, system = plan.question.prefix, resolved_system(plan.question.system)  # type: ignore[arg-type]
@@ -271,12 +271,12 @@ def _trace(trace: records.TraceReuse | None) -> Iterator[Section]:
     if trace is None:
         return
     title = f"{trace.requests:,} requests, {trace.blocks:,} blocks of {trace.block} tokens"
-    found = [(f"lifetime {show(x.ttl, 'time')}", percent(x.hit_rate, 3), "") for x in trace.ttl]
-    found += [
+    rates = [(f"lifetime {show(x.ttl, 'time')}", percent(x.hit_rate, 3), "") for x in trace.ttl]
+    rates += [
         (f"LRU of {x.blocks:,} blocks", percent(x.hit_rate, 3), show(x.bytes, "size"))
         for x in trace.lru
     ]
-    yield _table(title, ("Kept", "leading blocks found", "holds"), found)
+    yield _table(title, ("Kept", "leading blocks found", "holds"), rates)
     heads = ("Tier", "best lifetime", "found", "saved of recompute", "holds")
     yield _table("", heads, map(_lifetime, trace.best_ttl))
 

@@ -110,8 +110,8 @@ def _band(best: search.RatedLayout, point: records.TrainingPoint) -> records.Run
     low, high = band.low, band.high
     left_out = "random half" if counts.name in stack.models else "model out"
     part = f"{'routed' if counts.n_experts else 'dense'}, {left_out}"
-    known = part in stack.errors and not best.chips.case.outside
-    error = stack.errors[part][0] / 100 if known else None
+    like_it = part in stack.errors and not best.chips.case.outside
+    error = stack.errors[part][0] / 100 if like_it else None
 
     def ends(value: float | None) -> records.Ends | None:
         return None if value is None else (value * low, value * high)
@@ -279,14 +279,14 @@ def _provenance(
 
 def repairs(question: TrainingQuestion) -> tuple[records.Repair, ...]:
     """The changes that make some layout fit and keep the limits, each by itself, cheapest first."""
-    found = []
+    repaired = []
     for change, varied in _changes(question):
         if (best := _best(varied)) is not None:
             price = point_of(best).usd_per_mtok
-            found.append(records.Repair(change, best.choice, best.step, price))
+            repaired.append(records.Repair(change, best.choice, best.step, price))
             if varied.chips != question.chips:
                 break
-    return tuple(sorted(found, key=attrgetter("usd_per_mtok")))
+    return tuple(sorted(repaired, key=attrgetter("usd_per_mtok")))
 
 
 def _changes(question: TrainingQuestion) -> Iterator[tuple[str, TrainingQuestion]]:

@@ -31,6 +31,7 @@ PARTS = ("weights", "gradients", "optimizer", "activations", "logits", "buffers"
 BYTE = 1.0  # below which a part of the memory is rounding
 SEEN, FOLDED = 1e-5, 0.03  # shares of a step below which a term is no line, or one with others
 BAR = 8  # columns of the longest bar
+LEVELS = {"chip": "EXTRAPOLATED", "precision": "data sheets only"}
 LEAST = {"time": "take least time", "cost": "cost least", "energy": "take least energy"}
 ROWS: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "step_time": ("Step", say.duration),
@@ -125,9 +126,9 @@ def _limits(plan: records.TrainingPlan) -> Iterator[str]:
 
 def _certainty(whole: records.TrainingAnswer) -> str:
     """How sure the numbers are, in one of five words, and what that rests on."""
-    for each in whole.outside:
-        level = "data sheets only" if each.what == "precision" else "EXTRAPOLATED"
-        return f"{level}: {each.words}"
+    if whole.outside:
+        new = whole.outside[0]
+        return f"{LEVELS[new.what]}: {new.words}"
     error = whole.band.median_error if whole.band else None
     median = "" if error is None else f"; median error {say.percent(error)}"
     return f"within measurements{median}"
@@ -215,8 +216,8 @@ def _parts(parts: Sequence[tuple[Line, float]]) -> list[tuple[str, str, str]]:
     small = [x for x in parts if x[1] < FOLDED * whole and x[0].label != "free"]
     if len(small) > 1:
         rest = sum(value for _, value in small)
-        other = Line(f"other ({len(small)})", rest, small[0][0].unit)
-        parts = [*(x for x in parts if x not in small), (other, rest)]
+        folded = Line(f"other ({len(small)})", rest, small[0][0].unit)
+        parts = [*(x for x in parts if x not in small), (folded, rest)]
     scale = BAR / max(value for _, value in parts)
     return [(line.label, line.words, f"{value / whole:4.0%} {'█' * max(1, round(scale * value))}")
             for line, value in parts]  # fmt: skip
