@@ -4,7 +4,7 @@ Links are per chip and one way [byte/s]. The networks themselves are in the pack
 under the same names; this module only says which.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -71,6 +71,16 @@ class System:
         size = machine_chips(self.chip.name)
         domain = self.chips_per_domain or size
         return size if domain % size == 0 or size % domain == 0 else domain
+
+    def counted(self, chips: Sequence[int]) -> str:
+        """Chips as they are asked for, by the product's name: `2,048 H800 (256 nodes)`."""
+        fewest, most = min(chips), max(chips)
+        nodes, rest = divmod(most, self.machine)
+        whole = f" ({nodes:,} node{'s' * (nodes != 1)})" if self.machine > 1 and not rest else ""
+        count = f"{fewest:,}–{most:,}" if fewest < most else f"{most:,}"
+        product = "chips as described" if self.name == "inline" else self.chip.product
+        changed = " with your changes" * bool(self.varied)
+        return f"{count} {product}{whole * (fewest == most)}{changed}"
 
     def source_of_peak(self, dtype: str) -> tuple[str, str]:
         """Where the chip's dense peak in `dtype` stands, and its date; "given" of a user's own."""

@@ -72,7 +72,7 @@ def stack_of(row: TrainingRow, profile: str = "auto") -> training_stacks.Trainin
     assert row.counts is not None
     assert row.machine is not None
     routed = bool(row.counts.n_experts)
-    return training_stacks.choose_training_stack("auto", row.machine.chip, routed=routed)[0]
+    return training_stacks.choose_training_stack("auto", row.machine.chip, routed=routed)
 
 
 def predicted_seconds(row: TrainingRow, stack: training_stacks.TrainingStack) -> float:

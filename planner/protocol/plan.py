@@ -375,8 +375,8 @@ class Plan(Generic[A]):
             shown = [replace(numbers, title="numbers"), *others] if depth == "more" else [
                 x for x in others if x.shown and depth != "short"
             ]  # fmt: skip
-            lines = "\n".join(note_lines(notes, most))
-            blocks = (head.text(), text_of(shown), lines, head.proof * (depth != "short"))
+            end = [*note_lines(notes, most), head.proof * (depth != "short")]
+            blocks = (head.text(), text_of(shown), "\n".join(filter(None, end)))
             return "\n\n".join(filter(None, blocks))
         return text_at(depth, self.body(), self.answer.notes)
 

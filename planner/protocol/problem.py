@@ -20,7 +20,7 @@ from planner.protocol.live_page import LivePage
 from planner.protocol.output import Output
 from planner.protocol.parameter import Parameter, value_at, with_value
 from planner.protocol.plan import MissedPromise, Plan, Status, status_of
-from planner.protocol.section import IN_SHORT, AnswerHead, Line, Section, sections_of_outputs
+from planner.protocol.section import IN_SHORT, AnswerHead, Line, Section, numbers_in
 from planner.scenario.kinds import room
 from planner.text.errors import FieldError, InputError, PlannerError
 
@@ -156,7 +156,7 @@ class Problem(ABC, Generic[Q]):
 
     def sections(self, plan: Plan) -> Sequence[Section]:
         """The plan as lines under titles: the outputs."""
-        return sections_of_outputs(self.outputs, plan.chosen)
+        return (Section("answer", numbers_in(self.outputs, plan)),)
 
     def head(self, plan: Plan) -> AnswerHead | None:
         """The first rows of the answer; None of a kind without."""

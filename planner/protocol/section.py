@@ -13,7 +13,7 @@ from planner.text.tolerances import UNSEEN
 from planner.text.wording import COLUMNS, filled, quantity, typed, wrapped
 
 if TYPE_CHECKING:
-    from planner.protocol.plan import BindingLimit
+    from planner.protocol.plan import BindingLimit, Plan
 
 MOST_WORTH = 8  # elasticities that are listed
 BAR = 24  # columns of the longest bar
@@ -25,6 +25,7 @@ WIDE = max(map(len, LABELS.values())) + 2
 NUMERIC = re.compile(r"[-+−$<]*\d|plan$|–$")  # how a cell begins that is set to the right
 IN_SHORT = "in short"  # the rows of a head as a section
 KEPT, LIKELY, UNCOUNTED, BROKEN = "✓", "~", "?", "✗"
+MARKS = {"sure": KEPT, "likely": LIKELY, "unlikely": LIKELY, "kept": LIKELY, "broken": BROKEN}
 
 
 @dataclass(frozen=True)
@@ -128,11 +129,13 @@ class AnswerHead:
         return "\n".join(lines)
 
 
-def sections_of_outputs(outputs: Sequence[Output], plan: object) -> tuple[Section, ...]:
-    """One section with every output that a plan has."""
-    values = values_in(outputs, plan)
-    lines = (Line(x.name, values[x.name], x.unit) for x in outputs if x.name in values)
-    return (Section("answer", tuple(lines)),)
+def numbers_in(outputs: Sequence[Output], plan: Plan[Any]) -> tuple[Line, ...]:
+    """Every output that a plan has, with the ends of its range."""
+    units = {output.name: output.unit for output in outputs}
+    return tuple(
+        Line(name.replace("_", " "), value, units[name], "", getattr(plan.band, name, None))
+        for name, value in values_in(outputs, plan.answer.plan).items()
+    )
 
 
 def text_of(sections: Sequence[Section]) -> str:
@@ -180,6 +183,13 @@ def text_at(depth: Depth, body: str, notes: Sequence[Note]) -> str:
     shown = "\n\n".join(body.split("\n\n")[:2]) if depth == "short" else body
     lines = note_lines(notes, None if depth == "more" else MOST_NOTES)
     return "\n\n".join(filter(None, (shown, "\n".join(lines))))
+
+
+def marked(words: str, word: str, chance: float | None) -> str:
+    """A value beside its limit with its mark and, where it is not sure, what its chance is."""
+    percent = "" if chance is None else f", {100 * chance:.0f}%"
+    remark = f" ({word.upper() if word == 'unlikely' else word}{percent})"
+    return f"{MARKS[word]} {words}{remark * (MARKS[word] != KEPT)}"
 
 
 def steepest(elasticities: Mapping[str, float]) -> list[tuple[str, float]]:

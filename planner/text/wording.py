@@ -196,18 +196,22 @@ def formats(plan: Mapping[str, Any]) -> str:
     return f"weights {plan['weights']}, KV cache {plan['kv']}"
 
 
+def degrees(pp: int, tp: int, dp: int, cp: int, ep: int = 1, tp_expert: int = 1) -> str:
+    """Degrees of parallelism in the words of engines, `PP2 × TP4 × DP8, EP8`."""
+    whole = {"PP": pp, "TP": tp, "DP": dp, "CP": cp}
+    ways = [f"{name}{number}" for name, number in whole.items() if number > 1]
+    experts = [f"EP{ep}"] * (ep > 1)
+    if tp_expert > 1:
+        experts.append(f"{'' if experts else 'experts '}TP{tp_expert}")
+    return ", ".join([" × ".join(ways) or "TP1", *([" × ".join(experts)] if experts else [])])
+
+
 def laid_out(plan: Mapping[str, Any]) -> str:
     """A layout in the words of engines, `4 × (TP8, EP8)`; of two pools both."""
     layout = plan["layout"]
     if layout is None:
         return f"prefill {laid_out(plan['prefill'])}, decode {laid_out(plan['decode'])}"
-    whole = {"PP": layout["pp"], "TP": layout["tp"], "DP": layout["dp_attention"],
-             "CP": layout["cp"]}  # fmt: skip
-    ways = [f"{name}{number}" for name, number in whole.items() if number > 1]
-    experts = [f"EP{layout['ep']}"] * (layout["ep"] > 1)
-    if layout["tp_expert"] > 1:
-        experts.append(f"{'' if experts else 'experts '}TP{layout['tp_expert']}")
-    words = [" × ".join(ways) or "TP1", *([" × ".join(experts)] if experts else [])]
+    words = [degrees(*(layout[x] for x in ("pp", "tp", "dp_attention", "cp", "ep", "tp_expert")))]
     if layout.get("overlap", "none") != "none":
         words.append("dual-batch overlap")
     if plan.get("redundant_experts"):

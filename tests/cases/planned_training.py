@@ -35,18 +35,12 @@ def member(n_active):
 def written(model, folder):
     """A Hugging Face configuration of a dense model that is counted, as a file."""
     config = {
-        "architectures": ["LlamaForCausalLM"],
-        "model_type": "llama",
-        "hidden_size": model.hidden,
-        "num_hidden_layers": model.n_layers,
-        "num_attention_heads": model.n_q_heads,
-        "num_key_value_heads": model.n_kv_heads,
-        "head_dim": 128,
+        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": model.hidden,
+        "num_hidden_layers": model.n_layers, "num_attention_heads": model.n_q_heads,
+        "num_key_value_heads": model.n_kv_heads, "head_dim": 128,
         "intermediate_size": model.params["dense_ffn"] // (3 * model.hidden * model.n_layers),
-        "vocab_size": model.vocab,
-        "tie_word_embeddings": model.tied,
-        "torch_dtype": "bfloat16",
-    }
+        "vocab_size": model.vocab, "tie_word_embeddings": model.tied, "torch_dtype": "bfloat16",
+    }  # fmt: skip
     path = folder / f"{model.n_active['all']}.json"
     path.write_text(json.dumps(config), encoding="utf-8")
     return str(path)
@@ -58,11 +52,8 @@ def usd_per_mtok(n_active, folder):
 
     run = dict(RUN)
     question = {
-        "problem": "training",
-        "model": written(member(n_active), folder),
-        "system": "hgx-h100",
+        "problem": "training", "model": written(member(n_active), folder), "system": "hgx-h100",
         "work": {"global_batch": run.pop("global_batch"), "sequence": run.pop("sequence")},
-        "objective": "cost",
-        **run,
-    }
+        "objective": "cost", **run,
+    }  # fmt: skip
     return planner.solve(question).cost

@@ -7,19 +7,13 @@ from copy import deepcopy
 from typing import Any
 
 BASE: Mapping[str, Any] = {
-    "problem": "training",
-    "model": "llama-3.1-70b",
-    "system": "hgx-h100",
-    "chips": 512,
+    "problem": "training", "model": "llama-3.1-70b", "system": "hgx-h100", "chips": 512,
     "work": {"global_batch": "512 sequences", "sequence": 8192, "tokens": "15 T tokens"},
-}
+}  # fmt: skip
 SMALL: Mapping[str, Any] = {
-    "problem": "training",
-    "model": "llama-3.2-1b",
-    "system": "hgx-h100",
-    "chips": 8,
+    "problem": "training", "model": "llama-3.2-1b", "system": "hgx-h100", "chips": 8,
     "work": {"global_batch": "16 sequences", "sequence": 4096, "tokens": "1 B tokens"},
-}
+}  # fmt: skip
 
 
 def asked(base: Mapping[str, Any] = BASE, **changes: Any) -> dict[str, Any]:

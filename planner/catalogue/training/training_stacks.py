@@ -215,10 +215,8 @@ def training_stack(name: str) -> TrainingStack:
     )
 
 
-def choose_training_stack(
-    wanted: str, chip: str, *, routed: bool = False
-) -> tuple[TrainingStack, str | None]:
-    """The stack to use and, where it was not fitted on such a chip, a sentence that says so.
+def choose_training_stack(wanted: str, chip: str, *, routed: bool = False) -> TrainingStack:
+    """The stack to use.
 
     Parameters
     ----------
@@ -226,24 +224,15 @@ def choose_training_stack(
         in layouts with tensor and pipeline parallelism.
     routed : whether the model has routed experts.
     """
-    if wanted == "auto":
-        stacks = [training_stack(name) for name in training_stack_names()]
-        stack = max(
-            stacks,
-            key=lambda s: (
-                chip in s.chips,
-                routed <= ("routed" in s.bands),
-                {"tp", "pp"} <= {*s.varied},
-                s.as_of,
-                s.rows,
-            ),
-        )
-    else:
-        stack = training_stack(wanted)
-    if chip in stack.chips:
-        return stack, None
-    fitted = ", ".join(stack.chips)
-    return stack, f"stack {stack.name} was fitted on {fitted}, not on {chip}: its band is wider"
+    if wanted != "auto":
+        return training_stack(wanted)
+    return max(
+        (training_stack(name) for name in training_stack_names()),
+        key=lambda s: (
+            chip in s.chips, routed <= ("routed" in s.bands), {"tp", "pp"} <= {*s.varied},
+            s.as_of, s.rows,
+        ),
+    )  # fmt: skip
 
 
 def stack_from(name: str, raw: Mapping[str, Any]) -> TrainingStack:
@@ -273,21 +262,16 @@ def stack_from(name: str, raw: Mapping[str, Any]) -> TrainingStack:
               "zero_pipeline", "gathered", "eager", "overlaps", "memory_share",
               "routed_noise")  # fmt: skip
     return TrainingStack(
-        name=name,
-        chips=tuple(raw["chips"]),
-        models=tuple(raw.get("models", ())),
-        varied=tuple(raw.get("varied", ())),
-        formats=tuple(raw.get("formats", ())),
+        name=name, chips=tuple(raw["chips"]), models=tuple(raw.get("models", ())),
+        varied=tuple(raw.get("varied", ())), formats=tuple(raw.get("formats", ())),
         values={c: float(v) for c, v in values.items()},
         spreads={c: float(v) for c, v in spreads.items()},
         adjustments=tuple(StackAdjustment(**row) for row in raw.get("adjustments", ())),
-        bands=bands,
-        errors=dict(raw.get("errors", {})),
-        eras=dict(raw.get("eras", {})),
+        bands=bands, errors=dict(raw.get("errors", {})), eras=dict(raw.get("eras", {})),
         findings={c: (mean, sd) for c, (mean, sd) in raw.get("findings", {}).items()},
         stage_items=tuple(raw.get("stage_items", ())),
         **{key: raw[key] for key in simple if key in raw},
-    )
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -283,18 +283,11 @@ def decision(
         )  # fmt: skip
     tier = next(tier for tier in costs.task.tiers if tier.name == best.tier)
     return records.HoldDecision(
-        hold=hold,
-        hit=chance,
-        choice="keep" if tier.name == HBM else "move",
-        tier=tier.name,
-        cost=best.cost,
-        recompute=again,
-        hit_chance_needed=best.hit_chance_needed,
-        floor=best.floor,
-        price=best.price,
-        ttft_saved=costs.economics(tier, chips).ttft_saved,
+        hold=hold, hit=chance, choice="keep" if tier.name == HBM else "move", tier=tier.name,
+        cost=best.cost, recompute=again, hit_chance_needed=best.hit_chance_needed,
+        floor=best.floor, price=best.price, ttft_saved=costs.economics(tier, chips).ttft_saved,
         options=tuple(options),
-    )
+    )  # fmt: skip
 
 
 def best_lifetime(

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
+from planner.problems.cache.question import CacheScenario
 from planner.protocol.document import Byte, PerMtok, Second, Share, Unit
 from planner.protocol.plan import Answer, Plan
 
@@ -159,8 +160,11 @@ class CacheAnswer(Answer):
     certificate: CacheCertificate
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class CachePlan(Plan[CacheAnswer]):
-    """The answer to a cache question."""
+    """The answer to a cache question, and the question."""
+
+    question: CacheScenario
 
     kind = "cache"
     cost_of = "cost"  # USD per million cached tokens, expected at the first hold time

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from planner.catalogue.ranges import ListedRange, rent_range
+from planner.catalogue.systems import System
 from planner.problems.cache import economics
 from planner.problems.cache import plan as records
 from planner.problems.cache.question import Trace
@@ -16,11 +18,11 @@ from planner.protocol.output import Output, values_in
 from planner.protocol.parameter import Parameter, settable
 from planner.protocol.plan import KnownAnswer, Plan, Provenance
 from planner.protocol.problem import Problem, Search
-from planner.protocol.section import Line, Section
+from planner.protocol.section import AnswerHead, Section, numbers_in
 from planner.scenario import resolved
 from planner.scenario.keys.system_keys import resolved_system
 from planner.text.quantities import show
-from planner.text.wording import digits, named, percent
+from planner.text.wording import joined_ends, named, percent, three_digits
 
 if TYPE_CHECKING:
     import sympy as sp
@@ -30,11 +32,12 @@ if TYPE_CHECKING:
     from planner.report.pictures.value_rows import ValueRows
 
 
-METHOD = "every tier and computing again, compared at each hold time; nothing else is a choice"
+METHOD = "every tier and recompute, compared at each hold time; nothing else is a choice"
 UNITS = {
     "price": "USD/(chip*s)", "prefill_efficiency": "1", "prefix": "token", "answer": "s",
     "hit": "1", "margin": "1",
 }  # fmt: skip
+MTOK = "/Mtok"
 STEP = 1e-4  # of a logarithm, for elasticities
 
 
@@ -111,7 +114,7 @@ class CacheProblem(Problem["CacheScenario"]):
             elasticities=self._slopes(question, point.cost),
             provenance=Provenance(data=task.data, warnings=task.warnings),
         )
-        return records.CachePlan(KnownAnswer(answer))
+        return records.CachePlan(KnownAnswer(answer), question)
 
     def check(self, question: CacheScenario) -> None:
         """Refuse what cannot be looked up, and a trace that is none."""
@@ -130,14 +133,11 @@ class CacheProblem(Problem["CacheScenario"]):
         first = holds[0]
         return records.CachePoint(
             choice=first.choice if first.tier is None else f"{first.choice} ({first.tier})",
-            kv_bytes_per_token=costs.task.values["b_kv"],
-            miss=costs.miss * economics.PER_MILLION,
-            cost=first.cost,
-            prefill_time=costs.prefill_time(question.chips),
-            holds=holds,
+            kv_bytes_per_token=costs.task.values["b_kv"], miss=costs.miss * economics.PER_MILLION,
+            cost=first.cost, prefill_time=costs.prefill_time(question.chips), holds=holds,
             tiers=tuple(costs.economics(tier, question.chips) for tier in costs.task.tiers),
             trace=trace,
-        )
+        )  # fmt: skip
 
     def _slopes(self, question: CacheScenario, cost: float) -> dict[str, float]:
         """d ln cost / d ln parameter, by solving again a little above."""
@@ -149,15 +149,57 @@ class CacheProblem(Problem["CacheScenario"]):
             slopes[row.path] = math.log(there / cost) / math.log1p(-STEP)
         return slopes
 
+    def head(self, plan: Plan) -> AnswerHead:
+        """What to do by hold time, what a miss and a hit cost, and what decides."""
+        assert isinstance(plan, records.CachePlan)
+        question, point, first = plan.question, _point(plan), _point(plan).holds[0]
+        cost, prefix = f"a miss costs {_usd(point.miss, MTOK)}", question.prefix
+        if first.tier is not None:
+            place = f"held in {first.tier} for {show(first.hold, 'time')}"
+            cost += f"; {place} {_usd(first.cost, MTOK)}"
+        ttft = f"a miss waits {show(point.prefill_time or 0.0, 'time')} for prefill"
+        if first.ttft_saved:
+            ttft += f", a hit {show(first.ttft_saved, 'time')} less"
+        charges = sorted(row.price for row in point.holds if row.price is not None)
+        ends = "–".join(dict.fromkeys(map(three_digits, (*charges[:1], *charges[-1:]))))
+        margin = f"at your {question.margin or 0.0:.0%} margin"
+        prefill = f"prefill at {question.prefill_efficiency:.0%} of peak is given"
+        return AnswerHead(
+            question_text(plan), run=(_advice(point.holds),), cost=(cost,),
+            certainty=(f"given: arithmetic on prices; {prefill}",), against=(ttft,) * bool(prefix),
+            promises=(f"${ends}/Mtok for a hit, {margin}",) if ends else (),
+            limit=("capacity is not limited here: prices and read rates decide",),
+            next=(f"planner solve FILE --set prefix={4 * (prefix or 2000):.0f}",),
+            labels={"run": "Do", "against": "TTFT", "promises": "Charge"},
+        )  # fmt: skip
+
     def sections(self, plan: Plan) -> Sequence[Section]:
         """The question, what to do by hold time, the tiers, the trace."""
-        assert isinstance(plan, records.CachePlan)
-        return sections(plan)
+        holds = ("Read again", "hits", "do", "cost", "recompute", "a hit", "charge", "pays from")
+        tiers = ("Tier", "$/GB/hour", "worth holding up to", "pays from", "read in full")
+        return (
+            Section(question_text(plan), numbers_in(self.outputs, plan)),
+            _table("Prices per Mtok", holds, map(_hold, _point(plan).holds)),
+            _table("", tiers, map(_tier, _point(plan).tiers)),
+            *_trace(_point(plan).trace),
+        )
 
     def picture(self, plan: Plan) -> ValueRows:
-        """What each tier and computing again cost, at every hold time."""
-        assert isinstance(plan, records.CachePlan)
-        return costs_picture(plan)
+        """What each tier and recompute cost a token, a panel for every hold time."""
+        from planner.report.pictures.value_rows import ValuePanel, ValueRow, ValueRows
+
+        panels = []
+        for row in _point(plan).holds:
+            costs = {"recompute": row.recompute, **{x.tier: x.cost for x in row.options}}
+            rows = [
+                ValueRow(
+                    name, cost, cost, _usd(cost, MTOK), chosen=name == (row.tier or "recompute")
+                )
+                for name, cost in sorted(costs.items(), key=lambda pair: pair[1])
+            ]
+            title = f"held {show(row.hold, 'time')}, read again with a chance of {percent(row.hit)}"
+            panels.append(ValuePanel(title, "USD per million cached tokens", rows))
+        return ValueRows(question_text(plan), panels)
 
     def listed(self, question: CacheScenario, path: str) -> ListedRange:
         """The listed rents of the chip."""
@@ -168,84 +210,60 @@ class CacheProblem(Problem["CacheScenario"]):
 PROBLEM = CacheProblem()
 
 
-def sections(plan: records.CachePlan) -> tuple[Section, ...]:
-    """The answer as sections under what was asked."""
-    scenario, point = plan.scenario, plan.answer.plan
-    assert point is not None  # there is always computing again
-    asked_for = f"{named(scenario['model'], 'model')} on {named(scenario['system'], 'system')}"
-    prefix = scenario["prefix"]
-    length = f"a prefix of {prefix:,.0f} tokens" if prefix else "a token, attention left aside"
-    title = f"{asked_for}: keep, move or recompute {length}?"
-    return (
-        Section(title, tuple(_costs(point))),
-        Section("what to do, by hold time", tuple(map(_hold, point.holds))),
-        Section("until when holding pays", tuple(_tiers(point))),
-        *_trace(point.trace),
-    )
+def _point(plan: Plan) -> records.CachePoint:
+    assert plan.answer.plan is not None  # there is always recompute
+    point: records.CachePoint = plan.answer.plan
+    return point
 
 
-def _usd(value: float) -> str:
-    """A price per million tokens."""
-    return f"${digits(value)}/Mtok"
+def question_text(plan: Plan) -> str:
+    """What was asked, in a line."""
+    assert isinstance(plan, records.CachePlan)
+    prefix, system = plan.question.prefix, resolved_system(plan.question.system)  # type: ignore[arg-type]
+    assert isinstance(system, System)  # a file is refused as it is resolved
+    length = f"a prefix of {prefix:,.0f} tokens" if prefix else "a token, attention left aside,"
+    size = show(_point(plan).kv_bytes_per_token, "bytes_per_token")
+    chips = system.counted([plan.question.chips])
+    model = named(plan.scenario["model"], "model")
+    return f"Keep, move or recompute {length} of {model} on {chips}? {size} of KV cache"
 
 
-def _costs(point: records.CachePoint) -> Iterator[Line]:
-    """What a miss costs, and how large a cached token is."""
-    yield Line("a miss", _usd(point.miss), "", "computing the cache again")
-    yield Line("cache", show(point.kv_bytes_per_token, "bytes_per_token"))
-    hit = point.holds[0].options[0].hit
-    share = percent(hit.hbm / point.miss)
-    yield Line("HBM during the answer", _usd(hit.hbm), "", f"{share} of a miss")
-    if point.prefill_time is not None:
-        yield Line("prefill", point.prefill_time, "s")
+def _advice(rows: Sequence[records.HoldDecision]) -> str:
+    """What to do for each run of hold times with the same choice."""
+    words = []
+    for (choice, tier), group in groupby(rows, lambda row: (row.choice, row.tier)):
+        holds = [show(row.hold, "time") for row in group]
+        what = {"keep": f"keep it in {tier}", "move": f"move it to {tier}"}.get(choice, choice)
+        words.append(f"{what} for {joined_ends(holds[0], holds[-1]) if holds[1:] else holds[0]}")
+    return "; ".join(words)
 
 
-def _hold(row: records.HoldDecision) -> Line:
+def _table(title: str, heads: Sequence[str], cells: Iterable[tuple[str, ...]]) -> Section:
+    """A table that is shown, without columns that are empty."""
+    columns = [column for column in zip(heads, *cells, strict=True) if any(column[1:])]
+    names, *rows = zip(*columns, strict=True)
+    return Section(title, heads=names, cells=tuple(rows), shown=True)
+
+
+def _usd(value: float | None, unit: str = "") -> str:
+    """Dollars; empty where there are none."""
+    return "" if value is None else f"${three_digits(value)}{unit}"
+
+
+def _hold(row: records.HoldDecision) -> tuple[str, ...]:
     """One hold time: the choice, what it costs, what it should be sold for."""
-    words = row.choice if row.tier is None else f"{row.choice}: {row.tier}"
-    notes = [f"{_usd(row.cost)} against {_usd(row.recompute)} again"]
-    if row.hit_chance_needed is not None and row.hit_chance_needed > 1:
-        notes.append("pays at no hit chance")
-    elif row.hit_chance_needed is not None:
-        notes.append(f"pays from a hit chance of {percent(row.hit_chance_needed)}")
-    if row.floor is not None:
-        notes.append(f"a hit costs {_usd(row.floor)}")
-    if row.price is not None:
-        notes.append(f"charge {_usd(row.price)}")
-    if row.ttft_saved:
-        notes.append(f"TTFT {show(row.ttft_saved, 'time')} shorter")
-    return Line(f"{show(row.hold, 'time')}, hit {percent(row.hit, 3)}", words, "", "; ".join(notes))
+    needed = row.hit_chance_needed
+    pays = "" if needed is None or needed > 1 else percent(needed)
+    return (show(row.hold, "time"), percent(row.hit), row.tier or row.choice, _usd(row.cost),
+            _usd(row.recompute), _usd(row.floor), _usd(row.price), pays)  # fmt: skip
 
 
-def _tiers(point: records.CachePoint) -> Iterator[Line]:
-    """Break-even hold times."""
-    for row in point.tiers:
-        until = "never" if row.break_even_hold is None else show(row.break_even_hold, "time")
-        notes = [f"${digits(row.usd_per_gb_hour)} per GB and hour"]
-        if row.drain_time is not None:
-            notes.append(f"drains in {show(row.drain_time, 'time')}")
-        if row.reads_per_hour is not None:
-            notes.append(f"{digits(row.reads_per_hour)} reads an hour pay for it")
-        yield Line(row.name, until, "", ", ".join(notes))
-
-
-def costs_picture(plan: records.CachePlan) -> ValueRows:
-    """What each tier and computing again cost a token, a panel for every hold time."""
-    from planner.report.pictures.value_rows import ValuePanel, ValueRow, ValueRows
-
-    point = plan.answer.plan
-    assert point is not None  # there is always computing again
-    panels = []
-    for row in point.holds:
-        costs = {"compute again": row.recompute, **{x.tier: x.cost for x in row.options}}
-        chosen = row.tier or "compute again"
-        rows = [
-            ValueRow(name, cost, cost, _usd(cost), chosen=name == chosen)
-            for name, cost in sorted(costs.items(), key=lambda pair: pair[1])
-        ]
-        title = f"held {show(row.hold, 'time')}, read again with a chance of {percent(row.hit)}"
-        panels.append(ValuePanel(title, "USD per million cached tokens", rows))
-    return ValueRows(sections(plan)[0].title, panels)
+def _tier(row: records.TierEconomics) -> tuple[str, ...]:
+    """One tier: its price, its break-even hold time, how often it must be read."""
+    until = "never" if row.break_even_hold is None else show(row.break_even_hold, "time")
+    often = "" if row.reads_per_hour is None else f"{three_digits(row.reads_per_hour)} reads/hour"
+    full = "" if row.drain_time is None else show(row.drain_time, "time")
+    return row.name, three_digits(row.usd_per_gb_hour), until, often, full
 
 
 def _trace(trace: records.TraceReuse | None) -> Iterator[Section]:
@@ -253,21 +271,19 @@ def _trace(trace: records.TraceReuse | None) -> Iterator[Section]:
     if trace is None:
         return
     title = f"{trace.requests:,} requests, {trace.blocks:,} blocks of {trace.block} tokens"
-    rates = [Line(f"lifetime {show(x.ttl, 'time')}", percent(x.hit_rate, 3)) for x in trace.ttl]
+    rates = [(f"lifetime {show(x.ttl, 'time')}", percent(x.hit_rate, 3), "") for x in trace.ttl]
     rates += [
-        Line(f"LRU of {x.blocks:,} blocks", percent(x.hit_rate, 3), "", show(x.bytes, "size"))
+        (f"LRU of {x.blocks:,} blocks", percent(x.hit_rate, 3), show(x.bytes, "size"))
         for x in trace.lru
     ]
-    yield Section(f"{title}: leading blocks that are found", tuple(rates))
-    yield Section("the lifetime that pays, by tier", tuple(map(_lifetime, trace.best_ttl)))
+    yield _table(title, ("Kept", "leading blocks found", "holds"), rates)
+    heads = ("Tier", "best lifetime", "found", "saved of recompute", "holds")
+    yield _table("", heads, map(_lifetime, trace.best_ttl))
 
 
-def _lifetime(row: records.TierLifetime) -> Line:
+def _lifetime(row: records.TierLifetime) -> tuple[str, ...]:
     """The best lifetime of a tier."""
     if row.ttl is None:
-        return Line(row.tier, "none")
-    note = (
-        f"finds {percent(row.hit_rate, 3)}, saves {percent(row.saved, 3)} of computing it all, "
-        f"holds {show(row.bytes, 'size')}"
-    )
-    return Line(row.tier, show(row.ttl, "time"), "", note)
+        return row.tier, "none", "", "", ""
+    return (row.tier, show(row.ttl, "time"), percent(row.hit_rate, 3), percent(row.saved, 3),
+            show(row.bytes, "size"))  # fmt: skip

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from planner.catalogue.systems import System
 from planner.problems.rl import plan as records
 from planner.problems.rl.question import RlQuestion
 from planner.problems.rl.search import (
@@ -22,8 +23,9 @@ from planner.protocol.output import Output, values_in
 from planner.protocol.parameter import Parameter, settable
 from planner.protocol.plan import BindingLimit, KnownAnswer, MissedPromise, Plan, Provenance
 from planner.protocol.problem import NO_PLAN, Problem, Search
-from planner.protocol.section import Line, Section
+from planner.protocol.section import BROKEN, WIDE, AnswerHead, Line, Section, numbers_in
 from planner.scenario import resolved
+from planner.scenario.keys.system_keys import resolved_system
 from planner.text import wording as say
 
 if TYPE_CHECKING:
@@ -32,59 +34,59 @@ if TYPE_CHECKING:
     from planner.report.pictures.value_rows import ValueRows
 
 
+NAMED = {"rollouts": "generation", "learning": "training"}  # the pools, as people call them
+BAR = 24  # columns of a step
+
+
 def question_text(plan: records.RlPlan) -> str:
     """What was asked, in a line."""
-    question, scenario = plan.question, plan.scenario
-    work = question.work
+    question, work = plan.question, plan.question.work
+    system = resolved_system(question.system)  # type: ignore[arg-type]
+    assert isinstance(system, System)  # a file is refused before
+    steps = f"; {question.steps:,} steps" if question.steps else ""
     return (
-        f"reinforcement learning of {say.named(scenario['model'], 'model')} on {question.chips} "
-        f"chips of {say.named(scenario['system'], 'system')}, {question.policy} policy: "
-        f"{work.rollouts:,} answers of {work.answer:,.0f} tokens, cut off at {work.most:,.0f}, in "
-        f"{work.updates} optimiser steps; least time"
+        f"RL of {say.named(plan.scenario['model'], 'model')} on "
+        f"{system.counted([question.chips])}, {question.policy}-policy: "
+        f"{work.rollouts:,} answers of {work.answer:,.0f} tokens a step (max {work.most:,.0f}), "
+        f"{work.updates} update{'s' * (work.updates != 1)}{steps}; least time"
     )
 
 
-def _step(point: records.RlPoint) -> Iterator[Line]:
-    """The step, and what it is worth."""
-    yield Line("step", point.step_time, "s")
-    together = "one after the other" if point.policy == "on" else "side by side"
-    yield Line("  writing", point.rollouts.seconds, "s", together)
-    yield Line("  learning", point.learning.seconds, "s")
-    yield Line("  weights sent", point.weights_sent, "s")
+def _lanes(point: records.RlPoint) -> list[tuple[str, float, float]]:
+    """The parts of a step, and when each begins and ends [s]."""
+    writes, learns, end = point.rollouts.seconds, point.learning.seconds, point.step_time
+    begins = writes if point.policy == "on" else 0.0
+    lanes = [("generation", 0.0, writes), ("training", begins, begins + learns)]
     if point.beside:
-        yield Line("  beside", point.beside, "s")
-    yield Line("rate", point.tokens_per_s, "token/s")
-    yield Line("rate of a chip", point.tokens_per_s_per_chip, "token/(s*chip)")
-    if point.policy == "off":
-        yield Line("idle", say.percent(point.idle, 2), note="of the chips' time")
-    yield Line("price of a step", point.usd_per_step, "USD")
-    if point.days is not None and point.usd is not None:
-        yield Line("days", f"{point.days:.4g}")
-        yield Line("cost", point.usd, "USD")
+        lanes.append(("framework", begins + learns, begins + learns + point.beside))
+    return [*lanes, ("weights", end - point.weights_sent, end)]
 
 
-def _writing(pool: records.WritingPool) -> Iterator[Line]:
-    """Replicas, batches, and the tail of the longest answer."""
-    yield Line("replicas", f"{pool.replicas} of tp {pool.tp}, pp {pool.pp}")
-    yield Line("answers", f"{pool.answers} a replica, {pool.batch} at a time")
-    yield Line("a token", pool.step_full, "s", f"{say.duration(pool.step_alone)} with one left")
-    yield Line("longest answer", f"{pool.longest:,.0f} tokens", note="mean of the longest of all")
-    yield Line("last batch ends in", pool.ending, "s")
-
-
-def _learning(pool: records.LearningPool) -> Iterator[Line]:
-    """Layout and time of an optimiser step."""
-    yield Line("layout", pool.layout)
-    yield Line("optimiser steps", f"{pool.updates} of {say.duration(pool.step_time)}",
-               note=f"MFU {say.percent(pool.mfu, 3)}")  # fmt: skip
+def _tables(point: records.RlPoint) -> Iterator[Section]:
+    """A step on a time axis, then rates and times."""
+    heads = ("One step", "takes", f"from 0 to {say.duration(point.step_time)}")
+    cells = []
+    for name, begins, ends in _lanes(point):
+        start, stop = (round(BAR * time / point.step_time) for time in (begins, ends))
+        bar = "·" * min(start, BAR - 1) + "█" * max(stop - start, 1)
+        cells.append((name, say.duration(ends - begins), bar))
+    yield Section("", heads=heads, cells=tuple(cells), shown=True)
+    writes, learns, chip = point.rollouts, point.learning, point.tokens_per_s_per_chip
+    alone, longest = say.duration(writes.step_alone), f"{writes.longest:,.0f} tokens (mean)"
+    mfu = f"MFU {say.three_digits(100 * learns.mfu)}%"
+    rows = (
+        ("Throughput", f"{point.tokens_per_s:,.0f} tok/s", f"{chip:,.0f} tok/s per chip"),
+        ("A token", say.duration(writes.step_full), f"{alone} with one answer left"),
+        ("Last batch", say.duration(writes.ending), f"longest answer {longest}"),
+        ("Training step", say.duration(learns.step_time), f"{learns.updates} a step, {mfu}"),
+    )
+    yield Section("", heads=("", "expected", "detail"), cells=rows, shown=True)
 
 
 METHOD = "every layout of a replica with every split of the chips, each pool by its own planner"
 OTHERS = 4
 DAY = 86400.0
-EXPERIMENTAL = (
-    "experimental: planner validate --data on runs of reinforcement learning says how far it is off"
-)
+EXPERIMENTAL = "experimental: planner validate --data on RL runs says how far it is off"
 
 
 def point_of(pools: Pools) -> records.RlPoint:
@@ -249,27 +251,48 @@ class Rl(Problem[RlQuestion]):
         )
         return records.RlPlan(KnownAnswer(whole), question)
 
+    def head(self, plan: Plan) -> AnswerHead:
+        """Both pools, the run's days and money, and which pool a step waits for."""
+        assert isinstance(plan, records.RlPlan)
+        question, point = plan.question, plan.answer.plan
+        title, chips, proof = question_text(plan), question.chips, plan.answer.certificate
+        fit = "not counted" if question.framework == "none" else "fitted to published steps"
+        sure = (f"EXPERIMENTAL: overhead of a framework is {fit}",)
+        if point is None:
+            missed = tuple(each.expression for each in plan.infeasible)
+            return AnswerHead(f"{BROKEN} NO PLAN: {title}", cost=missed, certainty=sure,
+                              next=(f"planner solve FILE --set chips={2 * chips}",),
+                              labels={"cost": "Why"})  # fmt: skip
+        cost = f"${point.usd_per_step:,.2f} a step of {say.duration(point.step_time)}"
+        if point.days is not None and point.usd is not None:
+            cost = f"{say.three_digits(point.days)} days · {say.money(point.usd)} · {cost}"
+        words = f"best of {proof.pairs_seen} pairs of pools (all tried, {proof.pairs_fitting} fit)"
+        writes, learns = point.rollouts, point.learning
+        replicas = f"{writes.replicas} × ({say.degrees(writes.pp, writes.tp, 1, 1)})"
+        batch = f", {writes.batch:,} at a time" * (writes.batch < writes.answers)
+        answers = f"{replicas}, {writes.answers:,} answers each{batch}"
+        waits = " and ".join(NAMED[limit.name] for limit in plan.binding)
+        return AnswerHead(
+            title, cost=(cost,), promises=("none asked",), certainty=sure,
+            run=(f"generation on {writes.chips:,} chips: {answers}",
+                 f"training on {learns.chips:,} chips: {learns.layout}"),
+            smaller=("not tried: chips is one number",), proof=say.row("Proof", words, WIDE),
+            limit=(f"a step waits for {waits}; chips are {say.percent(point.idle)} idle",),
+            next=(f"planner sweep FILE --over chips={max(chips // 2, 1)},{chips} --out sweep.csv",),
+        )  # fmt: skip
+
     def sections(self, plan: Plan) -> Sequence[Section]:
         """The answer as sections; the first has the question for a title."""
         assert isinstance(plan, records.RlPlan)
-        title, point, whole = question_text(plan), plan.answer.plan, plan.answer
+        title, point = question_text(plan), plan.answer.plan
         if point is None:
-            missed = (Line(x.promise, "none", note=x.expression) for x in plan.infeasible)
-            return (Section(title, tuple(missed)),)
-        blocks = [
-            Section(title, tuple(_step(point))),
-            Section(f"writing: {point.rollouts.chips} chips", tuple(_writing(point.rollouts))),
-            Section(f"learning: {point.learning.chips} chips", tuple(_learning(point.learning))),
-        ]
-        if whole.alternatives:
-            others = (
-                Line(x.choice, f"{say.duration(x.step_time)}, loses {say.percent(x.loses, 3)}")
-                for x in whole.alternatives
-            )
-            blocks.append(Section("other pools", tuple(others)))
-        proof = whole.certificate
-        fits = f"best of {proof.pairs_seen} pairs of pools, of which {proof.pairs_fitting} fit"
-        return (*blocks, Section("how sure", (Line("certificate", fits),)))
+            return (Section(title),)
+        others = tuple(
+            Line(x.choice, say.duration(x.step_time), "", f"{say.percent(x.loses)} slower")
+            for x in plan.answer.alternatives
+        )
+        runners_up = [Section("Runners-up", others)] if others else []
+        return (Section(title, numbers_in(self.outputs, plan)), *_tables(point), *runners_up)
 
     def picture(self, plan: Plan) -> ValueRows:
         """Where a step's time goes, each pool a lane of one time axis; steps of other pools."""
@@ -278,27 +301,16 @@ class Rl(Problem[RlQuestion]):
 
         point = plan.answer.plan
         assert point is not None
-        writes, learns = point.rollouts, point.learning
-        lanes, begins = [], 0.0
-        for name, chips, seconds in (
-            ("writing", writes.chips, writes.seconds), ("learning", learns.chips, learns.seconds),
-        ):  # fmt: skip
-            share = say.percent(seconds / point.step_time, 3)
-            words = f"{say.duration(seconds)}, {share} of the step"
-            lanes.append(
-                ValueRow(f"{name}, {chips} chips", begins, begins + seconds, words, chosen=True)
-            )
-            begins += seconds if point.policy == "on" else 0.0
-        end, sent = point.step_time, point.weights_sent
-        if point.beside:
-            begins = begins if point.policy == "on" else learns.seconds
-            lanes.append(
-                ValueRow("beside", begins, begins + point.beside, say.duration(point.beside))
-            )
-        lanes.append(ValueRow("weights sent", end - sent, end, say.duration(sent)))
+        end, lanes = point.step_time, []
+        chips = {"generation": point.rollouts.chips, "training": point.learning.chips}
+        for name, begins, ends in _lanes(point):
+            words, pool = say.duration(ends - begins), name in chips
+            share = f", {say.percent((ends - begins) / end, 3)} of the step" * pool
+            label = f"{name}, {chips[name]} chips" if pool else name
+            lanes.append(ValueRow(label, begins, ends, f"{words}{share}", chosen=pool))
         steps = [ValueRow("these pools", end, end, say.duration(end), chosen=True)]
         for number, pools in enumerate(plan.answer.alternatives, 1):
-            words = f"{say.duration(pools.step_time)}, loses {say.percent(pools.loses, 3)}"
+            words = f"{say.duration(pools.step_time)}, {say.percent(pools.loses, 3)} slower"
             steps.append(ValueRow(f"other pools {number}", pools.step_time, pools.step_time, words))
         panels = [ValuePanel("where a step goes", "s", lanes, linear=True)]
         panels += [ValuePanel("a step on other pools", "s", steps, linear=True)] * (len(steps) > 1)

@@ -27,6 +27,7 @@ from planner.scenario.keys.system_keys import resolved_system
 from planner.scenario.keys.uncertain import LEFT_ASIDE
 from planner.text.errors import FieldError, blamed_on, faults_at
 from planner.text.quantities import base_units
+from planner.text.wording import degrees
 
 
 @dataclass(frozen=True)
@@ -139,8 +140,8 @@ class Pools:
     def choice(self) -> str:
         """The pools in short words."""
         replica = self.rollouts.replica
-        writes = f"{self.rollouts.chips} chips write (tp {replica.tp}, pp {replica.pp})"
-        return f"{writes}, {self.learning.chips} learn ({self.learning.choice})"
+        writes = f"{self.rollouts.chips} generate ({degrees(replica.pp, replica.tp, 1, 1)})"
+        return f"{writes}, {self.learning.chips} train ({self.learning.choice})"
 
 
 @dataclass

@@ -12,7 +12,7 @@ from planner.problems.serving.advice.advice_text import queue_breaks
 from planner.problems.serving.point import layout_text
 from planner.problems.serving.task.plan_limits import LIMITS, title_of
 from planner.protocol.plan import MEASURED
-from planner.protocol.section import BROKEN, KEPT, LIKELY, UNCOUNTED, AnswerHead
+from planner.protocol.section import BROKEN, UNCOUNTED, AnswerHead, marked
 from planner.text.quantities import show
 from planner.text.tolerances import UNSEEN
 from planner.text.wording import (
@@ -39,7 +39,6 @@ LESS = 0.9  # of the bill, below which a smaller fleet is named first
 TIMES = 2.0  # times a limit, from which on a miss is given as a factor
 BESIDE = 3  # spaces between promises that share a line
 LINE = 66  # columns that they may fill
-MARKS = {"sure": KEPT, "likely": LIKELY, "unlikely": LIKELY, "kept": LIKELY, "broken": BROKEN}
 
 
 def head(answer: ServingAnswer) -> AnswerHead:
@@ -190,15 +189,11 @@ def missed(promise: str, factor: float | None) -> str:
 
 def _promise(promise: PromiseChance, answer: ServingAnswer) -> str:
     """One promise: its mark, the value beside the limit, and the chance that it holds."""
-    value, limit = duration(promise.value), show(promise.limit, "time")
-    mark, word = MARKS[promise.word], promise.word
+    words = f"{title_of(promise.promise)} {duration(promise.value)} ≤ {show(promise.limit, 'time')}"
     if queue_breaks(promise, answer):
-        mark, word = UNCOUNTED, "if nobody queues"
-    elif word == "unlikely":
-        word = "UNLIKELY"
-    chance = "" if promise.chance is None else f", {100 * promise.chance:.0f}%"
-    shown = "" if mark == KEPT else f" ({word}{chance})"
-    return f"{mark} {title_of(promise.promise)} {value} ≤ {limit}{shown}"
+        chance = "" if promise.chance is None else f", {100 * promise.chance:.0f}%"
+        return f"{UNCOUNTED} {words} (if nobody queues{chance})"
+    return marked(words, promise.word, promise.chance)
 
 
 def _lines(parts: Sequence[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,11 @@ from planner.protocol.plan import BindingLimit, KnownAnswer, MissedPromise, Prov
 from planner.scenario import resolved
 from planner.text.errors import FieldError, InputError, SolverError
 from planner.text.quantities import show
+from planner.text.wording import excess, increase
 
 ALTERNATIVES = 4
 ROUNDING = 1e-9  # of a bound, relative
-DOUBLINGS = 6  # of the chips that are tried where nothing fits
+DOUBLINGS = 6  # of the chips that are tried, until something fits
 COVERAGE = 0.8  # share of measured rows that a band holds
 METHOD = (
     "every divisor tuple with every choice, as arrays; the best one again by walking the "
@@ -59,6 +61,7 @@ def answer(question: TrainingQuestion) -> records.TrainingPlan:
         elasticities=layout_slopes(question, best),
         alternatives=tuple(_alternative(each, best) for each in ranked[1:]),
         current=_current(resolution, best),
+        outside=best.chips.case.outside,
         provenance=_provenance(resolution, best, tally),
     )  # fmt: skip
     return records.TrainingPlan(KnownAnswer(whole), question)
@@ -105,6 +108,10 @@ def _band(best: search.RatedLayout, point: records.TrainingPoint) -> records.Run
         precision=task.precision,
     )  # fmt: skip
     low, high = band.low, band.high
+    left_out = "random half" if counts.name in stack.models else "model out"
+    part = f"{'routed' if counts.n_experts else 'dense'}, {left_out}"
+    like_it = part in stack.errors and not best.chips.case.outside
+    error = stack.errors[part][0] / 100 if like_it else None
 
     def ends(value: float | None) -> records.Ends | None:
         return None if value is None else (value * low, value * high)
@@ -114,7 +121,7 @@ def _band(best: search.RatedLayout, point: records.TrainingPoint) -> records.Run
 
     return records.RunBand(
         COVERAGE, (point.step_time * low, point.step_time * high), rates(point.tokens_per_s),
-        rates(point.mfu), ends(point.days), ends(point.usd), stack.name, band.n,
+        rates(point.mfu), ends(point.days), ends(point.usd), stack.name, band.n, error,
     )  # fmt: skip
 
 
@@ -232,6 +239,7 @@ def _infeasible(resolution: ResolvedTraining, tally: search.Tally) -> records.Tr
         nearest=records.NearestLayout(point, short, changes) if short > 0 else None,
         repairs=changes,
         infeasible=missed_of(question, tally),
+        outside=nearest.chips.case.outside,
         provenance=_provenance(resolution, nearest, tally),
     )
     return records.TrainingPlan(KnownAnswer(whole), question)
@@ -242,25 +250,24 @@ def missed_of(question: TrainingQuestion, tally: search.Tally) -> tuple[MissedPr
     nearest = tally.nearest
     assert nearest is not None
     if not tally.fitting:
-        total = usable(nearest.chips.case.task)
-        point = point_of(nearest)
-        stage = point.memory_per_chip
-        words = (
-            f"{show(nearest.used - total, 'size')} a chip are short in the nearest layout "
-            f"({nearest.choice}), on stage {stage.worst_stage} of {stage.stages}"
-        )
-        return (MissedPromise("memory", nearest.used / total, words),)
+        total, used = usable(nearest.chips.case.task), nearest.used
+        words = f"{nearest.choice}: needs {show(used, 'size')} of {show(total, 'size')} a chip"
+        more = increase(used / total - 1)
+        return (MissedPromise("memory", used / total, f"{words} ({more})"),)
     best = tally.unlimited
     assert best is not None
-    words = f"in the best layout that fits ({best.choice})"
-    return tuple(MissedPromise(*over, words) for over in _beyond(question, best))
+    return tuple(
+        MissedPromise(name, by, f"{best.choice}: takes {excess(by)} more than {name}")
+        for name, by in _beyond(question, best)
+    )
 
 
 def _provenance(
     resolution: ResolvedTraining, best: search.RatedLayout, tally: search.Tally
 ) -> Provenance:
     """What the answer rests on."""
-    warnings = list(resolution.warnings)
+    typed = {each.words for each in best.chips.case.outside}
+    warnings = [each for each in resolution.warnings if each not in typed]
     idle = best.chips.paid - best.chips.used
     if idle:
         warnings.append(
@@ -271,27 +278,26 @@ def _provenance(
 
 
 def repairs(question: TrainingQuestion) -> tuple[records.Repair, ...]:
-    """The changes that make some layout fit and keep the limits, each by itself."""
-    changes = [
-        records.Repair(change, best.choice, best.step)
-        for change, varied in _without_a_choice(question)
-        if (best := _best(varied)) is not None
-    ]
-    for _ in range(DOUBLINGS):
-        more = max(question.chips) * 2
-        question = question.model_copy(update={"chips": (more,)})
-        best = _best(question)
-        if best is not None:
-            return (*changes, records.Repair(f"chips={more}", best.choice, best.step))
-    return tuple(changes)
+    """The changes that make some layout fit and keep the limits, each by itself, cheapest first."""
+    repaired = []
+    for change, varied in _changes(question):
+        if (best := _best(varied)) is not None:
+            price = point_of(best).usd_per_mtok
+            repaired.append(records.Repair(change, best.choice, best.step, price))
+            if varied.chips != question.chips:
+                break
+    return tuple(sorted(repaired, key=attrgetter("usd_per_mtok")))
 
 
-def _without_a_choice(question: TrainingQuestion) -> Iterator[tuple[str, TrainingQuestion]]:
-    """The question with each of its choices left free, the others as they are."""
+def _changes(question: TrainingQuestion) -> Iterator[tuple[str, TrainingQuestion]]:
+    """The question with each of its choices left free, the others as they are; with more chips."""
     for name, value in question.choose:
         if value is not None:
             free = question.choose.model_copy(update={name: None})
-            yield f"choose.{name} left free", question.model_copy(update={"choose": free})
+            yield f"choose.{name}=null", question.model_copy(update={"choose": free})
+    for doublings in range(1, DOUBLINGS + 1):
+        more = max(question.chips) * 2**doublings
+        yield f"chips={more}", question.model_copy(update={"chips": (more,)})
 
 
 def _best(question: TrainingQuestion) -> search.RatedLayout | None:

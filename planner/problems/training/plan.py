@@ -10,6 +10,7 @@ from typing import Annotated
 from planner.problems.training.question import TrainingQuestion
 from planner.protocol.document import Byte, Day, Second, Share, Unit, Usd
 from planner.protocol.plan import Answer, Plan, presented
+from planner.text.wording import degrees
 
 Ends = tuple[float, float]
 
@@ -32,6 +33,23 @@ class TrainingLayout:
     offload: str
     sequence_parallel: bool
     overlap: bool
+
+    @property
+    def degrees(self) -> str:
+        """What divides the work, in words: `PP8 × TP2 × DP128, EP256`."""
+        experts = self.tp_expert if self.ep > 1 else 1  # of others it is as `tp`
+        return degrees(self.pp, self.tp, self.dp, self.cp, self.ep, experts)
+
+    @property
+    def text(self) -> str:
+        """The layout with its choices, in words."""
+        words = [self.degrees]
+        virtual = f" VP{self.virtual_stages}" if self.virtual_stages > 1 else ""
+        words += [f"{self.schedule}{virtual}"] * (self.pp > 1)
+        words += [f"recompute {self.recompute}"] * (self.recompute != "none")
+        words += [f"ZeRO-{self.zero}"] * (self.zero > 0)
+        words += [f"{self.offload} offload"] * (self.offload != "none")
+        return ", ".join([*words, f"micro-batch {self.micro_batch}"])
 
 
 @dataclass(frozen=True)
@@ -97,7 +115,7 @@ class TrainingPoint:
 
 @dataclass(frozen=True)
 class RunBand:
-    """Ranges that hold the stated share of measured runs."""
+    """Ranges that hold the stated share of measured runs; the error is of runs left out."""
 
     coverage: Share
     step_time: Ends
@@ -107,6 +125,7 @@ class RunBand:
     usd: Ends | None
     stack: str
     rows: int
+    median_error: Share | None
 
 
 @dataclass(frozen=True)
@@ -165,11 +184,12 @@ class CurrentLayout:
 
 @dataclass(frozen=True)
 class Repair:
-    """One change of the question with which something fits, and the step it then has."""
+    """One change PATH=VALUE of the question with which something fits, and what it then takes."""
 
     change: str
     choice: str
     step_time: Second
+    usd_per_mtok: Annotated[float, Unit("USD per million tokens")]
 
 
 @dataclass(frozen=True)

@@ -155,12 +155,9 @@ def share_of(n_active: float, rated: RatedLayout) -> float:
 
 
 def ladder_search(
-    layouts: SizeLayouts,
-    score: Callable[[np.ndarray, np.ndarray], np.ndarray],
-    around: float,
-    within: tuple[float, float],
-    beside: Sequence[float] = (),
-) -> PlannedStep:
+    layouts: SizeLayouts, score: Callable[[np.ndarray, np.ndarray], np.ndarray], around: float,
+    within: tuple[float, float], beside: Sequence[float] = (),
+) -> PlannedStep:  # fmt: skip
     """The step of the size with the least score, of all sizes on a ladder of one percent.
 
     Sizes are laid out a few rungs apart first; then every rung at which the best share of those
@@ -240,13 +237,9 @@ class PlannedTraining:
 
 
 def planned_training(
-    layouts: SizeLayouts,
-    step: PlannedStep,
-    tokens: float,
-    beside: Callable[[PhaseCost], FixedShare | None],
-    *,
-    sparse: bool,
-) -> PlannedTraining:
+    layouts: SizeLayouts, step: PlannedStep, tokens: float,
+    beside: Callable[[PhaseCost], FixedShare | None], *, sparse: bool,
+) -> PlannedTraining:  # fmt: skip
     """A step as an answer shows it, and `beside` it what a fixed share of the peak gave.
 
     `tokens` are trained on, of dense or `sparse` models.

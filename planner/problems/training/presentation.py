@@ -1,213 +1,242 @@
-"""A training plan as lines under titles: layout, step, memory, how sure, what else."""
+"""A training plan in words: its head, one step and the memory of a chip as bars, what else."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 
+from planner.catalogue.systems import System
 from planner.problems.training import plan as records
-from planner.protocol.section import Line, Section, why_of
+from planner.problems.training.outputs import OUTPUTS
+from planner.protocol.promise import word_of
+from planner.protocol.section import (
+    BROKEN,
+    WIDE,
+    AnswerHead,
+    Line,
+    Section,
+    marked,
+    numbers_in,
+    why_of,
+)
 from planner.text import wording as say
 from planner.text.quantities import show
 
+# What the network makes a step wait for has a star.
 CALLED = {
-    "matrix": "matrix products", "attention": "attention", "element_wise": "element-wise",
-    "quantisation": "quantisation", "tp": "tensor parallel, exposed",
-    "cp": "context parallel, exposed", "ep": "experts' exchange, exposed",
-    "pp": "pipeline hops", "launch": "launches", "head": "embedding and head",
-    "bubble": "pipeline bubble", "dp_exposed": "data parallel, exposed",
-    "optimizer": "optimizer", "offload_exposed": "offload, exposed", "constant": "constant",
-    "dp_hidden": "data parallel, hidden",
+    "matrix": "matrix products", "element_wise": "element-wise", "tp": "tensor parallel*",
+    "cp": "context parallel*", "ep": "expert exchange*", "pp": "pipeline hops*",
+    "launch": "kernel launches", "head": "embedding, head", "bubble": "pipeline idle",
+    "dp_exposed": "data parallel*", "offload_exposed": "offload", "constant": "fixed cost",
 }  # fmt: skip
 PARTS = ("weights", "gradients", "optimizer", "activations", "logits", "buffers", "free")
 BYTE = 1.0  # below which a part of the memory is rounding
-SEEN = 1e-5  # share of a step below which a term is no line
-EQUATIONS = (
-    "trained_rate",
-    "model_utilisation",
-    "training_run_time",
-    "training_token_cost",
-    "training_run_cost",
-)
+SEEN, FOLDED = 1e-5, 0.03  # shares of a step below which a term is no line, or one with others
+BAR = 8  # columns of the longest bar
+LEVELS = {"chip": "EXTRAPOLATED", "precision": "data sheets only"}
+LEAST = {"time": "take least time", "cost": "cost least", "energy": "take least energy"}
+ROWS: Mapping[str, tuple[str, Callable[[float], str]]] = {
+    "step_time": ("Step", say.duration),
+    "mfu": ("MFU", lambda share: f"{say.three_digits(100 * share)}%"),
+    "tokens_per_s": ("Tokens/s", say.figure), "tokens_per_s_per_chip": ("  per chip", say.figure),
+    "goodput": ("Useful time", lambda share: f"{say.three_digits(100 * share)}%"),
+}  # fmt: skip
+EQUATIONS = ("trained_rate", "model_utilisation", "training_run_time", "training_token_cost",
+             "training_run_cost")  # fmt: skip
 
 
-def sections(plan: records.TrainingPlan) -> tuple[Section, ...]:
-    """The answer as sections; the first has the question for a title."""
-    whole, point = plan.answer, plan.answer.plan
-    title = question_text(plan)
+def head(plan: records.TrainingPlan) -> AnswerHead:
+    """The first rows: layout, days and money, limits, how sure; of no plan what is nearest."""
+    whole, point, question = plan.answer, plan.answer.plan, plan.question
     if point is None:
-        blocks = [Section(title, tuple(_missed(plan)))]
-        if whole.nearest is not None:
-            blocks.append(_memory(whole.nearest.plan, "memory of the nearest layout"))
-        if whole.repairs:
-            repairs = (Line(x.change, f"{x.choice}: {say.duration(x.step_time)} a step")
-                       for x in whole.repairs)  # fmt: skip
-            blocks.append(Section("single changes with which something fits", tuple(repairs)))
-    else:
-        # Communication that the step waits for, and that behind arithmetic, no part of the sum.
-        step = point.time_per_step
-        lines = [Line("exposed", step.exposed_communication, "s")]
-        lines += (Line(CALLED.get(x, x), value, "s") for x, value in step.hidden.items())
-        ranked = sorted(point.time_per_step.terms.items(), key=lambda pair: -pair[1])
-        timed = (
-            Line(CALLED.get(name, name), value, "s", say.percent(value / point.step_time, 2))
-            for name, value in ranked
-            if value > SEEN * point.step_time
-        )
-        heading = f"time of a step: {say.duration(point.step_time)}"
-        blocks = [
-            Section(title, tuple(_chosen(point, whole))),
-            _memory(point, "memory of a chip"),
-            Section(heading, tuple(timed), adds_up=True),
-            Section("communication", tuple(lines)),
-            Section("how sure", tuple(_sure(whole))),
-        ]
-        if whole.alternatives:
-            others = (
-                Line(
-                    x.choice, f"{say.duration(x.step_time)} a step, loses {say.percent(x.loses, 3)}"
-                )
-                for x in whole.alternatives
-            )
-        blocks.append(Section("other layouts", tuple(others)))
-    if whole.current is not None:
-        blocks.append(Section("the layout in use", tuple(_current(whole.current))))
-    return tuple(blocks)
+        return _no_plan(plan)
+    cost = f"{say.duration(point.step_time)} a step ({_ends(plan, 'step_time', say.duration)})"
+    if point.days is not None and point.usd is not None:
+        days = f"{say.three_digits(point.days)} days ({_ends(plan, 'days', say.three_digits)})"
+        cost = f"{days} · {say.money(point.usd)} ({_ends(plan, 'usd', say.money)})"
+    if question.objective == "energy" and point.joule_per_token is not None:
+        cost += f" · {say.three_digits(point.joule_per_token)} J/token"
+    bound = f"lower bound {say.below(whole.certificate.gap or 0.0)} below"
+    proof = f"best of all {whole.certificate.layouts_fitting:,} layouts that fit; {bound}"
+    least, most = min(question.chips), max(question.chips)
+    smaller = f"not tried (one number): --set chips='{{from: {most // 2}, to: {most}}}'"
+    if least < most:
+        best = f"{point.chips:,} {LEAST[question.objective]}"
+        smaller = f"tried: of {least:,}–{most:,} chips {best}"
+    return AnswerHead(
+        question_text(plan), run=tuple(_run(plan, point)), against=tuple(_current(plan)),
+        cost=(f"{cost} · ${say.three_digits(point.usd_per_mtok)}/Mtok",),
+        promises=tuple(_limits(plan)) or ("none asked (limits.days, limits.usd would be)",),
+        smaller=(smaller if most > 1 else "no: it is one chip",), certainty=(_certainty(whole),),
+        limit=(_binding(plan, point.memory_per_chip),), proof=say.row("Proof", proof, WIDE),
+        next=(f"planner sweep FILE --over chips={max(most // 4, 1)},{most} --out sweep.csv",),
+    )  # fmt: skip
 
 
 def question_text(plan: records.TrainingPlan) -> str:
     """What was asked, in a line."""
-    question, scenario = plan.question, plan.scenario
-    work = question.work
-    parts = [
-        f"train {say.named(scenario['model'], 'model')} on "
-        f"{say.chip_numbers(scenario['chips'])} of {say.named(scenario['system'], 'system')}",
-        f"batch {work.sequences:,} sequences of {work.sequence:,.0f} tokens",
-        question.precision,
-    ]
-    if work.tokens is not None:
-        parts.append(f"{say.count(work.tokens)} tokens in all")
-    if question.train.lora:
-        parts.append(f"LoRA of rank {question.train.lora}")
-    return f"{', '.join(parts)}; least {question.objective}"
-
-
-def layout_text(layout: records.TrainingLayout) -> str:
-    """A layout in words."""
-    words = [f"{axis} {getattr(layout, axis)}" for axis in ("tp", "pp", "dp", "cp", "ep")]
-    return ", ".join(words)
-
-
-def _chosen(point: records.TrainingPoint, whole: records.TrainingAnswer) -> Iterator[Line]:
-    """The layout, its rate, what the run takes."""
-    layout, band, bound = point.layout, whole.band, whole.bound
-    idle = point.chips - point.chips_used
-    yield Line(
-        "system",
-        f"{say.chip_numbers(point.chips)} of {point.system}",
-        note=f"{idle} idle" if idle else "",
+    question, work = plan.question, plan.question.work
+    tokens = f"{say.count(work.tokens)} tokens" if work.tokens is not None else "steps"
+    lora = f", LoRA of rank {question.train.lora}" if question.train.lora else ""
+    return (
+        f"Train {say.named(plan.scenario['model'], 'model')} on {_chips(plan)}: {tokens} in "
+        f"{question.precision}, batch of {work.sequences:,} × {work.sequence:,.0f} tokens{lora}; "
+        f"least {question.objective}"
     )
-    yield Line("layout", layout_text(layout))
-    stages = f", {layout.virtual_stages} virtual stages" if layout.virtual_stages > 1 else ""
-    yield Line(
-        "micro-batch", f"{say.quantity(layout.micro_batch, 'seq')}, {point.micro_batches} a replica"
-    )
-    yield Line("schedule", f"{layout.schedule}{stages}" if layout.pp > 1 else "no pipeline")
-    sharding = f"recompute {layout.recompute}, ZeRO-{layout.zero}, offload {layout.offload}"
-    flags = [
-        name.replace("_", " ") for name in ("sequence_parallel", "overlap") if getattr(layout, name)
-    ]
-    yield Line("choices", ", ".join([sharding, *flags]))
-    step_bound = bound.with_traffic if bound else None
-    yield Line("step", point.step_time, "s", _ends(band.step_time if band else None, say.duration),
-               band.step_time if band else None, step_bound)  # fmt: skip
-    yield Line("rate", point.tokens_per_s, "token/s")
-    yield Line("rate of a chip", point.tokens_per_s_per_chip, "token/(s*chip)")
-    yield Line("MFU", say.percent(point.mfu, 3), note="causal half of attention")
-    yield Line("HFU", say.percent(point.hfu, 3))
-    yield Line("bubble", f"{say.percent(point.bubble, 2)} of the step")
-    yield from _run(point, band)
 
 
-def _run(point: records.TrainingPoint, band: records.RunBand | None) -> Iterator[Line]:
-    """Goodput, days, money and energy."""
-    if point.goodput is not None and point.checkpoint_interval is not None:
-        assert point.time_between_failures is not None
-        interval = show(point.checkpoint_interval, "time")
-        failures = show(point.time_between_failures, "time")
-        yield Line("goodput", say.percent(point.goodput, 3),
-                   note=f"a failure every {failures}, a checkpoint every {interval}")  # fmt: skip
-    if point.days is not None and point.usd is not None:
-        ends = _ends(band.days if band else None, lambda x: f"{x:.3g}")
-        yield Line("days", f"{point.days:.4g}", note=ends)
-        yield Line("cost", point.usd, "USD", _ends(band.usd if band else None, say.money))
-    yield Line("price", point.usd_per_mtok, "USD per million tokens")
-    if point.joule_per_token is not None:
-        energy, unit = point.energy or 0.0, (3.6e9, "MWh")
-        unit = unit if energy >= unit[0] else (3.6e6, "kWh")
-        run = f"{energy / unit[0]:.4g} {unit[1]}" if point.energy is not None else ""
-        yield Line("energy", point.joule_per_token, "J/token", run)
+def _chips(plan: records.TrainingPlan) -> str:
+    """Chips as they were asked for."""
+    systems = (each for each in plan.question.systems() if isinstance(each, System))
+    return " or ".join(system.counted(plan.question.chips) for system in systems)
 
 
-def _ends(ends: records.Ends | None, form: Callable[[float], str]) -> str:
-    """Ends of a band in words."""
-    return "" if ends is None else f"{form(ends[0])} to {form(ends[1])}"
+def _ends(plan: records.TrainingPlan, name: str, form: Callable[[float], str]) -> str:
+    """The ends of the range of a number."""
+    ends = getattr(plan.band, name, None)
+    return say.joined_ends(*map(form, ends)) if ends else ""
 
 
-def _memory(point: records.TrainingPoint, title: str) -> Section:
-    """Memory of the worst stage, by part; what is short is said in words."""
-    memory = point.memory_per_chip
-    stage = f"{title}, stage {memory.worst_stage} of {memory.stages}"
-    lines = [
-        Line(part, getattr(memory, part), "byte") for part in PARTS if getattr(memory, part) > BYTE
-    ]
-    if memory.free < 0:
-        lines.append(Line("short", f"{show(-memory.free, 'size')} of what they need"))
-    return Section(f"{stage}: {show(memory.total, 'size')}", tuple(lines), adds_up=True)
+def _run(plan: records.TrainingPlan, point: records.TrainingPoint) -> Iterator[str]:
+    """The layout with its choices, and the chips where several numbers or systems were asked."""
+    yield f"{point.layout.text}×{point.micro_batches}"
+    if (several := isinstance(plan.question.system, tuple)) or len(plan.question.chips) > 1:
+        yield f"on {point.chips:,} {point.system if several else 'chips'}"
 
 
-def _sure(whole: records.TrainingAnswer) -> Iterator[Line]:
-    """Band, bound and certificate."""
-    proof, band, bound = whole.certificate, whole.band, whole.bound
-    if band is not None:
-        ends = _ends(band.step_time, say.duration)
-        words = f"{band.coverage:.0%} of runs so far from the fit lie within {ends}"
-        yield Line("band", words, note=f"stack {band.stack}, {band.rows} rows")
-    if bound is not None:
-        peak, traffic = say.duration(bound.step_time), say.duration(bound.with_traffic)
-        yield Line("bound", f"{peak} at peak, {traffic} with the least of every other term")
-    seen, fitting = f"{proof.layouts_seen:,}", f"{proof.layouts_fitting:,}"
-    yield Line("certificate", f"best of {seen} layouts, of which {fitting} fit")
-    if proof.gap is not None:
-        yield Line("gap to the relaxation", say.percent(proof.gap, 3))
-    for limit in whole.binding:
-        yield Line("binds", limit.name)
-
-
-def _current(current: records.CurrentLayout) -> Iterator[Line]:
+def _current(plan: records.TrainingPlan) -> Iterator[str]:
     """The layout in use beside the plan."""
-    point = current.plan
-    yield Line("layout", layout_text(point.layout))
+    if (current := plan.answer.current) is None:
+        return
+    step = f"{current.plan.layout.degrees}: {say.duration(current.plan.step_time)} a step"
     if current.short_by is not None:
-        yield Line("memory", f"{show(current.short_by, 'size')} a chip are short")
-    yield Line("step", point.step_time, "s", f"MFU {say.percent(point.mfu, 3)}")
-    if current.saving is not None:
-        yield Line("the plan saves", say.percent(current.saving, 3))
+        yield f"{BROKEN} {step}, {show(current.short_by, 'size')} of memory short"
+    elif current.saving is not None:
+        less = say.percent(current.saving)
+        yield f"{step}; the plan takes {less} less {plan.question.objective}"
 
 
-def _missed(plan: records.TrainingPlan) -> Iterator[Line]:
-    """What no layout keeps."""
-    for missed in plan.infeasible:
-        assert missed.short_by is not None
-        by = f"misses it by {say.excess(missed.short_by)}"
-        yield Line(f"no layout keeps {missed.promise}", by, note=missed.expression)
-    seen = plan.answer.certificate
-    yield Line(
-        "certificate", f"{seen.layouts_seen:,} layouts, of which {seen.layouts_fitting:,} fit"
+def _limits(plan: records.TrainingPlan) -> Iterator[str]:
+    """Days and money of the run beside what they may be, with the chance of it."""
+    for name, limit in plan.question.limits:
+        if limit is not None:
+            value = getattr(plan.answer.plan, name)
+            chance = plan.answer.chance(name, value, limit, rises=False)
+            words = f"{say.three_digits(value)} ≤ {limit:,g} {name.replace('usd', 'USD')}"
+            yield marked(words, word_of(chance, within=value <= limit), chance)
+
+
+def _certainty(whole: records.TrainingAnswer) -> str:
+    """How sure the numbers are, in one of five words, and what that rests on."""
+    if whole.outside:
+        new = whole.outside[0]
+        return f"{LEVELS[new.what]}: {new.words}"
+    error = whole.band.median_error if whole.band else None
+    median = "" if error is None else f"; median error {say.percent(error)}"
+    return f"within measurements{median}"
+
+
+def _binding(plan: records.TrainingPlan, memory: records.MemoryPerChip) -> str:
+    """What holds the plan, or how near memory is."""
+    names = [limit.name.removeprefix("limits.") for limit in plan.binding]
+    if not names:
+        return f"none reached; nearest is memory, {1 - memory.free / memory.total:.0%} used"
+    free = f": {show(max(memory.free, 0.0), 'size')} of {show(memory.total, 'size')} free"
+    return f"{' and '.join(names)} bind{'s' * (len(names) == 1)}{free * ('memory' in names)}"
+
+
+def _no_plan(plan: records.TrainingPlan) -> AnswerHead:
+    """What is missed, the nearest layout, why, and which single changes leave a plan."""
+    whole, why = plan.answer, "memory is not short, the limits of the run are"
+    work = f"{say.named(plan.scenario['model'], 'model')} in {plan.question.precision}"
+    if whole.nearest is not None:
+        memory, lacks = whole.nearest.plan.memory_per_chip, "does not fit"
+        size, part = max((getattr(memory, name), name) for name in PARTS[:-1])
+        why = f"{part} alone take{'s' * (part[-1] != 's')} {show(size, 'size')} of each chip"
+    else:
+        lacks = f"cannot keep {' and '.join(each.promise for each in plan.infeasible)} on"
+    chosen = any(value is not None for _, value in plan.question.choose)
+    fixes = [f"--set {each.change}: {say.duration(each.step_time)} a step, "
+             f"${say.three_digits(each.usd_per_mtok)}/Mtok" for each in whole.repairs]  # fmt: skip
+    first = [f"planner solve FILE --set {each.change}" for each in whole.repairs[:1]]
+    return AnswerHead(
+        f"{BROKEN} NO PLAN: {work} {lacks} {_chips(plan)}{' with these choices' * chosen}",
+        run=tuple(each.expression for each in plan.infeasible), cost=(why,),
+        against=tuple(_current(plan)), certainty=(_certainty(whole),),
+        smaller=("one change at a time, each solved:", *fixes) if fixes else ("none was found",),
+        next=tuple(first or ["--why"]), labels={"run": "Closest", "cost": "Why", "smaller": "Fix"},
+    )  # fmt: skip
+
+
+def sections(plan: records.TrainingPlan) -> tuple[Section, ...]:
+    """The answer as sections; the first has the question for a title."""
+    whole, point, title = plan.answer, plan.answer.plan, question_text(plan)
+    if point is None:
+        near = whole.nearest
+        return (Section(title), *([_memory(near.plan)] if near else []))
+    step = point.time_per_step
+    ranked = sorted(step.terms.items(), key=lambda pair: -pair[1])
+    terms = [Line(CALLED.get(name, name), value, "s") for name, value in ranked
+             if value > SEEN * point.step_time]  # fmt: skip
+    hidden = Line("hidden behind work", say.duration(step.hidden_communication))
+    others = tuple(Line(x.choice, f"{say.duration(x.step_time)} a step", "",
+                        f"{say.percent(x.loses)} more {plan.question.objective}")
+                   for x in whole.alternatives)  # fmt: skip
+    timed, memory = Section("One step", (*terms, hidden), adds_up=True), _memory(point)
+    chosen = (Line(name.replace("_", " "), str(x)) for name, x in vars(point.layout).items())
+    numbers = Section(title, (*numbers_in(OUTPUTS, plan), *chosen))
+    runners_up = [Section("Runners-up", others)] if others else []
+    return (numbers, _expected(plan), _bars(point, timed, memory), timed, memory, *runners_up)
+
+
+def _expected(plan: records.TrainingPlan) -> Section:
+    """Numbers under heads, with the ends of their ranges and what no layout goes below."""
+    least = {"step_time": plan.answer.bound.with_traffic} if plan.answer.bound else {}
+    cells = tuple(
+        (label, form(value), _ends(plan, name, form), form(least[name]) if name in least else "")
+        for name, (label, form) in ROWS.items()
+        if (value := getattr(plan.answer.plan, name)) is not None
     )
+    heads = ("", "expected", "80% range", "hardware limit")
+    return Section("", heads=heads, cells=cells, shown=True)
+
+
+def _bars(point: records.TrainingPoint, step: Section, memory: Section) -> Section:
+    """One step and the memory of a chip beside each other, small parts of each together."""
+    waits, room = point.time_per_step.exposed_communication, point.memory_per_chip
+    stage = f"stage {room.worst_stage} of {room.stages}" if room.stages > 1 else "of a chip"
+    waiting = f"*waits {say.duration(waits)}" if waits else "share"
+    step_heads = ("One step", say.duration(point.step_time), waiting)
+    heads = (*step_heads, "Memory", show(room.total, "size"), stage)
+    rows = zip_longest(_parts(step.parts), _parts(memory.parts), fillvalue=("", "", ""))
+    return Section("", heads=heads, cells=tuple((*a, *b) for a, b in rows), shown=True)
+
+
+def _parts(parts: Sequence[tuple[Line, float]]) -> list[tuple[str, str, str]]:
+    """Parts of a whole as name, value, and share with a bar."""
+    whole = sum(value for _, value in parts)
+    small = [x for x in parts if x[1] < FOLDED * whole and x[0].label != "free"]
+    if len(small) > 1:
+        rest = sum(value for _, value in small)
+        folded = Line(f"other ({len(small)})", rest, small[0][0].unit)
+        parts = [*(x for x in parts if x not in small), (folded, rest)]
+    scale = BAR / max(value for _, value in parts)
+    return [(line.label, line.words, f"{value / whole:4.0%} {'█' * max(1, round(scale * value))}")
+            for line, value in parts]  # fmt: skip
+
+
+def _memory(point: records.TrainingPoint) -> Section:
+    """Memory of the worst stage by part, the largest first."""
+    memory = point.memory_per_chip
+    ranked = sorted(PARTS[:-1], key=lambda part: -getattr(memory, part))
+    lines = (Line(part, getattr(memory, part), "byte") for part in (*ranked, *PARTS[-1:])
+             if getattr(memory, part) > BYTE)  # fmt: skip
+    title = f"Memory of a chip, stage {memory.worst_stage} of {memory.stages}"
+    return Section(title, tuple(lines), adds_up=True)
 
 
 def why_text(plan: records.TrainingPlan) -> str:
     """What binds, what one percent of each quantity is worth, and the equations of the answer."""
     if plan.answer.plan is None:
-        return "\n".join(line.text() for line in _missed(plan))
+        return "\n".join(f"{each.promise}: {each.expression}" for each in plan.infeasible)
     from planner.problems.training.worth import equations
 
     lines = [why_of(plan.binding, plan.elasticities), "", "by these equations, the layout held"]

@@ -12,7 +12,7 @@ import numpy as np
 from planner.problems.training.answer import answer, missed_of, prepared, rated_layout
 from planner.problems.training.outputs import OUTPUTS, parameters, point_of, slopes_of_layout
 from planner.problems.training.plan import TrainingPlan
-from planner.problems.training.presentation import sections
+from planner.problems.training.presentation import head, sections
 from planner.problems.training.question import TrainingLimits, TrainingQuestion
 from planner.problems.training.resolve import resolve_training
 from planner.problems.training.search import FAST, chip_counts, search_layouts
@@ -24,7 +24,7 @@ from planner.protocol.output import values_in
 from planner.protocol.parameter import Parameter
 from planner.protocol.plan import Plan, Provenance
 from planner.protocol.problem import NO_PLAN, Problem, Search
-from planner.protocol.section import Section
+from planner.protocol.section import AnswerHead, Section
 from planner.protocol.trade_off import POINTS, TradeOff
 from planner.scenario import resolved
 from planner.scenario.keys.training_fields import DAY
@@ -148,6 +148,11 @@ class Training(Problem[TrainingQuestion]):
             question.problem, shown, days, usd, resolved(question), provenance, rows, missed,
             warnings=resolution.warnings,
         )  # fmt: skip
+
+    def head(self, plan: Plan) -> AnswerHead:
+        """The layout, days and money, limits and how sure; of no plan what is nearest."""
+        assert isinstance(plan, TrainingPlan)
+        return head(plan)
 
     def sections(self, plan: Plan) -> Sequence[Section]:
         """The layout with its numbers, memory and time of a step that add up."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from planner.architecture.huggingface import read_config
 from planner.architecture.layers import Model
 from planner.catalogue import models
-from planner.catalogue.chips import chip_power
+from planner.catalogue.chips import Chip, chip, chip_names, chip_power
 from planner.catalogue.listed_prices import Price, rent_of
 from planner.catalogue.systems import System
 from planner.catalogue.training.training_stacks import TrainingStack, choose_training_stack
@@ -19,12 +19,11 @@ from planner.problems.training.layout_lattice import ModelDivisions, choose_faul
 from planner.problems.training.question import TrainingQuestion
 from planner.problems.training.step.training_counts import TrainingCounts, training_counts
 from planner.problems.training.step.training_task import StateBytes, TrainingTask, training_machine
-from planner.protocol.plan import DataSource
+from planner.protocol.plan import DataSource, Outside
 from planner.scenario.keys.model_keys import ModelDescription
 from planner.scenario.keys.references import File, wanted_profile
 from planner.scenario.keys.uncertain import LEFT_ASIDE
 from planner.text.errors import FieldError, blamed_on
-from planner.text.quantities import show
 
 if TYPE_CHECKING:
     from topologies.groups.strided_groups import StridedGroups
@@ -44,7 +43,8 @@ class ChipDraw:
 class TrainingCase:
     """One system with everything that its layouts need.
 
-    `draw` is None where nobody says what the chip is rated for.
+    `draw` is None where nobody says what the chip is rated for. The words of what is `outside` the
+    measured rows are warnings too.
     """
 
     system: System
@@ -52,6 +52,7 @@ class TrainingCase:
     divisions: ModelDivisions
     price: Price
     draw: ChipDraw | None
+    outside: tuple[Outside, ...]
 
     @cached_property
     def forward_again(self) -> tuple[float, ...]:
@@ -107,12 +108,9 @@ def _model(question: TrainingQuestion, data: list[DataSource]) -> Model | Traini
 
 
 def _case(
-    question: TrainingQuestion,
-    system: System | File,
-    model: Model | TrainingCounts,
-    data: list[DataSource],
-    warnings: list[str],
-) -> TrainingCase:
+    question: TrainingQuestion, system: System | File, model: Model | TrainingCounts,
+    data: list[DataSource], warnings: list[str],
+) -> TrainingCase:  # fmt: skip
     """The task of one system.
 
     Raises FieldError with everything in the question that does not go with it.
@@ -129,20 +127,16 @@ def _case(
         file = isinstance(question.profile, File)  # which may be written anew
         choose = choose_training_stack if file else _shipped_stack
         wanted = wanted_profile(question.profile)
-        stack, borrowed = choose(wanted, system.chip.name, routed=routed)
+        stack = choose(wanted, system.chip.name, routed=routed)
     # What a chip draws: what is measured of its kind, or of others in share of their rating.
     power = chip_power(system.chip)
     draw = None if power is None else ChipDraw(power.idle, power.peak, power.rated)
     divisions = ModelDivisions(
-        heads=counts.heads,
-        layers=counts.n_layers,
-        ends=stack.embedding_layers,
-        experts=counts.n_experts,
-        sequence=int(question.work.sequence),
-        batch=question.work.sequences,
-        deepest_zero=3 if stack.zero_pipeline else 1,
+        heads=counts.heads, layers=counts.n_layers, ends=stack.embedding_layers,
+        experts=counts.n_experts, sequence=int(question.work.sequence),
+        batch=question.work.sequences, deepest_zero=3 if stack.zero_pipeline else 1,
         reversible=question.reversible,
-    )
+    )  # fmt: skip
     faults = [*_unanswered(question, system, draw)]
     faults += ((f"choose.{key}", words) for key, words in choose_faults(divisions, question.choose))
     if faults:
@@ -158,10 +152,11 @@ def _case(
         if isinstance(model, TrainingCounts)
         else trained_share(model, question.train.lora),
     )  # fmt: skip
-    strange = _strange_format(question.precision, stack, routed=routed)
-    warnings.extend(filter(None, (borrowed, strange, price.warning(date.today()))))
+    outside = tuple(_outside(question.precision, system.chip, stack, routed=routed))
+    sentences = (*(each.words for each in outside), price.warning(date.today()))
+    warnings.extend(filter(None, sentences))
     data.extend(_sources(question, system, price, stack))
-    return TrainingCase(system, task, divisions, price, draw)
+    return TrainingCase(system, task, divisions, price, draw, outside)
 
 
 def _network(
@@ -183,16 +178,19 @@ def _network(
     return strided_groups(fabric), figures
 
 
-def _strange_format(precision: str, stack: TrainingStack, *, routed: bool) -> str | None:
-    """What to say of a number format in which no row of the stack ran such a model."""
-    if stack.measured_in(precision, routed=routed):
-        return None
-    part = "routed" if routed else "dense"
-    measured = ", ".join(each.split()[1] for each in stack.formats if each.startswith(part))
-    return (
-        f"no {part} model that stack {stack.name} was fitted on ran in {precision} "
-        f"({measured or 'none did at all'}): its time rests on data sheets, and its band is wider"
-    )
+def _outside(
+    precision: str, machine: Chip, stack: TrainingStack, *, routed: bool
+) -> Iterator[Outside]:
+    """What no row of the stack ran: the chip, the number format."""
+    if machine.name not in stack.chips:
+        fit = ", ".join(chip(x).product if x in chip_names() else x for x in stack.chips)
+        words = f"{machine.product} never measured (fit: {fit or 'none'})"
+        yield Outside("chip", stack.chips, 1.0, "step", machine.name, words)
+    if not stack.measured_in(precision, routed=routed):
+        part = "routed" if routed else "dense"
+        ran = tuple(each.split()[1] for each in stack.formats if each.startswith(part))
+        words = f"no {part} {precision} run was measured ({', '.join(ran) or 'none'} were)"
+        yield Outside("precision", ran, 1.0, "step", precision, words)
 
 
 _shipped_stack = lru_cache(maxsize=256)(choose_training_stack)
@@ -226,9 +224,8 @@ def _of_the_batch(question: TrainingQuestion) -> Iterator[str]:
     work = question.work
     if not work.global_batch.exact(work.sequence):
         yield (
-            f"{show(work.global_batch.value, 'tokens')} are no whole number of sequences of "
-            f"{work.sequence:,.0f} tokens: the batch is {work.sequences:,} sequences, "
-            f"{work.batch_tokens:,.0f} tokens"
+            f"batch rounded to {work.sequences:,} sequences of {work.sequence:,.0f} tokens "
+            f"({work.batch_tokens:,.0f} tokens)"
         )
 
 

@@ -13,6 +13,7 @@ from math import inf
 import numpy as np
 
 from planner.problems.training.layout_lattice import FLAGS, ROWS, LatticeBlock, lattice, why_empty
+from planner.problems.training.plan import TrainingLayout
 from planner.problems.training.question import TrainingQuestion
 from planner.problems.training.resolve import ResolvedTraining, TrainingCase
 from planner.problems.training.step.step_times import step_times, usable
@@ -50,16 +51,7 @@ class RatedLayout:
     @property
     def choice(self) -> str:
         """The layout in short words."""
-        words = self.words
-        axes = " ".join(f"{axis} {words[axis]}" for axis in ("tp", "pp", "dp"))
-        more = [f"{axis} {words[axis]}" for axis in ("cp", "ep") if words[axis] != 1]
-        more += [str(words["schedule"])] if words["pp"] != 1 else []
-        more += [f"v {words['virtual_stages']}"] if words["virtual_stages"] != 1 else []
-        more += [f"recompute {words['recompute']}"] if words["recompute"] != "none" else []
-        more += [f"ZeRO-{words['zero']}"] if words["zero"] else []
-        more += [f"{words['offload']} offloaded"] if words["offload"] != "none" else []
-        tail = ", ".join([*more, f"micro-batch {words['micro_batch']}"])
-        return f"{axes}, {tail}"
+        return TrainingLayout(**self.words).text  # type: ignore[arg-type]
 
 
 @dataclass
@@ -204,13 +196,9 @@ def _time(tally: Tally, chips: ChipCount, chunk: TrainingLayouts) -> None:
 
 
 def _note(
-    tally: Tally,
-    name: str,
-    chips: ChipCount,
-    chunk: TrainingLayouts,
-    numbers: tuple[np.ndarray, ...],
-    ranking: np.ndarray,
-) -> None:
+    tally: Tally, name: str, chips: ChipCount, chunk: TrainingLayouts,
+    numbers: tuple[np.ndarray, ...], ranking: np.ndarray,
+) -> None:  # fmt: skip
     """Keep the layout of least rank of those seen so far."""
     place = int(ranking.argmin())
     if not np.isfinite(ranking.flat[place]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from html import unescape
 from html.parser import HTMLParser
 
 import pytest
@@ -12,11 +13,18 @@ import planner
 from planner.protocol.page import plan_page
 from planner.protocol.problem import problem_of
 from planner.protocol.section import Line, Section
+from planner.protocol.solve import answered
+from planner.report.pages.report_page import report_page
 from planner.text.wording import excess, quantity
 from tests.paths import EXAMPLES
 from tests.sizes import first
 
 KINDS = ("serve-llama-70b-fast", "budget-70b-quality", "lifecycle-7b-on-premises", "carry-a-load")
+HEADED = {
+    "train-llama-405b-h100": "within measurements; median error", "train-too-large": "data sheets",
+    "train-deepseek-v3-h800": "EXTRAPOLATED: H800", "rl-qwen3-32b-h100": "EXPERIMENTAL",
+    "cache-deepseek-v3": "given: arithmetic", "schedule-departing-train": "exact",
+}  # fmt: skip
 TAGS = {"div", "span", "table", "tr", "td", "th", "details", "summary", "ul", "li", "b"}
 
 
@@ -69,6 +77,21 @@ def test_every_number_of_the_plan_stands_on_its_page(name):
                 assert quantity(end, line.unit) in page.text
     for limit in plan.document["binding"]:
         assert limit["name"] in page.text
+
+
+@pytest.mark.parametrize("name", HEADED)
+def test_every_face_has_the_rows_of_the_head(name):
+    """The text in few lines of 80 columns, a notebook's card and the page of a report."""
+    question, plan = answered(str(EXAMPLES / f"{name}.yaml"))
+    lines, most = str(plan).splitlines(), 30 if plan.kind in ("training", "rl") else 25
+    assert len(lines) <= most
+    assert max(map(len, lines)) <= 80
+    faces = [str(plan), parsed(plan_page(plan)).text, unescape(report_page(plan, question, name))]
+    rows = [*problem_of(plan.kind).head(plan).rows()]
+    assert dict(rows)["How sure"][0].startswith(HEADED[name])
+    for label, words in rows:
+        for text in (label, *words):
+            assert all(" ".join(text.split()) in " ".join(face.split()) for face in faces), text
 
 
 @pytest.mark.parametrize("name", first(3, KINDS))

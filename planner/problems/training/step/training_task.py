@@ -162,18 +162,10 @@ def training_machine(
     link = figures.scale_up or chip.pcie or chip.memory_bandwidth
     card = figures.scale_out or link  # the domain is the network, or the chip stands alone
     return TrainingMachine(
-        name=system.name,
-        chip=chip.name,
-        peak=chip.peak(precision),
-        half=chip.peak("bf16"),
-        hbm=chip.memory_bandwidth,
-        memory=chip.memory_reported or chip.memory,
-        node=node,
-        link=link,
-        card=card,
-        host=chip.pcie or card,
-        wiring=wiring,
-    )
+        name=system.name, chip=chip.name, peak=chip.peak(precision), half=chip.peak("bf16"),
+        hbm=chip.memory_bandwidth, memory=chip.memory_reported or chip.memory, node=node,
+        link=link, card=card, host=chip.pcie or card, wiring=wiring,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -222,13 +214,9 @@ class TrainingTask:
         """Where the coefficients of the stack are asked for; the era is its latest, if none is."""
         part = "routed" if self.counts.n_experts else "dense"
         return {
-            "chip": self.machine.chip,
-            "precision": self.precision,
-            "kernel": self.kernel,
-            "norm": self.norm,
-            "era": self.era or self.stack.eras.get(part, ""),
-            "part": part,
-        }
+            "chip": self.machine.chip, "precision": self.precision, "kernel": self.kernel,
+            "norm": self.norm, "era": self.era or self.stack.eras.get(part, ""), "part": part,
+        }  # fmt: skip
 
     @property
     def coefficients(self) -> dict[str, float]:

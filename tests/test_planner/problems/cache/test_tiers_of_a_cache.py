@@ -129,13 +129,6 @@ def test_elasticities_are_finite_differences_of_what_is_answered():
     assert kept.elasticities["prefill_efficiency"] == pytest.approx(-1.0, abs=1e-3)
 
 
-def test_the_text_is_no_wider_than_a_terminal():
-    """Lines of at most 80 columns, the choice in them."""
-    text = str(planner.solve({**H200, "prefix": 8000, "margin": "60%"}))
-    assert max(map(len, text.splitlines())) <= 80
-    assert "move: cold" in text
-
-
 @pytest.mark.parametrize(("change", "words"), [
     ({"tiers": []}, "tiers"), ({"tiers": [{"name": "x"}]}, "tiers.0.price"),
     ({"tiers": [{"like": "hgx-host-drum"}]}, "hgx-host-dram"),

@@ -103,11 +103,6 @@ def test_steps_in_flight_hide_the_tail(off):
     assert np.isfinite(flying.answer.plan.step_time)
 
 
-def test_it_says_that_it_is_experimental(on):
-    """Until rows left out are within a fifth."""
-    assert "experimental" in str(on)
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from planner.problems.rl import problem, search
-from planner.problems.rl.problem import _binding, _others, missed_of, point_of
+from planner.problems.rl.problem import _binding, _lanes, _others, missed_of, point_of
 from planner.problems.rl.rollouts import Rollouts
 from planner.problems.rl.search import Learning, Pools, PoolTally, _placed, _splits
 
@@ -29,7 +29,7 @@ def pools(writing: float, learning: float, *, beside: float = 0.5, **changes: An
         full=0.02, alone=0.01, ending=3.0, seconds=writing,
     )  # fmt: skip
     layout = SimpleNamespace(step_time=4.0, mfu=0.4)
-    learner = Learning(16 if on else 4, layout, "tp 4", 2, 3.0, learning)
+    learner = Learning(16 if on else 4, layout, "TP4", 2, 3.0, learning)
     return search._timed(resolution, writes, learner)
 
 
@@ -60,9 +60,11 @@ def test_a_step_and_what_follows_from_it(case):
     assert (point.weights_sent, point.beside) == (0.5, changes.get("beside", 0.5))
     assert (point.system, point.chips, point.policy) == ("ours", 16, changes.get("policy", "off"))
     assert (point_of(pools(8.0, 5.0)).days, point_of(pools(8.0, 5.0)).usd) == (None, None)
-    assert made.choice.endswith("chips write (tp 4, pp 2), {} learn (tp 4)".format(
-        16 if case == "on" else 4
-    ))  # fmt: skip
+    assert made.choice.endswith(f"generate (PP2 × TP4), {16 if case == 'on' else 4} train (TP4)")
+    lanes = _lanes(point)
+    assert lanes[-1][2] == pytest.approx(seconds)
+    assert [name for name, *_ in lanes] == ["generation", "training", "framework", "weights"]
+    assert lanes[1][1:] == ((12.0, 22.0) if case == "on" else (0.0, 10.0))
 
 
 @pytest.mark.parametrize("case", STEPS)

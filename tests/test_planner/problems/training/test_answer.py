@@ -91,19 +91,22 @@ def test_a_run_that_does_not_fit_says_by_how_much_and_what_repairs_it():
     assert answer.nearest.short_by == pytest.approx(-memory.free)
     assert answer.infeasible[0].short_by == pytest.approx(1 - memory.free / memory.total)
     changes = {each.change: each for each in answer.nearest.repairs}
-    assert {"choose.offload left free"} < changes.keys()
+    assert {"choose.offload=null"} < changes.keys()
     for change, repair in changes.items():
         if change.startswith("chips="):
             repaired = asked(question, chips=int(change.removeprefix("chips=")))
         else:
-            name = change.split()[0].removeprefix("choose.")
+            name = change.removeprefix("choose.").removesuffix("=null")
             choose = {k: v for k, v in question["choose"].items() if k != name}
             repaired = {**question, "choose": choose}
         fitting = planner.solve(repaired)
         assert fitting.feasible
         assert fitting.answer.plan.step_time == pytest.approx(repair.step_time)
-    assert "16 chips" in str(plan)
-    assert "short" in str(plan)
+        assert fitting.answer.plan.usd_per_mtok == pytest.approx(repair.usd_per_mtok)
+        assert f"--set {change}" in str(plan)
+    assert "does not fit 16 H100 (2 nodes)" in str(plan)
+    prices = [repair.usd_per_mtok for repair in answer.repairs]
+    assert prices == sorted(prices)
 
 
 def test_the_published_layout_of_405b_fits_where_gradients_are_sharded():
