@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from planner.protocol.note import MOST_NOTES, Depth, Note, note_lines
 from planner.protocol.output import Output, values_in
 from planner.text.tolerances import UNSEEN
-from planner.text.wording import COLUMNS, filled, quantity, typed, wrapped
+from planner.text.wording import COLUMNS, excess, filled, quantity, typed, wrapped
 
 if TYPE_CHECKING:
-    from planner.protocol.plan import BindingLimit
+    from planner.protocol.plan import BindingLimit, MissedPromise
 
 MOST_WORTH = 8  # elasticities that are listed
 BAR = 24  # columns of the longest bar
@@ -65,10 +65,10 @@ class Line:
 class Section:
     """Lines of an answer under one title; the first of an answer has the question for a title.
 
-    Where they `adds_up`, they are parts of one whole, drawn as bars. Those that stand `beside` the
-    numbers of the first are said of this very plan: a page hides them once it moves. `commands` are
-    lines to be typed. One with `heads` is a table, whose `cells` are rows of as many words. What is
-    `shown` stands in an answer without being asked for.
+    Where they `adds_up`, they are parts of one whole, drawn as bars if no table holds them. Those
+    that stand `beside` the numbers of the first are said of this very plan: a page hides them once
+    it moves. `commands` are lines to be typed. One with `heads` is a table, whose `cells` are rows
+    of as many words. What is `shown` stands in an answer without being asked for.
     """
 
     title: str
@@ -128,6 +128,31 @@ class AnswerHead:
         return "\n".join(lines)
 
 
+def no_plan(
+    asked: str, missed: Sequence[MissedPromise], following: str, why: str = "Why"
+) -> AnswerHead:
+    """The head where nothing does what is asked: what falls short, by how much, and why."""
+    first, factor = missed[0], missed[0].short_by or 1.0
+    much = f" by {excess(factor)}" if factor > 1 else ""
+    return AnswerHead(
+        f"{BROKEN} NO PLAN: {first.promise} falls short{much}",
+        run=(asked,),
+        against=tuple(each.expression for each in missed),
+        next=(following,),
+        labels={"run": "Asked", "against": why},
+    )
+
+
+def table(
+    columns: Mapping[str, Sequence[str]], title: str = "", *, shown: bool = True,
+    lines: Sequence[Line] = (), adds_up: bool = False,
+) -> Section:  # fmt: skip
+    """Columns of words by their heads as a section; those without a word are left out."""
+    full = {head: cells for head, cells in columns.items() if any(cells)}
+    rows = tuple(zip(*full.values(), strict=True))
+    return Section(title, tuple(lines), adds_up, heads=tuple(full), cells=rows, shown=shown)
+
+
 def sections_of_outputs(outputs: Sequence[Output], plan: object) -> tuple[Section, ...]:
     """One section with every output that a plan has."""
     values = values_in(outputs, plan)
@@ -142,7 +167,7 @@ def text_of(sections: Sequence[Section]) -> str:
         title = filled(section.title) if section.title else []
         lines += ["", *title] if lines else title
         lines += _table(section)
-        if section.adds_up:
+        if section.adds_up and not section.heads:
             # Parts of a whole as lines: value, share of the whole, bar.
             whole = sum(value for _, value in section.parts)
             lines += [
