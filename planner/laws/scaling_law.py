@@ -203,13 +203,13 @@ class ScalingLaw:
                 continue
             low, high = self.limits[key]
             if value > high * (1 + ROUNDING):
-                apart = f"{value / high:.3g} times the largest"
+                apart = f"{value / high:.3g}× the largest"
             elif value < low * (1 - ROUNDING):
-                apart = f"{low / value:.3g} times less than the smallest"
+                apart = f"1/{low / value:.3g} of the smallest"
             else:
                 continue
             least, most, shown = (_figure(key, x) for x in (low, high, value))
-            fitted = least if low == high else f"{least} to {most}"
+            fitted = least if low == high else f"{least}–{most}"
             sentences.append(f"{self.name} was fitted on {fitted} {WORDS[key]}; {shown} is {apart}")
         return sentences
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 from planner.protocol.document import Share, document_of, json_key
 from planner.protocol.note import MOST_NOTES, Depth, Note, note_lines, notes_of
 from planner.protocol.promise import PromiseChance, chance_within
-from planner.protocol.section import sources_of, text_at, text_of, why_of
+from planner.protocol.section import sources_of, text_of, why_of
 from planner.scenario.kinds import room
 from planner.text.errors import did_you_mean
 from planner.text.wording import below, excess
@@ -369,20 +369,17 @@ class Plan(Generic[A]):
         if depth == "sources":
             return "\n".join(sources_of(self.document["provenance"]))
         problem, notes = room(self.kind).PROBLEM, self.answer.notes
-        if head := problem.head(self):
-            most = {"short": 1, "default": MOST_NOTES}.get(depth)
-            numbers, *others = problem.sections(self)
-            shown = [replace(numbers, title="numbers"), *others] if depth == "more" else [
-                x for x in others if x.shown and depth != "short"
-            ]  # fmt: skip
-            end = [*note_lines(notes, most), head.proof * (depth != "short")]
-            blocks = (head.text(), text_of(shown), "\n".join(filter(None, end)))
-            return "\n\n".join(filter(None, blocks))
-        return text_at(depth, self.body(), self.answer.notes)
-
-    def body(self) -> str:
-        """The answer without its notes, laid out from sections."""
-        return text_of(room(self.kind).PROBLEM.sections(self))
+        head, (numbers, *others) = problem.head(self), problem.sections(self)
+        if head is None:
+            parts = [numbers, *others]
+        elif depth == "more":
+            parts = [replace(numbers, title="numbers"), *others]
+        else:
+            parts = [section for section in others if section.shown and depth != "short"]
+        lines = note_lines(notes, {"short": 1, "default": MOST_NOTES}.get(depth))
+        first, proof = (head.text(), head.proof) if head else ("", "")
+        end = "\n".join(filter(None, [*lines, proof * (depth != "short")]))
+        return "\n\n".join(filter(None, (first, text_of(parts), end)))
 
     def __str__(self) -> str:
         return self.text()

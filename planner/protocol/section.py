@@ -7,13 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from planner.protocol.note import MOST_NOTES, Depth, Note, note_lines
 from planner.protocol.output import Output, values_in
 from planner.text.tolerances import UNSEEN
-from planner.text.wording import COLUMNS, filled, quantity, typed, wrapped
+from planner.text.wording import COLUMNS, excess, filled, quantity, typed, wrapped
 
 if TYPE_CHECKING:
-    from planner.protocol.plan import BindingLimit, Plan
+    from planner.protocol.plan import BindingLimit, MissedPromise, Plan
 
 MOST_WORTH = 8  # elasticities that are listed
 BAR = 24  # columns of the longest bar
@@ -66,10 +65,10 @@ class Line:
 class Section:
     """Lines of an answer under one title; the first of an answer has the question for a title.
 
-    Where they `adds_up`, they are parts of one whole, drawn as bars. Those that stand `beside` the
-    numbers of the first are said of this very plan: a page hides them once it moves. `commands` are
-    lines to be typed. One with `heads` is a table, whose `cells` are rows of as many words. What is
-    `shown` stands in an answer without being asked for.
+    Where they `adds_up`, they are parts of one whole, drawn as bars if no table holds them. Those
+    that stand `beside` the numbers of the first are said of this very plan: a page hides them once
+    it moves. `commands` are lines to be typed. One with `heads` is a table, whose `cells` are rows
+    of as many words. What is `shown` stands in an answer without being asked for.
     """
 
     title: str
@@ -138,6 +137,31 @@ def numbers_in(outputs: Sequence[Output], plan: Plan[Any]) -> tuple[Line, ...]:
     )
 
 
+def no_plan(
+    asked: str, missed: Sequence[MissedPromise], following: str, why: str = "Why"
+) -> AnswerHead:
+    """The head where nothing does what is asked: what falls short, by how much, and why."""
+    first, factor = missed[0], missed[0].short_by or 1.0
+    much = f" by {excess(factor)}" if factor > 1 else ""
+    return AnswerHead(
+        f"{BROKEN} NO PLAN: {first.promise} falls short{much}",
+        run=(asked,),
+        against=tuple(each.expression for each in missed),
+        next=(following,),
+        labels={"run": "Asked", "against": why},
+    )
+
+
+def table(
+    columns: Mapping[str, Sequence[str]], title: str = "", *, shown: bool = True,
+    lines: Sequence[Line] = (), adds_up: bool = False,
+) -> Section:  # fmt: skip
+    """Columns of words by their heads as a section; those without a word are left out."""
+    full = {head: cells for head, cells in columns.items() if any(cells)}
+    rows = tuple(zip(*full.values(), strict=True))
+    return Section(title, tuple(lines), adds_up, heads=tuple(full), cells=rows, shown=shown)
+
+
 def text_of(sections: Sequence[Section]) -> str:
     """Sections as text no wider than the terminal, each under its title."""
     lines: list[str] = []
@@ -145,7 +169,7 @@ def text_of(sections: Sequence[Section]) -> str:
         title = filled(section.title) if section.title else []
         lines += ["", *title] if lines else title
         lines += _table(section)
-        if section.adds_up:
+        if section.adds_up and not section.heads:
             # Parts of a whole as lines: value, share of the whole, bar.
             whole = sum(value for _, value in section.parts)
             lines += [
@@ -176,20 +200,6 @@ def _table(section: Section) -> list[str]:
         ).rstrip()
         for cells in (section.heads, *section.cells)
     ]
-
-
-def text_at(depth: Depth, body: str, notes: Sequence[Note]) -> str:
-    """An answer with its notes at a depth: its first two blocks, all with three notes, or all."""
-    shown = "\n\n".join(body.split("\n\n")[:2]) if depth == "short" else body
-    lines = note_lines(notes, None if depth == "more" else MOST_NOTES)
-    return "\n\n".join(filter(None, (shown, "\n".join(lines))))
-
-
-def marked(words: str, word: str, chance: float | None) -> str:
-    """A value beside its limit with its mark and, where it is not sure, what its chance is."""
-    percent = "" if chance is None else f", {100 * chance:.0f}%"
-    remark = f" ({word.upper() if word == 'unlikely' else word}{percent})"
-    return f"{MARKS[word]} {words}{remark * (MARKS[word] != KEPT)}"
 
 
 def steepest(elasticities: Mapping[str, float]) -> list[tuple[str, float]]:

@@ -15,7 +15,6 @@ WIDTH = 78  # columns of an answer
 COLUMNS: ContextVar[int] = ContextVar("columns", default=WIDTH)  # of a terminal that reads it
 LABEL = 14  # columns of a label that has its text beside it
 MANIFOLD = 3.0  # times a limit, from which on the excess is given as a factor
-SPAN = 45  # column after which the ends of an interval stand
 
 
 # ---- numbers ----
@@ -139,6 +138,12 @@ def wrapped(text: str) -> list[str]:
     return textwrap.wrap(text, COLUMNS.get(), initial_indent="  ", subsequent_indent="    ")
 
 
+def cut(text: str, room: int) -> str:
+    """A text that is cut in the middle to the room that it has."""
+    half = max(room - 1, 2) // 2
+    return text if len(text) <= room else f"{text[: room - 1 - half]}…{text[-half:]}"
+
+
 def first_of(title: str, sentences: Sequence[str], most: int) -> str:
     """The first sentences under a title, and how many more there are; nothing without any."""
     if not sentences:
@@ -169,17 +174,6 @@ def listed(label: str, text: str, width: int = LABEL) -> list[str]:
     return textwrap.wrap(
         text, COLUMNS.get(), initial_indent=first, subsequent_indent=" " * len(first)
     )
-
-
-def ranged(
-    label: str, text: str, ends: Sequence[float] | None, form: Callable[[float], str]
-) -> str:
-    """A label, its value, and from a fixed column on the ends of an interval that has a width."""
-    line = f"{label:<{LABEL}}{text}"
-    if not ends:
-        return line
-    low, high = map(form, ends)
-    return line if low == high else f"{line:<{SPAN}} {low} to {high}"
 
 
 # ---- what was asked, and layouts ----

@@ -1,41 +1,45 @@
-"""A budget or a whole life for the reader: its sections, and the blocks that both have as text."""
+"""A budget or a whole life for the reader: words, rows of the head and tables that both have."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from planner.catalogue.chips import chip, chip_names
+from planner.catalogue.systems import system, system_names
+from planner.protocol.note import Note, notes_of, ordered
 from planner.protocol.output import Output, values_in
-from planner.protocol.section import Line, Section
+from planner.protocol.section import KEPT, Line, Section, table
 from planner.text import wording as say
+from planner.text.tolerances import UNSEEN
 
 if TYPE_CHECKING:
-    from planner.protocol.plan import BindingLimit, MissedPromise
-    from planner.token_costs.phase_keys import Quality
+    from planner.token_costs.phase_keys import Like, Quality
     from planner.token_costs.spending import (
         LawInterval,
+        LifeAnswer,
         LifePlan,
         LifePoint,
-        LifeProvenance,
         PlannedLayout,
         ServedTokens,
-        SizeAndTokens,
     )
 
 LABELS = {
     "cost.total.usd": "cost", "cost.total.flop": "arithmetic", "cost.pretrain.usd": "pre-training",
     "cost.inference.usd": "serving", "n_active": "active parameters", "n_total": "parameters",
     "tokens.pretrain": "pre-training data", "tokens.rl": "RL data",
-    "cost.total.flop_paid": "arithmetic of the peak, paid for",
+    "cost.total.flop_paid": "FLOP rented (at peak)",
     "over_training": "over-trained, times", "tokens_per_parameter": "tokens per parameter",
     "loss": "loss", "usd_per_mtok": "price of serving",
 }  # fmt: skip
 FIRST = ("cost.total.usd", "n_active", "tokens.pretrain", "loss")  # of the headline
 PHASE_LABELS = {"pretrain": "pre-training", "rl": "RL", "inference": "serving"}
-# Where the band of an output stands, and its bound.
+# Where the band of an output stands.
 BANDS = {"cost.total.usd": "cost", "tokens.pretrain": "pretrain"}
-BOUNDS = {"cost.total.usd": "usd"}
-BAR, SHORT = 20, 12  # of a share, without and with dollars beside it
+BOUNDED = "usd_per_mtok"  # by the hardware; a budget is its own floor
+BAR, NAMES = 12, 32  # columns of a share, and of the names of quantities unless one is longer
+SCALES = ((1e15, "P"), (1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
+EQUAL = "equal spending on training and serving"
 
 SPENT = {"usd": "USD", "flop": "flop", "flop_paid": "flop", "chip_hours": "chip*hour"}
 COLUMNS: Mapping[str, str] = {
@@ -46,70 +50,45 @@ COLUMNS: Mapping[str, str] = {
 }  # fmt: skip
 
 
-def sections(plan: LifePlan[Any], outputs: Sequence[Output]) -> tuple[Section, ...]:
-    """The answer as sections under the question; of an infeasible one only what was asked."""
-    answer, title = plan.answer, " ".join(plan.question_text().split())
-    point = answer.plan
-    if point is None:
-        return (Section(title, ()),)
-    numbers = Section(title, tuple(_outputs(outputs, point, answer.band, answer.bound)))
-    costs = {label: getattr(point.cost, name) for name, label in PHASE_LABELS.items()}
-    key, unit = ("usd", "USD") if any(c.usd for c in costs.values()) else ("flop", "flop")
-    lines = tuple(Line(label, getattr(spent, key), unit) for label, spent in costs.items())
-    return (numbers, Section("what it costs", lines, adds_up=True), *_next(answer.alternatives))
+# ---- words ----
 
 
-def _outputs(
-    outputs: Sequence[Output], point: LifePoint, band: LawInterval | None, bound: object
-) -> Iterator[Line]:
-    """Every number with its range and its bound, the headline's first."""
-    values = values_in(outputs, point)
-    units = {output.name: output.unit for output in outputs}
-    for name in (*FIRST, *(name for name in units if name not in FIRST)):
-        if values.get(name):
-            ends = getattr(band, BANDS.get(name, name), None)
-            least = getattr(bound, BOUNDS.get(name, name), None)
-            yield Line(LABELS[name], values[name], units[name], "", ends, least)
+def scaled(value: float) -> str:
+    """Three digits and the letter of their scale, zeros kept: 16.8B, 5.90B."""
+    scale, letter = next(((x, y) for x, y in SCALES if value >= x * 0.9995), (1.0, ""))
+    return f"{say.three_digits(value / scale)}{letter}"
 
 
-def _next(alternatives: Sequence[SizeAndTokens]) -> Iterator[Section]:
-    """The best of other choices."""
-    lines = tuple(
-        Line(
-            f"sparsity {other.sparsity:g}" if other.sparsity > 1 else "dense",
-            other.n_active,
-            "param",
-            f"on {other.tokens.pretrain:.3g} tokens",
-        )
-        for other in alternatives
-    )
-    if lines:
-        yield Section("next best, of other choices", lines)
+def dollars(usd: float) -> str:
+    """Dollars: three digits from a million on, whole below."""
+    return f"${scaled(usd)}" if usd >= 999_500 or usd < 99.5 else f"${usd:,.0f}"
 
 
-def binding(limits: tuple[BindingLimit, ...], aim: str) -> Iterator[str]:
-    """The limits that bind, and what a percent of each changes."""
-    for limit in limits:
-        yield from say.wrapped(
-            f"binds: {limit.name}; one percent more of it changes the {aim} by "
-            f"{limit.elasticity:+.3f}%"
-        )
+def written(point: LifePoint) -> Callable[[float], str]:
+    """How what is made small is written: in dollars, or in FLOP."""
+    return dollars if point.objective == "usd" else "{:.2e} FLOP".format
 
 
-def by_size(slopes: Mapping[str, float]) -> list[tuple[str, float]]:
-    """Elasticities, the largest first; those that differ by rounding alone, by name."""
-    return sorted(slopes.items(), key=lambda pair: (-float(f"{abs(pair[1]):.9g}"), pair[0]))
+def product(name: object) -> str:
+    """What a chip or the chip of a system is sold as; of several, each."""
+    if isinstance(name, list):
+        return " or ".join(map(product, name))
+    if isinstance(name, str) and name in system_names():
+        return system(name).chip.product
+    return chip(name).product if name in chip_names() else say.named(name, "system")
+
+
+def like_text(like: Like) -> str:
+    """The model that another is to be as good as."""
+    size = like.model or say.count(like.n_active or 0.0)
+    trained = f"{size} trained on {say.count(like.tokens)} tokens" if like.tokens else ""
+    return trained or f"a compute-optimal {size}"
 
 
 def quality_text(quality: Quality) -> str:
-    """The loss or the model that is to be reached."""
-    if quality.like is None:
-        return f"a loss of {quality.loss:g}"
+    """The model that is asked for, by its loss or by the one that it is to be as good as."""
     like = quality.like
-    size = like.model or f"{say.count(like.n_active or 0.0)} parameters"
-    trained = f" on {say.count(like.tokens)} tokens" if like.tokens else ""
-    kind = "a model" if like.tokens else "a compute-optimal model"
-    return f"as good as {kind} of {size}{trained}"
+    return f"a model as good as {like_text(like)}" if like else f"a loss of {quality.loss:g} nat"
 
 
 def served_text(served: ServedTokens) -> str:
@@ -122,148 +101,173 @@ def served_text(served: ServedTokens) -> str:
     return many if served.tokens else "not served"
 
 
-def chosen(
-    point: LifePoint,
-    band: LawInterval | None,
-    ratio: str,
-    form: Callable[[float], str],
-    *,
-    shape: str = "",
-    of_what: str = "",
-    peak: str = "",
-) -> str:
-    """Size with its `shape`, tokens of training and their `ratio`, loss and cost with its ranges.
+def size_text(point: LifePoint) -> str:
+    """The size and the tokens that it is trained on."""
+    total = f" active of {scaled(point.n_total)}" if point.sparsity > 1 else ""
+    text = f"{scaled(point.n_active)}{total} parameters on {scaled(point.tokens.pretrain)} tokens"
+    text += f" in {point.epochs:.3g} epochs" if (point.epochs or 1) > 1 else ""
+    return text + f", {scaled(point.tokens.rl)} tokens of RL" * bool(point.tokens.rl)
 
-    `of_what` says whose compute-optimal tokens, `peak` of what the arithmetic is.
+
+def train_text(training: PlannedLayout) -> str:
+    """The chips of pre-training that is planned, and how long it takes."""
+    chips = f"{training.chips:,} {product(training.system)}"
+    return f"on {chips} in {say.three_digits(training.days)} days"
+
+
+def cost_text(point: LifePoint, band: LawInterval | None) -> str:
+    """What the life costs with its range, and what of it each phase does."""
+    form, total = written(point), point.cost.total
+    spread = f" ({say.joined_ends(*map(form, band.cost))})" if band and band.cost else ""
+    key = "usd" if point.objective == "usd" else "flop_paid"
+    rented = " rented" if key == "flop_paid" and total.flop_paid != total.flop else ""
+    parts = [
+        f"{label.removeprefix('pre-')} {form(cost).removesuffix(' FLOP')} "
+        f"({getattr(point.share, name):.0%})"
+        for name, label in PHASE_LABELS.items() if (cost := getattr(getattr(point.cost, name), key))
+    ]  # fmt: skip
+    return f"{form(point.total)}{rented}{spread}: {' + '.join(parts)}"
+
+
+def rule_text(rule: Any, form: Callable[[float], str], *, in_loss: bool = False) -> str:
+    """Another size and tokens, and what it costs, or loses, to build that: `... $130M (+239%)`."""
+    size = f"{scaled(rule.n_active)} on " if rule.n_active else ""
+    text = f"{size}{scaled(rule.tokens.pretrain)} tokens"
+    if rule.worse_by is None:
+        return f"{text}: {getattr(rule, 'why_not', None) or 'not known'}"
+    value = f"loss {rule.loss:.4f}" if in_loss else form(rule.cost)
+    return f"{text}: {value} ({say.increase(rule.worse_by)})"
+
+
+def loss_text(point: LifePoint, quality: Quality | None) -> str:
+    """The loss that is reached, and whose it is; empty of a law that knows none."""
+    whose = f"that of {like_text(quality.like)}" if quality and quality.like else "as asked"
+    return "" if point.loss is None else f"{KEPT} loss {point.loss:.4f}, {whose}"
+
+
+def limit_texts(plan: LifePlan[Any], *, in_loss: bool = False) -> list[str]:
+    """The limits that bind, and what a percent of each is worth; the last says where none does."""
+    lines, point = [], plan.answer.plan
+    for limit in plan.binding:
+        worth, form = abs(limit.elasticity) / 100, written(point)
+        if in_loss:
+            lower = "lowers" if limit.elasticity < 0 else "raises"
+            lines.append(f"{limit.name} binds: 1% more {lower} the loss by {say.percent(worth)}")
+            continue
+        less = "more" if limit.elasticity > 0 else "lower" if limit.name == "loss" else "less"
+        costs = f"{say.percent(worth)} more ({form(worth * point.total)})"
+        lines.append(f"{limit.name} binds: 1% {less} costs {costs}")
+    return lines or ["none binds"]
+
+
+def limit_row(plan: LifePlan[Any], *, in_loss: bool = False) -> tuple[str]:
+    """The same in one row: the first limit, and what a percent of each other is worth."""
+    others = [f"; {x.name} too ({say.percent(abs(x.elasticity) / 100)})" for x in plan.binding[1:]]
+    return ("".join([limit_texts(plan, in_loss=in_loss)[0], *others]),)
+
+
+def law_notes(
+    outside: str, beyond: Sequence[str], warnings: Sequence[str], others: Iterable[Note] = ()
+) -> tuple[Note, ...]:
+    """What was never measured, where the law is taken `beyond` its fit, warnings and `others`."""
+    rest = notes_of(outside, (words for words in warnings if words not in beyond))
+    told = (f"law {words.partition(' was ')[2]}" for words in beyond)
+    law = (Note("extrapolated", "law", words, "provenance.law") for words in told)
+    return ordered((*rest, *law, *others))
+
+
+def beyond_law(answer: LifeAnswer) -> bool:
+    """Whether the law that answered is taken beyond what it was fitted on."""
+    return any(note.code == "law" for note in answer.notes)
+
+
+# ---- tables ----
+
+
+def sections(
+    plan: LifePlan[Any], outputs: Sequence[Output], title: str, rest: Iterable[Section]
+) -> tuple[Section, ...]:
+    """The numbers under the question, then of `rest` what says something, then the law.
+
+    Of no answer it is what falls short.
     """
-    size = f"{say.count(point.n_active)} parameters"
-    if point.sparsity > 1:
-        size = f"{say.count(point.n_active)} active of {say.count(point.n_total)}"
-    pretrain, rl = f"{say.count(point.tokens.pretrain)} tokens", point.tokens.rl
-    lines = [with_band("model", size, band, "n_active", say.count)]
-    if shape:
-        lines.append(say.row("", shape))
-    lines.append(with_band("pre-training", pretrain, band, "pretrain", say.count))
-    if rl:
-        lines.append(say.row("RL", f"{say.count(rl)} tokens"))
-    if (point.epochs or 1) > 1:
-        lines.append(say.row("epochs", f"{point.epochs:.3g} over the unique tokens"))
-    lines.append(say.row("ratio", f"{ratio} tokens per active parameter"))
-    if point.over_training is not None:
-        text = f"{point.over_training:.3g} x {of_what}compute-optimal tokens"
-        lines.append(with_band("over-trained", text, band, "over_training", say.digits))
-    if point.loss is not None:
-        text = f"{point.loss:.4f} nat per token"
-        lines.append(with_band("loss", text, band, "loss", say.loss))
-    lines.append(with_band("cost", f"{form(point.total)}{peak}", band, "cost", form))
-    if band is not None:
-        text = f"ranges hold {band.coverage:.0%} of {band.source}"
-        left = f"; {1 - band.answered:.0%} of them leave no answer" if band.answered < 1 else ""
-        lines.append(say.row("", text + left))
-    return "\n".join(lines)
+    point, law = plan.answer.plan, plan.answer.provenance.law
+    if point is None:
+        return (Section(title, tuple(Line(x.promise, x.expression) for x in plan.infeasible)),)
+    numbers = tuple(_outputs(outputs, point, plan.answer.band, plan.answer.bound))
+    values = ", ".join(f"{name} {value:.6g}" for name, value in point.coefficients.items())
+    said = (Line(law.name, values), Line("fitted on", law.scope), Line("note", law.note))
+    source = Section("law", tuple(line for line in said if line.value))
+    return (Section(title, numbers), *(x for x in rest if x.lines or x.cells), source)
 
 
-def spent(point: LifePoint) -> str:
-    """What each phase costs: FLOP, dollars, chip hours, and its share as a bar."""
+def _outputs(
+    outputs: Sequence[Output], point: LifePoint, band: LawInterval | None, bound: object
+) -> Iterator[Line]:
+    """Every number with its range, the headline's first, and the bound of the price of serving."""
+    values = values_in(outputs, point)
+    units = {output.name: output.unit for output in outputs}
+    for name in (*FIRST, *(name for name in units if name not in FIRST)):
+        if values.get(name):
+            ends = getattr(band, BANDS.get(name, name), None)
+            least = getattr(bound, name, None) if name == BOUNDED else None
+            yield Line(LABELS[name], values[name], units[name], "", ends, least)
+
+
+def spent(point: LifePoint, *, shown: bool = True) -> Section:
+    """What each phase costs: its share of the whole, dollars, FLOP and chip hours."""
     total = point.cost.total
     priced, rated = total.usd is not None, total.flop_paid != total.flop
-    titles = f"{'FLOP':>10}"
-    if rated:
-        titles += f"{'paid for':>10}"
-    if priced:
-        titles += f"{'USD':>11}{'chip hours':>12}"
-    lines = [f"{'':<14}{titles}"]
-    for name in (*PHASE_LABELS, "total"):
-        spending = getattr(point.cost, name)
-        if not spending.flop:
-            continue
-        line = f"{PHASE_LABELS.get(name, name):<14}{spending.flop:>10.3g}"
-        if rated:
-            line += f"{spending.flop_paid:>10.3g}"
-        if priced:
-            line += f"{say.money(spending.usd):>11}{say.count_text(spending.chip_hours):>12}"
-        if name in PHASE_LABELS:
-            share = getattr(point.share, name)
-            bar = "█" * max(1, round((SHORT if priced else BAR) * share))
-            line += f"  {share:4.0%} {bar}"
-        lines.append(line.rstrip())
-    return "\n".join(lines)
+    phases = {name: each for name in PHASE_LABELS if (each := getattr(point.cost, name)).flop}
+    shares, costs = [getattr(point.share, name) for name in phases], [*phases.values()]
+    labels = [PHASE_LABELS[name] for name in phases]
+    columns = {
+        "": [f"{label[0].upper()}{label[1:]}" for label in labels],
+        "cost": [dollars(x.usd) if priced else "" for x in costs],
+        "share": [f"{share:.0%}" for share in shares],
+        " ": ["█" * max(1, round(BAR * share)) for share in shares],
+        "FLOP done": [f"{x.flop:.2e}" for x in costs],
+        "FLOP rented": [f"{x.flop_paid:.2e}" if rated else "" for x in costs],
+        "chip-hours": [say.count_text(x.chip_hours) if priced else "" for x in costs],
+    }
+    key, unit = ("usd", "USD") if priced else ("flop", "flop")
+    lines = [Line(x, getattr(y, key), unit) for x, y in zip(labels, costs, strict=True)]
+    return table(columns, shown=shown, lines=lines, adds_up=True)
 
 
-def shortfall(title: str, missed: Sequence[MissedPromise]) -> str:
-    """Why there is no answer, and by how much it falls short."""
-    lines = [title]
-    for miss in missed:
-        factor = miss.short_by or 1.0
-        what = f"misses {miss.promise} by {say.excess(factor)}" if factor > 1 else miss.promise
-        lines += say.wrapped(f"{what}: {miss.expression}")
-    return "\n".join(lines)
-
-
-def answer_text(
-    question: str, plan: LifePlan[Any], blocks: Iterable[str], nothing: str, method: list[str]
-) -> str:
-    """The whole answer as lines of at most 80 columns; `nothing` says that there is none."""
-    middle = blocks if plan.answer.plan is not None else [shortfall(nothing, plan.infeasible)]
-    ends = _grounds(method, plan.answer.plan, plan.answer.provenance)
-    return "\n\n".join(block for block in (question, *middle, ends) if block)
-
-
-def listing(title: str, rows: Iterable[tuple[str, str]], width: int = say.LABEL) -> str:
-    """Labels with their texts beside them under a title; nothing where there are none."""
-    lines = [line for label, text in rows for line in say.listed(label, text, width)]
-    return "\n".join([title, *lines]) if lines else ""
-
-
-def with_band(
-    label: str, text: str, band: LawInterval | None, name: str, form: Callable[[float], str]
-) -> str:
-    """A label, its value, and the ends that a band has under a name."""
-    return say.ranged(label, text, getattr(band, name, None), form)
-
-
-def _grounds(method: list[str], point: LifePoint | None, ground: LifeProvenance) -> str:
-    """How it was solved, then the law with its coefficients, and sources with dates."""
-    lines, law = list(method), ground.law
-    if point is not None:
-        values = ", ".join(f"{name} {value:.6g}" for name, value in point.coefficients.items())
-        lines.append(f"law {law.name} ({law.scope}): {values}")
-        if law.note:
-            lines.append(f"note on it: {law.note}")
-    lines.append(f"token-planner {ground.version}")
-    for source in ground.data:
-        date = f" ({source.as_of})" if source.as_of else ""
-        lines.append(f"{source.what}: {source.source}{date}")
-    return "\n".join(text for line in lines for text in say.filled(line))
-
-
-def planned_text(training: PlannedLayout | None, form: Callable[[float], str]) -> str:
-    """How pre-training is laid out, and what a fixed share of the peak gave; "" where not planned.
-
-    `form` says what is made small, money or FLOP.
-    """
+def planned(training: PlannedLayout | None, point: LifePoint, *, in_loss: bool) -> Section:
+    """The step of planned training, and what a fixed share of the peak would have given."""
     if training is None:
-        return ""
-    share, mfu = say.percent(training.share, 3), say.percent(training.mfu, 3)
+        return Section("")
+    share = f"{say.percent(training.share, 3)} of the peak, idle chips paid"
     lines = [
-        *say.filled(f"{'train as':<{say.LABEL}}{training.layout}"),
-        *say.filled(
-            f"{'':<{say.LABEL}}{training.chips:,} chips of {training.system}, a step "
-            f"{say.duration(training.step_time)}, {training.days:.3g} days; "
-            f"{share} of the peak (MFU {mfu}), ${training.usd_per_mtok:.3g}/Mtok"
-        ),
-    ]
-    fixed = training.fixed_mfu
-    if fixed is not None:
-        text = (
-            f"{say.count(fixed.n_active)} on {say.count(fixed.tokens.pretrain)} tokens at "
-            f"{form(fixed.claimed)}"
-        )
-        if fixed.cost is not None and fixed.worse_by is not None:
-            text += (
-                f"; trained by its best layout {form(fixed.cost)}, {say.increase(fixed.worse_by)}"
-            )
-        lines += say.filled(
-            f"{'a fixed MFU':<{say.LABEL}}of {say.percent(fixed.mfu, 3)} gave {text}"
-        )
-    return "\n".join(lines)
+        Line("layout", training.layout), Line("step", training.step_time, "s"),
+        Line("MFU", f"{say.percent(training.mfu, 3)}; {share}"),
+        Line("price of training", training.usd_per_mtok, "USD per million tokens"),
+    ]  # fmt: skip
+    if fixed := training.fixed_mfu:
+        form = "loss {:.4f}".format if in_loss else written(point)
+        words = rule_text(fixed, form).replace("tokens:", f"tokens, claimed {form(fixed.claimed)}:")
+        lines.append(Line(f"had you assumed {say.percent(fixed.mfu, 3)} MFU", words))
+    return Section("training as planned", tuple(lines))
+
+
+def why_text(
+    plan: LifePlan[Any],
+    slopes: Mapping[str, float],
+    closed: Iterable[str],
+    *,
+    in_loss: bool = False,
+) -> str:
+    """What binds, what a percent of each quantity is worth, and the closed form it comes from."""
+    lines = [f"Why this {plan.kind}"]
+    lines += [line for each in limit_texts(plan, in_loss=in_loss) for line in say.wrapped(each)]
+    width, usd = max([NAMES, *map(len, slopes)]), 0.0 if in_loss else plan.cost or 0.0
+    aim = "loss" if in_loss else "cost"
+    lines += ["", f"{'One percent more of':<{width + 3}}changes the {aim} by"]
+    for name, slope in sorted(slopes.items(), key=lambda x: (-float(f"{abs(x[1]):.9g}"), x[0])):
+        worth = "~0" if abs(slope) < UNSEEN else f"{slope:+.3f}%"
+        paid = f"{say.signed(slope * usd / 100):>12}" if usd and abs(slope) >= UNSEEN else ""
+        lines.append(f"  {name:<{width}}{worth:>9}{paid}")
+    lines += ["", "Closed form on the active constraints"]
+    return "\n".join([*lines, *(line for each in closed for line in say.wrapped(each))])

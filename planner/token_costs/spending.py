@@ -257,15 +257,19 @@ def with_training(planned: Callable[..., A], answer: A, training: PlannedLayout)
 
 
 class LifePlan(Plan[A]):
-    """The answer to a budget or to a lifecycle, printed by the `presentation` of its room."""
+    """The answer to a budget or to a lifecycle, in the words of its room's `presentation`."""
 
     cost_of = "cost.total.usd"  # USD of the whole life; None where FLOP alone are counted
     question: Any  # each room has its own
+
+    @property
+    def between(self) -> str:
+        """What its ranges hold: answers by laws drawn from the errors of the one that answered."""
+        band = self.answer.band
+        return f"{band.coverage:.0%} of law fits lie between" if band else super().between
 
     def summary(self) -> str:
         """Size, tokens and cost."""
         return str(self.answer.plan or "")
 
     why = presented("why")
-    question_text = presented("question_text")
-    body = presented("answer")

@@ -10,6 +10,7 @@ from planner.problems.budget import outputs
 from planner.problems.budget import plan as records
 from planner.problems.budget.certificate import proof
 from planner.problems.budget.plan import LawSpread, ServedSpread
+from planner.problems.budget.presentation import notes
 from planner.problems.budget.question import BudgetScenario
 from planner.problems.budget.resolve import (
     RULE,
@@ -26,6 +27,7 @@ from planner.text.errors import FieldError, InputError, SolverError
 from planner.token_costs import optimum
 from planner.token_costs.optimum import BudgetOptimum, best_of, solve_many
 from planner.token_costs.parameters import elasticities
+from planner.token_costs.presentation import law_notes
 from planner.token_costs.spending import with_training
 
 ALTERNATIVES = 3
@@ -56,6 +58,8 @@ def answer(scenario: BudgetScenario) -> records.BudgetPlan:
     warnings = (*resolution.warnings, *beyond, *_of_the_data(best), *_of_the_stock(stock))
     certificate = proof(best, len(resolution.tasks))
     slopes = elasticities(best, scenario.inference, scenario.rl)
+    band = outputs.interval(best, scenario.draws, scenario.coverage)
+    spread = over_laws(resolution, best)
     point = outputs.point_of(best)
     outputs.recheck(point, best)
     planned = resolution.planned.layout(best) if resolution.planned else PlannedTraining()
@@ -63,7 +67,7 @@ def answer(scenario: BudgetScenario) -> records.BudgetPlan:
     complete = records.BudgetAnswer(
         scenario=resolved(scenario),
         plan=point,
-        band=outputs.interval(best, scenario.draws, scenario.coverage),
+        band=band,
         bound=_bound(best, certificate),
         gap=certificate.gap,
         certificate=certificate,
@@ -74,8 +78,9 @@ def answer(scenario: BudgetScenario) -> records.BudgetPlan:
         compute_optimal=outputs.compute_optimal(best),
         demand=resolution.served,
         laws=tuple(_answer_by_law(law, resolution) for law in resolution.others) or None,
-        over_laws=over_laws(resolution, best),
+        over_laws=spread,
         unique_data=stock,
+        notes=law_notes("", beyond, warnings, notes(band, spread, stock)),
         provenance=_provenance(resolution, warnings, planned.data),
     )
     if planned.layout is not None:
@@ -154,12 +159,14 @@ def _by_rule(resolution: ResolvedBudget) -> records.RuledAnswer:
     point = ruled_point(law, scenario, resolution.phases["pretrain"])
     flop = point.cost.pretrain.flop
     beyond = law.outside(point.n_active, point.tokens.pretrain, arithmetic=flop)
-    warnings = (*resolution.warnings, *optimum.allowed(beyond, scenario.extrapolate))
+    sentences = optimum.allowed(beyond, scenario.extrapolate)
+    warnings = (*resolution.warnings, *sentences)
     return records.RuledAnswer(
         scenario=resolved(scenario),
         plan=point,
         certificate=RULE,
         demand=resolution.served,
+        notes=law_notes("", sentences, warnings),
         provenance=_provenance(resolution, warnings),
     )
 

@@ -1,175 +1,177 @@
-"""A token budget on a terminal: size and tokens first, then what they cost and rest on."""
+"""A token budget for the reader: size and tokens, what they cost, and what they rest on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from planner.laws.law_forms import form_equation
-from planner.protocol.plan import status_text
+from planner.protocol.note import Note
+from planner.protocol.output import Output
+from planner.protocol.plan import PROVED
+from planner.protocol.section import KEPT, AnswerHead, Line, Section, no_plan, table
 from planner.text import wording as say
-from planner.text.tolerances import UNSEEN
 from planner.token_costs import presentation as life
 
 if TYPE_CHECKING:
     from formulas.algebra.equation import Equation
-    from planner.problems.budget.plan import BudgetAnswer, BudgetPlan, BudgetPoint
+    from planner.problems.budget import plan as records
     from planner.problems.budget.question import BudgetScenario
 
-
-LONGEST = 34  # of a label that keeps its text beside it
-NAMES = 32  # width of the names of quantities, unless one is longer
-SAVINGS = 17  # width of what a budget is compared with
-NOTHING = "No budget does that."
+FOLLOWING = "planner pareto FILE    (cost against quality)"
 
 
-def answer(plan: BudgetPlan) -> str:
-    """The whole answer as lines of at most 80 columns."""
-    whole, point, in_loss = plan.answer, plan.answer.plan, plan.question.cost is not None
-    others = [(f"sparsity {x.sparsity:g}" if x.sparsity > 1 else "dense", _short(x, in_loss))
-              for x in whole.alternatives]  # fmt: skip
-    laws = [
-        (x.law, _short(x.plan, in_loss) if x.plan else x.why_not or "") for x in whole.laws or ()
-    ]
-    blocks = () if point is None else (
-        _chosen(point, whole), life.spent(point), _machines(point),
-        life.planned_text(
-            getattr(whole, "training", None), "loss {:.4f}".format if in_loss else _form(point)
-        ),
-        life.listing("beside it", _reference_points(whole, in_loss), SAVINGS),
-        life.listing("next best, of other choices", others, SAVINGS),
-        _how_sure(whole),
-        life.listing("by other laws", laws, min(LONGEST, max([0, *(len(x) for x, _ in laws)]))),
-    )  # fmt: skip
-    return life.answer_text(question_text(plan), plan, blocks, NOTHING, [*_method(whole)])
-
-
-def why(plan: BudgetPlan) -> str:
-    """What binds, what a percent of each quantity is worth, and the closed form it comes from."""
-    whole = plan.answer
-    point, slopes = whole.plan, whole.elasticities
+def head(plan: records.BudgetPlan) -> AnswerHead:
+    """What to build and what it costs, beside the model that most would build."""
+    whole, point, question = plan.answer, plan.answer.plan, plan.question
     if point is None:
-        return life.shortfall(NOTHING, plan.infeasible)
-    if not slopes:
+        return no_plan(_question_text(plan), plan.infeasible, "planner check FILE")
+    training, in_loss = getattr(whole, "training", None), question.cost is not None
+    ratio = f" ({say.three_digits(point.tokens_per_parameter)} tokens a parameter)"
+    planned = (f"trained {life.train_text(training)}",) if training else ()
+    form, rules = life.written(point), {
+        "Chinchilla-optimal": whole.compute_optimal, life.EQUAL: whole.heuristic,
+    }  # fmt: skip
+    others = [f"{label} {life.rule_text(rule, form, in_loss=in_loss)}"
+              for label, rule in rules.items() if rule is not None]  # fmt: skip
+    kept = f"{KEPT} cost {form(point.total)}, as much as it may" if in_loss else (
+        life.loss_text(point, question.quality))  # fmt: skip
+    return AnswerHead(
+        _question_text(plan),
+        run=(life.size_text(point) + ratio, *planned),
+        cost=(life.cost_text(point, whole.band),),
+        against=(*others[:1],) or ("no other model is known to be as good",),
+        promises=(kept or "no loss is known of this law",),
+        certainty=(_certainty(whole, point),),
+        limit=life.limit_row(plan, in_loss=in_loss),
+        next=(FOLLOWING,),
+        labels={"run": "Build", "against": "Instead"},
+        proof="\n".join(say.filled(_proof(whole))),
+    )
+
+
+def sections(plan: records.BudgetPlan, outputs: Sequence[Output]) -> tuple[Section, ...]:
+    """The question with its numbers, the tables of ranges and of costs, then what else is known."""
+    whole, point, rest = plan.answer, plan.answer.plan, list[Section]()
+    if point is not None:
+        in_loss, rule = plan.question.cost is not None, whole.heuristic
+        equal = life.rule_text(rule, life.written(point), in_loss=in_loss) if rule else None
+        choices = {f"sparsity {x.sparsity:g}" if x.sparsity > 1 else "dense": _short(x, in_loss)
+                   for x in whole.alternatives}  # fmt: skip
+        laws = {x.law: _short(x.plan, in_loss) if x.plan else x.why_not for x in whole.laws or ()}
+        chips = {life.PHASE_LABELS[x]: f"{y.system} at {y.mfu:.0%} of its {y.dtype} peak, "
+                 f"${y.usd_per_chip_hour:.2f} per chip and hour"
+                 for x, y in point.phases.items() if y.system}  # fmt: skip
+        listed: Mapping[str, Mapping[str, str | None]] = {
+            "rules": {life.EQUAL: equal} if equal else {}, "runners-up": choices,
+            "by other laws": laws, "chips": chips,
+        }  # fmt: skip
+        rest = [_ranges(whole, point), life.spent(point)]
+        rest += [Section(title, tuple(Line(x, y) for x, y in rows.items()))
+                 for title, rows in listed.items()]  # fmt: skip
+        rest.append(life.planned(getattr(whole, "training", None), point, in_loss=in_loss))
+    return life.sections(plan, outputs, _question_text(plan), rest)
+
+
+def why(plan: records.BudgetPlan) -> str:
+    """What binds, what a percent of each quantity is worth, and the closed form it comes from."""
+    whole, point = plan.answer, plan.answer.plan
+    if point is None:
+        return head(plan).text()
+    if not whole.elasticities:
         return "Why this budget\n" + "\n".join(say.wrapped(whole.certificate.method))
-    aim = "loss" if plan.question.cost is not None else "cost"
-    lines = ["Why this budget", *life.binding(whole.binding, aim)]
-    width = max([NAMES, *map(len, slopes)])
-    lines += ["", f"{'One percent more of':<{width + 4}}changes the {aim} by"]
-    for name, slope in life.by_size(slopes):
-        worth = "~0" if abs(slope) < UNSEEN else f"{slope:+.3f}%"
-        lines.append(f"  {name:<{width}}{worth:>10}")
-    form, cost = whole.provenance.law.form, _cost_equation(plan.question)
-    lines += ["", "Closed form on the active constraints", *_closed_form(point, form, cost)]
-    return "\n".join(lines)
+    closed = _closed_form(point, whole.provenance.law.form, _cost_equation(plan.question))
+    return life.why_text(plan, whole.elasticities, closed, in_loss=plan.question.cost is not None)
 
 
-def question_text(plan: BudgetPlan) -> str:
+def _question_text(plan: records.BudgetPlan) -> str:
     """What was asked, in a sentence."""
-    scenario = plan.question
-    rl, limit = scenario.rl, scenario.cost
+    scenario, point = plan.question, plan.answer.plan
+    rl, limit, unique = scenario.rl, scenario.cost, scenario.data.unique
+    least = "Smallest total cost" if scenario.objective == "cost" else "Fewest FLOP"
     if scenario.quality is not None:
-        wanted = life.quality_text(scenario.quality)
+        wanted = f"{least} for {life.quality_text(scenario.quality)}"
     else:
         assert limit is not None  # one of both is given
         per = limit.per or ("USD" if scenario.objective == "cost" else "FLOP")
-        wanted = f"the best model that costs {limit.value:g} {per}"
-    parts = [wanted, life.served_text(plan.answer.demand)]
-    if rl.tokens:
-        parts.append(f"{say.count(rl.tokens)} tokens of RL")
-    if rl.reward:
-        parts.append(f"a reward of {rl.reward.needed:g} after RL")
-    if scenario.data.unique:
-        parts.append(f"{say.count(scenario.data.unique)} unique tokens")
-    least = "cost in USD" if scenario.objective == "cost" else "FLOP"
-    aim = "best loss" if scenario.quality is None else f"least {least}"
-    return "\n".join(say.filled(f"{', '.join(parts)}; {aim}"))
+        wanted = f"Best model that costs {limit.value:g} {per}"
+    on = {name: f" on {life.product(each.chip)}"
+          for name, each in (point.phases if point else {}).items() if each.chip}  # fmt: skip
+    parts = [wanted, life.served_text(plan.answer.demand) + on.get("inference", "")]
+    parts += [f"trained{on['pretrain']}"] if "pretrain" in on else []
+    parts += [f"{say.count(rl.tokens)} tokens of RL"] if rl.tokens else []
+    parts += [f"a reward of {rl.reward.needed:g} after RL"] if rl.reward else []
+    return ", ".join([*parts, *([f"{say.count(unique)} unique tokens"] if unique else [])])
 
 
-def _form(point: BudgetPoint) -> Callable[[float], str]:
-    """What is made small in words: money, or FLOP."""
-    return say.money if point.objective == "usd" else say.flop
+def _certainty(whole: records.BudgetAnswer, point: records.BudgetPoint) -> str:
+    """The law that answered, and what other laws say."""
+    beyond = "EXTRAPOLATED: " * life.beyond_law(whole)
+    text, spread = f"{beyond}law {whole.provenance.law.name}", whole.over_laws
+    if spread is None:
+        return f"{text}; no other laws to compare"
+    text += f"; {len(spread.laws)} laws: {say.joined_ends(*map(life.scaled, spread.n_active))}"
+    cost = say.joined_ends(*map(life.written(point), spread.cost))
+    return f"{text}, {cost}" if spread.cost[0] != spread.cost[1] else text
 
 
-def _chosen(point: BudgetPoint, whole: BudgetAnswer) -> str:
-    form = _form(point)
-    peak = " of the peak" if form is say.flop and point.total != point.cost.total.flop else ""
-    return life.chosen(point, whole.band, f"{point.tokens_per_parameter:.3g}", form, peak=peak)
-
-
-def _how_sure(whole: BudgetAnswer) -> str:
-    """What other laws say of the question, and how much of the public text the plan takes."""
-    lines, spread, data = [], whole.over_laws, whole.unique_data
-    if spread is not None:
-        size, trained = (
-            f"{say.count(low)} to {say.count(high)}"
-            for low, high in (spread.n_active, spread.pretrain)
-        )
-        form = say.money if whole.plan and whole.plan.objective == "usd" else say.flop
-        low, high = map(form, spread.cost)
-        text = f"{len(spread.laws)} say {size} on {trained} tokens"
-        text += f", {low} to {high}" if low != high else ""
-        if served := getattr(spread, "served", None):
-            least, most = map(say.count, served)
-            text += f"; the model asked for is optimal with {least} to {most} tokens served"
-        lines.append(say.row("over laws", text))
-    if data is not None:
-        there = f"{say.count(data.stock)} tokens, {say.count(data.low)} to {say.count(data.high)}"
-        text = f"{say.percent(data.needed / data.stock)} of the public text there is ({there})"
-        lines.append(say.row("data", text))
-    return "\n".join(lines)
-
-
-def _machines(point: BudgetPoint) -> str:
-    """What each phase runs on, how well, and at which price."""
-    lines = []
-    for name, machine in point.phases.items():
-        if machine.system is None:
-            continue
-        price = f", ${machine.usd_per_chip_hour:.2f} per chip and hour"
-        used = f"{machine.mfu:.0%} of its {machine.dtype} peak"
-        lines.append(say.row(life.PHASE_LABELS[name], f"{machine.system} at {used}{price}"))
-    return "\n".join(lines)
-
-
-def _reference_points(whole: BudgetAnswer, in_loss: bool) -> Iterator[tuple[str, str]]:
-    """The compute-optimal model and equal pools, with what it costs to follow them."""
-    for rule, label in (
-        (whole.compute_optimal, "compute-optimal"),
-        (whole.heuristic, "equal pools"),
+def _ranges(whole: records.BudgetAnswer, point: records.BudgetPoint) -> Section:
+    """Size, tokens, loss and cost with what errors of the law and other laws make of them."""
+    band, spread = whole.band, whole.over_laws
+    rows = [
+        ("Parameters", point.n_active, life.scaled, "n_active"),
+        ("Tokens", point.tokens.pretrain, life.scaled, "pretrain"),
+        ("Over-trained", point.over_training, lambda x: f"{say.three_digits(x)}×", "over_training"),
+        ("Loss", point.loss, "{:.4f}".format, "loss"),
+        ("Cost", point.total, life.written(point), "cost"),
+    ]  # fmt: skip
+    known = [(name, value, form, key) for name, value, form, key in rows if value is not None]
+    columns = {"": [x[0] for x in known], "expected": [form(x) for _, x, form, _ in known]}
+    for title, ranges in (
+        (f"{band.coverage:.0%} of law fits" if band else "", band),
+        (f"over {len(spread.laws)} laws" if spread else "", spread),
     ):
-        if rule is None:
-            continue
-        text = f"{say.count(rule.tokens.pretrain)} tokens"
-        if rule.n_active is None or rule.worse_by is None or rule.saving is None:
-            yield label, f"{text}: {getattr(rule, 'why_not', '')}"
-            continue
-        aim = "loss" if in_loss else "cost"
-        text = f"{say.count(rule.n_active)} on {text}: {say.percent(rule.worse_by, 3)} more {aim}"
-        if rule.worse_by > UNSEEN and not in_loss:
-            text += f"; the budget above saves {say.percent(rule.saving, 3)}"
-        yield label, text
+        if ranges is not None:
+            ends = [(form, getattr(ranges, key, None)) for _, _, form, key in known]
+            columns[title] = [say.joined_ends(*map(form, x)) if x else "" for form, x in ends]
+    return table(columns)
 
 
-def _short(point: BudgetPoint, in_loss: bool) -> str:
+def notes(
+    band: records.BudgetInterval | None, spread: records.LawSpread | None,
+    data: records.UniqueData | None,
+) -> Iterator[Note]:  # fmt: skip
+    """Which range to plan on, and how much of the public text the plan takes."""
+    own = band.cost if band else None
+    if spread and own and spread.cost[1] / spread.cost[0] > own[1] / own[0]:
+        words = "laws disagree more than any one law's error: use the last column"
+        yield Note("assumed", "laws", words, "over_laws")
+    if served := getattr(spread, "served", None):
+        words = f"other laws: optimal with {say.joined_ends(*map(life.scaled, served))} served"
+        yield Note("assumed", "laws", words, "over_laws.served")
+    if band is not None and band.answered < 1:
+        words = f"{1 - band.answered:.0%} of law fits leave no answer"
+        yield Note("left out", "law fits", words, "band.answered")
+    if data is not None:
+        there = f"{say.count(data.stock)}; {say.count(data.low)}–{say.count(data.high)}"
+        taken = f"{say.percent(data.needed / data.stock)} of the public text there is ({there})"
+        yield Note("tip", "data", f"{life.scaled(data.needed)} tokens are {taken}", "unique_data")
+
+
+def _short(point: records.BudgetPoint, in_loss: bool) -> str:
     """A plan in half a line."""
-    text = f"{say.count(point.n_active)} on {say.count(point.tokens.pretrain)} tokens, "
-    if in_loss:
-        return text + ("no loss known" if point.loss is None else f"loss {point.loss:.4f}")
-    return text + (say.money if point.objective == "usd" else say.flop)(point.total)
+    loss = "no loss known" if point.loss is None else f"loss {point.loss:.4f}"
+    return f"{life.size_text(point)}, {loss if in_loss else life.written(point)(point.total)}"
 
 
-def _method(whole: BudgetAnswer) -> Iterator[str]:
-    """How the plan was found, and how far the proven bound lies."""
+def _proof(whole: records.BudgetAnswer) -> str:
+    """How the plan was shown to be the best."""
     proof, considered = whole.certificate, whole.certificate.points_considered
-    if proof.gap is not None:
-        many = f"best of {considered} choices, each on its first-order conditions; "
-        yield (
-            f"{many if considered > 1 else ''}solved by {proof.method}; the proven bound lies "
-            f"{say.gap_text(proof.gap)} away"
-        )
-    elif whole.plan is not None:
-        yield f"{status_text(whole.status, whole.gap)}: {proof.method}"
+    if proof.gap is None or proof.gap > PROVED:
+        return f"Nothing proved: {proof.method}"
+    best = f"best of {considered} choices, all tried; " if considered > 1 else ""
+    apart = say.gap_text(max(map(abs, proof.differences.values()), default=0.0))
+    return f"Proven: {best}solvers agree to {apart}, the bound lies {say.gap_text(proof.gap)} away"
 
 
 def _cost_equation(question: BudgetScenario) -> Equation:
@@ -181,33 +183,33 @@ def _cost_equation(question: BudgetScenario) -> Equation:
     return paid_arithmetic if question.rated else done_arithmetic
 
 
-def _closed_form(point: BudgetPoint, form: str, cost: Equation) -> Iterator[str]:
+def _closed_form(point: records.BudgetPoint, form: str, cost: Equation) -> Iterator[str]:
     """The equations on the active constraints, and the identity of over-training in numbers."""
     from formulas.scaling.overtraining import overtraining_proportional
     from formulas.scaling.token_budgets import equalisation
 
-    yield from say.wrapped(str(cost))
+    yield str(cost)
     equation = form_equation(form)
     if equation is not None:
-        yield from say.wrapped(str(equation))
+        yield str(equation)
     if point.over_training_from_pools is not None:
         total = 1 / point.share.pretrain
-        yield from say.wrapped(
+        yield (
             "at the optimum one percent more size and one percent more tokens lower the loss in "
             f"proportion to what they cost, here as {_pulls(point)}"
         )
-        yield from say.wrapped(
+        yield (
             f"{overtraining_proportional.equation()}, where every pool grows with the size: here "
             f"{point.over_training:.4g} from a total of {total:.4g} x pre-training"
         )
-        yield from say.wrapped("the exponent of the tokens alone decides that power")
-    yield from say.wrapped(
+        yield "the exponent of the tokens alone decides that power"
+    yield (
         f"pools are as percent of quality per percent of them, {equalisation.equation()}: equal "
         "pools are best only where those are equal"
     )
 
 
-def _pulls(point: BudgetPoint) -> str:
+def _pulls(point: records.BudgetPoint) -> str:
     """What one percent of size and of tokens take off the loss."""
     x = point.coefficients
     if not {"A_N", "B_D", "alpha_N", "beta_D"} <= x.keys() or point.sparsity > 1:

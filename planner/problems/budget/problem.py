@@ -12,6 +12,7 @@ from planner.catalogue.ranges import ListedRange
 from planner.problems.budget.answer import answer
 from planner.problems.budget.outputs import point_of
 from planner.problems.budget.plan import BudgetPlan
+from planner.problems.budget.presentation import head, sections
 from planner.problems.budget.resolve import resolve_budget
 from planner.protocol.document import document_of
 from planner.protocol.elasticity import OFFSETS, STEP, Elasticity, one_sided
@@ -19,7 +20,7 @@ from planner.protocol.output import values_in
 from planner.protocol.parameter import Parameter
 from planner.protocol.plan import MissedPromise, Plan
 from planner.protocol.problem import NO_PLAN, Problem, Search
-from planner.protocol.section import Section
+from planner.protocol.section import AnswerHead, Section
 from planner.text.errors import InputError
 from planner.token_costs import parameters as quantities
 from planner.token_costs.optimum import (
@@ -32,7 +33,7 @@ from planner.token_costs.optimum import (
 )
 from planner.token_costs.outputs import OUTPUTS, at_limit
 from planner.token_costs.phase_costs import listed_of_phases
-from planner.token_costs.presentation import COLUMNS, sections
+from planner.token_costs.presentation import COLUMNS
 
 if TYPE_CHECKING:
     from planner.problems.budget.question import BudgetScenario
@@ -88,8 +89,13 @@ class Budget(Problem["BudgetScenario"]):
         """The plan with its certificate, its comparisons and its provenance."""
         return answer(question)
 
+    def head(self, plan: Plan) -> AnswerHead:
+        """What to build, what it costs, what most would build, and how sure that is."""
+        assert isinstance(plan, BudgetPlan)
+        return head(plan)
+
     def sections(self, plan: Plan) -> Sequence[Section]:
-        """The question with its numbers, and what the cost adds up from."""
+        """The question with its numbers, ranges and costs, then what else is known."""
         assert isinstance(plan, BudgetPlan)
         return sections(plan, self.outputs)
 

@@ -95,7 +95,7 @@ def restrictions(task: FleetTask) -> Iterator[tuple[str, FleetTask]]:
         for k, pool in enumerate(task.pools):
             if {c.model for c in task.columns if c.pool == k} == set(range(len(task.models))):
                 columns = tuple(c for c in task.columns if c.pool == k)
-                yield f"{pool.name} alone", replace(task, columns=columns)
+                yield f"only {pool.name}", replace(task, columns=columns)
     if any(pool.reserved is not None for pool in task.pools):
         pools = tuple(replace(pool, reserved=None) for pool in task.pools)
         yield "without reserved", replace(task, pools=pools)
@@ -104,7 +104,7 @@ def restrictions(task: FleetTask) -> Iterator[tuple[str, FleetTask]]:
         yield "without spot", replace(task, pools=pools)
     if all(pool.reserved is not None for pool in task.pools):
         pools = tuple(replace(pool, on_demand=None, spot=None, spot_most=0) for pool in task.pools)
-        yield "reserved alone", replace(task, pools=pools)
+        yield "only reserved", replace(task, pools=pools)
     if task.spare and task.headroom:
         yield "without spare", replace(task, spare=0, headroom=0.0)
     if task.spare:
@@ -112,16 +112,16 @@ def restrictions(task: FleetTask) -> Iterator[tuple[str, FleetTask]]:
     if task.headroom:
         yield "without headroom", replace(task, headroom=0.0)
     if task.spot_share < 1 and any(pool.spot is not None for pool in task.pools):
-        yield "spot without a share", replace(task, spot_share=1.0)
+        yield "no limit on spot", replace(task, spot_share=1.0)
     stay = tuple(route for route in task.routes if route.origin == route.site)
     if len(stay) < len(task.routes):
         yield "no requests move", replace(task, routes=stay)
     single = tuple(route for route in task.routes if route.pool is None)
     if len(single) < len(task.routes):
-        yield "phases together", replace(task, routes=single)
+        yield "one pool", replace(task, routes=single)
     if task.starts.any() and task.hours > 1:
         columns = tuple(replace(column, start=0.0) for column in task.columns)
-        yield "starts at once", replace(task, columns=columns)
+        yield "instant start-up", replace(task, columns=columns)
 
 
 def mean_day(task: FleetTask) -> FleetTask:

@@ -190,6 +190,4 @@ class FleetPlan(Plan[FleetAnswer]):
     cost_of = "usd_per_hour"  # USD per hour, a mean over the horizon
     answer_type = FleetAnswer
 
-    body = presented("answer")
     why = presented("why")
-    summary = presented("summary")

@@ -1,104 +1,99 @@
-"""A fleet on a terminal: the bill, machines by contract, models, hours, what else it could cost."""
+"""A fleet for the reader: what to buy, the bill, hours, models, and what else it could cost."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from planner.protocol.plan import PROVED
+from planner.protocol.section import KEPT, LIKELY, AnswerHead, Line, Section, no_plan, table
 from planner.text import wording as say
 
 if TYPE_CHECKING:
     from planner.problems.fleet.plan import FleetAnswer, FleetPlan, FleetPoint
-    from planner.protocol.section import Section
     from planner.report.pictures.section_bars import StackedHours
 
-BARS = " ▁▂▃▄▅▆▇█"
-WIDEST = 56  # signs of a line of hours
-NAMES = 20
-BESIDE = "what one freedom less, or one rule less, would cost"
-WORTH = "what more of it costs"
+BARS = "\u00a0▁▂▃▄▅▆▇█"  # a page would take common spaces together
+WIDEST = 42  # signs of a line of hours
+DAY, CLOSE = 24, 48  # hours of a day, and up to which hours are marked, not days
+DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+FEW = 3  # names that are spelled out
+SAVES = -0.01  # of the bill, from which on a change is told
+LOOSE = 0.1  # gap to a bound that says little
+RULES = {"without headroom": "headroom", "without N+": "spare", "without spare": "both"}
 
 
-def answer(plan: FleetPlan) -> str:
-    """The whole answer as lines of at most 80 columns."""
-    whole, point = plan.answer, plan.answer.plan
+def head(plan: FleetPlan) -> AnswerHead:
+    """What to buy, the bill, what is served, and what the rules cost."""
+    whole, point, asked = plan.answer, plan.answer.plan, _question(plan)
     if point is None:
-        return "\n\n".join(["\n".join(_question(plan)), "\n".join(_missed(whole))])
-    blocks = (
-        _question(plan), [say.row(*pair) for pair in _bill(plan, point)], _models(point),
-        _moved(point), _hours(plan, point), _beside(whole), _sure(whole),
-        _measured_next(whole), _proof(whole),
+        return no_plan(asked, plan.infeasible, "planner check FILE", "Fix")
+    planned = any(each.certificate for each in whole.columns)
+    repeats, gap = plan.question.hours in (DAY, 7 * DAY), whole.gap or 0.0
+    rates = "demand, prices; rates by the serving planner" if planned else "rates, demand, prices"
+    return AnswerHead(
+        asked,
+        run=tuple(_bought(plan, point)),
+        cost=(f"{say.money(point.usd_per_hour)}/hour · ${point.usd_per_day:,.0f}/day · "
+              f"${point.usd_per_month:,.0f}/month",),
+        promises=tuple(_kept(whole, point)),
+        smaller=(_cheaper(whole, point),),
+        certainty=(f"given: {rates}",),
+        limit=(_limit(whole, point),),
+        next=(f"planner {'export FILE --engine kubernetes' if repeats else 'sensitivity FILE'}",),
+        labels={"run": "Buy", "smaller": "Cheaper"},
+        proof="Proven: no plan that keeps every rule costs less" if gap <= PROVED else
+              f"Within {say.below(gap)} of the best possible (proven)" if gap < LOOSE else
+              f"Lower bound {say.below(gap)} below (loose)",
     )  # fmt: skip
-    return "\n\n".join(text for block in blocks if (text := "\n".join(block)))
-
-
-def summary(plan: FleetPlan) -> str:
-    """Machines and the bill."""
-    point = plan.answer.plan
-    assert point is not None
-    reserved = sum(point.reserved.values())
-    return f"{reserved} machines reserved, {say.money(point.usd_per_hour)}/hour"
 
 
 def why(plan: FleetPlan) -> str:
     """What binds, and the dearest and cheapest hours of each model."""
-    whole = plan.answer
-    lines = ["binds"]
-    lines += [f"  {limit.name} ({limit.elasticity:+.3f})" for limit in whole.binding] or [
-        "  no contract is at its limit"
-    ]
-    if whole.prices is None:
-        return "\n".join(lines)
-    lines += ["", f"{WORTH} ({whole.prices.source})"]
-    lines += [f"  {name:<{NAMES}} {words}" for name, words in _worth(plan)]
-    return "\n".join(lines)
+    binds = [f"  {x.name}: {x.elasticity:+.3f}" for x in plan.binding]
+    worth, none = _worth(plan), ["  no contract is at its limit"]
+    told = ["", worth.title, *(f"  {line.text()}" for line in worth.lines)] if worth.lines else []
+    return "\n".join(["binds", *(binds or none), *told])
 
 
-def _worth(plan: FleetPlan) -> Iterator[tuple[str, str]]:
-    """What a request/s, spare, headroom and one more reserved machine are worth: name and words."""
-    prices = plan.answer.prices
-    assert prices is not None
+def _worth(plan: FleetPlan) -> Section:
+    """What a request/s, spare, headroom and one more reserved machine are worth."""
+    prices, lines = plan.answer.prices, list[Line]()
+    if prices is None:
+        return Section("")
     for name, row in prices.request.items():
-        low, high = min(row), max(row)
-        least, most = (f"{say.money(x)} in hour {row.index(x)}" for x in (low, high))
-        yield name, f"a request/s {least} to {most}"
-        if name in prices.spare:
-            yield "", f"one more spare replica {say.money(prices.spare[name])}/hour"
+        least, most = (f"{say.money(x)} in hour {row.index(x)}" for x in (min(row), max(row)))
+        lines.append(Line(name, f"a request/s {least} to {most}"))
+    lines += [Line(name, f"one more spare replica {say.money(usd)}/hour")
+              for name, usd in prices.spare.items()]  # fmt: skip
     if plan.question.spare.headroom:
-        yield "headroom", f"a hundredth more {say.money(prices.headroom)}/hour"
-    for name, saved in prices.reserved.items():
-        if saved > 0:
-            yield name, f"one more reserved machine saves {say.money(saved)}/hour"
+        lines.append(Line("headroom", f"1 point more {say.money(prices.headroom)}/hour"))
+    lines += [Line(name, f"one more reserved machine saves {say.money(saved)}/hour")
+              for name, saved in prices.reserved.items() if saved > 0]  # fmt: skip
+    return Section(f"what more of it costs ({prices.source})", tuple(lines))
 
 
 def sections(plan: FleetPlan) -> tuple[Section, ...]:
-    """The answer as sections under what was asked."""
-    from planner.protocol.section import Line, Section
-
-    def lines(pairs: Iterable[tuple[str, str]]) -> tuple[Line, ...]:
-        return tuple(Line(name.strip(), words) for name, words in pairs)
-
-    whole, point, title = plan.answer, plan.answer.plan, " ".join(_question(plan))
+    """The bill, hours and models as tables, then what else it could cost and how that is known."""
+    whole, point, title = plan.answer, plan.answer.plan, _question(plan)
     if point is None:
-        return (Section(title, lines((m.promise, m.expression) for m in whole.infeasible or ())),)
-    bills = tuple(
-        Line(
-            name, bill.usd_per_hour, "USD/hour",
-            ", ".join(f"{c} {max(row)}" for c, row in point.replicas[name].items()),
-        )
-        for name, bill in point.per_model.items()
-    )  # fmt: skip
-    hours = ((name, f"{min(row)} to {max(row)} machines")
-             for name, row in sorted(_lines(plan, point)) if any(row))  # fmt: skip
-    sure = list(_sure(whole))
+        return (Section(title, tuple(Line(x.promise, x.expression) for x in plan.infeasible)),)
+    bills = (("bill", point.usd_per_hour, "USD/hour"), ("a day", point.usd_per_day, "USD"),
+             ("a month", point.usd_per_month, "USD"))  # fmt: skip
+    costs = [x.usd_per_hour for x in whole.beside]
+    restricted = {
+        "One freedom or rule less": [x.restriction for x in whole.beside],
+        "$/hour": ["no plan" if x is None else say.money(x) for x in costs],
+        "change": ["" if x.more is None else say.increase(x.more) for x in whole.beside],
+    }
     rest = (
-        Section("bill of each model, with its replicas at most", bills, adds_up=True),
-        Section("machines by hour", lines(hours)),
-        Section(BESIDE, lines(_restricted(whole))),
-        Section(f"{WORTH}, {whole.prices.source}" if whole.prices else "", lines(_worth(plan))),
-        Section(sure[0] if sure else "", lines(("", each.strip()) for each in sure[1:])),
-    )
-    return (Section(title, lines(_bill(plan, point))), *(each for each in rest if each.lines))
+        _hours(plan, point), _models(point), table(restricted, shown=False), _worth(plan),
+        Section("requests served elsewhere, or by two pools", tuple(_moved(point))),
+        Section("as sure as asked", tuple(_sure(whole))), *_measured_next(whole),
+        Section("proof", tuple(_method(whole))),
+    )  # fmt: skip
+    first = Section(title, (*(Line(*each) for each in bills), *_contracts(plan, point)))
+    return (first, *(each for each in rest if each.lines or each.cells))
 
 
 def picture(plan: FleetPlan) -> StackedHours:
@@ -110,7 +105,7 @@ def picture(plan: FleetPlan) -> StackedHours:
     assert point is not None
     hours = question.hours
     return StackedHours(
-        f"{summary(plan)} (mean of {hours} hours)",
+        f"{plan.summary()} (mean of {hours} hours)",
         "demand [requests/s]",
         demands(question),
         "machines",
@@ -126,86 +121,125 @@ def picture(plan: FleetPlan) -> StackedHours:
     )
 
 
-def _question(plan: FleetPlan) -> list[str]:
+def _question(plan: FleetPlan) -> str:
     question = plan.question
-    spare = question.spare
-    notes = [f"N+{spare.replicas}"] if spare.replicas else ["no spare replica"]
+    spare, pools, models = question.spare, [*question.pools], [*question.models]
+    several = f"{spare.replicas} spare replica{'s' * (spare.replicas > 1)} each"
+    notes = [several if spare.replicas else "no spare replica"]
     notes.append(f"{say.percent(spare.headroom)} headroom" if spare.headroom else "no headroom")
     notes += ["layouts free"] if question.layouts == "free" else []
-    models, pools = len(question.models), len(question.pools)
     if question.regions:
         notes.insert(0, f"demand from {', '.join(question.regions)}")
-    return say.filled(
-        f"{models} model{'s' * (models > 1)} on {pools} kind{'s' * (pools > 1)} of machine over "
-        f"{question.hours} hours; {', '.join(notes)}; least cost"
+    named = f" ({', '.join(models)})" if len(models) <= FEW else ""
+    kinds = " and ".join(pools) if len(pools) <= FEW else f"{len(pools)} kinds of machine"
+    return (
+        f"Fleet for {len(models)} model{'s' * (len(models) > 1)}{named} over {question.hours} "
+        f"hours on {kinds}; {', '.join(notes)}; least cost"
     )
 
 
-def _bill(plan: FleetPlan, point: FleetPoint) -> Iterator[tuple[str, str]]:
-    """What is paid and under which contracts: labels and words."""
-    yield ("bill", f"{say.money(point.usd_per_hour)}/hour, "
-                  f"{say.money(point.usd_per_day)}/day (mean), "
-                  f"{say.money(point.usd_per_month)}/month")  # fmt: skip
-    added = plan.question.have
-    if added:
-        owned = ", ".join(f"{count} {name}" for name, count in added.items())
-        yield ("  have", f"{owned}; below is what to add")
-    bought = [
-        f"{count} machine{'s' * (count > 1)} of {name}"
-        for name, count in point.reserved.items()
-        if count
-    ]
-    yield ("  reserved", ", ".join(bought) or "none")
-    for label, table in (("  on demand", point.on_demand), ("  spot", point.spot)):
-        parts = [
-            f"{name} up to {max(row)} (mean {sum(row) / len(row):.3g})"
-            for name, row in table.items()
-            if any(row)
-        ]
-        yield (label, ", ".join(parts) or "none")
+def _bought(plan: FleetPlan, point: FleetPoint) -> Iterator[str]:
+    """Machines under each contract, in the fewest and the most hours."""
+    parts = {line.label: line.words for line in _contracts(plan, point)}
+    owned = f"{parts['have']} in hand; " if "have" in parts else ""
+    yield f"{owned}{parts['reserved']} reserved"
+    rest = [f"{name}: {parts[name]}" for name in ("on demand", "spot") if parts[name] != "none"]
+    if rest:
+        yield f"+ {'; '.join(rest)}"
+
+
+def _contracts(plan: FleetPlan, point: FleetPoint) -> Iterator[Line]:
+    """Machines that are there, reserved, on demand and on spot, and how busy their chips are."""
+    if added := plan.question.have:
+        yield Line("have", ", ".join(f"{count} {name}" for name, count in added.items()))
+    bought = [f"{count} {name}" for name, count in point.reserved.items() if count]
+    yield Line("reserved", ", ".join(bought) or "none")
+    for label, rows in (("on demand", point.on_demand), ("spot", point.spot)):
+        words = [f"{min(row)}–{max(row)} {name}" for name, row in rows.items() if any(row)]
+        yield Line(label, ", ".join(words) or "none")
     used = [f"{name} {say.percent(share, 3)}" for name, share in point.utilisation.items()]
-    yield ("chips in use", ", ".join(used))
+    yield Line("chips busy", ", ".join(used))
+
+
+def _kept(whole: FleetAnswer, point: FleetPoint) -> Iterator[str]:
+    """That demand is served, also where spot machines are lost, and with which chance."""
+    lost = ""
     if point.served is not None:
-        share = say.percent(point.served, 3)
-        yield ("served", f"{share} of hours and models, with the spot machines that are lost")
+        lost = f"   {LIKELY} {say.percent(point.served, 3)} of hours if every spot machine is lost"
+    yield f"{KEPT} all demand served{lost}"
+    if sure := whole.robust:
+        asked = f"{say.percent(sure.chance, 3)} asked"
+        yield f"{KEPT} kept in {say.percent(sure.keeps, 3)} of fresh simulations ({asked})"
 
 
-def _models(point: FleetPoint) -> Iterator[str]:
-    yield f"{'model':<{NAMES}} {'share':>6} {'$/hour':>9} {'$/Mtok':>8}  replicas, at most"
-    for name, bill in point.per_model.items():
-        price = "-" if bill.usd_per_mtok is None else f"{bill.usd_per_mtok:.3g}"
-        columns = ", ".join(f"{c} {max(row)}" for c, row in point.replicas[name].items())
-        head = (
-            f"{name:<{NAMES}} {say.percent(bill.share_of_bill):>6} {bill.usd_per_hour:>9.4g} "
-            f"{price:>8}  "
-        )
-        yield from (
-            say.filled(head + columns) if len(head + columns) > say.WIDTH else [head + columns]
-        )
+def _cheaper(whole: FleetAnswer, point: FleetPoint) -> str:
+    """Free layouts where they save, else how much less a plan that keeps every rule may cost."""
+    for row in whole.beside:
+        if row.restriction == "layouts free" and row.more is not None and row.more < SAVES:
+            bill = f"{say.money(row.usd_per_hour or 0.0)}/hour"
+            return f"--set layouts=free: {bill} ({say.increase(row.more)})"
+    least = whole.certificate.relaxation or 0.0
+    less = f"{say.money(point.usd_per_hour - least)}/hour ({say.percent(whole.gap or 0.0)})"
+    return f"no: what keeps every rule saves at most {less}"
 
 
-def _moved(point: FleetPoint) -> Iterator[str]:
-    """Requests that move, or whose cache does: their share, and the hour in which they are most."""
-    if point.served_in:
-        yield "requests that are served in another region, or by two pools"
-    for origin, sites in point.served_in.items():
-        total = sum(sum(row) for row in sites.values())
-        for site, row in sites.items():
-            if site != origin:
-                yield from say.filled(
-                    f"  {origin:<{NAMES}} {say.percent(sum(row) / total, 3)} as {site}, at most "
-                    f"{max(row):.3g} requests/s in hour {row.index(max(row))}"
-                )
+def _limit(whole: FleetAnswer, point: FleetPoint) -> str:
+    """What the rules cost, all of them and one point more, or which contract is at its limit."""
+    costs = []
+    for name, words in RULES.items():
+        bills = [x.usd_per_hour for x in whole.beside if x.restriction.startswith(name)]
+        if bills and bills[0] is not None:
+            share = say.percent(1 - bills[0] / point.usd_per_hour)
+            costs.append(f"{words} {say.money(point.usd_per_hour - bills[0])}/hour ({share})")
+    more = whole.prices.headroom if whole.prices else 0.0
+    full = [f"{each.name} used up" for each in whole.binding]
+    full += [f"1 point more headroom {say.money(more)}/hour"] if more else []
+    return ", ".join([*costs, *full]) or "none: no spare, no headroom, no full contract"
 
 
-def _hours(plan: FleetPlan, point: FleetPoint) -> Iterator[str]:
+def _models(point: FleetPoint) -> Section:
+    """The bill of each model, and its replicas at most."""
+    bills = point.per_model
+    columns = {
+        "Model": [*bills],
+        "$/hour": [say.three_digits(x.usd_per_hour) for x in bills.values()],
+        "share": [f"{x.share_of_bill:.0%}" for x in bills.values()],
+        "$/Mtok": [say.three_digits(x.usd_per_mtok or 0.0) * bool(x.usd_per_mtok)
+                   for x in bills.values()],
+        "most replicas at once": [
+            say.cut(", ".join(f"{x}: {max(y)}" for x, y in point.replicas[name].items()), WIDEST)
+            for name in bills
+        ],
+    }  # fmt: skip
+    lines = [Line(name, bill.usd_per_hour, "USD/hour") for name, bill in bills.items()]
+    return table(columns, lines=lines, adds_up=True)
+
+
+def _hours(plan: FleetPlan, point: FleetPoint) -> Section:
+    """Machines of each pool over the hours: ends, mean, and a sign for the most of some hours."""
     hours = plan.question.hours
-    step = -(-hours // WIDEST)
-    yield f"by hour{f', {step} hours a sign' if step > 1 else ''} (least to most)"
-    for name, row in sorted(_lines(plan, point)):
-        if any(row):
-            shown = [max(row[t : t + step]) for t in range(0, hours, step)]
-            yield f"  {name:<{NAMES}} {_sparks(shown)} {min(row)} to {max(row)}"
+    step = next((x for x in (1, 2, 3, 4, 6, 8, 12) if hours / x <= WIDEST), -(-hours // WIDEST))
+    used = {name: row for name, row in _lines(plan, point) if any(row)}
+    names = sorted(used, key=lambda name: -max(used[name]))
+    rows = [used[name] for name in names]
+    return table({
+        "Machines": names, "min": [f"{min(row)}" for row in rows],
+        "max": [f"{max(row)}" for row in rows],
+        "mean": [say.three_digits(sum(row) / hours) for row in rows],
+        _axis(hours, step): [
+            _sparks([max(row[t : t + step]) for t in range(0, hours, step)]) for row in rows
+        ],
+    })  # fmt: skip
+
+
+def _axis(hours: int, step: int) -> str:
+    """Marks over a line of hours: every sixth, or days from Monday."""
+    line, every = "", 6 if hours <= CLOSE else DAY
+    for hour in range(0, hours + (every == 6), every):
+        if len(line) <= hour // step:
+            mark = f"{hour}h" if every == 6 else DAYS[hour // DAY % 7]
+            line = f"{line:<{hour // step}}{mark} "
+    return line.rstrip()
 
 
 def _lines(plan: FleetPlan, point: FleetPoint) -> Iterator[tuple[str, Sequence[int]]]:
@@ -223,72 +257,48 @@ def _sparks(values: Sequence[int]) -> str:
     return "".join(BARS[round(each / most * (len(BARS) - 1))] for each in values)
 
 
-def _beside(whole: FleetAnswer) -> Iterator[str]:
-    if whole.beside:
-        yield BESIDE
-    yield from (f"  {name:<{NAMES}} {words}" for name, words in _restricted(whole))
+def _moved(point: FleetPoint) -> Iterator[Line]:
+    """Requests that move, or whose cache does: their share, and the hour in which they are most."""
+    for origin, sites in point.served_in.items():
+        total = sum(sum(row) for row in sites.values())
+        for site, row in sites.items():
+            if site != origin:
+                most = f"at most {max(row):.3g} requests/s in hour {row.index(max(row))}"
+                yield Line(origin, f"{say.percent(sum(row) / total, 3)} as {site}, {most}")
 
 
-def _restricted(whole: FleetAnswer) -> Iterator[tuple[str, str]]:
-    """What each freedom or rule less would cost: its name and words."""
-    for row in whole.beside:
-        words = "no plan"
-        if row.usd_per_hour is not None and row.more is not None:
-            words = f"{say.money(row.usd_per_hour)}/hour, {say.increase(row.more)}"
-        yield row.restriction, words
-
-
-def _sure(whole: FleetAnswer) -> Iterator[str]:
-    if whole.robust is None:
-        return
+def _sure(whole: FleetAnswer) -> Iterator[Line]:
+    """What each model's margin is, what chances cost, and what runs of a benchmark would save."""
     sure = whole.robust
-    yield (
-        f"keeps all promises in {say.percent(sure.keeps, 3)} of draws it did not see "
-        f"({say.percent(sure.chance, 3)} asked)"
-    )
+    if sure is None:
+        return
     for name, margin in sure.margins.items():
-        yield (
-            f"  {name:<{NAMES}} {say.increase(margin - 1)} capacity; knowing its speed would save "
-            f"{say.money(sure.measured[name])}/hour"
-        )
+        known = f"knowing its speed would save {say.money(sure.measured[name])}/hour"
+        yield Line(name, f"{say.increase(margin - 1)} capacity; {known}")
     levels = [f"{say.percent(x.chance)} {say.money(x.usd_per_hour)}" for x in sure.curve]
-    yield from say.filled(f"  what chances cost at least, per hour: {', '.join(levels)}")
-    if sure.runs:
-        yield f"  one benchmark run would save ({sure.outcomes} outcomes; standard deviations)"
+    yield Line("chances cost at least, per hour", ", ".join(levels))
     for run in sure.runs:
-        yield from say.filled(
-            f"    {run.model} on {run.pool} {say.money(run.usd_per_hour)}/hour, its speed known to "
-            f"{say.percent(run.after)} instead of {say.percent(run.before)}"
-        )
+        speed = f"its speed known to {say.percent(run.after)} instead of {say.percent(run.before)}"
+        saved = f"worth measuring: saves about {say.money(run.usd_per_hour)}/hour, {speed}"
+        yield Line(f"{run.model} on {run.pool}", saved)
 
 
-def _measured_next(whole: FleetAnswer) -> Iterator[str]:
+def _measured_next(whole: FleetAnswer) -> Iterator[Section]:
     """The run that saves most as it is typed, and where a scenario names the profile."""
     runs = whole.robust.runs if whole.robust else ()
     for run in [run for run in runs if run.commands][:1]:
-        yield f"the run to measure first, of one replica {run.column}:"
-        yield from map(say.typed, run.commands)
-        yield f"  then models.{run.model}.profiles: {{{run.pool}: own.toml}}"
+        title = f"the run to measure first, of one replica {run.column}"
+        typed = tuple(Line("", each) for each in run.commands)
+        after = f"models.{run.model}.profiles: {{{run.pool}: own.toml}}"
+        yield Section(title, (*typed, Line("", f"# then {after}")), commands=True)
 
 
-def _proof(whole: FleetAnswer) -> Iterator[str]:
+def _method(whole: FleetAnswer) -> Iterator[Line]:
+    """The bound, and how it and the plan were found."""
     proof = whole.certificate
-    assert proof.relaxation is not None
-    assert proof.gap is not None
-    priced = ""
-    if proof.priced is not None:
-        priced = (
-            f"; the relaxation's duals ask for none of {proof.priced.layouts:,} layouts more "
-            f"(rounds {proof.priced.rounds}, columns added {proof.priced.added})"
-        )
-    yield from say.filled(
-        f"{whole.status}: no plan is below {say.money(proof.relaxation)}/hour, "
-        f"{say.below(proof.gap)} under this one; {proof.columns} columns, {proof.nodes:,} nodes; "
-        f"{proof.method}{priced}"
-    )
-
-
-def _missed(whole: FleetAnswer) -> Iterator[str]:
-    yield "No fleet does that."
-    for missed in whole.infeasible or ():
-        yield from say.filled(f"  {missed.promise}: {missed.expression}")
+    yield Line("no plan is below", proof.relaxation, "USD/hour")
+    yield Line("search", f"{proof.columns} columns, {proof.nodes:,} nodes; {proof.method}")
+    if priced := proof.priced:
+        rounds = f"rounds {priced.rounds}, columns added {priced.added}"
+        words = f"duals ask for none of {priced.layouts:,} layouts more ({rounds})"
+        yield Line("relaxation", words)

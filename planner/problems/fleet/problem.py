@@ -20,7 +20,7 @@ from planner.protocol.problem import NO_PLAN, Problem, ReplicaHours, Search
 if TYPE_CHECKING:
     from planner.problems.fleet.question import FleetScenario
     from planner.protocol.plan import Plan
-    from planner.protocol.section import Section
+    from planner.protocol.section import AnswerHead, Section
     from planner.report.pictures.section_bars import StackedHours
 
 PRICES = ("on_demand.price", "reserved.price", "spot.price")
@@ -71,6 +71,13 @@ class FleetProblem(Problem["FleetScenario"]):
     def answer(self, question: FleetScenario) -> FleetPlan:
         """The plan with its certificate, prices and comparisons."""
         return answer(question)
+
+    def head(self, plan: Plan) -> AnswerHead:
+        """What to buy, the bill, what is served, and what the rules cost."""
+        from planner.problems.fleet.presentation import head
+
+        assert isinstance(plan, FleetPlan)
+        return head(plan)
 
     def sections(self, plan: Plan) -> Sequence[Section]:
         """The bill, models, hours, comparisons, prices, and what a chance keeps."""

@@ -220,9 +220,8 @@ def _warnings(scenario: FleetScenario) -> list[str]:
         term = pool.reserved.term
         if term is not None and term > scenario.hours * HOUR:
             notes.append(
-                f"pools.{name}.reserved.term: {show(term, 'time')} are longer than the "
-                f"{scenario.hours} hours of the plan: the price is that of {scenario.hours} hours, "
-                "as if they repeated through the term"
+                f"reserved for {show(term, 'time')}, planned over {scenario.hours} hours: assumes "
+                "that these repeat"
             )
     for name, model in scenario.models.items():
         head = model.demand.column
@@ -243,4 +242,4 @@ def _warnings(scenario: FleetScenario) -> list[str]:
             f"start.time is not given, and nothing says how large the weights of "
             f"{', '.join(measured)} are: they start at once"
         )
-    return notes
+    return [*dict.fromkeys(notes)]

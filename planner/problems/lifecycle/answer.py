@@ -15,13 +15,14 @@ from planner.problems.lifecycle import comparisons, resolve
 from planner.problems.lifecycle import plan as records
 from planner.problems.lifecycle.comparisons import point_of, recheck, short
 from planner.problems.lifecycle.elasticities import lifecycle_elasticities, overtraining_from_pools
+from planner.problems.lifecycle.presentation import tips
 from planner.problems.lifecycle.question import LifecycleScenario
 from planner.problems.lifecycle.resolve import LifecycleTask
 from planner.problems.lifecycle.search import optimal_size as search
 from planner.problems.lifecycle.search.best_size import best_size
 from planner.problems.lifecycle.search.joint_program import joint_optimum
 from planner.problems.serving import outside_fit
-from planner.protocol.plan import BindingLimit, DataSource, MissedPromise
+from planner.protocol.plan import BindingLimit, DataSource, MissedPromise, outside_text
 from planner.scenario import resolved
 from planner.scenario.keys.uncertain import LEFT_ASIDE
 from planner.text.errors import SolverError
@@ -29,6 +30,7 @@ from planner.token_costs import spending
 from planner.token_costs.optimum import NOTHING_CLOSER, allowed
 from planner.token_costs.outputs import overtraining_at
 from planner.token_costs.phase_costs import PhaseCost
+from planner.token_costs.presentation import law_notes
 from planner.token_costs.spending import FixedShare
 from planner.token_costs.stationary_points import stationary_point, training_curve
 
@@ -75,7 +77,8 @@ def _optimal(
     best = optima[0]
     life, whole = best.life, best.whole
     scenario = life.scenario
-    warnings += allowed(best.outside, scenario.extrapolate)
+    beyond = allowed(best.outside, scenario.extrapolate)
+    warnings += beyond
     warnings += resolve.training_warnings(best.answer.task.phases, datetime.now(UTC).date())
     warnings += dict.fromkeys(x for size, _ in best.sides for x in best.served.warnings_at(size))
     slopes, prices = lifecycle_elasticities(best), comparisons.serving_prices(best)
@@ -84,12 +87,13 @@ def _optimal(
     bound = served.candidate.floor().usd_per_mtok / served.utilisation
     planned = planned_training(best)
     warnings += planned.warnings
+    outside, sizes = outside_fit(served.candidate), _evaluated(best)
     complete = records.LifecycleAnswer(
         scenario=resolved(scenario),
         plan=point,
         band=comparisons.interval(best, prices),
         serving_band=served.band,
-        outside=outside_fit(served.candidate),
+        outside=outside,
         bound=records.ServedPriceBound(bound),
         certificate=_certificate(best, prices),
         binding=_binding(best, slopes),
@@ -98,8 +102,9 @@ def _optimal(
         heuristic=comparisons.equal_pools(curve, whole.total),
         flat_price=comparisons.flat_price(best),
         curve=curve,
-        evaluated=_evaluated(best),
+        evaluated=sizes,
         demand=life.demand,
+        notes=law_notes(outside_text(outside), beyond, warnings, tips(point, sizes)),
         provenance=_provenance(life, best.answer.task.phases, warnings, planned.data),
     )
     if planned.layout is None:
@@ -162,12 +167,12 @@ def _binding(best: search.FixedLayoutOptimum, slopes: dict[str, float]) -> tuple
     for name in ("ttft", "tpot", "e2e"):
         slope = slopes.get(f"serving.promises.{name}")
         if slope:
-            limits.append(BindingLimit(f"{name} is kept in serving", slope))
+            limits.append(BindingLimit(name.upper(), slope))
     paths = (best.size_limit, "data.unique")
     limits += [BindingLimit(name, slopes[name]) for name in paths if name in slopes]
     memory = slopes.get("serving.system.memory")
     if memory:
-        limits.append(BindingLimit("kv and weights fit in serving", memory))
+        limits.append(BindingLimit("memory", memory))
     return tuple(limits)
 
 

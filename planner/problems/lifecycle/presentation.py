@@ -1,195 +1,223 @@
-"""The whole life of a model on a terminal: model and tokens, costs, chips, how it is served."""
+"""The whole life of a model for the reader: what to build, train and serve, and other sizes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from planner.protocol.document import document_of
-from planner.protocol.plan import status_text
+from planner.protocol.note import Note
+from planner.protocol.output import Output
+from planner.protocol.plan import MEASURED
+from planner.protocol.promise import LIKELY as EVEN
+from planner.protocol.promise import SURE, chance_within
+from planner.protocol.section import BROKEN, KEPT, LIKELY, AnswerHead, Line, Section, no_plan, table
 from planner.text import wording as say
+from planner.text.quantities import show
 from planner.text.tolerances import UNSEEN
 from planner.token_costs import presentation as life
 
 if TYPE_CHECKING:
     from planner.problems.lifecycle import plan as records
 
-ROWS = 9  # sizes shown beside the best
+BESIDE = 2  # sizes shown by default on either side of the plan
+FLAT = 0.02  # more cost that is hardly any
 DEAREST = 1000.0  # times the cost of the plan: sizes that cost more are no choice
-NAMES = 36  # width of the names of quantities, unless one is longer
-UNSERVED = "No model does that."
+TIMES = ("ttft", "tpot", "e2e")
+TWO = "chips of two kinds"
 
 
-def answer(plan: records.LifecyclePlan) -> str:
-    """The whole answer as lines of at most 80 columns."""
+def head(plan: records.LifecyclePlan) -> AnswerHead:
+    """What to build, train and serve, its cost, and the model that most would build."""
     whole, point = plan.answer, plan.answer.plan
-    blocks = () if point is None else (
-        life.chosen(point, whole.band, say.figure(point.tokens_per_parameter), say.money,
-                    shape=_shape(point), of_what="its "),
-        life.spent(point), hardware(point, whole),
-        life.planned_text(getattr(whole, "training", None), say.money), _sizes(point, whole),
-        _simpler_rules(whole),
-        life.listing("next best, of other sparsities", _others(whole)),
-        _proof(whole),
-    )  # fmt: skip
-    proved = status_text(whole.status, whole.gap)
-    method = [f"{proved}: {whole.certificate.method}"] if point is not None else []
-    return life.answer_text(question_text(plan), plan, blocks, UNSERVED, method)
+    if point is None:
+        return no_plan(_question_text(plan), plan.infeasible, "planner check FILE")
+    usual = min(_known(whole), key=lambda each: each.training_usd or 0.0, default=None)
+    tried = f"best of {len(whole.evaluated or ())} sizes tried"
+    proven = "Proven on this layout by one geometric program"
+    program = getattr(whole.certificate, "program", None)
+    cells = [x[0] for x in _sizes([usual], point).values()] if usual else []
+    other = "Chinchilla-optimal {0} on {1} tokens: {5} ({6})" if usual else "no other size known"
+    return AnswerHead(
+        _question_text(plan),
+        run=("; ".join([life.size_text(point), *_trained(point, whole)]), _served(point, whole)),
+        cost=(life.cost_text(point, whole.band),),
+        against=(other.format(*cells),),
+        promises=("   ".join(_times(plan)) or life.loss_text(point, plan.question.quality),),
+        certainty=(_certainty(whole),),
+        limit=life.limit_row(plan),
+        next=("planner sensitivity FILE    (what 1% of each input is worth)",),
+        labels={"run": "Build", "against": "Instead"},
+        proof=f"{proven if program is not None else 'Nothing proved'}; {tried}",
+    )
+
+
+def sections(plan: records.LifecyclePlan, outputs: Sequence[Output]) -> tuple[Section, ...]:
+    """The question with its numbers, sizes at the same quality, then what else is known."""
+    whole, point, rest = plan.answer, plan.answer.plan, list[Section]()
+    if point is not None:
+        sizes = {life.scaled(x.n_active): x for x in _known(whole)
+                 if (x.total_usd or 0.0) < DEAREST * point.total}  # fmt: skip
+        proof = cast("records.LifecycleCertificate", whole.certificate)
+        place = [*sizes].index(mine) if (mine := life.scaled(point.n_active)) in sizes else 0
+        near = [*sizes.values()][max(0, place - BESIDE) : place + BESIDE + 1]
+        rules = ((life.EQUAL, whole.heuristic),
+                 ("one price per token at every size", whole.flat_price))  # fmt: skip
+        rest = [
+            table(_sizes(near, point)),
+            table(_sizes([*sizes.values()], point), "every size tried", shown=False),
+            life.spent(point, shown=False),
+            Section("model and chips", tuple(_built(point, whole))),
+            life.planned(getattr(whole, "training", None), point, in_loss=False),
+            Section("rules", tuple(Line(label, life.rule_text(rule, life.dollars))
+                                   for label, rule in rules if rule is not None)),
+            Section("runners-up", tuple(_others(whole))),
+            Section("proof", (Line("price error", say.percent(proof.interpolation_error)),
+                              Line("how", proof.method))),
+        ]  # fmt: skip
+    return life.sections(plan, outputs, _question_text(plan), rest)
 
 
 def why(plan: records.LifecyclePlan) -> str:
     """What binds, what a percent of anything is worth, and the closed form it comes from."""
     whole, point = plan.answer, plan.answer.plan
     if point is None:
-        return life.shortfall(UNSERVED, plan.infeasible)
-    lines = ["Why this life", *life.binding(whole.binding, "cost")]
-    total = plan.cost or 0.0
+        return head(plan).text()
     slopes = {name: slope for name, slope in whole.elasticities.items() if abs(slope) >= UNSEEN}
-    width = max([NAMES, *map(len, slopes)])
-    lines += ["", f"{'One percent more of':<{width + 3}}changes the cost by"]
-    for name, slope in life.by_size(slopes):
-        lines.append(f"  {name:<{width}}{slope:+8.3f}%{say.signed(slope * total / 100):>12}")
-    lines += ["", "Closed form on the active constraints", *_closed_form(point, whole)]
-    return "\n".join(lines)
+    return life.why_text(plan, slopes, _closed_form(point, whole))
 
 
-def hardware(point: records.LifecyclePoint, whole: records.LifecycleAnswer) -> str:
-    """Chips of every phase, and the plan that serves."""
-    lines = []
-    for name, label in (("pretrain", "train on"), ("rl", "RL on")):
-        chips = getattr(point.chips, name, None)
-        if chips is None:
-            continue
-        text = f"{chips.chip} at {chips.mfu:.0%} of its peak"
-        if chips.count:
-            text = f"{chips.count:,} {text}, for {chips.days:.3g} days"
-        lines.append(say.row(label, text))
-    serving, unit = document_of(point.serving), point.chips.inference
-    chip = unit.chip or "chips of two kinds"
-    rate = f"{unit.tokens_per_s_per_unit:,.0f} tokens/s, input and output together"
-    if unit.units:
-        rate += f"; {unit.units:,} units of {unit.count:,} chips in all carry the first rate"
-    band = whole.serving_band
-    text = f"{f'${point.usd_per_mtok:.3g}/Mtok':<17}"
-    ends = band and band.usd_per_mtok
-    text += f"${ends[0]:.3g} to ${ends[1]:.3g}/Mtok" if ends else ""
-    least = whole.bound.usd_per_mtok if whole.bound else 0.0
-    times = [f"{k.upper()} {say.duration(serving[k])}" for k in ("tpot", "ttft") if serving[k]]
-    slope = f"a model one percent larger costs {point.slope_of_price:.2f}% more per token"
-    store = point.checkpoints
-    stored = (
-        f"{store.count} of {say.size(store.bytes)} for {store.seconds / 86400:.3g} days are "
-        f"{say.money(store.usd)}, {say.percent(store.share)} of the cost: left out"
-    )
-    contents = f"{unit.chips_per_unit} {chip}, {say.formats(serving)}, {serving['batch']} in flight"
-    lines += [
-        say.row("serve as", say.laid_out(serving)),
-        say.row("a unit is", contents),
-        say.row("it carries", rate),
-        f"{'price':<{say.LABEL}}{text:<42} bound ${least:.3g}/Mtok",
-        say.row("times", ", ".join(times)),
-        say.row("by size", slope),
-        say.row("checkpoints", stored),
-    ]
-    return "\n".join(lines)
+def tips(point: records.LifecyclePoint, sizes: Sequence[records.EvaluatedSize]) -> Iterator[Note]:
+    """How far the size may be off at hardly any cost."""
+    most = (1 + FLAT) * point.total
+    flat = [x for x in sizes if x.total_usd and x.total_usd < most]
+    if len(flat) > 1:
+        ends = f"from {life.scaled(flat[0].n_active)} to {life.scaled(flat[-1].n_active)}"
+        more = max(x.total_usd or 0.0 for x in flat) / point.total - 1
+        words = f"flat: {ends} the total changes by at most {say.percent(more)}"
+        yield Note("tip", "flat", words, "asked")
 
 
-def question_text(plan: records.LifecyclePlan) -> str:
+def _question_text(plan: records.LifecyclePlan) -> str:
     """What was asked, in a sentence."""
-    served = life.served_text(plan.answer.demand)
     unit = cast("Mapping[str, Any]", plan.answer.scenario["serving"])
     load, limits = unit["workload"], unit["promises"]
     speed = limits["tokens_per_s_per_user"]
-    promises = [
-        f"{name} {say.duration(value)}" for name, value in limits.items()
-        if value and name != "tokens_per_s_per_user"
-    ]  # fmt: skip
+    promises = [f"{x.upper()} ≤ {show(limits[x], 'time')}" for x in TIMES if limits.get(x)]
     promises += [f"{speed:g} tokens/s per user"] if speed else []
-    promised = f"keeping {', '.join(promises)}" if promises else "with no promise"
-    text = (
-        f"{life.quality_text(plan.question.quality)}, {served}, in requests of "
-        f"{say.length(load['input_tokens'])} tokens in and {say.length(load['output_tokens'])} out "
-        f"on {say.named(unit['system'], 'system')}, {promised}; least cost of the whole life"
+    tokens = f"{say.length(load['input_tokens'])} in, {say.length(load['output_tokens'])} out"
+    return (
+        f"Cheapest whole life of {life.quality_text(plan.question.quality)}: "
+        f"{life.served_text(plan.answer.demand)} ({tokens}; {', '.join(promises) or 'no promise'}) "
+        f"on {life.product(unit['system'])}"
     )
-    return "\n".join(say.filled(text))
 
 
-def _shape(point: records.LifecyclePoint) -> str:
-    """Layers, width, heads and experts."""
-    model = point.model
-    text = f"{model.layers} layers of width {model.hidden:.0f}, {model.heads} heads"
-    if model.experts:
-        beside = f" beside {model.shared_experts} shared" if model.shared_experts else ""
-        text += f", {model.experts_active} of {model.experts} experts{beside}"
-    cache = say.size(model.kv_bytes_per_token)
-    return f"{text}, {cache} of cache per token (family: {model.family})"
+def _known(whole: records.LifecycleAnswer) -> list[records.EvaluatedSize]:
+    """Sizes at which serving was planned and that are as good as asked."""
+    return [each for each in whole.evaluated or () if each.total_usd]
 
 
-def _sizes(point: records.LifecyclePoint, whole: records.LifecycleAnswer) -> str:
-    """The cost of the whole life at other sizes, the quality the same."""
-    best = point.cost.total.usd or 0.0
-    rows = {
-        say.count(each.n_active): each
-        for each in whole.evaluated or ()
-        if each.total_usd and each.total_usd < DEAREST * best
-    }
-    mine = say.count(point.n_active)
-    others = [name for name in rows if name != mine]
-    every = max(1, -(-len(others) // ROWS))
-    shown = {*others[::every], mine}
-    title = f"{'tokens':>9}{'training':>11}{'$/Mtok':>9}{'serving':>11}{'in all':>11}"
-    lines = [f"{'at the same loss':<18}{title}"]
-    for name, at in rows.items():
-        if name in shown:
-            training, serving, total = (
-                say.money(usd or 0.0) for usd in (at.training_usd, at.serving_usd, at.total_usd)
-            )
-            note = "the plan" if name == mine else say.increase((at.total_usd or 0.0) / best - 1)
-            lines.append(f"  {name:<16}{say.count(at.pretrain or 0.0):>9}{training:>11}"
-                         f"{at.usd_per_mtok:>9.3g}{serving:>11}{total:>11}  {note}")  # fmt: skip
-    return "\n".join(lines)
+def _trained(point: records.LifecyclePoint, whole: records.LifecycleAnswer) -> Iterator[str]:
+    """Chips of the phases of training."""
+    planned = getattr(whole, "training", None)
+    if planned is not None:
+        yield life.train_text(planned)
+    for name, label in (("pretrain", "on"), ("rl", "RL on")):
+        chips = getattr(point.chips, name, None)
+        if chips is not None and (name == "rl" or planned is None):
+            many = f"{chips.count:,} " if chips.count else ""
+            days = f" in {chips.days:.3g} days" if chips.count else ""
+            yield f"{label} {many}{life.product(chips.chip)}{days}"
 
 
-def _simpler_rules(whole: records.LifecycleAnswer) -> str:
-    """Simpler rules, with what it costs to follow them."""
-    rules = (("equal pools", whole.heuristic), ("flat price", whole.flat_price))
-    text = life.listing("beside it", (
-        (label, f"{say.count(rule.n_active)} on {say.count(rule.tokens.pretrain)} tokens: "
-                f"{say.money(rule.cost)}, {say.increase(rule.worse_by)}")
-        for label, rule in rules if rule is not None
-    ))  # fmt: skip
-    note = say.wrapped("(flat price: the size that a budget gives which takes the price of a "
-                       "served FLOP for constant, charged what serving it costs)")  # fmt: skip
-    return "\n".join([text, *note]) if whole.flat_price is not None else text
+def _served(point: records.LifecyclePoint, whole: records.LifecycleAnswer) -> str:
+    """The unit that serves, and its price of a token with its range."""
+    serving, unit = document_of(point.serving), point.chips.inference
+    ends = whole.serving_band and whole.serving_band.usd_per_mtok
+    price, *low_high = (f"${say.three_digits(x)}" for x in (point.usd_per_mtok, *(ends or ())))
+    spread = f" ({say.joined_ends(*low_high)})" if ends else ""
+    chips = f"{unit.chips_per_unit} {life.product(unit.chip) if unit.chip else TWO}"
+    return (
+        f"served by {say.laid_out(serving)} on {chips}, {serving['weights']}; {price}/Mtok{spread}"
+    )
 
 
-def _others(whole: records.LifecycleAnswer) -> Iterator[tuple[str, str]]:
+def _times(plan: records.LifecyclePlan) -> Iterator[str]:
+    """The promised times: the value beside its limit, and the chance that it holds."""
+    whole, unit = plan.answer, cast("Mapping[str, Any]", plan.answer.scenario["serving"])
+    assert whole.plan is not None
+    for name in TIMES:
+        limit, value = unit["promises"].get(name), getattr(whole.plan.serving, name)
+        if limit and value:
+            ends, chance = getattr(whole.serving_band, name, None), 1.0
+            if ends:
+                chance = chance_within(limit, [(value, ends[0] / value, ends[1] / value)])
+            late = LIKELY if value <= limit * (1 + UNSEEN) else BROKEN
+            told = f" ({'likely' if chance >= EVEN else 'UNLIKELY'}, {chance:.0%})"
+            mark, told = (KEPT, "") if chance >= SURE else (late, told)
+            yield f"{mark} {name.upper()} {say.duration(value)} ≤ {show(limit, 'time')}{told}"
+
+
+def _certainty(whole: records.LifecycleAnswer) -> str:
+    """Whether runs like the one that serves were measured, and the law within its fit."""
+    band, law = whole.serving_band, f"law {whole.provenance.law.name}"
+    beyond = [f"{x.words} ({x.rests})" if x.rests else x.words for x in whole.outside[:1]]
+    if band is not None and band.kind != MEASURED and not beyond:
+        beyond.append("no run of such serving")
+    if life.beyond_law(whole):
+        return f"EXTRAPOLATED: {', '.join([*beyond, law])}"
+    sure = "serving within measurements" if band else "hardware limit only, nothing measured"
+    return f"EXTRAPOLATED: {beyond[0]}; {law}" if beyond else f"{sure}; {law}"
+
+
+def _sizes(
+    sizes: Sequence[records.EvaluatedSize], point: records.LifecyclePoint
+) -> Mapping[str, Sequence[str]]:
+    """The cost of the whole life at some sizes, the quality the same: columns by their heads."""
+    names, usd = [life.scaled(x.n_active) for x in sizes], life.dollars
+    more = [say.increase((x.total_usd or 0.0) / point.total - 1) for x in sizes]
+    mine = life.scaled(point.n_active)
+    return {
+        "size": names, "tokens": [life.scaled(x.pretrain or 0.0) for x in sizes],
+        "training": [usd(x.training_usd or 0.0) for x in sizes],
+        "$/Mtok": [f"${say.three_digits(x.usd_per_mtok or 0.0)}" for x in sizes],
+        "serving": [usd(x.serving_usd or 0.0) for x in sizes],
+        "total": [usd(x.total_usd or 0.0) for x in sizes],
+        "change": ["plan" if x == mine else y for x, y in zip(names, more, strict=True)],
+    }  # fmt: skip
+
+
+def _built(point: records.LifecyclePoint, whole: records.LifecycleAnswer) -> Iterator[Line]:
+    """What the model is made of, what trains and serves it, and what is not counted."""
+    model, unit, store = point.model, point.chips.inference, point.checkpoints
+    experts = f"; {model.experts_active} of {model.experts} experts" if model.experts else ""
+    experts += f" beside {model.shared_experts} shared" * bool(experts and model.shared_experts)
+    yield Line("layers", f"{model.layers} × {model.hidden:,.0f}, {model.heads} heads{experts}")
+    cache = f"{say.size(model.kv_bytes_per_token)} per token (family: {model.family})"
+    yield Line("KV cache", cache)
+    for name, label in (("pretrain", "pre-training"), ("rl", "RL")):
+        if chips := getattr(point.chips, name, None):
+            yield Line(label, f"{life.product(chips.chip)} at {chips.mfu:.0%} of its peak")
+    serving = document_of(point.serving)
+    rate = f"{unit.tokens_per_s_per_unit:,.0f} tokens/s, input and output together"
+    yield Line("serving", f"{say.formats(serving)}, {serving['batch']:,} in flight: {rate}")
+    if unit.units:
+        yield Line("replica sets", f"{unit.units:,} on {unit.count:,} chips carry the first rate")
+    yield Line("1% larger model", f"{say.increase(point.slope_of_price / 100)} per token served")
+    kept = f"{store.count} of {say.size(store.bytes)} for {store.seconds / 86400:.3g} days"
+    share = f"{life.dollars(store.usd)}, {say.percent(store.share)}"
+    yield Line("checkpoints, not counted", f"{kept}: {share}")
+
+
+def _others(whole: records.LifecycleAnswer) -> Iterator[Line]:
+    """The best life at every other sparsity."""
     for choice in whole.alternatives:
+        size, tokens = life.scaled(choice.n_active), life.scaled(choice.tokens.pretrain)
+        text = f"{size} of {life.scaled(choice.n_total)} on {tokens} tokens"
+        price = f"${say.three_digits(choice.usd_per_mtok)}/Mtok"
         label = f"sparsity {choice.sparsity:.3g}" if choice.sparsity > 1 else "dense"
-        size, tokens = say.count(choice.n_active), say.count(choice.tokens.pretrain)
-        text = f"{size} of {say.count(choice.n_total)} on {tokens} tokens, "
-        yield label, f"{text}${choice.usd_per_mtok:.3g}/Mtok: {say.money(choice.cost.total.usd)}"
-
-
-def _proof(whole: records.LifecycleAnswer) -> str:
-    """How the optimum was found, and how far whole numbers lie from it."""
-    proof = cast("records.LifecycleCertificate", whole.certificate)
-    smooth = proof.smooth
-    text = (
-        f"with real numbers of layers and sequences the optimum of this layout is"
-        f" {say.count(smooth.n_active)} on {say.count(smooth.pretrain)} tokens at "
-        f"{say.money(smooth.usd)}, {say.percent(abs(proof.whole_over_smooth))} "
-        f"{'below' if proof.whole_over_smooth >= 0 else 'above'} the plan; prices between the "
-        f"sizes asked are good to {say.percent(proof.interpolation_error)}"
-    )
-    if proof.program is not None:
-        bound = 1 - proof.program.lower_bound / proof.program.usd
-        text += (
-            "; one geometric program over size, tokens and batch, from the bandwidth of memory to "
-            "the exponents of the law, has the same optimum, and no choice on this layout lies "
-            f"more than {say.gap_text(bound).removeprefix('less than ')} below it"
-        )
-    return "\n".join(say.filled(text))
+        yield Line(label, f"{text}, {price}: {life.dollars(choice.cost.total.usd)}")
 
 
 def _closed_form(point: records.LifecyclePoint, whole: records.LifecycleAnswer) -> Iterator[str]:
@@ -200,13 +228,13 @@ def _closed_form(point: records.LifecyclePoint, whole: records.LifecycleAnswer) 
     from formulas.serving.outputs import mixed_price
 
     proof = cast("records.LifecycleCertificate", whole.certificate).over_training
-    yield from say.wrapped(str(served_life_cost))
-    yield from say.wrapped(str(mixed_price))
+    yield str(served_life_cost)
+    yield str(mixed_price)
     if {"A_N", "B_D", "loss_min"} <= point.coefficients.keys():
-        yield from say.wrapped(str(chinchilla_loss))
+        yield str(chinchilla_loss)
     if proof.from_pools is not None:
-        yield from say.wrapped(str(overtraining.equation()))
-        yield from say.wrapped(
+        yield str(overtraining.equation())
+        yield (
             f"here eps_inf = {point.slope_of_price:.4g}, and at the optimum of the layout "
             f"D_pt/D_opt is {proof.ratio:.5g}; the pools ask for {proof.from_pools:.5g}"
         )

@@ -13,6 +13,7 @@ from planner.problems.lifecycle.answer import answer
 from planner.problems.lifecycle.comparisons import point_of
 from planner.problems.lifecycle.elasticities import lifecycle_rows, parameters
 from planner.problems.lifecycle.plan import LifecyclePlan
+from planner.problems.lifecycle.presentation import head, sections
 from planner.problems.lifecycle.resolve import resolve_life
 from planner.problems.lifecycle.search.best_size import cheapest_life
 from planner.protocol.document import document_of
@@ -20,13 +21,13 @@ from planner.protocol.output import Output, values_in
 from planner.protocol.parameter import Parameter
 from planner.protocol.plan import Plan
 from planner.protocol.problem import NO_PLAN, Problem, Search
-from planner.protocol.section import Section
+from planner.protocol.section import AnswerHead, Section
 from planner.scenario.keys.system_keys import resolved_system
 from planner.token_costs.optimum import allowed
 from planner.token_costs.outputs import OUTPUTS, at_limit, by
 from planner.token_costs.parameters import scenario_rows
 from planner.token_costs.phase_costs import listed_of_phases
-from planner.token_costs.presentation import COLUMNS, sections
+from planner.token_costs.presentation import COLUMNS
 
 if TYPE_CHECKING:
     from planner.problems.lifecycle.question import LifecycleScenario
@@ -81,8 +82,13 @@ class Lifecycle(Problem["LifecycleScenario"]):
         """The plan with its certificate, its comparisons and its provenance."""
         return answer(question)
 
+    def head(self, plan: Plan) -> AnswerHead:
+        """What to build, train and serve, what it costs, and how sure that is."""
+        assert isinstance(plan, LifecyclePlan)
+        return head(plan)
+
     def sections(self, plan: Plan) -> Sequence[Section]:
-        """The question with its numbers, and what the cost adds up from."""
+        """The question with its numbers, sizes at the same quality, then what else is known."""
         assert isinstance(plan, LifecyclePlan)
         return sections(plan, self.outputs)
 

@@ -53,7 +53,7 @@ def size_readings(
     refused = by_law["kv_bytes_per_token"]
     yield without_reading(
         "kv_bytes_per_token", "level of prices",
-        f"refused: prices miss it by {refused.factor:.1f}x, the mean alone by {refused.guess:.1f}x",
+        f"no signal: prices miss it by {refused.factor:.1f}×, the mean by {refused.guess:.1f}×",
     )  # fmt: skip
     yield from _price_of_size(sheet, stated, counts, by_law["p_out"])
 
@@ -116,7 +116,9 @@ def _judged(line: SheetInference, size: tuple[float, float] | None) -> SheetInfe
     words = f"spans {line.width:.0f}x" if line.width > WIDE else line.verdict
     if size is not None:
         holds = low <= size[1] and size[0] <= high
-        words = "; ".join([*words.split("; "), f"{'holds' if holds else 'misses'} the size given"])
+        words = "; ".join(
+            [*words.split("; "), f"the size given {'fits' if holds else 'does not fit'}"]
+        )
     return replace(line, verdict=words)
 
 
@@ -231,7 +233,7 @@ def _of_step(
     if high <= 0:
         yield without_reading(name, origin, "longer contexts alone explain the step")
         return
-    words = "bounds, never fixes" if low > 0 else "longer contexts may explain all of it"
+    words = "an interval" if low > 0 else "longer contexts may explain all of it"
     yield (reading if low > 0 else replace(reading, sense="<=")).inference(words)
     if of == "input":
         return
@@ -241,7 +243,7 @@ def _of_step(
     yield Reading(
         "kv_bytes_per_token", last_step(equations.cache_from_step), {}, (implied, size, chips),
         statement, origin, "=" if low > 0 else ">=",
-    ).inference("bounds, never fixes")  # fmt: skip
+    ).inference("an interval")  # fmt: skip
     point = Reading(
         "kv_bytes_per_token", last_step(cache_bytes_from_cliff), {"L_ctx": float(step.edge)},
         (size, chips), "at the threshold caches equal arithmetic; weights too, if B = B_0", origin,
@@ -305,7 +307,7 @@ def _of_slow(tier: SheetTier, shares: Sequence[SheetInference]) -> Iterator[Shee
     yield slow.inference("as a slow mode, if no hour is idle")
     for mode, reading in idle:
         yield reading.inference(
-            f"as a slow mode beside {mode}" if mode else "if idle hours are all it sells"
+            f"if it shares hardware with {mode}" if mode else "if idle hours are all it sells"
         )
 
 

@@ -83,7 +83,7 @@ def _single(question: PricesScenario, today: date) -> PriceSheet:
     sheet = question.sheet
     if isinstance(sheet, SheetRows):
         return PriceSheet(
-            "rows of one's own",
+            "your price sheet",
             sheet.input,
             sheet.output,
             sheet.cached,

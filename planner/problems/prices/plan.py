@@ -77,4 +77,3 @@ class PricesPlan(Plan[PricesAnswer]):
     answer_type = PricesAnswer
 
     why = presented("why")
-    body = presented("text")

@@ -1,33 +1,38 @@
-"""A price sheet on a terminal: each reading in an economist's units, then what contradicts it."""
+"""A price sheet for the reader: what it implies in an economist's units, and contradictions."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from planner.protocol.section import Line, Section
+from planner.protocol.section import AnswerHead, Line, Section, table
 from planner.scenario.keys.buy_keys import multiples_text
 from planner.text.quantities import show
-from planner.text.wording import count, digits, percent
+from planner.text.wording import COLUMNS, count, cut, digits, joined_ends, percent, three_digits
 
 if TYPE_CHECKING:
     from planner.problems.prices.contradictions import Contradiction
     from planner.problems.prices.inferences import SheetInference
-    from planner.problems.prices.plan import PricesPlan
+    from planner.problems.prices.plan import PricesPlan, SheetPrices
     from planner.report.pictures.value_rows import ValueRows
 
-MILLION, HOUR = 1e6, 3600.0
-LABEL, VALUE, WIDTH = 23, 19, 80
+MILLION, HOUR, WIDTH = 1e6, 3600.0, 80
 UNSEEN = ("hold_over_input",)  # in the remark on the price of holding
+ROWS = 8  # readings that stand in an answer unless more are asked for
+LABELS = {"run": "Finding", "cost": "Size", "against": "Cache", "promises": "Margin",
+          "limit": "Settled"}  # fmt: skip
+SAID = {"input price, physical": "input price, physics", "size, empirical": "open models' sizes",
+        "open models, empirical": "open models' prices"}  # fmt: skip
+BEYOND, FITS, MISSES = "beyond the prices fitted", "size given fits", "does not fit"
 
 
 def _per_million(value: float) -> str:
-    return f"${value * MILLION:.3g}/Mtok"
+    return f"${digits(value * MILLION)}/Mtok"
 
 
 def _times(value: float) -> str:
-    return f"{value:.3g}x"
+    return f"{three_digits(value)}×"
 
 
 def _tokens(value: float) -> str:
@@ -40,10 +45,10 @@ SHOWN: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "n_total": ("all parameters", count),
     "kv_bytes_per_token": ("KV cache per token", lambda x: show(x, "size")),
     "output_price": ("output price by size", _per_million),
-    "memory_over_arithmetic": ("memory over arithmetic", _times),
-    "batch_over_critical": ("batch over critical", _times),
+    "memory_over_arithmetic": ("memory time vs compute", _times),
+    "batch_over_critical": ("batch vs critical batch", _times),
     "afforded_context": ("context paid for", lambda x: f"{_tokens(x)} tokens"),
-    "balance_context": ("balance context, tokens", _tokens),
+    "balance_context": ("both meet at context", _tokens),
     "attention_context": ("attention = weights at", _tokens),
     "fixed_share": ("fixed share of a step", lambda x: percent(x, 3)),
     "batch_over_normal": ("batch over normal", lambda x: f"1/{1 / x:.3g}"),
@@ -56,42 +61,91 @@ SHOWN: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "break_even_requests": ("requests that pay", lambda x: f"more than {x:.3g}"),
     "margin": ("price over cost", _times),
 }
-TITLES = {
-    "level": "Level: what the prices say of size", "ratio": "Ratio: output over input",
-    "step": "Long contexts: steps of price at a length", "tier": "Tiers: faster and slower modes",
-    "cache": "Caches: writes and storage", "margin": "Margin over our own plan",
-}  # fmt: skip
-GROUPS = {
-    "level": ("n_active", "n_total", "output_price"),
-    "ratio": ("memory_over_arithmetic", "batch_over_critical", "afforded_context"),
-    "step": ("balance_context", "attention_context", "output_step", "input_step"),
-    "tier": ("fixed_share", "batch_over_normal", "speed_limit", "idle_share"),
-    "cache": ("hold_price", "write_surcharge", "hold_over_input", "break_even_reads",
-              "break_even_requests"),
-    "margin": ("margin",),
-}  # fmt: skip
-OF_CACHES = (("step of", "step"), ("HBM", "cache"), ("over input", "ratio"), ("level", "level"))
+
+
+def head(plan: PricesPlan) -> AnswerHead:
+    """Whether the sheet contradicts itself, and what it says of size, cache and margin."""
+    point = plan.answer.plan
+    assert point is not None
+    clashes, lines = point.contradictions, point.inferences
+    margin = next((x for x in lines if x.name == "margin"), None)
+    priced = "not computed: give a model, --set given.model=NAME"
+    if margin is not None:
+        mix = f"{_span(margin, _times)} over our own plan's cost (mix 3:1)"
+        priced = mix if margin.low else f"not computed: {margin.verdict}"
+    worst = max(clashes, key=lambda clash: clash.factor or 0.0, default=None)
+    shown = "the dual shows it contradictory" if clashes else "one point keeps them all"
+    return AnswerHead(
+        _title(plan, point.sheet),
+        run=(summary(clashes),),
+        cost=(_said(lines, "n_active", "size"),),
+        against=(_said(lines, "kv_bytes_per_token", "caches"),),
+        promises=(priced,),
+        certainty=("each reading is an interval; none is a point",),
+        limit=(_settled(worst),) if worst else (),
+        next=("planner solve FILE --why    (assumptions of each reading)",),
+        labels=LABELS,
+        proof=f"Proven by a linear program over {len(lines)} readings: {shown}",
+    )
+
+
+def _said(lines: Sequence[SheetInference], name: str, what: str) -> str:
+    """Every reading of a quantity with what it is read from, the narrowest first."""
+    said, known = [], [x for x in lines if x.name == name and (x.low or x.high)]
+    for line in sorted(known, key=lambda x: (x.high or float("inf")) / (x.low or 1e-30)):
+        given = " (yours fits)" * (FITS in line.verdict) + " (not yours)" * (MISSES in line.verdict)
+        said.append(f"{_span(line, SHOWN[name][1])}{given} by {_origin(line)}")
+    return "; ".join(said[:2]) or f"no: the sheet says nothing of {what}"
+
+
+def _settled(clash: Contradiction) -> str:
+    """How many assumptions would settle a contradiction alone, and by how much."""
+    several = len(clash.reconciled_by)
+    if not several or clash.factor is None:
+        return f"none of {len(clash.minimal)} assumptions settles it alone: --more lists them"
+    many = f"any ONE of {several} assumptions" if several > 1 else "one assumption"
+    return f"if {many} is off {_fold(clash.factor)}: --more lists them"
 
 
 def sections(plan: PricesPlan) -> tuple[Section, ...]:
-    """The sheet, the readings under what they are read from, and the contradictions."""
+    """The sheet, its readings as tables, and what assumes each contradiction."""
     point = plan.answer.plan
-    if point is None:
-        return (Section("No sheet.", ()),)
-    parts = [Section(_title(plan), (Line("verdict", summary(point.contradictions)),))]
-    for group, heading in TITLES.items():
-        lines = tuple(_line(x) for x in point.inferences if _group(x) == group)
-        if lines:
-            parts.append(Section(heading, lines))
-    parts += [
-        Section(clash_title(clash), tuple(Line("assumes", words, note=note)
-                                         for words, note in clash_lines(clash)))
-        for clash in point.contradictions
-    ]  # fmt: skip
-    if len(point.contradictions) > 1:
-        parts.append(Section("Without these all readings can hold together",
-                             tuple(Line("left out", x) for x in point.left_out)))  # fmt: skip
+    assert point is not None
+    clashes, told = point.contradictions, [x for x in point.inferences if x.name not in UNSEEN]
+    apart = {(clash.name, origin) for clash in clashes for origin in clash.between}
+    known = sorted(told, key=lambda x: ((x.name, x.origin) not in apart, not (x.low or x.high)))
+    rest = [x for x in told if x not in known[:ROWS]]
+    more = [Line("other readings", f"{len(rest)}: --more")] if rest else []
+    parts = [Section(_title(plan, point.sheet), (Line("finding", summary(clashes)),)),
+             table(_columns([x for x in told if x not in rest]), lines=more),
+             table(_columns(rest), "other readings", shown=False)]  # fmt: skip
+    for clash in clashes:
+        settles = {row.assumption: row.factor for row in clash.reconciled_by}
+        assumed = ((x, f"settles it if off {_fold(settles[x])}" if x in settles else "")
+                   for x in clash.minimal)  # fmt: skip
+        lines = (Line("assumes", words, note=note) for words, note in assumed)
+        parts.append(Section(clash_title(clash), tuple(lines)))
+    if len(clashes) > 1:
+        lines = (Line("left out", x) for x in point.left_out)
+        parts.append(Section("Without these all readings can hold together", tuple(lines)))
     return tuple(parts)
+
+
+def _columns(lines: Sequence[SheetInference]) -> Mapping[str, Sequence[str]]:
+    """Readings with what they are read from, by the heads of a table."""
+    shown = [SHOWN.get(x.name, (x.name, digits)) for x in lines]
+    names, spans = (
+        [x for x, _ in shown],
+        [_span(x, y) for x, (_, y) in zip(lines, shown, strict=True)],
+    )
+    room = COLUMNS.get() - 4 - sum(max(map(len, words), default=0) for words in (names, spans))
+    origins = [f"{_origin(x)}{' (!)' * (BEYOND in x.verdict)}" for x in lines]
+    return {"Reading": names, "says": spans, "from": [cut(x, room) for x in origins]}
+
+
+def _origin(line: SheetInference) -> str:
+    words = line.origin.replace("step of ", "step ").removesuffix(" tokens")
+    return SAID.get(line.origin, words)
 
 
 def readings_picture(plan: PricesPlan) -> ValueRows:
@@ -114,31 +168,6 @@ def readings_picture(plan: PricesPlan) -> ValueRows:
     return ValueRows(sections(plan)[0].title, panels)
 
 
-def text(plan: PricesPlan) -> str:
-    """The answer in lines of at most 80 columns: quantity, range, and what it is read from."""
-    point = plan.answer.plan
-    if point is None:
-        return "No sheet."
-    blocks = [[*_wrapped(_title(plan), 0), *_wrapped(summary(point.contradictions), 2)]]
-    for group, heading in TITLES.items():
-        lines = [x for x in point.inferences if _group(x) == group]
-        if lines:
-            blocks.append([heading, *_rows(lines)])
-    for clash in point.contradictions:
-        pairs = clash_lines(clash)
-        notes = {note for _, note in pairs}
-        shared = notes.pop() if len(notes) == 1 else ""
-        block = _wrapped(clash_title(clash), 0)
-        block += _wrapped(f"these cannot all hold{f'; each {shared}' if shared else ''}:", 2)
-        for words, note in pairs:
-            block += _wrapped(words if shared or not note else f"{words} ({note})", 4, "- ")
-        blocks.append(block)
-    if len(point.contradictions) > 1:
-        blocks.append(["Without these all readings can hold together:",
-                       *(row for x in point.left_out for row in _wrapped(x, 4, "- "))])  # fmt: skip
-    return "\n\n".join("\n".join(block) for block in blocks)
-
-
 def why(plan: PricesPlan) -> str:
     """The equation of each reading, and everything that it assumes."""
     point = plan.answer.plan
@@ -152,82 +181,42 @@ def why(plan: PricesPlan) -> str:
     return "\n".join(lines)
 
 
-def _title(plan: PricesPlan) -> str:
-    sheet = plan.answer.plan.sheet if plan.answer.plan else None
-    if sheet is None:
-        return "No sheet."
-    cached = "" if sheet.cached is None else f", cached {_per_million(sheet.cached)}"
-    prices = f"input {_per_million(sheet.input)}, output {_per_million(sheet.output)}{cached}"
-    times = plan.question.multiply
-    return f"{sheet.name}{f', {multiples_text(times)}' if times else ''}: {prices}"
+def _title(plan: PricesPlan, sheet: SheetPrices) -> str:
+    """The question: what prices imply, of whose machine where that is given."""
+    prices = {"in": sheet.input, "out": sheet.output, "cached": sheet.cached}
+    said = ", ".join(
+        f"${digits(x * MILLION)} {name}" for name, x in prices.items() if x is not None
+    )
+    times = f", {multiples_text(plan.question.multiply)}" if plan.question.multiply else ""
+    return f"What does {sheet.name}{times} imply? {said} per Mtok"
+
+
+def _fold(factor: float) -> str:
+    return f"{factor:.0f}-fold" if factor >= 10 else f"{factor:.2g}-fold"
 
 
 def summary(clashes: Sequence[Contradiction]) -> str:
     """Whether the readings agree, and if not, by how much the worst two are apart."""
     if not clashes:
-        return "the readings are consistent"
+        return "consistent: no reading contradicts another"
     worst = max(clashes, key=lambda clash: clash.factor or 0.0)
+    much = f"{_fold(worst.factor)}, " if worst.factor else ""
+    where = "between readings of which each two can hold"
+    if worst.name != "together":
+        where = f"on {SHOWN.get(worst.name, (worst.name, digits))[0]}"
     if len(clashes) == 1:
-        return f"one contradiction{_by_factor(worst, ' of ')}, {_where(worst)}"
-    return f"{len(clashes)} contradictions, the widest{_by_factor(worst, ' of ')} {_where(worst)}"
-
-
-def _where(clash: Contradiction) -> str:
-    """The quantity that readings are apart in, or that several clash of which each two meet."""
-    if clash.name == "together":
-        return "between readings of which each two can hold"
-    return f"in {SHOWN.get(clash.name, (clash.name, digits))[0]}"
+        return f"THE SHEET CONTRADICTS ITSELF, {much}{where}"
+    return f"{len(clashes)} CONTRADICTIONS, the widest {much}{where}"
 
 
 def clash_title(clash: Contradiction) -> str:
     """Which readings do not meet, and by which factor."""
+    much = f", {_fold(clash.factor)}" if clash.factor else ""
     if clash.name == "together":
         several = "; ".join(clash.between)
-        return f"Contradiction{_by_factor(clash, ', ')}, of several at once: {several}"
+        return f"Contradiction{much}, of several at once: {several}"
     label = SHOWN.get(clash.name, (clash.name, digits))[0]
-    return f"Contradiction{_by_factor(clash, ', ')}: {label} by {', and by '.join(clash.between)}"
-
-
-def _by_factor(clash: Contradiction, before: str) -> str:
-    return "" if clash.factor is None else f"{before}{clash.factor:.3g}x"
-
-
-def clash_lines(clash: Contradiction) -> list[tuple[str, str]]:
-    """The clashing assumptions, each with what it would take to settle the clash alone."""
-    settles = {row.assumption: row.factor for row in clash.reconciled_by}
-    return [
-        (words, f"settles it alone, if off by {settles[words]:.3g}x" if words in settles else "")
-        for words in clash.minimal
-    ]
-
-
-def _group(line: SheetInference) -> str:
-    for group, names in GROUPS.items():
-        if line.name in names:
-            return group
-    return next(group for words, group in OF_CACHES if words in line.origin)
-
-
-def _line(line: SheetInference) -> Line:
-    label, written = SHOWN.get(line.name, (line.name, digits))
-    return Line(label, _span(line, written), note=f"{line.origin}; {line.verdict}".rstrip("; "))
-
-
-def _rows(lines: Sequence[SheetInference]) -> Iterator[str]:
-    """Readings under what they come from: a name, a range, and what it is worth."""
-    origin = None
-    for line in lines:
-        if line.name in UNSEEN:
-            continue
-        if line.origin != origin:
-            origin = line.origin
-            yield from _wrapped(origin, 2)
-        label, written = SHOWN.get(line.name, (line.name, digits))
-        row = f"    {label:<{LABEL}} {_span(line, written):<{VALUE}} "
-        yield from textwrap.wrap(
-            f"{row}{line.verdict}", WIDTH, subsequent_indent=" " * (LABEL + VALUE + 6),
-            drop_whitespace=True, break_long_words=False, replace_whitespace=False,
-        )  # fmt: skip
+    return f"Contradiction{much}: {label} by {', and by '.join(clash.between)}"
 
 
 def _span(line: SheetInference, written: Callable[[float], str]) -> str:
@@ -238,7 +227,8 @@ def _span(line: SheetInference, written: Callable[[float], str]) -> str:
         return f"at most {written(high or 0.0)}"
     if high is None:
         return f"at least {written(low)}"
-    return written(low) if high <= low * (1 + 1e-12) else f"{written(low)} to {written(high)}"
+    exact = high <= low * (1 + 1e-12)
+    return written(low) if exact else joined_ends(written(low), written(high))
 
 
 def _wrapped(words: str, indent: int, bullet: str = "") -> list[str]:

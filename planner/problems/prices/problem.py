@@ -37,13 +37,13 @@ from planner.problems.prices.plan import (
     PricesPlan,
     SheetPrices,
 )
-from planner.problems.prices.presentation import sections
+from planner.problems.prices.presentation import head, sections
 from planner.problems.prices.question import PricesScenario
 from planner.protocol.output import Output
 from planner.protocol.parameter import Parameter, settable
 from planner.protocol.plan import DataSource, KnownAnswer, Plan, Provenance
 from planner.protocol.problem import Problem, Search
-from planner.protocol.section import Section
+from planner.protocol.section import AnswerHead, Section
 from planner.scenario import resolved
 from planner.scenario.keys.references import File
 from planner.scenario.keys.system_keys import SystemReference
@@ -150,6 +150,11 @@ class Prices(Problem["PricesScenario"]):
             provenance=provenance,
         )
         return PricesPlan(KnownAnswer(answer), question)
+
+    def head(self, plan: Plan) -> AnswerHead:
+        """What the sheet implies, and whether it contradicts itself."""
+        assert isinstance(plan, PricesPlan)
+        return head(plan)
 
     def sections(self, plan: Plan) -> Sequence[Section]:
         """The readings under what they are read from, then the contradictions."""

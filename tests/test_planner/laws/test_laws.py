@@ -205,8 +205,7 @@ def test_values_outside_the_range_are_named():
     told = BESIROGLU.outside(7e10, 1e12, 1.0)
     assert len(told) == 2
     assert told[0] == (
-        "besiroglu-2024 was fitted on 57.3 M to 16.2 B active parameters; 70 B is 4.32 times the "
-        "largest"
+        "besiroglu-2024 was fitted on 57.3 M–16.2 B active parameters; 70 B is 4.32× the largest"
     )
     assert "1e+23 FLOP" in scaling_law("llama-3-2024").outside(arithmetic=1e23)[0]
     assert "0.5 times" not in " ".join(told)

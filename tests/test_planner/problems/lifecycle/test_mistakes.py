@@ -137,7 +137,7 @@ def test_data_that_runs_out_ends_the_training():
         (scenario(draws=1_000_000), "draws: expected at most 20,000 draws"),
         (
             scenario(law="abnar-2025", choose={"sparsity": [60]}),
-            "choose.sparsity: abnar-2025 was fitted on 1 to 50 total for each active parameter",
+            "choose.sparsity: abnar-2025 was fitted on 1–50 total for each active parameter",
         ),
     ],
 )
@@ -155,6 +155,6 @@ def test_a_sparsity_beyond_the_law_is_left_out_and_told():
     asked = scenario(law=law, choose={"sparsity": [4, 200]}, draws=0)
     plan = planner.solve(asked)
     assert plan.chosen["sparsity"] == pytest.approx(4, rel=0.01)
-    assert any("200 is 1.25 times the largest; left out" in each for each in plan.warnings)
+    assert any("200 is 1.25× the largest; left out" in each for each in plan.warnings)
     tried = resolve_life(load(asked | {"extrapolate": True}))
     assert tried.sparsities == (4.0, 200.0)
