@@ -202,6 +202,13 @@ def _table(section: Section) -> list[str]:
     ]
 
 
+def marked(words: str, word: str, chance: float | None) -> str:
+    """A value beside its limit with its mark and, where it is not sure, what its chance is."""
+    percent = "" if chance is None else f", {100 * chance:.0f}%"
+    remark = f" ({word.upper() if word == 'unlikely' else word}{percent})"
+    return f"{MARKS[word]} {words}{remark * (MARKS[word] != KEPT)}"
+
+
 def steepest(elasticities: Mapping[str, float]) -> list[tuple[str, float]]:
     """Quantities with what one percent more of each is worth, the most first."""
     return sorted(elasticities.items(), key=lambda pair: (-abs(pair[1]), pair[0]))
