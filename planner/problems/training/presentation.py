@@ -61,8 +61,11 @@ def head(plan: records.TrainingPlan) -> AnswerHead:
     if least < most:
         best = f"{point.chips:,} {LEAST[question.objective]}"
         smaller = f"tried: of {least:,}–{most:,} chips {best}"
+    several = isinstance(question.system, tuple)
+    chips = [f"on {point.chips:,} {point.system if several else 'chips'}"]
+    run = (f"{point.layout.text}×{point.micro_batches}", *chips * (several or least < most))
     return AnswerHead(
-        question_text(plan), run=tuple(_run(plan, point)), against=tuple(_current(plan)),
+        question_text(plan), run=run, against=tuple(_current(plan)),
         cost=(f"{cost} · ${say.three_digits(point.usd_per_mtok)}/Mtok",),
         promises=tuple(_limits(plan)) or ("none asked (limits.days, limits.usd would be)",),
         smaller=(smaller if most > 1 else "no: it is one chip",), certainty=(_certainty(whole),),
@@ -93,13 +96,6 @@ def _ends(plan: records.TrainingPlan, name: str, form: Callable[[float], str]) -
     """The ends of the range of a number."""
     ends = getattr(plan.band, name, None)
     return say.joined_ends(*map(form, ends)) if ends else ""
-
-
-def _run(plan: records.TrainingPlan, point: records.TrainingPoint) -> Iterator[str]:
-    """The layout with its choices, and the chips where several numbers or systems were asked."""
-    yield f"{point.layout.text}×{point.micro_batches}"
-    if (several := isinstance(plan.question.system, tuple)) or len(plan.question.chips) > 1:
-        yield f"on {point.chips:,} {point.system if several else 'chips'}"
 
 
 def _current(plan: records.TrainingPlan) -> Iterator[str]:
