@@ -372,9 +372,9 @@ class Plan(Generic[A]):
         if head := problem.head(self):
             most = {"short": 1, "default": MOST_NOTES}.get(depth)
             numbers, *others = problem.sections(self)
-            shown = [replace(numbers, title="numbers"), *others] if depth == "more" else [
-                x for x in others if x.shown and depth != "short"
-            ]  # fmt: skip
+            full = [replace(numbers, title="numbers")] * bool(numbers.lines) + others
+            brief = [section for section in others if section.shown and depth != "short"]
+            shown = full if depth == "more" else brief
             end = [*note_lines(notes, most), head.proof * (depth != "short")]
             blocks = (head.text(), text_of(shown), "\n".join(filter(None, end)))
             return "\n\n".join(filter(None, blocks))

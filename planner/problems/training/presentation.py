@@ -31,6 +31,8 @@ PARTS = ("weights", "gradients", "optimizer", "activations", "logits", "buffers"
 BYTE = 1.0  # below which a part of the memory is rounding
 SEEN, FOLDED = 1e-5, 0.03  # shares of a step below which a term is no line, or one with others
 BAR = 8  # columns of the longest bar
+NUMBERS = {"usd": "cost", "usd_per_mtok": "price", "mfu": "MFU", "hfu": "HFU",
+           "bubble": "pipeline idle", "goodput": "useful time"}  # fmt: skip
 LEVELS = {"chip": "EXTRAPOLATED", "precision": "data sheets only"}
 LEAST = {"time": "take least time", "cost": "cost least", "energy": "take least energy"}
 ROWS: Mapping[str, tuple[str, Callable[[float], str]]] = {
@@ -116,7 +118,7 @@ def _limits(plan: records.TrainingPlan) -> Iterator[str]:
         if limit is not None:
             value = getattr(plan.answer.plan, name)
             chance = plan.answer.chance(name, value, limit, rises=False)
-            words = f"{say.three_digits(value)} ≤ {limit:,g} {name.replace('usd', 'USD')}"
+            words = f"{name.replace('usd', 'USD')} {say.three_digits(value)} ≤ {limit:,g}"
             yield marked(words, word_of(chance, within=value <= limit), chance)
 
 
@@ -178,7 +180,7 @@ def sections(plan: records.TrainingPlan) -> tuple[Section, ...]:
                    for x in whole.alternatives)  # fmt: skip
     timed, memory = Section("One step", (*terms, hidden), adds_up=True), _memory(point)
     chosen = (Line(name.replace("_", " "), str(x)) for name, x in vars(point.layout).items())
-    numbers = Section(title, (*numbers_in(OUTPUTS, plan), *chosen))
+    numbers = Section(title, (*numbers_in(OUTPUTS, plan, **NUMBERS), *chosen))
     runners_up = [Section("Runners-up", others)] if others else []
     return (numbers, _expected(plan), _bars(point, timed, memory), timed, memory, *runners_up)
 

@@ -75,7 +75,7 @@ def test_a_limit_of_the_run_is_kept_or_missed(limit):
     plan = planner.solve(question)
     if plan.feasible:
         assert getattr(plan.answer.plan, limit) <= tighter
-        assert f" ≤ {tighter:,g} " in str(plan)
+        assert f" ≤ {tighter:,g}" in str(plan)
         assert plan.answer.plan.chips != free.chips
         assert f"limits.{limit}" in {each.name for each in plan.binding}
     impossible = planner.solve(asked(question, limits={limit: tighter / 1e3}))
