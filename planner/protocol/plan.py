@@ -373,7 +373,7 @@ class Plan(Generic[A]):
         if head is None:
             parts = [numbers, *others]
         elif depth == "more":
-            parts = [replace(numbers, title="numbers"), *others]
+            parts = [replace(numbers, title="numbers")] * bool(numbers.lines) + others
         else:
             parts = [section for section in others if section.shown and depth != "short"]
         lines = note_lines(notes, {"short": 1, "default": MOST_NOTES}.get(depth))

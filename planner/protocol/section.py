@@ -128,11 +128,12 @@ class AnswerHead:
         return "\n".join(lines)
 
 
-def numbers_in(outputs: Sequence[Output], plan: Plan[Any]) -> tuple[Line, ...]:
-    """Every output that a plan has, with the ends of its range."""
+def numbers_in(outputs: Sequence[Output], plan: Plan[Any], **words: str) -> tuple[Line, ...]:
+    """Every output that a plan has with the ends of its range; `words` are what some are called."""
     units = {output.name: output.unit for output in outputs}
+    called = {name: name.replace("_", " ") for name in units} | words
     return tuple(
-        Line(name.replace("_", " "), value, units[name], "", getattr(plan.band, name, None))
+        Line(called[name], value, units[name], "", getattr(plan.band, name, None))
         for name, value in values_in(outputs, plan.answer.plan).items()
     )
 

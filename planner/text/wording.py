@@ -248,6 +248,7 @@ _FORMS: Mapping[str, Callable[[float], str]] = {
     "1": lambda value: f"{value:.4g}",
     "s": duration,
     "byte": size,
+    "day": lambda value: f"{value:.4g} days",
     "USD": money,
     "J/s": lambda value: f"{value:.4g} W",
     "chip": lambda value: f"{count_text(value)} chip{'s' * (value != 1)}",

@@ -292,7 +292,11 @@ class Rl(Problem[RlQuestion]):
             for x in plan.answer.alternatives
         )
         runners_up = [Section("Runners-up", others)] if others else []
-        return (Section(title, numbers_in(self.outputs, plan)), *_tables(point), *runners_up)
+        return (
+            Section(title, numbers_in(self.outputs, plan, usd="cost")),
+            *_tables(point),
+            *runners_up,
+        )
 
     def picture(self, plan: Plan) -> ValueRows:
         """Where a step's time goes, each pool a lane of one time axis; steps of other pools."""

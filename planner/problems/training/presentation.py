@@ -31,6 +31,8 @@ PARTS = ("weights", "gradients", "optimizer", "activations", "logits", "buffers"
 BYTE = 1.0  # below which a part of the memory is rounding
 SEEN, FOLDED = 1e-5, 0.03  # shares of a step below which a term is no line, or one with others
 BAR = 8  # columns of the longest bar
+NUMBERS = {"usd": "cost", "usd_per_mtok": "price", "mfu": "MFU", "hfu": "HFU",
+           "bubble": "pipeline idle", "goodput": "useful time"}  # fmt: skip
 LEVELS = {"chip": "EXTRAPOLATED", "precision": "data sheets only"}
 LEAST = {"time": "take least time", "cost": "cost least", "energy": "take least energy"}
 ROWS: Mapping[str, tuple[str, Callable[[float], str]]] = {
@@ -61,8 +63,11 @@ def head(plan: records.TrainingPlan) -> AnswerHead:
     if least < most:
         best = f"{point.chips:,} {LEAST[question.objective]}"
         smaller = f"tried: of {least:,}–{most:,} chips {best}"
+    several = isinstance(question.system, tuple)
+    chips = [f"on {point.chips:,} {point.system if several else 'chips'}"]
+    run = (f"{point.layout.text}×{point.micro_batches}", *chips * (several or least < most))
     return AnswerHead(
-        question_text(plan), run=tuple(_run(plan, point)), against=tuple(_current(plan)),
+        question_text(plan), run=run, against=tuple(_current(plan)),
         cost=(f"{cost} · ${say.three_digits(point.usd_per_mtok)}/Mtok",),
         promises=tuple(_limits(plan)) or ("none asked (limits.days, limits.usd would be)",),
         smaller=(smaller if most > 1 else "no: it is one chip",), certainty=(_certainty(whole),),
@@ -95,13 +100,6 @@ def _ends(plan: records.TrainingPlan, name: str, form: Callable[[float], str]) -
     return say.joined_ends(*map(form, ends)) if ends else ""
 
 
-def _run(plan: records.TrainingPlan, point: records.TrainingPoint) -> Iterator[str]:
-    """The layout with its choices, and the chips where several numbers or systems were asked."""
-    yield f"{point.layout.text}×{point.micro_batches}"
-    if (several := isinstance(plan.question.system, tuple)) or len(plan.question.chips) > 1:
-        yield f"on {point.chips:,} {point.system if several else 'chips'}"
-
-
 def _current(plan: records.TrainingPlan) -> Iterator[str]:
     """The layout in use beside the plan."""
     if (current := plan.answer.current) is None:
@@ -120,7 +118,7 @@ def _limits(plan: records.TrainingPlan) -> Iterator[str]:
         if limit is not None:
             value = getattr(plan.answer.plan, name)
             chance = plan.answer.chance(name, value, limit, rises=False)
-            words = f"{say.three_digits(value)} ≤ {limit:,g} {name.replace('usd', 'USD')}"
+            words = f"{name.replace('usd', 'USD')} {say.three_digits(value)} ≤ {limit:,g}"
             yield marked(words, word_of(chance, within=value <= limit), chance)
 
 
@@ -182,7 +180,7 @@ def sections(plan: records.TrainingPlan) -> tuple[Section, ...]:
                    for x in whole.alternatives)  # fmt: skip
     timed, memory = Section("One step", (*terms, hidden), adds_up=True), _memory(point)
     chosen = (Line(name.replace("_", " "), str(x)) for name, x in vars(point.layout).items())
-    numbers = Section(title, (*numbers_in(OUTPUTS, plan), *chosen))
+    numbers = Section(title, (*numbers_in(OUTPUTS, plan, **NUMBERS), *chosen))
     runners_up = [Section("Runners-up", others)] if others else []
     return (numbers, _expected(plan), _bars(point, timed, memory), timed, memory, *runners_up)
 

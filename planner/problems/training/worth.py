@@ -126,21 +126,13 @@ class ChipCount:
         draw = case.draw or ChipDraw(0.0, 0.0, 0.0)
         work = question.work
         return {
-            "D_opt_step": work.batch_tokens,
-            "D_run": work.tokens or work.batch_tokens,
-            "C_step": case.task.model_flop,
-            "n_train": float(self.used),
-            "n_paid": float(self.paid),
-            "F_train": case.task.machine.peak,
-            "x_good": self.goodput,
-            "P_idle": draw.idle,
-            "P_peak": draw.peak,
-            "P_most": draw.rated,
-            "x_site": question.pue or 1.0,
-            "one_chip": 1.0,
-            "p_chip": case.price.value,
+            "D_opt_step": work.batch_tokens, "D_run": work.tokens or work.batch_tokens,
+            "C_step": case.task.model_flop, "n_train": float(self.used),
+            "n_paid": float(self.paid), "F_train": case.task.machine.peak, "x_good": self.goodput,
+            "P_idle": draw.idle, "P_peak": draw.peak, "P_most": draw.rated,
+            "x_site": question.pue or 1.0, "one_chip": 1.0, "p_chip": case.price.value,
             "p_joule": question.power_price or 0.0,
-        }
+        }  # fmt: skip
 
     def worth(
         self, step: float | np.ndarray, again: float | np.ndarray

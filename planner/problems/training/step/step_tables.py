@@ -11,22 +11,12 @@ from formulas.training.step_time import STEP
 # What the answer calls each term of a step, and what it is: they add up to the step.
 RUNS = n_micro * n_full
 TERMS: Mapping[str, sp.Expr] = {
-    "matrix": RUNS * (T_mat + T_expert),
-    "attention": RUNS * T_att,
-    "element_wise": RUNS * T_elt,
-    "quantisation": RUNS * T_quant,
-    "tp": RUNS * T_tp,
-    "cp": RUNS * T_cp_lay,
-    "ep": RUNS * T_ep_lay,
-    "pp": n_micro * T_hop_st,
-    "launch": RUNS * (T_layer - T_chip_l),
-    "head": n_micro * T_over_hd,
-    "bubble": T_wait_pp,
-    "dp_exposed": T_dp_out,
-    "optimizer": T_optim,
-    "offload_exposed": T_offload,
-    "constant": t_fixed,
-}
+    "matrix": RUNS * (T_mat + T_expert), "attention": RUNS * T_att, "element_wise": RUNS * T_elt,
+    "quantisation": RUNS * T_quant, "tp": RUNS * T_tp, "cp": RUNS * T_cp_lay,
+    "ep": RUNS * T_ep_lay, "pp": n_micro * T_hop_st, "launch": RUNS * (T_layer - T_chip_l),
+    "head": n_micro * T_over_hd, "bubble": T_wait_pp, "dp_exposed": T_dp_out, "optimizer": T_optim,
+    "offload_exposed": T_offload, "constant": t_fixed,
+}  # fmt: skip
 STAGES = ("first", "middle", "last")
 OF_STAGE: Mapping[str, tuple[sp.Expr, sp.Expr, sp.Expr, sp.Expr]] = {
     # states, activations, logits, whole

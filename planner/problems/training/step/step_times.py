@@ -170,13 +170,10 @@ def _rates(
     alone = np.ones(())
     experts = tp * cp * dp / (ep * etp)
     return {
-        "W_tp": rate(tp, alone),
-        "W_cp": rate(cp, tp),
-        "W_ep": rate(ep, etp, "exchange"),
-        "W_dp": rate(dp * cp, tp),
-        "W_edp": rate(np.maximum(1, experts), ep * etp),
+        "W_tp": rate(tp, alone), "W_cp": rate(cp, tp), "W_ep": rate(ep, etp, "exchange"),
+        "W_dp": rate(dp * cp, tp), "W_edp": rate(np.maximum(1, experts), ep * etp),
         "W_pp": rate(pp, tp * cp * dp, "stages"),
-    }
+    }  # fmt: skip
 
 
 def bound_symbols(task: TrainingTask, layouts: TrainingLayouts) -> Mapping[str, object]:

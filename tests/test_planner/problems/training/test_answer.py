@@ -9,10 +9,12 @@ import pytest
 import planner
 from formulas.training import bubbles
 from planner.catalogue.training.training_stacks import training_stack
+from planner.problems.training.presentation import sections
 from planner.problems.training.resolve import resolve_training
 from planner.problems.training.step.step_times import step_times
 from planner.problems.training.step.training_task import TrainingLayouts
 from planner.scenario import load
+from planner.text.wording import duration
 from tests.cases.training import BASE, SMALL, asked, pipeline_time
 
 SELECTIVE = asked(
@@ -73,12 +75,14 @@ def test_a_limit_of_the_run_is_kept_or_missed(limit):
     plan = planner.solve(question)
     if plan.feasible:
         assert getattr(plan.answer.plan, limit) <= tighter
+        assert f" ≤ {tighter:,g}" in str(plan)
         assert plan.answer.plan.chips != free.chips
         assert f"limits.{limit}" in {each.name for each in plan.binding}
     impossible = planner.solve(asked(question, limits={limit: tighter / 1e3}))
     (missed,) = impossible.infeasible
     assert missed.promise == f"limits.{limit}"
     assert missed.short_by > 100
+    assert f"NO PLAN: llama-3.2-1b in bf16 cannot keep limits.{limit}" in str(impossible)
 
 
 def test_a_run_that_does_not_fit_says_by_how_much_and_what_repairs_it():
@@ -107,6 +111,34 @@ def test_a_run_that_does_not_fit_says_by_how_much_and_what_repairs_it():
     assert "does not fit 16 H100 (2 nodes)" in str(plan)
     prices = [repair.usd_per_mtok for repair in answer.repairs]
     assert prices == sorted(prices)
+
+
+def test_what_was_never_measured_is_typed_and_refused_where_that_is_asked():
+    """The chip and the format of a plan, which every face says once; no warning says it again."""
+    strange = asked(SMALL, system="hgx-h800", price="$2/hour")
+    plan = planner.solve(strange)
+    assert ("chip", "h800") in {(part.what, part.value) for part in plan.outside}
+    assert plan.answer.band.median_error is None
+    assert not {part.words for part in plan.outside} & {*plan.warnings}
+    assert str(plan).count("H800 never measured") == 2  # how sure, and the note
+    with pytest.raises(planner.InputError, match="H800 never measured"):
+        planner.solve(strange, strict=True)
+
+
+def test_small_parts_of_a_step_stand_together():
+    """Below three percent one sum; every other part by itself, and each in the full list."""
+    plan = planner.solve(asked())
+    step = plan.answer.plan.time_per_step
+    numbers, _, bars, timed, *_ = sections(plan)
+    shares = [value / sum(x for _, x in timed.parts) for _, value in timed.parts]
+    small = [value for (_, value), share in zip(timed.parts, shares, strict=True) if share < 0.03]
+    cells = {row[0]: row[1] for row in bars.cells if row[0]}
+    assert cells[f"other ({len(small)})"] == duration(sum(small))
+    assert len(cells) == len(shares) - len(small) + 1
+    assert sum(value for _, value in timed.parts) == pytest.approx(
+        sum(step.terms.values()), rel=1e-4
+    )
+    assert numbers.title.startswith("Train llama-3.1-70b on 512 H100 (64 nodes)")
 
 
 def test_the_published_layout_of_405b_fits_where_gradients_are_sharded():
