@@ -69,6 +69,12 @@ def written(point: LifePoint) -> Callable[[float], str]:
     return dollars if point.objective == "usd" else "{:.2e} FLOP".format
 
 
+def ends_text(ends: Sequence[float] | None, form: Callable[[float], str]) -> str:
+    """The ends of a range, empty where there is none or it has no width: $35.7–43.1M."""
+    low, high = map(form, ends or (0.0, 0.0))
+    return "" if low == high else say.joined_ends(low, high)
+
+
 def product(name: object) -> str:
     """What a chip or the chip of a system is sold as; of several, each."""
     if isinstance(name, list):
@@ -118,7 +124,8 @@ def train_text(training: PlannedLayout) -> str:
 def cost_text(point: LifePoint, band: LawInterval | None) -> str:
     """What the life costs with its range, and what of it each phase does."""
     form, total = written(point), point.cost.total
-    spread = f" ({say.joined_ends(*map(form, band.cost))})" if band and band.cost else ""
+    ends = ends_text(band and band.cost, form)
+    spread = f" ({ends})" if ends else ""
     key = "usd" if point.objective == "usd" else "flop_paid"
     rented = " rented" if key == "flop_paid" and total.flop_paid != total.flop else ""
     parts = [

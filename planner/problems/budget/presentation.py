@@ -25,7 +25,7 @@ def head(plan: records.BudgetPlan) -> AnswerHead:
     """What to build and what it costs, beside the model that most would build."""
     whole, point, question = plan.answer, plan.answer.plan, plan.question
     if point is None:
-        return no_plan(_question_text(plan), plan.infeasible, "planner check FILE")
+        return no_plan(_question_text(plan), plan.infeasible)
     training, in_loss = getattr(whole, "training", None), question.cost is not None
     ratio = f" ({say.three_digits(point.tokens_per_parameter)} tokens a parameter)"
     planned = (f"trained {life.train_text(training)}",) if training else ()
@@ -110,9 +110,9 @@ def _certainty(whole: records.BudgetAnswer, point: records.BudgetPoint) -> str:
     text, spread = f"{beyond}law {whole.provenance.law.name}", whole.over_laws
     if spread is None:
         return f"{text}; no other laws to compare"
-    text += f"; {len(spread.laws)} laws: {say.joined_ends(*map(life.scaled, spread.n_active))}"
-    cost = say.joined_ends(*map(life.written(point), spread.cost))
-    return f"{text}, {cost}" if spread.cost[0] != spread.cost[1] else text
+    said = (life.ends_text(spread.n_active, life.scaled),
+            life.ends_text(spread.cost, life.written(point)))  # fmt: skip
+    return f"{text}; {len(spread.laws)} laws: {', '.join(filter(None, said)) or 'the same'}"
 
 
 def _ranges(whole: records.BudgetAnswer, point: records.BudgetPoint) -> Section:
@@ -132,8 +132,8 @@ def _ranges(whole: records.BudgetAnswer, point: records.BudgetPoint) -> Section:
         (f"over {len(spread.laws)} laws" if spread else "", spread),
     ):
         if ranges is not None:
-            ends = [(form, getattr(ranges, key, None)) for _, _, form, key in known]
-            columns[title] = [say.joined_ends(*map(form, x)) if x else "" for form, x in ends]
+            columns[title] = [life.ends_text(getattr(ranges, key, None), form)
+                              for _, _, form, key in known]  # fmt: skip
     return table(columns)
 
 
@@ -147,7 +147,7 @@ def notes(
         words = "laws disagree more than any one law's error: use the last column"
         yield Note("assumed", "laws", words, "over_laws")
     if served := getattr(spread, "served", None):
-        words = f"other laws: optimal with {say.joined_ends(*map(life.scaled, served))} served"
+        words = f"other laws: optimal with {life.ends_text(served, life.scaled)} served"
         yield Note("assumed", "laws", words, "over_laws.served")
     if band is not None and band.answered < 1:
         words = f"{1 - band.answered:.0%} of law fits leave no answer"

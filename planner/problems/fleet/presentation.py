@@ -27,7 +27,7 @@ def head(plan: FleetPlan) -> AnswerHead:
     """What to buy, the bill, what is served, and what the rules cost."""
     whole, point, asked = plan.answer, plan.answer.plan, _question(plan)
     if point is None:
-        return no_plan(asked, plan.infeasible, "planner check FILE", "Fix")
+        return no_plan(asked, plan.infeasible, "Fix")
     planned = any(each.certificate for each in whole.columns)
     repeats, gap = plan.question.hours in (DAY, 7 * DAY), whole.gap or 0.0
     rates = "demand, prices; rates by the serving planner" if planned else "rates, demand, prices"
@@ -190,10 +190,11 @@ def _limit(whole: FleetAnswer, point: FleetPoint) -> str:
         bills = [x.usd_per_hour for x in whole.beside if x.restriction.startswith(name)]
         if bills and bills[0] is not None:
             share = say.percent(1 - bills[0] / point.usd_per_hour)
-            costs.append(f"{words} {say.money(point.usd_per_hour - bills[0])}/hour ({share})")
+            hour = "" if costs else "/hour"
+            costs.append(f"{words} {say.money(point.usd_per_hour - bills[0])}{hour} ({share})")
     more = whole.prices.headroom if whole.prices else 0.0
+    costs += [f"1 point of headroom {say.money(more)}"] if more else []
     full = [f"{each.name} used up" for each in whole.binding]
-    full += [f"1 point more headroom {say.money(more)}/hour"] if more else []
     return ", ".join([*costs, *full]) or "none: no spare, no headroom, no full contract"
 
 
@@ -218,7 +219,7 @@ def _models(point: FleetPoint) -> Section:
 def _hours(plan: FleetPlan, point: FleetPoint) -> Section:
     """Machines of each pool over the hours: ends, mean, and a sign for the most of some hours."""
     hours = plan.question.hours
-    step = next((x for x in (1, 2, 3, 4, 6, 8, 12) if hours / x <= WIDEST), -(-hours // WIDEST))
+    step = next((x for x in (1, 2, 3, 4, 6, 8, 12, 24) if hours / x <= WIDEST), -(-hours // WIDEST))
     used = {name: row for name, row in _lines(plan, point) if any(row)}
     names = sorted(used, key=lambda name: -max(used[name]))
     rows = [used[name] for name in names]

@@ -31,7 +31,7 @@ def head(plan: records.LifecyclePlan) -> AnswerHead:
     """What to build, train and serve, its cost, and the model that most would build."""
     whole, point = plan.answer, plan.answer.plan
     if point is None:
-        return no_plan(_question_text(plan), plan.infeasible, "planner check FILE")
+        return no_plan(_question_text(plan), plan.infeasible)
     usual = min(_known(whole), key=lambda each: each.training_usd or 0.0, default=None)
     tried = f"best of {len(whole.evaluated or ())} sizes tried"
     proven = "Proven on this layout by one geometric program"

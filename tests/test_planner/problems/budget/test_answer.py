@@ -237,13 +237,13 @@ def test_what_does_not_matter_is_shown_as_nothing():
 def test_what_a_percent_is_worth_stands_in_one_column():
     """However long the names are."""
     told = solved("money").why().split("One percent more of")[1].split("Closed form")[0]
-    ends = {line.index("%") for line in told.splitlines() if line.endswith("%")}
+    ends = {line.index("%") for line in told.splitlines() if "%" in line}
     assert len(ends) == 1
 
 
 def test_exponents_are_printed_with_the_answer():
     """Rounding them moves the answer by a fifth, so they stand in the text."""
-    text = " ".join(str(solved("plain")).split())
+    text = " ".join(solved("plain").text("more").split())
     assert "alpha_N 0.3478" in text
     assert "beta_D 0.3658" in text
 
@@ -291,9 +291,9 @@ def test_the_command_line_answers_budgets(tmp_path, capsys):
     )
     status, out, err = run("solve", file, "--why", capsys=capsys)
     assert status == 0
-    assert "6.1B parameters" in out
+    assert "6.10B parameters" in out
     assert "Closed form" in out
-    assert "! besiroglu-2024 was fitted on" in out
+    assert "! law fitted on" in out
     assert err == ""
     status, out, _ = run("solve", file, "--json", "--set", "quality={loss: 1.7}", capsys=capsys)
     assert status == 1
@@ -418,5 +418,5 @@ def test_the_starter_is_answered(tmp_path, capsys):
 def test_a_law_that_says_no_loss_stands_beside_one_that_does(change):
     """Whatever is limited; its line says that it knows none."""
     laws = ["besiroglu-2024", "hoffmann-2022-approach-2"]
-    text = str(planner.solve({"problem": "budget", "law": laws, **change}))
-    assert re.search(r"hoffmann-2022-approach-2 .* tokens, no loss known", text)
+    text = planner.solve({"problem": "budget", "law": laws, **change}).text("more")
+    assert re.search(r"hoffmann-2022-approach-2: .* tokens, no loss known", text)

@@ -53,7 +53,7 @@ def test_a_fixed_share_stands_beside(plan):
     assert fixed.mfu == pytest.approx(0.42, abs=0.01)
     assert fixed.cost >= plan.cost * (1 - 1e-9)
     assert fixed.worse_by == pytest.approx(fixed.cost / plan.cost - 1)
-    assert "a fixed MFU" in str(plan)
+    assert "had you assumed 42% MFU" in plan.text("more")
 
 
 def test_a_given_share_is_the_one_compared_with():

@@ -1,6 +1,7 @@
 """Fleets drawn and exported: what is drawn are the plan's own numbers."""
 
 import xml.etree.ElementTree as ET
+from html import unescape
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from planner.problems.fleet.plan import FleetPlan
 from planner.protocol.problem import ReplicaHours, problem_of
 from planner.report.pictures.section_bars import MOST_LINES, StackedHours
 from planner.text.errors import Infeasible, InputError
+from planner.text.wording import money
 
 PRICES = {"on_demand": "$4/hour", "reserved": {"price": "$2.5/hour", "term": "1 day"}}
 
@@ -93,14 +95,49 @@ def test_the_layers_of_the_picture_are_the_machines_of_the_plan(plan):
 
 def test_the_sections_of_a_page_hold_the_whole_answer(plan):
     """Bills of models add up to the plan's; every comparison and every price has its line."""
-    head, *others = problem_of(plan.problem).sections(plan)
-    assert "2 models on 2 kinds of machine" in head.title
+    first, *others = problem_of(plan.problem).sections(plan)
+    assert first.title.startswith("Fleet for 2 models (m0, m1) over 24 hours on a and b; 1 spare")
+    assert first.lines[0].value == plan.cost
     bills = next(each for each in others if each.adds_up)
     assert sum(value for _, value in bills.parts) == pytest.approx(plan.cost)
-    labels = [line.label for each in others for line in each.lines]
-    assert {row.restriction for row in plan.answer.beside} | set(plan.answer.prices.request) <= {
-        *labels
-    }
+    labels = {line.label for each in others for line in each.lines}
+    assert {*plan.answer.prices.request} <= labels
+    told = [cells[0] for each in others if "change" in each.heads for cells in each.cells]
+    assert told == [row.restriction for row in plan.answer.beside]
+
+
+def test_the_head_says_what_to_buy_and_what_the_rules_cost(plan):
+    """Machines, bill, gap and spare as the answer has them, on the terminal and on a card."""
+    point, rows = plan.answer.plan, dict(problem_of(plan.kind).head(plan).rows())
+    bought, rented = rows["Buy"]
+    reserved = ", ".join(f"{count} {name}" for name, count in point.reserved.items() if count)
+    assert bought == f"2 b in hand; {reserved} reserved"
+    assert f"spot: {min(point.spot['a'])}–{max(point.spot['a'])} a" in rented
+    (spared,) = (x for x in plan.answer.beside if x.restriction == "without N+1")
+    assert f"spare {money(plan.cost - spared.usd_per_hour)}/hour (" in rows["Limit"][0]
+    assert f"{100 * point.served:.3g}% of hours if every spot machine" in rows["Promises"][0]
+    assert rows["Cheaper"][0].startswith("no: ")
+    for text in (str(plan), plan._repr_html_()):
+        assert all(
+            words.split("; ")[0] in unescape(text) for words in (*rows["Buy"], *rows["Cost"])
+        )
+
+
+@pytest.mark.parametrize(
+    ("hours", "axis"), [(24, "0h    6h"), (168, "Mon   Tue"), (720, "Mon Fri Tue")]
+)
+def test_a_line_of_hours_holds_every_hour(hours, axis):
+    """The most of each sign is the most of its hours; marks stand over the hours they name."""
+    plan = planner.solve(small_fleet(1, hours))
+    table = problem_of(plan.kind).sections(plan)[1]
+    assert table.heads[-1].startswith(axis)
+    signs = {cells[0]: cells[-1] for cells in table.cells}
+    assert max(map(len, str(plan).splitlines())) <= 80
+    firm = [x + 2 for x in plan.answer.plan.on_demand["b"]]
+    step = -(-hours // len(signs["b firm"]))
+    most = [max(firm[t : t + step]) for t in range(0, hours, step)]
+    full = [place for place, value in enumerate(most) if value == max(most)]
+    assert [place for place, sign in enumerate(signs["b firm"]) if sign == "█"] == full
 
 
 def test_a_picture_of_many_models_names_the_largest_and_sums_the_others():
@@ -149,15 +186,3 @@ def test_a_schedule_of_some_hours_is_refused():
     """Cron triggers repeat by day or week."""
     with pytest.raises(Infeasible, match="hours: 24"):
         schedule([ReplicaHours("m", {}, 1, (1, 2, 3))])
-
-
-def test_sections_hold_the_bill_and_what_it_is_made_of() -> None:
-    """The bills of models add up to the bill, contracts are those of the text."""
-    plan = planner.solve(small_fleet(2))
-    head, models, *rest = problem_of(plan.kind).sections(plan)
-    (others,) = (each for each in rest if each.title.startswith("what one freedom less"))
-    assert head.title.startswith("2 models on 2 kinds of machine over 24 hours")
-    assert head.lines[0].words.startswith(f"${plan.cost:.3g}/hour")
-    assert sum(value for _, value in models.parts) == pytest.approx(plan.cost, rel=1e-9)
-    assert [x.label for x in others.lines] == [x.restriction for x in plan.answer.beside]
-    assert all(x.words in str(plan) for x in head.lines if x.label in ("reserved", "spot"))

@@ -158,7 +158,9 @@ def test_multiples_stack_on_every_price():
     for name, power in {"hold_price": 1, "break_even_requests": 0, "break_even_reads": 0,
                         "write_surcharge": 0, "n_active": 1}.items():  # fmt: skip
         assert now["values"][name] == pytest.approx(0.55**power * was["values"][name])
-    assert other.text().startswith("rows of one's own, batch 0.5x, residency 1.1x: input $1.65")
+    assert other.text().startswith(
+        "What does your price sheet, batch 0.5x, residency 1.1x imply? $1.65 in"
+    )
     assert max(map(len, other.text().splitlines())) <= 80
 
 
@@ -237,7 +239,7 @@ def test_kv_is_refused_from_the_level():
     """Nothing is said of caches from the level, and why."""
     line = lines(solved(SHEET), "kv_bytes_per_token", "level")[0]
     assert line["low"] is line["mid"] is line["high"] is None
-    assert line["verdict"].startswith("refused")
+    assert line["verdict"].startswith("no signal")
 
 
 def test_a_ratio_bounds_batch_and_cache():
