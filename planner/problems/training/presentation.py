@@ -59,12 +59,14 @@ def head(plan: records.TrainingPlan) -> AnswerHead:
     bound = f"lower bound {say.below(whole.certificate.gap or 0.0)} below"
     proof = f"best of all {whole.certificate.layouts_fitting:,} layouts that fit; {bound}"
     least, most = min(question.chips), max(question.chips)
-    smaller = f"not tried (one number): --set chips='{{from: {most // 2}, to: {most}}}'"
+    smaller = f"not tried (one number): --set chips='[{most // 2}, {most}]'"
     if least < most:
         best = f"{point.chips:,} {LEAST[question.objective]}"
-        smaller = f"tried: of {least:,}–{most:,} chips {best}"
+        smaller = f"tried: of {len(question.chips)} numbers, {least:,}–{most:,} chips, {best}"
     several = isinstance(question.system, tuple)
     chips = [f"on {point.chips:,} {point.system if several else 'chips'}"]
+    tried = f"planner sweep FILE --over chips={max(most // 4, 1)},{most} --out sweep.csv"
+    bound_to = question.current is not None and question.current.dp  # to so many chips
     run = (f"{point.layout.text}×{point.micro_batches}", *chips * (several or least < most))
     return AnswerHead(
         question_text(plan), run=run, against=tuple(_current(plan)),
@@ -72,7 +74,7 @@ def head(plan: records.TrainingPlan) -> AnswerHead:
         promises=tuple(_limits(plan)) or ("none asked (limits.days, limits.usd would be)",),
         smaller=(smaller if most > 1 else "no: it is one chip",), certainty=(_certainty(whole),),
         limit=(_binding(plan, point.memory_per_chip),), proof=say.row("Proof", proof, WIDE),
-        next=(f"planner sweep FILE --over chips={max(most // 4, 1)},{most} --out sweep.csv",),
+        next=("--more, --why" if bound_to else tried,),
     )  # fmt: skip
 
 
