@@ -193,7 +193,8 @@ def _limit(whole: FleetAnswer, point: FleetPoint) -> str:
             hour = "" if costs else "/hour"
             costs.append(f"{words} {say.money(point.usd_per_hour - bills[0])}{hour} ({share})")
     more = whole.prices.headroom if whole.prices else 0.0
-    costs += [f"1 point of headroom {say.money(more)}"] if more else []
+    if more and any(x.restriction == "without headroom" for x in whole.beside):
+        costs.append(f"1 point of headroom {say.money(more)}")
     full = [f"{each.name} used up" for each in whole.binding]
     return ", ".join([*costs, *full]) or "none: no spare, no headroom, no full contract"
 

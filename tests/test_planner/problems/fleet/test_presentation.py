@@ -131,13 +131,11 @@ def test_a_line_of_hours_holds_every_hour(hours, axis):
     plan = planner.solve(small_fleet(1, hours))
     table = problem_of(plan.kind).sections(plan)[1]
     assert table.heads[-1].startswith(axis)
-    signs = {cells[0]: cells[-1] for cells in table.cells}
     assert max(map(len, str(plan).splitlines())) <= 80
-    firm = [x + 2 for x in plan.answer.plan.on_demand["b"]]
-    step = -(-hours // len(signs["b firm"]))
+    (signs,) = (cells[-1] for cells in table.cells if cells[0] == "b firm")
+    firm, step = plan.answer.plan.on_demand["b"], -(-hours // len(signs))
     most = [max(firm[t : t + step]) for t in range(0, hours, step)]
-    full = [place for place, value in enumerate(most) if value == max(most)]
-    assert [place for place, sign in enumerate(signs["b firm"]) if sign == "█"] == full
+    assert [sign == "█" for sign in signs] == [each == max(most) for each in most]
 
 
 def test_a_picture_of_many_models_names_the_largest_and_sums_the_others():
