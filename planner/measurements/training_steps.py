@@ -11,7 +11,7 @@ from planner.measurements.entry import Entry, Prediction
 from planner.measurements.published_names import Refused
 from planner.measurements.readers.sheets import MeasurementTable, positive_or_none
 from planner.measurements.readers.training_rows import NAMES as NAMED
-from planner.measurements.readers.training_rows import TrainingRow, training_rows
+from planner.measurements.readers.training_rows import RATE, TrainingRow, training_rows
 from planner.problems import rl
 from planner.problems.training.step.step_times import fed, layout_symbols, shared_symbols, usable
 from planner.problems.training.step.training_task import TrainingTask
@@ -64,13 +64,18 @@ def symbols_of(row: TrainingRow, task: TrainingTask) -> dict[str, float]:
 
 
 def stack_of(row: TrainingRow, profile: str = "auto") -> training_stacks.TrainingStack:
-    """The shipped stack of a row's framework, or the one that a plan on its chip would take."""
+    """The shipped stack of a row's framework, or the one that a plan on its chip would take.
+
+    A framework of one name is another one years later: it counts where it was fitted on the chip.
+    """
     if profile != "auto":
         return training_stacks.training_stack(profile)
-    if row.stack in training_stacks.training_stack_names():
-        return training_stacks.training_stack(row.stack)
     assert row.counts is not None
     assert row.machine is not None
+    if row.stack in training_stacks.training_stack_names():
+        named = training_stacks.training_stack(row.stack)
+        if row.machine.chip in named.chips:
+            return named
     routed = bool(row.counts.n_experts)
     return training_stacks.choose_training_stack("auto", row.machine.chip, routed=routed)
 
@@ -122,12 +127,12 @@ def training_layout_entries(table: MeasurementTable, profile: str = "auto") -> l
         prediction = Prediction(
             least_seconds(row), estimate, estimate * band.low, estimate * band.high
         )
-        seconds = row.seconds
         entries.append(
             Entry(
                 index, line, "value", "step", row.part, *made,
-                row.era, setting, measured=seconds, seconds=seconds, prediction=prediction,
-                bound=prediction.bound, roofline=prediction.bound,
+                row.era, setting, measured=float(cells["value"]), seconds=row.seconds,
+                prediction=prediction, bound=prediction.bound, roofline=prediction.bound,
+                rate=cells["metric"] == RATE,
                 profile=stack_of(row, profile).name,
             )
         )  # fmt: skip

@@ -48,6 +48,7 @@ USUAL_STATE = StateBytes()
 PRE_TRAINING, LORA = "pre-training", "lora"
 BESIDE = "no pre-training, scored beside the fits"
 MEASURED, TOO_LARGE = "measured", "oom"
+RATE = "tokens_per_s_chip"  # a metric of which more is better
 
 
 @dataclass(frozen=True)
@@ -288,9 +289,9 @@ def _seconds(cells: sheets.Row, tokens: float, chips: int) -> float:
     value = sheets.positive(cells, "value")
     if metric == "step_time_s":
         return value
-    if metric == "tokens_per_s_chip":
+    if metric == RATE:
         return tokens / (value * chips)
-    raise Refused(f"metric {metric!r} is no step_time_s or tokens_per_s_chip")
+    raise Refused(f"metric {metric!r} is no step_time_s or {RATE}")
 
 
 def _in_units(cells: sheets.Row, name: str, unit: float) -> float | None:

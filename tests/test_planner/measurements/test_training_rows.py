@@ -7,7 +7,8 @@ import pytest
 from planner.measurements.readers import recognised
 from planner.measurements.readers.sheets import opened
 from planner.measurements.readers.training_rows import training_rows
-from planner.measurements.training_steps import least_seconds
+from planner.measurements.readers.file_kinds import table
+from planner.measurements.training_steps import least_seconds, stack_of, training_layout_entries
 from tests.paths import shared
 
 COLUMNS = (
@@ -119,3 +120,24 @@ def test_utilisation_of_selective_recomputation_is_korthikantis():
     both = sorted(tuple(rate / row.machine.peak for rate in row.flop_rates()[:2]) for row in rows)
     assert [100 * full for full, _ in both] == pytest.approx([41.65, 51.39, 56.05, 56.27], abs=0.2)
     assert [100 * half for _, half in both] == pytest.approx([40.6, 50.7, 55.6, 55.9], abs=0.2)
+
+
+def test_predictions_are_in_the_unit_of_the_row(tmp_path):
+    """A row of a rate is predicted as a rate, one of a time as a time; both are one step."""
+    rate = 64 * 2048 / (8 * 8)  # tokens of a step over 8 s and 8 chips
+    read(tmp_path, {}, {"metric": "tokens_per_s_chip", "value": str(rate)})
+    time, speed = training_layout_entries(table(tmp_path / "runs.csv", {}))
+    assert (time.measured, speed.measured) == (8, rate)
+    assert time.seconds == speed.seconds == 8
+    estimate = time.prediction.estimate
+    assert time.in_unit(estimate) == pytest.approx(estimate)
+    assert speed.in_unit(estimate) == pytest.approx(rate * 8 / estimate)
+
+
+@pytest.mark.parametrize(("chip", "named"), [("A100-80GB", True), ("B200", False)])
+def test_a_framework_counts_on_chips_that_it_was_fitted_on(tmp_path, chip, named):
+    """On others of the same name the stack is that of a plan on the chip."""
+    (row,) = read(tmp_path, {"chip": chip, "framework": "Megatron-LM", "version": "2021"})
+    chosen = stack_of(row)
+    assert row.machine.chip in chosen.chips
+    assert (chosen.name == row.stack) is named
