@@ -22,6 +22,7 @@ from formulas.serving.speculation import IN_DEMAND, popular_share
 SHARDING = pope_2022.at("section 3.2")
 EXPERTS = deepseek_v3.at("section 3.4")
 SUM = "terms follow one another: on measured steps the sum fits better than the maximum"
+WHOLE_INDEXER = "every rank of tp scores by all heads of an indexer, whose weights it has whole"
 MEMORY_TIME = lecture_equations.at("equation 3")
 
 hidden_share = Equation(
@@ -114,8 +115,11 @@ expert_time = Equation.of(
 
 attention_time = Equation.of(
     T_sdpa,
-    m_pos * (b_rank * (a_kv * L_ctx + A_bnd) / cp + b_own * A_state) / (F_sdpa * tp),
+    m_pos
+    * (b_rank * ((a_kv + a_idx * r_idx) * L_ctx + A_bnd) / cp + b_own * A_state)
+    / (F_sdpa * tp),
     "query heads are sharded over tp",
+    WHOLE_INDEXER,
     source=pope_2022.at("section 2.1"),
 )
 
@@ -167,7 +171,9 @@ hop_time = Equation.of(
 overhead_time = Equation(
     "time that no roof explains",
     T_over,
-    f_pace * (1 + x_eager * (n_half - 1)) * (n_blocks * t_layer + n_moe * t_moe + n_ep * t_ep)
+    f_pace
+    * (1 + x_eager * (n_half - 1))
+    * ((n_blocks + x_idx * n_idx) * t_layer + n_moe * t_moe + n_ep * t_ep)
     + b_rank * t_seq
     + t_step,
     assumes=(

@@ -47,7 +47,8 @@ prefill_math = Equation.of(
 
 prefill_attention = Equation.of(
     T_pf_attn,
-    (a_pf * P_pairs + A_bnd_pf * L_new) * one_seq / (F_sdpa * tp * cp * e_pf_a),
+    ((a_pf + a_idx * r_idx) * P_pairs + A_bnd_pf * L_new) * one_seq / (F_sdpa * tp * cp * e_pf_a),
+    decode.WHOLE_INDEXER,
     "every part of a context gets early and late tokens of a chunk, so all work alike",
     source=yang_2024.at("section 3, load-balanced sharding"),
 )
@@ -72,7 +73,7 @@ prefill_weights = Equation.of(
 prefill_overhead = Equation(
     "time of one prompt that no roof explains",
     T_pf_over,
-    n_chunks * (n_half * (n_blocks * t_layer + n_moe * t_pf_moe) + t_pf_chunk),
+    n_chunks * (n_half * ((n_blocks + x_idx * n_idx) * t_layer + n_moe * t_pf_moe) + t_pf_chunk),
     assumes=(
         "launches per layer and chunk, and per half of one; experts are launched without a "
         "recorded graph",

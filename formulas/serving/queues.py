@@ -23,7 +23,14 @@ SERVED = little_1961.at("the number served, of one server")
 
 square_share = Equation.of(
     r_quad,
-    minimum(a_pf * P_pairs * one_seq * f_stage / (F_sdpa * tp * cp * e_pf_a * pp * S_occ), 1),
+    minimum(
+        (a_pf + a_idx * r_idx)
+        * P_pairs
+        * one_seq
+        * f_stage
+        / (F_sdpa * tp * cp * e_pf_a * pp * S_occ),
+        1,
+    ),
     "attention of new tokens to all before them; whatever hides behind it left out",
 )
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.catalogue.chips import maker_factor
+from planner.catalogue.chips import chip, chip_names, maker_factor
 from planner.catalogue.coefficient_spread import (
     ASSUMED,
     DISTANCES,
@@ -64,6 +64,8 @@ class Adjustment:
 
 COEFFICIENTS = tuple(table("planner.catalogue", "coefficients.toml"))
 EFFICIENCIES = frozenset(name for name in COEFFICIENTS if name.startswith("e_"))
+READING, MULTIPLYING = ("e_w",), ("e_c", "e_pf", "e_pf_x")
+WIDE = "bf16"  # in which narrow weights are multiplied by kernels without arithmetic of their own
 STEPS_WAITED = "n_sched"  # a number of steps, not a time
 HIDES = "e_ovl"  # no time is divided by it: it is the share of a time that another hides
 # Coefficients switched off: nothing takes time, and nothing is hidden.
@@ -199,7 +201,7 @@ class Profile:
             place = replace(place, engine=self.engine)
         lent = maker_factor(place.maker, self.fitted)
         factors = {**dict.fromkeys(COEFFICIENTS, 1 / lent.factor), STEPS_WAITED: 1.0}
-        for adjustment in self.adjustments:
+        for adjustment in (*self.adjustments, *(older_kernels() if self.adjustments else ())):
             if holds_at(adjustment, place):
                 for name in adjustment.of:
                     factors[name] *= adjustment.times(place)
@@ -352,6 +354,26 @@ def profile_from(name: str, raw: Mapping[str, Any]) -> Profile:
         if "uncertainty" in raw
         else None,
     )
+
+
+@cache
+def older_kernels() -> tuple[Adjustment, ...]:
+    """Factors by which formats are slower whose kernels run on a chip as on one of an older kind.
+
+    They read and multiply there as many bytes and FLOP a second as on the older one, no more.
+    """
+    factors = []
+    for row in table("planner.catalogue", "older_kernels.toml")["row"]:
+        old = chip(row["chip"])
+        for new in map(chip, chip_names()):
+            if new.architecture != row["architecture"]:
+                continue
+            scope = {"math": row["math"], "chip": new.name}
+            reading = max(1.0, new.memory_bandwidth / old.memory_bandwidth)
+            products = max(1.0, new.peak(WIDE) / old.peak(WIDE))
+            factors.append(Adjustment(READING, scope, reading, (reading, reading)))
+            factors.append(Adjustment(MULTIPLYING, scope, products, (products, products)))
+    return tuple(factors)
 
 
 def _adjustment(raw: Mapping[str, Any]) -> Adjustment:

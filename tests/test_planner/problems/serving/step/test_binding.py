@@ -7,8 +7,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from planner.architecture import sizes
 from planner.architecture.layers import CacheKind
 from planner.catalogue.chips import Chip, ChipPower
+from planner.catalogue.models import load
 from planner.network.layout_collectives import DECODE, PREFILL, Exchange, Reduction, rounds
 from planner.problems.serving.profiled import LECTURE
 from planner.problems.serving.step import binding
@@ -374,3 +376,16 @@ def test_a_chip_and_its_bill_by_hand():
              "x_site": 1.2, "one_chip": 1}  # fmt: skip
     assert {name: drawn[name] for name in named} == named
     assert engine_values({"t_hop": 1.0, "e_w": 2.0}) == {"t_hop_sw": 1.0, "e_w": 2.0}
+
+
+def test_an_indexer_is_whole_on_every_rank():
+    """Its scores stand apart from the attention that ranks share: tp times their part of them."""
+    cards = {name: sizes(load(name)) for name in ("glm-5", "glm-5.2", "deepseek-v3")}
+    layers = {name: shared_values(question(card))["n_idx"] for name, card in cards.items()}
+    assert layers == {"glm-5": 78, "glm-5.2": 21, "deepseek-v3": 0}
+    task = question(cards["glm-5"])
+    values = shared_values(task)
+    assert values["a_idx"] == 78 * 2 * 32 * 128  # heads and width of an indexer, a product a pair
+    assert values["a_kv"] == 0  # all else is of the chosen entries
+    assert at(task)["r_idx"] == [1, 2, 4, 2]
+    assert at(task, bound=True)["r_idx"] == [1, 1, 1, 1]

@@ -245,7 +245,8 @@ def test_crowding_by_walking_the_equations_is_the_same():
 
 # Chips that only read, prompts of one length and a chunk that each fills: an M/D/1 queue.
 READERS = {"T_pf_busy": 0.1, "dp": 1.0, "s_mixed": 0.0, "L_in": 512.0, "x_hit": 0.0, "T_dec": 0.0,
-           "pp": 1.0, "c_chunk": 512.0, "one_seq": 1.0, "v_in": 0.0, "a_pf": 0.0, "f_stage": 1.0,
+           "pp": 1.0, "c_chunk": 512.0, "one_seq": 1.0, "v_in": 0.0, "a_pf": 0.0,
+           "a_idx": 0.0, "r_idx": 1.0, "f_stage": 1.0,
            "F_sdpa": 1.0, "tp": 1.0, "cp": 1.0, "e_pf_a": 1.0}  # fmt: skip
 
 
