@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from planner.measurements.readers import recognised
+from planner.measurements.readers.file_kinds import table
 from planner.measurements.readers.sheets import opened
 from planner.measurements.readers.training_rows import training_rows
-from planner.measurements.readers.file_kinds import table
 from planner.measurements.training_steps import least_seconds, stack_of, training_layout_entries
 from tests.paths import shared
 

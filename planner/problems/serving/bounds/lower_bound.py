@@ -37,9 +37,9 @@ ROOM = 1 + 1e-5  # the programs want room between their bounds; a wider box is a
 LEAST = (
     "n_ar", "q_ar", "n_a2a", "n_ep", "k_copies", "k_copies_pf", "n_hop", "t_hop_net", "a_ar",
     "g_ar", "a_ar_pf", "g_ar_pf", "a_x", "g_x", "a_x_pf", "g_x_pf", "f_heads", "f_stage", "u_ep",
-    "r_idx", "x_ep", "f_skew", "c_imb", "c_rank", "n_cp", "c_chunk", "a_cp", "g_cp", "a_ring", "g_ring",
+    "x_ep", "f_skew", "c_imb", "c_rank", "n_cp", "c_chunk", "a_cp", "g_cp", "a_ring", "g_ring",
     "n_draft_ar", "n_draft_a2a", "S_fixed", "M_fixed", "f_format", "h_wide", "h_work", "h_peak",
-    "k_smp", "M_hold", "x_pass", *BLOCKS, "x_rest", "n_seats", "x_seats", "x_budget", "f_held",
+    "k_smp", "M_hold", "r_idx", "x_pass", *BLOCKS, "x_rest", "n_seats", "x_seats", "x_budget", "f_held",
     "f_read", "N_attn_pf",
 )  # fmt: skip
 LARGEST = ("r_ar", "r_hop", "w_ar", "w_ar_pf", "w_x", "w_x_pf", "w_cp", "w_ring", "x_mem")
