@@ -222,6 +222,10 @@ def vector(module: str, group: str, count: int) -> Weight:
 LATENT = frozenset({"latent", "sparse", "compressed", "compressed_sparse"})
 
 
+# Kinds that engines cut over chips by tokens; windows, index keys, compressed entries are copied.
+CUT_BY_TOKENS = frozenset({"full", "latent", "sparse", "block_sparse"})
+
+
 @dataclass(frozen=True, slots=True)
 class CacheKind:
     """One kind of cache, summed over the layers that have it.
@@ -253,6 +257,11 @@ class CacheKind:
     def latent(self) -> bool:
         """Whether an entry is one vector that all heads share."""
         return self.kind in LATENT
+
+    @property
+    def cut(self) -> bool:
+        """Whether chips that hold the same heads can each take a share of the tokens."""
+        return self.kind in CUT_BY_TOKENS
 
     def reach(self, context: float) -> float:
         """How many of `context` tokens one query attends to [token]."""

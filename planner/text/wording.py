@@ -202,7 +202,7 @@ def laid_out(plan: Mapping[str, Any]) -> str:
     if layout is None:
         return f"prefill {laid_out(plan['prefill'])}, decode {laid_out(plan['decode'])}"
     whole = {"PP": layout["pp"], "TP": layout["tp"], "DP": layout["dp_attention"],
-             "CP": layout["cp"]}  # fmt: skip
+             "CP": layout["cp"], "DCP": layout.get("dcp", 1)}  # fmt: skip
     ways = [f"{name}{number}" for name, number in whole.items() if number > 1]
     experts = [f"EP{layout['ep']}"] * (layout["ep"] > 1)
     if layout["tp_expert"] > 1:

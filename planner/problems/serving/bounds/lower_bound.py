@@ -1,6 +1,6 @@
 """How good a plan can be at most: a bound over all layouts by geometric programs, and elasticities.
 
-Layouts are grouped by tensor-parallel degree, by the parts of a context, by whether half-batches
+Layouts are grouped by tensor-parallel degree, by what shares a context, by whether half-batches
 overlap, and by whether attention is copied, inside a domain or beyond; within a group the network's
 rates take their best values, ranks, stages and batch are real numbers. Groups and intervals of the
 batch are split where the bound is weakest (branch and bound), since a chord of the coverage is the
@@ -37,10 +37,10 @@ ROOM = 1 + 1e-5  # the programs want room between their bounds; a wider box is a
 LEAST = (
     "n_ar", "q_ar", "n_a2a", "n_ep", "k_copies", "k_copies_pf", "n_hop", "t_hop_net", "a_ar",
     "g_ar", "a_ar_pf", "g_ar_pf", "a_x", "g_x", "a_x_pf", "g_x_pf", "f_heads", "f_stage", "u_ep",
-    "x_ep", "f_skew", "c_imb", "c_rank", "n_cp", "c_chunk", "a_cp", "g_cp", "a_ring", "g_ring",
-    "n_draft_ar", "n_draft_a2a", "S_fixed", "M_fixed", "f_format", "h_wide", "h_work", "h_peak",
-    "k_smp", "M_hold", "x_pass", *BLOCKS, "x_rest", "n_seats", "x_seats", "x_budget", "f_held",
-    "f_read", "N_attn_pf",
+    "x_ep", "f_skew", "c_imb", "c_rank", "n_cp", "n_ask", "n_gather", "c_chunk", "a_cp", "g_cp",
+    "a_ring", "g_ring", "n_draft_ar", "n_draft_a2a", "S_fixed", "M_fixed", "f_format", "h_wide",
+    "h_work", "h_peak", "k_smp", "M_hold", "x_pass", *BLOCKS, "x_rest", "n_seats", "x_seats",
+    "x_budget", "f_held", "f_read", "N_attn_pf",
 )  # fmt: skip
 LARGEST = ("r_ar", "r_hop", "w_ar", "w_ar_pf", "w_x", "w_x_pf", "w_cp", "w_ring", "x_mem")
 ENDLESS = 1e12  # sequences in flight, more than any replica holds
@@ -278,11 +278,11 @@ def _decided(step: Step) -> bool:
 
 
 def _groups(step: Step, rows: np.ndarray) -> Iterator[np.ndarray]:
-    """Rows by tp, by cp, by halves, and by where ranks are: none, in one domain, in several."""
+    """Rows by tp, cp, dcp, by halves, and by where ranks are: none, in one domain, in several."""
     layouts = step.layouts
     across = layouts.stage > step.task.machine.chips_per_domain
     where = (layouts.dp_attention > 1).astype(int) + across + 3 * layouts.halves
-    degree = layouts.tp + 1j * layouts.cp
+    degree = layouts.tp + 1j * (layouts.cp / layouts.dcp)  # of which one at least is 1
     for group_degree in np.unique(degree[rows]):
         same = rows[degree[rows] == group_degree]
         yield from (same[where[same] == place] for place in np.unique(where[same]))
@@ -295,10 +295,13 @@ def _shared(step: Step, values: StepValues, rows: np.ndarray) -> dict[str, float
     group |= {k: float(np.asarray(values[k])[rows].min()) for k in LEAST if np.ndim(values[k])}
     most = (k for k in (*LARGEST, *EFFICIENCIES, "x_hit") if np.ndim(values[k]))
     group |= {k: float(np.asarray(values[k])[rows].max()) for k in most}
+    # More found in prefix caches is less to read, and more to gather before a chunk.
+    group |= {"n_gather": 0.0} if np.ndim(values["x_hit"]) else {}
     return group | {
         "r_fill": 1.0,
         "tp": float(layouts.tp[rows[0]]),
         "cp": float(layouts.cp[rows[0]]),
+        "dcp": float(layouts.dcp[rows[0]]),
         "n_half": float(layouts.halves[rows[0]]),
         "least_dp": float(layouts.dp_attention[rows].min()),
         "most_dp": float(layouts.dp_attention[rows].max()),

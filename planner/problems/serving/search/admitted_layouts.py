@@ -71,6 +71,8 @@ def _admitted(task: Task, limits_of: Mapping[str, tuple[int, ...]]) -> Layouts:
         tiled=task.tiled,
         copied="dp_attention" in limits_of or copies_dense(task),
         machine=task.whole_machines,
+        # What reads prompts alone holds them whole.
+        kv_heads=0 if task.mode == "prefill" or task.ideal else task.sizes.n_cut_heads,
         limits=frozenset(limits_of.items()),
     )
 

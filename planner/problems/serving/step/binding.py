@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from planner.problems.serving.task.task import Task
 
 V = TypeVar("V", bound=float | np.ndarray)
+# Collectives of a layer: queries, partial results; of ranks also the sums of their softmax (vLLM,
+# SGLang: --dcp-comm-backend ag_rs, the default).
+ASKED_OF_PARTS, ASKED_OF_RANKS = 2.0, 3.0
 WORTH = 1.05  # experts of the fullest rank over the mean, from which on it is worth a word
 
 
@@ -60,17 +63,27 @@ def uneven(point: ServingPoint, experts: int) -> tuple[str, ...]:
 
 
 def contexts(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
-    """What the parts of a context take to answer each other, and to pass keys and values round."""
+    """What those that share a context take to answer each other, and to pass on keys and values.
+
+    Parts of a stage, or neighbouring ranks of a group, of which only the layers ask whose caches
+    are cut.
+    """
+    ranks, caches = layouts.dcp > 1, task.sizes.caches
+    cut_layers = np.where(ranks, float(sum(one.layers for one in caches if one.cut)), 0.0)
     values = {
         "cp": layouts.cp.astype(float),
-        "n_cp": np.where(layouts.cp > 1, float(task.sizes.n_attention_layers), 0.0),
+        "dcp": layouts.dcp.astype(float),
+        "n_cp": np.where(layouts.cp > 1, float(task.sizes.n_attention_layers), cut_layers),
+        "n_ask": np.where(ranks, ASKED_OF_RANKS, ASKED_OF_PARTS),
+        "n_gather": cut_layers * (task.mode == "aggregated"),
         # Every part has the chunk of a chip of its own.
         "c_chunk": task.chunk * layouts.cp,
     }
+    share, span = layouts.cp * layouts.dcp, np.where(ranks, layouts.dcp, layouts.stage)
     for term, within in (("cp", DECODE), ("ring", PREFILL)):
         law = _nothing_sent(layouts)
         if not task.lecture:
-            law = rounds(task.network, task.chip.name, layouts.cp, layouts.stage, within)
+            law = rounds(task.network, task.chip.name, share, span, within)
         values |= _law(term, law)
     return values
 
@@ -237,14 +250,14 @@ def layout_values(
         # Ranks of one batch skip the experts of others; what they add up is all-reduced.
         "n_ep": np.where((ep > 1) & (dp == 1), sizes.n_moe_layers, 0),
     }  # fmt: skip
-    even, whole = evenness(task, layouts), np.ones(len(layouts))
+    even, whole, heads = evenness(task, layouts), np.ones(len(layouts)), tp // layouts.dcp
     cut = (tp, pp, ep * xtp / even["u_ep"])
     return {
         **{name: count.astype(float) for name, count in counts.items()},
         "f_stage": whole if ideal else np.ceil(sizes.n_layers / pp) * pp / sizes.n_layers,
         "f_held": whole if ideal else fullest_weights(sizes, *cut),
         "f_read": whole if ideal else fullest_weights(sizes, *cut, read=True),
-        "f_heads": 1.0 / tp if ideal else np.ceil(sizes.n_kv_heads / tp) / sizes.n_kv_heads,
+        "f_heads": 1.0 / heads if ideal else np.ceil(sizes.n_kv_heads / heads) / sizes.n_kv_heads,
         **even,
         "c_imb": imbalance(task, ep),
         "c_rank": np.where(task.pooled and task.mode == "decode" and not bound, 1.0, 0.0)
@@ -330,6 +343,9 @@ def _model(task: Task) -> dict[str, float]:
         "b_kv": sum(c.bytes_per_token for c in plain),
         "R_bnd": sum(c.bytes_per_token * seen for c, seen, _ in bounded),
         "b_store": sum(c.bytes_per_token for c in growing),
+        "b_same": sum(c.bytes_per_token for c in growing if not c.cut),
+        "b_kv_same": sum(c.bytes_per_token for c in plain if not c.cut),
+        "R_same": sum(c.bytes_per_token * seen for c, seen, _ in bounded if not c.cut),
         "R_bnd_mem": sum(c.bytes_per_token * seen for c, seen, _ in bounded if not c.grows),
         "R_state": sizes.state_bytes_per_sequence,
         "a_kv": sum(c.flop_per_cached_token for c in plain),
@@ -358,8 +374,8 @@ def _model(task: Task) -> dict[str, float]:
 
 def _lecture_model(task: Task) -> dict[str, float]:
     """The lecture's reading: all weights are read, attention and network cost nothing."""
-    absent = ("R_bnd", "A_bnd", "A_state", "A_bnd_pf", "h_part", "a_kv", "a_pf", "h_act", "h_exp",
-              "h_mid", "vocab")  # fmt: skip
+    absent = ("R_bnd", "R_same", "A_bnd", "A_state", "A_bnd_pf", "h_part", "a_kv", "a_pf", "h_act",
+              "h_exp", "h_mid", "vocab")  # fmt: skip
     return {**_model(task), **dict.fromkeys(absent, 0.0), "n_experts": 1.0, "k_experts": 1.0}
 
 
