@@ -79,9 +79,9 @@ h_mid       = _symbol("h_mid",       "1/token",           "elements of an expert
 b_disp      = _symbol("b_disp",      "byte",              "bytes of one element on the way to an expert")
 b_comb      = _symbol("b_comb",      "byte",              "bytes of one element on the way back")
 b_store     = _symbol("b_store",     "byte/token",        "cache bytes stored per token of context")
-b_same      = _symbol("b_same",      "byte/token",        "of these, what is not cut by tokens: index keys, a drafter's")
-b_kv_same   = _symbol("b_kv_same",   "byte/token",        "of cache bytes read per token of context, what is not cut by tokens")
-R_same      = _symbol("R_same",      "byte/seq",          "of bounded caches read per step, what is not cut by tokens: windows")
+x_store     = _symbol("x_store",     "1",                 "share of the cache bytes stored per token that is not cut by tokens: index keys, a drafter's")
+x_kv        = _symbol("x_kv",        "1",                 "the same of those read per token of context")
+x_bnd       = _symbol("x_bnd",       "1",                 "the same of bounded caches read per step: windows")
 R_bnd_mem   = _symbol("R_bnd_mem",   "byte/seq",          "cache bytes stored whatever the context")
 
 # serving: one chip

@@ -71,7 +71,7 @@ ring_time = Equation.of(
 
 gathered_bytes = Equation.of(
     V_gather,
-    one_seq * (b_store - b_same) * f_heads * (L_hit + L_new / 2) / n_ctx,
+    one_seq * (1 - x_store) * b_store * f_heads * (L_hit + L_new / 2) / n_ctx,
     "before a chunk its ranks gather what each of them holds of all chunks before it: on average "
     "half of the new tokens",
 )

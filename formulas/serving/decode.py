@@ -76,7 +76,7 @@ weights_read = Equation.of(
 cache_read = Equation.of(
     V_kv_dec,
     b_rank
-    * ((b_kv * L_ctx + R_bnd) / dcp + (1 - 1 / dcp) * (b_kv_same * L_ctx + R_same))
+    * ((b_kv * L_ctx + R_bnd) / dcp + (1 - 1 / dcp) * (x_kv * b_kv * L_ctx + x_bnd * R_bnd))
     * f_heads
     / cp
     + b_own * 2 * R_state / tp,

@@ -58,7 +58,7 @@ resident_weights = Equation.of(
 )
 
 # Of dcp ranks each fills blocks of its own with its share of the tokens; windows are whole on all.
-_GROWN = b_store * (L_ctx / dcp + L_pad) + (1 - 1 / dcp) * b_same * L_ctx
+_GROWN = b_store * (L_ctx / dcp + L_pad + (1 - 1 / dcp) * x_store * L_ctx)
 _PAGED = f_whole * maximum(_GROWN, R_least, f_pool * R_bnd_mem)
 _CACHE = _PAGED + f_bound * R_bnd_mem + R_pad  # of a sequence, in blocks
 resident_cache = Equation.of(

@@ -282,6 +282,13 @@ class CacheKind:
         return reach * (reach + 1) / 2 + (tokens - reach) * reach
 
 
+def uncut_share(caches: Iterable[CacheKind]) -> float:
+    """Share of the bytes of a token in these caches that is not cut by tokens [1]."""
+    sizes = [(one.bytes_per_token, one.cut) for one in caches]
+    copied = sum(size for size, cut in sizes if not cut)
+    return copied / sum(size for size, _ in sizes) if copied else 0.0
+
+
 def cache_kinds(layers: Iterable[Layer], precision: Precision) -> tuple[CacheKind, ...]:
     """The caches of these layers, equal ones taken together, stored as `precision`."""
     counted: dict[Cache, int] = {}

@@ -15,6 +15,7 @@ import numpy as np
 
 from formulas.numerics.store import by_columns
 from planner.architecture.counts import Sizes
+from planner.architecture.layers import uncut_share
 from planner.memory.engine_room import fullest_weights
 from planner.network.layout_collectives import (
     DECODE,
@@ -40,6 +41,7 @@ V = TypeVar("V", bound=float | np.ndarray)
 # Collectives of a layer: queries, partial results; of ranks also the sums of their softmax (vLLM,
 # SGLang: --dcp-comm-backend ag_rs, the default).
 ASKED_OF_PARTS, ASKED_OF_RANKS = 2.0, 3.0
+TINY = 1e-300  # bytes a token of a model that keeps none
 WORTH = 1.05  # experts of the fullest rank over the mean, from which on it is worth a word
 
 
@@ -160,11 +162,15 @@ def shared_values(task: Task) -> dict[str, float]:
     Lengths, prices, rates and sizes of memory in the task may be arrays of points.
     """
     model = _lecture_model(task) if task.lecture else _model(task)
-    chip = task.chip
+    chip, drafted = task.chip, resident(task)
+    beside = drafted.get("b_store", 0.0)
     return {
         **model,
         "N_attn_pf": model["N_attn"],
-        **{name: model[name] + more for name, more in resident(task).items()},
+        **{name: model[name] + more for name, more in drafted.items()},
+        # What a drafter keeps is copied.
+        "x_store": (model["x_store"] * model["b_store"] + beside)
+        / max(model["b_store"] + beside, TINY),
         **drafter_values(task),
         "W_chip": chip.memory_bandwidth,
         "M_cap": chip.memory,
@@ -343,9 +349,9 @@ def _model(task: Task) -> dict[str, float]:
         "b_kv": sum(c.bytes_per_token for c in plain),
         "R_bnd": sum(c.bytes_per_token * seen for c, seen, _ in bounded),
         "b_store": sum(c.bytes_per_token for c in growing),
-        "b_same": sum(c.bytes_per_token for c in growing if not c.cut),
-        "b_kv_same": sum(c.bytes_per_token for c in plain if not c.cut),
-        "R_same": sum(c.bytes_per_token * seen for c, seen, _ in bounded if not c.cut),
+        "x_store": uncut_share(growing),
+        "x_kv": uncut_share(plain),
+        "x_bnd": uncut_share(c for c, _, _ in bounded),
         "R_bnd_mem": sum(c.bytes_per_token * seen for c, seen, _ in bounded if not c.grows),
         "R_state": sizes.state_bytes_per_sequence,
         "a_kv": sum(c.flop_per_cached_token for c in plain),
@@ -374,8 +380,8 @@ def _model(task: Task) -> dict[str, float]:
 
 def _lecture_model(task: Task) -> dict[str, float]:
     """The lecture's reading: all weights are read, attention and network cost nothing."""
-    absent = ("R_bnd", "R_same", "A_bnd", "A_state", "A_bnd_pf", "h_part", "a_kv", "a_pf", "h_act",
-              "h_exp", "h_mid", "vocab")  # fmt: skip
+    absent = ("R_bnd", "A_bnd", "A_state", "A_bnd_pf", "h_part", "a_kv", "a_pf", "h_act", "h_exp",
+              "h_mid", "vocab")  # fmt: skip
     return {**_model(task), **dict.fromkeys(absent, 0.0), "n_experts": 1.0, "k_experts": 1.0}
 
 

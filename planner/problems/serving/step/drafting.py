@@ -61,7 +61,7 @@ def resident(task: Task) -> dict[str, float]:
     return {
         "M_fixed": drafter.resident,
         "M_routed": drafter.routed_resident,
-        **dict.fromkeys(("b_store", "b_same"), drafter.share * growing),
+        "b_store": drafter.share * growing,
         "R_bnd_mem": drafter.share * bounded,
     }
 
