@@ -200,6 +200,7 @@ e_a2a       = _symbol("e_a2a",       "1",                 "time of an exchange a
 # layout and batch
 cp          = _symbol("cp",          "1",                 "parts over which a context is spread")
 dcp         = _symbol("dcp",         "1",                 "ranks of tp over which a context is spread, each with the heads of all of them")
+tp_a        = _symbol("tp_a",        "1",                 "ways in which ranks of tp cut the heads of attention, where dcp of them share contexts")
 b_own       = _symbol("b_own",       "seq",               "sequences whose tokens one part carries")
 b_slice     = _symbol("b_slice",     "seq",               "sequences that one copy of the experts sees")
 b_state     = _symbol("b_state",     "seq",               "sequences whose state one part holds")

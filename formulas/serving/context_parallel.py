@@ -8,7 +8,7 @@ keys and values travel round behind the arithmetic of attention. Experts are par
 `tp * dp` chips and copied over the parts.
 
 Or a context is spread inside a tensor-parallel group: of its `tp` ranks `dcp` hold the same heads,
-of which tp/dcp cuts the rest, and each every dcp-th token. Weights stay cut over all `tp`.
+of which tp_a = tp/dcp cuts the rest, and each every dcp-th token. Weights stay cut over all `tp`.
 """
 
 from formulas.algebra.notation import *
@@ -30,7 +30,7 @@ state_sequences = Equation.of(
 
 partial_bytes = Equation.of(
     V_part,
-    b_rank * m_pos * h_part * b_act * dcp / tp,
+    b_rank * m_pos * h_part * b_act / tp_a,
     "queries and outputs of all sequences, in the widths in which attention uses them",
     "ranks of dcp gather the queries of all their heads",
     "maxima and sums of the softmax are small beside them",

@@ -42,7 +42,9 @@ LEAST = (
     "h_work", "h_peak", "k_smp", "M_hold", "x_pass", *BLOCKS, "x_rest", "n_seats", "x_seats",
     "x_budget", "f_held", "f_read", "N_attn_pf",
 )  # fmt: skip
-LARGEST = ("r_ar", "r_hop", "w_ar", "w_ar_pf", "w_x", "w_x_pf", "w_cp", "w_ring", "x_mem")
+# More ranks that share contexts hold less, and fewer ask each other for less.
+LARGEST = ("r_ar", "r_hop", "w_ar", "w_ar_pf", "w_x", "w_x_pf", "w_cp", "w_ring", "x_mem", "dcp",
+           "tp_a")  # fmt: skip
 ENDLESS = 1e12  # sequences in flight, more than any replica holds
 StepValues: TypeAlias = Mapping[str, float | np.ndarray]  # of every layout, by symbol
 PACES = {"f_pace": "f_stage", "f_pace_w": "f_read"}  # each with what is fullest of a stage
@@ -163,15 +165,15 @@ def whole_chips(task: Task, load: float, value: float, spare: float) -> float:
 
 
 def _halves(step: Step, box: _Box) -> list[_Box]:
-    """The box cut where it is widest: by ranks, by stages, or by the batch."""
+    """The box cut where it is widest: by copies, stages, ranks of a context, or by the batch."""
     layouts = step.layouts
-    dp, pp = layouts.dp_attention[box.rows], layouts.pp[box.rows]
-    widths = [np.log(dp.max() / dp.min()), np.log(pp.max() / pp.min()), np.log(box.high / box.low)]
+    axes = [each[box.rows] for each in (layouts.dp_attention, layouts.pp, layouts.dcp)]
+    widths = [*(np.log(axis.max() / axis.min()) for axis in axes), np.log(box.high / box.low)]
     widest = int(np.argmax(widths))
-    if widest == 2:
+    if widest == len(axes):
         middle = float(np.sqrt(box.low * box.high))
         return [replace(box, high=middle), replace(box, low=middle)]
-    axis = (dp, pp)[widest]
+    axis = axes[widest]
     upper = axis > np.sqrt(float(axis.min()) * float(axis.max()))
     return [replace(box, rows=box.rows[~upper]), replace(box, rows=box.rows[upper])]
 
@@ -278,11 +280,12 @@ def _decided(step: Step) -> bool:
 
 
 def _groups(step: Step, rows: np.ndarray) -> Iterator[np.ndarray]:
-    """Rows by tp, cp, dcp, by halves, and by where ranks are: none, in one domain, in several."""
+    """Rows by tp, cp, ranks of a context or none, halves, and by where copies are: none, in one
+    domain, in several."""
     layouts = step.layouts
     across = layouts.stage > step.task.machine.chips_per_domain
     where = (layouts.dp_attention > 1).astype(int) + across + 3 * layouts.halves
-    degree = layouts.tp + 1j * (layouts.cp / layouts.dcp)  # of which one at least is 1
+    degree = layouts.tp + 1j * np.where(layouts.dcp > 1, 0, layouts.cp)
     for group_degree in np.unique(degree[rows]):
         same = rows[degree[rows] == group_degree]
         yield from (same[where[same] == place] for place in np.unique(where[same]))
@@ -301,7 +304,6 @@ def _shared(step: Step, values: StepValues, rows: np.ndarray) -> dict[str, float
         "r_fill": 1.0,
         "tp": float(layouts.tp[rows[0]]),
         "cp": float(layouts.cp[rows[0]]),
-        "dcp": float(layouts.dcp[rows[0]]),
         "n_half": float(layouts.halves[rows[0]]),
         "least_dp": float(layouts.dp_attention[rows].min()),
         "most_dp": float(layouts.dp_attention[rows].max()),

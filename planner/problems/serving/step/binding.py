@@ -75,6 +75,7 @@ def contexts(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
     values = {
         "cp": layouts.cp.astype(float),
         "dcp": layouts.dcp.astype(float),
+        "tp_a": layouts.tp / layouts.dcp,
         "n_cp": np.where(layouts.cp > 1, float(task.sizes.n_attention_layers), cut_layers),
         "n_ask": np.where(ranks, ASKED_OF_RANKS, ASKED_OF_PARTS),
         "n_gather": cut_layers * (task.mode == "aggregated"),

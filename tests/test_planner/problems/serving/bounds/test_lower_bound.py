@@ -223,7 +223,7 @@ def test_groups_are_alike_in_what_a_program_is_given():
     layouts = step.layouts
     rows = np.flatnonzero(np.arange(len(layouts)) % 7)
     place = np.where(layouts.dp_attention == 1, 0, 1) + (layouts.stage > 4)
-    kinds = list(zip(layouts.tp, layouts.cp, layouts.dcp, place, layouts.halves, strict=True))
+    kinds = list(zip(layouts.tp, layouts.cp, layouts.dcp > 1, place, layouts.halves, strict=True))
     groups = list(_groups(step, rows))
     assert sorted(np.concatenate(groups)) == list(rows)
     for group in groups:
