@@ -218,6 +218,10 @@ V_ar_pf     = _symbol("V_ar_pf",     "byte",          "bytes all-reduced per ran
 T_ar_pf     = _symbol("T_ar_pf",     "s",             "all-reduces of one prompt")
 T_x_pf      = _symbol("T_x_pf",      "s",             "exchanges with experts of one prompt")
 T_hop_pf    = _symbol("T_hop_pf",    "s",             "hops of one prompt")
+n_ask       = _symbol("n_ask",       "1",                 "collectives of a layer in which those that share a context ask and answer")
+V_gather    = _symbol("V_gather",    "byte",              "cache bytes of a layer that one chunk of a prompt gathers from the ranks that hold them")
+T_gather    = _symbol("T_gather",    "s",                 "gathering one prompt's keys and values before each of its chunks")
+n_gather    = _symbol("n_gather",    "1",                 "layers whose caches are gathered before a chunk")
 
 # hand-over between stages
 t_hop_net   = _symbol("t_hop_net",   "s",             "latency of a hop in the network")

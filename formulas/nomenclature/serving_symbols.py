@@ -22,7 +22,7 @@ f_held      = _symbol("f_held",      "1",                 "weights of the fulles
 f_read      = _symbol("f_read",      "1",                 "the same of those that a step may read")
 f_pace      = _symbol("f_pace",      "1",                 "round of a microbatch over all its stages")
 f_pace_w    = _symbol("f_pace_w",    "1",                 "the same of what follows the weights of a stage")
-f_heads     = _symbol("f_heads",     "1",                 "share of a cache that one chip of tp holds")
+f_heads     = _symbol("f_heads",     "1",                 "share of the heads of a cache that one chip holds")
 u_ep        = _symbol("u_ep",        "1",                 "experts of the fullest rank over the mean")
 n_half      = _symbol("n_half",      "1",                 "half-batches of a pass that overlap: 2, or 1 for none")
 r_fill      = _symbol("r_fill",      "1",                 "share of the slots that are filled")
@@ -83,6 +83,9 @@ h_mid       = _symbol("h_mid",       "1/token",           "elements of an expert
 b_disp      = _symbol("b_disp",      "byte",              "bytes of one element on the way to an expert")
 b_comb      = _symbol("b_comb",      "byte",              "bytes of one element on the way back")
 b_store     = _symbol("b_store",     "byte/token",        "cache bytes stored per token of context")
+x_store     = _symbol("x_store",     "1",                 "share of the cache bytes stored per token that is not cut by tokens: index keys, a drafter's")
+x_kv        = _symbol("x_kv",        "1",                 "the same of those read per token of context")
+x_bnd       = _symbol("x_bnd",       "1",                 "the same of bounded caches read per step: windows")
 R_bnd_mem   = _symbol("R_bnd_mem",   "byte/seq",          "cache bytes stored whatever the context")
 
 # serving: one chip
@@ -200,6 +203,8 @@ e_a2a       = _symbol("e_a2a",       "1",                 "time of an exchange a
 
 # layout and batch
 cp          = _symbol("cp",          "1",                 "parts over which a context is spread")
+dcp         = _symbol("dcp",         "1",                 "ranks of tp over which a context is spread, each with the heads of all of them")
+tp_a        = _symbol("tp_a",        "1",                 "ways in which ranks of tp cut the heads of attention, where dcp of them share contexts")
 b_own       = _symbol("b_own",       "seq",               "sequences whose tokens one part carries")
 b_slice     = _symbol("b_slice",     "seq",               "sequences that one copy of the experts sees")
 b_state     = _symbol("b_state",     "seq",               "sequences whose state one part holds")

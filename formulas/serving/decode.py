@@ -1,11 +1,12 @@
 """One decode step of one replica: what is read, what is multiplied, what is sent.
 
 A replica is `pp` stages of `tp * dp * cp` chips. Attention is sharded `tp` ways and copied `dp`
-ways, each copy for its own share of the sequences; `cp` parts share the contexts of a copy (see
-`context`). The experts of a stage are spread over the same `tp * dp` chips, `ep` ways, each expert
-sharded `xtp` ways. The step is followed through all stages, so a term is the time one microbatch
-of `B/pp` sequences spends in it from the first layer to the last; with `pp` microbatches in flight
-that is also the time in which the whole batch advances by one step.
+ways, each copy for its own share of the sequences; `cp` parts share the contexts of a copy, or
+`dcp` of its `tp` ranks do (see `context_parallel`). The experts of a stage are spread over the same
+`tp * dp` chips, `ep` ways, each expert sharded `xtp` ways. The step is followed through all stages,
+so a term is the time one microbatch of `B/pp` sequences spends in it from the first layer to the
+last; with `pp` microbatches in flight that is also the time in which the whole batch advances by
+one step.
 
 How the sequences in flight are spread over ranks and stages, and who waits for whom.
 
@@ -75,10 +76,15 @@ weights_read = Equation.of(
 
 cache_read = Equation.of(
     V_kv_dec,
-    b_rank * (b_kv * L_ctx + R_bnd) * f_heads / cp + b_own * 2 * R_state / tp,
+    b_rank
+    * ((b_kv * L_ctx + R_bnd) / dcp + (1 - 1 / dcp) * (x_kv * b_kv * L_ctx + x_bnd * R_bnd))
+    * f_heads
+    / cp
+    + b_own * 2 * R_state / tp,
     "each sequence reads its whole cache, and reads and writes its recurrent state",
     "a KV head is not split: tp beyond the number of KV heads copies the cache",
-    "the tokens of a context lie in turn on its cp parts",
+    "the tokens of a context lie in turn on its cp parts, or on dcp ranks of tp, each with a "
+    "whole copy of index keys and windows",
     source=pope_2022.at("section 3.3"),
 )
 

@@ -84,7 +84,7 @@ _WORK = T_pf_math + T_pf_x + maximum(T_pf_attn, T_ring) + T_pf_w + T_pf_over
 
 prefill_time = Equation.of(
     T_pf,
-    decode.overlapped(_WORK, T_pf_net) + T_hop_pf + T_draft_pf + T_draft_pass,
+    decode.overlapped(_WORK, T_pf_net) + T_gather + T_hop_pf + T_draft_pf + T_draft_pass,
     "terms follow one another",
     "two half-batches hide a share of the shorter of work and sending",
     "keys and values go round behind the arithmetic of attention",
@@ -95,7 +95,8 @@ def in_passes(work: Symbol, time: Symbol, number: Expr, *assumes: str) -> tuple[
     """Work, and the time, of one prompt that is charged so many passes."""
     read = Equation.of(T_pf_w, n_half * n_chunks * V_pass / (W_chip * e_w))
     done = Equation.of(T_pf, _WORK).substitute(read, prefill_overhead, *context_parallel.RING)
-    whole = decode.overlapped(work, T_pf_net) + T_hop_pf + T_draft_pf + T_draft_pass
+    # What is gathered depends on a prompt's own chunks, whoever shares their passes.
+    whole = decode.overlapped(work, T_pf_net) + T_gather + T_hop_pf + T_draft_pf + T_draft_pass
     parts = (speculation.draft_prompt_passes, *PREFILL_NETWORK)
     sent = Equation.of(T_pf, whole).substitute(*parts)
     return (
@@ -136,6 +137,7 @@ PREFILL = (
     *equations_of(globals()),
     decode.hidden_share,
     *context_parallel.RING,
+    *context_parallel.GATHERING,
     speculation.draft_prompt_time,
     speculation.draft_prompt_passes,
     *PREFILL_NETWORK,

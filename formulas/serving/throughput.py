@@ -57,13 +57,15 @@ resident_weights = Equation.of(
     source=PER_CHIP,
 )
 
-_PAGED = f_whole * maximum(b_store * (L_ctx + L_pad), R_least, f_pool * R_bnd_mem)
+# Of dcp ranks each fills blocks of its own with its share of the tokens; windows are whole on all.
+_GROWN = b_store * (L_ctx / dcp + L_pad + (1 - 1 / dcp) * x_store * L_ctx)
+_PAGED = f_whole * maximum(_GROWN, R_least, f_pool * R_bnd_mem)
 _CACHE = _PAGED + f_bound * R_bnd_mem + R_pad  # of a sequence, in blocks
 resident_cache = Equation.of(
     M_kv,
     f_stage * (b_mem * _CACHE * f_heads / cp + b_state * f_state * R_state / tp) / pp,
     "sequences are out of step, so each holds its mean context",
-    "paged cache, the tokens of a context in turn on its cp parts",
+    "paged cache, the tokens of a context in turn on its cp parts, or on dcp ranks of tp",
     "an engine holds whole blocks, and layers of several kinds in groups of one size",
     source=PER_CHIP,
 )

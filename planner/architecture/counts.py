@@ -109,6 +109,11 @@ class Sizes:
         return min((one.heads for one in self.caches), default=1)
 
     @property
+    def n_cut_heads(self) -> int:
+        """Over how many heads the caches that can be cut by tokens are sharded; 0 without any."""
+        return max((one.heads for one in self.caches if one.cut), default=0)
+
+    @property
     def kv_bytes_per_token(self) -> float:
         """What memory grows by per token, indexer keys included [byte/token]."""
         return sum(one.bytes_per_token for one in self.caches if one.grows)

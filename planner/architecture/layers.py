@@ -222,6 +222,10 @@ def vector(module: str, group: str, count: int) -> Weight:
 LATENT = frozenset({"latent", "sparse", "compressed", "compressed_sparse"})
 
 
+# Kinds that engines cut over chips by tokens; windows, index keys, compressed entries are copied.
+CUT_BY_TOKENS = frozenset({"full", "latent", "sparse", "block_sparse"})
+
+
 @dataclass(frozen=True, slots=True)
 class CacheKind:
     """One kind of cache, summed over the layers that have it.
@@ -254,6 +258,11 @@ class CacheKind:
         """Whether an entry is one vector that all heads share."""
         return self.kind in LATENT
 
+    @property
+    def cut(self) -> bool:
+        """Whether chips that hold the same heads can each take a share of the tokens."""
+        return self.kind in CUT_BY_TOKENS
+
     def reach(self, context: float) -> float:
         """How many of `context` tokens one query attends to [token]."""
         return context if self.limit is None else min(context, self.limit)
@@ -271,6 +280,13 @@ class CacheKind:
         """(query, key) pairs when a prompt of `tokens` is computed causally from nothing."""
         reach = self.reach(tokens)
         return reach * (reach + 1) / 2 + (tokens - reach) * reach
+
+
+def uncut_share(caches: Iterable[CacheKind]) -> float:
+    """Share of the bytes of a token in these caches that is not cut by tokens [1]."""
+    sizes = [(one.bytes_per_token, one.cut) for one in caches]
+    copied = sum(size for size, cut in sizes if not cut)
+    return copied / sum(size for size, _ in sizes) if copied else 0.0
 
 
 def cache_kinds(layers: Iterable[Layer], precision: Precision) -> tuple[CacheKind, ...]:

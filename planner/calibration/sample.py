@@ -272,7 +272,7 @@ def _point(row: Measurement, place: Place, batch: float) -> Iterator[tuple[str, 
     if row.model != place.model:
         yield "model", row.model
     layout = row.layout or {}
-    yield "overlap", OVERLAP[row.halves]
+    yield from (("overlap", OVERLAP[row.halves]), ("ranks", "whole"))  # no row cuts them otherwise
     yield "stages", float(layout.get("pp", 1))
     yield "chips", float(row.chips)
     network = network_between(row.chip.name, row.machine, row.chips)

@@ -39,7 +39,7 @@ def facts_of_launch(launch: WrittenLaunch) -> Facts:
     An option with two rows means that whose conditions hold; the others are read first.
     """
     rows = (*launch.release.options, *launch.release.settings)
-    facts: Facts = {"copies": False}
+    facts: Facts = {"copies": False, "shared_contexts": False}
     taken: dict[str, bool] = {}
     clear = [row for row in rows if sum(x.name == row.name for x in rows) == 1]
     for row in [*clear, *(row for row in rows if row not in clear)]:
@@ -52,7 +52,8 @@ def facts_of_launch(launch: WrittenLaunch) -> Facts:
         carried = _backwards(row, launch.options[row.name], launch)
         taken[row.name] = taken.get(row.name, False) or carried is not None
         facts |= carried or {}
-        facts["copies"] = facts["copies"] or facts.get("dp_attention", 1) > 1
+        for several, fact in (("copies", "dp_attention"), ("shared_contexts", "dcp")):
+            facts[several] = facts[several] or facts.get(fact, 1) > 1
     facts["untaken"] = [name for name, took in taken.items() if not took]
     return facts
 

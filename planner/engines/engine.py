@@ -31,7 +31,7 @@ class Engine:
 
     def reasons(self, plan: Deployment) -> list[Reason]:
         """Why the engine cannot run the plan; empty if it can."""
-        ways = {axis: plan.layout[axis] for axis in AXES}
+        ways = {axis: plan.layout.get(axis, 1) for axis in AXES}
         layout = Layouts.of(halves=1 + plan.two_batches, **ways)
         return [Reason(*pair) for pair in refusals(plan.asked_of_rules, layout, self.release)]
 
@@ -71,7 +71,7 @@ def _options(rows: Iterable[OptionRow], facts: Mapping[str, Value]) -> tuple[Opt
 def facts_of(plan: Deployment, release: Release) -> dict[str, Value]:
     """What the rows of a release may ask of a plan: numbers, words, and whether something holds."""
     layout, pool, checkpoint, whole = plan.layout, plan.pool, plan.checkpoint, plan.whole
-    copies, weights = layout["dp_attention"], pool["weights"]
+    copies, weights, ranks = layout["dp_attention"], pool["weights"], layout.get("dcp", 1)
     pools = [whole[name] for name in ("prefill", "decode")] if plan.role else []
     staged = bool(pools) and pools[0]["layout"]["pp"] > 1
     trays = plan.nodes > 1 and plan.chip.maker == "NVIDIA" and plan.chip.name in RACKS
@@ -93,6 +93,7 @@ def facts_of(plan: Deployment, release: Release) -> dict[str, Value]:
         "connector": "NixlPushConnector" if staged else "NixlConnector",
         "cut_attention": layout["tp"] > 1,
         "cut_context": layout["cp"] > 1,
+        "cut_heads": layout["tp"] // ranks,
         "cut_experts": layout["tp_expert"] > 1,
         "draft_head": plan.drafts > 0 and not plan.own_blocks,
         "drafter": release.drafter(plan.method),
@@ -116,6 +117,7 @@ def facts_of(plan: Deployment, release: Release) -> dict[str, Value]:
         "staged": staged,
         "running": plan.sequences * copies,
         "several_nodes": plan.nodes > 1,
+        "shared_contexts": ranks > 1,
         "shared_machine": plan.on_machine > 1,
         "stored": checkpoint.weights,
         "trust": release.trust,

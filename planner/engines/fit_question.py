@@ -136,12 +136,14 @@ def _merged(read: FitOptions, options: FitOptions) -> FitOptions:
 
 def _of_launch(pool: LaunchPool) -> FitOptions:
     facts, layout = pool.facts, pool.layout
+    if (ranks := layout.get("dcp", 1)) > 1:
+        raise InputError(f"dcp {ranks}: contexts cut over chips of tp are read by import alone")
     name = pool.launch.release.name
     step = facts.get("budget") or facts.get("step_tokens") or facts.get("chunk")
     notes = [f"read from a launch of {pool.launch.release.title}"]
     unread = [x for x in (*pool.launch.uncounted, *pool.launch.unknown) if x not in EAGER]
     if unread:
-        notes.append(f"options that say nothing of memory here: {', '.join(unread)}")
+        notes.append(f"not counted: {', '.join(unread)}")
     if pool.facts.get("drafts"):
         notes.append("drafts are counted by what their blocks take in logs")
     return FitOptions(

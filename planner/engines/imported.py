@@ -188,15 +188,19 @@ def _pool(launch: WrittenLaunch, replicas: int | None, model: str) -> LaunchPool
     facts, name = facts_of_launch(launch), model or _model(launch.model)
     experts = _experts(name)
     copies = int(facts.get("dp_attention", 1))
-    pp, cp = int(facts.get("pp", 1)), int(facts.get("cp", 1))
+    pp, cp, dcp = (int(facts.get(way, 1)) for way in ("pp", "cp", "dcp"))
     stage = int(facts.get("stage") or facts.get("tp", 1) * copies)
+    if "cut_heads" in facts:
+        stage = int(facts["cut_heads"]) * dcp
     if "chips_of_stage" in facts:
         stage = _divided(facts["chips_of_stage"], cp, launch)
     if facts.get("copies") and copies == 1:
         copies = stage  # a copy of attention on every chip
     tp = _divided(stage, copies, launch)
     count = launch.replicas or replicas or 1
+    _divided(tp, dcp, launch)
     layout: Facts = {"tp": tp, "pp": pp, "cp": cp, "dp_attention": copies, "replicas": count}
+    layout |= {"dcp": dcp} if dcp > 1 else {}
     if experts is not False:
         ep = int(facts.get("ep") or (stage if facts.get("expert_parallel") else 1))
         layout |= {"ep": ep, "tp_expert": _divided(stage, ep, launch)}
@@ -290,7 +294,7 @@ def _scenario(pools: Sequence[LaunchPool], files: Sequence[str]) -> dict[str, An
         data["max_model_len"] = longest
     roles = sorted(pool.role for pool in pools)
     if roles == ["decode", "prefill"]:
-        axes = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "overlap", "replicas")
+        axes = ("tp", "pp", "cp", "dcp", "dp_attention", "ep", "tp_expert", "overlap", "replicas")
         data["choose"] = {"mode": "disaggregated"}
         for pool in pools:
             data["choose"][pool.role] = {x: pool.layout[x] for x in axes if x in pool.layout}

@@ -61,7 +61,7 @@ def launches(text: str, file: str, beside: Mapping[str, str]) -> list[WrittenLau
     launch, for options that a scenario has no key for, and for a settings file that is not there.
     """
     every = containers(text, file)
-    written = [_launch(x, beside) for x in every if _program(x.words) is not None]
+    written = [_launch(x, beside, text) for x in every if _program(x.words) is not None]
     if not written:
         starts = ", ".join(" ".join(x.program) for x in releases().values())
         raise InputError(f"starts no engine that is known (looked for {starts})")
@@ -84,8 +84,8 @@ def _program(words: Sequence[str]) -> tuple[str, int] | None:
     return None
 
 
-def _launch(container: Container, beside: Mapping[str, str]) -> WrittenLaunch:
-    """The options of the words, and of the settings file that they name."""
+def _launch(container: Container, beside: Mapping[str, str], text: str) -> WrittenLaunch:
+    """The options of the words, and of the settings file that they name; variables in a text."""
     program = _program(container.words)
     assert program is not None
     engine, end = program
@@ -107,7 +107,11 @@ def _launch(container: Container, beside: Mapping[str, str]) -> WrittenLaunch:
             options[name] = options.pop(of_all)
         options.pop(switch, None)
     carried: dict[str, Value] = {}
-    uncounted: dict[str, str] = {}
+    uncounted = {
+        name: what
+        for name, what in table("planner.engines", "imports.toml")[engine]["variables"].items()
+        if re.search(rf"\b{name}\b", text)
+    }
     unknown = []
     for name, value in options.items():
         neutral = value is not None and str(value).lower() in NEUTRAL

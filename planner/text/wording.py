@@ -190,9 +190,11 @@ def formats(plan: Mapping[str, Any]) -> str:
     return f"weights {plan['weights']}, KV cache {plan['kv']}"
 
 
-def degrees(pp: int, tp: int, dp: int, cp: int, ep: int = 1, tp_expert: int = 1) -> str:
+def degrees(
+    pp: int, tp: int, dp: int, cp: int, ep: int = 1, tp_expert: int = 1, dcp: int = 1
+) -> str:
     """Degrees of parallelism in the words of engines, `PP2 × TP4 × DP8, EP8`."""
-    whole = {"PP": pp, "TP": tp, "DP": dp, "CP": cp}
+    whole = {"PP": pp, "TP": tp, "DP": dp, "CP": cp, "DCP": dcp}
     ways = [f"{name}{number}" for name, number in whole.items() if number > 1]
     experts = [f"EP{ep}"] * (ep > 1)
     if tp_expert > 1:
@@ -205,7 +207,8 @@ def laid_out(plan: Mapping[str, Any]) -> str:
     layout = plan["layout"]
     if layout is None:
         return f"prefill {laid_out(plan['prefill'])}, decode {laid_out(plan['decode'])}"
-    words = [degrees(*(layout[x] for x in ("pp", "tp", "dp_attention", "cp", "ep", "tp_expert")))]
+    names = ("pp", "tp", "dp_attention", "cp", "ep", "tp_expert")
+    words = [degrees(*(layout[name] for name in names), layout.get("dcp", 1))]
     if layout.get("overlap", "none") != "none":
         words.append("dual-batch overlap")
     if plan.get("redundant_experts"):

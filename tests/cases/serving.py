@@ -18,6 +18,7 @@ from planner.catalogue.profile_choice import choose_profile
 from planner.catalogue.systems import system
 from planner.problems.serving.deployment.questions import OnePool, single_pools
 from planner.problems.serving.profiled import LECTURE
+from planner.problems.serving.search.admitted_layouts import cut_heads
 from planner.problems.serving.step.equations import BOUND, ESTIMATE
 from planner.problems.serving.step.layouts import Layouts, enumerate_layouts
 from planner.problems.serving.step.runnable import copies_dense
@@ -125,13 +126,14 @@ def searched(task: Task) -> Step:
         joined=task.machine.scale_out is not None,
         tiled=task.machine.kind == "torus",
         copied=copies_dense(task),
+        kv_heads=cut_heads(task),
         limits=frozenset({**whole, **task.limits_of}.items()),
     )
     return Step(task, layouts, bound=task.uses_bound)
 
 
 def all_layouts(task: Task) -> list[tuple[int, ...]]:
-    """(tp, pp, cp, dp, ep, xtp, replicas, chips, halves) of every layout, by plain loops."""
+    """(tp, pp, cp, dp, ep, xtp, replicas, chips, halves, dcp) of every layout, by plain loops."""
     heads, experts = task.sizes.n_q_heads, task.sizes.n_experts
     # Chips may share the feed-forward part of a dense model whose widths are known.
     copied = experts or (task.sizes.inner and not task.lecture)
@@ -161,13 +163,25 @@ def all_layouts(task: Task) -> list[tuple[int, ...]]:
                         xtp = tp * dp // ep if experts else 1
                         spread = min(dp, ep) > 1 and not task.uses_bound
                         for halves in (1, 2) if spread else (1,):
-                            found.append((tp, pp, cp, dp, ep, xtp, slots // pp, chips, halves))
+                            split = (tp, pp, cp, dp, ep, xtp, slots // pp, chips, halves)
+                            found += [(*split, dcp) for dcp in _token_ways(task, tp, cp)]
     return found
+
+
+def _token_ways(task: Task, tp: int, cp: int) -> list[int]:
+    """Over how many ranks a context may be cut by tokens: where each then holds less of it."""
+    if task.mode == "prefill" or task.lecture or cp > 1:
+        return [1]
+    kv = task.sizes.n_kv_heads
+    fewer = [d for d in range(2, tp + 1) if tp % d == 0 and math.ceil(kv * d / tp) / d < (
+        math.ceil(kv / tp))]  # fmt: skip
+    return [1, *fewer]
 
 
 def columns(rows: list[tuple[int, ...]]) -> Layouts:
     """Layouts of rows of `all_layouts`; passes are whole where a row does not say."""
-    return Layouts(*np.array([(*row, 1)[:9] for row in rows], dtype=np.int64).T)
+    *ways, dcp = np.array([(*row, 1, 1)[:10] for row in rows], dtype=np.int64).T
+    return replace(Layouts(*ways), dcp=dcp)
 
 
 def decided(task: Task, most: int, *, slowly: bool = False) -> Decided:

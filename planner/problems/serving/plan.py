@@ -274,7 +274,7 @@ class ServingPlan(Plan[ServingAnswer]):
 
     @property
     def layout(self) -> Mapping[str, object]:
-        """tp, pp, cp, dp_attention, ep, tp_expert and replicas; of two pools by phase."""
+        """tp, pp, cp, dcp, dp_attention, ep, tp_expert and replicas; of two pools by phase."""
         point = self.point
         if point is None:
             return MappingProxyType({})

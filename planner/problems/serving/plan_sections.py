@@ -31,7 +31,7 @@ FIRST = ("usd_per_mtok", "tpot", "ttft", "tokens_per_s")  # of the headline
 PRICE = BY_NAME["usd_per_mtok"].unit
 POWER = {"given": "fixed, as given", "least": "the least that serves"}
 UNSURE = 0.05  # chance from which on it is worth a word that a runner-up may be the better one
-LAYOUT = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "replicas", "overlap")
+LAYOUT = ("tp", "pp", "cp", "dcp", "dp_attention", "ep", "tp_expert", "replicas", "overlap")
 BANDS = ("usd_per_mtok", "tpot", "ttft")
 # In the order of the outputs; a table of plans has chips, and no energy.
 UNLISTED = ("watts_per_chip", "joule_per_token", "grams_per_mtok", "batch")

@@ -29,12 +29,13 @@ PER_MILLION = 1e6
 class PoolLayout:
     """How the chips of a pool are split; tp * dp_attention * cp * pp of them are a replica.
 
-    Of an `overlap` of two batches the halves of a pass work and send in turn.
+    Of tp `dcp` share contexts; of an `overlap` of two batches the halves of a pass work in turn.
     """
 
     tp: int
     pp: int
     cp: int
+    dcp: int
     dp_attention: int
     ep: int
     tp_expert: int

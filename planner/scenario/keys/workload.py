@@ -269,6 +269,7 @@ class _Axes(Record):
     pp: Numbers | None = Field(None, description="pipeline stages")
     cp: Numbers | None = None
     """parts of a context; tried for long prompts when absent, else 1"""
+    dcp: Numbers | None = Field(None, description="chips of tp that share contexts by tokens")
     dp_attention: Numbers | None = Field(None, description="copies of attention in a replica")
     ep: Numbers | None = Field(None, description="groups the experts are spread over")
     tp_expert: Numbers | None = Field(None, description="chips that shard one expert")
@@ -304,6 +305,7 @@ class Current(Record):
     tp: fields.Count = 1
     pp: fields.Count = 1
     cp: fields.Count = 1
+    dcp: fields.Count = 1
     dp_attention: fields.Count = 1
     ep: fields.Count | None = None
     tp_expert: fields.Count | None = None

@@ -14,7 +14,8 @@ DRAW = np.random.default_rng(11)
 
 
 def drawn(**given):
-    """A value of order one for every symbol that the equations take."""
+    """A value of order one for every symbol that the equations take, below it for a share."""
+    given = {"x_store": 0.5, **given}
     return {name: given.get(name, DRAW.uniform(0.5, 2.0)) for name in LOWERED.names}
 
 

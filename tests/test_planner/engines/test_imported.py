@@ -171,7 +171,8 @@ def test_a_command_as_people_type_it(text, tmp_path):
 BAD = {
     "echo hello": "starts no engine that is known",
     "vllm serve --tensor-parallel-size 2": "without a model",
-    "vllm serve openai/gpt-oss-120b -dcp 2": "a scenario has no key for a cache that is cut",
+    "vllm serve openai/gpt-oss-120b -pcp 2": "a scenario has no key for prompts that are cut",
+    "vllm serve openai/gpt-oss-120b -tp 2 -dcp 4": "2 chips of a stage do not divide by 4",
     "vllm serve openai/gpt-oss-120b -tp two": "run.sh:1:32  .*size expects a whole number",
     "vllm serve a/b \\\n -pp 0": "run.sh:2:2  .*at least 1, got '0'",
     "vllm serve a/b -dp 2.5": "at least 1, got '2.5'",

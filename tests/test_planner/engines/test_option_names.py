@@ -87,10 +87,14 @@ def test_what_is_not_counted_is_named():
     for silent in ("--host", "--port", "--disable-log-requests", "--trust-remote", "--seed"):
         assert silent not in text
     assert "--cpu-offload-gb" not in notes(f"vllm serve {OSS} --cpu-offload-gb 0")
+    start = f"python3 -m sglang.launch_server --model-path {OSS} --tp 2 --enable-hisparse"
+    text = notes(f"SGLANG_PP_LAYER_PARTITION=20,16 {start} --pp 2")
+    assert "--enable-hisparse: may change where caches lie" in text
+    assert "SGLANG_PP_LAYER_PARTITION: may change which layers each stage has" in text
 
 
 REFUSED = {
-    f"vllm serve {OSS} --decode_context_parallel_size 2": "a cache that is cut over chips",
+    f"vllm serve {OSS} --prefill_context_parallel_size 2": "prompts that are cut over chips",
     f"python3 -m sglang.launch_server --model-path {OSS} --tp 8 --dp 2": "launch each by itself",
     f"trtllm-serve {OSS} --cp_size 2": "prompts that are cut",
     f"vllm serve {OSS} --max-model-len 1000": "requests of 1200 tokens are longer than the 1000",

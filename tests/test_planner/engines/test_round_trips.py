@@ -18,7 +18,7 @@ from planner.text.errors import Infeasible, InputError
 from tests.cases.launches import question
 from tests.sizes import first, seldom
 
-AXES = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "overlap", "replicas")
+AXES = ("tp", "pp", "cp", "dcp", "dp_attention", "ep", "tp_expert", "overlap", "replicas")
 
 
 def read_back(plan: planner.Plan, engine: str, asked: Mapping[str, Any], folder: Path) -> Imported:

@@ -141,9 +141,13 @@ def _layouts_of(current: Current, task: Task) -> Layouts:
     xtp = whole // ep if sizes.n_experts else 1
     chips = task.chips[-1]
     replicas = current.replicas or chips // (whole * current.cp * current.pp)
+    if current.tp % current.dcp or (current.cp > 1 and current.dcp > 1):
+        words = f"divides tp {current.tp}, and stands where cp is 1"
+        raise FieldError(("current.dcp", f"{current.dcp}: what shares contexts inside tp {words}"))
     halves = HALVES[current.overlap]
     if halves > 1 and min(ep, current.dp_attention) == 1:
         words = "what two batches overlap is an exchange of dp_attention copies with ep experts"
         raise FieldError(("current.overlap", f"{words}, and both must be above 1"))
     ways = (current.tp, current.pp, current.cp, current.dp_attention, ep, xtp)
-    return Layouts(*(np.array([value]) for value in (*ways, replicas, chips, halves)))
+    columns = (np.array([value]) for value in (*ways, replicas, chips, halves))
+    return replace(Layouts(*columns), dcp=np.array([current.dcp]))

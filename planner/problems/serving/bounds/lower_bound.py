@@ -1,6 +1,6 @@
 """How good a plan can be at most: a bound over all layouts by geometric programs, and elasticities.
 
-Layouts are grouped by tensor-parallel degree, by the parts of a context, by whether half-batches
+Layouts are grouped by tensor-parallel degree, by what shares a context, by whether half-batches
 overlap, and by whether attention is copied, inside a domain or beyond; within a group the network's
 rates take their best values, ranks, stages and batch are real numbers. Groups and intervals of the
 batch are split where the bound is weakest (branch and bound), since a chord of the coverage is the
@@ -37,12 +37,14 @@ ROOM = 1 + 1e-5  # the programs want room between their bounds; a wider box is a
 LEAST = (
     "n_ar", "q_ar", "n_a2a", "n_ep", "k_copies", "k_copies_pf", "n_hop", "t_hop_net", "a_ar",
     "g_ar", "a_ar_pf", "g_ar_pf", "a_x", "g_x", "a_x_pf", "g_x_pf", "f_heads", "f_stage", "u_ep",
-    "x_ep", "f_skew", "c_imb", "c_rank", "n_cp", "c_chunk", "a_cp", "g_cp", "a_ring", "g_ring",
-    "n_draft_ar", "n_draft_a2a", "S_fixed", "M_fixed", "f_format", "h_wide", "h_work", "h_peak",
-    "k_smp", "M_hold", "r_idx", "x_pass", *BLOCKS, "x_rest", "n_seats", "x_seats", "x_budget", "f_held",
-    "f_read", "N_attn_pf",
+    "x_ep", "f_skew", "c_imb", "c_rank", "n_cp", "n_ask", "n_gather", "c_chunk", "a_cp", "g_cp",
+    "a_ring", "g_ring", "n_draft_ar", "n_draft_a2a", "S_fixed", "M_fixed", "f_format", "h_wide",
+    "h_work", "h_peak", "k_smp", "M_hold", "x_pass", *BLOCKS, "x_rest", "n_seats", "x_seats",
+    "x_budget", "f_held", "f_read", "r_idx", "N_attn_pf",
 )  # fmt: skip
-LARGEST = ("r_ar", "r_hop", "w_ar", "w_ar_pf", "w_x", "w_x_pf", "w_cp", "w_ring", "x_mem")
+# More ranks that share contexts hold less, and fewer ask each other for less.
+LARGEST = ("r_ar", "r_hop", "w_ar", "w_ar_pf", "w_x", "w_x_pf", "w_cp", "w_ring", "x_mem", "dcp",
+           "tp_a")  # fmt: skip
 ENDLESS = 1e12  # sequences in flight, more than any replica holds
 StepValues: TypeAlias = Mapping[str, float | np.ndarray]  # of every layout, by symbol
 PACES = {"f_pace": "f_stage", "f_pace_w": "f_read"}  # each with what is fullest of a stage
@@ -163,15 +165,15 @@ def whole_chips(task: Task, load: float, value: float, spare: float) -> float:
 
 
 def _halves(step: Step, box: _Box) -> list[_Box]:
-    """The box cut where it is widest: by ranks, by stages, or by the batch."""
+    """The box cut where it is widest: by copies, stages, ranks of a context, or by the batch."""
     layouts = step.layouts
-    dp, pp = layouts.dp_attention[box.rows], layouts.pp[box.rows]
-    widths = [np.log(dp.max() / dp.min()), np.log(pp.max() / pp.min()), np.log(box.high / box.low)]
+    axes = [each[box.rows] for each in (layouts.dp_attention, layouts.pp, layouts.dcp)]
+    widths = [*(np.log(axis.max() / axis.min()) for axis in axes), np.log(box.high / box.low)]
     widest = int(np.argmax(widths))
-    if widest == 2:
+    if widest == len(axes):
         middle = float(np.sqrt(box.low * box.high))
         return [replace(box, high=middle), replace(box, low=middle)]
-    axis = (dp, pp)[widest]
+    axis = axes[widest]
     upper = axis > np.sqrt(float(axis.min()) * float(axis.max()))
     return [replace(box, rows=box.rows[~upper]), replace(box, rows=box.rows[upper])]
 
@@ -278,11 +280,12 @@ def _decided(step: Step) -> bool:
 
 
 def _groups(step: Step, rows: np.ndarray) -> Iterator[np.ndarray]:
-    """Rows by tp, by cp, by halves, and by where ranks are: none, in one domain, in several."""
+    """Rows by tp, cp, ranks of a context or none, halves, and by where copies are: none, in one
+    domain, in several."""
     layouts = step.layouts
     across = layouts.stage > step.task.machine.chips_per_domain
     where = (layouts.dp_attention > 1).astype(int) + across + 3 * layouts.halves
-    degree = layouts.tp + 1j * layouts.cp
+    degree = layouts.tp + 1j * np.where(layouts.dcp > 1, 0, layouts.cp)
     for group_degree in np.unique(degree[rows]):
         same = rows[degree[rows] == group_degree]
         yield from (same[where[same] == place] for place in np.unique(where[same]))
@@ -295,6 +298,8 @@ def _shared(step: Step, values: StepValues, rows: np.ndarray) -> dict[str, float
     group |= {k: float(np.asarray(values[k])[rows].min()) for k in LEAST if np.ndim(values[k])}
     most = (k for k in (*LARGEST, *EFFICIENCIES, "x_hit") if np.ndim(values[k]))
     group |= {k: float(np.asarray(values[k])[rows].max()) for k in most}
+    # More found in prefix caches is less to read, and more to gather before a chunk.
+    group |= {"n_gather": 0.0} if np.ndim(values["x_hit"]) else {}
     return group | {
         "r_fill": 1.0,
         "tp": float(layouts.tp[rows[0]]),

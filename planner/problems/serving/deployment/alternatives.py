@@ -30,6 +30,7 @@ NEAREST = 24  # layouts that decode, tried first when the best of another family
 WAYS = {
     "tp": "tensor-parallel attention",
     "cp": "contexts cut into parts",
+    "dcp": "contexts cut over chips of tp",
     "dp_attention": "data-parallel attention",
     "ep": "expert parallelism",
     "tp_expert": "experts cut into parts",

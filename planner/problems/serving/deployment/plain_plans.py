@@ -1,7 +1,8 @@
 """Of plans that are about as good, which is the plainer; and the best that is plain altogether.
 
-A plan is plain where measured runs cover it, and where its replicas have neither pipeline stages
-nor overlapping half-batches: what every engine runs as its documents show it.
+A plan is plain where measured runs cover it, and where its replicas have neither pipeline stages,
+nor contexts cut over chips, nor overlapping half-batches: what every engine runs as its documents
+show it.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ def oddness(step: Step, batch: np.ndarray) -> np.ndarray:
     """How far layouts at their batches are from plain ones, shape (n_layouts,), less is plainer.
 
     First counts whether measured runs cover them, then over how many domains of the fast network a
-    replica lies, whether it has stages, whether half-batches overlap, and sizes that are no powers
-    of two. Numbers of two pools add up.
+    replica lies, whether it has stages, whether ranks share contexts, whether half-batches overlap,
+    and sizes that are no powers of two. Numbers of two pools add up.
     """
     layouts, domain = step.layouts, step.task.machine.chips_per_domain
     domains = np.minimum(-(-layouts.replica_chips // domain) - 1, MOST_DOMAINS)
@@ -63,7 +64,7 @@ def oddness(step: Step, batch: np.ndarray) -> np.ndarray:
         uneven += (sizes & (sizes - 1)) > 0
     return np.asarray(
         OUTSIDE * ~inside_fit(step, batch) + DOMAINS * domains + STAGES * (layouts.pp > 1)
-        + HALVES * (layouts.halves > 1) + uneven
+        + STAGES * (layouts.dcp > 1) + HALVES * (layouts.halves > 1) + uneven
     )  # fmt: skip
 
 
@@ -84,7 +85,8 @@ def coarse_oddness(step: Step, batch: np.ndarray | None = None) -> np.ndarray:
 
 def plain_layouts(layouts: Layouts) -> np.ndarray:
     """Which layouts have one stage, whole contexts and no half-batches, as a mask."""
-    return np.asarray((layouts.pp == 1) & (layouts.cp == 1) & (layouts.halves == 1))
+    whole = (layouts.cp == 1) & (layouts.dcp == 1)
+    return np.asarray((layouts.pp == 1) & whole & (layouts.halves == 1))
 
 
 def largest_measured(step: Step) -> np.ndarray | float:

@@ -97,7 +97,7 @@ function rowBands(data, pool, values, times) {
 
   // Where a row lies, by dimension of the hull, and the kinds of distance beyond its ranges.
   function placed(i, batch) {
-    const chips = pool.replica[i], at = { chips, domains: Math.ceil(chips / pool.words.domain), stages: way("pp", i), overlap: way("halves", i) - 1 };
+    const chips = pool.replica[i], at = { chips, domains: Math.ceil(chips / pool.words.domain), stages: way("pp", i), overlap: way("halves", i) - 1, ranks: Number(way("dcp", i) > 1) };
     if (pool.words.experts) Object.assign(at, { ep: way("ep", i), uneven: Number((pool.words.experts + pool.words.redundant_experts) % way("ep", i) > 0) });
     if (pool.mode !== "decode") at.prompt = values.L_in * (1 - values.x_hit);
     if (pool.mode !== "prefill") Object.assign(at, { batch: Math.max(batch / way("dp_attention", i), 1), context: values.L_ctx, drafts: pool.words.positions - 1 });
@@ -173,7 +173,7 @@ function rowBands(data, pool, values, times) {
   function oddness(i, outside) {
     const across = Math.min(Math.ceil(pool.replica[i] / pool.words.domain) - 1, most);
     const uneven = axes.reduce((sum, name) => sum + Number((way(name, i) & (way(name, i) - 1)) > 0), 0);
-    return outsides * (outside.length > 0) + domains * across + stages * (way("pp", i) > 1) + halved * (way("halves", i) > 1) + uneven;
+    return outsides * (outside.length > 0) + domains * across + stages * ((way("pp", i) > 1) + (way("dcp", i) > 1)) + halved * (way("halves", i) > 1) + uneven;
   }
   return { at, odd: (i, batch) => oddness(i, spread ? at(i, batch).outside : []) };
 }

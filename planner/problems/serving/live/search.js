@@ -207,7 +207,7 @@ function pageModel(data, kernels) {
     return sorted(every.filter((x) => x.score <= least * (1 + TIE)), (x) => {
       const pool = pools[x.pool], way = (name) => pool.way(name)[x.row];
       return [...plainness(x), Math.floor(Math.log(x.score / least) / SAME), Math.round(x.latency * 1e12),
-              pool.replica[x.row], way("pp"), way("dp_attention"), way("tp_expert"), way("halves")];
+              pool.replica[x.row], way("pp"), way("dp_attention"), way("tp_expert"), way("halves"), way("dcp")];
     });
   }
   const plainness = (x) => [Number(x.odd() >= data.constants.odd[0]), x.paid, x.odd()];
@@ -276,7 +276,7 @@ function pageModel(data, kernels) {
 
   function laid(pool, i, replicas = pool.way("replicas")[i]) {
     const way = (name) => pool.way(name)[i], words = pool.words;
-    const whole = [["PP", "pp"], ["TP", "tp"], ["DP", "dp_attention"], ["CP", "cp"]];
+    const whole = [["PP", "pp"], ["TP", "tp"], ["DP", "dp_attention"], ["CP", "cp"], ["DCP", "dcp"]];
     const ways = whole.filter(([, name]) => way(name) > 1).map(([word, name]) => word + way(name));
     const experts = way("ep") > 1 ? ["EP" + way("ep")] : [];
     if (way("tp_expert") > 1) experts.push((experts.length ? "" : "experts ") + "TP" + way("tp_expert"));

@@ -6,7 +6,7 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
 
   // ---- layouts of either pool at their best ----
 
-  const shards = (pool, i) => Math.min(pool.way("tp")[i], Math.max(pool.words.kv_heads, 1)) * pool.way("pp")[i] * pool.way("cp")[i];
+  const shards = (pool, i) => Math.min(pool.way("tp")[i] / pool.way("dcp")[i], Math.max(pool.words.kv_heads, 1)) * pool.way("dcp")[i] * pool.way("pp")[i] * pool.way("cp")[i];
   // Rooms of layouts, equal ones once: they stay while sliders move, and so does what is left beside.
   const rooms = new Map(), roomsOf = new Map();
   function room(pool, i) {

@@ -53,7 +53,8 @@ Matched: TypeAlias = tuple[PhaseLayouts, PhaseLayouts]
 def shards(step: Step) -> np.ndarray:
     """Chips that hold different parts of one sequence's cache, for every layout."""
     layouts = step.layouts
-    return np.minimum(layouts.tp, step.task.sizes.n_kv_heads) * layouts.pp * layouts.cp
+    heads = np.minimum(layouts.tp // layouts.dcp, step.task.sizes.n_kv_heads)
+    return heads * layouts.dcp * layouts.pp * layouts.cp
 
 
 def prefill_layouts(

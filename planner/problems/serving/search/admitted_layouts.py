@@ -71,8 +71,18 @@ def _admitted(task: Task, limits_of: Mapping[str, tuple[int, ...]]) -> Layouts:
         tiled=task.tiled,
         copied="dp_attention" in limits_of or copies_dense(task),
         machine=task.whole_machines,
+        kv_heads=cut_heads(task),
         limits=frozenset(limits_of.items()),
     )
+
+
+def cut_heads(task: Task) -> int:
+    """Heads of the caches that ranks of a group may cut by tokens; 0 where none is worth it.
+
+    What reads prompts alone holds them whole, and what is ideal or the lecture's has no copies.
+    """
+    whole = task.mode == "prefill" or task.ideal or task.lecture
+    return 0 if whole else task.sizes.n_cut_heads
 
 
 def _none_admitted(task: Task, limits_of: Mapping[str, tuple[int, ...]]) -> tuple[str, str]:

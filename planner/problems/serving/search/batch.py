@@ -307,6 +307,6 @@ def _ranked(task: Task, layouts: Layouts, values: dict[str, np.ndarray]) -> np.n
     score = task.score(values)
     coarse = np.floor(np.log(score / score.min()) / SAME_PRICE) if score.size else score
     return np.lexsort((
-        layouts.halves, layouts.tp_expert, layouts.dp_attention, layouts.pp, layouts.replica_chips,
-        np.round(values["latency"], 12), coarse,
+        layouts.dcp, layouts.halves, layouts.tp_expert, layouts.dp_attention, layouts.pp,
+        layouts.replica_chips, np.round(values["latency"], 12), coarse,
     ))  # fmt: skip

@@ -15,6 +15,7 @@ import numpy as np
 
 from formulas.numerics.store import by_columns
 from planner.architecture.counts import Sizes
+from planner.architecture.layers import uncut_share
 from planner.memory.engine_room import fullest_weights
 from planner.network.layout_collectives import (
     DECODE,
@@ -37,6 +38,10 @@ if TYPE_CHECKING:
     from planner.problems.serving.task.task import Task
 
 V = TypeVar("V", bound=float | np.ndarray)
+# Collectives of a layer: queries, partial results; of ranks also the sums of their softmax (vLLM,
+# SGLang: --dcp-comm-backend ag_rs, the default).
+ASKED_OF_PARTS, ASKED_OF_RANKS = 2.0, 3.0
+TINY = 1e-300  # bytes a token of a model that keeps none
 WORTH = 1.05  # experts of the fullest rank over the mean, from which on it is worth a word
 
 
@@ -60,17 +65,28 @@ def uneven(point: ServingPoint, experts: int) -> tuple[str, ...]:
 
 
 def contexts(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
-    """What the parts of a context take to answer each other, and to pass keys and values round."""
+    """What those that share a context take to answer each other, and to pass on keys and values.
+
+    Parts of a stage, or neighbouring ranks of a group, of which only the layers ask whose caches
+    are cut.
+    """
+    ranks, caches = layouts.dcp > 1, task.sizes.caches
+    cut_layers = np.where(ranks, float(sum(one.layers for one in caches if one.cut)), 0.0)
     values = {
         "cp": layouts.cp.astype(float),
-        "n_cp": np.where(layouts.cp > 1, float(task.sizes.n_attention_layers), 0.0),
+        "dcp": layouts.dcp.astype(float),
+        "tp_a": layouts.tp / layouts.dcp,
+        "n_cp": np.where(layouts.cp > 1, float(task.sizes.n_attention_layers), cut_layers),
+        "n_ask": np.where(ranks, ASKED_OF_RANKS, ASKED_OF_PARTS),
+        "n_gather": cut_layers * (task.mode == "aggregated"),
         # Every part has the chunk of a chip of its own.
         "c_chunk": task.chunk * layouts.cp,
     }
+    share, span = layouts.cp * layouts.dcp, np.where(ranks, layouts.dcp, layouts.stage)
     for term, within in (("cp", DECODE), ("ring", PREFILL)):
         law = _nothing_sent(layouts)
         if not task.lecture:
-            law = rounds(task.network, task.chip.name, layouts.cp, layouts.stage, within)
+            law = rounds(task.network, task.chip.name, share, span, within)
         values |= _law(term, law)
     return values
 
@@ -150,11 +166,15 @@ def shared_values(task: Task) -> dict[str, float]:
     Lengths, prices, rates and sizes of memory in the task may be arrays of points.
     """
     model = _lecture_model(task) if task.lecture else _model(task)
-    chip = task.chip
+    chip, drafted = task.chip, resident(task)
+    beside = drafted.get("b_store", 0.0)
     return {
         **model,
         "N_attn_pf": model["N_attn"],
-        **{name: model[name] + more for name, more in resident(task).items()},
+        **{name: model[name] + more for name, more in drafted.items()},
+        # What a drafter keeps is copied.
+        "x_store": (model["x_store"] * model["b_store"] + beside)
+        / max(model["b_store"] + beside, TINY),
         **drafter_values(task),
         "W_chip": chip.memory_bandwidth,
         "M_cap": chip.memory,
@@ -240,14 +260,14 @@ def layout_values(
         # Ranks of one batch skip the experts of others; what they add up is all-reduced.
         "n_ep": np.where((ep > 1) & (dp == 1), sizes.n_moe_layers, 0),
     }  # fmt: skip
-    even, whole = evenness(task, layouts), np.ones(len(layouts))
+    even, whole, heads = evenness(task, layouts), np.ones(len(layouts)), tp // layouts.dcp
     cut = (tp, pp, ep * xtp / even["u_ep"])
     return {
         **{name: count.astype(float) for name, count in counts.items()},
         "f_stage": whole if ideal else np.ceil(sizes.n_layers / pp) * pp / sizes.n_layers,
         "f_held": whole if ideal else fullest_weights(sizes, *cut),
         "f_read": whole if ideal else fullest_weights(sizes, *cut, read=True),
-        "f_heads": 1.0 / tp if ideal else np.ceil(sizes.n_kv_heads / tp) / sizes.n_kv_heads,
+        "f_heads": 1.0 / heads if ideal else np.ceil(sizes.n_kv_heads / heads) / sizes.n_kv_heads,
         **even,
         "c_imb": imbalance(task, ep),
         "c_rank": np.where(task.pooled and task.mode == "decode" and not bound, 1.0, 0.0)
@@ -335,6 +355,9 @@ def _model(task: Task) -> dict[str, float]:
         "b_kv": sum(c.bytes_per_token for c in plain),
         "R_bnd": sum(c.bytes_per_token * seen for c, seen, _ in bounded),
         "b_store": sum(c.bytes_per_token for c in growing),
+        "x_store": uncut_share(growing),
+        "x_kv": uncut_share(plain),
+        "x_bnd": uncut_share(c for c, _, _ in bounded),
         "R_bnd_mem": sum(c.bytes_per_token * seen for c, seen, _ in bounded if not c.grows),
         "R_state": sizes.state_bytes_per_sequence,
         "a_kv": sum(c.flop_per_cached_token for c in plain if c not in index),

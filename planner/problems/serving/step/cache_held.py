@@ -33,7 +33,7 @@ def requests_held(
     """
     charged, split = int(charged_engine(task, layouts)[0]), layouts.row(0)
     rules = task.memory_rules[charged][1] if charged >= 0 else None
-    if rules is None or split["cp"] > 1:
+    if rules is None or split["cp"] * split["dcp"] > 1:
         return None
     tp, pp, copies = split["tp"], split["pp"], split["dp_attention"]
     running = math.ceil(batch / copies)

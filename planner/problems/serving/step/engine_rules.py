@@ -27,6 +27,7 @@ PADDED = 64  # rows to which vLLM and SGLang fill up a vocabulary
 FP4_CACHES = frozenset({"nvfp4", "fp4"})
 PEERS = 8  # chips of one machine that DeepEP joins (NUM_MAX_NVL_PEERS)
 SIXTEEN_BITS = ("bf16", "fp16", "fp32")
+WINDOWS = frozenset({"window", "chunked"})
 INDEXED = ("sparse", "compressed_sparse", "block_sparse")  # caches of which an index picks
 
 
@@ -99,10 +100,14 @@ class EnginePool:
         return self.sizes.n_experts + self.copies
 
     @property
+    def kinds(self) -> frozenset[str]:
+        """Kinds of its caches."""
+        return frozenset(one.kind for one in self.sizes.caches)
+
+    @property
     def hybrid(self) -> bool:
         """Whether windows or recurrent state stand among its caches."""
-        windows = any(one.kind in ("window", "chunked") for one in self.sizes.caches)
-        return windows or self.sizes.state_bytes_per_sequence > 0
+        return bool(WINDOWS & self.kinds) or self.sizes.state_bytes_per_sequence > 0
 
     @property
     def shares_indexers(self) -> bool:
@@ -185,6 +190,11 @@ DENSE = EngineRule(
     "the feed-forward width, {dense_ffn}, is not whole on each of tp {tp} chips", ("tp",),
 )  # fmt: skip
 SHARED = "the width of shared experts, {shared}, is not whole on each of "
+INDEX_RANKS = EngineRule(
+    lambda p, x, _: (x.dcp > 1) & ("index" in p.kinds),
+    "dcp {dcp}: {family} models pick by an index, which is not known to run so on {chip}",
+    ("dcp",),
+)
 CONTEXT = "cp {cp}: {stamp} cuts the contexts of prompts that a pool reads alone, or none"
 RULES: dict[str, EngineRule] = {
     "query heads": EngineRule(
@@ -284,6 +294,29 @@ RULES: dict[str, EngineRule] = {
         lambda p, x, _: x.cp > 1, "cp {cp} is not written by this export", remedy="choose.cp=1"),
     "parts of a context read alone": EngineRule(
         lambda p, x, _: (x.cp > 1) & (p.role != "prefill"), CONTEXT, remedy="choose.cp=1"),
+    "ranks of a context": EngineRule(
+        lambda p, x, _: (x.dcp > 1) & (x.tp % (max(p.sizes.n_cut_heads, 1) * x.dcp) != 0),
+        "dcp {dcp}: chips share contexts that would hold copies of the same KV heads, which are "
+        "not so many at tp {tp}", ("dcp",)),
+    "ranks of latent caches": EngineRule(
+        lambda p, x, _: (x.dcp > 1) & (not p.sizes.latent),
+        "dcp {dcp}: contexts are cut over chips of tp with latent attention only", ("dcp",)),
+    "ranks beside windows": EngineRule(
+        lambda p, x, _: (x.dcp > 1) & bool(WINDOWS & p.kinds),
+        "dcp {dcp}: {family} models have windows, whose caches are not cut", ("dcp",)),
+    "ranks that share an index": INDEX_RANKS,
+    "ranks that share an index before Blackwell": replace(
+        INDEX_RANKS, broken=lambda p, x, _: (x.dcp > 1) & (
+            "index" in p.kinds and p.chip.architecture != "blackwell")),
+    "ranks of FP8 caches": EngineRule(
+        lambda p, x, _: (x.dcp > 1) & (p.kv == "fp8" and p.chip.maker == "AMD"),
+        "dcp {dcp} with an fp8 KV cache on {chip}", ("dcp",)),
+    "Helix": EngineRule(
+        lambda p, x, _: (x.dcp > 1) & (
+            (x.tp // x.dcp > max(p.sizes.n_cut_heads, 1))
+            | (p.role != "decode" or p.chip.architecture != "blackwell")),
+        "dcp {dcp}: Helix is of the pool that decodes, on Blackwell, and cuts attention over no "
+        "more chips than KV heads", ("dcp",)),
     "a cache enters no pipeline": EngineRule(
         lambda p, x, _: (x.pp > 1) & (p.role == "decode" or (p.role == "prefill" and p.hybrid)),
         "pp {pp}: NIXL moves no caches into a pipeline, nor from one of layers of several kinds",

@@ -3,9 +3,10 @@
 A stage of `tp * dp * cp` chips sits inside one scale-up domain or fills whole ones, so that no
 group straddles a boundary by accident; what is left of a domain stays idle. The experts of a stage
 are re-partitioned over `tp * dp` chips as `ep * tp_expert`, and copied over the `cp` parts of the
-contexts. Where attention is copied and experts are spread, a layout stands twice: its passes whole,
-and cut into two half-batches that overlap. Counts stay small because fleets are counts of replicas,
-never more layouts.
+contexts. Inside a tensor-parallel group `dcp` ranks share contexts where they would hold copies of
+the same heads else. Where attention is copied and experts are spread, a layout stands twice: its
+passes whole, and cut into two half-batches that overlap. Counts stay small because fleets are
+counts of replicas, never more layouts.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from planner.problems.serving.step.packing import ChipSplit, replicas_most
 if TYPE_CHECKING:
     from planner.problems.serving.task.task import Task
 
-AXES = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert")
+AXES = ("tp", "pp", "cp", "dcp", "dp_attention", "ep", "tp_expert")
 # Half-batches of a pass, by what the choice is called.
 HALVES = {"none": 1, "two-batch": 2}
 OVERLAP = {count: name for name, count in HALVES.items()}
@@ -49,10 +50,12 @@ class Layouts:
     chips: np.ndarray  # paid, idle ones included
     halves: np.ndarray  # half-batches of a pass that overlap, 1 for none
     engines: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # that run it, bits
+    dcp: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # one where none is said
 
     def __post_init__(self) -> None:
-        if self.engines.size != self.tp.size:  # no engine was asked about
-            object.__setattr__(self, "engines", np.full(self.tp.size, -1))
+        for name, value in (("engines", -1), ("dcp", 1)):  # no engine was asked about
+            if getattr(self, name).size != self.tp.size:
+                object.__setattr__(self, name, np.full(self.tp.size, value))
 
     def __len__(self) -> int:
         return int(self.tp.size)
@@ -97,7 +100,7 @@ class Layouts:
     def of(cls, **columns: int) -> Layouts:
         """One layout as a table, one chip of everything that is not given."""
         names = (f.name for f in fields(cls) if f.name != "engines")
-        return cls(*(np.array([columns.get(name, 1)]) for name in names))
+        return cls(**{name: np.array([columns.get(name, 1)]) for name in names})
 
     def split(self, i: int) -> tuple[int, ...]:
         """What one layout is beside its half-batches."""
@@ -122,6 +125,7 @@ def enumerate_layouts(
     tiled: bool = False,
     copied: bool = False,
     machine: int = 0,
+    kv_heads: int = 0,
     limits: frozenset[tuple[str, tuple[int, ...]]] = frozenset(),
 ) -> Layouts:
     """Every layout of a model with these heads, layers and experts on each number of chips.
@@ -131,15 +135,15 @@ def enumerate_layouts(
 
     Parameters
     ----------
-    heads : query heads; tensor parallelism divides them.
-    layers : layers; no more stages than these.
+    heads, layers : query heads, which tensor parallelism divides; no more stages than layers.
     experts : routed experts of a layer, copies included; 0 for a dense model: ep = tp_expert = 1.
     domain : chips of one scale-up domain.
     chips : numbers of chips that may be paid for.
-    joined : whether a network joins the domains; without one a replica stays inside one.
+    joined : whether a network joins the domains, beyond one of which no replica goes without.
     copied : whether attention of a dense model may be copied over chips that share all else.
     tiled : whether the stages of one domain divide it evenly, as slices of a torus do.
     machine : chips of a machine that replicas share evenly or fill; 0 where any size may be.
+    kv_heads : heads of the caches that ranks of a group may cut by tokens; 0 where none is cut.
     limits : allowed values per axis (and `replicas`, `halves`), absent ones are free, `cp` is 1.
     """
     free = dict(limits)
@@ -169,8 +173,14 @@ def enumerate_layouts(
         table = _cross(table, np.asarray(free["replicas"], dtype=np.int64))
         table = table[(table[:, 7] >= 1) & (table[:, 7] <= _most(table, domain))]
     table = _halved(table, free.get("halves") or tuple(OVERLAP))
-    tp, dp, cp, pp, ep, xtp, bought, replicas, halves = table.T
-    return Layouts(tp, pp, cp, dp, ep, xtp, replicas, bought, halves)
+    return _columns(_cut_by_tokens(table, kv_heads, free.get("dcp")))
+
+
+def _columns(table: np.ndarray) -> Layouts:
+    """The rows as layouts, which are shared and read-only."""
+    table.flags.writeable = False
+    tp, dp, cp, pp, ep, xtp, bought, replicas, halves, dcp = table.T
+    return Layouts(tp, pp, cp, dp, ep, xtp, replicas, bought, halves, dcp=dcp)
 
 
 def _with_experts(
@@ -187,15 +197,27 @@ def _with_experts(
 
 
 def _halved(table: np.ndarray, wanted: Sequence[int]) -> np.ndarray:
-    """Rows of (tp, dp, cp, pp, ep, ...) with each wanted number of half-batches, read-only.
+    """Rows of (tp, dp, cp, pp, ep, ...) with each wanted number of half-batches.
 
     Halves overlap an exchange between copies of attention and spread experts; others stay whole.
     """
     spread = table[(table[:, 1] > 1) & (table[:, 4] > 1)]
     parts = [_cross(table if n == 1 else spread, np.array([n])) for n in OVERLAP if n in wanted]
-    whole = np.concatenate(parts)
-    whole.flags.writeable = False
-    return whole
+    return np.concatenate(parts)
+
+
+def _cut_by_tokens(table: np.ndarray, heads: int, wanted: Sequence[int] | None) -> np.ndarray:
+    """Rows of (tp, dp, cp, ...) with each wanted number of ranks that share contexts, 1 first.
+
+    Several only where a rank then holds less: copies of `heads` are there, and no parts beside it.
+    """
+    tp, parts = table[:, 0], []
+    for ways in range(1, int(tp.max(initial=1) if heads else 1) + 1):
+        of_each = -(-heads // np.maximum(tp // ways, 1))
+        fewer = (tp % ways == 0) & (of_each < -(-heads // tp) * ways) & (table[:, 2] == 1)
+        if (ways == 1 or fewer.any()) and (wanted is None or ways in wanted):
+            parts.append(_cross(table if ways == 1 else table[fewer], np.array([ways])))
+    return np.concatenate(parts or [np.empty((0, table.shape[1] + 1), dtype=table.dtype)])
 
 
 def _cross(table: np.ndarray, values: np.ndarray) -> np.ndarray:

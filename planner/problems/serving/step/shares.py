@@ -63,6 +63,7 @@ def numbers_at(task: Task, layouts: Layouts, batch: np.ndarray) -> dict[str, np.
     chips = layouts.replica_chips.astype(float)
     numbers = {"chips": chips, "domains": np.ceil(chips / task.machine.chips_per_domain)}
     numbers |= {"stages": layouts.pp.astype(float), "overlap": layouts.halves - 1}
+    numbers["ranks"] = (layouts.dcp > 1).astype(int)
     if task.sizes.n_experts:
         stored = task.sizes.n_experts + task.redundant
         numbers |= {"ep": layouts.ep.astype(float), "uneven": (stored % layouts.ep > 0).astype(int)}

@@ -16,7 +16,7 @@ MOST_DOUBLINGS = 4  # sixteen parts are the most published (arXiv 2411.01783, se
 # engine tell the level of its times; more where they do not, since four in ten such choices broke
 # their limit by expectation.
 MEASURED, NOT_MEASURED = 0.5, 0.7
-LAYOUT_KEYS = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "replicas")
+LAYOUT_KEYS = ("tp", "pp", "cp", "dcp", "dp_attention", "ep", "tp_expert", "replicas")
 
 
 def modes(scenario: Scenario) -> tuple[str, ...]:
@@ -51,7 +51,8 @@ def limits_of(
     if scenario.assumptions != "lecture" and len(unasked) > 1:
         limits["cp"] = unasked
     for key in LAYOUT_KEYS:
-        value = getattr(pool_choice, key, None) or getattr(choose, key)
+        whole = None if (pool, key) == ("prefill", "dcp") else getattr(choose, key)
+        value = getattr(pool_choice, key, None) or whole
         if value is not None:
             limits[key] = tuple(value)
     overlap = getattr(pool_choice, "overlap", None) or choose.overlap

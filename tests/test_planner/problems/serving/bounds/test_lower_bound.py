@@ -217,13 +217,13 @@ def test_a_box_is_cut_where_it_is_widest():
 
 
 def test_groups_are_alike_in_what_a_program_is_given():
-    """By tp, parts, halves, and whether ranks are one, inside a domain or beyond it."""
+    """By tp, parts, ranks that share contexts, halves, and whether copies are in a domain."""
     task = question(MODELS["sparse"], chips=(8,), domain=4, limits_of={"cp": (1, 2)})
     step = searched(task)
     layouts = step.layouts
     rows = np.flatnonzero(np.arange(len(layouts)) % 7)
     place = np.where(layouts.dp_attention == 1, 0, 1) + (layouts.stage > 4)
-    kinds = list(zip(layouts.tp, layouts.cp, layouts.halves, place, strict=True))
+    kinds = list(zip(layouts.tp, layouts.cp, layouts.dcp > 1, place, layouts.halves, strict=True))
     groups = list(_groups(step, rows))
     assert sorted(np.concatenate(groups)) == list(rows)
     for group in groups:

@@ -49,7 +49,7 @@ def test_serving_batch_of_every_layout_is_its_best(task: Task) -> None:
     found = search(step)
     every = decided(task, int(found.largest.max()) + 2)
     rows = all_layouts(task)
-    names = (*AXES, "replicas", "chips", "halves")
+    names = (*(axis for axis in AXES if axis != "dcp"), "replicas", "chips", "halves", "dcp")
     mine = zip(*(getattr(step.layouts, name).tolist() for name in names), strict=True)
     place = np.array([rows.index(row) for row in mine])
     best, offered = np.full(len(rows), np.inf), np.full(len(rows), np.inf)
@@ -86,7 +86,7 @@ def test_serving_layouts_are_all_there(
     model = sparse(layers, heads, experts) if experts else dense(layers, heads)
     task = question(model, chips=tuple(chips), domain=domain)
     layouts = searched(task).layouts
-    names = (*AXES, "replicas", "chips", "halves")
+    names = (*(axis for axis in AXES if axis != "dcp"), "replicas", "chips", "halves", "dcp")
     found = list(zip(*(getattr(layouts, name).tolist() for name in names), strict=True))
     assert sorted(found) == sorted(all_layouts(task))
 

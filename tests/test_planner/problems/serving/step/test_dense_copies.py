@@ -22,7 +22,7 @@ from tests.paths import ROOT
 ASKED = {
     "problem": "serving", "model": "qwen3-32b", "system": "hgx-h100", "chips": 16,
     "price": "$2/hour", "workload": {"input_tokens": 8000, "output_tokens": 1000},
-    "choose": {"mode": "aggregated"},
+    "choose": {"mode": "aggregated", "dcp": 1},
 }  # fmt: skip
 
 

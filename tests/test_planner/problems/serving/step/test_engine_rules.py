@@ -19,6 +19,8 @@ MADE_UP = replace(MI300, figures={})
 PADDED = {"weight_dtype": {**MODEL.weight_dtype, "routed": "mxfp4"}}
 INDEXERS = (replace(FULL, kind="sparse", layers=8), replace(FULL, kind="index", layers=2))
 WHOLE = {"caches": (INDEXERS[0], replace(INDEXERS[1], layers=8))}
+ONE = {"caches": (replace(FULL, kind="latent", heads=1),)}
+RANKS, HELIX = {"tp": 12, "dcp": 3}, {**ONE, "role": "decode", "chip": B200}
 ANY = "vllm"
 # By rule: pool, layout, engine; then what runs and what does not.
 RUNS = {
@@ -77,6 +79,18 @@ RUNS = {
     "overlap of whole exchanges": [({}, {"halves": 2}), ({}, {"tp_expert": 2})],
     "parts of a context": [({}, {})],
     "parts of a context read alone": [({"role": "prefill"}, {"cp": 2}), ({"role": "decode"}, {})],
+    "ranks of a context": [({}, RANKS), ({}, {"tp": 4}), (ONE, {"tp": 6, "dcp": 6})],
+    "ranks of latent caches": [(ONE, RANKS, "sglang"), ({}, {"tp": 4}, "sglang")],
+    "ranks beside windows": [({}, RANKS), (WINDOWS, {"tp": 12})],
+    "ranks that share an index": [(WHOLE, {"tp": 12}, "sglang"), (ONE, RANKS, "sglang")],
+    "ranks that share an index before Blackwell": [
+        ({**WHOLE, "chip": B200}, RANKS), (WHOLE, {"tp": 12}),
+    ],
+    "ranks of FP8 caches": [
+        ({"kv_dtype": "fp8"}, RANKS), ({"kv_dtype": "fp8", "chip": MI300}, {"tp": 12}),
+        ({"chip": MI300}, RANKS),
+    ],
+    "Helix": [(HELIX, {"tp": 4, "dcp": 4}, "trtllm"), ({}, {"tp": 4}, "trtllm")],
     "a cache enters no pipeline": [
         ({"role": "prefill"}, {"pp": 2}), (WINDOWS, {"pp": 2}), ({"role": "decode"}, {}),
     ],
@@ -160,6 +174,19 @@ BREAKS = {
     "overlap of whole exchanges": [({}, {"halves": 2, "tp_expert": 2})],
     "parts of a context": [({}, {"cp": 2})],
     "parts of a context read alone": [({"role": "decode"}, {"cp": 2}), ({}, {"cp": 2})],
+    "ranks of a context": [
+        ({}, {"tp": 4, "dcp": 2}), ({}, {"tp": 12, "dcp": 2}), (ONE, {"tp": 6, "dcp": 4}),
+    ],
+    "ranks of latent caches": [({}, RANKS, "sglang")],
+    "ranks beside windows": [(WINDOWS, RANKS), (CHUNKS, RANKS)],
+    "ranks that share an index": [(WHOLE, RANKS, "sglang")],
+    "ranks that share an index before Blackwell": [(WHOLE, RANKS)],
+    "ranks of FP8 caches": [({"kv_dtype": "fp8", "chip": MI300}, RANKS)],
+    "Helix": [
+        *[({**HELIX, **odd}, {"tp": 4, "dcp": 4}, "trtllm")
+          for odd in ({"role": ""}, {"role": "prefill"}, {"chip": H100})],
+        (HELIX, {"tp": 4, "dcp": 2}, "trtllm"),
+    ],
     "a cache enters no pipeline": [
         ({"role": "decode"}, {"pp": 2}),
         *[({"role": "prefill", **mixed}, {"pp": 2}) for mixed in (WINDOWS, CHUNKS, STATE)],

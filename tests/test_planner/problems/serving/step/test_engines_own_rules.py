@@ -6,9 +6,10 @@ The checker below shares nothing with the table that the search reads: it takes 
 vLLM 0.33: config/model.py (query heads), layers/linear.py (KV heads divided or copied evenly),
 quantization/fp8.py (whole blocks on every rank), vocab_parallel_embedding.py (padded to 64),
 fused_moe/config.py (expert parallelism over all ranks, or off), config/vllm.py (two half-batches
-exchange by DeepEP, of 1 to 7 or 8, 16, 24, ... ranks). SGLang 0.5: the same checks over
-attention's own ranks, experts evenly over ep-size, two-batch overlap of some models' layers.
-TensorRT-LLM 1.2: attention data parallelism on all ranks or none.
+exchange by DeepEP, of 1 to 7 or 8, 16, 24, ... ranks; dcp divides tp over KV heads). SGLang 0.5:
+the same checks over attention's own ranks, experts evenly over ep-size, two-batch overlap of some
+models' layers, dcp of latent attention. TensorRT-LLM 1.2: attention data parallelism on all ranks
+or none.
 """
 
 from __future__ import annotations
@@ -67,7 +68,10 @@ def starts(
     stage = chips // pp
     ragged = nodes > 1 and (rest or (each % stage and stage % each))
     deep = tp * dp >= 8 and tp * dp % 8 > 0
-    halves = x["overlap"] == "two-batch"
+    halves, ranks, copied_heads = x["overlap"] == "two-batch", x["dcp"], 1 if latent else kv_heads
+    helix = (
+        role == "decode" and system in ("hgx-b200", "gb200-nvl72") and tp // ranks <= copied_heads
+    )
     return next((word for word, broken in {
         "query heads": heads % tp,
         "kv heads": not latent and kv_heads % tp and tp % kv_heads,
@@ -81,6 +85,10 @@ def starts(
         "attention": engine == "trtllm" and tp > 1 and dp > 1,
         "dense copies": not experts and dp > 1 and not (engine == "sglang" and copied),
         "context": x["cp"] > 1 and not (engine == "sglang" and role == "prefill"),
+        "ranks": ranks > 1 and ((tp % (copied_heads * ranks) and engine != "trtllm")
+            or "layer_types" in config or (engine == "sglang" and not latent)
+            or (engine == "trtllm" and not helix)
+            or (engine == "vllm" and (kv, system) == ("fp8", "mi300x-8"))),
         "pipeline": engine == "vllm" and pp > 1
             and (role == "decode" or (role == "prefill" and "layer_types" in config)),
         "overlap": halves and (engine == "trtllm" or cut > 1),

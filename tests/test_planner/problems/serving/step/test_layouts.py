@@ -12,9 +12,10 @@ from tests.cases.serving import all_layouts, columns
 from topologies import machine
 from topologies.fabric.fabric import ACCELERATOR
 
-AXES_OF_LOOPS = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "replicas", "chips", "halves")
+AXES_OF_LOOPS = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "replicas", "chips", "halves",
+                 "dcp")  # fmt: skip
 BASE = {"heads": 6, "layers": 3, "experts": 4, "domain": 4, "chips": (1, 4, 6, 11),
-        "joined": True, "tiled": False, "copied": False, "limits": {}}  # fmt: skip
+        "joined": True, "tiled": False, "copied": False, "kv_heads": 0, "limits": {}}  # fmt: skip
 CASES = {
     "experts": {},
     "dense": {"experts": 0},
@@ -27,23 +28,27 @@ CASES = {
     "copies of attention": {"limits": {"dp_attention": (2, 4)}},
     "more copies than experts": {"experts": 2, "limits": {"dp_attention": (4,)}},
     "replicas": {"limits": {"replicas": (0, 1, 3)}},
+    "contexts over ranks of a group": {"kv_heads": 2},
+    "ranks or parts": {"kv_heads": 1, "limits": {"dcp": (1, 3), "cp": (1, 2)}},
     "passes whole": {"limits": {"halves": (1,)}},
     "passes in two": {"limits": {"halves": (2,)}},
 }
 
 
-def by_loops(heads, layers, experts, domain, chips, joined, tiled, copied, limits):
+def by_loops(heads, layers, experts, domain, chips, joined, tiled, copied, kv_heads, limits):
     """Rows of every layout, in the order of `AXES_OF_LOOPS`, those that the limits leave."""
     sizes = SimpleNamespace(
-        n_q_heads=heads, n_experts=experts, n_layers=layers, inner=(1,) if copied else ()
-    )
+        n_q_heads=heads, n_experts=experts, n_layers=layers, inner=(1,) if copied else (),
+        n_kv_heads=kv_heads,
+    )  # fmt: skip
     wired = SimpleNamespace(
         chips_per_domain=domain, scale_out=1e9 if joined else None,
         kind="torus" if tiled else "switched",
     )  # fmt: skip
     task = SimpleNamespace(
-        sizes=sizes, machine=wired, chips=chips, limits_of=limits, lecture=False, uses_bound=False
-    )
+        sizes=sizes, machine=wired, chips=chips, limits_of=limits, lecture=False, uses_bound=False,
+        mode="decode",
+    )  # fmt: skip
     rows = set()
     for row in all_layouts(task):
         each = dict(zip(AXES_OF_LOOPS, row, strict=True))
@@ -92,8 +97,8 @@ def test_a_layout_in_plain_numbers():
     one = Layouts.of(**row)
     assert (one.whole[0], one.stage[0], one.replica_chips[0]) == (6, 30, 210)
     assert one.group[0] == 7 * 3 * 5  # one sequence for each part of each copy on each stage
-    assert one.split(0) == (2, 7, 5, 3, 6, 1, 4, 900)
-    assert one.row(0) == {**{axis: row[axis] for axis in AXES}, "replicas": 4,
+    assert one.split(0) == (2, 7, 5, 3, 6, 1, 4, 900, 1)
+    assert one.row(0) == {**{axis: row.get(axis, 1) for axis in AXES}, "replicas": 4,
                           "overlap": "two-batch"}  # fmt: skip
     assert Layouts.of().row(0) == {**dict.fromkeys(AXES, 1), "replicas": 1, "overlap": "none"}
     assert one.engines.tolist() == [-1]  # every engine, where none was asked about

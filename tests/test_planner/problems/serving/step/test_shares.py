@@ -54,6 +54,7 @@ def test_numbers_of_a_pool_by_hand():
     expected = {
         "chips": [8, 20], "domains": [1, 3], "ep": [4, 1], "prompt": 750, "batch": [12, 1],
         "context": 1100, "drafts": 2, "stages": [2, 2], "overlap": [0, 0], "uneven": [0, 0],
+        "ranks": [0, 0],
     }  # fmt: skip
     assert {name: value.tolist() for name, value in numbers.items()} == expected
     for mode, absent in (("decode", {"prompt"}), ("prefill", {"batch", "context", "drafts"})):
