@@ -32,17 +32,17 @@ def head(plan: records.LifecyclePlan) -> AnswerHead:
     whole, point = plan.answer, plan.answer.plan
     if point is None:
         return no_plan(_question_text(plan), plan.infeasible)
-    usual = min(_known(whole), key=lambda each: each.training_usd or 0.0, default=None)
+    usual = min(_feasible_sizes(whole), key=lambda size: size.training_usd or 0.0, default=None)
     tried = f"best of {len(whole.evaluated or ())} sizes tried"
-    proven = "Proven on this layout by one geometric program"
+    proven = "Proven on this layout alone (geometric program)"
     program = getattr(whole.certificate, "program", None)
     cells = [x[0] for x in _sizes([usual], point).values()] if usual else []
-    other = "Chinchilla-optimal {0} on {1} tokens: {5} ({6})" if usual else "no other size known"
+    instead = "Chinchilla-optimal {0} on {1} tokens: {5} ({6})" if usual else "no other size known"
     return AnswerHead(
         _question_text(plan),
         run=("; ".join([life.size_text(point), *_trained(point, whole)]), _served(point, whole)),
         cost=(life.cost_text(point, whole.band),),
-        against=(other.format(*cells),),
+        against=(instead.format(*cells),),
         promises=("   ".join(_times(plan)) or life.loss_text(point, plan.question.quality),),
         certainty=(_certainty(whole),),
         limit=life.limit_row(plan),
@@ -56,7 +56,7 @@ def sections(plan: records.LifecyclePlan, outputs: Sequence[Output]) -> tuple[Se
     """The question with its numbers, sizes at the same quality, then what else is known."""
     whole, point, rest = plan.answer, plan.answer.plan, list[Section]()
     if point is not None:
-        sizes = {life.scaled(x.n_active): x for x in _known(whole)
+        sizes = {life.scaled(x.n_active): x for x in _feasible_sizes(whole)
                  if (x.total_usd or 0.0) < DEAREST * point.total}  # fmt: skip
         proof = cast("records.LifecycleCertificate", whole.certificate)
         place = [*sizes].index(mine) if (mine := life.scaled(point.n_active)) in sizes else 0
@@ -113,7 +113,7 @@ def _question_text(plan: records.LifecyclePlan) -> str:
     )
 
 
-def _known(whole: records.LifecycleAnswer) -> list[records.EvaluatedSize]:
+def _feasible_sizes(whole: records.LifecycleAnswer) -> list[records.EvaluatedSize]:
     """Sizes at which serving was planned and that are as good as asked."""
     return [each for each in whole.evaluated or () if each.total_usd]
 
@@ -154,9 +154,9 @@ def _times(plan: records.LifecyclePlan) -> Iterator[str]:
             if ends:
                 chance = chance_within(limit, [(value, ends[0] / value, ends[1] / value)])
             late = LIKELY if value <= limit * (1 + UNSEEN) else BROKEN
-            told = f" ({'likely' if chance >= EVEN else 'UNLIKELY'}, {chance:.0%})"
-            mark, told = (KEPT, "") if chance >= SURE else (late, told)
-            yield f"{mark} {name.upper()} {say.duration(value)} ≤ {show(limit, 'time')}{told}"
+            odds = f" ({'likely' if chance >= EVEN else 'UNLIKELY'}, {chance:.0%})"
+            mark, odds = (KEPT, "") if chance >= SURE else (late, odds)
+            yield f"{mark} {name.upper()} {say.duration(value)} ≤ {show(limit, 'time')}{odds}"
 
 
 def _certainty(whole: records.LifecycleAnswer) -> str:
@@ -205,9 +205,9 @@ def _built(point: records.LifecyclePoint, whole: records.LifecycleAnswer) -> Ite
     if unit.units:
         yield Line("replica sets", f"{unit.units:,} on {unit.count:,} chips carry the first rate")
     yield Line("1% larger model", f"{say.increase(point.slope_of_price / 100)} per token served")
-    kept = f"{store.count} of {say.size(store.bytes)} for {store.seconds / 86400:.3g} days"
+    stored = f"{store.count} of {say.size(store.bytes)} for {store.seconds / 86400:.3g} days"
     share = f"{life.dollars(store.usd)}, {say.percent(store.share)}"
-    yield Line("checkpoints, not counted", f"{kept}: {share}")
+    yield Line("checkpoints, not counted", f"{stored}: {share}")
 
 
 def _others(whole: records.LifecycleAnswer) -> Iterator[Line]:

@@ -78,8 +78,8 @@ def head(plan: PricesPlan) -> AnswerHead:
     return AnswerHead(
         _title(plan, point.sheet),
         run=(summary(clashes),),
-        cost=(_said(lines, "n_active", "size"),),
-        against=(_said(lines, "kv_bytes_per_token", "caches"),),
+        cost=(_spans(lines, "n_active", "size"),),
+        against=(_spans(lines, "kv_bytes_per_token", "caches"),),
         promises=(priced,),
         certainty=("each reading is an interval; none is a point",),
         limit=(_settled(worst),) if worst else (),
@@ -89,13 +89,13 @@ def head(plan: PricesPlan) -> AnswerHead:
     )
 
 
-def _said(lines: Sequence[SheetInference], name: str, what: str) -> str:
+def _spans(lines: Sequence[SheetInference], name: str, what: str) -> str:
     """Every reading of a quantity with what it is read from, the narrowest first."""
-    said, known = [], [x for x in lines if x.name == name and (x.low or x.high)]
-    for line in sorted(known, key=lambda x: (x.high or float("inf")) / (x.low or 1e-30)):
-        given = " (yours fits)" * (FITS in line.verdict) + " (not yours)" * (MISSES in line.verdict)
-        said.append(f"{_span(line, SHOWN[name][1])}{given} by {_origin(line)}")
-    return "; ".join(said[:2]) or f"no: the sheet says nothing of {what}"
+    spans, readings = [], [x for x in lines if x.name == name and (x.low or x.high)]
+    for line in sorted(readings, key=lambda x: (x.high or float("inf")) / (x.low or 1e-30)):
+        fits = " (yours fits)" * (FITS in line.verdict) + " (not yours)" * (MISSES in line.verdict)
+        spans.append(f"{_span(line, SHOWN[name][1])}{fits} by {_origin(line)}")
+    return "; ".join(spans[:2]) or f"no: the sheet says nothing of {what}"
 
 
 def _settled(clash: Contradiction) -> str:
@@ -111,13 +111,15 @@ def sections(plan: PricesPlan) -> tuple[Section, ...]:
     """The sheet, its readings as tables, and what assumes each contradiction."""
     point = plan.answer.plan
     assert point is not None
-    clashes, told = point.contradictions, [x for x in point.inferences if x.name not in UNSEEN]
+    clashes, readings = point.contradictions, [x for x in point.inferences if x.name not in UNSEEN]
     apart = {(clash.name, origin) for clash in clashes for origin in clash.between}
-    known = sorted(told, key=lambda x: ((x.name, x.origin) not in apart, not (x.low or x.high)))
-    rest = [x for x in told if x not in known[:ROWS]]
+    ranked = sorted(
+        readings, key=lambda x: ((x.name, x.origin) not in apart, not (x.low or x.high))
+    )
+    rest = [x for x in readings if x not in ranked[:ROWS]]
     more = [Line("other readings", f"{len(rest)}: --more")] if rest else []
     parts = [Section(_title(plan, point.sheet), (Line("finding", summary(clashes)),)),
-             table(_columns([x for x in told if x not in rest]), lines=more),
+             table(_columns([x for x in readings if x not in rest]), lines=more),
              table(_columns(rest), "other readings", shown=False)]  # fmt: skip
     for clash in clashes:
         settles = {row.assumption: row.factor for row in clash.reconciled_by}
@@ -184,11 +186,11 @@ def why(plan: PricesPlan) -> str:
 def _title(plan: PricesPlan, sheet: SheetPrices) -> str:
     """The question: what prices imply, of whose machine where that is given."""
     prices = {"in": sheet.input, "out": sheet.output, "cached": sheet.cached}
-    said = ", ".join(
+    listed = ", ".join(
         f"${digits(x * MILLION)} {name}" for name, x in prices.items() if x is not None
     )
     times = f", {multiples_text(plan.question.multiply)}" if plan.question.multiply else ""
-    return f"What does {sheet.name}{times} imply? {said} per Mtok"
+    return f"What does {sheet.name}{times} imply? {listed} per Mtok"
 
 
 def _fold(factor: float) -> str:
