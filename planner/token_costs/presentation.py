@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from planner.token_costs.phase_keys import Like, Quality
     from planner.token_costs.spending import (
         LawInterval,
-        LifeAnswer,
         LifePlan,
         LifePoint,
         PlannedLayout,
@@ -181,11 +180,6 @@ def law_notes(
     shortened = (f"law {words.partition(' was ')[2]}" for words in beyond)
     law = (Note("extrapolated", "law", words, "provenance.law") for words in shortened)
     return ordered((*rest, *law, *others))
-
-
-def beyond_law(answer: LifeAnswer) -> bool:
-    """Whether the law that answered is taken beyond what it was fitted on."""
-    return any(note.code == "law" for note in answer.notes)
 
 
 # ---- tables ----

@@ -106,7 +106,7 @@ def _question_text(plan: records.BudgetPlan) -> str:
 
 def _certainty(whole: records.BudgetAnswer, point: records.BudgetPoint) -> str:
     """The law that answered, and what other laws say."""
-    beyond = "EXTRAPOLATED: " * life.beyond_law(whole)
+    beyond = "EXTRAPOLATED: " * any(note.code == "law" for note in whole.notes)
     text, spread = f"{beyond}law {whole.provenance.law.name}", whole.over_laws
     if spread is None:
         return f"{text}; no other laws to compare"

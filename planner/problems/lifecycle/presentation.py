@@ -165,7 +165,7 @@ def _certainty(whole: records.LifecycleAnswer) -> str:
     beyond = [f"{x.words} ({x.rests})" if x.rests else x.words for x in whole.outside[:1]]
     if band is not None and band.kind != MEASURED and not beyond:
         beyond.append("no run of such serving")
-    if life.beyond_law(whole):
+    if any(note.code == "law" for note in whole.notes):
         return f"EXTRAPOLATED: {', '.join([*beyond, law])}"
     sure = "serving within measurements" if band else "hardware limit only, nothing measured"
     return f"EXTRAPOLATED: {beyond[0]}; {law}" if beyond else f"{sure}; {law}"

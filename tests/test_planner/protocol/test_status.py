@@ -78,7 +78,7 @@ def test_a_fleet_of_three_models_says_how_far_it_is_from_proved() -> None:
     assert plan.gap == pytest.approx(gap, rel=1e-9)
     assert list(plan.document)[2:4] == ["status", "gap"]
     assert plan.document["gap"] == plan.gap
-    assert str(plan).endswith(f"Within {100 * gap:.2g}% of the best possible (proven)")
+    assert str(plan).endswith(f"Lower bound {100 * gap:.2g}% below (loose)")
     assert f"fleet, feasible, within {100 * gap:.2g}% of the best" in plan_page(plan)
     reply = operate("solve", {"scenario": THREE})
     assert (reply.status, json.loads(reply.text)["status"]) == (0, "feasible")
