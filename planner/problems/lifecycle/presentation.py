@@ -24,7 +24,6 @@ BESIDE = 2  # sizes shown by default on either side of the plan
 FLAT = 0.02  # more cost that is hardly any
 DEAREST = 1000.0  # times the cost of the plan: sizes that cost more are no choice
 TIMES = ("ttft", "tpot", "e2e")
-TWO = "chips of two kinds"
 
 
 def head(plan: records.LifecyclePlan) -> AnswerHead:
@@ -137,7 +136,9 @@ def _served(point: records.LifecyclePoint, whole: records.LifecycleAnswer) -> st
     ends = whole.serving_band and whole.serving_band.usd_per_mtok
     price, *low_high = (f"${say.three_digits(x)}" for x in (point.usd_per_mtok, *(ends or ())))
     spread = f" ({say.joined_ends(*low_high)})" if ends else ""
-    chips = f"{unit.chips_per_unit} {life.product(unit.chip) if unit.chip else TWO}"
+    chips = (
+        f"{unit.chips_per_unit} {life.product(unit.chip) if unit.chip else 'chips of two kinds'}"
+    )
     return (
         f"served by {say.laid_out(serving)} on {chips}, {serving['weights']}; {price}/Mtok{spread}"
     )
@@ -212,12 +213,10 @@ def _built(point: records.LifecyclePoint, whole: records.LifecycleAnswer) -> Ite
 
 def _others(whole: records.LifecycleAnswer) -> Iterator[Line]:
     """The best life at every other sparsity."""
-    for choice in whole.alternatives:
-        size, tokens = life.scaled(choice.n_active), life.scaled(choice.tokens.pretrain)
-        text = f"{size} of {life.scaled(choice.n_total)} on {tokens} tokens"
-        price = f"${say.three_digits(choice.usd_per_mtok)}/Mtok"
-        label = f"sparsity {choice.sparsity:.3g}" if choice.sparsity > 1 else "dense"
-        yield Line(label, f"{text}, {price}: {life.dollars(choice.cost.total.usd)}")
+    for x in whole.alternatives:
+        text = f"{life.scaled(x.n_active)} of {life.scaled(x.n_total)}"
+        text += f" on {life.scaled(x.tokens.pretrain)} tokens, {life.dollars(x.cost.total.usd)}"
+        yield Line(f"sparsity {x.sparsity:.3g}" if x.sparsity > 1 else "dense", text)
 
 
 def _closed_form(point: records.LifecyclePoint, whole: records.LifecycleAnswer) -> Iterator[str]:

@@ -27,10 +27,6 @@ SAID = {"input price, physical": "input price, physics", "size, empirical": "ope
 BEYOND, FITS, MISSES = "beyond the prices fitted", "size given fits", "does not fit"
 
 
-def _per_million(value: float) -> str:
-    return f"${digits(value * MILLION)}/Mtok"
-
-
 def _times(value: float) -> str:
     return f"{three_digits(value)}×"
 
@@ -44,7 +40,7 @@ SHOWN: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "n_active": ("active parameters", count),
     "n_total": ("all parameters", count),
     "kv_bytes_per_token": ("KV cache per token", lambda x: show(x, "size")),
-    "output_price": ("output price by size", _per_million),
+    "output_price": ("output price by size", lambda x: f"${digits(x * MILLION)}/Mtok"),
     "memory_over_arithmetic": ("memory time vs compute", _times),
     "batch_over_critical": ("batch vs critical batch", _times),
     "afforded_context": ("context paid for", lambda x: f"{_tokens(x)} tokens"),
@@ -82,11 +78,12 @@ def head(plan: PricesPlan) -> AnswerHead:
         against=(_spans(lines, "kv_bytes_per_token", "caches"),),
         promises=(priced,),
         certainty=("each reading is an interval; none is a point",),
-        limit=(_settled(worst),) if worst else (),
+        limit=(f"if any ONE of {len(worst.reconciled_by)} assumptions is off "
+               f"{_fold(worst.factor or 1.0)}: --more lists them",) if worst and worst.reconciled_by else (),
         next=("planner solve FILE --why    (assumptions of each reading)",),
         labels=LABELS,
         proof=f"Proven by a linear program over {len(lines)} readings: {shown}",
-    )
+    )  # fmt: skip
 
 
 def _spans(lines: Sequence[SheetInference], name: str, what: str) -> str:
@@ -96,15 +93,6 @@ def _spans(lines: Sequence[SheetInference], name: str, what: str) -> str:
         fits = " (yours fits)" * (FITS in line.verdict) + " (not yours)" * (MISSES in line.verdict)
         spans.append(f"{_span(line, SHOWN[name][1])}{fits} by {_origin(line)}")
     return "; ".join(spans[:2]) or f"no: the sheet says nothing of {what}"
-
-
-def _settled(clash: Contradiction) -> str:
-    """How many assumptions would settle a contradiction alone, and by how much."""
-    several = len(clash.reconciled_by)
-    if not several or clash.factor is None:
-        return f"none of {len(clash.minimal)} assumptions settles it alone: --more lists them"
-    many = f"any ONE of {several} assumptions" if several > 1 else "one assumption"
-    return f"if {many} is off {_fold(clash.factor)}: --more lists them"
 
 
 def sections(plan: PricesPlan) -> tuple[Section, ...]:
