@@ -69,8 +69,8 @@ def head(plan: PricesPlan) -> AnswerHead:
     if margin is not None:
         mix = f"{_span(margin, _times)} over our own plan's cost (mix 3:1)"
         priced = mix if margin.low else f"not computed: {margin.verdict}"
-    worst = max(clashes, key=lambda clash: clash.factor or 0.0, default=None)
-    shown = "the dual shows it contradictory" if clashes else "one point keeps them all"
+    apart = [clash for clash in clashes if clash.reconciled_by]
+    worst = max(apart, key=lambda clash: clash.factor or 0.0, default=None)
     return AnswerHead(
         _title(plan, point.sheet),
         run=(summary(clashes),),
@@ -79,10 +79,11 @@ def head(plan: PricesPlan) -> AnswerHead:
         promises=(priced,),
         certainty=("each reading is an interval; none is a point",),
         limit=(f"if any ONE of {len(worst.reconciled_by)} assumptions is off "
-               f"{_fold(worst.factor or 1.0)}: --more lists them",) if worst and worst.reconciled_by else (),
+               f"{_fold(worst.factor or 1.0)}: --more lists them",) if worst else (),
         next=("planner solve FILE --why    (assumptions of each reading)",),
         labels=LABELS,
-        proof=f"Proven by a linear program over {len(lines)} readings: {shown}",
+        proof=f"Proven by a linear program over {len(lines)} readings: "
+              f"{'the dual shows it contradictory' if clashes else 'one point keeps them all'}",
     )  # fmt: skip
 
 
