@@ -138,13 +138,13 @@ def numbers_in(outputs: Sequence[Output], plan: Plan[Any], **words: str) -> tupl
     )
 
 
-def no_plan(asked: str, missed: Sequence[MissedPromise], why: str = "Why") -> AnswerHead:
+def no_plan(question: str, missed: Sequence[MissedPromise], why: str = "Why") -> AnswerHead:
     """The head where nothing does what is asked: what falls short, by how much, and why."""
     first, factor = missed[0], missed[0].short_by or 1.0
     much = f" by {excess(factor)}" if factor > 1 else ""
     return AnswerHead(
         f"{BROKEN} NO PLAN: {first.promise} missed{much}",
-        run=(asked,),
+        run=(question,),
         against=tuple(each.expression for each in missed),
         labels={"run": "Asked", "against": why},
     )

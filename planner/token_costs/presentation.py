@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from planner.token_costs.phase_keys import Like, Quality
     from planner.token_costs.spending import (
         LawInterval,
-        LifeAnswer,
         LifePlan,
         LifePoint,
         PlannedLayout,
@@ -124,7 +123,7 @@ def train_text(training: PlannedLayout) -> str:
 def cost_text(point: LifePoint, band: LawInterval | None) -> str:
     """What the life costs with its range, and what of it each phase does."""
     form, total = written(point), point.cost.total
-    ends = ends_text(band and band.cost, form)
+    ends = ends_text(band.cost if band else None, form)
     spread = f" ({ends})" if ends else ""
     key = "usd" if point.objective == "usd" else "flop_paid"
     rented = " rented" if key == "flop_paid" and total.flop_paid != total.flop else ""
@@ -178,14 +177,9 @@ def law_notes(
 ) -> tuple[Note, ...]:
     """What was never measured, where the law is taken `beyond` its fit, warnings and `others`."""
     rest = notes_of(outside, (words for words in warnings if words not in beyond))
-    told = (f"law {words.partition(' was ')[2]}" for words in beyond)
-    law = (Note("extrapolated", "law", words, "provenance.law") for words in told)
+    shortened = (f"law {words.partition(' was ')[2]}" for words in beyond)
+    law = (Note("extrapolated", "law", words, "provenance.law") for words in shortened)
     return ordered((*rest, *law, *others))
-
-
-def beyond_law(answer: LifeAnswer) -> bool:
-    """Whether the law that answered is taken beyond what it was fitted on."""
-    return any(note.code == "law" for note in answer.notes)
 
 
 # ---- tables ----
@@ -203,8 +197,8 @@ def sections(
         return (Section(title, tuple(Line(x.promise, x.expression) for x in plan.infeasible)),)
     numbers = tuple(_outputs(outputs, point, plan.answer.band, plan.answer.bound))
     values = ", ".join(f"{name} {value:.6g}" for name, value in point.coefficients.items())
-    said = (Line(law.name, values), Line("fitted on", law.scope), Line("note", law.note))
-    source = Section("law", tuple(line for line in said if line.value))
+    facts = (Line(law.name, values), Line("fitted on", law.scope), Line("note", law.note))
+    source = Section("law", tuple(line for line in facts if line.value))
     return (Section(title, numbers), *(x for x in rest if x.lines or x.cells), source)
 
 
@@ -225,7 +219,7 @@ def spent(point: LifePoint, *, shown: bool = True) -> Section:
     """What each phase costs: its share of the whole, dollars, FLOP and chip hours."""
     total = point.cost.total
     priced, rated = total.usd is not None, total.flop_paid != total.flop
-    phases = {name: each for name in PHASE_LABELS if (each := getattr(point.cost, name)).flop}
+    phases = {x: spent for x in PHASE_LABELS if (spent := getattr(point.cost, x)).flop}
     shares, costs = [getattr(point.share, name) for name in phases], [*phases.values()]
     labels = [PHASE_LABELS[name] for name in phases]
     columns = {

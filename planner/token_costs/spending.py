@@ -8,7 +8,6 @@ import numpy as np
 
 from planner.protocol.document import Day, PerMtok, Second, Share, Token, Unit, Usd, json_key
 from planner.protocol.plan import Answer, Plan, Provenance, presented
-from planner.text import wording as say
 
 Param = Annotated[float, Unit("param")]
 Flop = Annotated[float, Unit("flop")]
@@ -150,12 +149,6 @@ class LifePoint(SizeAndTokens):
         total = self.cost.total
         return (total.usd or 0.0) if self.objective == "usd" else total.flop_paid
 
-    def __str__(self) -> str:
-        total = self.cost.total
-        cost = say.flop(total.flop) if total.usd is None else say.money(total.usd)
-        size, tokens = say.count(self.n_active), say.count(self.tokens.pretrain)
-        return f"{size} parameters on {tokens} tokens, {cost}"
-
 
 class EqualPools(Protocol):
     """The life in which training costs what serving does; null where there is none."""
@@ -267,9 +260,5 @@ class LifePlan(Plan[A]):
         """What its ranges hold: answers by laws drawn from the errors of the one that answered."""
         band = self.answer.band
         return f"{band.coverage:.0%} of law fits lie between" if band else super().between
-
-    def summary(self) -> str:
-        """Size, tokens and cost."""
-        return str(self.answer.plan or "")
 
     why = presented("why")

@@ -34,14 +34,14 @@ def head(plan: records.BudgetPlan) -> AnswerHead:
     }  # fmt: skip
     others = [f"{label} {life.rule_text(rule, form, in_loss=in_loss)}"
               for label, rule in rules.items() if rule is not None]  # fmt: skip
-    kept = f"{KEPT} cost {form(point.total)}, as much as it may" if in_loss else (
+    promised = f"{KEPT} cost {form(point.total)}, as much as it may" if in_loss else (
         life.loss_text(point, question.quality))  # fmt: skip
     return AnswerHead(
         _question_text(plan),
         run=(life.size_text(point) + ratio, *planned),
         cost=(life.cost_text(point, whole.band),),
         against=(*others[:1],) or ("no other model is known to be as good",),
-        promises=(kept or "no loss is known of this law",),
+        promises=(promised or "no loss is known of this law",),
         certainty=(_certainty(whole, point),),
         limit=life.limit_row(plan, in_loss=in_loss),
         next=(FOLLOWING,),
@@ -106,13 +106,13 @@ def _question_text(plan: records.BudgetPlan) -> str:
 
 def _certainty(whole: records.BudgetAnswer, point: records.BudgetPoint) -> str:
     """The law that answered, and what other laws say."""
-    beyond = "EXTRAPOLATED: " * life.beyond_law(whole)
+    beyond = "EXTRAPOLATED: " * any(note.code == "law" for note in whole.notes)
     text, spread = f"{beyond}law {whole.provenance.law.name}", whole.over_laws
     if spread is None:
         return f"{text}; no other laws to compare"
-    said = (life.ends_text(spread.n_active, life.scaled),
+    ranges = (life.ends_text(spread.n_active, life.scaled),
             life.ends_text(spread.cost, life.written(point)))  # fmt: skip
-    return f"{text}; {len(spread.laws)} laws: {', '.join(filter(None, said)) or 'the same'}"
+    return f"{text}; {len(spread.laws)} laws: {', '.join(filter(None, ranges)) or 'the same'}"
 
 
 def _ranges(whole: records.BudgetAnswer, point: records.BudgetPoint) -> Section:
@@ -125,15 +125,15 @@ def _ranges(whole: records.BudgetAnswer, point: records.BudgetPoint) -> Section:
         ("Loss", point.loss, "{:.4f}".format, "loss"),
         ("Cost", point.total, life.written(point), "cost"),
     ]  # fmt: skip
-    known = [(name, value, form, key) for name, value, form, key in rows if value is not None]
-    columns = {"": [x[0] for x in known], "expected": [form(x) for _, x, form, _ in known]}
+    shown = [(name, value, form, key) for name, value, form, key in rows if value is not None]
+    columns = {"": [x[0] for x in shown], "expected": [form(x) for _, x, form, _ in shown]}
     for title, ranges in (
         (f"{band.coverage:.0%} of law fits" if band else "", band),
         (f"over {len(spread.laws)} laws" if spread else "", spread),
     ):
         if ranges is not None:
             columns[title] = [life.ends_text(getattr(ranges, key, None), form)
-                              for _, _, form, key in known]  # fmt: skip
+                              for _, _, form, key in shown]  # fmt: skip
     return table(columns)
 
 
@@ -142,8 +142,8 @@ def notes(
     data: records.UniqueData | None,
 ) -> Iterator[Note]:  # fmt: skip
     """Which range to plan on, and how much of the public text the plan takes."""
-    own = band.cost if band else None
-    if spread and own and spread.cost[1] / spread.cost[0] > own[1] / own[0]:
+    drawn = band.cost if band else None
+    if spread and drawn and spread.cost[1] / spread.cost[0] > drawn[1] / drawn[0]:
         words = "laws disagree more than any one law's error: use the last column"
         yield Note("assumed", "laws", words, "over_laws")
     if served := getattr(spread, "served", None):

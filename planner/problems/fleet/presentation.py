@@ -25,18 +25,18 @@ RULES = {"without headroom": "headroom", "without N+": "spare", "without spare":
 
 def head(plan: FleetPlan) -> AnswerHead:
     """What to buy, the bill, what is served, and what the rules cost."""
-    whole, point, asked = plan.answer, plan.answer.plan, _question(plan)
+    whole, point, title = plan.answer, plan.answer.plan, _question(plan)
     if point is None:
-        return no_plan(asked, plan.infeasible, "Fix")
+        return no_plan(title, plan.infeasible, "Fix")
     planned = any(each.certificate for each in whole.columns)
     repeats, gap = plan.question.hours in (DAY, 7 * DAY), whole.gap or 0.0
     rates = "demand, prices; rates by the serving planner" if planned else "rates, demand, prices"
     return AnswerHead(
-        asked,
+        title,
         run=tuple(_bought(plan, point)),
         cost=(f"{say.money(point.usd_per_hour)}/hour · ${point.usd_per_day:,.0f}/day · "
               f"${point.usd_per_month:,.0f}/month",),
-        promises=tuple(_kept(whole, point)),
+        promises=tuple(_promises(whole, point)),
         smaller=(_cheaper(whole, point),),
         certainty=(f"given: {rates}",),
         limit=(_limit(whole, point),),
@@ -52,8 +52,8 @@ def why(plan: FleetPlan) -> str:
     """What binds, and the dearest and cheapest hours of each model."""
     binds = [f"  {x.name}: {x.elasticity:+.3f}" for x in plan.binding]
     worth, none = _worth(plan), ["  no contract is at its limit"]
-    told = ["", worth.title, *(f"  {line.text()}" for line in worth.lines)] if worth.lines else []
-    return "\n".join(["binds", *(binds or none), *told])
+    priced = ["", worth.title, *(f"  {line.text()}" for line in worth.lines)] if worth.lines else []
+    return "\n".join(["binds", *(binds or none), *priced])
 
 
 def _worth(plan: FleetPlan) -> Section:
@@ -161,15 +161,15 @@ def _contracts(plan: FleetPlan, point: FleetPoint) -> Iterator[Line]:
     yield Line("chips busy", ", ".join(used))
 
 
-def _kept(whole: FleetAnswer, point: FleetPoint) -> Iterator[str]:
+def _promises(whole: FleetAnswer, point: FleetPoint) -> Iterator[str]:
     """That demand is served, also where spot machines are lost, and with which chance."""
     lost = ""
     if point.served is not None:
         lost = f"   {LIKELY} {say.percent(point.served, 3)} of hours if every spot machine is lost"
     yield f"{KEPT} all demand served{lost}"
     if sure := whole.robust:
-        asked = f"{say.percent(sure.chance, 3)} asked"
-        yield f"{KEPT} kept in {say.percent(sure.keeps, 3)} of fresh simulations ({asked})"
+        wanted = f"{say.percent(sure.chance, 3)} asked"
+        yield f"{KEPT} kept in {say.percent(sure.keeps, 3)} of fresh simulations ({wanted})"
 
 
 def _cheaper(whole: FleetAnswer, point: FleetPoint) -> str:
@@ -185,7 +185,7 @@ def _cheaper(whole: FleetAnswer, point: FleetPoint) -> str:
 
 def _limit(whole: FleetAnswer, point: FleetPoint) -> str:
     """What the rules cost, all of them and one point more, or which contract is at its limit."""
-    costs = []
+    costs = list[str]()
     for name, words in RULES.items():
         bills = [x.usd_per_hour for x in whole.beside if x.restriction.startswith(name)]
         if bills and bills[0] is not None:
@@ -275,8 +275,8 @@ def _sure(whole: FleetAnswer) -> Iterator[Line]:
     if sure is None:
         return
     for name, margin in sure.margins.items():
-        known = f"knowing its speed would save {say.money(sure.measured[name])}/hour"
-        yield Line(name, f"{say.increase(margin - 1)} capacity; {known}")
+        saving = f"knowing its speed would save {say.money(sure.measured[name])}/hour"
+        yield Line(name, f"{say.increase(margin - 1)} capacity; {saving}")
     levels = [f"{say.percent(x.chance)} {say.money(x.usd_per_hour)}" for x in sure.curve]
     yield Line("chances cost at least, per hour", ", ".join(levels))
     for run in sure.runs:

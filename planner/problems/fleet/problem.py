@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from planner.problems.fleet.answer import answer, point_of
 from planner.problems.fleet.cycles.column_pricing import priced_fleet
 from planner.problems.fleet.plan import FleetPlan
+from planner.problems.fleet.presentation import head, picture, sections
 from planner.problems.fleet.resolve import resolve_fleet
 from planner.problems.fleet.search import cheapest
 from planner.problems.fleet.shortage import shortfalls
@@ -74,22 +75,16 @@ class FleetProblem(Problem["FleetScenario"]):
 
     def head(self, plan: Plan) -> AnswerHead:
         """What to buy, the bill, what is served, and what the rules cost."""
-        from planner.problems.fleet.presentation import head
-
         assert isinstance(plan, FleetPlan)
         return head(plan)
 
     def sections(self, plan: Plan) -> Sequence[Section]:
         """The bill, models, hours, comparisons, prices, and what a chance keeps."""
-        from planner.problems.fleet.presentation import sections
-
         assert isinstance(plan, FleetPlan)
         return sections(plan)
 
     def picture(self, plan: Plan) -> StackedHours:
         """Machines by contract over the hours, demand above."""
-        from planner.problems.fleet.presentation import picture
-
         assert isinstance(plan, FleetPlan)
         return picture(plan)
 

@@ -24,7 +24,6 @@ BESIDE = 2  # sizes shown by default on either side of the plan
 FLAT = 0.02  # more cost that is hardly any
 DEAREST = 1000.0  # times the cost of the plan: sizes that cost more are no choice
 TIMES = ("ttft", "tpot", "e2e")
-TWO = "chips of two kinds"
 
 
 def head(plan: records.LifecyclePlan) -> AnswerHead:
@@ -32,17 +31,17 @@ def head(plan: records.LifecyclePlan) -> AnswerHead:
     whole, point = plan.answer, plan.answer.plan
     if point is None:
         return no_plan(_question_text(plan), plan.infeasible)
-    usual = min(_known(whole), key=lambda each: each.training_usd or 0.0, default=None)
+    usual = min(_feasible_sizes(whole), key=lambda size: size.training_usd or 0.0, default=None)
     tried = f"best of {len(whole.evaluated or ())} sizes tried"
-    proven = "Proven on this layout by one geometric program"
+    proven = "Proven on this layout alone (geometric program)"
     program = getattr(whole.certificate, "program", None)
     cells = [x[0] for x in _sizes([usual], point).values()] if usual else []
-    other = "Chinchilla-optimal {0} on {1} tokens: {5} ({6})" if usual else "no other size known"
+    instead = "Chinchilla-optimal {0} on {1} tokens: {5} ({6})" if usual else "no other size known"
     return AnswerHead(
         _question_text(plan),
         run=("; ".join([life.size_text(point), *_trained(point, whole)]), _served(point, whole)),
         cost=(life.cost_text(point, whole.band),),
-        against=(other.format(*cells),),
+        against=(instead.format(*cells),),
         promises=("   ".join(_times(plan)) or life.loss_text(point, plan.question.quality),),
         certainty=(_certainty(whole),),
         limit=life.limit_row(plan),
@@ -56,7 +55,7 @@ def sections(plan: records.LifecyclePlan, outputs: Sequence[Output]) -> tuple[Se
     """The question with its numbers, sizes at the same quality, then what else is known."""
     whole, point, rest = plan.answer, plan.answer.plan, list[Section]()
     if point is not None:
-        sizes = {life.scaled(x.n_active): x for x in _known(whole)
+        sizes = {life.scaled(x.n_active): x for x in _feasible_sizes(whole)
                  if (x.total_usd or 0.0) < DEAREST * point.total}  # fmt: skip
         proof = cast("records.LifecycleCertificate", whole.certificate)
         place = [*sizes].index(mine) if (mine := life.scaled(point.n_active)) in sizes else 0
@@ -113,7 +112,7 @@ def _question_text(plan: records.LifecyclePlan) -> str:
     )
 
 
-def _known(whole: records.LifecycleAnswer) -> list[records.EvaluatedSize]:
+def _feasible_sizes(whole: records.LifecycleAnswer) -> list[records.EvaluatedSize]:
     """Sizes at which serving was planned and that are as good as asked."""
     return [each for each in whole.evaluated or () if each.total_usd]
 
@@ -137,7 +136,9 @@ def _served(point: records.LifecyclePoint, whole: records.LifecycleAnswer) -> st
     ends = whole.serving_band and whole.serving_band.usd_per_mtok
     price, *low_high = (f"${say.three_digits(x)}" for x in (point.usd_per_mtok, *(ends or ())))
     spread = f" ({say.joined_ends(*low_high)})" if ends else ""
-    chips = f"{unit.chips_per_unit} {life.product(unit.chip) if unit.chip else TWO}"
+    chips = (
+        f"{unit.chips_per_unit} {life.product(unit.chip) if unit.chip else 'chips of two kinds'}"
+    )
     return (
         f"served by {say.laid_out(serving)} on {chips}, {serving['weights']}; {price}/Mtok{spread}"
     )
@@ -154,9 +155,9 @@ def _times(plan: records.LifecyclePlan) -> Iterator[str]:
             if ends:
                 chance = chance_within(limit, [(value, ends[0] / value, ends[1] / value)])
             late = LIKELY if value <= limit * (1 + UNSEEN) else BROKEN
-            told = f" ({'likely' if chance >= EVEN else 'UNLIKELY'}, {chance:.0%})"
-            mark, told = (KEPT, "") if chance >= SURE else (late, told)
-            yield f"{mark} {name.upper()} {say.duration(value)} ≤ {show(limit, 'time')}{told}"
+            odds = f" ({'likely' if chance >= EVEN else 'UNLIKELY'}, {chance:.0%})"
+            mark, odds = (KEPT, "") if chance >= SURE else (late, odds)
+            yield f"{mark} {name.upper()} {say.duration(value)} ≤ {show(limit, 'time')}{odds}"
 
 
 def _certainty(whole: records.LifecycleAnswer) -> str:
@@ -165,7 +166,7 @@ def _certainty(whole: records.LifecycleAnswer) -> str:
     beyond = [f"{x.words} ({x.rests})" if x.rests else x.words for x in whole.outside[:1]]
     if band is not None and band.kind != MEASURED and not beyond:
         beyond.append("no run of such serving")
-    if life.beyond_law(whole):
+    if any(note.code == "law" for note in whole.notes):
         return f"EXTRAPOLATED: {', '.join([*beyond, law])}"
     sure = "serving within measurements" if band else "hardware limit only, nothing measured"
     return f"EXTRAPOLATED: {beyond[0]}; {law}" if beyond else f"{sure}; {law}"
@@ -205,19 +206,17 @@ def _built(point: records.LifecyclePoint, whole: records.LifecycleAnswer) -> Ite
     if unit.units:
         yield Line("replica sets", f"{unit.units:,} on {unit.count:,} chips carry the first rate")
     yield Line("1% larger model", f"{say.increase(point.slope_of_price / 100)} per token served")
-    kept = f"{store.count} of {say.size(store.bytes)} for {store.seconds / 86400:.3g} days"
+    stored = f"{store.count} of {say.size(store.bytes)} for {store.seconds / 86400:.3g} days"
     share = f"{life.dollars(store.usd)}, {say.percent(store.share)}"
-    yield Line("checkpoints, not counted", f"{kept}: {share}")
+    yield Line("checkpoints, not counted", f"{stored}: {share}")
 
 
 def _others(whole: records.LifecycleAnswer) -> Iterator[Line]:
     """The best life at every other sparsity."""
-    for choice in whole.alternatives:
-        size, tokens = life.scaled(choice.n_active), life.scaled(choice.tokens.pretrain)
-        text = f"{size} of {life.scaled(choice.n_total)} on {tokens} tokens"
-        price = f"${say.three_digits(choice.usd_per_mtok)}/Mtok"
-        label = f"sparsity {choice.sparsity:.3g}" if choice.sparsity > 1 else "dense"
-        yield Line(label, f"{text}, {price}: {life.dollars(choice.cost.total.usd)}")
+    for x in whole.alternatives:
+        text = f"{life.scaled(x.n_active)} of {life.scaled(x.n_total)}"
+        text += f" on {life.scaled(x.tokens.pretrain)} tokens, {life.dollars(x.cost.total.usd)}"
+        yield Line(f"sparsity {x.sparsity:.3g}" if x.sparsity > 1 else "dense", text)
 
 
 def _closed_form(point: records.LifecyclePoint, whole: records.LifecycleAnswer) -> Iterator[str]:

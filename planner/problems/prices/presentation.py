@@ -27,10 +27,6 @@ SAID = {"input price, physical": "input price, physics", "size, empirical": "ope
 BEYOND, FITS, MISSES = "beyond the prices fitted", "size given fits", "does not fit"
 
 
-def _per_million(value: float) -> str:
-    return f"${digits(value * MILLION)}/Mtok"
-
-
 def _times(value: float) -> str:
     return f"{three_digits(value)}×"
 
@@ -44,7 +40,7 @@ SHOWN: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "n_active": ("active parameters", count),
     "n_total": ("all parameters", count),
     "kv_bytes_per_token": ("KV cache per token", lambda x: show(x, "size")),
-    "output_price": ("output price by size", _per_million),
+    "output_price": ("output price by size", lambda x: f"${digits(x * MILLION)}/Mtok"),
     "memory_over_arithmetic": ("memory time vs compute", _times),
     "batch_over_critical": ("batch vs critical batch", _times),
     "afforded_context": ("context paid for", lambda x: f"{_tokens(x)} tokens"),
@@ -73,51 +69,46 @@ def head(plan: PricesPlan) -> AnswerHead:
     if margin is not None:
         mix = f"{_span(margin, _times)} over our own plan's cost (mix 3:1)"
         priced = mix if margin.low else f"not computed: {margin.verdict}"
-    worst = max(clashes, key=lambda clash: clash.factor or 0.0, default=None)
-    shown = "the dual shows it contradictory" if clashes else "one point keeps them all"
+    apart = [clash for clash in clashes if clash.reconciled_by]
+    worst = max(apart, key=lambda clash: clash.factor or 0.0, default=None)
     return AnswerHead(
         _title(plan, point.sheet),
         run=(summary(clashes),),
-        cost=(_said(lines, "n_active", "size"),),
-        against=(_said(lines, "kv_bytes_per_token", "caches"),),
+        cost=(_spans(lines, "n_active", "size"),),
+        against=(_spans(lines, "kv_bytes_per_token", "caches"),),
         promises=(priced,),
         certainty=("each reading is an interval; none is a point",),
-        limit=(_settled(worst),) if worst else (),
+        limit=(f"if any ONE of {len(worst.reconciled_by)} assumptions is off "
+               f"{_fold(worst.factor or 1.0)}: --more lists them",) if worst else (),
         next=("planner solve FILE --why    (assumptions of each reading)",),
         labels=LABELS,
-        proof=f"Proven by a linear program over {len(lines)} readings: {shown}",
-    )
+        proof=f"Proven by a linear program over {len(lines)} readings: "
+              f"{'the dual shows it contradictory' if clashes else 'one point keeps them all'}",
+    )  # fmt: skip
 
 
-def _said(lines: Sequence[SheetInference], name: str, what: str) -> str:
+def _spans(lines: Sequence[SheetInference], name: str, what: str) -> str:
     """Every reading of a quantity with what it is read from, the narrowest first."""
-    said, known = [], [x for x in lines if x.name == name and (x.low or x.high)]
-    for line in sorted(known, key=lambda x: (x.high or float("inf")) / (x.low or 1e-30)):
-        given = " (yours fits)" * (FITS in line.verdict) + " (not yours)" * (MISSES in line.verdict)
-        said.append(f"{_span(line, SHOWN[name][1])}{given} by {_origin(line)}")
-    return "; ".join(said[:2]) or f"no: the sheet says nothing of {what}"
-
-
-def _settled(clash: Contradiction) -> str:
-    """How many assumptions would settle a contradiction alone, and by how much."""
-    several = len(clash.reconciled_by)
-    if not several or clash.factor is None:
-        return f"none of {len(clash.minimal)} assumptions settles it alone: --more lists them"
-    many = f"any ONE of {several} assumptions" if several > 1 else "one assumption"
-    return f"if {many} is off {_fold(clash.factor)}: --more lists them"
+    spans, readings = [], [x for x in lines if x.name == name and (x.low or x.high)]
+    for line in sorted(readings, key=lambda x: (x.high or float("inf")) / (x.low or 1e-30)):
+        fits = " (yours fits)" * (FITS in line.verdict) + " (not yours)" * (MISSES in line.verdict)
+        spans.append(f"{_span(line, SHOWN[name][1])}{fits} by {_origin(line)}")
+    return "; ".join(spans[:2]) or f"no: the sheet says nothing of {what}"
 
 
 def sections(plan: PricesPlan) -> tuple[Section, ...]:
     """The sheet, its readings as tables, and what assumes each contradiction."""
     point = plan.answer.plan
     assert point is not None
-    clashes, told = point.contradictions, [x for x in point.inferences if x.name not in UNSEEN]
+    clashes, readings = point.contradictions, [x for x in point.inferences if x.name not in UNSEEN]
     apart = {(clash.name, origin) for clash in clashes for origin in clash.between}
-    known = sorted(told, key=lambda x: ((x.name, x.origin) not in apart, not (x.low or x.high)))
-    rest = [x for x in told if x not in known[:ROWS]]
+    ranked = sorted(
+        readings, key=lambda x: ((x.name, x.origin) not in apart, not (x.low or x.high))
+    )
+    rest = [x for x in readings if x not in ranked[:ROWS]]
     more = [Line("other readings", f"{len(rest)}: --more")] if rest else []
     parts = [Section(_title(plan, point.sheet), (Line("finding", summary(clashes)),)),
-             table(_columns([x for x in told if x not in rest]), lines=more),
+             table(_columns([x for x in readings if x not in rest]), lines=more),
              table(_columns(rest), "other readings", shown=False)]  # fmt: skip
     for clash in clashes:
         settles = {row.assumption: row.factor for row in clash.reconciled_by}
@@ -184,11 +175,11 @@ def why(plan: PricesPlan) -> str:
 def _title(plan: PricesPlan, sheet: SheetPrices) -> str:
     """The question: what prices imply, of whose machine where that is given."""
     prices = {"in": sheet.input, "out": sheet.output, "cached": sheet.cached}
-    said = ", ".join(
+    listed = ", ".join(
         f"${digits(x * MILLION)} {name}" for name, x in prices.items() if x is not None
     )
     times = f", {multiples_text(plan.question.multiply)}" if plan.question.multiply else ""
-    return f"What does {sheet.name}{times} imply? {said} per Mtok"
+    return f"What does {sheet.name}{times} imply? {listed} per Mtok"
 
 
 def _fold(factor: float) -> str:

@@ -37,7 +37,7 @@ from planner.problems.prices.plan import (
     PricesPlan,
     SheetPrices,
 )
-from planner.problems.prices.presentation import head, sections
+from planner.problems.prices.presentation import head, readings_picture, sections
 from planner.problems.prices.question import PricesScenario
 from planner.protocol.output import Output
 from planner.protocol.parameter import Parameter, settable
@@ -163,8 +163,6 @@ class Prices(Problem["PricesScenario"]):
 
     def picture(self, plan: Plan) -> ValueRows:
         """The readings of each quantity beside each other."""
-        from planner.problems.prices.presentation import readings_picture
-
         assert isinstance(plan, PricesPlan)
         return readings_picture(plan)
 

@@ -294,7 +294,7 @@ class ScheduleProblem(Problem[ScheduleScenario]):
             promises=("none asked",),
             certainty=(f"exact; {simulated}",),
             limit=(full if left else "no seat is ever missing",),
-            next=("planner sweep FILE --over arrivals=LOW..HIGH --of mean",),
+            next=("planner sweep FILE --over arrivals=LOW..HIGH --of mean --out sweep.csv",),
             labels={"run": "Wait", "against": "Instead"},
         )
 

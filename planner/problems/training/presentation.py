@@ -189,7 +189,7 @@ def sections(plan: records.TrainingPlan) -> tuple[Section, ...]:
 
 def _expected(plan: records.TrainingPlan) -> Section:
     """Numbers under heads, with the ends of their ranges and what no layout goes below."""
-    least = {"step_time": plan.answer.bound.with_traffic} if plan.answer.bound else {}
+    least = {"step_time": plan.answer.bound.step_time} if plan.answer.bound else {}
     cells = tuple(
         (label, form(value), _ends(plan, name, form), form(least[name]) if name in least else "")
         for name, (label, form) in ROWS.items()

@@ -78,8 +78,7 @@ def test_a_fleet_of_three_models_says_how_far_it_is_from_proved() -> None:
     assert plan.gap == pytest.approx(gap, rel=1e-9)
     assert list(plan.document)[2:4] == ["status", "gap"]
     assert plan.document["gap"] == plan.gap
-    words = f"feasible: no plan is below ${proof.relaxation:.3g}/hour, {100 * gap:.2g}% under this"
-    assert words in " ".join(str(plan).split())
+    assert str(plan).endswith(f"Lower bound {100 * gap:.2g}% below (loose)")
     assert f"fleet, feasible, within {100 * gap:.2g}% of the best" in plan_page(plan)
     reply = operate("solve", {"scenario": THREE})
     assert (reply.status, json.loads(reply.text)["status"]) == (0, "feasible")
@@ -114,7 +113,7 @@ def test_a_preferred_simple_plan_is_feasible_by_what_it_loses() -> None:
 def test_every_face_of_a_kind_without_a_bound_says_feasible() -> None:
     life = planner.solve("examples/lifecycle-7b-on-premises.yaml")
     assert (life.status, life.gap, life.document["gap"]) == ("feasible", None, None)
-    assert "feasible, nothing proved: training at" in " ".join(str(life).split())
+    assert str(life).endswith("(geometric program); best of 14 sizes tried")
 
 
 @pytest.mark.parametrize("name", ["budget-70b-quality", "cache-deepseek-v3", "train-lora-70b-h100"])

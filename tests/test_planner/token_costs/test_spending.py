@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 from planner.token_costs.spending import (
     LawInterval,
-    LifePlan,
     LifePoint,
     LifeSpending,
     PhaseShares,
@@ -70,13 +67,3 @@ def test_a_life_costs_what_its_objective_counts():
     assert point(total, "flop").total == 2e24
     unpriced = Spending(None, 1e24, 2e24, None)
     assert point(unpriced, "usd").total == 0.0
-    assert str(point(total, "usd")) == "7B parameters on 1.25T tokens, $5M"
-    assert str(point(unpriced, "flop")) == "7B parameters on 1.25T tokens, 1e+24 FLOP"
-
-
-def test_a_summary_is_the_plans_or_nothing():
-    """Where no budget keeps the promises there is no plan to sum up."""
-    told = LifePlan.summary
-    best = point(Spending(5e6, 1e24, 2e24, 1e5), "usd")
-    assert told(SimpleNamespace(answer=SimpleNamespace(plan=best))) == str(best)
-    assert told(SimpleNamespace(answer=SimpleNamespace(plan=None))) == ""
