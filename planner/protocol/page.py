@@ -49,11 +49,10 @@ def plan_page(plan: Plan[Any]) -> str:
     blocks += [_cards(numbers[:CARDS]), _words(head.lines), _table("", numbers)]
     items = "".join(f"<li>{escape(note.text)}</li>" for note in plan.answer.notes)
     blocks.append(f'{_title("notes")}<ul style="margin:.3em 0">{items}</ul>' if items else "")
-    for each in others:
-        blocks.append(_cells(each) if each.heads else "")
-        blocks.append(
-            _bar(each) if each.adds_up else _table(each.title * (not each.heads), each.lines)
-        )
+    for section in others:
+        blocks.append(_cells(section) if section.heads else "")
+        title = section.title * (not section.heads)
+        blocks.append(_bar(section) if section.adds_up else _table(title, section.lines))
     blocks += [_binding(plan), _elasticity_bars(plan), _grounds(plan)]
     body = "".join(block for block in blocks if block)
     return f'<div style="{PAGE}">{body}</div>'

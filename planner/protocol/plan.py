@@ -15,9 +15,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from planner.protocol.document import Share, document_of, json_key
-from planner.protocol.note import MOST_NOTES, Depth, Note, note_lines, notes_of
+from planner.protocol.note import Depth, Note, notes_of
 from planner.protocol.promise import PromiseChance, chance_within
-from planner.protocol.section import sources_of, text_of, why_of
+from planner.protocol.section import answer_text, sources_of, why_of
 from planner.scenario.kinds import room
 from planner.text.errors import did_you_mean
 from planner.text.wording import below, excess
@@ -368,18 +368,8 @@ class Plan(Generic[A]):
         """The answer, or its sources, as text of at most 80 columns; by default three notes."""
         if depth == "sources":
             return "\n".join(sources_of(self.document["provenance"]))
-        problem, notes = room(self.kind).PROBLEM, self.answer.notes
-        head, (numbers, *others) = problem.head(self), problem.sections(self)
-        if head is None:
-            parts = [numbers, *others]
-        elif depth == "more":
-            parts = [replace(numbers, title="numbers")] * bool(numbers.lines) + others
-        else:
-            parts = [section for section in others if section.shown and depth != "short"]
-        lines = note_lines(notes, {"short": 1, "default": MOST_NOTES}.get(depth))
-        first, proof = (head.text(), head.proof) if head else ("", "")
-        end = "\n".join(filter(None, [*lines, proof * (depth != "short")]))
-        return "\n\n".join(filter(None, (first, text_of(parts), end)))
+        problem = room(self.kind).PROBLEM
+        return answer_text(problem.head(self), problem.sections(self), self.answer.notes, depth)
 
     def __str__(self) -> str:
         return self.text()

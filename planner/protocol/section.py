@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from planner.protocol.note import MOST_NOTES, Depth, Note, note_lines
 from planner.protocol.output import Output, values_in
 from planner.text.tolerances import UNSEEN
 from planner.text.wording import COLUMNS, excess, filled, quantity, typed, wrapped
@@ -158,6 +159,23 @@ def table(
     full = {head: cells for head, cells in columns.items() if any(cells)}
     rows = tuple(zip(*full.values(), strict=True))
     return Section(title, tuple(lines), adds_up, heads=tuple(full), cells=rows, shown=shown)
+
+
+def answer_text(
+    head: AnswerHead | None, sections: Sequence[Section], notes: Sequence[Note], depth: Depth
+) -> str:
+    """An answer at a depth: its head, the sections that are shown there, notes and proof."""
+    first, *others = sections
+    if head is None:
+        shown = [first, *others]
+    elif depth == "more":
+        shown = [replace(first, title="numbers")] * bool(first.lines) + others
+    else:
+        shown = [section for section in others if section.shown and depth != "short"]
+    lines = note_lines(notes, {"short": 1, "default": MOST_NOTES}.get(depth))
+    top, proof = (head.text(), head.proof) if head else ("", "")
+    end = "\n".join(filter(None, [*lines, proof * (depth != "short")]))
+    return "\n\n".join(filter(None, (top, text_of(shown), end)))
 
 
 def text_of(sections: Sequence[Section]) -> str:

@@ -208,7 +208,7 @@ def laid_out(plan: Mapping[str, Any]) -> str:
     if layout is None:
         return f"prefill {laid_out(plan['prefill'])}, decode {laid_out(plan['decode'])}"
     names = ("pp", "tp", "dp_attention", "cp", "ep", "tp_expert")
-    words = [degrees(*(layout[name] for name in names), layout.get("dcp", 1))]
+    words = [degrees(*(layout[name] for name in names), dcp=layout.get("dcp", 1))]
     if layout.get("overlap", "none") != "none":
         words.append("dual-batch overlap")
     if plan.get("redundant_experts"):
