@@ -191,7 +191,7 @@ def formats(plan: Mapping[str, Any]) -> str:
 
 
 def degrees(
-    pp: int, tp: int, dp: int, cp: int, ep: int = 1, tp_expert: int = 1, dcp: int = 1
+    pp: int, tp: int, dp: int, cp: int, ep: int = 1, tp_expert: int = 1, *, dcp: int = 1
 ) -> str:
     """Degrees of parallelism in the words of engines, `PP2 × TP4 × DP8, EP8`."""
     whole = {"PP": pp, "TP": tp, "DP": dp, "CP": cp, "DCP": dcp}
