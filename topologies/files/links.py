@@ -95,9 +95,12 @@ def fabric_of(text: str, where: str, name: str) -> Fabric:
     if not isinstance(whole, dict):
         raise TopologyError(where, [*problems, "file: an object with nodes and links was expected"])
     problems += _top_faults(whole)
-    details = whole.get("graph", {})
-    orbits = isinstance(details, dict) and details.get("orbits") is True
-    problems += _detail_faults(details)
+    details, orbits = whole.get("graph", {}), False
+    if isinstance(details, dict):
+        orbits = details.get("orbits") is True
+        problems += [f"graph: {fault}" for fault in graph_faults(details)]
+    else:
+        problems.append(f"file: graph is {quoted(details)}; an object was expected")
     nodes = _nodes(whole.get("nodes"), orbits, problems)
     arcs = _arcs(whole, nodes, orbits, problems)
     if problems:
@@ -210,13 +213,6 @@ def _top_faults(whole: Attributes) -> Iterator[str]:
     for key in ("nodes", "links", "edges"):
         if key in whole and not isinstance(whole[key], list):
             yield f"file: {key} is {quoted(whole[key])}; a list of records was expected"
-
-
-def _detail_faults(details: object) -> Iterator[str]:
-    if isinstance(details, dict):
-        yield from (f"graph: {fault}" for fault in graph_faults(details))
-    else:
-        yield f"file: graph is {quoted(details)}; an object was expected"
 
 
 def _nodes(records: object, orbits: bool, problems: list[str]) -> dict[Node, Attributes]:

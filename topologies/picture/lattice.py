@@ -144,11 +144,9 @@ def _frame(sheet: PictureSheet, domain: Node) -> tuple[Coord, Slots, Coord]:
         at: dict[int, float] = {}
         position = 0.0
         for item in chosen(range(side), limit, must):
-            if isinstance(item, Gap):
-                position += 0.35
-            else:
+            if not isinstance(item, Gap):
                 at[item] = position
-                position += 1
+            position += 0.35 if isinstance(item, Gap) else 1
         slots.append(at)
     return axes, tuple(slots), sides
 
@@ -187,18 +185,10 @@ def _at_the_rim(view: View, a: Coord, b: Coord) -> bool:
         return True
     last = [side - 1 for side in view.sides]
     right, up, deep = view.axes
-    rims = {right: (up, deep, True), up: (right, deep, True), deep: (right, up, False)}
-    for d, (first, second, alike) in rims.items():
-        if abs(a[d] - b[d]) == last[d] > 1:
-            for c in (a, b):
-                ends = (
-                    (c[first] == 0, c[second] == 0),
-                    (c[first] == last[first], c[second] == last[second]),
-                )
-                near = all(ends[0]) or all(ends[1])
-                far = (ends[0][0] and ends[1][1]) or (ends[1][0] and ends[0][1])
-                if near if alike else far:
-                    return True
+    for d, i, j in ((right, up, deep), (up, right, deep), (deep, right, up)):
+        rims = {(0, 0), (last[i], last[j])} if d != deep else {(0, last[j]), (last[i], 0)}
+        if abs(a[d] - b[d]) == last[d] > 1 and rims & {(a[i], a[j]), (b[i], b[j])}:
+            return True
     return False
 
 
