@@ -264,10 +264,8 @@ class GroupPaths:
             for u, v, arc in G.edges(data=True)
             if part[v] in beyond and part[u] not in beyond
         )
-        wanted = 0
-        for group in groups:
-            there = sum(part[chip] in beyond for chip in group)
-            wanted += len(group) - there if there else 0
+        there = [sum(part[chip] in beyond for chip in group) for group in groups]
+        wanted = sum(len(group) - k for group, k in zip(groups, there, strict=True) if k)
         best = (enters / wanted if wanted else float("inf")) <= cut.rate * (1 + SAME)
         joint = None
         if not best and sum(map(len, groups)) * G.number_of_edges() <= LARGEST:

@@ -19,6 +19,7 @@ still carries the exchange between the nodes.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -140,10 +141,10 @@ def joint_rate_within(
 
 def _by_flows(uses: LinkUsage) -> tuple[float, NDArray[np.bool_], str] | None:
     """Rate, tight arc orbits and engine with a flow for each target; None if too large."""
-    width, balances = uses.width, uses.balances.copy()
+    uses = copy(uses)  # with columns and balances more than the cuts need
+    uses.balances = replace(uses.balances, cells=[*uses.balances.cells])
     below = uses.flows()
     parts = [rows.matrix(uses.width) for rows in (uses.balances, below, uses.loads)]
-    uses.width, uses.balances = width, balances
     matrix = csr_array(vstack(parts))
     equalities = parts[0].shape[0]
     limits = np.concatenate([np.zeros(matrix.shape[0] - uses.limits.size), uses.limits])
