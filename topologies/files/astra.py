@@ -107,9 +107,7 @@ def _by_dimension(
             arcs[d] += [*G.in_edges(node), *G.out_edges(node)]
     for u, v in G.edges:
         if u in places and v in places:
-            differ = [
-                d for d, (a, b) in enumerate(zip(places[u], places[v], strict=True)) if a != b
-            ]
+            differ = [d for d in range(len(sides)) if places[u][d] != places[v][d]]
             if len(differ) == 1:
                 arcs[differ[0]].append((u, v))
             else:
@@ -282,7 +280,6 @@ def _dimensions(root: Located, document: YamlDocument) -> list[AstraDimension]:
         if many and len(items) != many:
             at = root.value[key]
             document.fault(at, f"{key} has {len(items)} entries, topology has {many}")
-    for key, items in lists.items():
         for i, item in enumerate(items):
             if (fault := _fault(key, item.plain)) is not None:
                 document.fault(item, f"{key}[{i}] {fault}")

@@ -161,11 +161,7 @@ def listed(value: object) -> object:
 
 def _spelled(whole: object, path: Path) -> str:
     """A path as the place of a record."""
-    if (
-        not isinstance(whole, dict)
-        or path[:1] not in {("nodes",), ("links",), ("edges",)}
-        or not path[1:]
-    ):
+    if not isinstance(whole, dict) or len(path) < 2 or path[0] not in ("nodes", "links", "edges"):
         return ", ".join(["file", *map(_word, path)])
     key, i, *below = path
     record = whole[key][i]
@@ -225,11 +221,10 @@ def _nodes(records: object, orbits: bool, problems: list[str]) -> dict[Node, Att
         problems += [f"{place}: {fault}" for fault in _attribute_faults(data, NODE_ATTRIBUTES)]
         problems += [f"{place}: {fault}" for fault in node_faults(data, orbits=orbits)]
         if not _is_id(record.get("id")):
-            problems.append(
-                f"{place}: no id"
-                if name is None
-                else f"{place}: an id is a text, a whole number or a list of these"
+            fault = (
+                "no id" if name is None else "an id is a text, a whole number or a list of these"
             )
+            problems.append(f"{place}: {fault}")
         elif name in nodes:
             problems.append(f"{place}: nodes[{first[name]}] has this id already")
         else:
@@ -275,11 +270,8 @@ def _end_faults(record: Attributes, nodes: dict[Node, Attributes], *, guess: boo
     ends = []
     for end in ("source", "target"):
         if not _is_id(record.get(end)):
-            yield (
-                f"no {end}"
-                if end not in record
-                else (f"{end} is {quoted(record[end])}; the id of a node was expected")
-            )
+            fault = f"{end} is {quoted(record.get(end))}; the id of a node was expected"
+            yield fault if end in record else f"no {end}"
             continue
         ends.append(tupled(record[end]))
         if ends[-1] not in nodes:

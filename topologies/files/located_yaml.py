@@ -97,9 +97,7 @@ class YamlDocument:
 
 
 class _LimitExceeded(Exception):  # noqa: N818 - ends the reading, never seen outside
-    def __init__(self, fault: Fault) -> None:
-        self.fault = fault
-        super().__init__(fault.message)
+    """Its one argument is the fault."""
 
 
 def document(text: str, most_values: int = MOST_VALUES) -> YamlDocument:
@@ -109,7 +107,7 @@ def document(text: str, most_values: int = MOST_VALUES) -> YamlDocument:
         reader.run()
         return reader.document
     except _LimitExceeded as error:
-        fault = error.fault
+        (fault,) = error.args
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
@@ -160,6 +158,8 @@ class _Reader:
             return Located(value.value, *_place(event), value.keys), height
         self._count(event, 1, path, len(path))
         height = 0
+        if isinstance(event, events.CollectionStartEvent) and _tag(event) not in SHAPES:
+            self._foreign(event, path)
         if isinstance(event, events.SequenceStartEvent):
             value, height = self._list(event, path)
         elif isinstance(event, events.MappingStartEvent):
@@ -173,7 +173,6 @@ class _Reader:
         return value, height
 
     def _list(self, event: events.SequenceStartEvent, path: Path) -> tuple[Located, int]:
-        self._shape(event, path)
         items: list[Located] = []
         height = 0
         for item in self.events:
@@ -185,7 +184,6 @@ class _Reader:
         return _located(event, items), height
 
     def _mapping(self, event: events.MappingStartEvent, path: Path) -> tuple[Located, int]:
-        self._shape(event, path)
         values: dict[str, Located] = {}
         keys: dict[str, Located] = {}
         height = 0
@@ -230,10 +228,6 @@ class _Reader:
             self._foreign(event, path)
             return None
         return text if tag is None and event.style in ('"', "'", "|", ">") else core_value(text)
-
-    def _shape(self, event: events.CollectionStartEvent, path: Path) -> None:
-        if _tag(event) not in SHAPES:
-            self._foreign(event, path)
 
     def _foreign(self, event: events.ScalarEvent | events.CollectionStartEvent, path: Path) -> None:
         self._fault(event, path, f"tags such as {_quoted(str(event.tag))} are not read")

@@ -210,11 +210,8 @@ class FabricGroups:
     def groups(self, n: int) -> list[Group]:
         """The groups of `n` that lie side by side on the fabric."""
         if n <= self.size:
-            return [
-                group
-                for members, inner in zip(self.domains, self.inner, strict=True)
-                for group in inner.tiles(members, n)
-            ]
+            domains = zip(self.domains, self.inner, strict=True)
+            return [group for members, inner in domains for group in inner.tiles(members, n)]
         return _spread(self.domains, self.inner, n)
 
     def _inside(self, n: int) -> GroupRate:

@@ -41,13 +41,6 @@ class View:
         x, y = self.origin
         return (x + self.step * (right + DEPTH[0] * deep), y + self.step * (DEPTH[1] * deep - down))
 
-    @property
-    def middle(self) -> Point:
-        """Middle of the whole box."""
-        low = self.point(tuple(min(slots) for slots in self.slots))
-        high = self.point(tuple(max(slots) for slots in self.slots))
-        return (low[0] + high[0]) / 2, (low[1] + high[1]) / 2
-
     def drawn(self, coord: Coord) -> bool:
         """Is this place drawn?"""
         return all(c in slots for c, slots in zip(coord, self.slots, strict=True))
@@ -202,7 +195,8 @@ def _bowed(view: View, p: Point, q: Point) -> list[Point]:
         sign = 1.0 if across[1] < 0 or (across[1] == 0 and across[0] > 0) else -1.0
     else:
         bow = 0.3 * view.step + min(0.08 * length, 0.25 * view.step)
-        x, y = view.middle
+        low, high = (view.point(tuple(map(end, view.slots))) for end in (min, max))
+        x, y = (low[0] + high[0]) / 2, (low[1] + high[1]) / 2
         out = across[0] * (middle[0] - x) + across[1] * (middle[1] - y)
         sign = 1.0 if out > 0 else -1.0
     return [p, (middle[0] + sign * across[0] * bow, middle[1] + sign * across[1] * bow), q]

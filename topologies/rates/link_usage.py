@@ -264,10 +264,6 @@ class LinkUsage:
         self.width += count
         return np.arange(self.width - count, self.width)
 
-    def flow_columns(self) -> int:
-        """Number of further variables of the formulation with one flow per target."""
-        return sum(phase.targets.size * phase.use.size for phase in self.phases)
-
     def flows(self) -> UsageRows:
         """Columns and balances of a flow to every target, and rows that keep it below the use."""
         below = UsageRows()
