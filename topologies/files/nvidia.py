@@ -345,15 +345,15 @@ def _pci_tree(G: Fabric, gpus: Sequence[_Element], where: str) -> None:
         while node is not None and node.tag == "pci":
             outer = node.parent
             inside = isinstance(outer, _Element) and outer.tag == "pci"
-            above = (
-                f"pcie {outer.values.get('busid')}"
-                if inside
-                else sockets.setdefault(id(outer), f"cpu{len(sockets)}")
-            )
+            above = f"pcie {outer.values.get('busid')}" if inside else _socket(sockets, outer)
             G.add_node(above, kind=SWITCH if inside else HOST, forward=True)
             _link(G, below, above, _lanes(node, where))
             below, node = above, outer
     _join_sockets(G, len(sockets))
+
+
+def _socket(sockets: dict[int, str], cpu: _Element | None) -> str:
+    return sockets.setdefault(id(cpu), f"cpu{len(sockets)}")
 
 
 def _lanes(pci: _Element, where: str) -> float:

@@ -169,9 +169,8 @@ def _kink(axes: Axes, at: tuple[float, float], letter: str, colour: str) -> None
 def _bars(axes: Axes, table: SweptTable, names: Sequence[str], quantity: Scaled) -> None:
     """One bar for each word, or pair of words; what has no answer says so."""
     labels = []
-    for i, (value, word) in enumerate(
-        zip(quantity.values, sweep_axes.regions(table)[1], strict=True)
-    ):
+    _, words = sweep_axes.regions(table)
+    for i, (value, word) in enumerate(zip(quantity.values, words, strict=True)):
         finite = math.isfinite(value)
         if finite:
             axes.barh(i, value, color=PALETTE[0], height=0.62)

@@ -84,7 +84,7 @@ def histogram(points: Sequence[PlotPoint]) -> str:
     counts = Counter(bisect(EDGES, point.estimate / point.measured - 1) for point in points)
     wide, tall = 1000 / (len(EDGES) + 1), 300
     most = max(counts.values(), default=1)
-    # The edges of each bin; those of a `near` one are inside the band.
+    # Of each bin its edges in words, and whether it is near: inside a fifth more or less.
     bins = [
         (f"below {EDGES[0]:+.0%}", False),
         *((f"{a:+.0%} to {b:+.0%}", a >= -0.2 and b <= 0.2) for a, b in pairwise(EDGES)),
