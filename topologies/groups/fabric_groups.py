@@ -93,10 +93,10 @@ def _bounds(part: Fabric, members: Sequence[Node]) -> list[tuple[int, float, boo
 def _wiring(part: Fabric, order: Sequence[Node]) -> Hashable:
     """Nodes by number and all that is said of them, arcs likewise: equal only if wired alike."""
     number = {node: i for i, node in enumerate(order)}
-    said = [tuple(map(part.nodes[node].get, ("kind", "forward", "coord"))) for node in order]
+    nodes = [tuple(map(part.nodes[node].get, ("kind", "forward", "coord"))) for node in order]
     edges = part.edges(data=True)
     arcs = [(number[u], number[v], arc["bandwidth"], arc["latency"]) for u, v, arc in edges]
-    return tuple(said), tuple(sorted(arcs))
+    return tuple(nodes), tuple(sorted(arcs))
 
 
 KEPT = 16  # fabrics whose groups are remembered
@@ -297,8 +297,8 @@ def _spread(
     """Groups over as few neighbouring domains as hold each, evenly filled."""
     groups: list[Group] = []
     taken: list[tuple[Sequence[Node], DomainWiring]] = []
-    for each in zip(domains, inside, strict=True):
-        taken.append(each)
+    for members, inner in zip(domains, inside, strict=True):
+        taken.append((members, inner))
         room = [len(chips) for chips, _ in taken]
         if sum(room) >= n:
             filled = zip(taken, _even(n, room), strict=True)

@@ -242,11 +242,11 @@ def role(G: Fabric, node: Node) -> str:
 def _levels(G: Fabric, inside: dict[Node, Node]) -> dict[Node, int]:
     """Steps from the nearest chip, domains' own switches counted apart from those above."""
     level: dict[Node, int] = dict.fromkeys(accelerators(G), 0)
-    for own in (True, False):
+    for within in (True, False):
         steps, queue = dict.fromkeys(level, 0), list(level)
         for node in queue:  # which grows
             for neighbour in (*G.succ[node], *G.pred[node]):
-                if neighbour not in steps and (neighbour in inside) == own:
+                if neighbour not in steps and (neighbour in inside) == within:
                     steps[neighbour] = steps[node] + 1
                     queue.append(neighbour)
         level = steps | level

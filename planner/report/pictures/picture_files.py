@@ -55,8 +55,8 @@ def draw_plan(plan: Plan, folder: Path) -> None:
         note("no picture: pip install 'token-planner[plot]'", warning=True)
         return
     try:
-        own = problem.picture(plan) if isinstance(problem, HasPicture) else SectionBars(plan)
-        picture = own.draw("svg")
+        drawing = problem.picture(plan) if isinstance(problem, HasPicture) else SectionBars(plan)
+        picture = drawing.draw("svg")
     except InputError as error:
         note(f"no picture: {error}", warning=True)
         return

@@ -4,7 +4,6 @@ Points are set on a grid: a picture shows how predictions scatter, not the value
 """
 
 import math
-from bisect import bisect
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -81,7 +80,8 @@ def _plot(kind: str, box: str, title: str, frame: Sequence[str], dots: str, name
 
 def histogram(points: Sequence[PlotPoint]) -> str:
     """How many rows are predicted how much too short or too long, as times."""
-    counts = Counter(bisect(EDGES, point.estimate / point.measured - 1) for point in points)
+    errors = (point.estimate / point.measured - 1 for point in points)
+    counts = Counter(sum(error >= edge for edge in EDGES) for error in errors)
     wide, tall = 1000 / (len(EDGES) + 1), 300
     most = max(counts.values(), default=1)
     # Of each bin its edges in words, and whether it is near: inside a fifth more or less.
