@@ -39,10 +39,8 @@ def _clos(arguments: Arguments) -> int:
     chips, domain = int(arguments["chips"]), arguments.get("domain")
     if domain is None:
         return 2 * chips + _above(arguments, chips)
-    size = max(len(accelerators(domain)), 1)
-    return ceil(chips / size) * _domain_arcs(domain) + _above(
-        arguments, ceil(chips / size) * len(domain)
-    )
+    count = ceil(chips / max(len(accelerators(domain)), 1))
+    return count * _domain_arcs(domain) + _above(arguments, count * len(domain))
 
 
 def _domain_arcs(domain: Fabric) -> int:

@@ -13,6 +13,7 @@ A fabric can be written if every node and arc has its place in a box of chips wh
 joined by a ring, mesh or switch; what has none is the reason why not.
 """
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -83,12 +84,11 @@ def _places(chips: Sequence[Node]) -> tuple[dict[Node, Place], list[int]]:
     if same and all(isinstance(x, int) for c in coords for x in c):
         values = [sorted(set(column)) for column in zip(*coords, strict=True)]
         if prod(map(len, values)) == len(chips):
-            ranks = [{x: i for i, x in enumerate(v)} for v in values if len(v) > 1]
-            long = [d for d, v in enumerate(values) if len(v) > 1]
+            long = [(d, v) for d, v in enumerate(values) if len(v) > 1]
             places: dict[Node, Place] = {
-                c: tuple(ranks[i][c[d]] for i, d in enumerate(long)) for c in coords
+                c: tuple(bisect_left(v, c[d]) for d, v in long) for c in coords
             }
-            return places, [len(values[d]) for d in long]
+            return places, [len(v) for _, v in long]
     return {chip: (i,) for i, chip in enumerate(chips)}, [len(chips)] if len(chips) > 1 else []
 
 
@@ -107,9 +107,7 @@ def _by_dimension(
             arcs[d] += [*G.in_edges(node), *G.out_edges(node)]
     for u, v in G.edges:
         if u in places and v in places:
-            differ = [
-                d for d, (a, b) in enumerate(zip(places[u], places[v], strict=True)) if a != b
-            ]
+            differ = [d for d in range(len(sides)) if places[u][d] != places[v][d]]
             if len(differ) == 1:
                 arcs[differ[0]].append((u, v))
             else:
@@ -151,7 +149,7 @@ def _dimension(
     relays = any(G.nodes[chip]["forward"] for chip in places)
     block = HUB
     if hubs:
-        seen = {min(_without_axis(places[end], d) for end in G.succ[hub]) for hub in hubs}
+        seen = {min((*places[v][:d], *places[v][d + 1 :]) for v in G.succ[hub]) for hub in hubs}
         if direct or len(hubs) != lines or len(seen) != lines:
             problems.append(
                 f"coordinate {d}: one switch for each of {lines} lines was expected, and no "
@@ -195,10 +193,6 @@ def _relay_faults(G: Fabric, box: list[AstraDimension]) -> list[str]:
     return [
         f"node {strange[0]!r}: a chip {what} {does} the traffic of others, and this one differs"
     ]
-
-
-def _without_axis(place: Place, d: int) -> Place:
-    return (*place[:d], *place[d + 1 :])
 
 
 KEYS = ("topology", "npus_count", "bandwidth", "latency")
@@ -264,8 +258,7 @@ def text_of(G: Fabric) -> str:
         "latency": [repr(_shifted(dimension.latency, 9)) for dimension in box],
     }
     units = {"bandwidth": "  # GB/s of 2**30 byte", "latency": "  # ns"}
-    lines = (f"{key}: [ {', '.join(v)} ]{units.get(key, '')}\n" for key, v in columns.items())
-    return "".join(lines)
+    return "".join(f"{k}: [ {', '.join(v)} ]{units.get(k, '')}\n" for k, v in columns.items())
 
 
 def _dimensions(root: Located, document: YamlDocument) -> list[AstraDimension]:
@@ -287,7 +280,6 @@ def _dimensions(root: Located, document: YamlDocument) -> list[AstraDimension]:
         if many and len(items) != many:
             at = root.value[key]
             document.fault(at, f"{key} has {len(items)} entries, topology has {many}")
-    for key, items in lists.items():
         for i, item in enumerate(items):
             if (fault := _fault(key, item.plain)) is not None:
                 document.fault(item, f"{key}[{i}] {fault}")

@@ -123,15 +123,15 @@ def _ratio_fault(value: object) -> str | None:
     return None if sound else f"is {quoted(value)}; a number was expected, such as 4 for 4:1"
 
 
-def _flag_fault(value: object) -> str | None:
-    return None if isinstance(value, bool) else f"is {quoted(value)}; true or false was expected"
+def _type_fault(wanted: type, words: str, value: object) -> str | None:
+    return None if isinstance(value, wanted) else f"is {quoted(value)}; {words} was expected"
 
 
-def _word_fault(value: object) -> str | None:
-    return None if isinstance(value, str) else f"is {quoted(value)}; a word was expected"
-
-
-FAULTS = {"int": count_fault, "bool": _flag_fault, "str": _word_fault}
+FAULTS: Mapping[str, Callable[[object], str | None]] = {
+    "int": count_fault,
+    "bool": partial(_type_fault, bool, "true or false"),
+    "str": partial(_type_fault, str, "a word"),
+}
 
 
 def as_given(node: Located) -> str:

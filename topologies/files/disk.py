@@ -23,15 +23,9 @@ from topologies.files.located_yaml import document
 SUFFIXES = {"json": (".json",), "graphml": (".graphml",), "astra": (".yml", ".yaml")}
 LISTED = re.compile(r'"(?:nodes|links|edges)"\s*:')
 DESCRIBED = re.compile(r'"(?:kind|machine|topology)"\s*:')
-READ = (".yaml", ".yml", ".json", ".xml", ".txt")
 ODD = 5  # unlikely bandwidths that are each warned of
-LARGEST = {
-    ".json": 256 * 2**20,
-    ".yaml": 2**20,
-    ".yml": 2**20,
-    ".xml": 2**22,
-    ".txt": 2**20,
-}  # bytes
+# Bytes up to which a form is read.
+READ = {".yaml": 2**20, ".yml": 2**20, ".json": 256 * 2**20, ".xml": 2**22, ".txt": 2**20}
 
 
 def read(path: str | os.PathLike[str]) -> Fabric:
@@ -59,11 +53,9 @@ def read(path: str | os.PathLike[str]) -> Fabric:
         form = astra if astra.is_astra(parsed.root) else description
         G = form.fabric_of(parsed, where, file.stem)
     odd = suspicions(G)
-    for line in odd[:ODD]:
+    more = [f"{len(odd) - ODD} more unlikely bandwidths"] if len(odd) > ODD else []
+    for line in (*odd[:ODD], *more):
         warnings.warn(f"{where}: {line}", stacklevel=2)
-    if len(odd) > ODD:
-        warning = f"{where}: {len(odd) - ODD} more unlikely bandwidths"
-        warnings.warn(warning, stacklevel=2)
     return G
 
 
@@ -109,8 +101,8 @@ def _text(file: Path, where: str) -> str:
         if not file.is_file():
             raise TopologyError(where, "it is no regular file")
         size = file.stat().st_size
-        if size > LARGEST[suffix]:
-            raise TopologyError(where, f"it has {size} bytes; at most {LARGEST[suffix]} are read")
+        if size > READ[suffix]:
+            raise TopologyError(where, f"it has {size} bytes; at most {READ[suffix]} are read")
         data = file.read_bytes()
     except (OSError, ValueError) as error:
         if isinstance(error, TopologyError):

@@ -95,9 +95,12 @@ def fabric_of(text: str, where: str, name: str) -> Fabric:
     if not isinstance(whole, dict):
         raise TopologyError(where, [*problems, "file: an object with nodes and links was expected"])
     problems += _top_faults(whole)
-    details = whole.get("graph", {})
-    orbits = isinstance(details, dict) and details.get("orbits") is True
-    problems += _detail_faults(details)
+    details, orbits = whole.get("graph", {}), False
+    if isinstance(details, dict):
+        orbits = details.get("orbits") is True
+        problems += [f"graph: {fault}" for fault in graph_faults(details)]
+    else:
+        problems.append(f"file: graph is {quoted(details)}; an object was expected")
     nodes = _nodes(whole.get("nodes"), orbits, problems)
     arcs = _arcs(whole, nodes, orbits, problems)
     if problems:
@@ -158,11 +161,7 @@ def listed(value: object) -> object:
 
 def _spelled(whole: object, path: Path) -> str:
     """A path as the place of a record."""
-    if (
-        not isinstance(whole, dict)
-        or path[:1] not in {("nodes",), ("links",), ("edges",)}
-        or not path[1:]
-    ):
+    if not isinstance(whole, dict) or len(path) < 2 or path[0] not in ("nodes", "links", "edges"):
         return ", ".join(["file", *map(_word, path)])
     key, i, *below = path
     record = whole[key][i]
@@ -212,13 +211,6 @@ def _top_faults(whole: Attributes) -> Iterator[str]:
             yield f"file: {key} is {quoted(whole[key])}; a list of records was expected"
 
 
-def _detail_faults(details: object) -> Iterator[str]:
-    if isinstance(details, dict):
-        yield from (f"graph: {fault}" for fault in graph_faults(details))
-    else:
-        yield f"file: graph is {quoted(details)}; an object was expected"
-
-
 def _nodes(records: object, orbits: bool, problems: list[str]) -> dict[Node, Attributes]:
     """Attributes of the sound nodes by id."""
     nodes: dict[Node, Attributes] = {}
@@ -229,11 +221,10 @@ def _nodes(records: object, orbits: bool, problems: list[str]) -> dict[Node, Att
         problems += [f"{place}: {fault}" for fault in _attribute_faults(data, NODE_ATTRIBUTES)]
         problems += [f"{place}: {fault}" for fault in node_faults(data, orbits=orbits)]
         if not _is_id(record.get("id")):
-            problems.append(
-                f"{place}: no id"
-                if name is None
-                else f"{place}: an id is a text, a whole number or a list of these"
+            fault = (
+                "no id" if name is None else "an id is a text, a whole number or a list of these"
             )
+            problems.append(f"{place}: {fault}")
         elif name in nodes:
             problems.append(f"{place}: nodes[{first[name]}] has this id already")
         else:
@@ -279,11 +270,8 @@ def _end_faults(record: Attributes, nodes: dict[Node, Attributes], *, guess: boo
     ends = []
     for end in ("source", "target"):
         if not _is_id(record.get(end)):
-            yield (
-                f"no {end}"
-                if end not in record
-                else (f"{end} is {quoted(record[end])}; the id of a node was expected")
-            )
+            fault = f"{end} is {quoted(record.get(end))}; the id of a node was expected"
+            yield fault if end in record else f"no {end}"
             continue
         ends.append(tupled(record[end]))
         if ends[-1] not in nodes:

@@ -12,20 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from ruamel.yaml import YAML
+from ruamel.yaml import YAML, events
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.events import (
-    AliasEvent,
-    CollectionStartEvent,
-    DocumentStartEvent,
-    Event,
-    MappingEndEvent,
-    MappingStartEvent,
-    NodeEvent,
-    ScalarEvent,
-    SequenceEndEvent,
-    SequenceStartEvent,
-)
 
 Scalar: TypeAlias = bool | int | float | str | None
 
@@ -109,9 +97,7 @@ class YamlDocument:
 
 
 class _LimitExceeded(Exception):  # noqa: N818 - ends the reading, never seen outside
-    def __init__(self, fault: Fault) -> None:
-        self.fault = fault
-        super().__init__(fault.message)
+    """Its one argument is the fault."""
 
 
 def document(text: str, most_values: int = MOST_VALUES) -> YamlDocument:
@@ -121,7 +107,7 @@ def document(text: str, most_values: int = MOST_VALUES) -> YamlDocument:
         reader.run()
         return reader.document
     except _LimitExceeded as error:
-        fault = error.fault
+        (fault,) = error.args
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
@@ -140,9 +126,9 @@ class _Reader:
     read, aliases written out.
     """
 
-    def __init__(self, events: Iterator[Event], most_values: int) -> None:
+    def __init__(self, read: Iterator[events.Event], most_values: int) -> None:
         self.document = YamlDocument()
-        self.events = events
+        self.events = read
         self.most_values = most_values
         self.anchors: dict[str, tuple[Located, int, int]] = {}
         self.size = 0
@@ -151,17 +137,17 @@ class _Reader:
         """Read the document, and see that there is only one."""
         documents = 0
         for event in self.events:
-            documents += isinstance(event, DocumentStartEvent)
+            documents += isinstance(event, events.DocumentStartEvent)
             if documents > 1:
                 self._fault(event, (), "expected one document, a second one begins here")
                 return
-            if isinstance(event, NodeEvent):
+            if isinstance(event, events.NodeEvent):
                 self.document.root, _ = self._value(event, ())
 
-    def _value(self, event: Event, path: Path) -> tuple[Located, int]:
+    def _value(self, event: events.Event, path: Path) -> tuple[Located, int]:
         """A value, and how many levels it has below it."""
         before = self.size
-        if isinstance(event, AliasEvent):
+        if isinstance(event, events.AliasEvent):
             name = str(event.anchor)
             if name not in self.anchors:
                 self._fault(event, path, f"unknown alias *{name[:40]}, or one inside what it names")
@@ -172,11 +158,13 @@ class _Reader:
             return Located(value.value, *_place(event), value.keys), height
         self._count(event, 1, path, len(path))
         height = 0
-        if isinstance(event, SequenceStartEvent):
+        if isinstance(event, events.CollectionStartEvent) and _tag(event) not in SHAPES:
+            self._foreign(event, path)
+        if isinstance(event, events.SequenceStartEvent):
             value, height = self._list(event, path)
-        elif isinstance(event, MappingStartEvent):
+        elif isinstance(event, events.MappingStartEvent):
             value, height = self._mapping(event, path)
-        elif isinstance(event, ScalarEvent):
+        elif isinstance(event, events.ScalarEvent):
             value = _located(event, self._scalar(event, path))
         else:
             raise TypeError(f"{event!r} begins no value")
@@ -184,25 +172,23 @@ class _Reader:
             self.anchors[str(event.anchor)] = value, self.size - before, height
         return value, height
 
-    def _list(self, event: SequenceStartEvent, path: Path) -> tuple[Located, int]:
-        self._shape(event, path)
+    def _list(self, event: events.SequenceStartEvent, path: Path) -> tuple[Located, int]:
         items: list[Located] = []
         height = 0
         for item in self.events:
-            if isinstance(item, SequenceEndEvent):
+            if isinstance(item, events.SequenceEndEvent):
                 break
             value, below = self._value(item, (*path, len(items)))
             items.append(value)
             height = max(height, below + 1)
         return _located(event, items), height
 
-    def _mapping(self, event: MappingStartEvent, path: Path) -> tuple[Located, int]:
-        self._shape(event, path)
+    def _mapping(self, event: events.MappingStartEvent, path: Path) -> tuple[Located, int]:
         values: dict[str, Located] = {}
         keys: dict[str, Located] = {}
         height = 0
         for name in self.events:
-            if isinstance(name, MappingEndEvent):
+            if isinstance(name, events.MappingEndEvent):
                 break
             key = self._key(name, path)
             value, below = self._value(
@@ -220,9 +206,9 @@ class _Reader:
             keys[word], values[word] = key, value
         return _located(event, values, keys), height
 
-    def _key(self, event: Event, path: Path) -> Located | None:
+    def _key(self, event: events.Event, path: Path) -> Located | None:
         """A whole number or a text; 0.5, true and null as keys are their text."""
-        if not isinstance(event, ScalarEvent):
+        if not isinstance(event, events.ScalarEvent):
             message = "expected a word as a key, got a list, a mapping or an alias"
             self._fault(event, path, message)
             self._value(event, (*path, "?"))
@@ -232,7 +218,7 @@ class _Reader:
         whole = isinstance(value, int) and not isinstance(value, bool)
         return _located(event, value if whole or isinstance(value, str) else str(event.value))
 
-    def _scalar(self, event: ScalarEvent, path: Path) -> Scalar:
+    def _scalar(self, event: events.ScalarEvent, path: Path) -> Scalar:
         tag, text = _tag(event), str(event.value)
         if event.style == ">":
             text = text.replace("\a", "")  # where the reader marks that lines were folded
@@ -243,18 +229,14 @@ class _Reader:
             return None
         return text if tag is None and event.style in ('"', "'", "|", ">") else core_value(text)
 
-    def _shape(self, event: CollectionStartEvent, path: Path) -> None:
-        if _tag(event) not in SHAPES:
-            self._foreign(event, path)
-
-    def _foreign(self, event: ScalarEvent | CollectionStartEvent, path: Path) -> None:
+    def _foreign(self, event: events.ScalarEvent | events.CollectionStartEvent, path: Path) -> None:
         self._fault(event, path, f"tags such as {_quoted(str(event.tag))} are not read")
         self.document.unread.append(path)
 
-    def _fault(self, event: Event, path: Path, message: str) -> None:
+    def _fault(self, event: events.Event, path: Path, message: str) -> None:
         self.document.faults[Fault(*_place(event), message, path)] = None
 
-    def _count(self, event: Event, size: int, path: Path, depth: int) -> None:
+    def _count(self, event: events.Event, size: int, path: Path, depth: int) -> None:
         self.size += size
         message = ""
         if self.size > self.most_values:
@@ -282,15 +264,17 @@ def core_value(text: str) -> Scalar:
     return float("nan") if text in (".nan", ".NaN", ".NAN") else text
 
 
-def _place(event: Event) -> tuple[int, int]:
+def _place(event: events.Event) -> tuple[int, int]:
     return event.start_mark.line + 1, event.start_mark.column + 1
 
 
-def _located(event: Event, value: object = None, keys: dict[str, Located] | None = None) -> Located:
+def _located(
+    event: events.Event, value: object = None, keys: dict[str, Located] | None = None
+) -> Located:
     return Located(value, *_place(event), keys or {})
 
 
-def _tag(event: ScalarEvent | CollectionStartEvent) -> str | None:
+def _tag(event: events.ScalarEvent | events.CollectionStartEvent) -> str | None:
     return None if event.tag is None else str(event.tag)
 
 

@@ -8,11 +8,10 @@ counts.
 import math
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TypedDict, cast
 
 from topologies.fabric.limits import did_you_mean, latency_fault, quoted, rate_fault
 
@@ -53,28 +52,10 @@ WORD = re.compile(r"\s*([A-Za-zµμ]+|[$%¢/()*·-])")
 MONEY = re.compile(r"(?:US\$|\$|USD\b)\s*")
 
 
-class UnitWord(TypedDict):
-    """A unit: names, scale, exponents, and the set of prefixes that it is written with."""
-
-    names: str
-    scale: float
-    powers: dict[str, int]
-    prefixes: str
-
-
-class UnitTables(TypedDict):
-    """The tables of units.toml."""
-
-    prefixes: Mapping[str, Mapping[str, float]]
-    magnitudes: Mapping[str, float]
-    unit: Sequence[UnitWord]
-    suggestions: Mapping[str, str]
-
-
-_FILE = Path(__file__).with_name("units.toml").read_text(encoding="utf-8")
-_TABLES = cast(UnitTables, tomllib.loads(_FILE))
-MAGNITUDES = _TABLES["magnitudes"]
-TABLE = {  # scale and exponents of every word
+# A unit there has names, scale, exponents, and the set of prefixes that it is written with.
+_TABLES = tomllib.loads(Path(__file__).with_name("units.toml").read_text(encoding="utf-8"))
+MAGNITUDES: Mapping[str, float] = _TABLES["magnitudes"]
+TABLE: Mapping[str, tuple[float, Mapping[str, int]]] = {  # scale and exponents of every word
     prefix + name: (row["scale"] * factor, row["powers"])
     for row in _TABLES["unit"]
     for name in row["names"].split()
@@ -86,7 +67,7 @@ COUNTED = frozenset(
     if row["powers"].keys() & {"token", "param", "seq", "chip", "flop"} and "s" not in row["powers"]
     for name in row["names"].split()
 )
-SUGGESTIONS = {
+SUGGESTIONS: Mapping[str, str] = {
     word: text for words, text in _TABLES["suggestions"].items() for word in words.split()
 }
 

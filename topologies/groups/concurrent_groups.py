@@ -64,11 +64,6 @@ class AggregatedFabric:
     groups: tuple[tuple[AggregateNode, ...], ...]  # the nodes that make up each group
     arcs: dict[Arc, list[Arc]]  # of the whole fabric behind each arc that stands for others
 
-    @property
-    def smaller(self) -> bool:
-        """Is any chip drawn together with another?"""
-        return any(len(aggregate.chips) > 1 for group in self.groups for aggregate in group)
-
     def demands(self) -> dict[Arc, float]:
         """All-to-all in every group, as weights of pairs of nodes."""
         return {
@@ -199,7 +194,7 @@ class GroupPaths:
     def exchange(self, *, routing: str = "optimal") -> ConcurrentRate:
         """All-to-all in every group at once, per ordered pair. [byte/s]"""
         small = self.small
-        if small.smaller:
+        if any(len(node.chips) > 1 for group in small.groups for node in group):
             answer = served(small.fabric, pairs(small.demands()), routing=routing)
             return replace(answer, binding=small.whole(answer.binding))
         groups = [tuple(node.chips[0] for node in group) for group in small.groups]
@@ -264,10 +259,8 @@ class GroupPaths:
             for u, v, arc in G.edges(data=True)
             if part[v] in beyond and part[u] not in beyond
         )
-        wanted = 0
-        for group in groups:
-            there = sum(part[chip] in beyond for chip in group)
-            wanted += len(group) - there if there else 0
+        there = [sum(part[chip] in beyond for chip in group) for group in groups]
+        wanted = sum(len(group) - k for group, k in zip(groups, there, strict=True) if k)
         best = (enters / wanted if wanted else float("inf")) <= cut.rate * (1 + SAME)
         joint = None
         if not best and sum(map(len, groups)) * G.number_of_edges() <= LARGEST:
@@ -316,19 +309,17 @@ class GroupPaths:
 
     def step(self) -> float:
         """Seconds between members that follow each other, domain by domain; the longest step."""
-        return max(self._step(*each) for each in self._group_distances)
-
-    def _step(self, group: Sequence[AggregateNode], rows: range, paths: Distances) -> float:
-        domain = [self.fabric.nodes[aggregate.chips[0]]["domain"] for aggregate in group]
-        wired = max((arc["latency"] for _, _, arc in _wires(self.fabric, group)), default=np.inf)
-        order = [i for i, aggregate in enumerate(group) for _ in aggregate.chips]
-        return float(
-            max(
+        G, steps = self.fabric, list[float]()
+        for group, rows, paths in self._group_distances:
+            domain = [G.nodes[aggregate.chips[0]]["domain"] for aggregate in group]
+            wired = max((arc["latency"] for _, _, arc in _wires(G, group)), default=np.inf)
+            order = [i for i, aggregate in enumerate(group) for _ in aggregate.chips]
+            steps += [
                 min(paths.latency[rows.index(i), j], wired if domain[i] == domain[j] else np.inf)
                 for i, j in {*pairwise(order), (order[-1], order[0])}
                 if i in rows
-            )
-        )
+            ]
+        return float(max(steps))
 
 
 FINE = 2**20  # parts of the widest arc that flows are counted in

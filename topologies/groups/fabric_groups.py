@@ -12,7 +12,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from hashlib import sha256
-from itertools import product
+from itertools import chain, compress, product
 from typing import Any
 from weakref import ref
 
@@ -93,14 +93,9 @@ def _bounds(part: Fabric, members: Sequence[Node]) -> list[tuple[int, float, boo
 def _wiring(part: Fabric, order: Sequence[Node]) -> Hashable:
     """Nodes by number and all that is said of them, arcs likewise: equal only if wired alike."""
     number = {node: i for i, node in enumerate(order)}
-    nodes = [
-        (data["kind"], data["forward"], data.get("coord"))
-        for data in map(part.nodes.__getitem__, order)
-    ]
-    arcs = [
-        (number[u], number[v], arc["bandwidth"], arc["latency"])
-        for u, v, arc in part.edges(data=True)
-    ]
+    nodes = [tuple(map(part.nodes[node].get, ("kind", "forward", "coord"))) for node in order]
+    edges = part.edges(data=True)
+    arcs = [(number[u], number[v], arc["bandwidth"], arc["latency"]) for u, v, arc in edges]
     return tuple(nodes), tuple(sorted(arcs))
 
 
@@ -215,19 +210,12 @@ class FabricGroups:
     def groups(self, n: int) -> list[Group]:
         """The groups of `n` that lie side by side on the fabric."""
         if n <= self.size:
-            return [
-                group
-                for members, inner in zip(self.domains, self.inner, strict=True)
-                for group in inner.tiles(members, n)
-            ]
+            domains = zip(self.domains, self.inner, strict=True)
+            return [group for members, inner in domains for group in inner.tiles(members, n)]
         return _spread(self.domains, self.inner, n)
 
     def _inside(self, n: int) -> GroupRate:
-        large = [
-            inner
-            for members, inner in zip(self.domains, self.inner, strict=True)
-            if len(members) >= n
-        ]
+        large = compress(self.inner, (len(members) >= n for members in self.domains))
         # The slowest rate and the longest way of any of them.
         rates = [inner.rate(n) for inner in dict.fromkeys(large)]
         gather = min(rates, key=lambda rate: (rate.all_gather, rate.shared_evenly))
@@ -307,18 +295,16 @@ def _spread(
     domains: Sequence[Sequence[Node]], inside: Sequence[DomainWiring], n: int
 ) -> list[Group]:
     """Groups over as few neighbouring domains as hold each, evenly filled."""
-    groups, taken, room = [], [], 0
+    groups: list[Group] = []
+    taken: list[tuple[Sequence[Node], DomainWiring]] = []
     for members, inner in zip(domains, inside, strict=True):
         taken.append((members, inner))
-        room += len(members)
-        if room < n:
-            continue
-        counts = _even(n, [len(chips) for chips, _ in taken])
-        parts = [
-            of.tiles(chips, count)[0] for (chips, of), count in zip(taken, counts, strict=True)
-        ]
-        groups.append(tuple(chip for part in parts for chip in part))
-        taken, room = [], 0
+        room = [len(chips) for chips, _ in taken]
+        if sum(room) >= n:
+            filled = zip(taken, _even(n, room), strict=True)
+            parts = [of.tiles(chips, count)[0] for (chips, of), count in filled]
+            groups.append(tuple(chain.from_iterable(parts)))
+            taken = []
     return groups
 
 

@@ -5,9 +5,10 @@ ranks pass blocks around a ring, pipeline stages hand on to the next. A group th
 node or a rack shows up as the slower rate, and as the arcs that are full.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, product
 from math import isfinite
 from types import MappingProxyType
 
@@ -179,19 +180,13 @@ def _traffic(G: Fabric, kind: str, groups: Sequence[Group], crossing: float | No
 
 def _spread(G: Fabric, groups: Sequence[Group], crossing: float) -> Traffic:
     """Each copy to the chip of equal place in the other domain, from there to those who need it."""
-    weights: dict[Arc, float] = {}
-
-    def add(a: Node, b: Node, weight: float) -> None:
-        if a != b:
-            weights[a, b] = weights.get((a, b), 0.0) + weight
-
+    weights: defaultdict[Arc, float] = defaultdict(float)
     for group in groups:
         parts = by_domain(G, group)
         for home, members in parts.items():
-            for place, chip in enumerate(members):
-                for there, others in parts.items():
-                    relay = chip if there == home else others[place % len(others)]
-                    for target in others:
-                        add(chip, relay, crossing)
-                        add(relay, target, 1.0)
-    return pairs(weights)
+            for (place, chip), (there, others) in product(enumerate(members), parts.items()):
+                relay = chip if there == home else others[place % len(others)]
+                for target in others:
+                    weights[chip, relay] += crossing
+                    weights[relay, target] += 1.0
+    return pairs({(a, b): weight for (a, b), weight in weights.items() if a != b})

@@ -43,11 +43,6 @@ def strided_groups(G: Fabric) -> StridedGroups:
     return _strided(grouped(G))
 
 
-@lru_cache(maxsize=16)
-def _strided(groups: FabricGroups) -> StridedGroups:
-    return StridedGroups(groups)
-
-
 class _RankLevel(NamedTuple):
     """A level of a tree network: the part of each rank, and what leads out of and into a part."""
 
@@ -192,6 +187,9 @@ class StridedGroups:
             rooms = (np.array([room[name] for name in names]) for room in (level.up, level.down))
             levels.append(_RankLevel(part, *rooms))
         return levels
+
+
+_strided = lru_cache(maxsize=16)(StridedGroups)
 
 
 def _across(pattern: str, group: Ranks, first: Ranks, n: int) -> RankTraffic:

@@ -9,22 +9,13 @@ slower or more than the shape has, and the fabric has no formula.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from math import inf, prod
 
-from topologies.fabric.fabric import (
-    ACCELERATOR,
-    SCALE_UP,
-    SWITCH,
-    Arc,
-    Attributes,
-    Fabric,
-    Group,
-    Node,
-)
+from topologies.fabric.fabric import ACCELERATOR, SCALE_UP, SWITCH, Arc, Fabric, Group, Node
 from topologies.fabric.soundness import unreachable
 from topologies.rates.equal_domains import Crossings, Domains
 
@@ -137,7 +128,7 @@ def tree_of(G: Fabric, domains: Sequence[Sequence[Node]]) -> SwitchTree | None:
         for u, v, arc in G.edges(data=True)
         if arc["tier"] != SCALE_UP or home.get(u) != home.get(v) or u not in home
     }
-    units = [_Unit((chip,), (chip,)) for chip in domain]
+    units: list[Unit] = [((chip,), (chip,)) for chip in domain]
     levels = []
     while True:
         raised = _raised(G, outer, units)
@@ -159,29 +150,22 @@ def tree_of(G: Fabric, domains: Sequence[Sequence[Node]]) -> SwitchTree | None:
     )
 
 
-@dataclass(frozen=True)
-class _Unit:
-    """Nodes of one level that join the chips below them."""
-
-    nodes: Group
-    chips: Group
+Unit = tuple[Group, Group]  # nodes of one level, and the chips below that they join
 
 
-def _raised(G: Fabric, outer: set[Arc], units: Sequence[_Unit]) -> tuple[Level, list[_Unit]] | None:
+def _raised(G: Fabric, outer: set[Arc], units: Sequence[Unit]) -> tuple[Level, list[Unit]] | None:
     """The level of these units, and the units above; takes the arcs between out of `outer`."""
-    part = {chip: i for i, unit in enumerate(units) for chip in unit.chips}
+    part = {chip: i for i, (_, chips) in enumerate(units) for chip in chips}
     up: dict[Node, float] = {}
     down: dict[Node, float] = {}
     latencies = set()
     above: dict[frozenset[Node], list[Node]] = {}
     used = set()
-    for i, unit in enumerate(units):
-        tops = {v for node in unit.nodes for v in G.succ[node] if (node, v) in outer}
-        there = {(node, top) for node in unit.nodes for top in tops}
+    for i, (nodes, chips) in enumerate(units):
+        tops = {v for node in nodes for v in G.succ[node] if (node, v) in outer}
+        there = {(node, top) for node in nodes for top in tops}
         back = {(top, node) for node, top in there}
-        if not (there | back <= outer) or not all(
-            (G.nodes[top]["kind"] == SWITCH and bool(G.nodes[top]["forward"])) for top in tops
-        ):
+        if not (there | back <= outer and _switches(G, tops)):
             return None
         rates = [{G.edges[arc]["bandwidth"] for arc in arcs} for arcs in (there, back)]
         latencies |= {G.edges[arc]["latency"] for arc in there | back}
@@ -189,13 +173,13 @@ def _raised(G: Fabric, outer: set[Arc], units: Sequence[_Unit]) -> tuple[Level, 
             return None
         if tops:
             up[i], down[i] = (len(there) * rate.pop() for rate in rates)
-            above.setdefault(frozenset(tops), []).extend(unit.chips)
+            above.setdefault(frozenset(tops), []).extend(chips)
         used |= there | back
     shared = Counter(top for tops in above for top in tops)
     if (up and len(up) < len(units)) or any(times > 1 for times in shared.values()):
         return None
     outer -= used
-    raised = [_Unit(tuple(tops), tuple(chips)) for tops, chips in above.items()]
+    raised = [(tuple(tops), tuple(chips)) for tops, chips in above.items()]
     return Level(part, up, down, latencies.pop() if latencies else 0.0), raised or list(units)
 
 
@@ -253,7 +237,8 @@ def interconnect_of(
             if len(G.succ[chip]) != 1 or set(G.succ[chip]) != set(G.pred[chip]):
                 return None
             (above,) = G.succ[chip]
-            figures |= {_figures(G.edges[chip, above]), _figures(G.edges[above, chip])}
+            ways = (G.edges[chip, above], G.edges[above, chip])
+            figures |= {(float(arc["bandwidth"]), float(arc["latency"])) for arc in ways}
             ends.setdefault(above, []).append(chip)
     arcs = 2 * sum(map(len, domains))
     if len(figures) != 1 or G.number_of_edges() != arcs or not _switches(G, list(ends)):
@@ -270,12 +255,9 @@ def _star(G: Fabric, chips: Sequence[Node]) -> Domains | None:
     if not centres or not _switches(G, centres):
         return None
     rates = [G.succ[centre].get(chips[0], {}).get("bandwidth", 0.0) for centre in centres]
-    both = {
-        arc: rate
-        for centre, rate in zip(centres, rates, strict=True)
-        for chip in chips
-        for arc in ((centre, chip), (chip, centre))
-    }
+    both: dict[Arc, float] = {}
+    for (centre, rate), chip in product(zip(centres, rates, strict=True), chips):
+        both |= {(centre, chip): rate, (chip, centre): rate}
     up = float(sum(rates))
     formula = Domains("switch", len(chips), up, (up,), _latency(G))
     return formula if both == _bandwidths(G) else None
@@ -318,16 +300,12 @@ def _box(G: Fabric, chips: Sequence[Node]) -> Domains | None:
     return Domains("torus", len(chips), up, tuple(links), _latency(G), sides, tuple(rings))
 
 
-def _switches(G: Fabric, nodes: Sequence[Node]) -> bool:
+def _switches(G: Fabric, nodes: Iterable[Node]) -> bool:
     return all(G.nodes[v]["kind"] == SWITCH and G.nodes[v]["forward"] for v in nodes)
 
 
 def _bandwidths(G: Fabric) -> dict[Arc, float]:
     return {(u, v): arc["bandwidth"] for u, v, arc in G.edges(data=True)}
-
-
-def _figures(arc: Attributes) -> tuple[float, float]:
-    return float(arc["bandwidth"]), float(arc["latency"])
 
 
 def _latency(G: Fabric) -> float:

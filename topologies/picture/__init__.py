@@ -9,7 +9,7 @@ from collections import Counter
 from topologies.fabric.fabric import ACCELERATOR, Fabric, accelerators
 from topologies.fabric.limits import TopologyError
 from topologies.picture.degraded_links import damage
-from topologies.picture.domain_rows import is_round, layers, round_table
+from topologies.picture.domain_rows import layers, round_table
 from topologies.picture.scene import SIZES, Scene, read
 from topologies.picture.sheet import MARGIN, WIDTH, PictureSheet, classes, legend
 from topologies.picture.svg_canvas import INK, QUIET, Canvas, counted_text, fitted
@@ -37,9 +37,10 @@ def svg(G: Fabric) -> str:
         raise TopologyError(f"fabric {G.graph.get('name')!r}", "no accelerator to draw")
     scene = read(G)
     faults = damage(scene)
+    # Several domains that are wired to each other with nothing above them sit around a circle.
+    draw = round_table if len(scene.domains) > 1 and not scene.above else layers
     for size in SIZES:
         sheet = PictureSheet(scene, faults, size)
-        draw = round_table if is_round(sheet) else layers
         bottom = draw(sheet, TOP)
         if sum(len(c.marks) for c in (sheet.ground, sheet.wires, sheet.marks)) <= MOST_MARKS:
             break

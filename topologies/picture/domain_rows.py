@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from math import cos, hypot, pi, sin
 from typing import cast
 
-from topologies.fabric.fabric import Arc, Group, Node
+from topologies.fabric.fabric import Arc, Node
 from topologies.picture.lattice import is_lattice, lattice, lattice_height
 from topologies.picture.scene import CHIP, Gap, Link, chosen, label, role, without_gaps
 from topologies.picture.sheet import GUTTER, MARGIN, WIDTH, NodePosition, PictureSheet
@@ -38,22 +38,15 @@ def ring_layout(sheet: PictureSheet, domain: Node, place: NodePosition) -> None:
             sheet.more(item, NodePosition(*at, 20, 10), f"+{item.count:,}")
         else:
             sheet.node(item, NodePosition(*at, HALF, HALF))
-    for link in sheet.scene.links:
-        if link.a in sheet.places and link.b in sheet.places:
-            a, b = sheet.places[link.a], sheet.places[link.b]
-            sheet.link(link, [(a.x, a.y), (b.x, b.y)])
+    for link, a, b in sheet.drawn_links():
+        sheet.link(link, [(a.x, a.y), (b.x, b.y)])
     for fault in sheet.faults:
         ends = [(p.x, p.y) for n in fault.nodes if (p := sheet.places.get(n)) is not None]
         if fault.link is None and ends:
-            end = ends[-1] if len(ends) > 1 else _towards(ends[0], middle)
-            sheet.lost(ends[0], end, fault.text)
+            u, v = ends[0]  # where the other end is not drawn, a stub towards the middle
+            stub = u + 0.3 * (middle[0] - u), v + 0.3 * (middle[1] - v)
+            sheet.lost((u, v), ends[-1] if len(ends) > 1 else stub, fault.text)
     sheet.marks.caption(place.x, y + height - 12, sheet.scene.domain_title(domain))
-
-
-def is_round(sheet: PictureSheet) -> bool:
-    """Are there several domains, wired to each other with nothing above them?"""
-    scene = sheet.scene
-    return len(scene.domains) > 1 and not scene.above
 
 
 def round_table(sheet: PictureSheet, top: float) -> float:
@@ -68,9 +61,14 @@ def round_table(sheet: PictureSheet, top: float) -> float:
             sheet.more(domain, NodePosition(x, y, 46, 13), f"… {domain.count:,} more")
         else:
             _chip_position(sheet, domain, middle, turn, share)
-    for link in sheet.scene.links:
-        if link.a in sheet.places and link.b in sheet.places:
-            _chord(sheet, link, middle)
+    # Across the circle, bent towards its middle the more the farther they go.
+    for link, a, b in sheet.drawn_links():
+        far = [hypot(p.x - middle[0], p.y - middle[1]) for p in (a, b)]
+        pull = 0.12 if link.kind.tier == "scale_up" else 0.72
+        x, y = (a.x + b.x) / 2, (a.y + b.y) / 2
+        bent = (x + pull * (middle[0] - x), y + pull * (middle[1] - y))
+        across = abs(far[0] - far[1]) <= 20
+        sheet.link(link, [(a.x, a.y), *([bent] if across else []), (b.x, b.y)])
     return middle[1] + TABLE + OUT + 58
 
 
@@ -92,7 +90,9 @@ def _chip_position(
         if isinstance(item, Gap):
             sheet.more(item, NodePosition(x, y, half, 9), f"+{item.count:,}")
             continue
-        words = label(item) if not switches else ".".join(str(p) for p in _numbers(item))
+        parts = item if isinstance(item, tuple) else (item,)
+        numbers = [part for part in parts if not isinstance(part, str)] or parts
+        words = ".".join(map(str, numbers)) if switches else label(item)
         sheet.node(item, NodePosition(x, y, half, 10), words=words)
         if switches:
             _outer_nodes(sheet, item, middle, at, part)
@@ -116,31 +116,9 @@ def _outer_nodes(
             sheet.node(chip, NodePosition(x, y, 7, 7), words="")
 
 
-def _chord(sheet: PictureSheet, link: Link, middle: tuple[float, float]) -> None:
-    """A link across the circle, bent towards its middle the more the farther it goes."""
-    a, b = sheet.places[link.a], sheet.places[link.b]
-    far = [hypot(p.x - middle[0], p.y - middle[1]) for p in (a, b)]
-    if abs(far[0] - far[1]) > 20:
-        sheet.link(link, [(a.x, a.y), (b.x, b.y)])
-        return
-    pull = 0.12 if link.kind.tier == "scale_up" else 0.72
-    x, y = (a.x + b.x) / 2, (a.y + b.y) / 2
-    bent = (x + pull * (middle[0] - x), y + pull * (middle[1] - y))
-    sheet.link(link, [(a.x, a.y), bent, (b.x, b.y)])
-
-
-def _numbers(node: Node) -> Group:
-    parts = node if isinstance(node, tuple) else (node,)
-    return tuple(p for p in parts if not isinstance(p, str)) or parts
-
-
 def _around(middle: tuple[float, float], radius: float, turn: float) -> tuple[float, float]:
     angle = 2 * pi * turn - pi / 2
     return middle[0] + radius * cos(angle), middle[1] + radius * sin(angle)
-
-
-def _towards(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:
-    return a[0] + 0.3 * (b[0] - a[0]), a[1] + 0.3 * (b[1] - a[1])
 
 
 ROW, SWITCH = 96.0, 28.0

@@ -41,13 +41,6 @@ class View:
         x, y = self.origin
         return (x + self.step * (right + DEPTH[0] * deep), y + self.step * (DEPTH[1] * deep - down))
 
-    @property
-    def middle(self) -> Point:
-        """Middle of the whole box."""
-        low = self.point(tuple(min(slots) for slots in self.slots))
-        high = self.point(tuple(max(slots) for slots in self.slots))
-        return (low[0] + high[0]) / 2, (low[1] + high[1]) / 2
-
     def drawn(self, coord: Coord) -> bool:
         """Is this place drawn?"""
         return all(c in slots for c, slots in zip(coord, self.slots, strict=True))
@@ -144,11 +137,9 @@ def _frame(sheet: PictureSheet, domain: Node) -> tuple[Coord, Slots, Coord]:
         at: dict[int, float] = {}
         position = 0.0
         for item in chosen(range(side), limit, must):
-            if isinstance(item, Gap):
-                position += 0.35
-            else:
+            if not isinstance(item, Gap):
                 at[item] = position
-                position += 1
+            position += 0.35 if isinstance(item, Gap) else 1
         slots.append(at)
     return axes, tuple(slots), sides
 
@@ -187,18 +178,10 @@ def _at_the_rim(view: View, a: Coord, b: Coord) -> bool:
         return True
     last = [side - 1 for side in view.sides]
     right, up, deep = view.axes
-    rims = {right: (up, deep, True), up: (right, deep, True), deep: (right, up, False)}
-    for d, (first, second, alike) in rims.items():
-        if abs(a[d] - b[d]) == last[d] > 1:
-            for c in (a, b):
-                ends = (
-                    (c[first] == 0, c[second] == 0),
-                    (c[first] == last[first], c[second] == last[second]),
-                )
-                near = all(ends[0]) or all(ends[1])
-                far = (ends[0][0] and ends[1][1]) or (ends[1][0] and ends[0][1])
-                if near if alike else far:
-                    return True
+    for d, i, j in ((right, up, deep), (up, right, deep), (deep, right, up)):
+        rims = {(0, 0), (last[i], last[j])} if d != deep else {(0, last[j]), (last[i], 0)}
+        if abs(a[d] - b[d]) == last[d] > 1 and rims & {(a[i], a[j]), (b[i], b[j])}:
+            return True
     return False
 
 
@@ -212,7 +195,8 @@ def _bowed(view: View, p: Point, q: Point) -> list[Point]:
         sign = 1.0 if across[1] < 0 or (across[1] == 0 and across[0] > 0) else -1.0
     else:
         bow = 0.3 * view.step + min(0.08 * length, 0.25 * view.step)
-        x, y = view.middle
+        low, high = (view.point(tuple(map(end, view.slots))) for end in (min, max))
+        x, y = (low[0] + high[0]) / 2, (low[1] + high[1]) / 2
         out = across[0] * (middle[0] - x) + across[1] * (middle[1] - y)
         sign = 1.0 if out > 0 else -1.0
     return [p, (middle[0] + sign * across[0] * bow, middle[1] + sign * across[1] * bow), q]

@@ -7,8 +7,9 @@ class, which is labelled once.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 import networkx as nx
@@ -78,21 +79,13 @@ def chosen(items: Sequence[T], limit: int, must: Collection[T] = ()) -> list[T |
     if len(items) <= limit:
         return list(items)
     wanted = [i for i, item in enumerate(items) if item in must][: limit - 1]
-    keep = dict.fromkeys([*wanted, len(items) - 1])
-    for i in range(len(items)):
-        if len(keep) >= limit - 1:
-            break
-        keep.setdefault(i)
+    wanted = list(dict.fromkeys([*wanted, len(items) - 1]))
+    others = [i for i in range(limit) if i not in wanted][: max(limit - 1 - len(wanted), 0)]
     picked: list[T | Gap] = []
-    before = -1
-    for i in sorted(keep):
-        left_out = i - before - 1
-        if left_out == 1:
-            picked.append(items[i - 1])
-        elif left_out:
-            picked.append(Gap(tuple(items[before + 1 : i])))
+    for before, i in pairwise([-1, *sorted([*wanted, *others])]):
+        left_out = items[before + 1 : i]
+        picked += left_out if len(left_out) < 2 else [Gap(tuple(left_out))]
         picked.append(items[i])
-        before = i
     return picked
 
 
@@ -176,9 +169,8 @@ class Scene:
 
     def faulty(self, link: Link) -> bool:
         """Is the link slower than others of its kind?"""
-        return any(
-            c.faulty and c.kind == link.kind and c.figures == link.figures for c in self.classes
-        )
+        alike = (c for c in self.classes if (c.kind, c.figures) == (link.kind, link.figures))
+        return any(c.faulty for c in alike)
 
 
 def read(G: Fabric) -> Scene:
@@ -250,34 +242,15 @@ def role(G: Fabric, node: Node) -> str:
 def _levels(G: Fabric, inside: dict[Node, Node]) -> dict[Node, int]:
     """Steps from the nearest chip, domains' own switches counted apart from those above."""
     level: dict[Node, int] = dict.fromkeys(accelerators(G), 0)
-    _spread(G, level, list(level), lambda node: node in inside)
-    above: dict[Node, int] = {}
-    _spread(G, above, [n for n in level if n not in above], lambda node: node not in inside, level)
-    level.update(above)
-    for node in G:  # what nothing joins
-        level.setdefault(node, 1)
-    return level
-
-
-def _spread(
-    G: Fabric,
-    level: dict[Node, int],
-    edge: list[Node],
-    mine: Callable[[Node], bool],
-    ground: dict[Node, int] | None = None,
-) -> None:
-    """Fill `level` outwards from `edge` over the nodes that are `mine`."""
-    here = 1
-    seen = set(ground or level)
-    while edge:
-        after = []
-        for node in edge:
+    for within in (True, False):
+        steps, queue = dict.fromkeys(level, 0), list(level)
+        for node in queue:  # which grows
             for neighbour in (*G.succ[node], *G.pred[node]):
-                if neighbour not in seen and mine(neighbour):
-                    seen.add(neighbour)
-                    level[neighbour] = here
-                    after.append(neighbour)
-        edge, here = after, here + 1
+                if neighbour not in steps and (neighbour in inside) == within:
+                    steps[neighbour] = steps[node] + 1
+                    queue.append(neighbour)
+        level = steps | level
+    return level | dict.fromkeys((node for node in G if node not in level), 1)  # nothing joins them
 
 
 def _links(G: Fabric) -> Iterator[Link]:

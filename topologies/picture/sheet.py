@@ -80,6 +80,11 @@ class PictureSheet:
         G, inside = self.scene.G, self.scene.inside
         return {G.nodes[node].get("domain", inside.get(node)) for node in self.damaged}
 
+    def drawn_links(self) -> list[tuple[Link, NodePosition, NodePosition]]:
+        """Links whose two ends have their places, with these."""
+        at = self.places
+        return [(x, at[x.a], at[x.b]) for x in self.scene.links if x.a in at and x.b in at]
+
     def stroke(self, rate: float) -> float:
         """Thickness of a line [px] for a bandwidth [byte/s], in proportion to its root."""
         return max(THIN, self.thick * sqrt(min(rate / self.widest, 1.5)))

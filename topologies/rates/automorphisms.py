@@ -63,10 +63,6 @@ class ColoredStructure:
         parts = [*(array.tobytes() for array in arrays), *groups, repr(self.net.nodes).encode()]
         return sha256(b"".join(parts)).hexdigest()
 
-    def arcs(self) -> ColoredArcs:
-        """The arcs, made ready for refinement."""
-        return ColoredArcs.of(self.size, self.tail, self.head, self.colour.astype(np.uint64))
-
     def extended(self, move: Ints) -> Ints | None:
         """A permutation of the nodes with the groups carried along, or None if one is lost."""
         taken: dict[int, None] = {}
@@ -114,12 +110,9 @@ class Orbits:
     nodes: Ints
     arcs: Ints
 
-    def join(self, move: Ints, images: Ints) -> bool:
-        """Merge the orbits that a symmetry joins; True if any of nodes were joined."""
-        nodes, arcs = _joined(self.nodes, move), _joined(self.arcs, images)
-        grew = nodes.max() < self.nodes.max()
-        self.nodes, self.arcs = nodes, arcs
-        return bool(grew)
+    def join(self, move: Ints, images: Ints) -> None:
+        """Merge the orbits that a symmetry joins."""
+        self.nodes, self.arcs = _joined(self.nodes, move), _joined(self.arcs, images)
 
 
 def _joined(classes: Ints, move: Ints) -> Ints:
@@ -143,7 +136,8 @@ class AutomorphismSearch:
 
     def run(self) -> None:
         """Search all classes of nodes, sources of traffic first, and merge their orbits."""
-        self.arcs = self.what.arcs()
+        what = self.what
+        self.arcs = ColoredArcs.of(what.size, what.tail, what.head, what.colour.astype(np.uint64))
         self.degrees = np.diff(self.arcs.out_at) + np.diff(self.arcs.in_at)
         # Nodes with the same neighbours, as chips behind one switch, turned round.
         colours, places = self.what.node_colour, np.arange(self.what.size)

@@ -133,20 +133,16 @@ def twisted_diameter(sides: Sequence[int]) -> int:
 def _distances(sides: Sequence[int]) -> list[int]:
     """From one chip of a twisted torus to each, itself included."""
     short = min(sides)
-    turns = list(product((-1, 0, 1), repeat=len(sides)))
+    ways = []  # how much farther each side is walked, by the turns round each
+    for turns in product((-1, 0, 1), repeat=len(sides)):
+        shift = sum(turn for turn, k in zip(turns, sides, strict=True) if k == short) * short
+        around = zip(turns, sides, strict=True)
+        ways.append([turn * k + (0 if k == short else shift) for turn, k in around])
+    places = product(*map(range, sides))
     return [
-        min(sum(map(abs, _unwound(place, turn, sides, short))) for turn in turns)
-        for place in product(*map(range, sides))
+        min(sum(abs(x + y) for x, y in zip(place, way, strict=True)) for way in ways)
+        for place in places
     ]
-
-
-def _unwound(
-    place: Sequence[int], turns: Sequence[int], sides: Sequence[int], short: int
-) -> Iterator[int]:
-    """Steps along each side that end at a place after so many turns round each."""
-    shift = sum(turn for turn, side in zip(turns, sides, strict=True) if side == short) * short
-    for x, turn, side in zip(place, turns, sides, strict=True):
-        yield x + turn * side + (0 if side == short else shift)
 
 
 Sides = tuple[int, ...]

@@ -19,6 +19,7 @@ still carries the exchange between the nodes.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -125,7 +126,9 @@ def joint_rate_within(
     for mirror in COLLECTIVES[collective]:
         uses.add(mirror=mirror)
     folded = min(FOLDED, ALONE) if uses.alone else FOLDED
-    optimum = _by_flows(uses) if uses.flow_columns() <= folded else None
+    # Further variables with a flow for every target.
+    flows = sum(phase.targets.size * phase.use.size for phase in uses.phases)
+    optimum = _by_flows(uses) if flows <= folded else None
     optimum = optimum or _by_cuts(uses, most)
     if optimum is None:
         return None
@@ -140,17 +143,16 @@ def joint_rate_within(
 
 def _by_flows(uses: LinkUsage) -> tuple[float, NDArray[np.bool_], str] | None:
     """Rate, tight arc orbits and engine with a flow for each target; None if too large."""
-    width, balances = uses.width, uses.balances.copy()
+    uses = copy(uses)  # with columns and balances more than the cuts need
+    uses.balances = replace(uses.balances, cells=[*uses.balances.cells])
     below = uses.flows()
     parts = [rows.matrix(uses.width) for rows in (uses.balances, below, uses.loads)]
-    uses.width, uses.balances = width, balances
     matrix = csr_array(vstack(parts))
     equalities = parts[0].shape[0]
     limits = np.concatenate([np.zeros(matrix.shape[0] - uses.limits.size), uses.limits])
     _, kind = np.unique(limits, return_inverse=True)
     rows = np.where(np.arange(matrix.shape[0]) < equalities, 0, 1 + kind)
-    columns = np.zeros(matrix.shape[1], dtype=np.int64)
-    columns[0] = 1
+    columns = (np.arange(matrix.shape[1]) == 0).astype(np.int64)
     small = shrunk(matrix, rows, columns)
     if small.matrix.shape[1] > SOLVED:
         return None
@@ -293,9 +295,13 @@ def all_reduce_bounds(
     switches = _adding(G, adding)
     if fault is not None:
         raise TopologyError("all_reduce_bounds", f"reduce_from {fault}")
-    bounds = [_bound(G, group, PLAIN, ())]
+    ways: list[tuple[str, Collection[Node]]] = [(PLAIN, ())]
     if switches and len(group) >= (reduce_from or 2):
-        bounds.append(_bound(G, group, IN_NETWORK, switches))
+        ways.append((IN_NETWORK, switches))
+    n, bounds = len(group), []
+    for algorithm, adds in ways:
+        joint = joint_rate(G, [group], "all_reduce", adding=adds)
+        bounds.append(AllReduceRate(algorithm, n, joint.rate * (n - 1), joint.binding))
     return tuple(bounds)
 
 
@@ -309,14 +315,7 @@ def best_all_reduce(
     """The fastest of `all_reduce_bounds`; the plain one if switches that add gain nothing."""
     bounds = all_reduce_bounds(G, members, reduce_from=reduce_from, adding=adding)
     plain, *others = bounds
-    gain = [b for b in others if b.bus_bandwidth > plain.bus_bandwidth * (1 + 1e-9)]
-    return gain[0] if gain else plain
-
-
-def _bound(G: Fabric, group: list[Node], algorithm: str, adding: Collection[Node]) -> AllReduceRate:
-    joint = joint_rate(G, [group], "all_reduce", adding=adding)
-    others = len(group) - 1
-    return AllReduceRate(algorithm, len(group), joint.rate * others, joint.binding)
+    return next((b for b in others if b.bus_bandwidth > plain.bus_bandwidth * (1 + 1e-9)), plain)
 
 
 def _adding(G: Fabric, named: Collection[Hashable] | None) -> list[Node]:

@@ -12,6 +12,7 @@ is data that it was to receive anyway. Chips outside the group relay only if the
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,10 +68,9 @@ class CutSearch:
             # A single target that is short by less than the noise counts as satisfied.
             if len(batch) == 1:
                 filled[:] = True
-            for same, full in zip(batch, filled.tolist(), strict=True):
-                if full:
-                    satisfied[same] = True
-            short = [same for same, full in zip(batch, filled.tolist(), strict=True) if not full]
+            for same in compress(batch, filled):
+                satisfied[same] = True
+            short = list(compress(batch, ~filled))
             pending = later + short
             size = max(1, size // 2) if short else 2 * size
 

@@ -253,7 +253,10 @@ def concurrent_flow(
     if size > SOLVED and _rounds(size, loads) < LEAST_ROUNDS:
         return _bounded(G, traffic, size, shortest=shortest and size <= ROUTED)
     program = ReducedProgram(net, what, symmetry, G.graph.get("name"))
-    solution = _solved(program)
+    solution = None
+    if program.members.size <= FEW or program.most_columns > LARGE:
+        solution = column_generation(program)
+    solution = solution or by_program(program)
     rate = solution.theta * program.unit
     if not (math.isfinite(rate) and rate > 0):
         raise TopologyError("concurrent_flow", f"the solver reports a rate of {rate}")
@@ -340,14 +343,6 @@ def all_to_all_rate(
     return concurrent_flow(
         G, all_to_all(accelerators(G) if members is None else members), routing=routing
     )
-
-
-def _solved(program: ReducedProgram) -> FlowSolution:
-    if program.members.size <= FEW or program.most_columns > LARGE:
-        solution = column_generation(program)
-        if solution is not None:
-            return solution
-    return by_program(program)
 
 
 def _binding(program: ReducedProgram, solution: FlowSolution) -> tuple[Bottleneck, ...]:

@@ -6,7 +6,7 @@ it ends. No path leads from the second to the first, which is the whole relay ru
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -173,8 +173,8 @@ class NodeDemand:
     def row(self, source: int) -> Floats:
         """Demand of `source` to each node, shape (nodes,)."""
         row = self.sent[[source]].toarray()[0]
-        for weight, members in self._of(source):
-            row[members] += weight
+        for number in self.exchanges.get(source, ()):
+            row[self.groups[number]] += self.weights[number]
         row[source] = 0.0
         return row
 
@@ -185,12 +185,8 @@ class NodeDemand:
             sends[members] = True
         return np.flatnonzero(sends)
 
-    def _of(self, source: int) -> Iterator[tuple[float, Ints]]:
-        for number in self._exchanges.get(source, ()):
-            yield float(self.weights[number]), self.groups[number]
-
     @cached_property
-    def _exchanges(self) -> dict[int, list[int]]:
+    def exchanges(self) -> dict[int, list[int]]:
         """Numbers of the groups in which each node exchanges."""
         of: dict[int, list[int]] = {}
         for number, members in enumerate(self.groups):

@@ -45,7 +45,14 @@ class ReducedProgram:
         self.members = members.astype(float)  # arcs in each orbit
         starts = net.origin[self.sources]
         hops = np.atleast_2d(dijkstra(net.graph, unweighted=True, indices=starts))[:, : demand.size]
-        _reached(net, self.sources, self.rows, hops, name)
+        lost = np.argwhere((self.rows > 0) & np.isinf(hops))
+        if lost.size:
+            examples = [
+                f"no permitted path from {net.nodes[self.sources[i]]!r} to {net.nodes[v]!r}: "
+                "the nodes in between do not forward, or no arcs lead there"
+                for i, v in islice(lost, NAMED)
+            ]
+            raise TopologyError(f"fabric {name!r}", examples)
         travelled = np.where(self.rows > 0, hops, 0.0)
         # Bandwidth of all arcs over demand times hops: theta is at most one. [byte/s]
         self.unit = float(net.bandwidth.sum() / (share @ (self.rows * travelled).sum(axis=1)))
@@ -63,17 +70,6 @@ class FlowSolution:
     classes: Ints  # class of each arc orbit
     elasticity: Floats  # of theta to the bandwidth of all arcs of a class together
     exact: bool = True
-
-
-def _reached(net: FlowNetwork, sources: Ints, rows: Floats, hops: Floats, name: object) -> None:
-    lost = np.argwhere((rows > 0) & np.isinf(hops))
-    if lost.size:
-        examples = [
-            f"no permitted path from {net.nodes[sources[i]]!r} to {net.nodes[v]!r}: "
-            "the nodes in between do not forward, or no arcs lead there"
-            for i, v in islice(lost, NAMED)
-        ]
-        raise TopologyError(f"fabric {name!r}", examples)
 
 
 # Variables beyond which an interior point, ended by a crossover, is quicker than the simplex.

@@ -14,7 +14,7 @@ is finer by the same factor again, until it is exact to the noise of the sums.
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from math import lcm
@@ -81,13 +81,11 @@ class Flows:
         rows, self.columns = np.divmod(keys, self.size)
         self.starts = np.searchsorted(rows, np.arange(self.size + 1))
         slots = np.searchsorted(keys, tails * self.size + heads)
-        self.wires, self.feeds, self.drains = np.split(
+        self.wires, self.feeds, drains = np.split(
             slots, [arcs.tail.size, arcs.tail.size + chips.size]
         )
-        self.feed_of = np.full(n, -1)
-        self.feed_of[chips] = self.feeds
-        self.drain_of = np.full(n, -1)
-        self.drain_of[chips] = self.drains
+        self.feed_of, self.drain_of = np.full((2, n), -1)
+        self.feed_of[chips], self.drain_of[chips] = self.feeds, drains
         self.count = chips.size
         self.ratios: dict[float, Fraction] | None = _simple(arcs.rate)
 
@@ -171,10 +169,8 @@ def _simple(rates: Floats) -> dict[float, Fraction] | None:
     if not 0 < len(distinct) <= DISTINCT:
         return None
     ratios = {rate: Fraction(rate / distinct[0]).limit_denominator(10**4) for rate in distinct}
-    simple = all(
-        abs(float(ratio) * distinct[0] / rate - 1) <= SAME for rate, ratio in ratios.items()
-    )
-    return ratios if simple else None
+    off = (abs(float(ratio) * distinct[0] / rate - 1) for rate, ratio in ratios.items())
+    return ratios if max(off) <= SAME else None
 
 
 @dataclass(eq=False)
@@ -182,15 +178,7 @@ class UsageRows:
     """A sparse matrix under construction, cell by cell."""
 
     count: int = 0
-
-    def __post_init__(self) -> None:
-        self._cells: list[tuple[Ints, Ints, Floats]] = []
-
-    def copy(self) -> UsageRows:
-        """A copy that later rows do not change."""
-        copied = UsageRows(self.count)
-        copied._cells = list(self._cells)
-        return copied
+    cells: list[tuple[Ints, Ints, Floats]] = field(default_factory=list)
 
     def more(self, count: int) -> Ints:
         """Append `count` empty rows; their numbers."""
@@ -199,13 +187,13 @@ class UsageRows:
 
     def put(self, row: Ints, column: Ints, value: Floats | float) -> None:
         """Add values at (row, column)."""
-        self._cells.append((row, column, np.broadcast_to(value, row.shape)))
+        self.cells.append((row, column, np.broadcast_to(value, row.shape)))
 
     def matrix(self, width: int) -> SparseMatrix:
         """The matrix (rows, width) of all cells."""
-        if not self._cells:
+        if not self.cells:
             return csr_array((self.count, width))
-        i, j, x = (np.concatenate(part) for part in zip(*self._cells, strict=True))
+        i, j, x = (np.concatenate(part) for part in zip(*self.cells, strict=True))
         return csr_array((x, (i, j)), shape=(self.count, width))
 
 
@@ -275,10 +263,6 @@ class LinkUsage:
         """Append `count` columns; their numbers."""
         self.width += count
         return np.arange(self.width - count, self.width)
-
-    def flow_columns(self) -> int:
-        """Number of further variables of the formulation with one flow per target."""
-        return sum(phase.targets.size * phase.use.size for phase in self.phases)
 
     def flows(self) -> UsageRows:
         """Columns and balances of a flow to every target, and rows that keep it below the use."""

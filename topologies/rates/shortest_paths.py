@@ -239,19 +239,15 @@ def ecmp(G: Fabric, traffic: Traffic, *, split: str = "hop") -> Routed:
 
 def _parts(what: NodeDemand, symmetry: Orbits) -> list[Sent]:
     """Traffic to one destination of each orbit."""
-    of: dict[int, list[int]] = {}
-    for g, members in enumerate(what.groups):
-        for member in members.tolist():
-            of.setdefault(member, []).append(g)
     pairs = what.sent.tocsc()
-    targets = np.union1d(np.array(list(of), dtype=np.int64), pairs.nonzero()[1])
+    targets = np.union1d(np.array(list(what.exchanges), dtype=np.int64), pairs.nonzero()[1])
     _, first, times = np.unique(symmetry.nodes[targets], return_index=True, return_counts=True)
     parts = []
     for target, count in zip(targets[first].tolist(), times.tolist(), strict=True):
         sent = slice(pairs.indptr[target], pairs.indptr[target + 1])
         weights = np.zeros(what.size)
         weights[pairs.indices[sent]] = pairs.data[sent]
-        for g in of.get(target, []):
+        for g in what.exchanges.get(target, ()):
             weights[what.groups[g]] += what.weights[g]
         weights[target] = 0.0
         sources = np.flatnonzero(weights)

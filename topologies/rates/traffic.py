@@ -156,11 +156,8 @@ def _is_name(node: object) -> bool:
 def _weight_fault(value: object) -> str | None:
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
         return f"is {value!r}; a finite number was expected"
-    return (
-        None
-        if float(value) > 0
-        else f"is {value!r}; it must be above 0 (leave out what is not sent)"
-    )
+    fault = f"is {value!r}; it must be above 0 (leave out what is not sent)"
+    return None if float(value) > 0 else fault
 
 
 def chosen(what: str, G: Fabric, members: Iterable[Hashable] | None) -> list[Node]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from planner.protocol.problem import HasPicture, problem_of
 from planner.protocol.trade_off import TradeOff
 from planner.report.files import check_file, deliver, dumps, form_of
-from planner.report.pictures.section_bars import plan_drawn
+from planner.report.pictures.section_bars import SectionBars
 from planner.report.pictures.style import FORMS
 from planner.text.console import note
 from planner.text.errors import InputError, MissingExtra
@@ -55,10 +55,8 @@ def draw_plan(plan: Plan, folder: Path) -> None:
         note("no picture: pip install 'token-planner[plot]'", warning=True)
         return
     try:
-        if isinstance(problem, HasPicture):
-            picture = problem.picture(plan).draw("svg")
-        else:
-            picture = plan_drawn(plan, "svg")
+        drawing = problem.picture(plan) if isinstance(problem, HasPicture) else SectionBars(plan)
+        picture = drawing.draw("svg")
     except InputError as error:
         note(f"no picture: {error}", warning=True)
         return

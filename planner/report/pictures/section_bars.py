@@ -102,8 +102,7 @@ def _stacked(axes: Axes, section: Section) -> None:
 
 def _columns(parts: Sequence[tuple[Line, float]]) -> int:
     """How many names of parts stand in a row."""
-    longest = max((len(f"{x.label} {x.words}") for x, _ in parts),
-                  default=1)  # fmt: skip
+    longest = max((len(f"{x.label} {x.words}") for x, _ in parts), default=1)
     return max(1, int(NARROW * WIDE / (LETTER * longest + SWATCH)))
 
 

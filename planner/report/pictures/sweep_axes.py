@@ -117,10 +117,8 @@ def scaled(table: SweptTable, name: str) -> Scaled:
 
 def factor_of(table: SweptTable, quantity: Scaled) -> float:
     """Units of the picture per base unit."""
-    for value, shown in zip(table[quantity.name], quantity.values, strict=True):
-        if value:
-            return shown / float(value)
-    return 1.0
+    rows = zip(table[quantity.name], quantity.values, strict=True)
+    return next((shown / float(value) for value, shown in rows if value), 1.0)
 
 
 def set_axis(axis: Axis, column: Scaled) -> None:

@@ -17,16 +17,7 @@ from typing import TYPE_CHECKING
 from planner.protocol.output import Cell
 from planner.report.pictures import sweep_axes
 from planner.report.pictures.style import PALETTE, pictured, ruled, titled
-from planner.report.pictures.sweep_axes import (
-    WIDTH,
-    Boundary,
-    Scaled,
-    SweptTable,
-    factor_of,
-    map_drawn,
-    regions,
-    scaled,
-)
+from planner.report.pictures.sweep_axes import Boundary, Scaled, SweptTable, factor_of, scaled
 from planner.text.errors import InputError
 from planner.text.wording import figure
 from planner.text.wording import quantity as quantity_text
@@ -78,7 +69,8 @@ def draw_sweep(table: SweptTable, form: str, of: str | None = None, crossings: K
     crossings : where lines have kinks, as `planner.sweep.boundaries` finds them.
     """
     axes = sweep_axes.varied(table)
-    quantity = scaled(table, of or _price(table))
+    prices = (name for name in PRICES if name in table.columns and any(table[name]))
+    quantity = scaled(table, of or next(prices, PRICES[0]))
     if not axes or len(axes) > 2:
         raise InputError(
             f"a picture has one or two axes, the sweep varies {len(axes)} "
@@ -86,12 +78,6 @@ def draw_sweep(table: SweptTable, form: str, of: str | None = None, crossings: K
         )
     fill = partial(_filled, table=table, names=axes, quantity=quantity, crossings=crossings)
     return pictured(sweep_axes.INCHES, fill, form)
-
-
-def _price(table: SweptTable) -> str:
-    """The first column of a price that has values."""
-    named = (name for name in PRICES if name in table.columns and any(table[name]))
-    return next(named, PRICES[0])
 
 
 def _filled(
@@ -102,7 +88,7 @@ def _filled(
     numeric, others = sweep_axes.arranged(table, names)
     if len(numeric) == 2:
         edges = [kink for kink in crossings if isinstance(kink, Boundary)]
-        map_drawn(canvas, axes, table, numeric, quantity, edges)
+        sweep_axes.map_drawn(canvas, axes, table, numeric, quantity, edges)
     elif not numeric or len(others) > 1:
         _bars(axes, table, names, quantity)
     else:
@@ -121,7 +107,7 @@ def _lines(
 ) -> None:  # fmt: skip
     """One line for each value of the other axis, kinks marked and named."""
     x = scaled(table, along)
-    kind, words = regions(table, "bottleneck") if crossings else regions(table)
+    kind, words = sweep_axes.regions(table, *(["bottleneck"] if crossings else []))
     apart = table[others[0]] if others else [None] * len(x.values)
     entries: list[str] = []
     count = 0
@@ -183,7 +169,8 @@ def _kink(axes: Axes, at: tuple[float, float], letter: str, colour: str) -> None
 def _bars(axes: Axes, table: SweptTable, names: Sequence[str], quantity: Scaled) -> None:
     """One bar for each word, or pair of words; what has no answer says so."""
     labels = []
-    for i, (value, word) in enumerate(zip(quantity.values, regions(table)[1], strict=True)):
+    _, words = sweep_axes.regions(table)
+    for i, (value, word) in enumerate(zip(quantity.values, words, strict=True)):
         finite = math.isfinite(value)
         if finite:
             axes.barh(i, value, color=PALETTE[0], height=0.62)
@@ -225,7 +212,7 @@ def switches(
     if not kinks:
         yield x.values[rows[1]], str(words[rows[1]]), []
     for kink in kinks:
-        wrapped = textwrap.wrap(str(kink), WIDTH, break_long_words=False)
+        wrapped = textwrap.wrap(str(kink), sweep_axes.WIDTH, break_long_words=False)
         yield kink.at * factor, kink.after, [f"     {line}" for line in wrapped]
 
 

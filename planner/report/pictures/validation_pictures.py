@@ -4,9 +4,11 @@ Points are set on a grid: a picture shows how predictions scatter, not the value
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 
 from planner.protocol.results.validation_result import GroupScore, PlotPoint
 from planner.text.wording import duration
@@ -78,18 +80,21 @@ def _plot(kind: str, box: str, title: str, frame: Sequence[str], dots: str, name
 
 def histogram(points: Sequence[PlotPoint]) -> str:
     """How many rows are predicted how much too short or too long, as times."""
-    counts = [0] * (len(EDGES) + 1)
-    for point in points:
-        error = point.estimate / point.measured - 1
-        counts[sum(error >= edge for edge in EDGES)] += 1
-    wide, tall = 1000 / len(counts), 300
-    most = max(counts)
+    errors = (point.estimate / point.measured - 1 for point in points)
+    counts = Counter(sum(error >= edge for edge in EDGES) for error in errors)
+    wide, tall = 1000 / (len(EDGES) + 1), 300
+    most = max(counts.values(), default=1)
+    # Of each bin its edges in words, and whether it is near: inside a fifth more or less.
+    bins = [
+        (f"below {EDGES[0]:+.0%}", False),
+        *((f"{a:+.0%} to {b:+.0%}", a >= -0.2 and b <= 0.2) for a, b in pairwise(EDGES)),
+        (f"above {EDGES[-1]:+.0%}", False),
+    ]
     bars = [
-        f'<rect class="{"bar near" if _inside_band(i) else "bar"}" x="{i * wide + 1:.1f}" '
+        f'<rect class="{"bar near" if bins[i][1] else "bar"}" x="{i * wide + 1:.1f}" '
         f'y="{tall - tall * n / most:.1f}" width="{wide - 2:.1f}" height="{tall * n / most:.1f}">'
-        f"<title>{_bin(i)}: {n} rows</title></rect>"
-        for i, n in enumerate(counts)
-        if n
+        f"<title>{bins[i][0]}: {n} rows</title></rect>"
+        for i, n in sorted(counts.items())
     ]
     labels = [
         f'<text x="{(EDGES.index(edge) + 1) * wide:.1f}" y="{tall + 40}" text-anchor="middle">'
@@ -162,15 +167,3 @@ def _frame(scale: Scale, *, labelled: bool) -> list[str]:
         f'<path class="diagonal" d="M0 {SIDE}L{SIDE} 0"/>',
         f'<rect class="frame" width="{SIDE}" height="{SIDE}"/>',
     ]
-
-
-def _inside_band(i: int) -> bool:
-    return 0 < i < len(EDGES) and EDGES[i - 1] >= -0.2 and EDGES[i] <= 0.2
-
-
-def _bin(i: int) -> str:
-    if i == 0:
-        return f"below {EDGES[0]:+.0%}"
-    if i == len(EDGES):
-        return f"above {EDGES[-1]:+.0%}"
-    return f"{EDGES[i - 1]:+.0%} to {EDGES[i]:+.0%}"
