@@ -185,13 +185,13 @@ def predict(rows: Sequence[Measurement], wanted: str = "auto") -> list[Predictio
         return []
     profiles = [_profile_at(wanted, row) for row in rows]
     times, shares, beyond = times_and_shares(rows, profiles, [(name,) for name in COEFFICIENTS])
-    bounds, bands = bounds_of(rows), []
+    bands = []
     for at, row, parts, kinds in zip(profiles, rows, shares.tolist(), beyond, strict=True):
         rests_on = dict(zip(COEFFICIENTS, parts, strict=True))
         bands.append(at.band(BANDS.get(row.quantity, "tpot"), rests_on, kinds))
     return [
         Prediction(float(bound), float(time), float(time) * band.low, float(time) * band.high)
-        for bound, time, band in zip(bounds, times, bands, strict=True)
+        for bound, time, band in zip(bounds_of(rows), times, bands, strict=True)
     ]
 
 

@@ -69,11 +69,8 @@ class Configurations:
     def _configuration(self, published: str) -> str | None:
         """The file of the very name; with the organisation, if a folder holds several."""
         name = published_names.letters(published.rstrip("/").split("/")[-1])
-        for files in self.folders:
-            path = files.get(_full_name(published)) or files.get(name)
-            if path is not None:
-                return path
-        return None
+        keys = (_full_name(published), name)
+        return next((files[x] for files in self.folders for x in keys if x in files), None)
 
     def _nearest(self, published: str) -> str | None:
         matches = (published_names.named_in(published, files) for files in self.folders)
