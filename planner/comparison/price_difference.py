@@ -178,7 +178,7 @@ def difference(before: Source, after: Source, *, shown: bool = False) -> PriceDi
     problem, objective = _objective(sides)
     datas = [resolved(side.question, full_paths=True) for side in sides]
     changes = answer_files.changed_keys(datas[0], datas[1], sides[1])
-    scenarios = _Scenarios(problem, datas[0], changes, shown=shown)
+    scenarios = _Scenarios(problem, datas[0], changes, shown)
     last = (1 << len(changes)) - 1
     ends = scenarios.searched([0, last])
     outputs = tuple(x for x in problem.outputs if x.unit)
@@ -236,19 +236,15 @@ def _objective(sides: Sequence[answer_files.ComparedScenario]) -> tuple[Problem[
     return problem, firsts[0]
 
 
+@dataclass(frozen=True)
 class _Scenarios:
     """The scenarios with every set of the changes made, searched once each."""
 
-    def __init__(
-        self,
-        problem: Problem[Any],
-        before: dict[str, Any],
-        changes: Sequence[answer_files.ChangedKey],
-        *,
-        shown: bool,
-    ) -> None:
-        self.problem, self.before, self.changes, self.shown = problem, before, changes, shown
-        self.done: dict[int, Search | None] = {}
+    problem: Problem[Any]
+    before: dict[str, Any]
+    changes: Sequence[answer_files.ChangedKey]
+    shown: bool
+    done: dict[int, Search | None] = field(default_factory=dict)
 
     def question(self, chosen: int) -> QuestionRecord | None:
         """The question of a set of changes; None where its keys contradict each other."""
