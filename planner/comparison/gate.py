@@ -85,12 +85,9 @@ class Gate:
     def markdown(self) -> str:
         """The verdicts as a table for a pull request."""
         rows = [
-            (
-                f"`{v.promise}`", quantity(v.value, v.unit), quantity(v.limit, v.unit),
-                _cell_of(v),
-            )
+            (f"`{v.promise}`", quantity(v.value, v.unit), quantity(v.limit, v.unit), _cell_of(v))
             for v in self.verdicts
-        ]  # fmt: skip
+        ]
         rows += [
             (f"`{m.promise}`", "-", "-", f"**no plan keeps it{_short(m)}**")
             for m in self.infeasible

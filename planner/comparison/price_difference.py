@@ -187,15 +187,13 @@ def difference(before: Source, after: Source, *, shown: bool = False) -> PriceDi
     # As many requests as can be served is no demand of which a bill could be told.
     paid = bill and all(load is not None and load != "max" for load in loads)
     measured = ((objective.name, 1.0), (BILL, MONTH_HOURS)) if paid else ((objective.name, 1.0),)
-    pairs = tuple(
-        _side(side, best, measured, sides) for side, best in zip(sides, ends, strict=True)
-    )
+    pairs = tuple(_side(side, best, measured) for side, best in zip(sides, ends, strict=True))
     feasible = all(best.feasible for best in ends)
     split, method = None, ""
     if feasible and changes:
         split, method = _split(scenarios, measured, len(changes))
     gap = widest(best.gap for best in ends) if feasible else None
-    rows = _rows(changes, split, sides, two=len(measured) == 2)
+    rows = _rows(changes, split, problem.kind, two=len(measured) == 2)
     values = [side.value for side in pairs]
     bills = [side.usd_per_month for side in pairs]
     return PriceDifference(
@@ -309,10 +307,7 @@ def _split(
 
 
 def _side(
-    side: answer_files.ComparedScenario,
-    best: Search,
-    measured: Sequence[tuple[str, float]],
-    sides: Sequence[answer_files.ComparedScenario],
+    side: answer_files.ComparedScenario, best: Search, measured: Sequence[tuple[str, float]]
 ) -> ComparedSide:
     values = _values(best, measured)
     return ComparedSide(
@@ -326,14 +321,9 @@ def _side(
 
 
 def _rows(
-    changes: Sequence[answer_files.ChangedKey],
-    split: Split | None,
-    sides: Sequence[answer_files.ComparedScenario],
-    *,
-    two: bool,
+    changes: Sequence[answer_files.ChangedKey], split: Split | None, kind: str, *, two: bool
 ) -> tuple[ChangeCost, ...]:
     """A row for each change, or for those that stand together; the dearest first."""
-    kind = sides[0].question.problem
     groups = split.groups if split else tuple((place,) for place in range(len(changes)))
     rows = []
     for number, group in enumerate(groups):

@@ -133,9 +133,9 @@ def _independent_draws(law: ScalingLaw) -> Step:
         for name, error in errors.items():
             if name not in led:
                 value, by = values[name], rng.standard_normal()
-                # A level moves in its logarithm.
-                level = name in LEVELS
-                moved[name] = value * _exp(error / value * by) if level else value + error * by
+                moved[name] = value + error * by
+                if name in LEVELS:  # it errs in its logarithm
+                    moved[name] = value * _exp(error / value * by)
         rise = moved.get("loss_min", 0.0) - values.get("loss_min", 0.0)
         left = max(1 - rise / sum(terms.values()), LEAST_SHARE) if terms else 1.0
         for level, exponent in led.items():

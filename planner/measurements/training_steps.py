@@ -156,11 +156,11 @@ def rl_entries(table: MeasurementTable) -> list[Entry]:
                 reason = " ".join(str(why).split())
         made = (cells.get("model", ""), cells.get("chip", ""), cells.get("framework", ""))
         setting = f"{cells['policy']} policy, {cells.get('chips', '')} chips"
+        bound = prediction.bound if prediction else None
         entries.append(Entry(
             index, line, "step_s", "step", f"{cells['policy']} policy", *made,
             cells.get("version", ""), setting, measured=seconds, seconds=seconds,
-            prediction=prediction, bound=prediction.bound if prediction else None,
-            roofline=prediction.bound if prediction else None, reason=reason,
+            prediction=prediction, bound=bound, roofline=bound, reason=reason,
             repeat=index in repeats, profile=FRAMEWORKS.get(cells.get("framework", ""), "none"),
         ))  # fmt: skip
     return entries

@@ -124,14 +124,10 @@ def measured_run(
         repeats=repeats,
         assumed="; ".join(part for part in (row.get("assumed", ""), assumed) if part),
     )
-    measured = []
     made = [replace(common, quantity=name, seconds=time) for name, time in values.items()]
-    for measurement, strange in zip(made, strange_units(made), strict=True):
-        if strange:
-            refused.append(NotComputed(line, strange, measurement.quantity))
-        else:
-            measured.append(measurement)
-    return measured
+    pairs = list(zip(made, strange_units(made), strict=True))
+    refused += [NotComputed(line, why, each.quantity) for each, why in pairs if why]
+    return [each for each, why in pairs if not why]
 
 
 def _values(
@@ -241,9 +237,8 @@ def columns_of(names: Sequence[str], facts: Mapping[str, object], where: str) ->
         mean = spellings.get(_plain(name).removeprefix("median_"))
         if hint and not BESIDE.match(_plain(name)) and not (mean and _meant(mean) in stated):
             mistakes.append(f"unknown column {quoted(name)}{hint}")
-    for name in facts:
-        if name not in COLUMNS:
-            mistakes.append(f"unknown fact {quoted(name)}{did_you_mean(name, COLUMNS) or ''}")
+    wrong = [name for name in facts if name not in COLUMNS]
+    mistakes += [f"unknown fact {quoted(name)}{did_you_mean(name, COLUMNS)}" for name in wrong]
     for names_of_one in (*NEEDED, LOADS):
         if not had.intersection(names_of_one):
             mistakes.append(
