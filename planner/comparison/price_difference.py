@@ -55,19 +55,16 @@ def shapley(count: int, values: Values) -> Split | None:
     begun, ended = _orders(count, values)
     if not begun[whole]:
         return None
-    size = len(values[whole] or ())
-    terms: list[list[list[float]]] = [[[] for _ in range(size)] for _ in range(count)]
+    terms: list[list[list[float]]] = [[] for _ in range(count)]
     for have in range(whole + 1):
         for change in range(count):
             then = have | 1 << change
             weight = 0 if then == have else begun[have] * ended[then]
             first, second = values[have], values[then]
-            if not weight or first is None or second is None:
-                continue
-            for number in range(size):
-                step = second[number] - first[number]
-                terms[change][number].append(step * (weight / begun[whole]))
-    parts = tuple(tuple(map(math.fsum, each)) for each in terms)
+            if weight and first is not None and second is not None:
+                share = weight / begun[whole]
+                terms[change].append([(b - a) * share for a, b in zip(first, second, strict=True)])
+    parts = tuple(tuple(map(math.fsum, zip(*each, strict=True))) for each in terms)
     return Split(tuple((change,) for change in range(count)), parts, begun[whole])
 
 

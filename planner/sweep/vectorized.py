@@ -231,9 +231,10 @@ class _ColumnBuffer:
             "elapsed_s": np.full(self.count, elapsed),
         }
         for name in self.names:
-            words = (None, *(plan.get(name) for plan in plans))
-            stated = any(name in plan for plan in plans)
-            known.setdefault(name, CodedColumn(self.model + 1, words) if stated else nothing)
+            if name not in known:
+                words = (None, *(plan.get(name) for plan in plans))
+                stated = any(name in plan for plan in plans)
+                known[name] = CodedColumn(self.model + 1, words) if stated else nothing
         return {name: known[name] for name in self.names}
 
     def _say(self, name: str, rows: slice | np.ndarray, value: CodedColumn) -> None:

@@ -124,7 +124,7 @@ def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     marks = "*" * row["counted"] + " (reseller)" * row["reseller"] + " (withdrawn)" * (
         row["status"] == "deprecated"
     )  # fmt: skip
-    prices = (row[key] for key in ("input", "output", "cached", "write", "write_1h"))
+    prices = (row[key] for key in PRICES)
     tier = row["tier"] + (f" {row['hours']} UTC" if row["hours"] else "")
     above = f"{row['above']:,}" if row["above"] else ""
     return (row["host"] + marks, tier, above, *map(_usd, prices), row["since"], row["as_of"])
