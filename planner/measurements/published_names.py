@@ -108,10 +108,10 @@ def halves_of(words: str, layout: Mapping[str, int] | None) -> int:
 
 def format_of(name: str) -> str:
     """A number format in the catalogue's words; raises Refused for an unknown one."""
-    known, text = {**{x: x for x in DTYPES}, **aliases().formats}, name.strip()
+    formats, text = {**{x: x for x in DTYPES}, **aliases().formats}, name.strip()
     for spelling in (text, text.lower()):
-        if spelling in known:
-            return known[spelling]
+        if spelling in formats:
+            return formats[spelling]
     raise Refused(f"unknown number format {quoted(name)}")
 
 

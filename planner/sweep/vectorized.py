@@ -224,18 +224,18 @@ class _ColumnBuffer:
         """All columns, in the order of the rows of solved plans."""
         plans = [{} if isinstance(m, str) else m.words for m in self.models]
         nothing = CodedColumn(np.zeros(self.count, dtype=np.int8), (None,))
-        known: dict[str, TableColumn] = {
+        columns_of: dict[str, TableColumn] = {
             **self.numbers,
             **{name: CodedColumn(codes, tuple(x)) for name, (codes, x) in self.words.items()},
             "status": CodedColumn(self.status, STATUSES),
             "elapsed_s": np.full(self.count, elapsed),
         }
         for name in self.names:
-            if name not in known:
+            if name not in columns_of:
                 words = (None, *(plan.get(name) for plan in plans))
                 stated = any(name in plan for plan in plans)
-                known[name] = CodedColumn(self.model + 1, words) if stated else nothing
-        return {name: known[name] for name in self.names}
+                columns_of[name] = CodedColumn(self.model + 1, words) if stated else nothing
+        return {name: columns_of[name] for name in self.names}
 
     def _say(self, name: str, rows: slice | np.ndarray, value: CodedColumn) -> None:
         codes, words = self.words.setdefault(name, (np.zeros(self.count, dtype=np.int64), [None]))

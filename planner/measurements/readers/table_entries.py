@@ -242,13 +242,13 @@ def generator_entries(readings: Readings) -> list[Entry]:
     """Times [s] of the runs of a load generator, one line each."""
     entries = []
     every: tuple[Measurement | NotComputed, ...] = (*readings.rows, *readings.refused)
-    for each in every:
-        at = int(each.id) - 1 - HEADER, int(each.id)
-        if isinstance(each, Measurement):
-            entry = replace(_run_entry(*at, each.quantity, each, ""), repeat=bool(each.repeats))
-            entries.append(entry.measuring(each, each.seconds))
+    for run in every:
+        at = int(run.id) - 1 - HEADER, int(run.id)
+        if isinstance(run, Measurement):
+            entry = replace(_run_entry(*at, run.quantity, run, ""), repeat=bool(run.repeats))
+            entries.append(entry.measuring(run, run.seconds))
         else:
-            entries.append(_run_entry(*at, each.quantity or "all", None, each.reason))
+            entries.append(_run_entry(*at, run.quantity or "all", None, run.reason))
     return entries
 
 
