@@ -8,13 +8,13 @@ A straight line through times of messages: latency and rate.
 import json
 import math
 import tomllib
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import date
 from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Generic, Literal, TypeVar, cast
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import Field, StrictBool, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
@@ -181,6 +181,7 @@ TABLES: Mapping[str, type[works.Work]] = MappingProxyType(
 )
 LISTS = ("refused", "left_out")
 TIMED = frozenset(each.name for each in fields(Timing))
+_adapter: Any = cache(TypeAdapter)
 
 
 def read_measured(path: Path) -> MeasuredChip:
@@ -246,18 +247,13 @@ def _list(rows: object, key: str, mistakes: list[tuple[str, str]]) -> list[objec
 def _read(kind: type[T], raw: object, path: str, mistakes: list[tuple[str, str]]) -> T | None:
     """The dataclass, or None with its mistakes added."""
     try:
-        return cast(T, _adapter(cast(Hashable, kind)).validate_python(raw))
+        return _adapter(kind).validate_python(raw)
     except ValidationError as error:
         names = list(kind.__annotations__)
         for problem in error.errors():
             at = ".".join(str(part) for part in (path, *problem["loc"]) if part != "")
             mistakes.append((at, _message(problem, names)))
         return None
-
-
-@cache
-def _adapter(kind: Hashable) -> TypeAdapter[object]:
-    return TypeAdapter(cast(type[object], kind))
 
 
 def _message(error: ErrorDetails, names: Iterable[str]) -> str:
@@ -296,8 +292,9 @@ def toml(chip: MeasuredChip) -> str:
     lines.append(f"software = {_inline(software)}")
     for key in TABLES:
         rows = getattr(chip, key)
-        inner = [(asdict(each.work) | asdict(each.timing), _rate(key, each)) for each in rows]
-        lines += ["", *_listed(key, inner)]
+        rates = [show(each.rate, RATES[key]) if key in RATES else "" for each in rows]
+        inner = [asdict(each.work) | asdict(each.timing) for each in rows]
+        lines += ["", *_listed(key, zip(inner, rates, strict=True))]
     for key in LISTS:
         lines += ["", *_listed(key, [(asdict(each), "") for each in getattr(chip, key)])]
     return "\n".join(lines) + "\n"
@@ -306,10 +303,6 @@ def toml(chip: MeasuredChip) -> str:
 def _listed(key: str, rows: Iterable[tuple[Mapping[str, object], str]]) -> list[str]:
     inner = [f"  {_inline(row)},{rate and f'  # {rate}'}" for row, rate in rows]
     return [f"{key} = [", *inner, "]"] if inner else [f"{key} = []"]
-
-
-def _rate(key: str, measured: Measured[works.Work]) -> str:
-    return show(measured.rate, RATES[key]) if key in RATES else ""
 
 
 def _inline(row: Mapping[str, object]) -> str:

@@ -160,17 +160,7 @@ def _launch(torch: ModuleType, place: str, work: KernelLaunch) -> Run:
         return Run(lambda _: once(), sample)
     if not place.startswith("cuda"):
         raise Unsupported("graphs are recorded on cuda alone")
-    return _graph(torch, count, once, sample)
-
-
-def _graph(
-    torch: ModuleType,
-    count: Tensor,
-    once: Callable[[], None],
-    sample: Callable[[int], TimingSample],
-) -> Run:
-    graph = torch.cuda.CUDAGraph()
-    side = torch.cuda.Stream()
+    graph, side = torch.cuda.CUDAGraph(), torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
         once()  # libraries are loaded before recording

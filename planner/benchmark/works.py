@@ -37,10 +37,7 @@ class Stream(Closed):
         """Bytes that pass through memory [byte]."""
         return ARRAYS[self.kind] * self.size
 
-    @property
-    def needs(self) -> int:
-        """Memory taken [byte]."""
-        return self.amount
+    needs = amount  # of memory that is taken [byte]
 
     def __str__(self) -> str:
         return f"{self.kind} of {self.size} bytes"
@@ -115,17 +112,10 @@ class Attention(Closed):
 class KernelLaunch(Closed):
     """The smallest kernel, one after another: each by a call, or all in one recorded graph."""
 
+    amount: ClassVar[int] = 1  # launches [1]
+    needs: ClassVar[int] = 4  # memory taken [byte]
+
     how: Literal["call", "graph"]
-
-    @property
-    def amount(self) -> int:
-        """Launches [1]."""
-        return 1
-
-    @property
-    def needs(self) -> int:
-        """Memory taken [byte]."""
-        return 4
 
     def __str__(self) -> str:
         return f"launch by {self.how}"

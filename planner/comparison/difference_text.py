@@ -44,19 +44,16 @@ def _change_lines(result: PriceDifference) -> Iterator[str]:
         share = f" ({increase(whole / base)})" if base else ""
         month = "" if result.usd_per_month is None else f", {_month(result.usd_per_month, '+')}"
         yield f"difference {_signed(whole, result.unit)}{share}{month}"
-        yield from wrapped(_method(result))
+        method = "in file order: each change as it is made after those above it in the file"
+        if result.method == "shapley":
+            method = f"by Shapley's value over {result.orders:,} orders of the changes"
+        yield from wrapped(f"split {method}")
     for row in result.changes:
         cost = "" if row.cost is None else f"{_signed(row.cost, result.unit)}  "
         month = "" if row.usd_per_month is None else f"{_month(row.usd_per_month, '+')}  "
         yield f"  {cost}{month}{' and '.join(row.keys)}"
         for before, after, unit in zip(row.before, row.after, row.units, strict=True):
             yield f"      {_value(before, unit)} -> {_value(after, unit)}"
-
-
-def _method(result: PriceDifference) -> str:
-    if result.method == "shapley":
-        return f"split by Shapley's value over {result.orders:,} orders of the changes"
-    return "split in file order: each change as it is made after those above it in the file"
 
 
 def _value(value: object, unit: str | None) -> str:

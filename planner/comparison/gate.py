@@ -85,12 +85,9 @@ class Gate:
     def markdown(self) -> str:
         """The verdicts as a table for a pull request."""
         rows = [
-            (
-                f"`{v.promise}`", quantity(v.value, v.unit), quantity(v.limit, v.unit),
-                _cell_of(v),
-            )
+            (f"`{v.promise}`", quantity(v.value, v.unit), quantity(v.limit, v.unit), _cell_of(v))
             for v in self.verdicts
-        ]  # fmt: skip
+        ]
         rows += [
             (f"`{m.promise}`", "-", "-", f"**no plan keeps it{_short(m)}**")
             for m in self.infeasible
@@ -194,7 +191,11 @@ class _Judge:
 
     def at_most(self, name: str, limit: float) -> PromiseVerdict:
         """A limit that was given beside the scenario."""
-        return self._verdict(self._output(name), limit, name, "given", self.needed)
+        every = {x.name: x for x in (*self.problem.outputs, *self.problem.limited)}
+        if name not in every:
+            hint = did_you_mean(name, every) or f" (it has {', '.join(every)})"
+            raise InputError(f"a {self.problem.kind} answer has no {name}{hint}")
+        return self._verdict(every[name], limit, name, "given", self.needed)
 
     def rise(self, earlier: Mapping[str, Any], file: Path | None, share: float) -> PromiseVerdict:
         """The objective against that of an earlier answer."""
@@ -211,13 +212,6 @@ class _Judge:
     def needed(self) -> float | None:
         """The chance with which limits must be kept."""
         return SURE if self.sure else self.plan.answer.needed_chance
-
-    def _output(self, name: str) -> Output:
-        every = {x.name: x for x in (*self.problem.outputs, *self.problem.limited)}
-        if name not in every:
-            hint = did_you_mean(name, every) or f" (it has {', '.join(every)})"
-            raise InputError(f"a {self.problem.kind} answer has no {name}{hint}")
-        return every[name]
 
     def _verdict(
         self, output: Output, limit: float, name: str, source: str, needed: float | None

@@ -55,19 +55,16 @@ def shapley(count: int, values: Values) -> Split | None:
     begun, ended = _orders(count, values)
     if not begun[whole]:
         return None
-    size = len(values[whole] or ())
-    terms: list[list[list[float]]] = [[[] for _ in range(size)] for _ in range(count)]
+    terms: list[list[list[float]]] = [[] for _ in range(count)]
     for have in range(whole + 1):
         for change in range(count):
             then = have | 1 << change
             weight = 0 if then == have else begun[have] * ended[then]
             first, second = values[have], values[then]
-            if not weight or first is None or second is None:
-                continue
-            for number in range(size):
-                step = second[number] - first[number]
-                terms[change][number].append(step * (weight / begun[whole]))
-    parts = tuple(tuple(map(math.fsum, each)) for each in terms)
+            if weight and first is not None and second is not None:
+                share = weight / begun[whole]
+                terms[change].append([(b - a) * share for a, b in zip(first, second, strict=True)])
+    parts = tuple(tuple(map(math.fsum, zip(*each, strict=True))) for each in terms)
     return Split(tuple((change,) for change in range(count)), parts, begun[whole])
 
 
@@ -178,7 +175,7 @@ def difference(before: Source, after: Source, *, shown: bool = False) -> PriceDi
     problem, objective = _objective(sides)
     datas = [resolved(side.question, full_paths=True) for side in sides]
     changes = answer_files.changed_keys(datas[0], datas[1], sides[1])
-    scenarios = _Scenarios(problem, datas[0], changes, shown=shown)
+    scenarios = _Scenarios(problem, datas[0], changes, shown)
     last = (1 << len(changes)) - 1
     ends = scenarios.searched([0, last])
     outputs = tuple(x for x in problem.outputs if x.unit)
@@ -187,15 +184,13 @@ def difference(before: Source, after: Source, *, shown: bool = False) -> PriceDi
     # As many requests as can be served is no demand of which a bill could be told.
     paid = bill and all(load is not None and load != "max" for load in loads)
     measured = ((objective.name, 1.0), (BILL, MONTH_HOURS)) if paid else ((objective.name, 1.0),)
-    pairs = tuple(
-        _side(side, best, measured, sides) for side, best in zip(sides, ends, strict=True)
-    )
+    pairs = tuple(_side(side, best, measured) for side, best in zip(sides, ends, strict=True))
     feasible = all(best.feasible for best in ends)
     split, method = None, ""
     if feasible and changes:
         split, method = _split(scenarios, measured, len(changes))
     gap = widest(best.gap for best in ends) if feasible else None
-    rows = _rows(changes, split, sides, two=len(measured) == 2)
+    rows = _rows(changes, split, problem.kind, two=len(measured) == 2)
     values = [side.value for side in pairs]
     bills = [side.usd_per_month for side in pairs]
     return PriceDifference(
@@ -236,19 +231,15 @@ def _objective(sides: Sequence[answer_files.ComparedScenario]) -> tuple[Problem[
     return problem, firsts[0]
 
 
+@dataclass(frozen=True)
 class _Scenarios:
     """The scenarios with every set of the changes made, searched once each."""
 
-    def __init__(
-        self,
-        problem: Problem[Any],
-        before: dict[str, Any],
-        changes: Sequence[answer_files.ChangedKey],
-        *,
-        shown: bool,
-    ) -> None:
-        self.problem, self.before, self.changes, self.shown = problem, before, changes, shown
-        self.done: dict[int, Search | None] = {}
+    problem: Problem[Any]
+    before: dict[str, Any]
+    changes: Sequence[answer_files.ChangedKey]
+    shown: bool
+    done: dict[int, Search | None] = field(default_factory=dict)
 
     def question(self, chosen: int) -> QuestionRecord | None:
         """The question of a set of changes; None where its keys contradict each other."""
@@ -313,10 +304,7 @@ def _split(
 
 
 def _side(
-    side: answer_files.ComparedScenario,
-    best: Search,
-    measured: Sequence[tuple[str, float]],
-    sides: Sequence[answer_files.ComparedScenario],
+    side: answer_files.ComparedScenario, best: Search, measured: Sequence[tuple[str, float]]
 ) -> ComparedSide:
     values = _values(best, measured)
     return ComparedSide(
@@ -330,14 +318,9 @@ def _side(
 
 
 def _rows(
-    changes: Sequence[answer_files.ChangedKey],
-    split: Split | None,
-    sides: Sequence[answer_files.ComparedScenario],
-    *,
-    two: bool,
+    changes: Sequence[answer_files.ChangedKey], split: Split | None, kind: str, *, two: bool
 ) -> tuple[ChangeCost, ...]:
     """A row for each change, or for those that stand together; the dearest first."""
-    kind = sides[0].question.problem
     groups = split.groups if split else tuple((place,) for place in range(len(changes)))
     rows = []
     for number, group in enumerate(groups):

@@ -129,11 +129,13 @@ def _independent_draws(law: ScalingLaw) -> Step:
     }
 
     def step(rng: np.random.Generator) -> dict[str, float]:
-        moved = {
-            name: _moved(name, values[name], error, rng.standard_normal())
-            for name, error in errors.items()
-            if name not in led
-        }
+        moved = {}
+        for name, error in errors.items():
+            if name not in led:
+                value, by = values[name], rng.standard_normal()
+                moved[name] = value + error * by
+                if name in LEVELS:  # it errs in its logarithm
+                    moved[name] = value * _exp(error / value * by)
         rise = moved.get("loss_min", 0.0) - values.get("loss_min", 0.0)
         left = max(1 - rise / sum(terms.values()), LEAST_SHARE) if terms else 1.0
         for level, exponent in led.items():
@@ -144,10 +146,3 @@ def _independent_draws(law: ScalingLaw) -> Step:
         return moved
 
     return step
-
-
-def _moved(name: str, value: float, error: float, by: float) -> float:
-    """A coefficient moved by so many standard errors, a level in its logarithm."""
-    if name in LEVELS:
-        return value * _exp(error / value * by)
-    return value + error * by

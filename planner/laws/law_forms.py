@@ -61,12 +61,9 @@ def form_of(name: str) -> Form:
     return FORMS[name]
 
 
-def form_equation(form: str) -> Equation | None:
-    """The equation of a form's loss; None where the form gives none."""
-    return _equation_at(form_of(form).equation)
-
-
-def _equation_at(place: str | None) -> Equation | None:
+def form_equation(form: str, *, fresh: bool = False) -> Equation | None:
+    """The equation of a form's loss, or on fresh tokens; None where the form gives none."""
+    place = (fresh and form_of(form).fresh) or form_of(form).equation
     if place is None:
         return None
     module, _, name = place.partition(".")
@@ -84,8 +81,7 @@ def form_kernel(form: str) -> Kernel | None:
 @cache
 def form_monomials(form: str) -> ScalarProgram:
     """The floor and the monomials of a form, by name, as they are kept; no outputs without them."""
-    place = form_of(form).fresh or form_of(form).equation
-    return kept_scalar(f"law-{form}", lambda: _monomials_read(_equation_at(place)))
+    return kept_scalar(f"law-{form}", lambda: _monomials_read(form_equation(form, fresh=True)))
 
 
 def _monomials_read(equation: Equation | None) -> ScalarProgram:

@@ -228,7 +228,7 @@ def _positive(value: object) -> bool:
 
 
 FILES = (".toml", ".yaml", ".yml", ".json")
-COUNTS = ("drop_highest", "resamples", "seed")
+COUNTS, MOST_COUNTED = ("drop_highest", "resamples", "seed"), 100_000
 FIT_KEYS = ("fit", *COUNTS, "title", "name")
 
 
@@ -253,7 +253,7 @@ def scaling_law(
     text = str(source.path if isinstance(source, File) else source)
     suffix = Path(text).suffix.lower()
     if suffix in FILES:
-        path = _placed(text, folder)
+        path = (folder or Path()) / Path(text).expanduser()  # which a whole path replaces
         tree = read(path)
         if tree.mistakes:
             raise InputError(tree.mistakes)
@@ -269,15 +269,11 @@ def scaling_law(
     if "+" in text:
         dense, _, routing = (part.strip() for part in text.partition("+"))
         return scaling_law(dense, folder).routed_by(scaling_law(routing, folder))
-    return _loss_law(text)
-
-
-def _loss_law(name: str) -> ScalingLaw:
-    entry = law(name)
+    entry = law(text)
     if entry.form == "sigmoid":
         dense = ", ".join(each for each in law_names() if law(each).form == "chinchilla")
         raise FieldError(
-            ("law", f"{name} gives a reward over reinforcement learning and no loss; a loss is "
+            ("law", f"{text} gives a reward over reinforcement learning and no loss; a loss is "
                     f"given by {dense} and others"),
         )  # fmt: skip
     return of_catalogue(entry)
@@ -318,12 +314,12 @@ def _fitted(
 
     wrong = [key for key in description if key not in FIT_KEYS]
     points, counts = description["fit"], {x: description.get(x, 0) for x in COUNTS}
-    wrong += [x for x, count in counts.items() if not _counts(count)]
+    wrong += [x for x, n in counts.items() if type(n) is not int or not 0 <= n <= MOST_COUNTED]
     if wrong or not isinstance(points, str):
         path = ".".join(part for part in (at, wrong[0] if wrong else "fit") if part)
         raise FieldError((path, f"expected fit: points.csv, with whole {', '.join(COUNTS)}"))
     options = {x: n for x, n in counts.items() if x in description and isinstance(n, int)}
-    fit = fit_law(_placed(points, folder), **options)
+    fit = fit_law((folder or Path()) / Path(points).expanduser(), **options)
     spread, correlation = fit.spread_and_correlation
     size, tokens = fit.points.size, fit.points.tokens
     return ScalingLaw(
@@ -345,12 +341,3 @@ def _fitted(
         },
         note=f"root mean square {fit.scatter:.2g} in the logarithm of the loss",
     )
-
-
-def _placed(text: str, folder: Path | None) -> Path:
-    path = Path(text).expanduser()
-    return path if folder is None or path.is_absolute() else folder / path
-
-
-def _counts(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 100_000

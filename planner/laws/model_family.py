@@ -43,7 +43,7 @@ CLOSE = 0.004  # share of the parameters by which experts may miss the total
 
 @dataclass(frozen=True)
 class Measures:
-    """Outer measures of one member; real numbers on the rule, whole ones in a model.
+    """Outer measures of one member before rounding, on the rule.
 
     `inner` is the width of a dense feed-forward part; of a sparse one that of a single expert,
     with `shared` the width of what every token passes. `experts` is 0 where there are none.
@@ -74,12 +74,22 @@ class ModelFamily:
 
         Raises ModelError for a size or a sparsity outside the range of the rule.
         """
-        _refuse(n_active, sparsity)
+        if not SMALLEST / BEYOND <= n_active <= LARGEST * BEYOND:
+            raise ModelError(
+                f"the family rule makes models of {SMALLEST:.0e} to {LARGEST:.0e} active "
+                f"parameters, got {n_active:.3g}"
+            )
+        if sparsity != 1.0 and not LEAST_SPARSE <= sparsity <= MOST_SPARSE:
+            raise ModelError(
+                f"the family rule makes dense models (sparsity 1) and sparse ones of "
+                f"{LEAST_SPARSE:g} to {MOST_SPARSE:g} parameters per active one, got {sparsity:g}"
+            )
         idle = n_active * (sparsity - 1)
         shared = n_active < TIED_BELOW if tied is None else tied
 
         def shaped(hidden: float) -> Measures:
-            layers, heads = hidden / ASPECT, self._heads(hidden)
+            layers = hidden / ASPECT
+            heads = hidden / (HEAD if self.attention == "gqa" else LATENT_HIDDEN)
             if sparsity == 1.0:
                 return Measures(hidden, layers, heads, DENSE_RATIO * hidden, 0.0, 0.0, shared)
             width = SPARSE_RATIO * hidden / (ACTIVE + SHARED)
@@ -110,62 +120,37 @@ class ModelFamily:
         hidden = max(_near(real.hidden, WIDTHS), WIDTHS)
         layers = max(round(real.layers), 1)
         heads = max(_near(real.heads, HEADS), HEADS)
-        whole = Measures(hidden, layers, heads, 0.0, 0.0, 0.0, real.tied)
         rest = n_active - _outside(hidden, real.tied)
         rest -= layers * (self._attention(hidden, heads) + 2 * hidden)
         # The dense part whose width takes up the rest of the parameters.
-        inner = _near(rest / (3 * whole.hidden * whole.layers), FINE)
-        part = dense(int(whole.hidden), max(inner, FINE))
+        part = dense(hidden, max(_near(rest / (3 * hidden * layers), FINE), FINE))
+        size = _short(n_active)
         if sparsity > 1.0:
-            part = _sparse(rest, n_active * (sparsity - 1), real.experts, whole)
-        return self._built(whole, part, f"{_named(n_active, sparsity)} {self.attention}")
-
-    def _heads(self, hidden: float) -> float:
-        return hidden / (HEAD if self.attention == "gqa" else LATENT_HIDDEN)
+            part = _sparse(rest, n_active * (sparsity - 1), real.experts, hidden, layers)
+            size += f" of {_short(n_active * sparsity)}"
+        mixer: Mixer = latent_attention(hidden, heads, LATENT)
+        if self.attention == "gqa":
+            mixer = grouped_attention(hidden, heads, KV_HEADS, HEAD)
+        layer = Layer(mixer, part, (vector("norms", "other", 2 * hidden),))
+        embedding = Weight("embed_tokens", "embedding", VOCAB * hidden, 0, True)
+        head = matrix("lm_head", "head", hidden, VOCAB)
+        if real.tied:
+            head = Weight("lm_head", "head", 0, VOCAB * hidden, True)
+        return Model(
+            name=f"{size} {self.attention}", family="rule", hidden=hidden, vocab=VOCAB,
+            q_heads=heads, layers=(layer,) * layers, tied=real.tied, max_context=None,
+            weights=(embedding, vector("norm", "other", hidden), head), source=SOURCE,
+        )  # fmt: skip
 
     def _attention(self, hidden: float, heads: float) -> float:
         """Parameters of one attention part, its norms aside."""
         if self.attention == "gqa":
             return 2 * hidden * HEAD * (heads + KV_HEADS)
-        latent = LATENT
-        rank = latent.query_rank or 0
+        latent, rank = LATENT, LATENT.query_rank or 0
         queries = rank * (hidden + heads * (latent.nope + latent.rope) + 1)
         cached = hidden * (latent.cache_rank + latent.rope) + latent.cache_rank
         a_head = latent.cache_rank * (latent.nope + latent.value) + latent.value * hidden
         return queries + cached + heads * a_head
-
-    def _mixer(self, hidden: int, heads: int) -> Mixer:
-        if self.attention == "gqa":
-            return grouped_attention(hidden, heads, KV_HEADS, HEAD)
-        return latent_attention(hidden, heads, LATENT)
-
-    def _built(self, whole: Measures, part: FeedForward, name: str) -> Model:
-        hidden, heads = int(whole.hidden), int(whole.heads)
-        layer = Layer(self._mixer(hidden, heads), part, (vector("norms", "other", 2 * hidden),))
-        outside = [
-            Weight("embed_tokens", "embedding", VOCAB * hidden, 0, True),
-            vector("norm", "other", hidden),
-        ]
-        shared = Weight("lm_head", "head", 0, VOCAB * hidden, True)
-        outside.append(shared if whole.tied else matrix("lm_head", "head", hidden, VOCAB))
-        return Model(
-            name=name, family="rule", hidden=hidden, vocab=VOCAB, q_heads=heads,
-            layers=(layer,) * int(whole.layers), weights=tuple(outside), tied=whole.tied,
-            max_context=None, source=SOURCE,
-        )  # fmt: skip
-
-
-def _refuse(n_active: float, sparsity: float) -> None:
-    if not SMALLEST / BEYOND <= n_active <= LARGEST * BEYOND:
-        raise ModelError(
-            f"the family rule makes models of {SMALLEST:.0e} to {LARGEST:.0e} active parameters, "
-            f"got {n_active:.3g}"
-        )
-    if sparsity != 1.0 and not LEAST_SPARSE <= sparsity <= MOST_SPARSE:
-        raise ModelError(
-            f"the family rule makes dense models (sparsity 1) and sparse ones of "
-            f"{LEAST_SPARSE:g} to {MOST_SPARSE:g} parameters per active one, got {sparsity:g}"
-        )
 
 
 def _outside(hidden: float, tied: bool) -> float:
@@ -173,18 +158,18 @@ def _outside(hidden: float, tied: bool) -> float:
     return (1 if tied else 2) * VOCAB * hidden + hidden
 
 
-def _sparse(rest: float, idle: float, experts: float, whole: Measures) -> FeedForward:
+def _sparse(rest: float, idle: float, experts: float, hidden: int, layers: int) -> FeedForward:
     """The experts nearest to the rule that leave `idle` parameters unused by a token.
 
     Their number is whole steps, so their width decides the total; what every token passes takes
     up the rest of the active parameters, the router's included.
     """
-    width_parameters = 3 * whole.hidden * whole.layers
+    width_parameters = 3 * hidden * layers
     step = next(step for least, step in STEPS if experts >= least)
 
     def widths(number: int) -> tuple[int, int]:
         inner = max(_near(idle / ((number - ACTIVE) * width_parameters), FINE), FINE)
-        routed = ACTIVE * inner * width_parameters + whole.hidden * number * whole.layers
+        routed = ACTIVE * inner * width_parameters + hidden * number * layers
         return inner, _near((rest - routed) / width_parameters, FINE)
 
     def missed(number: int) -> float:
@@ -202,17 +187,11 @@ def _sparse(rest: float, idle: float, experts: float, whole: Measures) -> FeedFo
     close = [n for n in sound if missed(n) <= CLOSE]
     best = close[0] if close else min(sound, key=missed)
     inner, shared = widths(best)
-    return mixture(int(whole.hidden), inner, best, ACTIVE, shared=SHARED, shared_inner=shared)
+    return mixture(hidden, inner, best, ACTIVE, shared=SHARED, shared_inner=shared)
 
 
 def _near(value: float, step: int) -> int:
     return step * round(value / step)
-
-
-def _named(n_active: float, sparsity: float) -> str:
-    """`70B`, or `32B of 512B` where not all parameters are active."""
-    active = _short(n_active)
-    return active if sparsity == 1.0 else f"{active} of {_short(n_active * sparsity)}"
 
 
 def _short(count: float) -> str:

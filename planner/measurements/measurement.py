@@ -6,6 +6,7 @@ Beside it the network between its chips, and the profile and the adjustments tha
 import re
 from collections import defaultdict
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
@@ -102,9 +103,9 @@ class Measurement:
     prompt: float
     output: float
     context: float
-    quantity: str
-    seconds: float
-    quality: str
+    quantity: str = ""
+    seconds: float = 0.0
+    quality: str = ""
     drafts: int = 0
     precision: str = ""
     version: str = ""
@@ -238,11 +239,11 @@ def network_between(chip: str, name: str | None, chips: int) -> Machine | None:
     if chips == 1:
         return Machine.from_figures("alone", 1, ALONE)
     if name is not None:
-        joined = _sized(name, chips)
-        if joined is not None and (
-            joined.scale_out is not None or chips <= joined.chips_per_domain
-        ):
-            return joined
+        joined = machine(name)
+        with suppress(TopologyError):  # of a torus that has no slice of so many chips
+            joined = machine(name, chips) if joined.kind == "torus" else joined
+            if joined.scale_out is not None or chips <= joined.chips_per_domain:
+                return joined
     link = cards.chip(chip).pcie if chip in cards.chip_names() else None
     return None if link is None else Machine.from_figures("pcie", chips, link)
 
@@ -254,17 +255,6 @@ def unfit(row: Measurement) -> str:
     if network_between(row.chip.name, row.machine, row.chips) is None:
         return f"no network is known that joins {row.chips} {row.chip.name}"
     return ""
-
-
-def _sized(name: str, chips: int) -> Machine | None:
-    """A machine, of a torus the slice of so many chips; None where there is no such slice."""
-    whole = machine(name)
-    if whole.kind != "torus":
-        return whole
-    try:
-        return machine(name, chips)
-    except TopologyError:
-        return None
 
 
 USUAL = 3.0  # months before the profile's date, where nobody says

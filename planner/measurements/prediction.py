@@ -34,7 +34,7 @@ from planner.problems.serving.step.engine_effects import resident_most, rounds_w
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.shares import distances_at
 from planner.problems.serving.step.step import Step
-from planner.problems.serving.task.task import ClosedLoop, Task
+from planner.problems.serving.task.task import ClosedLoop
 from planner.text.errors import InputError
 from topologies import Machine, TopologyError, machine
 
@@ -69,10 +69,10 @@ class RowStep:
         mode = modes[self.first.quantity]
         if self.first.quantity != "ttft":
             loop = None  # it lengthens first tokens alone
-        self.step = self._step(_task(self.first, mode, self.layouts, loop))
+        self.step = self._step(mode, loop)
         self.decoding = self.step
         if self.first.quantity == "e2e":
-            self.decoding = self._step(_task(self.first, "decode", self.layouts, None))
+            self.decoding = self._step("decode")
 
     def times(
         self, coefficients: Mapping[str, float | np.ndarray]
@@ -108,14 +108,25 @@ class RowStep:
         shown = ("ttft", "tpot", "step")
         return {name: np.broadcast_to(values[name], self.batch.shape) for name in shown}
 
-    def _step(self, task: Task) -> Step:
-        return Step(task, self.layouts, bound=False)
+    def _step(self, mode: str, loop: ClosedLoop | None = None) -> Step:
+        """The step that answers for the rows, on layouts of so many chips as theirs.
+
+        Raises InputError if no network is known between their chips.
+        """
+        row = self.first
+        network = network_between(row.chip.name, row.machine, row.chips)
+        if network is None:
+            raise InputError(f"no network is known that joins {row.chips} {row.chip.name}")
+        static = mode == "prefill" and not row.looped
+        task = task_of(row, mode, network, NO_ENGINE, self.layouts.chips)
+        task = replace(task, engine=row.engine, loop=loop, static=static)
+        return Step(replace(task, even=row.even, pooled=row.pooled), self.layouts, bound=False)
 
     def _loop(self) -> ClosedLoop:
         """The loop that the rows ran in; the batch is what memory holds and the engine lets in."""
-        task = _task(self.first, "aggregated", self.layouts, None)
-        alone = self._step(task).work(np.ones(len(self.rows)))
-        most = resident_most(task, self.layouts, alone["memory.weights"], alone["memory.kv"])
+        step = self._step("aggregated")
+        alone = step.work(np.ones(len(self.rows)))
+        most = resident_most(step.task, self.layouts, alone["memory.weights"], alone["memory.kv"])
         most = np.minimum(most, [row.most or np.inf for row in self.rows])
         sent, self.batch = self.batch, np.minimum(self.batch, most)
         self.rounds = rounds_waited(sent, most)
@@ -153,21 +164,6 @@ def alike_rows(rows: Sequence[Measurement]) -> list[list[int]]:
     return list(groups.values())
 
 
-def _task(row: Measurement, mode: str, layouts: Layouts, loop: ClosedLoop | None) -> Task:
-    """The question that a row answers, on layouts of so many chips as the row's.
-
-    Raises InputError if no network is known between its chips.
-    """
-    network = network_between(row.chip.name, row.machine, row.chips)
-    if network is None:
-        raise InputError(f"no network is known that joins {row.chips} {row.chip.name}")
-    static = mode == "prefill" and not row.looped
-    task = task_of(row, mode, network, NO_ENGINE, layouts.chips)
-    return replace(
-        task, engine=row.engine, loop=loop, static=static, even=row.even, pooled=row.pooled
-    )
-
-
 BANDS = {"ttft": "ttft"}  # every other quantity is a time of decoding
 
 
@@ -185,13 +181,13 @@ def predict(rows: Sequence[Measurement], wanted: str = "auto") -> list[Predictio
         return []
     profiles = [_profile_at(wanted, row) for row in rows]
     times, shares, beyond = times_and_shares(rows, profiles, [(name,) for name in COEFFICIENTS])
-    bounds, bands = bounds_of(rows), []
+    bands = []
     for at, row, parts, kinds in zip(profiles, rows, shares.tolist(), beyond, strict=True):
         rests_on = dict(zip(COEFFICIENTS, parts, strict=True))
         bands.append(at.band(BANDS.get(row.quantity, "tpot"), rests_on, kinds))
     return [
         Prediction(float(bound), float(time), float(time) * band.low, float(time) * band.high)
-        for bound, time, band in zip(bounds, times, bands, strict=True)
+        for bound, time, band in zip(bounds_of(rows), times, bands, strict=True)
     ]
 
 

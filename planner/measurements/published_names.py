@@ -108,13 +108,10 @@ def halves_of(words: str, layout: Mapping[str, int] | None) -> int:
 
 def format_of(name: str) -> str:
     """A number format in the catalogue's words; raises Refused for an unknown one."""
-    formats = aliases().formats
-    text = name.strip()
+    formats, text = {**{x: x for x in DTYPES}, **aliases().formats}, name.strip()
     for spelling in (text, text.lower()):
         if spelling in formats:
             return formats[spelling]
-    if text.lower() in DTYPES:
-        return text.lower()
     raise Refused(f"unknown number format {quoted(name)}")
 
 

@@ -54,16 +54,10 @@ def strange_units(rows: Sequence[Measurement]) -> list[str | None]:
 
     Under load prompts may queue for any time, but not beside tokens counted in another unit.
     """
-    ratios = [row.seconds / bound for row, bound in zip(rows, bounds_of(rows), strict=True)]
-    slow = {
-        row.id
-        for row, ratio in zip(rows, ratios, strict=True)
-        if ratio > THOUSAND and not _queues(row)
-    }
-    return [
-        _strange(row, ratio, queues=_queues(row) and row.id not in slow)
-        for row, ratio in zip(rows, ratios, strict=True)
-    ]
+    pairs = [(row, row.seconds / bound) for row, bound in zip(rows, bounds_of(rows), strict=True)]
+    slow = {row.id for row, ratio in pairs if ratio > THOUSAND and not _queues(row)}
+    queue = [_queues(row) and row.id not in slow for row in rows]
+    return [_strange(*pair, queues=queues) for pair, queues in zip(pairs, queue, strict=True)]
 
 
 def general_reason(reason: str) -> str:

@@ -1,6 +1,7 @@
 """Measured steps of training and of reinforcement learning as the planners are asked about them."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from planner.measurements.entry import Entry, Prediction
 from planner.measurements.published_names import Refused
 from planner.measurements.readers.sheets import MeasurementTable, positive_or_none
 from planner.measurements.readers.training_rows import NAMES as NAMED
-from planner.measurements.readers.training_rows import RATE, TrainingRow, training_rows
+from planner.measurements.readers.training_rows import RATE, WAYS, TrainingRow, training_rows
 from planner.problems import rl
 from planner.problems.training.step.step_times import fed, layout_symbols, shared_symbols, usable
 from planner.problems.training.step.training_task import TrainingTask
@@ -108,14 +109,10 @@ def training_layout_entries(table: MeasurementTable, profile: str = "auto") -> l
     for index, line, cells in table.numbered:
         row = read[line]
         made = (cells.get("model", ""), cells.get("chip", ""), row.stack or "other")
-        setting = " ".join(
-            f"{name}{cells.get(name, '')}" for name in ("tp", "pp", "dp", "micro_batch")
-        )
+        setting = " ".join(f"{name}{cells.get(name, '')}" for name in (*WAYS, "micro_batch"))
+        entry = Entry(index, line, "value", "step", "", *made, row.era, setting)
         if not row.usable:
-            why = row.reason or NO_TIME
-            entries.append(
-                Entry(index, line, "value", "step", "", *made, row.era, setting, reason=why)
-            )
+            entries.append(replace(entry, reason=row.reason or NO_TIME))
             continue
         assert row.counts is not None
         assert row.machine is not None
@@ -124,18 +121,11 @@ def training_layout_entries(table: MeasurementTable, profile: str = "auto") -> l
         band = stack.band(
             routed=bool(row.counts.n_experts), model=row.counts.name, chip=row.machine.chip
         )
-        prediction = Prediction(
-            least_seconds(row), estimate, estimate * band.low, estimate * band.high
-        )
-        entries.append(
-            Entry(
-                index, line, "value", "step", row.part, *made,
-                row.era, setting, measured=float(cells["value"]), seconds=row.seconds,
-                prediction=prediction, bound=prediction.bound, roofline=prediction.bound,
-                rate=cells["metric"] == RATE,
-                profile=stack_of(row, profile).name,
-            )
-        )  # fmt: skip
+        bound = least_seconds(row)
+        prediction = Prediction(bound, estimate, estimate * band.low, estimate * band.high)
+        entry = replace(entry, part=row.part, rate=cells["metric"] == RATE, profile=stack.name)
+        entry = replace(entry, measured=float(cells["value"]), seconds=row.seconds)
+        entries.append(replace(entry, prediction=prediction, bound=bound, roofline=bound))
     return entries
 
 
@@ -166,11 +156,11 @@ def rl_entries(table: MeasurementTable) -> list[Entry]:
                 reason = " ".join(str(why).split())
         made = (cells.get("model", ""), cells.get("chip", ""), cells.get("framework", ""))
         setting = f"{cells['policy']} policy, {cells.get('chips', '')} chips"
+        bound = prediction.bound if prediction else None
         entries.append(Entry(
             index, line, "step_s", "step", f"{cells['policy']} policy", *made,
             cells.get("version", ""), setting, measured=seconds, seconds=seconds,
-            prediction=prediction, bound=prediction.bound if prediction else None,
-            roofline=prediction.bound if prediction else None, reason=reason,
+            prediction=prediction, bound=bound, roofline=bound, reason=reason,
             repeat=index in repeats, profile=FRAMEWORKS.get(cells.get("framework", ""), "none"),
         ))  # fmt: skip
     return entries

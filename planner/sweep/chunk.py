@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -104,7 +105,9 @@ def survey(
                     mistakes.setdefault((mistake.path, mistake.message), mistake)
             else:
                 problem = scenario.problem
-                values[number][i] = _cell(value_at(scenario, axis.name))
+                value = value_at(scenario, axis.name)
+                cell = value if isinstance(value, str | int | float | None) else str(value)
+                values[number][i] = cell
     if mistakes:
         raise InputError(mistakes.values())
     columns = tuple(
@@ -131,20 +134,12 @@ def _first_sound(
         try:
             return scenario_at(tree, folder, sets)
         except InputError as error:
-            missed = missed or [_renamed(mistake) for mistake in error.mistakes]
+            # It is said of `--over`, which is what the user wrote.
+            missed = missed or [
+                replace(mistake, file=re.sub("^--set ", "--over ", mistake.file))
+                for mistake in error.mistakes
+            ]
     return missed
-
-
-def _renamed(mistake: Mistake) -> Mistake:
-    """The same, said of `--over`, which is what the user wrote."""
-    file = mistake.file
-    if not file.startswith("--set "):
-        return mistake
-    return replace(mistake, file=f"--over {file.removeprefix('--set ')}")
-
-
-def _cell(value: object) -> Cell:
-    return value if isinstance(value, str | int | float | None) else str(value)
 
 
 def _column(axis: Axis, read_at: Mapping[int, Cell], problem: str) -> Column:

@@ -244,7 +244,6 @@ def _arrow_array(column: Column) -> pa.Array:
 
     if isinstance(column, CodedColumn):
         import numpy as np
-        import pyarrow as pa
 
         present = np.array([word is not None for word in column.words])
         if not present.any():

@@ -139,7 +139,7 @@ class Parts:
             manifest = json.loads((self.folder / MANIFEST).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             manifest = {}
-        parts = [match for name in _names(self.folder) if (match := NAMED.fullmatch(name))]
+        parts = [match for name in os.listdir(self.folder) if (match := NAMED.fullmatch(name))]
         if not parts:
             return
         if foreign := [part[0] for part in parts if part[3] != self.digest]:
@@ -161,7 +161,7 @@ class Parts:
     def _sound(self) -> list[tuple[int, int, Path]]:
         """Whole parts of the folder; torn ones are removed and will be computed again."""
         sound: list[tuple[int, int, Path]] = []
-        for name in sorted(_names(self.folder)):
+        for name in sorted(os.listdir(self.folder)):
             part, match = self.folder / name, NAMED.fullmatch(name)
             if name.endswith(".part"):
                 part.unlink(missing_ok=True)  # what a killed run was writing
@@ -175,10 +175,6 @@ class Parts:
                 continue
             sound.append((first, last, part))
         return sound
-
-
-def _names(folder: Path) -> Sequence[str]:
-    return os.listdir(folder)
 
 
 def _locked(file: Path) -> int | None:

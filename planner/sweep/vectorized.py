@@ -222,31 +222,22 @@ class _ColumnBuffer:
 
     def columns(self, elapsed: float) -> dict[str, TableColumn]:
         """All columns, in the order of the rows of solved plans."""
-        plans = [None if isinstance(m, str) else m.words for m in self.models]
+        plans = [{} if isinstance(m, str) else m.words for m in self.models]
         nothing = CodedColumn(np.zeros(self.count, dtype=np.int8), (None,))
-        columns_of: dict[str, TableColumn] = {}
+        columns_of: dict[str, TableColumn] = {
+            **self.numbers,
+            **{name: CodedColumn(codes, tuple(x)) for name, (codes, x) in self.words.items()},
+            "status": CodedColumn(self.status, STATUSES),
+            "elapsed_s": np.full(self.count, elapsed),
+        }
         for name in self.names:
-            if name == "status":
-                columns_of[name] = CodedColumn(self.status, STATUSES)
-            elif name == "elapsed_s":
-                columns_of[name] = np.full(self.count, elapsed)
-            elif name in self.words:
-                codes, words = self.words[name]
-                columns_of[name] = CodedColumn(codes, tuple(words))
-            elif name in self.numbers:
-                columns_of[name] = self.numbers[name]
-            elif any(plan is not None and name in plan for plan in plans):
-                words = [None, *(None if plan is None else plan.get(name) for plan in plans)]
-                columns_of[name] = CodedColumn(self.model + 1, tuple(words))
-            else:
-                columns_of[name] = nothing
-        return columns_of
+            if name not in columns_of:
+                words = (None, *(plan.get(name) for plan in plans))
+                stated = any(name in plan for plan in plans)
+                columns_of[name] = CodedColumn(self.model + 1, words) if stated else nothing
+        return {name: columns_of[name] for name in self.names}
 
     def _say(self, name: str, rows: slice | np.ndarray, value: CodedColumn) -> None:
         codes, words = self.words.setdefault(name, (np.zeros(self.count, dtype=np.int64), [None]))
-        places = []
-        for word in value.words:
-            if word not in words:
-                words.append(word)
-            places.append(words.index(word))
-        codes[rows] = np.array(places)[value.codes]
+        words += [word for word in dict.fromkeys(value.words) if word not in words]
+        codes[rows] = np.array([words.index(word) for word in value.words])[value.codes]

@@ -42,10 +42,26 @@ class Marginal(Uncertainty):
 
     def at(self, share: np.ndarray) -> np.ndarray:
         """The values that these shares of the draws do not exceed; places in `ends` of `one_of`."""
+        from scipy.special import ndtri
+
+        kind, ends = self.kind, self.ends
         if not self.numeric:
-            count = len(self.ends)
-            return np.minimum(np.floor(share * count), count - 1).astype(int)
-        return _quantiles(self.kind, self.ends, share, self.within)
+            return np.minimum(np.floor(share * len(ends)), len(ends) - 1).astype(int)
+        if kind == "uniform":
+            return np.asarray(ends[0] + share * (ends[1] - ends[0]))
+        if kind == "log_uniform":
+            return np.asarray(ends[0] * (ends[1] / ends[0]) ** share)
+        if kind == "triangular":
+            low, mode, high = ends
+            turn = (mode - low) / (high - low)
+            rising = low + np.sqrt(share * (high - low) * (mode - low))
+            falling = high - np.sqrt((1 - share) * (high - low) * (high - mode))
+            return np.where(share < turn, rising, falling)
+        normal = np.clip(ndtri(share), -FARTHEST, FARTHEST)
+        if kind == "normal":
+            return np.asarray(ends[0] + ends[1] * normal)
+        middle, half = math.sqrt(ends[0] * ends[1]), math.log(ends[1] / ends[0]) / 2
+        return np.asarray(middle * np.exp(normal * half / ndtri((1 + self.within) / 2)))
 
 
 def marginals_of(tree: Tree, folder: Path, scenario: Question) -> list[Marginal]:
@@ -155,26 +171,6 @@ def _wrong(kind: str, ends: tuple[float, ...]) -> str | None:
     if kind in ("log_uniform", "lognormal") and ends[0] <= 0:
         return f"expected values above zero, got {ends[0]:g}"
     return None
-
-
-def _quantiles(kind: str, ends: tuple[float, ...], share: np.ndarray, within: float) -> np.ndarray:
-    from scipy.special import ndtri
-
-    if kind == "uniform":
-        return ends[0] + share * (ends[1] - ends[0])
-    if kind == "log_uniform":
-        return np.asarray(ends[0] * (ends[1] / ends[0]) ** share)
-    if kind == "triangular":
-        low, mode, high = ends
-        turn = (mode - low) / (high - low)
-        rising = low + np.sqrt(share * (high - low) * (mode - low))
-        falling = high - np.sqrt((1 - share) * (high - low) * (high - mode))
-        return np.where(share < turn, rising, falling)
-    normal = np.clip(ndtri(share), -FARTHEST, FARTHEST)
-    if kind == "normal":
-        return np.asarray(ends[0] + ends[1] * normal)
-    middle, half = math.sqrt(ends[0] * ends[1]), math.log(ends[1] / ends[0]) / 2
-    return np.asarray(middle * np.exp(normal * half / ndtri((1 + within) / 2)))
 
 
 T = TypeVar("T")

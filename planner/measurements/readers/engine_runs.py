@@ -43,15 +43,10 @@ ONE_SWEEP = ("backend", "backend_version", "system", "gemm_quant_mode")
 
 def fullest_of(table: Sequence[sheets.Row]) -> list[int]:
     """For every row that which says most of the same run: itself where no other row is that run."""
-    same: dict[tuple[str, ...], list[int]] = defaultdict(list)
-    for i, row in enumerate(table):
-        same[_identity(row)].append(i)
-    fullest = list(range(len(table)))
-    for rows in same.values():
-        best = max(rows, key=lambda i: (_says(table[i]), -i))
-        for i in rows:
-            fullest[i] = best
-    return fullest
+    identities = list(map(_identity, table))
+    ranked = sorted(range(len(table)), key=lambda i: (_says(table[i]), -i))
+    best = {identities[i]: i for i in ranked}  # of each run the last one
+    return [best[identity] for identity in identities]
 
 
 def speculated_in(table: Sequence[sheets.Row], fullest: Sequence[int]) -> dict[int, bool]:
@@ -70,24 +65,20 @@ def speculated_in(table: Sequence[sheets.Row], fullest: Sequence[int]) -> dict[i
             if entry is not None and published_names.base_of(entry) == shape:
                 speculated[i] = True
     sweeps: dict[tuple[str, ...], dict[object, set[int]]] = defaultdict(lambda: defaultdict(set))
-    for i, row in enumerate(table):
-        if row["mode"] == "disagg" and row["backend"] == SWEPT:
-            sweep = tuple(row.get(name, "") for name in ONE_SWEEP)
-            sweeps[sweep][_configuration(row)].add(fullest[i])
+    sweep_of = {
+        i: tuple(row.get(name, "") for name in ONE_SWEEP)
+        for i, row in enumerate(table)
+        if row["mode"] == "disagg" and row["backend"] == SWEPT
+    }
+    for i, sweep in sweep_of.items():
+        sweeps[sweep][_configuration(table[i])].add(fullest[i])
     single = {
         sweep
         for sweep, runs in sweeps.items()
         if sum(len(each) > 1 or bool(each & speculated.keys()) for each in runs.values())
         < PAIRED * len(runs)
     }
-    return {
-        **{
-            i: False
-            for i, row in enumerate(table)
-            if row["mode"] == "disagg" and tuple(row.get(name, "") for name in ONE_SWEEP) in single
-        },
-        **speculated,
-    }
+    return {i: False for i, sweep in sweep_of.items() if sweep in single} | speculated
 
 
 def _configuration(row: sheets.Row) -> tuple[object, ...] | None:
@@ -312,8 +303,6 @@ def _stated(row: sheets.Row, line: str, repeats: str) -> Measurement:
         prompt=prompt,
         output=output,
         context=0.0,
-        quantity="",
-        seconds=0.0,
         quality="wip" if row.get("wip") == "True" else "run",
         precision=weights or sheets.USUAL_CACHE,
         version=row["backend_version"] or row.get("engine", "").lower(),

@@ -49,7 +49,8 @@ class Configurations:
         configuration, entry = self._configuration(published), published_names.entry_of(published)
         if configuration is not None and not (entry and _same_shape(configuration, entry)):
             return f"{configuration}#{published}"
-        nearest = None if configuration or entry else self._nearest(published)
+        matches = (published_names.named_in(published, files) for files in self.folders)
+        nearest = None if configuration or entry else next(filter(None, matches), None)
         return f"{nearest}#{published}" if nearest else published
 
     def located(self, table: Sheet, column: str | None) -> tuple[Sheet, dict[str, str]]:
@@ -69,15 +70,8 @@ class Configurations:
     def _configuration(self, published: str) -> str | None:
         """The file of the very name; with the organisation, if a folder holds several."""
         name = published_names.letters(published.rstrip("/").split("/")[-1])
-        for files in self.folders:
-            path = files.get(_full_name(published)) or files.get(name)
-            if path is not None:
-                return path
-        return None
-
-    def _nearest(self, published: str) -> str | None:
-        matches = (published_names.named_in(published, files) for files in self.folders)
-        return next((file for file in matches if file is not None), None)
+        keys = (_full_name(published), name)
+        return next((files[x] for files in self.folders for x in keys if x in files), None)
 
 
 def configurations(folders: Sequence[Path], measurements: Path) -> Configurations:

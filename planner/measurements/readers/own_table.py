@@ -88,11 +88,9 @@ def measured_run(
     chip, machine = _hardware(row)
     if not row.get("model"):
         raise published_names.Refused("model is not given")
-    formats = [
-        published_names.format_of(row[name]) if row.get(name) else None
-        for name in ("weights", "kv")
-    ]
-    sizes = published_names.sizes_on(chip, row["model"], formats[0], formats[1])
+    stated = map(row.get, ("weights", "kv"))
+    weights, kv = (published_names.format_of(x) if x else None for x in stated)
+    sizes = published_names.sizes_on(chip, row["model"], weights, kv)
     layout, chips, replicas, assumed = _place(row, sizes, chip)
     prompt, output = sheets.tokens(row, "input_tokens"), sheets.tokens(row, "output_tokens")
     looped = sheets.number_or_none(row, "concurrency") is not None
@@ -101,12 +99,11 @@ def measured_run(
         raise published_names.Refused(f"neither concurrency nor batch is given{zero}")
     sent = sheets.positive(row, "concurrency" if looped else "batch")
     drafts = sheets.count(row, "drafts", 0)
-    engine = row.get("engine", "").lower()
     values = _values(row, looped, sent, output, line, refused)
     common = Measurement(
         id=line,
         source=row.get("source", "") or "own",
-        engine=engine or "unknown",
+        engine=row.get("engine", "").lower() or "unknown",
         model=published_names.base_of(published_names.model_of(row["model"]).name),
         sizes=sizes,
         chip=chip,
@@ -118,8 +115,6 @@ def measured_run(
         prompt=prompt,
         output=max(output, 2.0),
         context=prompt + output / 2,
-        quantity="",
-        seconds=0.0,
         quality="own",
         drafts=drafts,
         precision=row.get("weights", "") or "own",
@@ -129,14 +124,10 @@ def measured_run(
         repeats=repeats,
         assumed="; ".join(part for part in (row.get("assumed", ""), assumed) if part),
     )
-    measured = []
     made = [replace(common, quantity=name, seconds=time) for name, time in values.items()]
-    for measurement, strange in zip(made, strange_units(made), strict=True):
-        if strange:
-            refused.append(NotComputed(line, strange, measurement.quantity))
-        else:
-            measured.append(measurement)
-    return measured
+    pairs = list(zip(made, strange_units(made), strict=True))
+    refused += [NotComputed(line, why, each.quantity) for each, why in pairs if why]
+    return [each for each, why in pairs if not why]
 
 
 def _values(
@@ -151,30 +142,26 @@ def _values(
     seconds: dict[str, float] = {}
     token = "tpot" if looped else "step"
     meant = {"ttft": "ttft", "tpot": token, "itl": token, "step": "step", "e2e": "e2e"}
-    stated = False
-    for name in VALUES:
-        if not row.get(name):
-            continue
-        stated = True
+    stated = [name for name in VALUES if row.get(name)]
+    if not stated:
+        raise published_names.Refused("no measured value is given")
+    for name in stated:
+        stem, unit = name.rsplit("_", 1)
         try:
             value = sheets.positive(row, name)
         except published_names.Refused as why:
-            refused.append(NotComputed(line, str(why), name.rsplit("_", 1)[0]))
+            refused.append(NotComputed(line, str(why), stem))
             continue
-        stem, unit = name.rsplit("_", 1)
+        time = value / (1e3 if unit == "ms" else 1.0)
         if stem == "tokens_per":
             # The mean time of a slot per token, first tokens included.
             if not {"tpot", "step", "e2e"}.intersection(seconds):
                 seconds[token] = requests / value
         elif stem == "e2e" and looped:
             if "ttft" in seconds and token not in seconds and output > 1:
-                seconds[token] = (value / (1e3 if unit == "ms" else 1) - seconds["ttft"]) / (
-                    output - 1
-                )
+                seconds[token] = (time - seconds["ttft"]) / (output - 1)
         else:
-            seconds.setdefault(meant[stem], value / (1e3 if unit == "ms" else 1.0))
-    if not stated:
-        raise published_names.Refused("no measured value is given")
+            seconds.setdefault(meant[stem], time)
     return seconds
 
 
@@ -250,9 +237,8 @@ def columns_of(names: Sequence[str], facts: Mapping[str, object], where: str) ->
         mean = spellings.get(_plain(name).removeprefix("median_"))
         if hint and not BESIDE.match(_plain(name)) and not (mean and _meant(mean) in stated):
             mistakes.append(f"unknown column {quoted(name)}{hint}")
-    for name in facts:
-        if name not in COLUMNS:
-            mistakes.append(f"unknown fact {quoted(name)}{did_you_mean(name, COLUMNS) or ''}")
+    wrong = [name for name in facts if name not in COLUMNS]
+    mistakes += [f"unknown fact {quoted(name)}{did_you_mean(name, COLUMNS)}" for name in wrong]
     for names_of_one in (*NEEDED, LOADS):
         if not had.intersection(names_of_one):
             mistakes.append(

@@ -87,7 +87,14 @@ def _sheet(text: str, path: Path) -> Sheet:
     if not records:
         raise _mistake(path, None, "is empty, expected a header and rows")
     columns = tuple(name.strip() for name in records[0][1])
-    _named(columns, records[0][1], separator, records[0][0], path)
+    line, names, _ = records[0]
+    if not any(columns):
+        raise _mistake(path, line, "has no names of columns", 1)
+    twice = [i for i, name in enumerate(columns) if name in columns[:i]]
+    if twice:
+        before = sum(len(cell) + len(separator) for cell in names[: twice[0]])
+        words = f"the column {quoted(columns[twice[0]])} stands here twice"
+        raise _mistake(path, line, words, 1 + before)
     for line, cells, _ in records:
         if len(cells) > len(columns):
             message = f"{len(cells)} cells in a row, {len(columns)} columns in the header"
@@ -150,18 +157,6 @@ def _records(text: str, separator: str, path: Path) -> Iterator[tuple[int, list[
         if whole.strip():
             start = MARK if number == 1 and text.startswith(MARK) else ""
             yield number, cells, start + whole
-
-
-def _named(
-    columns: tuple[str, ...], cells: Sequence[str], separator: str, line: int, path: Path
-) -> None:
-    if not any(columns):
-        raise _mistake(path, line, "has no names of columns", 1)
-    twice = [i for i, name in enumerate(columns) if name in columns[:i]]
-    if twice:
-        before = sum(len(cell) + len(separator) for cell in cells[: twice[0]])
-        words = f"the column {quoted(columns[twice[0]])} stands here twice"
-        raise _mistake(path, line, words, 1 + before)
 
 
 def _objects(text: str, path: Path) -> tuple[Mapping[str, object], ...]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from planner.measurements.entry import Entry
-from planner.measurements.measurement import CollectiveRow, Measurement, Readings
+from planner.measurements.measurement import CollectiveRow, Measurement, NotComputed, Readings
 from planner.measurements.published_names import Refused
 from planner.measurements.readers.collective_rows import collective_row, exchange_row, fitted_on
 from planner.measurements.readers.engine_runs import QUANTITIES, runs
@@ -240,21 +240,16 @@ def own_entries(
 
 def generator_entries(readings: Readings) -> list[Entry]:
     """Times [s] of the runs of a load generator, one line each."""
-    entries = [
-        replace(
-            _run_entry(_row(run.id), int(run.id), run.quantity, run, ""),
-            repeat=bool(run.repeats),
-        ).measuring(run, run.seconds)
-        for run in readings.rows
-    ]  # fmt: skip
-    return entries + [
-        _run_entry(_row(each.id), int(each.id), each.quantity or "all", None, each.reason)
-        for each in readings.refused
-    ]
-
-
-def _row(line: str) -> int:
-    return int(line) - 1 - HEADER
+    entries = []
+    every: tuple[Measurement | NotComputed, ...] = (*readings.rows, *readings.refused)
+    for run in every:
+        at = int(run.id) - 1 - HEADER, int(run.id)
+        if isinstance(run, Measurement):
+            entry = replace(_run_entry(*at, run.quantity, run, ""), repeat=bool(run.repeats))
+            entries.append(entry.measuring(run, run.seconds))
+        else:
+            entries.append(_run_entry(*at, run.quantity or "all", None, run.reason))
+    return entries
 
 
 def _run_entry(row: int, line: int, column: str, run: Measurement | None, reason: str) -> Entry:

@@ -32,18 +32,8 @@ CONVENTIONS = ("full attention", "causal half", "hardware, full attention")
 TERA = 1e12
 SAME_SET = 0.06  # a row's FLOP/s may be this far from those of its set
 SAME_MODEL = 0.03  # two rows of a model that are as far off: another count of it, not a slip
-NEEDED = (
-    "hidden",
-    "layers",
-    "seq",
-    "global_batch",
-    "tp",
-    "pp",
-    "dp",
-    "recompute",
-    "metric",
-    "value",
-)
+WAYS = ("tp", "pp", "dp")
+NEEDED = ("hidden", "layers", "seq", "global_batch", *WAYS, "recompute", "metric", "value")
 USUAL_STATE = StateBytes()
 PRE_TRAINING, LORA = "pre-training", "lora"
 BESIDE = "no pre-training, scored beside the fits"
@@ -135,23 +125,18 @@ def training_rows(source: sheets.Source) -> list[TrainingRow]:
     earlier: dict[tuple[object, ...], TrainingRow] = {}
     checked = []
     for row in _suspects(rows):
-        if row.reason or row.layout is None:
-            checked.append(row)
-            continue
-        key = (row.set, row.era, row.date, row.counts, row.machine, row.batch, row.sequence,
-               row.precision, row.kernel, row.norm, row.latent,
-               *row.layout.words().items())  # fmt: skip
-        before = earlier.setdefault(key, row)
-        if before is row:
-            checked.append(row)
-        elif before.seconds == row.seconds and before.fits == row.fits:
-            checked.append(replace(row, reason=f"the same as line {before.line}"))
-        elif before.fits != row.fits:
-            says = "fits" if row.fits else "does not fit"
-            why = f"says that it {says}, line {before.line} the opposite"
-            checked.append(replace(row, reason=why))
-        else:
-            checked.append(row)
+        why = row.reason
+        if not why and row.layout is not None:
+            key = (row.set, row.era, row.date, row.counts, row.machine, row.batch, row.sequence,
+                   row.precision, row.kernel, row.norm, row.latent,
+                   *row.layout.words().items())  # fmt: skip
+            before = earlier.setdefault(key, row)
+            if before.fits != row.fits:
+                says = "fits" if row.fits else "does not fit"
+                why = f"says that it {says}, line {before.line} the opposite"
+            elif before is not row and before.seconds == row.seconds:
+                why = f"the same as line {before.line}"
+        checked.append(replace(row, reason=why))
     return checked
 
 
@@ -273,7 +258,7 @@ def _layout(cells: sheets.Row, counts: TrainingCounts) -> tuple[TrainingLayouts,
 
 
 def _chips(layout: TrainingLayouts) -> int:
-    return prod(int(getattr(layout, name)) for name in ("tp", "pp", "dp", "cp"))
+    return prod(int(getattr(layout, name)) for name in (*WAYS, "cp"))
 
 
 def _kernel(cells: sheets.Row) -> str:

@@ -350,10 +350,7 @@ def _rests_on_checked(claim: Claim) -> bool:
 def _claim_row(row: physical_column.AcceptanceRow) -> dict[str, object]:
     claim, verdict = row.claim, row.verdict
     return {
-        **{
-            name: getattr(claim, name)
-            for name in ("id", "kind", "statement", "lecture_says", "ours")
-        },
+        **{x: getattr(claim, x) for x in ("id", "kind", "statement", "lecture_says", "ours")},
         "verdict": verdict.word,
         "judged": [
             {
@@ -375,11 +372,8 @@ def _claim_row(row: physical_column.AcceptanceRow) -> dict[str, object]:
             {"what": each.what, "value": value, "unit": each.unit, "equation": each.equation}
             for each, value in zip(claim.worked, claim.values(), strict=True)
         ],
-        "physical": [_physical_row(each) for each in row.physical],
+        "physical": [
+            {name: x for name, x in vars(each).items() if name != "compared"} | {"text": each.text}
+            for each in row.physical
+        ],
     }
-
-
-def _physical_row(figure: physical_column.PhysicalFigure) -> dict[str, object]:
-    return {
-        name: value for name, value in vars(figure).items() if name != "compared"
-    } | {"text": figure.text}  # fmt: skip

@@ -18,25 +18,14 @@ from planner.text.quantities import show
 if TYPE_CHECKING:
     from planner.catalogue.refresh.price_refresh import PriceChange, PriceRefresh
 
-HEADINGS = (
-    "host",
-    "tier",
-    "above",
-    "input",
-    "output",
-    "cached",
-    "write",
-    "write 1h",
-    "from",
-    "read",
-)
+OF_PRICES = ("input", "output", "cached", "write", "write 1h")
+HEADINGS = ("host", "tier", "above", *OF_PRICES, "from", "read")
 OF_MODELS: Mapping[str, str | None] = {
     "model": None, "hosts": "number",
     **dict.fromkeys(("input", "output", "least 3:1", "median 3:1", "most 3:1"), "token_price"),
     "read": None,
 }  # fmt: skip
-OF_CHANGES = ("", "model", "host", "tier", "above", "input", "output", "cached", "write",
-              "write 1h", "status", "from", "until", "read")  # fmt: skip
+OF_CHANGES = ("", "model", *HEADINGS[:-2], "status", "from", "until", "read")
 UNIT = "USD per million tokens"
 
 
@@ -135,7 +124,7 @@ def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     marks = "*" * row["counted"] + " (reseller)" * row["reseller"] + " (withdrawn)" * (
         row["status"] == "deprecated"
     )  # fmt: skip
-    prices = (row[key] for key in ("input", "output", "cached", "write", "write_1h"))
+    prices = (row[key] for key in PRICES)
     tier = row["tier"] + (f" {row['hours']} UTC" if row["hours"] else "")
     above = f"{row['above']:,}" if row["above"] else ""
     return (row["host"] + marks, tier, above, *map(_usd, prices), row["since"], row["as_of"])
