@@ -223,6 +223,12 @@ V_gather    = _symbol("V_gather",    "byte",              "cache bytes of a laye
 T_gather    = _symbol("T_gather",    "s",                 "gathering one prompt's keys and values before each of its chunks")
 n_gather    = _symbol("n_gather",    "1",                 "layers whose caches are gathered before a chunk")
 
+# indexers of sparse attention
+a_idx       = _symbol("a_idx",       "flop*seq/token**2", "scores of an indexer per query-key pair")
+r_idx       = _symbol("r_idx",       "1",                 "ranks of tp that each score every key of an index")
+x_idx       = _symbol("x_idx",       "1",                 "launches of an indexer over those of a layer without experts")
+n_idx       = _symbol("n_idx",       "1",                 "layers that score keys by an indexer of their own")
+
 # hand-over between stages
 t_hop_net   = _symbol("t_hop_net",   "s",             "latency of a hop in the network")
 t_hop_sw    = _symbol("t_hop_sw",    "s",             "time software takes to hand a microbatch over")

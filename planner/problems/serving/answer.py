@@ -20,7 +20,7 @@ from planner.problems.serving.advice.current_layout import (
     least_price,
 )
 from planner.problems.serving.advice.fleet_sizes import fleet_sizes, sure_plan
-from planner.problems.serving.advice.grounds import provenance
+from planner.problems.serving.advice.grounds import provenance, uneven
 from planner.problems.serving.advice.ways_out import ways_out
 from planner.problems.serving.bounds.binding_limits import together
 from planner.problems.serving.deployment.alternatives import alternative_kinds, compared_systems
@@ -50,7 +50,6 @@ from planner.problems.serving.plan import (
 from planner.problems.serving.point import NextBest, ServingBand, ServingBound, ServingPoint
 from planner.problems.serving.profiled import chance_better
 from planner.problems.serving.question import Scenario
-from planner.problems.serving.step.binding import uneven
 from planner.problems.serving.step.occupancy import crowded
 from planner.problems.serving.task.plan_limits import PROMISES
 from planner.problems.serving.task.resolve import ServingTasks, resolve

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import TYPE_CHECKING
 
 from planner.problems.serving.plan import ServingProvenance
 
 if TYPE_CHECKING:
     from planner.catalogue.profile import Profile
+    from planner.problems.serving.point import PlannedPool, ServingPoint
     from planner.problems.serving.question import Scenario
     from planner.problems.serving.task.resolve import ServingTasks
+
+WORTH = 1.05  # experts of the fullest rank over the mean, from which on it is worth a word
 
 
 def provenance(scenario: Scenario, tasks: ServingTasks, profile: Profile) -> ServingProvenance:
@@ -33,3 +37,22 @@ def _queueing(scenario: Scenario) -> str:
     if scenario.assumptions == "lecture" or scenario.estimate == "bound":
         return "ttft excludes queueing: the bound knows none"
     return "ttft includes the mean wait before a prompt is read, Poisson arrivals dealt at random"
+
+
+def uneven(point: ServingPoint, experts: int) -> tuple[str, ...]:
+    """A warning for each pool of a plan whose fullest expert rank is well above the mean."""
+    pools: dict[str, PlannedPool | ServingPoint] = {"": point} if point.layout else {}
+    pools |= {f"{name} ": pool for name, pool in point.phases.items()}
+    warnings = []
+    for name, pool in pools.items():
+        ep, stored = pool.layout.ep if pool.layout else 1, experts + (pool.redundant_experts or 0)
+        fullest = ceil(stored / ep)
+        if fullest * ep < stored * WORTH:
+            continue
+        warnings.append(
+            f"{stored} experts are uneven on {name}ep {ep}: the fullest rank has {fullest}, "
+            f"{fullest * ep / stored - 1:.0%} more than the mean, and sets the pace; "
+            f"choose.redundant_experts: {fullest * ep - experts} would even them out in the same "
+            "memory"
+        )
+    return tuple(dict.fromkeys(warnings))

@@ -8,7 +8,6 @@ How it spreads experts and contexts comes first: fullest ranks, copies of a toke
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import ceil
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -33,7 +32,6 @@ from topologies.groups.group_rate import rate_table
 
 if TYPE_CHECKING:
     from planner.catalogue.chips import ChipPower
-    from planner.problems.serving.point import PlannedPool, ServingPoint
     from planner.problems.serving.step.layouts import Layouts
     from planner.problems.serving.task.task import Task
 
@@ -42,26 +40,6 @@ V = TypeVar("V", bound=float | np.ndarray)
 # SGLang: --dcp-comm-backend ag_rs, the default).
 ASKED_OF_PARTS, ASKED_OF_RANKS = 2.0, 3.0
 TINY = 1e-300  # bytes a token of a model that keeps none
-WORTH = 1.05  # experts of the fullest rank over the mean, from which on it is worth a word
-
-
-def uneven(point: ServingPoint, experts: int) -> tuple[str, ...]:
-    """A warning for each pool of a plan whose fullest expert rank is well above the mean."""
-    pools: dict[str, PlannedPool | ServingPoint] = {"": point} if point.layout else {}
-    pools |= {f"{name} ": pool for name, pool in point.phases.items()}
-    warnings = []
-    for name, pool in pools.items():
-        ep, stored = pool.layout.ep if pool.layout else 1, experts + (pool.redundant_experts or 0)
-        fullest = ceil(stored / ep)
-        if fullest * ep < stored * WORTH:
-            continue
-        warnings.append(
-            f"{stored} experts are uneven on {name}ep {ep}: the fullest rank has {fullest}, "
-            f"{fullest * ep / stored - 1:.0%} more than the mean, and sets the pace; "
-            f"choose.redundant_experts: {fullest * ep - experts} would even them out in the same "
-            "memory"
-        )
-    return tuple(dict.fromkeys(warnings))
 
 
 def contexts(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:

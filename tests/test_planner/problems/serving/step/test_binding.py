@@ -12,6 +12,7 @@ from planner.architecture.layers import CacheKind
 from planner.catalogue.chips import Chip, ChipPower
 from planner.catalogue.models import load
 from planner.network.layout_collectives import DECODE, PREFILL, Exchange, Reduction, rounds
+from planner.problems.serving.advice.grounds import uneven
 from planner.problems.serving.profiled import LECTURE
 from planner.problems.serving.step import binding
 from planner.problems.serving.step.binding import (
@@ -22,7 +23,6 @@ from planner.problems.serving.step.binding import (
     layout_values,
     peaks,
     shared_values,
-    uneven,
 )
 from tests.cases.serving import columns, dense, question, sparse
 from topologies import group_rate

@@ -17,9 +17,10 @@ from formulas.network.expert_copies import distinct_nodes, nodes_in_reach
 from planner.architecture import from_config, sizes
 from planner.architecture.counts import Sizes
 from planner.catalogue import models
+from planner.problems.serving.advice.grounds import uneven
 from planner.problems.serving.search.admitted_layouts import layouts_of
 from planner.problems.serving.search.batch import search
-from planner.problems.serving.step.binding import copies, copies_to_domains, evenness, uneven
+from planner.problems.serving.step.binding import copies, copies_to_domains, evenness
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.resolve import resolve
 from planner.scenario import load
