@@ -125,12 +125,12 @@ def test_utilisation_of_selective_recomputation_is_korthikantis():
 def test_predictions_are_in_the_unit_of_the_row(tmp_path):
     """A row of a rate is predicted as a rate, one of a time as a time; both are one step."""
     rate = 64 * 2048 / (8 * 8)  # tokens of a step over 8 s and 8 chips
-    read(tmp_path, {}, {"metric": "tokens_per_s_chip", "value": str(rate)})
+    read(tmp_path, {}, {"metric": "tokens_per_s_chip", "value": str(rate), "micro_batch": "2"})
     time, speed = training_layout_entries(table(tmp_path / "runs.csv", {}))
     assert (time.measured, speed.measured) == (8, rate)
     assert time.seconds == speed.seconds == 8
-    estimate = time.prediction.estimate
-    assert time.in_unit(estimate) == pytest.approx(estimate)
+    assert time.in_unit(time.prediction.estimate) == pytest.approx(time.prediction.estimate)
+    estimate = speed.prediction.estimate
     assert speed.in_unit(estimate) == pytest.approx(rate * 8 / estimate)
 
 
