@@ -79,14 +79,10 @@ tensor_parallel_time = Equation.of(
 )
 
 context_ring_time = Equation.of(
-    T_ring_kv,
-    (3 + x_again) * k_cp * (cp - 1) * h_kv * D_rank / (tp * W_cp),
-    "keys and values go round in each pass, their gradients once",
+    T_cp_lay,
+    maximum(0, (3 + x_again) * k_cp * (cp - 1) * h_kv * D_rank / (tp * W_cp) - x_hide * T_att),
+    "keys and values go round in each pass, their gradients once; attention hides them",
     source=yang_2024.at("section 3, ring pass-KV"),
-)
-
-context_ring_exposed = Equation.of(
-    T_cp_lay, maximum(0, T_ring_kv - x_hide * T_att), "attention hides the ring"
 )
 
 expert_exchange_step_time = Equation.of(
@@ -102,9 +98,9 @@ launch_time = Equation.of(
     T_launch, n_passes * (t_launch + x_moe * t_routed), "the host issues every kernel of every pass"
 )
 
-layer_arithmetic = Equation.of(T_arith_l, T_mat + T_expert + T_att + T_elt + T_quant)
-
-layer_work = Equation.of(T_chip_l, T_arith_l + T_tp + T_cp_lay + T_ep_lay)
+layer_work = Equation.of(
+    T_chip_l, T_mat + T_expert + T_att + T_elt + T_quant + T_tp + T_cp_lay + T_ep_lay
+)
 
 layer_time = Equation.of(
     T_layer,
@@ -187,15 +183,9 @@ data_parallel_time = Equation.of(
 
 hiding_window = Equation.of(
     T_window,
-    x_hide
-    * k_hide
-    * n_full
-    * (T_arith_l - (T_ring_kv - T_cp_lay))
-    * (Rational(2, 3) * (1 - x_grads) + x_grads * n_micro),
+    x_hide * k_hide * (T_slow - T_hop_st) * (Rational(2, 3) * (1 - x_grads) + x_grads * n_micro),
     "gradients are reduced behind the backward pass of the last micro-batch, under ZeRO-2 and 3 "
     "behind every one",
-    "the network carries one thing at a time: behind arithmetic that hides no ring, and never "
-    "behind what it sends for tensors, contexts and experts",
 )
 
 data_parallel_exposed = Equation.of(T_dp_out, maximum(0, T_dp - T_window))
@@ -238,8 +228,7 @@ pooled_rate = Equation(
 STEP = (
     tokens_per_rank, passes_of_a_layer, dense_arithmetic, matrix_time, routed_arithmetic,
     routed_time, attention_arithmetic, attention_step_time, element_wise_time, quantisation_time,
-    tensor_parallel_time, context_ring_time, context_ring_exposed,
-    expert_exchange_step_time, launch_time, layer_arithmetic, layer_work,
+    tensor_parallel_time, context_ring_time, expert_exchange_step_time, launch_time, layer_work,
     layer_time, head_time, pipeline_hops_time, head_excess, slowest_stage, whole_chain,
     bubble_of_a_step, parameters_per_chip, expert_parameters_per_chip, gradient_group,
     expert_gradient_group, wire_bytes, data_parallel_time, hiding_window, data_parallel_exposed,

@@ -30,6 +30,7 @@ from planner.text.errors import InputError
 HALF, MODEL, CHIP, WIDTH = "random half", "model out", "chip out", "width out"
 SEED = 20261124
 LEAST_FIT = 8  # rows, below which a stack has no fit of its own
+AT_BOUND = 0.02  # above what physics lets it be, within which a coefficient is held back by it
 
 
 @dataclass(frozen=True)
@@ -55,15 +56,21 @@ class StackScores:
 
 
 def form_of(rows: Sequence[TrainingRow]) -> TrainingStack:
-    """The bare stack of rows, with the traits of its software.
+    """The bare stack whose networks fit rows better: cards of a domain pooled, or one per chip.
 
+    One card per chip is contradicted where rows push its collectives to the rate of the links.
     Rows of routed models beside dense ones count less where that predicts models left out better.
     """
     timed = [row for row in rows if row.usable]
     traits = stack_words(rows[0].stack).traits if rows else {}
-    form = replace(training_stack("physical"), **traits)
+    pooled = replace(training_stack("physical"), **traits)
+    forms = [pooled, replace(pooled, pooled_cards=False)]
     if len(timed) < LEAST_FIT:
-        return form
+        return pooled
+    shared, single = (stack_fit.fit_steps(stack_fit.StepSample.of(timed, form)) for form in forms)
+    bound = (1 + AT_BOUND) * coefficient_priors()["k_dp"].least
+    contradicted = single.values()["k_dp"] < bound
+    form = forms[0] if contradicted or shared.loss <= single.loss else forms[1]
     forms = [form, replace(form, routed_noise=stack_fit.ROUTED_NOISE)]
     return min(forms, key=partial(_new_models, timed)) if len(parts_of(timed)) > 1 else form
 
@@ -243,6 +250,7 @@ def stack_table(
             if len({int(getattr(row.layout, axis)) for row in timed if row.layout is not None}) > 1
         ],
         "identified": sorted(moved),
+        "pooled_cards": form.pooled_cards,
         "routed_noise": form.routed_noise,
         **words.traits,
         "eras": {row.part: era_of(row) for row in sorted(timed, key=lambda x: (x.date, x.era))},

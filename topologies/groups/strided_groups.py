@@ -62,10 +62,11 @@ class StridedGroups:
         self._levels = self._of_tree()
         self._rates: dict[tuple[object, ...], float] = {}
 
-    def rate(self, pattern: str, size: int, stride: int, ranks: int) -> float:
+    def rate(
+        self, pattern: str, size: int, stride: int, ranks: int, *, pooled: bool = True
+    ) -> float:
         """Rate of every chip, one way, with all groups of an axis at work [byte/s].
 
-        The members of a group in one domain share their network cards.
         A group of one sends nothing; its rate is infinite. Raises TopologyError when the ranks are
         no multiple of the groups, or more than the chips.
 
@@ -74,6 +75,8 @@ class StridedGroups:
         pattern : `gather` for all-gather, reduce-scatter and rings, `exchange` for all-to-all,
             `stages` for a pipeline, in which each hands on to the next.
         ranks : chips in use, the first ones.
+        pooled : whether the members of a group in one domain share their network cards; else one
+            of them talks for all.
 
         >>> from topologies import hierarchy, switch
         >>> wired = strided_groups(hierarchy(switch(8, up=450e9), 2, out=50e9))
@@ -84,17 +87,19 @@ class StridedGroups:
             raise TopologyError(
                 self.groups.name, f"groups of {size} at stride {stride} on {ranks} ranks"
             )
-        key = (pattern, size, stride, ranks)
+        key = (pattern, size, stride, ranks, pooled)
         if key not in self._rates:
             if size == 1:
                 self._rates[key] = inf
             elif pattern == STAGES:
                 self._rates[key] = self._stages(stride, size, ranks)
             else:
-                self._rates[key] = self._collective(pattern, size, stride, ranks)
+                self._rates[key] = self._collective(pattern, size, stride, ranks, pooled=pooled)
         return self._rates[key]
 
-    def _collective(self, pattern: str, size: int, stride: int, ranks: int) -> float:
+    def _collective(
+        self, pattern: str, size: int, stride: int, ranks: int, *, pooled: bool
+    ) -> float:
         """The slower of what its members inside a domain reach and what crosses domains."""
         groups = np.arange(ranks).reshape(-1, size, stride).swapaxes(1, 2).reshape(-1, size)
         starts = np.ones(groups.shape, dtype=bool)
@@ -106,7 +111,7 @@ class StridedGroups:
         if parts.max() == 1:
             return inside
         begins = np.cumsum(parts) - parts  # the first part of each group
-        shared = np.minimum.reduceat(lengths, begins)
+        shared = np.minimum.reduceat(lengths, begins) if pooled else np.ones_like(parts)
         sent = [
             _across(pattern, groups[i], first[b : b + k] - i * size, int(n))
             for i, (b, k, n) in enumerate(zip(begins, parts, shared, strict=True))

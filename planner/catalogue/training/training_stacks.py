@@ -68,9 +68,9 @@ class TrainingStack:
 
     `values` by coefficient [1, s or byte], `spreads` the standard deviations of their logarithms.
     `chips`, `models` and `formats` (such as "dense fp8") were fitted; `rows` counts the
-    measurements; `varied` are the parts of a layout that they varied. `embedding_layers` are
-    layers that embedding and head count as where that evens the stages; `wire` the bytes of a
-    gradient on the wire;
+    measurements; `varied` are the parts of a layout that they varied. `pooled_cards`: members of a
+    group in one domain share their network cards. `embedding_layers` are layers that embedding and
+    head count as where that evens the stages; `wire` the bytes of a gradient on the wire;
     `zero_pipeline` whether ZeRO-2 and 3 run under a pipeline. `gathered`: inputs that sequence
     parallelism gathers stay whole, and so do logits on every tensor-parallel rank; `eager`: norms,
     gates and losses of single kernels keep what stands between them; `overlaps`: gradients are
@@ -95,6 +95,7 @@ class TrainingStack:
     adjustments: tuple[StackAdjustment, ...] = ()
     bands: Mapping[str, Mapping[str, TrainingBand]] = field(default_factory=dict)
     errors: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    pooled_cards: bool = True
     embedding_layers: int = 2
     wire: float = 4.0
     zero_pipeline: bool = False
@@ -257,7 +258,7 @@ def stack_from(name: str, raw: Mapping[str, Any]) -> TrainingStack:
         part: {kind: TrainingBand(low, high, int(n)) for kind, (low, high, n) in kinds.items()}
         for part, kinds in raw["bands"].items()
     }
-    simple = ("title", "as_of", "source", "rows", "embedding_layers", "wire",
+    simple = ("title", "as_of", "source", "rows", "pooled_cards", "embedding_layers", "wire",
               "zero_pipeline", "gathered", "eager", "overlaps", "memory_share",
               "routed_noise")  # fmt: skip
     return TrainingStack(

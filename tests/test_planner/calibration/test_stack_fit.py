@@ -152,7 +152,8 @@ def test_a_fitted_stack_is_what_its_file_says(made, tmp_path):
     table = stack_table("mine", rows)
     read = stack_from("mine", tomllib.loads(stack_text(table)))
     sample = StepSample.of(rows, training_stack("physical"))
-    fit = fit_steps(sample, stack_priors("mine", shipped_findings()))
+    form = replace(sample.tasks[0].stack, pooled_cards=read.pooled_cards)
+    fit = fit_steps(StepSample.of(rows, form), stack_priors("mine", shipped_findings()))
     for row, seconds in zip(rows[::9], fit.predicted(sample)[::9], strict=True):
         assert predicted_seconds(row, read) == pytest.approx(seconds, rel=0.02)
     path = tmp_path / "mine.toml"

@@ -16,13 +16,16 @@ GROUPS = [(n, s) for n, s in product(POWERS, POWERS) if n > 1 and n * s <= RANKS
 
 
 @pytest.mark.parametrize("pattern", ["gather", "exchange"])
-def test_hgx_written_out_is_its_closed_form(pattern):
+@pytest.mark.parametrize("pooled", [True, False])
+def test_hgx_written_out_is_its_closed_form(pattern, pooled):
     """Cards of the members in a node add up, to no more than their links inside."""
     wired = strided_groups(graph(machine("hgx-h100"), RANKS))
     for size, stride in GROUPS:
-        near = min(size, max(1, NODE // stride))
+        near = min(size, max(1, NODE // stride)) if pooled else 1
         expected = LINK if size * stride <= NODE else min(LINK, CARD * near)
-        assert wired.rate(pattern, size, stride, RANKS) == pytest.approx(expected, rel=1e-12)
+        assert wired.rate(pattern, size, stride, RANKS, pooled=pooled) == pytest.approx(
+            expected, rel=1e-12
+        )
 
 
 def test_stages_hand_on_inside_a_node_or_through_a_card():

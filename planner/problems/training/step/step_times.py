@@ -149,7 +149,7 @@ def _rates(
     share a scale-up domain.
     """
     node, link, card = task.machine.node, task.machine.link, task.machine.card
-    ranks = tp * cp * dp * pp
+    ranks, pooled = tp * cp * dp * pp, task.stack.pooled_cards
 
     def rate(size: np.ndarray, stride: np.ndarray, pattern: str = "gather") -> np.ndarray:
         if task.machine.wiring is not None:
@@ -157,11 +157,14 @@ def _rates(
             columns = np.broadcast_arrays(*(size, stride, ranks))
             cases = np.stack([column.ravel() for column in columns], axis=1).astype(np.int64)
             distinct, which = np.unique(cases, axis=0, return_inverse=True)
-            rates = [task.machine.wiring.rate(pattern, *case) for case in distinct.tolist()]
+            rates = [
+                task.machine.wiring.rate(pattern, *case, pooled=pooled)
+                for case in distinct.tolist()
+            ]
             return np.array(rates)[which.reshape(columns[0].shape)]
         if pattern == "stages":
             return np.where(size * stride <= node, link, card)
-        near = np.minimum(size, np.maximum(1, np.floor(node / stride)))
+        near = np.minimum(size, np.maximum(1, np.floor(node / stride))) if pooled else 1.0
         return np.where(size * stride <= node, link, np.minimum(link, card * near))
 
     alone = np.ones(())
