@@ -92,7 +92,7 @@ def test_one_number_more_outside_never_narrows_and_what_no_run_has_always_widens
               if x.name in hull.ranges}  # fmt: skip
     levels = {x.name: np.array([1]) for x in dimensions().values() if x.levels}
     assert {"stages", "batch", "drafts"} <= beyond.keys()
-    assert levels.keys() == {"overlap", "uneven"}
+    assert levels.keys() == {"overlap", "uneven", "ranks"}
     for _ in range(TRIALS):
         place = measured_place(whole, draw)
         if place is None:

@@ -16,6 +16,7 @@ INSIDE = {
     ),
     "overlap": np.array([0]), "uneven": np.array([0]), "stages": 1.0, "chips": 8.0,
     "batch": 64.0, "context": 2250.0, "prompt": 2000.0, "ep": 8.0, "domains": 1.0, "drafts": 0.0,
+    "ranks": np.array([0]),
 }  # fmt: skip
 BEYOND = {
     "model": "another", "chip": "another on vllm", "engine": "another", "version": "vllm 0.0",
@@ -23,6 +24,7 @@ BEYOND = {
     "cache": "int4", "stages": 2.0,
     "overlap": np.array([1]), "uneven": np.array([1]), "batch": 4096.0, "context": 1e6,
     "prompt": 20.0, "ep": 256.0, "chips": 256.0, "domains": 9.0, "drafts": 3.0,
+    "ranks": np.array([1]),
 }  # fmt: skip
 
 

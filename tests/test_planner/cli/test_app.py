@@ -34,7 +34,7 @@ PLAN = {
     "usd_per_mtok_input", "usd_per_mtok", "usd_per_hour", "memory_per_chip", "time_per_step",
     "bottleneck",
 }  # fmt: skip
-LAYOUT = {"tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "replicas", "overlap"}
+LAYOUT = {"tp", "pp", "cp", "dcp", "dp_attention", "ep", "tp_expert", "replicas", "overlap"}
 MEMORY = {"capacity", "weights", "kv", "state", "activations", "reserved", "free"}
 STEP = {"weights", "kv", "compute", "collectives", "overhead", "drafts", "prefill"}
 KINDS = ("chips", "systems", "models", "laws", "prices", "profiles")

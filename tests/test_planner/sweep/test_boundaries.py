@@ -57,7 +57,7 @@ def kinks(
         (
             TOKENS,
             ("system.memory_bandwidth=12 TB/s",),  # weights are read sooner than steps are started
-            "overhead = kv at L_ctx = T_over*W_chip*e_kv/(b_kv*b_rank*f_heads*f_pace)",
+            "overhead = kv at L_ctx = T_over*W_chip*dcp*e_kv/(b_kv*b_rank*f_heads*f_pace)",
         ),
         (
             {"system.memory_bandwidth": "log(1 TB/s..80 TB/s,9)"},
@@ -88,7 +88,7 @@ def test_weights_and_cache_are_equal_at_a_context_in_closed_form():
     _, found = kinks(SPARSE, {"workload.output_tokens": "log(10..60k,9)"}, *large)
     assert (
         str(found[-1])
-        == "weights = kv at L_ctx = V_w*e_kv*f_pace_w*n_half/(b_kv*b_rank*e_w*f_heads*f_pace)"
+        == "weights = kv at L_ctx = V_w*dcp*e_kv*f_pace_w*n_half/(b_kv*b_rank*e_w*f_heads*f_pace)"
     )
     assert found[-1].value == pytest.approx(4000 + found[-1].at / 2, rel=1e-6)
 
@@ -203,7 +203,7 @@ def test_the_lines_of_a_map_have_the_other_axis_in_their_closed_form():
     """Bandwidth goes up, prompts go along: one stands on the left, the other on the right."""
     _, found = bordered(MAP)
     assert found["kv, overhead"].forms == (
-        "L_ctx = T_over*W_chip*e_kv/(b_kv*b_rank*f_heads*f_pace)",
+        "L_ctx = T_over*W_chip*dcp*e_kv/(b_kv*b_rank*f_heads*f_pace)",
     )
     assert found["overhead, weights"].forms == ("W_chip = V_w*f_pace_w*n_half/(T_over*e_w)",)
     over = {"choose.batch": "16,32,48,64,80", "workload.input_tokens": "log(1k..60k,15)"}

@@ -51,7 +51,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
             "choose.ep": "1,16",
             "system.memory_bandwidth": "log(1 TB/s..10 TB/s,9)",
         },
-        ["choose.tp=1"],
+        ["choose.tp=1", "choose.dcp=1"],
     ),
     "promises": (
         FIXED,

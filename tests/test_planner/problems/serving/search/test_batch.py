@@ -313,7 +313,8 @@ def test_of_plans_alike_the_plainer_one_is_taken() -> None:
 
     Latencies that differ in the thirteenth digit are one.
     """
-    plain = dict.fromkeys((*AXES, "replicas", "chips", "halves"), 1)
+    ways = [axis for axis in AXES if axis != "dcp"]  # which stands last in a row
+    plain = dict.fromkeys((*ways, "replicas", "chips", "halves", "dcp"), 1)
     kinds: list[dict[str, int]] = [
         {"tp": 8}, {"pp": 4}, {"dp_attention": 4}, {"tp": 4, "tp_expert": 2},
         {"tp": 4, "halves": 2}, {"tp": 4},
@@ -513,9 +514,13 @@ def test_the_largest_batch_of_a_load_is_that_of_none_or_what_carries_it() -> Non
     unloaded = step_of("dense")
     found, batch = search(step), carrying(step, LARGEST_BATCH)
     largest, looked = largest_feasible(unloaded)
-    assert found.largest.tolist() == np.maximum(largest, batch).tolist()
-    assert found.points_considered == (np.maximum(largest, batch) + 1).sum()
-    assert found.points_evaluated == looked.sum() + 2 * (batch > 0).sum()
+    # Where ranks share contexts memory has room for more than a step with prompts in it.
+    held = step.layouts.dcp == 1
+    assert found.largest[held].tolist() == np.maximum(largest, batch)[held].tolist()
+    assert (found.largest <= np.maximum(largest, batch)).all()
+    assert found.points_considered == (found.largest + 1).sum()
+    once = looked.sum() + 2 * (batch > 0).sum()
+    assert once <= found.points_evaluated <= once + (~held).sum()
     assert (batch > 0).any()
     reading = step_of("dense", mode="prefill", arrivals=2.0)
     batch = carrying(reading, LARGEST_BATCH)

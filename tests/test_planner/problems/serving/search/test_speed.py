@@ -13,9 +13,10 @@ FLEET = {
 
 
 def test_of_a_large_fleet_few_pairs_of_pools_are_split():
-    """It has 634,368 of them; where chips are many, what a pair promises at best it nearly keeps.
+    """Where chips are many, what a pair promises at best it nearly keeps: few are looked at.
 
-    All of them were split once, in seconds.
+    All pairs were split once, in seconds. Before contexts were cut over ranks it was a fortieth.
     """
     certificate = planner.solve(FLEET).document["certificate"]
-    assert certificate["points_evaluated"] < 634_368 / 10
+    assert certificate["layouts_considered"] > 3e6
+    assert certificate["points_evaluated"] < certificate["layouts_considered"] / 35

@@ -20,6 +20,8 @@ from planner.problems.serving.task.resolve import resolve
 from planner.scenario import load
 from planner.text.errors import InputError
 
+ONE_CONTEXT = {"mode": "aggregated", "cp": 1, "dcp": 1}
+
 
 def question(engine: Any = "vllm", chips: int = 1, **changes: Any) -> dict[str, Any]:
     """A small model on an H100, with an engine that is told something."""
@@ -186,7 +188,7 @@ def test_the_search_counts_the_blocks_of_the_engine(
     first, answer = lengths
     task = resolve(load(question(engine, 8, model=model, system="hgx-h200", promises={},
                                  workload={"input_tokens": first, "output_tokens": answer},
-                                 choose={"mode": "aggregated", "cp": 1}))).tasks[0]  # fmt: skip
+                                 choose=ONE_CONTEXT))).tasks[0]  # fmt: skip
     layouts = layouts_of(task)
     step, charged = Step(task, layouts, bound=False), charged_engine(task, layouts)
     held = step(layouts.dp_attention * 1.0)["memory.kv"]
