@@ -98,12 +98,15 @@ def table(section: Section) -> str:
     """A heading, its table and its lines [HTML]; nothing where there are none."""
     cells = _grid(section.heads, section.cells) if section.heads else ""
     lines = rows_of(section.lines) if section.lines else ""
-    return f"<h2>{escape(section.title)}</h2>{cells}{lines}" if cells or lines else ""
+    title = f"<h2>{escape(section.title)}</h2>" if section.title else ""
+    return f"{title}{cells}{lines}" if cells or lines else ""
 
 
 def _grid(heads: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
     """Rows of words under heads [HTML]."""
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in heads)
+    head = "".join(
+        f'<th scope="col">{escape(name)}</th>' if name else "<td></td>" for name in heads
+    )
     rows = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in cells)
     body = "".join(f"<tr>{row}</tr>" for row in rows)
     return f"{WIDE}<table><tr>{head}</tr>{body}</table></div>"
