@@ -172,6 +172,8 @@ class _Conditions:
 WIDEST_GAP = 1e-4
 NARROW_GAP = 1e-6  # a solver that stopped early further from its bound than this starts again
 RETRIES = 3
+# A lower bound whose exponential is no number: a ray of the dual that a solver took for a point.
+HIGHEST = float(np.log(np.finfo(float).max))
 
 
 class Program:
@@ -250,6 +252,8 @@ class Program:
         for _ in range(1 + RETRIES):
             point = newton_refined(self.structure, at, point)
             bound = lower_bound(self.structure, at, point)
+            if bound > HIGHEST:
+                break
             if point.status == "optimal":
                 return point, bound
             if (short := float(point.logs[-1]) - bound) <= gap:
