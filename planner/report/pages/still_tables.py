@@ -24,7 +24,7 @@ SWATCH = (
 GRAVE = ("broken", "extrapolated")  # severities of notes that are set in red
 # What may be wider than the window is scrolled by keyboard too.
 WIDE = '<div class="wide" tabindex="0" role="group" aria-label="table">'
-AS_IS = " /:=;,.-_()'*+!@$?[]{}|^~"  # in an address of an image that holds the picture
+AS_IS = " /:=;,.-_()'*+!@$?[]{}|^~<>"  # in an address of an image that holds the picture
 
 
 def picture_of(plan: Plan[Any], title: str) -> str:
@@ -40,7 +40,9 @@ def picture_of(plan: Plan[Any], title: str) -> str:
         picture = problem.picture(plan)
         if isinstance(picture, SectionBars):
             return ""
-        drawn = quote(slim(picture.draw("svg").decode()), safe=AS_IS)
+        # An address writes a double quotation mark as three letters.
+        svg = re.sub(r'="([^"\']*)"', r"='\1'", slim(picture.draw("svg").decode()))
+        drawn = quote(svg, safe=AS_IS)
     except (InputError, MissingExtra) as error:
         return f'<p class="quiet">No picture: {escape(str(error))}.</p>'
     return (

@@ -88,7 +88,7 @@ def fleet(marginal: MarginalPrices) -> str:
 
 def promise_text(promise: PromiseChance) -> str:
     """One promise with its value, its limit and its chance."""
-    value, limit = duration(promise.value), duration(promise.limit)
+    value, limit = duration(promise.value), show(promise.limit, "time")
     chance = "" if promise.chance is None else f", holds in {100 * promise.chance:.0f} of 100 cases"
     return f"{title_of(promise.promise)} {value} of {limit}: {promise.word}{chance}"
 

@@ -87,14 +87,22 @@ def part_least(task: Task) -> int:
     return PART_DECODED if task.pooled and task.mode == "decode" else PART_READ
 
 
-def all_layouts(task: Task, longest: float, *, parts_chosen: bool) -> Layouts:
-    """Every layout that a slider may let in: also those that only prompts so long are cut for."""
+def all_layouts(
+    task: Task, longest: float, *, parts_chosen: bool, ranks: tuple[int, ...] = (1,)
+) -> Layouts:
+    """Every layout that a slider may let in: also those that only prompts so long are cut for.
+
+    Of contexts cut over ranks those in `ranks` alone, which a plan and the layout in use have: all
+    of them would make a page half as large again.
+    """
+    limits = {"dcp": ranks, **task.limits_of}
+    task = task if task.lecture else task.with_layout(limits_of=limits)
     if task.loop is not None:  # how many are in flight is a slider
         task = task.with_layout(batches=None)
     if parts_chosen or task.lecture:
         return layouts_of(task)
     unasked = parts(longest, part_least(task))
-    limits = {name: values for name, values in task.limits_of.items() if name != "cp"}
+    limits = {name: values for name, values in limits.items() if name != "cp"}
     if len(unasked) > 1:
         limits["cp"] = unasked
     return layouts_of(task.with_layout(limits_of=limits))
@@ -109,9 +117,11 @@ class PoolRows:
     parts_chosen: bool
 
     @classmethod
-    def of(cls, task: Task, longest: float, *, parts_chosen: bool) -> PoolRows:
+    def of(
+        cls, task: Task, longest: float, *, parts_chosen: bool, ranks: tuple[int, ...] = (1,)
+    ) -> PoolRows:
         """A task with every layout that a slider may let in."""
-        layouts = all_layouts(task, longest, parts_chosen=parts_chosen)
+        layouts = all_layouts(task, longest, parts_chosen=parts_chosen, ranks=ranks)
         return cls(task, Step(task, layouts, bound=task.uses_bound), parts_chosen)
 
     @property

@@ -217,6 +217,7 @@ def layout_values(
     on a machine whose scale-out rate is not known.
     """
     sizes, ideal = task.sizes, task.lecture or task.ideal
+    sparse = any(cache.kind == "index" for cache in sizes.caches)
     tp, dp, pp = layouts.tp, layouts.dp_attention, layouts.pp
     ep, xtp = layouts.ep, layouts.tp_expert
     rates = rate_table(task.network, np.unique(np.concatenate([tp, hops])).tolist())
@@ -250,7 +251,7 @@ def layout_values(
         "c_imb": imbalance(task, ep),
         "c_rank": np.where(task.pooled and task.mode == "decode" and not bound, 1.0, 0.0)
         * np.sqrt(2 * np.log(dp)),
-        "r_idx": whole if ideal or bound else tp.astype(float),
+        "r_idx": tp.astype(float) if sparse and not (ideal or bound) else whole,
         "q_ar": 2.0 * (tp - 1) / tp,
         "r_ar": rates.all_gather[np.searchsorted(rates.n, tp)],
         "r_hop": rates.send[hop],
