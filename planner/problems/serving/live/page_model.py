@@ -175,8 +175,8 @@ class PageModel:
     ) -> dict[str, Any]:  # fmt: skip
         """The rows of a task, with the numbers of its kernels, bands and hull."""
         chosen = self.scenario.choose.cp is not None
-        held = (*self.plan.pools, *([now] if (now := self.plan.answer.current) else []))
-        ways = [pool.layout.dcp for pool in held if pool.layout is not None]
+        used = (*self.plan.pools, *([self.plan.answer.current] if self.plan.answer.current else []))
+        ways = [pool.layout.dcp for pool in used if pool.layout is not None]
         ranks = tuple(sorted({1, *ways}))
         rows = PoolRows.of(task, self.longest, parts_chosen=chosen, ranks=ranks)
         made, follow = rows.script(shown), following(task, self.scenario)
