@@ -121,11 +121,17 @@ def _product(over: Sequence[int], under: Sequence[int], values: list, slopes: li
     value: float = 1.0
     slope: np.ndarray | float = 0.0
     for i in over:
-        value, slope = value * values[i], slope * values[i] + value * slopes[i]
+        slope = _scaled(slope, values[i]) + _scaled(slopes[i], value)
+        value = value * values[i]
     for i in under:
         value = value / values[i] if values[i] else math.copysign(math.inf, value)
         slope = (slope - value * slopes[i]) / values[i] if values[i] else slope * math.nan
     return value, slope
+
+
+def _scaled(slope: np.ndarray | float, factor: float) -> np.ndarray | float:
+    """A slope times a factor: nothing where the factor is zero, be the slope ever so steep."""
+    return factor * slope if factor else np.zeros_like(slope)
 
 
 def _extreme(largest: bool, operands: Sequence[int], values: list, slopes: list) -> tuple:

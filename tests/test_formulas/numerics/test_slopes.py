@@ -8,7 +8,8 @@ from formulas.nomenclature.lecture import B, C_tok, L_ctx, N_touched, T_step, e_
 from formulas.nomenclature.symbols import SymbolError
 from formulas.numerics.evaluate import kernel
 from formulas.numerics.expressions import maximum, minimum
-from formulas.numerics.slopes import elasticities
+from formulas.numerics.slopes import elasticities, slopes_along
+from formulas.numerics.tape import Tape
 from formulas.roofline.experts import touched_parameters
 
 CASE = {
@@ -75,10 +76,19 @@ def test_a_value_of_zero_has_no_influence():
 def test_a_root_of_nothing_has_no_influence():
     """However steep it is where it begins; what does not move has no slope."""
     run = kernel([], {"x": e_w + e_c * sp.sqrt(e_kv * sigma)})
-    case = {"e_w": 0.5, "e_c": 0.7, "e_kv": 0.0, "sigma": 2.0}
-    found = elasticities(run, "x", {name: case[name] for name in run.names})
-    assert found["e_w"] == (1, 1)
-    assert found["e_c"] == found["sigma"] == found["e_kv"] == (0, 0)
+    for nothing in ({"e_kv": 0.0}, {"e_c": 0.0, "e_kv": 0.0}):
+        case = {"e_w": 0.5, "e_c": 0.7, "e_kv": 1.0, "sigma": 2.0} | nothing
+        found = elasticities(run, "x", {name: case[name] for name in run.names})
+        assert found["e_w"] == (1, 1)
+        assert found["e_c"] == found["sigma"] == found["e_kv"] == (0, 0)
+
+
+@pytest.mark.parametrize("order", [(0, 2), (2, 0)])
+def test_a_factor_of_zero_stops_a_slope_without_bound(order):
+    """g sqrt(h) at g = h = 0, whichever factor comes first: the root is infinitely steep there."""
+    nodes = [("argument", "g"), ("argument", "h"), ("sqrt", 1), ("product", order, ())]
+    slopes = slopes_along(Tape(nodes), ["g", "h"], {"g": 0.0, "h": 0.0})
+    assert slopes[3].tolist() == [[0, 0], [0, 0]]
 
 
 def test_coverage_saturates():
