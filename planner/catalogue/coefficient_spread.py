@@ -33,7 +33,7 @@ DISTANCES: Mapping[str, tuple[str, ...]] = {
     NEW_PAIR: ("engine", "chip"),
     NEW_VERSION: ("engine", "version"),
 }
-LATENT, GROUPED = "latent", "grouped"
+LATENT, GROUPED, INDEXED = "latent", "grouped", "indexed"
 HALF = np.dtype("<f2")
 # Low and high end in standard deviations, and what known places scatter beside them.
 Quantiles = Mapping[str, Mapping[str, tuple[float, float, float]]]
@@ -63,7 +63,7 @@ class Place:
     """Where a coefficient is asked for; empty where it is not known or does not matter.
 
     `math` is the number format that the feed-forward part multiplies in, `cache` that of keys and
-    values, `attention` latent or grouped, `months` how long before the profile's date the run was,
+    values, `attention` latent, indexed or grouped, `months` how long before the profile's date the run was,
     `pooled` whether prompts are read on other chips, `assumed` whether numbers had to be worked
     out that the table does not give, `shape` what tunings of one model share, `experts` that it has
     some, `runs` the engines of which one is to run it where the question says so.
@@ -96,12 +96,19 @@ class Place:
             maker=chip.maker,
             math=sizes.weight_dtype[part],
             cache=sizes.kv_dtype,
-            attention=LATENT if any(cache.latent for cache in sizes.caches) else GROUPED,
+            attention=_attention(sizes),
             model=sizes.name,
             shape=shape_of(sizes),
             experts=sizes.n_experts > 0,
             **more,
         )
+
+
+def _attention(sizes: Sizes) -> str:
+    """The class of attention; indexers launch kernels of their own, whatever they choose from."""
+    if any(cache.kind == "index" for cache in sizes.caches):
+        return INDEXED
+    return LATENT if any(cache.latent for cache in sizes.caches) else GROUPED
 
 
 def shape_of(sizes: Sizes) -> str:
