@@ -63,10 +63,10 @@ class Place:
     """Where a coefficient is asked for; empty where it is not known or does not matter.
 
     `math` is the number format that the feed-forward part multiplies in, `cache` that of keys and
-    values, `attention` latent, indexed or grouped, `months` how long before the profile's date the run was,
-    `pooled` whether prompts are read on other chips, `assumed` whether numbers had to be worked
-    out that the table does not give, `shape` what tunings of one model share, `experts` that it has
-    some, `runs` the engines of which one is to run it where the question says so.
+    values, `attention` latent, indexed or grouped, `months` how long before the profile's date the
+    run was, `pooled` whether prompts are read on other chips, `assumed` whether numbers had to be
+    worked out that the table does not give, `shape` what tunings of one model share, `experts` that
+    it has some, `runs` the engines of which one is to run it where the question says so.
     """
 
     chip: str = ""

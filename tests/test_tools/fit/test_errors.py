@@ -15,12 +15,7 @@ from tools.fit.left_out_errors import leave_out
 from tools.fit.published_sample import published_sample
 from tools.fit.serving_fit import RUNS as ERA
 
-TABLES = [
-    "serving_runs.csv",
-    "serving_runs_2.csv",
-    "serving_runs_3.csv",
-    "serving_more_runs.csv",
-]
+TABLES = ["serving_runs.csv", "serving_runs_2.csv", "serving_runs_3.csv", "serving_more_runs.csv"]
 STEADY, RUNS = SHARED / "serving_steady.csv", SHARED / "serving_runs.csv"
 
 
