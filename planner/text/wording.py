@@ -193,9 +193,10 @@ def formats(plan: Mapping[str, Any]) -> str:
 def degrees(
     pp: int, tp: int, dp: int, cp: int, ep: int = 1, tp_expert: int = 1, *, dcp: int = 1
 ) -> str:
-    """Degrees of parallelism in the words of engines, `PP2 × TP4 × DP8, EP8`."""
-    whole = {"PP": pp, "TP": tp, "DP": dp, "CP": cp, "DCP": dcp}
-    ways = [f"{name}{number}" for name, number in whole.items() if number > 1]
+    """Degrees of parallelism in the words of engines, `PP2 × TP4 × DP8, EP8`; DCP is within TP."""
+    whole = {"PP": pp, "TP": tp, "DP": dp, "CP": cp}
+    inner = {"TP": f" (DCP{dcp})"} if dcp > 1 else {}
+    ways = [f"{name}{number}{inner.get(name, '')}" for name, number in whole.items() if number > 1]
     experts = [f"EP{ep}"] * (ep > 1)
     if tp_expert > 1:
         experts.append(f"{'' if experts else 'experts '}TP{tp_expert}")

@@ -90,6 +90,7 @@ def test_an_answer_is_short_and_in_words_of_the_field(name: str) -> None:
          "TP2 × DP16, EP32, dual-batch overlap"),
         ({"dp_attention": 8, "ep": 8, "replicas": 2}, "2 × (DP8, EP8)"),
         ({"tp": 8, "tp_expert": 8}, "TP8, experts TP8"),
+        ({"pp": 2, "tp": 8, "dcp": 8, "dp_attention": 2}, "PP2 × TP8 (DCP8) × DP2"),
         ({"dp_attention": 8, "ep": 4, "tp_expert": 2}, "DP8, EP4 × TP2"),
         ({"pp": 3}, "PP3"), ({}, "TP1"),
     ],
