@@ -37,11 +37,19 @@ def notes_of(outside: str, warnings: Iterable[str]) -> tuple[Note, ...]:
     return ordered((*extrapolated, *notes))
 
 
-def note_lines(notes: Sequence[Note], most: int | None = None) -> list[str]:
-    """The first notes as lines of at most 80 columns, `!` before what matters, `-` before tips."""
-    lines = []
-    for note in notes[:most]:
-        mark = "- " if note.severity == "tip" else "! "
-        lines += filled(f"{mark}{note.text}")
-    left = len(notes) - len(notes[:most])
-    return [*lines, f"  and {left} more: --more"] if left else lines
+def note_lines(
+    notes: Sequence[Note], most: int | None = None, room: int | None = None
+) -> list[str]:
+    """The first notes as lines as wide as the terminal, `!` before what matters, `-` before tips.
+
+    Of the `most` that are shown there are as many as fit in `room` lines, and always the first; the
+    last says how many more there are.
+    """
+    shown = notes[:most]
+    left = len(notes) - len(shown)
+    marked = [f"{'-' if note.severity == 'tip' else '!'} {note.text}" for note in shown]
+    marked[-1:] = [f"{text} (and {left} more: --more)" if left else text for text in marked[-1:]]
+    lines = [line for text in marked for line in filled(text)]
+    if room is not None and len(lines) > room and len(shown) > 1:
+        return note_lines(notes, len(shown) - 1, room)
+    return lines

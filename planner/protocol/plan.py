@@ -365,11 +365,12 @@ class Plan(Generic[A]):
         return why_of(self.binding, self.elasticities)
 
     def text(self, depth: Depth = "default") -> str:
-        """The answer, or its sources, as text of at most 80 columns; by default three notes."""
+        """The answer, or its sources, as wide as the terminal; by default three notes at most."""
         if depth == "sources":
             return "\n".join(sources_of(self.document["provenance"]))
         problem = room(self.kind).PROBLEM
-        return answer_text(problem.head(self), problem.sections(self), self.answer.notes, depth)
+        return answer_text(problem.head(self), problem.sections(self), self.answer.notes, depth,
+                           problem.most_lines)  # fmt: skip
 
     def __str__(self) -> str:
         return self.text()

@@ -20,7 +20,7 @@ from planner.protocol.live_page import LivePage
 from planner.protocol.output import Output
 from planner.protocol.parameter import Parameter, value_at, with_value
 from planner.protocol.plan import MissedPromise, Plan, Status, status_of
-from planner.protocol.section import IN_SHORT, AnswerHead, Line, Section, numbers_in
+from planner.protocol.section import IN_SHORT, MOST_LINES, AnswerHead, Line, Section, numbers_in
 from planner.scenario.kinds import room
 from planner.text.errors import FieldError, InputError, PlannerError
 
@@ -120,6 +120,7 @@ class Problem(ABC, Generic[Q]):
     outputs: tuple[Output, ...] = ()
     limited: tuple[Output, ...] = ()  # numbers that a question may limit and nobody asks for alone
     more_columns: Mapping[str, str] = MappingProxyType({})  # that a row has in some questions
+    most_lines = MOST_LINES  # of an answer unless more is asked for
     slow = False  # whether a search takes a second, so that faces search only when asked to
 
     @property

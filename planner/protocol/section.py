@@ -5,17 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from planner.protocol.note import MOST_NOTES, Depth, Note, note_lines
 from planner.protocol.output import Output, values_in
 from planner.text.tolerances import UNSEEN
-from planner.text.wording import COLUMNS, excess, filled, quantity, typed, wrapped
+from planner.text.wording import COLUMNS, cut, excess, filled, quantity, typed, wrapped
 
 if TYPE_CHECKING:
     from planner.protocol.plan import BindingLimit, MissedPromise, Plan
 
 MOST_WORTH = 8  # elasticities that are listed
+MOST_LINES = 25  # of an answer, unless more is asked for or its kind has more
 BAR = 24  # columns of the longest bar
 LABELS = {
     "run": "Run", "cost": "Cost", "against": "Yours", "promises": "Promises",
@@ -69,7 +71,8 @@ class Section:
     Where they `adds_up`, they are parts of one whole, drawn as bars if no table holds them. Those
     that stand `beside` the numbers of the first are said of this very plan: a page hides them once
     it moves. `commands` are lines to be typed. One with `heads` is a table, whose `cells` are rows
-    of as many words. What is `shown` stands in an answer without being asked for.
+    of as many words; of one with `halves` the second half of the columns is a table of its own.
+    What is `shown` stands in an answer without being asked for.
     """
 
     title: str
@@ -80,6 +83,7 @@ class Section:
     heads: tuple[str, ...] = ()
     cells: tuple[tuple[str, ...], ...] = ()
     shown: bool = False
+    halves: bool = False
 
     @property
     def parts(self) -> list[tuple[Line, float]]:
@@ -162,9 +166,13 @@ def table(
 
 
 def answer_text(
-    head: AnswerHead | None, sections: Sequence[Section], notes: Sequence[Note], depth: Depth
-) -> str:
-    """An answer at a depth: its head, the sections that are shown there, notes and proof."""
+    head: AnswerHead | None, sections: Sequence[Section], notes: Sequence[Note], depth: Depth,
+    most: int = MOST_LINES,
+) -> str:  # fmt: skip
+    """An answer at a depth: its head, the sections that are shown there, notes and proof.
+
+    By default it has as many of the gravest notes as `most` lines leave room for.
+    """
     first, *others = sections
     if head is None:
         shown = [first, *others]
@@ -172,10 +180,13 @@ def answer_text(
         shown = [replace(first, title="numbers")] * bool(first.lines) + others
     else:
         shown = [section for section in others if section.shown and depth != "short"]
-    lines = note_lines(notes, {"short": 1, "default": MOST_NOTES}.get(depth))
-    top, proof = (head.text(), head.proof) if head else ("", "")
-    end = "\n".join(filter(None, [*lines, proof * (depth != "short")]))
-    return "\n\n".join(filter(None, (top, text_of(shown), end)))
+    top, proof = (head.text(), head.proof * (depth != "short")) if head else ("", "")
+    proof = "\n".join(line for each in proof.split("\n") for line in filled(each))
+    text = "\n\n".join(filter(None, (top, text_of(shown))))
+    room = most - len(f"{text}\n{proof}".strip().split("\n")) if depth == "default" else None
+    lines = note_lines(notes, {"short": 1, "default": MOST_NOTES}.get(depth), room)
+    between = "\n" if room is not None and lines and len(lines) >= room else "\n\n"
+    return between.join(filter(None, (text, "\n".join(filter(None, [*lines, proof])))))
 
 
 def text_of(sections: Sequence[Section]) -> str:
@@ -188,9 +199,11 @@ def text_of(sections: Sequence[Section]) -> str:
         if section.adds_up and not section.heads:
             # Parts of a whole as lines: value, share of the whole, bar.
             whole = sum(value for _, value in section.parts)
+            wide = max([13, *(len(line.label) + 1 for line, _ in section.parts)])
+            longest = min(BAR, COLUMNS.get() - wide - 20)
             lines += [
-                f"  {line.label:<13}{line.words:>10}  {value / whole:4.0%}  "
-                f"{'█' * max(1, round(BAR * value / whole))}"
+                f"  {line.label:<{wide}}{line.words:>10}  {value / whole:4.0%}  "
+                f"{'█' * max(1, round(longest * value / whole))}"
                 for line, value in section.parts
             ]
         for line in section.lines:
@@ -201,20 +214,42 @@ def text_of(sections: Sequence[Section]) -> str:
 
 
 def _table(section: Section) -> list[str]:
-    """The rows of a table under its heads, numbers to the right; columns that do not fit go."""
-    if not section.heads:
-        return []
+    """The rows of a table under its heads; halves that do not fit beside each other go below."""
     columns = [*zip(section.heads, *section.cells, strict=True)]
-    numbers = [all(not cell or NUMERIC.match(cell) for cell in cells) for _, *cells in columns]
-    wide = [max(map(len, column)) for column in columns]
-    while len(wide) > 1 and sum(wide) + 2 * (len(wide) - 1) > COLUMNS.get():
-        wide.pop()
+    middle = len(columns) // 2
+    if section.halves and _width([[column] for column in columns]) > COLUMNS.get():
+        return [*_rows(columns[:middle]), *_rows(columns[middle:])]
+    return _rows(columns) if columns else []
+
+
+def _width(stacks: Sequence[Sequence[Sequence[str]]]) -> int:
+    """Columns of a terminal that stacks of columns take beside each other."""
+    return sum(max(map(len, chain(*stack))) + 2 for stack in stacks) - 2
+
+
+def _rows(columns: Sequence[Sequence[str]]) -> list[str]:
+    """Columns of heads and cells as lines, numbers to the right.
+
+    On a narrow terminal columns go below the one before them, as few as need be: none is lost.
+    """
+    for depth in range(1, max(len(columns), 2)):
+        rest = [columns[i : i + depth] for i in range(1, len(columns), depth)]
+        stacks = [columns[:1], *rest]
+        if _width(stacks) <= COLUMNS.get():
+            break
+    wide = [max(map(len, chain(*stack))) for stack in stacks]
+    wide[wide.index(max(wide))] -= max(_width(stacks) - COLUMNS.get(), 0)
+    right = [all(not x or NUMERIC.match(x) for _, *cells in stack for x in cells)
+             for stack in stacks]  # fmt: skip
+    # What stands `deep` below the first line of a row, a column of one stack beside the others'.
     return [
         "  ".join(
-            f"{cell:>{width}}" if number else f"{cell:<{width}}"
-            for cell, width, number in zip(cells, wide, numbers, strict=False)
+            f"{cut(cell, width):{'<>'[number]}{width}}"
+            for cell, width, number in zip(cells, wide, right, strict=True)
         ).rstrip()
-        for cells in (section.heads, *section.cells)
+        for row in range(len(columns[0]))
+        for deep in range(depth)
+        if any(cells := [stack[deep][row] if deep < len(stack) else "" for stack in stacks])
     ]
 
 

@@ -1,6 +1,6 @@
 """What a terminal adds to a text: its width, weight and colour, and a sign of life meanwhile.
 
-Where nobody watches (a pipe, a file) nothing of it applies: texts are as they were.
+Where nobody watches (a pipe, a file) only COLUMNS and the encoding of the stream apply.
 """
 
 import os
@@ -10,7 +10,7 @@ import threading
 from shutil import get_terminal_size
 from typing import TextIO
 
-from planner.text.wording import COLUMNS
+from planner.text.wording import COLUMNS, WIDTH
 
 NARROWEST, WIDEST = 60, 200
 MARGIN = 2  # columns that stay free at the right
@@ -18,6 +18,10 @@ BOLD, GREEN, RED, PLAIN = "\x1b[1m", "\x1b[32m", "\x1b[1;31m", "\x1b[0m"
 INDENTED = re.compile(r"  (?! )")  # what stands under a title
 VERDICTS = {"kept": GREEN, "BROKEN": RED}
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+ASCII = str.maketrans({
+    "✓": "ok", "✗": "XX", "≤": "<=", "≥": ">=", "×": "x", "–": "-", "−": "-", "·": ".", "…": "..",
+    "→": "->", "∞": "inf", **dict(zip("▁▂▃▄▅▆▇█", ".:-=+*%#", strict=True)),
+})  # fmt: skip
 PAUSE, STEP = 0.5, 0.1  # seconds before the first sign of life, and between two
 
 
@@ -32,9 +36,9 @@ def columns() -> int:
 
 
 def laid_out_for_terminal() -> None:
-    """Let texts that are composed from now on be as wide as the terminal."""
-    if is_terminal(sys.stdout):
-        COLUMNS.set(columns() - MARGIN)
+    """Let texts that are composed from now on be as wide as the terminal, or as COLUMNS says."""
+    watched = is_terminal(sys.stdout) or "COLUMNS" in os.environ
+    COLUMNS.set(columns() - MARGIN if watched else WIDTH)
 
 
 def wrapped_lines(text: str, width: int) -> str:
@@ -68,9 +72,21 @@ def emphasised(text: str) -> str:
     return "\n".join(lines)
 
 
+def in_signs_of(text: str, encoding: str | None) -> str:
+    """The text in signs that an encoding has, of ASCII where it lacks one."""
+    try:
+        text.encode(encoding or "utf-8")
+    except UnicodeEncodeError:
+        return text.translate(ASCII).encode("ascii", "replace").decode("ascii")
+    return text
+
+
 def for_terminal(text: str) -> str:
     """A text as a terminal shows it; JSON stays as it is, and with NO_COLOR there is no weight."""
-    if not is_terminal(sys.stdout) or text[:1] in ("{", "["):
+    if text[:1] in ("{", "["):
+        return text
+    text = in_signs_of(text, getattr(sys.stdout, "encoding", None))
+    if not is_terminal(sys.stdout):
         return text
     narrow = wrapped_lines(text, columns())
     return narrow if "NO_COLOR" in os.environ else emphasised(narrow)

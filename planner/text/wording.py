@@ -13,13 +13,14 @@ NEAR = 1e-8
 RESOLVED = 1e-5  # of a relaxation, where solvers stop on different processors
 WIDTH = 78  # columns of an answer
 COLUMNS: ContextVar[int] = ContextVar("columns", default=WIDTH)  # of a terminal that reads it
+SENTENCE = 100  # columns of a sentence at most: longer lines read badly
 LABEL = 14  # columns of a label that has its text beside it
 MANIFOLD = 3.0  # times a limit, from which on the excess is given as a factor
 
 
 # ---- numbers ----
 
-_NUMBER = re.compile(r"([^0-9-]*)(-?[0-9.,]+(?:e[+-]?[0-9]+)?)(.*)")
+_NUMBER = re.compile(r"([^0-9-]*)(-?[0-9.,]+)((?:e[+-]?[0-9]+)?)(.*)")
 
 
 def gap_text(gap: float) -> str:
@@ -50,9 +51,9 @@ def three_digits(value: float) -> str:
 def joined_ends(low: str, high: str) -> str:
     """Ends of a range in words, `27.5–69.1 ms`; the unit stands once where both share it."""
     pieces = (_NUMBER.match(end) for end in (low, high))
-    (before, first, after), (ahead, second, behind) = (x.groups() for x in pieces if x)
+    (before, first, power, after), (ahead, *second, behind) = (x.groups() for x in pieces if x)
     if (before, after) == (ahead, behind):
-        return f"{before}{first}–{second}{after}"
+        return f"{before}{first}{power * (power != second[1])}–{''.join(second)}{after}"
     return f"{low}–{high}"
 
 
@@ -126,16 +127,19 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
 
 
+def breadth() -> int:
+    """Columns of a sentence on the terminal that reads it."""
+    return min(COLUMNS.get(), SENTENCE)
+
+
 def row(label: str, text: str, width: int = LABEL) -> str:
     """A label and its text, wrapped beside it."""
-    return textwrap.fill(
-        text, COLUMNS.get(), initial_indent=f"{label:<{width}}", subsequent_indent=" " * width
-    )
+    return "\n".join(filled(text, f"{label:<{width}}", " " * width))
 
 
 def wrapped(text: str) -> list[str]:
     """A text as indented lines."""
-    return textwrap.wrap(text, COLUMNS.get(), initial_indent="  ", subsequent_indent="    ")
+    return textwrap.wrap(text, breadth(), initial_indent="  ", subsequent_indent="    ")
 
 
 def cut(text: str, room: int) -> str:
@@ -156,7 +160,7 @@ def first_of(title: str, sentences: Sequence[str], most: int) -> str:
 def filled(text: str, first: str = "", rest: str = "  ") -> list[str]:
     """A text as lines after their indents, broken between words; a flag keeps what is set."""
     lines = textwrap.wrap(
-        text.replace("--set ", "--set\u00a0"), COLUMNS.get(), initial_indent=first,
+        text.replace("--set ", "--set\u00a0"), breadth(), initial_indent=first,
         subsequent_indent=rest, break_on_hyphens=False,
     )  # fmt: skip
     return [line.replace("\u00a0", " ") for line in lines]
@@ -164,16 +168,8 @@ def filled(text: str, first: str = "", rest: str = "  ") -> list[str]:
 
 def typed(command: str) -> str:
     """A command over as many lines as it takes, broken between its words."""
-    parts = textwrap.wrap(command, WIDTH - 6, break_on_hyphens=False, break_long_words=False)
+    parts = textwrap.wrap(command, breadth() - 6, break_on_hyphens=False, break_long_words=False)
     return "  " + " \\\n    ".join(parts)
-
-
-def listed(label: str, text: str, width: int = LABEL) -> list[str]:
-    """A label and a text beside it, indented and wrapped."""
-    first = f"  {label:<{width}} "
-    return textwrap.wrap(
-        text, COLUMNS.get(), initial_indent=first, subsequent_indent=" " * len(first)
-    )
 
 
 # ---- what was asked, and layouts ----
@@ -193,9 +189,10 @@ def formats(plan: Mapping[str, Any]) -> str:
 def degrees(
     pp: int, tp: int, dp: int, cp: int, ep: int = 1, tp_expert: int = 1, *, dcp: int = 1
 ) -> str:
-    """Degrees of parallelism in the words of engines, `PP2 × TP4 × DP8, EP8`."""
-    whole = {"PP": pp, "TP": tp, "DP": dp, "CP": cp, "DCP": dcp}
-    ways = [f"{name}{number}" for name, number in whole.items() if number > 1]
+    """Degrees of parallelism in the words of engines, `PP2 × TP4 × DP8, EP8`; DCP is within TP."""
+    whole = {"PP": pp, "TP": tp, "DP": dp, "CP": cp}
+    inner = {"TP": f" (DCP{dcp})"} if dcp > 1 else {}
+    ways = [f"{name}{number}{inner.get(name, '')}" for name, number in whole.items() if number > 1]
     experts = [f"EP{ep}"] * (ep > 1)
     if tp_expert > 1:
         experts.append(f"{'' if experts else 'experts '}TP{tp_expert}")

@@ -121,18 +121,16 @@ def train_text(training: PlannedLayout) -> str:
 
 
 def cost_text(point: LifePoint, band: LawInterval | None) -> str:
-    """What the life costs with its range, and what of it each phase does."""
+    """What the life costs with its range; of dollars, what of it each phase does."""
     form, total = written(point), point.cost.total
     ends = ends_text(band.cost if band else None, form)
     spread = f" ({ends})" if ends else ""
-    key = "usd" if point.objective == "usd" else "flop_paid"
-    rented = " rented" if key == "flop_paid" and total.flop_paid != total.flop else ""
-    parts = [
-        f"{label.removeprefix('pre-')} {form(cost).removesuffix(' FLOP')} "
-        f"({getattr(point.share, name):.0%})"
-        for name, label in PHASE_LABELS.items() if (cost := getattr(getattr(point.cost, name), key))
-    ]  # fmt: skip
-    return f"{form(point.total)}{rented}{spread}: {' + '.join(parts)}"
+    if point.objective != "usd":
+        return f"{form(point.total)}{' rented' * (total.flop_paid != total.flop)}{spread}"
+    parts = [f"{label.removeprefix('pre-')} {form(cost)} ({getattr(point.share, name):.0%})"
+             for name, label in PHASE_LABELS.items()
+             if (cost := getattr(point.cost, name).usd)]  # fmt: skip
+    return f"{form(point.total)}{spread}: {' + '.join(parts)}"
 
 
 def rule_text(rule: Any, form: Callable[[float], str], *, in_loss: bool = False) -> str:
@@ -225,8 +223,7 @@ def spent(point: LifePoint, *, shown: bool = True) -> Section:
     columns = {
         "": [f"{label[0].upper()}{label[1:]}" for label in labels],
         "cost": [dollars(x.usd) if priced else "" for x in costs],
-        "share": [f"{share:.0%}" for share in shares],
-        " ": ["█" * max(1, round(BAR * share)) for share in shares],
+        "share": [f"{share:4.0%} {'█' * max(1, round(BAR * share))}" for share in shares],
         "FLOP done": [f"{x.flop:.2e}" for x in costs],
         "FLOP rented": [f"{x.flop_paid:.2e}" if rated else "" for x in costs],
         "chip-hours": [say.count_text(x.chip_hours) if priced else "" for x in costs],

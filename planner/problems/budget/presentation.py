@@ -46,7 +46,7 @@ def head(plan: records.BudgetPlan) -> AnswerHead:
         limit=life.limit_row(plan, in_loss=in_loss),
         next=(FOLLOWING,),
         labels={"run": "Build", "against": "Instead"},
-        proof="\n".join(say.filled(_proof(whole))),
+        proof=_proof(whole),
     )
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from planner.report.pictures.section_bars import StackedHours
 
 BARS = "\u00a0▁▂▃▄▅▆▇█"  # a page would take common spaces together
-WIDEST = 42  # signs of a line of hours
+WIDEST, BESIDE = 42, 27  # signs of a line of hours at most, and columns of what is beside it
 DAY, CLOSE = 24, 48  # hours of a day, and up to which hours are marked, not days
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 FEW = 3  # names that are spelled out
@@ -220,7 +220,8 @@ def _models(point: FleetPoint) -> Section:
 def _hours(plan: FleetPlan, point: FleetPoint) -> Section:
     """Machines of each pool over the hours: ends, mean, and a sign for the most of some hours."""
     hours = plan.question.hours
-    step = next((x for x in (1, 2, 3, 4, 6, 8, 12, 24) if hours / x <= WIDEST), -(-hours // WIDEST))
+    room = min(WIDEST, say.COLUMNS.get() - BESIDE)
+    step = next((x for x in (1, 2, 3, 4, 6, 8, 12, 24) if hours / x <= room), -(-hours // room))
     used = {name: row for name, row in _lines(plan, point) if any(row)}
     names = sorted(used, key=lambda name: -max(used[name]))
     rows = [used[name] for name in names]

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from planner.protocol.section import AnswerHead, Line, Section, table
 from planner.scenario.keys.buy_keys import multiples_text
 from planner.text.quantities import show
-from planner.text.wording import COLUMNS, count, cut, digits, joined_ends, percent, three_digits
+from planner.text.wording import (
+    COLUMNS,
+    count,
+    cut,
+    digits,
+    filled,
+    joined_ends,
+    percent,
+    three_digits,
+)
 
 if TYPE_CHECKING:
     from planner.problems.prices.contradictions import Contradiction
@@ -17,7 +25,7 @@ if TYPE_CHECKING:
     from planner.problems.prices.plan import PricesPlan, SheetPrices
     from planner.report.pictures.value_rows import ValueRows
 
-MILLION, HOUR, WIDTH = 1e6, 3600.0, 80
+MILLION, HOUR = 1e6, 3600.0
 UNSEEN = ("hold_over_input",)  # in the remark on the price of holding
 ROWS = 8  # readings that stand in an answer unless more are asked for
 LABELS = {"run": "Finding", "cost": "Size", "against": "Cache", "promises": "Margin",
@@ -165,10 +173,10 @@ def why(plan: PricesPlan) -> str:
     lines = ["Why these readings"]
     for line in point.inferences if point else ():
         label = SHOWN.get(line.name, (line.name, digits))[0]
-        lines += ["", *_wrapped(f"{label}, by {line.origin}: {line.verdict}", 0)]
-        lines += _wrapped(line.formula, 2) if line.formula else []
+        lines += ["", *filled(f"{label}, by {line.origin}: {line.verdict}", rest="")]
+        lines += filled(line.formula, "  ") if line.formula else []
         for words in line.assumes:
-            lines += _wrapped(words, 4, "- ")
+            lines += filled(words, "    - ", "      ")
     return "\n".join(lines)
 
 
@@ -220,10 +228,3 @@ def _span(line: SheetInference, written: Callable[[float], str]) -> str:
         return f"at least {written(low)}"
     exact = high <= low * (1 + 1e-12)
     return written(low) if exact else joined_ends(written(low), written(high))
-
-
-def _wrapped(words: str, indent: int, bullet: str = "") -> list[str]:
-    return textwrap.wrap(
-        words, WIDTH, initial_indent=" " * indent + bullet,
-        subsequent_indent=" " * (indent + len(bullet)),
-    )  # fmt: skip

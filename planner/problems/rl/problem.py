@@ -182,6 +182,7 @@ class Rl(Problem[RlQuestion]):
     version = 1
     plan_type = records.RlPlan
     slow = True
+    most_lines = 30  # its table of one step is the answer
     outputs = (
         Output("step_time", "s", ("time", "step"), equation=partial(_expression, "step_time")),
         Output("usd_per_step", "USD", ("cost", "price"), equation=partial(_expression, "cost")),

@@ -5,9 +5,7 @@ Layouts are letters in the table and are spelled out below it, so that a row fit
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Sequence
-from shutil import get_terminal_size
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypedDict
 
 from planner.problems.serving.head import question
@@ -16,14 +14,14 @@ from planner.problems.serving.presentation import shortfall
 from planner.problems.serving.task.plan_limits import LIMITS
 from planner.protocol.page import table_page
 from planner.protocol.plan import outside_text
+from planner.protocol.section import table, text_of
 from planner.text.quantities import show
-from planner.text.wording import WIDTH, duration, figure
+from planner.text.wording import duration, figure, filled, row, wrapped
 
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.frontier import ServingFrontier
 
-NARROW = 40
-LINE = 10_000  # letters of a line of a page, which wraps by itself
+LABEL = 10  # columns of a label that has its text beside it
 AIM = "least cost at every speed"
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -73,30 +71,21 @@ def rows_of(answer: ServingFrontier) -> list[FrontierRow]:
 
 
 def frontier_text(answer: ServingFrontier) -> str:
-    """The frontier on a terminal: at most 80 columns, less where the terminal has less."""
-    width = max(NARROW, min(WIDTH, get_terminal_size((80, 24)).columns - 2))
-    sentence = textwrap.fill(question(answer.scenario, AIM), width)
+    """The frontier on a terminal, as wide as it is."""
+    sentence = "\n".join(filled(question(answer.scenario, AIM)))
     if not answer.points:
         return f"{sentence}\n\n{shortfall(answer)}"
     rows = rows_of(answer)
-    modes = {row["layout"]: row["mode"] for row in rows}
-    chips = {row["layout"]: row["chips"] for row in rows}
-    lines = ["layouts"]
-    for layout, letter in _letters(rows).items():
+    modes = {point["layout"]: point["mode"] for point in rows}
+    chips = {point["layout"]: point["chips"] for point in rows}
+    lines, letters = ["layouts"], _letters(rows)
+    for layout, letter in letters.items():
         words = layout if modes[layout] == "disaggregated" else f"{modes[layout]} {layout}"
         words += f", {chips[layout]} chips" if len({*chips.values()}) > 1 else ""
-        start = f"  {letter:<3}"
-        lines.append(textwrap.fill(words, width, initial_indent=start, subsequent_indent="     "))
-    blocks = [
-        sentence,
-        _table(rows),
-        "\n".join(lines),
-        "\n".join(_modes(answer, width)),
-        "\n".join(_tiers(answer, width)),
-        "\n".join(_ends(answer, width)),
-        "\n".join(_grounds(answer, width)),
-    ]
-    return "\n\n".join(block for block in blocks if block)
+        lines.append(row(f"  {letter}", words, 5))
+    points = text_of([table(_columns(rows, letters))])
+    notes = [part(answer) for part in (_modes, _tiers, _ends, _grounds)]
+    return "\n\n".join(filter(None, [sentence, points, *map("\n".join, [lines, *notes])]))
 
 
 def frontier_page(answer: ServingFrontier) -> str:
@@ -105,18 +94,23 @@ def frontier_page(answer: ServingFrontier) -> str:
     if not answer.points:
         return table_page(title, {}, [shortfall(answer)])
     rows = rows_of(answer)
-    columns = {
-        "": [row["mark"] or "" for row in rows],
-        "tokens/s per user": [figure(row["tokens_per_s_per_user"] or 0.0) for row in rows],
-        "$/Mtok": [f"{row['usd_per_mtok']:.3g}" for row in rows],
-        "tokens/s per chip": [figure(row["tokens_per_s_per_chip"] or 0.0) for row in rows],
-        "batch": [f"{row['batch']:,}" for row in rows],
-        "TTFT": [duration(row["ttft"]) if row["ttft"] is not None else "" for row in rows],
-        "layout": [f"{row['mode']} {row['layout']}" for row in rows],
-    }
+    columns = _columns(rows, {each["layout"]: f"{each['mode']} {each['layout']}" for each in rows})
     shown = {name: cells for name, cells in columns.items() if any(cells)}
-    notes = [part(answer, LINE) for part in (_modes, _tiers, _ends, _grounds)]
-    return table_page(title, shown, [x for lines in notes for x in lines], words="layout")
+    lines = [line for part in (_modes, _tiers, _ends, _grounds) for line in part(answer)]
+    return table_page(title, shown, [" ".join(line.split()) for line in lines], words="layout")
+
+
+def _columns(rows: Sequence[FrontierRow], layouts: Mapping[str, str]) -> dict[str, list[str]]:
+    """The points as words by the heads of a table, each layout as it is called."""
+    return {
+        "": [x["mark"] or "" for x in rows],
+        "tok/s per user": [figure(x["tokens_per_s_per_user"] or 0.0) for x in rows],
+        "$/Mtok": [f"{x['usd_per_mtok']:.3g}" for x in rows],
+        "tok/s per chip": [figure(x["tokens_per_s_per_chip"] or 0.0) for x in rows],
+        "batch": [f"{x['batch']:,}" for x in rows],
+        "TTFT": [duration(x["ttft"]) if x["ttft"] is not None else "" for x in rows],
+        "layout": [layouts[x["layout"]] for x in rows],
+    }
 
 
 def _letters(rows: Sequence[FrontierRow]) -> dict[str, str]:
@@ -125,25 +119,7 @@ def _letters(rows: Sequence[FrontierRow]) -> dict[str, str]:
     return dict(zip(names, twice, strict=False))
 
 
-def _table(rows: Sequence[FrontierRow]) -> str:
-    letters, first = _letters(rows), any(row["ttft"] is not None for row in rows)
-    marks = max((len(row["mark"] or "") for row in rows), default=0)
-    late = f"{'TTFT':>9}" if first else ""
-    lines = [
-        f"{'':<{marks}}{'tokens/s':>9}{'price':>9}{'tokens/s':>10}",
-        f"{'':<{marks}}{'per user':>9}{'$/Mtok':>9}{'per chip':>10}{'batch':>8}{late}  layout",
-    ]
-    for row in rows:
-        late = f"{duration(row['ttft'] or 0.0):>9}" if first else ""
-        lines.append(
-            f"{row['mark'] or '':<{marks}}{figure(row['tokens_per_s_per_user'] or 0.0):>9}"
-            f"{row['usd_per_mtok']:>9.3g}{figure(row['tokens_per_s_per_chip'] or 0.0):>10}"
-            f"{row['batch']:>8,}{late}  {letters[row['layout']]}"
-        )
-    return "\n".join(line.rstrip() for line in lines)
-
-
-def _modes(answer: ServingFrontier, width: int) -> list[str]:
+def _modes(answer: ServingFrontier) -> list[str]:
     """How much faster and dearer fast is than normal, and slow."""
     sentences, modes = [], answer.compared or {}
     fast, slow = modes["fast"], modes["slow"]
@@ -154,10 +130,10 @@ def _modes(answer: ServingFrontier, width: int) -> list[str]:
         sentences.append(f"slow has {slow.speed:.0%} of its speed at {slow.price:.0%} of its "
                      "price")  # fmt: skip
     text = "; ".join(sentences) or "one plan is the fastest and the cheapest"
-    return [textwrap.fill(text, width)]
+    return filled(text)
 
 
-def _tiers(answer: ServingFrontier, width: int) -> list[str]:
+def _tiers(answer: ServingFrontier) -> list[str]:
     """Each listed tier: its price and speed over normal, ours, and the layout that it needs."""
     lines = ["listed tiers, as multiples of normal"] if answer.tiers else []
     for tier in answer.tiers or ():
@@ -166,11 +142,11 @@ def _tiers(answer: ServingFrontier, width: int) -> list[str]:
             f"ours {tier.our_price:.3g}x at {tier.our_speed:.3g}x; "
         )  # fmt: skip
         text = f"{tier.name}: {tier.price:.3g}x the price{at}; {ours}{tier.verdict}"
-        lines.append(textwrap.fill(text, width, initial_indent="  ", subsequent_indent="    "))
+        lines.append("\n".join(wrapped(text)))
     return lines
 
 
-def _ends(answer: ServingFrontier, width: int) -> list[str]:
+def _ends(answer: ServingFrontier) -> list[str]:
     if answer.ends is None:
         return []
     fastest, cheapest = answer.ends.fastest, answer.ends.cheapest
@@ -183,13 +159,13 @@ def _ends(answer: ServingFrontier, width: int) -> list[str]:
         for name in cheapest.binds
     )
     return [
-        _entry("fastest", f"{sequences}; a step of {duration(fastest.step)} is {shares}", width),
-        _entry("cheapest", why or "past the critical batch: a larger one is slower, no cheaper",
-               width),
+        row("fastest", f"{sequences}; a step of {duration(fastest.step)} is {shares}", LABEL),
+        row("cheapest", why or "past the critical batch: a larger one is slower, no cheaper",
+            LABEL),
     ]  # fmt: skip
 
 
-def _grounds(answer: ServingFrontier, width: int) -> list[str]:
+def _grounds(answer: ServingFrontier) -> list[str]:
     points, ground = answer.points, answer.provenance
     band = points[answer.marks["normal"]].band
     lines = []
@@ -199,15 +175,15 @@ def _grounds(answer: ServingFrontier, width: int) -> list[str]:
         rests = outside_text(outside) or f"{band.coverage:.0%} of measured runs"
         span = f"${low:.3g} to ${high:.3g}/Mtok, {rests}"
         text = f"the normal mode costs {span} (profile {band.profile})"
-        lines.append(_entry("band", text, width))
+        lines.append(row("band", text, LABEL))
     mine = answer.current
     if mine and mine.tpot:
-        lines.append(_entry("yours", f"{figure(1 / mine.tpot)} tokens/s per user at "
+        lines.append(row("yours", f"{figure(1 / mine.tpot)} tokens/s per user at "
                      f"${mine.usd_per_mtok:.3g}/Mtok, batch {mine.batch}, "
-                     f"{layout_text(mine)}", width))  # fmt: skip
-    lines.append(_entry("grounds", f"assumptions {ground.assumptions}, estimate "
+                     f"{layout_text(mine)}", LABEL))  # fmt: skip
+    lines.append(row("grounds", f"assumptions {ground.assumptions}, estimate "
                  f"{ground.estimate}, token-planner {ground.version}; {_prices(answer)}",
-                 width))  # fmt: skip
+                 LABEL))  # fmt: skip
     return lines
 
 
@@ -217,7 +193,3 @@ def _prices(answer: ServingFrontier) -> str:
         for plan in (point.plan for point in answer.points)
     }
     return ", ".join(sorted(hourly))
-
-
-def _entry(label: str, text: str, width: int) -> str:
-    return textwrap.fill(text, width, initial_indent=f"{label:<10}", subsequent_indent=" " * 10)

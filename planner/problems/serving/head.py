@@ -17,10 +17,10 @@ from planner.text.quantities import show
 from planner.text.tolerances import UNSEEN
 from planner.text.wording import (
     duration,
+    filled,
     increase,
     joined_ends,
     length,
-    listed,
     named,
     percent,
     three_digits,
@@ -127,18 +127,12 @@ def _placed(pool: ServingPoint | PlannedPool) -> str:
 
 
 def _run(point: ServingPoint) -> Iterator[str]:
-    """The layout of each pool with its chips, then what is in flight and in which formats."""
+    """The layout of each pool with its chips."""
     for name, pool in point.phases.items():
         busy = f", {pool.utilisation:.0%} busy"
         yield f"{name:<8} {layout_text(pool)} on {_placed(pool)}{busy}"
     if point.layout:
         yield f"{layout_text(point)} on {_placed(point)}{_nodes(point)}"
-    deciding = point.decode if point.decode is not None else point
-    batch = deciding.batch_per_replica
-    flight = f"{point.batch:,} {'decoding' if point.phases else 'in flight'}"
-    if batch and batch != point.batch:
-        flight += f", up to {batch:,} a replica"
-    yield f"{flight}; {point.formats}"
 
 
 def _nodes(point: ServingPoint) -> str:
@@ -163,11 +157,10 @@ def _current(current: CurrentPoint | None, point: ServingPoint) -> Iterator[str]
     else:
         beside = f"{factor:.2g}× the plan" if factor >= TIMES else increase(factor - 1)
     price = f"${three_digits(current.usd_per_mtok)}/Mtok, {beside}"
-    times = [f"{title_of(name)} {duration(value)}" for name in ("ttft", "tpot")
-             if (value := getattr(current, name)) is not None]  # fmt: skip
-    broken = [f"{BROKEN} {missed(each.promise, each.short_by)}" for each in current.breaks]
     yield f"{layout_text(current)}, batch {current.batch:,}: {price}"
-    yield ", ".join([*times, *broken])
+    if current.breaks:
+        breaks = (missed(each.promise, each.short_by) for each in current.breaks)
+        yield f"{BROKEN} {', '.join(breaks)}"
 
 
 def missed(promise: str, factor: float | None) -> str:
@@ -212,15 +205,15 @@ def _lines(parts: Sequence[str]) -> list[str]:
 
 def _sizes(answer: ServingAnswer, point: ServingPoint) -> Iterator[str]:
     """Fewer chips that do, how sure, each with its bill; or why the next fewer do not."""
-    smaller = _less(answer, point)
+    smaller = smaller_sizes(answer, point)
     for size in smaller:
         rented = f" ({size.machines} node{'s' * (size.machines > 1)})" if size.unit > 1 else ""
-        rented += " rented one by one" * ("rent.unit" in size.sets)
+        rented += " one by one" * ("rent.unit" in size.sets)
         chance, word = size.chance, size.word
         sure = "" if word is None or chance is None else f", {word}, {chance:.0%}"
         bill = increase(size.usd_per_hour / point.usd_per_hour - 1)
         price = f"${size.usd_per_hour:,.2f}/hour ({bill}), ${three_digits(size.usd_per_mtok)}/Mtok"
-        yield f"{size.chips:,} chips{rented}{sure}: {price}: {_typed(size)}"
+        yield f"{size.chips:,} chips{rented}{sure}: {price}"
     unit = max((size.unit for size in answer.sizes), default=1)  # chips that are rented together
     for size in answer.sizes:
         if size.chips == point.chips and size.lacks and size.unit >= unit:
@@ -228,13 +221,13 @@ def _sizes(answer: ServingAnswer, point: ServingPoint) -> Iterator[str]:
             yield f"{BROKEN if smaller else 'no:'} {size.chips - size.unit:,} chips: {reasons}"
 
 
-def _typed(size: FleetSize) -> str:
+def typed_size(size: FleetSize) -> str:
     """The changes that lead to a size."""
     values = {path: "null" if value is None else value for path, value in size.sets.items()}
     return " ".join(f"--set {path}={value}" for path, value in values.items())
 
 
-def _less(answer: ServingAnswer, point: ServingPoint) -> list[FleetSize]:
+def smaller_sizes(answer: ServingAnswer, point: ServingPoint) -> list[FleetSize]:
     """Sizes that are smaller than the plan, each once."""
     smaller = {size.chips: size for size in reversed(answer.sizes) if size.chips < point.chips}
     return [*smaller.values()]
@@ -247,7 +240,7 @@ def _bill(size: FleetSize) -> float:
 def _saves(answer: ServingAnswer, point: ServingPoint) -> bool:
     """Whether fewer chips carry the load that was given at much less a bill."""
     loaded = answer.load == "given" or answer.scenario["workload"].get("concurrency")
-    least = min(map(_bill, _less(answer, point)), default=point.usd_per_hour)
+    least = min(map(_bill, smaller_sizes(answer, point)), default=point.usd_per_hour)
     return bool(loaded) and least < LESS * point.usd_per_hour
 
 
@@ -287,7 +280,7 @@ def _limit(answer: ServingAnswer) -> Iterator[str]:
 def _next(answer: ServingAnswer, point: ServingPoint) -> str:
     """What to type next: a smaller fleet, a surer plan, or the launch."""
     if _saves(answer, point):
-        return f"planner solve FILE {_typed(min(_less(answer, point), key=_bill))}"
+        return f"planner solve FILE {typed_size(min(smaller_sizes(answer, point), key=_bill))}"
     sure = answer.sure
     if sure is not None and sure.usd_per_mtok is not None and sure.dearer is not None:
         price = f"${three_digits(sure.usd_per_mtok)}/Mtok ({increase(sure.dearer)})"
@@ -326,5 +319,5 @@ def ways_out(answer: object) -> list[str]:
         words = (f"{path}={'null' if x is None else x}" for path, x in change.sets.items())
         typed = " ".join(f"--set '{word}'" if " " in word else f"--set {word}" for word in words)
         price = f"${change.usd_per_hour:,.2f}/hour, ${three_digits(change.usd_per_mtok)}/Mtok"
-        lines += listed(price, typed, CHANGE)
+        lines += filled(typed, f"  {price:<{CHANGE}} ", " " * (CHANGE + 3))
     return lines

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from planner.problems.serving.advice.advice_text import accuracy_text, fleet, worse
 from planner.problems.serving.deployment.beyond_fit import outside_cell, outside_fit
-from planner.problems.serving.head import question
+from planner.problems.serving.head import question, smaller_sizes, typed_size
 from planner.problems.serving.make_or_buy.comparison_text import bought, comparison_section
 from planner.problems.serving.outputs import BY_NAME, OUTPUTS
 from planner.problems.serving.point import idle, layout_text
@@ -92,7 +92,18 @@ def _helps(answer: ServingAnswer) -> Iterator[Section]:
 
 
 def _details(point: ServingPoint, answer: ServingAnswer) -> Iterator[Line]:
-    """Engines, machines, the way of the caches, marginal prices, power, what ranges hold."""
+    """What is in flight, engines, machines, other sizes, marginal prices, what ranges hold."""
+    deciding = point.decode if point.decode is not None else point
+    flight = f"{point.batch:,}"
+    if deciding.batch_per_replica not in (None, point.batch):
+        flight += f", up to {deciding.batch_per_replica:,} a replica"
+    yield Line("decoding" if point.phases else "in flight", f"{flight}; {point.formats}")
+    if (current := answer.current) is not None:
+        times = {"TTFT": current.ttft, "TPOT": current.tpot}
+        shown = (f"{name} {duration(value)}" for name, value in times.items() if value is not None)
+        yield Line("yours", ", ".join(shown))
+    for fewer in smaller_sizes(answer, point):
+        yield Line(f"{fewer.chips:,} chips", typed_size(fewer))
     if point.engines is not None:
         yield Line("engines", stamps(point.engines))
     for part in point.placement:

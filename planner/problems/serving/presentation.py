@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,21 +18,11 @@ from planner.problems.serving.advice.advice_text import (
 )
 from planner.problems.serving.deployment.promise_chances import PROMISED
 from planner.problems.serving.head import head, missed, relaxed, ways_out
-from planner.problems.serving.make_or_buy.comparison_text import bought, comparison_text
+from planner.problems.serving.make_or_buy.comparison_text import TITLE, bought, comparison_lines
 from planner.problems.serving.plan_sections import sections
-from planner.protocol.note import MOST_NOTES, note_lines
-from planner.protocol.section import WIDE, text_of
-from planner.text.wording import (
-    COLUMNS,
-    LABEL,
-    below,
-    duration,
-    filled,
-    joined_ends,
-    row,
-    three_digits,
-    wrapped,
-)
+from planner.protocol.note import note_lines
+from planner.protocol.section import WIDE, Line, Section, answer_text
+from planner.text.wording import below, duration, filled, joined_ends, row, three_digits, wrapped
 
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.frontier import ServingFrontier
@@ -45,7 +36,6 @@ if TYPE_CHECKING:
     from planner.protocol.note import Depth
 
 Row = tuple[str, str, str]
-TABLE = 70  # columns of the table of numbers with hardware limits
 HEADS = ("", "expected", "80% range", "hardware limit")
 POWER = {"given": "fixed, as given", "least": "the least that serves"}
 SOURCES = (
@@ -62,21 +52,15 @@ def answer(plan: ServingPlan, depth: Depth = "default") -> str:
     whole, point = plan.answer, plan.point
     if depth == "sources":
         return "\n".join(_sources(whole))
-    first = head(whole).text()
+    first = replace(head(whole), proof=_proof(whole) if point is None or depth == "more" else "")
     if point is None:
-        blocks = [first, shortfall(whole), "\n".join(note_lines(whole.notes)), _proof(whole)]
-    elif depth == "short":
-        blocks = [first, "\n".join(note_lines(whole.notes, 1))]
-    elif depth == "default":
-        notes = "\n".join(note_lines(whole.notes, MOST_NOTES))
-        numbers = "\n".join([_numbers(point, whole), *_beside(point, whole)])
-        blocks = [first, numbers, notes, _proof(whole)]
-    else:
-        lists = (_beside(point, whole, full=True), note_lines(whole.notes))
-        behind = [x for x in sections(plan)[1:] if not x.beside]
-        blocks = [first, _numbers(point, whole, full=True), *map("\n".join, lists), text_of(behind),
-                  _proof(whole)]  # fmt: skip
-    return "\n\n".join(filter(None, blocks))
+        near = (first.text(), shortfall(whole), "\n".join(note_lines(whole.notes)), first.proof)
+        return "\n\n".join(filter(None, near))
+    shown = [Section(""), _numbers(point, whole, full=depth == "more")]
+    shown += [x for x in sections(plan)[1:] if not x.beside and x.title != TITLE]
+    if buy := bought(whole):
+        shown.append(Section(TITLE, tuple(comparison_lines(buy, full=True))))
+    return answer_text(first, shown, whole.notes, depth)
 
 
 def why(plan: ServingPlan) -> str:
@@ -112,8 +96,8 @@ def _at_kink(sides: tuple[float, float] | None) -> str:
     return f"  ({right})" if left == right else f"  ({left} | {right})"
 
 
-def _numbers(point: ServingPoint, whole: ServingAnswer, *, full: bool = False) -> str:
-    """The plan's numbers, each with its range and the hardware limit, under heads."""
+def _numbers(point: ServingPoint, whole: ServingAnswer, *, full: bool) -> Section:
+    """The plan's numbers, each with its range and the hardware limit; in `full` what is beside."""
     rows: list[Row] = [
         ("Price, blended", "usd_per_mtok", "$/Mtok"),
         ("  output", "usd_per_mtok_output", "$/Mtok"),
@@ -124,14 +108,12 @@ def _numbers(point: ServingPoint, whole: ServingAnswer, *, full: bool = False) -
         ("  per chip", "tokens_per_s_per_chip", "tok/s"),
     ]
     if full or whole.scenario["objective"] == "energy":
-        rows += [("Energy", "joule_per_token", "J/token"), ("  per chip", "watts_per_chip", "W")]
+        rows += [("Energy", "joule_per_token", "J/token")]
+        rows += [("  per chip", "watts_per_chip", "W")] * full
     rows.append(("Carbon", "grams_per_mtok", "g CO2/Mtok"))
-    lines = [line for row in rows if (line := _number(*row, whole))]
-    narrow = COLUMNS.get() < TABLE
-    return "\n".join(
-        f"{name:<{LABEL}}{value:>15}  {ends:>18}  {'' if narrow else least:>16}".rstrip()
-        for name, value, ends, least in [HEADS, *lines]
-    )
+    cells = tuple(line for row in rows if (line := _number(*row, whole)))
+    lines = tuple(_beside(point, whole, full=full))
+    return Section("", lines, heads=HEADS, cells=cells, shown=True)
 
 
 def _number(label: str, key: str, unit: str, whole: ServingAnswer) -> tuple[str, ...] | None:
@@ -155,20 +137,21 @@ def _in_unit(value: float, unit: str) -> str:
     return f"{f'{value:,.0f}' if unit == 'tok/s' else three_digits(value)} {unit}"
 
 
-def _beside(point: ServingPoint, whole: ServingAnswer, *, full: bool = False) -> list[str]:
-    """What a question with hosts, drafts, prefixes, several systems or a load has besides."""
-    lines = [*systems(whole), *(_expected(whole.estimate) if whole.band is None else [])]
+def _beside(point: ServingPoint, whole: ServingAnswer, *, full: bool) -> Iterator[Line]:
+    """What a question of several systems or hosts has besides; in `full` drafts, load and room."""
+    yield from systems(whole)
+    if whole.band is None and whole.estimate is not None:
+        yield _expected(whole.estimate)
+    if not full:
+        yield from comparison_lines(bought(whole), full=False)
+        return
     if point.drafting:
-        lines.append(row("Drafts", _drafting(point.drafting)))
-    lines += [*loop_lines(point.loop), *kept_prefixes(point.prefixes)]
-    if point.demand:
-        lines += arrivals(point.demand)
-    if buy := bought(whole):
-        lines += comparison_text(buy, full=full)
-    return lines if point.demand else [*lines, *_cache_room(point)]
+        yield Line("Drafts", _drafting(point.drafting))
+    yield from (*loop_lines(point.loop), *kept_prefixes(point.prefixes))
+    yield from arrivals(point.demand) if point.demand else _cache_room(point)
 
 
-def _cache_room(point: ServingPoint) -> Iterator[str]:
+def _cache_room(point: ServingPoint) -> Iterator[Line]:
     """How many requests the cache of a replica of each pool holds at once."""
     pools: Mapping[str, PlannedPool | ServingPoint] = point.phases or {"": point}
     caches = {name: pool.holds for name, pool in pools.items() if pool.holds}
@@ -179,7 +162,7 @@ def _cache_room(point: ServingPoint) -> Iterator[str]:
     ]
     if words:
         engine = next(iter(caches.values())).engine
-        yield row("KV cache", f"{', '.join(words)} ({engine})")
+        yield Line("KV cache", f"{', '.join(words)} ({engine})")
 
 
 def _drafting(drafting: DraftedTokens) -> str:
@@ -192,13 +175,11 @@ def _drafting(drafting: DraftedTokens) -> str:
     return f"{emitted}; worth it {pays}"
 
 
-def _expected(estimate: ServingEstimate | None) -> list[str]:
+def _expected(estimate: ServingEstimate) -> Line:
     """What the profile expects of a plan that was chosen on the bound."""
-    if estimate is None:
-        return []
     pairs = (("TPOT", estimate.tpot), ("TTFT", estimate.ttft))
     times = [f"{name} {duration(value)}" for name, value in pairs if value]
-    return [row("Expected", f"${estimate.usd_per_mtok:.3g}/Mtok, {', '.join(times)}")]
+    return Line("Expected", f"${estimate.usd_per_mtok:.3g}/Mtok, {', '.join(times)}")
 
 
 def shortfall(answer: ServingAnswer | ServingFrontier) -> str:

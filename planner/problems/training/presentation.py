@@ -207,7 +207,8 @@ def _bars(point: records.TrainingPoint, step: Section, memory: Section) -> Secti
     step_heads = ("One step", say.duration(point.step_time), waiting)
     heads = (*step_heads, "Memory", show(room.total, "size"), stage)
     rows = zip_longest(_parts(step.parts), _parts(memory.parts), fillvalue=("", "", ""))
-    return Section("", heads=heads, cells=tuple((*a, *b) for a, b in rows), shown=True)
+    return Section("", heads=heads, cells=tuple((*a, *b) for a, b in rows), shown=True,
+                   halves=True)  # fmt: skip
 
 
 def _parts(parts: Sequence[tuple[Line, float]]) -> list[tuple[str, str, str]]:

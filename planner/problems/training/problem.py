@@ -80,6 +80,7 @@ class Training(Problem[TrainingQuestion]):
     plan_type = TrainingPlan
     outputs = OUTPUTS
     slow = True
+    most_lines = 30  # its table of one step is the answer
 
     def check(self, question: TrainingQuestion) -> None:
         """Refuse what cannot be looked up and choices that do not go together."""

@@ -5,7 +5,6 @@ Break-even points in words: at which value one choice is as good as another.
 A global study in words: the spread, what it comes from, which choice is best how often.
 """
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -14,7 +13,7 @@ from planner.protocol.document import json_key
 from planner.protocol.elasticity import Elasticity
 from planner.text.quantities import show
 from planner.text.tolerances import UNSEEN
-from planner.text.wording import WIDTH, wrapped
+from planner.text.wording import WIDTH, filled, wrapped
 
 SWITCH = " " * 6
 DIMENSIONS = {
@@ -35,7 +34,7 @@ def sensitivity_text(document: Mapping[str, Any], rows: Sequence[Elasticity]) ->
     lines = [
         f"{document['of']} = {valued(document['value'], document['unit'])}",
         *wrapped(f"held: {', '.join(filter(None, (document['choice'], document['counts'])))}"),
-        *textwrap.wrap(f"{text}{below}", WIDTH),
+        *filled(f"{text}{below}", rest=""),
     ]
     width = max((len(row.path) for row in rows), default=0)
     for group in dict.fromkeys(row.group for row in rows):
@@ -85,7 +84,7 @@ def _switches(row: Elasticity) -> list[str]:
         value = valued(None if row.value is None else row.value * move["factor"], row.unit)
         at = f" ({value})" if value else ""
         line = f"{change:+.3g}%{at}: {_new_choice(move['from'], move['to'], move['counts'])}"
-        lines += textwrap.wrap(line, WIDTH, initial_indent=SWITCH, subsequent_indent=f"{SWITCH}  ")
+        lines += filled(line, SWITCH, f"{SWITCH}  ")
     return lines
 
 

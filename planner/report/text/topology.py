@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -223,6 +222,4 @@ def _times(factor: float) -> str:
 
 
 def _row(label: str, text: str) -> list[str]:
-    return textwrap.wrap(
-        text, WIDTH, initial_indent=f"{label:<{LABEL}}  ", subsequent_indent=" " * (LABEL + 2)
-    )
+    return filled(text, f"{label:<{LABEL}}  ", " " * (LABEL + 2))

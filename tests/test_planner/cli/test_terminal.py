@@ -15,7 +15,7 @@ import pytest
 
 from planner.cli.app import app
 from planner.text.console import Commands
-from planner.text.terminal import FRAMES, emphasised, wrapped_lines
+from planner.text.terminal import FRAMES, emphasised, in_signs_of, wrapped_lines
 from tests.paths import EXAMPLES, ROOT
 from tests.sizes import first
 
@@ -72,6 +72,23 @@ def test_weight_is_for_terminals_alone():
     quiet = on_terminal(200, "-q", "gate", LECTURE, NO_COLOR="1")
     assert "\x1b[1m" not in quiet
     assert ESCAPES.sub("", shown).split() == plain.split() == quiet.split()
+
+
+@pytest.mark.slow
+def test_a_pipe_has_the_columns_and_the_signs_that_it_is_given():
+    """60 columns with COLUMNS=60, no sign beyond ASCII where the stream has none, no colour."""
+    file = str(EXAMPLES / "cache-deepseek-v3.yaml")
+    asked = {"COLUMNS": "60", "PYTHONIOENCODING": "ascii", "NO_COLOR": "1"}
+    ran = subprocess.run(
+        [sys.executable, "-m", "planner", "solve", file], cwd=ROOT, capture_output=True, check=True,
+        env=os.environ | asked,
+    )  # fmt: skip
+    text = ran.stdout.decode("ascii")
+    assert max(map(len, text.splitlines())) <= 60
+    assert {"recompute", "charge", "pays"} <= {*text.split()}
+    assert "?" not in text.split("Do ", 1)[1]
+    assert in_signs_of("✓ 2 × 3 ≤ 6", "ascii") == "ok 2 x 3 <= 6"
+    assert in_signs_of("✓ 2 × 3 ≤ 6", None) == "✓ 2 × 3 ≤ 6"
 
 
 @pytest.mark.slow

@@ -15,9 +15,10 @@ from planner.problems.serving.task.plan_limits import title_of
 from planner.protocol.note import Note, ordered
 from planner.protocol.plan import outside_text
 from planner.protocol.promise import LIKELY
+from planner.protocol.section import Line
 from planner.text.quantities import show
 from planner.text.tolerances import UNSEEN
-from planner.text.wording import duration, percent, row, three_digits, wrapped
+from planner.text.wording import duration, percent, three_digits, wrapped
 
 if TYPE_CHECKING:
     from planner.problems.serving.advice.records import QuotedAccuracy
@@ -127,24 +128,24 @@ def accuracy_text(quoted: QuotedAccuracy) -> str:
     return f"of {quoted.of}, median with {quoted.left_out} left out: {', '.join(parts)}"
 
 
-def arrivals(load: BorneLoad) -> list[str]:
+def arrivals(load: BorneLoad) -> list[Line]:
     """How the plan bears its arrivals."""
     flight = "unlimited" if load.in_flight is None else f"{load.in_flight:.0f}"
     words = f"{load.requests_per_s:.3g} requests/s, {flight} in flight, waiting included"
     if load.decoding_per_replica:
         words += f"; a replica decodes {load.decoding_per_replica:.0f} on average and has room "
         words += f"for {load.room_per_replica:,}, {_too_few(load.crowded)}"
-    lines = [row("Load", words)]
+    lines = [Line("Load", words)]
     if load.spare_replicas:
-        lines.append(row("Spare", f"times hold with {load.spare_replicas} of the replicas down"))
+        lines.append(Line("Spare", f"times hold with {load.spare_replicas} of the replicas down"))
     if load.wait is not None and load.ttft_p95 is not None and load.ttft_p99 is not None:
         tails = f"TTFT p95 {duration(load.ttft_p95)}, p99 {duration(load.ttft_p99)}"
         wait = f"{duration(load.wait)} on average (prefill {load.readers_busy:.0%} busy)"
-        lines.append(row("Queue", f"{wait}; {tails}"))
+        lines.append(Line("Queue", f"{wait}; {tails}"))
     return lines
 
 
-def loop_lines(loop: LoopTimes | None) -> list[str]:
+def loop_lines(loop: LoopTimes | None) -> list[Line]:
     """How late first tokens of a closed loop are, and how many requests wait for a place."""
     if loop is None:
         return []
@@ -153,13 +154,13 @@ def loop_lines(loop: LoopTimes | None) -> list[str]:
         f"{duration(loop.ttft_p99)} for 99%, of ten that each user sends, the first all at once; "
         f"later ones below {duration(loop.settled_p95)} (95%)"
     )
-    lines = [row("TTFT tails", tails)]
+    lines = [Line("TTFT tails", tails)]
     if loop.waiting:
         words = (
             f"there are places for {loop.users - loop.waiting:,} of the {loop.users:,} requests in "
             f"flight; each waits {duration(loop.wait)} for one, which is part of TTFT"
         )
-        lines.append(row("  waiting", words))
+        lines.append(Line("waiting", words))
     return lines
 
 
@@ -191,13 +192,13 @@ def _too_few(share: float) -> str:
     return f"too few {share:.1%} of the time" if share >= SELDOM else "hardly ever too few"
 
 
-def kept_prefixes(prefixes: KeptPrefixes | None) -> list[str]:
+def kept_prefixes(prefixes: KeptPrefixes | None) -> list[Line]:
     """How many conversations are kept, and what is found of the input."""
     if prefixes is None:
         return []
     room = f"a rank has room for {prefixes.room_per_rank:,}"
     words = f"{prefixes.conversations:,} conversations, {room}"
-    return [row("Prefixes", f"{words}; {prefixes.cached_input:.0%} of the input is found")]
+    return [Line("Prefixes", f"{words}; {prefixes.cached_input:.0%} of the input is found")]
 
 
 def plan_notes(answer: ServingAnswer) -> tuple[Note, ...]:
@@ -266,7 +267,7 @@ def _value(dimension: str, value: float) -> str:
     return duration(value) if dimension == "time" else show(value, dimension)
 
 
-def systems(answer: ServingAnswer) -> list[str]:
+def systems(answer: ServingAnswer) -> list[Line]:
     """Which system of a list is best, and by how much each other alone is worse."""
     texts = []
     unranked = any(system.unranked for system in answer.systems or ())
@@ -280,7 +281,7 @@ def systems(answer: ServingAnswer) -> list[str]:
             texts.append(f"{name} alone is {worse(answer, behind)}")
     if unranked:
         texts.append("bands of two makers overlap or are lent, so they are not ranked")
-    return [row("Systems", "; ".join(texts))] if texts else []
+    return [Line("Systems", "; ".join(texts))] if texts else []
 
 
 def worse(answer: ServingAnswer, behind: float) -> str:

@@ -276,8 +276,10 @@ function pageModel(data, kernels) {
 
   function laid(pool, i, replicas = pool.way("replicas")[i]) {
     const way = (name) => pool.way(name)[i], words = pool.words;
-    const whole = [["PP", "pp"], ["TP", "tp"], ["DP", "dp_attention"], ["CP", "cp"], ["DCP", "dcp"]];
-    const ways = whole.filter(([, name]) => way(name) > 1).map(([word, name]) => word + way(name));
+    const whole = [["PP", "pp"], ["TP", "tp"], ["DP", "dp_attention"], ["CP", "cp"]];
+    const inner = way("dcp") > 1 ? { tp: " (DCP" + way("dcp") + ")" } : {};
+    const ways = whole.filter(([, name]) => way(name) > 1)
+      .map(([word, name]) => word + way(name) + (inner[name] || ""));
     const experts = way("ep") > 1 ? ["EP" + way("ep")] : [];
     if (way("tp_expert") > 1) experts.push((experts.length ? "" : "experts ") + "TP" + way("tp_expert"));
     const parts = [ways.join(" × ") || "TP1"];

@@ -15,7 +15,7 @@ from planner.problems.serving.make_or_buy.offers import DAY, ComparedPoint, Flee
 from planner.problems.serving.point import PER_MILLION
 from planner.protocol.section import Line, Section
 from planner.report.pictures.style import BLACK, large_numbers, pictured, ticked, titled
-from planner.text.wording import count, digits, row
+from planner.text.wording import count, digits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -91,7 +91,7 @@ SHOWN = 6  # hosts
 BETTER = {"rent": "renting, against", "buy": "buying, at"}
 QUARTILES = {"min": "the least", "q25": "q25", "median": "median", "q75": "q75"}
 TITLE = "make or buy"
-DECIDES = ("own", "break-even", "cheaper", "fleet")  # what stands beside every answer
+DECIDES = ("break-even", "cheaper")  # what stands beside every answer
 PRICE = "USD per million tokens"
 
 
@@ -100,10 +100,10 @@ def bought(answer: ServingAnswer) -> MakeOrBuy | None:
     return answer.plan.buy if isinstance(answer.plan, ComparedPoint) else None
 
 
-def comparison_text(buy: MakeOrBuy, *, full: bool) -> list[str]:
-    """The comparison as lines of at most 80 columns; what decides it, or in `full`."""
-    rows = ((label, text) for label, text in _rows(buy) if full or label in DECIDES)
-    return [TITLE, *(row(f"  {label}", text) for label, text in rows)]
+def comparison_lines(buy: MakeOrBuy | None, *, full: bool) -> Iterator[Line]:
+    """What decides a comparison, or in `full` all of it; nothing without one."""
+    rows = _rows(buy) if buy else ()
+    return (Line(label, text) for label, text in rows if full or label in DECIDES)
 
 
 def comparison_section(buy: MakeOrBuy) -> Section:

@@ -59,9 +59,8 @@ def test_requests_in_flight_are_those_that_decode_and_those_that_wait(plan):
 
 def test_the_answer_says_what_arrives_and_what_waits(plan):
     """The load, the room in memory and the queue stand in the text."""
-    text = answer(plan)
-    assert "10 requests/s" in text.replace("\n", " ")
-    assert all(f"\n{label}  " in text for label in ("Load", "Queue"))
+    assert "10 requests/s" in answer(plan).replace("\n", " ")
+    assert all(f"\n  {label}: " in answer(plan, "more") for label in ("Load", "Queue"))
 
 
 def test_a_demand_beyond_the_chips_says_how_much_they_serve():

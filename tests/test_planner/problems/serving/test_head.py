@@ -9,6 +9,7 @@ import pytest
 
 import planner
 from planner.problems.serving.head import MONTH, head, missed
+from planner.protocol.section import MOST_LINES
 from planner.text.wording import joined_ends, laid_out, three_digits
 from tests.paths import EXAMPLES
 
@@ -20,7 +21,6 @@ LOADED: dict[str, Any] = {
 LAYOUT = {"tp": 1, "pp": 1, "cp": 1, "dp_attention": 1, "ep": 1, "tp_expert": 1, "replicas": 1}
 PRIVATE = ("two-batch", "held by", "dp attention", "expert tp", "this fleet", "long run", "keeping",
            "next best", "in the long", "described in", "nobody knows")  # fmt: skip
-LONGEST = 38  # lines of an answer at the default depth
 
 
 @pytest.fixture(scope="module")
@@ -40,10 +40,10 @@ def test_fewer_chips_for_a_load_come_first_with_their_bill(loaded: Any) -> None:
     assert least.usd_per_hour < 0.9 * answer.plan.usd_per_hour
     (line,) = [text for text in lines if text.startswith(f"{least.chips:,} chips")]
     assert f"${least.usd_per_hour:,.2f}/hour" in line
-    typed = re.findall(r"--set (\S+)", line)
+    typed = re.findall(r"--set (\S+)", dict(others)["Next"][0])
     found = planner.solve(LOADED, typed)
     assert found.answer.plan.usd_per_hour == pytest.approx(least.usd_per_hour)
-    assert f"--set {typed[0]}" in dict(others)["Next"][0]
+    assert f"{least.chips:,} chips: --set {typed[0]}" in loaded.text("more")
 
 
 def test_the_bill_of_a_month_and_the_promises_are_those_of_the_answer(loaded: Any) -> None:
@@ -72,12 +72,12 @@ def test_a_queue_that_would_break_a_promise_makes_it_a_question() -> None:
     "name", ["serve-deepseek-v3-h200", "carry-a-load", "size-gpt-oss-120b", "infeasible", "lecture"]
 )
 def test_an_answer_is_short_and_in_words_of_the_field(name: str) -> None:
-    """At most 80 columns and 38 lines; the head alone at most 20; sources and more stand apart."""
+    """At most 80 columns and 25 lines; the head alone at most 17; sources and more stand apart."""
     plan = planner.solve(str(EXAMPLES / f"{name}.yaml"))
     text, short, more = plan.text(), plan.text("short"), plan.text("more")
     assert max(map(len, more.splitlines())) <= 80
-    assert len(text.splitlines()) <= LONGEST
-    assert len(short.splitlines()) <= 21
+    assert len(text.splitlines()) <= MOST_LINES
+    assert len(short.splitlines()) <= 17
     assert [words for words in PRIVATE if words in more] == []
     assert "http" not in text
     assert "token-planner" in plan.text("sources")
@@ -90,6 +90,7 @@ def test_an_answer_is_short_and_in_words_of_the_field(name: str) -> None:
          "TP2 × DP16, EP32, dual-batch overlap"),
         ({"dp_attention": 8, "ep": 8, "replicas": 2}, "2 × (DP8, EP8)"),
         ({"tp": 8, "tp_expert": 8}, "TP8, experts TP8"),
+        ({"pp": 2, "tp": 8, "dcp": 8, "dp_attention": 2}, "PP2 × TP8 (DCP8) × DP2"),
         ({"dp_attention": 8, "ep": 4, "tp_expert": 2}, "DP8, EP4 × TP2"),
         ({"pp": 3}, "PP3"), ({}, "TP1"),
     ],
@@ -103,6 +104,8 @@ def test_ends_share_a_unit_and_numbers_keep_three_digits() -> None:
     """One unit where both ends have it; zeros stay."""
     assert joined_ends("27.5 ms", "69.1 ms") == "27.5–69.1 ms"
     assert joined_ends("782 ms", "2.97 s") == "782 ms–2.97 s"
+    assert joined_ends("5.0e+26 FLOP", "5.4e+26 FLOP") == "5.0–5.4e+26 FLOP"
+    assert joined_ends("9.9e+25 FLOP", "1.2e+26 FLOP") == "9.9e+25–1.2e+26 FLOP"
     assert joined_ends("$0.140/Mtok", "$0.377/Mtok") == "$0.140–0.377/Mtok"
     assert [three_digits(x) for x in (0.1, 50.0, 1234.5, 999.7)] == [
         "0.100",

@@ -251,10 +251,12 @@ def test_hosts_of_the_catalogue_are_one_row_each():
 
 def test_text_and_sections_say_it():
     """The comparison stands in the text, within 80 columns, and as a section."""
-    text = str(beside_rows())
+    plan = beside_rows()
+    text = f"{plan}\n{plan.text('more')}"
+    assert all(f"\n  {label}: " in str(plan) for label in ("break-even", "cheaper"))
     assert "make or buy" in text
     assert max(map(len, text.splitlines())) <= 80
-    titles = [section.title for section in problem_of("serving").sections(beside_rows())]
+    titles = [section.title for section in problem_of("serving").sections(plan)]
     assert "make or buy" in titles
 
 

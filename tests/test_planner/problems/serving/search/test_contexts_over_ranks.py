@@ -102,7 +102,7 @@ def test_long_contexts_are_cheaper(of: tuple[Any, ...], more: dict[str, Any], mo
     assert free.chosen["usd_per_mtok"] < held.chosen["usd_per_mtok"] * (1 - gain)
     assert free.certificate.gap >= 0
     assert any("ranks" in part.words for part in free.outside)
-    assert "DCP" in str(free)
+    assert f"TP{pool['layout']['tp']} (DCP{pool['layout']['dcp']})" in str(free)
 
 
 @pytest.mark.parametrize(
