@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from planner.cli import fitting, launching, lookup, measurements, study
+from planner.cli import launching, lookup, measurements, study
 from planner.cli.options import (
     HELP,
     as_changes,
@@ -241,7 +241,7 @@ NAMES = {"import_launch": "import"}  # a word of Python is no name of a function
 
 for _command in (
     solve,
-    fitting.fit,
+    launching.fit,
     pareto,
     check,
     init,

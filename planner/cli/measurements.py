@@ -1,6 +1,7 @@
 """How good is it? Commands on measurements: a chip measured, a profile fitted, plans scored."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -103,12 +104,17 @@ def validate(
     predictions: Path | None = None,
     by: str = "engine,chip,model",
     memory: list[Path] | None = None,
+    regret: list[Path] | None = None,
+    chance: float | None = None,
     out: Path | None = None,
     json: bool = False,
 ) -> None:
     """Show predicted against measured, beside plain baselines."""
     if memory:
         _memory(memory, json=json)
+        return
+    if regret:
+        _regret(regret, profile, chance, json=json)
         return
     from planner.library import validate as answer
     from planner.validation.estimates import files_in
@@ -155,3 +161,13 @@ def _memory(tables: Sequence[Path], *, json: bool) -> None:
     show(dumps(scores.document) if json else str(scores))
     if not scores.rooms:
         raise typer.Exit(1)
+
+
+def _regret(tables: Sequence[Path], profile: str, chance: float | None, *, json: bool) -> None:
+    """What choices of layouts by predictions are worth, beside plain rules."""
+    from planner.validation.regret import MEANING, decisions, table
+
+    files = {path: decisions(path, profile, chance) for path in tables}
+    document = {str(path): [asdict(score) for score in scores] for path, scores in files.items()}
+    texts = (table(path.name, scores) for path, scores in files.items())
+    show(dumps(document) if json else "\n\n".join([MEANING, *texts]))

@@ -205,16 +205,35 @@ def times_and_shares(
         coefficients = {
             name: np.array([profiles[i].values[name] for i in members]) for name in COEFFICIENTS
         }
-        model = RowStep([rows[i] for i in members])
-        seconds[members] = model.times(coefficients)[0]
-        for column, group in enumerate(groups):
-            without = model.times({**coefficients, **{name: OFF[name] for name in group}})[0]
-            shares[members, column] = 1 - without / seconds[members]
+        off = [{name: OFF[name] for name in group} for group in groups]
+        model, times, _ = _under_each([rows[i] for i in members], coefficients, [{}, *off])
+        seconds[members] = times[0]
+        shares[members] = (1 - times[1:] / times[0]).T
         task = replace(model.step.task, profile=profiles[members[0]])
         for kind, holds in distances_at(task, model.layouts, model.batch).items():
-            for i, lies in zip(members, np.broadcast_to(holds, len(members)), strict=True):
+            all_lie = np.broadcast_to(holds, len(model.rows))
+            for i, lies in zip(members, all_lie[: len(members)], strict=True):
                 beyond[i][kind] = lies
     return seconds, shares, beyond
+
+
+def _under_each(
+    rows: Sequence[Measurement],
+    coefficients: Mapping[str, float | np.ndarray],
+    changes: Sequence[Mapping[str, float]],
+) -> tuple[RowStep, np.ndarray, np.ndarray]:
+    """Both `times` of rows alike under each change of coefficients [s], (n_changes, n_rows).
+
+    All are rows of the one step that is returned: an evaluation costs hardly more with more rows.
+    """
+    shape = (len(changes), len(rows))
+    stacked = {
+        name: np.ravel([np.broadcast_to(x.get(name, value), shape[1]) for x in changes])
+        for name, value in coefficients.items()
+    }
+    model = RowStep([*rows] * len(changes))
+    seconds, waited = model.times(stacked)
+    return model, seconds.reshape(shape), waited.reshape(shape)
 
 
 def _profile_at(wanted: str, row: Measurement) -> Profile:
@@ -345,14 +364,13 @@ def features(rows: Sequence[Measurement]) -> Features:
     shape = (len(rows), len(COEFFICIENTS))
     matrix, step = np.zeros(shape), np.zeros(shape)
     rest, step_rest = np.zeros(len(rows)), np.zeros(len(rows))
+    columns = [i for i in range(len(COEFFICIENTS)) if i != WAIT]
     for members in alike_rows(rows):
-        model = RowStep([rows[i] for i in members])
-        rest[members], step_rest[members] = model.times(NONE)
-        for column, name in enumerate(COEFFICIENTS):
-            if column != WAIT:
-                seconds, waited = model.times({**NONE, name: 1.0})
-                matrix[members, column] = seconds - rest[members]
-                step[members, column] = waited - step_rest[members]
+        alone = [{COEFFICIENTS[i]: 1.0} for i in columns]
+        _, seconds, waited = _under_each([rows[i] for i in members], NONE, [{}, *alone])
+        rest[members], step_rest[members] = seconds[0], waited[0]
+        matrix[np.ix_(members, columns)] = (seconds[1:] - seconds[0]).T
+        step[np.ix_(members, columns)] = (waited[1:] - waited[0]).T
     halved = np.array([float(row.halves > 1) for row in rows])
     return Features(np.maximum(matrix, 0.0), rest, np.maximum(step, 0.0), step_rest, halved)
 

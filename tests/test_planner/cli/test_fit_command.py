@@ -5,6 +5,7 @@ import json
 import pytest
 
 import planner
+from tests.cases.validation import RUN_HEAD, run_row, written
 from tests.paths import EXAMPLES
 
 COMMAND = ()
@@ -50,6 +51,15 @@ def test_a_table_that_is_none_is_refused(run, tmp_path):
     status, _, error = run("validate", "--memory", path)
     assert status == 2
     assert "no table of starts" in error
+
+
+def test_choices_are_scored_as_a_table_and_as_json(run, tmp_path):
+    """Both name every rule; a chance is a share, not in percent."""
+    path = written(tmp_path / "runs.csv", RUN_HEAD, run_row(), run_row(tpot=8.0, tp=8))
+    assert run("validate", "--regret", path)[1].count("fewest chips") == 1
+    status, out, _ = run("validate", "--regret", path, "--chance", "0.7", "--json")
+    assert (status, len(json.loads(out)[str(path)])) == (0, 5)
+    assert run("validate", "--regret", path, "--chance", "70")[0] == 2
 
 
 def test_promises_let_through_what_a_plan_of_that_layout_serves(run):
