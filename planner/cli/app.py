@@ -227,11 +227,16 @@ def check(files: list[str], sets: list[str] | None = None, json: bool = False) -
         raise InputError(mistake for error in refused for mistake in error.mistakes)
 
 
-def init(kind: str = "serving", out: Path | None = None) -> None:
-    """Write a commented starter scenario."""
+def init(kind: str = "serving", sets: list[str] | None = None, out: Path | None = None) -> None:
+    """Write a starter scenario, commented; with flags, the one that they make."""
     from planner.scenario.kinds import starter
+    from planner.scenario.loading import STARTS, opened
+    from planner.scenario.tree import yaml_text, yaml_tree
 
     text = starter(kind)
+    if sets:
+        start = kind if kind in STARTS else yaml_tree(text, kind).data
+        text = yaml_text(opened(start, sets)[0].data)
     if out is not None and out.exists():
         raise InputError(f"--out {out}: is there already; name another file")
     deliver(text, out)

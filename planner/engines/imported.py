@@ -6,8 +6,6 @@ the layout. What a launch does not say (machines, lengths of requests) is asked 
 
 from __future__ import annotations
 
-import io
-import json
 import math
 import os
 import sys
@@ -26,7 +24,7 @@ from planner.problems.serving.point import MemoryUse
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.task.resolve import resolve
 from planner.scenario import checked
-from planner.scenario.tree import Tree, changed
+from planner.scenario.tree import Tree, changed, yaml_text
 from planner.text.errors import InputError, Mistake, ModelError
 
 LARGEST = 1_000_000  # bytes of a launch
@@ -48,13 +46,7 @@ class Imported:
     notes: tuple[str, ...]
 
     def __str__(self) -> str:
-        from ruamel.yaml import YAML
-
-        writer, stream = YAML(), io.StringIO()
-        writer.indent(mapping=2, sequence=4, offset=2)
-        writer.dump(json.loads(json.dumps(self.data)), stream)
-        comments = [f"# {note}" for note in self.notes]
-        return "\n".join([*comments, stream.getvalue()])
+        return "\n".join([*(f"# {note}" for note in self.notes), yaml_text(self.data)])
 
 
 def imported(

@@ -4,6 +4,8 @@ A change of the command line, `promises.tpot=40 ms`, is read like the file itsel
 """
 
 import copy
+import io
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -73,6 +75,16 @@ def yaml_tree(text: str, file: str) -> Tree:
     keys: dict[Path, Position] = {}
     data = _plain(parsed.root, (), file, values, keys) if parsed.root else None
     return Tree(file, data, values, keys, mistakes, tuple(parsed.unread))
+
+
+def yaml_text(data: Mapping[str, Any]) -> str:
+    """Plain values as the text of a YAML file."""
+    from ruamel.yaml import YAML
+
+    writer, stream = YAML(), io.StringIO()
+    writer.indent(mapping=2, sequence=4, offset=2)
+    writer.dump(json.loads(json.dumps(data)), stream)
+    return stream.getvalue()
 
 
 def _plain(

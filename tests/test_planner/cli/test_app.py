@@ -282,6 +282,29 @@ def test_the_starter_solves(run, tmp_path):
     assert document(run, "solve", file)["status"] == "optimal"
 
 
+FLAGS = ("--model", "llama-3.1-8b", "--system", "hgx-h100", "--chips", "1", "--users", "8")
+
+
+def test_a_question_in_flags_is_kept_as_a_file(run, tmp_path):
+    """The file that `init` writes of flags has the answer that `solve` gives to the flags."""
+    file = tmp_path / "kept.yaml"
+    assert run("init", "serving", *FLAGS, "--tpot", "20ms", "--out", file)[:2] == (0, "")
+    kept, asked = document(run, "solve", file), document(run, "solve", *FLAGS, "--tpot", "20ms")
+    assert kept["plan"] == asked["plan"]
+    assert kept["scenario"] == asked["scenario"]
+    assert kept["scenario"]["workload"]["concurrency"] == 8
+
+
+def test_flags_change_the_starter_of_another_kind(run):
+    """Values of the starter stay but where a flag changes them; what is missing is named."""
+    status, out, _ = run("init", "training", "--chips", "512")
+    assert status == 0
+    assert "chips: 512" in out
+    status, out, err = run("init", "serving", "--model", "llama-3.1-8b")
+    assert (status, out) == (2, "")
+    assert "missing required key 'system'" in err
+
+
 def test_the_schema_is_json_schema_2020_12(run, tmp_path):
     """Dialect, one shape a problem whose keys are described, references that resolve."""
     _, out, _ = run("schema")
