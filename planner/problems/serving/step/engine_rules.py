@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 METHODS = frozenset(table("planner.catalogue", "speculation.toml")["methods"])
 PADDED = 64  # rows to which vLLM and SGLang fill up a vocabulary
 FP4_CACHES = frozenset({"nvfp4", "fp4"})
+# What sends no cache to ranks that share contexts, by the rule that says so.
+SENDERS = MappingProxyType({"ranks behind stages": "pp", "ranks behind parts": "cp"})
 PEERS = 8  # chips of one machine that DeepEP joins (NUM_MAX_NVL_PEERS)
 SIXTEEN_BITS = ("bf16", "fp16", "fp32")
 WINDOWS = frozenset({"window", "chunked"})
@@ -76,7 +78,8 @@ class EnginePool:
     `role` is prefill or decode where the pool does one phase alone; `copies` of experts are stored
     beside the experts, `drafts` tokens are drafted in a step by `method`, empty for the
     checkpoint's own blocks. `machine` are the chips of one machine, `stages` those of the pipeline
-    that prefills for a pool that decodes; 0 where they are not known.
+    that prefills for a pool that decodes, `parts` those into which it cuts prompts; 0 where they
+    are not known.
     """
 
     sizes: Sizes
@@ -88,6 +91,7 @@ class EnginePool:
     method: str = ""
     machine: int = 0
     stages: int = 0
+    parts: int = 0
 
     @property
     def kv(self) -> str:
@@ -311,6 +315,28 @@ RULES: dict[str, EngineRule] = {
     "ranks of FP8 caches": EngineRule(
         lambda p, x, _: (x.dcp > 1) & (p.kv == "fp8" and p.chip.maker == "AMD"),
         "dcp {dcp} with an fp8 KV cache on {chip}", ("dcp",)),
+    "ranks whose kernels return sums": EngineRule(
+        lambda p, x, _: (x.dcp > 1) & (
+            "block_sparse" in p.kinds or (p.chip.maker == "AMD" and not p.sizes.latent)),
+        "dcp {dcp}: kernels of {family} models on {chip} return no sums of their softmax",
+        ("dcp",)),
+    "ranks that receive a cache": EngineRule(
+        lambda p, x, _: (x.dcp > 1) & (p.role == "decode") & (
+            (x.dcp != x.tp) | (not p.sizes.latent) | p.hybrid),
+        "dcp {dcp}: NIXL moves caches of latent attention alone to ranks that share contexts, and "
+        "to all of tp {tp} or none", ("dcp",)),
+    "ranks behind stages": EngineRule(
+        lambda p, x, _: (x.dcp > 1) & (p.role == "decode" and p.stages > 1),
+        "dcp {dcp} behind prefill pp {stages}: stages send no caches to ranks that share contexts",
+        remedy="choose.dcp=1, or choose.prefill.pp=1"),
+    "ranks behind parts": EngineRule(
+        lambda p, x, _: (x.dcp > 1) & (p.role == "decode" and p.parts > 1),
+        "dcp {dcp} behind prefill cp {parts}: parts of prompts go to no ranks that share contexts",
+        remedy="choose.dcp=1, or choose.prefill.cp=1"),
+    "ranks that draft": EngineRule(
+        lambda p, x, _: (x.dcp > 1) & (p.drafts > 0 and p.chip.maker == "NVIDIA"),
+        "dcp {dcp} with speculation: kernels that check drafts return no sums of their softmax",
+        ("dcp",)),
     "Helix": EngineRule(
         lambda p, x, _: (x.dcp > 1) & (
             (x.tp // x.dcp > max(p.sizes.n_cut_heads, 1))
