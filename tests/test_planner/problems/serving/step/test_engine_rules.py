@@ -88,11 +88,8 @@ RUNS = {
     "ranks that share an index before Blackwell": [
         ({**WHOLE, "chip": B200}, RANKS), (WHOLE, {"tp": 12}),
     ],
-    "ranks of FP8 caches": [
+    "kernels of ranks": [
         ({"kv_dtype": "fp8"}, RANKS), ({"kv_dtype": "fp8", "chip": MI300}, {"tp": 12}),
-        ({"chip": MI300}, RANKS),
-    ],
-    "ranks whose kernels return sums": [
         ({}, RANKS), ({**ONE, "chip": MI300}, RANKS), ({**BLOCKS, "chip": MI300}, {"tp": 12}),
     ],
     "ranks that receive a cache": [
@@ -196,8 +193,8 @@ BREAKS = {
     "ranks beside windows": [(WINDOWS, RANKS), (CHUNKS, RANKS)],
     "ranks that share an index": [(WHOLE, RANKS, "sglang")],
     "ranks that share an index before Blackwell": [(WHOLE, RANKS)],
-    "ranks of FP8 caches": [({"kv_dtype": "fp8", "chip": MI300}, RANKS)],
-    "ranks whose kernels return sums": [({"chip": MI300}, RANKS), (BLOCKS, RANKS)],
+    "kernels of ranks": [({"chip": MI300}, RANKS), (BLOCKS, RANKS),
+                         ({**ONE, "kv_dtype": "fp8", "chip": MI300}, RANKS)],
     "ranks that receive a cache": [
         (DECODES, RANKS), ({"role": "decode"}, {"tp": 12, "dcp": 12}),
         ({**DECODES, **STATE}, {"tp": 12, "dcp": 12}),
