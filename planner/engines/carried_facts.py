@@ -45,12 +45,13 @@ def facts_of_launch(launch: WrittenLaunch) -> Facts:
     for row in [*clear, *(row for row in rows if row not in clear)]:
         if row.name not in launch.options:
             continue
+        taken.setdefault(row.name, False)
         if row not in clear and not (
             all(facts.get(x, True) for x in row.when) and not any(map(facts.get, row.unless))
         ):
             continue
         carried = _backwards(row, launch.options[row.name], launch)
-        taken[row.name] = taken.get(row.name, False) or carried is not None
+        taken[row.name] |= carried is not None
         facts |= carried or {}
         for several, fact in (("copies", "dp_attention"), ("shared_contexts", "dcp")):
             facts[several] = facts[several] or facts.get(fact, 1) > 1

@@ -108,9 +108,9 @@ class Deployment:
         copies = self.pool["redundant_experts"] or 0
         kinds, decodes = self.whole["placement"], self.role == "decode"
         machine = kinds[-1 if decodes else 0]["chips_per_machine"]
-        stages = self.whole["prefill"]["layout"]["pp"] if decodes else 0
+        sent = self.whole["prefill"]["layout"] if decodes else {"pp": 0, "cp": 0}
         return EnginePool(counted, self.chip, self.role, self.pool["weights"], copies,
-                          self.drafts, self.method, machine, stages)  # fmt: skip
+                          self.drafts, self.method, machine, sent["pp"], sent["cp"])  # fmt: skip
 
     @property
     def step_tokens(self) -> int:

@@ -102,6 +102,8 @@ def facts_of(plan: Deployment, release: Release) -> dict[str, Value]:
         "decodes_alone": plan.role == "decode",
         "even_experts": plan.even,
         "expert_parallel": layout["ep"] > 1,
+        "fp8_cache": pool["kv"] == "fp8",
+        "hopper": plan.chip.architecture == "hopper",
         "fits_at_full_context": whole["fits_at_full_context"],
         "folder": checkpoint.folder,
         "mxfp4_unpacked": weights == "mxfp4" and not plan.chip.computes("mxfp4"),

@@ -29,3 +29,12 @@ def question(seed: int) -> dict[str, Any]:
     if rng.random() < 0.2:
         data["speculation"] = {"drafts": 2, "acceptance": 0.6}
     return data
+
+
+def shared(seed: int) -> dict[str, Any]:
+    """The same question of long contexts, over which chips of tp that decode must be spread."""
+    data, rng = question(seed), random.Random(-1 - seed)
+    data["chips"] = rng.choice((8, 8, 16, 24, 64))
+    data["workload"]["input_tokens"] = rng.choice((8000, 32_000, 120_000))
+    data["choose"] = {**data["choose"], "dcp": rng.choice((2, 4, 8, 16))}
+    return data

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 METHODS = frozenset(table("planner.catalogue", "speculation.toml")["methods"])
 PADDED = 64  # rows to which vLLM and SGLang fill up a vocabulary
 FP4_CACHES = frozenset({"nvfp4", "fp4"})
+SENDERS = {"ranks behind stages": "pp", "ranks behind parts": "cp"}  # axes, by rule of ranks
 PEERS = 8  # chips of one machine that DeepEP joins (NUM_MAX_NVL_PEERS)
 SIXTEEN_BITS = ("bf16", "fp16", "fp32")
 WINDOWS = frozenset({"window", "chunked"})
@@ -75,8 +76,8 @@ class EnginePool:
 
     `role` is prefill or decode where the pool does one phase alone; `copies` of experts are stored
     beside the experts, `drafts` tokens are drafted in a step by `method`, empty for the
-    checkpoint's own blocks. `machine` are the chips of one machine, `stages` those of the pipeline
-    that prefills for a pool that decodes; 0 where they are not known.
+    checkpoint's own blocks. `machine` are the chips of one machine, `stages` and `parts` pp and cp
+    of what prefills for a pool that decodes; 0 where they are not known.
     """
 
     sizes: Sizes
@@ -88,6 +89,7 @@ class EnginePool:
     method: str = ""
     machine: int = 0
     stages: int = 0
+    parts: int = 0
 
     @property
     def kv(self) -> str:
@@ -192,9 +194,9 @@ DENSE = EngineRule(
 SHARED = "the width of shared experts, {shared}, is not whole on each of "
 INDEX_RANKS = EngineRule(
     lambda p, x, _: (x.dcp > 1) & ("index" in p.kinds),
-    "dcp {dcp}: {family} models pick by an index, which is not known to run so on {chip}",
-    ("dcp",),
-)
+    "dcp {dcp}: {family} models pick by an index, not known to run so on {chip}", ("dcp",),
+)  # fmt: skip
+BEHIND = "dcp {dcp}: ranks that share contexts are sent no caches by prefill "
 CONTEXT = "cp {cp}: {stamp} cuts the contexts of prompts that a pool reads alone, or none"
 RULES: dict[str, EngineRule] = {
     "query heads": EngineRule(
@@ -308,9 +310,23 @@ RULES: dict[str, EngineRule] = {
     "ranks that share an index before Blackwell": replace(
         INDEX_RANKS, broken=lambda p, x, _: (x.dcp > 1) & (
             "index" in p.kinds and p.chip.architecture != "blackwell")),
-    "ranks of FP8 caches": EngineRule(
-        lambda p, x, _: (x.dcp > 1) & (p.kv == "fp8" and p.chip.maker == "AMD"),
-        "dcp {dcp} with an fp8 KV cache on {chip}", ("dcp",)),
+    "kernels of ranks": EngineRule(
+        lambda p, x, _: (x.dcp > 1) & ("block_sparse" in p.kinds or (
+            p.chip.maker == "AMD" and (p.kv == "fp8" or not p.sizes.latent))),
+        "dcp {dcp}: no kernel of {family} models for it on {chip}, {kv} KV cache", ("dcp",)),
+    "ranks that receive a cache": EngineRule(
+        lambda p, x, _: (x.dcp > 1) & (p.role == "decode") & (
+            (x.dcp != x.tp) | (not p.sizes.latent) | p.hybrid),
+        "dcp {dcp}: NIXL moves latent caches alone to ranks, to all of tp {tp}", ("dcp",)),
+    "ranks behind stages": EngineRule(
+        lambda p, x, _: (x.dcp > 1) & (p.stages > 1), BEHIND + "pp {stages}",
+        remedy="choose.dcp=1, or choose.prefill.pp=1"),
+    "ranks behind parts": EngineRule(
+        lambda p, x, _: (x.dcp > 1) & (p.parts > 1), BEHIND + "cp {parts}",
+        remedy="choose.dcp=1, or choose.prefill.cp=1"),
+    "ranks that draft": EngineRule(
+        lambda p, x, _: (x.dcp > 1) & (p.drafts > 0 and p.chip.maker == "NVIDIA"),
+        "dcp {dcp} with speculation: kernels that check drafts return no sums", ("dcp",)),
     "Helix": EngineRule(
         lambda p, x, _: (x.dcp > 1) & (
             (x.tp // x.dcp > max(p.sizes.n_cut_heads, 1))
@@ -341,8 +357,7 @@ RULES: dict[str, EngineRule] = {
         remedy="speculation.drafts={blocks}"),
     "architecture": EngineRule(
         lambda p, x, engine: p.sizes.family in engine.lacks,
-        "{family} models are not among the architectures that it has",
-        remedy="another engine"),
+        "{family} models are not among the architectures that it has", remedy="another engine"),
     "maker": EngineRule(
         lambda p, x, engine: bool(p.chip.figures) and p.chip.maker not in engine.vendors,
         "{chip} is not among the chips its options were read for ({vendors})",

@@ -77,7 +77,8 @@ def charged_engine(task: Task, layouts: Layouts) -> np.ndarray:
     if not task.memory_rules or task.lecture:
         return np.full(len(layouts), -1)
     places = np.array([place for place, _ in task.memory_rules])
-    runs = layouts.engines[:, None] >> places & 1
+    both = layouts.engines | layouts.engines >> len(engine_tables())
+    runs = both[:, None] >> places & 1
     return np.where(runs.any(axis=1), runs.argmax(axis=1), -1)
 
 

@@ -17,6 +17,7 @@ from planner.catalogue.systems import machine_chips
 from planner.problems.serving.step.engine_rules import (
     FP4_CACHES,
     RULES,
+    SENDERS,
     EnginePool,
     EngineTable,
     engine_tables,
@@ -53,8 +54,8 @@ def machine_of(task: Task) -> int:
 
 def tied_stages() -> int:
     """Engines, as bits, in which a cache goes to one stage or to as many as it comes from."""
-    tied = ("stages that decode" in engine.rules for engine in engine_tables().values())
-    return sum(1 << k for k, ties in enumerate(tied) if ties)
+    tied = ["stages that decode" in engine.rules for engine in engine_tables().values()]
+    return sum(1 << k for k, ties in enumerate([*tied, *tied]) if ties)
 
 
 def engines_of(pools: Sequence[tuple[Task, Layouts]]) -> tuple[str, ...] | None:
@@ -66,9 +67,10 @@ def engines_of(pools: Sequence[tuple[Task, Layouts]]) -> tuple[str, ...] | None:
         return None
     longest = max(task.input_tokens + task.output_tokens + task.drafts for task, _ in pools)
     names = tuple(engine_tables()) if longest <= (pools[0][0].sizes.max_context or inf) else ()
-    first = int(pools[0][1].pp[0]) if len(pools) > 1 else 0
+    first, several = pools[0][1], len(pools) > 1
+    stages, parts = (int(x[0]) if several else 0 for x in (first.pp, first.cp))
     for task, layouts in pools:
-        pool = replace(pool_of(task), stages=first)
+        pool = replace(pool_of(task), stages=stages, parts=parts)
         runs = int(run_by(pool, layouts, task.engines or ())[0])
         names = loaded_by(pool, [n for n in names if runs >> list(engine_tables()).index(n) & 1])
     return names
@@ -88,10 +90,22 @@ def run_by(pool: EnginePool, layouts: Layouts, names: Sequence[str]) -> np.ndarr
 
 
 def on_engines(task: Task, layouts: Layouts) -> Layouts:
-    """The layouts with the engines of a question that run each; as they are where none is asked."""
+    """The layouts with the engines of a question that run each; as they are where none is asked.
+
+    Two pools are paired where they have a bit in common: where not all that reads may send caches
+    to ranks that share contexts, these have a second bit of the engine, and so has what may.
+    """
     if task.engines is None or task.any_layout:
         return layouts
-    return replace(layouts, engines=run_by(pool_of(task), layouts, task.engines))
+    runs = run_by(pool_of(task), layouts, task.engines)
+    reads, number = task.mode == "prefill", len(engine_tables())
+    for k, engine in enumerate(engine_tables().values()):
+        axes = [axis for rule, axis in SENDERS.items() if rule in engine.rules]
+        if axes and task.mode != "aggregated":
+            sends = np.all([getattr(layouts, axis) == 1 for axis in axes], axis=0)
+            first = runs & np.where(sends if reads else layouts.dcp > 1, 1 << k, 0)
+            runs = (runs if reads else runs & ~first) | first << number
+    return replace(layouts, engines=runs)
 
 
 def loaded_by(pool: EnginePool, names: Sequence[str]) -> tuple[str, ...]:
@@ -190,6 +204,7 @@ def _facts(pool: EnginePool, layout: Layouts, engine: EngineTable) -> dict[str, 
         **numbers, **widths, "whole": int(layout.whole[0]), "stamp": engine.stamp,
         "replica_chips": int(layout.replica_chips[0]), "machine": pool.machine,
         "stages": pool.stages,
+        "parts": pool.parts,
         "heads": sizes.n_q_heads,
         "kv_heads": sizes.n_kv_heads, "model": sizes.name, "family": sizes.family,
         "vocab": sizes.vocab, "experts": pool.experts, "copies": pool.copies,

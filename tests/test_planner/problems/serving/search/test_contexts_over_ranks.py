@@ -127,7 +127,8 @@ def test_no_layout_at_any_batch_is_cheaper(model: str, promise: dict[str, str], 
 def test_ranks_are_tried_where_they_hold_less_and_nowhere_else():
     """As many KV heads as a domain has chips: none; pools that read alone, and parts: none."""
     assert (layouts_of(task_of("llama-3.1-405b", "hgx-h200", 8, 120_000)).dcp == 1).all()
-    few = layouts_of(task_of("qwen3-235b-a22b", "hgx-h200", 8, 32_000, engine="vllm"))
+    one = {"mode": "aggregated"}
+    few = layouts_of(task_of("qwen3-235b-a22b", "hgx-h200", 8, 32_000, engine="vllm", choose=one))
     assert {*zip(few.tp[few.dcp > 1], few.dcp[few.dcp > 1], strict=True)} == {(8, 2)}
     latent = layouts_of(task_of("deepseek-v3", "hgx-h200", 16, 1_000_000))
     assert ((latent.dcp == 1) | (latent.cp == 1)).all()
@@ -166,6 +167,41 @@ def test_what_an_engine_does_not_run_is_refused(model: str, system: str, engine:
     choose = {"mode": "aggregated", "tp": 8, "dcp": dcp}
     with pytest.raises(InputError, match=r"choose\.dcp"):
         planner.solve(asked(model, system, 8, 8000, choose=choose, engine=engine))
+
+
+SENT = {"tp": 8, "ep": 1, "dp_attention": 1}
+RECEIVED = {**SENT, "pp": 1, "dcp": 8}
+
+
+@pytest.mark.parametrize(
+    ("engine", "sent", "received", "runs"),
+    [
+        ("vllm", {"pp": 1}, {}, True), ("vllm", {"pp": 2}, {}, False),
+        ("vllm", {"pp": 2}, {"dcp": 1}, True), ("any", {"pp": 2}, {}, True),
+        ("sglang", {"pp": 2}, {}, True), ("sglang", {"pp": 1, "cp": 2}, {}, False),
+        ("sglang", {"pp": 1, "cp": 2}, {"dcp": 1}, True), ("sglang", {"pp": 1}, {"dcp": 4}, True),
+    ],
+)  # fmt: skip
+def test_what_sends_caches_to_ranks(engine: str, sent: Any, received: Any, runs: bool):
+    """vLLM pushes them from no stages, SGLang from no parts: such pools are not paired."""
+    choose = {"mode": "disaggregated", "prefill": {**SENT, **sent},
+              "decode": {**RECEIVED, **received}}  # fmt: skip
+    plan = planner.solve(asked("deepseek-v3", "hgx-h200", 64, 32_000, choose=choose, engine=engine))
+    assert bool(plan.feasible) is runs
+    assert not runs or plan.chosen["engines"] == (["sglang"] if engine == "any" else [engine])
+
+
+@pytest.mark.parametrize(
+    ("system", "kv", "dcp", "kernels"),
+    [("hgx-h200", "bf16", 8, "flashinfer"), ("hgx-h200", "fp8", 8, "triton"),
+     ("hgx-h200", "bf16", 1, None), ("hgx-b200", "bf16", 8, None)],
+)  # fmt: skip
+def test_kernels_of_ranks_are_named_where_the_default_has_none(system, kv, dcp, kernels):
+    """Of SGLang on Hopper."""
+    choose = {"mode": "aggregated", **RECEIVED, "tp": 16, "dcp": dcp, "kv": kv}
+    question = asked("deepseek-v3", system, 16, 32_000, choose=choose, engine="sglang")
+    launch = export(planner.solve(question), "sglang").launches[0]
+    assert {x.name: x.value for x in launch.options}.get("--attention-backend") == kernels
 
 
 WRITTEN = {"vllm": "--decode-context-parallel-size", "sglang": "--dcp-size",

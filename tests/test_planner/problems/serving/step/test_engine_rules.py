@@ -14,6 +14,7 @@ DENSE = {"n_experts": 0}
 LATENT = {"caches": (replace(FULL, kind="latent"),)}
 WINDOWS = {"caches": (FULL, replace(FULL, kind="window"))}
 CHUNKS = {"caches": (FULL, replace(FULL, kind="chunked"))}
+BLOCKS = {"caches": (replace(FULL, kind="block_sparse"),)}
 STATE = {"state_bytes_per_sequence": 8.0}
 MADE_UP = replace(MI300, figures={})
 PADDED = {"weight_dtype": {**MODEL.weight_dtype, "routed": "mxfp4"}}
@@ -21,6 +22,7 @@ INDEXERS = (replace(FULL, kind="sparse", layers=8), replace(FULL, kind="index", 
 WHOLE = {"caches": (INDEXERS[0], replace(INDEXERS[1], layers=8))}
 ONE = {"caches": (replace(FULL, kind="latent", heads=1),)}
 RANKS, HELIX = {"tp": 12, "dcp": 3}, {**ONE, "role": "decode", "chip": B200}
+DECODES = {**ONE, "role": "decode"}
 ANY = "vllm"
 # By rule: pool, layout, engine; then what runs and what does not.
 RUNS = {
@@ -86,10 +88,20 @@ RUNS = {
     "ranks that share an index before Blackwell": [
         ({**WHOLE, "chip": B200}, RANKS), (WHOLE, {"tp": 12}),
     ],
-    "ranks of FP8 caches": [
+    "kernels of ranks": [
         ({"kv_dtype": "fp8"}, RANKS), ({"kv_dtype": "fp8", "chip": MI300}, {"tp": 12}),
-        ({"chip": MI300}, RANKS),
+        ({}, RANKS), ({**ONE, "chip": MI300}, RANKS), ({**BLOCKS, "chip": MI300}, {"tp": 12}),
     ],
+    "ranks that receive a cache": [
+        (DECODES, {"tp": 12, "dcp": 12}), (DECODES, {"tp": 12}), (ONE, RANKS),
+        ({**DECODES, "role": "prefill"}, RANKS),
+    ],
+    "ranks behind stages": [({**DECODES, "stages": 2}, {"tp": 12}),
+                            ({**DECODES, "stages": 1}, RANKS)],
+    "ranks behind parts": [({**DECODES, "parts": 2}, {"tp": 12}, "sglang"),
+                           ({**DECODES, "parts": 1}, RANKS, "sglang")],
+    "ranks that draft": [({"drafts": 1}, {"tp": 12}, "sglang"), (ONE, RANKS, "sglang"),
+                         ({"drafts": 1, "chip": MI300}, RANKS, "sglang")],
     "Helix": [(HELIX, {"tp": 4, "dcp": 4}, "trtllm"), ({}, {"tp": 4}, "trtllm")],
     "a cache enters no pipeline": [
         ({"role": "prefill"}, {"pp": 2}), (WINDOWS, {"pp": 2}), ({"role": "decode"}, {}),
@@ -181,7 +193,15 @@ BREAKS = {
     "ranks beside windows": [(WINDOWS, RANKS), (CHUNKS, RANKS)],
     "ranks that share an index": [(WHOLE, RANKS, "sglang")],
     "ranks that share an index before Blackwell": [(WHOLE, RANKS)],
-    "ranks of FP8 caches": [({"kv_dtype": "fp8", "chip": MI300}, RANKS)],
+    "kernels of ranks": [({"chip": MI300}, RANKS), (BLOCKS, RANKS),
+                         ({**ONE, "kv_dtype": "fp8", "chip": MI300}, RANKS)],
+    "ranks that receive a cache": [
+        (DECODES, RANKS), ({"role": "decode"}, {"tp": 12, "dcp": 12}),
+        ({**DECODES, **STATE}, {"tp": 12, "dcp": 12}),
+    ],
+    "ranks behind stages": [({**DECODES, "stages": 2}, RANKS)],
+    "ranks behind parts": [({**DECODES, "parts": 2}, RANKS, "sglang")],
+    "ranks that draft": [({"drafts": 1}, RANKS, "sglang")],
     "Helix": [
         *[({**HELIX, **odd}, {"tp": 4, "dcp": 4}, "trtllm")
           for odd in ({"role": ""}, {"role": "prefill"}, {"chip": H100})],

@@ -6,7 +6,8 @@ The checker below shares nothing with the table that the search reads: it takes 
 vLLM 0.33: config/model.py (query heads), layers/linear.py (KV heads divided or copied evenly),
 quantization/fp8.py (whole blocks on every rank), vocab_parallel_embedding.py (padded to 64),
 fused_moe/config.py (expert parallelism over all ranks, or off), config/vllm.py (two half-batches
-exchange by DeepEP, of 1 to 7 or 8, 16, 24, ... ranks; dcp divides tp over KV heads). SGLang 0.5:
+exchange by DeepEP, of 1 to 7 or 8, 16, 24, ... ranks; dcp divides tp over KV heads, and is 1 or tp
+where NIXL brings caches of latent attention). SGLang 0.5:
 the same checks over attention's own ranks, experts evenly over ep-size, two-batch overlap of some
 models' layers, dcp of latent attention. TensorRT-LLM 1.2: attention data parallelism on all ranks
 or none.
@@ -88,7 +89,8 @@ def starts(
         "ranks": ranks > 1 and ((tp % (copied_heads * ranks) and engine != "trtllm")
             or "layer_types" in config or (engine == "sglang" and not latent)
             or (engine == "trtllm" and not helix)
-            or (engine == "vllm" and (kv, system) == ("fp8", "mi300x-8"))),
+            or (engine == "vllm" and system == "mi300x-8" and (kv == "fp8" or not latent))
+            or (engine == "vllm" and role == "decode" and not (latent and ranks == tp))),
         "pipeline": engine == "vllm" and pp > 1
             and (role == "decode" or (role == "prefill" and "layer_types" in config)),
         "overlap": halves and (engine == "trtllm" or cut > 1),
@@ -155,7 +157,8 @@ def test_no_layout_that_is_searched_is_one_its_engines_refuse(seed):
                 if name in (task.engines or ()):
                     told = starts(name, config, every.row(k), role, task.sizes.kv_dtype,
                                   asked["system"])  # fmt: skip
-                    assert bool(bits >> place & 1) == (not told), (name, every.row(k), told)
+                    runs_it = (bits | bits >> len(ENGINES)) >> place & 1
+                    assert bool(runs_it) == (not told), (name, every.row(k), told)
 
 
 def judged(seed: int, most: int) -> int:
@@ -189,6 +192,10 @@ def judged(seed: int, most: int) -> int:
         if plan["decode"] and "sglang" in plan["engines"]:
             stages = [plan[role]["layout"]["pp"] for role in ("prefill", "decode")]
             assert stages[1] in (1, stages[0])
+        if plan["decode"] and plan["decode"]["layout"]["dcp"] > 1:
+            sends = plan["prefill"]["layout"]
+            assert sends["pp"] == 1 or "vllm" not in plan["engines"]
+            assert sends["cp"] == 1 or "sglang" not in plan["engines"]
     for name in whole["plan"]["engines"]:
         assert export(answer, name).files
     return 1 + len(whole["alternatives"])
