@@ -13,19 +13,9 @@ from planner.problems.serving.point import layout_text
 from planner.problems.serving.task.plan_limits import LIMITS, title_of
 from planner.protocol.plan import MEASURED
 from planner.protocol.section import BROKEN, UNCOUNTED, AnswerHead, marked
+from planner.text import wording
 from planner.text.quantities import show
 from planner.text.tolerances import UNSEEN
-from planner.text.wording import (
-    duration,
-    increase,
-    joined_ends,
-    length,
-    listed,
-    named,
-    percent,
-    three_digits,
-    wrapped,
-)
 
 if TYPE_CHECKING:
     from planner.problems.serving.advice.records import FleetSize
@@ -50,14 +40,14 @@ def head(answer: ServingAnswer) -> AnswerHead:
     if point is None:
         return AnswerHead(f"{BROKEN} NO PLAN: {title}")
     ends = getattr(answer.band, "usd_per_mtok", None)
-    spread = f" ({joined_ends(*map(three_digits, ends))})" if ends else ""
+    spread = f" ({wording.joined_ends(*map(wording.three_digits, ends))})" if ends else ""
     bill = f"${point.usd_per_hour:,.2f}/hour · ${point.usd_per_hour * MONTH:,.0f}/month"
     power = point.power_usd_per_hour
     paid = f", of it ${power:,.2f}/hour power" if power else ""
     return AnswerHead(
         title,
         run=tuple(_run(point)),
-        cost=(f"{bill} · ${three_digits(point.usd_per_mtok)}/Mtok{spread}{paid}",),
+        cost=(f"{bill} · ${wording.three_digits(point.usd_per_mtok)}/Mtok{spread}{paid}",),
         against=tuple(_current(answer.current, point)),
         promises=tuple(_lines([_promise(each, answer) for each in answer.promises])),
         smaller=tuple(_sizes(answer, point)),
@@ -71,7 +61,7 @@ def head(answer: ServingAnswer) -> AnswerHead:
 def question(scenario: Mapping[str, Any], aim: str | None = None) -> str:
     """What was asked, in a sentence; `aim` instead of the scenario's objective."""
     load, promises = scenario["workload"], scenario["promises"]
-    read, written = length(load["input_tokens"]), length(load["output_tokens"])
+    read, written = wording.length(load["input_tokens"]), wording.length(load["output_tokens"])
     tokens = f"{read} token{'s' * (read != '1')} in, {written} out"
     keeps = [
         f"{title_of(name)} ≤ {show(value, 'time')}"
@@ -86,7 +76,7 @@ def question(scenario: Mapping[str, Any], aim: str | None = None) -> str:
     unit = (scenario.get("rent") or {}).get("unit") or 1
     rented = f", rented by {unit}" if unit > 1 else ""
     return (
-        f"Serve {named(scenario['model'], 'model')} on {_asked_chips(scenario)}{rented}: "
+        f"Serve {wording.named(scenario['model'], 'model')} on {_asked_chips(scenario)}{rented}: "
         f"{_load(load)}{tokens}; {', '.join(keeps) or 'no promise'}; "
         f"{aim or ' '.join((best, scenario['objective']))}"
     )
@@ -102,7 +92,7 @@ def _asked_chips(scenario: Mapping[str, Any]) -> str:
     system = scenario["system"]
     if isinstance(system, str) and system in system_names():
         return f"{count} {catalogued(system).chip.product}"
-    return f"{count} chip{'s' * (count != '1')} of {named(system, 'system')}"
+    return f"{count} chip{'s' * (count != '1')} of {wording.named(system, 'system')}"
 
 
 def _load(load: Mapping[str, Any]) -> str:
@@ -161,9 +151,9 @@ def _current(current: CurrentPoint | None, point: ServingPoint) -> Iterator[str]
     if abs(factor - 1) < UNSEEN:
         beside = "as the plan"
     else:
-        beside = f"{factor:.2g}× the plan" if factor >= TIMES else increase(factor - 1)
-    price = f"${three_digits(current.usd_per_mtok)}/Mtok, {beside}"
-    times = [f"{title_of(name)} {duration(value)}" for name in ("ttft", "tpot")
+        beside = f"{factor:.2g}× the plan" if factor >= TIMES else wording.increase(factor - 1)
+    price = f"${wording.three_digits(current.usd_per_mtok)}/Mtok, {beside}"
+    times = [f"{title_of(name)} {wording.duration(value)}" for name in ("ttft", "tpot")
              if (value := getattr(current, name)) is not None]  # fmt: skip
     broken = [f"{BROKEN} {missed(each.promise, each.short_by)}" for each in current.breaks]
     yield f"{layout_text(current)}, batch {current.batch:,}: {price}"
@@ -176,9 +166,9 @@ def missed(promise: str, factor: float | None) -> str:
     if factor is None:
         return f"no {name}"
     if promise == "demand":
-        return f"{three_digits(100 / factor)}% of the load carried"
+        return f"{wording.three_digits(100 / factor)}% of the load carried"
     much = (
-        f"{three_digits(factor)} times"
+        f"{wording.three_digits(factor)} times"
         if factor >= TIMES
         else f"{max(100 * (factor - 1), 0.01):.2g}%"
     )
@@ -189,7 +179,8 @@ def missed(promise: str, factor: float | None) -> str:
 
 def _promise(promise: PromiseChance, answer: ServingAnswer) -> str:
     """One promise: its mark, the value beside the limit, and the chance that it holds."""
-    words = f"{title_of(promise.promise)} {duration(promise.value)} ≤ {show(promise.limit, 'time')}"
+    value, limit = wording.duration(promise.value), show(promise.limit, "time")
+    words = f"{title_of(promise.promise)} {value} ≤ {limit}"
     if queue_breaks(promise, answer):
         chance = "" if promise.chance is None else f", {100 * promise.chance:.0f}%"
         return f"{UNCOUNTED} {words} (if nobody queues{chance})"
@@ -218,8 +209,9 @@ def _sizes(answer: ServingAnswer, point: ServingPoint) -> Iterator[str]:
         rented += " rented one by one" * ("rent.unit" in size.sets)
         chance, word = size.chance, size.word
         sure = "" if word is None or chance is None else f", {word}, {chance:.0%}"
-        bill = increase(size.usd_per_hour / point.usd_per_hour - 1)
-        price = f"${size.usd_per_hour:,.2f}/hour ({bill}), ${three_digits(size.usd_per_mtok)}/Mtok"
+        bill = wording.increase(size.usd_per_hour / point.usd_per_hour - 1)
+        tokens = wording.three_digits(size.usd_per_mtok)
+        price = f"${size.usd_per_hour:,.2f}/hour ({bill}), ${tokens}/Mtok"
         yield f"{size.chips:,} chips{rented}{sure}: {price}: {_typed(size)}"
     unit = max((size.unit for size in answer.sizes), default=1)  # chips that are rented together
     for size in answer.sizes:
@@ -290,7 +282,7 @@ def _next(answer: ServingAnswer, point: ServingPoint) -> str:
         return f"planner solve FILE {_typed(min(_less(answer, point), key=_bill))}"
     sure = answer.sure
     if sure is not None and sure.usd_per_mtok is not None and sure.dearer is not None:
-        price = f"${three_digits(sure.usd_per_mtok)}/Mtok ({increase(sure.dearer)})"
+        price = f"${wording.three_digits(sure.usd_per_mtok)}/Mtok ({wording.increase(sure.dearer)})"
         return f"--sure: every promise holds in 90 of 100 cases, {price}"
     if point.engines:
         return f"planner export FILE --engine {point.engines[0]}    (more: --more, --why)"
@@ -305,7 +297,7 @@ def relaxed(answer: object) -> list[str]:
         if promise.alone is None:
             never.append(f"any {name}")
         else:
-            form = percent if promise.promise == "cache_fits" else duration
+            form = wording.percent if promise.promise == "cache_fits" else wording.duration
             alone, promised = form(promise.alone), form(promise.promised)
             value = alone if alone != promised else "a little more"
             feasible.append(f"{name} {value} instead of {promised}")
@@ -314,7 +306,7 @@ def relaxed(answer: object) -> list[str]:
         line
         for words, names in sentences
         if names
-        for line in wrapped(f"{words} {' or '.join(names)}, other promises unchanged")
+        for line in wording.wrapped(f"{words} {' or '.join(names)}, other promises unchanged")
     ]
 
 
@@ -325,6 +317,8 @@ def ways_out(answer: object) -> list[str]:
     for change in ways:
         words = (f"{path}={'null' if x is None else x}" for path, x in change.sets.items())
         typed = " ".join(f"--set '{word}'" if " " in word else f"--set {word}" for word in words)
-        price = f"${change.usd_per_hour:,.2f}/hour, ${three_digits(change.usd_per_mtok)}/Mtok"
-        lines += listed(price, typed, CHANGE)
+        price = (
+            f"${change.usd_per_hour:,.2f}/hour, ${wording.three_digits(change.usd_per_mtok)}/Mtok"
+        )
+        lines += wording.listed(price, typed, CHANGE)
     return lines

@@ -7,14 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from formulas.numerics.store import stored
-from planner.problems.serving.advice.advice_text import (
-    advice_in_full,
-    arrivals,
-    kept_prefixes,
-    loop_lines,
-    switch_points,
-    systems,
-)
+from planner.problems.serving.advice import advice_text
 from planner.problems.serving.deployment.promise_chances import PROMISED
 from planner.problems.serving.head import head, missed, relaxed, ways_out
 from planner.problems.serving.make_or_buy.comparison_text import bought, comparison_text
@@ -99,7 +92,7 @@ def why(plan: ServingPlan) -> str:
     lines += ["", title, *_resized(plan, both=bool(sides))]
     ranked = sorted(plan.elasticities.items(), key=lambda pair: -abs(pair[1]))
     lines += [f"  {name:<28} {value:+.3f}%{_at_kink(sides.get(name))}" for name, value in ranked]
-    lines += [*advice_in_full(plan.answer), "", *switch_points(plan)]
+    lines += [*advice_text.advice_in_full(plan.answer), "", *advice_text.switch_points(plan)]
     lines += ["", "Closed form on the active constraints", *_closed_form(plan)]
     return "\n".join(lines)
 
@@ -157,12 +150,15 @@ def _in_unit(value: float, unit: str) -> str:
 
 def _beside(point: ServingPoint, whole: ServingAnswer, *, full: bool = False) -> list[str]:
     """What a question with hosts, drafts, prefixes, several systems or a load has besides."""
-    lines = [*systems(whole), *(_expected(whole.estimate) if whole.band is None else [])]
+    lines = [
+        *advice_text.systems(whole),
+        *(_expected(whole.estimate) if whole.band is None else []),
+    ]
     if point.drafting:
         lines.append(row("Drafts", _drafting(point.drafting)))
-    lines += [*loop_lines(point.loop), *kept_prefixes(point.prefixes)]
+    lines += [*advice_text.loop_lines(point.loop), *advice_text.kept_prefixes(point.prefixes)]
     if point.demand:
-        lines += arrivals(point.demand)
+        lines += advice_text.arrivals(point.demand)
     if buy := bought(whole):
         lines += comparison_text(buy, full=full)
     return lines if point.demand else [*lines, *_cache_room(point)]
