@@ -109,10 +109,10 @@ def graph_faults(data: Attributes) -> Iterator[str]:
         text = data.get(name)
         if text is not None and not (isinstance(text, str) and text.isprintable()):
             yield f"{name} is {quoted(text)}; a line of text was expected"
-    known = fabric.SCHEMA_VERSION
-    version = data.get("schema_version", known)
-    if isinstance(version, bool) or version != known:
-        yield f"schema_version is {quoted(version)}; {known} is the one that is read"
+    current = fabric.SCHEMA_VERSION
+    version = data.get("schema_version", current)
+    if isinstance(version, bool) or version != current:
+        yield f"schema_version is {quoted(version)}; {current} is the one that is read"
     if not isinstance(data.get("orbits", False), bool):
         yield f"orbits is {quoted(data['orbits'])}; True or False was expected"
 
