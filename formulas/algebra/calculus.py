@@ -26,15 +26,7 @@ from formulas.algebra.points import (
     symbols_of,
 )
 from formulas.algebra.steps import sign_of
-from formulas.numerics.digits import (
-    RUN,
-    SEARCHING,
-    UNDETERMINED,
-    LostDigitsError,
-    Number,
-    comparable,
-    real_value,
-)
+from formulas.numerics import digits as evaluation
 from formulas.numerics.expressions import text, within_time
 
 WITH_ROOTS = 8  # points at which the roots of a slope are looked for
@@ -147,7 +139,9 @@ class Optimum:
         symbols = symbols_of((self.slope, self.curvature, *self.relations))
         for point in islice(allowed(about, symbols, seed), WITH_ROOTS * LISTED):
             # Far out the second order is lost in the digits: there only if conditions ask for it.
-            if not about and any(not 1 / WIDE < v < WIDE for x, v in point.items() if x is not RUN):
+            if not about and any(
+                not 1 / WIDE < v < WIDE for x, v in point.items() if x is not evaluation.RUN
+            ):
                 continue
             at = crossings(self.slope, self.x, point, touching=False)
             roots = [{**point, self.x: value} for value in at]
@@ -167,7 +161,7 @@ class Optimum:
             return ""
         first = self.roots[0]
         values = ", ".join(f"{float(root[self.x]):.4g}" for root in first)
-        rest = sorted((y for y in first[0] if y not in (self.x, RUN)), key=str)
+        rest = sorted((y for y in first[0] if y not in (self.x, evaluation.RUN)), key=str)
         where = ", ".join(f"{y.name} = {float(first[0][y]):.4g}" for y in rest)
         return f"; {self.x.name} = {values}" + (f" at {where}" if where else "")
 
@@ -245,12 +239,12 @@ class Kink(Identity):
     def _better(self, kink: Point) -> Difference | None:
         """A point along the symbol at which the objective is better, in the cells of its breaks."""
         about = (*margins(self.objective), sp.diff(self.left, self.x), sp.diff(self.right, self.x))
-        best = real_value(self.objective, kink)
+        best = evaluation.real_value(self.objective, kink)
         for value in cells(self.x, kink, about, random.Random(0)):
             point = {**kink, self.x: value}
             try:
-                a, b = comparable(real_value(self.objective, point), best)
-            except UNDETERMINED:
+                a, b = evaluation.comparable(evaluation.real_value(self.objective, point), best)
+            except evaluation.UNDETERMINED:
                 continue
             if abs(a - b) <= abs(b) * TIE or not satisfied(self.relations, point):
                 continue
@@ -264,14 +258,14 @@ class Kink(Identity):
         return f"the branches meet in a kink, the {kind} along {self.x.name} at {FEWEST} points"
 
 
-def curvature_at(curvature: sp.Expr, root: Point) -> Number | None:
+def curvature_at(curvature: sp.Expr, root: Point) -> evaluation.Number | None:
     """The curvature at a root; None where no number of digits decides it, or it does not exist."""
-    for digits in (2 * SEARCHING, 8 * SEARCHING, 32 * SEARCHING):
+    for digits in (2 * evaluation.SEARCHING, 8 * evaluation.SEARCHING, 32 * evaluation.SEARCHING):
         try:
-            return real_value(curvature, root, digits)
-        except LostDigitsError:
+            return evaluation.real_value(curvature, root, digits)
+        except evaluation.LostDigitsError:
             continue
-        except UNDETERMINED:
+        except evaluation.UNDETERMINED:
             break
     return None
 

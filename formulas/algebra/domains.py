@@ -11,18 +11,8 @@ from typing import Any
 
 import sympy as sp
 
+from formulas.algebra import points
 from formulas.algebra.identity import Difference, Identity, alone, under_roots
-from formulas.algebra.points import (
-    THOROUGH,
-    NoPointError,
-    Point,
-    allowed,
-    crossings,
-    fraction_of,
-    point_text,
-    satisfied,
-    symbols_of,
-)
 from formulas.algebra.steps import (
     ENDS,
     DerivationError,
@@ -98,7 +88,7 @@ def _holds(relation: sp.Basic, point: Mapping[sp.Symbol, float]) -> bool:
     """Whether a relation holds at a point in floats; where it has no value, it does not."""
     if any(math.isinf(value) or math.isnan(value) for value in point.values()):
         return bool(relation.subs(point) == sp.true)
-    return satisfied((relation,), {x: Fraction(value) for x, value in point.items()})
+    return points.satisfied((relation,), {x: Fraction(value) for x, value in point.items()})
 
 
 def first_form(lhs: sp.Expr, rhs: sp.Expr, why: str, parts: tuple[object, ...]) -> DerivationStep:
@@ -124,7 +114,7 @@ def contradiction(
 ) -> str:
     """That no positive values satisfy all of some conditions, with facts put in; else empty."""
     within = tuple(put(relation, facts) for relation in relations)
-    if not within or any(True for _ in allowed(within, symbols_of(within), 0)):
+    if not within or any(True for _ in points.allowed(within, points.symbols_of(within), 0)):
         return ""
     facts_text = "".join(f", where {x.name} = {text(value)}" for x, value in facts.items())
     return f"no positive values satisfy {', '.join(map(text, relations))}{facts_text}"
@@ -172,14 +162,16 @@ def direction_of(part: object) -> str:
 def growth(side: sp.Expr, x: sp.Symbol, relations: tuple[sp.Basic, ...]) -> int:
     """1 if a side never falls as a symbol grows, -1 if it never rises, else 0."""
     signs: set[int] = set()
-    for point in islice(allowed(relations, symbols_of((side, *relations)), 0), THOROUGH):
+    for point in islice(
+        points.allowed(relations, points.symbols_of((side, *relations)), 0), points.THOROUGH
+    ):
         for factor in (Fraction(1001, 1000), Fraction(3), Fraction(10**6)):
             moved = {**point, x: point[x] * factor}
             try:
                 a, b = comparable(real_value(side, moved), real_value(side, point))
             except UNDETERMINED:
                 continue
-            signs |= {(a > b) - (a < b)} if satisfied(relations, moved) else set()
+            signs |= {(a > b) - (a < b)} if points.satisfied(relations, moved) else set()
     signs.discard(0)
     return signs.pop() if len(signs) == 1 else 0
 
@@ -223,7 +215,9 @@ class Solution(Identity):
         """
         signs = {_beside(self.gap, self.x, root) for root in self._roots(0)}
         if signs not in ({(-1, 1)}, {(1, -1)}):
-            raise NoPointError(f"undecided: whether both sides part more as {self.x.name} grows")
+            raise points.NoPointError(
+                f"undecided: whether both sides part more as {self.x.name} grows"
+            )
         same = signs == {(-1, 1)}
         return self.last.direction if same else OPPOSITE[self.last.direction]
 
@@ -232,38 +226,41 @@ class Solution(Identity):
         """The left side of the line less the right."""
         return self.last.lhs - self.last.rhs
 
-    def _roots(self, seed: int) -> Iterator[Point]:
+    def _roots(self, seed: int) -> Iterator[points.Point]:
         """The claim at a few points at which the conditions hold of it."""
         about = tuple(put(relation, {self.x: self.claim}) for relation in self.relations)
-        symbols = [y for y in symbols_of((self.gap, self.claim, *about)) if y != self.x]
-        for point in islice(allowed(about, symbols, seed), SOLUTIONS):
+        symbols = [y for y in points.symbols_of((self.gap, self.claim, *about)) if y != self.x]
+        for point in islice(points.allowed(about, symbols, seed), SOLUTIONS):
             try:
-                root = fraction_of(real_value(self.claim, point))
+                root = points.fraction_of(real_value(self.claim, point))
             except UNDETERMINED:
                 continue
             if root > 0:
                 yield {**point, self.x: root}
 
-    def _another(self, root: Point) -> str:
+    def _another(self, root: points.Point) -> str:
         """Where another value within the conditions makes both sides equal; empty if none does."""
-        for second in crossings(self.gap, self.x, root, touching=False):
+        for second in points.crossings(self.gap, self.x, root, touching=False):
             here = {**root, self.x: second}
-            if abs(second / root[self.x] - 1) <= BESIDE or not satisfied(self.relations, here):
+            if abs(second / root[self.x] - 1) <= BESIDE or not points.satisfied(
+                self.relations, here
+            ):
                 continue
             if _gap_sign(self.gap, here) == 0 or set(_beside(self.gap, self.x, here)) == {-1, 1}:
-                return f"it is not the only solution: both sides are equal at {point_text(here)}"
+                where = points.point_text(here)
+                return f"it is not the only solution: both sides are equal at {where}"
         if _beside(self.gap, self.x, root) == (0, 0):
-            return f"it is not the only solution: nor is it beside {point_text(root)}"
+            return f"it is not the only solution: nor is it beside {points.point_text(root)}"
         return ""
 
 
-def _beside(gap: sp.Expr, x: sp.Symbol, point: Point) -> tuple[int | None, int | None]:
+def _beside(gap: sp.Expr, x: sp.Symbol, point: points.Point) -> tuple[int | None, int | None]:
     """The signs of a gap just below and just above a value of a symbol."""
     below, above = ({**point, x: point[x] * (1 + step)} for step in (-BESIDE, BESIDE))
     return _gap_sign(gap, below), _gap_sign(gap, above)
 
 
-def _gap_sign(gap: sp.Expr, point: Point) -> int | None:
+def _gap_sign(gap: sp.Expr, point: points.Point) -> int | None:
     try:
         value = real_value(gap, point)
     except UNDETERMINED:

@@ -31,20 +31,10 @@ from formulas.algebra.points import (
     symbols_of,
 )
 from formulas.nomenclature.symbols import describe
-from formulas.numerics.digits import (
-    AGREE,
-    SPECIAL,
-    WORKING,
-    LostDigitsError,
-    NotRealError,
-    Number,
-    comparable,
-    near,
-    real_value,
-)
+from formulas.numerics import digits as evaluation
 from formulas.numerics.expressions import put, text, within_time
 
-PRECISIONS = (WORKING, 4 * WORKING, 16 * WORKING)
+PRECISIONS = (evaluation.WORKING, 4 * evaluation.WORKING, 16 * evaluation.WORKING)
 QUADRATURE = (75, 80)  # more would take seconds a point
 READABLE = 3  # degree: the roots of a quartic fill pages, and there are none beyond in general
 SAME, NOWHERE, UNDECIDED = "the same", "nothing to compare", "undecided"
@@ -183,7 +173,10 @@ class Identity:
     def _rational(self) -> bool:
         for point in islice(allowed(self.relations, self.symbols, 0), THOROUGH):
             try:
-                sides = (real_value(self.left, point), real_value(self.right, point))
+                sides = (
+                    evaluation.real_value(self.left, point),
+                    evaluation.real_value(self.right, point),
+                )
                 return all(isinstance(side, Fraction) for side in sides)
             except (ZeroDivisionError, ValueError):
                 continue
@@ -197,7 +190,7 @@ class Identity:
     @property
     def _count(self) -> int:
         """Fewer points where each takes a sum or a quadrature."""
-        slow = (sp.Sum, sp.Integral, *SPECIAL)
+        slow = (sp.Sum, sp.Integral, *evaluation.SPECIAL)
         return 2 * FEWEST if self.left.has(*slow) or self.right.has(*slow) else THOROUGH
 
 
@@ -212,7 +205,7 @@ def compared(left: sp.Expr, right: sp.Expr, point: Point) -> Difference | str:
     for digits in QUADRATURE if integrals else PRECISIONS:
         try:
             verdict = _compared(left, right, point, digits)
-        except LostDigitsError:
+        except evaluation.LostDigitsError:
             continue
         if differed or not isinstance(verdict, Difference) or verdict.exact:
             return verdict
@@ -221,12 +214,12 @@ def compared(left: sp.Expr, right: sp.Expr, point: Point) -> Difference | str:
 
 
 def _compared(left: sp.Expr, right: sp.Expr, point: Point, digits: int) -> Difference | str:
-    sides: list[Number] = []
-    unreal: list[NotRealError] = []
+    sides: list[evaluation.Number] = []
+    unreal: list[evaluation.NotRealError] = []
     for side in (left, right):
         try:
-            sides.append(real_value(side, point, digits))
-        except NotRealError as error:
+            sides.append(evaluation.real_value(side, point, digits))
+        except evaluation.NotRealError as error:
             unreal.append(error)
             sides.append(None)
         except ZeroDivisionError:
@@ -236,11 +229,13 @@ def _compared(left: sp.Expr, right: sp.Expr, point: Point, digits: int) -> Diffe
         why = f"{text(unreal[0].part)} {unreal[0].reason}"
         a, b = (why if side is None else short(side) for side in sides)
         return Difference(point, a, b, domain=needs) if len(unreal) == 1 else NOWHERE
-    a, b = comparable(*sides, digits=digits)
-    if near(a, b, digits, AGREE ** (digits / 75)):
+    a, b = evaluation.comparable(*sides, digits=digits)
+    if evaluation.near(a, b, digits, evaluation.AGREE ** (digits / 75)):
         return SAME
-    if near(a, b, digits):
-        raise LostDigitsError("they agree to fifty digits, but not to all that are carried")
+    if evaluation.near(a, b, digits):
+        raise evaluation.LostDigitsError(
+            "they agree to fifty digits, but not to all that are carried"
+        )
     return Difference(point, short(a), short(b), short(a - b), exact=isinstance(a, Fraction))
 
 

@@ -12,17 +12,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, Protoco
 
 import sympy as sp
 
-from formulas.algebra.points import (
-    FEWEST,
-    THOROUGH,
-    TRIES,
-    NoPointError,
-    allowed,
-    lines,
-    points,
-    satisfied,
-    symbols_of,
-)
+from formulas.algebra import points as sampling
 from formulas.numerics.digits import UNDETERMINED, NoRuleError, real_value
 from formulas.numerics.expressions import text
 
@@ -48,7 +38,7 @@ def refusing(method: Callable[Concatenate[Any, _P], _R]) -> Callable[Concatenate
     def verb(derivation: Any, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         try:
             return method(derivation, *args, **kwargs)
-        except (NoPointError, NoRuleError, *UNDETERMINED) as error:
+        except (sampling.NoPointError, NoRuleError, *UNDETERMINED) as error:
             raise derivation.refusal(str(error)) from None
 
     return verb
@@ -149,7 +139,7 @@ class DerivationStep:
             difference = self.identity.difference(thorough=True, seed=seed)
             if difference:
                 raise DerivationError(str(difference))
-            tested = TESTED if self.identity.distinct >= FEWEST else TAKEN
+            tested = TESTED if self.identity.distinct >= sampling.FEWEST else TAKEN
             word = PROVEN if self.identity.proven else tested
             method = self.identity.proof() + self._borrowing()
             if self.solved is None or before is None:
@@ -232,7 +222,7 @@ class Chain:
         for number, (step, last) in enumerate(zip(self.steps, before, strict=False), 1):
             try:
                 proofs.append(step.proof(last, seed))
-            except (DerivationError, NoPointError, NoRuleError) as error:
+            except (DerivationError, sampling.NoPointError, NoRuleError) as error:
                 self._refuse(f"{error}\n  drawn with seed {seed}: check({seed}) repeats it", number)
         return tuple(proofs)
 
@@ -318,7 +308,9 @@ _PROOFS = {
 def positive_somewhere(expression: sp.Expr) -> bool:
     """Whether an expression is positive at a point, or real at none."""
     real = False
-    for _, point in zip(range(TRIES), points(symbols_of((expression,)), 0), strict=False):
+    for _, point in zip(
+        range(sampling.TRIES), sampling.points(sampling.symbols_of((expression,)), 0), strict=False
+    ):
         try:
             if real_value(expression, point) > 0:
                 return True
@@ -341,10 +333,10 @@ def sign_of(
     if expression.is_positive:
         return 1
     signs: set[int] = set()
-    drawn = allowed(relations, symbols_of((expression, *relations)), seed)
-    met = list(islice(drawn, THOROUGH))
-    breaks = (point for start in met[:beside_breaks] for point in lines(start, expression))
-    for point in chain(met, (point for point in breaks if satisfied(relations, point))):
+    drawn = sampling.allowed(relations, sampling.symbols_of((expression, *relations)), seed)
+    met = list(islice(drawn, sampling.THOROUGH))
+    breaks = (point for start in met[:beside_breaks] for point in sampling.lines(start, expression))
+    for point in chain(met, (point for point in breaks if sampling.satisfied(relations, point))):
         try:
             value = real_value(expression, point)
         except UNDETERMINED:

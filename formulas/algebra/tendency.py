@@ -12,26 +12,8 @@ from typing import Any
 import mpmath
 import sympy as sp
 
+from formulas.algebra import points
 from formulas.algebra.identity import Difference, Identity
-from formulas.algebra.points import (
-    BRANCHES,
-    FEWEST,
-    QUICK,
-    THOROUGH,
-    NoPointError,
-    Point,
-    allowed,
-    branched,
-    cells,
-    crossings,
-    fraction_of,
-    margins,
-    point_text,
-    regions,
-    satisfied,
-    short,
-    symbols_of,
-)
 from formulas.numerics.digits import (
     AGREE,
     RUN,
@@ -63,9 +45,9 @@ class Tendency:
         The symbol comes so near that the sides agree to fifty digits, through even, odd and broken
         numbers, from every side that the conditions leave; each branch that can be met is met.
         """
-        thorough = thorough or branched(self.before, self.after)
-        checked, count = 0, FEWEST if thorough else QUICK
-        for point in allowed(self._about, self._others, seed):
+        thorough = thorough or points.branched(self.before, self.after)
+        checked, count = 0, points.FEWEST if thorough else points.QUICK
+        for point in points.allowed(self._about, self._others, seed):
             gap = self._gap(point)
             if gap:
                 return gap
@@ -77,8 +59,8 @@ class Tendency:
         scale = sp.Integer(10) ** NEAREST[0]
         nearest = {self.x: scale if self.to == sp.oo else self.to + 1 / scale}
         sides = self.before.atoms(sp.Max, sp.Min, sp.Piecewise)
-        for region in regions(*(put(side, nearest) for side in sides), self.after):
-            for point in islice(allowed((*self._about, *region), self._others, seed), 1):
+        for region in points.regions(*(put(side, nearest) for side in sides), self.after):
+            for point in islice(points.allowed((*self._about, *region), self._others, seed), 1):
                 if gap := self._gap(point):
                     return gap
         if not thorough or self._decided is None or self.proven:
@@ -96,9 +78,9 @@ class Tendency:
     @cached_property
     def distinct(self) -> int:
         """At how many different points the limit was compared."""
-        drawn = islice(allowed(self._about, self._others, 0), FEWEST)
+        drawn = islice(points.allowed(self._about, self._others, 0), points.FEWEST)
         met = {tuple(point[x] for x in self._others) for point in drawn}
-        return len(met) if self._others else THOROUGH
+        return len(met) if self._others else points.THOROUGH
 
     def proof(self) -> str:
         """How the limit was shown."""
@@ -114,7 +96,7 @@ class Tendency:
     @cached_property
     def _others(self) -> list[sp.Symbol]:
         parts = (self.before, self.after, self.to, *self.relations)
-        return [y for y in symbols_of(parts) if y != self.x]
+        return [y for y in points.symbols_of(parts) if y != self.x]
 
     @cached_property
     def _decided(self) -> sp.Expr | None:
@@ -127,9 +109,9 @@ class Tendency:
             before = put(before, {node: node.func(*ends)})
         if before != self.before and (before.has(self.x) or before.has(*INFINITE)):
             return None
-        return None if before.has(*BRANCHES) else _sympy_limit(before, self.x, self.to)
+        return None if before.has(*points.BRANCHES) else _sympy_limit(before, self.x, self.to)
 
-    def _gap(self, point: Point) -> str | None:
+    def _gap(self, point: points.Point) -> str | None:
         """What is left between a limit and its claim, empty if nothing; None where neither exists.
 
         A gap that still shrinks decides nothing where SymPy finds the limit itself.
@@ -139,11 +121,12 @@ class Tendency:
         open_sides = [
             side
             for side, values in enumerate(sides)
-            if all(satisfied(on_symbol, {**point, self.x: value}) for value in values)
+            if all(points.satisfied(on_symbol, {**point, self.x: value}) for value in values)
         ]
         if not open_sides:
             broken = ", ".join(map(text, on_symbol))
-            return f"{broken} does not hold at {point_text(point)} as {self.x.name} -> {self.to}"
+            where = points.point_text(point)
+            return f"{broken} does not hold at {where} as {self.x.name} -> {self.to}"
         try:
             gaps = [
                 [max(self._distances(point, near, side)) for near in reversed(NEAREST)]
@@ -157,19 +140,19 @@ class Tendency:
             shrinking = all(near < far for near, far in pairwise(side_gaps))
             if side_gaps[0] and not (shrinking and self.proven):
                 left = mpmath.nstr(side_gaps[0], 2)
-                return f"at {point_text(point)} they still differ by {left} of the claim"
+                return f"at {points.point_text(point)} they still differ by {left} of the claim"
         return ""
 
-    def _approaches(self, point: Point, decades: int) -> list[list[Fraction]]:
+    def _approaches(self, point: points.Point, decades: int) -> list[list[Fraction]]:
         """Values near the limit: even, odd, half and broken numbers, or one over these beside."""
         scale = Fraction(10) ** decades
         far = [scale, scale + 1, scale + Fraction(1, 2), 3 * scale + Fraction(37, 113)]
         if self.to == sp.oo:
             return [far]
-        to = fraction_of(real_value(self.to, point, 2 * decades + WORKING))
+        to = points.fraction_of(real_value(self.to, point, 2 * decades + WORKING))
         return [[to + sign / each for each in far] for sign in ((1,) if to == 0 else (1, -1))]
 
-    def _distances(self, point: Point, decades: int, side: int) -> list[Number]:
+    def _distances(self, point: points.Point, decades: int, side: int) -> list[Number]:
         """Relative distances from the claim at the approaches of so many decades."""
         digits = 2 * decades + WORKING
         claim, distances = real_value(self.after, point, digits), []
@@ -223,9 +206,9 @@ class Mean:
 
     def difference(self, thorough: bool = False, seed: int = 0) -> Difference | str | None:
         """A counterexample; None if there is none. Raises NoPointError if no point decides."""
-        count = QUICK if self._closed else FEWEST
+        count = points.QUICK if self._closed else points.FEWEST
         checked, count = 0, count if thorough else 1
-        for point in islice(allowed(self._about, self._others, seed), 400):
+        for point in islice(points.allowed(self._about, self._others, seed), 400):
             sizes = [value for x, value in point.items() if x is not RUN]
             if sizes and max(sizes) > SPREAD * min(sizes) and not self._about:
                 continue
@@ -235,7 +218,9 @@ class Mean:
             if checked == count:
                 break
         if not checked:
-            raise NoPointError(f"undecided: the mean of {text(self.before)} at no point tried")
+            raise points.NoPointError(
+                f"undecided: the mean of {text(self.before)} at no point tried"
+            )
         return self._closed.difference(thorough, seed) if self._closed else None
 
     @cached_property
@@ -243,14 +228,14 @@ class Mean:
         """Whether SymPy's integral is what is claimed."""
         return self._closed is not None and self._closed.proven
 
-    distinct = FEWEST
+    distinct = points.FEWEST
 
     def proof(self) -> str:
         """How it was shown."""
         if self._closed is not None:
             return self._closed.proof()
         where = f" with {', '.join(map(text, self.relations))}" if self.relations else ""
-        return f"by quadrature at {FEWEST} points{where}"
+        return f"by quadrature at {points.FEWEST} points{where}"
 
     @cached_property
     def _closed(self) -> Identity | None:
@@ -268,45 +253,54 @@ class Mean:
     @cached_property
     def _others(self) -> list[sp.Symbol]:
         parts = (self.before, self.after, *self.over.ends(), self.over.scale(), *self.relations)
-        return [y for y in symbols_of(parts) if y != self.x]
+        return [y for y in points.symbols_of(parts) if y != self.x]
 
-    def _range(self, point: Point) -> tuple[Fraction, Fraction | float, Fraction]:
+    def _range(self, point: points.Point) -> tuple[Fraction, Fraction | float, Fraction]:
         """Where the support begins and ends at a point, and its scale."""
         low, high = self.over.ends()
-        first, scale = (fraction_of(real_value(part, point)) for part in (low, self.over.scale()))
+        first, scale = (
+            points.fraction_of(real_value(part, point)) for part in (low, self.over.scale())
+        )
         return first, math.inf if high == sp.oo else first + scale, scale
 
-    def _support(self, point: Point) -> str:
+    def _support(self, point: points.Point) -> str:
         """What is wrong with the support at a point: its sign, a condition, a pole; else empty."""
         low, high, scale = self._range(point)
         if low < 0 or scale <= 0:
-            return f"from {low} to {high} at {point_text(point)} is no positive range"
+            return f"from {low} to {high} at {points.point_text(point)} is no positive range"
         on_symbol = [relation for relation in self.relations if relation.has(self.x)]
         values = [low + scale * part for part in INSIDE]
-        values += cells(self.x, point, margins(*on_symbol), random.Random(0))
+        values += points.cells(self.x, point, points.margins(*on_symbol), random.Random(0))
         for value in values:
             here = {**point, self.x: value}
             for relation in on_symbol if low < value < high else ():
-                if not satisfied((relation,), here):
-                    return f"{text(relation)} does not hold over the range: at {point_text(here)}"
+                if not points.satisfied((relation,), here):
+                    where = points.point_text(here)
+                    return f"{text(relation)} does not hold over the range: at {where}"
         for part in _lines_below(self.before, self.x):
-            for pole in crossings(part, self.x, point, touching=False):
+            for pole in points.crossings(part, self.x, point, touching=False):
                 if low < pole < high:
-                    return f"{text(part)} = 0 within the range: {self.x.name} = {short(pole)}"
+                    return (
+                        f"{text(part)} = 0 within the range: {self.x.name} = {points.short(pole)}"
+                    )
         return ""
 
-    def _against(self, point: Point) -> Difference | str | None:
+    def _against(self, point: points.Point) -> Difference | str | None:
         """The difference from a quadrature at a point, empty if none; None if undecided."""
         low, high, scale = self._range(point)
         whole = self.before * self.over.density(self.x)
-        breaks = {at for part in margins(self.before) for at in crossings(part, self.x, point)}
+        breaks = {
+            at
+            for part in points.margins(self.before)
+            for at in points.crossings(part, self.x, point)
+        }
         breaks |= {low + scale * part for part in (2, 20)}
         inner = sorted(at for at in breaks if low < at < high)
         last = mpmath.inf if high == math.inf else in_digits(high, DIGITS)
         ends = [*(in_digits(at, DIGITS) for at in (low, *inner)), last]
 
         def height(at: Number) -> Number:
-            here = {**point, self.x: fraction_of(at)}
+            here = {**point, self.x: points.fraction_of(at)}
             return in_digits(real_value(whole, here, 2 * DIGITS), DIGITS)
 
         try:
@@ -319,7 +313,7 @@ class Mean:
         if near(average, claim, DIGITS, mpmath.mpf(10) ** (-DIGITS // 3)):
             return ""
         a, b = comparable(average, claim, digits=DIGITS)
-        return Difference(point, short(a), short(b), short(a - b))
+        return Difference(point, points.short(a), points.short(b), points.short(a - b))
 
 
 def _lines_below(expression: sp.Expr, x: sp.Symbol) -> Iterator[sp.Expr]:

@@ -10,14 +10,9 @@ from collections.abc import Iterator, Sequence
 from textwrap import fill, indent, wrap
 
 from formulas.algebra.equation import SIGNS
+from formulas.export import formula_document
 from formulas.export.blocks import Article, Block, BlockDocument, BlockMarkup, Heading, Proof, Steps
 from formulas.export.drawing import Drawing, characters, svg
-from formulas.export.formula_document import (
-    AcceptanceTable,
-    ClaimEntry,
-    FormulaEntry,
-    solved_symbols,
-)
 from formulas.export.typesetting.layout import relation
 from formulas.export.typesetting.markup import latex_math
 from formulas.export.words import reason
@@ -68,12 +63,12 @@ def _text_grid(
     return "\n".join(lines)
 
 
-def _text_kind(entry: FormulaEntry) -> str:
+def _text_kind(entry: formula_document.FormulaEntry) -> str:
     tags = f"  [{', '.join(entry.tags)}]" if entry.tags else ""
     return entry.item.name + tags + (f" ({entry.kind})" if entry.derived else "")
 
 
-def _text_steps(entry: FormulaEntry) -> str:
+def _text_steps(entry: formula_document.FormulaEntry) -> str:
     if not entry.derived:
         return f"  {entry.steps[0][0]}"
     return "\n".join(step.text(n, proof) for n, (step, proof) in enumerate(entry.steps, 1))
@@ -110,12 +105,12 @@ TEXT = BlockMarkup(
 )
 
 
-def claim_blocks(table: AcceptanceTable) -> list[str]:
+def claim_blocks(table: formula_document.AcceptanceTable) -> list[str]:
     """The acceptance table: its rule, a block for every claim, and the tally."""
     return [fill(table.rule, WIDTH), *map(_claim, table.entries), table.tally]
 
 
-def _claim(claim: ClaimEntry) -> str:
+def _claim(claim: formula_document.ClaimEntry) -> str:
     rows = (*claim.rows, ("equations", ", ".join(claim.equations)))
     lines = [_labelled("", f"{claim.name:<{INDENT - 1}} ", claim.statement)]
     lines += [_labelled(" " * INDENT, f"{k:<{LABEL}} ", v) for k, v in rows if v]
@@ -151,7 +146,7 @@ def _cover(whole: BlockDocument) -> str:
     )
 
 
-def _steps(entry: FormulaEntry) -> str:
+def _steps(entry: formula_document.FormulaEntry) -> str:
     lines = []
     for number, (step, proof) in enumerate(entry.steps, 1):
         if entry.derived:
@@ -174,7 +169,7 @@ def _entry(title: str, anchor: str, body: str) -> str:
     return f"{_marked(anchor)}**{title}.**\n\n{body}"
 
 
-def _statement(title: str, anchor: str, entry: FormulaEntry) -> str:
+def _statement(title: str, anchor: str, entry: formula_document.FormulaEntry) -> str:
     step = entry.steps[-1][0]
     maths = latex_math(relation(step.lhs, step.relation, step.rhs))
     return _entry(title, anchor, f"$$\n{maths}\n$$")
@@ -249,7 +244,7 @@ def _begins(block: Block) -> bool:
     return isinstance(block, Article) or (isinstance(block, Heading) and block.level < 3)
 
 
-def _entries(blocks: Sequence[Block]) -> Iterator[FormulaEntry]:
+def _entries(blocks: Sequence[Block]) -> Iterator[formula_document.FormulaEntry]:
     """What a notebook checks: the derivations told, and all that an article is about."""
     for block in blocks:
         if isinstance(block, Article):
@@ -258,7 +253,7 @@ def _entries(blocks: Sequence[Block]) -> Iterator[FormulaEntry]:
             yield block.entry
 
 
-def _checks(entry: FormulaEntry, whole: BlockDocument) -> Iterator[str]:
+def _checks(entry: formula_document.FormulaEntry, whole: BlockDocument) -> Iterator[str]:
     if not entry.python:
         return  # it lives in no module that a cell could import
     yield f"from {module_of(entry.home)} import {entry.python}"
@@ -268,9 +263,11 @@ def _checks(entry: FormulaEntry, whole: BlockDocument) -> Iterator[str]:
         yield f"print({case!r}, {entry.python}.strain({_without_derived(entry, case, whole)}))"
 
 
-def _without_derived(entry: FormulaEntry, case: str, whole: BlockDocument) -> str:
+def _without_derived(entry: formula_document.FormulaEntry, case: str, whole: BlockDocument) -> str:
     """The case without the symbols that the derivation itself finds."""
-    missing = sorted(x for x in solved_symbols(entry.item) if x in whole.cases[case])
+    missing = sorted(
+        x for x in formula_document.solved_symbols(entry.item) if x in whole.cases[case]
+    )
     values = f"cases[{case!r}]"
     return f"{{x: v for x, v in {values}.items() if x not in {missing!r}}}" if missing else values
 

@@ -8,15 +8,8 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
 from planner.architecture.counts import Sizes
+from planner.memory import engine_room as rooms
 from planner.memory.cache_groups import CacheGroups
-from planner.memory.engine_room import (
-    EngineLimits,
-    ReplicaLayout,
-    Room,
-    engine_groups,
-    engine_room,
-    model_memory,
-)
 from planner.memory.engine_table import GIB, ChipMemory, EngineMemory
 from planner.memory.held_requests import HeldRequests
 from planner.text.wording import wrapped
@@ -36,8 +29,8 @@ class FitQuestion:
     chip: ChipMemory
     chip_name: str
     engine: EngineMemory
-    layout: ReplicaLayout
-    limits: EngineLimits
+    layout: rooms.ReplicaLayout
+    limits: rooms.EngineLimits
     context: int
     requests: int = 1
     room: float | None = None
@@ -51,10 +44,10 @@ class FitQuestion:
         return replace(self, layout=layout, limits=replace(self.limits, tp=tp))
 
     @cached_property
-    def left(self) -> Room:
+    def left(self) -> rooms.Room:
         """The room on the fullest chip."""
-        model = model_memory(self.sizes, self.layout, self.engine)
-        room = engine_room(model, self.chip, self.engine, self.limits)
+        model = rooms.model_memory(self.sizes, self.layout, self.engine)
+        room = rooms.engine_room(model, self.chip, self.engine, self.limits)
         if self.room is None:
             return room
         return replace(room, room=self.room, low=self.room, high=self.room)
@@ -62,8 +55,8 @@ class FitQuestion:
     @cached_property
     def groups(self) -> CacheGroups:
         """The cache in groups."""
-        model = model_memory(self.sizes, self.layout, self.engine)
-        return engine_groups(model, self.engine, self.limits)
+        model = rooms.model_memory(self.sizes, self.layout, self.engine)
+        return rooms.engine_groups(model, self.engine, self.limits)
 
     @property
     def verdict(self) -> str:
@@ -139,7 +132,7 @@ def _aligned(rows: list[tuple[str, str]]) -> list[str]:
     return [f"  {name:<24}{text}" for name, text in rows]
 
 
-def verdict(room: Room, groups: CacheGroups, context: int, requests: int = 1) -> str:
+def verdict(room: rooms.Room, groups: CacheGroups, context: int, requests: int = 1) -> str:
     """`fits`, `probably`, or `does not fit`, of requests of `context` tokens at once.
 
     Fits where the low end of the room holds them and the engine starts; probably where the band of
@@ -201,7 +194,7 @@ def memory_fit(question: FitQuestion) -> Fit:
 def _ideal(question: FitQuestion) -> float:
     """Bytes of a request by its layers alone, over its tokens, on one chip [byte/token]."""
     context = question.context
-    caches = model_memory(question.sizes, question.layout, question.engine).caches
+    caches = rooms.model_memory(question.sizes, question.layout, question.engine).caches
     return float(sum(x.bytes_of(context) for x in caches)) / context
 
 

@@ -19,17 +19,8 @@ from typing import NamedTuple
 
 import networkx as nx
 
-from topologies.fabric.fabric import (
-    ACCELERATOR,
-    SCALE_OUT,
-    SCALE_UP,
-    Arc,
-    Fabric,
-    Node,
-    accelerators,
-    by_domain,
-    remembered,
-)
+from topologies.fabric import fabric
+from topologies.fabric.fabric import Arc, Fabric, Node, remembered
 from topologies.fabric.limits import TopologyError
 
 
@@ -40,13 +31,13 @@ def domain(G: Fabric, chip: Hashable) -> list[Node]:
     """
     here = _domain_of(G, chip)
     chips = G.nodes(data=True)
-    return [n for n, data in chips if data["kind"] == ACCELERATOR and data["domain"] == here]
+    return [n for n, data in chips if data["kind"] == fabric.ACCELERATOR and data["domain"] == here]
 
 
 def _domain_of(G: Fabric, chip: Hashable) -> Hashable:
     """The name of an accelerator's domain; TopologyError when it is none."""
     data = G.nodes.get(chip, {})
-    if data.get("kind") != ACCELERATOR:
+    if data.get("kind") != fabric.ACCELERATOR:
         raise TopologyError(f"fabric {G.graph.get('name')!r}", f"{chip!r} is not an accelerator")
     return data["domain"]
 
@@ -66,14 +57,14 @@ def slowdown(G: Fabric, chip: Hashable) -> float:
     8.0
     """
     _domain_of(G, chip)
-    rates = {SCALE_UP: 0.0, SCALE_OUT: 0.0}
+    rates = {fabric.SCALE_UP: 0.0, fabric.SCALE_OUT: 0.0}
     for _, _, data in G.out_edges(chip, data=True):
         if data["tier"] in rates:
             rates[data["tier"]] += data["bandwidth"]
     missing = [tier for tier, rate in rates.items() if rate == 0]
     if missing:
         raise TopologyError("slowdown", f"{chip!r} has no {' and no '.join(missing)} link")
-    return rates[SCALE_UP] / rates[SCALE_OUT]
+    return rates[fabric.SCALE_UP] / rates[fabric.SCALE_OUT]
 
 
 def hops(G: Fabric, a: Hashable, b: Hashable) -> int:
@@ -160,7 +151,7 @@ def bisection(G: Fabric) -> Bisection:
     >>> bisection(torus((16, 16), link=50e9)).rate
     1600000000000.0
     """
-    chips = accelerators(G)
+    chips = fabric.accelerators(G)
     if len(chips) < 2:
         raise TopologyError(f"fabric {G.graph.get('name')!r}", "one accelerator has no halves")
     bisections = [
@@ -173,14 +164,14 @@ def bisection(G: Fabric) -> Bisection:
 @remembered
 def halves(G: Fabric) -> list[tuple[str, set[Node], tuple[float, float]]]:
     """Each of `halvings`, and the narrowest cuts there and back between the halves. [byte/s]"""
-    chips = accelerators(G)
+    chips = fabric.accelerators(G)
     halved = halvings(G, chips)
     return [(across, half, between(G, half, set(chips) - half)) for across, half in halved]
 
 
 def halvings(G: Fabric, chips: list[Node]) -> Iterator[tuple[str, set[Node]]]:
     """Ways to halve the accelerators, and the first half of each."""
-    domains = by_domain(G, chips)
+    domains = fabric.by_domain(G, chips)
     coords = [tuple(c) for chip in chips if (c := G.nodes[chip].get("coord")) is not None]
     if len(domains) == 1 and len(coords) == len(chips) and set(map(len, coords)) <= {1, 2, 3}:
         for d in range(min(map(len, coords))):

@@ -10,21 +10,8 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from topologies.fabric import limits
-from topologies.fabric.fabric import (
-    ACCELERATOR,
-    ARC_ATTRIBUTES,
-    GRAPH_ATTRIBUTES,
-    KINDS,
-    NODE_ATTRIBUTES,
-    SCHEMA_VERSION,
-    TIERS,
-    Arc,
-    Attributes,
-    Fabric,
-    Node,
-    accelerators,
-)
+from topologies.fabric import fabric, limits
+from topologies.fabric.fabric import Arc, Attributes, Fabric, Node
 from topologies.fabric.limits import TopologyError, closest, quoted
 
 ISLANDS = 16  # of which a member is named
@@ -69,21 +56,21 @@ def _of_graph(G: Fabric) -> Iterator[str]:
     if not isinstance(G, nx.DiGraph) or G.is_multigraph():
         raise TopologyError("check", f"a networkx.DiGraph was expected, not {type(G).__name__}")
     yield from (f"fabric: {fault}" for fault in graph_faults(G.graph))
-    if not accelerators(G):
-        yield f"fabric: no node of kind {ACCELERATOR!r}"
+    if not fabric.accelerators(G):
+        yield f"fabric: no node of kind {fabric.ACCELERATOR!r}"
 
 
 def node_faults(data: Attributes, *, orbits: bool = False) -> Iterator[str]:
     """Faults of the attributes of one node; with `orbits` an orbit is required."""
-    yield from _unknown(data, NODE_ATTRIBUTES)
-    if data.get("kind") not in KINDS:
-        yield f"kind is {quoted(data.get('kind'))}; one of {', '.join(KINDS)} was expected"
+    yield from _unknown(data, fabric.NODE_ATTRIBUTES)
+    if data.get("kind") not in fabric.KINDS:
+        yield f"kind is {quoted(data.get('kind'))}; one of {', '.join(fabric.KINDS)} was expected"
     if not isinstance(data.get("forward"), bool):
         yield (
             f"forward is {quoted(data.get('forward'))}; True or False was expected: "
             "may it relay the traffic of others?"
         )
-    if data.get("kind") == ACCELERATOR and data.get("domain") is None:
+    if data.get("kind") == fabric.ACCELERATOR and data.get("domain") is None:
         yield "no domain; every accelerator names its scale-up domain"
     reduces = data.get("in_network_reduce", False)
     if not isinstance(reduces, bool):
@@ -99,14 +86,14 @@ def node_faults(data: Attributes, *, orbits: bool = False) -> Iterator[str]:
 
 def arc_faults(data: Attributes, *, orbits: bool = False) -> Iterator[str]:
     """Faults of the attributes of one arc; with `orbits` an orbit is required."""
-    yield from _unknown(data, ARC_ATTRIBUTES)
+    yield from _unknown(data, fabric.ARC_ATTRIBUTES)
     for name, fault in (("bandwidth", limits.rate_fault), ("latency", limits.latency_fault)):
         if name not in data:
             yield f"no {name}"
         elif (wrong := fault(data[name])) is not None:
             yield f"{name} {wrong}"
-    if data.get("tier") not in TIERS:
-        yield f"tier is {quoted(data.get('tier'))}; one of {', '.join(TIERS)} was expected"
+    if data.get("tier") not in fabric.TIERS:
+        yield f"tier is {quoted(data.get('tier'))}; one of {', '.join(fabric.TIERS)} was expected"
     if (wrong := limits.count_fault(data.get("count", 1))) is not None:
         yield f"count {wrong}"
     if data.get("orbit") is not None and not _is_label(data["orbit"]):
@@ -117,14 +104,15 @@ def arc_faults(data: Attributes, *, orbits: bool = False) -> Iterator[str]:
 
 def graph_faults(data: Attributes) -> Iterator[str]:
     """Faults of the attributes of the graph."""
-    yield from _unknown(data, GRAPH_ATTRIBUTES)
+    yield from _unknown(data, fabric.GRAPH_ATTRIBUTES)
     for name in ("name", "source", "as_of"):
         text = data.get(name)
         if text is not None and not (isinstance(text, str) and text.isprintable()):
             yield f"{name} is {quoted(text)}; a line of text was expected"
-    version = data.get("schema_version", SCHEMA_VERSION)
-    if isinstance(version, bool) or version != SCHEMA_VERSION:
-        yield f"schema_version is {quoted(version)}; {SCHEMA_VERSION} is the one that is read"
+    current = fabric.SCHEMA_VERSION
+    version = data.get("schema_version", current)
+    if isinstance(version, bool) or version != current:
+        yield f"schema_version is {quoted(version)}; {current} is the one that is read"
     if not isinstance(data.get("orbits", False), bool):
         yield f"orbits is {quoted(data['orbits'])}; True or False was expected"
 
@@ -175,7 +163,7 @@ def _unknown(attributes: Attributes, vocabulary: Mapping[str, str]) -> Iterator[
 
 
 def _reach_faults(G: Fabric) -> Iterator[str]:
-    chips = set(accelerators(G))
+    chips = set(fabric.accelerators(G))
     if len({*map(_strong_parts(G, list(G)).__getitem__, chips)}) > 1:
         islands = [part & chips for part in nx.strongly_connected_components(G) if part & chips]
         sizes = Counter(map(len, islands))
@@ -225,7 +213,7 @@ def unreachable(G: Fabric) -> Iterator[Arc]:
     Accelerators are first gathered into classes that see the same parts of the forwarding
     network, so that a rack of a thousand chips is one question and not a million.
     """
-    chips = accelerators(G)
+    chips = fabric.accelerators(G)
     if len(chips) < 2:
         return
     relays = [node for node, forward in G.nodes(data="forward") if forward]

@@ -22,17 +22,8 @@ from functools import partial
 from itertools import product
 from math import prod
 
-from topologies.fabric import limits
-from topologies.fabric.fabric import (
-    ACCELERATOR,
-    SWITCH,
-    Arc,
-    Fabric,
-    Node,
-    accelerators,
-    fabric,
-    link,
-)
+from topologies.fabric import fabric, limits
+from topologies.fabric.fabric import Arc, Fabric, Node
 from topologies.fabric.limits import TopologyError, closest, quoted
 from topologies.fabric.soundness import check
 from topologies.files.arc_counts import MOST_ARCS, TOO_MANY
@@ -62,7 +53,7 @@ def dimensions(G: Fabric) -> list[AstraDimension]:
     switches.
     """
     where = f"fabric {G.graph.get('name')!r}, in dimensions"
-    places, sides = _places(accelerators(G))
+    places, sides = _places(fabric.accelerators(G))
     if not sides:
         raise TopologyError(where, "a single chip has no dimension")
     problems: list[str] = []
@@ -98,7 +89,7 @@ def _by_dimension(
     """For each dimension its arcs; arcs and nodes that are along none are problems."""
     arcs: list[list[Arc]] = [[] for _ in sides]
     for node, data in G.nodes(data=True):
-        if data["kind"] == ACCELERATOR:
+        if data["kind"] == fabric.ACCELERATOR:
             continue
         d = _hub_dimension(G, node, places, sides)
         if isinstance(d, str):
@@ -118,7 +109,7 @@ def _by_dimension(
 def _hub_dimension(G: Fabric, node: Node, places: dict[Node, Place], sides: list[int]) -> int | str:
     """The dimension in which a switch joins all chips of one line, or why there is none."""
     data = G.nodes[node]
-    if data["kind"] != SWITCH:
+    if data["kind"] != fabric.SWITCH:
         return f"it is a {data['kind']}; chips and switches are all that a box has"
     if data.get("in_network_reduce"):
         return "it adds what passes through it, which no switch of a box does"
@@ -181,7 +172,7 @@ def _dimension(
 
 def _relay_faults(G: Fabric, box: list[AstraDimension]) -> list[str]:
     """Faults where chips relay otherwise than a format of dimensions can say."""
-    chips = accelerators(G)
+    chips = fabric.accelerators(G)
     if len(chips) <= 2:
         return []
     wanted = len(box) > 1 or box[0].block == RING
@@ -215,15 +206,17 @@ def fabric_of(document: YamlDocument, where: str, name: str) -> Fabric:
     box = [] if document.root is None else _dimensions(document.root, document)
     if document.faults:
         raise TopologyError(where, document.problems)
-    G = fabric(name, orbits=True)
+    G = fabric.fabric(name, orbits=True)
     relays = len(box) > 1 or box[0].block == RING
     for place in product(*(range(dimension.side) for dimension in box)):
-        G.add_node(place, kind=ACCELERATOR, forward=relays, domain=0, coord=place, orbit="chip")
+        G.add_node(
+            place, kind=fabric.ACCELERATOR, forward=relays, domain=0, coord=place, orbit="chip"
+        )
     for d, dimension in enumerate(box):
         for line in product(*(range(1 if i == d else o.side) for i, o in enumerate(box))):
             # Join the chips of one line along coordinate `d`.
             chips = [(*line[:d], i, *line[d + 1 :]) for i in range(dimension.side)]
-            join = partial(link, G, bandwidth=dimension.bandwidth, latency=dimension.latency)
+            join = partial(fabric.link, G, bandwidth=dimension.bandwidth, latency=dimension.latency)
             if dimension.block == RING:
                 # Two chips are one link apart, whichever way round.
                 for k in range(len(chips) if len(chips) > 2 else 1):
@@ -234,7 +227,7 @@ def fabric_of(document: YamlDocument, where: str, name: str) -> Fabric:
                         join(peer, chip, orbit=f"pair {d}")
             else:
                 centre = (*chips[0][:d], "switch", *chips[0][d + 1 :])
-                G.add_node(centre, kind=SWITCH, forward=True, orbit=f"switch {d}")
+                G.add_node(centre, kind=fabric.SWITCH, forward=True, orbit=f"switch {d}")
                 for chip in chips:
                     join(chip, centre, orbit=(f"up {d}", f"down {d}"))
     return check(G)

@@ -13,15 +13,8 @@ from collections.abc import Hashable, Iterator
 from numbers import Integral, Real
 from typing import Any
 
-from topologies.fabric.fabric import (
-    ARC_ATTRIBUTES,
-    NODE_ATTRIBUTES,
-    Arc,
-    Attributes,
-    Fabric,
-    Node,
-    fabric,
-)
+from topologies.fabric import fabric
+from topologies.fabric.fabric import Arc, Attributes, Fabric, Node
 from topologies.fabric.limits import TopologyError, closest, quoted, tupled
 from topologies.fabric.soundness import arc_faults, check, graph_faults, node_faults
 
@@ -105,7 +98,7 @@ def fabric_of(text: str, where: str, name: str) -> Fabric:
     arcs = _arcs(whole, nodes, orbits, problems)
     if problems:
         raise TopologyError(where, problems)
-    G = fabric(name)
+    G = fabric.fabric(name)
     G.graph.update({key: value for key, value in details.items() if value is not None})
     G.add_nodes_from(nodes.items())
     G.add_edges_from((u, v, data) for (u, v), data in arcs.items())
@@ -218,7 +211,9 @@ def _nodes(records: object, orbits: bool, problems: list[str]) -> dict[Node, Att
     for i, record, place in _records(records, "nodes", problems):
         data = {key: tupled(value) for key, value in record.items()}
         name = data.pop("id", None)
-        problems += [f"{place}: {fault}" for fault in _attribute_faults(data, NODE_ATTRIBUTES)]
+        problems += [
+            f"{place}: {fault}" for fault in _attribute_faults(data, fabric.NODE_ATTRIBUTES)
+        ]
         problems += [f"{place}: {fault}" for fault in node_faults(data, orbits=orbits)]
         if not _is_id(record.get("id")):
             fault = (
@@ -246,7 +241,7 @@ def _arcs(
             data.pop("key", None)
         faults = [
             *_end_faults(record, nodes, guess=max(len(nodes), len(problems)) < FEW),
-            *_attribute_faults(data, ARC_ATTRIBUTES),
+            *_attribute_faults(data, fabric.ARC_ATTRIBUTES),
             *arc_faults(data, orbits=orbits),
         ]
         if not isinstance(parallel, bool | None):

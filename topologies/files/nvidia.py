@@ -17,17 +17,8 @@ from xml.parsers import expat
 
 import networkx as nx
 
-from topologies.fabric.fabric import (
-    ACCELERATOR,
-    HOST,
-    NIC,
-    SCALE_OUT,
-    SCALE_UP,
-    SWITCH,
-    Fabric,
-    fabric,
-    link,
-)
+from topologies.fabric import fabric
+from topologies.fabric.fabric import Fabric
 from topologies.fabric.limits import TopologyError, closest, quoted
 from topologies.fabric.soundness import check
 
@@ -130,14 +121,14 @@ def _cards(G: Fabric, near: Sequence[Sequence[int]], rates: Mapping[str, float])
     `near` counts, by chip and card, how far the two are apart, as places in `NEAR`.
     """
     for card, rate in rates.items():
-        G.add_node(card, kind=NIC, forward=False)  # a lone machine has nobody behind it
-        G.add_node(NETWORK, kind=SWITCH, forward=True)
-        link(G, card, NETWORK, bandwidth=rate, latency=USUAL["out"], tier=SCALE_OUT)
+        G.add_node(card, kind=fabric.NIC, forward=False)  # a lone machine has nobody behind it
+        G.add_node(NETWORK, kind=fabric.SWITCH, forward=True)
+        fabric.link(G, card, NETWORK, bandwidth=rate, latency=USUAL["out"], tier=fabric.SCALE_OUT)
     for i, apart in enumerate(near):
         for card, far in zip(rates, apart, strict=True):
             if far == min(apart):
                 rate = USUAL["sockets"] if NEAR[far] == "SYS" else max(USUAL["pcie"], rates[card])
-                _link(G, f"gpu{i}", card, rate, tier=SCALE_OUT)
+                _link(G, f"gpu{i}", card, rate, tier=fabric.SCALE_OUT)
     return bool(rates)
 
 
@@ -155,15 +146,15 @@ def machines_alike(G: Fabric, count: int) -> Fabric:
         several.update(nx.relabel_nodes(G, names))
         for node, kind in G.nodes(data="kind"):
             several.nodes[names[node]]["forward"] = True
-            if kind == ACCELERATOR:
+            if kind == fabric.ACCELERATOR:
                 several.nodes[names[node]]["domain"] = k
     return check(several)
 
 
 def _machine(name: str, chips: int) -> Fabric:
-    G = fabric(name, source="printed by NVIDIA's tools on the machine itself")
+    G = fabric.fabric(name, source="printed by NVIDIA's tools on the machine itself")
     for i in range(chips):
-        G.add_node(f"gpu{i}", kind=ACCELERATOR, forward=False, domain=0)
+        G.add_node(f"gpu{i}", kind=fabric.ACCELERATOR, forward=False, domain=0)
     return G
 
 
@@ -173,7 +164,7 @@ def _open(where: str, words: str) -> None:
 
 def _nvlinks(G: Fabric, joined: Mapping[Pair, int], rate: float) -> bool:
     """Join chips by NVLink; whether all are. `joined` counts links by pair, `rate` is of one."""
-    chips = sum(kind == ACCELERATOR for _, kind in G.nodes(data="kind"))
+    chips = sum(kind == fabric.ACCELERATOR for _, kind in G.nodes(data="kind"))
     lists = [[n for pair, n in joined.items() if i in pair] for i in range(chips)]
     if max(map(sum, lists)) > _TABLE["most"]["links"]:
         # More than a chip has: every pair shows the same links, which lead into switches.
@@ -185,31 +176,33 @@ def _nvlinks(G: Fabric, joined: Mapping[Pair, int], rate: float) -> bool:
 
 
 def _switched(G: Fabric, counts: Sequence[int], rate: float) -> None:
-    G.add_node("nvswitch", kind=SWITCH, forward=True)
+    G.add_node("nvswitch", kind=fabric.SWITCH, forward=True)
     for i, count in enumerate(counts):
         if count:
             _link(G, f"gpu{i}", "nvswitch", rate, count)
 
 
-def _link(G: Fabric, a: str, b: str, rate: float, count: int = 1, tier: str = SCALE_UP) -> None:
+def _link(
+    G: Fabric, a: str, b: str, rate: float, count: int = 1, tier: str = fabric.SCALE_UP
+) -> None:
     if not G.has_edge(a, b):
-        link(G, a, b, bandwidth=rate, latency=USUAL["latency"], count=count, tier=tier)
+        fabric.link(G, a, b, bandwidth=rate, latency=USUAL["latency"], count=count, tier=tier)
 
 
 def _hosts(G: Fabric, paths: Mapping[Pair, str]) -> None:
     """The tree of PCI Express: chips on bridges, bridges on sockets, sockets joined."""
-    chips = [node for node, kind in G.nodes(data="kind") if kind == ACCELERATOR]
+    chips = [node for node, kind in G.nodes(data="kind") if kind == fabric.ACCELERATOR]
     bridges = _parts(chips, paths, ("PIX", "PXB"))
     sockets = _parts(chips, paths, ("PIX", "PXB", "PHB", "NODE"))
     for i, socket in enumerate(sockets):
-        G.add_node(f"cpu{i}", kind=HOST, forward=True)
+        G.add_node(f"cpu{i}", kind=fabric.HOST, forward=True)
         for k, part in enumerate(bridges):
             if not part <= socket:
                 continue
             above = f"cpu{i}"
             if len(part) > 1:
                 above = f"pcie{k}"
-                G.add_node(above, kind=SWITCH, forward=True)
+                G.add_node(above, kind=fabric.SWITCH, forward=True)
                 _link(G, above, f"cpu{i}", USUAL["pcie"])
             for chip in sorted(part):
                 _link(G, chip, above, USUAL["pcie"])
@@ -346,7 +339,7 @@ def _pci_tree(G: Fabric, gpus: Sequence[_Element], where: str) -> None:
             outer = node.parent
             inside = isinstance(outer, _Element) and outer.tag == "pci"
             above = f"pcie {outer.values.get('busid')}" if inside else _socket(sockets, outer)
-            G.add_node(above, kind=SWITCH if inside else HOST, forward=True)
+            G.add_node(above, kind=fabric.SWITCH if inside else fabric.HOST, forward=True)
             _link(G, below, above, _lanes(node, where))
             below, node = above, outer
     _join_sockets(G, len(sockets))

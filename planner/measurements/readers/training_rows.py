@@ -17,13 +17,8 @@ import numpy as np
 from planner.catalogue.systems import system, system_from
 from planner.measurements.published_names import Refused
 from planner.measurements.readers import sheets
+from planner.problems.training.step import training_task
 from planner.problems.training.step.training_counts import TrainingCounts, shape_counts
-from planner.problems.training.step.training_task import (
-    StateBytes,
-    TrainingLayouts,
-    TrainingMachine,
-    training_machine,
-)
 from planner.text.errors import CatalogueError, did_you_mean
 from planner.text.tables import table
 
@@ -34,7 +29,7 @@ SAME_SET = 0.06  # a row's FLOP/s may be this far from those of its set
 SAME_MODEL = 0.03  # two rows of a model that are as far off: another count of it, not a slip
 WAYS = ("tp", "pp", "dp")
 NEEDED = ("hidden", "layers", "seq", "global_batch", *WAYS, "recompute", "metric", "value")
-USUAL_STATE = StateBytes()
+USUAL_STATE = training_task.StateBytes()
 PRE_TRAINING, LORA = "pre-training", "lora"
 BESIDE = "no pre-training, scored beside the fits"
 MEASURED, TOO_LARGE = "measured", "oom"
@@ -58,15 +53,15 @@ class TrainingRow:
     stack: str
     era: str
     counts: TrainingCounts | None = None
-    machine: TrainingMachine | None = None
-    layout: TrainingLayouts | None = None
+    machine: training_task.TrainingMachine | None = None
+    layout: training_task.TrainingLayouts | None = None
     batch: float = 0.0
     sequence: float = 0.0
     chips: int = 0
     precision: str = "bf16"
     kernel: str = "flash"
     norm: str = "plain"
-    state: StateBytes = USUAL_STATE
+    state: training_task.StateBytes = USUAL_STATE
     latent: bool = False
     seconds: float | None = None
     peak: float | None = None
@@ -180,7 +175,7 @@ def _read(cells: sheets.Row, row: TrainingRow) -> TrainingRow:
     read = replace(
         row,
         counts=counts,
-        machine=training_machine(machine, precision, chips),
+        machine=training_task.training_machine(machine, precision, chips),
         layout=layout,
         batch=batch,
         sequence=sequence,
@@ -188,7 +183,7 @@ def _read(cells: sheets.Row, row: TrainingRow) -> TrainingRow:
         precision=precision,
         kernel=_kernel(cells),
         norm="fused" if "RMS" in cells.get("attention_kernel", "") else "plain",
-        state=StateBytes(*_words()["state"].get(row.stack, (2, 4, 12))),
+        state=training_task.StateBytes(*_words()["state"].get(row.stack, (2, 4, 12))),
         latent=latent,
         peak=_in_units(cells, "memory_gb", 1e9),
         fits=status == MEASURED,
@@ -231,7 +226,9 @@ def _counts(cells: sheets.Row) -> TrainingCounts:
     )
 
 
-def _layout(cells: sheets.Row, counts: TrainingCounts) -> tuple[TrainingLayouts, bool]:
+def _layout(
+    cells: sheets.Row, counts: TrainingCounts
+) -> tuple[training_task.TrainingLayouts, bool]:
     ways = {name: sheets.count(cells, name, 1) for name in ("tp", "pp", "cp", "ep")}
     if cells.get("dp"):
         ways["dp"] = sheets.count(cells, "dp")
@@ -245,7 +242,7 @@ def _layout(cells: sheets.Row, counts: TrainingCounts) -> tuple[TrainingLayouts,
     if counts.n_experts and width % ways["ep"]:
         raise Refused(f"ep {ways['ep']} does not divide tp x cp x dp = {width}")
     zero = cells.get("zero", "").removesuffix(".0") or "0"
-    layout = TrainingLayouts.of(
+    layout = training_task.TrainingLayouts.of(
         **ways,
         micro_batch=sheets.count(cells, "micro_batch", 1),
         virtual_stages=virtual,
@@ -257,7 +254,7 @@ def _layout(cells: sheets.Row, counts: TrainingCounts) -> tuple[TrainingLayouts,
     return layout, recompute == "latent"
 
 
-def _chips(layout: TrainingLayouts) -> int:
+def _chips(layout: training_task.TrainingLayouts) -> int:
     return prod(int(getattr(layout, name)) for name in (*WAYS, "cp"))
 
 

@@ -22,15 +22,8 @@ from planner.protocol.plan import MissedPromise, Plan
 from planner.protocol.problem import NO_PLAN, Problem, Search
 from planner.protocol.section import AnswerHead, Section
 from planner.text.errors import InputError
+from planner.token_costs import optimum as token_optimum
 from planner.token_costs import parameters as quantities
-from planner.token_costs.optimum import (
-    BudgetOptimum,
-    NoBudget,
-    Solved,
-    allowed,
-    best_of,
-    solve_many,
-)
 from planner.token_costs.outputs import OUTPUTS, at_limit
 from planner.token_costs.phase_costs import listed_of_phases
 from planner.token_costs.presentation import COLUMNS
@@ -53,8 +46,8 @@ class Budget(Problem["BudgetScenario"]):
         """What a scenario gives, each varied as `--set` would vary it."""
         resolution = resolve_budget(question)
         question, tasks = resolution.scenario, resolution.tasks
-        best = best_of(solve_many(tasks)) if tasks else None
-        if not isinstance(best, BudgetOptimum):
+        best = token_optimum.best_of(token_optimum.solve_many(tasks)) if tasks else None
+        if not isinstance(best, token_optimum.BudgetOptimum):
             return []
         return quantities.scenario_rows(
             question, quantities.parameters(best.task, question.inference, question.rl)
@@ -81,7 +74,7 @@ class Budget(Problem["BudgetScenario"]):
     ) -> list[Search]:
         """The best budget of each question, all of them in one call."""
         tasks = [resolve_budget(question).tasks for question in questions]
-        solved = iter(solve_many([task for each in tasks for task in each]))
+        solved = iter(token_optimum.solve_many([task for each in tasks for task in each]))
         pairs = zip(questions, tasks, strict=True)
         return [_search(question, [next(solved) for _ in each]) for question, each in pairs]
 
@@ -106,8 +99,8 @@ class Budget(Problem["BudgetScenario"]):
 
         answer, question, point = plan.answer, plan.question, plotted(plan.answer)
         tasks = [t for t in resolve_budget(question).tasks if t.sparsity == point.sparsity]
-        best = best_of(solve_many(tasks)) if tasks else None
-        if not isinstance(best, BudgetOptimum):
+        best = token_optimum.best_of(token_optimum.solve_many(tasks)) if tasks else None
+        if not isinstance(best, token_optimum.BudgetOptimum):
             raise InputError(NO_CURVE)
         curve = cut(curve_around(best.task, point))
         return LifePicture(
@@ -134,8 +127,8 @@ def budget_rows(scenario: BudgetScenario, name: str) -> list[Elasticity]:
     """
     resolution = resolve_budget(scenario)
     scenario, tasks = resolution.scenario, resolution.tasks
-    best = best_of(solve_many(tasks)) if tasks else None
-    if not isinstance(best, BudgetOptimum):
+    best = token_optimum.best_of(token_optimum.solve_many(tasks)) if tasks else None
+    if not isinstance(best, token_optimum.BudgetOptimum):
         raise InputError("--of: a rule for an arithmetic has no optimum that could move")
     rows = list(quantities.parameters(best.task, scenario.inference, scenario.rl))
     if _judged_by(best, name):
@@ -146,7 +139,7 @@ def budget_rows(scenario: BudgetScenario, name: str) -> list[Elasticity]:
     return [quantities.row_of(*each, "re-solve") for each in zip(rows, pairs, strict=True)]
 
 
-def _judged_by(best: BudgetOptimum, name: str) -> bool:
+def _judged_by(best: token_optimum.BudgetOptimum, name: str) -> bool:
     """Whether the output is what is made small."""
     task = best.task
     if task.aim == "quality":
@@ -156,18 +149,20 @@ def _judged_by(best: BudgetOptimum, name: str) -> bool:
 
 
 def _again(
-    best: BudgetOptimum, rows: Sequence[quantities.BudgetParameter], name: str
+    best: token_optimum.BudgetOptimum, rows: Sequence[quantities.BudgetParameter], name: str
 ) -> list[tuple[float, float]]:
     """Slopes of the logarithm of an output to the left and to the right of every parameter."""
 
-    def log(optimum: BudgetOptimum) -> float:
+    def log(optimum: token_optimum.BudgetOptimum) -> float:
         return math.log(values_in(OUTPUTS, document_of(point_of(optimum)))[name])
 
     def solved(varied: Sequence[quantities.BudgetParameter], step: float) -> list[float | None]:
         """Logarithms of the output, of every parameter at every offset."""
         tasks = [row.to(math.exp(offset * step)) for row in varied if row.to for offset in OFFSETS]
-        answers = solve_many(tasks)
-        return [log(each) if isinstance(each, BudgetOptimum) else None for each in answers]
+        answers = token_optimum.solve_many(tasks)
+        return [
+            log(each) if isinstance(each, token_optimum.BudgetOptimum) else None for each in answers
+        ]
 
     beside, at, count = solved(rows, STEP), log(best), len(OFFSETS)
     return [
@@ -176,16 +171,16 @@ def _again(
     ]
 
 
-def _search(question: BudgetScenario, solved: Sequence[Solved]) -> Search:
+def _search(question: BudgetScenario, solved: Sequence[token_optimum.Solved]) -> Search:
     """The best of what a question's choices have; by its rule for a law that has none."""
     if not solved:
         plan = answer(question).chosen
         return Search(values_in(OUTPUTS, plan), "by rule", math.nan, plan) if plan else NO_PLAN
-    best, considered = best_of(solved), {"points_considered": len(solved)}
-    if isinstance(best, NoBudget):
+    best, considered = token_optimum.best_of(solved), {"points_considered": len(solved)}
+    if isinstance(best, token_optimum.NoBudget):
         missed = MissedPromise(best.promise, best.short_by, best.reason)
         return replace(NO_PLAN, considered=considered, missed=lambda: [missed])
-    allowed(best.outside, question.extrapolate)
+    token_optimum.allowed(best.outside, question.extrapolate)
     plan = document_of(point_of(best))
     sparsity = best.task.sparsity
     return Search(

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from planner.problems.fleet import plan as records
+from planner.problems.fleet import robust as chances
 from planner.problems.fleet.bills import model_bills, restricted
 from planner.problems.fleet.cycles.column_pricing import priced_fleet
 from planner.problems.fleet.evaluation import WholePlan, bill, broken_rules, served_share
@@ -12,14 +13,6 @@ from planner.problems.fleet.fleet_task import FleetTask
 from planner.problems.fleet.program import FleetProgram, fleet_program
 from planner.problems.fleet.question import FleetScenario
 from planner.problems.fleet.resolve import ResolvedFleet
-from planner.problems.fleet.robust import (
-    OUTCOMES,
-    RobustChoice,
-    errors_of,
-    forecast_flows,
-    robust,
-    with_margins,
-)
 from planner.problems.fleet.search import FleetChoice, cheapest
 from planner.problems.fleet.shortage import shortfalls
 from planner.programs.integer import NoPoint
@@ -50,14 +43,14 @@ def answer(scenario: FleetScenario) -> records.FleetPlan:
         if scenario.chance is None:
             choice = cheapest(task)
         else:
-            errors = errors_of(task, scenario.errors.demand, scenario.errors.speed)
-            sure = robust(task, errors, scenario.chance)
+            errors = chances.errors_of(task, scenario.errors.demand, scenario.errors.speed)
+            sure = chances.robust(task, errors, scenario.chance)
             choice, task = sure.choice, sure.task
     except NoPoint:
         return records.FleetPlan(KnownAnswer(_infeasible(scenario, resolution)), scenario)
     recheck(task, choice)
     point = point_of(
-        resolution.task, replace(choice, flows=forecast_flows(resolution.task, choice))
+        resolution.task, replace(choice, flows=chances.forecast_flows(resolution.task, choice))
     )
     complete = records.FleetAnswer(
         scenario=resolved(scenario),
@@ -90,7 +83,7 @@ def _too_few(point: records.FleetPoint) -> tuple[str, ...]:
 
 
 def _robust(
-    scenario: FleetScenario, resolution: ResolvedFleet, sure: RobustChoice | None
+    scenario: FleetScenario, resolution: ResolvedFleet, sure: chances.RobustChoice | None
 ) -> records.RobustFleet | None:
     """What a plan with a chance keeps and costs, and what runs of its replicas would save."""
     if sure is None or scenario.chance is None:
@@ -113,7 +106,7 @@ def _robust(
         tuple(records.ChanceLevel(*level) for level in sure.curve),
         dict(zip(task.models, sure.measured, strict=True)),
         tuple(runs),
-        OUTCOMES,
+        chances.OUTCOMES,
     )
 
 
@@ -289,8 +282,8 @@ def _short(scenario: FleetScenario, task: FleetTask) -> tuple[MissedPromise, ...
     if rows or scenario.chance is None:
         return rows
     share = percent(scenario.chance)
-    errors = errors_of(task, scenario.errors.demand, scenario.errors.speed)
-    rows = shortfalls(with_margins(task, errors, scenario.chance))
+    errors = chances.errors_of(task, scenario.errors.demand, scenario.errors.speed)
+    rows = shortfalls(chances.with_margins(task, errors, scenario.chance))
     return tuple(
         replace(row, expression=f"{row.expression}, with the margin that a chance of {share} takes")
         for row in rows

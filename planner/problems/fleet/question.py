@@ -9,12 +9,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, mo
 
 from planner.catalogue.systems import System, machine_chips
 from planner.problems.fleet import fleet_fields as fields
-from planner.problems.fleet.demand.demand_file import (
-    DAY,
-    FleetDemand,
-    described_demand,
-    named_column,
-)
+from planner.problems.fleet.demand import demand_file
 from planner.problems.fleet.fleet_fields import FleetRegion, Fraction
 from planner.scenario.keys.fields import (
     Count,
@@ -40,7 +35,7 @@ from planner.scenario.keys.workload import Promises, Workload
 from planner.scenario.kinds import PROBLEMS
 from planner.text.quantities import show
 
-MONTHS = [{days * DAY} for days in range(28, 32)]
+MONTHS = [{days * demand_file.DAY} for days in range(28, 32)]
 LONGEST = 8784  # hours of a year
 MOST_VARIABLES = 1_000_000
 SAID_ONCE = ("demand", "utilisation", "concurrency", "spare_replicas", "headroom")
@@ -80,8 +75,8 @@ class FleetModel(Record):
     profiles: dict[str, ProfileField] = Field(
         default_factory=dict, description="by pool: a name, or a file that planner calibrate wrote"
     )
-    demand: Annotated[FleetDemand, BeforeValidator(described_demand)] = Field(
-        description="a rate, {mean, peak_to_mean, peak_hour, weekend}, a list, or a CSV file"
+    demand: Annotated[demand_file.FleetDemand, BeforeValidator(demand_file.described_demand)] = (
+        Field(description="a rate, {mean, peak_to_mean, peak_hour, weekend}, a list, or a CSV file")
     )
     columns: tuple[GivenColumn, ...] | None = Field(
         None, description="replicas of one's own; no serving question is asked then"
@@ -247,7 +242,7 @@ class FleetScenario(QuestionRecord):
     models: dict[str, FleetModel] = Field(min_length=1, description="by name")
     pools: dict[str, FleetPool] = Field(min_length=1, description="by name")
     hours: Annotated[int, fields.Hours()] = Field(
-        DAY, description="24 (day), 168 (week) or 720 (month), from Monday 0:00 UTC"
+        demand_file.DAY, description="24 (day), 168 (week) or 720 (month), from Monday 0:00 UTC"
     )
     spare: Spare = Field(default_factory=Spare, description="N+1 and headroom")
     start: ReplicaStart = Field(default_factory=ReplicaStart, description="of a replica")
@@ -276,7 +271,7 @@ class FleetScenario(QuestionRecord):
     def _by_name(cls, value: object) -> object:
         if not isinstance(value, Mapping):
             return value
-        return {name: named_column(model, str(name)) for name, model in value.items()}
+        return {name: demand_file.named_column(model, str(name)) for name, model in value.items()}
 
     @field_validator("hours", mode="before")
     @classmethod

@@ -14,17 +14,11 @@ from planner.problems.lifecycle import plan as records
 from planner.problems.lifecycle.plan import SimplerRule, SizeCost
 from planner.problems.lifecycle.resolve import with_serving
 from planner.problems.lifecycle.search.optimal_size import FixedLayoutOptimum, cheapest_at
+from planner.token_costs import spending as spendings
 from planner.token_costs.budget_task import assembled
 from planner.token_costs.outputs import life_point, recheck_shared, refuse, value_of, walked
 from planner.token_costs.phase_costs import PhaseCost, spending, symbol_values
 from planner.token_costs.posynomial_form import Array
-from planner.token_costs.spending import (
-    LawInterval,
-    LifeSpending,
-    PhaseTokens,
-    Spending,
-    TrainedTokens,
-)
 from planner.token_costs.stationary_points import stationary_points, training_curve
 
 POINTS = 97  # sizes of the curve
@@ -94,7 +88,7 @@ def equal_pools(rows: Sequence[SizeCost], best: float) -> SimplerRule | None:
                 for low, high in zip(vars(left).values(), vars(right).values(), strict=True)
             ))  # fmt: skip
             total = between.training_usd + between.serving_usd
-            tokens = TrainedTokens(between.pretrain)
+            tokens = spendings.TrainedTokens(between.pretrain)
             return SimplerRule(between.n_active, tokens, total, max(total / best - 1, 0.0))
     return None
 
@@ -120,11 +114,11 @@ def flat_price(best: FixedLayoutOptimum) -> SimplerRule | None:
     total = float(trained.training[0]) + served.price * budget.served
     if not math.isfinite(total):
         return None
-    tokens = TrainedTokens(float(trained.tokens[0]))
+    tokens = spendings.TrainedTokens(float(trained.tokens[0]))
     return SimplerRule(size, tokens, total, total / best.whole.total - 1)
 
 
-def interval(best: FixedLayoutOptimum, prices: ServingPrices) -> LawInterval | None:
+def interval(best: FixedLayoutOptimum, prices: ServingPrices) -> spendings.LawInterval | None:
     """Ends that hold a share of laws drawn from the standard errors: size, tokens, cost.
 
     Every drawn law is solved on the same prices of serving, and the plan's own size lies between.
@@ -147,7 +141,7 @@ def interval(best: FixedLayoutOptimum, prices: ServingPrices) -> LawInterval | N
     answered = [row for row in lowest if row is not None]
     names = ("n_active", "pretrain", "cost")
     columns = {name: [row[k] for row in answered] for k, name in enumerate(names)}
-    ends = LawInterval.of(columns, budget.law.name, draws, coverage)
+    ends = spendings.LawInterval.of(columns, budget.law.name, draws, coverage)
     # Prices of serving are ties within a thousandth: the plan's corner may be beside that of draws.
     size = best.served.member.n_active
     low, high = ends.n_active or (size, size)
@@ -183,7 +177,7 @@ LONG = 90 * DAY  # training where no duration is given [s]
 def point_of(best: FixedLayoutOptimum) -> records.LifecyclePoint:
     """The plan of an optimum: the member in whole numbers, every number by its equation."""
     whole, budget, served = best.whole, best.answer.task, best.served
-    tokens = PhaseTokens(whole.pretrain, whole.rl, budget.served)
+    tokens = spendings.PhaseTokens(whole.pretrain, whole.rl, budget.served)
     cost, counted = _spending(best, tokens), served.member.n_total
     alike = life_point(budget, whole.n_active, tokens, cost, budget.unique)
     # What keeping checkpoints costs, to show that it may be left out.
@@ -208,7 +202,7 @@ def short(best: FixedLayoutOptimum) -> records.OtherSparsity:
     whole, served = best.whole, best.served
     return records.OtherSparsity(
         sparsity=best.sparsity, n_active=whole.n_active, n_total=served.member.n_total,
-        tokens=TrainedTokens(whole.pretrain), usd_per_mtok=served.price * 1e6,
+        tokens=spendings.TrainedTokens(whole.pretrain), usd_per_mtok=served.price * 1e6,
         cost=records.TotalCost(records.TotalUsd(whole.total)),
     )  # fmt: skip
 
@@ -230,13 +224,13 @@ def recheck(point: records.LifecyclePoint, best: FixedLayoutOptimum) -> None:
     refuse("usd_per_mtok", point.usd_per_mtok, best.served.at(point.n_active) * 1e6)
 
 
-def _symbols(best: FixedLayoutOptimum, tokens: PhaseTokens) -> dict[str, float]:
+def _symbols(best: FixedLayoutOptimum, tokens: spendings.PhaseTokens) -> dict[str, float]:
     """{symbol: value} of a whole life: served tokens at their price beside the FLOP of training."""
     values = symbol_values(best.answer.task.phases, best.whole.n_active, tokens)
     return {**values, "D_inf": tokens.inference, "C_mix": best.served.price}
 
 
-def _spending(best: FixedLayoutOptimum, tokens: PhaseTokens) -> LifeSpending:
+def _spending(best: FixedLayoutOptimum, tokens: spendings.PhaseTokens) -> spendings.LifeSpending:
     """USD, FLOP done and paid for and chip hours of each phase and in all."""
     from formulas.scaling import budget_outputs as outputs
 
@@ -244,7 +238,7 @@ def _spending(best: FixedLayoutOptimum, tokens: PhaseTokens) -> LifeSpending:
     training = spending({**values, "D_inf": 0.0})
     alone = {**values, "D_pt": 0.0, "D_rl": 0.0}
     rented = tokens.inference / served.tokens_per_chip_second
-    inference = Spending(
+    inference = spendings.Spending(
         usd=value_of(outputs.served_life_cost, **alone),
         flop=value_of(outputs.done_arithmetic, **alone),
         flop_paid=rented * served.peak,
@@ -252,7 +246,7 @@ def _spending(best: FixedLayoutOptimum, tokens: PhaseTokens) -> LifeSpending:
     )
     phases = (training.pretrain, training.rl, inference)
     columns = zip(*(vars(phase).values() for phase in phases), strict=True)
-    return LifeSpending(*phases, Spending(*map(sum, columns)))
+    return spendings.LifeSpending(*phases, spendings.Spending(*map(sum, columns)))
 
 
 def _shape(best: FixedLayoutOptimum) -> records.ModelShape:
@@ -275,7 +269,7 @@ def _shape(best: FixedLayoutOptimum) -> records.ModelShape:
     )
 
 
-def _chips(best: FixedLayoutOptimum, cost: LifeSpending) -> records.LifeChips:
+def _chips(best: FixedLayoutOptimum, cost: spendings.LifeSpending) -> records.LifeChips:
     """Chips of each phase: for training where a duration is given, for serving where a rate is."""
     phases = best.answer.task.phases
     training = {name: _of_training(phase, getattr(cost, name)) for name, phase in phases.items()}
@@ -293,7 +287,7 @@ def _chips(best: FixedLayoutOptimum, cost: LifeSpending) -> records.LifeChips:
     return records.LifeChips(training["pretrain"], serving)
 
 
-def _of_training(phase: PhaseCost, cost: Spending) -> records.TrainingChips:
+def _of_training(phase: PhaseCost, cost: spendings.Spending) -> records.TrainingChips:
     count = None
     if phase.duration is not None and cost.chip_hours is not None:
         count = math.ceil(cost.chip_hours * HOUR / phase.duration)

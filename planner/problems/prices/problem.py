@@ -16,27 +16,10 @@ from formulas.economics import price_sheet as equations
 from formulas.economics.prices import fixed_share
 from planner.catalogue.listed_prices import Price, default_price
 from planner.problems import serving
-from planner.problems.prices import level_readings
+from planner.problems.prices import inferences, level_readings
+from planner.problems.prices import plan as price_plan
 from planner.problems.prices.contradictions import contradictions
-from planner.problems.prices.inferences import (
-    Reading,
-    SheetInference,
-    between,
-    known_sizes,
-    of_chips,
-    rented_chips,
-    stated_quantities,
-    without_reading,
-)
 from planner.problems.prices.listed_sheet import PriceSheet, price_sheet
-from planner.problems.prices.plan import (
-    UNITS,
-    PriceInferences,
-    PricesAnswer,
-    PricesCertificate,
-    PricesPlan,
-    SheetPrices,
-)
 from planner.problems.prices.presentation import head, readings_picture, sections
 from planner.problems.prices.question import PricesScenario
 from planner.protocol.output import Output
@@ -84,11 +67,11 @@ class Prices(Problem["PricesScenario"]):
 
     kind = "prices"
     version = 1
-    plan_type = PricesPlan
+    plan_type = price_plan.PricesPlan
     outputs = tuple(
         Output(
             name,
-            UNITS[name],
+            price_plan.UNITS[name],
             ("cost",) * (name == "n_active"),
             equation=_expression(name),
             key=f"values.{name}",
@@ -139,48 +122,48 @@ class Prices(Problem["PricesScenario"]):
         point = _point(question)[0]
         return Search(point.values, point.sheet.name, point.sheet.output, point, gap=0.0)
 
-    def answer(self, question: PricesScenario) -> PricesPlan:
+    def answer(self, question: PricesScenario) -> price_plan.PricesPlan:
         """The readings with what contradicts itself."""
         point, provenance = _point(question)
-        answer = PricesAnswer(
+        answer = price_plan.PricesAnswer(
             scenario=resolved(question),
             plan=point,
             gap=0.0,
-            certificate=PricesCertificate(METHOD, len(point.inferences)),
+            certificate=price_plan.PricesCertificate(METHOD, len(point.inferences)),
             provenance=provenance,
         )
-        return PricesPlan(KnownAnswer(answer), question)
+        return price_plan.PricesPlan(KnownAnswer(answer), question)
 
     def head(self, plan: Plan) -> AnswerHead:
         """What the sheet implies, and whether it contradicts itself."""
-        assert isinstance(plan, PricesPlan)
+        assert isinstance(plan, price_plan.PricesPlan)
         return head(plan)
 
     def sections(self, plan: Plan) -> Sequence[Section]:
         """The readings under what they are read from, then the contradictions."""
-        assert isinstance(plan, PricesPlan)
+        assert isinstance(plan, price_plan.PricesPlan)
         return sections(plan)
 
     def picture(self, plan: Plan) -> ValueRows:
         """The readings of each quantity beside each other."""
-        assert isinstance(plan, PricesPlan)
+        assert isinstance(plan, price_plan.PricesPlan)
         return readings_picture(plan)
 
 
-def _point(question: PricesScenario) -> tuple[PriceInferences, Provenance]:
+def _point(question: PricesScenario) -> tuple[price_plan.PriceInferences, Provenance]:
     """Every reading of the sheet, and its contradictions."""
     sheet, (machines, sources), counts = _prepared(question)
     lines = tuple(_readings(question, counts, machines))
-    clashes, left_out = contradictions(lines, stated_quantities(question.stated, counts))
+    clashes, left_out = contradictions(lines, inferences.stated_quantities(question.stated, counts))
     values: dict[str, float] = {}
     for line in lines:
         ends = (line.mid, line.low, line.high)
         value = next((each for each in ends if each is not None), None)
         if value is not None and line.reading is not None:
             values.setdefault(line.name, value)
-    prices = SheetPrices(sheet.name, sheet.input, sheet.output, sheet.cached)
+    prices = price_plan.SheetPrices(sheet.name, sheet.input, sheet.output, sheet.cached)
     provenance = Provenance(data=(*sheet.data, *sources), warnings=sheet.warnings)
-    return PriceInferences(prices, lines, clashes, left_out, values), provenance
+    return price_plan.PriceInferences(prices, lines, clashes, left_out, values), provenance
 
 
 def _prepared(
@@ -188,14 +171,18 @@ def _prepared(
 ) -> tuple[PriceSheet, tuple[tuple[RentedChip, ...], tuple[DataSource, ...]], Sizes | None]:
     """The sheet, machines with their rents and sources, and what is known of the model."""
     sheet = price_sheet(question, date.today())
-    return sheet, rented_chips(question), known_sizes(question.stated)
+    return sheet, inferences.rented_chips(question), inferences.known_sizes(question.stated)
 
 
 def _readings(
     question: PricesScenario, counts: Sizes | None, machines: Sequence[RentedChip]
-) -> list[SheetInference]:
+) -> list[inferences.SheetInference]:
     """The lines of the answer, in the order of the seven groups."""
-    sheet, stated, chips = price_sheet(question, date.today()), question.stated, of_chips(machines)
+    sheet, stated, chips = (
+        price_sheet(question, date.today()),
+        question.stated,
+        inferences.of_chips(machines),
+    )
     lines = [*level_readings.size_readings(sheet, stated, chips, counts)]
     size = level_readings.size_of(stated, counts, lines[0])
     lines += level_readings.ratio_readings(sheet, stated, chips, size, counts)
@@ -227,16 +214,18 @@ class OwnPrice:
     choice: str
 
 
-def margin_reading(sheet: PriceSheet, question: PricesScenario) -> SheetInference:
+def margin_reading(sheet: PriceSheet, question: PricesScenario) -> inferences.SheetInference:
     """Price over cost, at three tokens in for one out, on the cheapest plan of each rent."""
     origin = "mix of 3 : 1 over our own plan"
     priced = _own_price(question)
     if isinstance(priced, str):
-        return without_reading("margin", origin, priced)
-    cost = between("own plan", "C_mark", (priced.low, priced.high), "cost per token of our plan")
+        return inferences.without_reading("margin", origin, priced)
+    cost = inferences.between(
+        "own plan", "C_mark", (priced.low, priced.high), "cost per token of our plan"
+    )
     ends = f"${digits(priced.low * MILLION)} to ${digits(priced.high * MILLION)} per Mtok"
     cost = replace(cost, words=f"our cost {ends}, {priced.choice}")
-    line = Reading(
+    line = inferences.Reading(
         "margin", equations.mark_up, {"p_mix": sheet.mix}, (cost,), "the host runs such a plan",
         origin,
     ).inference("at least our rents and utilisation: price over cost")  # fmt: skip

@@ -10,15 +10,8 @@ from typing import TYPE_CHECKING
 
 from planner.catalogue.systems import System
 from planner.problems.rl import plan as records
+from planner.problems.rl import search as pool_search
 from planner.problems.rl.question import RlQuestion
-from planner.problems.rl.search import (
-    Pools,
-    PoolTally,
-    require_pools,
-    resolve_rl,
-    search_pools,
-    step_equation,
-)
 from planner.protocol.output import Output, values_in
 from planner.protocol.parameter import Parameter, settable
 from planner.protocol.plan import BindingLimit, KnownAnswer, MissedPromise, Plan, Provenance
@@ -89,7 +82,7 @@ DAY = 86400.0
 EXPERIMENTAL = "experimental: planner validate --data on RL runs says how far it is off"
 
 
-def point_of(pools: Pools) -> records.RlPoint:
+def point_of(pools: pool_search.Pools) -> records.RlPoint:
     """Both pools with every number of their step."""
     from formulas.training.reinforcement import step_cost
 
@@ -129,7 +122,7 @@ def point_of(pools: Pools) -> records.RlPoint:
     )  # fmt: skip
 
 
-def _binding(pools: Pools) -> Iterator[BindingLimit]:
+def _binding(pools: pool_search.Pools) -> Iterator[BindingLimit]:
     """The pools that a step waits for, with d ln(step) / d ln(their time)."""
     framework = pools.resolution.framework
     times = {
@@ -145,7 +138,7 @@ def _binding(pools: Pools) -> Iterator[BindingLimit]:
         yield BindingLimit(name, seconds / pools.seconds)
 
 
-def missed_of(tally: PoolTally) -> tuple[MissedPromise, ...]:
+def missed_of(tally: pool_search.PoolTally) -> tuple[MissedPromise, ...]:
     """Why no pools are there: memory."""
     words = (
         f"none of {tally.seen} pairs of pools holds the model: more chips, or fewer bytes a "
@@ -154,7 +147,7 @@ def missed_of(tally: PoolTally) -> tuple[MissedPromise, ...]:
     return (MissedPromise("memory", None, words),)
 
 
-def _others(tally: PoolTally) -> list[records.OtherPools]:
+def _others(tally: pool_search.PoolTally) -> list[records.OtherPools]:
     """The next best pools that learn on other chips or in other replicas."""
     best, others = tally.ranked[:1], tally.ranked[1 : 1 + OTHERS]
     return [
@@ -171,7 +164,7 @@ def _expression(name: str, plan: Plan) -> sp.Expr | None:
     from formulas.training import reinforcement as equations
 
     assert isinstance(plan, records.RlPlan)
-    step = getattr(equations, step_equation(plan.question))
+    step = getattr(equations, pool_search.step_equation(plan.question))
     return step.rhs if name == "step_time" else equations.step_cost.rhs.subs(step.lhs, step.rhs)
 
 
@@ -195,11 +188,11 @@ class Rl(Problem[RlQuestion]):
 
     def check(self, question: RlQuestion) -> None:
         """Refuse what cannot be looked up."""
-        require_pools(resolve_rl(question))
+        pool_search.require_pools(pool_search.resolve_rl(question))
 
     def parameters(self, question: RlQuestion) -> list[Parameter]:
         """What a scenario gives, each varied as `--set` would vary it."""
-        resolution = resolve_rl(question)
+        resolution = pool_search.resolve_rl(question)
         system, dtype = resolution.system, question.training.precision
         rows = [
             Parameter("price", resolution.price.value, "USD/(chip*s)", "prices"),
@@ -216,7 +209,7 @@ class Rl(Problem[RlQuestion]):
         self, question: RlQuestion, coefficients: Mapping[str, float] | None = None
     ) -> Search:
         """The best pools of all."""
-        tally = search_pools(resolve_rl(question))
+        tally = pool_search.search_pools(pool_search.resolve_rl(question))
         considered = {"pools_seen": tally.seen, "pools_fitting": tally.fitting}
         if not tally.ranked:
             return replace(NO_PLAN, considered=considered, missed=partial(missed_of, tally))
@@ -233,8 +226,8 @@ class Rl(Problem[RlQuestion]):
 
         Raises InputError for what cannot be looked up, or is not answered.
         """
-        resolution = resolve_rl(question)
-        tally = search_pools(resolution)
+        resolution = pool_search.resolve_rl(question)
+        tally = pool_search.search_pools(resolution)
         best = tally.ranked[0] if tally.ranked else None
         whole = records.RlAnswer(
             gap=0.0 if best else None,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from planner.problems.serving.advice import current_layout
 from planner.problems.serving.advice.advice_text import plan_notes
 from planner.problems.serving.advice.change import (
     Change,
@@ -14,28 +15,17 @@ from planner.problems.serving.advice.change import (
     simpler_plan,
     used_limits,
 )
-from planner.problems.serving.advice.current_layout import (
-    current_layout,
-    current_place,
-    least_price,
-)
 from planner.problems.serving.advice.fleet_sizes import fleet_sizes, sure_plan
 from planner.problems.serving.advice.grounds import provenance, uneven
 from planner.problems.serving.advice.ways_out import ways_out
 from planner.problems.serving.bounds.binding_limits import together
+from planner.problems.serving.deployment import questions as search_questions
 from planner.problems.serving.deployment.alternatives import alternative_kinds, compared_systems
 from planner.problems.serving.deployment.beyond_fit import narrowing, outside_fit
 from planner.problems.serving.deployment.borne_load import overloaded, uncounted_prefixes
 from planner.problems.serving.deployment.candidate import Candidate
 from planner.problems.serving.deployment.missed_promises import missed_promises, relaxed_promises
 from planner.problems.serving.deployment.promise_chances import promise_chances
-from planner.problems.serving.deployment.questions import (
-    ALTERNATIVES,
-    Question,
-    planned,
-    questions_of,
-    waiting_for_places,
-)
 from planner.problems.serving.deployment.scored_points import Point, tie_gap
 from planner.problems.serving.make_or_buy.comparison import compared
 from planner.problems.serving.make_or_buy.host_prices import HostList, host_list
@@ -70,15 +60,15 @@ def answer(scenario: Scenario) -> ServingPlan:
     version does not answer; SolverError if the plan does not survive its independent evaluation.
     """
     listed, tasks = prepared(scenario)
-    questions, points = planned(questions_of(tasks))
-    current = current_layout(scenario, tasks.tasks)
+    questions, points = search_questions.planned(search_questions.questions_of(tasks))
+    current = current_layout.current_layout(scenario, tasks.tasks)
     if not points:
         return ServingPlan(
             partial(_infeasible, scenario, tasks, questions, current), scenario, None
         )
     best = points[0].candidate
     best.recheck()
-    least = least_price(scenario)
+    least = current_layout.least_price(scenario)
     chosen, floor = best.plan(), best.floor(least)
     band = best.band(chosen, floor)
     if listed is not None:
@@ -100,14 +90,14 @@ def prepared(scenario: Scenario) -> tuple[HostList | None, ServingTasks]:
     """
     listed = host_list(scenario) if scenario.buy else None
     tasks = resolve(scenario)
-    current_place(scenario, tasks.tasks)
+    current_layout.current_place(scenario, tasks.tasks)
     return listed, tasks
 
 
 def _answer(
     scenario: Scenario,
     tasks: ServingTasks,
-    questions: Sequence[Question],
+    questions: Sequence[search_questions.Question],
     points: Sequence[Point],
     current: CurrentPoint | None,
     chosen: ServingPoint,
@@ -154,7 +144,7 @@ def _answer(
         certificate=proof,
         binding=binds,
         elasticities=elasticities,
-        alternatives=_alternatives(best, chosen, points[1 : 1 + ALTERNATIVES]),
+        alternatives=_alternatives(best, chosen, points[1 : 1 + search_questions.ALTERNATIVES]),
         rivals=alternative_kinds(scenario, questions, points[0]),
         systems=compared_systems(scenario, questions, points[0]),
         current=current,
@@ -202,7 +192,9 @@ def _multipliers(
         return (), {}, (f"what binds and what each quantity is worth is unknown: {error}",)
 
 
-def _certificate(questions: Sequence[Question], best: Point | None) -> ServingCertificate:
+def _certificate(
+    questions: Sequence[search_questions.Question], best: Point | None
+) -> ServingCertificate:
     """How many points were decided, and the bound of the relaxation over all of them."""
     decided = [question.decided for question in questions]
     proof = ServingCertificate(
@@ -233,14 +225,14 @@ def _certificate(questions: Sequence[Question], best: Point | None) -> ServingCe
 def _infeasible(
     scenario: Scenario,
     tasks: ServingTasks,
-    questions: Sequence[Question],
+    questions: Sequence[search_questions.Question],
     current: CurrentPoint | None,
 ) -> ServingAnswer:
     """A question without answer: which promises fall short, and by how much."""
     relaxed, missed = relaxed_promises(questions), missed_promises(questions)
     ways = ways_out(scenario, missed, relaxed, questions)
     if any(m.promise == PROMISES["need"] for m in missed):
-        questions = waiting_for_places(questions) or questions
+        questions = search_questions.waiting_for_places(questions) or questions
         relaxed, missed = relaxed_promises(questions), missed_promises(questions)
     alone = {promise.promise: promise.alone for promise in relaxed}
     whole = ServingAnswer(

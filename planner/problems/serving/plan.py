@@ -9,30 +9,9 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from planner.problems.serving.advice.records import (
-    CheaperCaches,
-    CheaperWeights,
-    FleetSize,
-    NarrowingRun,
-    QuotedAccuracy,
-    SimplerPlan,
-    SurePlan,
-    UsedLimit,
-    WayOut,
-)
+from planner.problems.serving import point as points
+from planner.problems.serving.advice import records
 from planner.problems.serving.make_or_buy.offers import ComparedPoint
-from planner.problems.serving.point import (
-    Ends,
-    NextBest,
-    PlannedPool,
-    ServingBand,
-    ServingBound,
-    ServingEstimate,
-    ServingPoint,
-    Share,
-    ShortPoint,
-    layout_text,
-)
 from planner.problems.serving.question import Scenario
 from planner.protocol.document import document_of
 from planner.protocol.plan import (
@@ -64,7 +43,7 @@ class ServingCertificate:
     points_evaluated: int
     objective: float | None = None
     relaxation: float | None = None
-    gap: Share | None = None
+    gap: points.Share | None = None
     programs_solved: int = 0
     method: str = METHOD
 
@@ -86,8 +65,8 @@ class RivalKind:
     """The best plan of another kind, by how much it is worse, and what would let it win."""
 
     kind: str
-    plan: ShortPoint
-    behind: Share
+    plan: points.ShortPoint
+    behind: points.Share
     wins_if: tuple[WinningChange, ...] | None
 
 
@@ -100,7 +79,7 @@ class ComparedSystem:
     """
 
     system: str
-    behind: Share | None
+    behind: points.Share | None
     unranked: bool
 
 
@@ -113,10 +92,10 @@ class ExceededPromise:
 
 
 @dataclass(frozen=True)
-class CurrentPoint(ServingPoint):
+class CurrentPoint(points.ServingPoint):
     """The user's own layout, its roofline, and the promises it breaks."""
 
-    bound: ServingBound
+    bound: points.ServingBound
     breaks: tuple[ExceededPromise, ...]
 
 
@@ -130,7 +109,7 @@ class BrokenPromise(MissedPromise):
 
     short_by: float
     alone: float | None
-    memory_utilisation: Share | None = None
+    memory_utilisation: points.Share | None = None
 
 
 @dataclass(frozen=True)
@@ -163,28 +142,28 @@ class ServingAnswer(Answer):
     json_last = ("infeasible", "eased", "ways_out", "notes", "provenance", "layout_held")
 
     problem: str = "serving"
-    plan: ComparedPoint | ServingPoint | None = None
+    plan: ComparedPoint | points.ServingPoint | None = None
     promises: tuple[PromiseChance, ...] = ()
-    needed_chance: Share | None = None
-    sizes: tuple[FleetSize, ...] = ()
-    simplest: SimplerPlan | None = None
-    sure: SurePlan | None = None
-    band: ServingBand | None = None
-    narrow: NarrowingRun | None = None
-    accuracy: QuotedAccuracy | None = None
-    cheaper_weights: CheaperWeights | None = None
-    cheaper_caches: CheaperCaches | None = None
-    limits_used: tuple[UsedLimit, ...] = ()
-    bound: ServingBound | None = None
-    estimate: ServingEstimate | None = None
+    needed_chance: points.Share | None = None
+    sizes: tuple[records.FleetSize, ...] = ()
+    simplest: records.SimplerPlan | None = None
+    sure: records.SurePlan | None = None
+    band: points.ServingBand | None = None
+    narrow: records.NarrowingRun | None = None
+    accuracy: records.QuotedAccuracy | None = None
+    cheaper_weights: records.CheaperWeights | None = None
+    cheaper_caches: records.CheaperCaches | None = None
+    limits_used: tuple[records.UsedLimit, ...] = ()
+    bound: points.ServingBound | None = None
+    estimate: points.ServingEstimate | None = None
     certificate: ServingCertificate
-    alternatives: tuple[NextBest | ServingPoint, ...] = ()
+    alternatives: tuple[points.NextBest | points.ServingPoint, ...] = ()
     rivals: tuple[RivalKind, ...] = ()
     systems: tuple[ComparedSystem, ...] | None = None
     current: CurrentPoint | None = None
     infeasible: tuple[BrokenPromise, ...] | None = None
     eased: tuple[RelaxedPromise, ...] | None = None
-    ways_out: tuple[WayOut, ...] | None = None
+    ways_out: tuple[records.WayOut, ...] | None = None
     provenance: ServingProvenance
 
     def chance(self, output: str, value: float, limit: float, *, rises: bool) -> float | None:
@@ -225,7 +204,7 @@ class ServingAnswer(Answer):
 class ExplainedAnswer(ServingAnswer):
     """The same with the elasticities, left and right, of the layout held as it is."""
 
-    layout_held: Mapping[str, Ends] | None
+    layout_held: Mapping[str, points.Ends] | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -238,9 +217,9 @@ class ServingPlan(Plan[ServingAnswer]):
     """
 
     question: Scenario
-    point: ServingPoint | None
-    bound: ServingBound | None = None
-    band: ServingBand | None = None
+    point: points.ServingPoint | None
+    bound: points.ServingBound | None = None
+    band: points.ServingBand | None = None
     compared: float | None = None
 
     kind = "serving"
@@ -265,7 +244,7 @@ class ServingPlan(Plan[ServingAnswer]):
         return self.point.mode if self.point else None
 
     @property
-    def pools(self) -> tuple[PlannedPool | ServingPoint, ...]:
+    def pools(self) -> tuple[points.PlannedPool | points.ServingPoint, ...]:
         """The pool of the plan, or that of prompts and that of answers; empty without a plan."""
         point = self.point
         if point is None:
@@ -318,7 +297,7 @@ class ServingPlan(Plan[ServingAnswer]):
         return explained_kinds(self.question) if self.point else ()
 
     @cached_property
-    def layout_held(self) -> Mapping[str, Ends]:
+    def layout_held(self) -> Mapping[str, points.Ends]:
         """d ln price / d ln parameter, left and right, with the layout held.
 
         `elasticities` are those where everything follows: replicas, pools and chips. Empty where
@@ -342,5 +321,5 @@ class ServingPlan(Plan[ServingAnswer]):
 
     def summary(self) -> str:
         """Mode, layouts, batch and price."""
-        text = layout_text(self.point)
+        text = points.layout_text(self.point)
         return f"{self.mode}, {text}, batch {self.batch}, ${self.cost:.4g}/Mtok"

@@ -16,18 +16,11 @@ from planner.problems.serving.plan_sections import COLUMNS, row_of
 from planner.problems.serving.profiled import coefficient, profiled
 from planner.problems.serving.search.admitted_layouts import layouts_of
 from planner.problems.serving.task.resolve import resolve
+from planner.protocol import problem
 from planner.protocol.live_page import LivePage
 from planner.protocol.output import values_in
 from planner.protocol.parameter import Parameter, value_at
 from planner.protocol.plan import Plan
-from planner.protocol.problem import (
-    NO_PLAN,
-    ArrayModel,
-    Counts,
-    Problem,
-    Search,
-    UncertainCoefficient,
-)
 from planner.protocol.section import AnswerHead, Section
 from planner.text.tolerances import SAME
 
@@ -47,7 +40,7 @@ if TYPE_CHECKING:
 
 
 # What searches and answers is imported where it is used: to check a scenario needs none of it.
-class ServingProblem(Problem["Scenario"]):
+class ServingProblem(problem.Problem["Scenario"]):
     """The cheapest, fastest or thriftiest layouts and batches that keep the promises."""
 
     kind = "serving"
@@ -72,7 +65,9 @@ class ServingProblem(Problem["Scenario"]):
         for task in (*tasks.tasks, *(task for pair in tasks.pools for task in pair.tasks)):
             layouts_of(task)
 
-    def search(self, question: Scenario, coefficients: Mapping[str, float] | None = None) -> Search:
+    def search(
+        self, question: Scenario, coefficients: Mapping[str, float] | None = None
+    ) -> problem.Search:
         """The best layouts and batches; nothing is proved of them."""
         return self.search_many([question], [coefficients or {}])[0]
 
@@ -80,7 +75,7 @@ class ServingProblem(Problem["Scenario"]):
         self,
         questions: Sequence[Scenario],
         coefficients: Sequence[Mapping[str, float]] | None = None,
-    ) -> list[Search]:
+    ) -> list[problem.Search]:
         """`search` of several questions, layouts of those that are alike evaluated together."""
         from planner.problems.serving.deployment.questions import questions_together
 
@@ -89,7 +84,7 @@ class ServingProblem(Problem["Scenario"]):
         searched = questions_together([profiled(resolve(q), profile) for q, profile in pairs])
         return [self._best(*pair) for pair in zip(questions, searched, strict=True)]
 
-    def _best(self, question: Scenario, searched: Sequence[Question]) -> Search:
+    def _best(self, question: Scenario, searched: Sequence[Question]) -> problem.Search:
         """The best point of a question whose pools were searched."""
         from planner.problems.serving.advice.current_layout import least_price
         from planner.problems.serving.deployment.missed_promises import missed_promises
@@ -99,10 +94,10 @@ class ServingProblem(Problem["Scenario"]):
 
         _, points = planned([*searched])
         if not points:
-            return replace(NO_PLAN, missed=lambda: missed_promises(searched))
+            return replace(problem.NO_PLAN, missed=lambda: missed_promises(searched))
         best = points[0].candidate
         choice, plan = best.choice, cache(best.plan)
-        return Search(
+        return problem.Search(
             Later(lambda: values_in(self.outputs, plan())),
             choice.words,
             points[0].score,
@@ -151,7 +146,9 @@ class ServingProblem(Problem["Scenario"]):
         """Whether a path is one number of the equations."""
         return is_array(path)
 
-    def array_model(self, question: Scenario, ends: Mapping[str, np.ndarray]) -> ArrayModel | None:
+    def array_model(
+        self, question: Scenario, ends: Mapping[str, np.ndarray]
+    ) -> problem.ArrayModel | None:
         """The model of one layout and one batch; None if there is a choice."""
         if question.buy is not None:
             return None  # hosts are compared point by point
@@ -163,7 +160,7 @@ class ServingProblem(Problem["Scenario"]):
 
         return model_of(question, ends)
 
-    def coefficient(self, question: Scenario, path: str) -> UncertainCoefficient | None:
+    def coefficient(self, question: Scenario, path: str) -> problem.UncertainCoefficient | None:
         """The coefficient of the profile that a path names."""
         return coefficient(question, path)
 
@@ -203,7 +200,7 @@ def _bought(question: Scenario, best: Candidate, plan: ServingPoint) -> dict[str
     return {**row_beside_hosts(question, best, plan, host_list(question))}
 
 
-def _ties(best: Choice, points: Sequence[Point]) -> tuple[tuple[str, Counts], ...]:
+def _ties(best: Choice, points: Sequence[Point]) -> tuple[tuple[str, problem.Counts], ...]:
     """The best choice and those that are as good, with their counts."""
     close = (point for point in points[1:] if point.score <= points[0].score * (1 + SAME))
     choices = [best, *(point.candidate.choice for point in close)]

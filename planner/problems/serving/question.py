@@ -9,38 +9,15 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from planner.catalogue.listed_prices import (
-    CONTRACTS,
-    Price,
-    contract_rent,
-    default_price,
-    given_price,
-    ranged_price,
-)
+from planner.catalogue import listed_prices
 from planner.catalogue.systems import System, system
 from planner.memory.engine_table import version_faults
+from planner.scenario.keys import fields, system_keys
 from planner.scenario.keys.buy_keys import CATALOGUE, Buy, Contract, PriceTier
 from planner.scenario.keys.engine_keys import SETTINGS, EngineSettings
-from planner.scenario.keys.fields import (
-    Choices,
-    Count,
-    Numbers,
-    Path,
-    Quantity,
-    Record,
-    Refusals,
-    Rent,
-    Word,
-)
 from planner.scenario.keys.model_keys import ModelDescription, ModelField
 from planner.scenario.keys.references import File, ProfileField
 from planner.scenario.keys.speculation_keys import Speculation
-from planner.scenario.keys.system_keys import (
-    SystemDescription,
-    SystemField,
-    arithmetic_mistakes,
-    resolved_system,
-)
 from planner.scenario.keys.uncertain import Uncertain
 from planner.scenario.keys.workload import Choose, Current, Limits, Promises, Workload
 from planner.scenario.kinds import PROBLEMS
@@ -57,10 +34,10 @@ LAYOUT = ("replicas", "tp", "dp_attention", "cp", "pp")
 TRIED = {"bf16": 16, "fp8": 8, "int8": 8, "mxfp4": 4}
 
 
-class RentedUnits(Record):
+class RentedUnits(fields.Record):
     """How chips are rented."""
 
-    unit: Count | None = None
+    unit: fields.Count | None = None
     """chips rented together; a machine when absent, once there are chips for one"""
     even: bool | None = None
     """whether replicas fill machines or share one evenly; when absent they do where machines are
@@ -73,10 +50,10 @@ class RentedUnits(Record):
         return gcd(*(x.machine if chips[-1] >= x.machine else 1 for x in systems)) or 1
 
 
-class Prefer(Record):
+class Prefer(fields.Record):
     """Which plan is taken where others are a little better."""
 
-    simple: Annotated[float, Quantity("share", zero=True, below=1.0)] | None = None
+    simple: Annotated[float, fields.Quantity("share", zero=True, below=1.0)] | None = None
     """share of the objective that the simplest plan may be worse: inside the measured runs, of
     whole equal machines or parts of one, without pipeline stages or overlapping half-batches"""
 
@@ -110,21 +87,21 @@ class Scenario(EngineSettings):
         "nodes", "contract", "buy", "tiers", "engine_version", *SETTINGS,
     )  # fmt: skip
 
-    problem: Annotated[Literal["serving"], Word(PROBLEMS)] = Field(
+    problem: Annotated[Literal["serving"], fields.Word(PROBLEMS)] = Field(
         description="which question is asked"
     )
     model: ModelField = Field(
         description="a catalogue name, a path to a Hugging Face config.json, or a description"
     )
-    system: SystemField = Field(
+    system: system_keys.SystemField = Field(
         description="a catalogue name, a topology file, or a description; or a list of them"
     )
-    nodes: Numbers | None = Field(
+    nodes: fields.Numbers | None = Field(
         default=None, description="machines, in place of chips: a number, a list, or {from, to}"
     )
-    chips: Numbers = Field(description="chips paid: a number, a list, or {from, to}")
+    chips: fields.Numbers = Field(description="chips paid: a number, a list, or {from, to}")
     rent: RentedUnits = Field(default_factory=RentedUnits, description="how chips are rented")
-    price: Rent | None = Field(
+    price: fields.Rent | None = Field(
         None, description="per chip [USD/(chip*s)]; the catalogue's when absent"
     )
     contract: Contract | None = Field(
@@ -132,37 +109,37 @@ class Scenario(EngineSettings):
     )
     workload: Workload = Field(description="what the requests are like")
     promises: Promises = Field(default_factory=Promises, description="what must hold")
-    memory_utilisation: Annotated[float, Quantity("share", at_most=1.0)] = Field(
+    memory_utilisation: Annotated[float, fields.Quantity("share", at_most=1.0)] = Field(
         UTILISATION,
         description="share of the memory that the driver reports which the engine fills",
     )
     limits: Limits = Field(default_factory=Limits, description="what the site allows")
     choose: Choose = Field(default_factory=Choose, description="limits on, or values of, choices")
     prefer: Prefer = Field(default_factory=Prefer, description="which plan is taken of near equals")
-    objective: Annotated[str, Word(OBJECTIVES)] = Field("cost", description="what is best")
-    estimate: Annotated[str, Word(ESTIMATES)] = Field(
+    objective: Annotated[str, fields.Word(OBJECTIVES)] = Field("cost", description="what is best")
+    estimate: Annotated[str, fields.Word(ESTIMATES)] = Field(
         "calibrated", description="which of the two estimates the plan is chosen by"
     )
     profile: ProfileField = Field(
         "auto", description="a named, dated calibration, or a file of one's own"
     )
-    engine: Annotated[str, Word(RUNS_ON)] = Field(
+    engine: Annotated[str, fields.Word(RUNS_ON)] = Field(
         "any", description="what must run the plan: any engine that was read, or one; or none"
     )
     engine_version: str | None = Field(
         None, description="of the engine, for its memory; the newest that was read when absent"
     )
-    assumptions: Annotated[str, Word(ASSUMPTIONS)] = Field(
+    assumptions: Annotated[str, fields.Word(ASSUMPTIONS)] = Field(
         "physical", description="real figures, or the lecture's conventions"
     )
     current: Current | None = Field(None, description="the layout in use, evaluated beside")
-    power_price: Annotated[float, Quantity("energy_price")] | None = Field(
+    power_price: Annotated[float, fields.Quantity("energy_price")] | None = Field(
         None, description="electricity, paid on top of the rent [USD/J]"
     )
-    pue: Annotated[float, Quantity("number", least=1.0, at_most=10.0)] | None = Field(
+    pue: Annotated[float, fields.Quantity("number", least=1.0, at_most=10.0)] | None = Field(
         None, description="power drawn by the site per power drawn by the machines, at least 1"
     )
-    carbon: Annotated[float, Quantity("carbon")] | None = Field(
+    carbon: Annotated[float, fields.Quantity("carbon")] | None = Field(
         None, description="carbon dioxide that the electricity gave off [g/J]"
     )
     speculation: Speculation | None = Field(None, description="speculative decoding")
@@ -183,7 +160,7 @@ class Scenario(EngineSettings):
         if not isinstance(data, Mapping) or data.get("nodes") is None:
             return data
         try:
-            nodes = Choices().read(data["nodes"])
+            nodes = fields.Choices().read(data["nodes"])
         except ValueError:
             return {"chips": 1, **data}  # refused where nodes stand
         machine = _machine_of(data.get("system"))
@@ -218,7 +195,7 @@ class Scenario(EngineSettings):
     @classmethod
     def _one_rent(cls, value: Contract | None, info: ValidationInfo) -> Contract | None:
         system = info.data.get("system")
-        described = isinstance(system, SystemDescription) and system.price
+        described = isinstance(system, system_keys.SystemDescription) and system.price
         if value is not None and (described or info.data.get("price") is not None):
             place = "system.price" if described else "price"
             raise ValueError(f"give {place} (one rent) or contract (ranges), not both")
@@ -240,14 +217,14 @@ class Scenario(EngineSettings):
     @classmethod
     def _one_price(cls, value: float | None, info: ValidationInfo) -> float | None:
         system = info.data.get("system")
-        if value is not None and isinstance(system, SystemDescription) and system.price:
+        if value is not None and isinstance(system, system_keys.SystemDescription) and system.price:
             raise ValueError("give price here or in system, not both")
         return value
 
     @field_validator("choose")
     @classmethod
     def _agrees(cls, value: Choose, info: ValidationInfo) -> Choose:
-        mistakes: list[tuple[Path, str | ValueError]] = []
+        mistakes: list[tuple[fields.Path, str | ValueError]] = []
         chips = _paid(info)
         if chips is not None:
             fewest = {key: (getattr(value, key) or (1,))[0] for key in LAYOUT}
@@ -260,9 +237,9 @@ class Scenario(EngineSettings):
                     ((key,), f"{product} needs {needed} chips, but chips is {chips[-1]}")
                 )
         for item in _systems_of(info.data.get("system")):
-            mistakes += arithmetic_mistakes(value, item)
+            mistakes += system_keys.arithmetic_mistakes(value, item)
         if mistakes:
-            raise Refusals(mistakes)
+            raise fields.Refusals(mistakes)
         return value
 
     @field_validator("current")
@@ -304,26 +281,26 @@ class Scenario(EngineSettings):
 
     def _choices(self) -> tuple[System | File, ...]:
         choices = self.system if isinstance(self.system, tuple) else (self.system,)
-        return tuple(resolved_system(choice) for choice in choices)
+        return tuple(system_keys.resolved_system(choice) for choice in choices)
 
     def _rented(self, system: System | File) -> bool:
         with suppress(CatalogueError):
             return isinstance(system, File) or bool(self.price_of(system))
         return False
 
-    def price_of(self, system: System) -> Price:
+    def price_of(self, system: System) -> listed_prices.Price:
         """Rent per chip [USD/(chip*s)]: given here, given in the system, or the catalogue's.
 
         Of contracts it is the middle of the first. Raises CatalogueError when there is none.
         """
         price = self.price if self.price is not None else system.price
         if price is not None:
-            return given_price(price)
+            return listed_prices.given_price(price)
         if self.contract is not None:
             return next(iter(self.rents_of(system).values()))
-        return default_price(system.chip.name)
+        return listed_prices.default_price(system.chip.name)
 
-    def rents_of(self, system: System) -> dict[str, Price]:
+    def rents_of(self, system: System) -> dict[str, listed_prices.Price]:
         """Rents by kind of contract [USD/(chip*s)], each with its range.
 
         Those of `contract`; else one price where it is given, or every kind that the catalogue
@@ -334,13 +311,15 @@ class Scenario(EngineSettings):
             return {"price": self.price_of(system)}
         if self.contract is not None:
             return {
-                kind: contract_rent(chip, kind) if rent == CATALOGUE else ranged_price(*rent)
+                kind: listed_prices.contract_rent(chip, kind)
+                if rent == CATALOGUE
+                else listed_prices.ranged_price(*rent)
                 for kind, rent in self.contract.kinds.items()
             }
         rents = {}
-        for kind in CONTRACTS:
+        for kind in listed_prices.CONTRACTS:
             with suppress(CatalogueError):
-                rents[kind] = contract_rent(chip, kind)
+                rents[kind] = listed_prices.contract_rent(chip, kind)
         return rents
 
     def tried_weights(self) -> tuple[str | None, ...]:
@@ -388,5 +367,5 @@ def _paid(info: ValidationInfo) -> Sequence[int] | None:
 
 def _systems_of(choice: Any) -> tuple[System, ...]:
     choices = choice if isinstance(choice, tuple) else (choice,)
-    resolved = [resolved_system(item) for item in choices if item is not None]
+    resolved = [system_keys.resolved_system(item) for item in choices if item is not None]
     return tuple(item for item in resolved if isinstance(item, System))

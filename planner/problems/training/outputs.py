@@ -14,24 +14,11 @@ import numpy as np
 
 from formulas.numerics.store import kept_scalar
 from planner.problems.training import plan as records
+from planner.problems.training import worth as worths
 from planner.problems.training.question import TrainingQuestion
 from planner.problems.training.resolve import TrainingCase, resolve_training
 from planner.problems.training.search import RatedLayout
-from planner.problems.training.step.step_times import (
-    MEMORY,
-    SOURCES,
-    bound_symbols,
-    step_times,
-    usable,
-)
-from planner.problems.training.worth import (
-    OF_A_RUN,
-    PER_MTOK,
-    RUN_SOURCES,
-    WORTH,
-    ChipCount,
-    equations,
-)
+from planner.problems.training.step import step_times as timing
 from planner.protocol.output import Output, values_in
 from planner.protocol.parameter import Parameter, settable
 from planner.scenario.keys.training_fields import DAY
@@ -51,8 +38,8 @@ def by(name: str) -> Callable[[Plan], sp.Expr | None]:
     """The expression of an equation of a training run; it loads SymPy."""
 
     def expression(plan: Plan) -> sp.Expr | None:
-        (equation,) = equations(name)
-        scale = {"training_token_cost": PER_MTOK, "training_run_time": 1 / DAY}.get(name)
+        (equation,) = worths.equations(name)
+        scale = {"training_token_cost": worths.PER_MTOK, "training_run_time": 1 / DAY}.get(name)
         return equation.expanded.rhs * (scale or 1)
 
     return expression
@@ -96,14 +83,14 @@ def point_of(rated: RatedLayout) -> records.TrainingPoint:
     chips, case = rated.chips, rated.chips.case
     question, layout = chips.question, rated.layout
     words = layout.words()
-    times = step_times(case.task, layout)
+    times = timing.step_times(case.task, layout)
     step = float(times.step)  # type: ignore[arg-type]
     values = chips.worth(step, case.forward_again[int(layout.recompute)])
     worth = {name: float(value) for name, value in values.items()}
     run, drawn = question.work.tokens is not None, case.draw is not None
     fails = question.reliability is not None
     n_micro = question.work.sequences // (int(words["dp"]) * int(words["micro_batch"]))
-    total = usable(rated.chips.case.task)
+    total = timing.usable(rated.chips.case.task)
     parts = {name: float(value) for name, value in times.memory.items()}
     terms = {name: float(value) for name, value in times.terms.items()}
     hidden = {name: float(value) for name, value in times.hidden.items()}
@@ -119,7 +106,7 @@ def point_of(rated: RatedLayout) -> records.TrainingPoint:
         steps=question.work.tokens / question.work.batch_tokens if question.work.tokens else None,
         days=worth["T_run"] / DAY if run else None,
         usd=worth["K_run"] if run else None,
-        usd_per_mtok=worth["w_train"] * PER_MTOK,
+        usd_per_mtok=worth["w_train"] * worths.PER_MTOK,
         energy=worth["E_run_all"] if run and drawn else None,
         joule_per_token=worth["e_train"] if drawn else None,
         goodput=chips.goodput if fails else None,
@@ -138,7 +125,7 @@ def point_of(rated: RatedLayout) -> records.TrainingPoint:
             sum(terms.get(name, 0.0) for name in COMMUNICATION),
             sum(hidden.values()),
         ),
-        fits=bool(float(times.used) <= usable(case.task)),  # type: ignore[arg-type]
+        fits=bool(float(times.used) <= timing.usable(case.task)),  # type: ignore[arg-type]
     )
 
 
@@ -159,23 +146,23 @@ def recheck(rated: RatedLayout, point: records.TrainingPoint) -> float:
         return off
 
     # Step [s] and memory [byte] of a layout by walking the equations, no array in it.
-    symbols = bound_symbols(rated.chips.case.task, rated.layout)
-    program = kept_scalar("training-step-walked", _step_program, SOURCES)
+    symbols = timing.bound_symbols(rated.chips.case.task, rated.layout)
+    program = kept_scalar("training-step-walked", _step_program, timing.SOURCES)
     walked_step = program({name: float(np.asarray(symbols[name])) for name in program.arguments})
     off = same("step_time", rated.step, walked_step["step"])
     same("step_time", point.step_time, walked_step["step"])
     same("the sum of time_per_step", sum(point.time_per_step.terms.values()), point.step_time)
     memory = point.memory_per_chip
-    parts = sum(getattr(memory, part) for part in MEMORY)
+    parts = sum(getattr(memory, part) for part in timing.MEMORY)
     same("the sum of memory_per_chip", parts, walked_step["used"])
     same("memory", rated.used, walked_step["used"])
     chips = rated.chips
     again = chips.case.forward_again[int(rated.layout.recompute)]
     values = {**chips.symbols(), "T_opt": point.step_time, "C_again": again}
-    walked = kept_scalar("training-worth-walked", _worth_program, RUN_SOURCES)(values)
+    walked = kept_scalar("training-worth-walked", _worth_program, worths.RUN_SOURCES)(values)
     for name, symbol in FROM_SYMBOL.items():
         same(name, getattr(point, name), float(walked[symbol]))
-    same("usd_per_mtok", point.usd_per_mtok, float(walked["w_train"]) * PER_MTOK)
+    same("usd_per_mtok", point.usd_per_mtok, float(walked["w_train"]) * worths.PER_MTOK)
     if point.days is not None and point.usd is not None:
         same("days", point.days, float(walked["T_run"]) / DAY)
         same("usd", point.usd, float(walked["K_run"]))
@@ -192,7 +179,7 @@ def _step_program() -> ScalarProgram:
 def _worth_program() -> ScalarProgram:
     from formulas.numerics.evaluate import scalar_program
 
-    every = equations(*WORTH, *OF_A_RUN)
+    every = worths.equations(*worths.WORTH, *worths.OF_A_RUN)
     return scalar_program(every, [each.symbol for each in every], ())
 
 
@@ -240,8 +227,8 @@ def outputs_of_layout(question: TrainingQuestion, best: RatedLayout) -> Mapping[
     except InputError:
         return {}
     case = next(x for x in cases if x.system.name == best.chips.case.system.name)
-    chips = ChipCount(question, case, best.chips.paid, best.chips.used)
-    step = float(np.asarray(step_times(case.task, best.layout, ("step",)).step))
+    chips = worths.ChipCount(question, case, best.chips.paid, best.chips.used)
+    step = float(np.asarray(timing.step_times(case.task, best.layout, ("step",)).step))
     rated = RatedLayout(chips, best.layout, math.nan, step, best.used)
     return values_in(OUTPUTS, point_of(rated))
 

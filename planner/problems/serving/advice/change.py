@@ -12,13 +12,7 @@ from dataclasses import dataclass
 from planner.catalogue.coefficient_spread import KNOWN
 from planner.catalogue.profile import Profile
 from planner.catalogue.systems import System
-from planner.problems.serving.advice.records import (
-    CheaperCaches,
-    CheaperWeights,
-    QuotedAccuracy,
-    SimplerPlan,
-    UsedLimit,
-)
+from planner.problems.serving.advice import records
 from planner.problems.serving.deployment.beyond_fit import kinds_outside
 from planner.problems.serving.deployment.candidate import READING, Candidate
 from planner.problems.serving.deployment.missed_promises import missed_promises
@@ -151,7 +145,7 @@ LEAST_RUNS = 8  # of which an error is quoted, as of which a fit counts as havin
 QUEUED = "assumed_setup_ttft"  # of two pools, whose queue no row tells
 
 
-def cheaper_weights(scenario: Scenario, best: Point) -> CheaperWeights | None:
+def cheaper_weights(scenario: Scenario, best: Point) -> records.CheaperWeights | None:
     """The cheapest other format of the weights that the chips run, where it saves a tenth.
 
     One that an engine loads comes before one of a checkpoint that has to be made first.
@@ -171,10 +165,10 @@ def cheaper_weights(scenario: Scenario, best: Point) -> CheaperWeights | None:
         return None
     engines, least, change = min(savings, key=lambda row: (row[0] == (), row[1]))
     weights = str(change.sets["choose.weights"])
-    return CheaperWeights(weights, engines, least, 1 - least / plan.usd_per_mtok)
+    return records.CheaperWeights(weights, engines, least, 1 - least / plan.usd_per_mtok)
 
 
-def cheaper_caches(scenario: Scenario, best: Point) -> CheaperCaches | None:
+def cheaper_caches(scenario: Scenario, best: Point) -> records.CheaperCaches | None:
     """Caches of half the bytes, where chips multiply them, an engine keeps them, and a tenth goes.
 
     What they cost in quality only the user may risk.
@@ -189,19 +183,19 @@ def cheaper_caches(scenario: Scenario, best: Point) -> CheaperCaches | None:
     least = point.candidate.usd_per_mtok
     if least > (1 - WORTH_SAYING) * price:
         return None
-    return CheaperCaches(str(change.sets["choose.kv"]), least, 1 - least / price)
+    return records.CheaperCaches(str(change.sets["choose.kv"]), least, 1 - least / price)
 
 
-def simpler_plan(questions: Sequence[Question], best: Point) -> SimplerPlan | None:
+def simpler_plan(questions: Sequence[Question], best: Point) -> records.SimplerPlan | None:
     """The best plain plan that measured runs cover, and what it loses; None where there is none."""
     point = simplest(questions)
     if point is None:
         return None
     plan, plain = short_point(best.candidate.plan()), short_point(point.candidate.plan())
-    return SimplerPlan(plain, point.score / best.score - 1, plain == plan)
+    return records.SimplerPlan(plain, point.score / best.score - 1, plain == plan)
 
 
-def used_limits(candidate: Candidate) -> tuple[UsedLimit, ...]:
+def used_limits(candidate: Candidate) -> tuple[records.UsedLimit, ...]:
     """How much of each limit the plan uses, those that bind first; of two pools the fuller one."""
     used: dict[str, float] = {}
     for pool in candidate.pools:
@@ -217,13 +211,13 @@ def used_limits(candidate: Candidate) -> tuple[UsedLimit, ...]:
         used[READING] = max(used.get(READING, 0.0), candidate.pools[0].utilisation)
     exceeded = candidate.held_by()
     limits = (
-        UsedLimit(name, share, share >= FULL or name in exceeded)
+        records.UsedLimit(name, share, share >= FULL or name in exceeded)
         for name, share in used.items() if share > UNSEEN
     )  # fmt: skip
     return tuple(sorted(limits, key=lambda limit: (not limit.binds, -limit.used)))
 
 
-def quoted_accuracy(candidate: Candidate) -> QuotedAccuracy | None:
+def quoted_accuracy(candidate: Candidate) -> records.QuotedAccuracy | None:
     """How far runs of this kind of plan were off in fits that did not see them.
 
     None of a plan chosen on the bound. Without numbers where no fit left such runs out: where the
@@ -238,8 +232,8 @@ def quoted_accuracy(candidate: Candidate) -> QuotedAccuracy | None:
     tpot = _error(task.profile, word, "pooled tpot" if pooled else "tpot") if decodes else None
     ttft = _error(task.profile, word, QUEUED if pooled else "ttft") if reads else None
     if tpot is None and ttft is None:
-        return QuotedAccuracy(of, None, None, None, None, None)
-    return QuotedAccuracy(of, word, *(tpot or (None, None)), *(ttft or (None, None)))
+        return records.QuotedAccuracy(of, None, None, None, None, None)
+    return records.QuotedAccuracy(of, word, *(tpot or (None, None)), *(ttft or (None, None)))
 
 
 def _error(profile: Profile, word: str | None, quantity: str) -> tuple[float, int] | None:

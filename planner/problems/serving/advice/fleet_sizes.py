@@ -18,18 +18,10 @@ import numpy as np
 from planner.catalogue.systems import System
 from planner.problems.serving.advice.change import Change
 from planner.problems.serving.advice.records import FleetSize, SurePlan
+from planner.problems.serving.deployment import questions
 from planner.problems.serving.deployment.missed_promises import missed_promises
 from planner.problems.serving.deployment.pool import HOUR
 from planner.problems.serving.deployment.promise_chances import least_chance
-from planner.problems.serving.deployment.questions import (
-    OnePool,
-    Question,
-    double_pools,
-    pools_of,
-    questions_of,
-    searched_pairs,
-    single_pools,
-)
 from planner.problems.serving.deployment.scored_points import Point, best_point
 from planner.problems.serving.pairs.pool_pairs import best_pairs, matched_together
 from planner.problems.serving.point import short_point
@@ -66,8 +58,8 @@ class PrefixSearch:
     ) -> None:
         self._counts, self._tasks_on = counts, tasks_on
         every = tasks_on(counts)
-        self._singles = single_pools(every.tasks)
-        self._pools = [pools_of(pair) for pair in every.pools]
+        self._singles = questions.single_pools(every.tasks)
+        self._pools = [questions.pools_of(pair) for pair in every.pools]
         steps = [
             (pair, first.step.with_task(pair.prefill), last.step)
             for pair, (first, last) in zip(every.pools, self._pools, strict=True)
@@ -93,27 +85,27 @@ class PrefixSearch:
         point = best_point([*self._one_pool(tasks), *self._two_pools(tasks)])
         return point if point is not None and point.score <= self._enough else None
 
-    def _one_pool(self, tasks: ServingTasks) -> list[Question]:
+    def _one_pool(self, tasks: ServingTasks) -> list[questions.Question]:
         if self._enough == np.inf:
             return [*self._singles]
         if len(tasks.tasks) != len(self._singles):
-            return [*single_pools(tasks.tasks)]
-        pools: list[Question] = []
+            return [*questions.single_pools(tasks.tasks)]
+        pools: list[questions.Question] = []
         for task, single in zip(tasks.tasks, self._singles, strict=True):
             near = single.searched.rows[single.searched.score <= self._enough]
             if not near.size:
                 continue
             layouts = _also_in(task, single.step.layouts.take(np.unique(near)))
             if len(layouts):
-                pools.append(OnePool(task, Step(task, layouts, bound=task.uses_bound)))
+                pools.append(questions.OnePool(task, Step(task, layouts, bound=task.uses_bound)))
         return pools
 
-    def _two_pools(self, tasks: ServingTasks) -> list[Question]:
+    def _two_pools(self, tasks: ServingTasks) -> list[questions.Question]:
         if len(tasks.pools) != len(self._pools):  # of few chips, or of little power
-            return [*double_pools(tasks.pools)]
+            return [*questions.double_pools(tasks.pools)]
         several = zip(tasks.pools, self._matched, strict=True)
         pairs = [best_pairs(pair, matched, self._enough) for pair, matched in several]
-        return [*searched_pairs(tasks.pools, self._pools, pairs)]
+        return [*questions.searched_pairs(tasks.pools, self._pools, pairs)]
 
 
 def _also_in(task: Task, wanted: Layouts) -> Layouts:
@@ -330,7 +322,9 @@ def _lacks(scenario: Scenario, count: int) -> tuple[MissedPromise, ...]:
     if count < 1:
         return ()
     try:
-        return tuple(missed_promises(questions_of(resolve(_on(scenario, (count,)).scenario))))
+        return tuple(
+            missed_promises(questions.questions_of(resolve(_on(scenario, (count,)).scenario)))
+        )
     except InputError as error:
         return (MissedPromise("layout", None, str(error)),)
 

@@ -15,13 +15,8 @@ from planner.catalogue.profile import Band
 from planner.problems.serving.bounds.binding_limits import binding, worth
 from planner.problems.serving.bounds.lower_bound import elastic
 from planner.problems.serving.choice import Choice
+from planner.problems.serving.deployment import borne_load
 from planner.problems.serving.deployment.beyond_fit import distances, farther, outside_fit
-from planner.problems.serving.deployment.borne_load import (
-    borne_load,
-    kept_prefixes,
-    loop_times,
-    overloaded,
-)
 from planner.problems.serving.deployment.drawn_power import drawn_bands, power_from
 from planner.problems.serving.deployment.machine_nodes import placements
 from planner.problems.serving.deployment.marginal_prices import marginal_prices, pools_symbols
@@ -209,11 +204,11 @@ class Candidate:
             time_per_step=last.step_times(),
             drafting=last.drafting(),
             bottleneck=last.bottleneck(),
-            demand=borne_load(self),
+            demand=borne_load.borne_load(self),
             marginal=marginal_prices(self),
             unqueued=first.unqueued(values["requests"]),
-            prefixes=kept_prefixes(self),
-            loop=loop_times(self),
+            prefixes=borne_load.kept_prefixes(self),
+            loop=borne_load.loop_times(self),
         )
 
     def floor(self, least: float | None = None) -> ServingBound:
@@ -232,7 +227,7 @@ class Candidate:
 
         None also where the plan was chosen on the bound and does not carry its load.
         """
-        if self.task.lecture or overloaded(self):
+        if self.task.lecture or borne_load.overloaded(self):
             return None
         first, last = self.pools[0], self.last
         late = first.estimate["ttft"] + self.transfer if first.prefills else np.inf

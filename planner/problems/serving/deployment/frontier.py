@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from planner.problems.serving import frontier_text
 from planner.problems.serving.advice.current_layout import current_layout, least_price
 from planner.problems.serving.advice.grounds import provenance
 from planner.problems.serving.deployment.beyond_fit import outside_fit
@@ -20,12 +21,6 @@ from planner.problems.serving.deployment.missed_promises import missed_promises
 from planner.problems.serving.deployment.pool import ROOFS, least_value
 from planner.problems.serving.deployment.questions import EDGE, Question, TwoPools, questions_of
 from planner.problems.serving.deployment.scored_points import best_of, ranked
-from planner.problems.serving.frontier_text import (
-    FrontierRow,
-    frontier_page,
-    frontier_text,
-    rows_of,
-)
 from planner.problems.serving.make_or_buy.host_prices import MarkedTier, marked_tiers
 from planner.problems.serving.plan import CurrentPoint, ServingProvenance
 from planner.problems.serving.point import ServingBand, ServingBound, ServingEstimate, ServingPoint
@@ -140,12 +135,12 @@ class Frontier:
         return dict(self.answer.marks)
 
     @property
-    def rows(self) -> list[FrontierRow]:
+    def rows(self) -> list[frontier_text.FrontierRow]:
         """The points as plain dicts of numbers and words, fastest first."""
-        return rows_of(self.answer)
+        return frontier_text.rows_of(self.answer)
 
     def __str__(self) -> str:
-        return frontier_text(self.answer)
+        return frontier_text.frontier_text(self.answer)
 
     def __repr__(self) -> str:
         rows = self.rows
@@ -159,7 +154,7 @@ class Frontier:
         )
 
     def _repr_html_(self) -> str:
-        return frontier_page(self.answer)
+        return frontier_text.frontier_page(self.answer)
 
 
 def frontier(scenario: Scenario, points: int = POINTS) -> Frontier:

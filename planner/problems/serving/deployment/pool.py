@@ -9,34 +9,17 @@ from typing import TypeVar
 import numpy as np
 
 from planner.catalogue.profile import COEFFICIENTS
+from planner.problems.serving import point
 from planner.problems.serving.choice import ChosenPool
-from planner.problems.serving.point import (
-    PER_MILLION,
-    DraftedTokens,
-    MemoryUse,
-    PlannedPool,
-    PoolLayout,
-    Roofs,
-    StepTimes,
-    UncountedQueue,
-    UniformRouting,
-)
 from planner.problems.serving.search.batch import tried_batches
 from planner.problems.serving.search.promise_limits import PromiseLimits, quantile_factors
 from planner.problems.serving.search.sizing import NEXT_TO_NOTHING, carrying
+from planner.problems.serving.step import occupancy
 from planner.problems.serving.step.cache_held import requests_held
 from planner.problems.serving.step.drafting import break_even
 from planner.problems.serving.step.engine_effects import loop_symbols
 from planner.problems.serving.step.kernels import PARTS, WAITED, walked
 from planner.problems.serving.step.layouts import Layouts
-from planner.problems.serving.step.occupancy import (
-    LARGEST_BATCH,
-    TAILS,
-    Crowding,
-    crowded_again,
-    exceeded_by,
-    queue,
-)
 from planner.problems.serving.step.shares import resting_on
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.plan_limits import LIMITS, PROMISES
@@ -145,7 +128,7 @@ class EvaluatedPool:
         """What was chosen of the pool, known before any of its values is computed."""
         task, sizes = self.task, self.task.sizes
         return ChosenPool(
-            layout=PoolLayout(**self.layouts.row(0)),
+            layout=point.PoolLayout(**self.layouts.row(0)),
             chip=task.chip.name,
             chips=int(self.layouts.chips[0]),
             batch_per_replica=int(self.batch),
@@ -155,10 +138,10 @@ class EvaluatedPool:
             drafts=task.drafts if self.decodes else None,
         )
 
-    def planned(self, runs: int) -> PlannedPool:
+    def planned(self, runs: int) -> point.PlannedPool:
         """The pool as a part of the answer, on engines that run the whole plan, as bits."""
         layouts = replace(self.layouts, engines=self.layouts.engines & runs)
-        return PlannedPool(
+        return point.PlannedPool(
             **vars(self.choice),
             chips_used=self.replicas * int(self.layouts.replica_chips[0]),
             batch=max(1, round(self.chosen_by["sequences"])),
@@ -168,27 +151,29 @@ class EvaluatedPool:
             utilisation=self.utilisation,
         )
 
-    def step_times(self) -> StepTimes | None:
+    def step_times(self) -> point.StepTimes | None:
         """Parts of a decode step; None where nothing is decoded, or of a bound."""
         if self.task.uses_bound or not self.decodes:
             return None
-        return StepTimes(**{part: self.estimate[f"part.{part}"] for part in PARTS})
+        return point.StepTimes(**{part: self.estimate[f"part.{part}"] for part in PARTS})
 
-    def drafting(self) -> DraftedTokens | None:
+    def drafting(self) -> point.DraftedTokens | None:
         """What drafts bring; None where nothing is drafted, or of a bound."""
         task = self.task
         if task.uses_bound or not self.decodes or not task.drafts:
             return None
         low, up = break_even(self.step, self.batch)
-        return DraftedTokens(task.drafts, task.tokens_per_step, low, up if up < np.inf else None)
+        return point.DraftedTokens(
+            task.drafts, task.tokens_per_step, low, up if up < np.inf else None
+        )
 
-    def roofs(self) -> Roofs | None:
+    def roofs(self) -> point.Roofs | None:
         """Times of one step by each roof; None where nothing is decoded."""
         if not self.decodes:
             return None
-        return Roofs(**{roof: self.bound[f"roof.{roof}"] for roof in ROOFS})
+        return point.Roofs(**{roof: self.bound[f"roof.{roof}"] for roof in ROOFS})
 
-    def uniform_routing(self) -> UniformRouting | None:
+    def uniform_routing(self) -> point.UniformRouting | None:
         """The roofline with an even router; None without experts, or where nothing is decoded.
 
         All tokens may choose the same experts, so the bound reads k of E; an even router reads
@@ -196,30 +181,32 @@ class EvaluatedPool:
         """
         if not (self.task.sizes.n_experts and self.decodes):
             return None
-        price = self.uniform["usd_per_token"] * PER_MILLION
-        return UniformRouting(usd_per_mtok=price, tpot=self.uniform["tpot"])
+        price = self.uniform["usd_per_token"] * point.PER_MILLION
+        return point.UniformRouting(usd_per_mtok=price, tpot=self.uniform["tpot"])
 
-    def crowding(self) -> Crowding:
+    def crowding(self) -> occupancy.Crowding:
         """How crowded a replica is under its load, spare replicas down."""
         step, values = self.step, self.chosen_by
         if not self.decodes:
-            return Crowding(0.0, int(step.occupancy.room[0]), 0.0)
+            return occupancy.Crowding(0.0, int(step.occupancy.room[0]), 0.0)
         decoding, _ = step.crowding({name: np.array([x]) for name, x in values.items()})
-        return Crowding(float(decoding[0]), int(step.occupancy.room[0]), values["crowded"])
+        return occupancy.Crowding(
+            float(decoding[0]), int(step.occupancy.room[0]), values["crowded"]
+        )
 
-    def unqueued(self, requests: float) -> UncountedQueue | None:
+    def unqueued(self, requests: float) -> point.UncountedQueue | None:
         """What a queue would add at so many requests/s; None if it is counted, or none queues."""
         task, values = self.task, self.chosen_by
         looped = task.loop is not None or task.static
         if task.uses_bound or not self.prefills or task.arrivals is not None or looped:
             return None
-        late = queue({
+        late = occupancy.queue({
             **self.step.values(np.array([self.batch])), "T_pf_busy": values["busy"],
             "T_dec": values["step"], "x_load": requests / self.replicas,
         })  # fmt: skip
         busy, added = (float(np.ravel(late[name])[0]) for name in ("readers", "ttft_p95"))
         ends = math.isfinite(added) and busy < 1 - SAME
-        return UncountedQueue(min(busy, 1.0), added if ends else None)
+        return point.UncountedQueue(min(busy, 1.0), added if ends else None)
 
     def bottleneck(self) -> str:
         """The largest part of a step; on the bound, the highest roof."""
@@ -243,10 +230,10 @@ class EvaluatedPool:
         more = sum(c.stored_bytes(longest) for c in caches) / mean - 1 if mean else 0.0
         return values["need"] + cache * max(more, 0.0) <= task.chip.memory
 
-    def _memory(self) -> MemoryUse:
+    def _memory(self) -> point.MemoryUse:
         task, values = self.task, self.chosen_by
         state = self._state()
-        return MemoryUse(
+        return point.MemoryUse(
             capacity=task.chip.memory,
             weights=values["memory.weights"],
             kv=values["memory.kv"] - state,
@@ -313,7 +300,7 @@ def evaluate(
 
 def per_million(values: Mapping[str, Number], name: str) -> Number | None:
     """A price of a million tokens [USD]; None of a phase that is not there."""
-    return values[name] * PER_MILLION if name in values else None
+    return values[name] * point.PER_MILLION if name in values else None
 
 
 def least_value(step: Step, name: str) -> float:
@@ -342,7 +329,7 @@ def _smallest(step: Step) -> tuple[Step, np.ndarray, np.ndarray]:
             step = step.on(
                 step.layouts.on(np.full(ones.size, max(task.chips)), task.machine.chips_per_domain)
             )
-        batch = carrying(step, LARGEST_BATCH)
+        batch = carrying(step, occupancy.LARGEST_BATCH)
         carries = batch > 0
         return step.take(carries), batch[carries], ones[carries]
     rows, batch, fill = np.arange(ones.size), ones, ones
@@ -375,23 +362,23 @@ def recomputed(step: Step, batch: float, fill: float = 1.0) -> dict[str, float]:
         wait = "queue"
         del symbols["T_wait"]
     again = walked("recomputed", *step.model.key, wait, names=frozenset(symbols))(symbols)
-    again |= crowded_again(step, symbols, again)
+    again |= occupancy.crowded_again(step, symbols, again)
     if wait != "queue":
         none = {} if task.load == "none" else {"readers": 0.0, "wait": 0.0}
-        tails = dict.fromkeys(TAILS, again["ttft"])
+        tails = dict.fromkeys(occupancy.TAILS, again["ttft"])
         if wait == "loop" and task.mode == "aggregated":
             times = {"T_ttft": "first", "T_dec": "step", "T_tpot": "tpot", "T_pf_busy": "busy",
                      "T_slot": "slot"}  # fmt: skip
             late = {**symbols, **{name: again[word] for name, word in times.items()}}
-            for tail, share in TAILS.items():
-                at = {**late, **exceeded_by(share)}
+            for tail, share in occupancy.TAILS.items():
+                at = {**late, **occupancy.exceeded_by(share)}
                 made = walked("loop_tails", names=frozenset(at))(at)
                 tails |= {tail: made["T_late"], f"settled.{tail}": made["T_settled"]}
         return {**again, **none, **tails}
     late = {name: again.pop(name) for name in WAITED}
     line = {**symbols, **late, "T_ttft": again["first"]}
     tails = {}
-    for tail, share in TAILS.items():
+    for tail, share in occupancy.TAILS.items():
         at = {**line, "x_tail": share, "rho_pf": max(line["rho_pf"], share)}
         tails[tail] = walked("recomputed_tail", names=frozenset(at))(at)["T_first"]
     return {**again, "readers": line["rho_pf"], "wait": line["T_wait"], **tails}

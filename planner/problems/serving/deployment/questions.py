@@ -15,27 +15,13 @@ from typing import TypeAlias
 import numpy as np
 
 from planner.problems.serving.bounds.lower_bound import Relaxation, relaxation, whole_chips
+from planner.problems.serving.deployment import plain_plans
 from planner.problems.serving.deployment.candidate import Candidate
 from planner.problems.serving.deployment.drawn_power import drawn
-from planner.problems.serving.deployment.plain_plans import (
-    inside_fit,
-    largest_measured,
-    oddness,
-    plain_layouts,
-    plainest_first,
-)
 from planner.problems.serving.deployment.pool import evaluate
 from planner.problems.serving.deployment.scored_points import Point, best_of, best_point, ranked
+from planner.problems.serving.pairs import pool_pairs
 from planner.problems.serving.pairs.evaluated_pairs import EvaluatedPairs
-from planner.problems.serving.pairs.pool_pairs import (
-    Pair,
-    SearchedPairs,
-    affordable,
-    alike,
-    search_paces,
-    search_pools,
-    search_pools_together,
-)
 from planner.problems.serving.search.admitted_layouts import layouts_of
 from planner.problems.serving.search.batch import (
     Found,
@@ -97,7 +83,10 @@ class OnePool:
 
     def points(self) -> list[Point]:
         """The best batch of the best few layouts, one cut in halves no other than it whole."""
-        order, layouts = plainest_first(self.step, self.searched, TIE), self.step.layouts
+        order, layouts = (
+            plain_plans.plainest_first(self.step, self.searched, TIE),
+            self.step.layouts,
+        )
         rows = self.searched.rows[order]
         _, leading = np.unique(rows, return_index=True)
         best: dict[tuple[int, ...], int] = {}
@@ -153,13 +142,13 @@ class OnePool:
 
     def simplest(self) -> Point | None:
         """The best of the plain layouts that measured runs cover; None where there is none."""
-        rows = np.flatnonzero(plain_layouts(self.step.layouts))
+        rows = np.flatnonzero(plain_plans.plain_layouts(self.step.layouts))
         part = self.step.take(rows)
         largest, task = None, self.task
         if not task.loaded and task.mode != "prefill" and not task.batch_of_all:
-            largest = np.minimum(largest_feasible(part)[0], largest_measured(part))
+            largest = np.minimum(largest_feasible(part)[0], plain_plans.largest_measured(part))
         searched = search(part, largest)
-        inside = inside_fit(part.take(searched.rows), searched.batch)
+        inside = plain_plans.inside_fit(part.take(searched.rows), searched.batch)
         return self.point(int(np.argmax(inside)), searched, rows) if inside.any() else None
 
     def point(self, i: int, searched: Found | None = None, rows: np.ndarray | None = None) -> Point:
@@ -171,7 +160,7 @@ class OnePool:
         return Point(
             float(of.score[i]), self.tasks, (row,), lambda: Candidate((pool(),)),
             int(layouts.chips[0]),
-            lambda: int(oddness(self.step.take(np.array([row])), np.array([batch]))[0]),
+            lambda: int(plain_plans.oddness(self.step.take(np.array([row])), np.array([batch]))[0]),
         )  # fmt: skip
 
 
@@ -184,9 +173,9 @@ class TwoPools:
 
     pair: TaskPair
     pools: tuple[OnePool, OnePool]
-    pairs: list[Pair]
+    pairs: list[pool_pairs.Pair]
     looked: int
-    evaluated: Callable[[Pair], Candidate]
+    evaluated: Callable[[pool_pairs.Pair], Candidate]
 
     @property
     def tasks(self) -> tuple[Task, Task]:
@@ -259,25 +248,25 @@ class TwoPools:
 
     def paced(self, paces: np.ndarray) -> list[Point | None]:
         """The best point at each promise on the time per output token [s]; None where none is."""
-        every = search_paces(self.pair, *self.steps, paces)
+        every = pool_pairs.search_paces(self.pair, *self.steps, paces)
         return [self.point(pairs[0]) if pairs else None for pairs in every]
 
     def simplest(self) -> Point | None:
         """The best of the pairs of plain layouts that measured runs cover; None without one."""
-        rows = [np.flatnonzero(plain_layouts(step.layouts)) for step in self.steps]
+        rows = [np.flatnonzero(plain_plans.plain_layouts(step.layouts)) for step in self.steps]
         if not all(each.size for each in rows):
             return None
         prefill, decode = (task.with_layout(inside_only=True) for task in self.tasks)
         steps = [step.take(at) for step, at in zip(self.steps, rows, strict=True)]
         pair = replace(self.pair, prefill=prefill, decode=decode)
         decoding = steps[1].with_task(steps[1].task.with_layout(inside_only=True))
-        pairs, _ = search_pools(pair, steps[0].with_task(prefill), decoding)
+        pairs, _ = pool_pairs.search_pools(pair, steps[0].with_task(prefill), decoding)
         if not pairs:
             return None
         first, last = (int(at[row]) for at, row in zip(rows, pairs[0].rows, strict=True))
         return self.point(replace(pairs[0], rows=(first, last)))
 
-    def point(self, pair: Pair) -> Point:
+    def point(self, pair: pool_pairs.Pair) -> Point:
         """One of the pairs found."""
         return Point(
             pair.score, self.tasks, pair.rows, partial(self.evaluated, pair), sum(pair.chips),
@@ -300,7 +289,7 @@ def single_pools(tasks: Sequence[Task]) -> list[OnePool]:
 def search_steps(steps: Sequence[Step]) -> list[tuple[Step, Found]]:
     """Models on the chips that they need, and their best points; those alike searched together."""
     results: dict[int, tuple[Step, Found]] = {}
-    for numbers in alike([(step,) for step in steps]):
+    for numbers in pool_pairs.alike([(step,) for step in steps]):
         counts = [len(steps[number].layouts) for number in numbers]
         joined = sized(Step.joined([steps[number] for number in numbers]))
         ends = np.cumsum([0, *counts])
@@ -316,11 +305,11 @@ def double_pools(several: Sequence[TaskPair], most: float = np.inf) -> list[TwoP
     """`single_pools` of questions of two pools; pairs that score `most` or more may be left out."""
     afforded, pools = [], []
     for pair in several:
-        layouts = affordable(pair, [layouts_of(task) for task in _alone(pair)], most)
+        layouts = pool_pairs.affordable(pair, [layouts_of(task) for task in _alone(pair)], most)
         if all(map(len, layouts)):  # else not even the smallest two are as cheap
             afforded.append(pair)
             pools.append(pools_of(pair, layouts))
-    searched = search_pools_together([
+    searched = pool_pairs.search_pools_together([
         (pair, prefill.step.with_task(pair.prefill), decode.step)
         for pair, (prefill, decode) in zip(afforded, pools, strict=True)
     ])  # fmt: skip
@@ -342,7 +331,7 @@ def pools_of(pair: TaskPair, layouts: Sequence[Layouts] = ()) -> tuple[OnePool, 
 def searched_pairs(
     several: Sequence[TaskPair],
     pools: Sequence[tuple[OnePool, OnePool]],
-    searched: Sequence[SearchedPairs],
+    searched: Sequence[pool_pairs.SearchedPairs],
 ) -> list[TwoPools]:
     """Questions of two pools with the best pairs that were found."""
     steps = [(first.step, last.step) for first, last in pools]

@@ -20,19 +20,9 @@ from planner.problems.serving.deployment.plain_plans import (
     STAGES,
 )
 from planner.problems.serving.deployment.promise_chances import PROMISED
+from planner.problems.serving.live import scenario_values
 from planner.problems.serving.live.pool_bands import CONSTANTS, bands_of, fit_of, judged_of
 from planner.problems.serving.live.pool_rows import DIGITS, ColumnTable, PoolRows, chain
-from planner.problems.serving.live.scenario_values import (
-    ROWS,
-    SliderRow,
-    demanded,
-    following,
-    moved,
-    refused_pair,
-    refused_task,
-    scenario_value,
-    tokens_asked,
-)
 from planner.problems.serving.outputs import ABSENT, OUTPUTS
 from planner.problems.serving.pairs.pool_pairs import FEW, KEPT, MOST_TIED, POINTS
 from planner.problems.serving.parameters import serving_parameters
@@ -85,14 +75,14 @@ class PageModel:
         return _every(self.tasks)
 
     @cached_property
-    def rows(self) -> tuple[SliderRow, ...]:
+    def rows(self) -> tuple[scenario_values.SliderRow, ...]:
         """Sliders that this question has a value for, and that move what a scenario would."""
-        return tuple(row for row in ROWS if row.label not in self.unmoved)
+        return tuple(row for row in scenario_values.ROWS if row.label not in self.unmoved)
 
     @cached_property
     def unmoved(self) -> dict[str, str]:
         """Labels of the sliders that the page leaves out, and why."""
-        pairs = ((row.label, self._unmoved(row)) for row in ROWS)
+        pairs = ((row.label, self._unmoved(row)) for row in scenario_values.ROWS)
         return {label: why for label, why in pairs if why}
 
     @cached_property
@@ -179,13 +169,13 @@ class PageModel:
         ways = [pool.layout.dcp for pool in used if pool.layout is not None]
         ranks = tuple(sorted({1, *ways}))
         rows = PoolRows.of(task, self.longest, parts_chosen=chosen, ranks=ranks)
-        made, follow = rows.script(shown), following(task, self.scenario)
+        made, follow = rows.script(shown), scenario_values.following(task, self.scenario)
         after = staged(follow.tape, {}, {"batch": follow.outputs})
         numbers = {"kernel": kernels.number(made), "follow": kernels.number(after)}
         numbers |= {"band": bands.number(bands_of(rows)), "fit": fits.number(fit_of(rows))}
         numbers |= judged_of(rows)
         document = rows.document(made, table)
-        document["values"] |= demanded(self.scenario)
+        document["values"] |= scenario_values.demanded(self.scenario)
         return {**document, **numbers}
 
     def _pair(self, number: int, pair: TaskPair, kernels: _Kernels) -> dict[str, Any]:
@@ -231,13 +221,16 @@ class PageModel:
 
     def refused(self) -> str:
         """Why the page cannot search by itself; empty if it can."""
-        reasons = (*map(refused_pair, self.tasks.pools), *map(refused_task, self.every))
+        reasons = (
+            *map(scenario_values.refused_pair, self.tasks.pools),
+            *map(scenario_values.refused_task, self.every),
+        )
         if self.scenario.workload.concurrency and self.plan.batch:
             reasons = (*reasons, WAITING * (self.plan.batch < self.scenario.workload.concurrency))
         return next(filter(None, reasons), "")
 
-    def _slider(self, row: SliderRow) -> Slider:
-        value = scenario_value(row, self.scenario, self.every[0]) or 0.0
+    def _slider(self, row: scenario_values.SliderRow) -> Slider:
+        value = scenario_values.scenario_value(row, self.scenario, self.every[0]) or 0.0
         low, high = row.ends if row.ends[1] else (value / row.span, value * row.span)
         if row.whole:
             low, high = max(2.0, np.ceil(low)), np.floor(high)
@@ -248,28 +241,28 @@ class PageModel:
             high = max(value, min(high, most - beside.mean))
         unit, written = row.unit, row.unit if needs_unit(row.unit) else ""
         if row.path == "workload.demand":
-            tokens = bool(tokens_asked(self.scenario))
+            tokens = bool(scenario_values.tokens_asked(self.scenario))
             unit, written = ("token/s", "tokens/s") if tokens else (unit, "requests/s")
         return Slider(
             row.name, row.label, row.group, unit, value, float(low), float(high),
             self._paths(row), whole=row.whole, logarithmic=not row.ends[1], written=written,
         )  # fmt: skip
 
-    def _paths(self, row: SliderRow) -> dict[str, float]:
+    def _paths(self, row: scenario_values.SliderRow) -> dict[str, float]:
         """What `--set` takes for a slider, with the values of the scenario."""
         if not row.path:
             return {}
         if row.path == "system.flops":
             return {f"{row.path}.{unit}": rate for unit, rate in self.every[0].chip.flops.items()}
-        base = float(scenario_value(row, self.scenario, self.every[0]) or 0.0)
+        base = float(scenario_values.scenario_value(row, self.scenario, self.every[0]) or 0.0)
         lengths = getattr(self.scenario.workload, row.path.partition(".")[2], None)
         if isinstance(lengths, Distribution) and (lengths.cv or lengths.quantiles):
             return {} if lengths.quantiles else {f"{row.path}.mean": base}
         return {row.path: base}
 
-    def _unmoved(self, row: SliderRow) -> str:
+    def _unmoved(self, row: scenario_values.SliderRow) -> str:
         """Why a slider is left out; empty if it is there, or the question has nothing to move."""
-        value = scenario_value(row, self.scenario, self.every[0])
+        value = scenario_values.scenario_value(row, self.scenario, self.every[0])
         if value is None:
             return "nothing is promised of it"
         hardware = len(self.tasks.hardware)
@@ -288,13 +281,13 @@ class PageModel:
         for task, changed in zip(self.every, others, strict=True):
             layouts = Step(task, layouts_of(task), bound=task.uses_bound).layouts
             mine, after = (_symbols(each, layouts) for each in (task, changed))
-            predicted = moved((row,), mine, task, self.scenario, to)
+            predicted = scenario_values.moved((row,), mine, task, self.scenario, to)
             for name in after:
                 if not np.allclose(predicted[name], after[name], rtol=CLOSE, atol=0):
                     return f"it moves more than this page recomputes ({name})"
         return ""
 
-    def _varied(self, row: SliderRow, value: float) -> ServingTasks | None:
+    def _varied(self, row: scenario_values.SliderRow, value: float) -> ServingTasks | None:
         """The tasks of the scenario with another value where a slider moves it."""
         paths = {row.path, f"system.0.{row.path.removeprefix('system.')}"}
         scenario = self.scenario

@@ -9,16 +9,9 @@ from planner.catalogue.systems import System, machine_chips
 from planner.problems.serving.deployment.candidate import Candidate
 from planner.problems.serving.deployment.questions import rival_questions
 from planner.problems.serving.deployment.scored_points import Point, best_point
+from planner.problems.serving.make_or_buy import offers
 from planner.problems.serving.make_or_buy import offers as records
 from planner.problems.serving.make_or_buy.host_prices import HostList, HostPrice, mix_of
-from planner.problems.serving.make_or_buy.offers import (
-    DAY,
-    Fleet,
-    chance_of_buying,
-    meeting_point,
-    own_cost,
-    spread_of,
-)
 from planner.problems.serving.point import PER_MILLION, ServingBand, ServingPoint
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.task.resolve import resolve
@@ -43,10 +36,10 @@ class OwnPlan:
     tokens: float
 
     @property
-    def fleet(self) -> Fleet:
+    def fleet(self) -> offers.Fleet:
         """The plan as one fleet."""
         bill = self.point.usd_per_mtok / PER_MILLION * self.tokens
-        return Fleet(self.point.chips, bill, self.tokens)
+        return offers.Fleet(self.point.chips, bill, self.tokens)
 
 
 def compared(
@@ -69,9 +62,9 @@ def compared(
     fleets = _fleets(scenario, full, target)
     cost = chosen.usd_per_mtok / PER_MILLION
     rows = best.band(chosen)  # whose ends no bound has cut
-    width = spread_of(rows.usd_per_mtok, rows.coverage) if rows else 0.0
-    cheaper = chance_of_buying(cost, width, prices)
-    met = meeting_point(full.fleet, target)
+    width = offers.spread_of(rows.usd_per_mtok, rows.coverage) if rows else 0.0
+    cheaper = offers.chance_of_buying(cost, width, prices)
+    met = offers.meeting_point(full.fleet, target)
     economic = [row for row in fleets if row.usd_per_mtok <= spread.quantile]
     return records.MakeOrBuy(
         ours=records.OwnCost(
@@ -82,8 +75,8 @@ def compared(
             demand_band=band.usd_per_mtok if loaded and band else None,
             contracts=_contracts(scenario, full.point, chosen if loaded else None),
             chips=full.point.chips,
-            usd_per_day=full.fleet.bill * DAY,
-            tokens_per_day=full.tokens * DAY,
+            usd_per_day=full.fleet.bill * offers.DAY,
+            tokens_per_day=full.tokens * offers.DAY,
         ),
         hosts=spread,
         break_even=records.BreakEvens(
@@ -91,7 +84,7 @@ def compared(
             met.tokens_per_day,
             met.always_from,
             {
-                name: meeting_point(full.fleet, getattr(spread, name) / PER_MILLION)
+                name: offers.meeting_point(full.fleet, getattr(spread, name) / PER_MILLION)
                 for name in ("min", "q25", "median", "q75")
             },
         ),
@@ -119,12 +112,12 @@ def row_beside_hosts(
         full = full_use(scenario, chosen.chips) or full
     prices = [host.mix for host in listed.hosts]
     target = _spread(prices, scenario.buy.quantile if scenario.buy else 0.5).quantile
-    met = meeting_point(full.fleet, target / PER_MILLION)
-    width = spread_of(band.usd_per_mtok, band.coverage) if band else 0.0
+    met = offers.meeting_point(full.fleet, target / PER_MILLION)
+    width = offers.spread_of(band.usd_per_mtok, band.coverage) if band else 0.0
     more = _marginal(chosen)
     values = (
         "buy" if chosen.usd_per_mtok > target else "rent",
-        chance_of_buying(chosen.usd_per_mtok / PER_MILLION, width, prices),
+        offers.chance_of_buying(chosen.usd_per_mtok / PER_MILLION, width, prices),
         len(prices), target, full.point.usd_per_mtok, met.utilisation, met.tokens_per_day,
         more.input, more.output,
     )  # fmt: skip
@@ -203,7 +196,7 @@ def _spread(prices: Sequence[float], quantile: float) -> records.HostSpread:
     return records.HostSpread(low, first, middle, third, len(prices), wanted)
 
 
-def _offer(host: HostPrice, fleet: Fleet) -> records.HostOffer:
+def _offer(host: HostPrice, fleet: offers.Fleet) -> records.HostOffer:
     """One host beside our fleet."""
     from formulas.economics.make_or_buy import implied_markup
 
@@ -216,7 +209,7 @@ def _offer(host: HostPrice, fleet: Fleet) -> records.HostOffer:
         output=written,
         cached=None if host.cached is None else host.cached * PER_MILLION,
         markup=float(implied_markup.numpy()(C_host=host.mix, C_full=fleet.full)),
-        break_even=meeting_point(fleet, host.mix),
+        break_even=offers.meeting_point(fleet, host.mix),
         as_of=host.as_of,
         counted=host.counted,
     )
@@ -294,9 +287,9 @@ def _fleet(plan: OwnPlan, target: float) -> records.FleetCost:
     return records.FleetCost(
         chips=fleet.chips,
         usd_per_mtok=fleet.full * PER_MILLION,
-        tokens_per_day=fleet.rate * DAY,
-        usd_per_day=fleet.bill * DAY,
-        break_even_tokens_per_day=meeting_point(fleet, target).tokens_per_day,
+        tokens_per_day=fleet.rate * offers.DAY,
+        usd_per_day=fleet.bill * offers.DAY,
+        break_even_tokens_per_day=offers.meeting_point(fleet, target).tokens_per_day,
     )
 
 
@@ -305,7 +298,9 @@ def who_wins(
 ) -> records.WhoWins:
     """Own cost over the host's price by demand and rent, fleets rented whole."""
     # Rents of the map: over all contracts, or around the one that is paid.
-    base = _rent_paid(full.point)
+    base = (
+        (full.point.usd_per_hour - (full.point.power_usd_per_hour or 0.0)) / HOUR / full.point.chips
+    )
     ends = [base]
     for system in scenario.systems():
         if isinstance(system, System) and system.chip.name == full.point.chip:
@@ -317,15 +312,13 @@ def who_wins(
     rents = np.geomspace(low, high, GRID)
     middle = full.tokens
     demands = np.geomspace(middle / 10**DECADES, middle * 10**DECADES, GRID)
-    whole = [Fleet(row.chips, row.usd_per_day / DAY, row.tokens_per_day / DAY) for row in fleets]
-    rows = [own_cost(whole, demands, rent / base) / target for rent in rents]
+    whole = [
+        offers.Fleet(row.chips, row.usd_per_day / offers.DAY, row.tokens_per_day / offers.DAY)
+        for row in fleets
+    ]
+    rows = [offers.own_cost(whole, demands, rent / base) / target for rent in rents]
     return records.WhoWins(
-        tuple(float(each * DAY) for each in demands),
+        tuple(float(each * offers.DAY) for each in demands),
         tuple(float(rent * HOUR) for rent in rents),
         tuple(tuple(map(float, row)) for row in rows),
     )
-
-
-def _rent_paid(point: ServingPoint) -> float:
-    """The rent of a chip that the plan pays [USD/(chip*s)], the mean over its chips."""
-    return (point.usd_per_hour - (point.power_usd_per_hour or 0.0)) / HOUR / point.chips

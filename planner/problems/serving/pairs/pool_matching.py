@@ -16,19 +16,10 @@ from typing import TypeAlias
 
 import numpy as np
 
+from planner.problems.serving.deployment import plain_plans
 from planner.problems.serving.deployment.drawn_power import cost_in_use
-from planner.problems.serving.deployment.plain_plans import (
-    coarse_oddness,
-    inside_fit,
-    largest_measured,
-)
 from planner.problems.serving.pairs.receiving_chips import ReceivingChips, by_engine
-from planner.problems.serving.search.batch import (
-    chosen,
-    largest_at,
-    largest_feasible,
-    tried_batches,
-)
+from planner.problems.serving.search import batch as batch_search
 from planner.problems.serving.search.promise_limits import PromiseLimits, quantile_factors
 from planner.problems.serving.search.sizing import (
     POINTS,
@@ -67,10 +58,10 @@ def prefill_layouts(
     in `alike`, and are evaluated once.
     """
     task = step.task
-    every, batches, _ = tried_batches(step)
+    every, batches, _ = batch_search.tried_batches(step)
     alike = np.arange(len(step.layouts)) if alike is None else alike
     unlike, kind = distinct(alike)
-    odd = coarse_oddness(step.take(unlike))[kind]
+    odd = plain_plans.coarse_oddness(step.take(unlike))[kind]
 
     def read(tried: np.ndarray, batch: np.ndarray) -> PhaseLayouts:
         part, late = step.take(tried), transfer[tried]
@@ -101,7 +92,7 @@ def prefill_layouts(
             rows, fill = rows[good], fill[good]
             values = {name: np.broadcast_to(x, rate.shape)[good] for name, x in values.items()}
         if task.inside_only:
-            at = np.flatnonzero(inside_fit(part.take(rows), batch[rows]))
+            at = np.flatnonzero(plain_plans.inside_fit(part.take(rows), batch[rows]))
             rows, fill, values = rows[at], fill[at], {name: x[at] for name, x in values.items()}
         values = _delayed(values, late[rows])
         taken = tried[rows]
@@ -125,10 +116,10 @@ def decode_layouts(
     if tpot is not None:
         promises["tpot"] = tpot
     step = step.with_task(task.with_layout(promises=promises, arrivals=None))
-    most = largest_feasible(step)[0] if largest is None else largest
+    most = batch_search.largest_feasible(step)[0] if largest is None else largest
     if task.inside_only:
-        most = np.minimum(most, largest_measured(step))
-    rows, batch, fill = chosen(step, most)
+        most = np.minimum(most, plain_plans.largest_measured(step))
+    rows, batch, fill = batch_search.chosen(step, most)
     count = np.zeros(rows.size, np.int64)
     if task.batches is not None:
         rows, batch, fill, count = shared_batches(step, most)
@@ -136,10 +127,10 @@ def decode_layouts(
     values = part(batch, fill)
     keep = PromiseLimits(part, batch).hold(values)
     if task.inside_only:
-        keep &= inside_fit(part, batch)
+        keep &= plain_plans.inside_fit(part, batch)
     values = {name: np.broadcast_to(value, keep.shape)[keep] for name, value in values.items()}
     rows, batch = rows[keep], batch[keep]
-    odd = coarse_oddness(step.take(rows), batch)
+    odd = plain_plans.coarse_oddness(step.take(rows), batch)
     decode = _columns(step, rows, batch, fill[keep], values, "latency", odd)
     return replace(decode, count=count[keep])
 
@@ -323,7 +314,7 @@ def _parted(layouts: PhaseLayouts, counts: Sequence[int]) -> list[PhaseLayouts]:
 def _largest(tasks: TaskPair, decoding: Step, paces: np.ndarray) -> np.ndarray:
     """Largest batches that memory and each time per output token allow, (n_paces, n_layouts)."""
     alone = decoding.with_task(tasks.decode.promising(None).with_layout(arrivals=None))
-    return largest_at(alone, largest_feasible(alone)[0], paces)
+    return batch_search.largest_at(alone, batch_search.largest_feasible(alone)[0], paces)
 
 
 def _receivers(
@@ -339,7 +330,7 @@ def _receivers(
     ]
     whole = Step.joined(reading)
     step = whole.take(rows)
-    odd = coarse_oddness(whole)[rows]
+    odd = plain_plans.coarse_oddness(whole)[rows]
     ahead = _ahead(several, reading, step, ways, odd)
     together = prefill_layouts(step, np.concatenate(transfer), ahead, rows)
     if several[0].decode.promises.get("e2e") is not None:

@@ -22,15 +22,8 @@ from planner.problems.serving.pairs.pool_matching import (
     matched_pools,
     matched_pools_at,
 )
+from planner.problems.serving.search import replica_counts
 from planner.problems.serving.search.batch import SAME_PRICE
-from planner.problems.serving.search.replica_counts import (
-    chips_that_read,
-    left,
-    loaded_counts,
-    needed,
-    replica_counts,
-    supplied,
-)
 from planner.problems.serving.search.sizing import PhaseLayouts
 from planner.problems.serving.step.kernels import split_values
 from planner.problems.serving.step.layouts import Layouts
@@ -164,7 +157,7 @@ def best_pairs(tasks: TaskPair, matched: Matched, most: float = np.inf) -> Searc
                 break
             at, chips = _paying(tasks, prefill.take(i[part]), decode.take(j[part]), paid)
             pairs = i[part[at]], j[part[at]], chips
-            reads, decodes, chips = supplied(tasks, prefill, decode, pairs)
+            reads, decodes, chips = replica_counts.supplied(tasks, prefill, decode, pairs)
             best = _merged(best, _split(tasks, prefill.take(reads), decode.take(decodes), chips))
             looked, start, size = looked + at.size, start + part.size, min(2 * size, POINTS)
     return best, looked
@@ -212,8 +205,8 @@ def _least_score(tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, paid: np.nda
         return a.weight * parts[0] + b.weight * parts[1]
     if objective == "throughput":
         return np.full(a.rate.size, 1.0 / tasks.demand)
-    taken = needed(tasks, a.rate) * a.room.chips
-    beside = needed(tasks, b.rate) * b.room.chips
+    taken = replica_counts.needed(tasks, a.rate) * a.room.chips
+    beside = replica_counts.needed(tasks, b.rate) * b.room.chips
     place = np.searchsorted(paid, taken + beside)
     rest = np.append(paid.astype(float), np.inf)[place] - taken - beside
     busy = tasks.demand / (np.maximum(taken / a.room.chips - tasks.prefill.spare, 1) * a.rate)
@@ -232,7 +225,9 @@ def _paying(
     pairs = np.arange(a.rate.size)
     if tasks.demand is None or paid.size == 1:
         return np.repeat(pairs, paid.size), np.tile(paid, pairs.size)
-    loaded = [_fewest(tasks, a, b, counts, paid) for counts in loaded_counts(tasks, a, b)]
+    loaded = [
+        _fewest(tasks, a, b, counts, paid) for counts in replica_counts.loaded_counts(tasks, a, b)
+    ]
     rows, chips = (np.concatenate(columns) for columns in zip(*loaded, strict=True))
     return rows, chips
 
@@ -249,7 +244,7 @@ def _fewest(
 
     def holds(rows: np.ndarray, index: np.ndarray) -> np.ndarray:
         chips = paid[index.astype(np.int64)]
-        beside = left(tasks, a.room.take(rows), b.room.take(rows), read[rows], chips)
+        beside = replica_counts.left(tasks, a.room.take(rows), b.room.take(rows), read[rows], chips)
         return np.asarray(beside >= decode[rows])
 
     most = np.full(read.size, paid.size - 1.0)
@@ -261,7 +256,7 @@ def _fewest(
 def _split(tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, chips: np.ndarray) -> list[Pair]:
     """The best split of each pair over all numbers of chips paid; the best few pairs."""
     pairs: dict[tuple[int, int], Pair] = {}
-    for n, m in replica_counts(tasks, a, b, chips):
+    for n, m in replica_counts.replica_counts(tasks, a, b, chips):
         chips_read, served, score = _scored(tasks, a, b, n, m, chips)
         good = np.flatnonzero(served > 0)
         order = good[_promising(score[good], a, b, good, good)]
@@ -301,7 +296,7 @@ def _scored(
     """Chips that read, requests per second, and the objective, of splits of n and m replicas."""
     prefill, pools = tasks.prefill, [*zip(tasks.tasks, (a, b), strict=True)]
     idle = _drawn(*pools[0], 0.0), _drawn(*pools[1], 0.0)
-    taken = chips_that_read(tasks, a, b, n, m, chips, idle)
+    taken = replica_counts.chips_that_read(tasks, a, b, n, m, chips, idle)
     up = [np.maximum(count - prefill.spare, 0) for count in (n, m)]
     rates = up[0] * a.rate, up[1] * b.rate
     served = np.minimum(*rates) if tasks.demand is None else np.full(n.shape, tasks.demand)

@@ -21,17 +21,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.problems.serving.search import sizing
 from planner.problems.serving.search.admitted_layouts import grows
 from planner.problems.serving.search.promise_limits import PromiseLimits, lowered
-from planner.problems.serving.search.sizing import (
-    busiest,
-    carrying,
-    evaluated,
-    filled_in_part,
-    fitted,
-    pass_sizes,
-    with_places,
-)
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.occupancy import LARGEST_BATCH, first
 from planner.problems.serving.step.step import Step
@@ -90,16 +82,16 @@ def search_together(
         if step.bound and task.objective != "latency":
             batch = _smallest_as_cheap(step, rows, batch)
         elif task.load == "most" and not step.bound:
-            both = (rows, batch, fill), filled_in_part(step, rows, batch)
+            both = (rows, batch, fill), sizing.filled_in_part(step, rows, batch)
             rows, batch, fill = map(np.concatenate, zip(*both, strict=True))
     else:
         rows, batch, fill = tried_batches(step)
         if task.arrivals is not None:
             part = step.take(rows)
-            at, fill = busiest(part, batch, PromiseLimits(part, batch).hold)
+            at, fill = sizing.busiest(part, batch, PromiseLimits(part, batch).hold)
             rows, batch = rows[at], batch[at]
         largest, looked = np.zeros(len(layouts)), np.zeros(len(layouts))
-    values = evaluated(step, rows, batch, fill)
+    values = sizing.evaluated(step, rows, batch, fill)
     keep = PromiseLimits(step.take(rows), batch).hold(values)
     given_batches = not task.loaded and (task.batches is not None or task.mode == "prefill")
     np.maximum.at(largest, rows[keep], batch[keep])
@@ -134,11 +126,11 @@ def sized(step: Step) -> Step:
         return step
 
     def keeps(part: Step) -> np.ndarray:
-        batch = carrying(part, LARGEST_BATCH)
+        batch = sizing.carrying(part, LARGEST_BATCH)
         tried = np.maximum(batch, 1)
         return (batch > 0) & PromiseLimits(part, tried).hold(part(tried))
 
-    return fitted(step, keeps)
+    return sizing.fitted(step, keeps)
 
 
 def largest_feasible(step: Step) -> tuple[np.ndarray, np.ndarray]:
@@ -189,7 +181,7 @@ def largest_at(step: Step, largest: np.ndarray, paces: np.ndarray) -> np.ndarray
 
 def _loaded(step: Step) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Under a given load: the largest batch were there none, and the one batch that carries it."""
-    batch = carrying(step, LARGEST_BATCH)
+    batch = sizing.carrying(step, LARGEST_BATCH)
     rows = np.flatnonzero(batch > 0)
     unloaded = step.with_task(step.task.with_layout(arrivals=None))
     if step.task.mode == "prefill":
@@ -280,7 +272,7 @@ def _smallest_as_cheap(step: Step, rows: np.ndarray, batch: np.ndarray) -> np.nd
 def tried_batches(step: Step) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The batches the question fixes, or how many prompts may share a pass of a pool of readers."""
     if step.task.mode == "prefill" and step.task.batches is None:
-        rows, batch = pass_sizes(step)
+        rows, batch = sizing.pass_sizes(step)
         return rows, batch, np.ones(rows.size)
     return fixed_batches(step)
 
@@ -295,7 +287,7 @@ def fixed_batches(step: Step) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     alike = layouts.pp * layouts.dp_attention if task.mode == "prefill" else 1
     rows, batch, fill = [], [], []
     for total in task.batches or ():
-        per_replica = with_places(step, alike * np.ceil(total / (layouts.replicas * alike)))
+        per_replica = sizing.with_places(step, alike * np.ceil(total / (layouts.replicas * alike)))
         rows.append(np.arange(len(layouts)))
         batch.append(per_replica)
         fill.append(np.minimum(total / (per_replica * layouts.replicas), 1.0))

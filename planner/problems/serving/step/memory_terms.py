@@ -14,15 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.memory.engine_room import (
-    EngineLimits,
-    ReplicaLayout,
-    context_bytes,
-    engine_groups,
-    kernel_factor,
-    model_memory,
-    packed_format,
-)
+from planner.memory import engine_room
 from planner.memory.engine_table import (
     GIB,
     MIB,
@@ -118,9 +110,9 @@ def _of_engine(task: Task, layouts: Layouts, rules: EngineMemory) -> dict[str, n
     """What differs of the terms under an engine's rules, each for all layouts or one number."""
     sizes, ranks = task.sizes, layouts.tp * layouts.dp_attention
     seen, era, band = chip_memory(task.chip), rules.era, figures()["band"]
-    narrow, ways = packed_format(sizes), layouts.ep * layouts.tp_expert
+    narrow, ways = engine_room.packed_format(sizes), layouts.ep * layouts.tp_expert
     margin = np.where((ranks > 1) & seen.links, band["several"], band["one_rank"]) * GIB
-    factor = kernel_factor(sizes, layouts.tp, ways, layouts.tp_expert, ranks)
+    factor = engine_room.kernel_factor(sizes, layouts.tp, ways, layouts.tp_expert, ranks)
     hold = margin * ((task.chance or 0) >= SURE)
     cuts, place = np.unique(np.stack([layouts.tp, layouts.pp]), axis=1, return_inverse=True)
     rows = [_blocks_of_cut(task, rules, tp, pp) for tp, pp in cuts.T.tolist()]
@@ -135,7 +127,9 @@ def _of_engine(task: Task, layouts: Layouts, rules: EngineMemory) -> dict[str, n
     work = sizes.n_experts_active * (np.maximum(2 * routed, sizes.hidden) + routed)
     share = {}
     if rules.rules["meaning"] == "free":
-        lone, linked = (context_bytes(seen, n, experts=sizes.n_experts > 0) for n in (1, 2))
+        lone, linked = (
+            engine_room.context_bytes(seen, n, experts=sizes.n_experts > 0) for n in (1, 2)
+        )
         hold = hold + np.where(ranks > 1, linked, lone)
         share = {"x_mem": 1.0, "x_rest": 1 / task.utilisation - 1}
     return {
@@ -155,8 +149,10 @@ def _of_engine(task: Task, layouts: Layouts, rules: EngineMemory) -> dict[str, n
 def _blocks_of_cut(task: Task, rules: EngineMemory, tp: int, pp: int) -> dict[str, float]:
     """The same of one stage of one cut; as they are where no rule of the layers was read."""
     sizes = task.sizes
-    model = model_memory(sizes, ReplicaLayout(tp, pp), rules)
-    groups = engine_groups(model, rules, EngineLimits(tp, pp, drafted=task.drafts))
+    model = engine_room.model_memory(sizes, engine_room.ReplicaLayout(tp, pp), rules)
+    groups = engine_room.engine_groups(
+        model, rules, engine_room.EngineLimits(tp, pp, drafted=task.drafts)
+    )
     whole = sum(c.bytes_per_token for c in sizes.caches if c.grows or c.limit is None)
     bounded = {c.limit: c.bytes_per_token for c in sizes.caches if not c.grows and c.limit}
     plain = {**dict.fromkeys(BLOCKS, 0.0), "f_whole": 1.0, "f_bound": 1.0, "f_state": 1.0}

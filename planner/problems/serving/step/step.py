@@ -13,24 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formulas.numerics.kernel import PreparedKernel
+from planner.problems.serving.step import engine_effects, kernels
 from planner.problems.serving.step.binding import engine_values, layout_values, peaks, shared_values
-from planner.problems.serving.step.engine_effects import (
-    coefficient_powers,
-    gathered_first_token,
-    slowness,
-    slowness_follows_batch,
-    slows,
-)
-from planner.problems.serving.step.kernels import (
-    BILLED,
-    COUNTED,
-    FOLLOWS,
-    GIVEN,
-    OF_A_STEP,
-    StepModel,
-    fed,
-    lowered,
-)
 from planner.problems.serving.step.layouts import Layouts, hop_groups
 from planner.problems.serving.step.memory_terms import memory_terms
 from planner.problems.serving.step.occupancy import IN_FLIGHT, TAILS, Occupancy, arriving
@@ -43,7 +27,7 @@ if TYPE_CHECKING:
 # Outputs that no wait changes.
 UNHURRIED = frozenset(
     (
-        *("need", *OF_A_STEP, "tpot", "load", "mixed", "slot", "busy", "fill", "requests"),
+        *("need", *kernels.OF_A_STEP, "tpot", "load", "mixed", "slot", "busy", "fill", "requests"),
         *("arrivals", "crowded"),
     )
 )
@@ -78,13 +62,13 @@ class Step:
         self._keep_prefixes()
 
     @property
-    def model(self) -> StepModel:
+    def model(self) -> kernels.StepModel:
         """The equations that answer this question."""
         task = self.task
-        powered = "" if task.power is None else GIVEN
+        powered = "" if task.power is None else kernels.GIVEN
         if task.draw is not None and not self.bound:
-            powered = BILLED if task.electricity else COUNTED
-        return StepModel(task.mode, self.bound, task.load, powered)
+            powered = kernels.BILLED if task.electricity else kernels.COUNTED
+        return kernels.StepModel(task.mode, self.bound, task.load, powered)
 
     @property
     def prompts_gather(self) -> bool:
@@ -134,7 +118,7 @@ class Step:
     def joinable(self) -> tuple[object, ...] | None:
         """Steps of the same value are `joined`; None where what a task says is no symbol."""
         task = self.task
-        if self.prompts_gather or (not self.bound and slows(task)):
+        if self.prompts_gather or (not self.bound and engine_effects.slows(task)):
             return None
         return (
             self.model, task.objective, task.batches, tuple(task.chips), task.spare,
@@ -225,7 +209,7 @@ class Step:
     def routed_uniformly(self, batch: float) -> Step:
         """The bound with the experts that uniform routing reads at this batch, not the least."""
         symbols = self.values(np.array([batch]))
-        share = fed(lowered("expert_share"), symbols)["coverage"]
+        share = kernels.fed(kernels.lowered("expert_share"), symbols)["coverage"]
         return self._copy(self.layouts, self._values | {"k_experts": share * symbols["n_experts"]})
 
     def _copy(self, layouts: Layouts, values: dict[str, float | np.ndarray] | None) -> Step:
@@ -243,15 +227,15 @@ class Step:
         the slots in use.
         """
         values = {**self._values, "B": batch, "T_wait": 0.0, **self._busy(fill)}
-        if self.model.powered in FOLLOWS:
+        if self.model.powered in kernels.FOLLOWS:
             del values["P_chip"]  # it follows
-        if self.model.powered == BILLED:
+        if self.model.powered == kernels.BILLED:
             del values["p_power"], values["p_chip"]
         if self.task.load != "none":
             values["n_rep"] = np.maximum(values["n_rep"], FEW)
         if self.bound or not self.task.engine:
             return values
-        factors = slowness(self.task, self.layouts, values)
+        factors = engine_effects.slowness(self.task, self.layouts, values)
         return values | {name: values[name] / factor for name, factor in factors.items()}
 
     def _busy(self, fill: np.ndarray | float) -> dict[str, float | np.ndarray]:
@@ -272,7 +256,7 @@ class Step:
         if self.bound or not self.task.engine:
             return {}
         values = {**self._values, "B": np.array([batch])}
-        return coefficient_powers(self.task, self.layouts, values)
+        return engine_effects.coefficient_powers(self.task, self.layouts, values)
 
     def __call__(self, batch: np.ndarray, fill: np.ndarray | float = 1.0) -> dict[str, np.ndarray]:
         """Times [s], memory [byte], rates and prices, each of shape (n_layouts,).
@@ -306,7 +290,7 @@ class Step:
 
     def holds_together(self, batch: np.ndarray) -> np.ndarray:
         """Whether memory, and the engine's limits of a step, let in so many sequences a replica."""
-        limits = {x: limit for x, limit in self.limits.items() if x in ("need", *OF_A_STEP)}
+        limits = {x: limit for x, limit in self.limits.items() if x in ("need", *kernels.OF_A_STEP)}
         values = self.only(limits, batch)
         return np.all(np.broadcast_arrays(*(values[x] <= y for x, y in limits.items())), axis=0)
 
@@ -317,7 +301,7 @@ class Step:
         at = self._busy(fill) if np.ndim(fill) else {}
         ready = self._prepared(None if np.ndim(fill) else float(fill), tuple(at))
         if ready is None or np.shape(batch) != (ready.rows,):
-            return fed(self.model.lowered("all_outputs"), self.values(batch, fill))
+            return kernels.fed(self.model.lowered("all_outputs"), self.values(batch, fill))
         varying = {name: np.asarray(at[name]) for name in ready.varying if name != "B"}
         return ready(words, B=batch, **varying)
 
@@ -327,7 +311,7 @@ class Step:
         None where the values of a symbol follow the batch, or are those of many questions.
         """
         task, model = self.task, self.model
-        if not self.bound and task.engine and slowness_follows_batch(task):
+        if not self.bound and task.engine and engine_effects.slowness_follows_batch(task):
             return None
         key = (model, fill, task.spare, task.arrivals, task.headroom)
         if key in self._ready:
@@ -356,8 +340,8 @@ class Step:
         They may be none, where every coefficient is switched off.
         """
         symbols = self.values(batch)
-        values = fed(self.model.lowered("work_times"), symbols)
-        first = gathered_first_token(self.task, symbols, values, self.prompts_gather)
+        values = kernels.fed(self.model.lowered("work_times"), symbols)
+        first = engine_effects.gathered_first_token(self.task, symbols, values, self.prompts_gather)
         return {**values, "ttft": first}
 
     def filled(self, batch: np.ndarray) -> Callable[[np.ndarray | float], dict[str, np.ndarray]]:
@@ -366,12 +350,12 @@ class Step:
         How long a step takes does not depend on it, only rates, prices and queues do.
         """
         symbols, rest = self.values(batch), self.model.lowered("busyness")
-        work = fed(self.model.lowered("work_times"), symbols)
+        work = kernels.fed(self.model.lowered("work_times"), symbols)
         symbols |= {name: work.pop(name) for name in self.model.work}
 
         def at(fill: np.ndarray | float) -> dict[str, np.ndarray]:
             every = {**symbols, **self._busy(fill)}
-            return queued_times(self, every, {**work, **fed(rest, every)})
+            return queued_times(self, every, {**work, **kernels.fed(rest, every)})
 
         return at
 

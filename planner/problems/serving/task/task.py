@@ -243,7 +243,8 @@ class Task:
         """
         if bound:
             return self._fastest(weights)
-        math = self._math(weights)
+        widest = max(weights, self.sizes.activation_dtype, key=BITS.__getitem__)
+        math = "bf16" if BITS[widest] >= BITS["bf16"] else widest
         if not self.chip.computes(math):
             raise InputError(
                 f"chip {self.chip.name} has no {math} arithmetic, which {weights} weights of "
@@ -275,10 +276,6 @@ class Task:
         """The same question with another limit of a promise [s], or without it."""
         others = {key: value for key, value in self.promises.items() if key != name}
         return self.with_layout(promises=others if limit is None else {**others, name: limit})
-
-    def _math(self, weights: str) -> str:
-        widest = max(weights, self.sizes.activation_dtype, key=BITS.__getitem__)
-        return "bf16" if BITS[widest] >= BITS["bf16"] else widest
 
     def _fastest(self, dtype: str) -> float:
         """The peak of the narrowest dtype, no narrower than this one, that the chip multiplies."""

@@ -18,18 +18,8 @@ from planner.problems.serving.step.engine_effects import chunk_of, engine_called
 from planner.problems.serving.step.engine_rules import engine_tables
 from planner.problems.serving.step.memory_terms import memory_rules, seen_chip
 from planner.problems.serving.step.runnable import loaded_by, pool_of
+from planner.problems.serving.task import requests
 from planner.problems.serving.task.drafter import speculating
-from planner.problems.serving.task.requests import (
-    arrivals,
-    batches,
-    chance_of,
-    context,
-    limits_of,
-    method_of,
-    outputs,
-    promised,
-    whole_machines,
-)
 from planner.problems.serving.task.task import BUSIEST, ClosedLoop, Task, TaskPair
 from planner.scenario.keys.model_keys import ModelDescription
 from planner.text.errors import FieldError
@@ -85,11 +75,12 @@ class TaskBuilder:
         """
         scenario, lengths = self.scenario, self.scenario.workload
         lecture = scenario.assumptions == "lecture"
-        waits, loop, used = arrivals(scenario), _loop(lengths), lengths.utilisation
+        waits, loop, used = requests.arrivals(scenario), _loop(lengths), lengths.utilisation
         engine = engine_called(hardware.profile.engine, hardware.profile.as_of)
         runs = engines_read(scenario, hardware.chip)
         unbound = scenario.estimate == "bound" and scenario.engine == "any"
         place = Place.of(self.sizes, hardware.chip, runs=runs or ())
+        phase = mode if pooled else None
         task = Task(
             sizes=self.sizes,
             chip=hardware.chip,
@@ -99,20 +90,20 @@ class TaskBuilder:
             profile=hardware.profile.at(replace(place, pooled=pooled)),
             chips=whole_units(scenario.chips, unit or hardware.unit),
             unit=hardware.unit,
-            whole_machines=whole_machines(scenario, hardware.unit, hardware.machine_chips),
-            limits_of=limits_of(scenario, mode if pooled else None, halved=overlaps(engine)),
+            whole_machines=requests.whole_machines(scenario, hardware.unit, hardware.machine_chips),
+            limits_of=requests.limits_of(scenario, phase, halved=overlaps(engine)),
             input_tokens=lengths.input_tokens.mean,
-            output_tokens=outputs(mode, lengths.output_tokens.mean, pooled=pooled),
-            context=lengths.input_tokens.mean if mode == "prefill" else context(lengths),
+            output_tokens=requests.outputs(mode, lengths.output_tokens.mean, pooled=pooled),
+            context=lengths.input_tokens.mean if mode == "prefill" else requests.context(lengths),
             cached_input=lengths.cached_input,
             chunk=float(self.chunk or chunk_of(engine)),
             max_num_seqs=scenario.max_num_seqs,
             max_num_batched_tokens=scenario.max_num_batched_tokens,
             mode=mode,
-            batches=batches(scenario, mode if pooled else None),
+            batches=requests.batches(scenario, phase),
             kappa=1.0 if lengths.concurrency is None else 0.5,
-            promises=promised(mode, scenario, pooled=pooled),
-            chance=chance_of(scenario, measured=hardware.profile.measured_at(place)),
+            promises=requests.promised(mode, scenario, pooled=pooled),
+            chance=requests.chance_of(scenario, measured=hardware.profile.measured_at(place)),
             objective=scenario.objective,
             estimate=scenario.estimate,
             lecture=lecture,
@@ -187,7 +178,7 @@ class TaskBuilder:
             tokens_per_step=drafted.emitted,
             accepted_range=(drafted.low / drafted.emitted, drafted.high / drafted.emitted),
             drafter=None if task.lecture else drafted.drafter,
-            drafting=method_of(self.scenario),
+            drafting=requests.method_of(self.scenario),
         )
 
     def pools(
@@ -208,7 +199,7 @@ class TaskBuilder:
                     warnings.append(f"one pool alone is sought: {error.faults[0][1]}")
 
     def _pair(self, first: Hardware, second: Hardware) -> TaskPair:
-        load, together = arrivals(self.scenario), first is second
+        load, together = requests.arrivals(self.scenario), first is second
         self._within_power(first.chip, second.chip)
         unit = math.gcd(first.unit, second.unit)
         rate, latency = between(first.machine, second.machine, self.scenario.paid[-1],

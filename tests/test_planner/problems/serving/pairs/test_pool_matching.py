@@ -308,7 +308,7 @@ def test_who_may_be_the_fastest_is_judged_among_layouts_of_one_room_and_way():
     bits = np.array([-1, -1, 0b01, 0b10])[at // 5]
     layouts = replace(layouts, engines=bits)
     step = Step(pools.prefill, layouts, bound=False)
-    odd = pool_matching.coarse_oddness(step) // 100
+    odd = pool_matching.plain_plans.coarse_oddness(step) // 100
     ahead = pool_matching._ahead([pools, pools], reading, step, ways, odd)
     assert ahead is not None
     rng = np.random.default_rng(0)
