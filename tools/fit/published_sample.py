@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
+
+import numpy as np
 
 from planner.calibration.sample import (
     MIXED,
@@ -22,7 +25,8 @@ from planner.calibration.sample import (
     row_digest,
     sample_of,
 )
-from planner.catalogue.coefficient_spread import Place
+from planner.catalogue.coefficient_spread import Place, holds_at
+from planner.catalogue.profile import COEFFICIENTS, older_kernels
 from planner.measurements.measurement import Measurement, is_new, place_of, unfit
 from planner.measurements.roofline_bound import bounds_of
 from planner.text.tables import table
@@ -79,8 +83,18 @@ def weighed(
     places: Sequence[Place],
     left_out: Mapping[str, int] = MappingProxyType({}),
 ) -> Sample:
-    """Rows with their columns, each counting what `weight_of` says."""
-    return sample_of(rows, places, [weight_of(row) for row in rows], left_out)
+    """Rows with their columns, each counting what `weight_of` says.
+
+    What a profile charges for kernels of an older chip stands in the columns: no fit learns it.
+    """
+    sample = sample_of(rows, places, [weight_of(row) for row in rows], left_out)
+    slower = np.ones(sample.columns.matrix.shape)
+    for factor in older_kernels():
+        at = [holds_at(factor, place) for place in places]
+        slower[np.ix_(at, [COEFFICIENTS.index(name) for name in factor.of])] *= factor.factor
+    columns = sample.columns
+    columns = replace(columns, matrix=columns.matrix * slower, step=columns.step * slower)
+    return replace(sample, columns=columns)
 
 
 def left_out_because(row: Measurement) -> str:
