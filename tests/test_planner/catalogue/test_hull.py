@@ -20,7 +20,7 @@ INSIDE = {
 }  # fmt: skip
 BEYOND = {
     "model": "another", "chip": "another on vllm", "engine": "another", "version": "vllm 0.0",
-    "engine_chip": "mi355x on vllm", "format": "mxfp4 weights on vllm", "attention": "another",
+    "engine_chip": "mi300x on vllm", "format": "mxfp4 weights on vllm", "attention": "another",
     "cache": "int4", "stages": 2.0,
     "overlap": np.array([1]), "uneven": np.array([1]), "batch": 4096.0, "context": 1e6,
     "prompt": 20.0, "ep": 256.0, "chips": 256.0, "domains": 9.0, "drafts": 3.0,
@@ -60,7 +60,7 @@ def test_what_follows_is_not_said_twice():
 def test_no_engine_in_particular_is_any_of_them():
     """A format that one of the engines ran in is inside."""
     assert not HULL.outside({"format": "mxfp4 experts", "engine_chip": "gb300"})
-    assert [each.name for each in HULL.outside({"format": "int4 experts"})] == ["format"]
+    assert [each.name for each in HULL.outside({"format": "int8 experts"})] == ["format"]
 
 
 @pytest.mark.parametrize("name", profile_names())

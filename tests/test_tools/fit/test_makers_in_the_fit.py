@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from planner.catalogue.chips import chip
+from planner.catalogue.profile import COEFFICIENTS
+from planner.measurements.measurement import place_of
+from planner.measurements.prediction import features
 from tests.paths import shared
-from tools.fit.published_sample import MAKERS, weight_of
+from tools.fit.published_sample import MAKERS, weighed, weight_of
 from tools.fit.serving_fit import RUNS, rows_of_runs
 
 TABLES = ("serving_runs_2.csv", "serving_more_runs.csv")
@@ -45,3 +49,16 @@ def test_rows_of_a_makers_own_boards_count_less(rows):
     assert weight_of(amd) == pytest.approx(MAKERS["AMD"])
     own = next(row for row in rows if row.chip.maker == "NVIDIA" and row.quantity == "tpot")
     assert weight_of(own) == 1.0
+
+
+def test_what_older_kernels_cost_is_not_learned_again():
+    """Columns of int4 weights are as many times longer on B200 as its profile says, on H200 not."""
+    rows = [r for r in rows_of_runs([shared("serving_runs_3.csv")]) if r.precision == "int4"]
+    assert {row.chip.name for row in rows} == {"h100", "h200", "b200"}
+    sample = weighed(rows, [place_of(row, RUNS.as_of) for row in rows])
+    weights, launches = COEFFICIENTS.index("e_w"), COEFFICIENTS.index("t_layer")
+    for row, column, plain in zip(rows, sample.columns.matrix, features(rows).matrix, strict=True):
+        faster = row.chip.memory_bandwidth / chip("h200").memory_bandwidth
+        expected = faster if row.chip.name == "b200" else 1
+        assert column[weights] == pytest.approx(expected * plain[weights]) > 0
+        assert column[launches] == plain[launches]
