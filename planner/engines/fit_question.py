@@ -7,6 +7,7 @@ step; options say what a file leaves open, and where both say a share they must 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -32,6 +33,7 @@ from planner.text.errors import InputError
 SHARES = {"vllm": "share_all", "sglang": "share_pool", "trtllm": "share_free"}
 EAGER = ("--enforce-eager", "--disable-cuda-graph")
 SCENARIOS = (".yaml", ".yml", ".toml", ".json")
+STARTED = re.compile(r"^\s*(kind|services):", re.MULTILINE)  # manifests, and a compose file
 VISION = ("vision", "image")
 CONTEXT = 8192  # tokens of a request, where nothing says how long they are
 
@@ -78,7 +80,7 @@ def _read(source: str, options: FitOptions, sets: Sequence[str]) -> FitOptions:
     """What a scenario or a launch says."""
     path = Path(source)
     script = path.suffix not in SCENARIOS and source != "-"
-    if script or (path.is_file() and "kind:" in path.read_text("utf-8", errors="replace")):
+    if script or (path.is_file() and STARTED.search(path.read_text("utf-8", errors="replace"))):
         if sets:
             raise InputError("--set: changes a scenario, and this is a launch; use the options")
         pools = launch_pools(source)

@@ -22,7 +22,6 @@ from planner.network.network_source import network
 from tests.paths import shared
 
 OPEN = {
-    "02-import-compose.yaml": "`planner fit` does not read compose files; `planner import` does",
     "03-kv-room-gpt-oss-h100.yaml": "1.71 GiB were left, less than the printed range",
     "06-unequal-stages.yaml": "stages of 16 and 32 layers, on unlike cards, cannot be said",
     "08-like-fp8-405b.yaml": "57.75 GiB; by `like` attention is fp8 too, and nothing says so",
@@ -149,6 +148,16 @@ def test_launches_are_read_as_they_are_written(name, model, layout, said):
     assert data["chips"] == layout["tp"]
     assert {key: data["current"][key] for key in layout} == layout
     assert {key: data[key] for key in said} == said
+
+
+def test_fit_reads_a_compose_file():
+    """As `import` does: its share of the memory, its chips, its requests at once."""
+    found = asked(
+        "02-import-compose.yaml", model="deepseek-v4-flash", system="hgx-h20", version="0.26.0"
+    )
+    said = found.document
+    assert (said["layout"]["tp"], said["layout"]["ep"], said["share"]) == (4, 4, 0.9)
+    assert (said["max_num_seqs"], said["max_num_batched_tokens"]) == (32, 8192)
 
 
 def test_a_share_is_kept_in_its_engines_meaning():
