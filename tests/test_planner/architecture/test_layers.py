@@ -83,12 +83,14 @@ def test_sequence_bytes_are_the_sum_of_the_parts(name: str) -> None:
 
 
 def test_what_all_heads_share_is_latent_however_it_is_picked() -> None:
-    """Multi-head latent attention, with an indexer or compressed, is one class; keys by head and
-    the keys of an indexer are not."""
+    """Multi-head latent attention is a class, keys by head another, any with an indexer a third."""
     latent = {cache.kind for _, cache in KINDS if cache.latent}
     assert latent == {"latent", "sparse", "compressed", "compressed_sparse"}
-    for name in ("deepseek-v3", "deepseek-v3.2", "deepseek-v4-pro", "glm-5", "kimi-k2"):
-        place = Place.of(sizes(models.load(name)), chip("h200"))
-        assert place.attention == "latent"
-    for name in ("minimax-m3", "qwen3-32b", "gpt-oss-120b"):
-        assert Place.of(sizes(models.load(name)), chip("h200")).attention == "grouped"
+    classes = {
+        "latent": ("deepseek-v3", "kimi-k2"),
+        "indexed": ("deepseek-v3.2", "deepseek-v4-pro", "glm-5", "minimax-m3"),
+        "grouped": ("qwen3-32b", "gpt-oss-120b"),
+    }
+    for attention, names in classes.items():
+        for name in names:
+            assert Place.of(sizes(models.load(name)), chip("h200")).attention == attention

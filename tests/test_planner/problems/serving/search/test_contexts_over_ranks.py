@@ -81,25 +81,25 @@ def test_what_ranks_answer_each_other_takes_what_a_peer_measured():
 
 H200, POOLS = {"tpot": "25 ms"}, {"tpot": "20 ms", "ttft": "10 s"}
 GAINS = [
-    (("deepseek-v3", "hgx-h200", 8, 120_000), {"promises": H200, "engine": "vllm"}, 13.0, 0.15),
-    (("deepseek-v3", "hgx-h200", 8, 120_000), {"promises": H200}, 14.0, 0.2),
+    (("deepseek-v3", "hgx-h200", 8, 120_000), {"promises": H200, "engine": "vllm"}, 0.25),
+    (("deepseek-v3", "hgx-h200", 8, 120_000), {"promises": H200}, 0.2),
     (("deepseek-v3", "hgx-h200", 64, 32_000),
-     {"promises": POOLS, "choose": {"mode": "disaggregated"}}, 0.59, 0.05),
-    (("deepseek-v3.1-nvfp4", "gb200-nvl72", 64, 1_000_000), {"promises": {"tpot": "12 ms"}},
-     75.0, 0.4),
+     {"promises": POOLS, "choose": {"mode": "disaggregated"}}, 0.02),
+    (("deepseek-v3.1-nvfp4", "gb200-nvl72", 64, 1_000_000), {"promises": {"tpot": "12 ms"}}, None),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("of", "more", "most", "gain"), GAINS)
-def test_long_contexts_are_cheaper(of: tuple[Any, ...], more: dict[str, Any], most: float, gain):
-    """Than without ranks, at the same promise; the bound lies below, and the plan says so."""
+@pytest.mark.parametrize(("of", "more", "gain"), GAINS)
+def test_long_contexts_are_cheaper(of: tuple[Any, ...], more: dict[str, Any], gain: float | None):
+    """Than without ranks, or possible at all; the bound lies below, and the plan says so."""
     question = asked(*of, **more)
     free = planner.solve(question)
     held = planner.solve({**question, "choose": {**question["choose"], "dcp": 1}})
     pool = free.chosen["decode"] or free.chosen
     assert pool["layout"]["dcp"] > 1
-    assert free.chosen["usd_per_mtok"] <= most
-    assert free.chosen["usd_per_mtok"] < held.chosen["usd_per_mtok"] * (1 - gain)
+    assert held.feasible == (gain is not None)
+    if gain is not None:
+        assert free.chosen["usd_per_mtok"] < held.chosen["usd_per_mtok"] * (1 - gain)
     assert free.certificate.gap >= 0
     assert any("ranks" in part.words for part in free.outside)
     assert f"TP{pool['layout']['tp']} (DCP{pool['layout']['dcp']})" in str(free)
