@@ -80,7 +80,7 @@ def test_flags_alone_are_answered_as_the_file_they_stand_for(run: Any, tmp_path:
 def test_a_plan_in_which_requests_wait_for_a_place_is_answered_and_explained(run: Any) -> None:
     """Memory holds fewer than the requests in flight: the wait is part of TTFT, and said so."""
     asked = ("--chips", "2", "--weights", "bf16", "--input", "60k", "--users", "100")
-    for extra in ((), ("--why",)):
+    for extra in (("--more",), ("--more", "--why")):
         status, out, err = run("solve", *SMALL, *asked, *extra)
         assert (status, "fault of ours" in err) == (0, False)
         assert "each waits" in " ".join(out.split())

@@ -94,13 +94,13 @@ def test_mistakes_are_two(capsys, toy, words, message):
 
 LOAD = {
     "problem": "serving", "model": "gpt-oss-120b", "system": "hgx-h100", "chips": 4,
-    "rent": {"unit": 1}, "promises": {"tpot": "33.3 ms", "ttft": "3 s"},
+    "rent": {"unit": 1}, "promises": {"tpot": "32 ms", "ttft": "3 s"},
     "workload": {"input_tokens": 3000, "output_tokens": 800, "concurrency": 200},
 }  # fmt: skip
 
 
 def test_a_limit_within_the_estimate_is_broken_where_its_chance_is_too_small():
-    """Four chips hold 33.3 ms likely: kept by half, by its own chance, and not surely."""
+    """Four chips hold 32 ms likely: kept by half, by its own chance, and not surely."""
     kept = gate(LOAD)
     chances = {v.promise: v.chance for v in kept.verdicts}
     assert (kept.status, kept.verdicts[1].needed) == ("kept", 0.5)

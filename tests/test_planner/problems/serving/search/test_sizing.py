@@ -268,7 +268,7 @@ def most_by_trying(step: Step, most: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("model", "batch", "parts", "changes"), [
-    ("dense", 0.5, 13, {"promises": {"cache_fits": 0.05}, "limits_of": {"cp": (1, 2)}}),
+    ("dense", 0.5, 12, {"promises": {"cache_fits": 0.05}, "limits_of": {"cp": (1, 2)}}),
     ("dense", 9.0, 8, {"promises": {"ttft_p95": 0.012}, "output_tokens": 20.0}),
     ("sparse", 9.0, 6, {"promises": {"ttft_p99": 0.02}, "spare": 1, "headroom": 0.25}),
     # One batch more keeps them for a part of its load, and the next for all that it carries.
