@@ -27,7 +27,7 @@ def steady() -> Sample:
 
 @pytest.fixture(scope="module")
 def runs() -> Sample:
-    tables = [shared(f"serving_{name}.csv") for name in ("runs", "runs_2", "more_runs")]
+    tables = [shared(f"serving_{name}.csv") for name in ("runs", "runs_2", "runs_3", "more_runs")]
     rows = (*rows_of_runs(tables), *steadies(shared("serving_steady.csv")).rows)
     return published_sample(rows, "runs", RUNS.as_of)
 
