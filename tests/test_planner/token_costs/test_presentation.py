@@ -91,7 +91,7 @@ def test_a_life_beside_other_sizes_is_the_cheapest_of_its_table(life):
     assert all(cells[-1].startswith("+") for cells in table.cells if cells[-1] != "plan")
     usual = min(whole.evaluated, key=lambda each: each.training_usd or float("inf"))
     assert told["Instead"].endswith(f"({increase(usual.total_usd / life.cost - 1)})")
-    assert "(likely, 71%)" in told["Promises"]
+    assert "(likely, 70%)" in told["Promises"]
     assert whole.outside[0].words in told["How sure"]
 
 

@@ -7,6 +7,7 @@ import pytest
 import planner
 from planner.architecture import sizes
 from planner.catalogue import models
+from planner.text.wording import duration
 
 SCENARIO = {
     "problem": "serving",
@@ -45,4 +46,4 @@ def test_a_plan_chosen_on_the_bound_shows_what_to_expect():
     assert by_bound.document["estimate"]["tpot"] == by_estimate.chosen["tpot"]
     assert by_bound.document["estimate"] == by_estimate.document["estimate"]
     assert by_bound.chosen["tpot"] == by_estimate.bound.tpot
-    assert f"{1e3 * by_estimate.chosen['tpot']:.3g} ms" in str(by_bound)
+    assert duration(by_estimate.chosen["tpot"]) in str(by_bound)
