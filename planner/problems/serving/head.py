@@ -170,11 +170,7 @@ def missed(promise: str, factor: float | None) -> str:
         return f"no {name}"
     if promise == "demand":
         return f"{three_digits(100 / factor)}% of the load carried"
-    much = (
-        f"{three_digits(factor)} times"
-        if factor >= TIMES
-        else f"{max(100 * (factor - 1), 0.01):.2g}%"
-    )
+    much = f"{three_digits(factor)} times" if factor >= TIMES else percent(max(factor - 1, 1e-4))
     times = ("ttft", "tpot", "e2e", "ttft_p95", "ttft_p99")
     word = "too slow" if promise in times else "too small" if promise == "memory" else "missed"
     return f"{name} {much} {word}" if word != "missed" else f"{name} missed by {much}"
