@@ -9,13 +9,13 @@ from collections.abc import Callable
 from math import ceil, isclose
 
 from formulas.network.expert_traffic import crossing_batch, crossing_expert, experts_spared
-from planner.architecture.counts import sizes
+from planner.architecture.counts import model_sizes
 from planner.catalogue.chips import chip
 from planner.catalogue.models import load
-from planner.network import collective_time, group_of
+from planner.network import collective_time, place_group
 from topologies import machine
 
-MODEL = sizes(load("deepseek-v3"))
+MODEL = model_sizes(load("deepseek-v3"))
 EXPERTS, ACTIVE, HIDDEN = MODEL.n_experts, MODEL.n_experts_active, MODEL.hidden
 EXPERT = MODEL.weight_bytes["routed"] / (MODEL.n_moe_layers * EXPERTS)  # bytes, fp8
 FP4 = 4.5 / 8  # nvfp4: four bits, and eight for the scale of sixteen weights
@@ -30,7 +30,7 @@ GROUPS = (8, 16, 32, 64, 128, 256)
 
 def exchange(fabric: str, ep: int, tokens: float) -> float:
     """Dispatch and combine of one layer [s], by the fastest library."""
-    group = group_of(machine(FABRICS[fabric][0]), ep)
+    group = place_group(machine(FABRICS[fabric][0]), ep)
     there = collective_time(group, "dispatch", tokens * ACTIVE * DISPATCH)
     back = collective_time(group, "combine", tokens * ACTIVE * COMBINE)
     return float(there.seconds + back.seconds)
@@ -51,7 +51,7 @@ def table(tokens: int) -> None:
     print(f"\n{tokens} tokens per chip; us per layer")
     print(f"{'':22}{'EP':>4}" + "".join(f"{ep:8}" for ep in GROUPS))
     for fabric, (name, _) in FABRICS.items():
-        domains = [group_of(machine(name), ep).domains for ep in GROUPS]
+        domains = [place_group(machine(name), ep).domains for ep in GROUPS]
         total = [layer(fabric, ep, tokens) for ep in GROUPS]
         best = total.index(min(total))
         rows = {

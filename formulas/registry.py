@@ -65,7 +65,7 @@ def by_name() -> dict[str, Equation | Derivation]:
     return {name: value for name, (_, value) in _by_module().items()}
 
 
-def name_of(entry: Equation | Derivation) -> str:
+def entry_name(entry: Equation | Derivation) -> str:
     """The name in Python of an entry of the catalogue."""
     return next(name for name, value in by_name().items() if value is entry)
 
@@ -82,7 +82,6 @@ def all_derivations() -> tuple[Derivation, ...]:
 
 @cache
 def _tags() -> dict[str, list[str]]:
-    """{name in Python: tags}, from the rows of `tags.toml`."""
     listed = defaultdict[str, list[str]](list)
     rows = tomllib.loads(Path(__file__).with_name("tags.toml").read_text("utf-8"))
     for tag, names in rows.items():
@@ -101,14 +100,14 @@ def subject(name: str) -> str:
     return _by_module()[name][0].rpartition(".")[2]
 
 
-def module_of(subject: str) -> str:
+def dotted_module(subject: str) -> str:
     """The dotted name of the module of a subject, such as `formulas.roofline.roofline`."""
     return "formulas." + next(m for m in MODULES if m.rpartition(".")[2] == subject)
 
 
 def description(subject: str) -> str:
     """The first paragraph of the docstring of a subject's module."""
-    words = import_module(module_of(subject)).__doc__ or ""
+    words = import_module(dotted_module(subject)).__doc__ or ""
     return " ".join(words.split("\n\n")[0].split())
 
 

@@ -17,7 +17,7 @@ try:
         sensitivity as sensitivity,  # after the module of that name, which it imports
     )
     from planner.sweep import sweep as sweep
-    from planner.text.faces import imported_for_types, loaded_from
+    from planner.text.faces import imported_for_types, lazy_module
 except KeyboardInterrupt:
     if PurePath(sys.argv[0]).stem not in ("-m", "planner"):  # the command line, not yet begun
         raise
@@ -54,7 +54,7 @@ if TYPE_CHECKING:  # `as` makes a name public to strict type checkers
 _HOMES = imported_for_types(__name__)
 __all__ = list(_HOMES)
 __all__ += ["sensitivity", "sweep"]
-__getattr__ = loaded_from(__name__, _HOMES)
+__getattr__ = lazy_module(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

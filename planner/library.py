@@ -19,9 +19,9 @@ from planner.text.console import note
 from planner.text.errors import InputError
 
 if TYPE_CHECKING:
-    from planner.calibration.own_profile import Calibrated
+    from planner.calibration.own_profile import CalibratedProfile
     from planner.measurements.entry import Entry
-    from planner.measurements.readers.sheets import MeasurementTable
+    from planner.measurements.readers.sheets import Measurements
     from planner.protocol.plan import Plan
     from planner.protocol.results.validation_result import ValidationDocument
     from planner.scenario.loading import Source
@@ -62,16 +62,18 @@ def sensitivity(
         many base draws, or trajectories, in so many processes: a `Study` comes back.
     """
     from planner.protocol.plan import Plan
-    from planner.protocol.section import steepest
+    from planner.protocol.section import largest_elasticities
 
     if sobol is not None or morris is not None:
-        from planner.uncertainty.global_study import explore
+        from planner.uncertainty.global_study import run_global_sensitivity
 
         source = of.scenario if isinstance(of, Plan) else of
-        return explore(source, output, sets, sobol=sobol, morris=morris, seed=seed, workers=workers)
+        return run_global_sensitivity(
+            source, output, sets, sobol=sobol, morris=morris, seed=seed, workers=workers
+        )
     if isinstance(of, Plan):
         if output is None and not sets and not switches:
-            return Elasticities(steepest(of.elasticities))
+            return Elasticities(largest_elasticities(of.elasticities))
         of = of.scenario
     return elasticity_table(of, output, sets, switches=switches)
 
@@ -96,9 +98,9 @@ class TopologyReport:
 
     def write(self, out: str | Path) -> None:
         """Write the network as .svg, .json, .yaml or .graphml; InputError for another ending."""
-        from planner.report.text.topology import written
+        from planner.report.text.topology import write_fabric
 
-        written(self.fabric, Path(out))
+        write_fabric(self.fabric, Path(out))
 
 
 def topology(
@@ -129,7 +131,7 @@ def topology(
     collective : an operation that is timed too, such as "all-reduce", of `messages` [byte].
     routing : how an all-to-all is sent, "optimal" or "shortest_ecmp".
     """
-    from planner.network.network_document import measured
+    from planner.network.network_document import measurements
     from planner.network.network_source import network
 
     wired = network(
@@ -141,7 +143,7 @@ def topology(
         leaf=leaf,
         oversubscription=oversubscription,
     )
-    document = measured(wired, groups, routing, collective=collective, messages=messages)
+    document = measurements(wired, groups, routing, collective=collective, messages=messages)
     return TopologyReport(wired.fabric, document, wired.name, tuple(wired.warnings))
 
 
@@ -154,7 +156,7 @@ class Validation:
     """
 
     result: ValidationDocument = field(repr=False)
-    tables: tuple[tuple[MeasurementTable, Sequence[Entry]], ...] = field(repr=False)
+    tables: tuple[tuple[Measurements, Sequence[Entry]], ...] = field(repr=False)
 
     @cached_property
     def document(self) -> Document:
@@ -207,12 +209,12 @@ def validate(
     models : folders of config.json of models that the catalogue lacks.
     by : groupings of the tables: engine, chip, model, maker.
     """
-    from planner.measurements.entry import facts_of
-    from planner.validation.estimates import files_in, predicted
+    from planner.measurements.entry import parse_facts
+    from planner.validation.estimates import measurement_files, predict_files
     from planner.validation.validation_document import document
 
-    files = files_in([Path(path) for path in data])
-    made = predicted(files, profile, facts_of(_texts(facts)), models)
+    files = measurement_files([Path(path) for path in data])
+    made = predict_files(files, profile, parse_facts(_texts(facts)), models)
     for file in made.skipped:
         note(f"planner: {file}", warning=True)
     return Validation(document(profile, made.tables, by, skipped=made.skipped), made.tables)
@@ -228,7 +230,7 @@ def calibrate(
     facts: Facts = (),
     models: Sequence[Path] = (),
     as_of: str | None = None,
-) -> Calibrated:
+) -> CalibratedProfile:
     """A profile fitted to runs of one's own, starting from a shipped one.
 
     Its `profile` is None where the rows identify none, and `why` says so. Raises InputError if a
@@ -244,16 +246,16 @@ def calibrate(
     facts, models : as for `validate`.
     as_of : day of the runs, "2026-11-21"; today if None.
     """
-    from planner.calibration.own_profile import calibrated, written
-    from planner.measurements.entry import facts_of
+    from planner.calibration.own_profile import calibrate_profile, profile_text
+    from planner.measurements.entry import parse_facts
     from planner.measurements.readers import read
     from planner.report.files import write
 
     paths = _files_in(data)
     file, day = _profile_file(name, out, paths), _day(as_of)
-    named = facts_of(_texts(facts))
+    named = parse_facts(_texts(facts))
     files = {label: read(path, models, **named) for label, path in _labelled(paths).items()}
-    fit = calibrated(files, name, day, like, measured)
+    fit = calibrate_profile(files, name, day, like, measured)
     if fit.profile is not None and file is not None:
         start = str(fit.document["like"])
         comments = [
@@ -261,7 +263,7 @@ def calibrate(
             "Intervals hold 80 %. Errors are on runs that the fit did not see. Bands: measured /",
             "predicted, by what is known of a place: chip and model, the chip alone, neither.",
         ]
-        write(file, written(fit.profile, comments, started_from=start))
+        write(file, profile_text(fit.profile, comments, started_from=start))
     return fit
 
 
@@ -277,14 +279,14 @@ def calibrate_training(
     out : a .toml file that the stack is written to; a scenario names it as `profile:`.
     """
     from planner.calibration.stack_file import stack_table, stack_text
-    from planner.measurements.readers import recognised
-    from planner.measurements.readers.sheets import opened
+    from planner.measurements.readers import detect_file_kind
+    from planner.measurements.readers.sheets import open_tables
     from planner.measurements.readers.training_rows import training_rows
     from planner.measurements.training_steps import TRAINING
     from planner.report.files import write
 
     paths = _files_in(data)
-    if not paths or any(recognised(opened(path)) != TRAINING for path in paths):
+    if not paths or any(detect_file_kind(open_tables(path)) != TRAINING for path in paths):
         return None
     file = _profile_file(name, out, paths)
     rows = [row for path in paths for row in training_rows(path) if not row.reason]
@@ -296,23 +298,20 @@ def calibrate_training(
 
 
 def _files_in(data: Sequence[str | Path]) -> tuple[Path, ...]:
-    """Files of measurements, those of folders among them; others there are named aloud."""
-    from planner.validation.estimates import files_in
+    from planner.validation.estimates import measurement_files
 
-    files = files_in([Path(path) for path in data])
+    files = measurement_files([Path(path) for path in data])
     for file in files.skipped:
         note(f"planner: {file}", warning=True)
     return files.paths
 
 
 def _labelled(paths: Sequence[Path]) -> dict[str, Path]:
-    """Files by name, by path where names are alike."""
     names = [path.name for path in paths]
     return {x.name if names.count(x.name) == 1 else str(x): x for x in paths}
 
 
 def _texts(facts: Facts) -> list[str]:
-    """Facts as NAME=VALUE."""
     if isinstance(facts, Mapping):
         return [f"{name}={value}" for name, value in facts.items()]
     return list(facts)
@@ -342,7 +341,6 @@ def _profile_file(name: str, out: str | Path | None, paths: Sequence[Path]) -> P
 
 
 def _day(text: str | None) -> str:
-    """A day as YYYY-MM-DD, today if None."""
     if text is None:
         return date.today().isoformat()
     try:

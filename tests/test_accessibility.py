@@ -9,9 +9,9 @@ import pytest
 
 import planner
 from planner.pages.editor_page import PAGE
-from planner.protocol.solve import answered
+from planner.protocol.solve import solve_with_question
 from planner.report.pages.report_page import report_page
-from planner.report.text.derivations import answered as derived
+from planner.report.text.derivations import derive_output as derived
 from tests.cases.accessibility import auditor
 from tests.paths import EXAMPLES
 
@@ -38,7 +38,7 @@ def violations() -> Iterator[Callable[[str], list[str]]]:
 @pytest.mark.parametrize("name", ANSWERS)
 def test_reports(violations: Callable[[str], list[str]], name: str, tmp_path: Path) -> None:
     """The page of an answer of every kind that is quickly solved."""
-    question, plan = answered(str(EXAMPLES / f"{name}.yaml"))
+    question, plan = solve_with_question(str(EXAMPLES / f"{name}.yaml"))
     page = tmp_path / "report.html"
     page.write_text(report_page(plan, question, f"{name}.yaml"), "utf-8")
     assert violations(page.as_uri()) == []

@@ -11,28 +11,28 @@ from itertools import islice
 
 import sympy as sp
 
-from formulas.algebra.identity import SAME, Difference, Identity
+from formulas.algebra.identity import EQUAL, Difference, Identity
 from formulas.algebra.points import (
-    FEWEST,
+    MIN_POINTS,
     THOROUGH,
     NoPointError,
     Point,
-    allowed,
+    all_true,
+    brief,
     cells,
     crossings,
     margins,
-    satisfied,
-    short,
-    symbols_of,
+    samples,
+    sorted_symbols,
 )
-from formulas.algebra.steps import sign_of
+from formulas.algebra.steps import sampled_sign
 from formulas.numerics import digits as evaluation
-from formulas.numerics.expressions import text, within_time
+from formulas.numerics.expressions import sstr, within_time
 
 WITH_ROOTS = 8  # points at which the roots of a slope are looked for
 TIE = Fraction(1, 10**15)  # relative: a kink is met no better
-WIDE = Fraction(10) ** 10
-LISTED = 4  # points at which they are counted
+WIDE_RATIO = Fraction(10) ** 10
+COUNTED_POINTS = 4  # points at which they are counted
 
 
 class OneSided(Identity):
@@ -47,7 +47,7 @@ class OneSided(Identity):
         """The difference at a point at which the left side is the larger; else that it is not."""
         verdict = super().verdict(point)
         if isinstance(verdict, Difference) and not verdict.domain and verdict.gap.startswith("-"):
-            return SAME
+            return EQUAL
         return verdict
 
     @cached_property
@@ -59,7 +59,7 @@ class OneSided(Identity):
 
     def proof(self) -> str:
         """How it was shown."""
-        where = f" with {', '.join(map(text, self.relations))}" if self.relations else ""
+        where = f" with {', '.join(map(sstr, self.relations))}" if self.relations else ""
         points = f"at {self.distinct} distinct points over 120 decades"
         return f"bound, {'sign of every term' if self.proven else points}{where}"
 
@@ -84,15 +84,15 @@ class Optimum:
         least: bool,
         relations: tuple[sp.Basic, ...],
     ) -> Optimum | Kink:
-        """The optimum of an objective in a symbol; see `slope_along`.
+        """The optimum of an objective in a symbol; see `log_derivative`.
 
         Raises NoPointError where the objective has several kinks.
         """
         kinks = [each for each in objective.atoms(sp.Max, sp.Min) if each.has(x)]
         if kinks:
             return Kink.of(objective, x, kinks, least, relations)
-        slope = slope_along(objective, x, traded, constant)
-        return cls(x, slope, slope_along(slope, x, traded, constant), least, relations)
+        slope = log_derivative(objective, x, traded, constant)
+        return cls(x, slope, log_derivative(slope, x, traded, constant), least, relations)
 
     @property
     def sides(self) -> tuple[sp.Expr, sp.Expr]:
@@ -101,7 +101,7 @@ class Optimum:
         rising = [term for term in terms if term.as_coeff_Mul()[0] > 0]
         falling = [-term for term in terms if term.as_coeff_Mul()[0] < 0]
         if not falling:  # a logarithm may have either sign
-            rising = [term for term in terms if sign_of(term, self.relations) > 0]
+            rising = [term for term in terms if sampled_sign(term, self.relations) > 0]
             falling = [-term for term in terms if term not in rising]
         return sp.Add(*rising), sp.Add(*falling)
 
@@ -116,13 +116,13 @@ class Optimum:
         met = 0
         for roots in self._roots(seed):
             for root in roots:
-                bend = curvature_at(self.curvature, root)
+                bend = second_derivative_value(self.curvature, root)
                 if bend is None:
                     continue
                 if (bend > 0) != self.least or bend == 0:
                     side = "least" if self.least else "largest"
                     return Difference(
-                        root, f"curvature {short(bend)}", f"that of a {side} value", short(bend)
+                        root, f"curvature {brief(bend)}", f"that of a {side} value", brief(bend)
                     )
                 met += 1
             if met >= (1 if self.proven else WITH_ROOTS):
@@ -136,16 +136,18 @@ class Optimum:
     def _roots(self, seed: int) -> Iterator[list[Point]]:
         """The roots at every point tried, as far as they satisfy the relations."""
         about = tuple(relation for relation in self.relations if not relation.has(self.x))
-        symbols = symbols_of((self.slope, self.curvature, *self.relations))
-        for point in islice(allowed(about, symbols, seed), WITH_ROOTS * LISTED):
+        symbols = sorted_symbols((self.slope, self.curvature, *self.relations))
+        for point in islice(samples(about, symbols, seed), WITH_ROOTS * COUNTED_POINTS):
             # Far out the second order is lost in the digits: there only if conditions ask for it.
             if not about and any(
-                not 1 / WIDE < v < WIDE for x, v in point.items() if x is not evaluation.RUN
+                not 1 / WIDE_RATIO < v < WIDE_RATIO
+                for x, v in point.items()
+                if x is not evaluation.RUN
             ):
                 continue
             at = crossings(self.slope, self.x, point, touching=False)
             roots = [{**point, self.x: value} for value in at]
-            yield [root for root in roots if satisfied(self.relations, root)]
+            yield [root for root in roots if all_true(self.relations, root)]
 
     distinct = THOROUGH  # points at which the roots are looked for
 
@@ -153,10 +155,9 @@ class Optimum:
     def roots(self) -> tuple[list[Point], ...]:
         """The roots over 120 orders of magnitude at each of a few points that have any."""
         several = (roots for roots in self._roots(0) if roots)
-        return tuple(islice(several, 1 if self.proven else LISTED))
+        return tuple(islice(several, 1 if self.proven else COUNTED_POINTS))
 
     def _listed(self) -> str:
-        """The roots at the first of the points, and where that is."""
         if not self.roots:
             return ""
         first = self.roots[0]
@@ -208,7 +209,7 @@ class Kink(Identity):
     ) -> Kink:
         """The kink of an objective. Raises NoPointError unless it has one, of two branches."""
         if len(kinks) > 1 or len(kinks[0].args) != 2:
-            raise NoPointError(f"undecided: {text(objective)} has several kinks in {x.name}")
+            raise NoPointError(f"undecided: {sstr(objective)} has several kinks in {x.name}")
         left, right = kinks[0].args
         return cls(left, right, relations, objective, x, least)
 
@@ -222,15 +223,15 @@ class Kink(Identity):
     def difference(self, thorough: bool = False, seed: int = 0) -> Difference | None:
         """A point at which the objective is better than at the kink; None if none is met."""
         met = 0
-        for point in allowed(self.relations, self.symbols, seed):
+        for point in samples(self.relations, self.symbols, seed):
             for at in crossings(self.left - self.right, self.x, point, touching=False):
                 kink = {**point, self.x: at}
-                if satisfied(self.relations, kink):
+                if all_true(self.relations, kink):
                     self.met.add(tuple(point[x] for x in self.symbols))
                     met += 1
                     if better := self._better(kink):
                         return better
-            if met >= (FEWEST if thorough else 1):
+            if met >= (MIN_POINTS if thorough else 1):
                 return None
         if not met:
             raise NoPointError(f"no kink in {self.x.name} lies within the conditions")
@@ -244,33 +245,33 @@ class Kink(Identity):
             point = {**kink, self.x: value}
             try:
                 a, b = evaluation.comparable(evaluation.real_value(self.objective, point), best)
-            except evaluation.UNDETERMINED:
+            except evaluation.UNDETERMINED_RELATION:
                 continue
-            if abs(a - b) <= abs(b) * TIE or not satisfied(self.relations, point):
+            if abs(a - b) <= abs(b) * TIE or not all_true(self.relations, point):
                 continue
             if (a < b) == self.least:
-                return Difference(point, short(a), f"{short(b)} at the kink", short(a - b))
+                return Difference(point, brief(a), f"{brief(b)} at the kink", brief(a - b))
         return None
 
     def proof(self) -> str:
         """What was compared."""
         kind = "least" if self.least else "largest"
-        return f"the branches meet in a kink, the {kind} along {self.x.name} at {FEWEST} points"
+        return f"the branches meet in a kink, the {kind} along {self.x.name} at {MIN_POINTS} points"
 
 
-def curvature_at(curvature: sp.Expr, root: Point) -> evaluation.Number | None:
+def second_derivative_value(curvature: sp.Expr, root: Point) -> evaluation.Number | None:
     """The curvature at a root; None where no number of digits decides it, or it does not exist."""
     for digits in (2 * evaluation.SEARCHING, 8 * evaluation.SEARCHING, 32 * evaluation.SEARCHING):
         try:
             return evaluation.real_value(curvature, root, digits)
         except evaluation.LostDigitsError:
             continue
-        except evaluation.UNDETERMINED:
+        except evaluation.UNDETERMINED_RELATION:
             break
     return None
 
 
-def slope_along(
+def log_derivative(
     objective: sp.Expr, x: sp.Symbol, traded: sp.Symbol | None, constant: sp.Expr | None
 ) -> sp.Expr:
     """x d/dx of an objective; the traded symbol moves so that `constant` stays."""
@@ -301,7 +302,6 @@ def response_sides(
 
 
 def _path_elasticity(side: sp.Expr, rates: Mapping[sp.Symbol, sp.Expr]) -> sp.Expr:
-    """Each term's elasticity, weighted with its share of the side."""
     total: sp.Expr = sp.Integer(0)
     for term in sp.Add.make_args(side):
         factors = sp.Mul.make_args(term)

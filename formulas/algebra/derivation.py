@@ -19,19 +19,19 @@ from formulas.algebra import calculus, domains
 from formulas.algebra.equation import Equation, Function, Readable, check_units
 from formulas.algebra.identity import Identity
 from formulas.algebra.steps import (
+    BOUND_WORDS,
     DIRECTIONS,
-    ENDS,
     Chain,
     DerivationError,
     DerivationStep,
     approximations,
-    dropped,
+    drop_term,
     refusing,
 )
-from formulas.algebra.tendency import Mean, Tendency
+from formulas.algebra.tendency import LimitClaim, Mean
 from formulas.nomenclature.sources import Citation, derived
-from formulas.numerics.evaluate import unfolded
-from formulas.numerics.expressions import Condition, as_expression, put, sentences, text
+from formulas.numerics.evaluate import expand_all
+from formulas.numerics.expressions import Condition, as_expression, put, sentences, sstr
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Derivation(Readable, Chain):
         rhs = put(last.rhs, new)
         if (lhs, rhs) == (last.lhs, last.rhs):
             self._refuse(f"{equation.symbol.name} does not occur in\n    {last}")
-        sign, reason = domains.joined(last, equation)
+        sign, reason = domains.joint_direction(last, equation)
         if reason:
             self._refuse(reason)
         put_in = approximations(equation)
@@ -126,17 +126,17 @@ class Derivation(Readable, Chain):
         claim = as_expression(claim)
         named = tuple(e.equation() if isinstance(e, Derivation) else e for e in where)
         for equation in named:
-            if domains.direction_of(equation):
+            if domains.bound_sign(equation):
                 self._refuse(f"{equation.name} is a bound, not a definition")
             if equation not in (*self.where, *chain.from_iterable(s.used for s in self.steps)):
                 self._unused(equation.symbol)
         stricter = self._assuming(where, tuple(Condition(relation) for relation in relations))
         definitions = tuple(dict.fromkeys((*self.where, *named)))
-        before, after = (unfolded(side, definitions) for side in (self._last.rhs, claim))
+        before, after = (expand_all(side, definitions) for side in (self._last.rhs, claim))
         identity = Identity(before, after, stricter._in_force(named))
         borrowed = tuple(step for equation in where for step in approximations(equation))
         step = DerivationStep("rewrite", self._last.lhs, claim, why, identity, borrowed=borrowed)
-        complaint = f"{text(claim)} is not equal to\n    {text(self._last.rhs)}"
+        complaint = f"{sstr(claim)} is not equal to\n    {sstr(self._last.rhs)}"
         return replace(stricter, where=definitions)._append(step, called, complaint)
 
     @refusing
@@ -160,7 +160,7 @@ class Derivation(Readable, Chain):
         if reason := domains.impossible_claim(x, claim):
             self._refuse(reason)
         stricter = self._assuming(
-            (), tuple(domains.domain_of(x, claim, self._in_force(), self.where))
+            (), tuple(domains.value_conditions(x, claim, self._in_force(), self.where))
         )
         back = {x: claim}
         identity = domains.Solution(
@@ -169,7 +169,7 @@ class Derivation(Readable, Chain):
         step = DerivationStep(
             "solve", named or x, claim, why or f"for {x.name}", identity, solved=x
         )
-        complaint = f"{x.name} = {text(claim)} does not satisfy\n    {last}"
+        complaint = f"{x.name} = {sstr(claim)} does not satisfy\n    {last}"
         if last.direction:
             step = replace(step, direction=identity.direction)
             self._stated(step, direction)
@@ -178,10 +178,10 @@ class Derivation(Readable, Chain):
     @refusing
     def drop(self, term: sp.Expr, beside: sp.Expr, why: str = "") -> Derivation:
         """Neglect an addend of either side beside another addend of the same side."""
-        step = dropped(self._last, term, beside, why)
+        step = drop_term(self._last, term, beside, why)
         if step is None:
             self._refuse(
-                f"{text(term)} is not an addend beside {text(beside)} in\n    {self._last}"
+                f"{sstr(term)} is not an addend beside {sstr(beside)} in\n    {self._last}"
             )
         return self._append(step, {"term": term, "beside": beside, "why": why})
 
@@ -192,10 +192,10 @@ class Derivation(Readable, Chain):
         last, to, claim = self._last, as_expression(to), as_expression(claim)
         if last.lhs.has(x) or claim.has(x):
             self._refuse(f"{x.name} still stands on the left or in the claim")
-        tendency = Tendency(last.rhs, claim, x, to, self._in_force())
+        tendency = LimitClaim(last.rhs, claim, x, to, self._in_force())
         size, neglected = last.rhs / claim - 1, f"limit {x.name} -> {to}"
         step = DerivationStep("limit", last.lhs, claim, why, tendency, size, neglected)
-        return self._append(step, called, f"{text(last.rhs)} does not tend to {text(claim)}")
+        return self._append(step, called, f"{sstr(last.rhs)} does not tend to {sstr(claim)}")
 
     @refusing
     def stationary(
@@ -216,9 +216,9 @@ class Derivation(Readable, Chain):
         optimum = calculus.Optimum.of(self._last.rhs, x, traded, constant, least, self._in_force())
         lhs, rhs = optimum.sides
         if 0 in (lhs, rhs):
-            self._refuse(f"{text(self._last.rhs)} only rises, or only falls, in {x.name}")
+            self._refuse(f"{sstr(self._last.rhs)} only rises, or only falls, in {x.name}")
         step = DerivationStep("stationary", lhs, rhs, why or f"in {x.name}", optimum)
-        return self._append(step, called, f"{text(lhs)} = {text(rhs)} is not the optimum asked for")
+        return self._append(step, called, f"{sstr(lhs)} = {sstr(rhs)} is not the optimum asked for")
 
     @refusing
     def respond(
@@ -234,7 +234,7 @@ class Derivation(Readable, Chain):
             self._refuse("what drives, follows or is traded is a symbol")
         sides = self._last.lhs, self._last.rhs
         lhs, rhs = calculus.response_sides(sides, x, by, named, traded, constant)
-        why = f"{x.name} and {traded.name} follow {by.name}, at the same {text(constant)}"
+        why = f"{x.name} and {traded.name} follow {by.name}, at the same {sstr(constant)}"
         return self._append(DerivationStep("respond", lhs, rhs, why), called)
 
     @refusing
@@ -247,7 +247,7 @@ class Derivation(Readable, Chain):
         sides = (last.rhs, claim) if sign == "≤" else (claim, last.rhs)
         identity = calculus.OneSided(*sides, self._in_force())
         step = DerivationStep("bound", last.lhs, claim, why, identity)
-        complaint = f"{text(last.rhs)} {sign} {text(claim)} does not hold"
+        complaint = f"{sstr(last.rhs)} {sign} {sstr(claim)} does not hold"
         return self._append(replace(step, direction=sign), called, complaint)
 
     @refusing
@@ -268,13 +268,13 @@ class Derivation(Readable, Chain):
             self._refuse(f"{x.name} still stands on the left, in the claim or in its range")
         identity = Mean(last.rhs, claim, x, over, self._in_force())
         step = DerivationStep("mean", named or last.lhs, claim, why or f"over {x.name}", identity)
-        return self._append(step, called, f"the mean of {text(last.rhs)} is not {text(claim)}")
+        return self._append(step, called, f"the mean of {sstr(last.rhs)} is not {sstr(claim)}")
 
     @refusing
     def at(self, values: Mapping[sp.Symbol, Rational | sp.Expr], why: str = "") -> Derivation:
         """Put in exact numbers, or expressions, for symbols."""
         exact = {x: as_expression(value) for x, value in values.items()}
-        if reason := domains.refused_values(exact, domains.relations_of(self.assumes, self.where)):
+        if reason := domains.refused_values(exact, domains.relation_set(self.assumes, self.where)):
             self._refuse(reason)
         for x, value in exact.items():
             if value.free_symbols:
@@ -282,7 +282,7 @@ class Derivation(Readable, Chain):
         called = {"values": dict(values), "why": why}
         lhs, rhs = put(self._last.lhs, exact), put(self._last.rhs, exact)
         tidy = rhs.doit() if rhs.has(sp.Max, sp.Min) else sp.cancel(rhs)
-        why = why or ", ".join(f"{x.name} = {text(value)}" for x, value in exact.items())
+        why = why or ", ".join(f"{x.name} = {sstr(value)}" for x, value in exact.items())
         step = DerivationStep("at", lhs, tidy, why)
         return replace(self, numeric=True)._append(step, called, facts=exact)
 
@@ -310,7 +310,7 @@ class Derivation(Readable, Chain):
         if self.numeric:
             self._refuse("numbers have been put in; take the equation before `at`")
         left_out = tuple(f"{s.neglected}: {s.why}" for s in approximations(self))
-        assumes = (*self.assumes, *left_out, *ENDS.get(self._last.direction, ()))
+        assumes = (*self.assumes, *left_out, *BOUND_WORDS.get(self._last.direction, ()))
         return Equation(self.name, self.symbol, self.rhs, assumes, self.source, self.where)
 
     def numpy(self, *axes: sp.Symbol | str) -> Function:
@@ -323,14 +323,14 @@ class Derivation(Readable, Chain):
         A solved symbol that the case leaves out takes the value of the result. Raises SymbolError
         if the case lacks a symbol.
         """
-        return domains.strain_of(self, case)
+        return domains.approximation_errors(self, case)
 
     def check(self, seed: int | None = None) -> bool:
         """True when every step, made anew, is the one recorded and follows; raises otherwise.
 
         Points are drawn anew; a message names the seed that repeats them.
         """
-        if excluded := domains.contradiction(self._in_force()):
+        if excluded := domains.unsatisfiable_reason(self._in_force()):
             self._refuse(excluded)
         anew_steps = self.replayed().steps
         for number, (step, anew) in enumerate(zip(self.steps, anew_steps, strict=True), 1):
@@ -341,13 +341,11 @@ class Derivation(Readable, Chain):
     def _assuming(
         self, used: Iterable[Equation | Derivation], more: tuple[str, ...] = ()
     ) -> Derivation:
-        """With the assumptions of what is put in, and more of them."""
         travelling = (assumption for item in used for assumption in item.assumes)
         return replace(self, assumes=(*self.assumes, *travelling, *more))
 
     def _in_force(self, where: Iterable[Equation] = ()) -> tuple[sp.Basic, ...]:
-        """Every condition so far, in the symbols that the definitions leave."""
-        return domains.relations_of(self.assumes, (*self.where, *where))
+        return domains.relation_set(self.assumes, (*self.where, *where))
 
     def _append(
         self,
@@ -365,7 +363,7 @@ class Derivation(Readable, Chain):
         difference = step.identity.difference() if step.identity else None
         if difference:
             self._refuse(f"{complaint}\n  {difference}")
-        if facts and (excluded := domains.contradiction(self._in_force(), facts)):
+        if facts and (excluded := domains.unsatisfiable_reason(self._in_force(), facts)):
             self._refuse(excluded)
         after = bool(self.steps) and self.steps[-1].approximate
         whole = replace(
@@ -377,7 +375,7 @@ class Derivation(Readable, Chain):
         if whole.direction and (whole.approximate or step.verb in ("stationary", "respond")):
             self._refuse(f"no bound follows from an approximation, nor from its slope: {whole}")
         if step.verb in ("begin", "substitute", "at"):
-            reason = domains.unequal(whole.lhs, whole.rhs, whole.relation, self._in_force())
+            reason = domains.contradiction(whole.lhs, whole.rhs, whole.relation, self._in_force())
             if reason:
                 self._refuse(reason)
         return replace(self, steps=(*self.steps, whole))

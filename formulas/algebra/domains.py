@@ -12,32 +12,34 @@ from typing import Any
 import sympy as sp
 
 from formulas.algebra import points
-from formulas.algebra.identity import Difference, Identity, alone, under_roots
+from formulas.algebra.identity import Difference, Identity, has_one_solution, under_roots
 from formulas.algebra.steps import (
-    ENDS,
+    BOUND_WORDS,
     DerivationError,
     DerivationStep,
     approximations,
-    positive_somewhere,
-    sign_of,
+    may_be_positive,
+    sampled_sign,
 )
-from formulas.numerics.digits import UNDETERMINED, comparable, real_value
-from formulas.numerics.evaluate import Assignment, Definition, collect, scalar, unfolded
-from formulas.numerics.expressions import Condition, put, text
+from formulas.numerics.digits import UNDETERMINED_RELATION, comparable, real_value
+from formulas.numerics.evaluate import Assignment, Definition, collect, expand_all, scalar
+from formulas.numerics.expressions import Condition, put, sstr
 
 OPPOSITE = {"≤": "≥", "≥": "≤"}
 SOLUTIONS = 8  # points at which other solutions are looked for
-BESIDE = Fraction(1, 10**9)  # how near two solutions are one, and how far beside one its signs are
+SAME_POINT = Fraction(
+    1, 10**9
+)  # how near two solutions are one, and how far beside one its signs are
 
 
-def relations_of(assumes: Iterable[str], where: Iterable[Definition] = ()) -> tuple[sp.Basic, ...]:
+def relation_set(assumes: Iterable[str], where: Iterable[Definition] = ()) -> tuple[sp.Basic, ...]:
     """The relations among some assumptions, with definitions put in."""
     where = tuple(where)
     relations = (each.relation for each in assumes if isinstance(each, Condition))
-    return tuple(unfolded(relation, where) if where else relation for relation in relations)
+    return tuple(expand_all(relation, where) if where else relation for relation in relations)
 
 
-def domain_of(
+def value_conditions(
     x: sp.Symbol, claim: sp.Expr, relations: tuple[sp.Basic, ...], where: Iterable[Definition] = ()
 ) -> list[Condition]:
     """What must be positive for a claim to be a value of a symbol, if the relations leave it open.
@@ -47,20 +49,20 @@ def domain_of(
     where = tuple(where)
 
     def open_to(parts: Iterable[sp.Expr], within: tuple[sp.Basic, ...]) -> list[sp.Expr]:
-        return [part for part in parts if sign_of(unfolded(part, where), within) < 1]
+        return [part for part in parts if sampled_sign(expand_all(part, where), within) < 1]
 
     needed = open_to(under_roots(claim), relations)
-    within = (*relations, *(unfolded(part, where) > 0 for part in needed))
+    within = (*relations, *(expand_all(part, where) > 0 for part in needed))
     if not claim.is_positive and open_to([claim], within):
         factors = open_to(sp.Mul.make_args(sp.factor_terms(sp.together(claim))), within)
         needed.append(sp.Mul(*(f.base if f.is_Pow and f.exp == -1 else f for f in factors)))
     why = f"else {x.name} has no positive value"
     if odd := [part for part in needed if part.has(sp.zoo, sp.nan, sp.I)]:
-        raise DerivationError(f"{x.name} = {text(claim)} is not a real number: {text(odd[0])}")
-    return [Condition(exceeds(part), why) for part in dict.fromkeys(needed)]
+        raise DerivationError(f"{x.name} = {sstr(claim)} is not a real number: {sstr(odd[0])}")
+    return [Condition(positive_condition(part), why) for part in dict.fromkeys(needed)]
 
 
-def exceeds(part: sp.Expr) -> sp.Basic:
+def positive_condition(part: sp.Expr) -> sp.Basic:
     """`part > 0`, its negative terms on the other side."""
     terms = sp.Add.make_args(part)
     below = [-term for term in terms if term.as_coeff_Mul()[0] < 0]
@@ -69,7 +71,7 @@ def exceeds(part: sp.Expr) -> sp.Basic:
     return smaller < larger if larger.is_Number else larger > smaller
 
 
-def outside(
+def violated_conditions(
     assumes: Iterable[str], where: Iterable[Definition], values: Mapping[str, float]
 ) -> tuple[str, ...]:
     """The conditions that some values break, as they are listed; one that lacks a value is not."""
@@ -77,7 +79,7 @@ def outside(
     broken = []
     for condition in assumes:
         if isinstance(condition, Condition):
-            relation = unfolded(condition.relation, where)
+            relation = expand_all(condition.relation, where)
             point = {x: values[x.name] for x in relation.free_symbols if x.name in values}
             if len(point) == len(relation.free_symbols) and not _holds(relation, point):
                 broken.append(str(condition))
@@ -85,15 +87,14 @@ def outside(
 
 
 def _holds(relation: sp.Basic, point: Mapping[sp.Symbol, float]) -> bool:
-    """Whether a relation holds at a point in floats; where it has no value, it does not."""
     if any(math.isinf(value) or math.isnan(value) for value in point.values()):
         return bool(relation.subs(point) == sp.true)
-    return points.satisfied((relation,), {x: Fraction(value) for x, value in point.items()})
+    return points.all_true((relation,), {x: Fraction(value) for x, value in point.items()})
 
 
 def first_form(lhs: sp.Expr, rhs: sp.Expr, why: str, parts: tuple[object, ...]) -> DerivationStep:
     """The first form. Raises DerivationError if it takes a bound for an equation."""
-    signs = [direction_of(part) for part in parts]
+    signs = [bound_sign(part) for part in parts]
     if any(signs) and len(parts) > 1:
         raise DerivationError("a bound stands alone: two sides taken equal are equations")
     borrowed = tuple(step for part in parts for step in approximations(part))
@@ -104,20 +105,20 @@ def impossible_claim(x: sp.Symbol, claim: sp.Expr) -> str:
     """Why a claim cannot be a value of a symbol, whatever the equation; empty when it can."""
     if claim.has(x):
         return f"the claim for {x.name} still contains {x.name}"
-    if not (claim.is_positive or positive_somewhere(claim)):
-        return f"{x.name} = {text(claim)} is positive at no point, and every symbol is positive"
+    if not (claim.is_positive or may_be_positive(claim)):
+        return f"{x.name} = {sstr(claim)} is positive at no point, and every symbol is positive"
     return ""
 
 
-def contradiction(
+def unsatisfiable_reason(
     relations: tuple[sp.Basic, ...], facts: Mapping[sp.Symbol, sp.Expr] = MappingProxyType({})
 ) -> str:
     """That no positive values satisfy all of some conditions, with facts put in; else empty."""
     within = tuple(put(relation, facts) for relation in relations)
-    if not within or any(True for _ in points.allowed(within, points.symbols_of(within), 0)):
+    if not within or any(True for _ in points.samples(within, points.sorted_symbols(within), 0)):
         return ""
-    facts_text = "".join(f", where {x.name} = {text(value)}" for x, value in facts.items())
-    return f"no positive values satisfy {', '.join(map(text, relations))}{facts_text}"
+    facts_text = "".join(f", where {x.name} = {sstr(value)}" for x, value in facts.items())
+    return f"no positive values satisfy {', '.join(map(sstr, relations))}{facts_text}"
 
 
 def refused_values(values: Mapping[sp.Symbol, sp.Expr], relations: tuple[sp.Basic, ...]) -> str:
@@ -129,60 +130,62 @@ def refused_values(values: Mapping[sp.Symbol, sp.Expr], relations: tuple[sp.Basi
             return reason
     broken = [relation for relation in relations if put(relation, values) == sp.false]
     if broken:
-        return f"outside: {text(broken[0])} is not true of these values"
-    return contradiction(relations, values)
+        return f"outside: {sstr(broken[0])} is not true of these values"
+    return unsatisfiable_reason(relations, values)
 
 
-def unequal(lhs: sp.Expr, rhs: sp.Expr, relation: str, relations: tuple[sp.Basic, ...]) -> str:
+def contradiction(
+    lhs: sp.Expr, rhs: sp.Expr, relation: str, relations: tuple[sp.Basic, ...]
+) -> str:
     """Why two sides cannot stand in a relation, whatever the values; empty where they can."""
     odd = [side for side in (lhs, rhs) if side.has(sp.nan, sp.zoo) or side.is_infinite]
     if odd:
-        return f"{text(odd[0])} is no number"
+        return f"{sstr(odd[0])} is no number"
     if relation == "≈":
         return ""
     gap = lhs - rhs
     if lhs.is_Symbol and rhs.is_number:
-        return "" if rhs.is_positive else f"{lhs.name} is positive, and {text(rhs)} is not"
+        return "" if rhs.is_positive else f"{lhs.name} is positive, and {sstr(rhs)} is not"
     if gap.free_symbols and not lhs.free_symbols & rhs.free_symbols:
         return ""
-    side = sign_of(gap, relations, beside_breaks=True)
+    side = sampled_sign(gap, relations, beside_breaks=True)
     if not side or side == {"≤": -1, "≥": 1}.get(relation):
         return ""
-    return f"{text(lhs)} is {'more' if side > 0 else 'less'} than {text(rhs)} wherever both exist"
+    return f"{sstr(lhs)} is {'more' if side > 0 else 'less'} than {sstr(rhs)} wherever both exist"
 
 
-def direction_of(part: object) -> str:
+def bound_sign(part: object) -> str:
     """≤ or ≥ where an equation or a derivation is a bound, else empty."""
     if steps := getattr(part, "steps", ()):
         return str(steps[-1].direction)
     assumes = getattr(part, "assumes", ())
-    return next((sign for sign, words in ENDS.items() if words[0] in assumes), "")
+    return next((sign for sign, words in BOUND_WORDS.items() if words[0] in assumes), "")
 
 
 def growth(side: sp.Expr, x: sp.Symbol, relations: tuple[sp.Basic, ...]) -> int:
     """1 if a side never falls as a symbol grows, -1 if it never rises, else 0."""
     signs: set[int] = set()
     for point in islice(
-        points.allowed(relations, points.symbols_of((side, *relations)), 0), points.THOROUGH
+        points.samples(relations, points.sorted_symbols((side, *relations)), 0), points.THOROUGH
     ):
         for factor in (Fraction(1001, 1000), Fraction(3), Fraction(10**6)):
             moved = {**point, x: point[x] * factor}
             try:
                 a, b = comparable(real_value(side, moved), real_value(side, point))
-            except UNDETERMINED:
+            except UNDETERMINED_RELATION:
                 continue
-            signs |= {(a > b) - (a < b)} if points.satisfied(relations, moved) else set()
+            signs |= {(a > b) - (a < b)} if points.all_true(relations, moved) else set()
     signs.discard(0)
     return signs.pop() if len(signs) == 1 else 0
 
 
-def joined(last: DerivationStep, equation: Any) -> tuple[str, str]:
+def joint_direction(last: DerivationStep, equation: Any) -> tuple[str, str]:
     """The direction of a step once an equation is put in, and why there is none; one is empty."""
-    x, sign = equation.symbol, direction_of(equation)
+    x, sign = equation.symbol, bound_sign(equation)
     if not sign:
         return last.direction, ""
     left, right = last.lhs.has(x), last.rhs.has(x)
-    within = relations_of(equation.assumes, equation.where)
+    within = relation_set(equation.assumes, equation.where)
     slope = growth(last.rhs if right else last.lhs, x, within)
     if not slope or (left and right):
         return "", f"undecided: whether the sides rise or fall with {x.name}, which is a bound"
@@ -203,7 +206,7 @@ class Solution(Identity):
     def difference(self, thorough: bool = False, seed: int = 0) -> Difference | str | None:
         """A point at which the claim fails, or at which there is another solution."""
         failure = super().difference(thorough, seed)
-        if failure or not thorough or alone(self.last.lhs, self.last.rhs, self.x):
+        if failure or not thorough or has_one_solution(self.last.lhs, self.last.rhs, self.x):
             return failure
         return next(filter(None, (self._another(root) for root in self._roots(seed))), None)
 
@@ -229,11 +232,11 @@ class Solution(Identity):
     def _roots(self, seed: int) -> Iterator[points.Point]:
         """The claim at a few points at which the conditions hold of it."""
         about = tuple(put(relation, {self.x: self.claim}) for relation in self.relations)
-        symbols = [y for y in points.symbols_of((self.gap, self.claim, *about)) if y != self.x]
-        for point in islice(points.allowed(about, symbols, seed), SOLUTIONS):
+        symbols = [y for y in points.sorted_symbols((self.gap, self.claim, *about)) if y != self.x]
+        for point in islice(points.samples(about, symbols, seed), SOLUTIONS):
             try:
-                root = points.fraction_of(real_value(self.claim, point))
-            except UNDETERMINED:
+                root = points.to_fraction(real_value(self.claim, point))
+            except UNDETERMINED_RELATION:
                 continue
             if root > 0:
                 yield {**point, self.x: root}
@@ -242,7 +245,7 @@ class Solution(Identity):
         """Where another value within the conditions makes both sides equal; empty if none does."""
         for second in points.crossings(self.gap, self.x, root, touching=False):
             here = {**root, self.x: second}
-            if abs(second / root[self.x] - 1) <= BESIDE or not points.satisfied(
+            if abs(second / root[self.x] - 1) <= SAME_POINT or not points.all_true(
                 self.relations, here
             ):
                 continue
@@ -255,20 +258,19 @@ class Solution(Identity):
 
 
 def _beside(gap: sp.Expr, x: sp.Symbol, point: points.Point) -> tuple[int | None, int | None]:
-    """The signs of a gap just below and just above a value of a symbol."""
-    below, above = ({**point, x: point[x] * (1 + step)} for step in (-BESIDE, BESIDE))
+    below, above = ({**point, x: point[x] * (1 + step)} for step in (-SAME_POINT, SAME_POINT))
     return _gap_sign(gap, below), _gap_sign(gap, above)
 
 
 def _gap_sign(gap: sp.Expr, point: points.Point) -> int | None:
     try:
         value = real_value(gap, point)
-    except UNDETERMINED:
+    except UNDETERMINED_RELATION:
         return None
     return (value > 0) - (value < 0)
 
 
-def solved_for(derivation: Any) -> list[Assignment]:
+def solved_definitions(derivation: Any) -> list[Assignment]:
     """Definitions of solved symbols, of this derivation and of the approximate ones it uses."""
     definitions: dict[sp.Symbol, Assignment] = {}
     if derivation.lhs.is_Symbol and not derivation.numeric:
@@ -277,17 +279,19 @@ def solved_for(derivation: Any) -> list[Assignment]:
     for step in derivation.steps:
         inner = (step.arguments.get("equation"), *step.arguments.get("where", ()))
         for item in inner if step.borrowed else ():
-            for definition in solved_for(item) if approximations(item) else ():
+            for definition in solved_definitions(item) if approximations(item) else ():
                 definitions.setdefault(definition.symbol, definition)
     return list(definitions.values())
 
 
-def strain_of(derivation: Any, case: Mapping[str | sp.Symbol, float]) -> dict[str, float]:
+def approximation_errors(
+    derivation: Any, case: Mapping[str | sp.Symbol, float]
+) -> dict[str, float]:
     """{what is neglected: its size over what is kept}; see `Derivation.strain`."""
     values = {x if isinstance(x, str) else x.name: float(v) for x, v in case.items()}
     sizes = {s.neglected: abs(s.size) for s in approximations(derivation) if s.size is not None}
     if not sizes:
         return {}
     defined = collect(derivation.where)
-    inner = [each for each in solved_for(derivation) if each.symbol not in defined]
+    inner = [each for each in solved_definitions(derivation) if each.symbol not in defined]
     return scalar([*derivation.where, *inner], sizes, values)

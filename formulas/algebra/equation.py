@@ -17,26 +17,20 @@ import numpy as np
 import sympy as sp
 
 from formulas.algebra.identity import inverse
-from formulas.nomenclature.dimensions import UnitError, unit_of
+from formulas.nomenclature.dimensions import UnitError, expression_unit
 from formulas.nomenclature.sources import Citation, definition
-from formulas.nomenclature.symbols import (
-    SymbolError,
-    describe,
-    did_you_mean,
-    meaning,
-    unit_of_symbol,
-)
-from formulas.numerics.evaluate import Assignment, Kernel, collect, kernel, ordered, unfolded
+from formulas.nomenclature.symbols import SymbolError, describe, did_you_mean, meaning, symbol_unit
+from formulas.numerics.evaluate import Assignment, Kernel, collect, expand_all, kernel, topo_order
 from formulas.numerics.expressions import (
     as_expression,
-    branches_of,
+    extreme_branches,
     sentences,
+    sstr,
     tex,
-    text,
     top_extreme,
 )
 
-LEFT = 'style="text-align:left"'
+LEFT_STYLE = 'style="text-align:left"'
 SIGNS = {"=": "=", "≈": r"\approx", "≤": r"\le", "≥": r"\ge"}
 
 
@@ -56,12 +50,14 @@ def card(
     cited = f'<a href="{escape(source.link)}">{words}</a>' if source.link else words
     ordered = sorted(symbols, key=lambda x: (x.name.lower(), x.name))
     cells = [
-        f"<tr><td {LEFT}>${tex(x)}$</td><td {LEFT}><code>{escape(x.name)}</code></td>"
-        f"<td {LEFT}>{escape(str(unit_of_symbol(x)))}</td>"
-        f"<td {LEFT}>{escape(meaning(x))}</td></tr>"
+        f"<tr><td {LEFT_STYLE}>${tex(x)}$</td><td {LEFT_STYLE}><code>{escape(x.name)}</code></td>"
+        f"<td {LEFT_STYLE}>{escape(str(symbol_unit(x)))}</td>"
+        f"<td {LEFT_STYLE}>{escape(meaning(x))}</td></tr>"
         for x in ordered
     ]
-    heads = "".join(f"<th {LEFT}>{word}</th>" for word in ("symbol", "name", "unit", "meaning"))
+    heads = "".join(
+        f"<th {LEFT_STYLE}>{word}</th>" for word in ("symbol", "name", "unit", "meaning")
+    )
     parts = [
         f"<h4>{title}</h4>",
         *rows,
@@ -186,7 +182,7 @@ class Equation:
     def givens(self) -> tuple[sp.Symbol, ...]:
         """Symbols that remain once the `where` equations are put in, by name."""
         definitions = collect(self.where)
-        needed = ordered(definitions, [self.rhs])
+        needed = topo_order(definitions, [self.rhs])
         free = self.rhs.free_symbols.union(*(e.free_symbols for e in needed.values()))
         return tuple(sorted(free - set(needed), key=lambda x: x.name))
 
@@ -213,16 +209,16 @@ class Equation:
         return card(self.name, [display(self.latex())], where, self.assumes, symbols, self.source)
 
     def __str__(self) -> str:
-        return f"{self.symbol.name} = {text(self.rhs)}"
+        return f"{self.symbol.name} = {sstr(self.rhs)}"
 
     def __repr__(self) -> str:
         return f"<Equation {self.name}: {self}>"
 
     def substitute(self, *equations: Equation) -> Equation:
         """This equation with the symbols of others replaced by their right sides."""
-        used = set(ordered(collect(equations), [self.rhs]))
-        rhs = unfolded(self.rhs, equations)
-        branches = {n: unfolded(e, equations) for n, e in (self.branches or {}).items()}
+        used = set(topo_order(collect(equations), [self.rhs]))
+        rhs = expand_all(self.rhs, equations)
+        branches = {n: expand_all(e, equations) for n, e in (self.branches or {}).items()}
         branches = branches or _inherited(rhs, equations)
         rest = tuple(e for e in self.where if e.symbol not in used)
         assumes = dict.fromkeys(a for e in (self, *equations) for a in e.assumes)
@@ -293,12 +289,10 @@ class Equation:
         return pick(candidates, axis=0), tuple(whole.branches)
 
     def _kernel(self, outputs: dict[str, sp.Expr], arguments: list[str]) -> Kernel:
-        """The outputs with the `where` equations, save those whose symbol is given."""
         rest = {x: e for x, e in collect(self.where).items() if x.name not in arguments}
         return kernel([Assignment(x, e) for x, e in rest.items()], outputs)
 
     def _symbol_of(self, x: sp.Symbol | str) -> sp.Symbol:
-        """The symbol, if it occurs here or in the `where` equations."""
         name = x if isinstance(x, str) else x.name
         symbols = {y.name: y for y in (*self.symbols, *self.givens)}
         if name not in symbols:
@@ -307,9 +301,9 @@ class Equation:
         return symbols[name]
 
     def _checked_branches(self) -> Mapping[str, sp.Expr] | None:
-        branches = branches_of(self.rhs)
+        branches = extreme_branches(self.rhs)
         if self.branches is None:
-            return {x.name if x.is_Symbol else text(x): e for x, e in branches.items()} or None
+            return {x.name if x.is_Symbol else sstr(x): e for x, e in branches.items()} or None
         if set(self.branches.values()) != set(branches.values()):
             raise ValueError(f"{self.name}: the named branches are not those of {self.rhs}")
         return dict(self.branches)
@@ -340,18 +334,18 @@ class Function:
 
 def check_units(where: str, left: sp.Expr, right: sp.Expr) -> None:
     """Raise UnitError, with both sides shown, unless two expressions are of one unit."""
-    written = f"{text(left)} = {text(right)}"
+    written = f"{sstr(left)} = {sstr(right)}"
     try:
-        above, below = (unit_of(side, unit_of_symbol) for side in (left, right))
+        above, below = (expression_unit(side, symbol_unit) for side in (left, right))
     except UnitError as error:
         raise UnitError(f"{where}: {error}\n    {written}") from None
     if None not in (above, below) and above != below:
         raise UnitError(
-            f"{text(left)}: {where}: left side is [{above}], right side is [{below}]\n    {written}"
+            f"{sstr(left)}: {where}: left side is [{above}], right side is [{below}]\n    {written}"
         )
 
 
-def equations_of(page: Mapping[str, object]) -> tuple[Equation, ...]:
+def equations_in_module(page: Mapping[str, object]) -> tuple[Equation, ...]:
     """Every equation under a name of a page, given as its `globals()`, in its order."""
     return tuple(value for value in page.values() if isinstance(value, Equation))
 
@@ -368,8 +362,8 @@ def _inherited(rhs: sp.Expr, equations: tuple[Equation, ...]) -> dict[str, sp.Ex
     for equation in pending:
         pending += equation.where
         inner = (*equations, *equation.where)
-        names |= {unfolded(e, inner): n for n, e in (equation.branches or {}).items()}
-    branches = branches_of(rhs)
+        names |= {expand_all(e, inner): n for n, e in (equation.branches or {}).items()}
+    branches = extreme_branches(rhs)
     return {names[x]: e for x, e in branches.items()} if branches.keys() <= names.keys() else {}
 
 

@@ -14,30 +14,30 @@ import sympy as sp
 
 from formulas.algebra.points import (
     BRANCHES,
-    FEWEST,
-    QUICK,
+    MIN_POINTS,
+    QUICK_POINTS,
     THOROUGH,
     NoPointError,
     Point,
-    allowed,
-    branched,
-    lines,
+    all_true,
+    axis_points,
+    brief,
+    has_branches,
     margins,
     point_text,
-    points,
     regions,
-    satisfied,
-    short,
-    symbols_of,
+    sample_points,
+    samples,
+    sorted_symbols,
 )
 from formulas.nomenclature.symbols import describe
 from formulas.numerics import digits as evaluation
-from formulas.numerics.expressions import put, text, within_time
+from formulas.numerics.expressions import put, sstr, within_time
 
 PRECISIONS = (evaluation.WORKING, 4 * evaluation.WORKING, 16 * evaluation.WORKING)
 QUADRATURE = (75, 80)  # more would take seconds a point
 READABLE = 3  # degree: the roots of a quartic fill pages, and there are none beyond in general
-SAME, NOWHERE, UNDECIDED = "the same", "nothing to compare", "undecided"
+EQUAL, UNDEFINED_AT_POINT, NOT_DECIDED = "the same", "nothing to compare", "undecided"
 STARTS = 3  # points from which the breaks along each symbol are visited
 
 
@@ -75,20 +75,20 @@ class Identity:
         Every branch and break that can be met is met if `thorough`. Raises NoPointError if no point
         satisfies the relations and lets both sides exist, or if none decides in a branch.
         """
-        whole, agreeing = thorough or branched(self.left, self.right), list[Point]()
-        count = self._count if whole else QUICK
-        for point in allowed(self.relations, self.symbols, seed):
+        whole, agreeing = thorough or has_branches(self.left, self.right), list[Point]()
+        count = self._count if whole else QUICK_POINTS
+        for point in samples(self.relations, self.symbols, seed):
             verdict = self.verdict(point)
             if isinstance(verdict, Difference):
                 return self._in_need(verdict, seed)
-            if verdict == SAME:
+            if verdict == EQUAL:
                 agreeing.append(point)
             if len(agreeing) == count:
                 break
         self.met.clear()
         self.met.update(tuple(point[x] for x in self.symbols) for point in agreeing)
         if not agreeing:
-            raise NoPointError(f"no point to compare {text(self.left)} and {text(self.right)} at")
+            raise NoPointError(f"no point to compare {sstr(self.left)} and {sstr(self.right)} at")
         if not whole or self.proven:
             return None
         at_breaks = self._at_breaks(agreeing, seed) if thorough else None
@@ -101,7 +101,7 @@ class Identity:
 
     def verdict(self, point: Point) -> Difference | str:
         """The difference at a point; SAME, NOWHERE or UNDECIDED if there is none."""
-        return compared(self.left, self.right, point)
+        return compare_at_point(self.left, self.right, point)
 
     @cached_property
     def proven(self) -> bool:
@@ -121,17 +121,16 @@ class Identity:
 
     def proof(self) -> str:
         """The method of proof: `symbolically`, or the number and kind of points compared."""
-        where = f" with {', '.join(map(text, self.relations))}" if self.relations else ""
+        where = f" with {', '.join(map(sstr, self.relations))}" if self.relations else ""
         if self.proven:
             return f"symbolically{where}"
         kind = "exactly" if self._rational() else "to 50 digits"
         return f"at {self.distinct} distinct points over 120 decades, {kind}{where}"
 
     def _at_breaks(self, agreeing: list[Point], seed: int) -> Difference | None:
-        """The same beside every break along each symbol."""
         for start in agreeing[:STARTS] if self._count == THOROUGH else ():
-            for point in lines(start, *self.broken, *self.relations):
-                if satisfied(self.relations, point):
+            for point in axis_points(start, *self.broken, *self.relations):
+                if all_true(self.relations, point):
                     verdict = self.verdict(point)
                     if isinstance(verdict, Difference):
                         return self._in_need(verdict, seed)
@@ -143,15 +142,15 @@ class Identity:
         Raises NoPointError if no number of digits decides in one.
         """
         for region in regions(self.left, self.right):
-            if any(satisfied(region, point) for point in agreeing):
+            if any(all_true(region, point) for point in agreeing):
                 continue
-            met = islice(allowed((*self.relations, *region), self.symbols, seed), STARTS)
+            met = islice(samples((*self.relations, *region), self.symbols, seed), STARTS)
             verdicts = [self.verdict(point) for point in met]
             for verdict in verdicts:
                 if isinstance(verdict, Difference):
                     return self._in_need(verdict, seed)
-            if verdicts and set(verdicts) == {UNDECIDED}:
-                raise NoPointError(f"undecided where {', '.join(map(text, region))}")
+            if verdicts and set(verdicts) == {NOT_DECIDED}:
+                raise NoPointError(f"undecided where {', '.join(map(sstr, region))}")
         return None
 
     def _in_need(self, difference: Difference, seed: int) -> Difference:
@@ -159,19 +158,22 @@ class Identity:
         if difference.domain:
             return difference
         deciding = [
-            m for m in margins(self.left, self.right) if satisfied((m > 0,), difference.point)
+            m for m in margins(self.left, self.right) if all_true((m > 0,), difference.point)
         ]
         agreed = 0
-        for point in islice(points(self.symbols, seed), THOROUGH if deciding else 0):
-            if satisfied(self.relations, point) and compared(self.left, self.right, point) == SAME:
-                deciding = [m for m in deciding if not satisfied((m > 0,), point)]
+        for point in islice(sample_points(self.symbols, seed), THOROUGH if deciding else 0):
+            if (
+                all_true(self.relations, point)
+                and compare_at_point(self.left, self.right, point) == EQUAL
+            ):
+                deciding = [m for m in deciding if not all_true((m > 0,), point)]
                 agreed += 1
         if not (deciding and agreed):
             return difference
-        return replace(difference, domain=f"{text(deciding[0])} <= 0")
+        return replace(difference, domain=f"{sstr(deciding[0])} <= 0")
 
     def _rational(self) -> bool:
-        for point in islice(allowed(self.relations, self.symbols, 0), THOROUGH):
+        for point in islice(samples(self.relations, self.symbols, 0), THOROUGH):
             try:
                 sides = (
                     evaluation.real_value(self.left, point),
@@ -185,16 +187,15 @@ class Identity:
     @cached_property
     def symbols(self) -> list[sp.Symbol]:
         """Every symbol of the sides and the relations, by name."""
-        return symbols_of((self.left, self.right, *self.relations))
+        return sorted_symbols((self.left, self.right, *self.relations))
 
     @property
     def _count(self) -> int:
-        """Fewer points where each takes a sum or a quadrature."""
         slow = (sp.Sum, sp.Integral, *evaluation.SPECIAL)
-        return 2 * FEWEST if self.left.has(*slow) or self.right.has(*slow) else THOROUGH
+        return 2 * MIN_POINTS if self.left.has(*slow) or self.right.has(*slow) else THOROUGH
 
 
-def compared(left: sp.Expr, right: sp.Expr, point: Point) -> Difference | str:
+def compare_at_point(left: sp.Expr, right: sp.Expr, point: Point) -> Difference | str:
     """SAME, NOWHERE, UNDECIDED or the difference of two expressions at a point.
 
     Rounded sides are the same if two thirds of the digits carried agree; they differ if they do so
@@ -210,7 +211,7 @@ def compared(left: sp.Expr, right: sp.Expr, point: Point) -> Difference | str:
         if differed or not isinstance(verdict, Difference) or verdict.exact:
             return verdict
         differed = True
-    return UNDECIDED
+    return NOT_DECIDED
 
 
 def _compared(left: sp.Expr, right: sp.Expr, point: Point, digits: int) -> Difference | str:
@@ -223,20 +224,20 @@ def _compared(left: sp.Expr, right: sp.Expr, point: Point, digits: int) -> Diffe
             unreal.append(error)
             sides.append(None)
         except ZeroDivisionError:
-            return NOWHERE
+            return UNDEFINED_AT_POINT
     if unreal:
-        needs = f"{text(unreal[0].part)} > 0"
-        why = f"{text(unreal[0].part)} {unreal[0].reason}"
-        a, b = (why if side is None else short(side) for side in sides)
-        return Difference(point, a, b, domain=needs) if len(unreal) == 1 else NOWHERE
+        needs = f"{sstr(unreal[0].part)} > 0"
+        why = f"{sstr(unreal[0].part)} {unreal[0].reason}"
+        a, b = (why if side is None else brief(side) for side in sides)
+        return Difference(point, a, b, domain=needs) if len(unreal) == 1 else UNDEFINED_AT_POINT
     a, b = evaluation.comparable(*sides, digits=digits)
-    if evaluation.near(a, b, digits, evaluation.AGREE ** (digits / 75)):
-        return SAME
-    if evaluation.near(a, b, digits):
+    if evaluation.agree_to_digits(a, b, digits, evaluation.AGREE ** (digits / 75)):
+        return EQUAL
+    if evaluation.agree_to_digits(a, b, digits):
         raise evaluation.LostDigitsError(
             "they agree to fifty digits, but not to all that are carried"
         )
-    return Difference(point, short(a), short(b), short(a - b), exact=isinstance(a, Fraction))
+    return Difference(point, brief(a), brief(b), brief(a - b), exact=isinstance(a, Fraction))
 
 
 def under_roots(claim: sp.Expr) -> Iterator[sp.Expr]:
@@ -266,11 +267,11 @@ def inverse(
             elif expression.has(*BRANCHES) or len(solutions := _solutions(lhs, expression, x)) != 1:
                 parts.append(f"where {branch} decides, there is no closed form")
             else:
-                parts.append(f"where {branch} decides, {x.name} = {text(solutions[0])}")
+                parts.append(f"where {branch} decides, {x.name} = {sstr(solutions[0])}")
         raise ValueError("\n  ".join(parts))
     solutions = _solutions(lhs, rhs, x)
     if len(solutions) > 1:
-        several = ", ".join(map(text, solutions))
+        several = ", ".join(map(sstr, solutions))
         raise ValueError(f"{name}: {len(solutions)} solutions for {describe(x.name)}: {several}")
     if not solutions:
         raise ValueError(f"{name}: no solution in closed form for {describe(x.name)}")
@@ -338,7 +339,7 @@ def _peeled(left: sp.Expr, right: sp.Expr, x: sp.Symbol) -> sp.Expr | None:
     return left
 
 
-def alone(left: sp.Expr, right: sp.Expr, x: sp.Symbol) -> bool:
+def has_one_solution(left: sp.Expr, right: sp.Expr, x: sp.Symbol) -> bool:
     """Whether an equation can have but one solution: linear, or undone from the outside in."""
     over, _ = sp.fraction(sp.together(left - right))
     if over.is_polynomial(x) and sp.degree(over, x) == 1:
@@ -355,7 +356,7 @@ def _ratios(rhs: sp.Expr, x: sp.Symbol) -> tuple[sp.Symbol, sp.Expr, dict[sp.Exp
     then `x` in terms of it. A part of a ratio, raised alone, would have no unit.
     """
     powers = [each for each in rhs.atoms(sp.Pow) if each.exp.free_symbols and each.base.is_Mul]
-    bases = sorted({each.base for each in powers}, key=text)
+    bases = sorted({each.base for each in powers}, key=sstr)
     named = {base: sp.Dummy("ratio", positive=True) for base in bases if not base.has(x)}
     ratio = sp.Dummy("ratio", positive=True)
     for base in (base for base in bases if base.has(x)):
@@ -366,7 +367,6 @@ def _ratios(rhs: sp.Expr, x: sp.Symbol) -> tuple[sp.Symbol, sp.Expr, dict[sp.Exp
 
 
 def _plain(solution: sp.Expr, symbols: set[sp.Symbol]) -> bool:
-    """True if only the equation's own symbols and the functions of this package occur."""
     if solution.has(sp.I) or solution.free_symbols - symbols:
         return False
     return all(isinstance(each, sp.exp | sp.log) for each in solution.atoms(sp.Function))

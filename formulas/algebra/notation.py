@@ -31,7 +31,7 @@ from sympy import (
 
 from formulas.algebra.calculus import Exponential, Uniform
 from formulas.algebra.derivation import Derivation
-from formulas.algebra.equation import Equation, equations_of
+from formulas.algebra.equation import Equation, equations_in_module
 from formulas.nomenclature.layout_symbols import *
 from formulas.nomenclature.lecture import *
 from formulas.nomenclature.memory_symbols import *
@@ -40,7 +40,7 @@ from formulas.nomenclature.serving_symbols import *
 from formulas.nomenclature.sources import *
 from formulas.nomenclature.sources import Citation as _Citation
 from formulas.nomenclature.training import *
-from formulas.numerics.expressions import in_turn, maximum, minimum, when
+from formulas.numerics.expressions import cond, in_turn, maximum, minimum
 
 _P = _ParamSpec("_P")
 Step: _TypeAlias = _Callable[[Derivation], Derivation]

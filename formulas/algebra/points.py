@@ -16,22 +16,22 @@ import mpmath
 import sympy as sp
 
 from formulas.numerics import digits
-from formulas.numerics.digits import RUN, SEARCHING, UNDETERMINED
+from formulas.numerics.digits import RUN, SEARCHING, UNDETERMINED_RELATION
 
-QUICK, THOROUGH = 4, 36  # points when a step is made, and when a derivation is checked
-FEWEST = 12  # distinct points below which nothing counts as tested
+QUICK_POINTS, THOROUGH = 4, 36  # points when a step is made, and when a derivation is checked
+MIN_POINTS = 12  # distinct points below which nothing counts as tested
 TRIES = 1200
 BRANCHES = (sp.Max, sp.Min, sp.Piecewise, sp.ceiling, sp.floor)
-DECADES, FAR = range(-9, 9), range(-60, 60)
+DECADES, FAR_DECADES = range(-9, 9), range(-60, 60)
 STEP_NUMBERS = (1, 2, 3, 10, 1001, 10**9 + 7, sp.Rational(1, 2))  # where steps are looked at
-BESIDE = tuple(Fraction(1, n) for n in (2**60, 10**6, 50))
-GRID = tuple(Fraction(10) ** step for step in FAR[::2])
+OFFSETS = tuple(Fraction(1, n) for n in (2**60, 10**6, 50))
+GRID = tuple(Fraction(10) ** step for step in FAR_DECADES[::2])
 PASSES, CLIMBS = 4, 24  # over all symbols, to get inside conditions; starts that are tried
 DEGREE, NODES = 8, 120  # of polynomials whose roots are isolated, and their size in nodes
-HALVINGS, CLOSE, LONGEST = 700, 10**20, 8000
+MAX_BISECTIONS, CLOSE_RATIO, MAX_NAME_LENGTH = 700, 10**20, 8000
 FINER, VALLEYS = 1.13, 6  # a step of the finer grid; how many are searched for their floor
-ALONG, VISITED = 4, 300  # symbols along which points are visited, and how many of these
-RARE = 12  # draws to one that satisfies the relations, from which on they are moved inside
+MAX_AXES, MAX_VISITS = 4, 300  # symbols along which points are visited, and how many of these
+MAX_DRAWS = 12  # draws to one that satisfies the relations, from which on they are moved inside
 
 Point = dict[sp.Symbol, Fraction]
 
@@ -40,12 +40,12 @@ class NoPointError(ValueError):
     """No point satisfies the relations and lets both sides exist, or decides between them."""
 
 
-def symbols_of(parts: Iterable[sp.Basic]) -> list[sp.Symbol]:
+def sorted_symbols(parts: Iterable[sp.Basic]) -> list[sp.Symbol]:
     """Every symbol of some expressions, by name."""
     return sorted(set().union(*(part.free_symbols for part in parts)), key=lambda x: x.name)
 
 
-def points(symbols: list[sp.Symbol], seed: int) -> Iterator[Point]:
+def sample_points(symbols: list[sp.Symbol], seed: int) -> Iterator[Point]:
     """Without end: one that spans the decades, one of like magnitudes, one far out, and so on."""
     names = ",".join(x.name for x in symbols)
     generator = random.Random(f"{seed} {names}")  # apart for every set of symbols
@@ -55,7 +55,7 @@ def points(symbols: list[sp.Symbol], seed: int) -> Iterator[Point]:
             base = generator.randint(0, 4)
             yield _drawn(generator, {x: decades[x][number] for x in symbols})
             yield _drawn(generator, {x: base - generator.randint(0, 1) for x in symbols})
-            yield _drawn(generator, {x: generator.choice(FAR) for x in symbols})
+            yield _drawn(generator, {x: generator.choice(FAR_DECADES) for x in symbols})
 
 
 def _drawn(generator: random.Random, decades: dict[sp.Symbol, int]) -> Point:
@@ -71,32 +71,32 @@ def _drawn(generator: random.Random, decades: dict[sp.Symbol, int]) -> Point:
     return point
 
 
-def satisfied(relations: Iterable[sp.Basic], point: Point) -> bool:
+def all_true(relations: Iterable[sp.Basic], point: Point) -> bool:
     """Whether all relations hold at a point, and can be evaluated there."""
     try:
         return all(digits.real_value(relation, point) for relation in relations)
-    except UNDETERMINED:
+    except UNDETERMINED_RELATION:
         return False
 
 
-def allowed(
+def samples(
     relations: tuple[sp.Basic, ...], symbols: list[sp.Symbol], seed: int
 ) -> Iterator[Point]:
     """Points that satisfy the relations: as drawn, or moved inside where few draws are."""
     met = failed = 0
-    for number, start in enumerate(islice(points(symbols, seed), TRIES)):
-        if satisfied(relations, start):
+    for number, start in enumerate(islice(sample_points(symbols, seed), TRIES)):
+        if all_true(relations, start):
             met += 1
             yield start
-        elif failed < CLIMBS and number >= RARE and met < number / RARE:
-            moved = inside(relations, start)
+        elif failed < CLIMBS and number >= MAX_DRAWS and met < number / MAX_DRAWS:
+            moved = feasible_point(relations, start)
             failed += moved is None
             if moved is not None:
                 failed -= 1 if failed else 0
                 yield moved
 
 
-def inside(relations: tuple[sp.Basic, ...], start: Point) -> Point | None:
+def feasible_point(relations: tuple[sp.Basic, ...], start: Point) -> Point | None:
     """A point that satisfies all relations, found by moving one symbol after the other.
 
     Each goes to the cell between its breaks in which most relations hold. None if that ends
@@ -105,15 +105,15 @@ def inside(relations: tuple[sp.Basic, ...], start: Point) -> Point | None:
     parts = [part for relation in relations for part in conjuncts(relation)]
     about = margins(*parts)
     generator, point = random.Random(repr(sorted(start.values()))), start
-    best = sum(satisfied((part,), point) for part in parts)
+    best = sum(all_true((part,), point) for part in parts)
     for _ in range(PASSES):
-        for x in symbols_of(parts):
+        for x in sorted_symbols(parts):
             if best == len(parts):
                 return point
             reached: dict[int, list[Point]] = {}
             for value in cells(x, point, about, generator):
                 moved = {**point, x: value}
-                count = sum(satisfied((part,), moved) for part in parts)
+                count = sum(all_true((part,), moved) for part in parts)
                 reached.setdefault(count, []).append(moved)
             if reached and max(reached) >= best:  # also where none more holds: another may, then
                 best = max(reached)
@@ -169,24 +169,26 @@ def _margins(node: sp.Basic) -> Iterator[sp.Expr]:
         if any(term.as_coeff_Mul()[0] < 0 for term in node.args):
             yield node
         if len(node.args) <= 3:  # the scale at which one term overtakes the next
-            yield from (abs_of(one) - abs_of(other) for one, other in pairwise(node.args))
+            yield from (
+                positive_term(one) - positive_term(other) for one, other in pairwise(node.args)
+            )
 
 
-def abs_of(term: sp.Expr) -> sp.Expr:
+def positive_term(term: sp.Expr) -> sp.Expr:
     """A term with a positive coefficient."""
     return -term if term.as_coeff_Mul()[0] < 0 else term
 
 
-def lines(point: Point, *sides: sp.Basic) -> Iterator[Point]:
+def axis_points(point: Point, *sides: sp.Basic) -> Iterator[Point]:
     """From a point along each symbol: at each break, beside it, and in each cell between two.
 
     Of a great many symbols, and of a great many such points, some are drawn.
     """
-    about, symbols = margins(*sides), symbols_of(sides)
+    about, symbols = margins(*sides), sorted_symbols(sides)
     generator = random.Random(repr(sorted(point.values())))
-    along = generator.sample(symbols, min(ALONG, len(symbols)))
+    along = generator.sample(symbols, min(MAX_AXES, len(symbols)))
     moves = [(x, v) for x in along for v in cells(x, point, about, generator)]
-    for x, value in moves if len(moves) <= VISITED else generator.sample(moves, VISITED):
+    for x, value in moves if len(moves) <= MAX_VISITS else generator.sample(moves, MAX_VISITS):
         yield {**point, x: value}
 
 
@@ -204,7 +206,7 @@ def cells(
             yield low * Fraction(generator.uniform(2, 50))
     for at in breaks:
         yield at
-        yield from (at * (1 + sign * part) for part in BESIDE for sign in (1, -1))
+        yield from (at * (1 + sign * part) for part in OFFSETS for sign in (1, -1))
 
 
 def crossings(margin: sp.Expr, x: sp.Symbol, point: Point, touching: bool = True) -> list[Fraction]:
@@ -215,12 +217,12 @@ def crossings(margin: sp.Expr, x: sp.Symbol, point: Point, touching: bool = True
     """
     try:
         if (coefficients := _coefficients(margin, x)) is not None:
-            numbers = [fraction_of(digits.real_value(c, point, 60)) for c in coefficients]
+            numbers = [to_fraction(digits.real_value(c, point, 60)) for c in coefficients]
             return _polynomial_roots(numbers)
         if margin.has(sp.ceiling, sp.floor) or (touching and _nodes(margin) > NODES / 2):
             return []  # its steps are margins of their own; so are the parts of a large one
         return list(_scanned(margin, x, point, touching))
-    except (*UNDETERMINED, TypeError, OverflowError):
+    except (*UNDETERMINED_RELATION, TypeError, OverflowError):
         return []
 
 
@@ -231,7 +233,6 @@ def _nodes(margin: sp.Expr) -> int:
 
 @cache
 def _coefficients(margin: sp.Expr, x: sp.Symbol) -> tuple[sp.Expr, ...] | None:
-    """Of the numerator as a polynomial in a symbol; None where it is none, or a large one."""
     if not margin.is_rational_function(x) or _nodes(margin) > NODES:
         return None
     over, _ = sp.fraction(sp.together(margin))
@@ -240,12 +241,12 @@ def _coefficients(margin: sp.Expr, x: sp.Symbol) -> tuple[sp.Expr, ...] | None:
     return tuple(sp.Poly(over, x).all_coeffs())
 
 
-def fraction_of(number: digits.Number) -> Fraction:
+def to_fraction(number: digits.Number) -> Fraction:
     """A number with digits as the fraction that it is; raises LostDigitsError if that is long."""
     if isinstance(number, Fraction):
         return number
     mantissa, exponent = number.man_exp
-    if abs(exponent) > LONGEST:
+    if abs(exponent) > MAX_NAME_LENGTH:
         raise digits.LostDigitsError(f"a fraction of {abs(exponent)} bits is not worked with")
     return Fraction(mantissa) * Fraction(2) ** exponent
 
@@ -283,7 +284,7 @@ def _closed_in(
     below = value(low)
     if not below or low == high:
         return low
-    for _ in range(HALVINGS):
+    for _ in range(MAX_BISECTIONS):
         if high - low <= high / 2**100:
             break
         middle = (low + high) / 2
@@ -293,7 +294,7 @@ def _closed_in(
         if not here:
             return middle
         low, high = (middle, high) if (here > 0) == (below > 0) else (low, middle)
-    short = ((low + high) / 2).limit_denominator(CLOSE)
+    short = ((low + high) / 2).limit_denominator(CLOSE_RATIO)
     return short if low <= short <= high and not value(short) else high
 
 
@@ -305,13 +306,13 @@ def _scanned(margin: sp.Expr, x: sp.Symbol, point: Point, touching: bool) -> Ite
     def value(at: Fraction) -> digits.Number | None:
         try:
             return digits.real_value(along, {**values, x: at}, SEARCHING)
-        except UNDETERMINED:
+        except UNDETERMINED_RELATION:
             return None
 
     # Where a part has a break of its own, the whole may have a spike.
     parts = (part for part in margins(*margin.args) if part.has(x) and part != margin)
     inner = {c for p in parts if _coefficients(p, x) is not None for c in crossings(p, x, point)}
-    near = {c * (1 + sign * part) for c in inner for part in BESIDE for sign in (1, -1, 0)}
+    near = {c * (1 + sign * part) for c in inner for part in OFFSETS for sign in (1, -1, 0)}
     start = point.get(x, Fraction(1))
     grid = sorted({start, *near, *(start * at for at in _SHORT), *GRID})
     signed = [(at, here) for at in grid if (here := value(at)) is not None]
@@ -367,12 +368,12 @@ def _fixed_parts_evaluated(expression: sp.Expr, x: sp.Symbol, values: Point) -> 
     return expression.func(*within, evaluate=False)
 
 
-def branched(*sides: sp.Basic) -> bool:
+def has_branches(*sides: sp.Basic) -> bool:
     """Whether any side has branches to be met."""
     return any(side.has(*BRANCHES) for side in sides)
 
 
-def short(value: digits.Number) -> str:
+def brief(value: digits.Number) -> str:
     """A fraction as it is while it is short, else twelve digits."""
     if isinstance(value, Fraction):
         if value.denominator < 10**6 and abs(value.numerator) < 10**9:
@@ -383,5 +384,5 @@ def short(value: digits.Number) -> str:
 
 def point_text(point: Point) -> str:
     """`{N_total: 17/33, ...}`."""
-    named = (f"{x.name}: {short(value)}" for x, value in point.items() if x is not RUN)
+    named = (f"{x.name}: {brief(value)}" for x, value in point.items() if x is not RUN)
     return "{" + ", ".join(named) + "}"

@@ -13,14 +13,18 @@ from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, Protoco
 import sympy as sp
 
 from formulas.algebra import points as sampling
-from formulas.numerics.digits import UNDETERMINED, NoRuleError, real_value
-from formulas.numerics.expressions import text
+from formulas.numerics.digits import UNDETERMINED_RELATION, NoRuleError, real_value
+from formulas.numerics.expressions import sstr
 
-PROVEN, TESTED, TAKEN = WORDS = ("proven", "tested", "taken")  # from the strongest on
+PROVEN, STATUS_TESTED, STATUS_ASSUMED = RELATION_WORDS = (
+    "proven",
+    "tested",
+    "taken",
+)  # from the strongest on
 
 
 DIRECTIONS = {"<=": "≤", ">=": "≥"}
-ENDS = {"≤": ("the most it can be",), "≥": ("the least it can be",)}
+BOUND_WORDS = {"≤": ("the most it can be",), "≥": ("the least it can be",)}
 VERBS = (
     *("begin", "substitute", "rewrite", "solve", "drop", "limit", "at"),
     *("stationary", "respond", "bound", "mean"),
@@ -38,7 +42,7 @@ def refusing(method: Callable[Concatenate[Any, _P], _R]) -> Callable[Concatenate
     def verb(derivation: Any, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         try:
             return method(derivation, *args, **kwargs)
-        except (sampling.NoPointError, NoRuleError, *UNDETERMINED) as error:
+        except (sampling.NoPointError, NoRuleError, *UNDETERMINED_RELATION) as error:
             raise derivation.refusal(str(error)) from None
 
     return verb
@@ -105,12 +109,12 @@ class DerivationStep:
         return set().union(*(part.free_symbols for part in parts))
 
     def __str__(self) -> str:
-        return f"{text(self.lhs)} {self.relation} {text(self.rhs)}"
+        return f"{sstr(self.lhs)} {self.relation} {sstr(self.rhs)}"
 
     def text(self, number: int, proof: str) -> str:
         """Three lines: what is done and why, the new form, how it was shown."""
         why = f": {self.why}" if self.why else ""
-        size = "" if self.size is None else f"; neglected over kept: {text(self.size)}"
+        size = "" if self.size is None else f"; neglected over kept: {sstr(self.size)}"
         return f"  {number}. {self.verb}{why}\n       {self}\n       [{proof}{size}]"
 
     @property
@@ -128,9 +132,11 @@ class DerivationStep:
         """
         word, method = self._proof(before, seed)
         inner = [(part.weakest, part.name) for part in self.used if hasattr(part, "weakest")]
-        weaker = [(w, name) for w, name in inner if WORDS.index(w) > WORDS.index(word)]
+        weaker = [
+            (w, name) for w, name in inner if RELATION_WORDS.index(w) > RELATION_WORDS.index(word)
+        ]
         if weaker:
-            word, name = max(weaker, key=lambda pair: WORDS.index(pair[0]))
+            word, name = max(weaker, key=lambda pair: RELATION_WORDS.index(pair[0]))
             method += f", from what is {word} of {name}"
         return f"{word}: {method}"
 
@@ -139,7 +145,9 @@ class DerivationStep:
             difference = self.identity.difference(thorough=True, seed=seed)
             if difference:
                 raise DerivationError(str(difference))
-            tested = TESTED if self.identity.distinct >= sampling.FEWEST else TAKEN
+            tested = (
+                STATUS_TESTED if self.identity.distinct >= sampling.MIN_POINTS else STATUS_ASSUMED
+            )
             word = PROVEN if self.identity.proven else tested
             method = self.identity.proof() + self._borrowing()
             if self.solved is None or before is None:
@@ -186,7 +194,7 @@ class Chain:
     def symbol(self) -> sp.Symbol:
         """Left side of the last step, which must be a symbol."""
         if not self._last.lhs.is_Symbol:
-            self._refuse(f"the left side is not one symbol: {text(self._last.lhs)}")
+            self._refuse(f"the left side is not one symbol: {sstr(self._last.lhs)}")
         return self._last.lhs
 
     @property
@@ -231,7 +239,7 @@ class Chain:
         """The weakest word of the steps that follow from the first; that one is a premise."""
         words = [proof.partition(":")[0] for proof in self.proofs[1:]]
         inner = [part.weakest for part in self.steps[0].used if hasattr(part, "weakest")]
-        return max(words + inner, key=WORDS.index, default=TAKEN)
+        return max(words + inner, key=RELATION_WORDS.index, default=STATUS_ASSUMED)
 
     def __str__(self) -> str:
         return str(self._last)
@@ -246,7 +254,6 @@ class Chain:
         return self.steps[-1]
 
     def _unused(self, name: sp.Symbol | None, *claimed: sp.Expr) -> None:
-        """Refuse a name that is in use, or in a claim: it would stand for two values."""
         used = set().union(
             *(step.symbols for step in self.steps), *(part.free_symbols for part in claimed)
         )
@@ -254,7 +261,6 @@ class Chain:
             self._refuse(f"{name.name} is in use already, for another value")
 
     def _stated(self, step: DerivationStep, direction: str | None) -> None:
-        """Refuse a bound that turns round unless its direction is stated, and is that."""
         stated = DIRECTIONS.get(direction or "", direction)
         if step.direction != (stated or self._last.direction):
             sign = {"≤": "<=", "≥": ">="}.get(step.direction, "")
@@ -279,7 +285,7 @@ def approximations(derivation: object) -> tuple[DerivationStep, ...]:
     return tuple(approximate.values())
 
 
-def dropped(
+def drop_term(
     last: DerivationStep, term: sp.Expr, beside: sp.Expr, why: str
 ) -> DerivationStep | None:
     """The form without an addend of one of its sides; None unless both are addends of that side."""
@@ -291,36 +297,38 @@ def dropped(
             left = {side: sp.factor_terms(sp.Add(*parts))}
             sides = {"lhs": last.lhs, "rhs": last.rhs} | left
             return DerivationStep(
-                "drop", **sides, why=why, size=term / beside, neglected=f"drop {text(term)}"
+                "drop", **sides, why=why, size=term / beside, neglected=f"drop {sstr(term)}"
             )
     return None
 
 
 _PROOFS = {
-    "begin": (TAKEN, "stated"),
+    "begin": (STATUS_ASSUMED, "stated"),
     "substitute": (PROVEN, "by definition"),
-    "drop": (TAKEN, "approximate"),
+    "drop": (STATUS_ASSUMED, "approximate"),
     "respond": (PROVEN, "both sides move alike along the path"),
     "at": (PROVEN, "numbers put in"),
 }
 
 
-def positive_somewhere(expression: sp.Expr) -> bool:
+def may_be_positive(expression: sp.Expr) -> bool:
     """Whether an expression is positive at a point, or real at none."""
     real = False
     for _, point in zip(
-        range(sampling.TRIES), sampling.points(sampling.symbols_of((expression,)), 0), strict=False
+        range(sampling.TRIES),
+        sampling.sample_points(sampling.sorted_symbols((expression,)), 0),
+        strict=False,
     ):
         try:
             if real_value(expression, point) > 0:
                 return True
             real = True
-        except UNDETERMINED:
+        except UNDETERMINED_RELATION:
             continue
     return not real
 
 
-def sign_of(
+def sampled_sign(
     expression: sp.Expr,
     relations: tuple[sp.Basic, ...] = (),
     seed: int = 0,
@@ -333,13 +341,15 @@ def sign_of(
     if expression.is_positive:
         return 1
     signs: set[int] = set()
-    drawn = sampling.allowed(relations, sampling.symbols_of((expression, *relations)), seed)
+    drawn = sampling.samples(relations, sampling.sorted_symbols((expression, *relations)), seed)
     met = list(islice(drawn, sampling.THOROUGH))
-    breaks = (point for start in met[:beside_breaks] for point in sampling.lines(start, expression))
-    for point in chain(met, (point for point in breaks if sampling.satisfied(relations, point))):
+    breaks = (
+        point for start in met[:beside_breaks] for point in sampling.axis_points(start, expression)
+    )
+    for point in chain(met, (point for point in breaks if sampling.all_true(relations, point))):
         try:
             value = real_value(expression, point)
-        except UNDETERMINED:
+        except UNDETERMINED_RELATION:
             continue
         signs.add((value > 0) - (value < 0))
         if len(signs) > 1:

@@ -17,20 +17,20 @@ from formulas.algebra.identity import Difference, Identity
 from formulas.numerics.digits import (
     AGREE,
     RUN,
-    UNDETERMINED,
+    UNDETERMINED_RELATION,
     WORKING,
     Number,
+    agree_to_digits,
     comparable,
-    context_of,
     in_digits,
-    near,
+    precision,
     real_value,
 )
-from formulas.numerics.expressions import put, text, within_time
+from formulas.numerics.expressions import put, sstr, within_time
 
 
 @dataclass(frozen=True)
-class Tendency:
+class LimitClaim:
     """`before` → `after` as `x` → `to`, in the words of an Identity."""
 
     before: sp.Expr
@@ -45,9 +45,9 @@ class Tendency:
         The symbol comes so near that the sides agree to fifty digits, through even, odd and broken
         numbers, from every side that the conditions leave; each branch that can be met is met.
         """
-        thorough = thorough or points.branched(self.before, self.after)
-        checked, count = 0, points.FEWEST if thorough else points.QUICK
-        for point in points.allowed(self._about, self._others, seed):
+        thorough = thorough or points.has_branches(self.before, self.after)
+        checked, count = 0, points.MIN_POINTS if thorough else points.QUICK_POINTS
+        for point in points.samples(self._about, self._others, seed):
             gap = self._gap(point)
             if gap:
                 return gap
@@ -56,18 +56,18 @@ class Tendency:
                 break
         if not checked:
             return "there is no point near the limit at which both exist"
-        scale = sp.Integer(10) ** NEAREST[0]
+        scale = sp.Integer(10) ** LIMIT_DECADES[0]
         nearest = {self.x: scale if self.to == sp.oo else self.to + 1 / scale}
         sides = self.before.atoms(sp.Max, sp.Min, sp.Piecewise)
         for region in points.regions(*(put(side, nearest) for side in sides), self.after):
-            for point in islice(points.allowed((*self._about, *region), self._others, seed), 1):
+            for point in islice(points.samples((*self._about, *region), self._others, seed), 1):
                 if gap := self._gap(point):
                     return gap
         if not thorough or self._decided is None or self.proven:
             return None
         if Identity(self._decided, self.after, self._about).difference() is None:
             return None
-        return f"SymPy finds that it tends to {text(self._decided)}"
+        return f"SymPy finds that it tends to {sstr(self._decided)}"
 
     @cached_property
     def proven(self) -> bool:
@@ -78,7 +78,7 @@ class Tendency:
     @cached_property
     def distinct(self) -> int:
         """At how many different points the limit was compared."""
-        drawn = islice(points.allowed(self._about, self._others, 0), points.FEWEST)
+        drawn = islice(points.samples(self._about, self._others, 0), points.MIN_POINTS)
         met = {tuple(point[x] for x in self._others) for point in drawn}
         return len(met) if self._others else points.THOROUGH
 
@@ -90,13 +90,12 @@ class Tendency:
 
     @cached_property
     def _about(self) -> tuple[sp.Basic, ...]:
-        """The relations on what else there is; those on the symbol must hold near the limit."""
         return tuple(relation for relation in self.relations if not relation.has(self.x))
 
     @cached_property
     def _others(self) -> list[sp.Symbol]:
         parts = (self.before, self.after, self.to, *self.relations)
-        return [y for y in points.symbols_of(parts) if y != self.x]
+        return [y for y in points.sorted_symbols(parts) if y != self.x]
 
     @cached_property
     def _decided(self) -> sp.Expr | None:
@@ -116,25 +115,25 @@ class Tendency:
 
         A gap that still shrinks decides nothing where SymPy finds the limit itself.
         """
-        sides = self._approaches(point, NEAREST[-1])
+        sides = self._approaches(point, LIMIT_DECADES[-1])
         on_symbol = tuple(relation for relation in self.relations if relation.has(self.x))
         open_sides = [
             side
             for side, values in enumerate(sides)
-            if all(points.satisfied(on_symbol, {**point, self.x: value}) for value in values)
+            if all(points.all_true(on_symbol, {**point, self.x: value}) for value in values)
         ]
         if not open_sides:
-            broken = ", ".join(map(text, on_symbol))
+            broken = ", ".join(map(sstr, on_symbol))
             where = points.point_text(point)
             return f"{broken} does not hold at {where} as {self.x.name} -> {self.to}"
         try:
             gaps = [
-                [max(self._distances(point, near, side)) for near in reversed(NEAREST)]
-                if max(self._distances(point, NEAREST[-1], side)) > AGREE
+                [max(self._distances(point, near, side)) for near in reversed(LIMIT_DECADES)]
+                if max(self._distances(point, LIMIT_DECADES[-1], side)) > AGREE
                 else [mpmath.mpf(0)]
                 for side in open_sides
             ]
-        except UNDETERMINED:
+        except UNDETERMINED_RELATION:
             return None
         for side_gaps in gaps:
             shrinking = all(near < far for near, far in pairwise(side_gaps))
@@ -144,16 +143,14 @@ class Tendency:
         return ""
 
     def _approaches(self, point: points.Point, decades: int) -> list[list[Fraction]]:
-        """Values near the limit: even, odd, half and broken numbers, or one over these beside."""
         scale = Fraction(10) ** decades
         far = [scale, scale + 1, scale + Fraction(1, 2), 3 * scale + Fraction(37, 113)]
         if self.to == sp.oo:
             return [far]
-        to = points.fraction_of(real_value(self.to, point, 2 * decades + WORKING))
+        to = points.to_fraction(real_value(self.to, point, 2 * decades + WORKING))
         return [[to + sign / each for each in far] for sign in ((1,) if to == 0 else (1, -1))]
 
     def _distances(self, point: points.Point, decades: int, side: int) -> list[Number]:
-        """Relative distances from the claim at the approaches of so many decades."""
         digits = 2 * decades + WORKING
         claim, distances = real_value(self.after, point, digits), []
         for value in self._approaches(point, decades)[side]:
@@ -163,12 +160,11 @@ class Tendency:
         return distances
 
 
-NEAREST = (60, 200, 400)  # decades by which a symbol comes near its limit
+LIMIT_DECADES = (60, 200, 400)  # decades by which a symbol comes near its limit
 INFINITE = (sp.oo, -sp.oo, sp.zoo, sp.nan)
 
 
 def _sympy_limit(before: sp.Expr, x: sp.Symbol, to: sp.Expr) -> sp.Expr | None:
-    """None where SymPy does not decide, or not in time."""
     try:
         decided = within_time(lambda: sp.limit(before, x, to))
     except (NotImplementedError, ValueError):  # SymPy's ways of saying that it cannot decide
@@ -186,7 +182,7 @@ def _relative(gap: Number, claim: Number) -> Number:
 
 
 DIGITS = 18  # of a quadrature, which must agree to a third of them
-INSIDE = tuple(Fraction(n, d) for n, d in ((1, 10**9), (1, 100), (1, 2), (99, 100), (30, 1)))
+INNER_SHARES = tuple(Fraction(n, d) for n, d in ((1, 10**9), (1, 100), (1, 2), (99, 100), (30, 1)))
 SPREAD = 10**4  # between the symbols of a point, so that a quadrature sees all scales
 
 
@@ -206,9 +202,9 @@ class Mean:
 
     def difference(self, thorough: bool = False, seed: int = 0) -> Difference | str | None:
         """A counterexample; None if there is none. Raises NoPointError if no point decides."""
-        count = points.QUICK if self._closed else points.FEWEST
+        count = points.QUICK_POINTS if self._closed else points.MIN_POINTS
         checked, count = 0, count if thorough else 1
-        for point in islice(points.allowed(self._about, self._others, seed), 400):
+        for point in islice(points.samples(self._about, self._others, seed), 400):
             sizes = [value for x, value in point.items() if x is not RUN]
             if sizes and max(sizes) > SPREAD * min(sizes) and not self._about:
                 continue
@@ -219,7 +215,7 @@ class Mean:
                 break
         if not checked:
             raise points.NoPointError(
-                f"undecided: the mean of {text(self.before)} at no point tried"
+                f"undecided: the mean of {sstr(self.before)} at no point tried"
             )
         return self._closed.difference(thorough, seed) if self._closed else None
 
@@ -228,18 +224,17 @@ class Mean:
         """Whether SymPy's integral is what is claimed."""
         return self._closed is not None and self._closed.proven
 
-    distinct = points.FEWEST
+    distinct = points.MIN_POINTS
 
     def proof(self) -> str:
         """How it was shown."""
         if self._closed is not None:
             return self._closed.proof()
-        where = f" with {', '.join(map(text, self.relations))}" if self.relations else ""
-        return f"by quadrature at {points.FEWEST} points{where}"
+        where = f" with {', '.join(map(sstr, self.relations))}" if self.relations else ""
+        return f"by quadrature at {points.MIN_POINTS} points{where}"
 
     @cached_property
     def _closed(self) -> Identity | None:
-        """SymPy's mean beside the claim; None where it finds no closed form, or not in time."""
         whole = self.before * self.over.density(self.x)
         average = within_time(lambda: sp.integrate(whole, (self.x, *self.over.ends())), 3)
         if average is None or average.has(sp.Integral, sp.Piecewise, sp.nan, sp.zoo):
@@ -253,13 +248,12 @@ class Mean:
     @cached_property
     def _others(self) -> list[sp.Symbol]:
         parts = (self.before, self.after, *self.over.ends(), self.over.scale(), *self.relations)
-        return [y for y in points.symbols_of(parts) if y != self.x]
+        return [y for y in points.sorted_symbols(parts) if y != self.x]
 
     def _range(self, point: points.Point) -> tuple[Fraction, Fraction | float, Fraction]:
-        """Where the support begins and ends at a point, and its scale."""
         low, high = self.over.ends()
         first, scale = (
-            points.fraction_of(real_value(part, point)) for part in (low, self.over.scale())
+            points.to_fraction(real_value(part, point)) for part in (low, self.over.scale())
         )
         return first, math.inf if high == sp.oo else first + scale, scale
 
@@ -269,19 +263,19 @@ class Mean:
         if low < 0 or scale <= 0:
             return f"from {low} to {high} at {points.point_text(point)} is no positive range"
         on_symbol = [relation for relation in self.relations if relation.has(self.x)]
-        values = [low + scale * part for part in INSIDE]
+        values = [low + scale * part for part in INNER_SHARES]
         values += points.cells(self.x, point, points.margins(*on_symbol), random.Random(0))
         for value in values:
             here = {**point, self.x: value}
             for relation in on_symbol if low < value < high else ():
-                if not points.satisfied((relation,), here):
+                if not points.all_true((relation,), here):
                     where = points.point_text(here)
-                    return f"{text(relation)} does not hold over the range: at {where}"
+                    return f"{sstr(relation)} does not hold over the range: at {where}"
         for part in _lines_below(self.before, self.x):
             for pole in points.crossings(part, self.x, point, touching=False):
                 if low < pole < high:
                     return (
-                        f"{text(part)} = 0 within the range: {self.x.name} = {points.short(pole)}"
+                        f"{sstr(part)} = 0 within the range: {self.x.name} = {points.brief(pole)}"
                     )
         return ""
 
@@ -300,24 +294,23 @@ class Mean:
         ends = [*(in_digits(at, DIGITS) for at in (low, *inner)), last]
 
         def height(at: Number) -> Number:
-            here = {**point, self.x: points.fraction_of(at)}
+            here = {**point, self.x: points.to_fraction(at)}
             return in_digits(real_value(whole, here, 2 * DIGITS), DIGITS)
 
         try:
             claim = real_value(self.after, point, DIGITS)
-            average, error = context_of(DIGITS).quad(height, ends, error=True)
-        except UNDETERMINED:
+            average, error = precision(DIGITS).quad(height, ends, error=True)
+        except UNDETERMINED_RELATION:
             return None
         if not error <= abs(average) * mpmath.mpf(10) ** (-DIGITS // 2):
             return None
-        if near(average, claim, DIGITS, mpmath.mpf(10) ** (-DIGITS // 3)):
+        if agree_to_digits(average, claim, DIGITS, mpmath.mpf(10) ** (-DIGITS // 3)):
             return ""
         a, b = comparable(average, claim, digits=DIGITS)
-        return Difference(point, points.short(a), points.short(b), points.short(a - b))
+        return Difference(point, points.brief(a), points.brief(b), points.brief(a - b))
 
 
 def _lines_below(expression: sp.Expr, x: sp.Symbol) -> Iterator[sp.Expr]:
-    """What stands below a line, or under a logarithm, and has a symbol."""
     for node in sp.preorder_traversal(expression):
         below = isinstance(node, sp.Pow) and node.exp.could_extract_minus_sign()
         if (below or isinstance(node, sp.log)) and node.args[0].has(x):

@@ -18,16 +18,16 @@ from formulas.book.book_values import CASES, BookError, Failure, WorkedRow, answ
 from formulas.book.curves import draw_figure
 from formulas.book.prose import (
     BookChapter,
-    chosen,
+    chosen_chapters,
     claim_line,
     condition_cell,
     condition_words,
-    number,
+    evaluate_or_none,
+    number_prose,
     prose,
     size_words,
     symbol_row,
     without_solved,
-    worked,
 )
 from formulas.claims.claim import UNITS, all_claims
 from formulas.export import FORMATS, writer
@@ -35,9 +35,9 @@ from formulas.export.blocks import (
     Block,
     BlockDocument,
     BookTable,
+    BulletList,
     FoldedAnswer,
     Heading,
-    Items,
     Paragraph,
     Picture,
     Proof,
@@ -48,12 +48,12 @@ from formulas.export.latex import bibtex
 from formulas.export.typesetting.layout import layout
 from formulas.export.words import Formula, Prose, ProseLink, ProseWords
 from formulas.nomenclature.symbols import SYMBOLS
-from formulas.numerics.expressions import text
+from formulas.numerics.expressions import sstr
 from formulas.registry import by_name, subject
 
-CITED = "token-planner"  # the author of what others cite
+CITED_SOURCES = "token-planner"  # the author of what others cite
 TITLE = "The economics of a token, in seven chapters"
-ABOUT = (
+BOOK_DESCRIPTION = (
     "This text follows a blackboard lecture on what a token of a language model costs, and works "
     "every statement of it out. Each chapter asks one question, draws it, lists what is assumed, "
     "derives the answer, works it in numbers, says where it stops being true, and ends with a "
@@ -114,7 +114,7 @@ def book_document(
 
     Raises as `book`.
     """
-    listed = chosen(names)
+    listed = chosen_chapters(names)
     setter = _Setter(listed, verdicts)
     blocks = [
         block for n, chapter in listed_with_numbers(listed) for block in setter.chapter(n, chapter)
@@ -123,7 +123,9 @@ def book_document(
     setter.check_links(blocks)
     title = TITLE if len(listed) != 1 else listed[0].title
     sets = {name: listed[0].sets[name] for name in CASES}
-    return BlockDocument(title, tuple(prose(each, sets) for each in ABOUT), tuple(blocks))
+    return BlockDocument(
+        title, tuple(prose(each, sets) for each in BOOK_DESCRIPTION), tuple(blocks)
+    )
 
 
 def book_references(names: Sequence[str] = ()) -> str:
@@ -131,9 +133,9 @@ def book_references(names: Sequence[str] = ()) -> str:
 
     Raises BookError if there is no such chapter.
     """
-    listed = chosen(tuple(names))
+    listed = chosen_chapters(tuple(names))
     ours = [
-        f"@misc{{{CITED}:{chapter.anchor},\n  author = {{{{{CITED}}}}},\n"
+        f"@misc{{{CITED_SOURCES}:{chapter.anchor},\n  author = {{{{{CITED_SOURCES}}}}},\n"
         f"  title = {{{{{TITLE}: {chapter.title}}}}},\n"
         f"  howpublished = {{planner derive --book {chapter.anchor}}},\n}}"
         for chapter in listed
@@ -144,7 +146,7 @@ def book_references(names: Sequence[str] = ()) -> str:
 
 def listed_with_numbers(listed: Sequence[BookChapter]) -> list[tuple[int, BookChapter]]:
     """Chapters with their numbers in the whole book."""
-    whole = chosen(())
+    whole = chosen_chapters(())
     return [(whole.index(chapter) + 1, chapter) for chapter in listed]
 
 
@@ -179,7 +181,7 @@ class _Setter:
                 of, label = getattr(curve, "of", ""), getattr(curve, "label", "")
                 entry = by_name()[of]
                 lines.append((ProseWords(f"{label}: "), self._linked(of, entry.name)))
-            blocks += [Items(tuple(lines))] if lines else []
+            blocks += [BulletList(tuple(lines))] if lines else []
         rest = [
             *self._section("Derivation", f"{anchor}-derivation", derivation),
             *self._section("Numbers", f"{anchor}-numbers", [self._numbers(chapter)]),
@@ -187,7 +189,7 @@ class _Setter:
             *self._section("Verdict", f"{anchor}-verdict", self._verdict(chapter)),
             *self._section("Exercises", f"{anchor}-exercises", self._exercises(number, chapter)),
         ]
-        listed = Items(tuple(prose(each, sets) for each in chapter.assumptions))
+        listed = BulletList(tuple(prose(each, sets) for each in chapter.assumptions))
         symbols = self._new_symbols([*blocks, listed, *rest], chapter)
         blocks += self._section("Assumptions", f"{anchor}-assumptions", [listed, *symbols])
         return [*blocks, *rest]
@@ -196,14 +198,12 @@ class _Setter:
         return [Heading(2, title, anchor), *blocks]
 
     def _linked(self, name: str, words: str) -> ProseLink | ProseWords:
-        """A link to an entry that the book holds, else its words."""
         whole = len(self._listed) > 1
         there = name in self._carried | self._anchors
         there = there or (whole and isinstance(by_name()[name], Derivation))
         return ProseLink(words, name) if there else ProseWords(words)
 
     def _entry(self, item: Equation | Derivation) -> FormulaEntry:
-        """The entry, checked once."""
         key = str(id(item))
         if key not in self._entries:
             (self._entries[key],) = document([item], {}).entries
@@ -217,7 +217,7 @@ class _Setter:
                 item = by_name()[part.take]
                 if isinstance(item, Derivation):
                     titles = {value.name: name for name, value in by_name().items()}
-                    for inner in needed(item):
+                    for inner in required_entries(item):
                         name = titles.get(inner.name, "")
                         if name not in self._anchors | self._carried:
                             stated = self._entry(by_name().get(name, inner))
@@ -227,7 +227,6 @@ class _Setter:
                 yield Proof(entry, anchor) if entry.derived else Statement(entry, anchor)
 
     def _anchor(self, entry: FormulaEntry) -> str:
-        """The anchor of an entry where it is first said; empty where it has been."""
         name = entry.anchor
         if name in self._anchors:
             return ""
@@ -237,7 +236,7 @@ class _Setter:
     def _new_symbols(self, blocks: Iterable[Block], chapter: BookChapter) -> list[Block]:
         """The table of the symbols that the chapter is the first to use."""
         listed = list(blocks)
-        used = {x for block in listed for x in symbols_of(block) if SYMBOLS.get(x.name) == x}
+        used = {x for block in listed for x in printed_symbols(block) if SYMBOLS.get(x.name) == x}
         new = sorted(used - self._symbols, key=lambda x: (x.name.lower(), x.name))
         self._symbols |= used
         computed = {x.entry.item.lhs for x in listed if isinstance(x, Proof | Statement)}
@@ -251,16 +250,15 @@ class _Setter:
 
     def _number(self, row: WorkedRow, chapter: BookChapter) -> tuple[Prose, ...]:
         scale = float(UNITS.get(row.unit, 1))
-        values = [worked(row.of, chapter.sets[case], scale) for case in CASES]
+        values = [evaluate_or_none(row.of, chapter.sets[case], scale) for case in CASES]
         name = self._linked(row.of, row.what) if row.of in by_name() else ProseWords(row.what)
         cells = (
-            (ProseWords("not stated"),) if value is None else number(value, row.unit)
+            (ProseWords("not stated"),) if value is None else number_prose(value, row.unit)
             for value in values
         )
         return ((name,), *cells)
 
     def _fails(self, chapter: BookChapter) -> list[Block]:
-        """Words, then each condition and each neglected term in both sets of values."""
         blocks: list[Block] = []
         rows: list[tuple[Prose, ...]] = []
         for failure in chapter.fails:
@@ -279,7 +277,7 @@ class _Setter:
             strains = [item.strain(without_solved(item, chapter.sets[case])) for case in CASES]
             for step in approximations(item):
                 assert step.size is not None  # that is what makes it approximate
-                boxes, typed = layout(step.size), text(step.size)
+                boxes, typed = layout(step.size), sstr(step.size)
                 title = self._linked(failure.of, item.name), ProseWords(": neglected over kept ")
                 ratio = Formula(boxes, typed, frozenset(step.size.free_symbols))
                 sizes = (size_words(strain[step.neglected]) for strain in strains)
@@ -291,7 +289,7 @@ class _Setter:
             if name not in self._claims:
                 raise BookError(f"chapter {chapter.anchor}: there is no claim {name}")
         pairs = ((self._claims[name], self._verdicts.get(name, "")) for name in chapter.claims)
-        return [*blocks, Items(tuple(claim_line(*pair) for pair in pairs))]
+        return [*blocks, BulletList(tuple(claim_line(*pair) for pair in pairs))]
 
     def _exercises(self, number: int, chapter: BookChapter) -> Iterator[Block]:
         sets = chapter.sets
@@ -333,16 +331,16 @@ class _Setter:
         """Raise BookError if a link of the whole book leads nowhere."""
         listed = list(blocks)
         there = {a for a in (getattr(block, "anchor", "") for block in listed) if a}
-        if len(self._listed) < len(chosen(())):
+        if len(self._listed) < len(chosen_chapters(())):
             return
         for block in listed:
-            for line in lines_of(block):
+            for line in prose_lines(block):
                 for span in line:
                     if isinstance(span, ProseLink) and "//" not in span.to and span.to not in there:
                         raise BookError(f"a link leads to {span.to}, which the book does not hold")
 
 
-def needed(item: Derivation) -> list[Equation | Derivation]:
+def required_entries(item: Derivation) -> list[Equation | Derivation]:
     """What the steps of a derivation put in, each once, in their order."""
     listed: dict[int, Equation | Derivation] = {}
     for step in item.steps[1:]:  # the first says what it begins with
@@ -352,12 +350,12 @@ def needed(item: Derivation) -> list[Equation | Derivation]:
     return list(listed.values())
 
 
-def lines_of(block: Block) -> list[Prose]:
+def prose_lines(block: Block) -> list[Prose]:
     """Every line of prose in a block."""
     match block:
         case Paragraph(line, _) | FoldedAnswer(_, line):
             return [line]
-        case Items(lines):
+        case BulletList(lines):
             return list(lines)
         case BookTable(_, rows, _):
             return [cell for row in rows for cell in row]
@@ -366,9 +364,9 @@ def lines_of(block: Block) -> list[Prose]:
     return []
 
 
-def symbols_of(block: Block) -> set[sp.Symbol]:
+def printed_symbols(block: Block) -> set[sp.Symbol]:
     """The symbols that a block prints."""
     if isinstance(block, Proof | Statement):
         return block.entry.symbols
-    spans = (span for line in lines_of(block) for span in line if isinstance(span, Formula))
+    spans = (span for line in prose_lines(block) for span in line if isinstance(span, Formula))
     return {x for span in spans for x in span.symbols}

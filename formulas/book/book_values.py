@@ -24,7 +24,7 @@ from formulas.claims.claim import LECTURE, UNITS, figure_text
 from formulas.nomenclature.dimensions import UnitError
 from formulas.nomenclature.symbols import SYMBOLS, SymbolError, auxiliary
 from formulas.numerics.evaluate import scalar
-from formulas.numerics.expressions import FUNCTIONS, built
+from formulas.numerics.expressions import FUNCTIONS, build_expr
 from formulas.registry import by_name
 
 Values: TypeAlias = Mapping[str, int | float | str]
@@ -50,7 +50,7 @@ class BarRow:
 
 
 @dataclass(frozen=True)
-class DrawnFigure:
+class BookFigureRow:
     """A figure as its row of a chapter says it.
 
     Parameters
@@ -86,7 +86,7 @@ class DrawnFigure:
 
 
 @dataclass(frozen=True)
-class Part:
+class DerivationPart:
     """Words of a derivation section, and the entry of the catalogue that follows them."""
 
     say: str
@@ -165,7 +165,7 @@ def base_case(name: str) -> Mapping[str, Fraction]:
     return exact(rows["values"])
 
 
-def equation_of(name: str) -> Equation:
+def equation_named(name: str) -> Equation:
     """An equation of the catalogue, or the result of a derivation.
 
     Raises BookError if there is none of that name.
@@ -176,7 +176,7 @@ def equation_of(name: str) -> Equation:
     return entry.equation() if isinstance(entry, Derivation) else entry
 
 
-def parsed(expression: str, indices: tuple[str, ...] = ()) -> sp.Basic:
+def parse_expression(expression: str, indices: tuple[str, ...] = ()) -> sp.Basic:
     """The expression or relation with the symbols of the nomenclature; names stand for themselves.
 
     `indices` are other names that may occur. Raises BookError if it cannot be read, or a name in it
@@ -191,7 +191,7 @@ def parsed(expression: str, indices: tuple[str, ...] = ()) -> sp.Basic:
         raise BookError(f"{name} in {expression!r} is neither a symbol nor an equation")
 
     try:
-        return built(ast.parse(expression.strip(), mode="eval").body, named)
+        return build_expr(ast.parse(expression.strip(), mode="eval").body, named)
     except SyntaxError as error:
         raise BookError(f"{expression!r} cannot be read: {error.msg}") from error
     except BookError:
@@ -201,21 +201,21 @@ def parsed(expression: str, indices: tuple[str, ...] = ()) -> sp.Basic:
         raise BookError(f"{expression!r} holds more than {words}") from None
 
 
-def number_at(expression: str, case: Mapping[str, Fraction | float]) -> float:
+def evaluate_expression(expression: str, case: Mapping[str, Fraction | float]) -> float:
     """The value of an expression at a set of values, by the equations it names. [base units]
 
     Raises MissingValueError if a symbol has no value there.
     """
-    return number_of(parsed(expression), case)
+    return evaluate_parsed(parse_expression(expression), case)
 
 
-def number_of(expression: sp.Basic, case: Mapping[str, Fraction | float]) -> float:
+def evaluate_parsed(expression: sp.Basic, case: Mapping[str, Fraction | float]) -> float:
     """The same of an expression that has been read."""
     numbers = {name: float(value) for name, value in case.items()}
     try:
         for x in expression.free_symbols:
             if x.name not in numbers and SYMBOLS.get(x.name) != x:
-                equation = equation_of(x.name)
+                equation = equation_named(x.name)
                 symbol = equation.symbol.name
                 others = {x: v for x, v in numbers.items() if x != symbol}
                 numbers[x.name] = scalar([equation], [symbol], others)[symbol]
@@ -244,10 +244,10 @@ def condition(relation: str, name: str, case: Mapping[str, Fraction | float]) ->
 
     Raises BookError if it is no relation, or a symbol has no value.
     """
-    read = parsed(relation)
+    read = parse_expression(relation)
     if not isinstance(read, sp.core.relational.Relational):
         raise BookError(f"{relation!r} is no relation, such as B < 100")
-    left, right = (number_of(side, case) for side in read.args)
+    left, right = (evaluate_parsed(side, case) for side in read.args)
     return ComparedSides(read, name, left, right)
 
 
@@ -256,7 +256,7 @@ def answer_value(exercise: Exercise, case: Mapping[str, Fraction | float]) -> fl
 
     Raises BookError if a symbol has no value.
     """
-    value = number_at(exercise.answer, {**case, **exact(exercise.values)})
+    value = evaluate_expression(exercise.answer, {**case, **exact(exercise.values)})
     return value / float(UNITS.get(exercise.unit, 1))
 
 
@@ -275,7 +275,7 @@ def refusal(false: FalseStep) -> str:
     entry = by_name().get(false.of)
     if not isinstance(entry, Derivation):
         raise BookError(f"{false.of} is no derivation of the catalogue")
-    changes = {name: parsed(words) for name, words in false.put.items()}
+    changes = {name: parse_expression(words) for name, words in false.put.items()}
     try:
         entry.replayed({false.step: changes}).check()
     except (DerivationError, UnitError) as error:

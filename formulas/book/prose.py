@@ -24,12 +24,12 @@ import sympy as sp
 from formulas.algebra.derivation import Derivation
 from formulas.book import book_values
 from formulas.claims.claim import Claim, figure_text
-from formulas.export.typesetting.boxes import BoxRow, Layout, Mark
-from formulas.export.typesetting.layout import figure, layout
+from formulas.export.typesetting.boxes import BoxRow, Glyph, Layout
+from formulas.export.typesetting.layout import layout, layout_number
 from formulas.export.words import Formula, Prose, ProseLink, ProseWords, Span
-from formulas.nomenclature.symbols import SYMBOLS, did_you_mean, meaning, unit_of_symbol
+from formulas.nomenclature.symbols import SYMBOLS, did_you_mean, meaning, symbol_unit
 from formulas.numerics.digits import NOT_SMALL
-from formulas.numerics.expressions import text
+from formulas.numerics.expressions import sstr
 from formulas.registry import by_name
 
 Row = TypeVar("Row")
@@ -44,9 +44,9 @@ class BookChapter:
     anchor: str
     title: str
     question: str
-    figures: tuple[book_values.DrawnFigure, ...]
+    figures: tuple[book_values.BookFigureRow, ...]
     assumptions: tuple[str, ...]
-    parts: tuple[book_values.Part, ...]
+    parts: tuple[book_values.DerivationPart, ...]
     numbers: tuple[book_values.WorkedRow, ...]
     fails: tuple[book_values.Failure, ...]
     claims: tuple[str, ...]
@@ -85,7 +85,7 @@ def _row(kind: type[Row], row: Mapping[str, Any], where: str) -> Row:
     return kind(**row)
 
 
-def chapter_of(rows: Mapping[str, Any], anchor: str) -> BookChapter:
+def parse_chapter(rows: Mapping[str, Any], anchor: str) -> BookChapter:
     """A chapter from the tables of its file.
 
     Raises BookError if something is missing, unknown, or has no figure.
@@ -98,7 +98,7 @@ def chapter_of(rows: Mapping[str, Any], anchor: str) -> BookChapter:
     if len(exercises) != EXERCISES:
         raise book_values.BookError(f"{where} has {len(exercises)} exercises, not {EXERCISES}")
     tables: tuple[tuple[str, str, type], ...] = (
-        ("parts", "part", book_values.Part),
+        ("parts", "part", book_values.DerivationPart),
         ("numbers", "number", book_values.WorkedRow),
         ("fails", "fails", book_values.Failure),
     )
@@ -112,7 +112,7 @@ def chapter_of(rows: Mapping[str, Any], anchor: str) -> BookChapter:
     return _row(BookChapter, whole, where)
 
 
-def _figure(row: Mapping[str, Any], where: str) -> book_values.DrawnFigure:
+def _figure(row: Mapping[str, Any], where: str) -> book_values.BookFigureRow:
     place = f"{where}, figure {row.get('name', '')}".rstrip()
     kinds: tuple[tuple[str, type], ...] = (
         ("curves", book_values.CurveRow),
@@ -124,7 +124,7 @@ def _figure(row: Mapping[str, Any], where: str) -> book_values.DrawnFigure:
     }
     if not (drawn["curves"] or drawn["bars"]):
         raise book_values.BookError(f"{place}: it has neither curves nor bars")
-    return _row(book_values.DrawnFigure, {**row, **drawn}, place)
+    return _row(book_values.BookFigureRow, {**row, **drawn}, place)
 
 
 def _exercise(row: Mapping[str, Any], where: str) -> book_values.Exercise:
@@ -141,7 +141,7 @@ def _exercise(row: Mapping[str, Any], where: str) -> book_values.Exercise:
 def chapters() -> tuple[BookChapter, ...]:
     """Every chapter, in the order of the lecture.
 
-    Raises BookError as `chapter_of` does.
+    Raises BookError as `parse_chapter` does.
     """
     read = []
     for file in sorted(FOLDER.glob("*.toml")):
@@ -149,11 +149,11 @@ def chapters() -> tuple[BookChapter, ...]:
             rows = tomllib.loads(file.read_text("utf-8"))
         except tomllib.TOMLDecodeError as error:
             raise book_values.BookError(f"{file.name} cannot be read: {error}") from error
-        read.append(chapter_of(rows, file.stem.partition("-")[2]))
+        read.append(parse_chapter(rows, file.stem.partition("-")[2]))
     return tuple(read)
 
 
-def chosen(names: tuple[str, ...]) -> tuple[BookChapter, ...]:
+def chosen_chapters(names: tuple[str, ...]) -> tuple[BookChapter, ...]:
     """The chapters of these anchors or numbers, all where none is named.
 
     Raises BookError if there is no such chapter.
@@ -205,7 +205,7 @@ def _spans(line: str, sets: Sets) -> Iterator[Span]:
                 raise book_values.BookError(
                     f"there is no set of values {name!r}; there are {', '.join(sets)}"
                 )
-            yield from number(book_values.number_at(match["value"], sets[name]))
+            yield from number_prose(book_values.evaluate_expression(match["value"], sets[name]))
     if end < len(line):
         yield ProseWords(line[end:])
 
@@ -213,22 +213,28 @@ def _spans(line: str, sets: Sets) -> Iterator[Span]:
 def formula(typed: str) -> Formula:
     """A formula, or two sides with a sign between them."""
     left, *others = _SIGN.split(typed.strip())
-    sides = [book_values.parsed(left), *(book_values.parsed(side) for side in others[1::2])]
+    sides = [
+        book_values.parse_expression(left),
+        *(book_values.parse_expression(side) for side in others[1::2]),
+    ]
     parts: list[Layout] = [layout(sides[0])]
-    words = text(sides[0])
+    words = sstr(sides[0])
     for sign, side in zip(others[::2], sides[1:], strict=True):
-        parts += [Mark(_SIGNS[sign], "sign"), layout(side)]
-        words += f" {sign} {text(side)}"
+        parts += [Glyph(_SIGNS[sign], "sign"), layout(side)]
+        words += f" {sign} {sstr(side)}"
     symbols = frozenset().union(*(side.free_symbols for side in sides))
     return Formula(parts[0] if len(parts) == 1 else BoxRow(tuple(parts)), words, symbols)
 
 
-def number(value: float, unit: str = "") -> Prose:
+def number_prose(value: float, unit: str = "") -> Prose:
     """A number to four digits and its unit; a power of ten where it is large or small."""
     words = figure_text(value, unit)
     if "e" not in figure_text(value):
         return (ProseWords(words),)
-    return (Formula(figure(value), figure_text(value)), ProseWords(f" {unit}" if unit else ""))
+    return (
+        Formula(layout_number(value), figure_text(value)),
+        ProseWords(f" {unit}" if unit else ""),
+    )
 
 
 def condition_cell(relation: str, case: str, chapter: BookChapter) -> Prose:
@@ -238,22 +244,22 @@ def condition_cell(relation: str, case: str, chapter: BookChapter) -> Prose:
     except book_values.MissingValueError:
         return (ProseWords("not stated"),)
     word = ProseWords("holds: " if met.holds else "outside: ")
-    return (word, *number(met.left), ProseWords(" against "), *number(met.right))
+    return (word, *number_prose(met.left), ProseWords(" against "), *number_prose(met.right))
 
 
-def worked(expression: str, case: Mapping[str, Fraction], scale: float) -> float | None:
+def evaluate_or_none(expression: str, case: Mapping[str, Fraction], scale: float) -> float | None:
     """The value, or None where the set leaves a symbol open, as the lecture often does."""
     try:
-        return book_values.number_at(expression, case) / scale
+        return book_values.evaluate_expression(expression, case) / scale
     except book_values.MissingValueError:
         return None
 
 
 def symbol_row(x: sp.Symbol, chapter: BookChapter, *, computed: bool) -> tuple[Prose, ...]:
     """A symbol, its meaning and unit, and its values unless the chapter computes it."""
-    unit = str(unit_of_symbol(x))
+    unit = str(symbol_unit(x))
     values = [None if computed else chapter.sets[case].get(x.name) for case in book_values.CASES]
-    cells = (() if value is None else number(float(value)) for value in values)
+    cells = (() if value is None else number_prose(float(value)) for value in values)
     return (
         (formula(x.name),),
         (ProseWords(meaning(x)),),
@@ -265,7 +271,7 @@ def symbol_row(x: sp.Symbol, chapter: BookChapter, *, computed: bool) -> tuple[P
 def condition_words(relation: str) -> ProseWords | Formula:
     """The relation as a formula, with what the catalogue gives under its symbol."""
     names = {x.name for x in formula(relation).symbols if SYMBOLS.get(x.name) != x}
-    symbols = {name: book_values.equation_of(name).symbol.name for name in names}
+    symbols = {name: book_values.equation_named(name).symbol.name for name in names}
     if len(set(symbols.values())) < len(symbols):  # two of them would read alike
         for name in names:
             relation = relation.replace(name, by_name()[name].name)

@@ -25,14 +25,18 @@ from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
 from formulas.nomenclature.sources import SOURCES, Citation
 from formulas.nomenclature.symbols import SYMBOLS, SymbolError, describe
-from formulas.numerics.digits import FAR, NEAR, ROUNDING
+from formulas.numerics.digits import AGREEMENT_TOLERANCE, MAX_DISTANCE, ROUNDING
 from formulas.numerics.evaluate import scalar
 from formulas.numerics.trees import TIE
 from formulas.registry import by_name
 
 # Word, and the factor up to which the farthest number is so; beyond the last it is "far".
-WORDS = (("holds", 1 + float(ROUNDING)), ("near", float(NEAR)), ("off", float(FAR)))
-BEYOND, WITHOUT = "far", "unnumbered"
+VERDICT_WORDS = (
+    ("holds", 1 + float(ROUNDING)),
+    ("near", float(AGREEMENT_TOLERANCE)),
+    ("off", float(MAX_DISTANCE)),
+)
+FAR_KIND, NO_NUMBER_KINDS = "far", "unnumbered"
 RULE = (
     "One rule gives every verdict. Each number that the lecture states, as a figure or by its own "
     "formula, is held against the one computed for it, from the lecture's own inputs and from real "
@@ -40,16 +44,16 @@ RULE = (
     + ", is ".join(
         f"{word}"
         + (f" within {100 * (up_to - 1):g} %" if up_to < 1.1 else f" within a factor of {up_to:g}")
-        for word, up_to in WORDS
+        for word, up_to in VERDICT_WORDS
     )
-    + f", else {BEYOND}; {WITHOUT} where nothing computed stands beside a number of it. "
+    + f", else {FAR_KIND}; {NO_NUMBER_KINDS} where nothing computed stands beside a number of it. "
     "Of a range the nearest end counts. A number that takes an assumption of ours is shown, not "
     "judged."
 )
 
 
 @dataclass(frozen=True)
-class Compared:
+class ClaimComparison:
     """A computed number beside what the lecture states.
 
     Parameters
@@ -78,18 +82,18 @@ class Compared:
     @property
     def agrees(self) -> bool:
         """True within the lecture's rounding."""
-        return self.factor <= WORDS[0][1] * (1 + TIE)
+        return self.factor <= VERDICT_WORDS[0][1] * (1 + TIE)
 
 
 @dataclass(frozen=True)
 class Verdict:
     """What the rule makes of the numbers of a claim, from its own inputs and the catalogues."""
 
-    stated: tuple[Compared, ...] = ()
-    catalogue: tuple[Compared, ...] = ()
+    stated: tuple[ClaimComparison, ...] = ()
+    catalogue: tuple[ClaimComparison, ...] = ()
 
     @property
-    def farthest(self) -> Compared | None:
+    def farthest(self) -> ClaimComparison | None:
         """The number that decides; None without any."""
         return max((*self.stated, *self.catalogue), key=lambda pair: pair.factor, default=None)
 
@@ -97,9 +101,9 @@ class Verdict:
     def word(self) -> str:
         """One of the words of the rule."""
         if self.farthest is None:
-            return WITHOUT
+            return NO_NUMBER_KINDS
         by = self.farthest.factor
-        return next((word for word, up_to in WORDS if by <= up_to * (1 + TIE)), BEYOND)
+        return next((word for word, up_to in VERDICT_WORDS if by <= up_to * (1 + TIE)), FAR_KIND)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -110,7 +114,7 @@ class Verdict:
     def text(self) -> str:
         """`off: 5 of 15 from the catalogue agree; farthest: h20, fp8, 37 for 300, by 8.1`."""
         if self.farthest is None:
-            return f"{WITHOUT}: nothing computed stands beside a number of the lecture"
+            return f"{NO_NUMBER_KINDS}: nothing computed stands beside a number of the lecture"
         sides = (("from its own inputs", self.stated), ("from the catalogue", self.catalogue))
         agreeing = ", ".join(
             f"{sum(pair.agrees for pair in group)} of {len(group)} {where}"
@@ -123,10 +127,10 @@ class Verdict:
         return f"{self.word}: {agreeing} agree{by}"
 
 
-def tally(verdicts: Iterable[Verdict]) -> str:
+def verdict_counts(verdicts: Iterable[Verdict]) -> str:
     """`57 claims: 20 holds, 9 near, ...`, in the order of the rule."""
     counted = Counter(verdict.word for verdict in verdicts)
-    words = (*(word for word, _ in WORDS), BEYOND, WITHOUT)
+    words = (*(word for word, _ in VERDICT_WORDS), FAR_KIND, NO_NUMBER_KINDS)
     listed = ", ".join(f"{word} {counted[word]}" for word in words)
     return f"{counted.total()} claims: {listed}."
 
@@ -137,18 +141,17 @@ Stated: TypeAlias = int | str | Sequence[int | str]
 
 
 def _exact(values: Mapping[str, int | str]) -> dict[str, int | Fraction]:
-    """Numbers of a row; "5/2" is a fraction."""
     return {name: Fraction(v) if isinstance(v, str) else v for name, v in values.items()}
 
 
 _ROWS = tomllib.loads(Path(__file__).with_name("lecture.toml").read_text("utf-8"))
-KINDS: Mapping[str, str] = _ROWS["kinds"]
+CLAIM_KINDS: Mapping[str, str] = _ROWS["kinds"]
 UNITS = _exact(_ROWS["units"])
 LECTURE = _exact(_ROWS["machine_and_model"])
 
 
 @dataclass(frozen=True)
-class Worked:
+class ComputedNumber:
     """One worked number: an equation of the catalogue at given values.
 
     Parameters
@@ -177,18 +180,18 @@ class Worked:
         numbers = {x: float(v) for x, v in {**values, **self.inputs}.items() if x != name}
         return scalar([equation], [name], numbers)[name] / float(UNITS.get(self.unit, 1))
 
-    def compared(self, values: Mapping[str, float | int | Fraction]) -> Compared | None:
+    def compared(self, values: Mapping[str, float | int | Fraction]) -> ClaimComparison | None:
         """The number beside what the lecture states; None where it states nothing.
 
         Raises as `value` does; ValueError if a formula of the lecture holds an unknown symbol.
         """
         case = {x: float(v) for x, v in {**values, **self.inputs}.items()}
-        return compared(self.what, self.value(values), self.says, case, self.unit)
+        return compare_with_claim(self.what, self.value(values), self.says, case, self.unit)
 
 
-def compared(
+def compare_with_claim(
     what: str, value: float, says: Stated | None, case: Mapping[str, float], unit: str = ""
-) -> Compared | None:
+) -> ClaimComparison | None:
     """A computed number, in `unit`, beside what is stated of it; None where nothing is.
 
     Formulas of the lecture are evaluated at `case`, values in base units. Raises SymbolError if it
@@ -203,7 +206,7 @@ def compared(
         words = f"{figure_text(low)} to {figure_text(high, unit)}"
         words = f"at least {figure_text(low, unit)}" if high == math.inf else words
         words = f"at most {figure_text(high, unit)}" if low == 0 else words
-    return Compared(what, value, low, high, f"{figure_text(value, unit)} for {words}")
+    return ClaimComparison(what, value, low, high, f"{figure_text(value, unit)} for {words}")
 
 
 def _end(end: int | str, case: Mapping[str, float], unit: str, which: int) -> float:
@@ -253,7 +256,7 @@ class Claim:
     lecture_says : The number or formula as stated.
     why : Under which conditions it is so, and why not where it is not; the verdict itself is
         computed. `{agree}` of `{of}` are numbers of the catalogues that agree.
-    kind : A key of `KINDS`.
+    kind : A key of `CLAIM_KINDS`.
     equations : Names in the catalogue of what the claim rests on.
     lecture : Values of symbols, on top of `LECTURE`, that the worked numbers are computed with.
     worked : The numbers, computed when asked for.
@@ -268,12 +271,12 @@ class Claim:
     kind: str = "derived"
     equations: tuple[str, ...] = ()
     lecture: Mapping[str, int | Fraction] = field(default_factory=dict, hash=False)
-    worked: tuple[Worked, ...] = ()
+    worked: tuple[ComputedNumber, ...] = ()
     note: str = ""
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise ValueError(f"{self.id}: kind {self.kind!r} is none of {', '.join(KINDS)}")
+        if self.kind not in CLAIM_KINDS:
+            raise ValueError(f"{self.id}: kind {self.kind!r} is none of {', '.join(CLAIM_KINDS)}")
 
     def values(
         self, assumed: Mapping[str, float | int | Fraction] | None = None
@@ -291,7 +294,7 @@ class Claim:
         ]
         return "; ".join([*numbers, *([self.note] if self.note else [])])
 
-    def compared(self) -> tuple[Compared, ...]:
+    def compared(self) -> tuple[ClaimComparison, ...]:
         """Those of the worked numbers for which the lecture states one."""
         case = {**LECTURE, **self.lecture}
         pairs = (each.compared(case) for each in self.worked)
@@ -309,7 +312,7 @@ def all_claims() -> tuple[Claim, ...]:
         row["lecture"] = _exact(row.get("lecture", {}))
         for number in row.get("worked", ()):
             number["inputs"] = _exact(number.get("inputs", {}))
-        row["worked"] = tuple(Worked(**each) for each in row.get("worked", ()))
+        row["worked"] = tuple(ComputedNumber(**each) for each in row.get("worked", ()))
         claims.append(Claim(**row))
     return tuple(claims)
 

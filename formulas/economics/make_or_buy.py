@@ -6,31 +6,31 @@ served; a host is paid by the token. The two meet at one use, and so at one dema
 
 from formulas.algebra.notation import *
 
-RENTED = "chips are paid for by time, busy or not"
+HOURLY_RENT = "chips are paid for by time, busy or not"
 
 host_mix_price = Equation.of(
     C_host,
     (1 - w_out) * ((1 - w_found) * p_host_in + w_found * p_host_hit) + w_out * p_host_out,
     "the host finds as much of the input in its cache",
-    when(w_out <= 1),
-    when(w_found <= 1),
+    cond(w_out <= 1),
+    cond(w_found <= 1),
     source=derived,
 )
 
-cost_at_use = Equation.of(C_use, C_full / u_use, RENTED, when(u_use <= 1), source=derived)
+cost_at_use = Equation.of(C_use, C_full / u_use, HOURLY_RENT, cond(u_use <= 1), source=derived)
 
 break_even_use = derive(
     "share of full use at which renting costs what buying does",
     begin(C_full / u_use, C_host, why="a token costs the same either way", of=(cost_at_use,)),
     solve(u_use, C_full / C_host, named=u_even),
-    assumes=(RENTED, "above one where even full chips cost more"),
+    assumes=(HOURLY_RENT, "above one where even full chips cost more"),
 )
 
 cost_at_demand = Equation(
     "cost of a token where fleets are rented whole",
     C_use,
     n_fleets * p_fleet / X_want,
-    assumes=(RENTED, "fleets are rented whole", when(X_want <= n_fleets * X_full)),
+    assumes=(HOURLY_RENT, "fleets are rented whole", cond(X_want <= n_fleets * X_full)),
     source=derived,
 )
 
@@ -38,7 +38,7 @@ break_even_demand = derive(
     "demand at which one fleet costs what buying does",
     begin(p_fleet / X_want, C_host, why="one fleet, whose bill the demand shares out"),
     solve(X_want, p_fleet / C_host, named=X_even),
-    assumes=(RENTED, "within what the fleet serves"),
+    assumes=(HOURLY_RENT, "within what the fleet serves"),
 )
 
 fleets_from_which_renting_stays_cheaper = derive(
@@ -49,7 +49,10 @@ fleets_from_which_renting_stays_cheaper = derive(
         why="the worst demand is just above what n fleets serve, where one more is rented",
     ),
     solve(n_fleets, p_fleet / (C_host * X_full - p_fleet)),
-    assumes=(RENTED, when(p_fleet < C_host * X_full, why="full chips are cheaper than the host")),
+    assumes=(
+        HOURLY_RENT,
+        cond(p_fleet < C_host * X_full, why="full chips are cheaper than the host"),
+    ),
 )
 
 implied_markup = Equation.of(

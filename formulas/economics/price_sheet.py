@@ -11,8 +11,8 @@ from formulas.roofline.batching import balance_context, short_context_batch
 from formulas.roofline.roofline import OVERLAP
 
 SHEET = lecture_notes.at("section 5, prices as an oracle")
-MARKED = "every listed price is its cost times one mark-up"
-AFFORDED = "no listed price lies below its cost"
+ASSUME_UNIFORM_MARKUP = "every listed price is its cost times one mark-up"
+FLOOR = "no listed price lies below its cost"
 
 active_from_level = derive(
     "active parameters that an input price implies",
@@ -36,7 +36,7 @@ memory_share = derive(
     ),
     solve(q_mem, rho_price * g * e_dec / e_pf),
     source=SHEET,
-    assumes=(PREFILL, OVERLAP, MARKED, "decode is bound by memory"),
+    assumes=(PREFILL, OVERLAP, ASSUME_UNIFORM_MARKUP, "decode is bound by memory"),
 )
 
 batch_from_ratio = derive(
@@ -56,7 +56,7 @@ batch_from_ratio = derive(
         B_0 / q_mem, why="the critical batch over what memory takes", where=(short_context_batch,)
     ),
     source=SHEET,
-    assumes=(PREFILL, OVERLAP, MARKED),
+    assumes=(PREFILL, OVERLAP, ASSUME_UNIFORM_MARKUP),
 )
 
 least_batch_over_critical = Equation(
@@ -76,7 +76,7 @@ cache_below_ratio = derive(
     ),
     solve(b_kv, q_mem * N_active * c_fwd * W / (F * L_ctx)),
     source=SHEET,
-    assumes=(PREFILL, OVERLAP, AFFORDED, "reading the weights is left out: with it, fewer bytes"),
+    assumes=(PREFILL, OVERLAP, FLOOR, "reading the weights is left out: with it, fewer bytes"),
 )
 
 context_below_ratio = derive(
@@ -88,7 +88,7 @@ context_below_ratio = derive(
     ),
     solve(L_ctx, q_mem * N_active * c_fwd * W / (F * b_kv)),
     source=SHEET,
-    assumes=(PREFILL, OVERLAP, AFFORDED, "reading the weights is left out: with it, fewer tokens"),
+    assumes=(PREFILL, OVERLAP, FLOOR, "reading the weights is left out: with it, fewer tokens"),
 )
 
 balance_from_step = derive(
@@ -103,8 +103,8 @@ balance_from_step = derive(
     assumes=(
         "the step reprices the whole request, and follows the mean cost on either side",
         "weights and arithmetic of a position take as long at both lengths",
-        when(x_step > 1),
-        when(L_above > x_step * L_below, why="else longer contexts explain it all"),
+        cond(x_step > 1),
+        cond(L_above > x_step * L_below, why="else longer contexts explain it all"),
     ),
 )
 
@@ -127,8 +127,8 @@ attention_from_step = derive(
     source=derived,
     assumes=(
         "the step reprices the whole request, and follows the mean cost on either side",
-        when(x_step > 1),
-        when(L_above > x_step * L_below, why="else longer prompts explain it all"),
+        cond(x_step > 1),
+        cond(L_above > x_step * L_below, why="else longer prompts explain it all"),
     ),
 )
 
@@ -146,7 +146,7 @@ mode_limit = derive(
     substitute(
         Equation(
             "fixed share of the normal step", w_fix, (x_price - 1) / (s_fast * x_price - 1),
-            assumes=(when(x_price > 1), when(s_fast * x_price > 1)), source=MODES,
+            assumes=(cond(x_price > 1), cond(s_fast * x_price > 1)), source=MODES,
         )
     ),
     source=MODES,
@@ -158,7 +158,7 @@ slow_mode_floor = derive(
     begin(x_slow_m, w_fix / beta_B + (1 - w_fix), why="the fixed part, shared by a larger batch"),
     limit(beta_B, oo, 1 - w_fix, why="what the batch shares vanishes, the rest does not"),
     source=MODES,
-    assumes=(*fast_price.assumes[:2], when(w_fix < 1)),
+    assumes=(*fast_price.assumes[:2], cond(w_fix < 1)),
 )
 
 slow_mode_share = derive(
@@ -166,7 +166,7 @@ slow_mode_share = derive(
     begin(slow_mode_floor),
     solve(w_fix, 1 - x_slow_m),
     source=MODES,
-    assumes=(*slow_mode_floor.assumes, "no hour is idle", when(x_slow_m < 1)),
+    assumes=(*slow_mode_floor.assumes, "no hour is idle", cond(x_slow_m < 1)),
 )
 
 idle_share = derive(
@@ -178,14 +178,14 @@ idle_share = derive(
     ),
     solve(u_idle, 1 - x_slow_m / (1 - w_fix)),
     source=derived,
-    assumes=(*slow_mode_floor.assumes, "idle hours cost nothing", when(x_slow_m < 1 - w_fix)),
+    assumes=(*slow_mode_floor.assumes, "idle hours cost nothing", cond(x_slow_m < 1 - w_fix)),
 )
 
 hold_price = Equation.of(
     q_hold,
     (p_w2 - p_w1) / (t_w2 - t_w1),
     "the price of a write is a straight line in the time it is held",
-    when(t_w2 > t_w1),
+    cond(t_w2 > t_w1),
     source=SHEET,
 )
 
@@ -208,7 +208,7 @@ break_even_reads = derive(
     ),
     solve(f_reads, q_hold / (p_in - p_cached)),
     source=derived,
-    assumes=(when(p_cached < p_in, why="else a read saves nothing"),),
+    assumes=(cond(p_cached < p_in, why="else a read saves nothing"),),
 )
 
 break_even_requests = derive(
@@ -221,7 +221,7 @@ break_even_requests = derive(
     solve(n_pays, (p_write - p_cached) / (p_in - p_cached)),
     source=derived,
     assumes=(
-        when(p_cached < p_in, why="else a read saves nothing"),
+        cond(p_cached < p_in, why="else a read saves nothing"),
         "every request comes while the cache is held",
     ),
 )

@@ -7,7 +7,7 @@ from formulas.algebra.notation import *
 from formulas.roofline.batching import balance_context, cost_floor, short_context_batch
 from formulas.roofline.roofline import OVERLAP, time_per_sequence
 
-PARTS = (
+ASSUME_STEP_PARTS = (
     "a step is a fixed part, a part proportional to coverage and a part proportional to the batch",
 )
 MODES = lecture_notes.at("section 1, fast mode and slow mode")
@@ -28,7 +28,7 @@ covered_speed = derive(
         why="time of the faster step over that of the normal one",
     ),
     solve(s_fast, 1 / (w_fix + w_cov * r_cov + (1 - w_fix - w_cov) * beta_B)),
-    assumes=(*PARTS, when(w_fix + w_cov <= 1)),
+    assumes=(*ASSUME_STEP_PARTS, cond(w_fix + w_cov <= 1)),
 )
 
 covered_price = derive(
@@ -39,7 +39,7 @@ covered_price = derive(
         (w_fix + w_cov * r_cov) / beta_B + (1 - w_fix - w_cov),
         why="what the batch shares, and what it does not",
     ),
-    assumes=PARTS,
+    assumes=ASSUME_STEP_PARTS,
 )
 
 covered_share = derive(
@@ -57,10 +57,10 @@ covered_share = derive(
     solve(w_cov, (x_price - 1) / (s_fast * x_price * r_cov - 1)),
     source=MODES,
     assumes=(
-        *PARTS,
+        *ASSUME_STEP_PARTS,
         "no fixed part: w_fix = 0",
-        when(x_price > 1),
-        when(s_fast * x_price * r_cov > 1),
+        cond(x_price > 1),
+        cond(s_fast * x_price * r_cov > 1),
     ),
 )
 
@@ -68,7 +68,7 @@ covered_fastest_speed = derive(
     "largest speed of a faster mode when coverage falls with the batch",
     begin(1 / s_fast, w_fix + w_cov * r_cov, why="a small batch leaves the weights it touches"),
     solve(s_fast, 1 / (w_fix + w_cov * r_cov), named=s_most),
-    assumes=(*PARTS, "r_cov is that of the smallest batch, not one"),
+    assumes=(*ASSUME_STEP_PARTS, "r_cov is that of the smallest batch, not one"),
 )
 
 slow_saving = derive(

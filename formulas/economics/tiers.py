@@ -10,11 +10,13 @@ from formulas.economics.prices import domain_price, input_token_cost
 from formulas.roofline.batching import attention_context, balance_context
 from formulas.roofline.roofline import drain_time
 
-WHOLE = "a share of a tier costs that share of its price"
+PRO_RATA = "a share of a tier costs that share of its price"
 TIERS = lecture_notes.at("section 5, the cache tiers")
-FULL = "the tier is full, and its price is paid by what it holds"
+FULL_TIER = "the tier is full, and its price is paid by what it holds"
 
-store_cost = Equation.of(C_store, b_kv * t_hold * p_tier / M_tier, WHOLE, FULL, source=TIERS)
+store_cost = Equation.of(
+    C_store, b_kv * t_hold * p_tier / M_tier, PRO_RATA, FULL_TIER, source=TIERS
+)
 
 fetch_cost = Equation.of(
     C_fetch,
@@ -118,7 +120,7 @@ hit_chance_needed = derive(
         why="holding is paid for always; reading back and computing again only at a return",
     ),
     solve(p_hit, C_store / (C_remake - C_fetch)),
-    assumes=(when(C_fetch < C_remake), "never where the result exceeds one"),
+    assumes=(cond(C_fetch < C_remake), "never where the result exceeds one"),
 )
 
 held_during_answer = Equation.of(
@@ -132,11 +134,11 @@ cached_token_floor = Equation.of(
     C_hit,
     (C_store / p_hit + C_occ) / n_share + C_fetch,
     "who reads pays for what is held in vain; a prefix that sequences share is held once",
-    when(p_hit <= 1),
+    cond(p_hit <= 1),
     source=derived,
 )
 
-price_at_margin = Equation.of(C_ask, C_hit / (1 - w_margin), when(w_margin < 1))
+price_at_margin = Equation.of(C_ask, C_hit / (1 - w_margin), cond(w_margin < 1))
 
 fetch_over_remake = Equation.of(
     x_hold, (C_store + C_fetch) / C_remake, "every held cache is read once", source=TIERS
@@ -146,8 +148,8 @@ hold_cost = Equation.of(
     c_hold,
     q_byte * (t_hold + tau_tier),
     "a read keeps the tier busy and nothing else",
-    WHOLE,
-    FULL,
+    PRO_RATA,
+    FULL_TIER,
     source=derived,
 )
 
@@ -156,8 +158,8 @@ tier_edge = derive(
     begin(q_1 * (t_hold + tau_1), q_2 * (t_hold + tau_2), why="both tiers cost the same"),
     solve(t_hold, (q_2 * tau_2 - q_1 * tau_1) / (q_1 - q_2)),
     assumes=(
-        when(q_1 > q_2),
-        when(q_2 * tau_2 > q_1 * tau_1, why="else one tier is always better"),
+        cond(q_1 > q_2),
+        cond(q_2 * tau_2 > q_1 * tau_1, why="else one tier is always better"),
     ),
 )
 
@@ -174,7 +176,7 @@ best_drain_time = derive(
     substitute(byte_price_by_drain_time),
     stationary(tau_tier, "what a slower tier saves in price it loses in reading"),
     solve(tau_tier, t_hold * n_fall / (1 - n_fall)),
-    assumes=(*byte_price_by_drain_time.assumes, when(n_fall < 1, why="else the slowest is best")),
+    assumes=(*byte_price_by_drain_time.assumes, cond(n_fall < 1, why="else the slowest is best")),
 )
 
 drain_rule_exponent = derive(

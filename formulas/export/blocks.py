@@ -69,7 +69,7 @@ class Article:
 
 
 @dataclass(frozen=True)
-class Folded:
+class FoldedPart:
     """A part that is looked up, not read: so many things under a title."""
 
     title: str
@@ -87,7 +87,7 @@ class BookTable:
 
 
 @dataclass(frozen=True)
-class Items:
+class BulletList:
     """A list."""
 
     lines: tuple[Prose, ...]
@@ -110,8 +110,8 @@ class FoldedAnswer:
 
 
 Block: TypeAlias = (
-    "Heading | Paragraph | Statement | Proof | Steps | Notes | Article | Folded | BookTable"
-    " | Items | Picture | FoldedAnswer"
+    "Heading | Paragraph | Statement | Proof | Steps | Notes | Article | FoldedPart | BookTable"
+    " | BulletList | Picture | FoldedAnswer"
 )
 
 
@@ -234,7 +234,7 @@ class BlockMarkup:
                 return written(lines)
             case Article(title, anchor, blocks):
                 return self._article(title, anchor, self.within.join(map(self.block, blocks)))
-            case Folded(title, count, blocks):
+            case FoldedPart(title, count, blocks):
                 body = self.written(blocks)
                 if self.folded is not None:
                     return self.folded(self.words(title), count, body)
@@ -242,7 +242,7 @@ class BlockMarkup:
             case BookTable(heads, rows, shares):
                 cells = [[self.line(cell) for cell in row] for row in rows]
                 return self.grid(list(map(self.words, heads)), cells, shares)
-            case Items(lines):
+            case BulletList(lines):
                 return self.items([self.line(line) for line in lines])
             case Picture(drawing, anchor):
                 return self.picture(drawing, anchor)
@@ -251,7 +251,6 @@ class BlockMarkup:
         raise TypeError(f"nothing writes {type(block).__name__}")
 
     def _proof(self, entry: FormulaEntry, anchor: str) -> str:
-        """The steps, then the conditions on a line of small print."""
         body = self.steps(entry)
         if entry.item.assumes:
             note = self.words(f"Assumed: {'; '.join(entry.item.assumes)}.")

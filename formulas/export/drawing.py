@@ -71,7 +71,7 @@ class Drawing:
         return (part for part in self.parts if isinstance(part, kind))
 
 
-SIZE = 10.0  # of letters [pt]
+FONT_SIZE = 10.0  # of letters [pt]
 RADIUS = 3.0  # of a dot [pt]
 
 
@@ -81,7 +81,7 @@ def svg(drawing: Drawing, *, themed: bool = False, font: str = "Georgia, serif")
     height = drawing.height
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {drawing.width:g} {height:g}" '
-        f'role="img" font-family="{font}" font-size="{SIZE:g}"><title>{escape(drawing.title)}'
+        f'role="img" font-family="{font}" font-size="{FONT_SIZE:g}"><title>{escape(drawing.title)}'
         "</title>"
     ]
     parts += [_svg_part(part, height, inks) for part in drawing.parts]
@@ -134,7 +134,6 @@ def _pdf_part(part: Stroke | Area | Spot | Label) -> str:
 
 
 def _circle(x: float, y: float) -> str:
-    """Four arcs; 0.5523 of the radius is where the handles of a quarter circle lie."""
     r, h = RADIUS, 0.5523 * RADIUS
     arcs = (
         ((r, h), (h, r), (0, r)), ((-h, r), (-r, h), (-r, 0)),
@@ -153,18 +152,18 @@ def _rgb(ink: str) -> str:
     return " ".join(f"{int(hue[i : i + 2], 16) / 255:.3f}" for i in (1, 3, 5))
 
 
-COLUMNS, LINES = 76, 24
+COLUMNS, TEXT_LINES = 76, 24
 
 
 def characters(drawing: Drawing) -> str:
     """The drawing on a terminal: curves as letters of their ink, words where they fit."""
-    sheet = [[" "] * COLUMNS for _ in range(LINES)]
-    across, down = (COLUMNS - 1) / drawing.width, (LINES - 1) / drawing.height
+    sheet = [[" "] * COLUMNS for _ in range(TEXT_LINES)]
+    across, down = (COLUMNS - 1) / drawing.width, (TEXT_LINES - 1) / drawing.height
 
     def put(point: Point, letters: str, *, over: bool) -> None:
-        row, column = LINES - 1 - round(point[1] * down), round(point[0] * across)
+        row, column = TEXT_LINES - 1 - round(point[1] * down), round(point[0] * across)
         for k, letter in enumerate(letters):
-            inside = 0 <= row < LINES and 0 <= column + k < COLUMNS
+            inside = 0 <= row < TEXT_LINES and 0 <= column + k < COLUMNS
             if inside and (over or sheet[row][column + k] == " "):
                 sheet[row][column + k] = letter
 
@@ -187,7 +186,6 @@ def characters(drawing: Drawing) -> str:
 
 
 def _walked(points: Sequence[Point], step: float) -> Iterator[Point]:
-    """Points along a line, a character or less apart."""
     for (x, y), (u, v) in pairwise(points):
         count = max(1, math.ceil(math.hypot(u - x, v - y) / step))
         for k in range(count + 1):

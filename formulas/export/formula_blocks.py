@@ -8,9 +8,9 @@ from formulas.export.blocks import (
     Block,
     BlockDocument,
     BookTable,
-    Folded,
+    BulletList,
+    FoldedPart,
     Heading,
-    Items,
     Notes,
     Paragraph,
     Steps,
@@ -22,9 +22,9 @@ from formulas.export.words import (
     Prose,
     ProseLink,
     ProseWords,
-    cited,
+    citation,
     figure_span,
-    plain,
+    prose,
     reason,
 )
 
@@ -38,9 +38,9 @@ def formula_blocks(whole: FormulaDocument) -> BlockDocument:
     for chapter in whole.chapters:
         if whole.headed and chapter.subject:
             blocks.append(Heading(1, chapter.title, ""))
-            blocks += [Paragraph(plain(chapter.about), "question")] if chapter.about else []
+            blocks += [Paragraph(prose(chapter.about), "question")] if chapter.about else []
         blocks += [_article(entry, whole) for entry in chapter.entries]
-    return BlockDocument(whole.title, tuple(map(plain, whole.words)), tuple(blocks), whole.cases)
+    return BlockDocument(whole.title, tuple(map(prose, whole.words)), tuple(blocks), whole.cases)
 
 
 def fragment_blocks(whole: FormulaDocument) -> list[Block]:
@@ -56,13 +56,13 @@ def _looked_up(whole: FormulaDocument) -> Iterator[Block]:
 
 
 def _back(whole: FormulaDocument) -> Iterator[Block]:
-    yield Folded("Symbols", len(whole.rows), (_symbols(whole, whole.rows),))
+    yield FoldedPart("Symbols", len(whole.rows), (_symbols(whole, whole.rows),))
     lines: tuple[Prose, ...] = tuple(
-        (*plain(f"{s.authors}, "), ProseLink(s.title, s.link), *plain(f" ({s.year})"))
+        (*prose(f"{s.authors}, "), ProseLink(s.title, s.link), *prose(f" ({s.year})"))
         for s in whole.sources
     )
     if lines:
-        yield Folded("Sources", len(lines), (Items(lines),))
+        yield FoldedPart("Sources", len(lines), (BulletList(lines),))
 
 
 def _symbols(whole: FormulaDocument, rows: tuple[SymbolRow, ...]) -> BookTable:
@@ -70,9 +70,9 @@ def _symbols(whole: FormulaDocument, rows: tuple[SymbolRow, ...]) -> BookTable:
     cells: tuple[tuple[Prose, ...], ...] = tuple(
         (
             (Formula(layout(row.symbol), row.symbol.name, name=row.symbol.name),),
-            plain("" if row.unit == "1" else row.unit),
+            prose("" if row.unit == "1" else row.unit),
             *(() if value is None else (figure_span(value),) for value in row.values),
-            plain(row.meaning),
+            prose(row.meaning),
         )
         for row in rows
     )
@@ -86,25 +86,25 @@ def _claims(whole: FormulaDocument) -> Iterator[Block]:
     if not whole.claims or whole.acceptance is None:
         return
     yield Heading(1, "Claims of the lecture", "")
-    yield Paragraph(plain(whole.acceptance.tally))
-    yield Paragraph(plain(whole.acceptance.rule))
+    yield Paragraph(prose(whole.acceptance.tally))
+    yield Paragraph(prose(whole.acceptance.rule))
     heads = ("claim", "verdict", "factor", "what the lecture says")
     yield BookTable(
         heads,
         tuple(
-            ((ProseLink(x.name, x.name),), *map(plain, (x.verdict, x.factor, x.statement)))
+            ((ProseLink(x.name, x.name),), *map(prose, (x.verdict, x.factor, x.statement)))
             for x in whole.claims
         ),
         CLAIM,
     )
     for claim in whole.claims:
-        rows = [(k, (reason if k in OURS else plain)(words)) for k, words in claim.rows if words]
+        rows = [(k, (reason if k in OURS else prose)(words)) for k, words in claim.rows if words]
         derived = [
             (_linked(name, title, whole), ProseWords("; ")) for name, title in claim.derivations
         ]
         if derived:
             rows.append(("derived in", tuple(x for pair in derived for x in pair)[:-1]))
-        rows.append(("source", cited(claim.source)))
+        rows.append(("source", citation(claim.source)))
         yield Article(f"{claim.name}. {claim.statement}", claim.name, (Notes(tuple(rows)),))
 
 
@@ -113,7 +113,6 @@ def _linked(anchor: str, words: str, whole: FormulaDocument) -> ProseLink | Pros
 
 
 def _article(entry: FormulaEntry, whole: FormulaDocument) -> Article:
-    """One entry: its title, unless the document has it, its steps, what is to be said of it."""
     title = "" if entry.title == whole.title else entry.title
     return Article(title, entry.anchor, (Steps(entry), Notes(tuple(_notes(entry, whole)))))
 
@@ -123,31 +122,30 @@ def _notes(entry: FormulaEntry, whole: FormulaDocument) -> Iterator[tuple[str, P
         boxes = relation(equation.symbol, "=", equation.rhs)
         yield "where", (Formula(boxes, str(equation), large=True),)
     for case, value in entry.values:
-        yield f"value, {case}", (*_value(value, entry.unit), *plain(entry.outside(case)))
+        yield f"value, {case}", (*_value(value, entry.unit), *prose(entry.outside(case)))
     for size in entry.sizes:
         yield f"neglected, {size.case}", _size(size)
-    yield from (("takes", plain(premise)) for premise in entry.premises)
+    yield from (("takes", prose(premise)) for premise in entry.premises)
     yield from (("assumes", reason(assumption)) for assumption in entry.item.assumes)
     for claim in entry.claims:
         name = _linked(claim.name, claim.name, whole)
         yield "claim", (name, ProseWords(f", {claim.verdict}: {claim.statement}"))
-    yield "source", cited(entry.item.source)
+    yield "source", citation(entry.item.source)
 
 
 def _value(value: float, unit: str) -> Prose:
     """`2400 [seq]`, or that the conditions fail where a positive symbol came out negative."""
     if math.isnan(value):
-        return plain("none: it is undefined there, so a condition below does not hold")
+        return prose("none: it is undefined there, so a condition below does not hold")
     number = figure_span(value)
     if value < 0:
         rest = " is not positive, so a condition below does not hold"
         return (ProseWords("none: "), number, ProseWords(rest))
-    return (number, *plain(f" [{unit}]" if unit not in ("1", "") else ""))
+    return (number, *prose(f" [{unit}]" if unit not in ("1", "") else ""))
 
 
 def _size(size: NeglectedSize) -> Prose:
-    """`drop x/W: 0.07 times what is kept`."""
     if size.size is None:
-        return plain(f"not known, {size.missing}")
+        return prose(f"not known, {size.missing}")
     number, rest = figure_span(size.size), f" times what is kept{size.remark}"
     return (ProseWords(f"{size.neglected}: "), number, ProseWords(rest))

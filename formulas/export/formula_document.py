@@ -8,13 +8,13 @@ from itertools import groupby
 import sympy as sp
 
 from formulas.algebra.derivation import Derivation
-from formulas.algebra.domains import outside
+from formulas.algebra.domains import violated_conditions
 from formulas.algebra.equation import Equation, slug
 from formulas.algebra.steps import DerivationStep
 from formulas.nomenclature.sources import Citation, Source
-from formulas.nomenclature.symbols import SYMBOLS, meaning, unit_of_symbol
+from formulas.nomenclature.symbols import SYMBOLS, meaning, symbol_unit
 from formulas.numerics.digits import NOT_SMALL
-from formulas.numerics.evaluate import collect, ordered, scalar
+from formulas.numerics.evaluate import collect, scalar, topo_order
 from formulas.registry import by_name, description, subject, tags
 
 Case = Mapping[str, float]
@@ -116,7 +116,7 @@ class FormulaEntry:
     @property
     def unit(self) -> str:
         """Unit of the left side, where that is a symbol without numbers put in."""
-        return unit_in(self.item)
+        return unit_of_left_side(self.item)
 
     @property
     def title(self) -> str:
@@ -146,10 +146,12 @@ def _entry(
     item: Equation | Derivation, cases: Cases, claims: Sequence[ClaimEntry], home: str, python: str
 ) -> FormulaEntry:
     item.check()
-    numbers = [(case, value_in(item, values)) for case, values in cases.items()]
+    numbers = [(case, value_in_case(item, values)) for case, values in cases.items()]
     values = tuple((case, value) for case, value in numbers if value is not None)
     sizes = tuple(size for case in cases for size in _sizes(item, case, cases[case]))
-    broken = {case: outside(item.assumes, item.where, cases[case]) for case, _ in values}
+    broken = {
+        case: violated_conditions(item.assumes, item.where, cases[case]) for case, _ in values
+    }
     resting = tuple(claim for claim in claims if claim.name in tags(python))
     return FormulaEntry(item, home, python, values, sizes, resting, broken)
 
@@ -175,7 +177,7 @@ def solved_symbols(item: Equation | Derivation) -> set[str]:
     return {x.name for x in solved if not item.rhs.has(x)}
 
 
-def value_in(item: Equation | Derivation, case: Case) -> float | None:
+def value_in_case(item: Equation | Derivation, case: Case) -> float | None:
     """The left side, a symbol, in a case that gives every symbol it takes; else nothing.
 
     Not a number where the right side has no value there: a zero below a line, a root of less.
@@ -183,7 +185,7 @@ def value_in(item: Equation | Derivation, case: Case) -> float | None:
     if not item.lhs.is_Symbol:
         return None
     definitions = {x: e for x, e in collect(item.where).items() if x.name not in case}
-    needed = ordered(definitions, [item.rhs])
+    needed = topo_order(definitions, [item.rhs])
     free = item.rhs.free_symbols.union(*(e.free_symbols for e in needed.values())) - set(needed)
     if any(x.name not in case for x in free):
         return None
@@ -193,10 +195,10 @@ def value_in(item: Equation | Derivation, case: Case) -> float | None:
         return math.nan
 
 
-def unit_in(item: Equation | Derivation) -> str:
+def unit_of_left_side(item: Equation | Derivation) -> str:
     """Unit of the left side, empty where that is no symbol or numbers were put in."""
     numeric = isinstance(item, Derivation) and item.numeric
-    return unit_of_symbol(item.lhs).written if item.lhs.is_Symbol and not numeric else ""
+    return symbol_unit(item.lhs).written if item.lhs.is_Symbol and not numeric else ""
 
 
 GUIDE = (
@@ -325,7 +327,7 @@ def _rows(listed: Iterable[FormulaEntry], cases: Cases) -> tuple[SymbolRow, ...]
     ordered = sorted(registered, key=lambda x: (x.name.lower(), x.name))
     return tuple(
         SymbolRow(
-            x, unit_of_symbol(x).written, meaning(x), tuple(c.get(x.name) for c in cases.values())
+            x, symbol_unit(x).written, meaning(x), tuple(c.get(x.name) for c in cases.values())
         )
         for x in ordered
     )

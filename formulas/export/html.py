@@ -14,7 +14,7 @@ from formulas.export.blocks import BlockDocument, BlockMarkup
 from formulas.export.drawing import svg
 from formulas.export.formula_blocks import fragment_blocks
 from formulas.export.formula_document import FormulaDocument, FormulaEntry
-from formulas.export.typesetting.boxes import fitted, is_relation
+from formulas.export.typesetting.boxes import is_relation, wrap
 from formulas.export.typesetting.layout import layout, relation
 from formulas.export.typesetting.markup import mathml
 from formulas.export.words import Formula, reason
@@ -76,7 +76,7 @@ def _link(to: str, words: str) -> str:
 
 def _maths(span: Formula) -> str:
     if span.large:
-        return f'<div class="wide">{mathml(fitted(span.boxes, WIDTH - 6), large=True)}</div>'
+        return f'<div class="wide">{mathml(wrap(span.boxes, WIDTH - 6), large=True)}</div>'
     parts = span.boxes.parts if is_relation(span.boxes) else (span.boxes,)
     written = " ".join(map(mathml, parts))  # a line may break beside the sign
     return f'<span title="{escape(span.name)}">{written}</span>' if span.name else written
@@ -102,7 +102,6 @@ def _grid(heads: Sequence[str], rows: Sequence[Sequence[str]], shares: tuple[flo
 
 
 def _cell(cell: str) -> str:
-    """A unit that may be broken after its signs."""
     if "<" in cell:
         return cell
     return cell.replace("/", "/<wbr>").replace("*", "·<wbr>").replace("·", "·<wbr>")
@@ -129,19 +128,17 @@ def _step(step: DerivationStep, proof: str) -> str:
     parts = [f"<li{near}><p><b>{_words(step.verb)}</b>{why}</p>", _display(step)]
     parts.append(f'<p class="proof">{_words(proof)}</p>')
     if step.size is not None:
-        size = mathml(fitted(layout(step.size), WIDTH - 8), large=True)
+        size = mathml(wrap(layout(step.size), WIDTH - 8), large=True)
         parts.append(f'<p class="proof">neglected over kept: {size}</p>')
     return "".join([*parts, "</li>"])
 
 
 def _display(step: DerivationStep) -> str:
-    """Both sides of a step on a line of their own."""
-    form = fitted(relation(step.lhs, step.relation, step.rhs), WIDTH)
+    form = wrap(relation(step.lhs, step.relation, step.rhs), WIDTH)
     return f'<div class="wide">{mathml(form, display=True)}</div>'
 
 
 def _note(row: tuple[str, str]) -> str:
-    """A value under its case, in a narrow column."""
     kind, _, case = row[0].partition(", ")
     label, line = (
         (case, row[1]) if kind == "value" else (kind, f"{case}: {row[1]}" if case else row[1])

@@ -13,7 +13,7 @@ from formulas.algebra.equation import Equation
 from formulas.export.blocks import BlockDocument, BlockMarkup
 from formulas.export.drawing import Drawing, Label, pdf_strokes
 from formulas.export.formula_document import FormulaEntry
-from formulas.export.typesetting.boxes import fitted
+from formulas.export.typesetting.boxes import wrap
 from formulas.export.typesetting.layout import alternating, layout, relation
 from formulas.export.typesetting.markup import latex_math
 from formulas.export.words import Formula, reason
@@ -62,7 +62,7 @@ def _letter(letter: str) -> str:
 
 WIDTH = 36.0  # of a formula [em]
 HEAD = Path(__file__).with_name("preamble.tex").read_text("utf-8")
-LEVELS = {
+HEADINGS = {
     1: r"\newpage\section{%s}", 2: r"\subsection*{%s}",
     3: r"\subsubsection*{%s}",
 }  # fmt: skip
@@ -78,15 +78,15 @@ def latex(whole: BlockDocument, head: str = HEAD) -> str:
 
 def _maths(span: Formula) -> str:
     if span.large:
-        return rf"$\displaystyle {latex_math(fitted(span.boxes, WIDTH))}$"
+        return rf"$\displaystyle {latex_math(wrap(span.boxes, WIDTH))}$"
     return f"${latex_math(span.boxes)}$"
 
 
 def _heading(level: int, words: str, anchor: str) -> str:
     if not anchor:
-        return LEVELS[level] % words
+        return HEADINGS[level] % words
     listed = rf"\phantomsection\addcontentsline{{toc}}{{subsection}}{{{words}}}"
-    return LEVELS[level] % words + (listed if level == 3 else "") + rf"\label{{{anchor}}}"
+    return HEADINGS[level] % words + (listed if level == 3 else "") + rf"\label{{{anchor}}}"
 
 
 def _link(to: str, words: str) -> str:
@@ -102,9 +102,8 @@ def _marked(title: str, anchor: str) -> str:
 
 
 def _statement(title: str, anchor: str, entry: FormulaEntry) -> str:
-    """On the line of its title where there is room, else below it."""
     step = entry.steps[-1][0]
-    boxes = fitted(relation(step.lhs, step.relation, step.rhs), WIDTH)
+    boxes = wrap(relation(step.lhs, step.relation, step.rhs), WIDTH)
     line = rf"\hspace{{1em}}\mbox{{$\displaystyle {latex_math(boxes)}$}}"
     return rf"{{\raggedright {_marked(title, anchor)}{line}\par}}"
 
@@ -116,10 +115,10 @@ def _steps(entry: FormulaEntry) -> str:
             why = f" {LATEX.line(reason(step.why))}" if step.why else ""
             head = rf"\textbf{{{number}. {step.verb}}}{why}"
             lines.append(f"\n{head} {{\\small[{latex_words(proof)}]}}\\nopagebreak")
-        form = latex_math(fitted(relation(step.lhs, step.relation, step.rhs), WIDTH))
+        form = latex_math(wrap(relation(step.lhs, step.relation, step.rhs), WIDTH))
         lines.append(f"\\[\n\\displaystyle {form}\n\\]")
         if step.size is not None:
-            size = latex_math(fitted(layout(step.size), WIDTH / 2))
+            size = latex_math(wrap(layout(step.size), WIDTH / 2))
             lines.append(rf"Neglected over kept: $\displaystyle {size}$")
     return "\n".join(lines)
 
@@ -137,7 +136,6 @@ def _grid(heads: Sequence[str], rows: Sequence[Sequence[str]], shares: tuple[flo
 
 
 def _cell(cell: str) -> str:
-    """A unit that may be broken after its signs."""
     unit = "/" in cell and "\\" not in cell.replace(DOT, "")
     for sign in ("/", "*", DOT) if unit else ():
         cell = cell.replace(sign, sign + r"\allowbreak ")

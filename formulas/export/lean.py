@@ -20,13 +20,13 @@ from formulas.algebra.steps import DerivationStep
 from formulas.registry import by_name
 
 # The ten that the book is checked by: critical batches, pipelines, bubbles, rounds undone.
-TEN = (
+DECIMAL_BASE = (
     "critical_batch", "critical_batch_with_kv", "rule_of_thumb", "pipeline_memory",
     "pipeline_memory_in_flight", "bubble_share", "bubble_share_interleaved", "zero_bubble",
     "feistel_inverse", "reversible_inverse_first",
 )  # fmt: skip
 # Values of functions: the function, and the half it is applied to.
-APPLIED = {"f_left": ("f", "x_left"), "f_x2": ("f", "x_2"), "g_y1": ("g", "y_1")}
+SUPPORTED_VERBS = {"f_left": ("f", "x_left"), "f_x2": ("f", "x_2"), "g_y1": ("g", "y_1")}
 HEAD = """\
 /- Identities of token-planner, written from its derivations. Lean 4.22 or later; no Mathlib.
    A theorem is a step with its denominators multiplied out: fractions are equal where these
@@ -54,14 +54,14 @@ def _theorems(item: Derivation, name: str) -> Iterator[str]:
     for number, (before, step) in enumerate(pairwise(item.steps), 2):
         if step.identity is None:
             continue
-        sides = multiplied_out(before, step)
+        sides = cleared_denominators(before, step)
         if sides is None:
             yield f"-- step {number} is no identity of rational functions\n"
         else:
             yield _theorem(f"{name}_{number}", *sides, step)
 
 
-def multiplied_out(before: DerivationStep, step: DerivationStep) -> tuple[str, str] | None:
+def cleared_denominators(before: DerivationStep, step: DerivationStep) -> tuple[str, str] | None:
     """Both sides of an identity times both denominators; None where they are no polynomials.
 
     They are written as the derivation has them, nothing cancelled: that they are equal is left to
@@ -90,7 +90,9 @@ def _fraction(x: sp.Expr, defined: Mapping[sp.Symbol, sp.Expr]) -> tuple[str, st
     if x.is_Symbol and x in defined:
         return _fraction(defined[x], {y: e for y, e in defined.items() if y != x})
     if x.is_Symbol:
-        return (f"({' '.join(APPLIED[x.name])})" if x.name in APPLIED else x.name), "1"
+        return (
+            f"({' '.join(SUPPORTED_VERBS[x.name])})" if x.name in SUPPORTED_VERBS else x.name
+        ), "1"
     if x.is_Rational:
         return (str(x.p) if x.p >= 0 else f"({x.p})"), str(x.q)
     if x.is_Pow and x.args[1].is_Integer:
@@ -112,13 +114,12 @@ def _fraction(x: sp.Expr, defined: Mapping[sp.Symbol, sp.Expr]) -> tuple[str, st
 
 
 def _factors(parts: Iterable[str]) -> list[str]:
-    """The factors that are not one, at least one of them."""
     return [part for part in parts if part != "1"] or ["1"]
 
 
 def _theorem(name: str, left: str, right: str, step: DerivationStep) -> str:
     words = dict.fromkeys(re.findall(r"[A-Za-z_]\w*", f"{left} {right}"))
-    functions = [x for x in words if x in {function for function, _ in APPLIED.values()}]
+    functions = [x for x in words if x in {function for function, _ in SUPPORTED_VERBS.values()}]
     plain = [x for x in words if x not in functions]
     binders = [f"({' '.join(functions)} : Int → Int)"] if functions else []
     binders += [f"({' '.join(sorted(plain))} : Int)"] if plain else []

@@ -17,10 +17,10 @@ from formulas.export.typesetting.layout import relation
 from formulas.export.typesetting.markup import latex_math
 from formulas.export.words import reason
 from formulas.numerics.expressions import tex
-from formulas.registry import module_of
+from formulas.registry import dotted_module
 
-WIDTH, WIDEST = 100, 120  # of a line, and of one of a table that is not broken
-LEAST = 35  # of the last column, where it alone is broken
+WIDTH, MAX_WIDTH = 100, 120  # of a line, and of one of a table that is not broken
+MIN_WIDTH = 35  # of the last column, where it alone is broken
 INDENT = 6
 LABEL = 12  # width of `the lecture`
 
@@ -28,14 +28,13 @@ LABEL = 12  # width of `the lecture`
 def text(whole: BlockDocument) -> str:
     """For a terminal: figures as characters, answers behind each chapter."""
     lines = [whole.title, "=" * len(whole.title), ""]
-    lines += [fill(TEXT.line(line), WIDTH) + "\n" for line in whole.about]
+    lines += [fill(TEXT_MARKUP.line(line), WIDTH) + "\n" for line in whole.about]
     lines += [f"  {heading.words}" for heading, _ in whole.contents]
-    body = TEXT.written(whole.blocks).split("\n\n")
+    body = TEXT_MARKUP.written(whole.blocks).split("\n\n")
     return "\n".join(lines).rstrip() + "\n\n" + "\n\n".join(map(_wrapped, body)) + "\n"
 
 
 def _wrapped(block: str) -> str:
-    """A paragraph within the width; what is laid out already stays."""
     single = "\n" not in block and not block.startswith(" ")
     return fill(block, WIDTH) if single else block
 
@@ -46,9 +45,9 @@ def _text_grid(
     """Columns as wide as their cells, else the last or all broken; what does not fit goes below."""
     wide = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
     left = WIDTH - sum(wide[:-1]) - 2 * len(wide)
-    if sum(wide) > WIDEST and left > LEAST:
+    if sum(wide) > MAX_WIDTH and left > MIN_WIDTH:
         wide[-1] = left
-    elif sum(wide) > WIDEST:
+    elif sum(wide) > MAX_WIDTH:
         wide = [max(6, int(share * (WIDTH - 2 * len(shares)))) for share in shares]
     lines = []
     for row in (heads, *rows):
@@ -80,7 +79,7 @@ def _text_note(row: tuple[str, str]) -> str:
     return f"  {label}  {case}: {row[1]}" if case else f"  {label}  {row[1]}"
 
 
-TEXT = BlockMarkup(
+TEXT_MARKUP = BlockMarkup(
     words=lambda words: words,
     strong=lambda words: words,
     link=lambda to, words: f"{words} ({to})" if "//" in to else words,
@@ -159,7 +158,6 @@ def _steps(entry: formula_document.FormulaEntry) -> str:
 
 
 def _escaped(words: str) -> str:
-    """Words with the characters that Markdown would act on made literal."""
     for mark in ("\\", "*", "_", "<", "|", "$"):
         words = words.replace(mark, "\\" + mark)
     return words
@@ -245,7 +243,6 @@ def _begins(block: Block) -> bool:
 
 
 def _entries(blocks: Sequence[Block]) -> Iterator[formula_document.FormulaEntry]:
-    """What a notebook checks: the derivations told, and all that an article is about."""
     for block in blocks:
         if isinstance(block, Article):
             yield from _entries(block.blocks)
@@ -256,7 +253,7 @@ def _entries(blocks: Sequence[Block]) -> Iterator[formula_document.FormulaEntry]
 def _checks(entry: formula_document.FormulaEntry, whole: BlockDocument) -> Iterator[str]:
     if not entry.python:
         return  # it lives in no module that a cell could import
-    yield f"from {module_of(entry.home)} import {entry.python}"
+    yield f"from {dotted_module(entry.home)} import {entry.python}"
     yield f"assert {entry.python}.check()"
     yield f"print({entry.python}.latex())"
     for case in dict.fromkeys(size.case for size in entry.sizes if size.size is not None):
@@ -264,7 +261,6 @@ def _checks(entry: formula_document.FormulaEntry, whole: BlockDocument) -> Itera
 
 
 def _without_derived(entry: formula_document.FormulaEntry, case: str, whole: BlockDocument) -> str:
-    """The case without the symbols that the derivation itself finds."""
     missing = sorted(
         x for x in formula_document.solved_symbols(entry.item) if x in whole.cases[case]
     )
@@ -295,5 +291,4 @@ def code_cell(key: str, source: str) -> dict[str, object]:
 
 
 def _id(key: str) -> str:
-    """1 to 64 of the characters that the format allows in the id of a cell."""
     return re.sub(r"[^A-Za-z0-9_-]", "-", key)[-64:]

@@ -7,9 +7,9 @@ from pathlib import Path
 from formulas.export.blocks import BlockDocument, BlockMarkup
 from formulas.export.drawing import svg
 from formulas.export.formula_document import FormulaEntry
-from formulas.export.typesetting.boxes import fitted
+from formulas.export.typesetting.boxes import wrap
 from formulas.export.typesetting.layout import layout, relation
-from formulas.export.typesetting.markup import quoted, typst_math
+from formulas.export.typesetting.markup import typst_math, typst_string
 from formulas.export.words import Formula, reason
 
 WIDTH = 36.0  # of a formula [em]
@@ -18,7 +18,7 @@ HEAD = Path(__file__).with_name("preamble.typ").read_text("utf-8")
 
 def typst(whole: BlockDocument, head: str = "") -> str:
     """A document that stands alone; `head` beside that of all documents."""
-    parts = [HEAD + head, f"#set document(title: {quoted(whole.title)}, date: none)"]
+    parts = [HEAD + head, f"#set document(title: {typst_string(whole.title)}, date: none)"]
     parts += [f"#text(size: 1.9em, weight: 700)[{_words(whole.title)}]\n#v(1em)"]
     parts += map(TYPST.line, whole.about)
     parts += ["#outline(title: none, depth: 3)"] if whole.contents else []
@@ -26,7 +26,6 @@ def typst(whole: BlockDocument, head: str = "") -> str:
 
 
 def _words(words: str) -> str:
-    """Words with the characters that Typst would act on made literal."""
     literal = re.sub(r"[\\#$*_`<>@\[\]~\"']", r"\\\g<0>", words)
     literal = literal.replace("--", r"-\-").replace("//", r"/\/")
     # What would begin a list, a heading or a term at the start of a block.
@@ -34,9 +33,8 @@ def _words(words: str) -> str:
 
 
 def _maths(span: Formula) -> str:
-    """In a line of words, but as large as on a line of its own where it is large."""
     if span.large:
-        return typst_math(fitted(span.boxes, WIDTH - 4), large=True)
+        return typst_math(wrap(span.boxes, WIDTH - 4), large=True)
     return typst_math(span.boxes)
 
 
@@ -54,7 +52,7 @@ def _steps(entry: FormulaEntry) -> str:
     blocks = []
     for number, (step, proof) in enumerate(entry.steps, 1):
         x = relation(step.lhs, step.relation, step.rhs)
-        body = typst_math(fitted(x, WIDTH), display=True)
+        body = typst_math(wrap(x, WIDTH), display=True)
         if entry.derived:
             why = f" {TYPST.line(reason(step.why))}" if step.why else ""
             head = (
@@ -62,16 +60,15 @@ def _steps(entry: FormulaEntry) -> str:
             )
             body = f"{head}\n\n{body}"
         if step.size is not None:
-            size = typst_math(fitted(layout(step.size), WIDTH / 2), large=True)
+            size = typst_math(wrap(layout(step.size), WIDTH / 2), large=True)
             body = f"#near[\n{body}\n\n#soft[neglected over kept:] {size}\n]"
         blocks.append(body)
     return "\n\n".join(blocks)
 
 
 def _statement(title: str, anchor: str, entry: FormulaEntry) -> str:
-    """On the line of its title where there is room, else below it."""
     step = entry.steps[-1][0]
-    boxes = fitted(relation(step.lhs, step.relation, step.rhs), WIDTH)
+    boxes = wrap(relation(step.lhs, step.relation, step.rhs), WIDTH)
     line = f"*{title}.* #h(1em) #box({typst_math(boxes, large=True)})"
     return f"#block(above: 1.2em)[{line}]{_mark(anchor)}"
 
@@ -86,7 +83,7 @@ def _grid(heads: Sequence[str], rows: Sequence[Sequence[str]], shares: tuple[flo
 TYPST = BlockMarkup(
     words=_words,
     strong=lambda words: f"#strong[{words}]",
-    link=lambda to, words: f"#link({quoted(to) if '//' in to else f'<{to}>'})[{words}]",
+    link=lambda to, words: f"#link({typst_string(to) if '//' in to else f'<{to}>'})[{words}]",
     maths=_maths,
     heading=_heading,
     paragraphs={
@@ -101,7 +98,7 @@ TYPST = BlockMarkup(
     grid=_grid,
     items=lambda lines: "\n".join(f"- {line}" for line in lines),
     picture=lambda drawing, anchor: (
-        f"#drawn(bytes({quoted(svg(drawing, font='New Computer Modern'))}), "
+        f"#drawn(bytes({typst_string(svg(drawing, font='New Computer Modern'))}), "
         f"{drawing.width:g}pt){_mark(anchor)}"
     ),
     answer=None,

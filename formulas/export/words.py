@@ -14,10 +14,10 @@ from typing import TypeAlias
 import sympy as sp
 
 from formulas.export.typesetting.boxes import Layout
-from formulas.export.typesetting.layout import figure, layout
+from formulas.export.typesetting.layout import layout, layout_number
 from formulas.nomenclature.sources import Citation
 from formulas.nomenclature.symbols import SYMBOLS
-from formulas.numerics.expressions import FUNCTIONS, built, text
+from formulas.numerics.expressions import FUNCTIONS, build_expr, sstr
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def reason(words: str) -> Prose:
     """Words with the formulas among them."""
     return tuple(
         span
-        for piece in pieces(words)
+        for piece in split_prose(words)
         for span in ([ProseWords(piece)] if isinstance(piece, str) else _formula(piece))
     )
 
@@ -69,30 +69,30 @@ def _formula(x: sp.Basic) -> Iterator[Span]:
             yield from ([ProseWords(" and ")] if number else [])
             yield from _formula(part)
     else:
-        yield Formula(layout(x), text(x))
+        yield Formula(layout(x), sstr(x))
 
 
-def plain(words: str) -> Prose:
+def prose(words: str) -> Prose:
     """Words as they are; an empty line of none."""
     return (ProseWords(words),) if words else ()
 
 
-def cited(source: Citation) -> Prose:
+def citation(source: Citation) -> Prose:
     """A citation, which leads to the work where that has an address."""
-    return (ProseLink(str(source), source.link),) if source.link else plain(str(source))
+    return (ProseLink(str(source), source.link),) if source.link else prose(str(source))
 
 
 def figure_span(value: float) -> Formula:
     """A number to four digits; typed as `6.71e11`."""
     mantissa, _, exponent = f"{value:.4g}".partition("e")
-    return Formula(figure(value), f"{mantissa}e{int(exponent)}" if exponent else mantissa)
+    return Formula(layout_number(value), f"{mantissa}e{int(exponent)}" if exponent else mantissa)
 
 
 _TOKEN = re.compile(r"[ ]?(\*\*|<=|>=|[A-Za-z_]\w*|\d+(?:\.\d+)?|[-+*/()<>=])")
 _EQUAL = re.compile(r"(?<![<>=])=(?!=)")
 
 
-def pieces(words: str) -> Iterator[str | sp.Basic]:
+def split_prose(words: str) -> Iterator[str | sp.Basic]:
     """The words in order, with what is a formula as an expression or a relation."""
     start = at = 0
     while at < len(words):
@@ -123,7 +123,7 @@ def _longest(words: str, at: int) -> tuple[sp.Basic, int] | None:
         if words[end : end + 1].isalnum() or not any(mark in text for mark in "_*/<>="):
             continue
         try:
-            formula = built(ast.parse(_EQUAL.sub("==", text), mode="eval").body)
+            formula = build_expr(ast.parse(_EQUAL.sub("==", text), mode="eval").body)
         except (SyntaxError, ValueError, KeyError):
             continue
         if formula.free_symbols:

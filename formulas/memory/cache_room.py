@@ -97,13 +97,13 @@ cache_blocks = Equation.of(
     source=vllm_memory.at("get_num_blocks"),
 )
 
-PROFILED = (sampler_peak, forward_peak, expert_workspace, graph_memory)
+PROFILE_TERMS = (sampler_peak, forward_peak, expert_workspace, graph_memory)
 
 # What is worked out together: a room by the meaning of its engine's share, and the rest.
 TABLES = {
-    "profiled": (profiled_room, *PROFILED, largest_share),
-    "pool": (pool_room, *PROFILED, largest_share),
-    "free": (room_of_the_free, *PROFILED, largest_share),
+    "profiled": (profiled_room, *PROFILE_TERMS, largest_share),
+    "pool": (pool_room, *PROFILE_TERMS, largest_share),
+    "free": (room_of_the_free, *PROFILE_TERMS, largest_share),
     "blocks": (cache_blocks,),
     "kept": (kept_out_of_the_pool,),
     "share": (default_share,),

@@ -6,9 +6,9 @@ profile, which stands beside them in `planner`.
 
 from formulas.algebra.notation import *
 from formulas.network import collectives
-from formulas.network.collectives import EACH, KERNEL, PIPELINED, RING, TREES
+from formulas.network.collectives import KERNEL, PIPELINE, RING, SYMMETRIC, TREES
 
-LEVELS = (
+HIERARCHY = (
     "reduce-scatter in each node, all-reduce of equal shares between nodes, all-gather in each",
     "every node holds as many chips of the group as every other",
     "bandwidth alone",
@@ -31,7 +31,7 @@ ring_all_gather = derive(
         where=(collectives.all_gather_traffic,),
     ),
     source=RING,
-    assumes=(EACH,),
+    assumes=(SYMMETRIC,),
 )
 
 ring_all_reduce = derive(
@@ -44,14 +44,14 @@ ring_all_reduce = derive(
         where=(collectives.all_reduce_traffic,),
     ),
     source=RING,
-    assumes=(EACH,),
+    assumes=(SYMMETRIC,),
 )
 
 tree_all_reduce = Equation(
     "time of an all-reduce in trees",
     t_coll,
     alpha_0 + 2 * log(n_group) / log(2) * alpha_1 + q_tree * V_msg / r_link,
-    assumes=(EACH, PIPELINED),
+    assumes=(SYMMETRIC, PIPELINE),
     source=TREES,
     where=(collectives.tree_traffic,),
 )
@@ -60,7 +60,7 @@ one_shot_all_reduce = Equation(
     "time of an all-reduce in one shot",
     t_coll,
     alpha_0 + alpha_1 + q_one * V_msg / r_link,
-    assumes=(EACH, KERNEL),
+    assumes=(SYMMETRIC, KERNEL),
     source=derived,
     where=(collectives.one_shot_traffic,),
 )
@@ -69,7 +69,11 @@ two_shot_all_reduce = Equation(
     "time of an all-reduce in two shots",
     t_coll,
     alpha_0 + 2 * alpha_1 + q_ar * V_msg / r_link,
-    assumes=(EACH, KERNEL, "each chip adds up one share and then reads the shares of the others"),
+    assumes=(
+        SYMMETRIC,
+        KERNEL,
+        "each chip adds up one share and then reads the shares of the others",
+    ),
     source=derived,
     where=(collectives.all_reduce_traffic,),
 )
@@ -82,7 +86,7 @@ one_shot_limit = derive(
         why="both take equal time",
     ),
     solve(V_msg, n_group * alpha_1 * r_link / ((n_group - 1) * (n_group - 2)), named=V_even),
-    assumes=(when(n_group > 2, why="for two chips one shot is always the faster"),),
+    assumes=(cond(n_group > 2, why="for two chips one shot is always the faster"),),
 )
 
 tree_limit = derive(
@@ -93,14 +97,14 @@ tree_limit = derive(
         why="both take equal time",
     ),
     solve(V_msg, n_group * alpha_1 * r_link * (n_group - 1 - log(n_group) / log(2)), named=V_even),
-    assumes=(when(n_group > 2, why="both reach the rate of the link"),),
+    assumes=(cond(n_group > 2, why="both reach the rate of the link"),),
 )
 
 in_network_all_reduce = Equation(
     "time of an all-reduce in the switch",
     t_coll,
     alpha_c + q_switch * V_msg / r_link,
-    assumes=(EACH, PIPELINED, "the switch reduces as fast as its links deliver"),
+    assumes=(SYMMETRIC, PIPELINE, "the switch reduces as fast as its links deliver"),
     source=klenk_2020.at("reduction and multicast in the switch"),
     where=(collectives.in_network_traffic,),
 )
@@ -108,26 +112,26 @@ in_network_all_reduce = Equation(
 # -- several nodes ----------------------------------------------------------------------------
 
 inner_time = Equation.of(
-    T_inner, 2 * (g_node - 1) / g_node * V_msg / r_up, *LEVELS, source=BY_LEVELS
+    T_inner, 2 * (g_node - 1) / g_node * V_msg / r_up, *HIERARCHY, source=BY_LEVELS
 )
 
 outer_time = Equation.of(
     T_outer,
     2 * (m_group - 1) / m_group * V_msg / (g_node * r_out),
-    *LEVELS,
+    *HIERARCHY,
     "every chip has a network card of its own",
     source=BY_LEVELS,
 )
 
 all_reduce_serial = Equation.of(
-    T_serial, T_inner + T_outer, *LEVELS, source=derived, where=(inner_time, outer_time)
+    T_serial, T_inner + T_outer, *HIERARCHY, source=derived, where=(inner_time, outer_time)
 )
 
 all_reduce_overlapped = Equation.of(
     T_overlap,
     maximum(T_inner, T_outer),
-    *LEVELS,
-    PIPELINED,
+    *HIERARCHY,
+    PIPELINE,
     source=derived,
     where=(inner_time, outer_time),
 )

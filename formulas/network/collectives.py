@@ -10,15 +10,15 @@ from formulas.algebra.notation import *
 
 RING = patarasuk_2009.at("the bandwidth-optimal ring")
 TREES = sanders_2009.at("two complementary binary trees")
-EACH = "one message of V_msg bytes per chip, all chips of the group at once"
-BUSBW = "doc/PERFORMANCE.md"
-PIPELINED = "the message is long enough to be cut into many pieces"
+SYMMETRIC = "one message of V_msg bytes per chip, all chips of the group at once"
+CITE_BUS_BANDWIDTH = "doc/PERFORMANCE.md"
+PIPELINE = "the message is long enough to be cut into many pieces"
 KERNEL = "every chip reads the memory of the others in one kernel"
 
 collective_time = Equation.of(
     t_coll,
     alpha_c + q_wire * V_msg / (r_link * e_net) + gamma_c * sqrt(V_msg),
-    EACH,
+    SYMMETRIC,
     "the square-root term spans the range between the latency floor and the full rate",
     source=thakur_2005.at("section 3, alpha-beta model; the square-root term is a fit of ours"),
 )
@@ -29,14 +29,14 @@ all_reduce_traffic = Equation.of(
     q_ar,
     2 * (n_group - 1) / n_group,
     "ring or optimal trees, no reduction inside the switch",
-    source=nccl_tests.at(f"{BUSBW}, AllReduce"),
+    source=nccl_tests.at(f"{CITE_BUS_BANDWIDTH}, AllReduce"),
 )
 
 all_gather_traffic = Equation.of(
     q_ag,
     (n_group - 1) / n_group,
     "each chip keeps its own share",
-    source=nccl_tests.at(f"{BUSBW}, AllGather and ReduceScatter"),
+    source=nccl_tests.at(f"{CITE_BUS_BANDWIDTH}, AllGather and ReduceScatter"),
 )
 
 all_to_all_traffic = Equation.of(
@@ -47,7 +47,7 @@ tree_traffic = Equation.of(
     q_tree,
     Integer(2),
     "two complementary trees, so that every chip is a leaf of one",
-    PIPELINED,
+    PIPELINE,
     source=TREES,
 )
 
@@ -59,7 +59,7 @@ in_network_traffic = Equation.of(
     q_switch,
     Integer(1),
     "the switch adds what the chips send and sends the sum to all",
-    PIPELINED,
+    PIPELINE,
     source=klenk_2020.at("reduction and multicast in the switch"),
 )
 

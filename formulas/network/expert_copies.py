@@ -8,14 +8,14 @@ from functools import cache
 from formulas.algebra.notation import *
 
 UNIFORM = "each token picks k different experts, every set of k equally likely"
-EVEN = "experts lie evenly over nodes"
+ASSUME_EVEN_PLACEMENT = "experts lie evenly over nodes"
 ROUTING = deepseek_v3.at("section 2.1.2, node-limited routing")
 DISPATCH = deepseek_v3.at("section 3.2.2, dispatch and combine")
 RANDOM = "the token's own node is one like the others"
 
 
 @cache
-def distinct_nodes_of(k: int) -> Equation:
+def distinct_nodes_equation(k: int) -> Equation:
     """Nodes expected to hold at least one of a token's `k` experts.
 
     The chance that a node holds none is C(E - E/m, k) / C(E, k), here as k factors, because an
@@ -29,12 +29,12 @@ def distinct_nodes_of(k: int) -> Equation:
         f"nodes that hold an expert of a token that visits {k}",
         k_nodes,
         m_group * (1 - missed),
-        assumes=(UNIFORM, EVEN, f"k = {k}, no more than there are experts"),
+        assumes=(UNIFORM, ASSUME_EVEN_PLACEMENT, f"k = {k}, no more than there are experts"),
         source=derived,
     )
 
 
-distinct_nodes = distinct_nodes_of(8)
+distinct_nodes = distinct_nodes_equation(8)
 
 nodes_in_reach = Equation.of(
     k_reach,

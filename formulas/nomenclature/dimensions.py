@@ -37,7 +37,7 @@ class UnitProduct:
 
     def __pow__(self, power: int | Fraction) -> UnitProduct:
         if not power:
-            return ONE
+            return DIMENSIONLESS
         return UnitProduct(tuple((b, p * power) for b, p in self.powers))
 
     def __truediv__(self, divisor: UnitProduct) -> UnitProduct:
@@ -65,7 +65,7 @@ class UnitProduct:
         return f"{top}/{under[0]}" if len(under) == 1 else f"{top}/({'*'.join(under)})"
 
 
-ONE = UnitProduct()
+DIMENSIONLESS = UnitProduct()
 
 
 def unit(text: str) -> UnitProduct:
@@ -80,7 +80,9 @@ def unit(text: str) -> UnitProduct:
         raise UnitError(f"cannot read the unit {text!r}") from None
 
 
-def unit_of(expression: sp.Expr, lookup: Callable[[sp.Symbol], UnitProduct]) -> UnitProduct | None:
+def expression_unit(
+    expression: sp.Expr, lookup: Callable[[sp.Symbol], UnitProduct]
+) -> UnitProduct | None:
     """The unit of an expression, given the unit of each symbol; None where any unit fits (0, ∞).
 
     Raises UnitError if terms of a sum, branches of a Max or sides of a relation differ, if an
@@ -90,13 +92,13 @@ def unit_of(expression: sp.Expr, lookup: Callable[[sp.Symbol], UnitProduct]) -> 
     if expression.is_Symbol:
         return lookup(expression)
     if expression.is_number and not expression.free_symbols:
-        return None if expression == 0 or expression.is_infinite else ONE
+        return None if expression == 0 or expression.is_infinite else DIMENSIONLESS
     parts = expression.args
     match expression:
         case sp.Mul():
-            product = ONE
+            product = DIMENSIONLESS
             for factor in parts:
-                if (inner := unit_of(factor, lookup)) is None:
+                if (inner := expression_unit(factor, lookup)) is None:
                     return None
                 product = product * inner
             return product
@@ -110,20 +112,20 @@ def unit_of(expression: sp.Expr, lookup: Callable[[sp.Symbol], UnitProduct]) -> 
             return _power_rule(expression, lookup)
         case sp.Piecewise():
             for _, condition in parts:
-                unit_of(condition, lookup)
+                expression_unit(condition, lookup)
             return _common(expression, tuple(value for value, _ in parts), lookup)
         case sp.core.relational.Relational():
             _common(expression, parts, lookup)
-            return ONE
+            return DIMENSIONLESS
         case sp.logic.boolalg.BooleanFunction() | sp.logic.boolalg.BooleanAtom():
             for part in parts:
-                unit_of(part, lookup)
-            return ONE
+                expression_unit(part, lookup)
+            return DIMENSIONLESS
         case sp.Function():
             for part in parts:
-                if (inner := unit_of(part, lookup)) not in (None, ONE):
+                if (inner := expression_unit(part, lookup)) not in (None, DIMENSIONLESS):
                     raise UnitError(f"{type(expression).__name__} of {part}, which is [{inner}]")
-            return ONE
+            return DIMENSIONLESS
     raise UnitError(f"no rule for the unit of {type(expression).__name__} in {expression}")
 
 
@@ -131,7 +133,7 @@ def _common(
     expression: sp.Basic, parts: tuple[sp.Basic, ...], lookup: Callable
 ) -> UnitProduct | None:
     """The one unit that all parts share."""
-    units = ((part, unit_of(part, lookup)) for part in parts)
+    units = ((part, expression_unit(part, lookup)) for part in parts)
     first, common = next(((part, here) for part, here in units if here is not None), (None, None))
     for part, here in units:
         if here not in (None, common):
@@ -146,14 +148,14 @@ def _calculus_rule(
 ) -> UnitProduct | None:
     """A sum has the unit of its terms, an integral that times its variable's, a slope over it."""
     if isinstance(expression, sp.Derivative):
-        whole = unit_of(expression.expr, lookup)
+        whole = expression_unit(expression.expr, lookup)
         for x, times in expression.variable_count:
             whole = whole and whole / lookup(x) ** int(times)
         return whole
     inner = {}
     for x, *ends in expression.limits:  # the variable is of the unit of its ends
-        inner[x] = next(filter(None, (unit_of(end, lookup) for end in ends)), ONE)
-    whole = unit_of(expression.function, lambda x: inner[x] if x in inner else lookup(x))
+        inner[x] = next(filter(None, (expression_unit(end, lookup) for end in ends)), DIMENSIONLESS)
+    whole = expression_unit(expression.function, lambda x: inner[x] if x in inner else lookup(x))
     for part in inner.values() if isinstance(expression, sp.Integral) else ():
         whole = whole and whole * part
     return whole
@@ -161,17 +163,17 @@ def _calculus_rule(
 
 def _power_rule(expression: sp.Pow, lookup: Callable) -> UnitProduct | None:
     base, exponent = expression.as_base_exp() if expression.is_Pow else expression.args
-    below = unit_of(base, lookup)
+    below = expression_unit(base, lookup)
     if below is None:
         return None
     if exponent.is_Rational:
         return below ** Fraction(int(exponent.p), int(exponent.q))
-    above = unit_of(exponent, lookup)
-    if above not in (None, ONE) and not above.is_count:
+    above = expression_unit(exponent, lookup)
+    if above not in (None, DIMENSIONLESS) and not above.is_count:
         raise UnitError(f"the exponent {exponent} is [{above}], not a number or a count")
-    if below != ONE:
+    if below != DIMENSIONLESS:
         raise UnitError(f"{base} is [{below}] and cannot be raised to {exponent}")
-    return ONE
+    return DIMENSIONLESS
 
 
 def _power(base: str, power: Fraction) -> str:
@@ -185,7 +187,7 @@ def _unit_of_node(node: ast.expr) -> UnitProduct:
         case ast.Name(base) if base in BASES:
             return UnitProduct(((base, Fraction(1)),))
         case ast.Constant(1):
-            return ONE
+            return DIMENSIONLESS
         case ast.BinOp(left, ast.Mult(), right):
             return _unit_of_node(left) * _unit_of_node(right)
         case ast.BinOp(left, ast.Div(), right):

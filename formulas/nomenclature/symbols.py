@@ -58,7 +58,7 @@ def auxiliary(name: str, **assumptions: bool) -> sp.Symbol:
     return sp.Symbol(name, **assumptions)
 
 
-def unit_of_symbol(x: sp.Symbol | str) -> UnitProduct:
+def symbol_unit(x: sp.Symbol | str) -> UnitProduct:
     """The unit of a registered symbol."""
     return _UNITS[_registered(x)]
 

@@ -51,7 +51,7 @@ class ExecutionPlan(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Prepared:
+class PreparedTape:
     """A tape with most of its arguments put in, to be run many times for the others.
 
     Instructions are those of the whole tape in the same order, so results are the same to the bit;
@@ -64,13 +64,13 @@ class Prepared:
         default_factory=dict
     )
 
-    def take(self, rows: np.ndarray) -> Prepared:
+    def take(self, rows: np.ndarray) -> PreparedTape:
         """The same for some of the rows only."""
         values = {
             slot: value[rows] if slot in self.plan.rows else value  # type: ignore[index]
             for slot, value in self.values.items()
         }
-        return Prepared(self.plan, values, self.partial)
+        return PreparedTape(self.plan, values, self.partial)
 
     def run(
         self, arguments: Mapping[str, np.ndarray], outputs: tuple[str, ...]
@@ -206,7 +206,9 @@ class BlockExecutor:
             _last_uses(within, set(self.outputs.values())),
         )
 
-    def prepared(self, arguments: Mapping[str, np.ndarray], varying: frozenset[str]) -> Prepared:
+    def prepared(
+        self, arguments: Mapping[str, np.ndarray], varying: frozenset[str]
+    ) -> PreparedTape:
         """All that does not depend on the `varying` arguments computed, the rest left to do.
 
         For arguments that are numbers or have one axis.
@@ -218,7 +220,7 @@ class BlockExecutor:
                 values[slot] = arguments[name][()]
         for function, target, sources in plan.before:
             values[target] = function(*[values[s] for s in sources])
-        return Prepared(plan, {slot: values[slot] for slot in plan.wanted})
+        return PreparedTape(plan, {slot: values[slot] for slot in plan.wanted})
 
     def _planned(self, varying: frozenset[str]) -> ExecutionPlan:
         """What depends on the varying arguments, and what of the rest it needs."""
@@ -341,7 +343,6 @@ def _blocks(shape: Shape, axis: int, step: int) -> Iterator[Cuts]:
 
 
 def _sized(pattern: Shape, shape: Shape) -> Shape:
-    """The lengths of an array that varies along the axes of the pattern."""
     lengths = shape[len(shape) - len(pattern) :]
     return tuple(size if varies > 1 else 1 for size, varies in zip(lengths, pattern, strict=True))
 
@@ -359,7 +360,6 @@ def _last_uses(within: Sequence[Instruction], lasting: set[int]) -> list[list[in
 
 
 def _inside(where: Cuts, shape: Shape) -> Cuts:
-    """The block's slices for an array that may have length one, or fewer axes."""
     cuts = where[len(where) - len(shape) :]
     return tuple(cut if size > 1 else slice(None) for cut, size in zip(cuts, shape, strict=True))
 

@@ -21,16 +21,14 @@ from sympy.core.function import AppliedUndef
 # third. In a search for a branch, where a point is looked at again, the digits of floats do.
 WORKING, SEARCHING = 120, 24
 
-# Neglected over kept from which a document calls an approximation bad.
-NOT_SMALL = 0.5
+NOT_SMALL = 0.5  # Neglected over kept from which a document calls an approximation bad.
 
-# The lecture rounds in the head: 14.4 is "about 15".
-ROUNDING = Fraction(1, 20)
+ROUNDING = Fraction(1, 20)  # The lecture rounds in the head: 14.4 is "about 15".
 
 # A stated number is near the computed one up to half as much again, as figures carried through a
 # lecture in the head are, and no longer of its order of magnitude from ten times on.
-NEAR = Fraction(3, 2)
-FAR = 10
+AGREEMENT_TOLERANCE = Fraction(3, 2)
+MAX_DISTANCE = 10
 
 Number: TypeAlias = Any  # Fraction, or mpmath's mpf
 Values: TypeAlias = Mapping[sp.Symbol, Number]
@@ -64,7 +62,7 @@ class LostDigitsError(ValueError):
         return " ".join(map(str, self.args))
 
 
-UNDETERMINED = (NotRealError, ZeroDivisionError, LostDigitsError)
+UNDETERMINED_RELATION = (NotRealError, ZeroDivisionError, LostDigitsError)
 
 
 def real_value(x: sp.Basic, values: Values, digits: int = WORKING) -> Number:
@@ -73,15 +71,15 @@ def real_value(x: sp.Basic, values: Values, digits: int = WORKING) -> Number:
     Raises NotRealError where it is not real; ZeroDivisionError at a pole, or where it is not
     determined; LostDigitsError if the digits do not suffice; NoRuleError if a node has none.
     """
-    return _TreeEvaluation(values, context_of(digits)).value(x)
+    return _TreeEvaluation(values, precision(digits)).value(x)
 
 
 def comparable(*numbers: Number, digits: int = WORKING) -> list[Number]:
     """All fractions, or all with digits, so that they can be compared."""
-    return _TreeEvaluation({}, context_of(digits)).alike(list(numbers))
+    return _TreeEvaluation({}, precision(digits)).alike(list(numbers))
 
 
-def near(a: Number, b: Number, digits: int = WORKING, agree: Number = AGREE) -> bool:
+def agree_to_digits(a: Number, b: Number, digits: int = WORKING, agree: Number = AGREE) -> bool:
     """Whether two values, read with so many digits, agree to fifty, or to a share of the larger."""
     a, b = comparable(a, b, digits=digits)
     if a == b or isinstance(a, Fraction):
@@ -92,11 +90,11 @@ def near(a: Number, b: Number, digits: int = WORKING, agree: Number = AGREE) -> 
 
 def in_digits(number: Number, digits: int) -> Number:
     """A fraction, or what has other digits, with so many."""
-    return _TreeEvaluation({}, context_of(digits)).mpf(number)
+    return _TreeEvaluation({}, precision(digits)).mpf(number)
 
 
 @cache
-def context_of(digits: int) -> Any:
+def precision(digits: int) -> Any:
     """Arithmetic of so many digits, apart from everybody else's."""
     context = mpmath.mp.clone()
     context.dps = digits

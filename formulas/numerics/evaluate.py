@@ -14,7 +14,7 @@ import sympy as sp
 
 from formulas.nomenclature.symbols import SymbolError, describe, did_you_mean
 from formulas.numerics.block_executor import BLOCK
-from formulas.numerics.expressions import OPERATIONS, complement_power, put, text, tree_of
+from formulas.numerics.expressions import OPERATIONS, complement_power, expr_tree, put, sstr
 from formulas.numerics.kernel import Kernel
 from formulas.numerics.tape import Node, Tape
 from formulas.numerics.trees import ScalarProgram
@@ -65,7 +65,7 @@ def kernel(
     for x in [x for x in definitions if names is not None and x.name in names]:
         del definitions[x]
     wanted = _wanted(outputs, definitions, names)
-    needed = ordered(definitions, wanted.values())
+    needed = topo_order(definitions, wanted.values())
     tape = record(wanted, needed)
     if names is None:
         return Kernel(tape, tape.arguments, block)
@@ -103,12 +103,12 @@ def scalar_program(
 def _program(
     definitions: tuple[tuple[sp.Symbol, sp.Expr], ...], wanted: tuple[tuple[str, sp.Expr], ...]
 ) -> ScalarProgram:
-    needed = ordered(dict(definitions), [expression for _, expression in wanted])
+    needed = topo_order(dict(definitions), [expression for _, expression in wanted])
     used = set().union(*(e.free_symbols for e in (*dict(wanted).values(), *needed.values())))
     return ScalarProgram(
         tuple(sorted(x.name for x in used - set(needed))),
-        tuple((x.name, tree_of(expression)) for x, expression in needed.items()),
-        tuple((name, tree_of(expression)) for name, expression in wanted),
+        tuple((x.name, expr_tree(expression)) for x, expression in needed.items()),
+        tuple((name, expr_tree(expression)) for name, expression in wanted),
     )
 
 
@@ -126,7 +126,7 @@ def collect(equations: Iterable[Definition]) -> dict[sp.Symbol, sp.Expr]:
     return definitions
 
 
-def ordered(
+def topo_order(
     definitions: Mapping[sp.Symbol, sp.Expr], wanted: Iterable[sp.Expr]
 ) -> dict[sp.Symbol, sp.Expr]:
     """The definitions that the wanted expressions need, each after those it needs itself.
@@ -154,10 +154,10 @@ def ordered(
     return done
 
 
-def unfolded(expression: sp.Basic, equations: Iterable[Definition]) -> sp.Basic:
+def expand_all(expression: sp.Basic, equations: Iterable[Definition]) -> sp.Basic:
     """The expression with definitions put in, innermost first."""
     inner: dict[sp.Basic, sp.Basic] = {}
-    for x, rhs in ordered(collect(equations), [expression]).items():
+    for x, rhs in topo_order(collect(equations), [expression]).items():
         inner[x] = put(rhs, inner)
     return put(expression, inner)
 
@@ -240,7 +240,7 @@ class _Recorder:
                 result = self._choice(condition, value, result)
             return result
         if type(x) not in OPERATIONS:
-            raise TypeError(f"no array operation for {type(x).__name__} in {text(x)}")
+            raise TypeError(f"no array operation for {type(x).__name__} in {sstr(x)}")
         return self._append(OPERATIONS[type(x)][1], *map(self.slot, x.args))
 
     def _sum(self, x: sp.Add) -> int:
@@ -257,7 +257,6 @@ class _Recorder:
         return self._append("sum", tuple(more), tuple(less))
 
     def _complement(self, c: sp.Expr, share: sp.Expr, n: sp.Expr, rest: sp.Expr) -> int:
-        """c·(1 − (1 − share)^n) + rest, exact for small shares."""
         minus = self._append("negative", self.slot(share))
         logarithm = self._append("log1p", minus)
         exponent = self._append("product", (self.slot(n), logarithm), ())

@@ -108,7 +108,7 @@ def within_time(call: Callable[[], Any], seconds: float = 1.5) -> Any:
         signal.signal(signal.SIGVTALRM, before)
 
 
-def text(expression: sp.Basic) -> str:
+def sstr(expression: sp.Basic) -> str:
     """One readable line: `max(T_comp, T_mem)`."""
     return _Printer({"order": "none"}).doprint(expression)
 
@@ -131,20 +131,20 @@ class _Printer(StrPrinter):
         return f"ceil({self.stringify(expression.args, ', ')})"
 
 
-def value_of(x: sp.Basic, values: Mapping[sp.Symbol, float]) -> float:
+def float_value(x: sp.Basic, values: Mapping[sp.Symbol, float]) -> float:
     """The value in floats; divisions by zero and overflows give infinities, as arrays do.
 
     Raises ValueError if the value is undefined (0/0, ∞ − ∞); TypeError if the expression holds a
     kind of node without a rule.
     """
-    result = tree_value(tree_of(x), {symbol.name: value for symbol, value in values.items()})
+    result = tree_value(expr_tree(x), {symbol.name: value for symbol, value in values.items()})
     if math.isnan(result):
-        raise ValueError(f"{text(x)} is undefined (0/0 or ∞ − ∞) at the given point")
+        raise ValueError(f"{sstr(x)} is undefined (0/0 or ∞ − ∞) at the given point")
     return result
 
 
 @lru_cache(maxsize=4096)
-def tree_of(x: sp.Basic) -> Tree:
+def expr_tree(x: sp.Basic) -> Tree:
     """The expression as a plain tree, node for node.
 
     Raises TypeError if it holds a kind of node without a rule.
@@ -156,15 +156,18 @@ def tree_of(x: sp.Basic) -> Tree:
     if x.is_number and not x.free_symbols:
         return float(x) if x.is_extended_real else math.nan
     if isinstance(x, sp.Piecewise):
-        return ("piecewise", *((tree_of(value), tree_of(condition)) for value, condition in x.args))
+        return (
+            "piecewise",
+            *((expr_tree(value), expr_tree(condition)) for value, condition in x.args),
+        )
     complement = complement_power(x) if isinstance(x, sp.Add) else None
     if complement is not None:
-        return ("complement", *map(tree_of, complement))
+        return ("complement", *map(expr_tree, complement))
     if isinstance(x, sp.Pow) and x.args[1] == sp.Rational(1, 2):
-        return ("sqrt", tree_of(x.args[0]))
+        return ("sqrt", expr_tree(x.args[0]))
     if type(x) not in OPERATIONS:
-        raise TypeError(f"no scalar rule for {type(x).__name__} in {text(x)}")
-    return (OPERATIONS[type(x)][0], *map(tree_of, x.args))
+        raise TypeError(f"no scalar rule for {type(x).__name__} in {sstr(x)}")
+    return (OPERATIONS[type(x)][0], *map(expr_tree, x.args))
 
 
 # What a node is called in a tree, and the array operation that it is.
@@ -191,26 +194,25 @@ OPERATIONS: Mapping[type, tuple[str, str]] = {
 }
 
 
-def undefined_because(expression: sp.Expr, values: Mapping[sp.Symbol, float]) -> str:
+def undefined_reason(expression: sp.Expr, values: Mapping[sp.Symbol, float]) -> str:
     """`W is 0 there, and it is divided by`, or the like; empty when no part explains it."""
     for node in sp.preorder_traversal(expression):
         if isinstance(node, sp.Pow):
             base, power = (_value(part, values) for part in node.args)
             if base == 0 and power is not None and power < 0:
-                return f"{text(node.base)} is 0 there, and it is divided by"
+                return f"{sstr(node.base)} is 0 there, and it is divided by"
             if base is not None and base < 0 and power is not None and power % 1:
-                return f"{text(node.base)} is {base:.4g} there, and it has no real root"
+                return f"{sstr(node.base)} is {base:.4g} there, and it has no real root"
         elif isinstance(node, sp.log):
             inner = _value(node.args[0], values)
             if inner is not None and inner <= 0:
-                return f"{text(node.args[0])} is {inner:.4g} there, and it has no logarithm"
+                return f"{sstr(node.args[0])} is {inner:.4g} there, and it has no logarithm"
     return ""
 
 
 def _value(part: sp.Basic, values: Mapping[sp.Symbol, float]) -> float | None:
-    """The value in floats; None where the part itself is undefined."""
     try:
-        return value_of(part, values)
+        return float_value(part, values)
     except ValueError:
         return None
 
@@ -225,7 +227,7 @@ def top_extreme(expression: sp.Expr) -> sp.Expr | None:
     return extremes[0] if sp.Mul(*others).is_positive else None
 
 
-def branches_of(expression: sp.Expr) -> dict[sp.Expr, sp.Expr]:
+def extreme_branches(expression: sp.Expr) -> dict[sp.Expr, sp.Expr]:
     """{branch of the Max or Min at the top: the expression with that alone}; empty without one."""
     extreme = top_extreme(expression)
     if extreme is None:
@@ -245,7 +247,7 @@ class Condition(str):
         """The condition; raises TypeError if it is not a relation."""
         if not isinstance(relation, sp.core.relational.Relational | sp.logic.boolalg.Boolean):
             raise TypeError(f"a condition is a relation, not {relation!r}")
-        condition = super().__new__(cls, text(relation) + (f": {why}" if why else ""))
+        condition = super().__new__(cls, sstr(relation) + (f": {why}" if why else ""))
         condition.relation, condition.why = relation, why
         return condition
 
@@ -253,7 +255,7 @@ class Condition(str):
         return self.relation, self.why
 
 
-def when(*relations: sp.Basic, why: str = "") -> Condition:
+def cond(*relations: sp.Basic, why: str = "") -> Condition:
     """The condition that all of some relations hold."""
     return Condition(relations[0] if len(relations) == 1 else sp.And(*relations), why)
 
@@ -263,7 +265,7 @@ def sentences(name: str, assumes: Iterable[str]) -> tuple[str, ...]:
     listed = tuple(assumes)
     odd = [assumption for assumption in listed if not isinstance(assumption, str)]
     if odd:
-        raise TypeError(f"{name}: conditions are sentences, or made with `when`, not {odd[0]!r}")
+        raise TypeError(f"{name}: conditions are sentences, or made with `cond`, not {odd[0]!r}")
     return tuple(dict.fromkeys(listed))
 
 
@@ -277,7 +279,7 @@ FUNCTIONS = {
 }  # fmt: skip
 
 
-def built(node: ast.expr, named: Callable[[str], sp.Basic] = SYMBOLS.__getitem__) -> sp.Basic:
+def build_expr(node: ast.expr, named: Callable[[str], sp.Basic] = SYMBOLS.__getitem__) -> sp.Basic:
     """The expression of a syntax tree, which is read and never run.
 
     Raises ValueError for anything that is no formula; KeyError, or what `named` does, for a name.
@@ -288,13 +290,13 @@ def built(node: ast.expr, named: Callable[[str], sp.Basic] = SYMBOLS.__getitem__
         case ast.Name(name):
             return named(name)
         case ast.BinOp(left, kind, right) if type(kind) in _OPERATIONS:
-            return _OPERATIONS[type(kind)](built(left, named), built(right, named))
+            return _OPERATIONS[type(kind)](build_expr(left, named), build_expr(right, named))
         case ast.UnaryOp(ast.USub(), inner):
-            return -built(inner, named)
+            return -build_expr(inner, named)
         case ast.Call(ast.Name(name), arguments, []) if name in FUNCTIONS:
-            return FUNCTIONS[name](*(built(argument, named) for argument in arguments))
+            return FUNCTIONS[name](*(build_expr(argument, named) for argument in arguments))
         case ast.Compare(left, kinds, others) if all(type(kind) in _RELATIONS for kind in kinds):
-            sides = [built(side, named) for side in (left, *others)]
+            sides = [build_expr(side, named) for side in (left, *others)]
             relations = [
                 _RELATIONS[type(kind)](*pair, evaluate=False)
                 for kind, pair in zip(kinds, pairwise(sides), strict=True)

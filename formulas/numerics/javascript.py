@@ -161,7 +161,7 @@ class _Stages:
         return every
 
 
-def staged(
+def to_javascript(
     tape: Tape, stage_of: Mapping[str, int], functions: Mapping[str, Sequence[str]]
 ) -> StagedScript:
     """A tape as functions of the scenario, of a layout and of a batch.
@@ -262,14 +262,12 @@ def _body(
 
 
 def _name(number: int) -> str:
-    """A name of a value: a capital and base 36, so that none is a word of the language."""
     from numpy import base_repr
 
     return f"V{base_repr(number, 36).lower()}"
 
 
 def _literal(value: float) -> str:
-    """A number that JavaScript reads as the same double."""
     if math.isnan(value):
         return "NaN"
     if value in (float("inf"), float("-inf")):

@@ -9,9 +9,9 @@ from functools import lru_cache, partial
 import numpy as np
 
 from formulas.nomenclature.symbol_error import SymbolError
-from formulas.numerics.block_executor import BLOCK, BlockExecutor, Prepared, Shape
+from formulas.numerics.block_executor import BLOCK, BlockExecutor, PreparedTape, Shape
 from formulas.numerics.tape import Tape
-from formulas.numerics.trees import described, refuse_missing, refuse_unknown
+from formulas.numerics.trees import refuse_missing, refuse_unknown, symbol_text
 
 _REMEMBERED = 32  # executors per kernel, one for each pattern of argument shapes
 
@@ -104,7 +104,7 @@ class PreparedKernel:
     kernel: Kernel
     varying: tuple[str, ...]
     rows: int
-    ready: Prepared
+    ready: PreparedTape
 
     def take(self, rows: np.ndarray) -> PreparedKernel:
         """The same for some of the rows (an index or a mask), repeated ones too."""
@@ -139,7 +139,7 @@ def _sound(name: str, value: object) -> np.ndarray:
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise SymbolError(f"{described(name)} must be a number or an array") from error
+        raise SymbolError(f"{symbol_text(name)} must be a number or an array") from error
     _refuse_negative(name, array)
     return array
 
@@ -147,10 +147,10 @@ def _sound(name: str, value: object) -> np.ndarray:
 def _refuse_negative(name: str, array: np.ndarray) -> None:
     if not (array >= 0).all():
         what = "is not a number (NaN)" if np.isnan(array).any() else "is negative"
-        raise SymbolError(f"{described(name)} {what}")
+        raise SymbolError(f"{symbol_text(name)} {what}")
 
 
 def _refuse_undefined(results: Mapping[str, np.ndarray]) -> None:
     for name, result in results.items():
         if np.isnan(result).any():
-            raise SymbolError(f"{described(name)} is undefined (0/0 or ∞ − ∞) at a given point")
+            raise SymbolError(f"{symbol_text(name)} is undefined (0/0 or ∞ − ∞) at a given point")

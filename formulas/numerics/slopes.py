@@ -32,11 +32,13 @@ def elasticities(kernel: Kernel, output: str, values: Mapping[str, float]) -> di
     total = kernel(**values)[output]
     if not isinstance(total, float) or not math.isfinite(total) or total == 0:
         raise SymbolError(f"{describe(output)} has no elasticity where it is {total}")
-    slopes = slopes_along(kernel.tape, kernel.names, values)[kernel.tape.outputs[output]] / total
+    slopes = (
+        tape_derivatives(kernel.tape, kernel.names, values)[kernel.tape.outputs[output]] / total
+    )
     return {n: (float(slopes[0, i]), float(slopes[1, i])) for i, n in enumerate(kernel.names)}
 
 
-def values_along(tape: Tape, numbers: Mapping[str, float]) -> dict[str, float]:
+def tape_values(tape: Tape, numbers: Mapping[str, float]) -> dict[str, float]:
     """The outputs of a tape at one point, by name, with Python's own arithmetic.
 
     Raises ArithmeticError or ValueError where a node has no value: a division by zero, a logarithm
@@ -71,7 +73,7 @@ def values_along(tape: Tape, numbers: Mapping[str, float]) -> dict[str, float]:
     return {name: float(values[place]) for name, place in tape.outputs.items()}
 
 
-def slopes_along(
+def tape_derivatives(
     tape: Tape, names: Sequence[str], numbers: Mapping[str, float]
 ) -> list[np.ndarray]:
     """d value / d ln argument of every node of a tape, at one point.
@@ -130,12 +132,10 @@ def _product(over: Sequence[int], under: Sequence[int], values: list, slopes: li
 
 
 def _scaled(slope: np.ndarray | float, factor: float) -> np.ndarray | float:
-    """A slope times a factor: nothing where the factor is zero, be the slope ever so steep."""
     return factor * slope if factor else np.zeros_like(slope)
 
 
 def _extreme(largest: bool, operands: Sequence[int], values: list, slopes: list) -> tuple:
-    """Of the branches that tie, the one that wins a step to the left, and to the right."""
     pick = max if largest else min
     value = pick(values[i] for i in operands)
     tied = [slopes[i] for i in operands if abs(values[i] - value) <= TIE * abs(value)]

@@ -36,13 +36,13 @@ T = TypeVar("T")
 
 EQUATIONS = Path(__file__).parent.parent
 VARIABLE = "TOKEN_PLANNER_CACHE"
-SHIPPED = Path(__file__).parent / "lowered"  # of a wheel; a checkout has none
+SHIPPED_FOLDER = Path(__file__).parent / "lowered"  # of a wheel; a checkout has none
 # Digests whose files stay. A version has four; a checkout that is edited makes new ones every time.
 GENERATIONS = 16
 DIGEST = re.compile(r"[0-9a-f]{24}")  # what a folder of kept files is called
 
 
-def stored(name: str, make: Callable[[], T], sources: tuple[Path, ...] = ()) -> T:
+def cached_json(name: str, make: Callable[[], T], sources: tuple[Path, ...] = ()) -> T:
     """What `make` returns, as JSON gives it back: read if it was made before, else made and kept.
 
     Parameters
@@ -52,7 +52,7 @@ def stored(name: str, make: Callable[[], T], sources: tuple[Path, ...] = ()) -> 
     """
     file = folder() / digest(sources) / f"{name}.json"
     # A folder that cannot be used, or a file that is damaged, costs time and nothing else.
-    for place in (file, SHIPPED / file.parent.name / file.name):
+    for place in (file, SHIPPED_FOLDER / file.parent.name / file.name):
         with contextlib.suppress(OSError, ValueError):
             if (value := json.loads(place.read_bytes())) is not None:
                 return value
@@ -71,21 +71,21 @@ def stored(name: str, make: Callable[[], T], sources: tuple[Path, ...] = ()) -> 
     return json.loads(text)
 
 
-def kept_kernel(name: str, make: Callable[[], Kernel], sources: tuple[Path, ...] = ()) -> Kernel:
+def cached_kernel(name: str, make: Callable[[], Kernel], sources: tuple[Path, ...] = ()) -> Kernel:
     """The kernel that `make` lowers, from its tape as it is kept; parameters as of `stored`."""
 
     def plain() -> PlainTape:
         return make().tape.plain()
 
-    tape = Tape.of_plain(stored(name, plain, sources))
+    tape = Tape.of_plain(cached_json(name, plain, sources))
     return Kernel(tape, tape.arguments)
 
 
-def kept_scalar(
+def cached_program(
     name: str, make: Callable[[], ScalarProgram], sources: tuple[Path, ...] = ()
 ) -> ScalarProgram:
-    """The scalar program that `make` writes down, as it is kept; parameters as of `stored`."""
-    return ScalarProgram.of_plain(stored(name, lambda: make().plain(), sources))
+    """The scalar program that `make` writes down, as it is kept; parameters as of `cached_json`."""
+    return ScalarProgram.of_plain(cached_json(name, lambda: make().plain(), sources))
 
 
 def folder() -> Path:
@@ -107,8 +107,8 @@ def digest(sources: tuple[Path, ...] = ()) -> str:
 
 
 P = ParamSpec("P")
-MOST_ANSWERS = 128  # of one function, the latest asked for
-LONGEST = 4096  # rows of a column that is kept; longer ones are computed each time
+MAX_CACHED_RESULTS = 128  # of one function, the latest asked for
+MAX_CACHED_ELEMENTS = 4096  # rows of a column that is kept; longer ones are computed each time
 
 
 class ColumnKey(NamedTuple):
@@ -136,7 +136,7 @@ def by_columns(function: Callable[P, T]) -> Callable[P, T]:
     """
     compute: Callable[..., T] = function
 
-    @lru_cache(maxsize=MOST_ANSWERS)
+    @lru_cache(maxsize=MAX_CACHED_RESULTS)
     def remembered(*key: object) -> T:
         answer = compute(*(each.array if isinstance(each, ColumnKey) else each for each in key))
         parts = [getattr(answer, f.name) for f in fields(answer)] if is_dataclass(answer) else []
@@ -148,7 +148,7 @@ def by_columns(function: Callable[P, T]) -> Callable[P, T]:
     @wraps(function)
     def looked_up(*arguments: P.args, **named: P.kwargs) -> T:
         arrays = [each for each in arguments if isinstance(each, np.ndarray)]
-        if named or any(each.ndim != 1 or each.size > LONGEST for each in arrays):
+        if named or any(each.ndim != 1 or each.size > MAX_CACHED_ELEMENTS for each in arrays):
             return function(*arguments, **named)
         return remembered(
             *(ColumnKey.of(each) if isinstance(each, np.ndarray) else each for each in arguments)

@@ -43,7 +43,7 @@ class ScalarProgram:
         for name in self.arguments:
             numbers[name] = float(values[name])
             if not numbers[name] >= 0:
-                raise SymbolError(f"{described(name)} is negative or not a number")
+                raise SymbolError(f"{symbol_text(name)} is negative or not a number")
         for name, tree in self.steps:
             numbers[name] = _sound(name, tree, numbers)
         return {name: _sound(name, tree, numbers) for name, tree in self.outputs}
@@ -112,7 +112,6 @@ def product(*parts: float) -> float:
 
 
 def _complement(c: float, share: float, exponent: float, rest: float) -> float:
-    """c·(1 − (1 − share)^exponent) + rest without cancellation."""
     if math.isnan(exponent):
         return math.nan
     power = exponent * math.log1p(-share) if share < 1 else -math.inf
@@ -163,7 +162,7 @@ def refuse_missing(values: Mapping[str, object], names: Iterable[str]) -> None:
     """Raise, naming every symbol that is needed and not given."""
     missing = [name for name in names if name not in values]
     if missing:
-        raise SymbolError("missing " + "; ".join(map(described, missing)))
+        raise SymbolError("missing " + "; ".join(map(symbol_text, missing)))
 
 
 def refuse_unknown(values: Mapping[str, object], names: Sequence[str]) -> None:
@@ -176,7 +175,7 @@ def refuse_unknown(values: Mapping[str, object], names: Sequence[str]) -> None:
             raise SymbolError(f"there is no argument {name!r}{hint}")
 
 
-def described(name: str) -> str:
+def symbol_text(name: str) -> str:
     """A symbol with its meaning and unit, for messages; the nomenclature is loaded for it."""
     from formulas.nomenclature.symbols import describe
 

@@ -8,7 +8,7 @@ algorithms, hit rates that depend on free memory) smaller batches must be tried.
 
 from formulas.algebra.notation import *
 
-EACH = "each part grows at most lam-fold when the batch grows lam-fold"
+ASSUME_LAM_FOLD_GROWTH = "each part grows at most lam-fold when the batch grows lam-fold"
 
 
 def _elasticity(time: Expr) -> Expr:
@@ -22,22 +22,20 @@ def _growth(built: str, combined: Expr, claim: Expr, why: str = "", *where: Equa
         begin(T_grown, combined, why=f"the {built} at the larger batch"),
         bound(claim, "<=", why or f"the factor comes out of a {built}"),
         assumes=(
-            EACH,
+            ASSUME_LAM_FOLD_GROWTH,
             "no part falls: neither does what is built",
-            when(T_one_up <= lam * T_one),
-            when(T_two_up <= lam * T_two),
+            cond(T_one_up <= lam * T_one),
+            cond(T_two_up <= lam * T_two),
         ),
     )
 
 
 def _at_most_one(slope: Derivation, why: str) -> Derivation:
-    """That a time never grows faster than the batch."""
     name = f"{slope.name}, at most one"
     return derive(name, begin(slope), bound(Integer(1), "<=", why), assumes=slope.assumes)
 
 
 def _slope(name: str, time: Expr, claim: Expr, why: str, *assumes: str) -> Derivation:
-    """The elasticity of a time, in a form that shows it between zero and one."""
     return derive(
         name,
         begin(e_T, _elasticity(time), why="slope of the time by the batch, both in logarithms"),
@@ -84,7 +82,7 @@ growth_of_coverage = _slope(
     log(q_miss ** (-B / one_seq)) / (q_miss ** (-B / one_seq) - 1),
     "log(x) <= x - 1 at x = q_miss**(-B) > 1",
     "every sequence misses an expert with the same probability, independently",
-    when(q_miss < 1),
+    cond(q_miss < 1),
 )
 growth_of_collective = _slope(
     "elasticity of a collective with a square-root term",

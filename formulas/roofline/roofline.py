@@ -2,8 +2,8 @@
 
 from formulas.algebra.notation import *
 
-SHARED = "each weight is read once per step, whatever the batch"
-WHOLE = "each sequence reads its whole cache"
+READ_ONCE = "each weight is read once per step, whatever the batch"
+FULL_READ = "each sequence reads its whole cache"
 OVERLAP = "arithmetic and memory overlap perfectly: a lower bound"
 MEMORY = lecture_notes.at("section 1, memory time")
 ROOFLINE = lecture_notes.at("section 1, first equation")
@@ -23,12 +23,12 @@ compute_time_attention = Equation(
     source=pope_2022.at("section 2"),
 )
 
-weight_time = Equation.of(T_w, N_total * b_w / W, SHARED, source=MEMORY)
+weight_time = Equation.of(T_w, N_total * b_w / W, READ_ONCE, source=MEMORY)
 
-kv_time = Equation.of(T_kv, B * L_ctx * b_kv / W, WHOLE, source=MEMORY)
+kv_time = Equation.of(T_kv, B * L_ctx * b_kv / W, FULL_READ, source=MEMORY)
 
 memory_time = Equation.of(
-    T_mem, (N_total * b_w + B * L_ctx * b_kv) / W, SHARED, WHOLE, source=MEMORY
+    T_mem, (N_total * b_w + B * L_ctx * b_kv) / W, READ_ONCE, FULL_READ, source=MEMORY
 )
 
 step_time = Equation.of(
@@ -72,8 +72,8 @@ latency_floor = Equation.of(
 time_per_sequence = Equation.of(
     T_seq,
     maximum(m_pos * N_active * c_fwd / F, N_total * b_w / (W * B) + L_ctx * b_kv / W),
-    SHARED,
-    WHOLE,
+    READ_ONCE,
+    FULL_READ,
     OVERLAP,
     source=lecture_equations.at("equation 4"),
     branches={

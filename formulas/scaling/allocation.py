@@ -5,7 +5,7 @@ optimum, so it cannot weigh a smaller model trained for longer.
 """
 
 from formulas.algebra.notation import *
-from formulas.scaling.power_laws import FITTED, PROPORTIONAL
+from formulas.scaling.power_laws import PROPORTIONAL, WITHIN_FIT
 
 OPTIMA = "read off the lowest points of measured curves, one for each arithmetic"
 
@@ -13,7 +13,7 @@ allocated_parameters = Equation(
     "compute-optimal parameters by rule",
     N_opt,
     one_param * k_size * (C_pt / one_flop) ** a_size,
-    assumes=(OPTIMA, FITTED),
+    assumes=(OPTIMA, WITHIN_FIT),
     source=hoffmann_2022.at("table 2"),
 )
 
@@ -21,7 +21,7 @@ allocated_tokens = Equation(
     "compute-optimal tokens by rule",
     D_opt,
     one_token * k_tokens * (C_pt / one_flop) ** a_tokens,
-    assumes=(OPTIMA, FITTED),
+    assumes=(OPTIMA, WITHIN_FIT),
     source=llama_2024.at("section 3.2.1"),
 )
 
@@ -29,7 +29,7 @@ allocated_arithmetic = Equation(
     "compute-optimal arithmetic per token by rule",
     M_tok,
     one_flop / one_token * k_model * (C_pt / one_flop) ** a_size,
-    assumes=(OPTIMA, FITTED, "attention included, embeddings not"),
+    assumes=(OPTIMA, WITHIN_FIT, "attention included, embeddings not"),
     source=deepseek_llm_2024.at("equation 4"),
 )
 
@@ -88,5 +88,5 @@ ratio_parameters = derive(
         named=N_opt,
     ),
     source=hu_2024.at("section 4.5"),
-    assumes=(PROPORTIONAL, OPTIMA, FITTED),
+    assumes=(PROPORTIONAL, OPTIMA, WITHIN_FIT),
 )

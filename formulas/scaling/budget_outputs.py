@@ -6,7 +6,7 @@ it is done, so a phase that runs badly costs more money for the same FLOP.
 
 from formulas.algebra.notation import *
 
-FEW = "attention is small beside the weights"
+SHORT_CONTEXT = "attention is small beside the weights"
 THREE_COSTS = lecture_notes.at("section 4, the three costs")
 
 delivered_arithmetic = Equation.of(
@@ -32,7 +32,7 @@ planned_share = Equation.of(
 done_arithmetic = Equation.of(
     C_done,
     N_active * (3 * c_fwd * D_pt + c_rl * D_rl + c_fwd * D_inf),
-    FEW,
+    SHORT_CONTEXT,
     "nothing else is computed: no failed runs, no experiments",
     source=THREE_COSTS,
 )

@@ -6,7 +6,7 @@ off is that of runs stopped early, and another thing.
 """
 
 from formulas.algebra.notation import *
-from formulas.scaling.power_laws import FITTED, PROPORTIONAL, equal_gains
+from formulas.scaling.power_laws import PROPORTIONAL, WITHIN_FIT, equal_gains
 
 WITHOUT_EMBEDDINGS = "parameters without embeddings"
 
@@ -14,7 +14,7 @@ kaplan_size_loss = Equation(
     "loss of a model of given size, data without limit",
     loss,
     (N_c / N_active) ** alpha_N,
-    assumes=(FITTED, WITHOUT_EMBEDDINGS, "trained to convergence on endless data"),
+    assumes=(WITHIN_FIT, WITHOUT_EMBEDDINGS, "trained to convergence on endless data"),
     source=kaplan_2020.at("equation 1.1"),
 )
 
@@ -22,7 +22,7 @@ kaplan_data_loss = Equation(
     "loss after given tokens, size without limit",
     loss,
     (D_c / D_pt) ** alpha_D,
-    assumes=(FITTED, "a large model, stopped early"),
+    assumes=(WITHIN_FIT, "a large model, stopped early"),
     source=kaplan_2020.at("equation 1.2"),
 )
 
@@ -30,7 +30,7 @@ kaplan_arithmetic_loss = Equation(
     "loss of the best model for given arithmetic",
     loss,
     (C_c / C_pt) ** alpha_C,
-    assumes=(FITTED, "size, batch and stopping chosen for the arithmetic"),
+    assumes=(WITHIN_FIT, "size, batch and stopping chosen for the arithmetic"),
     source=kaplan_2020.at("equation 1.3"),
 )
 
@@ -38,7 +38,7 @@ kaplan_loss = Equation(
     "loss of a model of given size after given tokens, with one exponent outside",
     loss,
     ((N_c / N_active) ** (alpha_N / alpha_D) + D_c / D_pt) ** alpha_D,
-    assumes=(FITTED, WITHOUT_EMBEDDINGS, "one learning-rate schedule for runs of every length"),
+    assumes=(WITHIN_FIT, WITHOUT_EMBEDDINGS, "one learning-rate schedule for runs of every length"),
     source=kaplan_2020.at("equation 1.5"),
 )
 

@@ -11,20 +11,22 @@ from formulas.training.arithmetic import total_over_pretraining
 
 ADDITIVE = "the loss is a term in size plus a term in tokens of pre-training"
 INTERIOR = "the optimum is interior: size and tokens can both be changed a little"
-SIZE, TOKENS = N_active / one_param, D_pt / one_token
+SIZE_RATIO, TOKENS = N_active / one_param, D_pt / one_token
 # Arithmetic of all pools by how each grows with the size, over that of pre-training.
 WEIGHTED_TOTAL = (eps_pt * C_pt + eps_rl * C_rl + eps_inf * C_inf) / C_pt
 AT_THIS_SIZE = (
-    ("pre-training", k_pt, C_pt / (SIZE * TOKENS)),
-    ("reinforcement learning", k_rl, C_rl / SIZE),
-    ("serving", k_inf, C_inf / SIZE),
+    ("pre-training", k_pt, C_pt / (SIZE_RATIO * TOKENS)),
+    ("reinforcement learning", k_rl, C_rl / SIZE_RATIO),
+    ("serving", k_inf, C_inf / SIZE_RATIO),
 )
 
 overtraining = derive(
     "training tokens of least lifetime arithmetic at a given loss",
     begin(
         C_all,
-        k_pt * SIZE**eps_pt * TOKENS + k_rl * SIZE**eps_rl + k_inf * SIZE**eps_inf,
+        k_pt * SIZE_RATIO**eps_pt * TOKENS
+        + k_rl * SIZE_RATIO**eps_rl
+        + k_inf * SIZE_RATIO**eps_inf,
         why="each pool grows as a power of the size, as any smooth one does near a point",
     ),
     stationary(
@@ -33,9 +35,9 @@ overtraining = derive(
         traded=D_pt,
         constant=chinchilla_loss.rhs,
     ),
-    substitute(Equation("pre-training at this size", k_pt, C_pt / (SIZE**eps_pt * TOKENS))),
-    substitute(Equation("reinforcement learning at this size", k_rl, C_rl / SIZE**eps_rl)),
-    substitute(Equation("serving at this size", k_inf, C_inf / SIZE**eps_inf)),
+    substitute(Equation("pre-training at this size", k_pt, C_pt / (SIZE_RATIO**eps_pt * TOKENS))),
+    substitute(Equation("reinforcement learning at this size", k_rl, C_rl / SIZE_RATIO**eps_rl)),
+    substitute(Equation("serving at this size", k_inf, C_inf / SIZE_RATIO**eps_inf)),
     solve(D_pt, optimal_tokens.rhs * WEIGHTED_TOTAL ** (1 / beta_D)),
     rewrite(
         D_opt * WEIGHTED_TOTAL ** (1 / beta_D),
@@ -73,14 +75,14 @@ optimal_serving = derive(
     "arithmetic of serving at which a size and its tokens are optimal",
     begin(
         C_all,
-        k_pt * SIZE * TOKENS + k_rl * SIZE + k_inf * SIZE,
+        k_pt * SIZE_RATIO * TOKENS + k_rl * SIZE_RATIO + k_inf * SIZE_RATIO,
         why="every pool is proportional to the size, pre-training to its tokens as well",
     ),
     stationary(
         D_pt,
         "one percent of size costs what buys as much loss in tokens",
         traded=N_active,
-        constant=SIZE**q_pull * TOKENS,
+        constant=SIZE_RATIO**q_pull * TOKENS,
     ),
     *(substitute(Equation(f"{pool} at this size", k, cost)) for pool, k, cost in AT_THIS_SIZE),
     solve(C_inf, C_pt * (q_pull - 1) - C_rl),
@@ -103,7 +105,7 @@ exponent_for_overtraining = derive(
     "exponent of the data at which equal pools ask for a given over-training",
     begin(equal_pools_overtraining),
     solve(beta_D, log(n_pools) / log(x_over), why="the other way round"),
-    assumes=(*overtraining_proportional.assumes, when(x_over > 1), when(n_pools > 1)),
+    assumes=(*overtraining_proportional.assumes, cond(x_over > 1), cond(n_pools > 1)),
 )
 
 overtraining_serving = derive(
@@ -118,7 +120,7 @@ overtraining_serving = derive(
 PRE_TRAINED_AND_SERVED = (
     begin(
         C_all,
-        k_pt * SIZE * TOKENS + k_inf * SIZE * D_inf / one_token,
+        k_pt * SIZE_RATIO * TOKENS + k_inf * SIZE_RATIO * D_inf / one_token,
         why="both pools grow with the size, each with its tokens",
     ),
     stationary(
@@ -158,6 +160,6 @@ serving_shift = derive(
         INTERIOR,
         "no reinforcement learning",
         "r_all is C_all/C_pt",
-        when(r_all > 1),
+        cond(r_all > 1),
     ),
 )

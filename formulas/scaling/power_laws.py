@@ -7,7 +7,7 @@ digits moves the optimum by a fifth.
 
 from formulas.algebra.notation import *
 
-FITTED = "fitted over a range of sizes and tokens; outside it, an extrapolation"
+WITHIN_FIT = "fitted over a range of sizes and tokens; outside it, an extrapolation"
 PROPORTIONAL = "the arithmetic of training is proportional to parameters times tokens"
 
 
@@ -23,7 +23,7 @@ chinchilla_loss = Equation(
     "loss of a model of given size after given tokens",
     loss,
     loss_min + A_N * (one_param / N_active) ** alpha_N + B_D * (one_token / D_pt) ** beta_D,
-    assumes=(FITTED, "every token is fresh", "one learning-rate schedule, as long as the run"),
+    assumes=(WITHIN_FIT, "every token is fresh", "one learning-rate schedule, as long as the run"),
     source=hoffmann_2022.at("section 3.3, equation 2"),
 )
 
@@ -68,7 +68,7 @@ optimal_tokens = derive(
         named=D_opt,
     ),
     source=hoffmann_2022.at("section 3.3"),
-    assumes=(PROPORTIONAL, FITTED),
+    assumes=(PROPORTIONAL, WITHIN_FIT),
 )
 
 optimal_parameters = derive(
@@ -86,7 +86,7 @@ optimal_parameters = derive(
         named=N_opt,
     ),
     source=hoffmann_2022.at("section 3.3, equation 4"),
-    assumes=(PROPORTIONAL, FITTED),
+    assumes=(PROPORTIONAL, WITHIN_FIT),
 )
 
 optimal_ratio = derive(
@@ -118,7 +118,7 @@ repetition_worth = Equation(
     "fresh tokens that repeated ones are worth",
     D_eff,
     D_unique * (1 + R_half * (1 - exp(-(D_pt / D_unique - 1) / R_half))),
-    assumes=(when(D_pt >= D_unique, why="the first pass over the data counts in full"), FITTED),
+    assumes=(cond(D_pt >= D_unique, why="the first pass over the data counts in full"), WITHIN_FIT),
     source=muennighoff_2023.at("section 3, equation 5"),
 )
 
@@ -127,14 +127,14 @@ passes_for_worth = derive(
     begin(repetition_worth),
     solve(D_pt, D_unique * (1 - R_half * log(1 - (D_eff / D_unique - 1) / R_half))),
     source=muennighoff_2023.at("section 3, equation 5"),
-    assumes=(when(D_unique <= D_eff), when(D_eff < D_unique * (1 + R_half)), FITTED),
+    assumes=(cond(D_unique <= D_eff), cond(D_eff < D_unique * (1 + R_half)), WITHIN_FIT),
 )
 
 excess_worth = Equation(
     "parameters that those beyond what the data feeds are worth",
     N_worth,
     N_fed * (1 + R_excess * (1 - exp(-(N_active / N_fed - 1) / R_excess))),
-    assumes=(when(N_active >= N_fed), FITTED),
+    assumes=(cond(N_active >= N_fed), WITHIN_FIT),
     source=muennighoff_2023.at("section 3, equation 6"),
 )
 
@@ -155,7 +155,7 @@ rl_reward = Equation(
     "reward after reinforcement learning",
     R_pass,
     R_start + (R_most - R_start) / (1 + (C_mid / C_rl) ** gamma_rl),
-    assumes=(FITTED, "one recipe; another has its own ceiling"),
+    assumes=(WITHIN_FIT, "one recipe; another has its own ceiling"),
     source=khatri_2025.at("section 2"),
 )
 
@@ -164,5 +164,5 @@ rl_arithmetic_needed = derive(
     begin(rl_reward),
     solve(C_rl, C_mid * ((R_pass - R_start) / (R_most - R_pass)) ** (1 / gamma_rl)),
     source=khatri_2025.at("section 2"),
-    assumes=(*rl_reward.assumes, when(R_start < R_pass), when(R_pass < R_most)),
+    assumes=(*rl_reward.assumes, cond(R_start < R_pass), cond(R_pass < R_most)),
 )

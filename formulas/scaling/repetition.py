@@ -5,9 +5,9 @@ tangent monomials, and the tangents at the optimum are the optimum's own conditi
 """
 
 from formulas.algebra.notation import *
-from formulas.scaling.power_laws import FITTED, PROPORTIONAL
+from formulas.scaling.power_laws import PROPORTIONAL, WITHIN_FIT
 
-WORTH = muennighoff_2023.at("section 3.1, equation 5")
+CITE_DATA_REPETITION = muennighoff_2023.at("section 3.1, equation 5")
 
 distinct_tokens = Equation.of(
     D_seen,
@@ -35,15 +35,15 @@ fed_parameters = derive(
         * (D_seen / one_token) ** (beta_D / alpha_N),
     ),
     source=muennighoff_2023.at("section 3.1"),
-    assumes=(PROPORTIONAL, FITTED),
+    assumes=(PROPORTIONAL, WITHIN_FIT),
 )
 
 worth_of_tokens = Equation(
     "fresh tokens that training tokens are worth, repeated or not",
     D_eff,
     D_seen * (1 + R_half * (1 - exp(-(D_pt / D_seen - 1) / R_half))),
-    assumes=(FITTED, *distinct_tokens.assumes),
-    source=WORTH,
+    assumes=(WITHIN_FIT, *distinct_tokens.assumes),
+    source=CITE_DATA_REPETITION,
     where=(distinct_tokens,),
 )
 
@@ -52,7 +52,7 @@ worth_of_parameters = Equation(
     N_worth,
     minimum(N_active, N_fed)
     * (1 + R_excess * (1 - exp(-(maximum(N_active / N_fed, 1) - 1) / R_excess))),
-    assumes=(FITTED, "a model that its distinct tokens feed is worth its parameters"),
+    assumes=(WITHIN_FIT, "a model that its distinct tokens feed is worth its parameters"),
     source=muennighoff_2023.at("section 3.1, equation 6"),
 )
 
@@ -60,13 +60,17 @@ repeated_loss = Equation(
     "loss of a model of given size after given tokens, repeated ones among them",
     loss,
     loss_min + A_N * (one_param / N_worth) ** alpha_N + B_D * (one_token / D_eff) ** beta_D,
-    assumes=(FITTED, "one learning-rate schedule, as long as the run"),
+    assumes=(WITHIN_FIT, "one learning-rate schedule, as long as the run"),
     source=muennighoff_2023.at("section 3.1, equation 7"),
     where=(worth_of_tokens, worth_of_parameters, fed_parameters.equation(), distinct_tokens),
 )
 
 passes_worth = Equation.of(
-    x_worth, 1 + R_half * (1 - exp(-(n_pass - 1) / R_half)), when(n_pass >= 1), FITTED, source=WORTH
+    x_worth,
+    1 + R_half * (1 - exp(-(n_pass - 1) / R_half)),
+    cond(n_pass >= 1),
+    WITHIN_FIT,
+    source=CITE_DATA_REPETITION,
 )
 
 passes_elasticity = derive(

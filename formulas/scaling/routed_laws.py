@@ -10,7 +10,7 @@ the sparsity itself enters so that it is better tried out than solved for.
 """
 
 from formulas.algebra.notation import *
-from formulas.scaling.power_laws import FITTED, PROPORTIONAL, chinchilla_loss, equal_gains
+from formulas.scaling.power_laws import PROPORTIONAL, WITHIN_FIT, chinchilla_loss, equal_gains
 from formulas.scaling.sparsity import DECADE, LOGARITHMS, effective_parameters, saturated_experts
 
 _LOG_SIZE, _LOG_EXPERTS, _ = LOGARITHMS
@@ -31,7 +31,7 @@ routed_loss = Equation(
     loss,
     exp(DECADE * (d_route - a_route * l_N - b_route * l_E + c_route * l_N * l_E)),
     assumes=(
-        FITTED,
+        WITHIN_FIT,
         "one number of training tokens, that of the fit",
         "one expert per token, half the blocks routed",
     ),
@@ -78,7 +78,7 @@ fine_grained_loss = Equation(
     "loss of a model with fine-grained experts",
     loss,
     loss_min + (A_fine / G_fine**gamma_G + A_N) * SIZE_TERM + DATA_TERM,
-    assumes=(FITTED, "one ratio of experts to the dense layer, that of the fit"),
+    assumes=(WITHIN_FIT, "one ratio of experts to the dense layer, that of the fit"),
     source=krajewski_2024.at("section 5.1"),
     where=(_TOTAL,),
 )
@@ -104,7 +104,7 @@ sparse_loss = Equation(
     + DATA_TERM
     + A_sigma / sigma**lambda_S
     + A_mix * sigma**delta_S * (one_param / N_total) ** gamma_S,
-    assumes=(FITTED, "total over active parameters stands for total over active experts"),
+    assumes=(WITHIN_FIT, "total over active parameters stands for total over active experts"),
     source=abnar_2025.at("equation 6"),
     where=(_TOTAL,),
 )
@@ -155,7 +155,7 @@ joint_loss = Equation(
     loss,
     loss_min + ROUTED_LAWS_SIZE_TERM + ROUTED_LAWS_DATA_TERM,
     assumes=(
-        FITTED,
+        WITHIN_FIT,
         "one expert per token, every feed-forward layer routed",
         "active parameters include the embeddings",
     ),
@@ -181,7 +181,7 @@ joint_optimal_tokens = derive(
     assumes=(
         PROPORTIONAL,
         *joint_loss.assumes,
-        when(-zeta_E * log(E_hat) < beta_D),
-        when(gamma_E * log(E_hat) < alpha_N),
+        cond(-zeta_E * log(E_hat) < beta_D),
+        cond(gamma_E * log(E_hat) < alpha_N),
     ),
 )

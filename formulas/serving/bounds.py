@@ -80,4 +80,4 @@ prefill_busy_bound = Equation.of(
     source=lecture_equations.at("equation 1"),
 )
 
-BOUNDS = (*DECODE_SHARED, *PREFILL_SHARED, *equations_of(globals()))
+BOUNDS = (*DECODE_SHARED, *PREFILL_SHARED, *equations_in_module(globals()))

@@ -129,7 +129,6 @@ burst_first_token = Equation.of(
 
 
 def _odds(come: Expr) -> Expr:
-    """The odds of a line before chunks that are filled by so many prompts a step."""
     full = minimum(come * _FILLS, _FULLEST)
     long = 1 - 1 / (_FILLS * _SPREAD)
     apart = exp(-Rational(7, 6) * (1 - full) / (_FILLS * sqrt(come * _SPREAD)))

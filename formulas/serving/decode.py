@@ -35,7 +35,7 @@ hidden_share = Equation(
 )
 
 
-def overlapped(work: Expr, sending: Expr) -> Expr:
+def overlapped_time(work: Expr, sending: Expr) -> Expr:
     """Time of both [s]: their sum, less the hidden share of the shorter one."""
     return (1 - x_hid) * (work + sending) + x_hid * maximum(work, sending)
 
@@ -198,14 +198,14 @@ exposed_sending = Equation.of(
 
 decode_time = Equation.of(
     T_dec,
-    overlapped(T_work, T_sent) + T_cp + T_hop + T_spec,
+    overlapped_time(T_work, T_sent) + T_cp + T_hop + T_spec,
     SUM,
     "two half-batches hide a share of the shorter of work and sending",
     "no engine hides what the parts of a context answer each other",
 )
 
 DECODE = (
-    *equations_of(globals()),
+    *equations_in_module(globals()),
     context_parallel.own_sequences,
     context_parallel.slice_sequences,
     context_parallel.partial_bytes,

@@ -7,7 +7,7 @@ coefficients add. All prompts of a batch are read in one go; each attends to its
 """
 
 from formulas.algebra.notation import *
-from formulas.serving.decode import overlapped
+from formulas.serving.decode import overlapped_time
 from formulas.serving.prefill import prefill_math, prefill_weights
 
 cache_slowness = Equation.of(
@@ -45,7 +45,7 @@ reading_beside = Equation.of(
 
 batch_prompts = Equation.of(
     T_pf_all,
-    overlapped(
+    overlapped_time(
         n_pr * (T_pf_math + T_pf_x + maximum(T_pf_attn, T_ring)) + T_pf_beside + T_pf_over, T_pf_net
     )
     + T_hop_pf,

@@ -11,8 +11,8 @@ be.
 
 from formulas.algebra.notation import *
 
-PAID = "idle chips are paid too"
-SERVED = little_1961.at("the number served")
+ASSUME_IDLE_CHIPS_PAID = "idle chips are paid too"
+LITTLES_LAW = little_1961.at("the number served")
 PRICES = lecture_equations.at("equation 4")
 BOTH = L_in + L_out
 
@@ -22,7 +22,7 @@ carried_load = Equation(
     r_load,
     X_arr * T_slot / (n_up * one_seq),
     assumes=("a steady state", "replicas share the load evenly, the spare ones are down"),
-    source=SERVED,
+    source=LITTLES_LAW,
 )
 
 allowed_load = Equation(
@@ -46,7 +46,9 @@ given_fill = Equation(
     assumes=("no replica is spare",),
 )
 
-replica_arrivals = Equation.of(x_load, r_load * one_seq / T_slot, "a steady state", source=SERVED)
+replica_arrivals = Equation.of(
+    x_load, r_load * one_seq / T_slot, "a steady state", source=LITTLES_LAW
+)
 
 replica_rate = Equation.of(
     X_rep,
@@ -124,19 +126,18 @@ input_token_rate = Equation.of(X_in, X_seq * L_in, "tokens found in a prefix cac
 tokens_per_chip = Equation.of(X_chip, X_out / n_chips, "idle chips count")
 
 # --- money and energy of one pool ---------------------------------------------------------------
-bill = Equation.of(C_bill, p_chip * n_chips, PAID)
+bill = Equation.of(C_bill, p_chip * n_chips, ASSUME_IDLE_CHIPS_PAID)
 
-power_bill = Equation.of(C_power, p_power * n_chips, PAID)
+power_bill = Equation.of(C_power, p_power * n_chips, ASSUME_IDLE_CHIPS_PAID)
 
 
 def _per_request(of_a_chip: Expr) -> Expr:
-    """What all chips take per request, of which a replica works on one for `T_slot`."""
     return of_a_chip * n_chips * T_slot / (n_rep * r_fill * one_seq)
 
 
-request_price = Equation.of(C_seq, _per_request(p_chip), PAID, source=PRICES)
+request_price = Equation.of(C_seq, _per_request(p_chip), ASSUME_IDLE_CHIPS_PAID, source=PRICES)
 
-mixed_price = Equation.of(C_mix, request_price.rhs / BOTH, PAID, source=PRICES)
+mixed_price = Equation.of(C_mix, request_price.rhs / BOTH, ASSUME_IDLE_CHIPS_PAID, source=PRICES)
 
 input_price = Equation(
     "price of an input token",
@@ -165,9 +166,9 @@ mixed_energy = _energy("energy of a token at the scenario's mix", BOTH)
 input_energy = _energy("energy of a prompt token, of a pool that only reads", L_in)
 output_energy = _energy("energy of a generated token, of a pool that only decodes", L_out)
 
-ELECTRICITY_ALONE = "of electricity alone: nothing of making chips and buildings"
-request_carbon = Equation.of(m_seq, m_grid * E_seq, ELECTRICITY_ALONE)
-token_carbon = Equation.of(m_tok, m_grid * E_tok, ELECTRICITY_ALONE)
+ASSUME_ELECTRICITY_ONLY = "of electricity alone: nothing of making chips and buildings"
+request_carbon = Equation.of(m_seq, m_grid * E_seq, ASSUME_ELECTRICITY_ONLY)
+token_carbon = Equation.of(m_tok, m_grid * E_tok, ASSUME_ELECTRICITY_ONLY)
 
 # --- a pool that has one phase only, and the roofline --------------------------------------------
 

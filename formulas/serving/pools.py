@@ -6,16 +6,16 @@ plan of two pools gives is at the end: rates, prices, times, energy and bill.
 
 from formulas.algebra.notation import *
 from formulas.serving import outputs
-from formulas.serving.outputs import BOTH, PAID
+from formulas.serving.outputs import ASSUME_IDLE_CHIPS_PAID, BOTH
 
 PEAK_LOAD = steiner_1957.at("sections I and II")
-MOVED = zhong_2024.at("disaggregation of prefill and decoding")
+CITE_CACHE_TRANSFER = zhong_2024.at("disaggregation of prefill and decoding")
 
 prompt_cache = Equation.of(
     V_prompt,
     (b_store * L_in + R_bnd_mem + R_state) * one_seq,
     "the whole prompt's cache is moved, found in a prefix cache or computed",
-    source=MOVED,
+    source=CITE_CACHE_TRANSFER,
 )
 
 cache_transfer = Equation.of(
@@ -23,7 +23,7 @@ cache_transfer = Equation.of(
     t_send + V_prompt / (n_send * r_send),
     "chips that hold different parts of the cache send side by side",
     "nothing is sent before the prompt is read",
-    source=MOVED,
+    source=CITE_CACHE_TRANSFER,
 )
 
 prompt_rate = Equation.of(
@@ -41,7 +41,7 @@ pools_rate = Equation.of(
     X_pools,
     minimum(n_pf * X_pf, n_dec * X_dec),
     "the slower pool sets the rate",
-    source=MOVED,
+    source=CITE_CACHE_TRANSFER,
     where=(prompt_rate, decode_rate),
 )
 
@@ -77,7 +77,6 @@ POOLS_RATE = {
 def _of_pools(
     single: Equation, rhs: Expr, *assumes: str, source: Citation = definition
 ) -> Equation:
-    """What two pools give: title, symbol and, unless others, assumptions of a single pool."""
     return Equation(
         f"{single.name}, two pools", single.symbol, rhs, assumes or single.assumes, source
     )
@@ -88,7 +87,7 @@ pools_power_bill = _of_pools(
     outputs.power_bill, p_power_pf * n_chips_pf + p_power_dec * n_chips_dec
 )
 pools_request_price = _of_pools(outputs.request_price, pools_bill.rhs / X_pools)
-pools_price = Equation.of(C_pools, pools_bill.rhs / (X_pools * BOTH), PAID)
+pools_price = Equation.of(C_pools, pools_bill.rhs / (X_pools * BOTH), ASSUME_IDLE_CHIPS_PAID)
 pools_input_price = _of_pools(
     outputs.input_price,
     p_chip_pf * n_chips_pf / (X_pools * L_in),
@@ -146,7 +145,7 @@ moved_first_token = _of_pools(
     outputs.first_token,
     T_ttft + T_wait + T_move,
     "the first token is counted when the cache has reached the pool that decodes",
-    source=MOVED,
+    source=CITE_CACHE_TRANSFER,
 )
 
 

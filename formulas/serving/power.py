@@ -7,11 +7,11 @@ run per second. Power does not reach beyond what the chip is rated for: clocks g
 
 from formulas.algebra.notation import *
 
-COUNTED = (
+ASSUME_ENERGY_COUNTED = (
     "energy follows bytes and FLOP, whatever else a kernel does goes with them",
     "matrices of few positions are multiplied as if they had n_tile more",
 )
-WHOLE = "every rank works as much as the fullest one"
+ASSUME_FULLEST_RANK = "every rank works as much as the fullest one"
 
 step_work = Equation.of(
     T_tiled,
@@ -22,17 +22,17 @@ step_work = Equation.of(
         (N_attn / F_attn + N_ffn / F_ffn + N_head / F_head) / tp
         + N_exp * (n_experts / k_experts) * coverage / (F_routed * ep * xtp)
     ),
-    COUNTED[1],
-    WHOLE,
+    ASSUME_ENERGY_COUNTED[1],
+    ASSUME_FULLEST_RANK,
 )
 
 weight_energy = Equation.of(
     E_w,
     L_dec * one_seq / (g * B) * j_byte * (n_half * V_w + n_draft * V_draft),
-    COUNTED[0],
+    ASSUME_ENERGY_COUNTED[0],
     "weights are read by every step, however few slots are in use; again for the other of two "
     "halves, and a drafter's for every draft",
-    WHOLE,
+    ASSUME_FULLEST_RANK,
 )
 
 _PROMPT = x_pf * (j_byte * n_half * n_shared * V_pass / (pp * dp) + P_peak * T_pf_math_bound)
@@ -40,14 +40,17 @@ _STEPS = L_dec * one_seq / (g * B) * (j_byte * V_kv_dec + P_peak * T_tiled)
 
 RUN = {
     "prefill": Equation(
-        "energy of one chip for what one prompt reads and multiplies", E_run, _PROMPT, COUNTED[:1]
+        "energy of one chip for what one prompt reads and multiplies",
+        E_run,
+        _PROMPT,
+        ASSUME_ENERGY_COUNTED[:1],
     ),
-    "aggregated": Equation.of(E_run, _PROMPT + _STEPS, *COUNTED, WHOLE),
+    "aggregated": Equation.of(E_run, _PROMPT + _STEPS, *ASSUME_ENERGY_COUNTED, ASSUME_FULLEST_RANK),
     "decode": Equation(
         "energy of one chip for what the steps of one request read and multiply, weights apart",
         E_run,
         _STEPS,
-        (*COUNTED, WHOLE),
+        (*ASSUME_ENERGY_COUNTED, ASSUME_FULLEST_RANK),
     ),
 }
 
@@ -74,7 +77,6 @@ _AS_LONG = "chips of no replica draw what a chip at work does before it reads"
 
 
 def _mean(whose: str, share: Expr, *assumes: str) -> Equation:
-    """The power of a chip, of which a share of all chip time is work."""
     rhs = x_site * (P_idle + share * (P_work - P_idle)) / one_chip
     return Equation(f"power of one chip{whose}, cooling included", P_chip, rhs, assumes)
 
@@ -96,15 +98,15 @@ paid_power = Equation.of(
     p_power, p_joule * P_chip, "electricity is paid for what chips draw, cooling included"
 )
 rented_chip = Equation.of(p_chip, p_rent + p_power, "rent is due for all chips all the time")
-BILLED = (paid_power, rented_chip)
+BILLED_POWER_EQUATIONS = (paid_power, rented_chip)
 
 # By the phases that a pool runs: what its work takes, and what is drawn for it.
-WORKED = {
+WORK_EQUATIONS = {
     "prefill": (RUN["prefill"],),
     "aggregated": (step_work, weight_energy, RUN["aggregated"]),
     "decode": (step_work, weight_energy, RUN["decode"]),
 }
-DRAWN = {
+DRAW_EQUATIONS = {
     "prefill": (reading_power, working_power, reading_chip_power),
     "aggregated": (asked_power, working_power, chip_power),
     "decode": (asked_power, working_power, chip_power),

@@ -84,7 +84,7 @@ _WORK = T_pf_math + T_pf_x + maximum(T_pf_attn, T_ring) + T_pf_w + T_pf_over
 
 prefill_time = Equation.of(
     T_pf,
-    decode.overlapped(_WORK, T_pf_net) + T_gather + T_hop_pf + T_draft_pf + T_draft_pass,
+    decode.overlapped_time(_WORK, T_pf_net) + T_gather + T_hop_pf + T_draft_pf + T_draft_pass,
     "terms follow one another",
     "two half-batches hide a share of the shorter of work and sending",
     "keys and values go round behind the arithmetic of attention",
@@ -96,7 +96,7 @@ def in_passes(work: Symbol, time: Symbol, number: Expr, *assumes: str) -> tuple[
     read = Equation.of(T_pf_w, n_half * n_chunks * V_pass / (W_chip * e_w))
     done = Equation.of(T_pf, _WORK).substitute(read, prefill_overhead, *context_parallel.RING)
     # What is gathered depends on a prompt's own chunks, whoever shares their passes.
-    whole = decode.overlapped(work, T_pf_net) + T_gather + T_hop_pf + T_draft_pf + T_draft_pass
+    whole = decode.overlapped_time(work, T_pf_net) + T_gather + T_hop_pf + T_draft_pf + T_draft_pass
     parts = (speculation.draft_prompt_passes, *PREFILL_NETWORK)
     sent = Equation.of(T_pf, whole).substitute(*parts)
     return (
@@ -134,7 +134,7 @@ prefill_busy = Equation.of(
 )
 
 PREFILL = (
-    *equations_of(globals()),
+    *equations_in_module(globals()),
     decode.hidden_share,
     *context_parallel.RING,
     *context_parallel.GATHERING,

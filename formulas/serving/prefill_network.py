@@ -42,4 +42,4 @@ prompt_hops = Equation.of(
 
 prefill_network = Equation.of(T_pf_net, T_ar_pf + T_x_pf, "terms follow one another")
 
-PREFILL_NETWORK = equations_of(globals())
+PREFILL_NETWORK = equations_in_module(globals())

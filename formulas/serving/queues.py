@@ -18,8 +18,8 @@ from formulas.algebra.notation import *
 
 HALF = Rational(1, 2)
 FIRST_COME = "requests are dealt to ranks at random and read first come, first served"
-STEADY = "a steady state"
-SERVED = little_1961.at("the number served, of one server")
+ASSUME_STEADY_STATE = "a steady state"
+LITTLES_LAW = little_1961.at("the number served, of one server")
 
 square_share = Equation.of(
     r_quad,
@@ -55,7 +55,9 @@ prompt_occupancy = Equation.of(
     "stages of a pipeline read several prompts at once",
 )
 
-reader_utilisation = Equation.of(rho_pf, x_load * S_occ / (dp * one_seq), FIRST_COME, source=SERVED)
+reader_utilisation = Equation.of(
+    rho_pf, x_load * S_occ / (dp * one_seq), FIRST_COME, source=LITTLES_LAW
+)
 
 reading_step = Equation.of(
     S_step,
@@ -67,7 +69,7 @@ reading_share = Equation.of(
     r_pf,
     x_load * T_pf_busy / one_seq,
     "stages and ranks work on prompts of their own",
-    source=SERVED,
+    source=LITTLES_LAW,
 )
 
 line_time = Equation.of(
@@ -75,7 +77,7 @@ line_time = Equation.of(
     rho_pf * S_occ * (1 + v_occ**2) / (2 * (1 - rho_pf)),
     FIRST_COME,
     "Poisson arrivals",
-    when(rho_pf < 1),
+    cond(rho_pf < 1),
     source=kleinrock_1975.at("section 5.6, the Pollaczek-Khinchine mean-value formula"),
 )
 
@@ -105,7 +107,7 @@ waiting_time = Equation(
     "mean time a request waits, beyond the reading of its own prompt",
     T_wait,
     T_line + T_join,
-    assumes=(FIRST_COME, "Poisson arrivals", when(rho_pf < 1)),
+    assumes=(FIRST_COME, "Poisson arrivals", cond(rho_pf < 1)),
 )
 
 heavy_line = Equation.of(
@@ -142,7 +144,7 @@ waiting_quantile = Equation.of(
     "time of a prompt and never more than that, of any lengths; half a decode step later, and "
     "those who share their step with another for the whole of its prompt",
     "the delay by steps is evenly distributed, at most twice its mean",
-    when(x_tail <= rho_pf, why="fewer wait in line otherwise"),
+    cond(x_tail <= rho_pf, why="fewer wait in line otherwise"),
     "an own prompt longer than the mean, as exponentially spread ones are, comes on top; the "
     "two are independent, and what they lie beyond their means adds by squares",
     source=kleinrock_1975.at("section 3.2, the first part exact for exponential service"),
@@ -161,13 +163,13 @@ loop_waiting_time = Equation(
 )
 
 requests_waiting = Equation.of(
-    n_wait, x_load * T_wait, STEADY, source=little_1961.at("the theorem, of the queue")
+    n_wait, x_load * T_wait, ASSUME_STEADY_STATE, source=little_1961.at("the theorem, of the queue")
 )
 
 requests_in_flight = Equation.of(
     n_inside,
     x_load * (T_wait + T_ttft + L_dec * one_seq * T_tpot),
-    STEADY,
+    ASSUME_STEADY_STATE,
     "those that wait are counted",
     source=little_1961.at("the theorem, of the whole replica"),
 )
@@ -185,7 +187,7 @@ flight_spread = Equation.of(
 decoding_sequences = Equation.of(
     n_dealt,
     x_load * L_dec * one_seq * T_tpot / dp,
-    STEADY,
+    ASSUME_STEADY_STATE,
     "requests are dealt to ranks at random, and each takes the time that it takes among as many",
     source=little_1961.at("the theorem, of those that decode"),
 )
@@ -245,7 +247,7 @@ room_spread = Equation.of(
     where=(flight_spread, reading_spread, context_spread),
 )
 
-ROOM = (
+CAPACITY_EQUATIONS = (
     decoding_sequences, flight_growth, flight_spread, reading_spread, reading_line, met_sequences,
     context_spread, room_spread,
 )  # fmt: skip

@@ -142,11 +142,11 @@ break_even_batch = derive(
     assumes=(
         "a step, a position more to check and a pass of the drafter each take a fixed time and one "
         "proportional to the batch; all experts are read, or there are none",
-        when(
+        cond(
             n_draft * (t_check + t_draft_each) > (g * one_seq / one_token - 1) * t_each,
             why="else drafting pays at every batch",
         ),
-        when(
+        cond(
             (g * one_seq / one_token - 1) * t_const > n_draft * t_draft_const,
             why="else it pays at none",
         ),
@@ -156,7 +156,7 @@ break_even_batch = derive(
 DRAFTING = (
     *(
         e
-        for e in equations_of(globals())
+        for e in equations_in_module(globals())
         if e.symbol.name.startswith(("T_", "V_", "cov_"))
         and e.symbol not in (T_draft_pf, T_draft_pass)
     ),

@@ -124,5 +124,5 @@ MEMORY = (
     memory_left_alone,
     resident_bytes,
 )
-AGGREGATED = (decode_share, slot_time, prefill_share, time_per_output_token, mixed_steps)
+AGGREGATED_EQUATIONS = (decode_share, slot_time, prefill_share, time_per_output_token, mixed_steps)
 AGGREGATED_BOUND = (slot_bound, token_bound)

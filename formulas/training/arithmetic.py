@@ -7,7 +7,7 @@ lower efficiency; dividing by it states their arithmetic in the worth of pre-tra
 
 from formulas.algebra.notation import *
 
-FEW = "attention is small beside the weights"
+SHORT_CONTEXT = "attention is small beside the weights"
 
 backward_arithmetic = Equation.of(
     c_bwd,
@@ -25,7 +25,7 @@ training_arithmetic = derive(
         why="with c_fwd = 2 FLOP per parameter and token: 2ND forward, 4ND backward, 6ND in all",
     ),
     source=lecture_notes.at("section 4, the three costs"),
-    assumes=(FEW, "every activation is kept until the backward pass needs it"),
+    assumes=(SHORT_CONTEXT, "every activation is kept until the backward pass needs it"),
 )
 
 training_arithmetic_attention = Equation(
@@ -40,7 +40,7 @@ training_arithmetic_attention = Equation(
 )
 
 pretraining_arithmetic = Equation.of(
-    C_pt, 3 * c_fwd * N_active * D_pt, FEW, source=kaplan_2020.at("section 2.1")
+    C_pt, 3 * c_fwd * N_active * D_pt, SHORT_CONTEXT, source=kaplan_2020.at("section 2.1")
 )
 
 rl_arithmetic = Equation.of(
@@ -55,7 +55,7 @@ serving_arithmetic = Equation.of(
     C_inf,
     c_fwd * N_active * D_inf / eta_inf,
     "a lower efficiency divides: it makes a token dearer",
-    FEW,
+    SHORT_CONTEXT,
     source=lecture_notes.at("section 4, the three costs"),
 )
 

@@ -7,16 +7,16 @@ it has begun to drain.
 
 from formulas.algebra.notation import *
 
-ALIKE = "stages take equal time; sending between them takes none"
+ASSUME_EQUAL_STAGES = "stages take equal time; sending between them takes none"
 FLUSH = "no microbatch of the next optimiser step starts before all of this one are done"
 
-pipeline_work = Equation.of(T_busy, n_micro * (t_fwd + t_bwd + t_wgt), ALIKE)
+pipeline_work = Equation.of(T_busy, n_micro * (t_fwd + t_bwd + t_wgt), ASSUME_EQUAL_STAGES)
 
 bubble_time = Equation(
     "wait of a stage, GPipe and 1F1B",
     T_bubble,
     (n_stages - 1) * (t_fwd + t_bwd + t_wgt),
-    assumes=(ALIKE, FLUSH),
+    assumes=(ASSUME_EQUAL_STAGES, FLUSH),
     source=gpipe_2018.at("section 2.3"),
 )
 
@@ -24,7 +24,7 @@ bubble_time_interleaved = Equation(
     "wait of a stage, interleaved 1F1B",
     T_bubble,
     (n_stages - 1) * (t_fwd + t_bwd + t_wgt) / n_virtual,
-    assumes=(ALIKE, FLUSH, "n_micro is a multiple of n_stages"),
+    assumes=(ASSUME_EQUAL_STAGES, FLUSH, "n_micro is a multiple of n_stages"),
     source=narayanan_2021.at("section 2.2.2"),
 )
 
@@ -33,10 +33,10 @@ bubble_time_zb_h1 = Equation(
     T_bubble,
     (n_stages - 1) * (t_fwd + t_bwd - t_wgt),
     assumes=(
-        ALIKE,
-        when(n_micro >= n_stages),
-        when(t_wgt <= t_fwd),
-        when(t_wgt <= t_bwd),
+        ASSUME_EQUAL_STAGES,
+        cond(n_micro >= n_stages),
+        cond(t_wgt <= t_fwd),
+        cond(t_wgt <= t_bwd),
         "gradients of the weights wait until the stage has nothing else to do; memory as 1F1B",
     ),
     source=qi_2023.at("table 2"),
@@ -47,9 +47,9 @@ bubble_time_zb_h2 = Equation(
     T_bubble,
     (n_stages - 1) * (t_fwd + t_bwd - 2 * t_wgt),
     assumes=(
-        ALIKE,
-        when(n_micro >= 2 * n_stages - 1),
-        when(2 * t_wgt <= t_fwd + t_bwd),
+        ASSUME_EQUAL_STAGES,
+        cond(n_micro >= 2 * n_stages - 1),
+        cond(2 * t_wgt <= t_fwd + t_bwd),
         "the optimiser step is checked afterwards, not waited for; about twice the activations",
     ),
     source=qi_2023.at("table 2"),

@@ -6,7 +6,7 @@ restart. What is lost is taken to first order in the losses, which is where runs
 
 from formulas.algebra.notation import *
 
-RARE = "failures are rare: at most one between two checkpoints"
+ASSUME_RARE_FAILURES = "failures are rare: at most one between two checkpoints"
 ANY_CHIP = "chips fail independently, at a constant rate, and one failure stops all of them"
 
 time_between_failures = Equation.of(M_run, M_fail / n_train, ANY_CHIP)
@@ -16,16 +16,16 @@ saving_share = Equation.of(x_saving, t_save / tau_save, "a save holds up trainin
 repeated_share = Equation.of(
     x_redo,
     tau_save / (2 * M_run),
-    RARE,
+    ASSUME_RARE_FAILURES,
     "a failure is as likely at any time, so that half of an interval is lost on average",
 )
 
-restart_share = Equation.of(x_restart, t_again / M_run, RARE)
+restart_share = Equation.of(x_restart, t_again / M_run, ASSUME_RARE_FAILURES)
 
 failure_loss = Equation.of(
     x_failed,
     t_save / tau_save + tau_save / (2 * M_run) + t_again / M_run,
-    RARE,
+    ASSUME_RARE_FAILURES,
     source=young_1974.at("equation 1"),
 )
 
@@ -35,7 +35,7 @@ best_checkpoint_interval = derive(
     stationary(tau_save, "saving more often costs as much as it rescues"),
     solve(tau_save, sqrt(2 * t_save * M_run)),
     source=young_1974.at("equation 2"),
-    assumes=(RARE,),
+    assumes=(ASSUME_RARE_FAILURES,),
 )
 
 least_failure_loss = derive(
@@ -46,13 +46,13 @@ least_failure_loss = derive(
         (t_again + sqrt(2 * t_save * M_run)) / M_run, why="what one failure costs, and how often"
     ),
     source=young_1974.at("equation 2"),
-    assumes=(RARE,),
+    assumes=(ASSUME_RARE_FAILURES,),
 )
 
 goodput_share = Equation.of(
     x_good,
     1 - least_failure_loss.rhs,
-    RARE,
+    ASSUME_RARE_FAILURES,
     "checkpoints are saved at the best interval",
     where=(time_between_failures,),
 )

@@ -6,9 +6,9 @@ the values of arbitrary functions of the half that is passed on unchanged.
 """
 
 from formulas.algebra.notation import *
-from formulas.training.arithmetic import FEW, backward_arithmetic, pretraining_arithmetic
+from formulas.training.arithmetic import SHORT_CONTEXT, backward_arithmetic, pretraining_arithmetic
 
-ANY = "f is any deterministic function; it need not have an inverse"
+ASSUME_ANY_FUNCTION = "f is any deterministic function; it need not have an inverse"
 EXACT = "exact arithmetic; in floating point the inversion is approximate"
 EQUAL = "layers of equal activations"
 F_ANY, G_ANY = Function("f"), Function("g")
@@ -16,7 +16,7 @@ F_ANY, G_ANY = Function("f"), Function("g")
 feistel_round = Equation.of(
     y_right,
     x_right + f_left,
-    ANY,
+    ASSUME_ANY_FUNCTION,
     "the other half passes unchanged, the two swapped each round: (y, x + f(y)); written "
     "without the swap, (x, y + f(x)), rounds must take turns",
     source=feistel_1973.at("the design of a product cipher"),
@@ -27,7 +27,7 @@ feistel_inverse = derive(
     begin(feistel_round),
     solve(x_right, y_right - f_left, why="the unchanged half is read off, and f of it taken away"),
     source=lecture_notes.at("section 6, Feistel networks"),
-    assumes=(ANY, EXACT),
+    assumes=(ASSUME_ANY_FUNCTION, EXACT),
 )
 
 feistel_round_trip = derive(
@@ -36,15 +36,15 @@ feistel_round_trip = derive(
     substitute(Equation("the half that passes unchanged", y_left, x_left)),
     substitute(Equation("the half that is changed", y_right, x_right + F_ANY(x_left))),
     source=lecture_notes.at("section 6, Feistel networks"),
-    assumes=(ANY, EXACT),
+    assumes=(ASSUME_ANY_FUNCTION, EXACT),
 )
 
 reversible_layer_first = Equation.of(
-    y_1, x_1 + f_x2, ANY, source=gomez_2017.at("section 3.1, equation 6")
+    y_1, x_1 + f_x2, ASSUME_ANY_FUNCTION, source=gomez_2017.at("section 3.1, equation 6")
 )
 
 reversible_layer_second = Equation.of(
-    y_2, x_2 + g_y1, ANY, source=gomez_2017.at("section 3.1, equation 6")
+    y_2, x_2 + g_y1, ASSUME_ANY_FUNCTION, source=gomez_2017.at("section 3.1, equation 6")
 )
 
 reversible_inverse_second = derive(
@@ -52,7 +52,7 @@ reversible_inverse_second = derive(
     begin(reversible_layer_second),
     solve(x_2, y_2 - g_y1, why="first, because it needs the output alone"),
     source=gomez_2017.at("section 3.1, equation 7"),
-    assumes=(ANY, EXACT),
+    assumes=(ASSUME_ANY_FUNCTION, EXACT),
 )
 
 reversible_inverse_first = derive(
@@ -60,7 +60,7 @@ reversible_inverse_first = derive(
     begin(reversible_layer_first),
     solve(x_1, y_1 - f_x2, why="second, because it needs x_2"),
     source=gomez_2017.at("section 3.1, equation 7"),
-    assumes=(ANY, EXACT, "x_2 has been recovered"),
+    assumes=(ASSUME_ANY_FUNCTION, EXACT, "x_2 has been recovered"),
 )
 
 reversible_round_trip_first = derive(
@@ -69,7 +69,7 @@ reversible_round_trip_first = derive(
     substitute(Equation("second half of the layer", y_2, x_2 + G_ANY(y_1))),
     substitute(Equation("first half of the layer", y_1, x_1 + F_ANY(x_2))),
     source=gomez_2017.at("section 3.1, equations 6 and 7"),
-    assumes=(ANY, EXACT),
+    assumes=(ASSUME_ANY_FUNCTION, EXACT),
 )
 
 reversible_round_trip_second = derive(
@@ -77,7 +77,7 @@ reversible_round_trip_second = derive(
     begin(x_back, y_2 - G_ANY(y_1), why="the inverse, of the output alone"),
     substitute(Equation("second half of the layer", y_2, x_2 + G_ANY(y_1))),
     source=gomez_2017.at("section 3.1, equations 6 and 7"),
-    assumes=(ANY, EXACT),
+    assumes=(ASSUME_ANY_FUNCTION, EXACT),
 )
 
 activations_kept = Equation(
@@ -129,7 +129,7 @@ reversible_arithmetic = derive(
     ),
     substitute(backward_arithmetic, why="8ND with c_fwd = 2 FLOP per parameter and token"),
     source=lecture_hardware.at("section 7, RevNets"),
-    assumes=(FEW,),
+    assumes=(SHORT_CONTEXT,),
 )
 
 reversible_overhead = derive(
@@ -159,7 +159,10 @@ checkpointed_arithmetic = derive(
         why="6ND + 2ND(1 - 1/sqrt(n)): a little less than a reversible network",
     ),
     source=chen_2016.at("section 4.2"),
-    assumes=(FEW, "the last segment still holds its activations and is not computed again"),
+    assumes=(
+        SHORT_CONTEXT,
+        "the last segment still holds its activations and is not computed again",
+    ),
 )
 
 checkpointed_over_reversible = derive(

@@ -8,7 +8,7 @@ linear in them, but for what is hidden.
 
 from formulas.algebra.notation import *
 
-BALANCED = "experts are balanced: every chip computes the mean"
+ASSUME_BALANCED_EXPERTS = "experts are balanced: every chip computes the mean"
 
 tokens_per_rank = Equation.of(
     D_rank, b_micro * L_train / cp, "a context is spread evenly over its parts"
@@ -34,12 +34,14 @@ matrix_time = Equation.of(
     "products lose by local widths and rows that are few beside a tile, and by misalignment",
 )
 
-routed_arithmetic = Equation.of(F_exp, c_fwd * x_moe * P_pick * D_rank / tp, BALANCED)
+routed_arithmetic = Equation.of(
+    F_exp, c_fwd * x_moe * P_pick * D_rank / tp, ASSUME_BALANCED_EXPERTS
+)
 
 routed_time = Equation.of(
     T_expert,
     (n_passes - 1 + x_trained) * F_exp / F_peak * (k_expert + k_thin * x_thin),
-    BALANCED,
+    ASSUME_BALANCED_EXPERTS,
     "products of one expert are as narrow as it, and have the rows that pass it",
 )
 
@@ -91,7 +93,7 @@ expert_exchange_step_time = Equation.of(
     * (4 + 2 * x_again)
     * (k_ep * (ep - 1) / ep * h_sent * D_rank / (tp * W_ep) + t_moves * minimum(1, ep - 1)),
     "dispatch and combine, forward and backward, and once more where layers run again",
-    BALANCED,
+    ASSUME_BALANCED_EXPERTS,
 )
 
 launch_time = Equation.of(

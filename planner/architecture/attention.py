@@ -209,7 +209,6 @@ def compressed_attention(
 
 
 def _compressor(path: str, hidden: int, width: int, overlap: int, ratio: int) -> list[Weight]:
-    """Key-value and gate projections, a bias per position in the pool, and a norm."""
     return [
         matrix(f"{path}.kv_proj", "attention", hidden, overlap * width),
         matrix(f"{path}.gate_proj", "attention", hidden, overlap * width),

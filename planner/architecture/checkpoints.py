@@ -12,7 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from planner.architecture.quantization import DTYPES, FORMATS, Patterns, Precision, Quantization
-from planner.text.errors import ModelError, quoted
+from planner.text.errors import ModelError, quote
 
 _MAX_NAMES = 200_000
 _MAX_EXPRESSION = 300
@@ -42,7 +42,7 @@ def read_quantization(
     if expert_dtype is not None:
         if expert_dtype not in ("fp4", "fp8", "bf16"):
             raise ModelError(
-                f"{where}  expert_dtype: is {quoted(expert_dtype)}, expected fp4, fp8 or bf16"
+                f"{where}  expert_dtype: is {quote(expert_dtype)}, expected fp4, fp8 or bf16"
             )
         # DeepSeek-V4 stores its FP4 experts in MXFP4 blocks (arXiv 2606.19348).
         experts = {"fp4": _MXFP4, "fp8": quantization.default, "bf16": None}[expert_dtype]
@@ -75,7 +75,7 @@ def _read(values: Mapping[str, object], place: str) -> Quantization:
     if isinstance(method, str) and method in _METHODS:
         return _METHODS[method](values, place)
     methods = f"fp8, mxfp4, compressed-tensors, modelopt, {', '.join(_METHODS)}"
-    raise ModelError(f"{place}.quant_method: is {quoted(method)}, expected one of {methods}")
+    raise ModelError(f"{place}.quant_method: is {quote(method)}, expected one of {methods}")
 
 
 def _fp8(values: Mapping[str, object], place: str) -> Quantization:
@@ -143,7 +143,7 @@ def _grouped_integers(values: Mapping[str, object], place: str) -> Quantization:
     method, bits = str(values["quant_method"]), values.get("bits", values.get("w_bit"))
     group = values.get("group_size", values.get("q_group_size", 128))
     if type(group) is not int or not (group == -1 or 0 < group <= 65536):
-        raise ModelError(f"{place}.group_size: is {quoted(group)}, expected 1 to 65536, or -1")
+        raise ModelError(f"{place}.group_size: is {quote(group)}, expected 1 to 65536, or -1")
     precision = _made(f"int{bits}", group, f"{place}.bits", zeros=True)
     if values.get("checkpoint_format", "") == "marlin-24" or values.get("is_marlin_24_format"):
         precision = _sparse(precision, {"format": "marlin-24"}, place)
@@ -159,7 +159,6 @@ def _grouped_integers(values: Mapping[str, object], place: str) -> Quantization:
 
 
 def _by_module(plain: Quantization, modules: Mapping[str, Precision | None]) -> Quantization:
-    """The same with formats of single modules; those without one are left alone."""
     left = tuple(name for name, form in modules.items() if form is None)
     chosen = tuple((Patterns((name,)), form) for name, form in modules.items() if form is not None)
     return replace(plain, unquantized=Patterns((*plain.unquantized.names, *left)), chosen=chosen)
@@ -240,7 +239,7 @@ def _torchao(values: Mapping[str, object], place: str) -> Quantization:
         if row is None:
             names = ", ".join(FORMATS["torchao"])
             raise ModelError(
-                f"{place}: is {quoted(named)}, expected one of {names}, in any spelling"
+                f"{place}: is {quote(named)}, expected one of {names}, in any spelling"
             )
         form, group = DTYPES[row["weights"]], data.get("group_size", row.get("group"))
         if "group" in row and type(group) is int and group > 0:
@@ -306,7 +305,7 @@ def _sparse(precision: Precision, values: Mapping[str, object], place: str) -> P
         return precision
     if form not in ("marlin-24", "sparse-24-bitmask") or sparsity.get("targets", _ALL) != _ALL:
         expected = "expected dense, marlin-24 or sparse-24-bitmask of all Linear"
-        raise ModelError(f"{place}.sparsity_config.format: is {quoted(form)}, {expected}")
+        raise ModelError(f"{place}.sparsity_config.format: is {quote(form)}, {expected}")
     saved = DTYPES[precision.name].bytes / 2 - Fraction(1, 8)
     return replace(precision, bytes=precision.bytes - saved)
 
@@ -321,7 +320,7 @@ def _made(
     if bits == "8" and kind == "fp":
         return _FP8
     if bits not in ("4", "8") or kind != "int":
-        raise ModelError(f"{place}: is {quoted(named)}, expected 4 or 8 bits, float or int")
+        raise ModelError(f"{place}: is {quote(named)}, expected 4 or 8 bits, float or int")
     plain = DTYPES[named.lstrip("u")]
     if type(group) is not int or group <= 0:
         return plain
@@ -341,7 +340,7 @@ def _scheme(values: Mapping[str, object], form: str, place: str) -> Precision:
             return DTYPES["int4"].with_scales(group, Fraction(2))
         return DTYPES["int4"]
     raise ModelError(
-        f"{place}: {quoted(bits)} bits of type {quoted(kind)}, expected 4 or 8 bits, float or int"
+        f"{place}: {quote(bits)} bits of type {quote(kind)}, expected 4 or 8 bits, float or int"
     )
 
 
@@ -350,7 +349,7 @@ def _algorithm(name: object, place: str) -> tuple[Precision, Precision | None]:
     algorithms = FORMATS["algorithms"]
     if not isinstance(name, str) or name not in algorithms:
         names = ", ".join(algorithms)
-        raise ModelError(f"{place}.quant_algo: is {quoted(name)}, expected one of {names}")
+        raise ModelError(f"{place}.quant_algo: is {quote(name)}, expected one of {names}")
     row = algorithms[name]
     weights = DTYPES[row["weights"]]
     if "group" in row:
@@ -366,7 +365,7 @@ def _cache(values: Mapping[str, object], place: str) -> Precision | None:
         return _scheme(named, "", f"{place}.kv_cache_scheme")
     if isinstance(named, str) and named.lower() in ("fp8", "int8", "nvfp4"):
         return DTYPES[named.lower()]
-    raise ModelError(f"{place}.kv_cache_quant_algo: is {quoted(named)}, expected FP8 or NVFP4")
+    raise ModelError(f"{place}.kv_cache_quant_algo: is {quote(named)}, expected FP8 or NVFP4")
 
 
 def _patterns(values: Mapping[str, object], keys: tuple[str, ...], place: str) -> Patterns:
@@ -380,7 +379,7 @@ def _patterns(values: Mapping[str, object], keys: tuple[str, ...], place: str) -
         raise ModelError(f"{place}.{keys[0]}: has {len(names)} entries, expected {_MAX_NAMES}")
     for name in names:
         if name.startswith("re:") and (len(name) > _MAX_EXPRESSION or _RUNAWAY.search(name)):
-            raise ModelError(f"{place}.{keys[0]}: the expression {quoted(name)} is too complex")
+            raise ModelError(f"{place}.{keys[0]}: the expression {quote(name)} is too complex")
     try:
         return Patterns(tuple(names))
     except re.error as error:
@@ -391,5 +390,5 @@ def _mapping(value: object, place: str) -> Mapping[str, object]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise ModelError(f"{place}: is {quoted(value)}, expected a mapping")
+        raise ModelError(f"{place}: is {quote(value)}, expected a mapping")
     return value

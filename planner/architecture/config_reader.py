@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import NoReturn, TypeVar
 
 from planner.architecture.quantization import Precision, torch_dtype
-from planner.text.errors import Mistake, ModelError, did_you_mean, quoted
+from planner.text.errors import Mistake, ModelError, did_you_mean, quote
 from planner.text.tables import table
 
 T = TypeVar("T")
@@ -53,20 +53,20 @@ class Reader:
 
     def ignore(self, *keys: Keys) -> None:
         """Accept keys that this family carries but whose value changes no layer."""
-        self._read.update(name for key in keys for name in names_of(key))
+        self._read.update(name for key in keys for name in key_names(key))
 
     def value(self, keys: Keys) -> object:
         """The value under the first of the given names, None if there is none.
 
         Raises ModelError where two names of the same thing disagree.
         """
-        names = names_of(keys)
+        names = key_names(keys)
         self._read.update(names)
         present = [(name, self._values[name]) for name in names if self.has(name)]
         for name, value in present[1:]:
             if value != present[0][1]:
                 raise self.fail(
-                    name, f"is {quoted(value)}, but {present[0][0]} is {quoted(present[0][1])}"
+                    name, f"is {quote(value)}, but {present[0][0]} is {quote(present[0][1])}"
                 )
         return present[0][1] if present else None
 
@@ -79,8 +79,8 @@ class Reader:
             return value
         if default is None:
             unread = [key for key in self._values if key not in self._read]
-            hint = did_you_mean(names_of(keys)[0], unread)
-            raise self.fail(names_of(keys)[0], f"is missing; expected a whole number{hint}")
+            hint = did_you_mean(key_names(keys)[0], unread)
+            raise self.fail(key_names(keys)[0], f"is missing; expected a whole number{hint}")
         return default
 
     def optional(self, keys: Keys, *, least: int = 1, most: int = MAX_COUNT) -> int | None:
@@ -89,18 +89,18 @@ class Reader:
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int):
-            raise self.fail(names_of(keys)[0], f"is {quoted(value)}, expected a whole number")
+            raise self.fail(key_names(keys)[0], f"is {quote(value)}, expected a whole number")
         if not least <= value <= most:
-            raise self.fail(names_of(keys)[0], f"is {quoted(value)}, expected {least} to {most}")
+            raise self.fail(key_names(keys)[0], f"is {quote(value)}, expected {least} to {most}")
         return value
 
     def number(self, key: str) -> float:
         """A positive number up to MAX_COUNT; raises ModelError if missing."""
         value = self.value(key)
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self.fail(key, f"is {quoted(value)}, expected a number")
+            raise self.fail(key, f"is {quote(value)}, expected a number")
         if not 0 < value <= MAX_COUNT:
-            raise self.fail(key, f"is {quoted(value)}, expected more than 0, up to {MAX_COUNT}")
+            raise self.fail(key, f"is {quote(value)}, expected more than 0, up to {MAX_COUNT}")
         return float(value)
 
     def flag(self, keys: Keys, default: bool) -> bool:
@@ -109,7 +109,7 @@ class Reader:
         if value is None:
             return default
         if not isinstance(value, bool):
-            raise self.fail(names_of(keys)[0], f"is {quoted(value)}, expected true or false")
+            raise self.fail(key_names(keys)[0], f"is {quote(value)}, expected true or false")
         return value
 
     def text(self, keys: Keys, default: str = "") -> str:
@@ -118,7 +118,7 @@ class Reader:
         if value is None:
             return default
         if not isinstance(value, str):
-            raise self.fail(names_of(keys)[0], f"is {quoted(value)}, expected text")
+            raise self.fail(key_names(keys)[0], f"is {quote(value)}, expected text")
         return value
 
     def precision(self, key: str, default: str) -> Precision:
@@ -126,7 +126,7 @@ class Reader:
         name = self.text(key, default)
         precision = torch_dtype(name)
         if precision is None:
-            raise self.fail(key, f"is {quoted(name)}, expected a number format such as bfloat16")
+            raise self.fail(key, f"is {quote(name)}, expected a number format such as bfloat16")
         return precision
 
     def words(self, key: str, length: int, meanings: Mapping[str, T]) -> list[T] | None:
@@ -135,13 +135,13 @@ class Reader:
         if value is None:
             return None
         if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
-            raise self.fail(key, f"is {quoted(value)}, expected a list of words")
+            raise self.fail(key, f"is {quote(value)}, expected a list of words")
         if len(value) != length:
             raise self.fail(key, f"has {len(value)} entries for {length} layers")
         for word in value:
             if word not in meanings:
                 expected = ", ".join(meanings)
-                raise self.fail(key, f"names {quoted(word)}, expected one of {expected}")
+                raise self.fail(key, f"names {quote(word)}, expected one of {expected}")
         return [meanings[word] for word in value]
 
     def wholes(self, key: str, *, most: int = MAX_COUNT) -> list[int] | None:
@@ -150,7 +150,7 @@ class Reader:
         if value is None:
             return None
         if not isinstance(value, list) or not all(_is_whole(item, 0, most) for item in value):
-            raise self.fail(key, f"is {quoted(value)}, expected a list of numbers up to {most}")
+            raise self.fail(key, f"is {quote(value)}, expected a list of numbers up to {most}")
         return value
 
     def flags(self, key: str, length: int) -> list[bool] | None:
@@ -167,12 +167,12 @@ class Reader:
         value = self.value(keys)
         if not isinstance(value, list):
             return [self.whole(keys, default, least=least)] * count
-        first = names_of(keys)[0]
+        first = key_names(keys)[0]
         if len(value) != count:
             raise self.fail(first, f"has {len(value)} entries for {count} layers")
         for item in value:
             if not _is_whole(item, least, MAX_COUNT):
-                raise self.fail(first, f"names {quoted(item)}, expected whole numbers from {least}")
+                raise self.fail(first, f"names {quote(item)}, expected whole numbers from {least}")
         return value
 
     def section(self, key: str) -> Reader | None:
@@ -181,7 +181,7 @@ class Reader:
         if value is None:
             return None
         if not isinstance(value, Mapping):
-            raise self.fail(key, f"is {quoted(value)}, expected a mapping")
+            raise self.fail(key, f"is {quote(value)}, expected a mapping")
         return Reader(value, f"{self.where}  {key}")
 
     def finish(self) -> list[str]:
@@ -227,7 +227,7 @@ class Reader:
     def refuse(self, keys: list[str]) -> NoReturn:
         """Raise ModelError that names the keys, and what each may have meant."""
         read_keys = sorted(self._read)
-        hints = [f"{quoted(key)}{did_you_mean(key, read_keys)}" for key in keys[:5]]
+        hints = [f"{quote(key)}{did_you_mean(key, read_keys)}" for key in keys[:5]]
         more = f" and {len(keys) - 5} more" if len(keys) > 5 else ""
         raise ModelError(
             f"{self.where}  structural key not understood: {', '.join(hints)}{more};"
@@ -248,11 +248,10 @@ class Reader:
         worths = {words: worth for words in formulas if (worth := self._worth(words)) is not None}
         if worths and value not in worths.values():
             words, worth = next(iter(worths.items()))
-            raise self.fail(key, f"is {quoted(value)}, but {words} is {worth:g}")
+            raise self.fail(key, f"is {quote(value)}, but {words} is {worth:g}")
         return bool(worths)
 
     def _worth(self, words: str) -> float | None:
-        """What `a - b` (or +, *, /, or `a` alone) of two keys is; None where one is not given."""
         first, *rest = words.split()
         values = [self._number_of(name) for name in (first, *rest[1:])]
         if None in values or (rest[:1] == ["/"] and not values[-1]):
@@ -273,7 +272,7 @@ _OPERATORS: Mapping[str, Callable[[float, float], float]] = {
 }  # fmt: skip
 
 
-def names_of(keys: Keys) -> tuple[str, ...]:
+def key_names(keys: Keys) -> tuple[str, ...]:
     """The names of one thing, of which errors use the first."""
     return (keys,) if isinstance(keys, str) else keys
 

@@ -39,7 +39,7 @@ class InnerWidth:
 
 
 @dataclass(frozen=True)
-class Sizes:
+class ModelSizes:
     """Everything downstream needs of a model.
 
     Dictionaries are keyed by weight class: attention, dense_ffn, shared, routed, embedding, head,
@@ -152,9 +152,9 @@ class Sizes:
 
 
 @lru_cache(maxsize=256)
-def sizes(
+def model_sizes(
     model: Model, weights: str | None = None, kv: str | None = None, activations: str | None = None
-) -> Sizes:
+) -> ModelSizes:
     """Count a model, as published or with weights, caches or activations in another format.
 
     `weights` converts the matrices the checkpoint quantises, or, where it quantises none, those of
@@ -169,7 +169,7 @@ def sizes(
     twice = active["head"] - params["head"] if model.tied else 0
     parts = [layer.feed_forward for layer in model.layers if layer.feed_forward is not None]
     experts = next((p.experts for p in parts if p.experts), Experts(0, 0, 0, model.hidden))
-    return Sizes(
+    return ModelSizes(
         name=model.name,
         family=model.family,
         source=model.source,
@@ -215,12 +215,10 @@ def sizes(
 
 
 def _cache(model: Model) -> Precision:
-    """The cache's format of the checkpoint."""
     return model.quantization.cache or model.precision
 
 
 def _stored(model: Model, group: str) -> str:
-    """The dtype of most weights of a class in the checkpoint."""
     return _dominant(_tally(model, None)[0][group], model.precision)
 
 
@@ -239,7 +237,6 @@ def _inner_widths(model: Model, experts: Experts, chosen: str | None) -> tuple[I
 
 
 def _by_convention(active: dict[str, int], looked_up: int) -> dict[str, int]:
-    """Active parameters as published in three ways, of which the first counts what is looked up."""
     used = sum(active.values())
     return {
         "all": used + looked_up,
@@ -298,12 +295,12 @@ def _by_name(mix: dict[Precision, int]) -> dict[str, int]:
     return dict(+named)
 
 
-def summary(model: Model, counted: Sizes | None = None) -> dict[str, object]:
+def summary(model: Model, counted: ModelSizes | None = None) -> dict[str, object]:
     """The model's make-up as plain data; `counted` replaces the sizes as published.
 
     Bytes in byte, attention in FLOP; `kv_bytes_per_token` includes indexer keys.
     """
-    counted = sizes(model) if counted is None else counted
+    counted = model_sizes(model) if counted is None else counted
     experts = {
         "routed": counted.n_experts,
         "active": counted.n_experts_active,
@@ -323,7 +320,7 @@ def summary(model: Model, counted: Sizes | None = None) -> dict[str, object]:
 
 # With nothing said of heads, attention divides over any number of chips up to this.
 HEADS = 5040  # 2^4 * 3^2 * 5 * 7: divisible by every small group size
-Number = TypeVar("Number", int, float)
+NumberType = TypeVar("NumberType", int, float)
 
 
 class Description(Protocol):
@@ -347,7 +344,7 @@ def abstract_sizes(
     weights: str | None = None,
     kv: str | None = None,
     activations: str | None = None,
-) -> Sizes:
+) -> ModelSizes:
     """Sizes of a model described by totals: every weight of one dtype, one unbounded cache.
 
     Every step is taken to read all weights, and a token to pass through the active ones: nothing
@@ -370,7 +367,7 @@ def abstract_sizes(
     cached = float(description.kv_bytes_per_token or 0.0)
     flop = float(description.attention_flops_per_cached_token or 0.0)
     cache = CacheKind("full", layers, cached, cached, None, True, flop, flop, HEADS, flop / 2)
-    return Sizes(
+    return ModelSizes(
         name="described model",
         family="abstract",
         source="described in the scenario",
@@ -395,5 +392,5 @@ def abstract_sizes(
     )
 
 
-def _all_dense(value: Number) -> dict[str, Number]:
+def _all_dense(value: NumberType) -> dict[str, NumberType]:
     return dict.fromkeys(GROUPS, 0) | {"dense_ffn": value}

@@ -5,11 +5,10 @@ from dataclasses import replace
 from planner.architecture.layers import Experts, FeedForward, Weight, matrix, vector
 
 _NAMED = ("gate_proj", "up_proj", "down_proj")
-# As checkpoints in Mixtral's layout call the same three.
-_NUMBERED = ("w1", "w3", "w2")
+_NUMBERED = ("w1", "w3", "w2")  # As checkpoints in Mixtral's layout call the same three.
 
 
-def dense(
+def dense_mlp(
     hidden: int,
     inner: int,
     *,

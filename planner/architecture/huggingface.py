@@ -13,7 +13,7 @@ from planner.architecture.checkpoints import read_quantization
 from planner.architecture.config_reader import Reader
 from planner.architecture.layers import Model
 from planner.architecture.quantization import DTYPES, torch_dtype
-from planner.text.errors import Mistake, ModelError, did_you_mean, quoted
+from planner.text.errors import Mistake, ModelError, did_you_mean, quote
 
 _MAX_BYTES = 16 * 2**20
 # What a nested language model takes from the outer level where it does not say it itself, under
@@ -68,7 +68,7 @@ def from_config(
 
     where = where if where is not None else name
     if not isinstance(config, Mapping):
-        raise ModelError(f"{where}  is {quoted(config)}, expected a mapping of keys")
+        raise ModelError(f"{where}  is {quote(config)}, expected a mapping of keys")
     values, kind, excluded = _language_part(config, where)
     reader = Reader(values, where)
     reader.value("model_type")
@@ -79,7 +79,7 @@ def from_config(
     precision = torch_dtype(dtype)
     if precision is None:
         names = ", ".join(DTYPES)
-        raise reader.fail("torch_dtype", f"is {quoted(dtype)}, expected a format such as {names}")
+        raise reader.fail("torch_dtype", f"is {quote(dtype)}, expected a format such as {names}")
     expert = reader.value("expert_dtype")
     quantization_config = reader.value("quantization_config")
     model = FAMILIES[kind](reader, name)
@@ -139,21 +139,20 @@ def _unknown_keys(keys: list[str]) -> tuple[str, ...]:
     if not keys:
         return ()
     more = f" and {len(keys) - 8} more" if len(keys) > 8 else ""
-    names = ", ".join(quoted(key) for key in keys[:8])
+    names = ", ".join(quote(key) for key in keys[:8])
     return (f"nobody reads {names}{more} of the configuration: taken to change no weight or cache",)
 
 
 def _unknown(kind: str) -> str:
-    from planner.architecture.families import FAMILIES, REFUSED, WRAPPERS
+    from planner.architecture.families import FAMILIES, REFUSED_FAMILIES, WRAPPERS
 
     hint = did_you_mean(kind, (*FAMILIES, *WRAPPERS))
-    if kind in REFUSED:
-        return f"{quoted(kind)} is not counted: {REFUSED[kind]}"
-    return f"{quoted(kind)} is not a known family{hint or _GUESSING}"
+    if kind in REFUSED_FAMILIES:
+        return f"{quote(kind)} is not counted: {REFUSED_FAMILIES[kind]}"
+    return f"{quote(kind)} is not a known family{hint or _GUESSING}"
 
 
 def _towers(config: Mapping[str, object]) -> list[str]:
-    """The parts of a checkpoint beside its language model."""
     return [
         f"{tower} ({key})" for key, tower in _TOWERS.items() if isinstance(config.get(key), Mapping)
     ]
@@ -193,12 +192,11 @@ def _load(file: Path) -> dict[str, object]:
     except ValueError as error:
         raise _refused(file, str(error)) from error
     if not isinstance(value, dict):
-        raise _refused(file, f"holds {quoted(value)}, expected a mapping of keys")
+        raise _refused(file, f"holds {quote(value)}, expected a mapping of keys")
     return value
 
 
 def _refused(file: Path, message: str, *place: int) -> ModelError:
-    """Why a file is no configuration, at a `place` of line and column in it."""
     line, column = place or (None, None)
     return ModelError(Mistake(str(file), line, column, "", message))
 
@@ -209,6 +207,6 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise ValueError(f"key {quoted(key)} is given twice")
+                raise ValueError(f"key {quote(key)} is given twice")
             seen.add(key)
     return values

@@ -19,7 +19,7 @@ from fnmatch import translate
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
-from planner.text.errors import ModelError, did_you_mean, quoted
+from planner.text.errors import ModelError, did_you_mean, quote
 from planner.text.tables import table
 
 
@@ -54,7 +54,7 @@ def dtype(name: str) -> Precision:
     if isinstance(name, str) and name.lower() in DTYPES:
         return DTYPES[name.lower()]
     hint = did_you_mean(name, DTYPES) or f" (known: {', '.join(DTYPES)})"
-    raise ModelError(f"unknown number format {quoted(name)}{hint}")
+    raise ModelError(f"unknown number format {quote(name)}{hint}")
 
 
 def torch_dtype(name: str) -> Precision | None:
@@ -127,7 +127,6 @@ class Patterns:
         return frozenset(word for word in _NAMES["fused"] if word in text)
 
     def _spelled(self, path: str) -> list[str]:
-        """The spellings of a path; a fused matrix, which ends like its parts, only where named."""
         plain, *others = spellings(path, self.taken)
         return [
             plain,
@@ -167,7 +166,7 @@ class Patterns:
 def unmatched_words(key: str, names: list[str]) -> str:
     """What is said of patterns that match nothing."""
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    shown = ", ".join(map(quoted, names[:_SHOWN]))
+    shown = ", ".join(map(quote, names[:_SHOWN]))
     return f"{key}: {shown}{more} match no module of this model, under any name that is known"
 
 
@@ -195,13 +194,11 @@ def _tails(tail: str, taken: frozenset[str]) -> tuple[str, ...]:
 
 
 def _plain(name: str) -> str | None:
-    """A name without wildcards, below its prefix; None for any other."""
     trimmed = _below_prefix(name)
     return None if name.startswith("re:") or any(mark in trimmed for mark in "*?[") else trimmed
 
 
 def _below_prefix(name: str) -> str:
-    """The name without what stands before `layers.`."""
     match = re.search(r"(?:^|\.)(layers\..*)$", name)
     if match:
         return match.group(1)
@@ -211,7 +208,6 @@ def _below_prefix(name: str) -> str:
 
 
 def _layer(path: str) -> str:
-    """`layers.12` of a path or pattern that fixes its layer, else the empty string."""
     match = _LAYER.match(path)
     return match.group() if match else ""
 

@@ -1,6 +1,6 @@
 """Your own chip: what of its peaks it sustains, timed and checked, as a dated file."""
 
-from planner.benchmark.ceilings import ceilings, misfit
-from planner.benchmark.record import Measured, MeasuredChip, read_measured
+from planner.benchmark.ceilings import ceilings, chip_mismatch
+from planner.benchmark.record import MeasuredChip, TimedKernel, read_measured
 
-__all__ = ["Measured", "MeasuredChip", "ceilings", "misfit", "read_measured"]
+__all__ = ["MeasuredChip", "TimedKernel", "ceilings", "chip_mismatch", "read_measured"]

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from planner.benchmark.record import MeasuredChip
     from planner.catalogue.chips import Chip
 
-ABOVE = 1.1  # of the peak: more is no measurement of this chip
-BELOW = 0.2  # of the peak bandwidth: less is another chip, or one that others used meanwhile
+MAX_PEAK_SHARE = 1.1  # of the peak: more is no measurement of this chip
+MIN_SHARE = 0.2  # of the peak bandwidth: less is another chip, or one that others used meanwhile
 FABRICS = ("nccl", "xccl")  # gloo passes through the host
 
 
@@ -29,7 +29,7 @@ def ceilings(measured: MeasuredChip, chip: Chip, link: float | None = None) -> d
     chip and one way [byte/s], is known. Raises InputError if the file is of another chip, or more
     was measured than the chip has.
     """
-    fault = misfit(measured, chip)
+    fault = chip_mismatch(measured, chip)
     if fault is not None:
         raise InputError(fault)
     efficiencies: dict[str, float] = {}
@@ -53,7 +53,7 @@ def ceilings(measured: MeasuredChip, chip: Chip, link: float | None = None) -> d
     return efficiencies
 
 
-def misfit(measured: MeasuredChip, chip: Chip) -> str | None:
+def chip_mismatch(measured: MeasuredChip, chip: Chip) -> str | None:
     """Why the file is no measurement of this chip, or None.
 
     A chip described in full (`inline`) is taken to be the one that was measured.
@@ -66,10 +66,10 @@ def misfit(measured: MeasuredChip, chip: Chip) -> str | None:
             f"measure that chip, or write chip = {chip.name!r} in the file if it is one"
         )
     bandwidth, peak = measured.memory_bandwidth, chip.memory_bandwidth
-    if bandwidth is not None and not BELOW * peak <= bandwidth <= ABOVE * peak:
+    if bandwidth is not None and not MIN_SHARE * peak <= bandwidth <= MAX_PEAK_SHARE * peak:
         return _discrepancy("memory bandwidth", bandwidth, peak, "bandwidth")
     for dtype, rate in measured.product_rates.items():
-        if chip.computes(dtype) and rate > ABOVE * chip.peak(dtype):
+        if chip.computes(dtype) and rate > MAX_PEAK_SHARE * chip.peak(dtype):
             return _discrepancy(f"{dtype} rate", rate, chip.peak(dtype), "compute")
     return None
 

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 
 from pydantic import Field
 
-from planner.benchmark.works import AllReduce, Closed, Count, Precision, Timed
+from planner.benchmark.works import AllReduce, Closed, Count, Precision, TimedKernelSpec
 
 if TYPE_CHECKING:
     import numpy as np
 
 
-class Unsupported(Exception):  # noqa: N818 - it says what the device is not able to do
+class UnsupportedByDevice(Exception):  # noqa: N818 - it says what the device is not able to do
     """The device or its library does not do this work; the message says why."""
 
 
@@ -65,7 +65,7 @@ class Ready(Protocol):
 
 
 @dataclass(frozen=True)
-class Reduced:
+class AllReduceTime:
     """One message size of an all-reduce: times on the slowest device [s], and a sample."""
 
     work: AllReduce
@@ -78,17 +78,17 @@ class Device(Protocol):
 
     facts: Facts
 
-    def ready(self, work: Timed) -> Ready:
+    def ready(self, work: TimedKernelSpec) -> Ready:
         """Make a work ready to be run; raises Unsupported."""
 
-    def all_reduce(self, sizes: Sequence[int], repeats: int) -> Iterable[Reduced]:
+    def all_reduce(self, sizes: Sequence[int], repeats: int) -> Iterable[AllReduceTime]:
         """Time an all-reduce over all visible devices; raises Unsupported."""
 
 
 READING = 2e-3  # [s] of one reading at the least
-WARM = 0.05  # [s] of runs before the first reading
+WARM_UP_S = 0.05  # [s] of runs before the first reading
 CALLS = 2000  # of one reading at the most
-FEWEST, MOST = 5, 50  # readings
+MIN_REPEATS, MAX_REPEATS = 5, 50  # readings
 Seconds = Annotated[float, Field(strict=True, ge=1e-12, le=1e6, allow_inf_nan=False)]
 
 
@@ -113,30 +113,29 @@ def summary(seconds: Sequence[float]) -> Timing:
     import numpy as np  # here, so that reading a scenario stays fast
 
     if not seconds or not all(math.isfinite(each) and each > 0 for each in seconds):
-        raise Unsupported("the clock did not move; the work is too short for it")
+        raise UnsupportedByDevice("the clock did not move; the work is too short for it")
     low, middle, high = np.quantile(seconds, [0.1, 0.5, 0.9]).tolist()
     return Timing(len(seconds), min(seconds), middle, (high - low) / middle)
 
 
-def timed(ready: Ready, budget: float) -> Timing:
+def time_repeatedly(ready: Ready, budget: float) -> Timing:
     """Repeated times of a work that is ready, within about `budget` seconds where that is enough.
 
-    Raises Unsupported if the clock does not move.
+    Raises UnsupportedByDevice if the clock does not move.
     """
     per_call = ready.seconds(1)
     warm = per_call
-    while warm < WARM:
-        calls = _calls(per_call, WARM - warm)
+    while warm < WARM_UP_S:
+        calls = _calls(per_call, WARM_UP_S - warm)
         spent = ready.seconds(calls)
         per_call = spent / calls
         # A clock that stands still must not keep us here.
-        warm += max(spent, WARM / 100)
+        warm += max(spent, WARM_UP_S / 100)
     calls = _calls(per_call, READING)
     fits = budget / max(per_call * calls, 1e-9)
-    repeats = int(min(max(fits, FEWEST), MOST))
+    repeats = int(min(max(fits, MIN_REPEATS), MAX_REPEATS))
     return summary([ready.seconds(calls) / calls for _ in range(repeats)])
 
 
 def _calls(per_call: float, wanted: float) -> int:
-    """Runs that together take about as long as wanted."""
     return CALLS if per_call <= wanted / CALLS else max(1, math.ceil(wanted / per_call))

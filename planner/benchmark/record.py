@@ -22,7 +22,7 @@ from pydantic_core import ErrorDetails
 from planner.benchmark import works
 from planner.benchmark.device import Timing
 from planner.catalogue.chips import chip_names
-from planner.text.errors import InputError, Mistake, did_you_mean, quoted
+from planner.text.errors import InputError, Mistake, did_you_mean, quote
 from planner.text.quantities import show
 
 
@@ -39,7 +39,7 @@ class TimeLine:
         return self.latency + size / self.rate
 
 
-def line(points: Sequence[tuple[float, float]]) -> TimeLine:
+def fit_alpha_beta(points: Sequence[tuple[float, float]]) -> TimeLine:
     """The line of least relative squares through (bytes, seconds), neither part negative.
 
     Raises ValueError if no size is twice another: latency and rate cannot be separated.
@@ -68,11 +68,11 @@ LARGEST_FILE = 4 * 2**20  # [byte]
 MEMORY_BOUND = 16  # tokens at most of a product that waits for its weights on any chip
 W_co = TypeVar("W_co", bound=works.Work, covariant=True)
 T = TypeVar("T")
-Text = Annotated[str, Field(max_length=400)]
+ShortText = Annotated[str, Field(max_length=400)]
 
 
 @dataclass(frozen=True)
-class Measured(Generic[W_co]):
+class TimedKernel(Generic[W_co]):
     """A work and its times."""
 
     work: W_co
@@ -88,8 +88,8 @@ class Measured(Generic[W_co]):
 class SkippedWork(works.Closed):
     """A work without a time, and why."""
 
-    what: Text
-    why: Text
+    what: ShortText
+    why: ShortText
 
 
 @dataclass(frozen=True)
@@ -98,13 +98,13 @@ class Head(works.Closed):
 
     device: Annotated[str, Field(min_length=1, max_length=400)]
     kind: Annotated[str, Field(min_length=1, max_length=40)]
-    chip: Text
+    chip: ShortText
     capacity: works.Count
     cache: works.Count
     as_of: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d$")]
     complete: StrictBool
     seconds: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
-    software: Mapping[str, Text] = field(default_factory=dict)
+    software: Mapping[str, ShortText] = field(default_factory=dict)
     format: Literal[1] = 1
 
 
@@ -118,18 +118,18 @@ class MeasuredChip:
     """
 
     head: Head
-    memory: tuple[Measured[works.Stream], ...] = ()
-    products: tuple[Measured[works.Product], ...] = ()
-    attention: tuple[Measured[works.Attention], ...] = ()
-    launch: tuple[Measured[works.KernelLaunch], ...] = ()
-    all_reduce: tuple[Measured[works.AllReduce], ...] = ()
+    memory: tuple[TimedKernel[works.Stream], ...] = ()
+    products: tuple[TimedKernel[works.Product], ...] = ()
+    attention: tuple[TimedKernel[works.Attention], ...] = ()
+    launch: tuple[TimedKernel[works.KernelLaunch], ...] = ()
+    all_reduce: tuple[TimedKernel[works.AllReduce], ...] = ()
     refused: tuple[SkippedWork, ...] = ()
     left_out: tuple[SkippedWork, ...] = ()
 
     @cached_property
     def memory_bandwidth(self) -> float | None:
         """The most that memory sustained, by arrays or weights beyond the caches [byte/s]."""
-        beyond = works.BEYOND * self.head.cache
+        beyond = works.CACHE_MULTIPLE * self.head.cache
         rates = [each.rate for each in self.memory if each.work.size >= beyond]
         rates += [
             each.work.weight_bytes / each.timing.median
@@ -159,7 +159,7 @@ class MeasuredChip:
     @cached_property
     def all_reduces(self) -> Mapping[int, TimeLine]:
         """Latency and rate of an all-reduce, by number of devices."""
-        by_size: dict[int, list[Measured[works.AllReduce]]] = {}
+        by_size: dict[int, list[TimedKernel[works.AllReduce]]] = {}
         for reduction in self.all_reduce:
             by_size.setdefault(reduction.work.devices, []).append(reduction)
         points = {
@@ -167,7 +167,7 @@ class MeasuredChip:
             for devices, group in by_size.items()
         }
         enough = {n: each for n, each in points.items() if separable([size for size, _ in each])}
-        return MappingProxyType({devices: line(each) for devices, each in enough.items()})
+        return MappingProxyType({devices: fit_alpha_beta(each) for devices, each in enough.items()})
 
 
 TABLES: Mapping[str, type[works.Work]] = MappingProxyType(
@@ -180,7 +180,7 @@ TABLES: Mapping[str, type[works.Work]] = MappingProxyType(
     }
 )
 LISTS = ("refused", "left_out")
-TIMED = frozenset(each.name for each in fields(Timing))
+TIMED_FIELDS = frozenset(each.name for each in fields(Timing))
 _adapter: Any = cache(TypeAdapter)
 
 
@@ -222,25 +222,25 @@ def _raw(path: Path) -> dict[str, object]:
 
 def _rows(
     rows: object, key: str, work: type[works.Work], mistakes: list[tuple[str, str]]
-) -> Iterator[Measured[works.Work]]:
+) -> Iterator[TimedKernel[works.Work]]:
     for at, row in enumerate(_list(rows, key, mistakes)):
         if not isinstance(row, Mapping):
-            mistakes.append((f"{key}.{at}", f"expected a table, got {quoted(row)}"))
+            mistakes.append((f"{key}.{at}", f"expected a table, got {quote(row)}"))
             continue
-        done = {k: v for k, v in row.items() if k not in TIMED}
-        times = {k: v for k, v in row.items() if k in TIMED}
+        done = {k: v for k, v in row.items() if k not in TIMED_FIELDS}
+        times = {k: v for k, v in row.items() if k in TIMED_FIELDS}
         read = _read(work, done, f"{key}.{at}", mistakes)
         timing = _read(Timing, times, f"{key}.{at}", mistakes)
         if timing is not None and timing.best > timing.median:
             mistakes.append((f"{key}.{at}.best", "longer than the median"))
         if read is not None and timing is not None:
-            yield Measured(read, timing)
+            yield TimedKernel(read, timing)
 
 
 def _list(rows: object, key: str, mistakes: list[tuple[str, str]]) -> list[object]:
     if isinstance(rows, list):
         return rows
-    mistakes.append((key, f"expected a list, got {quoted(rows)}"))
+    mistakes.append((key, f"expected a list, got {quote(rows)}"))
     return []
 
 
@@ -259,20 +259,20 @@ def _read(kind: type[T], raw: object, path: str, mistakes: list[tuple[str, str]]
 def _message(error: ErrorDetails, names: Iterable[str]) -> str:
     last = error["loc"][-1] if error["loc"] else ""
     if error["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
-        return f"unknown key {quoted(last)}{did_you_mean(str(last), names)}"
+        return f"unknown key {quote(last)}{did_you_mean(str(last), names)}"
     if error["type"] == "missing":
-        return f"missing required key {quoted(last)}"
-    return f"{error['msg'][:1].lower()}{error['msg'][1:]}, got {quoted(error['input'])}"
+        return f"missing required key {quote(last)}"
+    return f"{error['msg'][:1].lower()}{error['msg'][1:]}, got {quote(error['input'])}"
 
 
 def _impossible(head: Head) -> Iterator[tuple[str, str]]:
     if head.chip and head.chip not in chip_names():
         hint = did_you_mean(head.chip, chip_names()) or " (planner catalog chips lists them)"
-        yield "chip", f"unknown chip {quoted(head.chip)}{hint}"
+        yield "chip", f"unknown chip {quote(head.chip)}{hint}"
     try:
         date.fromisoformat(head.as_of)
     except ValueError:
-        yield "as_of", f"expected a day such as 2026-11-21, got {quoted(head.as_of)}"
+        yield "as_of", f"expected a day such as 2026-11-21, got {quote(head.as_of)}"
 
 
 HEADING = """\

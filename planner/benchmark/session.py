@@ -22,12 +22,19 @@ from typing import TypeVar
 import numpy as np
 
 from planner.benchmark import works
-from planner.benchmark.device import Device, Facts, TimingSample, Unsupported, summary, timed
-from planner.benchmark.record import Head, Measured, MeasuredChip, SkippedWork
+from planner.benchmark.device import (
+    Device,
+    Facts,
+    TimingSample,
+    UnsupportedByDevice,
+    summary,
+    time_repeatedly,
+)
+from planner.benchmark.record import Head, MeasuredChip, SkippedWork, TimedKernel
 from planner.catalogue.chips import chip
 from planner.text.tables import table
 
-LEAST = 64 * 2**20  # [byte] of an array, where that level is small
+MIN_STREAM_BYTES = 64 * 2**20  # [byte] of an array, where that level is small
 DECODE = (1, 8, 16, 32, 64, 128, 256, 512)  # tokens of a decode step
 PREFILL = (1024, 2048, 4096, 8192)
 # (n, k) of weights: a square one, Llama-3.1-70B's gate and up of a half and down, an expert of
@@ -40,13 +47,13 @@ HEADS, KV_HEADS, HEAD_DIM = 64, 8, 128  # Llama-3.1-70B
 SMALLEST_MESSAGE, LARGEST_MESSAGE = 2**13, 2**28  # [byte]
 
 
-def suite(facts: Facts, *, quick: bool = False) -> tuple[works.Timed, ...]:
+def suite(facts: Facts, *, quick: bool = False) -> tuple[works.TimedKernelSpec, ...]:
     """The works for one device, most important first; an all-reduce is not among them."""
     processor = facts.kind == "cpu"
     weights = CPU_WEIGHTS if processor else WEIGHTS
     decode = DECODE[::4] if quick else DECODE
     prefill = (512,) if processor else (PREFILL[-2:-1] if quick else PREFILL)
-    timed_works: list[works.Timed] = [*_streams(facts, 1), works.KernelLaunch("call")]
+    timed_works: list[works.TimedKernelSpec] = [*_streams(facts, 1), works.KernelLaunch("call")]
     if facts.kind == "cuda":
         timed_works.append(works.KernelLaunch("graph"))
     timed_works += _product_works(facts, (*prefill, *decode), weights[:1])
@@ -66,7 +73,6 @@ def message_sizes(*, quick: bool = False) -> tuple[int, ...]:
 
 
 def _streams(facts: Facts, times: int) -> list[works.Stream]:
-    """Read, copy and triad over arrays `times` as large as need be."""
     size = times * 2 ** math.ceil(math.log2(_bytes_off_chip(facts)))
     return [works.Stream(kind, size) for kind in ("read", "copy", "triad")]
 
@@ -74,24 +80,21 @@ def _streams(facts: Facts, times: int) -> list[works.Stream]:
 def _product_works(
     facts: Facts, tokens: Iterable[int], shapes: Iterable[tuple[int, int]]
 ) -> Iterator[works.Product]:
-    """Weights of a decode step come from memory; a prompt's are read once for so many tokens."""
     for (n, k), m, dtype in product(shapes, tokens, facts.dtypes):
         if dtype != "int8" or m >= INT8_TOKENS:
             single = works.Product(dtype, m, n, k)
-            beyond = math.ceil(works.BEYOND * facts.cache / single.weight_bytes)
+            beyond = math.ceil(works.CACHE_MULTIPLE * facts.cache / single.weight_bytes)
             yield replace(single, copies=1 if m > DECODE[-1] else beyond)
 
 
 def _attention_work(facts: Facts, context: int) -> works.Attention:
-    """As many sequences as make the cache several times the last on-chip level."""
     dtype: works.Floating = "fp32" if facts.kind == "cpu" else "bf16"
     single = works.Attention(dtype, 1, context, HEADS, KV_HEADS, HEAD_DIM)
     return replace(single, batch=math.ceil(_bytes_off_chip(facts) / single.amount))
 
 
 def _bytes_off_chip(facts: Facts) -> int:
-    """Bytes of which nothing to speak of stays on the chip."""
-    return max(2 * works.BEYOND * facts.cache, LEAST)
+    return max(2 * works.CACHE_MULTIPLE * facts.cache, MIN_STREAM_BYTES)
 
 
 SINGLE = 2.0**-24
@@ -147,7 +150,6 @@ def _expected(work: works.Work, sample: TimingSample) -> tuple[np.ndarray, np.nd
 
 
 def _sum(terms: np.ndarray, step: float, exact: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Sums over the last axis, and their tolerance."""
     total = terms.sum(axis=-1)
     if exact:
         return total, np.zeros_like(total)
@@ -171,27 +173,27 @@ def _attention(
 
 
 W = TypeVar("W", bound=works.Work)
-WORD = re.compile(r"[A-Z0-9]+")
-ROOM = 0.2  # between the memory that is listed and what a driver reports
+WORD_PATTERN = re.compile(r"[A-Z0-9]+")
+MEMORY_MATCH_TOLERANCE = 0.2  # between the memory that is listed and what a driver reports
 
 
-def recognised(name: str, capacity: float) -> str:
+def catalogue_chip_name(name: str, capacity: float) -> str:
     """Catalogue name of a device by its reported name and memory [byte], "" where none is sure.
 
     Names of kin are no match: a laptop's or a quarter of a chip is another chip.
     """
-    words, names = set(WORD.findall(name.upper())), table("planner.benchmark", "names.toml")
+    words, names = set(WORD_PATTERN.findall(name.upper())), table("planner.benchmark", "names.toml")
     for row in names["name"]:
         without = (*names["part"], *row.get("without", ()))
         if words.issuperset(row["words"]) and words.isdisjoint(without):
             candidate = chip(row["chip"])
-            if abs(capacity / candidate.memory - 1) <= ROOM:
+            if abs(capacity / candidate.memory - 1) <= MEMORY_MATCH_TOLERANCE:
                 return candidate.name
     return ""
 
 
-FREE = 0.8  # of free memory is used at the most
-LONGEST = 2.0  # [s] for one work
+MAX_FREE_MEMORY_SHARE = 0.8  # of free memory is used at the most
+MAX_KERNEL_SECONDS = 2.0  # [s] for one work
 REPEATS = 20  # readings of an all-reduce
 
 
@@ -210,7 +212,7 @@ class _Session:
     device: Device
     facts: Facts
     say: Callable[[str], None]
-    done: list[Measured[works.Work]] = field(default_factory=list)
+    done: list[TimedKernel[works.Work]] = field(default_factory=list)
     refused: list[SkippedWork] = field(default_factory=list)
     left_out: list[SkippedWork] = field(default_factory=list)
     complete: bool = False
@@ -220,7 +222,7 @@ class _Session:
         suited = suite(self.facts, quick=quick)
         together = self.facts.count > 1
         parts = len(suited) + together
-        share = min(0.5 * budget / parts, LONGEST)
+        share = min(0.5 * budget / parts, MAX_KERNEL_SECONDS)
         for at, work in enumerate(suited):
             if spent() > budget:
                 rest = f"the last {len(suited) - at} of {len(suited)} works"
@@ -228,18 +230,18 @@ class _Session:
                 break
             self.say(f"{at + 1}/{parts} {work}")
             try:
-                room = FREE * self.device.facts.free
+                room = MAX_FREE_MEMORY_SHARE * self.device.facts.free
                 if work.needs > room:
                     needs = f"needs {work.needs / 1e9:.1f} GB, {room / 1e9:.1f} GB are free for it"
-                    raise Unsupported(needs)
+                    raise UnsupportedByDevice(needs)
                 ready = self.device.ready(work)
                 try:
-                    timing = timed(ready, share)
+                    timing = time_repeatedly(ready, share)
                     wrong = fault(work, ready.sample())
                 finally:
                     ready.close()
-                self._record(Measured(work, timing), wrong)
-            except Unsupported as error:
+                self._record(TimedKernel(work, timing), wrong)
+            except UnsupportedByDevice as error:
                 self.left_out.append(SkippedWork(str(work), str(error)))
         else:
             self.complete = True
@@ -247,22 +249,22 @@ class _Session:
             self.say(f"{parts}/{parts} all-reduce over {self.facts.count} devices")
             try:
                 for sums in self.device.all_reduce(message_sizes(quick=quick), REPEATS):
-                    done = Measured(sums.work, summary(sums.seconds))
+                    done = TimedKernel(sums.work, summary(sums.seconds))
                     self._record(done, fault(sums.work, sums.sample))
-            except Unsupported as error:
+            except UnsupportedByDevice as error:
                 self.left_out.append(SkippedWork("all-reduce", str(error)))
 
-    def _record(self, done: Measured[works.Work], wrong: str | None) -> None:
+    def _record(self, done: TimedKernel[works.Work], wrong: str | None) -> None:
         if wrong is None:
             self.done.append(done)
         else:
             self.refused.append(SkippedWork(str(done.work), wrong))
             self.say(f"warning: {done.work}: {wrong}; its time is not kept")
 
-    def of(self, kind: type[W]) -> tuple[Measured[W], ...]:
+    def of(self, kind: type[W]) -> tuple[TimedKernel[W], ...]:
         """What was timed of one kind of work."""
         return tuple(
-            Measured(each.work, each.timing) for each in self.done if isinstance(each.work, kind)
+            TimedKernel(each.work, each.timing) for each in self.done if isinstance(each.work, kind)
         )
 
 
@@ -280,7 +282,7 @@ def measure(
     `say` is given one line for each work as it begins, and for each that is refused.
     """
     start, facts = clock(), device.facts
-    name = recognised(facts.name, facts.capacity)
+    name = catalogue_chip_name(facts.name, facts.capacity)
     # Drivers may tell a lower level on the chip than the last, which the catalogue knows.
     listed = (chip(name).sram or 0.0) if name else 0.0
     facts = replace(facts, cache=max(facts.cache, int(listed)))

@@ -19,12 +19,12 @@ from types import ModuleType
 
 import numpy as np
 
-from planner.benchmark.device import Facts, Ready, Reduced, TimingSample, Unsupported
-from planner.benchmark.torch_kernels import Run, loaded
-from planner.benchmark.works import REDUCED, AllReduce, Precision, Timed
+from planner.benchmark.device import AllReduceTime, Facts, Ready, TimingSample, UnsupportedByDevice
+from planner.benchmark.torch_kernels import Run, load_kernel
+from planner.benchmark.works import ELEMENT_BYTES, AllReduce, Precision, TimedKernelSpec
 from planner.text.errors import InputError, MissingExtra, did_you_mean
 
-KINDS = ("cuda", "xpu", "mps", "cpu")  # those that come first are preferred
+DEVICES = ("cuda", "xpu", "mps", "cpu")  # those that come first are preferred
 CACHE = 64 * 2**20  # [byte] taken where the last on-chip level is not reported
 AMD_CACHE = 256 * 2**20  # [byte] of MI300's last level, of which its driver reports the one before
 DTYPES: Mapping[str, tuple[Precision, ...]] = {
@@ -45,13 +45,15 @@ class TorchDevice:
     def __init__(self, place: str, count: int | None = None) -> None:
         self.torch = _torch()
         match = re.fullmatch(r"([a-z]+)(?::(\d{1,4}))?", place)
-        if match is None or match[1] not in KINDS:
-            hint = did_you_mean(place.partition(":")[0], KINDS) or f" (known: {', '.join(KINDS)})"
+        if match is None or match[1] not in DEVICES:
+            hint = (
+                did_you_mean(place.partition(":")[0], DEVICES) or f" (known: {', '.join(DEVICES)})"
+            )
             raise InputError(f"--device {place[:60]!r}: expected a device such as cuda:0{hint}")
         self.kind, self.index = match[1], int(match[2] or 0)
         visible = _count(self.torch, self.kind)
         if self.index >= visible:
-            seen = ", ".join(kind for kind in KINDS if _count(self.torch, kind))
+            seen = ", ".join(kind for kind in DEVICES if _count(self.torch, kind))
             raise InputError(
                 f"--device {place}: {visible} devices of kind {self.kind} are visible "
                 f"(there is {seen})"
@@ -61,20 +63,20 @@ class TorchDevice:
             getattr(self.torch, self.kind).set_device(self.index)
         self.facts = self._facts(visible if count is None else count)
 
-    def ready(self, work: Timed) -> Ready:
+    def ready(self, work: TimedKernelSpec) -> Ready:
         """The work in the device's memory, run once; raises Unsupported."""
         try:
-            run = loaded(self.torch, self.place, work)
+            run = load_kernel(self.torch, self.place, work)
             in_memory = _Loaded(self, run)
             in_memory.seconds(1)
         except (RuntimeError, TypeError, AttributeError, NotImplementedError) as error:
             # What a library cannot do it says in any of these.
             self.free()
             first = str(error).strip().splitlines() or [type(error).__name__]
-            raise Unsupported(first[0][:200]) from error
+            raise UnsupportedByDevice(first[0][:200]) from error
         return in_memory
 
-    def all_reduce(self, sizes: Sequence[int], repeats: int) -> Iterable[Reduced]:
+    def all_reduce(self, sizes: Sequence[int], repeats: int) -> Iterable[AllReduceTime]:
         """Times over all visible devices, a process each; raises Unsupported."""
         return all_reduce(self.kind, self.facts.count, sizes, repeats)
 
@@ -143,7 +145,7 @@ def torch_device(place: str | None = None) -> TorchDevice:
     such device.
     """
     torch = _torch()
-    return TorchDevice(place or next(kind for kind in KINDS if _count(torch, kind)))
+    return TorchDevice(place or next(kind for kind in DEVICES if _count(torch, kind)))
 
 
 def _torch() -> ModuleType:
@@ -157,7 +159,6 @@ def _torch() -> ModuleType:
 
 
 def _count(torch: ModuleType, kind: str) -> int:
-    """Visible devices of a kind."""
     if kind == "cpu":
         return 1
     if kind == "mps":
@@ -189,7 +190,6 @@ def _described(torch: ModuleType, kind: str, index: int) -> tuple[str, int, int,
 
 
 def _processor() -> str:
-    """The processor as the system names it."""
     listed = Path("/proc/cpuinfo")
     if listed.is_file():
         match = re.search(r"^model name\s*:\s*(.+)$", listed.read_text("utf-8", "replace"), re.M)
@@ -199,16 +199,18 @@ def _processor() -> str:
 
 
 BACKENDS = {"cuda": "nccl", "xpu": "xccl", "cpu": "gloo"}
-PATIENCE = 120.0  # [s] that processes may take to meet, and to finish after
+RENDEZVOUS_TIMEOUT_S = 120.0  # [s] that processes may take to meet, and to finish after
 LEAVE = 2.0  # [s] that a process may take to leave
 READING = 16  # sums in one reading
 SAMPLES = 64
 
 
-def all_reduce(kind: str, devices: int, sizes: Sequence[int], repeats: int) -> Iterator[Reduced]:
+def all_reduce(
+    kind: str, devices: int, sizes: Sequence[int], repeats: int
+) -> Iterator[AllReduceTime]:
     """Times of every size, in the order given; raises Unsupported where processes fail."""
     if kind not in BACKENDS:
-        raise Unsupported(f"several devices of kind {kind} do not sum together")
+        raise UnsupportedByDevice(f"several devices of kind {kind} do not sum together")
     with TemporaryDirectory() as folder:
         start = multiprocessing.get_context("spawn")
         job = (devices, kind, tuple(sizes), repeats, folder)
@@ -231,7 +233,7 @@ def all_reduce(kind: str, devices: int, sizes: Sequence[int], repeats: int) -> I
         # Every device must hold the sum, not the first alone.
         results = np.array([each[at]["results"] for each in answers])
         sample = TimingSample({"parts": np.tile(parts, devices)}, results.reshape(-1))
-        yield Reduced(work, tuple(seconds.tolist()), sample)
+        yield AllReduceTime(work, tuple(seconds.tolist()), sample)
 
 
 def _waited(group: Sequence[BaseProcess], folder: Path) -> None:
@@ -239,13 +241,13 @@ def _waited(group: Sequence[BaseProcess], folder: Path) -> None:
 
     Not for the processes themselves: taking a group down hangs in some versions of gloo.
     """
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + RENDEZVOUS_TIMEOUT_S
     while not all(_file(folder, rank).is_file() for rank in range(len(group))):
         failed = any(process.exitcode for process in group)
         if failed or time.monotonic() > end:
             faults = sorted(folder.glob("*.fault"))
-            why = faults[0].read_text() if faults else f"no answer in {PATIENCE:g} s"
-            raise Unsupported(f"an all-reduce over {len(group)} devices failed: {why}")
+            why = faults[0].read_text() if faults else f"no answer in {RENDEZVOUS_TIMEOUT_S:g} s"
+            raise UnsupportedByDevice(f"an all-reduce over {len(group)} devices failed: {why}")
         time.sleep(0.02)
     for process in group:
         process.join(LEAVE)
@@ -263,7 +265,7 @@ def _rank(
         device = TorchDevice(f"{kind}:{rank}" if kind != "cpu" else kind)
         if kind == "cpu":
             device.torch.set_num_threads(1)
-        meeting, patience = f"file://{at}/meeting", timedelta(seconds=PATIENCE / 2)
+        meeting, patience = f"file://{at}/meeting", timedelta(seconds=RENDEZVOUS_TIMEOUT_S / 2)
         group.init_process_group(
             BACKENDS[kind], init_method=meeting, rank=rank, world_size=devices, timeout=patience
         )
@@ -283,7 +285,7 @@ def _one_process(
 ) -> dict[str, list[float]]:
     """Readings of one size, then one sum that is checked."""
     device.torch.manual_seed(group.get_rank())
-    part = device.torch.empty(max(1, size // REDUCED), device=device.place).uniform_(-1, 1)
+    part = device.torch.empty(max(1, size // ELEMENT_BYTES), device=device.place).uniform_(-1, 1)
     whole = device.torch.zeros_like(part)
     seconds = []
     for reading in range(repeats + 1):

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.benchmark.device import TimingSample, Unsupported
-from planner.benchmark.works import Attention, KernelLaunch, Product, Stream, Timed
+from planner.benchmark.device import TimingSample, UnsupportedByDevice
+from planner.benchmark.works import Attention, KernelLaunch, Product, Stream, TimedKernelSpec
 
 if TYPE_CHECKING:
     from torch import Tensor
     from torch import dtype as torch_dtype
 
-ROW = 16384  # numbers of one row that is summed
+ROW_ELEMENTS = 16384  # numbers of one row that is summed
 SCALE = 3.0  # of a triad
 SAMPLES = 64
-LINES = 8  # rows and columns of a product that are looked at
+SAMPLE_LINES = 8  # rows and columns of a product that are looked at
 GRAPH = 100  # launches recorded in one graph
 
 
@@ -46,7 +46,7 @@ class Run:
         return self._sample(self.done)
 
 
-def loaded(torch: ModuleType, place: str, work: Timed) -> Run:
+def load_kernel(torch: ModuleType, place: str, work: TimedKernelSpec) -> Run:
     """The work with its operands in the memory of the device `place`."""
     torch.manual_seed(20261121)
     with torch.no_grad():
@@ -60,7 +60,7 @@ def loaded(torch: ModuleType, place: str, work: Timed) -> Run:
 
 
 def _stream(torch: ModuleType, place: str, work: Stream) -> Run:
-    rows = max(1, work.size // (4 * ROW))
+    rows = max(1, work.size // (4 * ROW_ELEMENTS))
     arrays = {"x": _plane(torch, place, rows)}
     x, seen = arrays["x"], _spaced(rows)
     to = torch.empty(rows, device=place) if work.kind == "read" else torch.empty_like(x)
@@ -81,8 +81,7 @@ def _stream(torch: ModuleType, place: str, work: Stream) -> Run:
 
 
 def _plane(torch: ModuleType, place: str, rows: int) -> Tensor:
-    """Sums of two random lines: large arrays of random numbers take longer than what is timed."""
-    across, down = (torch.empty(n, device=place).uniform_(-1, 1) for n in (ROW, rows))
+    across, down = (torch.empty(n, device=place).uniform_(-1, 1) for n in (ROW_ELEMENTS, rows))
     return across[None, :] + down[:, None]
 
 
@@ -111,7 +110,7 @@ def _product(torch: ModuleType, place: str, work: Product) -> Run:
         last[0] = times(a, weights[number % work.copies].t())
 
     def sample(done: int) -> TimingSample:
-        rows, columns = _spaced(work.m, LINES), _spaced(work.n, LINES)
+        rows, columns = _spaced(work.m, SAMPLE_LINES), _spaced(work.n, SAMPLE_LINES)
         b = weights[(done - 1) % work.copies]
         operands = {"a": _array(_rows(torch, a, rows)), "b": _array(_rows(torch, b, columns))}
         return TimingSample(operands, _array(last[0][rows][:, columns]))
@@ -159,7 +158,7 @@ def _launch(torch: ModuleType, place: str, work: KernelLaunch) -> Run:
     if work.how == "call":
         return Run(lambda _: once(), sample)
     if not place.startswith("cuda"):
-        raise Unsupported("graphs are recorded on cuda alone")
+        raise UnsupportedByDevice("graphs are recorded on cuda alone")
     graph, side = torch.cuda.CUDAGraph(), torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -182,7 +181,6 @@ def _dtype(torch: ModuleType, name: str) -> torch_dtype:
 
 
 def _filled(torch: ModuleType, place: str, dtype: torch_dtype, *shape: int) -> Tensor:
-    """Numbers at random; whole ones from -127 to 127."""
     if dtype == torch.int8:
         return torch.randint(-127, 128, shape, dtype=dtype, device=place)
     if dtype.itemsize > 1:
@@ -191,14 +189,12 @@ def _filled(torch: ModuleType, place: str, dtype: torch_dtype, *shape: int) -> T
 
 
 def _rows(torch: ModuleType, of: Tensor, rows: list[int]) -> Tensor:
-    """Rows of a matrix, whose bytes are taken where its numbers cannot be."""
     if of.dtype.is_floating_point and of.dtype.itemsize == 1:
         return of.view(torch.uint8)[rows].view(of.dtype).to(torch.float32)
     return of[rows]
 
 
 def _spaced(length: int, most: int = SAMPLES) -> list[int]:
-    """Places from the first to the last, evenly apart."""
     return sorted({round(x) for x in np.linspace(0, length - 1, min(length, most)).tolist()})
 
 

@@ -15,8 +15,8 @@ Floating = Literal["bf16", "fp16", "fp32"]
 
 WIDTH = {"bf16": 2, "fp16": 2, "fp8": 1, "int8": 1, "fp32": 4}  # bytes of one number
 ARRAYS = {"read": 1, "copy": 2, "triad": 3}  # arrays that pass through memory
-BEYOND = 4  # times the last on-chip level, and nothing of it is still there
-REDUCED = 4  # bytes of one number of an all-reduce, fp32
+CACHE_MULTIPLE = 4  # times the last on-chip level, and nothing of it is still there
+ELEMENT_BYTES = 4  # bytes of one number of an all-reduce, fp32
 
 
 class Closed:
@@ -143,5 +143,5 @@ class AllReduce(Closed):
         return f"all-reduce of {self.size} bytes over {self.devices} devices"
 
 
-Timed = Stream | Product | Attention | KernelLaunch  # on one device
-Work = Timed | AllReduce
+TimedKernelSpec = Stream | Product | Attention | KernelLaunch  # on one device
+Work = TimedKernelSpec | AllReduce

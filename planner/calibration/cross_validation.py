@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.catalogue.coefficient_spread import KNOWN, NEW_CHIP, NEW_MODEL
+from planner.catalogue.coefficient_spread import IN_SAMPLE, NEW_CHIP, NEW_MODEL
 from planner.catalogue.profile import COVERAGE, Band, Profile
 from planner.protocol.results.validation_result import Score
 
@@ -44,7 +44,7 @@ def group_error(ratio: np.ndarray, groups: np.ndarray) -> float:
     return float(np.mean([np.median(error[groups == name]) for name in np.unique(groups)]))
 
 
-FEW_ROWS = 3  # of a group, from which it weighs in a band as much as any
+FULL_WEIGHT_GROUP_ROWS = 3  # of a group, from which it weighs in a band as much as any
 
 
 def mean_by_group(values: np.ndarray, group: np.ndarray) -> float:
@@ -61,7 +61,7 @@ def group_weights(group: np.ndarray) -> np.ndarray:
 def weights_of_groups(group: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The group of each row, what each weighs, and its rows: one run is no group yet."""
     _, member, rows = np.unique(group, return_inverse=True, return_counts=True)
-    return member, np.minimum(rows, FEW_ROWS) / FEW_ROWS, rows
+    return member, np.minimum(rows, FULL_WEIGHT_GROUP_ROWS) / FULL_WEIGHT_GROUP_ROWS, rows
 
 
 def quantiles(ratio: np.ndarray) -> list[float]:
@@ -72,7 +72,7 @@ def quantiles(ratio: np.ndarray) -> list[float]:
     return [float(ordered[max(low - 1, 0)]), float(ordered[min(high, n) - 1])]
 
 
-def coverage_of(ratio: np.ndarray, fold: np.ndarray, fewest: int = 1) -> float:
+def cross_validated_coverage(ratio: np.ndarray, fold: np.ndarray, fewest: int = 1) -> float:
     """The share of ratios inside the range that the other folds give, `fewest` rows or more."""
     inside: list[bool] = []
     for k in np.unique(fold):
@@ -96,7 +96,7 @@ def constant(roofs: np.ndarray, seconds: np.ndarray, fold: np.ndarray) -> np.nda
 
 
 FOLDS = 5
-FEWEST_OWN = 10  # rows from which both ranks are of a row
+MIN_USER_BAND_ROWS = 10  # rows from which both ranks are of a row
 COST = "usd_per_mtok"
 
 
@@ -160,28 +160,31 @@ def own_bands(left: LeftOut) -> dict[str, Band]:
     """Bands of the quantities that FEWEST_OWN of a user's own rows or more time."""
     ratios = {name: left.ratio[mask] for name, mask in quantities(left.sample).items()}
     slots = left.slots[1]
-    ratios[COST] = slots if len(slots) >= FEWEST_OWN else ratios["tpot"]
-    return {name: Band(*quantiles(x)) for name, x in ratios.items() if len(x) >= FEWEST_OWN}
+    ratios[COST] = slots if len(slots) >= MIN_USER_BAND_ROWS else ratios["tpot"]
+    return {name: Band(*quantiles(x)) for name, x in ratios.items() if len(x) >= MIN_USER_BAND_ROWS}
 
 
 def own_coverage(left: LeftOut) -> dict[str, float]:
     """The share of each quantity's rows inside the band that the rows of the other folds give."""
     masks = quantities(left.sample).items()
-    shares = {x: coverage_of(left.ratio[m], left.fold[m], FEWEST_OWN) for x, m in masks}
+    shares = {
+        x: cross_validated_coverage(left.ratio[m], left.fold[m], MIN_USER_BAND_ROWS)
+        for x, m in masks
+    }
     return {name: share for name, share in shares.items() if not np.isnan(share)}
 
 
-def everywhere(
+def regime_bands(
     like: Profile, measured: Mapping[str, Band]
 ) -> Mapping[str, Mapping[str, Mapping[str, Band]]]:
     """Bands by kind of place: one's own where they are known, elsewhere as wide as either's.
 
     A quantity without a band of its own keeps that of the profile it started from.
     """
-    kinds = dict.fromkeys((KNOWN, NEW_MODEL, NEW_CHIP, *like.all_bands))
+    kinds = dict.fromkeys((IN_SAMPLE, NEW_MODEL, NEW_CHIP, *like.all_bands))
     shipped = {kind: {**like.bands, **like.bands_of(kind, like.engine)} for kind in kinds}
-    bands_by_kind = {KNOWN: {"any": {**shipped[KNOWN], **measured}}}
-    for kind in [kind for kind in shipped if kind != KNOWN]:
+    bands_by_kind = {IN_SAMPLE: {"any": {**shipped[IN_SAMPLE], **measured}}}
+    for kind in [kind for kind in shipped if kind != IN_SAMPLE]:
         bands_by_kind[kind] = {
             "any": {
                 name: Band(min(band.low, measured[name].low), max(band.high, measured[name].high))

@@ -16,19 +16,20 @@ import numpy as np
 from scipy.linalg import solve
 from scipy.special import expit
 
-from planner.catalogue.coefficient_spread import EffectFamily, Place, times_at
+from planner.catalogue.coefficient_spread import EffectFamily, RunContext, effect_multiplicity
 from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES
-from planner.measurements.prediction import coefficients_of
+from planner.measurements.prediction import coefficients_from_linear
 
 if TYPE_CHECKING:
     from planner.calibration.sample import Sample
 
 OUTLIER = 0.12
 ROUNDS = 60
-SETTLED = 1e-7  # of the objective
-CORNER = 0.02  # within which an efficiency nears one smoothly while it is fitted
-PRIOR_ALONE = 0.5  # posterior width over prior width, above which rows do not identify an unknown
-LEAST_ROWS = 8
+STOP_TOL = 1e-7  # of the objective
+SOFT_FLOOR_WIDTH = 0.02  # within which an efficiency nears one smoothly while it is fitted
+# Posterior width over prior width, above which rows do not identify an unknown.
+MAX_WIDTH_RATIO = 0.5
+MIN_ROWS = 8
 Prior = Mapping[str, tuple[float, float]]
 
 
@@ -53,9 +54,9 @@ class Effect:
     width: float
     monthly: bool = False
 
-    def weight(self, place: Place) -> float:
+    def weight(self, place: RunContext) -> float:
         """How often it counts at a place."""
-        return times_at(self, place)
+        return effect_multiplicity(self, place)
 
 
 @dataclass(frozen=True)
@@ -73,11 +74,11 @@ class Hierarchy:
     freedom: np.ndarray
     covariance: np.ndarray
 
-    def unknowns(self, places: Sequence[Place]) -> np.ndarray:
+    def unknowns(self, places: Sequence[RunContext]) -> np.ndarray:
         """1/e and t of every place, shape (n_places, n_coefficients)."""
         counts, touched = _design(places, self.effects)
         logarithms = self.shared + (counts * self.adjusted) @ touched
-        return np.asarray(np.maximum(np.exp(logarithms), LEAST))
+        return np.asarray(np.maximum(np.exp(logarithms), LOWER_BOUNDS))
 
     def times(self, sample: Sample) -> np.ndarray:
         """Times [s] of rows, shape (n_rows,)."""
@@ -86,7 +87,7 @@ class Hierarchy:
     @property
     def values(self) -> dict[str, float]:
         """The shared coefficients as a profile names them."""
-        return coefficients_of(np.maximum(np.exp(self.shared), LEAST))
+        return coefficients_from_linear(np.maximum(np.exp(self.shared), LOWER_BOUNDS))
 
     @property
     def factors(self) -> list[float]:
@@ -94,28 +95,28 @@ class Hierarchy:
         return [float(one) for one in np.exp(self.adjusted)]
 
 
-LEAST = np.array([1.0 if name in EFFICIENCIES else 0.0 for name in COEFFICIENTS])
+LOWER_BOUNDS = np.array([1.0 if name in EFFICIENCIES else 0.0 for name in COEFFICIENTS])
 
 
-def effects(places: Sequence[Place], families: Sequence[EffectFamily]) -> tuple[Effect, ...]:
+def effects(places: Sequence[RunContext], families: Sequence[EffectFamily]) -> tuple[Effect, ...]:
     """The effects that at least LEAST_ROWS places can tell, in a fixed order."""
     tellable = []
     for family in families:
         seen = Counter(tuple(getattr(place, key) for key in family.keys) for place in places)
-        for values in sorted(v for v, n in seen.items() if n >= LEAST_ROWS and all(v)):
+        for values in sorted(v for v, n in seen.items() if n >= MIN_ROWS and all(v)):
             scope = dict(zip(family.keys, values, strict=True))
             tellable.append(Effect(family.of, scope, family.width, family.monthly))
     return tuple(tellable)
 
 
-def fitted(
+def fit_hierarchy(
     sample: Sample,
     candidates: Sequence[Effect],
     prior: Prior,
     *,
     start: Hierarchy | None = None,
     loss: Loss | None = None,
-    settled: float = SETTLED,
+    settled: float = STOP_TOL,
     rounds: int = ROUNDS,
 ) -> Hierarchy:
     """The unknowns that fit the rows best.
@@ -157,7 +158,7 @@ def fitted(
 Solve = Callable[[tuple[Effect, ...], "Hierarchy | None"], Hierarchy]
 
 
-def pruned(
+def prune_effects(
     solve: Solve,
     candidates: tuple[Effect, ...],
     keep: Callable[[Hierarchy], tuple[Effect, ...]],
@@ -187,7 +188,7 @@ class HierarchyProblem:
         self, sample: Sample, candidates: Sequence[Effect], prior: Prior, loss: Loss
     ) -> None:
         self.sample, self.candidates, self.loss = sample, tuple(candidates), loss
-        rows: dict[Place, list[int]] = {}
+        rows: dict[RunContext, list[int]] = {}
         for i, place in enumerate(sample.places):
             rows.setdefault(place, []).append(i)
         counts, touched = _design(list(rows), self.candidates)
@@ -245,7 +246,6 @@ class HierarchyProblem:
         return Hierarchy(shared, self.candidates, adjusted, freedom, covariance)
 
     def _rounded(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The unknowns of every row, and d ln of them / d ln x, both (n_rows, n_coefficients)."""
         x = np.empty(self.sample.columns.matrix.shape)
         for rows, unknown, spread in self.places:
             x[rows] = theta[unknown] @ spread
@@ -264,8 +264,9 @@ class HierarchyProblem:
         return self._error(times), parts / over[:, None]
 
 
-def _design(places: Sequence[Place], candidates: Sequence[Effect]) -> tuple[np.ndarray, np.ndarray]:
-    """How often each effect counts for a row, and which coefficients it touches."""
+def _design(
+    places: Sequence[RunContext], candidates: Sequence[Effect]
+) -> tuple[np.ndarray, np.ndarray]:
     distinct = {place: i for i, place in enumerate(dict.fromkeys(places))}
     weights = np.array([[each.weight(place) for each in candidates] for place in distinct])
     counts = weights.reshape(len(distinct), len(candidates))[[distinct[place] for place in places]]
@@ -278,9 +279,9 @@ def _rounded(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     An efficiency that nears one moves less and less: the reciprocal is one plus a soft excess.
     """
-    over = (x - LEAST) / CORNER
-    rounded = LEAST + CORNER * np.logaddexp(0.0, over)
-    free = LEAST == 0
+    over = (x - LOWER_BOUNDS) / SOFT_FLOOR_WIDTH
+    rounded = LOWER_BOUNDS + SOFT_FLOOR_WIDTH * np.logaddexp(0.0, over)
+    free = LOWER_BOUNDS == 0
     moved = x / rounded * expit(over)
     return np.where(free, x, rounded), np.where(free, 1.0, moved)
 

@@ -21,8 +21,8 @@ import numpy as np
 from planner.calibration import hierarchy
 from planner.calibration.cross_validation import LeftOut, folds
 from planner.calibration.hierarchy import (
+    MAX_WIDTH_RATIO,
     OUTLIER,
-    PRIOR_ALONE,
     Effect,
     EffectFamily,
     Hierarchy,
@@ -30,11 +30,11 @@ from planner.calibration.hierarchy import (
     Prior,
 )
 from planner.calibration.sample import Sample
-from planner.catalogue.coefficient_spread import Place
+from planner.catalogue.coefficient_spread import RunContext
 from planner.catalogue.profile import (
     COEFFICIENTS,
     EFFICIENCIES,
-    KNOWN,
+    IN_SAMPLE,
     NEW_CHIP,
     NEW_MODEL,
     Adjustment,
@@ -42,21 +42,22 @@ from planner.catalogue.profile import (
 )
 from planner.measurements.prediction import WAIT, unknowns
 from planner.protocol.results.calibration_result import FittedCoefficient
-from planner.text.tolerances import TENTH
+from planner.text.tolerances import QUANTILE_90
 
-NARROWEST, WIDEST = 0.2, 0.7  # standard deviation of a coefficient's logarithm beforehand
-FIRM = 1e-3  # the same where the chip's measured limit is met
+MIN_PRIOR_SD, MAX_PRIOR_SD = 0.2, 0.7  # standard deviation of a coefficient's logarithm beforehand
+MEASURED_LIMIT_PRIOR_SD = 1e-3  # the same where the chip's measured limit is met
 ABSENT = 1e-9  # s, or steps: in place of the nothing that a profile may hold
-LEAST_SCATTER = 0.05  # of rows about any fit: configurations share errors that no sweep shows
+MIN_SCATTER = 0.05  # of rows about any fit: configurations share errors that no sweep shows
 SCATTERS = 2  # times that the scatter is taken from the rows
 NORMAL = 1.4826  # standard deviation of a normal beside its median absolute deviation
-WEIGHTY = 0.01  # share of a row's time from which a coefficient matters to it
+MIN_TIME_SHARE = 0.01  # share of a row's time from which a coefficient matters to it
 CONFIGURATIONS = 5  # from which whole configurations are left out
 FOLDS = 10
-FEW = 5  # runs: fewer cannot tell how far they scatter, nor which of them is the one that is off
-PLAIN = Loss(outlier=0.5)  # of a handful: three times the scatter of first tokens
-VISIBLE = 0.02  # of a value: what is shown to have moved
-IDENTIFIED = ("moved", "kept", "limited")
+# Runs: fewer cannot tell how far they scatter, nor which of them is the one that is off.
+SMALL_SAMPLE = 5
+PLAIN_LOSS = Loss(outlier=0.5)  # of a handful: three times the scatter of first tokens
+MIN_SHOWN_CHANGE = 0.02  # of a value: what is shown to have moved
+STATES = ("moved", "kept", "limited")
 # What engines and chips differ in beyond the shared coefficients, where the rows hold several.
 OVERHEADS = tuple(name for name in COEFFICIENTS if name.startswith("t_"))
 MEMORY = tuple(name for name in COEFFICIENTS if name in ("e_w", "e_kv"))
@@ -72,7 +73,7 @@ class OwnFit:
     coefficients: tuple[FittedCoefficient, ...]
 
 
-def seen_by_rows(like: Profile, places: Sequence[Place]) -> Profile:
+def seen_by_rows(like: Profile, places: Sequence[RunContext]) -> Profile:
     """The profile with all worked in that is the same for every row: engine, version, date.
 
     Adjustments of other engines or versions fall away; what the months before the profile's date
@@ -119,11 +120,11 @@ def own_fit(sample: Sample, base: Profile, limits: Mapping[str, float]) -> OwnFi
     base : as `seen_by_rows` gives it.
     limits : the most that an efficiency can be on the measured chip [1]; may be empty.
     """
-    shared, handful = _at_places(sample, base), len({row.id for row in sample.rows}) <= FEW
+    shared, handful = _at_places(sample, base), len({row.id for row in sample.rows}) <= SMALL_SAMPLE
     if handful:
         # A handful cannot tell how far it scatters: as rows left out of the profile do about it.
-        scatter = [base.width(KNOWN, "ttft" if first else "tpot") for first in sample.prompts]
-        weights = (PLAIN.outlier / np.maximum(scatter, LEAST_SCATTER)) ** 2
+        scatter = [base.width(IN_SAMPLE, "ttft" if first else "tpot") for first in sample.prompts]
+        weights = (PLAIN_LOSS.outlier / np.maximum(scatter, MIN_SCATTER)) ** 2
         shared = replace(shared, weights=weights)
     common = common_width(base, sample.places)
     prior = {name: _prior(base, name) for name in COEFFICIENTS}
@@ -134,7 +135,7 @@ def own_fit(sample: Sample, base: Profile, limits: Mapping[str, float]) -> OwnFi
     }
     firm: dict[str, float] = {}
     while True:
-        priors = prior | {name: (most, FIRM) for name, most in firm.items()}
+        priors = prior | {name: (most, MEASURED_LIMIT_PRIOR_SD) for name, most in firm.items()}
         fit = _moved_together(shared, priors, common) if handful else _identified(shared, priors)
         for _ in range(0 if handful else SCATTERS):
             fit = _identified(_as_scattered(shared, fit), priors)
@@ -165,13 +166,15 @@ def own_fit(sample: Sample, base: Profile, limits: Mapping[str, float]) -> OwnFi
         base,
         values=MappingProxyType({each.name: each.value for each in coefficients}),
         intervals=MappingProxyType({each.name: (each.low, each.high) for each in coefficients}),
-        unidentified=tuple(each.name for each in coefficients if each.state not in IDENTIFIED),
+        unidentified=tuple(each.name for each in coefficients if each.state not in STATES),
         adjustments=(*base.adjustments, *more),
     )
     return OwnFit(profile, coefficients)
 
 
-def left_out(sample: Sample, base: Profile, limits: Mapping[str, float]) -> tuple[LeftOut, str]:
+def leave_one_out(
+    sample: Sample, base: Profile, limits: Mapping[str, float]
+) -> tuple[LeftOut, str]:
     """Every row predicted by a fit of the others, and what was left out together.
 
     Rows of one `configuration` (all but the number of requests) where there are enough, else one
@@ -183,28 +186,27 @@ def left_out(sample: Sample, base: Profile, limits: Mapping[str, float]) -> tupl
     fold, estimate = folds(keys, FOLDS), np.empty(len(sample.rows))
     for k in np.unique(fold):
         fit = own_fit(sample.take(fold != k), base, limits)
-        estimate[fold == k] = estimates_at(sample.take(fold == k), fit.profile)
+        estimate[fold == k] = predict_times(sample.take(fold == k), fit.profile)
     return LeftOut(sample, fold, estimate), what
 
 
-def estimates_at(sample: Sample, profile: Profile) -> np.ndarray:
+def predict_times(sample: Sample, profile: Profile) -> np.ndarray:
     """Times [s] of the rows under a profile at each row's place, shape (n_rows,)."""
     by_place = {place: unknowns(profile.at(place).values) for place in dict.fromkeys(sample.places)}
     return sample.columns.times(np.array([by_place[place] for place in sample.places]))
 
 
 def _identified(sample: Sample, prior: Prior) -> Hierarchy:
-    """The fit with the effects of engines and chips that the rows tell, if there are several."""
     several = [
         f for f in (ENGINES, CHIPS) if len({getattr(p, f.keys[0]) for p in sample.places}) > 1
     ]
     candidates = hierarchy.effects(sample.places, several)
-    return hierarchy.pruned(
-        lambda of, _: hierarchy.fitted(sample, of, prior), candidates, _told_effects
+    return hierarchy.prune_effects(
+        lambda of, _: hierarchy.fit_hierarchy(sample, of, prior), candidates, _told_effects
     )
 
 
-def common_width(base: Profile, places: Sequence[Place]) -> float:
+def common_width(base: Profile, places: Sequence[RunContext]) -> float:
     """Standard deviation by which all times are off together, beyond that of what is known.
 
     It is what bands of models or chips left out have more than those of configurations left out; 0
@@ -215,26 +217,24 @@ def common_width(base: Profile, places: Sequence[Place]) -> float:
         for kind, names, key in ((NEW_MODEL, base.models, "model"), (NEW_CHIP, base.chips, "chip"))
         if not {getattr(place, key) for place in places} <= {*names}
     ]
-    known_width = base.width(KNOWN, "tpot")
+    known_width = base.width(IN_SAMPLE, "tpot")
     widest = max((base.width(kind, "tpot") for kind in new), default=known_width)
     return math.sqrt(max(widest**2 - known_width**2, 0.0))
 
 
 def _moved_together(sample: Sample, prior: Prior, common: float) -> Hierarchy:
-    """The fit in which all times may move together as well, that part worked in."""
     if not common:
-        return hierarchy.fitted(sample, (), prior, loss=PLAIN)
-    fit = hierarchy.fitted(sample, (Effect(TIMES, {}, common),), prior, loss=PLAIN)
+        return hierarchy.fit_hierarchy(sample, (), prior, loss=PLAIN_LOSS)
+    fit = hierarchy.fit_hierarchy(sample, (Effect(TIMES, {}, common),), prior, loss=PLAIN_LOSS)
     moved = fit.adjusted[0] * np.array([name in TIMES for name in COEFFICIENTS])
     alone = fit.freedom[: len(COEFFICIENTS)]
     return replace(fit, shared=fit.shared + moved, effects=(), adjusted=np.empty(0), freedom=alone)
 
 
 def _told_effects(fit: Hierarchy) -> tuple[Effect, ...]:
-    """The effects of a fit that the rows tell more of than the prior."""
     widths = fit.freedom[len(COEFFICIENTS) :]
     return tuple(
-        each for each, kept in zip(fit.effects, widths, strict=True) if kept <= PRIOR_ALONE
+        each for each, kept in zip(fit.effects, widths, strict=True) if kept <= MAX_WIDTH_RATIO
     )
 
 
@@ -248,7 +248,7 @@ def _as_scattered(sample: Sample, fit: Hierarchy) -> Sample:
     for kind in (sample.prompts, ~sample.prompts):
         if kind.any():
             scatter = NORMAL * float(np.median(np.abs(error[kind]))) / free
-            weight = OUTLIER / max(scatter, LEAST_SCATTER)
+            weight = OUTLIER / max(scatter, MIN_SCATTER)
             weights[kind] = np.maximum(weights[kind], weight**2)
     return replace(sample, weights=weights)
 
@@ -284,26 +284,25 @@ def _coefficient(
         high = min(high, 1.0)
     if limited:
         state = "limited"
-    elif freedom <= PRIOR_ALONE:
+    elif freedom <= MAX_WIDTH_RATIO:
         state = "kept" if low <= before <= high else "moved"
-    elif share < WEIGHTY:
+    elif share < MIN_TIME_SHARE:
         state = "idle"
     else:
-        state = "joint" if abs(value / before - 1) > VISIBLE else "inseparable"
+        state = "joint" if abs(value / before - 1) > MIN_SHOWN_CHANGE else "inseparable"
     if max(before, value) <= 2 * ABSENT:
         before = value = low = high = 0.0
     return FittedCoefficient(name, before, value, low, high, share, state)
 
 
 def _prior(base: Profile, name: str) -> tuple[float, float]:
-    """The value expected, and the standard deviation of its logarithm."""
     low, high = base.intervals.get(name, (0.0, 0.0))
     if low <= 0:
-        return base.values[name], WIDEST
-    width = math.log(high / low) / (2 * TENTH)
-    return base.values[name], min(max(width, NARROWEST), WIDEST)
+        return base.values[name], MAX_PRIOR_SD
+    width = math.log(high / low) / (2 * QUANTILE_90)
+    return base.values[name], min(max(width, MIN_PRIOR_SD), MAX_PRIOR_SD)
 
 
 def _spread(middle: float, width: float) -> tuple[float, float]:
-    by = math.exp(TENTH * width)
+    by = math.exp(QUANTILE_90 * width)
     return middle / by, middle * by

@@ -1,7 +1,5 @@
 """A profile from a user's own rows, its errors on rows left out beside baselines, and its file."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,32 +11,32 @@ import numpy as np
 from planner.benchmark import ceilings, read_measured
 from planner.calibration import cross_validation
 from planner.calibration.cross_validation import constant, score
-from planner.calibration.own_fit import OwnFit, estimates_at, left_out, own_fit, seen_by_rows
+from planner.calibration.own_fit import OwnFit, leave_one_out, own_fit, predict_times, seen_by_rows
 from planner.calibration.sample import (
-    BELOW,
-    Rows,
+    BELOW_BOUND,
     Sample,
-    conditions_of,
-    hull_of,
+    UserRows,
+    data_hull,
+    fitted_row_digests,
     own_rows,
     own_sample,
+    row_conditions,
     row_digest,
-    seen_by,
 )
-from planner.catalogue.profile import COEFFICIENTS, KNOWN, Band, Profile
-from planner.catalogue.profile_choice import choose_profile, unsound
+from planner.catalogue.profile import COEFFICIENTS, IN_SAMPLE, Band, Profile
+from planner.catalogue.profile_choice import choose_profile, profile_fault
 from planner.catalogue.systems import system, system_names
-from planner.measurements.measurement import Measurement, Readings, engine_of
-from planner.protocol.document import document_of
+from planner.measurements.measurement import Measurement, Readings, engine_name
+from planner.protocol.document import to_document
 from planner.protocol.results import calibration_result as results
 from planner.text.errors import InputError
 
-WORST = 3  # rows that are named
-REPEATED = 1.15  # ratio of two runs alike that chance rarely exceeds (6 % each, 90 %)
+WORST_ROWS_SHOWN = 3  # rows that are named
+MAX_REPEAT_RATIO = 1.15  # ratio of two runs alike that chance rarely exceeds (6 % each, 90 %)
 
 
 @dataclass(frozen=True)
-class Calibrated:
+class CalibratedProfile:
     """The profile, None where the rows identify none, and the result that says all of it."""
 
     profile: Profile | None
@@ -47,7 +45,7 @@ class Calibrated:
     @property
     def document(self) -> dict[str, object]:
         """The result as JSON."""
-        return dict(document_of(self.result))
+        return dict(to_document(self.result))
 
     @property
     def why(self) -> str:
@@ -55,9 +53,9 @@ class Calibrated:
         return self.result.why if isinstance(self.result, results.RefusedCalibration) else ""
 
 
-def calibrated(
+def calibrate_profile(
     files: Mapping[str, Readings], name: str, as_of: str, like: str, measured: Path | None = None
-) -> Calibrated:
+) -> CalibratedProfile:
     """A profile fitted on the rows of files, by name, starting from a shipped one.
 
     Raises CatalogueError if there is no profile `like`; InputError if the measured chip is not that
@@ -73,14 +71,14 @@ def calibrated(
     head = (name, as_of, _files(files), _counts(rows))
     why = _too_few(rows)
     if why:
-        return Calibrated(None, results.RefusedCalibration(*head, "not identified", why))
+        return CalibratedProfile(None, results.RefusedCalibration(*head, "not identified", why))
     start, notes = _start(rows.usable, like)
     sample = own_sample(rows, start.as_of)
     base = seen_by_rows(start, sample.places)
     limits = _limits(rows.usable, measured)
     fit = own_fit(sample, base, limits)
     runs = len({row.id for row in sample.rows})
-    left, what = left_out(sample, base, limits) if runs > 1 else (None, "")
+    left, what = leave_one_out(sample, base, limits) if runs > 1 else (None, "")
     measured_bands = cross_validation.own_bands(left) if left else {}
     scores = _scores(sample, start, left)
     coverage = cross_validation.own_coverage(left) if left else {}
@@ -110,9 +108,9 @@ def calibrated(
         bands=_fitted_bands(profile, start, coverage, measured_bands),
         worst=_worst(sample, left) if left else [],
         limits=limits,
-        notes=[*notes, *_beside(scores, start, sample.rows), *contradictions(sample.rows)],
+        notes=[*notes, *_beside(scores, start, sample.rows), *inconsistent_repeats(sample.rows)],
     )
-    return Calibrated(profile, result)
+    return CalibratedProfile(profile, result)
 
 
 def _files(files: Mapping[str, Readings]) -> list[results.CalibrationFile]:
@@ -122,19 +120,19 @@ def _files(files: Mapping[str, Readings]) -> list[results.CalibrationFile]:
     ]
 
 
-def _counts(rows: Rows) -> results.CalibrationRows:
+def _counts(rows: UserRows) -> results.CalibrationRows:
     runs, used = {row.id for row in rows.usable}, len(rows.usable)
     values = used + sum(rows.left_out.values())
     return results.CalibrationRows(rows.lines, values, used, len(runs), rows.left_out, rows.refused)
 
 
-def _too_few(rows: Rows) -> str:
+def _too_few(rows: UserRows) -> str:
     """Why the rows cannot identify anything, in a sentence; empty where they may."""
     runs = len({row.id for row in rows.usable})
     if runs:
         return ""
     reason = "no run can be used"
-    below = rows.left_out.get(BELOW, 0)
+    below = rows.left_out.get(BELOW_BOUND, 0)
     if below > len(rows.usable):
         reason += f", {below:,} values are faster than the bound"
         hint = "check chip, formats, layout and units of the rows"
@@ -147,9 +145,9 @@ def _start(rows: Sequence[Measurement], like: str) -> tuple[Profile, list[str]]:
     """The profile to start from: for most of the rows, where their chips ask for several."""
     chips = Counter(row.chip.name for row in rows)
     chip = max(sorted(chips), key=lambda name: chips[name])
-    engines = sorted({engine_of(row) for row in rows})
+    engines = sorted({engine_name(row) for row in rows})
     start, borrowed = choose_profile(like, chip, engines)
-    unsound_reason = unsound(start)
+    unsound_reason = profile_fault(start)
     if unsound_reason is not None:
         raise InputError(f"{like}: is no sound profile: {unsound_reason}")
     return start, [borrowed] if borrowed else []
@@ -178,7 +176,7 @@ def _scores(
     sample: Sample, start: Profile, left: cross_validation.LeftOut | None
 ) -> dict[str, results.MethodScores]:
     """Errors by quantity: of the profile before, of fits that did not see a row, of baselines."""
-    before, roofs = estimates_at(sample, start), sample.columns.roofline
+    before, roofs = predict_times(sample, start), sample.columns.roofline
     scores_by_quantity = {}
     for name, mask in cross_validation.quantities(sample).items():
         if not mask.any():
@@ -199,7 +197,7 @@ def _beside(
     scores: Mapping[str, results.MethodScores], start: Profile, rows: Sequence[Measurement]
 ) -> list[str]:
     """What to know of the errors before: whether they are in sample, and whether they fell."""
-    digests = seen_by(start.name)
+    digests = fitted_row_digests(start.name)
     seen = sum(row_digest(row) in digests for row in rows) if digests else 0
     if seen:
         return [
@@ -217,16 +215,16 @@ def _beside(
     ]
 
 
-def contradictions(rows: Sequence[Measurement]) -> list[str]:
+def inconsistent_repeats(rows: Sequence[Measurement]) -> list[str]:
     """A sentence for every configuration of which rows differ by more than repeats do."""
     alike = defaultdict(list)
     for row in rows:
-        alike[conditions_of(row)].append(row)
+        alike[row_conditions(row)].append(row)
     sentences = []
     for members in alike.values():
         low, high = (end(members, key=lambda row: row.seconds) for end in (min, max))
         ratio = high.seconds / low.seconds
-        if ratio > REPEATED:
+        if ratio > MAX_REPEAT_RATIO:
             sentences.append(
                 f"{low.id} and {high.id} contradict each other: the same configuration, and "
                 f"{low.quantity} differs by a factor of {ratio:.3g}"
@@ -236,7 +234,7 @@ def contradictions(rows: Sequence[Measurement]) -> list[str]:
 
 def _profile(fit: OwnFit, sample: Sample, start: Profile, measured: Mapping[str, Band]) -> Profile:
     """The fitted profile with what it is of, and bands everywhere; without its errors."""
-    bands = cross_validation.everywhere(start, measured)
+    bands = cross_validation.regime_bands(start, measured)
     return replace(
         fit.profile,
         chips=tuple(sorted(set(sample.column("chip_name").tolist()))),
@@ -244,9 +242,9 @@ def _profile(fit: OwnFit, sample: Sample, start: Profile, measured: Mapping[str,
         models=tuple(sorted({n for row in sample.rows for n in (row.sizes.name, row.model)})),
         engines=tuple(sorted({p.engine for p in sample.places if p.engine})),
         rows=len(sample.rows),
-        bands=bands[KNOWN]["any"],
+        bands=bands[IN_SAMPLE]["any"],
         all_bands=bands,
-        hull=start.hull.joined(hull_of(sample)) if start.hull else None,
+        hull=start.hull.joined(data_hull(sample)) if start.hull else None,
     )
 
 
@@ -269,15 +267,14 @@ def _fitted_bands(
     for name, band in profile.bands.items():
         holds = coverage.get(name) if name in measured else None
         source = "rows left out" if name in measured else start.name
-        fewest = cross_validation.FEWEST_OWN
+        fewest = cross_validation.MIN_USER_BAND_ROWS
         bands[name] = results.FittedBand(band.low, band.high, fewest, holds, source)
     return bands
 
 
 def _worst(sample: Sample, left: cross_validation.LeftOut) -> list[results.WorstRow]:
-    """The rows that the others explain least."""
     off = np.abs(np.log(left.estimate / sample.seconds))
-    order = np.argsort(-off, kind="stable")[:WORST].tolist()
+    order = np.argsort(-off, kind="stable")[:WORST_ROWS_SHOWN].tolist()
     times = [(float(sample.seconds[i]), float(left.estimate[i])) for i in order]
     rows = [sample.rows[i] for i in order]
     return [
@@ -288,7 +285,7 @@ def _worst(sample: Sample, left: cross_validation.LeftOut) -> list[results.Worst
 DIGITS = 6
 
 
-def written(profile: Profile, comments: Iterable[str] = (), **more: str) -> str:
+def profile_text(profile: Profile, comments: Iterable[str] = (), **more: str) -> str:
     """The profile as a TOML file; numbers to DIGITS digits.
 
     Parameters
@@ -298,17 +295,17 @@ def written(profile: Profile, comments: Iterable[str] = (), **more: str) -> str:
     """
     lines = [
         *(f"# {' '.join(line.split())}" for line in comments),
-        *keys_of(profile, "name", "as_of", "engine", "chips", "models", "engines"),
-        *keys_of(profile, "rows", *(["runs"] if profile.runs else []), "source", "coverage"),
+        *toml_keys(profile, "name", "as_of", "engine", "chips", "models", "engines"),
+        *toml_keys(profile, "rows", *(["runs"] if profile.runs else []), "source", "coverage"),
         *(f"{name} = {quoted_text(value)}" for name, value in more.items()),
         "# Not identified by the rows: as they were in the profile that the fit started from.",
-        f"held = {listed(profile.unidentified)}",
+        f"held = {toml_array(profile.unidentified)}",
         *tables(profile, ", where the fit started.", DIGITS, _key),
     ]
     return "\n".join(lines) + "\n"
 
 
-def keys_of(of: object, *names: str, digits: int = DIGITS) -> Iterator[str]:
+def toml_keys(of: object, *names: str, digits: int = DIGITS) -> Iterator[str]:
     """Attributes as keys of a TOML table, a line each."""
     yield from (f"{name} = {written_value(getattr(of, name), digits)}" for name in names)
 
@@ -345,17 +342,17 @@ def tables(profile: Profile, remark: str, digits: int, key: Callable[[str], str]
             yield from section("hull.widths", hull.widths, remark=words)
 
 
-def listed(texts: Iterable[str]) -> str:
+def toml_array(texts: Iterable[str]) -> str:
     """Texts as an array."""
     return f"[{', '.join(map(quoted_text, texts))}]"
 
 
 def pair(ends: Iterable[float], digits: int = DIGITS) -> str:
     """The ends of a range as an array."""
-    return f"[{', '.join(number(end, digits) for end in ends)}]"
+    return f"[{', '.join(toml_number(end, digits) for end in ends)}]"
 
 
-def number(value: float, digits: int = DIGITS) -> str:
+def toml_number(value: float, digits: int = DIGITS) -> str:
     """A number to some digits; one that is whole by its type in full."""
     return str(value) if isinstance(value, int) else f"{value:.{digits}g}"
 
@@ -364,9 +361,9 @@ def written_value(value: object, digits: int) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float):
-        return number(value, digits)
+        return toml_number(value, digits)
     if isinstance(value, tuple):
-        return listed(value) if all(isinstance(x, str) for x in value) else pair(value, digits)
+        return toml_array(value) if all(isinstance(x, str) for x in value) else pair(value, digits)
     return quoted_text(str(value))
 
 

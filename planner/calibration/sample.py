@@ -22,12 +22,18 @@ from typing import Any
 
 import numpy as np
 
-from planner.catalogue.coefficient_spread import Place
-from planner.catalogue.hull import Hull, Value, dimensions, names_at
-from planner.measurements.measurement import Measurement, Readings, network_between, place_of, unfit
-from planner.measurements.prediction import Features, RowStep, alike_rows, features
-from planner.measurements.roofline_bound import bounds_of, general_reason
-from planner.problems.serving.step.layouts import OVERLAP, UNEVEN
+from planner.catalogue.coefficient_spread import RunContext
+from planner.catalogue.hull import Hull, HullValue, dimensions, hull_names
+from planner.measurements.measurement import (
+    Measurement,
+    Readings,
+    network_for_chips,
+    row_context,
+    skip_reason,
+)
+from planner.measurements.prediction import Features, RowStep, features, group_similar_rows
+from planner.measurements.roofline_bound import general_reason, row_bounds
+from planner.problems.serving.step.layouts import EXPERT_SIZES, OVERLAP
 
 TTFT_WEIGHT = 0.3  # first tokens under load hold queueing that no coefficient describes
 
@@ -40,7 +46,7 @@ class Sample:
     columns: Features
     seconds: np.ndarray
     weights: np.ndarray
-    places: tuple[Place, ...]
+    places: tuple[RunContext, ...]
     left_out: Mapping[str, int]
 
     def take(self, mask: np.ndarray) -> Sample:
@@ -62,7 +68,7 @@ class Sample:
     @property
     def configurations(self) -> np.ndarray:
         """What rows share that differ in the number of requests alone, as text."""
-        return np.array([configuration_of(row) for row in self.rows])
+        return np.array([configuration_key(row) for row in self.rows])
 
     @property
     def prompts(self) -> np.ndarray:
@@ -70,7 +76,7 @@ class Sample:
         return self.column("quantity") == "ttft"
 
 
-def configuration_of(row: Measurement) -> str:
+def configuration_key(row: Measurement) -> str:
     """A layout of a model, engine and chip at its lengths: rows that differ in the batch alone."""
     ways = " ".join(f"{name} {n}" for name, n in sorted((row.layout or {}).items()))
     conditions = f"{row.group} {row.precision} {row.version} {row.prompt:g} {row.output:g}"
@@ -79,23 +85,23 @@ def configuration_of(row: Measurement) -> str:
 
 Rule = tuple[str, Callable[[Measurement], bool]]  # why rows are left out, and which
 REPEAT = "a repeat of another row"
-UNFINISHED: Rule = ("marked unfinished", lambda row: row.quality == "wip")
-QUEUED: Rule = (
+EXCLUDE_UNFINISHED: Rule = ("marked unfinished", lambda row: row.quality == "wip")
+EXCLUDE_QUEUED_PREFILL: Rule = (
     "prompts of a pool of their own: their queue is not published",
     lambda row: row.pooled and row.quantity == "ttft",
 )
-MIXED: Rule = (
+EXCLUDE_MIXED_STEPS: Rule = (
     "two batches overlap in steps and in prompts of one pool: what either hides is not separable",
     lambda row: row.halves > 1 and (row.quantity == "e2e" or (row.looped and not row.pooled)),
 )
-OWN: Sequence[Rule] = (
+USER_EXCLUSION_RULES: Sequence[Rule] = (
     (
         "tokens are drafted, and how many is not given",
         lambda row: bool(row.speculated and not row.drafts),
     ),
-    QUEUED,
-    MIXED,
-    UNFINISHED,
+    EXCLUDE_QUEUED_PREFILL,
+    EXCLUDE_MIXED_STEPS,
+    EXCLUDE_UNFINISHED,
     ("marked suspect by its source", lambda row: row.quality.startswith("suspect")),
     (
         "workers or requests of the pools are not given",
@@ -109,9 +115,9 @@ def first_reason(row: Measurement, rules: Sequence[Rule]) -> str:
     return next((why.format(row) for why, holds in rules if holds(row)), "")
 
 
-def sample_of(
+def make_sample(
     rows: Sequence[Measurement],
-    places: Sequence[Place],
+    places: Sequence[RunContext],
     weights: Sequence[float],
     left_out: Mapping[str, int] = MappingProxyType({}),
 ) -> Sample:
@@ -140,7 +146,7 @@ def row_digest(row: Measurement) -> str:
 
 
 @cache
-def seen_by(profile: str) -> frozenset[str] | None:
+def fitted_row_digests(profile: str) -> frozenset[str] | None:
     """Digests of the rows a profile was fitted on, None where they were not recorded."""
     path = files("planner.catalogue").joinpath("profiles", f"{profile}.rows")
     if not path.is_file():
@@ -148,13 +154,13 @@ def seen_by(profile: str) -> frozenset[str] | None:
     return frozenset(path.read_text(encoding="ascii").split())
 
 
-BELOW = "faster than the bound: another chip, number format or layout, or drafted tokens?"
+BELOW_BOUND = "faster than the bound: another chip, number format or layout, or drafted tokens?"
 WITH_IT = "the run's time per token is faster than the bound"
 NO_ENGINE = "unknown"
 
 
 @dataclass(frozen=True)
-class Rows:
+class UserRows:
     """The values of all files that may be fitted, and the rows of those left out, by reason.
 
     `lines` counts the data lines read. Ids hold the file's name, so that they are of one row.
@@ -170,7 +176,7 @@ class Rows:
         return dict(Counter({why: len(rows) for why, rows in self.refused.items()}).most_common())
 
 
-def own_rows(files: Mapping[str, Readings]) -> Rows:
+def own_rows(files: Mapping[str, Readings]) -> UserRows:
     """The values of files, by name, that a fit may see; the others are counted by reason."""
     refused: dict[str, list[str]] = defaultdict(list)
     rows: list[Measurement] = []
@@ -184,19 +190,19 @@ def own_rows(files: Mapping[str, Readings]) -> Rows:
             refused[why].append(row.id)
     usable = tuple(row for row, why in zip(rows, reasons, strict=True) if not why)
     lines = sum(readings.lines for readings in files.values())
-    return Rows(usable, refused, lines)
+    return UserRows(usable, refused, lines)
 
 
-def own_sample(rows: Rows, as_of: str) -> Sample:
+def own_sample(rows: UserRows, as_of: str) -> Sample:
     """The rows with their columns, weights and places, as seen by a profile of a date.
 
     Raises InputError if the network between the chips of a row cannot be built.
     """
     usable = rows.usable
     weights = [TTFT_WEIGHT if row.looped and row.quantity == "ttft" else 1.0 for row in usable]
-    places = [place_of(row, as_of) for row in usable]
+    places = [row_context(row, as_of) for row in usable]
     seen = [replace(p, engine="") if p.engine == NO_ENGINE else p for p in places]
-    return sample_of(usable, seen, weights, rows.left_out)
+    return make_sample(usable, seen, weights, rows.left_out)
 
 
 def _reasons(rows: Sequence[Measurement]) -> list[str]:
@@ -204,17 +210,19 @@ def _reasons(rows: Sequence[Measurement]) -> list[str]:
     if not rows:
         return []
     prompts = {row.id: row for row in rows if row.quantity == "ttft"}
-    bounds = bounds_of([_steady(row, prompts.get(row.id)) for row in rows])
+    bounds = row_bounds([_steady(row, prompts.get(row.id)) for row in rows])
     below = [row.seconds < bound for row, bound in zip(rows, bounds, strict=True)]
     runs = {row.id for row, less in zip(rows, below, strict=True) if less}
     seen: set[tuple[object, ...]] = set()
     reasons = []
     for row, less in zip(rows, below, strict=True):
-        key = (*conditions_of(row), row.seconds)
+        key = (*row_conditions(row), row.seconds)
         again = REPEAT if row.repeats or key in seen else ""
         seen.add(key)
-        bounded = BELOW if less else WITH_IT if row.id in runs else ""
-        reasons.append(again or unfit(row) or first_reason(row, OWN) or bounded)
+        bounded = BELOW_BOUND if less else WITH_IT if row.id in runs else ""
+        reasons.append(
+            again or skip_reason(row) or first_reason(row, USER_EXCLUSION_RULES) or bounded
+        )
     return reasons
 
 
@@ -230,7 +238,7 @@ def _steady(row: Measurement, prompt: Measurement | None) -> Measurement:
     return replace(row, quantity="step", looped=False, batch=batch)
 
 
-def conditions_of(row: Measurement) -> tuple[object, ...]:
+def row_conditions(row: Measurement) -> tuple[object, ...]:
     """All that a row says beside its value: what two rows share whose values should be alike."""
     return (
         row.model, row.chip.name, row.engine, row.version, row.precision, str(row.layout),
@@ -238,7 +246,7 @@ def conditions_of(row: Measurement) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def hull_of(
+def data_hull(
     sample: Sample, least: int = 1, widths: Mapping[str, float] = MappingProxyType({})
 ) -> Hull:
     """The names that `least` rows or more have, and the ranges beyond whose ends fewer lie.
@@ -249,7 +257,7 @@ def hull_of(
     """
     values: dict[str, list[Any]] = defaultdict(list)
     resident = np.empty(len(sample.rows))  # sequences of a replica that memory holds of those sent
-    for members in alike_rows(sample.rows):
+    for members in group_similar_rows(sample.rows):
         resident[members] = RowStep([sample.rows[i] for i in members]).batch
     for row, place, batch in zip(sample.rows, sample.places, resident, strict=True):
         for name, value in _point(row, place, float(batch)):
@@ -266,22 +274,22 @@ def hull_of(
     return Hull(names, ranges, widths)
 
 
-def _point(row: Measurement, place: Place, batch: float) -> Iterator[tuple[str, Value]]:
+def _point(row: Measurement, place: RunContext, batch: float) -> Iterator[tuple[str, HullValue]]:
     """Where a row lies: its checkpoint is called by either of its names."""
-    yield from names_at(place).items()
+    yield from hull_names(place).items()
     if row.model != place.model:
         yield "model", row.model
     layout = row.layout or {}
     yield from (("overlap", OVERLAP[row.halves]), ("ranks", "whole"))  # no row cuts them otherwise
     yield "stages", float(layout.get("pp", 1))
     yield "chips", float(row.chips)
-    network = network_between(row.chip.name, row.machine, row.chips)
+    network = network_for_chips(row.chip.name, row.machine, row.chips)
     if network is not None:
         yield "domains", float(-(-row.chips // network.chips_per_domain))
     if row.sizes.n_experts:
         yield "ep", float(layout.get("ep", 1))
     if row.sizes.n_experts and not row.pooled:  # of two pools copies of experts are not published
-        yield "uneven", UNEVEN[row.sizes.n_experts % layout.get("ep", 1) > 0]
+        yield "uneven", EXPERT_SIZES[row.sizes.n_experts % layout.get("ep", 1) > 0]
     reads = row.quantity in ("ttft", "e2e") or (row.quantity == "tpot" and not row.pooled)
     if reads:
         yield "prompt", row.prompt

@@ -15,7 +15,7 @@ import numpy as np
 from planner.calibration import stack_fit
 from planner.calibration.cross_validation import quantiles
 from planner.catalogue.training.training_stacks import (
-    KNOWN,
+    IN_SAMPLE,
     NEW_CHIP,
     NEW_MODEL,
     PriorCoefficient,
@@ -24,12 +24,12 @@ from planner.catalogue.training.training_stacks import (
     training_stack,
 )
 from planner.measurements.readers.training_rows import TrainingRow, stack_words
-from planner.measurements.training_steps import era_of
+from planner.measurements.training_steps import stack_version
 from planner.text.errors import InputError
 
 HALF, MODEL, CHIP, WIDTH = "random half", "model out", "chip out", "width out"
 SEED = 20261124
-LEAST_FIT = 8  # rows, below which a stack has no fit of its own
+MIN_FIT_ROWS = 8  # rows, below which a stack has no fit of its own
 AT_BOUND = 0.02  # above what physics lets it be, within which a coefficient is held back by it
 
 
@@ -55,7 +55,7 @@ class StackScores:
     ratios: Mapping[str, np.ndarray]
 
 
-def form_of(rows: Sequence[TrainingRow]) -> TrainingStack:
+def network_form(rows: Sequence[TrainingRow]) -> TrainingStack:
     """The bare stack whose networks fit rows better: cards of a domain pooled, or one per chip.
 
     One card per chip is contradicted where rows push its collectives to the rate of the links.
@@ -65,14 +65,14 @@ def form_of(rows: Sequence[TrainingRow]) -> TrainingStack:
     traits = stack_words(rows[0].stack).traits if rows else {}
     pooled = replace(training_stack("physical"), **traits)
     forms = [pooled, replace(pooled, pooled_cards=False)]
-    if len(timed) < LEAST_FIT:
+    if len(timed) < MIN_FIT_ROWS:
         return pooled
     shared, single = (stack_fit.fit_steps(stack_fit.StepSample.of(timed, form)) for form in forms)
     bound = (1 + AT_BOUND) * coefficient_priors()["k_dp"].least
     contradicted = single.values()["k_dp"] < bound
     form = forms[0] if contradicted or shared.loss <= single.loss else forms[1]
     forms = [form, replace(form, routed_noise=stack_fit.ROUTED_NOISE)]
-    return min(forms, key=partial(_new_models, timed)) if len(parts_of(timed)) > 1 else form
+    return min(forms, key=partial(_new_models, timed)) if len(model_masks(timed)) > 1 else form
 
 
 def _new_models(rows: Sequence[TrainingRow], form: TrainingStack) -> float:
@@ -83,14 +83,14 @@ def _new_models(rows: Sequence[TrainingRow], form: TrainingStack) -> float:
     return float(np.abs(predicted / sample.seconds - 1).mean())
 
 
-def scores_of(
+def power_scores(
     timed: Sequence[TrainingRow], form: TrainingStack, priors: Mapping[str, PriorCoefficient]
 ) -> list[StackScores]:
     """Scores of the usable rows of one stack, dense and routed models apart."""
     sample = stack_fit.StepSample.of(timed, form)
     left = {kind: _left_out(sample, groups, priors) for kind, groups in _groupings(timed).items()}
     scores = []
-    for part, where in parts_of(timed):
+    for part, where in model_masks(timed):
         errors = {
             k: _score(p[where], c[where], sample.seconds[where]) for k, (p, c) in left.items()
         }
@@ -99,7 +99,7 @@ def scores_of(
     return scores
 
 
-def parts_of(rows: Sequence[TrainingRow]) -> list[tuple[str, np.ndarray]]:
+def model_masks(rows: Sequence[TrainingRow]) -> list[tuple[str, np.ndarray]]:
     """Masks of the rows of dense and of routed models, those without a row left out."""
     parts = np.array([row.part for row in rows])
     return [(part, parts == part) for part in ("dense", "routed") if part in parts]
@@ -129,12 +129,12 @@ def _groupings(rows: Sequence[TrainingRow]) -> dict[str, np.ndarray]:
     }
     for kind, words in names.items():
         ids = np.unique(words, return_inverse=True)[1]
-        if 1 < ids.max() + 1 <= MOST_GROUPS:
+        if 1 < ids.max() + 1 <= MAX_GROUPS:
             groups[kind] = ids
     return groups
 
 
-MOST_GROUPS = 30  # fits of one kind of leaving out
+MAX_GROUPS = 30  # fits of one kind of leaving out
 
 
 def _left_out(
@@ -179,7 +179,7 @@ def _score(predicted: np.ndarray, constant: np.ndarray, seconds: np.ndarray) -> 
     )  # fmt: skip
 
 
-def fitted(
+def fit_power(
     rows: Sequence[TrainingRow],
     form: TrainingStack,
     priors: Mapping[str, PriorCoefficient] | None = None,
@@ -195,46 +195,39 @@ def fitted(
     )
 
 
-KINDS = {HALF: KNOWN, MODEL: NEW_MODEL, CHIP: NEW_CHIP}
+LEAVE_OUT_LABELS = {HALF: IN_SAMPLE, MODEL: NEW_MODEL, CHIP: NEW_CHIP}
 AXES = ("tp", "pp", "dp", "cp", "ep", "micro_batch", "virtual_stages", "zero", "recompute")
 DIGITS = 4
-LEAST_BAND = 5  # rows left out, from which on their errors make a band
+MIN_BAND_ROWS = 5  # rows left out, from which on their errors make a band
 
 
 def stack_table(
     name: str, rows: Sequence[TrainingRow], findings: stack_fit.Findings | None = None
 ) -> dict[str, object]:
-    """The table of a stack fitted to rows, as TOML writes it and `stack_from` reads it.
+    """The table of a stack fitted to rows, as TOML writes it and `parse_stack` reads it.
 
     `findings` of other stacks make its priors: of those that ship, where none are given.
 
     Raises InputError for fewer rows with a time than a fit needs.
     """
     timed = [row for row in rows if row.usable]
-    if len(timed) < LEAST_FIT:
-        raise InputError(f"{len(timed)} rows with a step time; a fit needs {LEAST_FIT}")
-    form = form_of(rows)
+    if len(timed) < MIN_FIT_ROWS:
+        raise InputError(f"{len(timed)} rows with a step time; a fit needs {MIN_FIT_ROWS}")
+    form = network_form(rows)
     beliefs = stack_fit.shipped_findings() if findings is None else findings
     priors = stack_fit.stack_priors(name, beliefs)
-    fit = fitted(rows, form, priors)
-    scores = scores_of(timed, form, priors)
+    fit = fit_power(rows, form, priors)
+    scores = power_scores(timed, form, priors)
     failed = any(not row.fits for row in rows)
     telling = [row for row in rows if not row.reason and (failed or row.peak is not None)]
     sample = stack_fit.MemorySample.of(telling, form)
     memory = stack_fit.fit_memory(sample) if sample.rows else None
     spreads, physics = fit.spreads(), coefficient_priors()
-    alone = stack_fit.findings_of(fitted(rows, form))
-    moved = [n for n in alone if spreads[n] < MOVED * physics[n].spread]
+    alone = stack_fit.coefficient_estimates(fit_power(rows, form))
+    moved = [n for n in alone if spreads[n] < MAX_WIDTH_RATIO * physics[n].spread]
     values = fit.values() | (memory.values() if memory else {})
-    adjustments = [
-        {"of": one.of, "scope": one.scope, "at": one.at, "factor": one.factor}
-        for one in fit.stack_adjustments()
-    ]
-    if memory:
-        adjustments += [
-            {"of": of, "scope": scope, "at": at, "factor": factor}
-            for of, scope, at, factor in memory.factors()
-        ]
+    factors = [(one.of, one.scope, one.at, one.factor) for one in fit.stack_adjustments()]
+    factors += memory.factors() if memory else []
     words = stack_words(timed[0].stack)
     return {
         "title": words.title or name,
@@ -253,17 +246,20 @@ def stack_table(
         "pooled_cards": form.pooled_cards,
         "routed_noise": form.routed_noise,
         **words.traits,
-        "eras": {row.part: era_of(row) for row in sorted(timed, key=lambda x: (x.date, x.era))},
+        "eras": {
+            row.part: stack_version(row) for row in sorted(timed, key=lambda x: (x.date, x.era))
+        },
         "coefficients": values,
         "findings": alone,
         "spreads": spreads,
-        "adjustments": adjustments,
+        "adjustments": [dict(zip(FACTOR_KEYS, factor, strict=True)) for factor in factors],
         "bands": _bands(scores),
         "errors": _errors(scores),
     }
 
 
-MOVED = 0.8  # of its prior's spread, below which a coefficient's spread says that rows moved it
+FACTOR_KEYS = ("of", "scope", "at", "factor")
+MAX_WIDTH_RATIO = 0.8  # of its prior's spread, below which rows have moved a coefficient
 
 
 def _bands(scores: Sequence[StackScores]) -> dict[str, dict[str, list[float]]]:
@@ -272,9 +268,9 @@ def _bands(scores: Sequence[StackScores]) -> dict[str, dict[str, list[float]]]:
     for score in scores:
         low, high = 1.0, 1.0
         kinds: dict[str, list[float]] = {}
-        for left, kind in KINDS.items():
+        for left, kind in LEAVE_OUT_LABELS.items():
             ratios = score.ratios.get(left, np.zeros(0))
-            if ratios.size < LEAST_BAND:
+            if ratios.size < MIN_BAND_ROWS:
                 continue
             ends = quantiles(ratios)
             low, high = min(low, ends[0]), max(high, ends[1])

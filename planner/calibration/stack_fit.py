@@ -17,7 +17,7 @@ import numpy as np
 from scipy.optimize import least_squares, minimize
 
 from planner.catalogue.training.training_stacks import (
-    EVERY,
+    ANY_VALUE,
     NO_TIME,
     PriorCoefficient,
     StackAdjustment,
@@ -28,8 +28,8 @@ from planner.catalogue.training.training_stacks import (
     usual_adjustments,
 )
 from planner.measurements.readers.training_rows import TrainingRow
-from planner.measurements.training_steps import era_of, symbols_of, task_of
-from planner.problems.training.step.step_times import fed, lowered
+from planner.measurements.training_steps import stack_version, training_symbols, training_task
+from planner.problems.training.step.step_times import get_kernel, run_kernel
 from planner.problems.training.step.training_task import TrainingTask
 
 NOISE = 0.04  # of the logarithm of a step time: what another day, release or submitter changes
@@ -37,19 +37,19 @@ NOISE = 0.04  # of the logarithm of a step time: what another day, release or su
 # faster, half the logarithm of that.
 ROUTED_NOISE = 0.25
 STEP = 1e-4  # of a logarithm, for slopes
-LEAST_ROWS = 2  # of a scope, below which it has no adjustment
+MIN_ROWS = 2  # of a scope, below which it has no adjustment
 # What a place may change, by scope: coefficients, and the standard deviation of the logarithm.
 SCOPES: Mapping[str, tuple[tuple[str, ...], float]] = {
-    "chip": (("k_mat", "k_att", "k_norm", "k_dp", EVERY), 0.12),
+    "chip": (("k_mat", "k_att", "k_norm", "k_dp", ANY_VALUE), 0.12),
     "precision": (("k_mat", "k_expert", "k_quant"), 0.25),
     "kernel": (("k_att", "k_pairs"), 0.4),
     "norm": (("k_norm",), 0.6),
-    "era": ((EVERY,), 0.06),
+    "era": ((ANY_VALUE,), 0.06),
     "part": (("k_mat", "k_norm", "k_cut", "t_launch"), 0.15),
     "shape": (("k_uneven",), 0.5),
 }
 MEMORY = ("M_base", "k_act", "k_state", "k_loss")  # coefficients that no time moves
-FITTED = tuple(name for name in coefficient_priors() if name not in MEMORY)
+FITTED_COEFFICIENTS = tuple(name for name in coefficient_priors() if name not in MEMORY)
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ class StepSample:
     @classmethod
     def of(cls, rows: Sequence[TrainingRow], stack: TrainingStack) -> StepSample:
         """The sample of usable rows, seen by a stack."""
-        tasks = tuple(task_of(row, stack) for row in rows)
-        bound = [symbols_of(row, task) for row, task in zip(rows, tasks, strict=True)]
+        tasks = tuple(training_task(row, stack) for row in rows)
+        bound = [training_symbols(row, task) for row, task in zip(rows, tasks, strict=True)]
         names = bound[0].keys()
         symbols = {n: np.array([[float(each[n])] for each in bound]) for n in names}
         return cls(tuple(rows), tasks, symbols, stack.routed_noise)
@@ -85,7 +85,7 @@ class StepSample:
     def places(self) -> list[dict[str, str]]:
         """Where each row's coefficients are asked for."""
         return [
-            {**task.place, "era": era_of(row)}
+            {**task.place, "era": stack_version(row)}
             for row, task in zip(self.rows, self.tasks, strict=True)
         ]
 
@@ -140,7 +140,7 @@ class StepFit:
 
 def _predicted(sample: StepSample, fit: StepFit, theta: np.ndarray) -> np.ndarray:
     """Step times, shape (rows, n), at n columns of logarithms."""
-    priors, kernel = fit.priors, lowered("step")
+    priors, kernel = fit.priors, get_kernel("step")
     usual = {(one.of, one.scope, one.at): np.log(one.factor) for one in usual_adjustments()}
     base = {n: np.log(priors[n].value) + theta[i] for i, n in enumerate(fit.names)}
     coefficients = {n: np.broadcast_to(v, (1, theta.shape[1])) for n, v in base.items()}
@@ -149,7 +149,7 @@ def _predicted(sample: StepSample, fit: StepFit, theta: np.ndarray) -> np.ndarra
         here = np.array([[place.get(scope) == word] for place in sample.places], dtype=float)
         if here.any():
             more[of] = more.get(of, 0.0) + here * (theta[j] + usual.get((of, scope, word), 0.0))
-    every = more.pop(EVERY, 0.0)
+    every = more.pop(ANY_VALUE, 0.0)
     values = {
         n: np.maximum(
             priors[n].least, np.exp(v + more.get(n, 0.0) + (0.0 if n in NO_TIME else every))
@@ -168,7 +168,7 @@ def fit_steps(sample: StepSample, priors: Mapping[str, PriorCoefficient] | None 
     """
     priors = priors or coefficient_priors()
     adjustments, spreads = _adjustable(sample)
-    names = FITTED
+    names = FITTED_COEFFICIENTS
     widths = np.array([priors[n].spread for n in names] + spreads)
     empty = StepFit(names, adjustments, np.zeros(len(widths)), np.zeros((0, 0)), NOISE, priors)
     logs, noise = np.log(sample.seconds), sample.noise
@@ -228,7 +228,7 @@ def _adjustable(sample: StepSample) -> tuple[tuple[tuple[str, str, str], ...], l
         if len(counts) < 2:
             continue
         for word, count in sorted(counts.items()):
-            if count >= LEAST_ROWS and word:
+            if count >= MIN_ROWS and word:
                 for of in coefficients:
                     if (of, scope, word) in keys:
                         continue
@@ -237,12 +237,13 @@ def _adjustable(sample: StepSample) -> tuple[tuple[tuple[str, str, str], ...], l
     return tuple(keys), spreads
 
 
-BETWEEN = 0.5  # of the variance of a physical prior: what one stack differs from the mean of all
-FAINT = 1e-3  # of a prior's information, below which rows say nothing of a coefficient
+# Of the variance of a physical prior: what one stack differs from the mean of all.
+STACK_SHARE = 0.5
+MIN_INFORMATION = 1e-3  # of a prior's information, below which rows say nothing of a coefficient
 Findings = Mapping[str, Mapping[str, tuple[float, float]]]
 
 
-def findings_of(alone: StepFit) -> dict[str, tuple[float, float]]:
+def coefficient_estimates(alone: StepFit) -> dict[str, tuple[float, float]]:
     """What rows say of each coefficient: logarithm over its prior, and its standard deviation [1].
 
     `alone` is a fit whose priors are those of physics; coefficients that no row moves are left out.
@@ -251,7 +252,7 @@ def findings_of(alone: StepFit) -> dict[str, tuple[float, float]]:
     for name, spread in alone.spreads().items():
         prior = coefficient_priors()[name]
         information = spread**-2 - prior.spread**-2
-        if information > FAINT * prior.spread**-2:
+        if information > MIN_INFORMATION * prior.spread**-2:
             moved = np.log(alone.values()[name] / prior.value) / spread**2 / information
             findings[name] = (float(moved), float(information**-0.5))
     return findings
@@ -276,7 +277,7 @@ def _pooled(
     name: str, prior: PriorCoefficient, others: list[Mapping[str, tuple[float, float]]]
 ) -> PriorCoefficient:
     """The prior of one coefficient after the other stacks."""
-    between = BETWEEN * prior.spread**2
+    between = STACK_SHARE * prior.spread**2
     weights, means = [1 / (prior.spread**2 - between)], [0.0]
     for rows in others:
         if name in rows:
@@ -291,7 +292,7 @@ def _pooled(
 
 
 SLACK = 0.08  # of the logarithm of memory: what fragmentation and libraries change from run to run
-PLACES = (("k_act", "norm", "plain"), ("k_act", "kernel", "unfused"))
+ABSENT_TERMS = (("k_act", "norm", "plain"), ("k_act", "kernel", "unfused"))
 PLACE_SPREAD = 0.3
 
 
@@ -306,7 +307,7 @@ class MemorySample:
     def of(cls, rows: Sequence[TrainingRow], stack: TrainingStack) -> MemorySample:
         """The sample of rows whose recomputation is known."""
         sound = [row for row in rows if not row.reason and not row.latent]
-        bound = [symbols_of(row, task_of(row, stack)) for row in sound]
+        bound = [training_symbols(row, training_task(row, stack)) for row in sound]
         names = bound[0].keys() if bound else ()
         return cls(tuple(sound), {n: np.array([float(each[n]) for each in bound]) for n in names})
 
@@ -351,7 +352,7 @@ class MemoryFit:
 
     def factors(self) -> list[tuple[str, str, str, float]]:
         """Adjustments of PLACES."""
-        pairs = zip(PLACES, np.exp(self.theta[len(MEMORY) :]), strict=True)
+        pairs = zip(ABSENT_TERMS, np.exp(self.theta[len(MEMORY) :]), strict=True)
         return [(*place, float(factor)) for place, factor in pairs]
 
 
@@ -359,16 +360,16 @@ def _used(sample: MemorySample, theta: np.ndarray) -> np.ndarray:
     priors = coefficient_priors()
     values = {n: np.full(len(sample.rows), priors[n].value * np.exp(x))
               for n, x in zip(MEMORY, theta, strict=False)}  # fmt: skip
-    for (of, scope, word), x in zip(PLACES, theta[len(MEMORY) :], strict=True):
+    for (of, scope, word), x in zip(ABSENT_TERMS, theta[len(MEMORY) :], strict=True):
         here = [getattr(row, scope) == word for row in sample.rows]
         values[of] = values[of] * np.where(here, np.exp(x), 1.0)
-    return np.asarray(fed("used", {**sample.symbols, **values})["used"])
+    return np.asarray(run_kernel("used", {**sample.symbols, **values})["used"])
 
 
 def fit_memory(sample: MemorySample) -> MemoryFit:
     """Coefficients under which runs that fitted fit, those that failed do not, and peaks agree."""
     priors = coefficient_priors()
-    widths = np.array([priors[n].spread for n in MEMORY] + [PLACE_SPREAD] * len(PLACES))
+    widths = np.array([priors[n].spread for n in MEMORY] + [PLACE_SPREAD] * len(ABSENT_TERMS))
     peaked = np.isfinite(sample.peaks)
     sign = np.where(sample.fits, 1.0, -1.0)
 

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from formulas.numerics.kernel import Kernel
-from formulas.numerics.store import kept_kernel
+from formulas.numerics.store import cached_kernel
 from planner.catalogue.figures import entry
 from planner.text.tables import table
 
 FILE = "speculation.toml"
-SURE = 1e-9  # below a chance of one, whose odds have no logarithm
+CERTAINTY_MARGIN = 1e-9  # below a chance of one, whose odds have no logarithm
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,6 @@ class AcceptanceCurve:
 
 @cache
 def _table() -> dict[str, Any]:
-    """The file of methods and curves, read once."""
     return table("planner.catalogue", FILE)
 
 
@@ -157,7 +156,7 @@ def acceptance(
     return _acceptance(middle, wide, words, measured=False)
 
 
-def fitted(points: Sequence[tuple[int, float]], before: Acceptance) -> Acceptance:
+def fit_acceptance(points: Sequence[tuple[int, float]], before: Acceptance) -> Acceptance:
     """The curve through accepted lengths at some depths, drawn to what was expected `before`.
 
     Parameters
@@ -202,7 +201,7 @@ def _recurrence() -> Kernel:
         equations = (draft_chance, tokens_of_drafts)
         return kernel(equations, {"g": tokens_of_drafts.symbol})
 
-    return kept_kernel("accepted-lengths", lowered, (Path(__file__),))
+    return cached_kernel("accepted-lengths", lowered, (Path(__file__),))
 
 
 def _acceptance(
@@ -217,5 +216,5 @@ def _chance_and_decay(position: np.ndarray) -> tuple[float, float]:
 
 
 def _logit(chance: float) -> float:
-    odds = min(max(chance, SURE), 1 - SURE)
+    odds = min(max(chance, CERTAINTY_MARGIN), 1 - CERTAINTY_MARGIN)
     return float(np.log(odds / (1 - odds)))

@@ -18,12 +18,15 @@ from pathlib import Path
 from statistics import quantiles
 from typing import Any
 
-from planner.text.errors import CatalogueError, Mistake, quoted
+from planner.text.errors import CatalogueError, Mistake, quote
 
 FILE = "api_prices.csv"
 REFRESH = "planner catalog api-prices --refresh --out FILE"
-CHOSEN = "PLANNER_API_PRICES"  # names a file that stands for the shipped one
-CHEAPEST, DEAREST = 1e-9, 7e-4  # USD/token of any price on a list: 0.001 to 700 per million
+PRICES_ENV_VAR = "PLANNER_API_PRICES"  # names a file that stands for the shipped one
+MIN_TOKEN_PRICE, MAX_PRICE = (
+    1e-9,
+    7e-4,
+)  # USD/token of any price on a list: 0.001 to 700 per million
 PRICES = ("input", "output", "cached", "write", "write_1h")
 COLUMNS = ("model", "host", "kind", "tier", "above", "hours", "since", "until", *PRICES, "as_of",
            "source", "status", "suspect")  # fmt: skip
@@ -32,7 +35,7 @@ TOKENS = 1e6  # the file lists USD per million tokens
 HOSTS = "api_hosts.toml"  # one host under several names
 STANDARD, RESELLER, HOST, VENDOR = "standard", "reseller", "host", "vendor"
 OUTLIER = "median"  # what the note of a row says that lies far from the other hosts of its model
-COUNTED = (
+SELECTION_RULE = (
     "newest standard row of each host, one name per host; resellers, withdrawn and outlying "
     "rows out"
 )
@@ -95,22 +98,22 @@ def host_name(name: str) -> str:
 
 
 @cache
-def rows() -> tuple[ListedPrice, ...]:
+def listed_token_prices() -> tuple[ListedPrice, ...]:
     """Every row of the shipped snapshot, or of the file that PLANNER_API_PRICES names.
 
     Raises CatalogueError for a file that cannot be read, or a row that is no price.
     """
-    if not (chosen := os.environ.get(CHOSEN)):
+    if not (chosen := os.environ.get(PRICES_ENV_VAR)):
         text = files("planner.catalogue").joinpath(FILE).read_text(encoding="utf-8")
         return tuple(dict.fromkeys(_row(row) for row in csv.DictReader(text.splitlines())))
     try:
         lines = Path(chosen).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise CatalogueError(f"{CHOSEN}={chosen}: {error}") from error
+        raise CatalogueError(f"{PRICES_ENV_VAR}={chosen}: {error}") from error
     table = csv.DictReader(lines)
     if missing := {*COLUMNS} - {*(table.fieldnames or ())}:
         words = f"has no column {', '.join(sorted(missing))}: {REFRESH} writes such a file"
-        raise CatalogueError(f"{CHOSEN}={chosen}: {words}")
+        raise CatalogueError(f"{PRICES_ENV_VAR}={chosen}: {words}")
     try:
         listed_prices = [_row(row) for row in table]
     except (ValueError, csv.Error) as error:
@@ -120,7 +123,7 @@ def rows() -> tuple[ListedPrice, ...]:
 
 def chosen_file() -> str:
     """What is said where prices are of a file of one's own; empty for the shipped ones."""
-    chosen = os.environ.get(CHOSEN)
+    chosen = os.environ.get(PRICES_ENV_VAR)
     return f", from {Path(chosen).name}" if chosen else ""
 
 
@@ -129,13 +132,13 @@ def token_price(price: float, written: object, *, free: bool = False) -> float:
 
     Raises ValueError for one that no list would have, with what was probably meant.
     """
-    if (price == 0 and free) or CHEAPEST <= price <= DEAREST:
+    if (price == 0 and free) or MIN_TOKEN_PRICE <= price <= MAX_PRICE:
         return price
     meant = price / TOKENS
-    hint = f'; did you mean "${price:g}/Mtok"?' if CHEAPEST <= meant <= DEAREST else ""
+    hint = f'; did you mean "${price:g}/Mtok"?' if MIN_TOKEN_PRICE <= meant <= MAX_PRICE else ""
     raise ValueError(
         f'expected a price per token such as "$3/Mtok", from $0.001 to $700 per million '
-        f"tokens, got {quoted(written)}, which is ${price * TOKENS:,.10g} per million{hint}"
+        f"tokens, got {quote(written)}, which is ${price * TOKENS:,.10g} per million{hint}"
     )
 
 
@@ -149,9 +152,9 @@ def _row(row: dict[str, str]) -> ListedPrice:
         if row[name] or name == "as_of":
             date.fromisoformat(row[name] if len(row[name]) > len("2026-11") else f"{row[name]}-01")
     if not row["above"].isdecimal():
-        raise ValueError(f"above: expected a number of tokens, got {quoted(row['above'])}")
+        raise ValueError(f"above: expected a number of tokens, got {quote(row['above'])}")
     if row["hours"] and not HOURS.fullmatch(row["hours"]):
-        raise ValueError(f"hours: expected such as 00:30-16:30, got {quoted(row['hours'])}")
+        raise ValueError(f"hours: expected such as 00:30-16:30, got {quote(row['hours'])}")
     prices = {name: _price(row, name) for name in PRICES}
     read, written = prices.pop("input"), prices.pop("output")
     assert read is not None, "which may not be left empty"
@@ -168,7 +171,6 @@ def _row(row: dict[str, str]) -> ListedPrice:
 
 
 def _price(row: dict[str, str], name: str) -> float | None:
-    """A price per million tokens as one per token; nothing where it may be left empty."""
     text, needed = row[name], name in ("input", "output")
     if not text and not needed:
         return None
@@ -181,45 +183,45 @@ def _price(row: dict[str, str], name: str) -> float | None:
 @cache
 def model_names() -> tuple[str, ...]:
     """Every model that is listed, sorted."""
-    return tuple(sorted({row.model for row in rows()}))
+    return tuple(sorted({row.model for row in listed_token_prices()}))
 
 
 @cache
 def open_models() -> tuple[str, ...]:
     """Models whose weights are public, which several hosts serve."""
-    return tuple(sorted({row.model for row in rows() if row.kind == HOST}))
+    return tuple(sorted({row.model for row in listed_token_prices() if row.kind == HOST}))
 
 
-def listed(model: str, on: date | None = None) -> tuple[ListedPrice, ...]:
+def prices_on_date(model: str, on: date | None = None) -> tuple[ListedPrice, ...]:
     """The rows of a model that hold on a day, resellers and all tiers with them.
 
     Raises CatalogueError with the nearest name for a model that is not listed.
     """
     if model not in model_names():
         raise CatalogueError.unknown("listed model", model, model_names())
-    return tuple(row for row in rows() if row.model == model and row.in_force(on))
+    return tuple(row for row in listed_token_prices() if row.model == model and row.in_force(on))
 
 
 def host_prices(
     model: str, hosts: Sequence[str] = (), on: date | None = None
 ) -> tuple[ListedPrice, ...]:
-    """One row of each host that serves a model, by the rule `COUNTED`; sorted by host.
+    """One row of each host that serves a model, by the rule `SELECTION_RULE`; sorted by host.
 
     Where a host lists several rows of one date (versions of a checkpoint), the one in the middle
     by output price stands for it. Raises CatalogueError for an unknown model or host.
     """
     by_host: dict[str, list[ListedPrice]] = {}
-    for row in listed(model, on):
+    for row in prices_on_date(model, on):
         if row.counted:
             by_host.setdefault(row.host, []).append(row)
     wanted = [host_name(host) for host in hosts] or sorted(by_host)
     for host in wanted:
         if host not in by_host:
             raise CatalogueError.unknown(f"host of {model}", host, by_host)
-    return tuple(newest(by_host[host]) for host in wanted)
+    return tuple(newest_price(by_host[host]) for host in wanted)
 
 
-def newest(several: Sequence[ListedPrice]) -> ListedPrice:
+def newest_price(several: Sequence[ListedPrice]) -> ListedPrice:
     """The newest row; of several of one date, the lower middle one by output and input price."""
     newest = max((row.as_of[:7], row.since) for row in several)
     latest = [row for row in several if (row.as_of[:7], row.since) == newest]
@@ -262,7 +264,7 @@ def sheet_rows(name: str, on: date | None = None) -> tuple[ListedPrice, ...]:
     Raises CatalogueError for a host or a model that is not listed, with the nearest.
     """
     host, _, model = name.partition("/")
-    held_by = listed(model, on)
+    held_by = prices_on_date(model, on)
     here = tuple(row for row in held_by if row.host == host_name(host))
     if not here:
         raise CatalogueError.unknown(f"host of {model}", host, sorted({x.host for x in held_by}))

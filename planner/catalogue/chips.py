@@ -17,10 +17,10 @@ from statistics import fmean, stdev
 from types import MappingProxyType
 from typing import Any
 
-from planner.catalogue.figures import Figure, entry, figure
+from planner.catalogue.figures import SourcedValue, entry, sourced_value
 from planner.text.errors import CatalogueError
 from planner.text.tables import table
-from planner.text.tolerances import TENTH
+from planner.text.tolerances import QUANTILE_90
 
 FILES = ("chips_nvidia.toml", "chips_workstation.toml", "chips_others.toml")
 DIMENSION = {
@@ -60,7 +60,7 @@ class Chip:
     sram: float | None = None
     power: float | None = None
     note: str = ""
-    figures: Mapping[str, Figure] = field(default_factory=dict, hash=False, repr=False)
+    figures: Mapping[str, SourcedValue] = field(default_factory=dict, hash=False, repr=False)
     architecture: str = ""
 
     @property
@@ -114,7 +114,7 @@ def _catalogue() -> Mapping[str, Chip]:
 
 def _chip(name: str, row: Mapping[str, Any]) -> Chip:
     figures = {
-        key: figure(row[key], row, DIMENSION.get(key, "compute"))
+        key: sourced_value(row[key], row, DIMENSION.get(key, "compute"))
         for key in (*PEAKS, *DIMENSION)
         if key in row
     }
@@ -143,7 +143,7 @@ class MakerFactor:
 
     def wider(self, low: float, high: float) -> tuple[float, float]:
         """The ends of a band of measured over predicted, with the spread in them [1]."""
-        added = TENTH * self.spread
+        added = QUANTILE_90 * self.spread
         below, above = (math.hypot(min(math.log(end), 0.0), added) for end in (low, 1 / high))
         return min(low, math.exp(-below)), max(high, math.exp(above))
 
@@ -153,7 +153,7 @@ def maker_factor(maker: str, chips: Sequence[str]) -> MakerFactor:
     return _factor(maker, _makers(tuple(chips)))
 
 
-def lent_sentence(name: str, chips: Sequence[str]) -> str:
+def borrowed_efficiency_note(name: str, chips: Sequence[str]) -> str:
     """What an answer says of a chip that borrows another maker's efficiencies, else nothing.
 
     Parameters
@@ -191,7 +191,7 @@ def _factor(maker: str, fitted: frozenset[str]) -> MakerFactor:
     return MakerFactor(math.exp(fmean(logs)), stdev(logs))
 
 
-KNOWN, NEW_MODEL, NEW_CHIP = "known", "new_model", "new_chip"
+IN_SAMPLE, NEW_MODEL, NEW_CHIP = "known", "new_model", "new_chip"
 
 
 @dataclass(frozen=True)
@@ -232,7 +232,7 @@ def chip_power(chip: Chip, model: str = "") -> ChipPower | None:
         return None
     read = coefficients()
     row = read["chips"].get(chip.name, {})
-    kind = NEW_CHIP if not row else KNOWN if model in read["models"] else NEW_MODEL
+    kind = NEW_CHIP if not row else IN_SAMPLE if model in read["models"] else NEW_MODEL
     low, high = read["bands"][kind]
     shared = read["shared"]
     return ChipPower(

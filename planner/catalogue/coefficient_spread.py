@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 if TYPE_CHECKING:
-    from planner.architecture.counts import Sizes
+    from planner.architecture.counts import ModelSizes
     from planner.catalogue.chips import Chip
 
 NOISE = 0.06  # of runs repeated: what no coefficient can tell
-KNOWN, NEW_MODEL, NEW_CHIP, POOLED = "known", "new_model", "new_chip", "pooled"
-ASSUMED, NEW_ARCHITECTURE, NEW_ENGINE = "assumed", "new_architecture", "new_engine"
+IN_SAMPLE, NEW_MODEL, NEW_CHIP, DISTANCE_POOLED = "known", "new_model", "new_chip", "pooled"
+DISTANCE_ASSUMED, NEW_ARCHITECTURE, NEW_ENGINE = "assumed", "new_architecture", "new_engine"
 NEW_PAIR, NEW_VERSION = "new_engine_on_chip", "new_version"
 # Kinds of distance from the fitted rows, the farthest first, and what is new there.
 DISTANCES: Mapping[str, tuple[str, ...]] = {
@@ -33,13 +33,13 @@ DISTANCES: Mapping[str, tuple[str, ...]] = {
     NEW_PAIR: ("engine", "chip"),
     NEW_VERSION: ("engine", "version"),
 }
-LATENT, GROUPED, INDEXED = "latent", "grouped", "indexed"
+LATENT, ATTENTION_GROUPED, ATTENTION_INDEXED = "latent", "grouped", "indexed"
 HALF = np.dtype("<f2")
 # Low and high end in standard deviations, and what known places scatter beside them.
 Quantiles = Mapping[str, Mapping[str, tuple[float, float, float]]]
 # Whether kinds of distance hold, for all of several times alike or for each.
-Holds = Mapping[str, "np.ndarray | np.bool_"]
-NOWHERE: Holds = MappingProxyType({})
+ScopeMask = Mapping[str, "np.ndarray | np.bool_"]
+EMPTY_PLACE: ScopeMask = MappingProxyType({})
 
 
 class Effective(Protocol):
@@ -59,7 +59,7 @@ class Effective(Protocol):
 
 
 @dataclass(frozen=True)
-class Place:
+class RunContext:
     """Where a coefficient is asked for; empty where it is not known or does not matter.
 
     `math` is the number format that the feed-forward part multiplies in, `cache` that of keys and
@@ -86,10 +86,10 @@ class Place:
     runs: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, sizes: Sizes, chip: Chip, **more: object) -> Place:
+    def of(cls, sizes: ModelSizes, chip: Chip, **more: object) -> RunContext:
         """The place of a model on a chip; `more` are the other attributes where known."""
         part = "routed" if sizes.n_experts else "dense_ffn"
-        place: Callable[..., Place] = cls
+        place: Callable[..., RunContext] = cls
         return place(
             chip=chip.name,
             architecture=chip.architecture,
@@ -98,20 +98,19 @@ class Place:
             cache=sizes.kv_dtype,
             attention=_attention(sizes),
             model=sizes.name,
-            shape=shape_of(sizes),
+            shape=architecture_key(sizes),
             experts=sizes.n_experts > 0,
             **more,
         )
 
 
-def _attention(sizes: Sizes) -> str:
-    """The class of attention; indexers launch kernels of their own, whatever they choose from."""
+def _attention(sizes: ModelSizes) -> str:
     if any(cache.kind == "index" for cache in sizes.caches):
-        return INDEXED
-    return LATENT if any(cache.latent for cache in sizes.caches) else GROUPED
+        return ATTENTION_INDEXED
+    return LATENT if any(cache.latent for cache in sizes.caches) else ATTENTION_GROUPED
 
 
-def shape_of(sizes: Sizes) -> str:
+def architecture_key(sizes: ModelSizes) -> str:
     """What all tunings and formats of a model share: layers, width, experts."""
     experts = f", {sizes.n_experts} experts of {sizes.expert_width}" if sizes.n_experts else ""
     return f"{sizes.n_layers} layers of {sizes.hidden}{experts}"
@@ -158,7 +157,7 @@ class CoefficientSpread:
         ]
         return cls(
             families=tuple(families),
-            factor=triangle_from(raw["factor"]),
+            factor=decode_triangle(raw["factor"]),
             values={kind: tuple(names) for kind, names in raw["values"].items()},
             quantiles={
                 kind: {quantity: (low, high, more) for quantity, (low, high, more) in each.items()}
@@ -167,7 +166,7 @@ class CoefficientSpread:
         )
 
     def covariance(
-        self, coefficients: Sequence[str], effects: Sequence[Effective], place: Place
+        self, coefficients: Sequence[str], effects: Sequence[Effective], place: RunContext
     ) -> np.ndarray:
         """Covariance of the logarithms of coefficients at a place, shape (n, n) of them.
 
@@ -177,33 +176,35 @@ class CoefficientSpread:
         """
         n = len(coefficients)
         # Of hundreds of effects a few reach a place.
-        here = [i for i, effect in enumerate(effects) if holds_at(effect, place)]
+        here = [i for i, effect in enumerate(effects) if effect_applies(effect, place)]
         reach = np.eye(n + len(here), n)
         for row, i in enumerate(here, n):
-            reach[row] = times_at(effects[i], place) * indicator_of(effects[i].of, coefficients)
+            reach[row] = effect_multiplicity(effects[i], place) * coefficient_indicator(
+                effects[i].of, coefficients
+            )
         factor = reach.T @ self.factor[[*range(n), *(n + i for i in here)]]
         spread: np.ndarray = factor @ factor.T
         for family in self.unmeasured(effects, place):
-            on = indicator_of(family.of, coefficients)
+            on = coefficient_indicator(family.of, coefficients)
             by = family.width * (place.months if family.monthly else 1.0)
             spread += by**2 * np.outer(on, on)
         return spread
 
-    def unmeasured(self, effects: Sequence[Effective], place: Place) -> list[EffectFamily]:
+    def unmeasured(self, effects: Sequence[Effective], place: RunContext) -> list[EffectFamily]:
         """The families of which no row at such a place measured an effect."""
-        at = [effect for effect in effects if holds_at(effect, place)]
+        at = [effect for effect in effects if effect_applies(effect, place)]
         return [f for f in self.families if not any(f.holds(effect) for effect in at)]
 
-    def regime(self, place: Place) -> str:
+    def regime(self, place: RunContext) -> str:
         """The kind of distance of a place from the rows."""
-        return self.setup(place) or next(self.new_at(place), KNOWN)
+        return self.setup(place) or next(self.new_at(place), IN_SAMPLE)
 
-    def setup(self, place: Place) -> str:
+    def setup(self, place: RunContext) -> str:
         """Whether a place has pools apart, or numbers worked out, as a kind; empty if neither."""
-        both = {ASSUMED: place.assumed, POOLED: place.pooled}
+        both = {DISTANCE_ASSUMED: place.assumed, DISTANCE_POOLED: place.pooled}
         return next((kind for kind, is_so in both.items() if is_so and kind in self.quantiles), "")
 
-    def new_at(self, place: Place) -> Iterator[str]:
+    def new_at(self, place: RunContext) -> Iterator[str]:
         """The kinds of distance at which a place is new, the farthest first."""
         for kind in DISTANCES:
             # An engine that nobody names is none that is new.
@@ -218,7 +219,7 @@ class CoefficientSpread:
 
         Those of known places where the regime has none; None where they have none either.
         """
-        for kind in (regime, KNOWN):
+        for kind in (regime, IN_SAMPLE):
             if quantity in self.quantiles.get(kind, {}):
                 low, high, scatter = self.quantiles[kind][quantity]
                 off = np.hypot(sigma, scatter)
@@ -226,13 +227,13 @@ class CoefficientSpread:
         return None
 
     def widest(
-        self, regime: str, beyond: Holds, quantity: str, sigma: np.ndarray
+        self, regime: str, beyond: ScopeMask, quantity: str, sigma: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray] | None:
         """The ends of a regime, no nearer than where it is known or kinds of distance hold too.
 
         Rows of two pools, or whose setup is worked out, are known as such.
         """
-        base = regime if regime in (POOLED, ASSUMED) else KNOWN
+        base = regime if regime in (DISTANCE_POOLED, DISTANCE_ASSUMED) else IN_SAMPLE
         ends = self.ends(base, quantity, sigma)
         for kind, holds in {regime: np.True_, **beyond}.items() if ends else ():
             if quantity not in self.quantiles.get(kind, {}) or not holds.any():
@@ -261,7 +262,7 @@ def variances(covariance: np.ndarray, shares: np.ndarray) -> np.ndarray:
     return variance
 
 
-def triangle_from(text: str) -> np.ndarray:
+def decode_triangle(text: str) -> np.ndarray:
     """The lower triangle in a text; raises ValueError if it is none."""
     rows = np.frombuffer(b64decode(text, validate=True), HALF).astype(float)
     n = int((2 * len(rows)) ** 0.5)
@@ -270,21 +271,21 @@ def triangle_from(text: str) -> np.ndarray:
     return factor
 
 
-def attribute(place: Place, kind: str) -> str:
+def attribute(place: RunContext, kind: str) -> str:
     """What is new at a place at such a distance, as text."""
     return " ".join(str(getattr(place, key)) for key in DISTANCES[kind])
 
 
-def holds_at(effect: Effective, place: Place) -> bool:
+def effect_applies(effect: Effective, place: RunContext) -> bool:
     """Whether an effect's scope holds at a place."""
     return all(getattr(place, key) == value for key, value in effect.scope.items())
 
 
-def times_at(effect: Effective, place: Place) -> float:
+def effect_multiplicity(effect: Effective, place: RunContext) -> float:
     """How often an effect counts at a place: once where it holds, or once a month."""
-    return (place.months if effect.monthly else 1.0) * holds_at(effect, place)
+    return (place.months if effect.monthly else 1.0) * effect_applies(effect, place)
 
 
-def indicator_of(of: Sequence[str], coefficients: Sequence[str]) -> np.ndarray:
+def coefficient_indicator(of: Sequence[str], coefficients: Sequence[str]) -> np.ndarray:
     """One for each coefficient that is among some, shape (n_coefficients,)."""
     return np.array([float(name in of) for name in coefficients])

@@ -13,7 +13,7 @@ from typing import Any
 from planner.text.errors import CatalogueError, did_you_mean
 from planner.text.tables import table
 
-ANY = "any"
+ANY_CHIP = "any"
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Between:
+class CrossingCosts:
     """What crossing from one scale-up domain to another adds.
 
     Attributes
@@ -84,7 +84,7 @@ class Collectives:
     reduce_from: Mapping[str, int]
     bands: Mapping[str, tuple[float, float]]
     errors: Mapping[str, Mapping[str, float]]
-    between: tuple[Between, ...]
+    between: tuple[CrossingCosts, ...]
     curves: tuple[Curve, ...]
 
     def of(self, chip: str, operation: str, algorithm: str) -> tuple[Curve, ...]:
@@ -93,8 +93,8 @@ class Collectives:
         Where only single chips have such curves, those of the one with most of them, one of the
         same family if there is one; empty where none has.
         """
-        family = self.families.get(chip, ANY)
-        for owner in (chip, family, ANY):
+        family = self.families.get(chip, ANY_CHIP)
+        for owner in (chip, family, ANY_CHIP):
             curves = self._index.get((owner, operation, algorithm))
             if curves:
                 return curves
@@ -109,13 +109,13 @@ class Collectives:
             made.setdefault((curve.chip, curve.operation, curve.algorithm), []).append(curve)
         return {key: tuple(sorted(each, key=lambda c: c.n)) for key, each in made.items()}
 
-    def crossing(self, network: str, operation: str, algorithm: str) -> Between:
+    def crossing(self, network: str, operation: str, algorithm: str) -> CrossingCosts:
         """What crossing between domains adds; by default, what holds for any operation.
 
         Raises CatalogueError if no such network is known.
         """
         every = {(b.network, b.operation, b.algorithm): b for b in self.between}
-        for of in ((operation, algorithm), (operation, ANY), (ANY, ANY)):
+        for of in ((operation, algorithm), (operation, ANY_CHIP), (ANY_CHIP, ANY_CHIP)):
             if (network, *of) in every:
                 return every[network, *of]
         networks = tuple(dict.fromkeys(b.network for b in self.between))
@@ -134,7 +134,7 @@ def collectives() -> Collectives:
         reduce_from=MappingProxyType(raw["reduce_from"]),
         errors=MappingProxyType(raw["errors"]),
         bands=MappingProxyType({k: (low, high) for k, (low, high) in raw["bands"].items()}),
-        between=tuple(Between(**each) for each in raw["between"]),
+        between=tuple(CrossingCosts(**each) for each in raw["between"]),
         curves=tuple(_curve(each) for each in raw["curve"]),
     )
 

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Figure:
+class SourcedValue:
     """A value as its source writes it, and in base units.
 
     `verified` is `yes` (the vendor's text was read), `secondary` (a transcribed copy of it),
@@ -37,14 +37,14 @@ def entry(kind: str, name: str, entries: Mapping[str, T]) -> T:
     return entries[name]
 
 
-def figure(row: Mapping[str, Any], owner: Mapping[str, Any], dimension: str) -> Figure:
+def sourced_value(row: Mapping[str, Any], owner: Mapping[str, Any], dimension: str) -> SourcedValue:
     """A figure of a row; source, date and standing come from its owner where it has none."""
     base = parse(f"{row['value']} {row['unit']}", dimension)
     origin = {key: row.get(key, owner[key]) for key in ("source", "as_of", "verified")}
-    return Figure(row["value"], row["unit"], base, **origin, note=row.get("note", ""))
+    return SourcedValue(row["value"], row["unit"], base, **origin, note=row.get("note", ""))
 
 
-def months_between(earlier: str, later: str) -> float:
+def month_count(earlier: str, later: str) -> float:
     """Months from one date (YYYY-MM or YYYY-MM-DD) to a later one, 0 where it is not later."""
     year, month, *day = map(int, earlier.split("-"))
     to_year, to_month, *to_day = map(int, later.split("-"))
@@ -53,7 +53,7 @@ def months_between(earlier: str, later: str) -> float:
     return max(exact, 0.0) if math.isfinite(exact) else 0.0
 
 
-def toml_of(path: Path, kind: str) -> dict[str, Any]:
+def load_toml(path: Path, kind: str) -> dict[str, Any]:
     """What a TOML file of the user holds; CatalogueError where there is none: it is no `kind`."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))

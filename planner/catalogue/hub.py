@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 
 from planner.text.errors import CatalogueError, MissingExtra
 
-NAME = re.compile(r"([A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95})(?:@([0-9a-f]{40}))?")
-ENDINGS = (".json", ".yaml", ".yml", ".toml", ".txt", ".md", ".py")  # of files, not of models
+REPO_ID = re.compile(r"([A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95})(?:@([0-9a-f]{40}))?")
+SUFFIXES = (".json", ".yaml", ".yml", ".toml", ".txt", ".md", ".py")  # of files, not of models
 CONFIG, QUANTISATION = "config.json", "hf_quant_config.json"
-PATIENCE = 10.0  # seconds that the Hub may take to answer
+TIMEOUT_S = 10.0  # seconds that the Hub may take to answer
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class NoSuchFile(CatalogueError):  # noqa: N818 - it names what is missing
 
 def is_hub_name(text: str) -> bool:
     """Whether a text may be the name of a repository, and is no name of a file."""
-    return NAME.fullmatch(text) is not None and not text.lower().endswith(ENDINGS)
+    return REPO_ID.fullmatch(text) is not None and not text.lower().endswith(SUFFIXES)
 
 
 def cache() -> Path:
@@ -57,7 +57,7 @@ def hub_config(text: str) -> HubConfig:
     Raises CatalogueError where the Hub has none, or cannot be reached; MissingExtra without the
     package that asks it.
     """
-    match = NAME.fullmatch(text)
+    match = REPO_ID.fullmatch(text)
     if match is None:
         raise CatalogueError(f"{text[:80]!r} is no name of a model on the Hub")
     repository, commit = match[1], match[2]
@@ -102,7 +102,7 @@ def _fetched(repository: str, file: str, commit: str | None) -> tuple[bytes, str
         path = Path(
             fetch(
                 repository, file, revision=commit, endpoint=os.environ.get("HF_ENDPOINT"),
-                cache_dir=cache() / "downloads", etag_timeout=PATIENCE,
+                cache_dir=cache() / "downloads", etag_timeout=TIMEOUT_S,
             )
         )  # fmt: skip
     except errors.LocalEntryNotFoundError as error:
@@ -139,14 +139,13 @@ def _reachable(endpoint: str) -> bool:
     address = urlsplit(endpoint)
     port = address.port or (443 if address.scheme == "https" else 80)
     try:
-        with socket.create_connection((address.hostname or "", port), PATIENCE):
+        with socket.create_connection((address.hostname or "", port), TIMEOUT_S):
             return True
     except OSError:
         return False
 
 
 def _stored(path: Path, content: bytes) -> None:
-    """Write a file of the cache, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     part.write_bytes(content)

@@ -17,13 +17,13 @@ import numpy as np
 from planner.text.tables import table
 
 if TYPE_CHECKING:
-    from planner.catalogue.coefficient_spread import Place
+    from planner.catalogue.coefficient_spread import RunContext
 
-Value = str | float
-ON = " on "
-ALIKE = {"fp16": "bf16"}  # of as many bytes, and of one rate where sums are kept in fp32
+HullValue = str | float
+CHIP_SEPARATOR = " on "
+SAME_RATE = {"fp16": "bf16"}  # of as many bytes, and of one rate where sums are kept in fp32
 # Up to a quarter beyond the ends of a range a term changes by less than rows alike scatter.
-REACH = 1.25
+MAX_EXTRAPOLATION = 1.25
 
 
 @dataclass(frozen=True)
@@ -45,19 +45,19 @@ class HullDimension:
         """Whether rows elsewhere tell nothing of a coefficient here."""
         return any(fnmatchcase(coefficient, pattern) for pattern in self.coefficients)
 
-    def value(self, at: str | np.ndarray) -> Value:
+    def value(self, at: str | np.ndarray) -> HullValue:
         """What is asked for at one point: a name, also of a level, or a number."""
         if isinstance(at, str):
             return at
         number = float(np.ravel(at)[0])
         return self.levels[int(number)] if self.levels else number
 
-    def asking(self, value: Value) -> str:
+    def asking(self, value: HullValue) -> str:
         """What is asked for in words."""
         if not isinstance(value, str):
             return self.words.format(asked=f"{value:,.0f}")
-        engine = "this engine" if ON in value else "any engine"
-        part = "experts" if "experts" in value.split(ON, maxsplit=1)[0] else "weights"
+        engine = "this engine" if CHIP_SEPARATOR in value else "any engine"
+        part = "experts" if "experts" in value.split(CHIP_SEPARATOR, maxsplit=1)[0] else "weights"
         return self.words.format(engine=engine, part=part)
 
 
@@ -72,7 +72,7 @@ def dimensions() -> Mapping[str, HullDimension]:
 
 
 @cache
-def added(quantity: str) -> Mapping[str, float]:
+def added_variance(quantity: str) -> Mapping[str, float]:
     """What kinds of distance that no leave-out has a band of add to a deviation, by kind."""
     rows = dimensions().values()
     return {x.regime: x.adds[quantity] for x in rows if quantity in x.adds}
@@ -94,7 +94,7 @@ class Hull:
 
         Parameters
         ----------
-        point : {dimension: name, or numbers of n points}, as `names_at` and a plan give them.
+        point : {dimension: name, or numbers of n points}, as `hull_names` and a plan give them.
         """
         out = {name: ~np.asarray(self.covers(name, value)) for name, value in point.items()}
         beside = {
@@ -127,16 +127,16 @@ class Hull:
         """Whether rows are of a name, or reach a number or nearly, by itself."""
         if isinstance(value, str):
             names = self.names.get(name, (value,))
-            return any(one == value or one.startswith(value + ON) for one in names)
+            return any(one == value or one.startswith(value + CHIP_SEPARATOR) for one in names)
         if levels := dimensions()[name].levels:
             fitted = self.names.get(name, levels)
             return np.isin(value, [i for i, level in enumerate(levels) if level in fitted])
         if name not in self.ranges:
             return True
         low, high = self.ranges[name]
-        return (low / REACH <= value) & (value <= high * REACH)
+        return (low / MAX_EXTRAPOLATION <= value) & (value <= high * MAX_EXTRAPOLATION)
 
-    def fitted(self, name: str) -> tuple[Value, ...]:
+    def fitted(self, name: str) -> tuple[HullValue, ...]:
         """The names or the ends of the range of a dimension."""
         return self.ranges[name] if name in self.ranges else self.names[name]
 
@@ -157,11 +157,11 @@ class Hull:
         return Hull(names, ranges, {**more.widths, **self.widths})
 
 
-def names_at(place: Place) -> dict[str, str]:
+def hull_names(place: RunContext) -> dict[str, str]:
     """The names of a place by dimension; of no engine in particular, those of any."""
     part = "experts" if place.experts else "weights"
-    on = f"{ON}{place.engine}" if place.engine else ""
-    math, cache = (ALIKE.get(each, each) for each in (place.math, place.cache))
+    on = f"{CHIP_SEPARATOR}{place.engine}" if place.engine else ""
+    math, cache = (SAME_RATE.get(each, each) for each in (place.math, place.cache))
     names = {
         "model": place.model,
         "chip": place.chip,
@@ -175,7 +175,7 @@ def names_at(place: Place) -> dict[str, str]:
     return {name: value for name, value in names.items() if value}
 
 
-def hull_from(raw: Mapping[str, Any]) -> Hull:
+def parse_hull(raw: Mapping[str, Any]) -> Hull:
     """A hull from the table of a profile's file; raises TypeError or ValueError if it is none."""
     names, ranges = {}, {}
     for name, value in raw.items():

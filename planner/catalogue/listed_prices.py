@@ -9,13 +9,13 @@ from datetime import date
 from functools import cache
 from statistics import median
 
-from planner.catalogue.figures import Figure, entry, figure
+from planner.catalogue.figures import SourcedValue, entry, sourced_value
 from planner.text.errors import CatalogueError
 from planner.text.quantities import parse, show
 from planner.text.tables import table
 
 FILE = "prices.toml"
-COUNTED = "on-demand"
+DEFAULT_PRICE_TIER = "on-demand"
 CONTRACTS = ("on_demand", "reserved", "spot")
 
 
@@ -71,12 +71,12 @@ def default_price(chip: str) -> Price:
 
     Spot, index and unverified rows do not count. Raises CatalogueError when nothing is left.
     """
-    rows = [row for row in rentals(chip) if row.tier == COUNTED and row.verified != "no"]
+    rows = [row for row in rentals(chip) if row.tier == DEFAULT_PRICE_TIER and row.verified != "no"]
     if not rows:
         raise CatalogueError(
             f'no verified on-demand price is known for the chip {chip}; give price: "$3.50/hour"'
         )
-    return _price_of(rows, COUNTED)
+    return _price_of(rows, DEFAULT_PRICE_TIER)
 
 
 def contract_rent(chip: str, contract: str = "on_demand", on: date | None = None) -> Price:
@@ -118,7 +118,7 @@ def given_price(value: float) -> Price:
     return Price(value, value, value, 0, "", "given")
 
 
-def rent_of(chip: str, *rents: float | None) -> Price:
+def chip_rent(chip: str, *rents: float | None) -> Price:
     """Rent of a chip [USD/(chip*s)]: the first that is given, else the catalogue's.
 
     Raises CatalogueError when there is none.
@@ -138,7 +138,7 @@ def _rows() -> tuple[Rental, ...]:
 
 
 TIERS_FILE, TIER_PRICES = "tiers.toml", "tier_prices.toml"
-KINDS = ("dram", "cxl", "flash", "disk")  # faster first
+TIERS = ("dram", "cxl", "flash", "disk")  # faster first
 DIMENSIONS = {"capacity": "size", "read_rate": "bandwidth"}
 
 
@@ -152,7 +152,7 @@ class Tier:
     name: str
     title: str
     kind: str
-    figures: Mapping[str, Figure]
+    figures: Mapping[str, SourcedValue]
 
     @property
     def capacity(self) -> float:
@@ -176,18 +176,18 @@ def tier(name: str) -> Tier:
 
 
 @cache
-def tier_price(kind: str) -> Figure | None:
+def tier_price(kind: str) -> SourcedValue | None:
     """What a byte costs in a kind of tier [USD/(byte*s)]; None where nobody is known to list it."""
     row = table("planner.catalogue", TIER_PRICES)["price"].get(kind)
-    return None if row is None else figure(row, row, "byte_price")
+    return None if row is None else sourced_value(row, row, "byte_price")
 
 
 @cache
 def _tiers() -> dict[str, Tier]:
     rows = table("planner.catalogue", TIERS_FILE)["tier"]
     tiers = {}
-    for name, row in sorted(rows.items(), key=lambda item: KINDS.index(item[1]["kind"])):
-        figures = {x: figure(row[x], row, dimension) for x, dimension in DIMENSIONS.items()}
+    for name, row in sorted(rows.items(), key=lambda item: TIERS.index(item[1]["kind"])):
+        figures = {x: sourced_value(row[x], row, dimension) for x, dimension in DIMENSIONS.items()}
         tiers[name] = Tier(name, row["title"], row["kind"], figures)
     return tiers
 

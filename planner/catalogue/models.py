@@ -44,7 +44,7 @@ class ModelRecord:
 
 
 @cache
-def names() -> tuple[str, ...]:
+def model_names() -> tuple[str, ...]:
     """Every model name, sorted."""
     return file_names("planner.catalogue", "models", ".json")
 
@@ -52,8 +52,8 @@ def names() -> tuple[str, ...]:
 @cache
 def record(name: str) -> ModelRecord:
     """The entry called `name`; raises CatalogueError with the nearest known name."""
-    if name not in names():
-        raise CatalogueError.unknown("model", name, names())
+    if name not in model_names():
+        raise CatalogueError.unknown("model", name, model_names())
     file = resources.files("planner.catalogue").joinpath("models", f"{name}.json")
     entry = json.loads(file.read_text(encoding="utf-8"))
     config = entry.get("config", {})
@@ -73,10 +73,12 @@ def repository(name: str) -> str | None:
     return match and match.group(1)
 
 
-def of_repository(place: str) -> str | None:
+def model_of_repository(place: str) -> str | None:
     """The name of the model whose checkpoint lies in a repository; None where there is none."""
     wanted = place.lower()
-    return next((name for name in names() if (repository(name) or "").lower() == wanted), None)
+    return next(
+        (name for name in model_names() if (repository(name) or "").lower() == wanted), None
+    )
 
 
 @cache

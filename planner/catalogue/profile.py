@@ -18,29 +18,29 @@ import numpy as np
 
 from planner.catalogue.chips import chip, chip_names, maker_factor
 from planner.catalogue.coefficient_spread import (
-    ASSUMED,
+    DISTANCE_ASSUMED,
+    DISTANCE_POOLED,
     DISTANCES,
-    KNOWN,
+    EMPTY_PLACE,
+    IN_SAMPLE,
     NEW_CHIP,
     NEW_ENGINE,
     NEW_MODEL,
     NOISE,
-    NOWHERE,
-    POOLED,
     CoefficientSpread,
-    Holds,
-    Place,
-    holds_at,
+    RunContext,
+    ScopeMask,
+    effect_applies,
     variances,
 )
-from planner.catalogue.figures import toml_of
-from planner.catalogue.hull import Hull, added, hull_from, names_at
+from planner.catalogue.figures import load_toml
+from planner.catalogue.hull import Hull, added_variance, hull_names, parse_hull
 from planner.text.errors import CatalogueError, did_you_mean
 from planner.text.tables import file_names, table
-from planner.text.tolerances import TENTH
+from planner.text.tolerances import QUANTILE_90
 
-NAMES = ("chips", "models", "engines")
-UNMEASURED = "another engine"
+NAME_FIELDS = ("chips", "models", "engines")
+OTHER_ENGINE = "another engine"
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Adjustment:
     interval: tuple[float, float]
     monthly: bool = False
 
-    def times(self, place: Place) -> float:
+    def times(self, place: RunContext) -> float:
         """The factor on times at a place in scope."""
         return self.factor**place.months if self.monthly else self.factor
 
@@ -65,11 +65,12 @@ class Adjustment:
 COEFFICIENTS = tuple(table("planner.catalogue", "coefficients.toml"))
 EFFICIENCIES = frozenset(name for name in COEFFICIENTS if name.startswith("e_"))
 READING, MULTIPLYING = ("e_w",), ("e_c", "e_pf", "e_pf_x")
-WIDE = "bf16"  # in which narrow weights are multiplied by kernels without arithmetic of their own
+# In which narrow weights are multiplied by kernels without arithmetic of their own.
+MATH_DTYPE = "bf16"
 STEPS_WAITED = "n_sched"  # a number of steps, not a time
 HIDES = "e_ovl"  # no time is divided by it: it is the share of a time that another hides
 # Coefficients switched off: nothing takes time, and nothing is hidden.
-OFF: Mapping[str, float] = {
+NEUTRAL: Mapping[str, float] = {
     name: math.inf if name in EFFICIENCIES - {HIDES} else 0.0 for name in COEFFICIENTS
 }
 Shares = Mapping[str, float]
@@ -124,7 +125,7 @@ class Profile:
     left_out: tuple[Mapping[str, Any], ...] = field(default=(), compare=False)
     coefficient_spread: CoefficientSpread | None = field(default=None, compare=False)
     covariance: np.ndarray | None = field(default=None, compare=False)
-    regime: str = KNOWN
+    regime: str = IN_SAMPLE
     kinds: tuple[str, ...] = ()
 
     @property
@@ -144,7 +145,9 @@ class Profile:
         """
         return float(self._sigmas(_column(shares))[0])
 
-    def band(self, quantity: str, shares: Shares | None = None, beyond: Holds = NOWHERE) -> Band:
+    def band(
+        self, quantity: str, shares: Shares | None = None, beyond: ScopeMask = EMPTY_PLACE
+    ) -> Band:
         """Band of `tpot`, `ttft` or `usd_per_mtok`, as wide as what its time rests on is unknown.
 
         Without shares, or in a profile that does not say how far it may be off, it is the one of
@@ -158,10 +161,10 @@ class Profile:
     def width(self, kind: str, quantity: str) -> float:
         """Standard deviation of ln(measured / predicted) at a kind of place, by its band."""
         band = self.bands_of(kind, self.engine).get(quantity) or self.band(quantity)
-        return math.log(band.high / band.low) / (2 * TENTH)
+        return math.log(band.high / band.low) / (2 * QUANTILE_90)
 
     def band_ends(
-        self, quantity: str, shares: np.ndarray, beyond: Holds = NOWHERE
+        self, quantity: str, shares: np.ndarray, beyond: ScopeMask = EMPTY_PLACE
     ) -> tuple[np.ndarray, np.ndarray]:
         """Ends of the bands of n times, each of shape (n,).
 
@@ -172,13 +175,13 @@ class Profile:
         """
         spread, plain = self.coefficient_spread, self.bands[quantity]
         holds = {**dict.fromkeys(self.kinds, np.True_), **beyond}
-        of = quantity if spread and quantity in spread.quantiles.get(KNOWN, {}) else "tpot"
+        of = quantity if spread and quantity in spread.quantiles.get(IN_SAMPLE, {}) else "tpot"
         ends = spread and spread.widest(self.regime, holds, of, self._sigmas(shares))
         if not ends or self.covariance is None:
             like = np.ones(shares.shape[1])
             ends = plain.low * like, plain.high * like
-        adds = [np.where(holds[kind], TENTH * width, 0.0)
-                for kind, width in added(quantity).items() if kind in holds]  # fmt: skip
+        adds = [np.where(holds[kind], QUANTILE_90 * width, 0.0)
+                for kind, width in added_variance(quantity).items() if kind in holds]  # fmt: skip
         if not adds:
             return ends
         # To either side alike: where half of the cases lie is hardly moved by what nobody measured.
@@ -191,7 +194,7 @@ class Profile:
             return np.zeros(shares.shape[1])
         return np.sqrt(variances(self.covariance, shares) + NOISE**2)
 
-    def at(self, place: Place) -> Profile:
+    def at(self, place: RunContext) -> Profile:
         """The profile for one place: adjustments worked in, and the band of what is known there.
 
         The profile's own engine is meant where the place names none.
@@ -202,25 +205,25 @@ class Profile:
         lent = maker_factor(place.maker, self.fitted)
         factors = {**dict.fromkeys(COEFFICIENTS, 1 / lent.factor), STEPS_WAITED: 1.0}
         for adjustment in (*self.adjustments, *(older_kernels() if self.adjustments else ())):
-            if holds_at(adjustment, place):
+            if effect_applies(adjustment, place):
                 for name in adjustment.of:
                     factors[name] *= adjustment.times(place)
         bands = {q: Band(*lent.wider(b.low, b.high)) for q, b in self._bands(place).items()}
-        outside = self.hull.beyond(names_at(place_asked)) if self.hull else {}
+        outside = self.hull.beyond(hull_names(place_asked)) if self.hull else {}
         outer = tuple(kind for kind, holds in outside.items() if holds)
         seen = replace(self.scaled(factors), bands=bands, adjustments=(), kinds=outer)
         spread, unknowns = self.coefficient_spread, len(COEFFICIENTS) + len(self.adjustments)
         if spread is None or len(spread.factor) != unknowns:
             return seen  # it is of other adjustments than these
         if NEW_ENGINE in outer:  # the effects that the estimate has are of another
-            place = replace(place, engine=UNMEASURED)
+            place = replace(place, engine=OTHER_ENGINE)
         covariance = spread.covariance(COEFFICIENTS, self.adjustments, place) + lent.spread**2
         new = {*spread.new_at(place_asked), *outer}
         kinds = tuple(dict.fromkeys(kind for kind in (*DISTANCES, *outer) if kind in new))
-        regime = spread.setup(place_asked) or next(iter(kinds), KNOWN)
+        regime = spread.setup(place_asked) or next(iter(kinds), IN_SAMPLE)
         return replace(seen, covariance=covariance, kinds=kinds, regime=regime)
 
-    def engine_asked(self, place: Place) -> str:
+    def engine_asked(self, place: RunContext) -> str:
         """The engine that a place is asked about; empty where it is any that was measured.
 
         Of several that may run it none is meant, unless rows of none of them were fitted.
@@ -230,12 +233,12 @@ class Profile:
         lent = runs and measured and (len(runs) == 1 or not measured & {*runs})
         return place.engine or (" or ".join(runs) if lent else engine)
 
-    def measured_at(self, place: Place) -> bool:
+    def measured_at(self, place: RunContext) -> bool:
         """Whether rows of the model's shape, the chip and the engine of a place were fitted."""
         if self.coefficient_spread is None:
             return place.chip in self.chips
         place_asked = replace(place, engine=self.engine_asked(place))
-        return self.coefficient_spread.regime(place_asked) == KNOWN
+        return self.coefficient_spread.regime(place_asked) == IN_SAMPLE
 
     def scaled(self, factors: Mapping[str, float]) -> Profile:
         """The profile with the times of every coefficient, and its interval, multiplied."""
@@ -247,26 +250,25 @@ class Profile:
         return replace(self, values=values, intervals=intervals)
 
     def _scaled(self, name: str, value: float, factor: float) -> float:
-        """A coefficient whose times are multiplied by `factor`; no efficiency exceeds one."""
         if name not in EFFICIENCIES:
             return value * factor
         return min(value / factor, 1.0, self.ceilings.get(name, 1.0))
 
-    def _bands(self, place: Place) -> Mapping[str, Band]:
-        kind = KNOWN
+    def _bands(self, place: RunContext) -> Mapping[str, Band]:
+        kind = IN_SAMPLE
         if place.model and self.models and place.model not in self.models:
             kind = NEW_MODEL
         if place.chip and place.chip not in self.chips:
             kind = NEW_CHIP
-        if place.pooled and POOLED in self.all_bands:
-            kind = POOLED
-        if place.assumed and ASSUMED in self.all_bands:
-            kind = ASSUMED
+        if place.pooled and DISTANCE_POOLED in self.all_bands:
+            kind = DISTANCE_POOLED
+        if place.assumed and DISTANCE_ASSUMED in self.all_bands:
+            kind = DISTANCE_ASSUMED
         return self.bands_of(kind, place.engine) or self.bands
 
     def bands_of(self, kind: str, engine: str) -> Mapping[str, Band]:
         """Bands of a kind of place, of known ones where it has none, as an engine sees them."""
-        kinds = self.all_bands.get(kind) or self.all_bands.get(KNOWN, {})
+        kinds = self.all_bands.get(kind) or self.all_bands.get(IN_SAMPLE, {})
         return {**kinds.get("any", {}), **kinds.get(engine, {})}
 
 
@@ -290,11 +292,13 @@ def profile(name: str) -> Profile:
         return _shipped(name)
     if name.endswith(".toml"):
         path = Path(name)
-        raw = toml_of(path, "profile")
+        raw = load_toml(path, "profile")
         try:
-            for odd in (n for key in NAMES for n in raw.get(key, ()) if not isinstance(n, str)):
-                raise TypeError(f"{odd!r} is no name; {', '.join(NAMES)} have names")
-            return profile_from(path.stem, raw)
+            for odd in (
+                n for key in NAME_FIELDS for n in raw.get(key, ()) if not isinstance(n, str)
+            ):
+                raise TypeError(f"{odd!r} is no name; {', '.join(NAME_FIELDS)} have names")
+            return parse_profile(path.stem, raw)
         except KeyError as error:
             raise CatalogueError(f"{path}: is no profile: it has no {error.args[0]}") from None
         except (TypeError, ValueError, AttributeError) as error:
@@ -305,14 +309,14 @@ def profile(name: str) -> Profile:
     )
 
 
-def profile_from(name: str, raw: Mapping[str, Any]) -> Profile:
+def parse_profile(name: str, raw: Mapping[str, Any]) -> Profile:
     """A profile from the contents of its file; with `like` it is another's, seen by one engine.
 
     Raises CatalogueError if a coefficient is missing or unknown.
     """
     if "like" in raw:
         whole, engine = profile(raw["like"]), raw["engine"]
-        bands = whole.bands_of(KNOWN, engine)
+        bands = whole.bands_of(IN_SAMPLE, engine)
         # Errors on configurations are its own; those on whole chips or engines are of the one fit.
         left_out = tuple(row for row in whole.left_out if row["word"] != "configurations")
         whole = replace(whole, name=name, engine=engine, bands=bands, base=False, left_out=left_out)
@@ -336,7 +340,7 @@ def profile_from(name: str, raw: Mapping[str, Any]) -> Profile:
         **{key: raw[key] for key in ("as_of", "engine", "rows", "source", "coverage")},
         name=name,
         chips=tuple(raw["chips"]),
-        bands=everywhere[KNOWN]["any"],
+        bands=everywhere[IN_SAMPLE]["any"],
         errors=dict(raw["errors"]),
         values={c: float(values[c]) for c in COEFFICIENTS},
         intervals={c: (low, high) for c, (low, high) in raw.get("intervals", {}).items()},
@@ -348,7 +352,7 @@ def profile_from(name: str, raw: Mapping[str, Any]) -> Profile:
         spread=dict(raw.get("spread", {})),
         left_out=tuple(raw.get("left_out", ())),
         base=raw.get("base", False),
-        hull=hull_from(raw["hull"]) if "hull" in raw else None,
+        hull=parse_hull(raw["hull"]) if "hull" in raw else None,
         runs=raw.get("runs", 0),
         coefficient_spread=CoefficientSpread.from_table(raw["uncertainty"])
         if "uncertainty" in raw
@@ -370,7 +374,7 @@ def older_kernels() -> tuple[Adjustment, ...]:
                 continue
             scope = {"math": row["math"], "chip": new.name}
             reading = max(1.0, new.memory_bandwidth / old.memory_bandwidth)
-            products = max(1.0, new.peak(WIDE) / old.peak(WIDE))
+            products = max(1.0, new.peak(MATH_DTYPE) / old.peak(MATH_DTYPE))
             factors.append(Adjustment(READING, scope, reading, (reading, reading)))
             factors.append(Adjustment(MULTIPLYING, scope, products, (products, products)))
     return tuple(factors)
@@ -384,4 +388,4 @@ def _adjustment(raw: Mapping[str, Any]) -> Adjustment:
 
 @cache
 def _shipped(name: str) -> Profile:
-    return profile_from(name, table("planner.catalogue", f"profiles/{name}.toml"))
+    return parse_profile(name, table("planner.catalogue", f"profiles/{name}.toml"))

@@ -5,12 +5,12 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields
 
-from planner.catalogue.chips import chip, chip_names, lent_sentence
-from planner.catalogue.coefficient_spread import Place
+from planner.catalogue.chips import borrowed_efficiency_note, chip, chip_names
+from planner.catalogue.coefficient_spread import RunContext
 from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES, Profile, profile, profile_names
-from planner.text.errors import quoted
+from planner.text.errors import quote
 
-MOST = 1.1  # of a peak: boosts may exceed what is listed
+MAX_RATIO = 1.1  # of a peak: boosts may exceed what is listed
 BANDS = ("tpot", "ttft", "usd_per_mtok")
 SPREADS = ("alike", "other")
 # Figures of a way of leaving rows out that answers and `validate` quote.
@@ -19,9 +19,9 @@ LEFT_OUT = (
     "constant_group_log",
 )  # fmt: skip
 _LIST = ", ".join(LEFT_OUT)
-ANY = "any"
+ANY_ENGINE = "any"
 DATE = re.compile(r"\d{4}-\d\d(-\d\d)?")
-PLACES = frozenset(field.name for field in fields(Place))
+CONTEXT_FIELDS = frozenset(field.name for field in fields(RunContext))
 
 
 def choose_profile(
@@ -39,34 +39,32 @@ def choose_profile(
     auto = wanted == "auto"
     chosen = max(_speaking(engines), key=lambda x: _nearness(x, on)) if auto else profile(wanted)
     words = []
-    if auto and chosen.engine != ANY and {*engines} != {chosen.engine}:
+    if auto and chosen.engine != ANY_ENGINE and {*engines} != {chosen.engine}:
         words.append(f"profile {chosen.name} is of {chosen.engine} alone: others take other times")
     if on not in chosen.chips:
         whose = f"was fitted on {', '.join(chosen.chips)}, not on {on}: its band is that of chips"
         if on in chosen.fitted:
             whose = f"has no run of {chosen.engine} on {on}: its band is that of such pairs"
-        borrowed = lent_sentence(on, chosen.fitted)
+        borrowed = borrowed_efficiency_note(on, chosen.fitted)
         named = "it" if words else f"profile {chosen.name}"
         words.append(f"{named} {whose} left out of the fit{borrowed}")
     return chosen, "; ".join(words) or None
 
 
 def _speaking(engines: Collection[str]) -> list[Profile]:
-    """The profiles that speak for engines, of one alone its own; all where none does."""
     every = [x for x in map(profile, profile_names()) if not x.base]
     alone = [x for x in every if x.engine in engines]
-    joint = [x for x in every if x.engine == ANY and {*x.engines} & {*engines}]
+    joint = [x for x in every if x.engine == ANY_ENGINE and {*x.engines} & {*engines}]
     return (alone if len(engines) == 1 and alone else alone + joint) or every
 
 
 def _nearness(fit: Profile, on: str) -> tuple[bool, bool, str, bool, int]:
-    """How well a profile speaks for a chip, the best last."""
     here = {chip(x).architecture for x in (on,) if x in chip_names()}
     akin = any(chip(x).architecture in here for x in fit.chips)
-    return on in fit.chips, akin, fit.as_of, fit.engine == ANY, fit.rows
+    return on in fit.chips, akin, fit.as_of, fit.engine == ANY_ENGINE, fit.rows
 
 
-def unsound(profile: Profile) -> str | None:
+def profile_fault(profile: Profile) -> str | None:
     """What no profile can say, the first of it; None where all of it can be.
 
     Figures of a file of one's own may be of any type.
@@ -82,13 +80,13 @@ def _faults(profile: Profile) -> Iterator[str]:
     if not _finite(profile.coverage, 0, 1):
         yield f"coverage is {_quoted(profile.coverage)}, expected a share such as 0.8"
     for name, value in profile.values.items():
-        if name in EFFICIENCIES and not _finite(value, 0, MOST):
-            yield f"{name} is {value:g}, expected an efficiency above 0 and not above {MOST:g}"
+        if name in EFFICIENCIES and not _finite(value, 0, MAX_RATIO):
+            yield f"{name} is {value:g}, expected an efficiency above 0 and not above {MAX_RATIO:g}"
         elif value != 0 and not _finite(value, 0):
             yield f"{name} is {value:g}, expected 0 or more"
     for name, (low, high) in profile.intervals.items():
         if name not in COEFFICIENTS or not all(x == 0 or _finite(x, 0) for x in (low, high)):
-            yield f"the interval {quoted(name)} is {_quoted(low)} to {_quoted(high)}"
+            yield f"the interval {quote(name)} is {_quoted(low)} to {_quoted(high)}"
     for kind, engines in profile.all_bands.items():
         for engine, bands in engines.items():
             for name, band in bands.items():
@@ -102,13 +100,13 @@ def _faults(profile: Profile) -> Iterator[str]:
     for name in SPREADS if profile.spread else ():
         if not _finite(profile.spread.get(name), 0):
             yield f"the spread {name} is {_quoted(profile.spread.get(name))}, expected above 0"
-    places = ", ".join(sorted(PLACES))
+    places = ", ".join(sorted(CONTEXT_FIELDS))
     for row in profile.adjustments:
         for part in row.of:
             if part not in COEFFICIENTS:
                 yield f"an adjustment of {_quoted(part)}, which is no coefficient"
         for key in row.scope:
-            if key not in PLACES:
+            if key not in CONTEXT_FIELDS:
                 yield f"an adjustment by {_quoted(key)}, expected one of {places}"
         if not _finite(row.factor, 0):
             yield f"a factor on {', '.join(map(str, row.of))} is {_quoted(row.factor)}"
@@ -132,7 +130,6 @@ def _recorded(profile: Profile) -> Iterator[str]:
 
 
 def _finite(value: object, above: float, most: float = math.inf) -> bool:
-    """Whether a value is a finite number in (above, most]."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return above < value <= most and math.isfinite(value)
@@ -140,4 +137,4 @@ def _finite(value: object, above: float, most: float = math.inf) -> bool:
 
 def _quoted(value: object) -> str:
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    return f"{value:g}" if number else quoted(value)
+    return f"{value:g}" if number else quote(value)

@@ -105,7 +105,7 @@ def law(name: str) -> Law:
     return entry("law", name, _laws())
 
 
-def law_of(name: str, row: Mapping[str, Any]) -> Law:
+def parse_law(name: str, row: Mapping[str, Any]) -> Law:
     """The law of an entry shaped as those of the catalogue, already checked."""
     covariance = row.get("covariance")
     typed = {
@@ -127,7 +127,7 @@ def _laws() -> dict[str, Law]:
             unknown = CatalogueError.unknown("form", str(row.get("form")), rows["form"])
             raise CatalogueError(f"laws.toml: law.{name}.form: {unknown}")
         try:
-            laws[name] = law_of(name, row)
+            laws[name] = parse_law(name, row)
         except KeyError as error:
             raise CatalogueError(f"laws.toml: law.{name}: lacks the key {error}") from None
         except (TypeError, ValueError) as error:

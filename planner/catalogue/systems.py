@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from planner.catalogue.chips import MATH, Chip, chip, chip_names
-from planner.catalogue.figures import Figure, entry, figure
+from planner.catalogue.figures import SourcedValue, entry, sourced_value
 from planner.text.errors import CatalogueError, did_you_mean
 from planner.text.tables import table
 
@@ -31,7 +31,7 @@ PER_MACHINE = MappingProxyType(
         ("m1-7", "m1-max-32", "m2-ultra-76", "m3-max-40", "gb10", "gh200", "gh200-144gb"), 1
     )
 )
-REQUIRED = ("memory", "memory_bandwidth", "flops")
+REQUIRED_CHIP_KEYS = ("memory", "memory_bandwidth", "flops")
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class System:
     varied: tuple[str, ...] = ()
     file: Path | None = None
     measured: Path | None = None
-    figures: Mapping[str, Figure] = field(default_factory=dict, hash=False, repr=False)
+    figures: Mapping[str, SourcedValue] = field(default_factory=dict, hash=False, repr=False)
 
     @property
     def machine(self) -> int:
@@ -104,7 +104,7 @@ def system(name: str) -> System:
     return entry("system", name, _catalogue())
 
 
-def system_from(description: Mapping[str, Any]) -> System:
+def parse_system(description: Mapping[str, Any]) -> System:
     """A system varied in place, or described in full.
 
     Keys, all in base units: `like` (a catalogue name), `memory`, `memory_bandwidth`, `sram`,
@@ -125,7 +125,7 @@ def system_from(description: Mapping[str, Any]) -> System:
     changes = {key: values[key] for key in CHIP_KEYS if key in values}
     figures = {key: values[key] for key in OWN_KEYS if key in values}
     if "like" not in values:
-        missing = [key for key in REQUIRED if not values.get(key)]
+        missing = [key for key in REQUIRED_CHIP_KEYS if not values.get(key)]
         if missing:
             raise CatalogueError(f"an inline system needs {', '.join(missing)}, or like: NAME")
         inline = Chip(
@@ -158,7 +158,6 @@ def _catalogue() -> Mapping[str, System]:
 
 
 def _cards(of: Chip) -> System:
-    """Cards of a kind in one host, that meet on its PCI Express; one alone without such a link."""
     figures = {"scale_up": of.figures["pcie"]} if of.pcie else {}
     most = CARDS if of.pcie else None
     return System(of.name, of, None, most, of.pcie, figures=MappingProxyType(figures))
@@ -166,7 +165,9 @@ def _cards(of: Chip) -> System:
 
 def _system(name: str, row: Mapping[str, Any]) -> System:
     figures = {
-        key: figure(row[key] | ({"unit": ""} if dimension == "number" else {}), row, dimension)
+        key: sourced_value(
+            row[key] | ({"unit": ""} if dimension == "number" else {}), row, dimension
+        )
         for key, dimension in DIMENSION.items()
         if key in row
     }

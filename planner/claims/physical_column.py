@@ -11,18 +11,18 @@ import numpy as np
 
 from formulas.claims import Claim, all_claims
 from formulas.claims.claim import (
-    KINDS,
+    CLAIM_KINDS,
     RULE,
-    Compared,
+    ClaimComparison,
+    ComputedNumber,
     Stated,
     Verdict,
-    Worked,
-    compared,
+    compare_with_claim,
     figure_text,
-    tally,
+    verdict_counts,
 )
 from formulas.export.formula_document import AcceptanceTable, ClaimEntry
-from planner.architecture.counts import Sizes, sizes
+from planner.architecture.counts import ModelSizes, model_sizes
 from planner.architecture.quantization import dtype
 from planner.catalogue.chips import chip, chip_names
 from planner.catalogue.listed_prices import tier, tier_names
@@ -32,12 +32,12 @@ from planner.catalogue.systems import system
 from planner.text.tables import table
 
 V3 = "deepseek-v3"
-PUBLISHED = "model as published, weights and caches in fp8"
+PUBLISHED_NOTE = "model as published, weights and caches in fp8"
 EDGES = (("h20", "fp8"), ("h200", "fp8"), ("h100", "fp8"), ("b200", "fp8"), ("rubin", "fp8"))
 CACHES = (
     "llama-3.1-70b", V3, "deepseek-v4-pro", "deepseek-v4-flash", "nemotron-3-nano-30b-a3b",
 )  # fmt: skip
-STATED: Mapping[str, Stated] = {"hbm": "1/50", "dram": [1, 10], "flash": 60, "disk": 3600}  # s
+LECTURE: Mapping[str, Stated] = {"hbm": "1/50", "dram": [1, 10], "flash": 60, "disk": 3600}  # s
 LENGTH = 8192.0  # a choice: tokens of a training sequence
 
 
@@ -55,7 +55,7 @@ class PhysicalFigure:
     equation: str
     source: str
     note: str = ""
-    compared: Compared | None = None
+    compared: ClaimComparison | None = None
 
     @property
     def text(self) -> str:
@@ -64,7 +64,7 @@ class PhysicalFigure:
         return f"{self.what}: {number}"
 
 
-def figure_of(
+def physical_value(
     what: str,
     equation: str,
     case: Mapping[str, float],
@@ -73,7 +73,7 @@ def figure_of(
     says: Stated | None = None,
 ) -> PhysicalFigure:
     """The number that an equation gives under a case, beside what the lecture states of it."""
-    worked = Worked(what, equation, says, unit)
+    worked = ComputedNumber(what, equation, says, unit)
     value, beside = worked.value(case), worked.compared(case)
     return PhysicalFigure(what, value, unit, equation, source, compared=beside)
 
@@ -96,7 +96,7 @@ def chip_case(name: str, fmt: str, count: int = 1) -> dict[str, float]:
 
 def model_case(name: str, fmt: str = "fp8") -> dict[str, float]:
     """Counts of a model with weights and caches in one format; active without input embedding."""
-    sizes = counted(name, fmt)
+    sizes = quantized_sizes(name, fmt)
     routed = float(sizes.params.get("routed", 0))
     return {
         "N_total": float(sizes.n_total),
@@ -116,9 +116,9 @@ def model_case(name: str, fmt: str = "fp8") -> dict[str, float]:
 
 
 @cache
-def counted(name: str, fmt: str) -> Sizes:
+def quantized_sizes(name: str, fmt: str) -> ModelSizes:
     """The sizes of a catalogue model, weights and caches in one format."""
-    return sizes(load(name), weights=fmt, kv=fmt)
+    return model_sizes(load(name), weights=fmt, kv=fmt)
 
 
 class ClaimRow(TypedDict, total=False):
@@ -139,13 +139,13 @@ class ClaimRow(TypedDict, total=False):
 
 def physical(claim: str) -> tuple[PhysicalFigure, ...]:
     """The physical numbers of a claim; empty where the catalogues have nothing to add."""
-    shared, more = _tables().get(claim, ClaimRow(rows=())), FURTHER.get(claim)
+    shared, more = _tables().get(claim, ClaimRow(rows=())), COMPUTED_FIGURES.get(claim)
     return (*(_figure(shared, row) for row in shared["rows"]), *(more() if more else ()))
 
 
 def physical_ids() -> tuple[str, ...]:
     """The claims that have physical numbers."""
-    return tuple(sorted({*_tables(), *FURTHER}, key=lambda claim: int(claim[1:])))
+    return tuple(sorted({*_tables(), *COMPUTED_FIGURES}, key=lambda claim: int(claim[1:])))
 
 
 def _figure(shared: ClaimRow, single: ClaimRow) -> PhysicalFigure:
@@ -161,14 +161,13 @@ def _figure(shared: ClaimRow, single: ClaimRow) -> PhysicalFigure:
     numbers = {**shared.get("values", {}), **single.get("values", {})}
     case |= {symbol: _number(value) for symbol, value in numbers.items()}
     for symbol, equation in row.get("first", {}).items():
-        case[symbol] = Worked(symbol, equation).value(case)
+        case[symbol] = ComputedNumber(symbol, equation).value(case)
     source = row.get("source") or f"{law(row['law']).source} ({law(row['law']).as_of})"
     unit, says = row.get("unit", ""), row.get("says")
-    return figure_of(row["what"], row["equation"], case, source, unit, says)
+    return physical_value(row["what"], row["equation"], case, source, unit, says)
 
 
 def _number(value: float | str) -> float:
-    """A number as it stands, or that of a record, a system or a chip, as `ENTRY.FIGURE` says."""
     if not isinstance(value, str):
         return value
     entry, _, figure = value.rpartition(".")
@@ -193,8 +192,8 @@ def edge_of_arithmetic(model: str, name: str, fmt: str) -> PhysicalFigure:
     what = f"{model} on {name}, {fmt}, attention counted"
     if case["a_kv"] / case["F"] >= case["b_kv"] / case["W"]:
         note = "no such context: attention does more arithmetic than its cache takes to read"
-        return PhysicalFigure(what, None, "tokens", "never_context", PUBLISHED, note)
-    return figure_of(what, "never_context", case, PUBLISHED, "tokens")
+        return PhysicalFigure(what, None, "tokens", "never_context", PUBLISHED_NOTE, note)
+    return physical_value(what, "never_context", case, PUBLISHED_NOTE, "tokens")
 
 
 def _routed_returns() -> tuple[PhysicalFigure, ...]:
@@ -205,18 +204,17 @@ def _routed_returns() -> tuple[PhysicalFigure, ...]:
     source, fit = "clark-models", _tables()["C18"]["rows"][0]
     what, grown = "dense model of about the same loss over active", {"N_eff": dense}
     counts = {"N_total": total, "N_active": active}
-    gained = figure_of(what, "parameter_gain", counts | grown, source, says=4)
-    resident = figure_of("total over active", "sparsity", counts, source, says=64)
+    gained = physical_value(what, "parameter_gain", counts | grown, source, says=4)
+    resident = physical_value("total over active", "sparsity", counts, source, says=64)
     best = (_figure(_tables()["C18"], fit).value or 0.0) / 0.37  # both in billions
     case = {"x_gain": best, "sigma": resident.value or 0.0}
-    exponent = figure_of(
+    exponent = physical_value(
         "exponent, S-BASE fit", "sparsity_return", case, fit["law"], says="log(4)/log(64)"
     )
     return gained, resident, exponent
 
 
 def _domains() -> tuple[PhysicalFigure, ...]:
-    """C19: chips of one fast domain, as packages."""
     stated: tuple[tuple[str, str, Stated], ...] = (
         ("hgx-h100", "hgx-h100.chips_per_domain", 8),
         ("gb200-nvl72", "gb200-nvl72.chips_per_domain", 72),
@@ -229,46 +227,43 @@ def _domains() -> tuple[PhysicalFigure, ...]:
 def _counted(
     what: str, value: float, unit: str, says: Stated | None, equation: str = "", note: str = ""
 ) -> PhysicalFigure:
-    """A figure of the catalogues as it stands there, beside what the lecture states of it."""
-    beside = compared(what, value, says, {}, unit)
+    beside = compare_with_claim(what, value, says, {}, unit)
     return PhysicalFigure(what, value, unit, equation, "data sheets", note, beside)
 
 
 def _attention_share() -> tuple[PhysicalFigure, ...]:
-    """C30: FLOP of training per parameter and token once attention is counted."""
     figures = []
     for name in ("llama-3.1-70b", V3):
         case = model_case(name, "bf16") | {"c_fwd": 2.0, "x_causal": 0.5, "L_train": LENGTH}
         case |= {"D_pt": 1.0 / case["N_active"], "a_kv": _prompt_attention(name, "bf16")}
         what, equation = f"{name}, sequences of 8192, causal half", "training_arithmetic_attention"
-        figures.append(figure_of(what, equation, case, "model as published", "FLOP", "3*c_fwd"))
+        figures.append(
+            physical_value(what, equation, case, "model as published", "FLOP", "3*c_fwd")
+        )
     return tuple(figures)
 
 
 def _prompt_attention(name: str, fmt: str) -> float:
-    """FLOP per query-key pair in passes over a whole sequence, where latents are expanded."""
-    caches = counted(name, fmt).caches
+    caches = quantized_sizes(name, fmt).caches
     return float(sum(each.flop_per_pair_prefill for each in caches if each.limit is None))
 
 
 def _cache_sizes() -> tuple[PhysicalFigure, ...]:
-    """C39: cache bytes per token that models have."""
     equation, note = "grouped_cache_bytes", "counted layer by layer"
     figures = []
     for name in CACHES:  # the first has the heads that the lecture speaks of
         size, says = model_case(name)["b_kv"] / 1e3, 2 if name == CACHES[0] else None
-        beside = compared(name, size, says, {}, "kB")
-        figures.append(PhysicalFigure(name, size, "kB", equation, PUBLISHED, note, beside))
+        beside = compare_with_claim(name, size, says, {}, "kB")
+        figures.append(PhysicalFigure(name, size, "kB", equation, PUBLISHED_NOTE, note, beside))
     return tuple(figures)
 
 
 def _break_even() -> tuple[PhysicalFigure, ...]:
-    """C44: hold time in HBM after which DeepSeek-V3 had better compute a cache again."""
     case = model_case(V3) | chip_case("h200", "fp8") | {"e_pf": 0.5}
     case["a_kv"] = _prompt_attention(V3, "fp8")
     return tuple(
-        figure_of(f"{V3} on h200, prefix of {length:.0f}, prefill at half of the peak",
-                  "break_even_hold", case | {"L_in": length}, PUBLISHED, "s")
+        physical_value(f"{V3} on h200, prefix of {length:.0f}, prefill at half of the peak",
+                  "break_even_hold", case | {"L_in": length}, PUBLISHED_NOTE, "s")
         for length in (1e3, 3e4)
     )  # fmt: skip
 
@@ -277,14 +272,16 @@ def _drain_times() -> tuple[PhysicalFigure, ...]:
     """C45: drain times of chips, host memory, flash and disks."""
     named = {name: chip(name) for name in ("h100", "gb300")}
     chips = [
-        (name, each.memory, each.memory_bandwidth, STATED["hbm"]) for name, each in named.items()
+        (name, each.memory, each.memory_bandwidth, LECTURE["hbm"]) for name, each in named.items()
     ]
     tiers = [
-        (name, tier(name).capacity, tier(name).read_rate, STATED.get(tier(name).kind))
+        (name, tier(name).capacity, tier(name).read_rate, LECTURE.get(tier(name).kind))
         for name in tier_names()
     ]
     return tuple(
-        figure_of(name, "tier_drain_time", {"M_tier": size, "W_tier": rate}, "catalogue", "s", says)
+        physical_value(
+            name, "tier_drain_time", {"M_tier": size, "W_tier": rate}, "catalogue", "s", says
+        )
         for name, size, rate, says in chips + tiers
     )
 
@@ -323,7 +320,7 @@ def rounds_until_mixed(reads: Sequence[np.ndarray]) -> float | None:
 
 
 # What follows the rows of a claim, or stands alone.
-FURTHER: Mapping[str, Callable[[], tuple[PhysicalFigure, ...]]] = {
+COMPUTED_FIGURES: Mapping[str, Callable[[], tuple[PhysicalFigure, ...]]] = {
     # Contexts beyond which no batch is arithmetic-bound, attention counted.
     "C13": lambda: tuple(edge_of_arithmetic(V3, name, fmt) for name, fmt in EDGES),
     "C18": _routed_returns,
@@ -358,7 +355,7 @@ class AcceptanceRow:
             ("the lecture", claim.lecture_says),
             ("ours", claim.ours),
             ("physical", "; ".join(each.text for each in self.physical)),
-            ("kind", "" if claim.kind == "derived" else KINDS[claim.kind]),
+            ("kind", "" if claim.kind == "derived" else CLAIM_KINDS[claim.kind]),
             ("verdict", self.verdict.text),
             ("why", self.why),
         )
@@ -393,4 +390,4 @@ def acceptance(claims: Iterable[Claim] | None = None, *, whole: bool = True) -> 
     """
     rows = [acceptance_row(claim) for claim in (all_claims() if claims is None else claims)]
     entries = tuple(row.entry() for row in rows)
-    return AcceptanceTable(RULE, tally(row.verdict for row in rows), entries, whole)
+    return AcceptanceTable(RULE, verdict_counts(row.verdict for row in rows), entries, whole)

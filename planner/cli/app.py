@@ -20,17 +20,17 @@ from planner.cli import launching, lookup, measurements, study
 from planner.cli.options import (
     HELP,
     as_changes,
-    documented,
-    epilog_of,
+    example_epilog,
     require_file,
     require_folder,
     warn,
+    with_option_help,
     with_sure,
 )
 from planner.report.files import check_file, deliver, dumps
-from planner.text.console import QUIET, Commands, exits, show
+from planner.text.console import QUIET_MODE, Commands, exits, show
 from planner.text.errors import InputError
-from planner.text.terminal import SPINNER, laid_out_for_terminal
+from planner.text.terminal import SPINNER, use_terminal_width
 
 if TYPE_CHECKING:
     from planner.pages.killable import Workers
@@ -42,11 +42,11 @@ def serve(port: int = 8765, folder: Path | None = None, limit: float = 60.0) -> 
     Needs Starlette and uvicorn: pip install 'token-planner[serve]'. Files that a scenario names
     are not read, unless --folder says below which they may lie.
     """
-    from planner.pages.web_app import served
+    from planner.pages.web_app import serve_http
 
     if not 0 <= port <= 65535:
         raise InputError(f"--port {port}: expected 0 to 65535")
-    served(_workers(folder, limit), port)
+    serve_http(_workers(folder, limit), port)
 
 
 def mcp(folder: Path | None = None, limit: float = 60.0) -> None:
@@ -55,9 +55,9 @@ def mcp(folder: Path | None = None, limit: float = 60.0) -> None:
     Needs the protocol's SDK: pip install 'token-planner[mcp]'. Files that a scenario names are not
     read, unless --folder says below which they may lie.
     """
-    from planner.pages.agent_server import talked
+    from planner.pages.agent_server import serve_stdio
 
-    talked(_workers(folder, limit))
+    serve_stdio(_workers(folder, limit))
 
 
 def _workers(folder: Path | None, limit: float) -> Workers:
@@ -81,7 +81,7 @@ def report(
     sure: bool = False,
 ) -> None:
     """Write the answer as one page, in which the search itself runs where it can."""
-    from planner.protocol.solve import answered
+    from planner.protocol.solve import solve_with_question
     from planner.report.pages.report_page import report_page
 
     if out is None:
@@ -89,7 +89,7 @@ def report(
     require_file(out, "report.html")
     check_file(out, "--out", ("html",), "written")
     changes = with_sure(file, sets, sure=sure)
-    question, plan = answered(file, changes, strict=strict)
+    question, plan = solve_with_question(file, changes, strict=strict)
     warn(plan.warnings)
     deliver(report_page(plan, question, file, changes), out)
 
@@ -136,8 +136,8 @@ def options(
     no_color: Annotated[bool, typer.Option("--no-color", help="plain text")] = False,
 ) -> None:
     """What should it cost, and what should I run? Plans for large language models."""
-    QUIET.set(quiet)
-    laid_out_for_terminal()
+    QUIET_MODE.set(quiet)
+    use_terminal_width()
     if not quiet:
         SPINNER.start()
     if no_color:
@@ -188,13 +188,13 @@ def pareto(
 ) -> None:
     """Show price against speed, or cost against quality: the best plan at each level."""
     from planner.protocol.solve import pareto as answer
-    from planner.protocol.trade_off import MOST
-    from planner.report.pictures.picture_files import TEXTS, check_picture, write_frontier
+    from planner.protocol.trade_off import MAX_POINTS
+    from planner.report.pictures.picture_files import TEXT_WRITERS, check_picture, write_frontier
 
-    if not 2 <= points <= MOST:
-        raise InputError(f"--points: {points} is not between 2 and {MOST}")
+    if not 2 <= points <= MAX_POINTS:
+        raise InputError(f"--points: {points} is not between 2 and {MAX_POINTS}")
     if out is not None:
-        check_picture(out, "--out", tuple(TEXTS))
+        check_picture(out, "--out", tuple(TEXT_WRITERS))
     curve = answer(file, with_sure(file, sets, sure=sure), points, strict=strict)
     warn(curve.warnings)
     if out is not None:
@@ -206,7 +206,7 @@ def pareto(
 def check(files: list[str], sets: list[str] | None = None, json: bool = False) -> None:
     """Validate scenarios without solving them."""
     from planner.protocol.solve import check as checked
-    from planner.scenario import resolved
+    from planner.scenario import resolve_keys
 
     rows: list[dict[str, object]] = []
     lines: list[str] = []
@@ -217,7 +217,7 @@ def check(files: list[str], sets: list[str] | None = None, json: bool = False) -
         except InputError as error:
             refused.append(error)
             continue
-        rows.append({"status": "ok", "scenario": resolved(scenario)})
+        rows.append({"status": "ok", "scenario": resolve_keys(scenario)})
         lines.append(f"{file}: a sound scenario ({scenario.problem})")
     if lines and not (json and refused):
         show(dumps(rows[0] if len(files) == 1 else rows) if json else "\n".join(lines))
@@ -230,19 +230,19 @@ def check(files: list[str], sets: list[str] | None = None, json: bool = False) -
 def init(kind: str = "serving", sets: list[str] | None = None, out: Path | None = None) -> None:
     """Write a starter scenario, commented; with flags, the one that they make."""
     from planner.scenario.kinds import starter
-    from planner.scenario.loading import STARTS, opened
+    from planner.scenario.loading import STARTS, load_tree
     from planner.scenario.tree import yaml_text, yaml_tree
 
     text = starter(kind)
     if sets:
         start = kind if kind in STARTS else yaml_tree(text, kind).data
-        text = yaml_text(opened(start, sets)[0].data)
+        text = yaml_text(load_tree(start, sets)[0].data)
     if out is not None and out.exists():
         raise InputError(f"--out {out}: is there already; name another file")
     deliver(text, out)
 
 
-NAMES = {"import_launch": "import"}  # a word of Python is no name of a function
+COMMAND_NAMES = {"import_launch": "import"}  # a word of Python is no name of a function
 
 for _command in (
     solve,
@@ -269,8 +269,8 @@ for _command in (
     study.sweep,
     measurements.validate,
 ):
-    _name = NAMES.get(_command.__name__, _command.__name__)
-    app.command(_name, epilog=epilog_of(_name))(documented(_command))
+    _name = COMMAND_NAMES.get(_command.__name__, _command.__name__)
+    app.command(_name, epilog=example_epilog(_name))(with_option_help(_command))
 Commands.groups = HELP["groups"]
 
 

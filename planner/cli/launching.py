@@ -58,9 +58,9 @@ def fit(
     )  # fmt: skip
     result = answer(source, options, sets or ())
     if wanted is not None:
-        from planner.engines.served_within import served_within
+        from planner.engines.served_within import max_load
 
-        result = replace(result, within={wanted: served_within(source, sets or (), result, wanted)})
+        result = replace(result, within={wanted: max_load(source, sets or (), result, wanted)})
     show(dumps(result.document) if form == "json" else str(result))
     raise typer.Exit(1 if result.verdict == "does not fit" else 0)
 
@@ -77,7 +77,7 @@ def export(
     out: Path | None = None,
 ) -> None:
     """Write the chosen plan as launch flags of an engine, or as Kubernetes manifests."""
-    from planner.engines import TARGETS, engine_of
+    from planner.engines import TARGETS, resolve_engine
     from planner.engines import benchmark as measured
     from planner.engines import export as launch
     from planner.protocol.solve import check as checked
@@ -87,7 +87,7 @@ def export(
     target, inside = to or engine, engine if to else None
     if target is None:
         raise InputError(f"say for what with --engine, one of {', '.join(TARGETS)}")
-    runs = engine_of(target, inside).release.name
+    runs = resolve_engine(target, inside).release.name
     require_folder(out)
     changes = with_sure(file, sets, sure=sure)
     if file != "-" and getattr(load(file, changes), "engine", None) == "any":
@@ -118,12 +118,12 @@ def import_launch(
     out: Path | None = None,
 ) -> None:
     """Read a launch of an engine, or Kubernetes manifests, as a scenario with the layout in use."""
-    from planner.engines.imported import imported
+    from planner.engines.imported import scenario_from_launch
 
     if replicas is not None and replicas < 1:
         raise InputError(f"--replicas: expected at least 1, got {replicas}")
     require_file(out, "scenario.yaml")
-    scenario = imported(launches, sets or (), replicas)
+    scenario = scenario_from_launch(launches, sets or (), replicas)
     if json:
         warn(scenario.notes)
         show(dumps(scenario.data))
@@ -166,7 +166,7 @@ def gate(
     result = judged(
         file,
         sets or (),
-        limited(limits),
+        given_limits(limits),
         against=against,
         may_rise=_limit("--may-rise", may_rise, "share") or 0.0,
         sure=sure,
@@ -177,7 +177,7 @@ def gate(
     raise typer.Exit(0 if result.status == "kept" else 1)
 
 
-def limited(limits: Mapping[str, float | None]) -> dict[str, float]:
+def given_limits(limits: Mapping[str, float | None]) -> dict[str, float]:
     """The limits that were given."""
     return {name: limit for name, limit in limits.items() if limit is not None}
 

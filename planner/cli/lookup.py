@@ -45,9 +45,9 @@ def _refreshed_prices(
     """Listed prices read anew: what changed as a table, and the whole snapshot into a file."""
     from datetime import date
 
-    from planner.catalogue.api_prices import CHOSEN, model_names
+    from planner.catalogue.api_prices import PRICES_ENV_VAR, model_names
     from planner.catalogue.refresh.price_refresh import price_refresh
-    from planner.protocol.document import document_of
+    from planner.protocol.document import to_document
     from planner.report.text.price_table import refresh_text
     from planner.text.errors import CatalogueError
 
@@ -59,10 +59,10 @@ def _refreshed_prices(
     if model is not None and model not in model_names():
         raise CatalogueError.unknown("listed model", model, model_names())
     anew = price_refresh(date.today())
-    show(dumps(document_of(anew.changes)) if json else refresh_text(anew, model))
+    show(dumps(to_document(anew.changes)) if json else refresh_text(anew, model))
     if out is not None:
         deliver(anew.csv(), out)
-        note(f"{CHOSEN}={out} has it read in place of the shipped prices", warning=True)
+        note(f"{PRICES_ENV_VAR}={out} has it read in place of the shipped prices", warning=True)
 
 
 def formula(
@@ -74,17 +74,17 @@ def formula(
     json: bool = False,
 ) -> None:
     """Show one equation: text, symbols with units, source, value."""
-    from planner.protocol.document import document_of
+    from planner.protocol.document import to_document
     from planner.report.text.formula import formula_card, formula_rows, formula_text, formulas_text
 
     if name is None:
         rows = formula_rows(find, where or ())
-        show(dumps(document_of(rows)) if json else formulas_text(rows))
+        show(dumps(to_document(rows)) if json else formulas_text(rows))
         return
     if find or where:
         raise InputError(f"--find and --where choose among what is listed; leave out {name!r}")
     card = formula_card(name, solve_for, sets or ())
-    show(dumps(document_of(card)) if json else formula_text(card))
+    show(dumps(to_document(card)) if json else formula_text(card))
 
 
 def derive(
@@ -99,9 +99,9 @@ def derive(
     json: bool = False,
 ) -> None:
     """List what is derived, or print some of it with every step checked on the way."""
-    from planner.report.text.derivations import answered
+    from planner.report.text.derivations import derive_output
 
-    written = answered(
+    written = derive_output(
         names or (), every=every, form=form, out=out, json=json, whole_book=book, plan=at,
         find=find, where=where or (),
     )  # fmt: skip
@@ -139,7 +139,7 @@ def topology(
     """Check, measure and draw a network; without a name list the machines."""
     from planner.library import topology as answer
     from planner.network.network_source import machines
-    from planner.report.text.topology import FORMS, machines_text, write_picture, written
+    from planner.report.text.topology import FORMS, machines_text, write_fabric, write_picture
 
     if name is None:
         if any((chips, shape, group, collective, sizes, svg, out)):
@@ -170,7 +170,7 @@ def topology(
     if svg is not None:
         write_picture(network.fabric, svg)
     if out is not None:
-        written(network.fabric, out)
+        write_fabric(network.fabric, out)
     show(dumps(network.document) if json else str(network))
 
 

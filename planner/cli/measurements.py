@@ -117,19 +117,19 @@ def validate(
         _regret(regret, profile, chance, json=json)
         return
     from planner.library import validate as answer
-    from planner.validation.estimates import files_in
-    from planner.validation.validation_document import GROUPINGS
+    from planner.validation.estimates import measurement_files
+    from planner.validation.validation_document import GROUP_KEYS
 
     # Which tables, by name, in that order.
     groupings = [name.strip() for name in by.split(",") if name.strip()]
     for name in groupings:
-        if name not in GROUPINGS:
-            choices = ", ".join(GROUPINGS)
-            raise InputError(f"--by {name}{did_you_mean(name, GROUPINGS)} (known: {choices})")
+        if name not in GROUP_KEYS:
+            choices = ", ".join(GROUP_KEYS)
+            raise InputError(f"--by {name}{did_you_mean(name, GROUP_KEYS)} (known: {choices})")
     for option, value in (("--fact", facts), ("--models", models)):
         if value and not data:
             raise InputError(f"{option}: of which measurements? give a file by --data")
-    paths = files_in(data or ()).paths
+    paths = measurement_files(data or ()).paths
     if predictions is not None and len(paths) != 1:
         raise InputError(f"--predictions: of which file? {len(paths)} were given by --data")
     named = [
@@ -154,7 +154,6 @@ def validate(
 
 
 def _memory(tables: Sequence[Path], *, json: bool) -> None:
-    """Rooms, tokens and starts of logged engines beside what is predicted."""
     from planner.validation.memory_scores import memory_scores
 
     scores = memory_scores(tables)
@@ -164,7 +163,6 @@ def _memory(tables: Sequence[Path], *, json: bool) -> None:
 
 
 def _regret(tables: Sequence[Path], profile: str, chance: float | None, *, json: bool) -> None:
-    """What choices of layouts by predictions are worth, beside plain rules."""
     from planner.validation.regret import MEANING, decisions, table
 
     files = {path: decisions(path, profile, chance) for path in tables}

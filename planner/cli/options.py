@@ -15,15 +15,15 @@ from planner.text.console import note
 from planner.text.errors import InputError
 from planner.text.tables import table
 
-ROWS = table("planner.cli", "options.toml")
+OPTION_ROWS = table("planner.cli", "options.toml")
 HELP = table("planner.cli", "commands.toml")
 QUESTION_FLAGS = table("planner.cli", "question_flags.toml")["flags"]
 FLAGS = {f"--{x}": row for row in QUESTION_FLAGS for x in (row["name"], *row.get("aliases", ()))}
 
 
-def documented(command: Callable[..., None]) -> Callable[..., None]:
+def with_option_help(command: Callable[..., None]) -> Callable[..., None]:
     """A command whose parameters are options and arguments with the help of their rows."""
-    rows = {**ROWS["several"], **ROWS.get(command.__name__, {})}
+    rows = {**OPTION_ROWS["several"], **OPTION_ROWS.get(command.__name__, {})}
     for name, hint in get_type_hints(command).items():
         if name == "return":
             continue
@@ -39,7 +39,7 @@ def documented(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def epilog_of(name: str) -> str:
+def example_epilog(name: str) -> str:
     """What stands below a command's help: an example of it, as it is typed."""
     lines = ["Example:", *(f"  planner {each}" for each in HELP["examples"][name])]
     if name == "solve":
@@ -92,13 +92,13 @@ def require_workers(workers: int) -> None:
         raise InputError(f"--workers: expected at least 1, got {workers}")
 
 
-Names = Callable[[], Iterable[str]]
+NameSource = Callable[[], Iterable[str]]
 
 
 def _models() -> Iterable[str]:
-    from planner.catalogue.models import names
+    from planner.catalogue.models import model_names
 
-    return names()
+    return model_names()
 
 
 def _systems() -> Iterable[str]:
@@ -120,9 +120,9 @@ def _profiles() -> Iterable[str]:
 
 
 def _kinds() -> Iterable[str]:
-    from planner.scenario.kinds import ROOMS
+    from planner.scenario.kinds import PROBLEM_PACKAGES
 
-    return ROOMS
+    return PROBLEM_PACKAGES
 
 
 def _engines() -> Iterable[str]:
@@ -138,7 +138,7 @@ def _catalogues() -> Iterable[str]:
     return listed if isinstance(listed, dict) else ()
 
 
-SET: dict[str, Names] = {
+SET: dict[str, NameSource] = {
     "model": _models,
     "system": _systems,
     "engine": _engines,
@@ -148,7 +148,7 @@ SET: dict[str, Names] = {
 }
 
 
-def _beginning(names: Names) -> Callable[[str], list[str]]:
+def _beginning(names: NameSource) -> Callable[[str], list[str]]:
     """The names that begin as what was typed."""
 
     def complete(incomplete: str) -> list[str]:
@@ -158,7 +158,6 @@ def _beginning(names: Names) -> Callable[[str], list[str]]:
 
 
 def _entries(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Names of the catalogue that the words before name."""
     from planner.report.text.catalog import catalog
 
     kinds = catalog()["kinds"]
@@ -167,7 +166,6 @@ def _entries(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def _changes(incomplete: str) -> list[str]:
-    """`PATH=VALUE` for the paths whose values have names; before the sign the paths."""
     path, sign, value = incomplete.partition("=")
     if not sign:
         return [f"{name}=" for name in SET if name.startswith(path)]
@@ -231,7 +229,6 @@ def _whole(flag: str, text: str) -> int:
 
 
 def _machine(flag: str, args: Sequence[str]) -> int:
-    """Chips of a machine of the system that is named beside it."""
     from planner.catalogue.systems import machine_chips, system
 
     names = [*_values(args, "--system")]
@@ -241,7 +238,6 @@ def _machine(flag: str, args: Sequence[str]) -> int:
 
 
 def _values(args: Sequence[str], flag: str) -> Iterator[str]:
-    """What stands after a flag."""
     for place, word in enumerate(args):
         if word == flag and place + 1 < len(args):
             yield args[place + 1]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.cli.options import require_workers
-from planner.report.files import deliver, dumps, form_of
+from planner.report.files import deliver, dumps, file_format
 from planner.text.console import note, show
 from planner.text.errors import InputError
 
@@ -50,15 +50,15 @@ def sensitivity(
         points = break_even(file, even, over, of, sets or ())
         show(dumps({"break_even": points}) if json else even_text(points))
     elif drawn:
-        from planner.uncertainty.global_study import explore
+        from planner.uncertainty.global_study import run_global_sensitivity
 
-        study = explore(
+        study = run_global_sensitivity(
             file, of, sets or (), sobol=sobol, morris=morris, seed=seed, workers=workers, shown=True
         )
         if plot is not None:
-            from planner.report.pictures.value_rows import study_drawn
+            from planner.report.pictures.value_rows import draw_study
 
-            deliver(study_drawn(study.document, form_of(plot)), plot)
+            deliver(draw_study(study.document, file_format(plot)), plot)
         show(dumps(study.document) if json else str(study))
     else:
         from planner.sensitivity.elasticities import elasticity_table
@@ -71,7 +71,7 @@ def sensitivity(
         if plot is not None:
             from planner.report.pictures.value_rows import tornado
 
-            deliver(tornado(document, form_of(plot)), plot)
+            deliver(tornado(document, file_format(plot)), plot)
         show(dumps(document) if json else str(table))
 
 
@@ -96,24 +96,24 @@ def sweep(
     require_workers(workers)
     if scheduler is not None and workers != 1:
         raise InputError("--workers: a cluster has workers of its own; leave --scheduler or it out")
-    from planner.sweep.formats import kind_of
-    from planner.sweep.run import Outcome, executed, ordered
-    from planner.sweep.table import Parts
+    from planner.sweep.formats import file_kind
+    from planner.sweep.run import Outcome, prepare_sweep, run_sweep
+    from planner.sweep.table import SweepParts
 
-    kind_of(out)
-    order = ordered(file, over or (), sets or (), yes=yes, certify=certify, strict=strict)
+    file_kind(out)
+    order = prepare_sweep(file, over or (), sets or (), yes=yes, certify=certify, strict=strict)
     order = replace(order, workers=workers, scheduler=scheduler, shown=True)
     if plot is not None:
         from planner.report.pictures.picture_files import check_sweep_picture
 
         check_sweep_picture(plot, [len(axis) for axis in order.survey.grid.axes])
-    if resume and Parts.finished(out, order.meta):
+    if resume and SweepParts.finished(out, order.meta):
         outcome = Outcome(order.points, None, order.points, 0.0)
     else:
-        parts = Parts(out, order.meta, resume=resume)
+        parts = SweepParts(out, order.meta, resume=resume)
         if parts.done:
             note(f"{parts.done:,} of {order.points:,} points were kept", warning=True)
-        outcome = executed(order, parts)
+        outcome = run_sweep(order, parts)
     _finish(order, out, plot, of, outcome, json=json)
 
 
@@ -121,7 +121,7 @@ def _finish(
     order: Order, out: Path, plot: Path | None, of: str | None, outcome: Outcome, *, json: bool
 ) -> None:
     """Draw and say what a finished table holds, where parts of a step cross included."""
-    from planner.protocol.document import document_of
+    from planner.protocol.document import to_document
     from planner.report.pictures.picture_files import write_sweep
     from planner.report.pictures.sweep_lines import crossing_lines
     from planner.sweep.boundaries import boundaries, crossings
@@ -133,7 +133,7 @@ def _finish(
         write_sweep(table, plot, of, kinks)
     if json:
         counts = {x: getattr(outcome, x) for x in ("statuses", "resumed", "seconds")}
-        crossed = {"crossings": document_of(kinks)}
+        crossed = {"crossings": to_document(kinks)}
         show(dumps({"out": str(out), **order.meta, **counts, **crossed}))
         return
     line = f"{out}: is complete already"

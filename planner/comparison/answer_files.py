@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from planner.protocol.parameter import folder_of
+from planner.protocol.parameter import base_folder
 from planner.protocol.solve import check
-from planner.scenario import checked, in_base_units, read
+from planner.scenario import check_tree, in_base_units, read
 from planner.scenario.keys.fields import QuestionRecord
 from planner.scenario.loading import Source
 from planner.scenario.tree import Path as KeyPath
-from planner.scenario.tree import Tree, dotted
-from planner.text.errors import InputError, Mistake, printed
+from planner.scenario.tree import Tree, key_path
+from planner.text.errors import InputError, Mistake, printable
 
-LARGEST = 20_000_000  # bytes of a saved answer
+MAX_FILE_BYTES = 20_000_000  # bytes of a saved answer
 ANSWER = {"schema", "scenario", "plan"}  # keys that a saved answer has and a scenario lacks
 
 
@@ -33,18 +33,18 @@ class ComparedScenario:
     answer: Mapping[str, Any] | None = None
 
 
-def compared(source: Source) -> ComparedScenario:
+def load_comparison_side(source: Source) -> ComparedScenario:
     """The side of a comparison that a file, a mapping or a scenario is.
 
     Raises InputError with every mistake, or for a problem that this version does not answer.
     """
     answer = saved_answer(source)
-    name = printed(source)[:300] if isinstance(source, str | Path) else "scenario"
+    name = printable(source)[:300] if isinstance(source, str | Path) else "scenario"
     if answer is None:
         question, tree = check(source), read(source)
     else:
         tree = in_base_units(Tree(name, answer["scenario"]))
-        question = checked(tree, folder_of(source))
+        question = check_tree(tree, base_folder(source))
     return ComparedScenario(name, question, tree, answer)
 
 
@@ -56,7 +56,7 @@ def saved_answer(source: Source) -> Mapping[str, Any] | None:
         return None
     try:
         with Path(source).open("rb") as stream:
-            text = stream.read(LARGEST)
+            text = stream.read(MAX_FILE_BYTES)
         document = json.loads(text)
     except (OSError, ValueError, RecursionError):
         return None  # what is wrong with it the reader of scenarios says, with its place
@@ -74,7 +74,7 @@ def require_answer(source: Path) -> Mapping[str, Any]:
 
 
 ABSENT = "absent"  # in place of a value where a scenario lacks the key
-Data = dict[str, Any]
+ScenarioMapping = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -88,10 +88,12 @@ class ChangedKey:
     @property
     def name(self) -> str:
         """The dotted path."""
-        return dotted(self.path)
+        return key_path(self.path)
 
 
-def changed_keys(before: Data, after: Data, second: ComparedScenario) -> tuple[ChangedKey, ...]:
+def changed_keys(
+    before: ScenarioMapping, after: ScenarioMapping, second: ComparedScenario
+) -> tuple[ChangedKey, ...]:
     """The keys at which two resolved scenarios differ, in the order of the second's file.
 
     A key whose value is a mapping in one and none in the other changes as a whole.
@@ -114,7 +116,7 @@ def _differences(before: object, after: object, path: KeyPath) -> Iterator[Chang
         yield ChangedKey(path, before, after)
 
 
-def between(before: Data, changes: Sequence[ChangedKey]) -> Data:
+def apply_changes(before: ScenarioMapping, changes: Sequence[ChangedKey]) -> ScenarioMapping:
     """The first scenario with some of the changes made."""
     data = copy.deepcopy(before)
     for change in changes:
@@ -128,17 +130,17 @@ def between(before: Data, changes: Sequence[ChangedKey]) -> Data:
     return data
 
 
-def plain(value: object) -> object:
+def json_value(value: object) -> object:
     """A value of a scenario as JSON has it: what is absent is null."""
     return None if value is ABSENT else value
 
 
-def words(value: object) -> str:
+def value_text(value: object) -> str:
     """A value of a scenario in a few words; a mapping by its keys."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {words(x)}" for key, x in value.items()) + "}"
+        return "{" + ", ".join(f"{key}: {value_text(x)}" for key, x in value.items()) + "}"
     if isinstance(value, list):
-        shown = [words(each) for each in value]
+        shown = [value_text(each) for each in value]
         return ", ".join(shown if len(shown) <= 6 else [*shown[:3], "...", shown[-1]])
     if isinstance(value, float):
         return f"{value:.6g}"

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from planner.comparison.answer_files import words
+from planner.comparison.answer_files import value_text
 from planner.comparison.price_difference import ComparedSide, PriceDifference
 from planner.text.quantities import DIMENSIONS, show
-from planner.text.tolerances import SAME
+from planner.text.tolerances import REL_TOL
 from planner.text.wording import excess, increase, quantity, wrapped
 
 
@@ -58,7 +58,7 @@ def _change_lines(result: PriceDifference) -> Iterator[str]:
 
 def _value(value: object, unit: str | None) -> str:
     if not isinstance(value, int | float) or isinstance(value, bool) or unit is None:
-        return words(value)
+        return value_text(value)
     dimension = next((name for name, x in DIMENSIONS.items() if x.unit == unit), None)
     return show(value, dimension) if dimension else quantity(value, unit)
 
@@ -79,7 +79,7 @@ def _moved(result: PriceDifference) -> Iterator[str]:
         first, second = pair
         if output.name == result.of or first is None or second is None:
             continue
-        if abs(second - first) > SAME * max(abs(first), abs(second)):
+        if abs(second - first) > REL_TOL * max(abs(first), abs(second)):
             share = f" ({increase(second / first - 1)})" if first else ""
             shown = f"{quantity(first, output.unit)} -> {quantity(second, output.unit)}"
             yield f"  {output.name:<24}{shown}{share}"

@@ -13,17 +13,17 @@ from typing import Any
 
 from planner.comparison.answer_files import require_answer
 from planner.comparison.price_difference import PriceDifference
-from planner.protocol.document import document_of, json_key, versioned
-from planner.protocol.output import Output, values_in
+from planner.protocol.document import json_key, to_document, versioned_schema
+from planner.protocol.output import Output, output_values
 from planner.protocol.plan import MissedPromise, Plan
-from planner.protocol.problem import Problem, problem_of
-from planner.protocol.promise import SURE
+from planner.protocol.problem import Problem, get_problem
+from planner.protocol.promise import SURE_CHANCE
 from planner.protocol.solve import answer_schema, solve
-from planner.scenario import opened
-from planner.scenario.kinds import ROOMS
+from planner.scenario import load_tree
+from planner.scenario.kinds import PROBLEM_PACKAGES
 from planner.scenario.loading import Question, Source
 from planner.text.errors import CatalogueError, InputError, did_you_mean
-from planner.text.tolerances import SAME
+from planner.text.tolerances import REL_TOL
 from planner.text.wording import excess, quantity, wrapped
 
 
@@ -79,7 +79,7 @@ class Gate:
     @property
     def document(self) -> dict[str, Any]:
         """Exactly what `planner gate --json` prints, in base units."""
-        return {"schema": "gate/2", **document_of(self)}
+        return {"schema": "gate/2", **to_document(self)}
 
     @property
     def markdown(self) -> str:
@@ -113,7 +113,6 @@ def _short(missed: MissedPromise) -> str:
 
 
 def _cell_of(verdict: PromiseVerdict) -> str:
-    """A verdict in a table, broken ones in bold."""
     word = "kept" if verdict.holds else "broken"
     words = ": ".join(filter(None, (word, verdict.reason)))
     return words if verdict.holds else f"**{words}**"
@@ -144,9 +143,9 @@ def gate(
     sure : ask for 90 % whatever the scenario asks for.
     """
     earlier = None if against is None else require_answer(against)
-    question = opened(source, sets)[1]
+    question = load_tree(source, sets)[1]
     plan = solve(source, sets)
-    problem = problem_of(plan.kind)
+    problem = get_problem(plan.kind)
     if earlier is not None and earlier.get("problem") != plan.kind:
         raise InputError(f"--against {against}: answers a {earlier.get('problem')}")
     verdicts: list[PromiseVerdict] = []
@@ -186,7 +185,7 @@ class _Judge:
             if output.promise is None or (output.applies and not output.applies(self.question)):
                 continue
             limit = self.problem.value(self.question, output.promise)
-            if limit is not None and values_in([output], self.plan.chosen):
+            if limit is not None and output_values([output], self.plan.chosen):
                 yield self._verdict(output, limit, output.promise, "scenario", self.needed)
 
     def at_most(self, name: str, limit: float) -> PromiseVerdict:
@@ -201,22 +200,22 @@ class _Judge:
         """The objective against that of an earlier answer."""
         applying = (x for x in self.problem.outputs if not x.applies or x.applies(self.question))
         output = next(applying)
-        before = values_in([output], earlier["plan"] or {}).get(output.name)
+        before = output_values([output], earlier["plan"] or {}).get(output.name)
         if before is None:
             raise InputError(f"--against {file}: has no plan, so there is no price to rise from")
         words = f"{file} + {100 * share:g}%" if share else str(file)
-        needed = SURE if self.sure else None  # two estimates of one model are off alike
+        needed = SURE_CHANCE if self.sure else None  # two estimates of one model are off alike
         return self._verdict(output, before * (1 + share), output.name, words, needed)
 
     @property
     def needed(self) -> float | None:
         """The chance with which limits must be kept."""
-        return SURE if self.sure else self.plan.answer.needed_chance
+        return SURE_CHANCE if self.sure else self.plan.answer.needed_chance
 
     def _verdict(
         self, output: Output, limit: float, name: str, source: str, needed: float | None
     ) -> PromiseVerdict:
-        value = values_in([output], self.plan.chosen).get(output.name)
+        value = output_values([output], self.plan.chosen).get(output.name)
         if value is None:
             raise InputError(f"the plan has no {output.name} that could be limited")
         chance = self.plan.answer.chance(output.name, value, limit, rises=output.rises)
@@ -226,8 +225,8 @@ class _Judge:
                 "leave --sure, or that limit"
             )
         ratio = limit / value if output.rises else value / limit
-        over = 0.0 if ratio <= 1 + SAME else ratio - 1
-        holds = not over and (chance is None or needed is None or chance >= needed - SAME)
+        over = 0.0 if ratio <= 1 + REL_TOL else ratio - 1
+        holds = not over and (chance is None or needed is None or chance >= needed - REL_TOL)
         return PromiseVerdict(name, source, value, limit, output.unit, holds, over, chance, needed)
 
 
@@ -241,7 +240,7 @@ def document_schema(name: str) -> dict[str, object]:
     Raises InputError for a name that is neither, with the nearest.
     """
     if name in DOCUMENTS:
-        return versioned(DOCUMENTS[name], f"{name}/{VERSIONS[name]}")
-    if name not in ROOMS:
-        raise CatalogueError.unknown("kind of answer", name, (*ROOMS, *DOCUMENTS))
+        return versioned_schema(DOCUMENTS[name], f"{name}/{VERSIONS[name]}")
+    if name not in PROBLEM_PACKAGES:
+        raise CatalogueError.unknown("kind of answer", name, (*PROBLEM_PACKAGES, *DOCUMENTS))
     return answer_schema(name)

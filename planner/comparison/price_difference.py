@@ -16,22 +16,24 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from planner.comparison import answer_files
-from planner.protocol.document import Unit, document_of
+from planner.protocol.document import Unit, to_document
 from planner.protocol.output import Output
-from planner.protocol.parameter import unit_of, value_at
-from planner.protocol.plan import MissedPromise, Status, status_of, widest
-from planner.protocol.problem import Problem, Search, problem_of, search_each
-from planner.scenario import checked, resolved
+from planner.protocol.parameter import lookup_value, path_unit
+from planner.protocol.plan import MissedPromise, Status, gap_status, max_gap
+from planner.protocol.problem import Problem, Search, get_problem, search_each
+from planner.scenario import check_tree, resolve_keys
 from planner.scenario.keys.fields import QuestionRecord
 from planner.scenario.loading import Source
 from planner.scenario.tree import Tree
 from planner.text.console import progress
 from planner.text.errors import InputError
 from planner.text.quantities import MONTH_HOURS
-from planner.text.tolerances import SAME
+from planner.text.tolerances import REL_TOL
 
-Values = Mapping[int, Sequence[float] | None]  # of sets of changes, as bits; None without a value
-MOST = 10  # changes of which every set is looked at
+Coalitions = Mapping[
+    int, Sequence[float] | None
+]  # of sets of changes, as bits; None without a value
+MAX_SHAPLEY_CHANGES = 10  # changes of which every set is looked at
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Split:
     orders: int
 
 
-def shapley(count: int, values: Values) -> Split | None:
+def shapley(count: int, values: Coalitions) -> Split | None:
     """The mean over every order in which each step has a value; None where no order has.
 
     `values` are those of all sets of `count` changes, by their bits. The parts sum to the whole.
@@ -68,7 +70,7 @@ def shapley(count: int, values: Values) -> Split | None:
     return Split(tuple((change,) for change in range(count)), parts, begun[whole])
 
 
-def _orders(count: int, values: Values) -> tuple[list[int], list[int]]:
+def _orders(count: int, values: Coalitions) -> tuple[list[int], list[int]]:
     """In how many orders each set is come to, and gone on from, over sets that have a value."""
     whole = (1 << count) - 1
     begun, ended = [0] * (whole + 1), [0] * (whole + 1)
@@ -154,7 +156,7 @@ class PriceDifference:
     @property
     def document(self) -> dict[str, Any]:
         """Exactly what `planner diff --json` prints, in base units."""
-        return {"schema": "diff/1", **document_of(self)}
+        return {"schema": "diff/1", **to_document(self)}
 
     def __str__(self) -> str:
         from planner.comparison.difference_text import difference_text
@@ -171,16 +173,16 @@ def difference(before: Source, after: Source, *, shown: bool = False) -> PriceDi
     ----------
     shown : draw progress on a terminal.
     """
-    sides = tuple(answer_files.compared(source) for source in (before, after))
+    sides = tuple(answer_files.load_comparison_side(source) for source in (before, after))
     problem, objective = _objective(sides)
-    datas = [resolved(side.question, full_paths=True) for side in sides]
+    datas = [resolve_keys(side.question, full_paths=True) for side in sides]
     changes = answer_files.changed_keys(datas[0], datas[1], sides[1])
     scenarios = _Scenarios(problem, datas[0], changes, shown)
     last = (1 << len(changes)) - 1
     ends = scenarios.searched([0, last])
     outputs = tuple(x for x in problem.outputs if x.unit)
     bill = any(output.name == BILL for output in problem.outputs)
-    loads = [value_at(side.question, ARRIVALS) for side in sides]
+    loads = [lookup_value(side.question, ARRIVALS) for side in sides]
     # As many requests as can be served is no demand of which a bill could be told.
     paid = bill and all(load is not None and load != "max" for load in loads)
     measured = ((objective.name, 1.0), (BILL, MONTH_HOURS)) if paid else ((objective.name, 1.0),)
@@ -189,13 +191,13 @@ def difference(before: Source, after: Source, *, shown: bool = False) -> PriceDi
     split, method = None, ""
     if feasible and changes:
         split, method = _split(scenarios, measured, len(changes))
-    gap = widest(best.gap for best in ends) if feasible else None
+    gap = max_gap(best.gap for best in ends) if feasible else None
     rows = _rows(changes, split, problem.kind, two=len(measured) == 2)
     values = [side.value for side in pairs]
     bills = [side.usd_per_month for side in pairs]
     return PriceDifference(
         problem=problem.kind,
-        status=status_of(gap, feasible=feasible),
+        status=gap_status(gap, feasible=feasible),
         gap=gap,
         of=objective.name,
         unit=objective.unit,
@@ -220,7 +222,7 @@ def _objective(sides: Sequence[answer_files.ComparedScenario]) -> tuple[Problem[
     kinds = [side.question.problem for side in sides]
     if kinds[0] != kinds[1]:
         raise InputError(f"a {kinds[0]} and a {kinds[1]} answer different questions")
-    problem = problem_of(kinds[0])
+    problem = get_problem(kinds[0])
     firsts = [
         next(x for x in problem.outputs if x.applies is None or x.applies(side.question))
         for side in sides
@@ -245,7 +247,9 @@ class _Scenarios:
         """The question of a set of changes; None where its keys contradict each other."""
         made = [x for place, x in enumerate(self.changes) if chosen >> place & 1]
         try:
-            question = checked(Tree("scenario", answer_files.between(self.before, made)), Path())
+            question = check_tree(
+                Tree("scenario", answer_files.apply_changes(self.before, made)), Path()
+            )
         except InputError:
             return None
         return question if isinstance(question, QuestionRecord) else None
@@ -268,15 +272,14 @@ class _Scenarios:
         for members, best in zip(chosen, answers, strict=True):
             if best is None:
                 made = [x for place, x in enumerate(self.changes) if members >> place & 1]
-                question = checked(
-                    Tree("scenario", answer_files.between(self.before, made)), Path()
+                question = check_tree(
+                    Tree("scenario", answer_files.apply_changes(self.before, made)), Path()
                 )
                 self.done[members] = self.problem.search(question)
         return [best for one in chosen if (best := self.done[one]) is not None]
 
 
 def _values(best: Search | None, measured: Sequence[tuple[str, float]]) -> list[float] | None:
-    """The numbers that are split, of a point; None without a plan that has them."""
     if best is None or not best.feasible:
         return None
     outputs = best.outputs
@@ -293,7 +296,7 @@ def _split(
     def value(chosen: int) -> list[float] | None:
         return _values(scenarios.all_of([chosen])[0], measured)
 
-    if count <= MOST:
+    if count <= MAX_SHAPLEY_CHANGES:
         every = range(1 << count)
         searches = scenarios.all_of(every)
         values = {one: _values(best, measured) for one, best in zip(every, searches, strict=True)}
@@ -329,9 +332,9 @@ def _rows(
         rows.append(
             ChangeCost(
                 keys=tuple(x.name for x in members),
-                before=tuple(answer_files.plain(x.before) for x in members),
-                after=tuple(answer_files.plain(x.after) for x in members),
-                units=tuple(unit_of(kind, [str(part) for part in x.path]) for x in members),
+                before=tuple(answer_files.json_value(x.before) for x in members),
+                after=tuple(answer_files.json_value(x.after) for x in members),
+                units=tuple(path_unit(kind, [str(part) for part in x.path]) for x in members),
                 cost=parts[0] if parts else None,
                 usd_per_month=parts[1] if parts and two else None,
             )
@@ -349,7 +352,7 @@ def _stale(
             value = value.get(part) if isinstance(value, dict) else None
         if isinstance(value, int | float) and pair.value is not None:
             off = pair.value / value - 1 if value else 0.0
-            if abs(off) > SAME:
+            if abs(off) > REL_TOL:
                 yield (
                     f"{side.name} was saved with {objective.name} {value:.6g}; "
                     f"this version answers {pair.value:.6g}, which is what is compared"

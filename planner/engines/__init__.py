@@ -6,6 +6,6 @@ of it behind one call.
 """
 
 from planner.engines.engine import ENGINES
-from planner.engines.exports import TARGETS, Export, benchmark, engine_of, export
+from planner.engines.exports import TARGETS, Export, benchmark, export, resolve_engine
 
-__all__ = ["ENGINES", "TARGETS", "Export", "benchmark", "engine_of", "export"]
+__all__ = ["ENGINES", "TARGETS", "Export", "benchmark", "export", "resolve_engine"]

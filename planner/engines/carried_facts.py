@@ -1,21 +1,19 @@
 """What the options of a launch carry: the rows that write an option, read backwards."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
 from string import Formatter
 from typing import Any
 
-from planner.engines.containers import MOST
-from planner.engines.launch import OptionRow, Value
+from planner.engines.containers import MAX_COUNT
+from planner.engines.launch import FactValue, OptionRow
 from planner.engines.launch_words import WrittenLaunch
 from planner.engines.option_names import OptionError
-from planner.text.errors import quoted
+from planner.text.errors import quote
 
 Facts = dict[str, Any]
-WORDS = (
+TEXT_FACTS = (
     "cache",
     "connector",
     "conversion",
@@ -25,10 +23,10 @@ WORDS = (
     "config_file",
     "port",
 )  # facts that are no numbers
-SIZES = ("longest", "chunk", "chunk_of_copies", "budget", "step_tokens")
-UNSAID = ("", "-1", "auto", "null", "none")  # values that leave a size to the engine
+SIZE_FACTS = ("longest", "chunk", "chunk_of_copies", "budget", "step_tokens")
+UNSET = ("", "-1", "auto", "null", "none")  # values that leave a size to the engine
 THOUSANDS = {"k": 10**3, "m": 10**6, "g": 10**9, "K": 2**10, "M": 2**20, "G": 2**30}
-NONE = ("redundant", "drafts")  # numbers that may be zero
+ZERO_ALLOWED = ("redundant", "drafts")  # numbers that may be zero
 ROLES = {"prefill": "prefill", "decode": "decode", "null": ""}
 SHARES = ("share_all", "share_free", "share_pool")  # of a chip's memory
 
@@ -59,10 +57,10 @@ def facts_of_launch(launch: WrittenLaunch) -> Facts:
     return facts
 
 
-def _backwards(row: OptionRow, value: Value, launch: WrittenLaunch) -> Facts | None:
+def _backwards(row: OptionRow, value: FactValue, launch: WrittenLaunch) -> Facts | None:
     """The facts that an option with this value carries; None for a value that the row has not."""
     differs = isinstance(row.value, str) and row.value.startswith("@")  # from node to node
-    if differs or (row.fact in SIZES and str(value).lower() in UNSAID):
+    if differs or (row.fact in SIZE_FACTS and str(value).lower() in UNSET):
         return {}
     if row.fact is not None:
         return {row.fact: _number(row, value, launch)}
@@ -83,7 +81,7 @@ def _captured(row: OptionRow, text: str) -> Facts | None:
     try:
         read = json.loads(text)
     except ValueError:
-        raise OptionError(row.name, f"{row.name} expects JSON, got {quoted(text)}") from None
+        raise OptionError(row.name, f"{row.name} expects JSON, got {quote(text)}") from None
     # A place of a fact as JSON: a word in braces, which stands `within` quotes already or not.
     marked = "".join(
         words + ("" if not name else f"{{{name}}}" if words.endswith('"') else f'"{{{name}}}"')
@@ -103,14 +101,14 @@ def _matched(row: object, value: object) -> Facts | None:
             facts |= inner
         return facts
     name = row[1:-1] if isinstance(row, str) and row.startswith("{") else ""
-    if name in WORDS:
+    if name in TEXT_FACTS:
         return {name: value} if isinstance(value, str) else None
     if name:
-        return {name: value} if type(value) is int and 0 <= value <= MOST else None
+        return {name: value} if type(value) is int and 0 <= value <= MAX_COUNT else None
     return {} if row == value else None
 
 
-def _number(row: OptionRow, value: Value, launch: WrittenLaunch) -> object:
+def _number(row: OptionRow, value: FactValue, launch: WrittenLaunch) -> object:
     """A value of an option as what it is: a number, else the word."""
     text = str(value)
     sized = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)([kmgKMG])", text)
@@ -118,19 +116,19 @@ def _number(row: OptionRow, value: Value, launch: WrittenLaunch) -> object:
         text = f"{float(sized[1]) * THOUSANDS[sized[2]]:.0f}"
     if row.fact == "role" and text not in ROLES:
         roles = ", ".join(ROLES)
-        words = f"{launch.release.title}: {row.name} expects one of {roles}, got {quoted(text)}"
+        words = f"{launch.release.title}: {row.name} expects one of {roles}, got {quote(text)}"
         raise OptionError(row.name, words)
-    if row.fact in WORDS:
+    if row.fact in TEXT_FACTS:
         return ROLES.get(text, text)
     try:
         number = float(text) if "." in text else int(text)
     except ValueError:
         number = math.nan
     whole = row.fact not in SHARES
-    least = int(row.fact not in NONE) if whole else -MOST
-    if not least <= number <= MOST or (whole and number != int(number)):
+    least = int(row.fact not in ZERO_ALLOWED) if whole else -MAX_COUNT
+    if not least <= number <= MAX_COUNT or (whole and number != int(number)):
         words = f"expects a whole number of at least {least}" if whole else "expects a number"
         raise OptionError(
-            row.name, f"{launch.release.title}: {row.name} {words}, got {quoted(value)}"
+            row.name, f"{launch.release.title}: {row.name} {words}, got {quote(value)}"
         )
     return number

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 
-from planner.text.errors import InputError, Mistake, quoted
-from topologies.files.located_yaml import Located, document
+from planner.text.errors import InputError, Mistake, quote
+from topologies.files.located_yaml import AtLocation, document
 
-DOCUMENTS, MOST = 500, 10**9  # documents of a manifest; a number that counts something
+DOCUMENTS, MAX_COUNT = 500, 10**9  # documents of a manifest; a number that counts something
 HEREDOC = re.compile(r"cat\s*>\s*(\S+)\s*<<-?\s*['\"]?(\w+)['\"]?\n(.*?)\n\2\b", re.S)
-ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.S)
+ASSIGNMENT_PATTERN = re.compile(r"([A-Za-z_]\w*)=(.*)", re.S)
 VARIABLE = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?::?-([^{}]*))?\})")
 ARRAY = re.compile(r"\w+\+?=\(")
 SHELLS = ("sh", "bash", "/bin/sh", "/bin/bash")
@@ -78,7 +78,7 @@ def _script(text: str) -> Container:
         words = shlex.split(body, comments=True)
     except ValueError as error:
         raise InputError(f"a command that cannot be split into words: {error}") from error
-    values = {m[1]: m[2] for word in words if (m := ASSIGNED.fullmatch(word))}
+    values = {m[1]: m[2] for word in words if (m := ASSIGNMENT_PATTERN.fullmatch(word))}
     put_in = list(chain.from_iterable(_put_in(word, values) for word in words))
     arrays: list[str] = []
     outside: list[str] = []
@@ -96,13 +96,11 @@ def _script(text: str) -> Container:
 
 
 def _put_in(word: str, values: Mapping[str, str]) -> list[str]:
-    """A word with its variables put in: several words where it is one variable with options."""
     whole = VARIABLE.sub(lambda m: _value(m, values), word)
     return shlex.split(whole) if VARIABLE.fullmatch(word) and whole.startswith("-") else [whole]
 
 
 def _value(match: re.Match[str], values: Mapping[str, str]) -> str:
-    """What a variable holds: as the script sets it, else its default, else itself as it stands."""
     name, default = match[1] or match[2], match[3]
     return values.get(name, match[0] if default is None else default)
 
@@ -111,11 +109,11 @@ def _value(match: re.Match[str], values: Mapping[str, str]) -> str:
 class _Document:
     """One document of a file, whose lines begin `above` lines below those of the file."""
 
-    root: Located
+    root: AtLocation
     file: str
     above: int
 
-    def at(self, *path: str, below: Located | None = None) -> Located | None:
+    def at(self, *path: str, below: AtLocation | None = None) -> AtLocation | None:
         """What stands at a path of keys, from the root or `below` a value; None for nothing."""
         node = below or self.root
         for part in path:
@@ -126,19 +124,19 @@ class _Document:
             node = inner
         return node
 
-    def items(self, key: str, below: Located) -> list[Located]:
+    def items(self, key: str, below: AtLocation) -> list[AtLocation]:
         """The items of a list below a value; none where it is not there."""
         listed = self.at(key, below=below)
         if listed is not None:
             self.require(listed, list, f"{key}: a list")
         return listed.value if listed else []
 
-    def require(self, node: Located, shape: type, words: str) -> None:
+    def require(self, node: AtLocation, shape: type, words: str) -> None:
         """Raises InputError, at its place, for a value of another shape."""
         if not isinstance(node.value, shape) or isinstance(node.value, bool):
-            raise self.mistake(node, f"expected {words}, got {quoted(node.value)}")
+            raise self.mistake(node, f"expected {words}, got {quote(node.value)}")
 
-    def mistake(self, node: Located, message: str) -> InputError:
+    def mistake(self, node: AtLocation, message: str) -> InputError:
         """What is wrong with a value, at its place."""
         return InputError(Mistake(self.file, node.line + self.above, node.column, "", message))
 
@@ -161,12 +159,11 @@ def _documents(text: str, file: str) -> list[_Document]:
     return manifests
 
 
-def _replicas(file: _Document, count: Located | None) -> int:
-    """How many run of a group of pods, or of a service: one where nothing says more."""
+def _replicas(file: _Document, count: AtLocation | None) -> int:
     if count is None:
         return 1
-    if type(count.value) is not int or not 1 <= count.value <= MOST:
-        raise file.mistake(count, f"replicas: expected 1 or more, got {quoted(count.value)}")
+    if type(count.value) is not int or not 1 <= count.value <= MAX_COUNT:
+        raise file.mistake(count, f"replicas: expected 1 or more, got {quote(count.value)}")
     return count.value
 
 
@@ -185,7 +182,7 @@ def _services(file: _Document) -> list[Container]:
     return started
 
 
-def _command(file: _Document, container: Located, keys: tuple[str, str]) -> list[str]:
+def _command(file: _Document, container: AtLocation, keys: tuple[str, str]) -> list[str]:
     """The words a container runs; its image first where they are options of its own program."""
     words: list[str] = []
     for key in keys:

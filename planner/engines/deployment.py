@@ -14,14 +14,14 @@ from types import MappingProxyType
 from typing import Any
 
 from planner.architecture import Model, read_config
-from planner.architecture.counts import Sizes, sizes
+from planner.architecture.counts import ModelSizes, model_sizes
 from planner.catalogue import models
 from planner.catalogue.chips import Chip, chip, chip_names
 from planner.problems.serving.point import MemoryUse
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.step.engine_rules import EnginePool
 from planner.problems.serving.step.memory_terms import pool_context
-from planner.problems.serving.task.requests import method_of
+from planner.problems.serving.task.requests import draft_method
 from planner.scenario.keys.engine_keys import SETTINGS
 from planner.scenario.keys.model_keys import ModelDescription
 from planner.scenario.keys.references import File, HubFile
@@ -29,7 +29,7 @@ from planner.text.errors import Infeasible, InputError
 
 ROUNDING = 64  # tokens to which the longest request is rounded up
 SPARE = 16  # tokens that engines keep back of the longest request
-LONG = 3.090232306167813  # normal quantile of 99.9 %
+NORMAL_QUANTILE_999 = 3.090232306167813  # normal quantile of 99.9 %
 ROLES = MappingProxyType({"aggregated": ("",), "disaggregated": ("prefill", "decode")})
 
 
@@ -42,9 +42,9 @@ class Checkpoint:
     folder: bool
 
     @property
-    def sizes(self) -> Sizes:
+    def sizes(self) -> ModelSizes:
         """Its counts as published."""
-        return sizes(self.model)
+        return model_sizes(self.model)
 
     @property
     def weights(self) -> str:
@@ -104,7 +104,7 @@ class Deployment:
     def asked_of_rules(self) -> EnginePool:
         """What the rules of engines ask of it beside its layout."""
         weights = self.pool["weights"] if self.converted else None
-        counted = sizes(self.checkpoint.model, weights, self.pool["kv"])
+        counted = model_sizes(self.checkpoint.model, weights, self.pool["kv"])
         copies = self.pool["redundant_experts"] or 0
         kinds, decodes = self.whole["placement"], self.role == "decode"
         machine = kinds[-1 if decodes else 0]["chips_per_machine"]
@@ -177,7 +177,7 @@ def _deployment(
         longest=longest,
         longest_is_quantile=quantile,
         drafts=drafts,
-        method=method_of(scenario),
+        method=draft_method(scenario),
         cached_input=0.0 if role == "decode" else scenario.workload.cached_input,
         engine_limits={x: limit for x in SETTINGS if (limit := getattr(scenario, x)) is not None},
         share=MappingProxyType(
@@ -230,7 +230,7 @@ def chip_called(name: str) -> Chip:
     return chip(name)
 
 
-def longest_request(scenario: Scenario, drafts: int, sizes: Sizes) -> tuple[int, bool]:
+def longest_request(scenario: Scenario, drafts: int, sizes: ModelSizes) -> tuple[int, bool]:
     """Tokens of the longest request that is let in, and whether some are longer."""
     load = scenario.workload
     lengths = (load.input_tokens, load.output_tokens)
@@ -249,9 +249,8 @@ def longest_request(scenario: Scenario, drafts: int, sizes: Sizes) -> tuple[int,
 
 
 def _quantile(mean: float, cv: float) -> float:
-    """The length that 99.9 % of requests do not exceed, log-normal; the mean where all are one."""
     variance = math.log1p(cv**2)
-    return mean * math.exp(LONG * math.sqrt(variance) - variance / 2)
+    return mean * math.exp(NORMAL_QUANTILE_999 * math.sqrt(variance) - variance / 2)
 
 
 def _nodes(placement: Sequence[Mapping[str, Any]], *, second: bool) -> tuple[int, int, int]:
@@ -280,5 +279,4 @@ def pool_utilisation(pool: float, memory: MemoryUse, share: float, chip: Chip) -
 
 
 def _floor(share: float) -> float:
-    """The share to three figures, never more."""
     return math.floor(round(share * 1000, 6)) / 1000

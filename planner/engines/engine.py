@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from planner.catalogue import models
 from planner.engines.deployment import Deployment
-from planner.engines.launch import Launch, Option, OptionRow, Reason, Release, Value, releases
+from planner.engines.launch import FactValue, Launch, Option, OptionRow, Reason, Release, releases
 from planner.problems.serving.step.layouts import AXES, Layouts
 from planner.problems.serving.step.runnable import refusals
 from planner.scenario.keys.engine_keys import SETTINGS
@@ -37,7 +37,7 @@ class Engine:
 
     def launch(self, plan: Deployment) -> Launch:
         """What starts one replica; `reasons` must have given none."""
-        release, facts = self.release, facts_of(plan, self.release)
+        release, facts = self.release, launch_facts(plan, self.release)
         words = release.mpi if plan.nodes > 1 else ()
         return Launch(
             release=release,
@@ -59,8 +59,7 @@ ENGINES: Mapping[str, Engine] = MappingProxyType(
 )
 
 
-def _options(rows: Iterable[OptionRow], facts: Mapping[str, Value]) -> tuple[Option, ...]:
-    """The options of the rows that hold, values and reasons filled in."""
+def _options(rows: Iterable[OptionRow], facts: Mapping[str, FactValue]) -> tuple[Option, ...]:
     return tuple(
         Option(row.name, row.value_of(facts), row.because.format_map(facts))
         for row in rows
@@ -68,7 +67,7 @@ def _options(rows: Iterable[OptionRow], facts: Mapping[str, Value]) -> tuple[Opt
     )
 
 
-def facts_of(plan: Deployment, release: Release) -> dict[str, Value]:
+def launch_facts(plan: Deployment, release: Release) -> dict[str, FactValue]:
     """What the rows of a release may ask of a plan: numbers, words, and whether something holds."""
     layout, pool, checkpoint, whole = plan.layout, plan.pool, plan.checkpoint, plan.whole
     copies, weights, ranks = layout["dp_attention"], pool["weights"], layout.get("dcp", 1)
@@ -132,7 +131,7 @@ def drafter_place(method: str) -> str:
 
     Heads are trained for one model each, and the catalogue has none of them.
     """
-    return (models.repository(method) if method in models.names() else None) or DRAFTER
+    return (models.repository(method) if method in models.model_names() else None) or DRAFTER
 
 
 def _phrases(plan: Deployment) -> dict[str, str]:

@@ -29,17 +29,17 @@ from planner.engines.launch import (
 )
 from planner.problems.serving.question import Scenario
 from planner.protocol.plan import Plan
-from planner.protocol.problem import HasReplicaHours, problem_of
-from planner.scenario import checked
+from planner.protocol.problem import HasReplicaHours, get_problem
+from planner.scenario import check_tree
 from planner.scenario.tree import Tree
-from planner.text.errors import Infeasible, InputError, did_you_mean, quoted
+from planner.text.errors import Infeasible, InputError, did_you_mean, quote
 from planner.text.wording import excess
 
 MANIFEST = "kubernetes"
 MAIN = (".sh", "kubernetes.yaml")
 TARGETS = (*ENGINES, MANIFEST)
 AXES = ("tp", "pp", "dp_attention", "ep", "tp_expert")
-CHOSEN = (*AXES, "overlap")
+CHOSEN_FACTS = (*AXES, "overlap")
 
 
 @dataclass(frozen=True)
@@ -94,19 +94,19 @@ def export(
     Raises InputError if the target is unknown, or the plan has no checkpoint or no named chip;
     Infeasible if there is no plan, or the engine cannot run it: says why, and what would work.
     """
-    runs = engine_of(target, engine)
+    runs = resolve_engine(target, engine)
     if not plan.chosen:
         lines = ["there is nothing to export, for no plan keeps every promise; the nearest one"]
         lines += [f"  misses {s.promise} by {excess(s.short_by or 1.0)}" for s in plan.infeasible]
         raise Infeasible("\n".join(lines))
-    problem = problem_of(plan.problem)
+    problem = get_problem(plan.problem)
     if isinstance(problem, HasReplicaHours):
         if target != MANIFEST or engine is not None:
             raise InputError(f"this plan is replicas by hour: export it with --engine {MANIFEST}")
         text = schedule(problem.replica_hours(plan))
         return Export(target, (), MappingProxyType({MAIN[1]: text}))
     tree = Tree("scenario", dict(plan.document["scenario"]))
-    scenario = checked(tree, Path() if folder is None else Path(folder))
+    scenario = check_tree(tree, Path() if folder is None else Path(folder))
     if not isinstance(scenario, Scenario):
         raise InputError(f"plans of problem {plan.problem} start no engine; export a serving plan")
     weights = checkpoint(scenario)
@@ -141,7 +141,7 @@ def benchmark(
     written = export(plan, target, engine, folder)
     if not written.launches:
         raise InputError("replicas by hour are no launch that a benchmark measures")
-    scenario = checked(
+    scenario = check_tree(
         Tree("scenario", dict(plan.document["scenario"])),
         Path() if folder is None else Path(folder),
     )
@@ -173,12 +173,12 @@ def benchmark(
     return "\n".join(lines) + "\n"
 
 
-def engine_of(target: str, engine: str | None) -> Engine:
+def resolve_engine(target: str, engine: str | None) -> Engine:
     """The engine that a target runs; raises InputError for a name that is none."""
     for word, names in ((target, TARGETS), (engine, tuple(ENGINES))):
         if word is not None and word not in names:
             hint = did_you_mean(word, names) or f" (known: {', '.join(names)})"
-            raise InputError(f"unknown engine {quoted(word)}{hint}")
+            raise InputError(f"unknown engine {quote(word)}{hint}")
     if target == MANIFEST:
         return ENGINES[engine or "vllm"]
     if engine not in (None, target):
@@ -214,18 +214,16 @@ def _refusal(
 
 
 def _placed(reason: Reason, role: str) -> str:
-    """The remedy with the layout of the pool it concerns."""
     if not role:
         return reason.remedy
-    return re.sub(rf"choose\.({'|'.join(CHOSEN)})=", rf"choose.{role}.\1=", reason.remedy)
+    return re.sub(rf"choose\.({'|'.join(CHOSEN_FACTS)})=", rf"choose.{role}.\1=", reason.remedy)
 
 
 def _changes(plan: Mapping[str, Any]) -> Iterator[str]:
-    """What a scenario must choose to get just this layout."""
     yield f"choose.mode={plan['mode']}"
     for role in ROLES[plan["mode"]]:
         layout, place = (plan[role] if role else plan)["layout"], f"{role}." if role else ""
-        for axis in (*CHOSEN, "replicas"):
+        for axis in (*CHOSEN_FACTS, "replicas"):
             yield f"choose.{place}{axis}={layout[axis]}"
 
 
@@ -280,12 +278,14 @@ def _where(launch: Launch) -> str:
 
 
 CLIENT = "vllm bench serve"  # vLLM 0.33.0: vllm/benchmarks/serve.py
-ROUNDS, LEAST = 8, 200  # requests of a test: so many for each sequence in flight, and at least
+ROUNDS, MIN_REQUESTS = (
+    8,
+    200,
+)  # requests of a test: so many for each sequence in flight, and at least
 
 
 def _run(name: str, batch: int, load: str) -> list[str]:
-    """One test, at a load."""
-    prompts = max(LEAST, ROUNDS * batch)
+    prompts = max(MIN_REQUESTS, ROUNDS * batch)
     return [
         f'{CLIENT} "${{options[@]}}" --num-prompts {prompts} {load} \\',
         f"  --save-result --result-filename {name}.json",
@@ -330,7 +330,6 @@ def _options(
 
 
 def _facts(pool: Deployment, release: Release, system: str | None) -> dict[str, object]:
-    """What a result does not say of the server, by the columns of a table of runs."""
     layout = pool.layout
     ways = {axis: layout[axis] for axis in ("tp", "pp", "dp_attention", "ep")}
     return {

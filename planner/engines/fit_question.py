@@ -4,8 +4,6 @@ No price and no promise is needed. A launch says its share, its longest request 
 step; options say what a file leaves open, and where both say a share they must agree.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -13,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from planner.architecture.counts import sizes
+from planner.architecture.counts import model_sizes
 from planner.architecture.huggingface import read_config
 from planner.architecture.layers import Model
 from planner.catalogue import models
@@ -33,7 +31,7 @@ from planner.text.errors import InputError
 SHARES = {"vllm": "share_all", "sglang": "share_pool", "trtllm": "share_free"}
 EAGER = ("--enforce-eager", "--disable-cuda-graph")
 SCENARIOS = (".yaml", ".yml", ".toml", ".json")
-STARTED = re.compile(r"^\s*(kind|services):", re.MULTILINE)  # manifests, and a compose file
+MANIFEST = re.compile(r"^\s*(kind|services):", re.MULTILINE)  # manifests, and a compose file
 VISION = ("vision", "image")
 CONTEXT = 8192  # tokens of a request, where nothing says how long they are
 
@@ -80,7 +78,7 @@ def _read(source: str, options: FitOptions, sets: Sequence[str]) -> FitOptions:
     """What a scenario or a launch says."""
     path = Path(source)
     script = path.suffix not in SCENARIOS and source != "-"
-    if script or (path.is_file() and STARTED.search(path.read_text("utf-8", errors="replace"))):
+    if script or (path.is_file() and MANIFEST.search(path.read_text("utf-8", errors="replace"))):
         if sets:
             raise InputError("--set: changes a scenario, and this is a launch; use the options")
         pools = launch_pools(source)
@@ -116,7 +114,7 @@ def _read(source: str, options: FitOptions, sets: Sequence[str]) -> FitOptions:
         version=question.engine_version,
         weights=weights or _single(choose.weights) or (described.weights if described else None),
         kv=_single(choose.kv) or (described.kv if described else None),
-        context=longest_request(question, 0, sizes(loaded))[0],
+        context=longest_request(question, 0, model_sizes(loaded))[0],
         seats=question.max_num_seqs,
         tokens=question.max_num_batched_tokens,
         requests=None if loop is None else math.ceil(loop),
@@ -181,7 +179,7 @@ def _question(wanted: FitOptions) -> FitQuestion:
     if wanted.engine is None:
         notes.append("no engine was named: vLLM's rules")
     engine = engine_memory(wanted.engine or engine_names()[0], wanted.version or "")
-    counted = sizes(model, wanted.weights, wanted.kv)
+    counted = model_sizes(model, wanted.weights, wanted.kv)
     machine = wanted.system if isinstance(wanted.system, System) else system(wanted.system or "")
     chip, context = machine.chip, wanted.context
     if context is None:
@@ -209,7 +207,6 @@ def _question(wanted: FitOptions) -> FitQuestion:
 
 
 def _fewest(question: FitQuestion) -> FitQuestion:
-    """The question on the least chips that hold it, where no layout was said; else on one."""
     least = memory_fit(question).least_chips
     if least is None:
         return question
@@ -218,7 +215,7 @@ def _fewest(question: FitQuestion) -> FitQuestion:
 
 def _model(name: str) -> Model:
     """A model by its catalogue name, the path of its config.json, or its name on the Hub."""
-    catalogued = name if name in models.names() else models.of_repository(name)
+    catalogued = name if name in models.model_names() else models.model_of_repository(name)
     if catalogued is not None:
         return models.load(catalogued)
     if Path(name).exists():
@@ -237,7 +234,6 @@ def _name(model: str | File | ModelDescription) -> str:
 
 
 def _single(values: Sequence[str] | None) -> str | None:
-    """The only value of a choice."""
     return values[0] if values and len(values) == 1 else None
 
 

@@ -15,20 +15,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from planner.architecture.counts import sizes
+from planner.architecture.counts import model_sizes
 from planner.catalogue import models
 from planner.engines.carried_facts import SHARES, Facts, facts_of_launch
 from planner.engines.deployment import chip_called, pool_utilisation
-from planner.engines.launch_words import WrittenLaunch, launches, placed
+from planner.engines.launch_words import WrittenLaunch, launches, with_source_location
 from planner.problems.serving.point import MemoryUse
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.task.resolve import resolve
-from planner.scenario import checked
-from planner.scenario.tree import Tree, changed, yaml_text
+from planner.scenario import check_tree
+from planner.scenario.tree import Tree, apply_sets, yaml_text
 from planner.text.errors import InputError, Mistake, ModelError
 
-LARGEST = 1_000_000  # bytes of a launch
-FILLED = "memory_utilisation="
+MAX_FILE_BYTES = 1_000_000  # bytes of a launch
+SHARE_KEY = "memory_utilisation="
 MISSING = (
     "a launch does not say everything; give the rest, such as --set system=hgx-h200 "
     "--set workload.input_tokens=3000 --set workload.output_tokens=600"
@@ -36,7 +36,7 @@ MISSING = (
 
 
 @dataclass(frozen=True)
-class Imported:
+class ImportedScenario:
     """A scenario that a launch was read as, and sentences on what it does not hold.
 
     `data` is the scenario as plain values; `str()` the file that `planner solve` takes.
@@ -49,9 +49,9 @@ class Imported:
         return "\n".join([*(f"# {note}" for note in self.notes), yaml_text(self.data)])
 
 
-def imported(
+def scenario_from_launch(
     files: Sequence[str | Path], sets: Sequence[str] = (), replicas: int | None = None
-) -> Imported:
+) -> ImportedScenario:
     """The scenario of a launch: a file with a command or manifests, or one for each pool.
 
     A command of several words stands for itself, `-` for what comes by standard input.
@@ -75,20 +75,20 @@ def imported(
             written = launches(text, str(path), {**_neighbours(path), **beside})
             pools += [_pool(launch, replicas, model) for launch in written]
         except InputError as error:
-            raise placed(error, str(path), text) from error
+            raise with_source_location(error, str(path), text) from error
     data = _scenario(pools, [str(path) for path in texts])
-    tree = changed(Tree(str(files[0]), data), sets)
+    tree = apply_sets(Tree(str(files[0]), data), sets)
     try:
-        scenario = checked(tree, Path())
+        scenario = check_tree(tree, Path())
     except InputError as error:
         lacking = any("missing required key" in each.message for each in error.mistakes)
         more = (Mistake(str(files[0]), None, None, "", MISSING),) if lacking else ()
         raise InputError([*error.mistakes, *more]) from error
-    if isinstance(scenario, Scenario) and not any(x.startswith(FILLED) for x in sets):
+    if isinstance(scenario, Scenario) and not any(x.startswith(SHARE_KEY) for x in sets):
         shares = [_utilisation(pool, scenario) for pool in pools]
         least = min((share for share in shares if share is not None), default=None)
-        tree = changed(tree, [] if least is None else [f"{FILLED}{least:g}"])
-    return Imported(tree.data, tuple(_notes(pools)))
+        tree = apply_sets(tree, [] if least is None else [f"{SHARE_KEY}{least:g}"])
+    return ImportedScenario(tree.data, tuple(_notes(pools)))
 
 
 def _utilisation(pool: LaunchPool, scenario: Scenario) -> float | None:
@@ -122,13 +122,13 @@ def _text(file: str) -> str:
         return file
     try:
         if file == "-":
-            raw = sys.stdin.buffer.read(LARGEST + 1)
+            raw = sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
         else:
             with path.open("rb") as stream:
-                raw = stream.read(LARGEST + 1)
+                raw = stream.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise _refused(path, error.strerror or "cannot be read") from error
-    if len(raw) > LARGEST:
+    if len(raw) > MAX_FILE_BYTES:
         raise _refused(path, "is larger than 1 MB, expected a launch")
     try:
         return raw.decode("utf-8-sig")
@@ -141,12 +141,11 @@ def _refused(path: Path, message: str) -> InputError:
 
 
 def _neighbours(path: Path) -> dict[str, str]:
-    """Settings files that lie beside a script, by name."""
     if not path.is_file():
         return {}
     folder = path.resolve().parent
     there = (x for x in folder.glob("*.y*ml") if x != path and x.is_file())
-    small = (x for x in there if x.stat().st_size < LARGEST and os.access(x, os.R_OK))
+    small = (x for x in there if x.stat().st_size < MAX_FILE_BYTES and os.access(x, os.R_OK))
     return {x.name: x.read_text("utf-8", errors="replace") for x in small}
 
 
@@ -173,7 +172,7 @@ def launch_pools(source: str) -> list[LaunchPool]:
         written = launches(text, source, _neighbours(path))
         return [_pool(launch, None, "") for launch in written]
     except InputError as error:
-        raise placed(error, source, text) from error
+        raise with_source_location(error, source, text) from error
 
 
 def _pool(launch: WrittenLaunch, replicas: int | None, model: str) -> LaunchPool:
@@ -230,7 +229,6 @@ def _divided(whole: int, ways: int, launch: WrittenLaunch) -> int:
 
 
 def _role(facts: Facts) -> str:
-    """Which of two pools this is, from what the rows say; empty where there is one."""
     if facts.get("role"):
         return str(facts["role"])
     if facts.get("prefills_alone"):
@@ -254,22 +252,20 @@ def _chunk(facts: Facts, role: str, copies: int, pp: int, drafts: int) -> int | 
 
 
 def _model(place: str) -> str:
-    """The catalogue's name of a repository or folder; its config.json; else the repository."""
-    name = models.of_repository(place)
+    name = models.model_of_repository(place)
     if name is not None:
         return name
     if os.path.isdir(place):
         return f"{place.rstrip('/')}/config.json"
     folder = place.rstrip("/").rpartition("/")[2].lower()
-    return folder if place.startswith("/") and folder in models.names() else place
+    return folder if place.startswith("/") and folder in models.model_names() else place
 
 
 def _experts(name: str) -> bool | None:
-    """Whether a model has experts; None where its layers are not at hand."""
-    if name not in models.names():
+    if name not in models.model_names():
         return None
     try:
-        return bool(sizes(models.load(name)).n_experts)
+        return bool(model_sizes(models.load(name)).n_experts)
     except ModelError:
         return None
 

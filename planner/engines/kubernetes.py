@@ -19,7 +19,7 @@ from ruamel.yaml.comments import CommentedSeq
 from ruamel.yaml.scalarstring import LiteralScalarString
 
 from planner.engines.deployment import Deployment
-from planner.engines.launch import LEADER, MODEL, RANK, Launch, comment, configuration, word
+from planner.engines.launch import LEADER, MODEL, RANK, Launch, comment, configuration, option_value
 from planner.protocol.problem import ReplicaHours
 from planner.text.errors import Infeasible
 
@@ -93,7 +93,6 @@ def schedule(rows: Iterable[ReplicaHours]) -> str:
 
 
 def _unmoved(now: int, later: int) -> bool:
-    """Whether an autoscaler of the default tolerance leaves a change of replicas undone."""
     return now != later and abs(later - now) <= TOLERANCE * now
 
 
@@ -110,7 +109,6 @@ def _runs(replicas: tuple[int, ...]) -> Iterator[tuple[int, int, int]]:
 
 
 def _cron(hour: int, hours: int) -> str:
-    """An hour of the day, or of the week from Monday, as a cron expression (Sunday is 0)."""
     return f"0 {hour % DAY} * * {'*' if hours == DAY else (1 + hour // DAY) % 7}"
 
 
@@ -136,7 +134,6 @@ def _documents(launch: Launch, plan: Deployment, model: str) -> Iterator[Manifes
 
 @cache
 def _manifests() -> dict[str, Manifest]:
-    """The parts of `manifests.yaml` by name."""
     text = files("planner.engines").joinpath("manifests.yaml").read_text(encoding="utf-8")
     parts: dict[str, Manifest] = YAML(typ="safe").load(text)
     return parts
@@ -209,13 +206,12 @@ def _arguments(launch: Launch, model: str, *, serves: bool) -> CommentedSeq:
         value = option.value
         if value == launch.config_file and launch.config_file:
             value = f"{SETTINGS}/{value}"
-        arguments.append(_word(word(option.name, value), model))
+        arguments.append(_word(option_value(option.name, value), model))
         arguments.yaml_add_eol_comment(option.because, index)
     return arguments
 
 
 def _word(word: str, model: str) -> str:
-    """A word of the command with the model's name in it and nothing a kubelet would expand."""
     for place, variable in NODE.items():
         if place in word:
             return word.replace(place, variable)
@@ -223,7 +219,6 @@ def _word(word: str, model: str) -> str:
 
 
 def _dns(name: str, *endings: str) -> str:
-    """A name as Kubernetes takes it, cut to its length, with what it ends in."""
     words_of = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
     short = "-".join([words_of[:LONGEST_NAME].strip("-") or "model", *filter(None, endings)])
     return short if short[0].isalpha() else f"m-{short}"

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 
 from planner.problems.serving.step.engine_rules import EngineTable, engine_tables
 
-Value: TypeAlias = str | int | float | bool | None
+FactValue: TypeAlias = str | int | float | bool | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class _Row:
     when: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
 
-    def holds(self, facts: Mapping[str, Value]) -> bool:
+    def holds(self, facts: Mapping[str, FactValue]) -> bool:
         """Whether a plan of these facts has the row."""
         return all(facts[name] for name in self.when) and not any(facts[n] for n in self.unless)
 
@@ -45,11 +45,11 @@ class OptionRow(_Row):
 
     name: str
     because: str
-    value: Value = None
+    value: FactValue = None
     fact: str | None = None
     implies: tuple[str, ...] | None = None
 
-    def value_of(self, facts: Mapping[str, Value]) -> Value:
+    def value_of(self, facts: Mapping[str, FactValue]) -> FactValue:
         """The value for a plan of these facts; facts stand in texts in braces."""
         if self.fact is not None:
             return facts[self.fact]
@@ -127,7 +127,7 @@ class Option:
     """
 
     name: str
-    value: Value
+    value: FactValue
     because: str
 
 
@@ -190,7 +190,7 @@ def script(launch: Launch, model: str, heading: Iterable[str]) -> str:
     return "\n".join([*lines, "", " ".join([*program, '"${options[@]}"'])]) + "\n"
 
 
-def word(name: str, value: Value) -> str:
+def option_value(name: str, value: FactValue) -> str:
     """An option and its value as one word, `--name=value`."""
     return name if value is None else f"{name}={value}"
 
@@ -226,7 +226,6 @@ def array(options: Iterable[Option]) -> Iterator[str]:
 
 
 def _with_reason(line: str, reason: str, column: int) -> str:
-    """The reason in its column, or as close as the line lets it; never touching the line."""
     return f"{line:<{column - 2}}  # {reason}"
 
 
@@ -237,7 +236,6 @@ def _quoted(option: Option) -> str:
 
 
 def _shell(word: str) -> str:
-    """One word of a command, quoted; the places that differ from node to node as variables."""
     if word == MODEL:
         return '"$model"'
     for place, variable in NODE.items():

@@ -9,19 +9,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from planner.engines.containers import Container, containers
-from planner.engines.launch import MODEL, Release, Value, releases
-from planner.engines.option_names import OptionError, engine_options, joined
-from planner.text.errors import InputError, Mistake, quoted
+from planner.engines.launch import MODEL, FactValue, Release, releases
+from planner.engines.option_names import OptionError, engine_options, options_by_name
+from planner.text.errors import InputError, Mistake, quote
 from planner.text.tables import table
 from topologies.files.located_yaml import document
 
 # What ends a command.
-ENDS = re.compile(r"[|&;<>]+|\d?>>?.*")
+COMMAND_END = re.compile(r"[|&;<>]+|\d?>>?.*")
 NEUTRAL = frozenset({"0", "1", "none", "null", "false", "auto", "bfloat16"})
 SETTINGS = "--extra_llm_api_options"
 
 
-def placed(error: InputError, file: str, text: str) -> InputError:
+def with_source_location(error: InputError, file: str, text: str) -> InputError:
     """An error with the place of its option in a file, as people spell it; else the file alone."""
     if error.mistakes:
         return error
@@ -48,7 +48,7 @@ class WrittenLaunch:
 
     release: Release
     model: str
-    options: Mapping[str, Value]
+    options: Mapping[str, FactValue]
     replicas: int | None = None
     uncounted: Mapping[str, str] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
@@ -90,10 +90,10 @@ def _launch(container: Container, beside: Mapping[str, str], text: str) -> Writt
     assert program is not None
     engine, end = program
     parser, words = engine_options(engine), container.words
-    after = next((i for i in range(end, len(words)) if ENDS.fullmatch(words[i])), len(words))
+    after = next((i for i in range(end, len(words)) if COMMAND_END.fullmatch(words[i])), len(words))
     pairs = [*parser.pairs(words[end:after]), *parser.pairs(container.arrays)]
     models = [str(value) for name, value in pairs if not name]
-    options = joined((name, value) for name, value in pairs if name)
+    options = options_by_name((name, value) for name, value in pairs if name)
     model = str(options.pop(MODEL, "") or (models[0] if models else ""))
     if not model:
         last = container.words[end - 1]
@@ -106,7 +106,7 @@ def _launch(container: Container, beside: Mapping[str, str], text: str) -> Writt
         if switch in options and of_all in options:
             options[name] = options.pop(of_all)
         options.pop(switch, None)
-    carried: dict[str, Value] = {}
+    carried: dict[str, FactValue] = {}
     uncounted = {
         name: what
         for name, what in table("planner.engines", "imports.toml")[engine]["variables"].items()
@@ -128,7 +128,7 @@ def _launch(container: Container, beside: Mapping[str, str], text: str) -> Writt
     )
 
 
-def _settings(name: str, files: Mapping[str, str]) -> dict[str, Value]:
+def _settings(name: str, files: Mapping[str, str]) -> dict[str, FactValue]:
     """The settings of a configuration file, nested keys dotted."""
     if name not in files:
         words = f"the launch reads {name}, which is not there; give that file too"
@@ -138,8 +138,8 @@ def _settings(name: str, files: Mapping[str, str]) -> dict[str, Value]:
         raise InputError(Mistake(name, x.line, x.column, "", x.message) for x in read.faults)
     data = read.root and read.root.plain
     if not isinstance(data, dict):
-        raise InputError(Mistake(name, 1, 1, "", f"expected settings, got {quoted(data)}"))
-    flat: dict[str, Value] = {}
+        raise InputError(Mistake(name, 1, 1, "", f"expected settings, got {quote(data)}"))
+    flat: dict[str, FactValue] = {}
     for key, value in data.items():
         if isinstance(value, dict):
             flat |= {f"{key}.{inner}": each for inner, each in value.items()}

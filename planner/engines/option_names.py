@@ -4,8 +4,6 @@
 scenario has no key for, and options of earlier releases.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,7 +12,7 @@ from functools import cache
 from itertools import chain
 from types import MappingProxyType
 
-from planner.engines.launch import MODEL, Release, Value, releases
+from planner.engines.launch import MODEL, FactValue, Release, releases
 from planner.text.errors import InputError, did_you_mean
 from planner.text.tables import table
 
@@ -76,7 +74,7 @@ class EngineOptions:
             raise OptionError(spelled, words)
         return None
 
-    def pairs(self, words: Sequence[str]) -> Iterator[tuple[str, Value]]:
+    def pairs(self, words: Sequence[str]) -> Iterator[tuple[str, FactValue]]:
         """Options with their values, by name; words before, between and after them under "".
 
         A switch has None, or False where it is negated; what is no option keeps its spelling.
@@ -109,20 +107,19 @@ class EngineOptions:
 
 
 def _dashed(word: str) -> str:
-    """A word of a command with `-` for every `_` after the dashes it begins with."""
     return word.replace("_", "-")
 
 
-def joined(pairs: Iterable[tuple[str, Value]]) -> dict[str, Value]:
+def options_by_name(pairs: Iterable[tuple[str, FactValue]]) -> dict[str, FactValue]:
     """The options by name, the last where one is given twice; JSON of one option is joined."""
-    options: dict[str, Value] = {}
+    options: dict[str, FactValue] = {}
     for name, value in pairs:
         before, now = (_mapping(x) for x in (options.get(name), value))
         options[name] = json.dumps({**before, **now}) if before and now else value
     return options
 
 
-def _mapping(value: Value) -> dict[str, object]:
+def _mapping(value: FactValue) -> dict[str, object]:
     try:
         read = json.loads(value) if isinstance(value, str) and value.startswith("{") else None
     except ValueError:

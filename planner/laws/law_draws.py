@@ -35,21 +35,21 @@ SLOPES: Mapping[str, tuple[str, str, float]] = {
     "a_size": ("k_size", "arithmetic", -1.0),
     "a_tokens": ("k_tokens", "arithmetic", -1.0),
 }
-LEVELS = frozenset(level for level, _, _ in SLOPES.values())
-LEAST_POWER, MOST_POWER = 1e-4, 5.0  # exponents beyond which no law is one
-LEAST_SHARE = 0.1  # of the terms at the centre, however high the floor is drawn
-REDRAWN = 20
+LEVEL_COEFFICIENTS = frozenset(level for level, _, _ in SLOPES.values())
+MIN_EXPONENT, MAX_EXPONENT = 1e-4, 5.0  # exponents beyond which no law is one
+MIN_REDUCIBLE_SHARE = 0.1  # of the terms at the centre, however high the floor is drawn
+MAX_REDRAWS = 20
 
 Step = Callable[[np.random.Generator], dict[str, float]]
 
 
-def drawn_values(law: ScalingLaw, count: int, rng: np.random.Generator) -> list[dict[str, float]]:
+def sample_values(law: ScalingLaw, count: int, rng: np.random.Generator) -> list[dict[str, float]]:
     """`count` sets of values; those that make no law, as with an exponent below zero, are left.
 
     Raises FieldError if most of them make none.
     """
     step = _joint(law.values, law.covariance) if law.covariance else _independent_draws(law)
-    candidates = ({**law.values, **step(rng)} for _ in range(REDRAWN * max(count, 1)))
+    candidates = ({**law.values, **step(rng)} for _ in range(MAX_REDRAWS * max(count, 1)))
     drawn = list(islice(filter(_sound, candidates), count))
     if len(drawn) < count:
         raise FieldError(
@@ -59,7 +59,7 @@ def drawn_values(law: ScalingLaw, count: int, rng: np.random.Generator) -> list[
     return drawn
 
 
-def joined(
+def block_diagonal_covariance(
     dense: Covariance | None, routing: Covariance | None, routed: Iterable[str]
 ) -> Covariance | None:
     """Both covariances side by side, errors of one law independent of those of the other.
@@ -82,21 +82,19 @@ def joined(
     )
 
 
-def unpaired(law: ScalingLaw) -> tuple[str, ...]:
+def unusable_exponents(law: ScalingLaw) -> tuple[str, ...]:
     """Exponents whose errors cannot be used, as the range that their levels follow is unsaid."""
     slopes = [(x, *SLOPES[x]) for x in law.errors if x in SLOPES]
     return tuple(x for x, level, key, _ in slopes if level in law.values and key not in law.limits)
 
 
 def _sound(values: Mapping[str, float]) -> bool:
-    """Whether exponents are positive, and more experts approach a limit above that of one."""
     low, high = values.get("E_first", 0.0), values.get("E_limit", math.inf)
     powers = [x for name, x in values.items() if name in SLOPES or name.endswith("_route")]
-    return all(LEAST_POWER < x < MOST_POWER for x in powers) and high > 2 * low
+    return all(MIN_EXPONENT < x < MAX_EXPONENT for x in powers) and high > 2 * low
 
 
 def _exp(x: float) -> float:
-    """The exponential, of what no law is drawn from without overflow."""
     return math.exp(min(x, 600.0))
 
 
@@ -134,10 +132,10 @@ def _independent_draws(law: ScalingLaw) -> Step:
             if name not in led:
                 value, by = values[name], rng.standard_normal()
                 moved[name] = value + error * by
-                if name in LEVELS:  # it errs in its logarithm
+                if name in LEVEL_COEFFICIENTS:  # it errs in its logarithm
                     moved[name] = value * _exp(error / value * by)
         rise = moved.get("loss_min", 0.0) - values.get("loss_min", 0.0)
-        left = max(1 - rise / sum(terms.values()), LEAST_SHARE) if terms else 1.0
+        left = max(1 - rise / sum(terms.values()), MIN_REDUCIBLE_SHARE) if terms else 1.0
         for level, exponent in led.items():
             if level in values:
                 shift = reach[level] * (moved[exponent] - values[exponent])

@@ -18,13 +18,13 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import minimize
 
-from planner.text.errors import InputError, Mistake, QuantityError, SolverError, quoted
+from planner.text.errors import InputError, Mistake, QuantityError, SolverError, quote
 from planner.text.quantities import parse
 
 DELTA = 1e-3
 STARTS = 24  # starts that are searched from, of those on the grid, for so many steps
-ROUGH = 30
-KEPT = 3  # of them, that are searched to the end
+COARSE_STEPS = 30
+N_STARTS = 3  # of them, that are searched to the end
 STEPS = 400
 RESAMPLES = 400
 
@@ -58,7 +58,7 @@ class LawFit:
     resamples: np.ndarray
     objective: float
     residuals: np.ndarray
-    points: Points
+    points: ScalingPoints
 
     @property
     def errors(self) -> dict[str, float]:
@@ -82,7 +82,11 @@ class LawFit:
 
 
 def fit_law(
-    points: Points | str | Path, *, resamples: int = RESAMPLES, seed: int = 0, drop_highest: int = 0
+    points: ScalingPoints | str | Path,
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    drop_highest: int = 0,
 ) -> LawFit:
     """The law of Hoffmann's third approach that fits the points best.
 
@@ -120,13 +124,13 @@ def fit_law(
     )
 
 
-def huber_objective(points: Points, coordinates: np.ndarray) -> float:
+def huber_objective(points: ScalingPoints, coordinates: np.ndarray) -> float:
     """Sum of Huber losses of ln(loss) - ln(law) at a point in `COORDINATES`."""
     return _objective(points, np.zeros(2))(np.asarray(coordinates, float))[0]
 
 
 def _residuals(
-    points: Points, middle: np.ndarray
+    points: ScalingPoints, middle: np.ndarray
 ) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
     """Residuals, the shares of the three terms, and logarithms of size and tokens."""
     size, tokens = np.log(points.size) - middle[0], np.log(points.tokens) - middle[1]
@@ -144,7 +148,7 @@ def _residuals(
 
 
 def _objective(
-    points: Points, middle: np.ndarray
+    points: ScalingPoints, middle: np.ndarray
 ) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
     """The objective and its gradient, in terms at the centre of the points."""
     residuals = _residuals(points, middle)
@@ -161,7 +165,7 @@ def _objective(
 
 
 def _polished(
-    points: Points, middle: np.ndarray, start: np.ndarray, steps: int = STEPS
+    points: ScalingPoints, middle: np.ndarray, start: np.ndarray, steps: int = STEPS
 ) -> tuple[np.ndarray, float]:
     """The minimum that L-BFGS reaches from a start, with the objective in units of delta."""
     objective = _objective(points, middle)
@@ -179,7 +183,7 @@ def _polished(
     return minimum.x, float(minimum.fun / scale)
 
 
-def _searched(points: Points, middle: np.ndarray) -> tuple[np.ndarray, float]:
+def _searched(points: ScalingPoints, middle: np.ndarray) -> tuple[np.ndarray, float]:
     """The best minimum over starts on a grid of shares, floors and exponents."""
     objective = _objective(points, middle)
     level = np.log(np.median(points.loss))
@@ -188,10 +192,10 @@ def _searched(points: Points, middle: np.ndarray) -> tuple[np.ndarray, float]:
         for a, b, e, alpha, beta in product(SHARES, SHARES, FLOORS, EXPONENTS, EXPONENTS)
     ]
     starts.sort(key=lambda x: objective(x)[0])
-    minima = [_polished(points, middle, start, ROUGH) for start in starts[:STARTS]]
+    minima = [_polished(points, middle, start, COARSE_STEPS) for start in starts[:STARTS]]
     minima.sort(key=lambda row: row[1])
     best, value = min(
-        (_polished(points, middle, start) for start, _ in minima[:KEPT]), key=lambda row: row[1]
+        (_polished(points, middle, start) for start, _ in minima[:N_STARTS]), key=lambda row: row[1]
     )
     if not np.isfinite(value):
         raise SolverError(f"{points.file}: no law could be fitted to the points")
@@ -199,14 +203,13 @@ def _searched(points: Points, middle: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def _uncentred(x: np.ndarray, middle: np.ndarray) -> np.ndarray:
-    """From terms at the centre to terms of one parameter and one token."""
     out = np.array(x, float)
     out[..., 0] += out[..., 3] * middle[0]
     out[..., 1] += out[..., 4] * middle[1]
     return out
 
 
-def _check_enough(points: Points) -> None:
+def _check_enough(points: ScalingPoints) -> None:
     """Refuse points that cannot say anything about five coefficients."""
     count = len(COORDINATES)
     if len(points) <= count:
@@ -219,7 +222,7 @@ def _check_enough(points: Points) -> None:
             raise _fault(points.file, fault)
 
 
-def _check_determined(points: Points, best: np.ndarray) -> None:
+def _check_determined(points: ScalingPoints, best: np.ndarray) -> None:
     """Refuse a fit which a term has left, so that its coefficients mean nothing."""
     gap, names = best[:3] - np.log(np.median(points.loss)), ("size", "tokens", "irreducible loss")
     for what, height in zip(names, gap, strict=True):
@@ -232,8 +235,8 @@ def _check_determined(points: Points, best: np.ndarray) -> None:
             raise _fault(points.file, fault)
 
 
-LARGEST = 100_000  # rows
-MOST_MISTAKES = 20  # that are listed; a file with more has another column than was thought
+MAX_ROWS = 100_000  # rows
+MAX_REPORTED_ERRORS = 20  # that are listed; a file with more has another column than was thought
 FLOP_PER_TOKEN = 6.0  # per parameter: two forward, four backward
 
 # {what is meant: names of a column that mean it, folded to letters and digits}
@@ -249,7 +252,7 @@ DIMENSIONS = {"size": "params", "tokens": "tokens", "flop": "work", "loss": "num
 
 
 @dataclass(frozen=True)
-class Points:
+class ScalingPoints:
     """Runs of a scaling study: arrays of one length.
 
     Attributes
@@ -268,20 +271,20 @@ class Points:
     def __len__(self) -> int:
         return len(self.loss)
 
-    def without_highest(self, count: int) -> Points:
+    def without_highest(self, count: int) -> ScalingPoints:
         """The points without the `count` of highest loss, as Besiroglu et al. drop five."""
         return self.rows(np.sort(np.argsort(self.loss, kind="stable")[: len(self) - count]))
 
-    def rows(self, index: np.ndarray) -> Points:
+    def rows(self, index: np.ndarray) -> ScalingPoints:
         """Some of the points, by their numbers, which may repeat."""
-        return Points(self.size[index], self.tokens[index], self.loss[index], self.file)
+        return ScalingPoints(self.size[index], self.tokens[index], self.loss[index], self.file)
 
 
 def _fault(file: str, message: str, line: int | None = None) -> InputError:
     return InputError(Mistake(file, line, None, "", message))
 
 
-def read_points(path: str | Path) -> Points:
+def read_points(path: str | Path) -> ScalingPoints:
     """The points of a CSV file with a header.
 
     Raises InputError if the file cannot be read, lacks a column, or a cell is not a positive
@@ -305,7 +308,7 @@ def read_points(path: str | Path) -> Points:
     lacking = [what for what in ("size", "loss") if what not in columns]
     lacking += [] if {"tokens", "flop"} & set(columns) else ["tokens"]
     if lacking:
-        there = ", ".join(quoted(name) for name in header) or "none"
+        there = ", ".join(quote(name) for name in header) or "none"
         apart = [mark for mark in SEPARATORS if len(header) == 1 and mark in header[0]]
         if apart:
             there += f"; cells are to be separated by commas, not by {SEPARATORS[apart[0]]}"
@@ -314,14 +317,14 @@ def read_points(path: str | Path) -> Points:
     rows: dict[str, list[float]] = {what: [] for what in columns}
     mistakes: list[Mistake] = []
     for row in reader:
-        if reader.line_num > LARGEST:
-            raise _fault(file, f"more than {LARGEST} rows")
+        if reader.line_num > MAX_ROWS:
+            raise _fault(file, f"more than {MAX_ROWS} rows")
         for what, column in columns.items():
             number, message = _cell(row.get(column), what)
             rows[what].append(number)
             if message:
                 mistakes.append(Mistake(file, reader.line_num, None, column, message))
-        if len(mistakes) >= MOST_MISTAKES:
+        if len(mistakes) >= MAX_REPORTED_ERRORS:
             break
     if mistakes:
         raise InputError(mistakes)
@@ -329,15 +332,14 @@ def read_points(path: str | Path) -> Points:
     tokens = arrays.get("tokens")
     if tokens is None:
         tokens = arrays["flop"] / (FLOP_PER_TOKEN * arrays["size"])
-    return Points(arrays["size"], tokens, arrays["loss"], file)
+    return ScalingPoints(arrays["size"], tokens, arrays["loss"], file)
 
 
 def _cell(text: str | None, what: str) -> tuple[float, str]:
-    """The number of a cell, or nan and what is wrong with it."""
     try:
         number = parse((text or "").strip(), DIMENSIONS[what])
     except QuantityError as error:
         return np.nan, str(error)
     if not (np.isfinite(number) and number > 0):
-        return np.nan, f"{what} must be positive, got {quoted(text)}"
+        return np.nan, f"{what} must be positive, got {quote(text)}"
     return float(number), ""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from formulas.numerics.store import kept_scalar
+from formulas.numerics.store import cached_program
 from formulas.numerics.trees import ScalarProgram
 from planner.catalogue.scaling_laws import law, law_names
 from planner.text.errors import CatalogueError, FieldError
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from formulas.numerics.evaluate import Kernel
 
 
-Values = Mapping[str, float]
+CoefficientValues = Mapping[str, float]
 
-DENSE = "it was fitted on dense models and knows no sparsity"
-FRESH = "it was fitted on fresh tokens and knows no repetition"
+DENSE_ONLY = "it was fitted on dense models and knows no sparsity"
+FRESH_TOKENS_NOTE = "it was fitted on fresh tokens and knows no repetition"
 CHOICES = ("N_active", "D_pt", "D_rl")  # in which a term may be a monomial
 NO_RL = "it has no term for reinforcement learning"
 
@@ -54,7 +54,7 @@ class Form:
     fresh: str | None = None
 
 
-def form_of(name: str) -> Form:
+def get_form(name: str) -> Form:
     """A form by name; raises CatalogueError for one that is in no table of this module."""
     if name not in FORMS:
         raise CatalogueError.unknown("form of law", name, FORMS)
@@ -63,7 +63,7 @@ def form_of(name: str) -> Form:
 
 def form_equation(form: str, *, fresh: bool = False) -> Equation | None:
     """The equation of a form's loss, or on fresh tokens; None where the form gives none."""
-    place = (fresh and form_of(form).fresh) or form_of(form).equation
+    place = (fresh and get_form(form).fresh) or get_form(form).equation
     if place is None:
         return None
     module, _, name = place.partition(".")
@@ -81,7 +81,7 @@ def form_kernel(form: str) -> Kernel | None:
 @cache
 def form_monomials(form: str) -> ScalarProgram:
     """The floor and the monomials of a form, by name, as they are kept; no outputs without them."""
-    return kept_scalar(f"law-{form}", lambda: _monomials_read(form_equation(form, fresh=True)))
+    return cached_program(f"law-{form}", lambda: _monomials_read(form_equation(form, fresh=True)))
 
 
 def _monomials_read(equation: Equation | None) -> ScalarProgram:
@@ -93,11 +93,11 @@ def _monomials_read(equation: Equation | None) -> ScalarProgram:
     from sympy import Add, Pow, S, diff, expand, expand_log, log
 
     from formulas.nomenclature.symbols import SYMBOLS
-    from formulas.numerics.evaluate import scalar_program, unfolded
+    from formulas.numerics.evaluate import expand_all, scalar_program
     from formulas.numerics.expressions import put
 
     choices = {name: SYMBOLS[name] for name in CHOICES}
-    whole = S.Zero if equation is None else unfolded(equation.rhs, equation.where)
+    whole = S.Zero if equation is None else expand_all(equation.rhs, equation.where)
     outer = isinstance(whole, Pow) and isinstance(whole.base, Add)
     inner, power = whole.as_base_exp() if outer else (whole, S.One)
     parts = Add.make_args(inner)
@@ -115,7 +115,7 @@ def _monomials_read(equation: Equation | None) -> ScalarProgram:
     return scalar_program((), read, {x.name for each in read.values() for x in each.free_symbols})
 
 
-def form_terms(form: str, values: Values) -> Terms | None:
+def form_terms(form: str, values: CoefficientValues) -> Terms | None:
     """A form as a floor and monomials, at coefficients and a sparsity; None where it has none."""
     read = form_monomials(form)(values)
     if not read:
@@ -126,8 +126,8 @@ def form_terms(form: str, values: Values) -> Terms | None:
     return Terms(read["floor"], tuple(terms), read["power"])
 
 
-_DENSE = {"sparsity": DENSE, "repetition": FRESH, "rl": NO_RL}
-_SPARSE = {"repetition": FRESH, "rl": NO_RL}
+_DENSE = {"sparsity": DENSE_ONLY, "repetition": FRESH_TOKENS_NOTE, "rl": NO_RL}
+_SPARSE = {"repetition": FRESH_TOKENS_NOTE, "rl": NO_RL}
 _ALLOCATION = {
     "loss": "it says how to split a given arithmetic and gives no loss away from that split",
     **_DENSE,
@@ -139,9 +139,13 @@ _WITHOUT_LIMIT = "it is the loss with the other of size and tokens without limit
 FORMS: Mapping[str, Form] = {
     "chinchilla": Form("power_laws.chinchilla_loss", _DENSE),
     "repetition": Form(
-        "repetition.repeated_loss", {"sparsity": DENSE, "rl": NO_RL}, "power_laws.chinchilla_loss"
+        "repetition.repeated_loss",
+        {"sparsity": DENSE_ONLY, "rl": NO_RL},
+        "power_laws.chinchilla_loss",
     ),
-    "reinforced": Form("power_laws.reinforced_loss", {"sparsity": DENSE, "repetition": FRESH}),
+    "reinforced": Form(
+        "power_laws.reinforced_loss", {"sparsity": DENSE_ONLY, "repetition": FRESH_TOKENS_NOTE}
+    ),
     "kaplan": Form("kaplan_law.kaplan_loss", _DENSE),
     "power-of-size": Form("kaplan_law.kaplan_size_loss", {"tokens": _WITHOUT_LIMIT, **_DENSE}),
     "power-of-tokens": Form("kaplan_law.kaplan_data_loss", {"size": _WITHOUT_LIMIT, **_DENSE}),
@@ -197,7 +201,7 @@ def reward_arithmetic(reward: float, name: str = "scalerl-2025", **coefficients:
     return float(rl_arithmetic_needed.numpy("R_pass")(reward, **values))
 
 
-Number = np.ndarray | float
+ArrayOrFloat = np.ndarray | float
 
 
 @dataclass(frozen=True)
@@ -216,7 +220,7 @@ class Term:
     tokens: float
     rl: float = 0.0
 
-    def __call__(self, n: Number, d: Number, d_rl: Number = 1.0) -> np.ndarray:
+    def __call__(self, n: ArrayOrFloat, d: ArrayOrFloat, d_rl: ArrayOrFloat = 1.0) -> np.ndarray:
         """The monomial at sizes and tokens, broadcast."""
         of_size = self.coefficient * np.asarray(n, float) ** self.size
         return of_size * np.asarray(d, float) ** self.tokens * np.asarray(d_rl, float) ** self.rl
@@ -237,11 +241,11 @@ class Terms:
     terms: tuple[Term, ...]
     power: float = 1.0
 
-    def loss(self, n: Number, d: Number, d_rl: Number = 1.0) -> np.ndarray:
+    def loss(self, n: ArrayOrFloat, d: ArrayOrFloat, d_rl: ArrayOrFloat = 1.0) -> np.ndarray:
         """The loss [nat] that floor and monomials add up to."""
         return self.floor + self.excess(n, d, d_rl)
 
-    def excess(self, n: Number, d: Number, d_rl: Number = 1.0) -> np.ndarray:
+    def excess(self, n: ArrayOrFloat, d: ArrayOrFloat, d_rl: ArrayOrFloat = 1.0) -> np.ndarray:
         """The loss [nat] above the floor, to full precision however small."""
         total = sum(np.asarray(term(n, d, d_rl)) for term in self.terms)
         return np.asarray(total) ** self.power

@@ -14,17 +14,17 @@ from pathlib import Path
 
 import numpy as np
 
-from planner.catalogue.scaling_laws import RANGES, Covariance, Law, law, law_names, law_of
+from planner.catalogue.scaling_laws import RANGES, Covariance, Law, law, law_names, parse_law
 from planner.laws.law_forms import FORMS, form_kernel
-from planner.laws.scaling_law import ScalingLaw, of_catalogue
+from planner.laws.scaling_law import ScalingLaw, law_from_record
 from planner.scenario.keys.references import File
 from planner.scenario.loading import read
-from planner.text.errors import FieldError, InputError, did_you_mean, quoted
+from planner.text.errors import FieldError, InputError, did_you_mean, quote
 
 Fault = tuple[str, str]
 
-TEXTS = ("title", "source", "link", "as_of", "scope", "verified", "note")
-KEYS = ("name", "form", "coefficients", "range", "settings", "covariance", *TEXTS)
+TEXT_KEYS = ("title", "source", "link", "as_of", "scope", "verified", "note")
+KEYS = ("name", "form", "coefficients", "range", "settings", "covariance", *TEXT_KEYS)
 ROUNDING = 1e-4  # of correlations given with four digits
 # What coefficients may be, by the first part of the name: beyond, no law of language is one and
 # its powers are no numbers. Guessing among a million words costs 13.8 nat.
@@ -34,24 +34,24 @@ LIMITS: Mapping[str, tuple[float, float]] = {
     **dict.fromkeys(("gamma", "delta", "lambda", "omega", "zeta", "eta"), (1e-12, 10.0)),
     **dict.fromkeys(("a", "b", "c", "d"), (1e-12, 10.0)),
 }  # fmt: skip
-LEVEL = (1e-100, 1e100)  # every other coefficient
+LEVEL_LIMITS = (1e-100, 1e100)  # every other coefficient
 COEFFICIENT = ("value", "error", "low", "high", "ln", "scale")
-GIVEN = {"N_active", "D_pt", "D_rl", "D_unique", "C_pt", "sigma", "c_fwd"}
+SYMBOLS = {"N_active", "D_pt", "D_rl", "D_unique", "C_pt", "sigma", "c_fwd"}
 RULES: Mapping[str, tuple[frozenset[str], ...]] = {  # any one of these is enough
     "allocation": (frozenset({"k_size", "a_size"}), frozenset({"k_tokens", "a_tokens"})),
     "ratio": (frozenset({"K_ratio", "eta_ratio", "N_unit", "D_unit"}),),
 }
 
 
-def needed(form: str) -> frozenset[str]:
+def required_coefficients(form: str) -> frozenset[str]:
     """Coefficients and settings that the equation of a form takes."""
     kernel = form_kernel(form)
     if kernel is None:
         return RULES[form][0]
-    return frozenset(x for x in kernel.names if x not in GIVEN and not x.startswith("one_"))
+    return frozenset(x for x in kernel.names if x not in SYMBOLS and not x.startswith("one_"))
 
 
-def entry_of(name: str, description: Mapping[str, object]) -> Law:
+def law_from_mapping(name: str, description: Mapping[str, object]) -> Law:
     """The law of a checked mapping; what says where it comes from may be left out."""
     row = {
         "title": name, "source": "given", "link": "", "as_of": "given", "scope": "not said",
@@ -63,7 +63,7 @@ def entry_of(name: str, description: Mapping[str, object]) -> Law:
         x: dict(each) if isinstance(each, Mapping) else {"value": each}
         for x, each in coefficients.items()
     }
-    return law_of(name, row)
+    return parse_law(name, row)
 
 
 def entry_faults(description: Mapping[str, object]) -> list[Fault]:
@@ -71,14 +71,14 @@ def entry_faults(description: Mapping[str, object]) -> list[Fault]:
     unknown = [key for key in description if key not in KEYS]
     faults = [(str(key), f"unknown{did_you_mean(key, KEYS)}") for key in unknown]
     faults += [
-        (key, f"expected text, got {quoted(description[key])}")
-        for key in TEXTS
+        (key, f"expected text, got {quote(description[key])}")
+        for key in TEXT_KEYS
         if key in description and not isinstance(description[key], str)
     ]
     form = description.get("form")
     if not isinstance(form, str) or form not in FORMS or form == "routed":
         forms = ", ".join(each for each in FORMS if each != "routed")
-        return [*faults, ("form", f"expected one of {forms}, got {quoted(form)}")]
+        return [*faults, ("form", f"expected one of {forms}, got {quote(form)}")]
     faults += [
         *_coefficients(form, description), *_ranges(description.get("range", {})),
         *_covariance(description),
@@ -89,9 +89,9 @@ def entry_faults(description: Mapping[str, object]) -> list[Fault]:
 def _coefficients(form: str, description: Mapping[str, object]) -> list[Fault]:
     coefficients, settings = description.get("coefficients"), description.get("settings", {})
     if not isinstance(coefficients, Mapping) or not coefficients:
-        return [("coefficients", f"expected a mapping of numbers, got {quoted(coefficients)}")]
+        return [("coefficients", f"expected a mapping of numbers, got {quote(coefficients)}")]
     if not isinstance(settings, Mapping):
-        return [("settings", f"expected a mapping of numbers, got {quoted(settings)}")]
+        return [("settings", f"expected a mapping of numbers, got {quote(settings)}")]
     faults = [fault for x, each in coefficients.items() for fault in _coefficient(f"{x}", each)]
     faults += [fault for x, each in settings.items() for fault in _bare(f"settings.{x}", x, each)]
     there = {*coefficients, *settings}
@@ -100,7 +100,7 @@ def _coefficients(form: str, description: Mapping[str, object]) -> list[Fault]:
             either = " or ".join(" and ".join(sorted(rule)) for rule in RULES[form])
             faults.append(("coefficients", f"the form {form} needs {either}"))
         return faults
-    wanted = needed(form)
+    wanted = required_coefficients(form)
     lacking = sorted(wanted - there)
     if lacking:
         faults.append(("coefficients", f"the form {form} needs {', '.join(lacking)} too"))
@@ -122,13 +122,13 @@ def _coefficient(name: str, entry: object) -> list[Fault]:
         there = ", ".join(map(str, entry)) or "nothing"
         return [(at, f"expected value with error, or low and high, got {there}")]
     if not isinstance(entry.get("ln", False), bool):
-        return [(f"{at}.ln", f"expected true or false, got {quoted(entry['ln'])}")]
+        return [(f"{at}.ln", f"expected true or false, got {quote(entry['ln'])}")]
     number = _finite if entry.get("ln") else _positive
     faults = []
     for key in ("value", "error", "low", "high", "scale"):
         sound = _positive if key in ("error", "scale") else number
         if key in entry and not sound(entry[key]):
-            faults.append((f"{at}.{key}", f"expected a positive number, got {quoted(entry[key])}"))
+            faults.append((f"{at}.{key}", f"expected a positive number, got {quote(entry[key])}"))
     if faults:
         return faults
     if entry.get("ln") and abs(entry["value"]) > 600:
@@ -141,15 +141,13 @@ def _coefficient(name: str, entry: object) -> list[Fault]:
 
 
 def _bare(at: str, name: str, number: object) -> list[Fault]:
-    """What is wrong with a number alone."""
     if not _positive(number):
-        return [(at, f"expected a positive number, got {quoted(number)}")]
+        return [(at, f"expected a positive number, got {quote(number)}")]
     return _beyond(at, name, float(number))  # type: ignore[arg-type]
 
 
 def _beyond(at: str, name: str, value: float) -> list[Fault]:
-    """What no law has, so that its powers would be no numbers."""
-    least, most = LIMITS.get(name.partition("_")[0], LEVEL)
+    least, most = LIMITS.get(name.partition("_")[0], LEVEL_LIMITS)
     if least <= value <= most:
         return []
     return [(at, f"expected {least:g} to {most:g}, got {value:.4g}")]
@@ -157,14 +155,14 @@ def _beyond(at: str, name: str, value: float) -> list[Fault]:
 
 def _together(description: Mapping[str, object]) -> list[Fault]:
     """Coefficients that are sound alone and no law together."""
-    x = entry_of("given", description).values
+    x = law_from_mapping("given", description).values
     at = "coefficients"
     if "E_limit" in x and not x["E_limit"] > x["E_first"]:
         first, limit = x["E_first"], x["E_limit"]
         return [(f"{at}.E_limit", f"expected more than E_first = {first:g}, got {limit:g}")]
     if description["form"] == "kaplan":
         steep = x["alpha_N"] / x["alpha_D"]
-        if abs(steep * math.log(x["N_c"])) > math.log(LEVEL[1]):
+        if abs(steep * math.log(x["N_c"])) > math.log(LEVEL_LIMITS[1]):
             fault = f"N_c to the power alpha_N/alpha_D = {steep:.3g} is beyond any loss"
             return [(f"{at}.alpha_D", fault)]
     return []
@@ -172,14 +170,14 @@ def _together(description: Mapping[str, object]) -> list[Fault]:
 
 def _ranges(ranges: object) -> list[Fault]:
     if not isinstance(ranges, Mapping):
-        return [("range", f"expected n, d, sparsity with two numbers each, got {quoted(ranges)}")]
+        return [("range", f"expected n, d, sparsity with two numbers each, got {quote(ranges)}")]
     faults = []
     for key, pair in ranges.items():
         if key not in RANGES:
             faults.append((f"range.{key}", f"unknown{did_you_mean(key, RANGES)}"))
         elif not (isinstance(pair, list | tuple) and len(pair) == 2 and all(map(_positive, pair))
                   and pair[0] <= pair[1]):  # fmt: skip
-            faults.append((f"range.{key}", f"expected [lowest, highest], got {quoted(pair)}"))
+            faults.append((f"range.{key}", f"expected [lowest, highest], got {quote(pair)}"))
     return faults
 
 
@@ -197,7 +195,7 @@ def _covariance(description: Mapping[str, object]) -> list[Fault]:
     coefficients = description.get("coefficients")
     lost = [x for x in bare if not isinstance(coefficients, Mapping) or x not in coefficients]
     if lost:
-        return [(f"{at}.of", f"there is no coefficient {quoted(lost[0])}")]
+        return [(f"{at}.of", f"there is no coefficient {quote(lost[0])}")]
     if not (isinstance(spread, list) and len(spread) == len(names) and all(map(_positive, spread))):
         return [(f"{at}.spread", f"expected {len(names)} positive numbers")]
     if not _correlates(table, len(names)):
@@ -228,7 +226,7 @@ def _positive(value: object) -> bool:
 
 
 FILES = (".toml", ".yaml", ".yml", ".json")
-COUNTS, MOST_COUNTED = ("drop_highest", "resamples", "seed"), 100_000
+COUNTS, MAX_COUNT = ("drop_highest", "resamples", "seed"), 100_000
 FIT_KEYS = ("fit", *COUNTS, "title", "name")
 
 
@@ -258,7 +256,7 @@ def scaling_law(
         if tree.mistakes:
             raise InputError(tree.mistakes)
         if not isinstance(tree.data, Mapping):
-            raise InputError(tree.mistake((), f"expected a law, got {quoted(tree.data)}"))
+            raise InputError(tree.mistake((), f"expected a law, got {quote(tree.data)}"))
         try:
             return _of_mapping(tree.data, "", path.parent, path.stem)
         except FieldError as error:
@@ -276,7 +274,7 @@ def scaling_law(
             ("law", f"{text} gives a reward over reinforcement learning and no loss; a loss is "
                     f"given by {dense} and others"),
         )  # fmt: skip
-    return of_catalogue(entry)
+    return law_from_record(entry)
 
 
 def _of_mapping(
@@ -291,7 +289,7 @@ def _of_mapping(
         files = [x for x in description.values() if str(x).lower().endswith(FILES)]
         if not at and files:
             raise FieldError(
-                ("law", f"a file of a law cannot name another file, {quoted(files[0])}")
+                ("law", f"a file of a law cannot name another file, {quote(files[0])}")
             )
         dense = scaling_law(law, folder)
         if "routing" not in description:
@@ -303,7 +301,7 @@ def _of_mapping(
     faults = entry_faults(description)
     if faults:
         raise FieldError(*((".".join(p for p in (at, path) if p), text) for path, text in faults))
-    return of_catalogue(entry_of(name, description))
+    return law_from_record(law_from_mapping(name, description))
 
 
 def _fitted(
@@ -314,7 +312,7 @@ def _fitted(
 
     wrong = [key for key in description if key not in FIT_KEYS]
     points, counts = description["fit"], {x: description.get(x, 0) for x in COUNTS}
-    wrong += [x for x, n in counts.items() if type(n) is not int or not 0 <= n <= MOST_COUNTED]
+    wrong += [x for x, n in counts.items() if type(n) is not int or not 0 <= n <= MAX_COUNT]
     if wrong or not isinstance(points, str):
         path = ".".join(part for part in (at, wrong[0] if wrong else "fit") if part)
         raise FieldError((path, f"expected fit: points.csv, with whole {', '.join(COUNTS)}"))

@@ -10,7 +10,7 @@ that a member has the parameters it is named after.
 from dataclasses import dataclass
 
 from planner.architecture.attention import Latent, grouped_attention, latent_attention
-from planner.architecture.feedforward import dense, mixture
+from planner.architecture.feedforward import dense_mlp, mixture
 from planner.architecture.layers import FeedForward, Layer, Mixer, Model, Weight, matrix, vector
 from planner.text.errors import ModelError
 
@@ -25,20 +25,20 @@ SPARSE_RATIO = 2.8  # the same of the active experts: DeepSeek-V3 2.57, Qwen3-23
 HEAD = 128  # width of a head in all of them
 KV_HEADS = 8  # Llama 3 at every size
 VOCAB = 128_256  # Llama 3
-TIED_BELOW = 4e9  # parameters: Llama 3.2 shares embedding and head at 1B and 3B, not at 8B
-ACTIVE, SHARED = 8, 1  # experts of a token: DeepSeek-V3, Kimi K2, GLM-4.5
+TIED_PARAMS = 4e9  # parameters: Llama 3.2 shares embedding and head at 1B and 3B, not at 8B
+ACTIVE, SHARED_EXPERTS = 8, 1  # experts of a token: DeepSeek-V3, Kimi K2, GLM-4.5
 LATENT = Latent(query_rank=1536, cache_rank=512, nope=128, rope=64, value=128)  # DeepSeek-V3
 LATENT_HIDDEN = 56  # hidden per head of latent attention: 7168 / 128, DeepSeek-V3
 
-SMALLEST, LARGEST = 2e8, 2e13  # active parameters; below, the vocabulary is all there is
-LEAST_SPARSE, MOST_SPARSE = 1.5, 256.0
-BEYOND = 1.01  # the sizes beside one at an end are looked at too
+MIN_PARAMS, MAX_PARAMS = 2e8, 2e13  # active parameters; below, the vocabulary is all there is
+MIN_SPARSITY, MAX_SPARSITY = 1.5, 256.0
+END_MARGIN_RATIO = 1.01  # the sizes beside one at an end are looked at too
 WIDTHS, HEADS = 128, 8  # steps of rounding
 STEPS = ((64, 8), (32, 4), (0, 2))  # the same of experts: from so many on, so many at a time
-FINE = 16  # step of the width that takes up the rest
-TRIED = 24  # numbers of experts tried, from the rule's upwards
-LEAST_SHARED = 0.5  # what every token passes, over one expert: the rule has 1
-CLOSE = 0.004  # share of the parameters by which experts may miss the total
+WIDTH_STEP = 16  # step of the width that takes up the rest
+MAX_EXPERT_COUNTS = 24  # numbers of experts tried, from the rule's upwards
+MIN_SHARED_EXPERTS = 0.5  # what every token passes, over one expert: the rule has 1
+PARAMETER_TOLERANCE = 0.004  # share of the parameters by which experts may miss the total
 
 
 @dataclass(frozen=True)
@@ -74,31 +74,31 @@ class ModelFamily:
 
         Raises ModelError for a size or a sparsity outside the range of the rule.
         """
-        if not SMALLEST / BEYOND <= n_active <= LARGEST * BEYOND:
+        if not MIN_PARAMS / END_MARGIN_RATIO <= n_active <= MAX_PARAMS * END_MARGIN_RATIO:
             raise ModelError(
-                f"the family rule makes models of {SMALLEST:.0e} to {LARGEST:.0e} active "
+                f"the family rule makes models of {MIN_PARAMS:.0e} to {MAX_PARAMS:.0e} active "
                 f"parameters, got {n_active:.3g}"
             )
-        if sparsity != 1.0 and not LEAST_SPARSE <= sparsity <= MOST_SPARSE:
+        if sparsity != 1.0 and not MIN_SPARSITY <= sparsity <= MAX_SPARSITY:
             raise ModelError(
                 f"the family rule makes dense models (sparsity 1) and sparse ones of "
-                f"{LEAST_SPARSE:g} to {MOST_SPARSE:g} parameters per active one, got {sparsity:g}"
+                f"{MIN_SPARSITY:g} to {MAX_SPARSITY:g} parameters per active one, got {sparsity:g}"
             )
         idle = n_active * (sparsity - 1)
-        shared = n_active < TIED_BELOW if tied is None else tied
+        shared = n_active < TIED_PARAMS if tied is None else tied
 
         def shaped(hidden: float) -> Measures:
             layers = hidden / ASPECT
             heads = hidden / (HEAD if self.attention == "gqa" else LATENT_HIDDEN)
             if sparsity == 1.0:
                 return Measures(hidden, layers, heads, DENSE_RATIO * hidden, 0.0, 0.0, shared)
-            width = SPARSE_RATIO * hidden / (ACTIVE + SHARED)
+            width = SPARSE_RATIO * hidden / (ACTIVE + SHARED_EXPERTS)
             experts = ACTIVE + idle / (3 * hidden * width * layers)
-            return Measures(hidden, layers, heads, width, SHARED * width, experts, shared)
+            return Measures(hidden, layers, heads, width, SHARED_EXPERTS * width, experts, shared)
 
         def missing(hidden: float) -> float:
             real = shaped(hidden)
-            passed = real.inner if sparsity == 1.0 else (ACTIVE + SHARED) * real.inner
+            passed = real.inner if sparsity == 1.0 else (ACTIVE + SHARED_EXPERTS) * real.inner
             layer = self._attention(hidden, real.heads)
             layer += hidden * (3 * passed + real.experts + 2)  # the router is one row an expert
             return _outside(hidden, shared) + real.layers * layer - n_active
@@ -123,7 +123,7 @@ class ModelFamily:
         rest = n_active - _outside(hidden, real.tied)
         rest -= layers * (self._attention(hidden, heads) + 2 * hidden)
         # The dense part whose width takes up the rest of the parameters.
-        part = dense(hidden, max(_near(rest / (3 * hidden * layers), FINE), FINE))
+        part = dense_mlp(hidden, max(_near(rest / (3 * hidden * layers), WIDTH_STEP), WIDTH_STEP))
         size = _short(n_active)
         if sparsity > 1.0:
             part = _sparse(rest, n_active * (sparsity - 1), real.experts, hidden, layers)
@@ -143,7 +143,6 @@ class ModelFamily:
         )  # fmt: skip
 
     def _attention(self, hidden: float, heads: float) -> float:
-        """Parameters of one attention part, its norms aside."""
         if self.attention == "gqa":
             return 2 * hidden * HEAD * (heads + KV_HEADS)
         latent, rank = LATENT, LATENT.query_rank or 0
@@ -154,7 +153,6 @@ class ModelFamily:
 
 
 def _outside(hidden: float, tied: bool) -> float:
-    """Parameters outside the layers: embedding, head, last norm."""
     return (1 if tied else 2) * VOCAB * hidden + hidden
 
 
@@ -168,26 +166,26 @@ def _sparse(rest: float, idle: float, experts: float, hidden: int, layers: int) 
     step = next(step for least, step in STEPS if experts >= least)
 
     def widths(number: int) -> tuple[int, int]:
-        inner = max(_near(idle / ((number - ACTIVE) * width_parameters), FINE), FINE)
+        inner = max(_near(idle / ((number - ACTIVE) * width_parameters), WIDTH_STEP), WIDTH_STEP)
         routed = ACTIVE * inner * width_parameters + hidden * number * layers
-        return inner, _near((rest - routed) / width_parameters, FINE)
+        return inner, _near((rest - routed) / width_parameters, WIDTH_STEP)
 
     def missed(number: int) -> float:
         return abs((number - ACTIVE) * widths(number)[0] * width_parameters / idle - 1)
 
     first = max(_near(experts, step), ACTIVE + step)
-    near = [first + step * k for k in range(TRIED)]
-    sound = [n for n in near if widths(n)[1] >= LEAST_SHARED * widths(n)[0]]
+    near = [first + step * k for k in range(MAX_EXPERT_COUNTS)]
+    sound = [n for n in near if widths(n)[1] >= MIN_SHARED_EXPERTS * widths(n)[0]]
     if not sound:
         raise ModelError(
             "the family rule has no sparse model so small: attention, vocabulary and a router of "
             f"{experts:.0f} experts leave too little of {rest + idle:.3g} parameters; take a lower "
             "sparsity or a larger model"
         )
-    close = [n for n in sound if missed(n) <= CLOSE]
+    close = [n for n in sound if missed(n) <= PARAMETER_TOLERANCE]
     best = close[0] if close else min(sound, key=missed)
     inner, shared = widths(best)
-    return mixture(hidden, inner, best, ACTIVE, shared=SHARED, shared_inner=shared)
+    return mixture(hidden, inner, best, ACTIVE, shared=SHARED_EXPERTS, shared_inner=shared)
 
 
 def _near(value: float, step: int) -> int:

@@ -15,13 +15,13 @@ from functools import lru_cache
 import numpy as np
 
 from planner.catalogue.scaling_laws import RANGES, Covariance, Law
-from planner.laws.law_draws import drawn_values, joined, unpaired
-from planner.laws.law_forms import Number, Terms, form_kernel, form_of, form_terms
+from planner.laws.law_draws import block_diagonal_covariance, sample_values, unusable_exponents
+from planner.laws.law_forms import ArrayOrFloat, Terms, form_kernel, form_terms, get_form
 from planner.text.errors import FieldError
 from planner.text.quantities import show
 
 ROUNDING = 0.02  # a range printed with two digits reaches as far as they do
-WORDS = {
+LABELS = {
     "n": "active parameters",
     "d": "training tokens",
     "sparsity": "total for each active parameter",
@@ -72,11 +72,11 @@ class ScalingLaw:
 
         Choices are `loss`, `size`, `tokens`, `sparsity`, `repetition`, `rl` and `interval`.
         """
-        lacking = dict(form_of(self.form).lacks)
+        lacking = dict(get_form(self.form).lacks)
         if self.covariance is None:
             if not self.errors:
                 lacking["interval"] = "no standard errors of its coefficients are known"
-            elif alone := unpaired(self):
+            elif alone := unusable_exponents(self):
                 lacking["interval"] = (
                     f"how {alone[0]} and its level err together is not known; give a covariance "
                     "or the range that was fitted on"
@@ -91,19 +91,19 @@ class ScalingLaw:
     @property
     def fixed_sparsity(self) -> float | None:
         """The one sparsity that the law knows, 1 for dense laws; None where it is free."""
-        if "sparsity" in form_of(self.form).lacks:
+        if "sparsity" in get_form(self.form).lacks:
             return 1.0
         low, high = self.limits.get("sparsity", (1.0, np.inf))
         return low if low == high else None
 
     def loss(
         self,
-        n: Number,
-        d: Number,
+        n: ArrayOrFloat,
+        d: ArrayOrFloat,
         *,
-        sparsity: Number = 1.0,
-        unique: Number | None = None,
-        d_rl: Number | None = None,
+        sparsity: ArrayOrFloat = 1.0,
+        unique: ArrayOrFloat | None = None,
+        d_rl: ArrayOrFloat | None = None,
     ) -> np.ndarray:
         """Loss per token [nat] of models of given size after given tokens, by the law's equation.
 
@@ -129,8 +129,13 @@ class ScalingLaw:
         return np.broadcast_to(loss, np.broadcast_shapes(*map(np.shape, (n, d, sparsity, loss))))
 
     def symbols(
-        self, n: Number, d: Number, sparsity: Number, unique: Number | None, d_rl: Number | None
-    ) -> dict[str, Number]:
+        self,
+        n: ArrayOrFloat,
+        d: ArrayOrFloat,
+        sparsity: ArrayOrFloat,
+        unique: ArrayOrFloat | None,
+        d_rl: ArrayOrFloat | None,
+    ) -> dict[str, ArrayOrFloat]:
         """{symbol: value} of everything that an equation of a loss may ask for; as `loss`."""
         return {
             **UNITS, **self.values, "N_active": n, "D_pt": d, "sigma": sparsity,
@@ -210,7 +215,9 @@ class ScalingLaw:
                 continue
             least, most, shown = (_figure(key, x) for x in (low, high, value))
             fitted = least if low == high else f"{least}–{most}"
-            sentences.append(f"{self.name} was fitted on {fitted} {WORDS[key]}; {shown} is {apart}")
+            sentences.append(
+                f"{self.name} was fitted on {fitted} {LABELS[key]}; {shown} is {apart}"
+            )
         return sentences
 
     def draws(self, count: int, seed: int = 0) -> list[ScalingLaw]:
@@ -219,7 +226,7 @@ class ScalingLaw:
         Raises FieldError if no standard errors are known.
         """
         self.need("interval")
-        drawn = drawn_values(self, count, np.random.default_rng(seed))
+        drawn = sample_values(self, count, np.random.default_rng(seed))
         return [replace(self, values=values) for values in drawn]
 
     def routed_by(self, routing: ScalingLaw) -> ScalingLaw:
@@ -244,7 +251,7 @@ class ScalingLaw:
             scope=f"{self.scope}; routing: {routing.scope}", limits=limits,
             values={**self.values, **routed}, note=f"{self.note}; {routing.note}".strip("; "),
             errors={**self.errors, **{x: e for x, e in routing.errors.items() if x in routed}},
-            covariance=joined(self.covariance, routing.covariance, routed),
+            covariance=block_diagonal_covariance(self.covariance, routing.covariance, routed),
         )  # fmt: skip
 
 
@@ -253,7 +260,7 @@ def _terms(law: ScalingLaw, sparsity: float) -> Terms | None:
     return form_terms(law.form, {**UNITS, **law.values, "sigma": sparsity})
 
 
-def of_catalogue(entry: Law) -> ScalingLaw:
+def law_from_record(entry: Law) -> ScalingLaw:
     """The law of a catalogue entry, or of one shaped as such."""
     errors = {}
     for name, row in entry.coefficients.items():

@@ -95,7 +95,7 @@ class Entry:
         return self.measured * ratio
 
 
-def facts_of(texts: Iterable[str]) -> dict[str, str]:
+def parse_facts(texts: Iterable[str]) -> dict[str, str]:
     """Facts by name; raises InputError for a text that is not NAME=VALUE."""
     facts = {}
     for text in texts:

@@ -10,16 +10,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
-from planner.architecture.counts import Sizes
+from planner.architecture.counts import ModelSizes
 from planner.catalogue import chips as cards
 from planner.catalogue.chips import Chip
-from planner.catalogue.coefficient_spread import Place
-from planner.catalogue.figures import months_between
+from planner.catalogue.coefficient_spread import RunContext
+from planner.catalogue.figures import month_count
 from planner.catalogue.profile import Profile, profile
 from planner.measurements.published_names import aliases
 from topologies import Machine, TopologyError, machine
 
-ONE = {"tp": 1, "pp": 1, "dp_attention": 1, "ep": 1, "tp_expert": 1}
+ONE_CHIP = {"tp": 1, "pp": 1, "dp_attention": 1, "ep": 1, "tp_expert": 1}
 AXES = {"TP": "tp", "PP": "pp", "DP": "dp_attention", "EP": "ep"}
 
 
@@ -94,7 +94,7 @@ class Measurement:
     source: str
     engine: str
     model: str
-    sizes: Sizes
+    sizes: ModelSizes
     chip: Chip
     machine: str | None
     chips: int
@@ -110,7 +110,7 @@ class Measurement:
     precision: str = ""
     version: str = ""
     looped: bool = False
-    leanest: Sizes | None = None
+    leanest: ModelSizes | None = None
     pools: RunPools | None = None
     speculated: bool | None = None
     repeats: str = ""
@@ -190,7 +190,7 @@ class Readings:
         return by_line
 
 
-def layout_of(text: str, chips: int, experts: int) -> dict[str, int] | None:
+def as_layout(text: str, chips: int, experts: int) -> dict[str, int] | None:
     """Ways by axis of a free-text layout such as TP8, TP8EP4, EP32/DP32, DP8(attn)+EP8 or DEP4.
 
     Expert ways alone over all chips mean copies of attention, as wide expert parallelism is run.
@@ -199,11 +199,11 @@ def layout_of(text: str, chips: int, experts: int) -> dict[str, int] | None:
     """
     text = text.split(",", maxsplit=1)[0].strip()
     if text == "single":
-        return dict(ONE)
+        return dict(ONE_CHIP)
     if text.startswith("layer-split"):
-        return {**ONE, "pp": chips}
+        return {**ONE_CHIP, "pp": chips}
     if text.startswith("WS-2D"):
-        return {**ONE, "tp": chips}
+        return {**ONE_CHIP, "tp": chips}
     joined = re.fullmatch(r"(D|T)EP(\d+)", text)
     if joined:
         ways = {"dp_attention" if joined[1] == "D" else "tp": int(joined[2]), "ep": int(joined[2])}
@@ -213,18 +213,18 @@ def layout_of(text: str, chips: int, experts: int) -> dict[str, int] | None:
             return None
         if set(ways) == {"ep"} and ways["ep"] == chips:
             ways["dp_attention"] = chips
-    layout = {**ONE, **ways}
+    layout = {**ONE_CHIP, **ways}
     stage = layout["tp"] * layout["dp_attention"]
     if stage * layout["pp"] != chips or stage % layout["ep"]:
         return None
     return {**layout, "tp_expert": stage // layout["ep"] if experts else 1}
 
 
-ALONE = 1e21  # byte/s inside a group of one chip
+SINGLE_CHIP_RATE = 1e21  # byte/s inside a group of one chip
 
 
 @cache
-def network_between(chip: str, name: str | None, chips: int) -> Machine | None:
+def network_for_chips(chip: str, name: str | None, chips: int) -> Machine | None:
     """The machine that joins so many chips of a kind; None where nothing is known to.
 
     Parameters
@@ -237,7 +237,7 @@ def network_between(chip: str, name: str | None, chips: int) -> Machine | None:
     their host; a single chip meets nobody.
     """
     if chips == 1:
-        return Machine.from_figures("alone", 1, ALONE)
+        return Machine.from_figures("alone", 1, SINGLE_CHIP_RATE)
     if name is not None:
         joined = machine(name)
         with suppress(TopologyError):  # of a torus that has no slice of so many chips
@@ -248,21 +248,21 @@ def network_between(chip: str, name: str | None, chips: int) -> Machine | None:
     return None if link is None else Machine.from_figures("pcie", chips, link)
 
 
-def unfit(row: Measurement) -> str:
+def skip_reason(row: Measurement) -> str:
     """Why no step of a row can be estimated, empty where it can."""
     if row.layout is None:
         return "the layout is not understood"
-    if network_between(row.chip.name, row.machine, row.chips) is None:
+    if network_for_chips(row.chip.name, row.machine, row.chips) is None:
         return f"no network is known that joins {row.chips} {row.chip.name}"
     return ""
 
 
-USUAL = 3.0  # months before the profile's date, where nobody says
-RUNS, STEADY = "engines-2026", "steady-2024"
-NEW = 2025  # engines of this year and later are those of the runs
+DEFAULT_AGE_MONTHS = 3.0  # months before the profile's date, where nobody says
+RUNS, STEADY_PROFILE = "engines-2026", "steady-2024"
+RECENT_ENGINE_YEAR = 2025  # engines of this year and later are those of the runs
 
 
-def engine_of(row: Measurement) -> str:
+def engine_name(row: Measurement) -> str:
     """The engine without the year that some tables add."""
     name, _, year = row.engine.rpartition("-")
     return name if name and year.isdigit() else row.engine
@@ -271,26 +271,26 @@ def engine_of(row: Measurement) -> str:
 def is_new(row: Measurement) -> bool:
     """Whether the engine is of the years of the runs, as far as its name says one."""
     year = row.engine.rpartition("-")[2]
-    return year.isdigit() and int(year) >= NEW
+    return year.isdigit() and int(year) >= RECENT_ENGINE_YEAR
 
 
-def place_of(row: Measurement, as_of: str) -> Place:
+def row_context(row: Measurement, as_of: str) -> RunContext:
     """The row's place as seen by a profile of a date."""
-    engine = engine_of(row)
+    engine = engine_name(row)
     day = row.as_of or aliases().released.get(f"{engine} {row.version}", "")
-    return Place.of(
+    return RunContext.of(
         row.sizes,
         row.chip,
         engine=engine,
         version=row.version,
-        months=months_between(day, as_of) if day else USUAL,
+        months=month_count(day, as_of) if day else DEFAULT_AGE_MONTHS,
         pooled=row.pooled,
         # How long prompts queue before a pool of their own is in no table.
         assumed=bool(row.assumed) or (row.pooled and row.quantity == "ttft"),
     )
 
 
-def profile_of(row: Measurement, wanted: str) -> Profile:
+def row_profile(row: Measurement, wanted: str) -> Profile:
     """The profile that speaks for a row.
 
     Raises CatalogueError if there is no such profile.
@@ -302,4 +302,4 @@ def profile_of(row: Measurement, wanted: str) -> Profile:
     """
     if wanted != "auto":
         return profile(wanted)
-    return profile(RUNS if row.looped or is_new(row) else STEADY)
+    return profile(RUNS if row.looped or is_new(row) else STEADY_PROFILE)

@@ -17,28 +17,28 @@ from functools import cache
 
 import numpy as np
 
-from planner.catalogue.coefficient_spread import Place
-from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES, HIDES, OFF, Profile, profile
+from planner.catalogue.coefficient_spread import RunContext
+from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES, HIDES, NEUTRAL, Profile, profile
 from planner.measurements.entry import Prediction
 from planner.measurements.measurement import (
     CollectiveRow,
     Measurement,
-    network_between,
-    place_of,
-    profile_of,
+    network_for_chips,
+    row_context,
+    row_profile,
 )
-from planner.measurements.readers.collective_rows import FAMILIES, MACHINES, OTHERS
-from planner.measurements.roofline_bound import bounds_of, task_of
-from planner.network import collective_time, group_of
-from planner.problems.serving.step.engine_effects import resident_most, rounds_waited
+from planner.measurements.readers.collective_rows import FAMILIES, MACHINES, OTHER_MACHINES
+from planner.measurements.roofline_bound import measured_task, row_bounds
+from planner.network import collective_time, place_group
+from planner.problems.serving.step.engine_effects import max_resident, rounds_waited
 from planner.problems.serving.step.layouts import Layouts
-from planner.problems.serving.step.shares import distances_at
+from planner.problems.serving.step.shares import extrapolation_masks
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import ClosedLoop
 from planner.text.errors import InputError
 from topologies import Machine, TopologyError, machine
 
-NO_ENGINE = Profile("nothing", "", "", (), 0, "", 1.0, {}, {}, OFF)
+NO_ENGINE = Profile("nothing", "", "", (), 0, "", 1.0, {}, {}, NEUTRAL)
 
 
 class RowStep:
@@ -114,11 +114,11 @@ class RowStep:
         Raises InputError if no network is known between their chips.
         """
         row = self.first
-        network = network_between(row.chip.name, row.machine, row.chips)
+        network = network_for_chips(row.chip.name, row.machine, row.chips)
         if network is None:
             raise InputError(f"no network is known that joins {row.chips} {row.chip.name}")
         static = mode == "prefill" and not row.looped
-        task = task_of(row, mode, network, NO_ENGINE, self.layouts.chips)
+        task = measured_task(row, mode, network, NO_ENGINE, self.layouts.chips)
         task = replace(task, engine=row.engine, loop=loop, static=static)
         return Step(replace(task, even=row.even, pooled=row.pooled), self.layouts, bound=False)
 
@@ -126,7 +126,7 @@ class RowStep:
         """The loop that the rows ran in; the batch is what memory holds and the engine lets in."""
         step = self._step("aggregated")
         alone = step.work(np.ones(len(self.rows)))
-        most = resident_most(step.task, self.layouts, alone["memory.weights"], alone["memory.kv"])
+        most = max_resident(step.task, self.layouts, alone["memory.weights"], alone["memory.kv"])
         most = np.minimum(most, [row.most or np.inf for row in self.rows])
         sent, self.batch = self.batch, np.minimum(self.batch, most)
         self.rounds = rounds_waited(sent, most)
@@ -144,7 +144,6 @@ class RowStep:
 
 
 def _answering(row: Measurement) -> Measurement:
-    """The tokens of a run of two pools that a row times the prompts of, all requests decoding."""
     if row.pools is None:
         raise ValueError("a run of one pool")
     pool = row.pools.decode
@@ -153,7 +152,7 @@ def _answering(row: Measurement) -> Measurement:
     return replace(where, quantity="tpot")
 
 
-def alike_rows(rows: Sequence[Measurement]) -> list[list[int]]:
+def group_similar_rows(rows: Sequence[Measurement]) -> list[list[int]]:
     """Indices of rows that one `RowStep` holds, group by group."""
     groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for i, row in enumerate(rows):
@@ -187,7 +186,7 @@ def predict(rows: Sequence[Measurement], wanted: str = "auto") -> list[Predictio
         bands.append(at.band(BANDS.get(row.quantity, "tpot"), rests_on, kinds))
     return [
         Prediction(float(bound), float(time), float(time) * band.low, float(time) * band.high)
-        for bound, time, band in zip(bounds_of(rows), times, bands, strict=True)
+        for bound, time, band in zip(row_bounds(rows), times, bands, strict=True)
     ]
 
 
@@ -197,20 +196,20 @@ def times_and_shares(
     """Times [s] of rows, the shares that groups of coefficients take, distances of their numbers.
 
     Shapes (n_rows,) and (n_rows, n_groups). A share is what is left without the group; kinds of
-    distance from the rows of the profile, as `distances_at` has them, are said of each row.
+    distance from the rows of the profile, as `extrapolation_masks` has them, are said of each row.
     """
     seconds, shares = np.empty(len(rows)), np.empty((len(rows), len(groups)))
     beyond: list[dict[str, np.bool_]] = [{} for _ in rows]
-    for members in alike_rows(rows):
+    for members in group_similar_rows(rows):
         coefficients = {
             name: np.array([profiles[i].values[name] for i in members]) for name in COEFFICIENTS
         }
-        off = [{name: OFF[name] for name in group} for group in groups]
+        off = [{name: NEUTRAL[name] for name in group} for group in groups]
         model, times, _ = _under_each([rows[i] for i in members], coefficients, [{}, *off])
         seconds[members] = times[0]
         shares[members] = (1 - times[1:] / times[0]).T
         task = replace(model.step.task, profile=profiles[members[0]])
-        for kind, holds in distances_at(task, model.layouts, model.batch).items():
+        for kind, holds in extrapolation_masks(task, model.layouts, model.batch).items():
             all_lie = np.broadcast_to(holds, len(model.rows))
             for i, lies in zip(members, all_lie[: len(members)], strict=True):
                 beyond[i][kind] = lies
@@ -237,18 +236,16 @@ def _under_each(
 
 
 def _profile_at(wanted: str, row: Measurement) -> Profile:
-    """The row's profile at its place."""
-    chosen = profile_of(row, wanted)
-    return _resolved(chosen.name if wanted == "auto" else wanted, place_of(row, chosen.as_of))
+    chosen = row_profile(row, wanted)
+    return _resolved(chosen.name if wanted == "auto" else wanted, row_context(row, chosen.as_of))
 
 
 @cache
-def _resolved(name: str, place: Place) -> Profile:
-    """Rows of one place share one profile, so that its unknowns are taken once."""
+def _resolved(name: str, place: RunContext) -> Profile:
     return profile(name).at(place)
 
 
-ISLANDS = "across racks (IB only)"  # of as many chips as a node has
+IB_ONLY_SYSTEM = "across racks (IB only)"  # of as many chips as a node has
 CARDS_ONLY = "DeepEP first release low-latency"  # pure RDMA, inside a node too
 EFA = "EFA"
 
@@ -262,7 +259,7 @@ def predict_collective(row: CollectiveRow) -> Prediction:
     if row.operation == "p2p":
         raise InputError("one copy, not a collective")
     try:
-        group = group_of(_machine(row), row.n, row.chip if row.chip in FAMILIES else None)
+        group = place_group(_machine(row), row.n, row.chip if row.chip in FAMILIES else None)
     except TopologyError as error:
         raise InputError(" ".join(str(error).split())) from error
     network = "efa" if EFA in row.system else "infiniband"
@@ -274,9 +271,8 @@ def predict_collective(row: CollectiveRow) -> Prediction:
 
 
 def _machine(row: CollectiveRow) -> Machine:
-    """The machine of a row, with the scale-up domains that the row used."""
-    whole = machine({**MACHINES, **OTHERS}[row.chip])
-    if row.system.endswith(ISLANDS):
+    whole = machine({**MACHINES, **OTHER_MACHINES}[row.chip])
+    if row.system.endswith(IB_ONLY_SYSTEM):
         return replace(whole, chips_per_domain=row.n // row.nodes)
     if row.system == CARDS_ONLY:
         return replace(whole, chips_per_domain=1)
@@ -289,8 +285,8 @@ WAIT, HIDING = COEFFICIENTS.index("n_sched"), COEFFICIENTS.index(HIDES)
 # What the chips of a pass send each other, and what is neither that nor work of the pass.
 SENDING = np.array([name in ("e_ar", "e_ar_pf", "e_a2a", "t_ar", "t_a2a") for name in COEFFICIENTS])
 # No coefficient at all, but that no request is answered in no time: shares of it are asked for.
-NONE = {**OFF, "t_request": 1e-15}
-APART = np.array([name in ("t_hop", "t_tok", "t_request", "n_sched") for name in COEFFICIENTS])
+NO_COST = {**NEUTRAL, "t_request": 1e-15}
+NOT_WORK = np.array([name in ("t_hop", "t_tok", "t_request", "n_sched") for name in COEFFICIENTS])
 
 
 @dataclass(frozen=True)
@@ -324,8 +320,8 @@ class Features:
     def _hidden(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """What two half-batches hide [s], and in which coefficients' parts it is."""
         parts = self.matrix * x
-        sent, work = (parts * SENDING).sum(axis=1), (parts * ~(SENDING | APART)).sum(axis=1)
-        shorter = np.where((sent < work)[:, None], SENDING, ~(SENDING | APART))
+        sent, work = (parts * SENDING).sum(axis=1), (parts * ~(SENDING | NOT_WORK)).sum(axis=1)
+        shorter = np.where((sent < work)[:, None], SENDING, ~(SENDING | NOT_WORK))
         return self.halved * np.minimum(sent, work) / x[:, HIDING], shorter
 
     def parts(self, x: np.ndarray) -> np.ndarray:
@@ -365,9 +361,9 @@ def features(rows: Sequence[Measurement]) -> Features:
     matrix, step = np.zeros(shape), np.zeros(shape)
     rest, step_rest = np.zeros(len(rows)), np.zeros(len(rows))
     columns = [i for i in range(len(COEFFICIENTS)) if i != WAIT]
-    for members in alike_rows(rows):
+    for members in group_similar_rows(rows):
         alone = [{COEFFICIENTS[i]: 1.0} for i in columns]
-        _, seconds, waited = _under_each([rows[i] for i in members], NONE, [{}, *alone])
+        _, seconds, waited = _under_each([rows[i] for i in members], NO_COST, [{}, *alone])
         rest[members], step_rest[members] = seconds[0], waited[0]
         matrix[np.ix_(members, columns)] = (seconds[1:] - seconds[0]).T
         step[np.ix_(members, columns)] = (waited[1:] - waited[0]).T
@@ -380,7 +376,7 @@ def unknowns(values: Mapping[str, float]) -> np.ndarray:
     return np.array([1 / values[c] if c in EFFICIENCIES else values[c] for c in COEFFICIENTS])
 
 
-def coefficients_of(x: np.ndarray) -> dict[str, float]:
+def coefficients_from_linear(x: np.ndarray) -> dict[str, float]:
     """The coefficients of a profile whose unknowns these are, shape (n_coefficients,)."""
     pairs = zip(COEFFICIENTS, x.tolist(), strict=True)
     return {name: 1 / one if name in EFFICIENCIES else one for name, one in pairs}

@@ -13,22 +13,21 @@ from functools import cache
 from pathlib import Path
 from typing import TypedDict
 
-from planner.architecture import Model, from_config, sizes
-from planner.architecture.counts import Sizes
+from planner.architecture import Model, from_config, model_sizes
+from planner.architecture.counts import ModelSizes
 from planner.architecture.huggingface import read_config
 from planner.architecture.quantization import DTYPES
 from planner.catalogue.chips import MATH, Chip, chip, chip_names
-from planner.catalogue.models import load, record
-from planner.catalogue.models import names as model_names
+from planner.catalogue.models import load, model_names, record
 from planner.text import tables
-from planner.text.errors import InputError, ModelError, did_you_mean, quoted
+from planner.text.errors import InputError, ModelError, did_you_mean, quote
 
 CONFIG = re.compile(r"(.+\.json)(?:#(.+))?")  # a configuration, and the id that it stands for
 
 RELEASE = re.compile(r"\d{4}|\d{6,8}|v\d+\.\d+|\d+k")  # 0528, 20250826, v0.1, 8k
 
 
-class Refused(InputError):  # noqa: N818 - an answer, raised
+class BadRow(InputError):  # noqa: N818 - an answer, raised
     """A row cannot be put into the catalogue's words; the message is the reason."""
 
 
@@ -76,7 +75,7 @@ def aliases() -> Aliases:
 
 
 @cache
-def chip_of(name: str) -> Chip:
+def resolve_chip(name: str) -> Chip:
     """The catalogue's chip for a published spelling; raises Refused for one without figures."""
     chips = aliases().chips
     if name in chips:
@@ -85,43 +84,43 @@ def chip_of(name: str) -> Chip:
     for spelling in (*chips, *chip_names()):
         if _chip_words(spelling) == wanted:
             return chip(chips.get(spelling, spelling))
-    raise Refused(f"no chip figures for {quoted(name)}")
+    raise BadRow(f"no chip figures for {quote(name)}")
 
 
-def machine_of(chip_name: str) -> str | None:
+def row_machine(chip_name: str) -> str | None:
     """The machine whose network joins chips of a kind; None where the catalogue has none."""
     return aliases().machines.get(chip_name)
 
 
-def halves_of(words: str, layout: Mapping[str, int] | None) -> int:
+def half_batches(words: str, layout: Mapping[str, int] | None) -> int:
     """Half-batches that overlapped in a run, 1 where its table says nothing of it.
 
-    Raises Refused for an unknown word, or if nothing was sent that a half could hide.
+    Raises BadRow for an unknown word, or if nothing was sent that a half could hide.
     """
     halves = aliases().overlaps.get(words.strip().lower() or "none")
     if halves is None:
-        raise Refused(f"unknown overlap {quoted(words)}")
+        raise BadRow(f"unknown overlap {quote(words)}")
     if halves > 1 and layout is not None and min(layout["dp_attention"], layout["ep"]) == 1:
-        raise Refused("two batches overlap, but no experts are spread over copies of attention")
+        raise BadRow("two batches overlap, but no experts are spread over copies of attention")
     return halves
 
 
-def format_of(name: str) -> str:
+def number_format(name: str) -> str:
     """A number format in the catalogue's words; raises Refused for an unknown one."""
     formats, text = {**{x: x for x in DTYPES}, **aliases().formats}, name.strip()
     for spelling in (text, text.lower()):
         if spelling in formats:
             return formats[spelling]
-    raise Refused(f"unknown number format {quoted(name)}")
+    raise BadRow(f"unknown number format {quote(name)}")
 
 
 @cache
-def model_of(published: str) -> NamedModel:
+def resolve_model(published: str) -> NamedModel:
     """The catalogue entry that a published id names.
 
     The organisation is left off, letters are made small, then words at the end that name a tuning,
     a release or a format are left off until an entry is met. An entry that holds the format itself
-    (`qwen3-32b-fp8`) wins over the plain one. Raises Refused if no entry is met.
+    (`qwen3-32b-fp8`) wins over the plain one. Raises BadRow if no entry is met.
     """
     table = aliases()
     path = CONFIG.fullmatch(published)
@@ -139,21 +138,21 @@ def model_of(published: str) -> NamedModel:
         return NamedModel(published, None)
     if published in table.models:
         return NamedModel(table.models[published], None)
-    entry = named_in(published, _entries())
+    entry = match_name(published, _entries())
     if entry is None:
         hint = did_you_mean(published.rsplit("/", maxsplit=1)[-1].lower(), model_names())
         put = hint or "; a folder with its config.json can be given by --models"
-        raise Refused(f"no shape for the model {quoted(published)}{put}")
+        raise BadRow(f"no shape for the model {quote(published)}{put}")
     formats = [aliases().words[word] for word in _words(published) if word in aliases().words]
     quantised = any(entry.endswith(f"-{each}") for each in formats)
     return NamedModel(entry, None if quantised or not formats else formats[-1])
 
 
-def entry_of(published: str) -> str | None:
+def catalogue_name(published: str) -> str | None:
     """The name of that entry; None if none is met."""
     try:
-        return model_of(published).name
-    except Refused:
+        return resolve_model(published).name
+    except BadRow:
         return None
 
 
@@ -165,38 +164,38 @@ def is_entry(published: str) -> bool:
 
 
 @cache
-def sizes_of(
+def published_sizes(
     model: str, weights: str | None, kv: str | None, activations: str | None = None
-) -> Sizes:
+) -> ModelSizes:
     """Sizes of a published model name in the given formats, None meaning the checkpoint's own.
 
     A checkpoint that is published in the wanted format, or in a narrower one, is taken as it is.
     """
-    table, named = aliases(), model_of(model)
+    table, named = aliases(), resolve_model(model)
     weights = weights or named.weights
     if named.name in table.shapes:
         shape = table.shapes[named.name]
         layers: Model = from_config(
             shape["config"], named.name, where=named.name, source=shape["source"]
         )
-        return sizes(layers, weights, kv, activations)
+        return model_sizes(layers, weights, kv, activations)
     if named.config:
         try:
             layers = read_config(named.config)
         except ModelError as why:
-            raise Refused(" ".join(str(why).partition(" (known:")[0].split())) from None
-        return sizes(layers, None if _holds(layers, weights) else weights, kv, activations)
-    entry, weights = checkpoint_of(model, weights)
-    return sizes(load(entry), weights, kv, activations)
+            raise BadRow(" ".join(str(why).partition(" (known:")[0].split())) from None
+        return model_sizes(layers, None if _holds(layers, weights) else weights, kv, activations)
+    entry, weights = resolve_checkpoint(model, weights)
+    return model_sizes(load(entry), weights, kv, activations)
 
 
 @cache
-def checkpoint_of(model: str, weights: str | None) -> tuple[str, str | None]:
+def resolve_checkpoint(model: str, weights: str | None) -> tuple[str, str | None]:
     """The catalogue entry that holds a published model in a format, and what is left to quantise.
 
-    The format is None where the entry's own is as narrow. Raises Refused if no entry is met.
+    The format is None where the entry's own is as narrow. Raises BadRow if no entry is met.
     """
-    name = model_of(model).name
+    name = resolve_model(model).name
     quantised = aliases().quantised.get(f"{name} {weights}")
     if quantised is None and f"{name}-{weights}" in model_names():
         quantised = f"{name}-{weights}"
@@ -205,32 +204,31 @@ def checkpoint_of(model: str, weights: str | None) -> tuple[str, str | None]:
     return name, weights
 
 
-def sizes_on(chip: Chip, model: str, weights: str | None, kv: str | None) -> Sizes:
+def sizes_on_chip(chip: Chip, model: str, weights: str | None, kv: str | None) -> ModelSizes:
     """`sizes_of` as a chip computes them: formats that it only stores are multiplied in bf16."""
-    stored = sizes_of(model, weights, kv)
+    stored = published_sizes(model, weights, kv)
     unit = MATH.get(stored.activation_dtype, stored.activation_dtype)
-    return stored if unit in chip.flops else sizes_of(model, weights, kv, "bf16")
+    return stored if unit in chip.flops else published_sizes(model, weights, kv, "bf16")
 
 
 @cache
-def base_of(name: str) -> str:
+def base_architecture(name: str) -> str:
     """The entry whose shape a model shares, so that tunings of one shape count as one model."""
     shared: str | None = aliases().same_shape.get(name)
     if shared is not None:
         return shared
     if name in model_names() and record(name).like:
-        return base_of(record(name).like)
+        return base_architecture(record(name).like)
     for ending in ("-fp8", "-nvfp4"):
         if name.endswith(ending) and name.removesuffix(ending) in model_names():
-            return base_of(name.removesuffix(ending))
+            return base_architecture(name.removesuffix(ending))
     return name
 
 
 def _holds(layers: Model, weights: str | None) -> bool:
-    """Whether the checkpoint's own weights are as narrow as the format that a table names."""
     if weights is None:
         return True
-    counted = sizes(layers, None, None)
+    counted = model_sizes(layers, None, None)
     main = "routed" if counted.n_experts else "dense_ffn"
     name = counted.weight_dtype.get(main, "bf16")
     own_bytes, wanted = DTYPES[name].bytes, DTYPES[weights].bytes
@@ -252,7 +250,7 @@ def spellings(published: str) -> list[str]:
     return list(dict.fromkeys(spelled))
 
 
-def named_in(published: str, entries: Mapping[str, str]) -> str | None:
+def match_name(published: str, entries: Mapping[str, str]) -> str | None:
     """What an id names among entries by their `letters`, None where it names none.
 
     The last words are left off while they say nothing of the shape.
@@ -276,14 +274,12 @@ def named_in(published: str, entries: Mapping[str, str]) -> str | None:
 
 @cache
 def _entries() -> Mapping[str, str]:
-    """The catalogue's models by letters."""
     table = aliases()
     entries = {letters(name): name for name in (*model_names(), *table.shapes)}
     return entries | {letters(name): entry for name, entry in table.models.items()}
 
 
 def _words(published: str) -> list[str]:
-    """The words of an id without its organisation, in small letters."""
     name = published.strip().rstrip("/").split("/")[-1].lower().replace("quantized.", "quantized-")
     return [word for word in re.split(r"[-_ :]+", name) if word]
 
@@ -300,7 +296,6 @@ def letters(name: str) -> str:
 
 
 def _chip_words(name: str) -> str:
-    """What is left of a chip's spelling without vendor, capacity and form of mounting."""
     text = name.lower().replace("‑", "-")
     text = re.sub(r"nvidia|amd|instinct|geforce|virtualized|tensor core|gpu|\(.*?\)", " ", text)
     text = re.sub(r"\b\d+\s*(gb|gib)\b|\bhbm\w*|\bsxm\d?\b|_sxm\d?\b|-sxm\b", " ", text)

@@ -11,26 +11,26 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.architecture.counts import Sizes
+from planner.architecture.counts import ModelSizes
 from planner.architecture.quantization import dtype
 from planner.catalogue.profile import Profile
 from planner.measurements.measurement import Measurement
 from planner.problems.serving.profiled import LECTURE
-from planner.problems.serving.step.engine_effects import chunk_of
+from planner.problems.serving.step.engine_effects import prefill_chunk_tokens
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.step import Step
-from planner.problems.serving.task.drafter import Speculating, speculating
+from planner.problems.serving.task.drafter import SpeculationDepth, speculation_depth
 from planner.problems.serving.task.task import Task
 from planner.scenario.keys.speculation_keys import Speculation
 from topologies import Machine
 
-FREE = 1e21  # byte/s of a network that costs nothing
+FREE_NETWORK_RATE = 1e21  # byte/s of a network that costs nothing
 # Published times are 1 to 100 bounds: a thousand more or less, and another unit was meant.
-THOUSAND, SLOWEST = 1e3, 100.0
-FAR = re.compile(r"is \S+ times (below )?the bound")
+UNIT_ERROR_FACTOR, MAX_BOUND_RATIO = 1e3, 100.0
+DISTANCE_PATTERN = re.compile(r"is \S+ times (below )?the bound")
 
 
-def bounds_of(rows: Sequence[Measurement], *, sent: bool = False) -> np.ndarray:
+def row_bounds(rows: Sequence[Measurement], *, sent: bool = False) -> np.ndarray:
     """The least time [s] of every row, shape (n_rows,); rows alike but for size are one sweep.
 
     Only requests that decode count, as far as the first tokens of the same run among the rows tell
@@ -49,20 +49,20 @@ def bounds_of(rows: Sequence[Measurement], *, sent: bool = False) -> np.ndarray:
     return bounds
 
 
-def strange_units(rows: Sequence[Measurement]) -> list[str | None]:
+def unit_warnings(rows: Sequence[Measurement]) -> list[str | None]:
     """Why a row's time seems to be in another unit than its column says; None where it does not.
 
     Under load prompts may queue for any time, but not beside tokens counted in another unit.
     """
-    pairs = [(row, row.seconds / bound) for row, bound in zip(rows, bounds_of(rows), strict=True)]
-    slow = {row.id for row, ratio in pairs if ratio > THOUSAND and not _queues(row)}
+    pairs = [(row, row.seconds / bound) for row, bound in zip(rows, row_bounds(rows), strict=True)]
+    slow = {row.id for row, ratio in pairs if ratio > UNIT_ERROR_FACTOR and not _queues(row)}
     queue = [_queues(row) and row.id not in slow for row in rows]
     return [_strange(*pair, queues=queues) for pair, queues in zip(pairs, queue, strict=True)]
 
 
 def general_reason(reason: str) -> str:
     """A reason without how far off the row is, which differs from row to row."""
-    return FAR.sub(lambda m: f"is far {m[1] or 'above '}the bound", reason)
+    return DISTANCE_PATTERN.sub(lambda m: f"is far {m[1] or 'above '}the bound", reason)
 
 
 def _queues(row: Measurement) -> bool:
@@ -70,9 +70,9 @@ def _queues(row: Measurement) -> bool:
 
 
 def _strange(row: Measurement, ratio: float, *, queues: bool) -> str | None:
-    if ratio < SLOWEST / THOUSAND:
+    if ratio < MAX_BOUND_RATIO / UNIT_ERROR_FACTOR:
         return f"{row.quantity} is {1 / ratio:.3g} times below the bound: seconds given as ms?"
-    if ratio > THOUSAND and not queues:
+    if ratio > UNIT_ERROR_FACTOR and not queues:
         return f"{row.quantity} is {ratio:.3g} times the bound: ms given as seconds?"
     return None
 
@@ -122,9 +122,9 @@ def _favourable(row: Measurement) -> float:
 
 def _values(rows: Sequence[Measurement], batch: np.ndarray, mode: str) -> dict[str, np.ndarray]:
     first, chips = rows[0], np.array([row.chips for row in rows])
-    network = Machine.from_figures("ideal", int(chips.max()), FREE)
+    network = Machine.from_figures("ideal", int(chips.max()), FREE_NETWORK_RATE)
     task = replace(
-        task_of(first, mode, network, LECTURE, chips),
+        measured_task(first, mode, network, LECTURE, chips),
         sizes=_narrowest(first.leanest or first.sizes),
         output_tokens=max(first.output, 2.0),
         chunk=first.prompt,
@@ -141,14 +141,14 @@ def _values(rows: Sequence[Measurement], batch: np.ndarray, mode: str) -> dict[s
     return {name: np.broadcast_to(value, batch.shape) for name, value in values.items()}
 
 
-def task_of(
+def measured_task(
     row: Measurement, mode: str, network: Machine, profile: Profile, chips: np.ndarray
 ) -> Task:
     """The question that a row answers on a network, whatever the numbers of chips [n_rows]."""
     drafted = (
-        speculating(Speculation(drafts=row.drafts), row.sizes, row.drafts)
+        speculation_depth(Speculation(drafts=row.drafts), row.sizes, row.drafts)
         if row.drafts
-        else Speculating()
+        else SpeculationDepth()
     )
     return Task(
         sizes=row.sizes,
@@ -162,7 +162,7 @@ def task_of(
         output_tokens=row.output,
         context=row.context,
         cached_input=0.0,
-        chunk=row.chunk or chunk_of(row.engine),
+        chunk=row.chunk or prefill_chunk_tokens(row.engine),
         mode=mode,
         batches=None,
         kappa=0.5,
@@ -178,7 +178,7 @@ def task_of(
     )
 
 
-def _narrowest(sizes: Sizes) -> Sizes:
+def _narrowest(sizes: ModelSizes) -> ModelSizes:
     """Every weight, head included, in the narrowest format any class has; activations as narrow.
 
     Engines differ in what they keep wide, and tables do not say.

@@ -9,12 +9,12 @@ from pydantic import ValidationError
 
 from planner.catalogue.training import training_stacks
 from planner.measurements.entry import Entry, Prediction
-from planner.measurements.published_names import Refused
-from planner.measurements.readers.sheets import MeasurementTable, positive_or_none
-from planner.measurements.readers.training_rows import NAMES as NAMED
-from planner.measurements.readers.training_rows import RATE, WAYS, TrainingRow, training_rows
+from planner.measurements.published_names import BadRow
+from planner.measurements.readers.sheets import Measurements, positive_or_none
+from planner.measurements.readers.training_rows import AXES, RATE, TrainingRow, training_rows
+from planner.measurements.readers.training_rows import NAMES_FILE as NAMED
 from planner.problems import rl
-from planner.problems.training.step.step_times import fed, layout_symbols, shared_symbols, usable
+from planner.problems.training.step.step_times import row_symbols, run_kernel, run_symbols, usable
 from planner.problems.training.step.training_task import TrainingTask
 from planner.text.errors import PlannerError
 from planner.text.tables import table as named
@@ -23,13 +23,13 @@ TRAINING = "training layouts"  # the kind of such a table
 SHARES = 9  # of layers that run again, tried where a table does not say
 
 
-def era_of(row: TrainingRow) -> str:
+def stack_version(row: TrainingRow) -> str:
     """The release, patches left out; routed models have eras of their own."""
     release = ".".join(row.era.split(".")[:2])
     return f"{release} routed" if row.part == "routed" else release
 
 
-def task_of(row: TrainingRow, stack: training_stacks.TrainingStack) -> TrainingTask:
+def training_task(row: TrainingRow, stack: training_stacks.TrainingStack) -> TrainingTask:
     """The task of a row."""
     assert row.counts is not None
     assert row.machine is not None
@@ -43,28 +43,28 @@ def task_of(row: TrainingRow, stack: training_stacks.TrainingStack) -> TrainingT
         kernel=row.kernel,
         norm=row.norm,
         state=row.state,
-        era=era_of(row),
+        era=stack_version(row),
         trained=row.trained,
     )
 
 
-def symbols_of(row: TrainingRow, task: TrainingTask) -> dict[str, float]:
+def training_symbols(row: TrainingRow, task: TrainingTask) -> dict[str, float]:
     """The symbols of a row.
 
     Where recomputation is not stated, the least share of the layers with which it fits runs again.
     """
     assert row.layout is not None
-    layout = {name: float(value) for name, value in layout_symbols(task, row.layout).items()}
-    symbols = {**shared_symbols(task), **layout}
+    layout = {name: float(value) for name, value in row_symbols(task, row.layout).items()}
+    symbols = {**run_symbols(task), **layout}
     if not row.latent:
         return symbols
     shares = np.linspace(0, 1, SHARES)
-    used = fed("used", {**symbols, **task.coefficients, "x_again": shares})["used"]
+    used = run_kernel("used", {**symbols, **task.coefficients, "x_again": shares})["used"]
     fitting = np.flatnonzero(used <= usable(task))
     return {**symbols, "x_again": float(shares[fitting[0]]) if fitting.size else 1.0}
 
 
-def stack_of(row: TrainingRow, profile: str = "auto") -> training_stacks.TrainingStack:
+def row_stack(row: TrainingRow, profile: str = "auto") -> training_stacks.TrainingStack:
     """The shipped stack of a row's framework, or the one that a plan on its chip would take.
 
     A framework of one name is another one years later: it counts where it was fitted on the chip.
@@ -83,11 +83,11 @@ def stack_of(row: TrainingRow, profile: str = "auto") -> training_stacks.Trainin
 
 def predicted_seconds(row: TrainingRow, stack: training_stacks.TrainingStack) -> float:
     """The step time of a row by a stack [s]."""
-    task = task_of(row, stack)
-    return float(fed("step", {**symbols_of(row, task), **task.coefficients})["step"])
+    task = training_task(row, stack)
+    return float(run_kernel("step", {**training_symbols(row, task), **task.coefficients})["step"])
 
 
-def least_seconds(row: TrainingRow) -> float:
+def min_step_seconds(row: TrainingRow) -> float:
     """The causal arithmetic of a row at the peak of its chips [s]."""
     assert row.counts is not None
     assert row.machine is not None
@@ -97,7 +97,7 @@ def least_seconds(row: TrainingRow) -> float:
 NO_TIME = "states no step time: only whether it fits"
 
 
-def training_layout_entries(table: MeasurementTable, profile: str = "auto") -> list[Entry]:
+def training_layout_entries(table: Measurements, profile: str = "auto") -> list[Entry]:
     """The step time of every run, by the stack that ran it or by one that is named, in row order.
 
     Raises CatalogueError if there is no such stack.
@@ -109,19 +109,19 @@ def training_layout_entries(table: MeasurementTable, profile: str = "auto") -> l
     for index, line, cells in table.numbered:
         row = read[line]
         made = (cells.get("model", ""), cells.get("chip", ""), row.stack or "other")
-        setting = " ".join(f"{name}{cells.get(name, '')}" for name in (*WAYS, "micro_batch"))
+        setting = " ".join(f"{name}{cells.get(name, '')}" for name in (*AXES, "micro_batch"))
         entry = Entry(index, line, "value", "step", "", *made, row.era, setting)
         if not row.usable:
             entries.append(replace(entry, reason=row.reason or NO_TIME))
             continue
         assert row.counts is not None
         assert row.machine is not None
-        stack = stack_of(row, profile)
+        stack = row_stack(row, profile)
         estimate = predicted_seconds(row, stack)
         band = stack.band(
             routed=bool(row.counts.n_experts), model=row.counts.name, chip=row.machine.chip
         )
-        bound = least_seconds(row)
+        bound = min_step_seconds(row)
         prediction = Prediction(bound, estimate, estimate * band.low, estimate * band.high)
         entry = replace(entry, part=row.part, rate=cells["metric"] == RATE, profile=stack.name)
         entry = replace(entry, measured=float(cells["value"]), seconds=row.seconds)
@@ -134,10 +134,10 @@ LAYOUT = {"tp": "train_tp", "cp": "train_cp", "pp": "train_pp", "ep": "train_ep"
           "virtual_stages": "train_vpp"}  # fmt: skip
 LABELS = frozenset({"id", "source", "date", "licence", "notes"})
 TOTAL = "tokens_per_s_chip"  # of prompts and answers together
-NAMES: Mapping[str, Any] = named("planner.measurements", NAMED)
+NAME_TABLE: Mapping[str, Any] = named("planner.measurements", NAMED)
 
 
-def rl_entries(table: MeasurementTable) -> list[Entry]:
+def rl_entries(table: Measurements) -> list[Entry]:
     """The step time of every run, predicted by the pools of its layouts and the best split."""
     entries, repeats = [], table.repeats(LABELS)
     for index, line, cells in table.numbered:
@@ -146,13 +146,13 @@ def rl_entries(table: MeasurementTable) -> list[Entry]:
             reason = f"step_s is {cells['step_s']!r}, not a positive number"
         else:
             try:
-                question = question_of(cells)
+                question = rl_scenario(cells)
                 search = rl.PROBLEM.search(question)
                 if not search.feasible:
-                    raise Refused("; ".join(miss.expression for miss in search.shortfalls))
+                    raise BadRow("; ".join(miss.expression for miss in search.shortfalls))
                 estimate = float(search.plan.step_time)
-                prediction = Prediction(rl.least_seconds(question), estimate, estimate, estimate)
-            except (Refused, PlannerError) as why:
+                prediction = Prediction(rl.min_step_seconds(question), estimate, estimate, estimate)
+            except (BadRow, PlannerError) as why:
                 reason = " ".join(str(why).split())
         made = (cells.get("model", ""), cells.get("chip", ""), cells.get("framework", ""))
         setting = f"{cells['policy']} policy, {cells.get('chips', '')} chips"
@@ -166,13 +166,13 @@ def rl_entries(table: MeasurementTable) -> list[Entry]:
     return entries
 
 
-FRAMEWORKS: Mapping[str, str] = NAMES["framework"]
+FRAMEWORKS: Mapping[str, str] = NAME_TABLE["framework"]
 
 
-def question_of(cells: Mapping[str, str], framework: str = "") -> Any:
+def rl_scenario(cells: Mapping[str, str], framework: str = "") -> Any:
     """A row as a question; prompts are what the rate of tokens leaves beside the answers.
 
-    Raises Refused for a cell that is missing or not understood.
+    Raises BadRow for a cell that is missing or not understood.
     """
     chips, rollouts, answer, most, step = (
         _number(cells, name) for name in ("chips", "rollouts_per_step", "mean_seq", "max_seq",
@@ -205,20 +205,18 @@ def question_of(cells: Mapping[str, str], framework: str = "") -> Any:
         })  # fmt: skip
     except ValidationError as error:
         words = (f"{'.'.join(map(str, x['loc']))}: {x['msg']}" for x in error.errors())
-        raise Refused("; ".join(words)) from error
+        raise BadRow("; ".join(words)) from error
 
 
 def _number(cells: Mapping[str, str], name: str) -> float:
-    """A positive number, or zero as it is written."""
     text = cells.get(name, "").strip()
     value = 0.0 if text == "0" else positive_or_none(text)
     if value is None:
-        raise Refused(f"{name} is {text!r}, not a positive number")
+        raise BadRow(f"{name} is {text!r}, not a positive number")
     return value
 
 
 def _name(part: str, word: str) -> str:
-    """What a word of a table means here."""
-    if word not in NAMES[part]:
-        raise Refused(f"unknown {part} {word!r}")
-    return str(NAMES[part][word])
+    if word not in NAME_TABLE[part]:
+        raise BadRow(f"unknown {part} {word!r}")
+    return str(NAME_TABLE[part][word])

@@ -5,8 +5,6 @@ as large as one of any other; the last group of a kind is filled up. So a window
 its share of groups says, not as its bytes do. Source: vllm/v1/core/kv_cache_utils.py at 001cabc1.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_right
 from collections import Counter
@@ -152,7 +150,6 @@ def cache_groups(
 
 
 def _one_kind_a_layer(attention: Sequence[LayerCache]) -> bool:
-    """Whether all layers with a window are alike, and all without: none keeps several caches."""
     kinds = {(x.window, x.bytes) for x in attention}
     return len(kinds) == len({window for window, _ in kinds}) == 2
 

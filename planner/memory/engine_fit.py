@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
-from planner.architecture.counts import Sizes
+from planner.architecture.counts import ModelSizes
 from planner.memory import engine_room as rooms
 from planner.memory.cache_groups import CacheGroups
 from planner.memory.engine_table import GIB, ChipMemory, EngineMemory
 from planner.memory.held_requests import HeldRequests
 from planner.text.wording import wrapped
 
-MOST_CHIPS = 64  # of a replica that is sought
+MAX_CHIPS = 64  # of a replica that is sought
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class FitQuestion:
     place of the terms [byte].
     """
 
-    sizes: Sizes
+    sizes: ModelSizes
     chip: ChipMemory
     chip_name: str
     engine: EngineMemory
@@ -44,7 +44,7 @@ class FitQuestion:
         return replace(self, layout=layout, limits=replace(self.limits, tp=tp))
 
     @cached_property
-    def left(self) -> rooms.Room:
+    def left(self) -> rooms.CacheRoom:
         """The room on the fullest chip."""
         model = rooms.model_memory(self.sizes, self.layout, self.engine)
         room = rooms.engine_room(model, self.chip, self.engine, self.limits)
@@ -132,7 +132,7 @@ def _aligned(rows: list[tuple[str, str]]) -> list[str]:
     return [f"  {name:<24}{text}" for name, text in rows]
 
 
-def verdict(room: rooms.Room, groups: CacheGroups, context: int, requests: int = 1) -> str:
+def verdict(room: rooms.CacheRoom, groups: CacheGroups, context: int, requests: int = 1) -> str:
     """`fits`, `probably`, or `does not fit`, of requests of `context` tokens at once.
 
     Fits where the low end of the room holds them and the engine starts; probably where the band of
@@ -201,7 +201,7 @@ def _ideal(question: FitQuestion) -> float:
 def _least_chips(question: FitQuestion) -> int | None:
     """Chips of the smallest replica that fits, tensor parallelism doubled from one."""
     heads = question.sizes.n_q_heads
-    for tp in (2**k for k in range(int(math.log2(MOST_CHIPS)) + 1)):
+    for tp in (2**k for k in range(int(math.log2(MAX_CHIPS)) + 1)):
         tried = replace(question.on(tp), room=None)
         need = tried.requests * tried.groups.of_request(tried.context, tried.left.tokens)
         starts = tried.left.share <= tried.left.largest

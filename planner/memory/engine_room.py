@@ -5,8 +5,6 @@ sees, SGLang's of what its context leaves and without activations, TensorRT-LLM'
 of a step leaves free.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,21 +12,21 @@ from typing import TypeAlias
 
 import numpy as np
 
-from planner.architecture.counts import Sizes
+from planner.architecture.counts import ModelSizes
 from planner.memory.cache_groups import INDEX, CacheGroups, LayerCache, cache_groups, pooled_groups
 from planner.memory.engine_table import (
     GB,
     GIB,
     MIB,
-    QUANTISED,
+    NARROW_DTYPES,
     ChipMemory,
     EngineMemory,
-    figures,
     layout_factor,
+    memory_table,
 )
 from planner.memory.room_equations import solved
 
-Ways: TypeAlias = float | np.ndarray  # one number, or one of each layout
+Scalars: TypeAlias = float | np.ndarray  # one number, or one of each layout
 GRAPHS = 512  # most sequences of a captured graph, vllm/config/compilation.py
 
 
@@ -98,7 +96,7 @@ class EngineLimits:
 
 
 @dataclass(frozen=True)
-class Room:
+class CacheRoom:
     """What is left for the cache on one chip, from `low` to `high` [byte], and what is taken.
 
     `share` of the memory as the engine means it, at most `largest`; `seats` and `tokens` of a step;
@@ -126,7 +124,7 @@ class Room:
 
 def engine_room(
     model: ModelMemory, chip: ChipMemory, engine: EngineMemory, limits: EngineLimits
-) -> Room:
+) -> CacheRoom:
     """The room on one chip of a replica."""
     usual = engine.limits(chip)
     tokens = limits.tokens or usual[1]
@@ -134,7 +132,9 @@ def engine_room(
     values = step_values(model, chip, engine, limits, seats, tokens)
     share = limits.share or engine.rules.get("share") or _default_share(chip, engine, values)
     sizes = solved(engine.rules["meaning"], {**values, "x_mem": share})
-    band = figures()["band"]["several" if limits.ranks > 1 and chip.links else "one_rank"] * GIB
+    band = (
+        memory_table()["band"]["several" if limits.ranks > 1 and chip.links else "one_rank"] * GIB
+    )
     profiles = engine.rules["meaning"] == "profiled"
     counted = engine.rules["meaning"] != "pool"  # which leaves activations outside
     late = limits.graphs and not engine.era["graphs_inside"]
@@ -149,7 +149,7 @@ def engine_room(
     }
     defaults = profiles and not (limits.seats and limits.tokens)
     unasked = "limits of a step are the engine's defaults for this chip" if defaults else ""
-    return Room(
+    return CacheRoom(
         room=sizes["M_room"],
         low=sizes["M_room"] - band,
         high=sizes["M_room"] + band,
@@ -165,7 +165,6 @@ def engine_room(
 
 
 def _graphs(seats: int) -> int:
-    """Graphs that are captured: of 1, 2, 4, 8, 16, ... 256 and then each 16 sequences, twice."""
     most = min(GRAPHS, 2 * seats)
     return 2 * sum(x <= most for x in (1, 2, 4, *range(8, 256, 8), *range(256, GRAPHS + 1, 16)))
 
@@ -179,7 +178,7 @@ def step_values(
     tokens: int,
 ) -> dict[str, float]:
     """What the equations of an engine's room ask for, but its share, by symbol."""
-    table, era = figures(), engine.era
+    table, era = memory_table(), engine.era
     drafts = {"": 0.0, "mtp": table["prediction"], "draft": table["draft"]["fixed"]}
     more = drafts[limits.drafts] + limits.images * table["images"]
     more = (more + chip.unified * table["unified"]["taken"]) * GIB
@@ -217,7 +216,7 @@ def step_values(
 
 def context_bytes(chip: ChipMemory, ranks: int, *, experts: bool) -> float:
     """What a driver's context and the first buffers of links between `ranks` take [byte]."""
-    table = figures()
+    table = memory_table()
     links = table["links"]["experts" if experts else "several"] * (ranks > 1 and chip.links)
     return float(table["context" if chip.hopper or chip.links else "context_cards"] + links) * GIB
 
@@ -242,7 +241,7 @@ def _default_share(chip: ChipMemory, engine: EngineMemory, values: Mapping[str, 
     return solved("share", room)["x_default"]
 
 
-def model_memory(sizes: Sizes, layout: ReplicaLayout, engine: EngineMemory) -> ModelMemory:
+def model_memory(sizes: ModelSizes, layout: ReplicaLayout, engine: EngineMemory) -> ModelMemory:
     """What memory depends on of a model in a layout, on the fullest chip.
 
     Where an engine copies the attention of a dense model, the copies may share all else.
@@ -272,7 +271,7 @@ def model_memory(sizes: Sizes, layout: ReplicaLayout, engine: EngineMemory) -> M
 
 
 def fullest_weights(
-    sizes: Sizes, tp: np.ndarray, pp: np.ndarray, ways: np.ndarray, *, read: bool = False
+    sizes: ModelSizes, tp: np.ndarray, pp: np.ndarray, ways: np.ndarray, *, read: bool = False
 ) -> np.ndarray:
     """Weights on a chip of the fullest of `pp` stages over the mean of all; shape (n_layouts,).
 
@@ -310,13 +309,15 @@ def _stages(
     return tuple(dict.fromkeys((outside, routed) for outside, routed in weights.tolist()))
 
 
-def packed_format(sizes: Sizes) -> str:
+def packed_format(sizes: ModelSizes) -> str:
     """The format of the weights that kernels lay out: the packed one, where there is any."""
     formats = {name for mix in sizes.weight_mix.values() for name in mix}
-    return next((name for name in QUANTISED if name in formats), sizes.stored or "bf16")
+    return next((name for name in NARROW_DTYPES if name in formats), sizes.stored or "bf16")
 
 
-def kernel_factor(sizes: Sizes, tp: Ways, ways: Ways, cut: Ways, ranks: Ways) -> np.ndarray:
+def kernel_factor(
+    sizes: ModelSizes, tp: Scalars, ways: Scalars, cut: Scalars, ranks: Scalars
+) -> np.ndarray:
     """Bytes of a chip's weights as kernels lay them out, over those of the checkpoint.
 
     Dense weights are cut `tp` ways, experts lie over `ways` chips and each is `cut`.
@@ -329,7 +330,7 @@ def kernel_factor(sizes: Sizes, tp: Ways, ways: Ways, cut: Ways, ranks: Ways) ->
     return np.asarray(factor * (1 + routed / ways * (pads - 1) / (dense + routed / ways)))
 
 
-def expert_padding(hidden: float, width: Ways, ranks: Ways) -> np.ndarray:
+def expert_padding(hidden: float, width: Scalars, ranks: Scalars) -> np.ndarray:
     """Bytes of MXFP4 experts as kernels pad both their sides, over those of the checkpoint.
 
     `width` is that of an expert on one of so many ranks. Source: vLLM, mxfp4.py: columns of 256,
@@ -349,7 +350,7 @@ def engine_groups(model: ModelMemory, engine: EngineMemory, limits: EngineLimits
     return pooled_groups(model.caches, rules.get("window_share", 1), rules.get("state_share", 0))
 
 
-def _caches(sizes: Sizes, layout: ReplicaLayout) -> Iterator[LayerCache]:
+def _caches(sizes: ModelSizes, layout: ReplicaLayout) -> Iterator[LayerCache]:
     """The layers of a stage that keep something, on one chip."""
     for cache in sizes.caches:
         whole = INDEX if cache.kind == "index" else cache.bytes_per_token / cache.layers
@@ -362,6 +363,5 @@ def _caches(sizes: Sizes, layout: ReplicaLayout) -> Iterator[LayerCache]:
         yield LayerCache(-(-keeping // layout.pp), state_bytes / layout.tp, state=True)
 
 
-def _expert_width(sizes: Sizes) -> int:
-    """Width of one routed expert; 0 of a model without."""
+def _expert_width(sizes: ModelSizes) -> int:
     return next((x.width for x in sizes.inner if x.group == "routed"), 0)

@@ -4,8 +4,6 @@ Rows of `engine_table.toml`, with their sources; memory in byte. What logs print
 as it was read; the file says which numbers are what terms leave of a room.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +15,7 @@ from planner.text.errors import CatalogueError
 from planner.text.tables import table
 
 GIB, MIB, GB = 2**30, 2**20, 1e9
-QUANTISED = ("mxfp4", "nvfp4", "int4", "fp8", "int8")  # the narrowest decides the layout
+NARROW_DTYPES = ("mxfp4", "nvfp4", "int4", "fp8", "int8")  # the narrowest decides the layout
 
 
 @dataclass(frozen=True)
@@ -93,18 +91,20 @@ def version_faults(name: str, version: str) -> str:
 
 def engine_names() -> tuple[str, ...]:
     """Engines whose memory was read."""
-    return tuple(x for x, row in figures().items() if isinstance(row, Mapping) and "eras" in row)
+    return tuple(
+        x for x, row in memory_table().items() if isinstance(row, Mapping) and "eras" in row
+    )
 
 
 @cache
-def figures() -> Mapping[str, Any]:
+def memory_table() -> Mapping[str, Any]:
     """The whole table; GiB as in the file."""
     return table("planner.memory", "engine_table.toml")
 
 
 def layout_factor(dtype: str) -> float:
     """Bytes of weights of a format as kernels lay them out, over those of the checkpoint."""
-    return float(figures()["layouts"].get(dtype, 1.0))
+    return float(memory_table()["layouts"].get(dtype, 1.0))
 
 
 def chip_memory(chip: Chip) -> ChipMemory:
@@ -112,7 +112,7 @@ def chip_memory(chip: Chip) -> ChipMemory:
 
     Of a chip with another memory than the catalogue's the same share of it is seen.
     """
-    seen, assumed = figures()["visible"], ""
+    seen, assumed = memory_table()["visible"], ""
     reported = chip.memory if chip.memory_reported is None else chip.memory_reported
     listed = chip.figures.get("memory_reported") or chip.figures.get("memory")
     if chip.name in seen and listed is not None:
@@ -126,10 +126,10 @@ def chip_memory(chip: Chip) -> ChipMemory:
     return ChipMemory(
         visible,
         reported,
-        links=chip.architecture in figures()["nvlink"] and chip.pcie is None,
+        links=chip.architecture in memory_table()["nvlink"] and chip.pcie is None,
         hopper=chip.architecture == "hopper",
         ampere=chip.architecture == "ampere",
-        unified=chip.name in figures()["unified"]["chips"],
+        unified=chip.name in memory_table()["unified"]["chips"],
         assumed=assumed,
     )
 
@@ -142,7 +142,7 @@ def release(text: str) -> tuple[int, ...] | None:
 
 @cache
 def _at(name: str, version: str) -> EngineMemory:
-    row, read = figures()[name], release(version)
+    row, read = memory_table()[name], release(version)
     oldest, newest = row["eras"][0]["since"], row["read_until"]
     if version and (read is None or read < (release(oldest) or ())):
         words = f"{row['title']} has no version {version!r} that was read"
@@ -156,5 +156,4 @@ def _at(name: str, version: str) -> EngineMemory:
 
 
 def _until(rows: Sequence[Mapping[str, Any]], at: tuple[int, ...]) -> Iterator[Mapping[str, Any]]:
-    """The rows of a version and those before it."""
     return (row for row in rows if (release(row["since"]) or ()) <= at)

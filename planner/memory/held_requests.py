@@ -1,7 +1,5 @@
 """What a replica's cache holds in tokens, requests and context: lines of every serving answer."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

@@ -1,11 +1,9 @@
 """The equations of an engine's memory as programs that are kept: SymPy makes each of them once."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 
-from formulas.numerics.store import kept_scalar
+from formulas.numerics.store import cached_program
 from formulas.numerics.trees import ScalarProgram
 
 
@@ -23,4 +21,4 @@ def _program(table: str, names: frozenset[str]) -> ScalarProgram:
         equations = TABLES[table]
         return scalar_program(equations, [x.symbol for x in equations], names)
 
-    return kept_scalar(f"memory-{table}", make)
+    return cached_program(f"memory-{table}", make)

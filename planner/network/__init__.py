@@ -5,6 +5,6 @@ per group that a geometric program needs, `hop_time` for one message from stage 
 """
 
 from planner.network.collective_times import coefficients, collective_time, hop_time
-from planner.network.group import algorithms, group_of
+from planner.network.group import algorithms, place_group
 
-__all__ = ["algorithms", "coefficients", "collective_time", "group_of", "hop_time"]
+__all__ = ["algorithms", "coefficients", "collective_time", "hop_time", "place_group"]

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.catalogue.collective_curves import ANY, collectives
+from planner.catalogue.collective_curves import ANY_CHIP, collectives
 from planner.network import measured_curves
-from planner.network.group import Group, algorithms, collective_kernel, group_of, named
+from planner.network.group import Group, algorithms, collective_kernel, get_algorithm, place_group
 from planner.network.measured_curves import NETWORK, BorrowedCurve, borrowed_curve, crossing
 from planner.text.errors import InputError
 from topologies import group_rate
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 SEND = "send"
-SECONDS, WORDS = ("seconds", "low", "high", "bound"), ("algorithm", "reason")
+SECONDS, RESULT_LABELS = ("seconds", "low", "high", "bound"), ("algorithm", "reason")
 REASONS = {
     "measured": "measured on {chip}",
     "fitted": "beyond the sizes measured on {chip}",
@@ -89,7 +89,7 @@ def collective_time(
     offered = algorithms(group, operation)
     if group.n == 1:
         return _nothing(sizes)
-    names = offered if algorithm is None else (named(group, operation, algorithm),)
+    names = offered if algorithm is None else (get_algorithm(group, operation, algorithm),)
     candidates = [_estimate(group, operation, name, sizes, network) for name in names]
     best = np.argmin(np.stack([found.seconds for found in candidates]), axis=0)
     return CollectiveTime(
@@ -121,7 +121,7 @@ def hop_time(
     latency : in the network, library included; what is usual there if not given. [s]
     software : what the engine takes to hand over, none of it the network's. [s]
     """
-    usual = collectives().crossing(network, "p2p", ANY)
+    usual = collectives().crossing(network, "p2p", ANY_CHIP)
     late = usual.step if latency is None else latency
     for name, value in (("latency", late), ("software", software)):
         if not 0 <= value < float("inf"):
@@ -141,7 +141,7 @@ def send_time(group: Group, rate: float, size: ArrayLike) -> CollectiveTime:
     if group.n == 1:
         return _nothing(sizes)
     seconds, bound = hop_time(sizes, rate, network=network), sizes / rate
-    low, high = collectives().bands[ANY]
+    low, high = collectives().bands[ANY_CHIP]
     words = f"physics with what a message over {network} was measured to add"
     return CollectiveTime(
         seconds, np.maximum(seconds * low, bound), seconds * high, bound,
@@ -153,14 +153,14 @@ def _estimate(
     group: Group, operation: str, algorithm: str, sizes: np.ndarray, network: str
 ) -> CollectiveTime:
     """By one algorithm."""
-    chip = "this chip" if group.chip == ANY else group.chip
+    chip = "this chip" if group.chip == ANY_CHIP else group.chip
     reasons = {kind: text.format(chip=chip) for kind, text in REASONS.items()}
     if group.domains > 1:
         across = crossing(group, operation, algorithm, network)
         # Rings do not gather inside a domain first: what leaves it passes inside beside the rest.
         seconds, wire = across.seconds(sizes), across.wire if algorithm == "ring" else across.floor
-        evidence, inside = ANY, np.ones(sizes.shape, dtype=bool)
-        reasons[ANY] = f"physics with what {network} was measured to add"
+        evidence, inside = ANY_CHIP, np.ones(sizes.shape, dtype=bool)
+        reasons[ANY_CHIP] = f"physics with what {network} was measured to add"
     else:
         curve = borrowed_curve(group, operation, algorithm)
         seconds, wire = curve.seconds(sizes), curve.wire
@@ -180,7 +180,6 @@ def _estimate(
 
 
 def _nothing(sizes: np.ndarray) -> CollectiveTime:
-    """A single chip talks to nobody."""
     zero, evidence = np.zeros(sizes.shape), np.full(sizes.shape, "a single chip talks to nobody")
     return CollectiveTime(zero, zero, zero, zero, np.full(sizes.shape, "none"), evidence)
 
@@ -192,7 +191,7 @@ def _sizes(size: ArrayLike) -> np.ndarray:
     return sizes
 
 
-def timed(
+def collective_time_table(
     of: DescribedNetwork, operation: str, sizes: Sequence[int], messages: Sequence[float]
 ) -> list[dict[str, object]]:
     """Seconds of an operation for each size of group and of message, base units.
@@ -210,7 +209,7 @@ def timed(
     rows: list[dict[str, object]] = []
     for n in sizes:
         try:
-            group = group_of(rate := of.machine or of.fabric, n, rings=of.fabric)
+            group = place_group(rate := of.machine or of.fabric, n, rings=of.fabric)
         except TopologyError as error:
             raise InputError(str(error)) from error
         several = operation != SEND and group.domains > 1
@@ -223,13 +222,13 @@ def timed(
             for i, size in enumerate(messages):
                 row = {"operation": operation, "chips": n, "domains": group.domains, "bytes": size}
                 row |= {each: float(getattr(times, each)[i]) for each in SECONDS}
-                rows.append(row | {each: str(getattr(times, each)[i]) for each in WORDS})
+                rows.append(row | {each: str(getattr(times, each)[i]) for each in RESULT_LABELS})
     return rows
 
 
-TURNS = 20
+MAX_REFITS = 20
 POWER = 2.5
-LEAST = 0.01  # relative error below which points count alike
+MIN_ERROR = 0.01  # relative error below which points count alike
 
 
 @dataclass(frozen=True)
@@ -291,17 +290,17 @@ def fit_triple(
     scale = matrix.max(axis=0)
     weight = np.ones_like(seconds)
     solution = np.zeros(len(columns))
-    for _ in range(TURNS):
+    for _ in range(MAX_REFITS):
         weighted = matrix / scale * weight[:, None]
         solution = least_squares(weighted, target * weight) / scale
-        missed = np.maximum(np.abs(matrix @ solution - target), LEAST)
+        missed = np.maximum(np.abs(matrix @ solution - target), MIN_ERROR)
         weight = missed ** (POWER / 2 - 1)
     return Triple(
         float(solution[0]), float(1 / (1 + solution[1])), float(solution[2]) if root else 0.0
     )
 
 
-POINTS = 25
+N_SIZES = 25
 
 
 @dataclass(frozen=True)
@@ -356,7 +355,7 @@ def coefficients(
     chip : whose curves to take; by the name of the machine or fabric if not given.
     within : smallest and largest message that matter [byte]; the coefficients then fit best there.
     """
-    rows = [_row(group_of(of, n, chip), operation, algorithm, network, within) for n in sizes]
+    rows = [_row(place_group(of, n, chip), operation, algorithm, network, within) for n in sizes]
     n, *columns = np.array(rows).reshape(len(rows), 8).T
     return Coefficients(n.astype(np.int64), *columns)
 
@@ -370,11 +369,11 @@ def _row(
     rate = group.rate(operation)
     if group.n == 1:
         return 1, 0.0, rate, 0.0, 0.0, 1.0, 1.0, 1.0
-    name = named(group, operation, algorithm)
+    name = get_algorithm(group, operation, algorithm)
     traffic = group.traffic(operation, name)
     law: measured_curves.DomainCrossing | BorrowedCurve | Triple
     if group.domains > 1:
-        law, evidence = crossing(group, operation, name, network), ANY
+        law, evidence = crossing(group, operation, name, network), ANY_CHIP
     else:
         curve = borrowed_curve(group, operation, name)
         law, evidence = _refitted(curve, within) if within else curve, curve.evidence
@@ -390,6 +389,6 @@ def _refitted(curve: BorrowedCurve, within: tuple[float, float]) -> Triple:
     low, high = within
     if not 0 < low < high < float("inf"):
         raise ValueError(f"messages lie within {within!r} bytes; give 0 < smallest < largest")
-    sizes = np.geomspace(low, high, POINTS)
+    sizes = np.geomspace(low, high, N_SIZES)
     seconds = curve.seconds(sizes)
     return fit_triple(sizes, curve.wire * sizes, seconds)

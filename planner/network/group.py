@@ -9,8 +9,8 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from formulas.numerics.store import kept_kernel
-from planner.catalogue.collective_curves import ANY, collectives
+from formulas.numerics.store import cached_kernel
+from planner.catalogue.collective_curves import ANY_CHIP, collectives
 from planner.text.errors import CatalogueError, did_you_mean
 from topologies import Machine, group_rate
 
@@ -28,8 +28,9 @@ OPERATIONS = {
     "combine": "all_to_all_traffic",
 }
 EXCHANGES = ("dispatch", "combine")
-BEYOND = 2  # times the largest group measured to which an algorithm is offered unasked
-INSIDE: dict[str, tuple[str, ...]] = {
+# Times the largest group measured to which an algorithm is offered unasked.
+MAX_GROUP_EXTRAPOLATION = 2
+INTRA_DOMAIN_ALGORITHMS: dict[str, tuple[str, ...]] = {
     "all-reduce": ("ring", "fused"),
     "all-gather": ("ring",),
     "reduce-scatter": ("ring",),
@@ -37,10 +38,11 @@ INSIDE: dict[str, tuple[str, ...]] = {
     "dispatch": ("nvlink-two-sided", "deepep-low-latency"),
     "combine": ("nvlink-two-sided", "deepep-low-latency"),
 }
-ACROSS = ("deepep-low-latency", "deepep-normal")
+INTER_DOMAIN_ALGORITHMS = ("deepep-low-latency", "deepep-normal")
 # Within domains and between them, as an optimal gather goes; a ring sends all of it across.
-LEVELS = "two-level"
-LONG = "long"  # the same of messages so long that the library sends them in pieces, as in a prompt
+TWO_LEVEL = "two-level"
+# The same of messages so long that the library sends them in pieces, as in a prompt.
+LONG_MESSAGE = "long"
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class Group:
     @property
     def family(self) -> str:
         """The family of the chip, `any` where it has none."""
-        return collectives().families.get(self.chip, ANY)
+        return collectives().families.get(self.chip, ANY_CHIP)
 
     def rate(self, operation: str, algorithm: str = "") -> float:
         """Rate of each chip in an operation [byte/s]."""
@@ -89,7 +91,7 @@ class Group:
         return float(*traffic.values())
 
 
-def group_of(
+def place_group(
     of: Machine | Fabric, n: int, chip: str | None = None, *, rings: Fabric | None = None
 ) -> Group:
     """The group of `n` chips of a machine or a fabric, placed in the best way.
@@ -107,10 +109,10 @@ def group_of(
     else:
         name, least = str(of.graph.get("name", "")), None
         adds = any(flag for _, flag in of.nodes(data="in_network_reduce"))
-    whose = chip or chip_of(name)
+    whose = chip or chip_in_name(name)
     if least is None:  # of a chip without a family, as late as of any
         late = max(measured.reduce_from.values())
-        least = measured.reduce_from.get(measured.families.get(whose, ANY), late)
+        least = measured.reduce_from.get(measured.families.get(whose, ANY_CHIP), late)
 
     def group(size: int) -> Group:
         rate = group_rate(of, size)
@@ -120,16 +122,16 @@ def group_of(
 
     if rings is None:
         return group(n)
-    from topologies.groups.fabric_groups import grouped
+    from topologies.groups.fabric_groups import fabric_groups
 
-    return replace(group(n), ring=grouped(rings).ring(n))
+    return replace(group(n), ring=fabric_groups(rings).ring(n))
 
 
-def chip_of(name: str) -> str:
+def chip_in_name(name: str) -> str:
     """The chip whose name stands in that of a machine or fabric; `any` where none does."""
     words = re.split(r"[^a-z0-9]+", name.lower())
     measured = {c.chip for c in collectives().curves} | set(collectives().families)
-    return next((word for word in words if word in measured), ANY)
+    return next((word for word in words if word in measured), ANY_CHIP)
 
 
 def library(group: Group, operation: str) -> str:
@@ -153,19 +155,21 @@ def algorithms(group: Group, operation: str) -> tuple[str, ...]:
             f"known: {', '.join(OPERATIONS)}, send"
         )
     if operation in EXCHANGES and group.domains > 1:
-        return ACROSS
-    first, *others = INSIDE[operation]
+        return INTER_DOMAIN_ALGORITHMS
+    first, *others = INTRA_DOMAIN_ALGORITHMS[operation]
     if group.domains > 1 and first == "ring":
-        return (LEVELS, *((first,) if group.ring is not None else ()))
+        return (TWO_LEVEL, *((first,) if group.ring is not None else ()))
     if operation == "all-reduce":
         first, others = library(group, operation), ["fused"]
-        if group.family == ANY:
+        if group.family == ANY_CHIP:
             return (first,)
     curves = {name: collectives().of(group.chip, operation, name) for name in others}
-    return first, *(name for name in others if curves[name][-1].n * BEYOND >= group.n)
+    return first, *(
+        name for name in others if curves[name][-1].n * MAX_GROUP_EXTRAPOLATION >= group.n
+    )
 
 
-def named(group: Group, operation: str, algorithm: str) -> str:
+def get_algorithm(group: Group, operation: str, algorithm: str) -> str:
     """An algorithm by name; `library` is the one that the library chooses.
 
     Raises CatalogueError if this group cannot use an algorithm of that name.
@@ -173,7 +177,7 @@ def named(group: Group, operation: str, algorithm: str) -> str:
     offered = algorithms(group, operation)
     if algorithm == "library":
         return library(group, operation)
-    more = INSIDE[operation] if group.domains == 1 else ()
+    more = INTRA_DOMAIN_ALGORITHMS[operation] if group.domains == 1 else ()
     usable = tuple(dict.fromkeys((*offered, *more)))
     if algorithm not in usable:
         raise CatalogueError(
@@ -194,4 +198,4 @@ def collective_kernel(equation: str) -> Kernel:
         of = getattr(collectives, equation)
         return kernel([*of.where, of], [of.symbol])
 
-    return kept_kernel(f"network-{equation}", lowered, (Path(__file__),))
+    return cached_kernel(f"network-{equation}", lowered, (Path(__file__),))

@@ -17,7 +17,7 @@ import numpy as np
 
 from formulas.numerics.store import by_columns
 from planner.network.collective_times import coefficients
-from planner.network.group import LONG, Group, algorithms, group_of, library
+from planner.network.group import LONG_MESSAGE, Group, algorithms, library, place_group
 from planner.network.measured_curves import NETWORK, crossing
 from topologies import group_rate
 
@@ -109,7 +109,7 @@ def _round(
     if whole.domains == 1:
         return _joined([_triple(of, chip, n, name, "library", within) for name in names], shares)
     domains = min(n, whole.domains)
-    inside = group_of(of, ceil(n / domains), chip)
+    inside = place_group(of, ceil(n / domains), chip)
     group = Group(chip, n, domains, whole.send, whole.send, inside=inside)
     laws = [crossing(group, name, library(group, name), NETWORK) for name in names]
     return _joined([(law.alpha, law.efficiency / law.wire, law.gamma) for law in laws], shares)
@@ -118,7 +118,6 @@ def _round(
 def _joined(
     laws: Sequence[tuple[float, float, float]], shares: Sequence[float]
 ) -> tuple[float, float, float]:
-    """Collectives one after the other, as one law of the bytes of all of them."""
     both = list(zip(shares, laws, strict=True))
     slowness = sum(share / rate for share, (_, rate, _) in both)
     root = sum(share**0.5 * root for share, (_, _, root) in both)
@@ -131,9 +130,9 @@ def _reduction(
 ) -> tuple[float, float, float]:
     if n == 1:
         return 0.0, 1.0, 0.0
-    group = group_of(of, n, chip)
+    group = place_group(of, n, chip)
     if group.domains > 1:
-        name = LONG if within == PREFILL else library(group, "all-reduce")
+        name = LONG_MESSAGE if within == PREFILL else library(group, "all-reduce")
         law = crossing(group, "all-reduce", name, NETWORK)
         return law.alpha, law.efficiency / law.wire, law.gamma
     fused = within == DECODE and "fused" in algorithms(group, "all-reduce")
@@ -146,7 +145,7 @@ def _exchange(
 ) -> tuple[float, float, float, bool, int]:
     if n == 1:
         return 0.0, 1.0, 0.0, False, 1
-    group = group_of(of, n, chip)
+    group = place_group(of, n, chip)
     names = algorithms(group, "dispatch")
     if group.domains > 1:
         names = (PER_EXPERT,) if within == DECODE else ("deepep-normal",)
@@ -164,7 +163,6 @@ def _exchange(
 def _both_ways(
     of: Machine | Fabric, chip: str, group: Group, name: str, there: float
 ) -> tuple[float, float, float]:
-    """One after the other, as one law of the bytes of both."""
     ways = [_triple(of, chip, group.n, way, name, None) for way in ("dispatch", "combine")]
     return _joined(ways, (there, 1.0 - there))
 

@@ -17,7 +17,7 @@ from math import isclose, log2, sqrt
 
 import numpy as np
 
-from planner.catalogue.collective_curves import ANY, Curve, collectives
+from planner.catalogue.collective_curves import ANY_CHIP, Curve, collectives
 from planner.network.group import EXCHANGES, Group, collective_kernel, library
 from planner.text.errors import CatalogueError
 
@@ -134,7 +134,6 @@ def borrowed_curve(group: Group, operation: str, algorithm: str) -> BorrowedCurv
 
 
 def _neighbours(curves: tuple[Curve, ...], n: int) -> tuple[Curve, Curve, float]:
-    """Curves of the next smaller and larger groups, and the place between them by doublings."""
     below = [curve for curve in curves if curve.n <= n] or [curves[0]]
     above = [curve for curve in curves if curve.n >= n] or [curves[-1]]
     lower, upper = below[-1], above[0]
@@ -157,9 +156,8 @@ def _growth(curves: tuple[Curve, ...], n: int) -> float:
 
 
 def _evidence(group: Group, operation: str, curve: Curve, share: float, more: float) -> str:
-    """On whose curves the group's stand; beyond the groups measured a chip is like its family."""
-    if curve.chip in (ANY, group.family) or curve.chip != group.chip:
-        return "family" if curve.chip == group.family != ANY else "any"
+    if curve.chip in (ANY_CHIP, group.family) or curve.chip != group.chip:
+        return "family" if curve.chip == group.family != ANY_CHIP else "any"
     if more:
         return "family"
     measured_here = not share and curve.n == group.n and isclose(curve.rate, group.rate(operation))
@@ -250,7 +248,6 @@ def crossing(group: Group, operation: str, algorithm: str, network: str) -> Doma
 
 
 def _steps(group: Group, operation: str) -> float:
-    """Steps between domains: one in an exchange, else one for every doubling."""
     if operation in ("all-to-all", *EXCHANGES):
         return 1.0
     return log2(group.domains) * (2.0 if operation == "all-reduce" else 1.0)

@@ -15,25 +15,25 @@ from dataclasses import asdict, replace
 from functools import cached_property
 
 from planner.network.network_source import DescribedNetwork
-from planner.text.errors import InputError, did_you_mean, quoted
+from planner.text.errors import InputError, did_you_mean, quote
 from planner.text.tolerances import AGREE
 from topologies.fabric.fabric import SCALE_OUT, Arc, Fabric, Node, accelerators
 from topologies.fabric.limits import TopologyError
-from topologies.groups.fabric_groups import FabricGroups, grouped
+from topologies.groups.fabric_groups import FabricGroups, fabric_groups
 from topologies.groups.group_rate import group_rate
 from topologies.picture.scene import LinkClass, role
-from topologies.rates.concurrent_collectives import PLAIN, all_reduce_bounds
+from topologies.rates.concurrent_collectives import ALGORITHM_PLAIN, all_reduce_bounds
 from topologies.rates.cut import all_gather_rate
 from topologies.rates.equal_domains import GroupRate
 from topologies.rates.flow import concurrent_flow
 from topologies.rates.traffic import all_to_all
 
-ROWS = 11
+MAX_ROWS = 11
 MESSAGES = (64e3, 1e6, 16e6, 256e6)
 ROUTINGS = ("optimal", "shortest_ecmp")
 
 
-def measured(
+def measurements(
     of: DescribedNetwork,
     sizes: Sequence[int] = (),
     routing: str = "optimal",
@@ -53,11 +53,11 @@ def measured(
     collective : An operation that is timed too, `all-reduce` or another.
     messages : Its sizes; a few that are usual if none are given. [byte]
     """
-    from planner.network.collective_times import timed
+    from planner.network.collective_times import collective_time_table
     from topologies.fabric.measure import bisection
-    from topologies.picture.degraded_links import damage
+    from topologies.picture.degraded_links import find_link_faults
     from topologies.picture.scene import read
-    from topologies.picture.svg_canvas import plain
+    from topologies.picture.svg_canvas import xml_text
 
     G = of.fabric
     reading = read(G)
@@ -71,7 +71,7 @@ def measured(
     half = bisection(rates.around(chips)) if chips > 1 else None
     return {
         "name": of.name,
-        "title": of.machine.title if of.machine else plain(G.graph.get("name") or of.name),
+        "title": of.machine.title if of.machine else xml_text(G.graph.get("name") or of.name),
         "chips": chips,
         "domains": {"count": len(members), "chips": sorted(set(map(len, members)))},
         "nodes": dict(Counter(str(kind) for _, kind in G.nodes(data="kind"))),
@@ -82,10 +82,10 @@ def measured(
         "leaving": _leaving(rates, domain, chips),
         "in_network_reduce": {"switches": adding, "from_chips": since if adding else None},
         "groups": _groups(rates, group_sizes if sizes else _sizes(chips, domain), group_sizes),
-        "collectives": timed(of, collective, group_sizes, messages or MESSAGES)
+        "collectives": collective_time_table(of, collective, group_sizes, messages or MESSAGES)
         if collective
         else [],
-        "faults": [fault.text for fault in damage(reading)],
+        "faults": [fault.text for fault in find_link_faults(reading)],
         "warnings": list(of.warnings),
         "doubts": list(of.machine.doubts) if of.machine else [],
         "source": G.graph.get("source"),
@@ -100,13 +100,12 @@ def _checked(sizes: Sequence[int], chips: int, routing: str) -> None:
         raise InputError("; ".join(wrong))
     if routing not in ROUTINGS:
         hint = did_you_mean(routing, ROUTINGS) or f"; one of {', '.join(ROUTINGS)} was expected"
-        raise InputError(f"--routing {quoted(routing)}: unknown{hint}")
+        raise InputError(f"--routing {quote(routing)}: unknown{hint}")
 
 
 def _groups(
     rates: Rates, wanted: Sequence[int], group_sizes: Sequence[int]
 ) -> list[dict[str, object]]:
-    """Rates by group size; of those that were asked for, or that matter most, also why."""
     try:
         return [rates.row(n, why=n in group_sizes) for n in wanted]
     except TopologyError as error:
@@ -114,10 +113,9 @@ def _groups(
 
 
 def _sizes(chips: int, domain: int) -> list[int]:
-    """Powers of two, the domain, the next whole number of domains, and all, thinned out."""
     powers = [2**k for k in range(1, chips.bit_length()) if 2**k <= chips]
     marks = {n for n in (domain, 2 * domain, chips) if 1 < n <= chips}
-    while len(marks | set(powers)) > ROWS and len(powers) > 2:
+    while len(marks | set(powers)) > MAX_ROWS and len(powers) > 2:
         powers = powers[::2] if len(powers) % 2 else [powers[0], *powers[1::2]]
     return sorted(marks | set(powers)) or [1]
 
@@ -226,7 +224,7 @@ class Rates:
         # Switches that add what passes through them change an all-reduce.
         since = self.of.machine.reduce_from if self.of.machine is not None else None
         for bound in all_reduce_bounds(G, groups[0], reduce_from=since) if self.adds else ():
-            if bound.algorithm != PLAIN:
+            if bound.algorithm != ALGORITHM_PLAIN:
                 row["reduction"] = {
                     "all_reduce": bound.bus_bandwidth,
                     "links": _classes(G, ((arc, 0.0) for arc in bound.binding)),
@@ -245,8 +243,7 @@ class Rates:
 
     @cached_property
     def _grouped(self) -> FabricGroups:
-        """Its groups, for which the whole fabric is looked at once."""
-        return grouped(self.of.fabric)
+        return fabric_groups(self.of.fabric)
 
     def around(self, n: int) -> Fabric:
         """What groups of `n` talk through: of one domain not what joins it to others."""
@@ -254,7 +251,6 @@ class Rates:
 
     @cached_property
     def _inner(self) -> Fabric:
-        """The fabric without what joins its domains."""
         G = self.fabric
         out = [(u, v) for u, v, data in G.edges(data=True) if data["tier"] == SCALE_OUT]
         if not out:

@@ -14,14 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.catalogue.systems import System, system, system_names
-from planner.text.errors import (
-    CatalogueError,
-    FieldError,
-    InputError,
-    Mistake,
-    did_you_mean,
-    quoted,
-)
+from planner.text.errors import CatalogueError, FieldError, InputError, Mistake, did_you_mean, quote
 from topologies.fabric.limits import TopologyError
 from topologies.machines.hardware import Machine
 from topologies.machines.named_machines import graph, machine, names
@@ -30,11 +23,11 @@ if TYPE_CHECKING:
     from topologies.fabric.fabric import Fabric, Node
 
 
-PRINTED = (".xml", ".txt")  # one machine by NVIDIA's tools
-FILES = (".yaml", ".yml", ".json", *PRINTED)
+TOOL_OUTPUT = (".xml", ".txt")  # one machine by NVIDIA's tools
+FILES = (".yaml", ".yml", ".json", *TOOL_OUTPUT)
 DOMAINS = 4  # of a machine with a network between domains, if no number is given
-MOST_CHIPS = 20_000
-PLACE = re.compile(r"line (\d+), column (\d+): ")
+MAX_CHIPS = 20_000
+LOCATION_PATTERN = re.compile(r"line (\d+), column (\d+): ")
 
 
 @dataclass(frozen=True)
@@ -85,7 +78,7 @@ def network(
     arguments = {"chips": chips, "shape": shape, "twisted": twisted or None, **joint}
     options = [f"--{option}" for option, value in arguments.items() if value is not None]
     if not _in_catalogue(name) and _file(name):
-        options = [x for x in options if x != "--chips" or Path(name).suffix not in PRINTED]
+        options = [x for x in options if x != "--chips" or Path(name).suffix not in TOOL_OUTPUT]
         if options:
             raise InputError(
                 f"{', '.join(options)}: for machines of the catalogue; {name} says what it is"
@@ -104,7 +97,7 @@ def network(
     if not _in_catalogue(name):
         hint = did_you_mean(name, (*names(), *system_names())) or f"; known: {', '.join(names())}"
         raise CatalogueError(
-            f"unknown machine {quoted(name)}{hint} (a file ends in {', '.join(FILES)})"
+            f"unknown machine {quote(name)}{hint} (a file ends in {', '.join(FILES)})"
         )
     try:
         sides = None if shape is None else _sides(shape)
@@ -132,7 +125,7 @@ def _cards(hosted: System, chips: int | None, options: list[str]) -> DescribedNe
         how = f"one host holds {most} cards" if hosted.scale_up else "nothing known joins several"
         raise InputError(f"{hosted.name}: {how}; describe what does in a topology file")
     try:
-        drawn = machine_of(hosted, chips or most, lecture=False)
+        drawn = system_machine(hosted, chips or most, lecture=False)
         drawn = replace(drawn, title=f"{hosted.chip.title}, cards of one host")
         return DescribedNetwork(hosted.name, graph(drawn, chips or most), drawn)
     except TopologyError as error:
@@ -155,15 +148,15 @@ def _from_catalogue(name: str, drawn: Machine, chips: int | None) -> DescribedNe
     wanted = drawn.chips_per_domain if chips is None else chips
     if chips is None and drawn.kind != "torus" and drawn.scale_out is not None:
         wanted = DOMAINS * drawn.chips_per_domain
-    if wanted > MOST_CHIPS:
-        raise InputError(f"--chips {wanted}: at most {MOST_CHIPS:,} are laid out chip by chip")
+    if wanted > MAX_CHIPS:
+        raise InputError(f"--chips {wanted}: at most {MAX_CHIPS:,} are laid out chip by chip")
     return DescribedNetwork(name, graph(drawn, wanted), drawn)
 
 
 def _sides(shape: str) -> tuple[int, ...]:
     sides = re.split(r"[x×*]", shape.strip().lower())
     if not all(side.isdecimal() and side.isascii() and len(side) < 7 for side in sides):
-        raise InputError(f"--shape {quoted(shape)}: sides such as 4x4x8 were expected")
+        raise InputError(f"--shape {quote(shape)}: sides such as 4x4x8 were expected")
     return tuple(map(int, sides))
 
 
@@ -174,38 +167,37 @@ def _fabric_read(name: str, chips: int = 0) -> tuple[Fabric, tuple[str, ...]]:
     """
     from topologies import read
     from topologies.fabric.fabric import accelerators
-    from topologies.files.nvidia import machines_alike
+    from topologies.files.nvidia import equal_machines
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         G = read(name)
     box = len(accelerators(G))
-    if chips > box and Path(name).suffix in PRINTED:
+    if chips > box and Path(name).suffix in TOOL_OUTPUT:
         if chips % box:
             raise TopologyError(name, f"{chips} chips: a machine has {box}; give a multiple")
-        G = machines_alike(G, chips // box)
+        G = equal_machines(G, chips // box)
     return G, tuple(str(each.message) for each in caught)
 
 
 def _mistake(where: str, problem: str) -> Mistake:
-    """A problem of a file, with its line and column if it has them."""
-    match = PLACE.match(problem)
+    match = LOCATION_PATTERN.match(problem)
     if match is None:
         return Mistake(where, None, None, "", problem)
     return Mistake(where, int(match[1]), int(match[2]), "", problem[match.end() :])
 
 
-UNUSED = 1.0  # byte/s of a network that nothing is sent through
+UNUSED_RATE = 1.0  # byte/s of a network that nothing is sent through
 
 
-def fabric_of(file: Path, most: int) -> tuple[Fabric, Machine]:
+def read_fabric(file: Path, most: int) -> tuple[Fabric, Machine]:
     """The fabric of a topology file, and its figures as those of a machine.
 
     Domains that differ count as the largest of them; groups are rated where they fit. Raises
     FieldError with every mistake in the file, or if it has fewer chips than are paid for.
     """
     from topologies.fabric.fabric import SCALE_OUT, SCALE_UP, accelerators
-    from topologies.groups.fabric_groups import grouped
+    from topologies.groups.fabric_groups import fabric_groups
 
     try:
         G, _ = _fabric_written(file, _when(file), most)
@@ -215,7 +207,7 @@ def fabric_of(file: Path, most: int) -> tuple[Fabric, Machine]:
     if len(chips) < most:
         message = f"{most} chips are asked for, but {file.name} wires {len(chips)}"
         raise FieldError(("chips", message))
-    groups = grouped(G)
+    groups = fabric_groups(G)
     rates = {tier: _leaving(G, tier, chips) for tier in (SCALE_UP, SCALE_OUT)}
     late = dict.fromkeys(rates, 0.0)
     for _, _, arc in G.edges(data=True):
@@ -225,16 +217,16 @@ def fabric_of(file: Path, most: int) -> tuple[Fabric, Machine]:
     machine_ = Machine.from_figures(
         str(G.graph.get("name") or file.name),
         groups.size,
-        min(rates[SCALE_UP], default=UNUSED),
+        min(rates[SCALE_UP], default=UNUSED_RATE),
         # A chip without a card of its own reaches others through its neighbours' cards.
-        min(rates[SCALE_OUT], default=UNUSED) if joined else None,
+        min(rates[SCALE_OUT], default=UNUSED_RATE) if joined else None,
         scale_up_latency=late[SCALE_UP],
         scale_out_latency=late[SCALE_OUT],
     )
     return G, machine_
 
 
-def doubts_of(file: Path) -> tuple[str, ...]:
+def topology_doubts(file: Path) -> tuple[str, ...]:
     """What of a topology file that was read is not sure."""
     return _fabric_written(file, _when(file))[1]
 
@@ -253,7 +245,6 @@ def _fabric_written(file: Path, when: int, chips: int = 0) -> tuple[Fabric, tupl
 
 
 def _leaving(G: Fabric, tier: str, chips: Iterable[Node]) -> list[float]:
-    """Bandwidth out of each of the chips that have arcs of a tier, of shared cards an even part."""
     rates = dict.fromkeys(chips, 0.0)
     for u, v, arc in G.edges(data=True):
         if arc["tier"] == tier and u in rates:
@@ -263,7 +254,7 @@ def _leaving(G: Fabric, tier: str, chips: Iterable[Node]) -> list[float]:
     return [rate for rate in rates.values() if rate > 0]
 
 
-def machine_of(system: System, most: int, *, lecture: bool) -> Machine:
+def system_machine(system: System, most: int, *, lecture: bool) -> Machine:
     """The network of a system; what the user varied in the system is varied in it.
 
     `most` is the largest number of chips paid for; the lecture sends nothing between them. Raises
@@ -275,7 +266,7 @@ def machine_of(system: System, most: int, *, lecture: bool) -> Machine:
             raise FieldError(("system", message))
         domain = system.chips_per_domain or most
         return Machine.from_figures(
-            system.name, domain, system.scale_up or UNUSED, system.scale_out
+            system.name, domain, system.scale_up or UNUSED_RATE, system.scale_out
         )
     rates: dict[str, Any] = {
         key: getattr(system, key) for key in ("scale_up", "scale_out") if key in system.varied
@@ -291,7 +282,7 @@ def machine_of(system: System, most: int, *, lecture: bool) -> Machine:
         raise FieldError(("system", " ".join(str(error).split()))) from error
 
 
-def between(first: Machine, second: Machine, most: int, *, together: bool) -> tuple[float, float]:
+def pool_link(first: Machine, second: Machine, most: int, *, together: bool) -> tuple[float, float]:
     """Rate of one chip from one pool to the other [byte/s], and the latency of that way [s].
 
     Pools of one system that fit into one domain talk inside it, all others through their cards.

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
-from planner.pages.killable import TooBusy, TookTooLong, Workers
-from planner.pages.operations import FORMS, LARGEST, MISTAKE, MOST_POINTS, Reply, body_of
+from planner.pages.killable import OperationTimeout, TooBusy, Workers
+from planner.pages.operations import FORMS, MAX_BYTES, MAX_POINTS, MISTAKE, Reply, parse_body
 from planner.text.errors import InputError, MissingExtra, did_you_mean
 
 try:
@@ -30,7 +30,7 @@ SCENARIO: Schema = {
 SETS: Schema = {
     "type": "array", "items": {"type": "string"}, "description": "changes PATH=VALUE made before",
 }  # fmt: skip
-TEXT: Schema = {"type": "string"}
+TEXT_SCHEMA: Schema = {"type": "string"}
 
 
 @dataclass(frozen=True)
@@ -42,39 +42,39 @@ class _AgentTool:
     required: tuple[str, ...] = ()
 
 
-ASKED = {"scenario": SCENARIO, "set": SETS}
-CHOSEN: dict[str, Schema] = {
+ARGUMENTS = {"scenario": SCENARIO, "set": SETS}
+CATALOGUE_ARGUMENTS: dict[str, Schema] = {
     "find": {"type": "string", "description": "words that stand in what is listed"},
-    "where": {"type": "array", "items": TEXT, "description": "such as memory>=100 GB"},
+    "where": {"type": "array", "items": TEXT_SCHEMA, "description": "such as memory>=100 GB"},
 }
 TOOLS = {
     "solve": _AgentTool(
         "The cheapest plan that keeps a scenario's promises: what to run, what it costs, how sure "
-        "that is. Numbers are in base units (s, byte, USD, token).", ASKED, ("scenario",),
+        "that is. Numbers are in base units (s, byte, USD, token).", ARGUMENTS, ("scenario",),
     ),
     "why": _AgentTool(
         "The same plan with what binds and what one percent of each quantity is worth.",
-        ASKED, ("scenario",),
+        ARGUMENTS, ("scenario",),
     ),
     "sweep": _AgentTool(
-        f"A scenario at every point of a grid of at most {MOST_POINTS:,} points.",
-        {**ASKED, "over": {"description": '["chips=8,16,32"] or {"chips": [8, 16, 32]}; also '
+        f"A scenario at every point of a grid of at most {MAX_POINTS:,} points.",
+        {**ARGUMENTS, "over": {"description": '["chips=8,16,32"] or {"chips": [8, 16, 32]}; also '
                            "lin(1..10,10) and log(1k..200k,20)"}}, ("scenario", "over"),
     ),
     "check": _AgentTool(
-        "Whether a scenario is sound, without solving it.", ASKED, ("scenario",)
+        "Whether a scenario is sound, without solving it.", ARGUMENTS, ("scenario",)
     ),
     "formula": _AgentTool(
         "One equation with symbols, units and source; all of them without a name.",
-        {"name": TEXT, "solve_for": TEXT, "set": SETS, **CHOSEN},
+        {"name": TEXT_SCHEMA, "solve_for": TEXT_SCHEMA, "set": SETS, **CATALOGUE_ARGUMENTS},
     ),
     "derive": _AgentTool(
         "Derivations whose steps are checked; a list of them without a format.",
-        {"names": {"type": "array", "items": TEXT}, "format": {"enum": list(FORMS)}},
+        {"names": {"type": "array", "items": TEXT_SCHEMA}, "format": {"enum": list(FORMS)}},
     ),
     "catalog": _AgentTool(
         "What is known of chips, systems, models, prices, profiles and laws, with sources.",
-        {"kind": TEXT, "name": TEXT, **CHOSEN},
+        {"kind": TEXT_SCHEMA, "name": TEXT_SCHEMA, **CATALOGUE_ARGUMENTS},
     ),
 }  # fmt: skip
 RESOURCES = {
@@ -160,9 +160,9 @@ def _checked(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         raw = json.dumps(arguments).encode()
     except (ValueError, RecursionError):
         raise InputError("the arguments are too deep") from None
-    if len(raw) > LARGEST:
-        raise InputError(f"larger than {LARGEST // 1_000_000} MB")
-    return body_of(raw)
+    if len(raw) > MAX_BYTES:
+        raise InputError(f"larger than {MAX_BYTES // 1_000_000} MB")
+    return parse_body(raw)
 
 
 async def _answer(
@@ -172,7 +172,7 @@ async def _answer(
         reply: Reply = await anyio.to_thread.run_sync(workers.answer, name, arguments)
     except TooBusy:
         return _result(f"{workers.most} operations are running; ask again", error=True)
-    except TookTooLong:
+    except OperationTimeout:
         return _result(f"not answered within {workers.limit:g} s; ask for less", error=True)
     return _result(reply.text, error=reply.status >= MISTAKE)
 
@@ -181,7 +181,7 @@ def _result(text: str, *, error: bool) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(text=text)], is_error=error)
 
 
-def talked(workers: Workers) -> None:
+def serve_stdio(workers: Workers) -> None:
     """Answer on standard input and output until the client leaves."""
 
     async def run() -> None:

@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
-from planner.pages.operations import FAILED, Arguments, Reply, operate
+from planner.pages.operations import STATUS_FAILED, Arguments, Reply, run_operation
 from planner.scenario.keys.references import ACCESS, FileAccess
 
 MEMORY = 8 * 2**30  # bytes that a process may map, where the system keeps to such a limit
@@ -30,11 +30,11 @@ class TooBusy(Exception):  # noqa: N818 - said to who asked, no error of ours
     """As many operations as may run at a time are running."""
 
 
-class TookTooLong(Exception):  # noqa: N818
+class OperationTimeout(Exception):  # noqa: N818
     """The time limit ended an operation, and its process."""
 
 
-def limited(memory: int) -> None:
+def limit_memory(memory: int) -> None:
     """Let this process map so many bytes at most: beyond them it meets a MemoryError.
 
     Only Linux keeps to such a limit; elsewhere the time limit alone ends a question.
@@ -50,7 +50,7 @@ def answering(pipe: Connection, folder: Path | None, memory: int) -> None:
 
     Standard output belongs to the protocol of who started it, so that nothing is printed there.
     """
-    limited(memory)
+    limit_memory(memory)
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it ends it
     ACCESS.set(FileAccess(folder))
@@ -60,7 +60,7 @@ def answering(pipe: Connection, folder: Path | None, memory: int) -> None:
             name, arguments = pipe.recv()
         except (EOFError, OSError, KeyboardInterrupt):
             return
-        pipe.send(operate(name, arguments))
+        pipe.send(run_operation(name, arguments))
 
 
 @dataclass
@@ -85,12 +85,12 @@ class _Worker:
         """The reply; TookTooLong after `limit` seconds, EOFError where the process died."""
         if not self.ready:
             if not self.pipe.poll(STARTING):
-                raise TookTooLong
+                raise OperationTimeout
             self.pipe.recv()
             self.ready = True
         self.pipe.send((name, arguments))
         if not self.pipe.poll(limit):
-            raise TookTooLong
+            raise OperationTimeout
         reply = self.pipe.recv()
         assert isinstance(reply, Reply)
         return reply
@@ -131,7 +131,7 @@ class Workers:
                 reply = worker.answer(name, arguments, self.limit)
             except (EOFError, OSError):
                 worker.kill()
-                return Reply(FAILED, "the process that computed has died; ask for less")
+                return Reply(STATUS_FAILED, "the process that computed has died; ask for less")
             except BaseException:
                 worker.kill()
                 raise

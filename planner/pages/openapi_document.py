@@ -3,9 +3,9 @@
 from importlib.metadata import version
 from typing import Any
 
-from planner.pages.operations import MOST_POINTS
+from planner.pages.operations import MAX_POINTS
 from planner.scenario import json_schema
-from planner.scenario.kinds import ROOMS
+from planner.scenario.kinds import PROBLEM_PACKAGES
 
 SETS = {
     "name": "set", "in": "query", "description": "a change PATH=VALUE; repeatable",
@@ -25,13 +25,13 @@ REFUSALS = {
     "503": "a solver failed",
     "504": "the time limit ended it",
 }
-POSTED: dict[str, tuple[str, dict[str, Any]]] = {
+POST_OPERATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "solve": ("The plan, as planner solve --json", SCENARIO),
     "why": ("The plan with its reasons, as planner solve --why --json", SCENARIO),
     "check": ("Whether a scenario is sound, as planner check --json", SCENARIO),
     "report": ("The page of planner report", SCENARIO),
     "sweep": (
-        f"Rows of a grid of at most {MOST_POINTS:,} points",
+        f"Rows of a grid of at most {MAX_POINTS:,} points",
         {
             "type": "object", "required": ["scenario", "over"],
             "properties": {
@@ -60,7 +60,7 @@ def openapi() -> dict[str, Any]:
     definitions: Any = scenario.pop("$defs")
     schemas = _moved({"Scenario": scenario, **definitions})
     paths: dict[str, Any] = {}
-    for name, (about, body) in POSTED.items():
+    for name, (about, body) in POST_OPERATIONS.items():
         paths[f"/{name}"] = {"post": _operation(name, about, [SETS, FORM], body)}
     for name, (about, query) in READ.items():
         queries = [{"name": x, "in": "query", "schema": {"type": "string"}} for x in query]
@@ -70,7 +70,7 @@ def openapi() -> dict[str, Any]:
         "info": {
             "title": "token-planner",
             "version": version("token-planner"),
-            "description": f"Answers scenarios of {', '.join(ROOMS)}.",
+            "description": f"Answers scenarios of {', '.join(PROBLEM_PACKAGES)}.",
         },
         "paths": paths,
         "components": {"schemas": schemas},

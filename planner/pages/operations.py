@@ -14,15 +14,15 @@ from functools import partial
 from typing import Any, NoReturn
 
 from planner.report.files import dumps
-from planner.text.errors import InputError, PlannerError, did_you_mean, quoted
+from planner.text.errors import InputError, PlannerError, did_you_mean, quote
 
-LARGEST = 1_000_000  # bytes
-DEEPEST = 50
+MAX_BYTES = 1_000_000  # bytes
+MAX_DEPTH = 50
 OPENING, CLOSING = b"[{", b"]}"
 QUOTE, BACKSLASH = b'"\\'
 
 
-def body_of(raw: bytes) -> dict[str, Any]:
+def parse_body(raw: bytes) -> dict[str, Any]:
     """The object of a body.
 
     Raises InputError for what is no JSON object, for a key that stands twice, for NaN and Infinity,
@@ -42,8 +42,8 @@ def body_of(raw: bytes) -> dict[str, Any]:
             deepest = max(deepest, level)
         elif byte in CLOSING:
             level -= 1
-    if deepest > DEEPEST:
-        raise InputError(f"more than {DEEPEST} levels deep")
+    if deepest > MAX_DEPTH:
+        raise InputError(f"more than {MAX_DEPTH} levels deep")
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
@@ -62,7 +62,6 @@ def body_of(raw: bytes) -> dict[str, Any]:
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The pairs of an object; JSON leaves open which of two equal keys counts."""
     values = dict(pairs)
     if len(values) < len(pairs):
         names = [name for name, _ in pairs]
@@ -75,10 +74,10 @@ def _not_finite(word: str) -> NoReturn:
     raise InputError(f"{word} is no number of JSON")
 
 
-MOST_POINTS = 10_000  # of a sweep
+MAX_POINTS = 10_000  # of a sweep
 FORMS = ("text", "markdown", "latex", "html")
 Arguments = Mapping[str, Any]
-MISTAKE, FAILED, FAULT = 2, 3, 4
+MISTAKE, STATUS_FAILED, FAULT = 2, 3, 4
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ class Reply:
     mistakes: tuple[dict[str, Any], ...] = ()
 
 
-def operate(name: str, arguments: Arguments) -> Reply:
+def run_operation(name: str, arguments: Arguments) -> Reply:
     """The reply to an operation by name; nothing is raised."""
     try:
         status, text = OPERATIONS[name](arguments)
@@ -106,7 +105,7 @@ def operate(name: str, arguments: Arguments) -> Reply:
     except PlannerError as error:
         return Reply(max(error.exit_status, 1), str(error))
     except MemoryError:
-        return Reply(FAILED, "it needs more memory than one question may take; ask for less")
+        return Reply(STATUS_FAILED, "it needs more memory than one question may take; ask for less")
     except RecursionError:
         return Reply(MISTAKE, "the values are too deep", ())
     except Exception as error:
@@ -115,26 +114,24 @@ def operate(name: str, arguments: Arguments) -> Reply:
 
 
 def _scenario(arguments: Arguments, key: str = "scenario") -> Mapping[str, Any]:
-    """The scenario of an operation; a path is no scenario here."""
     value = arguments.get(key)
     if not isinstance(value, Mapping):
-        raise InputError(f"{key}: expected a scenario's keys, got {quoted(value)}")
+        raise InputError(f"{key}: expected a scenario's keys, got {quote(value)}")
     return value
 
 
 def _texts(arguments: Arguments, key: str) -> list[str]:
-    """A list of texts, empty where the key is absent."""
     value = arguments.get(key)
     value = [] if value is None else value
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise InputError(f"{key}: expected a list of texts, got {quoted(value)}")
+        raise InputError(f"{key}: expected a list of texts, got {quote(value)}")
     return value
 
 
 def _name(arguments: Arguments, key: str) -> str | None:
     value = arguments.get(key)
     if value is not None and not isinstance(value, str):
-        raise InputError(f"{key}: expected a text, got {quoted(value)}")
+        raise InputError(f"{key}: expected a text, got {quote(value)}")
     return value
 
 
@@ -151,29 +148,28 @@ def _solve(arguments: Arguments, *, why: bool = False) -> tuple[int, str]:
 
 def _check(arguments: Arguments) -> tuple[int, str]:
     from planner.protocol.solve import check
-    from planner.scenario import resolved
+    from planner.scenario import resolve_keys
 
     question = check(_scenario(arguments), _texts(arguments, "set"))
-    return 0, dumps({"status": "ok", "scenario": resolved(question)})
+    return 0, dumps({"status": "ok", "scenario": resolve_keys(question)})
 
 
 def _sweep(arguments: Arguments) -> tuple[int, str]:
     """Every row of a grid: what the table of `planner sweep` holds, with its meta data."""
-    from planner.scenario.grid import grid_of
+    from planner.scenario.grid import parse_grid
     from planner.sweep import sweep
 
     over: Any = arguments.get("over")
     if not isinstance(over, Mapping):
         over = _texts(arguments, "over")
-    points = grid_of(over).count
-    if points > MOST_POINTS:
-        raise InputError(f"over: {points:,} points, expected at most {MOST_POINTS:,}")
+    points = parse_grid(over).count
+    if points > MAX_POINTS:
+        raise InputError(f"over: {points:,} points, expected at most {MAX_POINTS:,}")
     table = sweep(_scenario(arguments), over, _texts(arguments, "set"))
     return 0, dumps({**table.meta, "rows": [_finite(row) for row in table.rows()]})
 
 
 def _finite(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row as JSON has it: what is no number is null."""
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value
         for name, value in row.items()
@@ -191,11 +187,11 @@ def _compare(arguments: Arguments) -> tuple[int, str]:
 
 
 def _report(arguments: Arguments) -> tuple[int, str]:
-    from planner.protocol.solve import answered
+    from planner.protocol.solve import solve_with_question
     from planner.report.pages.report_page import report_page
 
     sets = _texts(arguments, "set")
-    question, plan = answered(_scenario(arguments), sets)
+    question, plan = solve_with_question(_scenario(arguments), sets)
     page = report_page(plan, question, "scenario.json", sets)
     return 0 if plan.feasible else 1, page
 
@@ -216,24 +212,24 @@ def _schema(arguments: Arguments) -> tuple[int, str]:
 
 
 def _formula(arguments: Arguments) -> tuple[int, str]:
-    from planner.protocol.document import document_of
+    from planner.protocol.document import to_document
     from planner.report.text.formula import formula_card, formula_rows
 
     name = _name(arguments, "name")
     if name is None:
         rows = formula_rows(_name(arguments, "find"), _texts(arguments, "where"))
-        return 0, dumps(document_of(rows))
+        return 0, dumps(to_document(rows))
     card = formula_card(name, _name(arguments, "solve_for"), _texts(arguments, "set"))
-    return 0, dumps(document_of(card))
+    return 0, dumps(to_document(card))
 
 
 def _derive(arguments: Arguments) -> tuple[int, str]:
-    from planner.report.text.derivations import answered
+    from planner.report.text.derivations import derive_output
 
     form, names = _name(arguments, "format"), _texts(arguments, "names")
     if form is not None and form not in FORMS:
         raise InputError(f"format: {form}{did_you_mean(form, FORMS)} (known: {', '.join(FORMS)})")
-    text = answered(names, every=False, form=form, out=None, json=form is None)
+    text = derive_output(names, every=False, form=form, out=None, json=form is None)
     assert isinstance(text, str)  # PDF is none of the formats
     return 0, text.rstrip("\n")
 

@@ -11,9 +11,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from planner.pages.killable import TooBusy, TookTooLong, Workers
+from planner.pages.killable import OperationTimeout, TooBusy, Workers
 from planner.pages.openapi_document import openapi
-from planner.pages.operations import FAULT, LARGEST, MISTAKE, Reply, body_of
+from planner.pages.operations import FAULT, MAX_BYTES, MISTAKE, Reply, parse_body
 from planner.report.files import dumps
 from planner.text.errors import InputError, MissingExtra
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 HOSTS = ("127.0.0.1", "localhost", "[::1]")
 WHOLE_SCENARIO = ("solve", "why", "report", "check")  # whose body is a scenario itself
 FROM_KEYS = ("sweep", "compare")  # whose body names its parts
-LOOKED_UP = {"catalog": ("kind", "name", "find"), "schema": ("answer",)}
+LOOKUP_OPERATIONS = {"catalog": ("kind", "name", "find"), "schema": ("answer",)}
 JSON = "application/json"
 SECURITY = {
     "cache-control": "no-store",
@@ -74,7 +74,7 @@ def web_app(workers: Workers, hosts: Sequence[str] = HOSTS) -> Starlette:
         Route("/openapi.json", described, methods=["GET"]),
         *(Route(f"/{x}", _posted(workers, x), methods=["POST"]) for x in WHOLE_SCENARIO),
         *(Route(f"/{x}", _posted(workers, x), methods=["POST"]) for x in FROM_KEYS),
-        *(Route(f"/{x}", _looked_up(workers, x), methods=["GET"]) for x in LOOKED_UP),
+        *(Route(f"/{x}", _looked_up(workers, x), methods=["GET"]) for x in LOOKUP_OPERATIONS),
     ]
     app = Starlette(routes=routes, lifespan=lifespan)
     app.add_middleware(_Guard, hosts=tuple(hosts))
@@ -120,13 +120,11 @@ class _Guard:
 
 
 def _bare(host: str) -> str:
-    """A Host without its port."""
     name, colon, port = host.rpartition(":")
     return name.lower() if colon and port.isdigit() else host.lower()
 
 
 def _refused(status: int, message: str, mistakes: Sequence[Mapping[str, Any]] = ()) -> Response:
-    """A refusal as JSON: what the command says, and each mistake with its path."""
     document = {"message": message, "mistakes": list(mistakes)}
     return Response(dumps(document) + "\n", status_code=status, media_type=JSON)
 
@@ -139,7 +137,7 @@ async def _answer(workers: Workers, name: str, arguments: Mapping[str, Any]) -> 
         response = _refused(429, f"{workers.most} operations are running; ask again")
         response.headers["retry-after"] = "1"
         return response
-    except TookTooLong:
+    except OperationTimeout:
         return _refused(504, f"not answered within {workers.limit:g} s; ask for less")
     if reply.status >= FAULT:
         return _refused(500, reply.text)
@@ -166,9 +164,9 @@ def _posted(workers: Workers, name: str) -> Endpoint:
         except ClientDisconnect:
             return Response(status_code=400)
         if raw is None:
-            return _refused(413, f"larger than {LARGEST // 1_000_000} MB")
+            return _refused(413, f"larger than {MAX_BYTES // 1_000_000} MB")
         try:
-            body = body_of(raw)
+            body = parse_body(raw)
             query = request.query_params
             unknown = set(query) - {"set", "form"}
             if unknown:
@@ -191,12 +189,12 @@ def _posted(workers: Workers, name: str) -> Endpoint:
 async def _read(request: Request) -> bytes | None:
     """The body, no more than is allowed of it; None where there is more."""
     stated = request.headers.get("content-length", "")
-    if stated.isdigit() and int(stated[:20]) > LARGEST:
+    if stated.isdigit() and int(stated[:20]) > MAX_BYTES:
         return None
     raw = bytearray()
     async for part in request.stream():
         raw += part
-        if len(raw) > LARGEST:
+        if len(raw) > MAX_BYTES:
             return None
     return bytes(raw)
 
@@ -206,16 +204,16 @@ def _looked_up(workers: Workers, name: str) -> Endpoint:
 
     async def endpoint(request: Request) -> Response:
         query = request.query_params
-        unknown = set(query) - set(LOOKED_UP[name])
+        unknown = set(query) - set(LOOKUP_OPERATIONS[name])
         if unknown:
-            names = ", ".join(LOOKED_UP[name])
+            names = ", ".join(LOOKUP_OPERATIONS[name])
             return _refused(422, f"unknown parameter {min(unknown)[:60]!r} (known: {names})")
         return await _answer(workers, name, dict(query))
 
     return endpoint
 
 
-def served(workers: Workers, port: int) -> None:
+def serve_http(workers: Workers, port: int) -> None:
     """Answer on 127.0.0.1 until interrupted; raises InputError where the port is taken."""
     import socket
 

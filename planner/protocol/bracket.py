@@ -37,7 +37,7 @@ class Bracket:
         return not math.isinf(self.far)
 
 
-def bracketed(
+def find_bracket(
     difference: Callable[[Sequence[float]], Sequence[float]],
     start: Bracket,
     propose: Callable[[Bracket], Sequence[float]],
@@ -55,17 +55,17 @@ def bracketed(
     def differences(points: Sequence[tuple[int, float]]) -> Sequence[float]:
         return difference([point for _, point in points])
 
-    return bracketed_together(differences, [start], [propose], enough)[0]
+    return find_brackets(differences, [start], [propose], enough)[0]
 
 
-def bracketed_together(
+def find_brackets(
     differences: Callable[[Sequence[tuple[int, float]]], Sequence[float]],
     starts: Sequence[Bracket],
     proposes: Sequence[Callable[[Bracket], Sequence[float]]],
     enough: Callable[[Bracket], bool],
     rounds: int = ROUNDS,
 ) -> list[Bracket]:
-    """The brackets of several searches that go on in step: `bracketed` of each of them.
+    """The brackets of several searches that go on in step: `find_bracket` of each of them.
 
     Parameters
     ----------
@@ -91,7 +91,6 @@ def bracketed_together(
 
 
 def _narrowed(bracket: Bracket, points: Sequence[float], values: Sequence[float]) -> Bracket:
-    """The bracket after points were looked at, in their order, up to the first change."""
     for point, value in zip(points, values, strict=True):
         if math.isnan(value):
             return replace(bracket, stopped=True)

@@ -40,14 +40,14 @@ def json_key(name: str, **options: Any) -> Any:
     return field(metadata={"key": name}, **options)
 
 
-def document_of(value: Any) -> Any:
+def to_document(value: Any) -> Any:
     """Dataclasses as mappings in the order of their fields, tuples as lists, the rest as it is."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {name: document_of(getattr(value, attr)) for name, attr in _keys(type(value))}
+        return {name: to_document(getattr(value, attr)) for name, attr in _keys(type(value))}
     if isinstance(value, Mapping):
-        return {name: document_of(item) for name, item in value.items()}
+        return {name: to_document(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [document_of(item) for item in value]
+        return [to_document(item) for item in value]
     return value
 
 
@@ -65,7 +65,7 @@ def _keys(cls: type) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(keys, key=lambda key: places.get(key[0], len(first))))
 
 
-def schema_of(cls: type, title: str) -> dict[str, object]:
+def json_schema(cls: type, title: str) -> dict[str, object]:
     """The JSON Schema (2020-12) of a dataclass, units included; nested ones stand in `$defs`."""
     definitions: dict[str, object] = {}
     root = _shape(cls, definitions)
@@ -77,13 +77,13 @@ def schema_of(cls: type, title: str) -> dict[str, object]:
     }
 
 
-def versioned(cls: type, name: str) -> dict[str, object]:
+def versioned_schema(cls: type, name: str) -> dict[str, object]:
     """The JSON Schema of documents of a type that begin with `schema`, their kind and version.
 
     A key that is added leaves the version; one that is renamed or left out raises it.
     """
     first = {"properties": {"schema": {"const": name}}, "required": ["schema"]}
-    shape = schema_of(cls, name)
+    shape = json_schema(cls, name)
     definitions = shape.pop("$defs")
     return {**shape, **first, "$defs": definitions}
 

@@ -16,7 +16,7 @@ STEP = 1e-3  # of a parameter, in logarithms
 CLOSER = (1e-4, 1e-5)  # where the sides differ
 OFFSETS = (-2, -1, 1, 2)  # steps at which it is solved again
 FEWER = 0.02  # share of a whole number by which it is varied
-ALIKE = 1e-3  # slopes of both sides, relative, that are one
+SIDES_TOLERANCE = 1e-3  # slopes of both sides, relative, that are one
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def one_sided(
     """
     sides = _sides(at, values, STEP)
     for step in CLOSER if closer is not None else ():
-        if not abs(sides[0] - sides[1]) > ALIKE * max(1.0, *map(abs, sides)):
+        if not abs(sides[0] - sides[1]) > SIDES_TOLERANCE * max(1.0, *map(abs, sides)):
             break
         sides = _sides(at, closer(step), step)  # type: ignore[misc]
     return sides

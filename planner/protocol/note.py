@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from planner.text.wording import filled
+from planner.text.wording import wrap_text
 
 # A promise that breaks; what nobody measured; what a number does not hold; what it takes for
 # granted; what else there is to choose.
 Depth = Literal["short", "default", "more", "sources"]
-MOST_NOTES = 3  # that stand beside an answer unless more are asked for
+MAX_NOTES = 3  # that stand beside an answer unless more are asked for
 SEVERITIES = ("broken", "extrapolated", "left out", "assumed", "tip")
 
 
@@ -23,18 +23,18 @@ class Note:
     about: str
 
 
-def ordered(notes: Iterable[Note]) -> tuple[Note, ...]:
+def sort_notes(notes: Iterable[Note]) -> tuple[Note, ...]:
     """The notes, the gravest first, otherwise as they come; each sentence once."""
     first = {note.text: note for note in reversed([*notes])}
     by_place = reversed([*first.values()])
     return tuple(sorted(by_place, key=lambda note: SEVERITIES.index(note.severity)))
 
 
-def notes_of(outside: str, warnings: Iterable[str]) -> tuple[Note, ...]:
+def default_notes(outside: str, warnings: Iterable[str]) -> tuple[Note, ...]:
     """What a kind without notes of its own must say: what was never measured, and warnings."""
     extrapolated = [Note("extrapolated", "outside", outside, "outside")] if outside else []
     notes = (Note("assumed", "warning", words, "provenance.warnings") for words in warnings)
-    return ordered((*extrapolated, *notes))
+    return sort_notes((*extrapolated, *notes))
 
 
 def note_lines(
@@ -49,7 +49,7 @@ def note_lines(
     left = len(notes) - len(shown)
     marked = [f"{'-' if note.severity == 'tip' else '!'} {note.text}" for note in shown]
     marked[-1:] = [f"{text} (and {left} more: --more)" if left else text for text in marked[-1:]]
-    lines = [line for text in marked for line in filled(text)]
+    lines = [line for text in marked for line in wrap_text(text)]
     if room is not None and len(lines) > room and len(shown) > 1:
         return note_lines(notes, len(shown) - 1, room)
     return lines

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from planner.text.errors import InputError, did_you_mean, quoted
+from planner.text.errors import InputError, did_you_mean, quote
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,10 +63,10 @@ def output_named(problem: Problem[Q], question: Q, name: str) -> Output:
     aliases = dict.fromkeys(alias for output in problem.outputs for alias in output.aliases)
     names = [*aliases, *(output.name for output in problem.outputs)]
     hint = did_you_mean(name, names) or f" (known: {', '.join(names)})"
-    raise InputError(f"--of: a {problem.kind} answer has no {quoted(name)}{hint}")
+    raise InputError(f"--of: a {problem.kind} answer has no {quote(name)}{hint}")
 
 
-def values_in(outputs: Sequence[Output], plan: object) -> dict[str, float]:
+def output_values(outputs: Sequence[Output], plan: object) -> dict[str, float]:
     """The outputs that a plan has, by name; those without a value are left out."""
     values = (
         (output.name, _number_at(plan, key))
@@ -78,7 +78,6 @@ def values_in(outputs: Sequence[Output], plan: object) -> dict[str, float]:
 
 
 def _number_at(plan: object, key: str) -> float | None:
-    """What stands at a dotted key of mappings and records; None where nothing does."""
     value: Any = plan
     for part in key.split("."):
         value = value.get(part) if isinstance(value, Mapping) else getattr(value, part, None)
@@ -86,7 +85,7 @@ def _number_at(plan: object, key: str) -> float | None:
 
 
 Cell: TypeAlias = str | int | float | None
-Row: TypeAlias = dict[str, Cell]
+CellRow: TypeAlias = dict[str, Cell]
 
 
 @dataclass(frozen=True)
@@ -106,20 +105,20 @@ Columns: TypeAlias = Mapping[str, Column]
 
 def by_name(rows: Sequence[Mapping[str, Cell]]) -> dict[str, list[Cell]]:
     """Rows as columns; a key that a row lacks is None there."""
-    return {name: [row.get(name) for row in rows] for name in named(rows)}
+    return {name: [row.get(name) for row in rows] for name in all_names(rows)}
 
 
-def merged(axes: Columns, answers: Columns) -> Columns:
+def merge_columns(axes: Columns, answers: Columns) -> Columns:
     """Columns of what varies, then those of answers; `plan.` begins a name that both have."""
     return {**axes, **{f"plan.{x}" if x in axes else x: column for x, column in answers.items()}}
 
 
-def named(tables: Iterable[Iterable[str]]) -> list[str]:
+def all_names(tables: Iterable[Iterable[str]]) -> list[str]:
     """The names of all tables, in the order in which they are first met."""
     return list(dict.fromkeys(name for table in tables for name in table))
 
 
-def plain(column: Column) -> list[Cell]:
+def tolist(column: Column) -> list[Cell]:
     """The values of a column as Python's own, None where there is none."""
     if isinstance(column, CodedColumn):
         return [column.words[code] for code in column.codes.tolist()]

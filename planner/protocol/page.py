@@ -10,18 +10,26 @@ from html import escape
 from typing import Any
 
 from planner.protocol.plan import MissedPromise, Plan, status_text
-from planner.protocol.problem import laid_out
-from planner.protocol.section import NUMERIC, Line, Section, decided_over, sources_of, worth_most
-from planner.text.colours import BROKEN, LIGHT, PARTS, WHITE, letters_on
-from planner.text.colours import OTHERS as OTHER_PARTS
-from planner.text.wording import below, excess, quantity
+from planner.protocol.problem import plan_sections
+from planner.protocol.section import (
+    NUMERIC,
+    Line,
+    Section,
+    search_counts_text,
+    source_lines,
+    top_elasticities,
+)
+from planner.text.colours import BROKEN_COLOUR, EXTRAS, LIGHT_MODE, PART_COLOURS, WHITE, text_colour
+from planner.text.wording import excess, gap_percent, quantity
 
 # Colours of parts that add up, on whatever the notebook's paper is: those of light paper.
-COLOURS: Mapping[str, str] = {name: pair[LIGHT] for name, pair in PARTS.items()}
-OTHERS = (*(COLOURS[name] for name in OTHER_PARTS), BROKEN[LIGHT])
-DARK = tuple(colour for colour in OTHERS if letters_on(colour) == WHITE)  # letters are white there
+COLOURS: Mapping[str, str] = {name: pair[LIGHT_MODE] for name, pair in PART_COLOURS.items()}
+PALETTE = (*(COLOURS[name] for name in EXTRAS), BROKEN_COLOUR[LIGHT_MODE])
+DARK = tuple(
+    colour for colour in PALETTE if text_colour(colour) == WHITE
+)  # letters are white there
 SPACE = "#80808033"  # what is free, and rules
-WORSE = BROKEN[LIGHT]
+BOUND_EXCEEDED_COLOUR = BROKEN_COLOUR[LIGHT_MODE]
 SHARE = 0.08  # of a bar that holds its own label
 
 PAGE = (
@@ -30,18 +38,18 @@ PAGE = (
 )
 TITLE = "font-size:15px;font-weight:600;margin:1.3em 0 .45em"
 CARD = f"padding:.55em .9em;border:1px solid {SPACE};border-radius:8px;min-width:7.5em"
-FAINT = "opacity:.68;font-size:12px"
+MUTED_CSS = "opacity:.68;font-size:12px"
 CELL = f"padding:.28em 1.2em .28em 0;border-bottom:1px solid {SPACE};text-align:left"
-NUMBER = f"{CELL};text-align:right;white-space:nowrap"
+NUMBER_CSS = f"{CELL};text-align:right;white-space:nowrap"
 TABLE = "border-collapse:collapse;margin:.6em 0 0;background:transparent;font-size:13px"
 CARDS = 4  # of the headline
 
 
 def plan_page(plan: Plan[Any]) -> str:
     """The fragment that a notebook shows in place of a plan's `repr`."""
-    head, *others = laid_out(plan)
+    head, *others = plan_sections(plan)
     words = f"{plan.kind}, {status_text(plan.status, plan.gap)}"
-    blocks = [f'<div style="{FAINT}">{escape(words)}</div>']
+    blocks = [f'<div style="{MUTED_CSS}">{escape(words)}</div>']
     blocks.append(f'<div style="font-size:16px;margin:.15em 0 .8em">{escape(head.title)}</div>')
     if plan.infeasible:
         blocks.append(_missed(plan.infeasible))
@@ -63,21 +71,20 @@ def _title(text: str) -> str:
 
 
 def _cards(lines: Sequence[Line]) -> str:
-    """The first numbers, large, each with its range."""
     cards = "".join(
-        f'<div style="{CARD}"><div style="{FAINT}">{escape(line.label)}</div>'
+        f'<div style="{CARD}"><div style="{MUTED_CSS}">{escape(line.label)}</div>'
         f'<div style="font-size:22px;font-weight:600">{escape(line.words)}</div>'
-        f'<div style="{FAINT}">{escape(line.range_words or line.note)}</div></div>'
+        f'<div style="{MUTED_CSS}">{escape(line.range_words or line.note)}</div></div>'
         for line in lines
     )
     return f'<div style="display:flex;flex-wrap:wrap;gap:.7em">{cards}</div>' if cards else ""
 
 
 def _words(lines: Sequence[Line]) -> str:
-    """The choice in words."""
     rows = [line for line in lines if isinstance(line.value, str)]
     items = "".join(
-        f'<div><span style="{FAINT};display:inline-block;min-width:7em">{escape(line.label)}</span>'
+        "<div><span "
+        f'style="{MUTED_CSS};display:inline-block;min-width:7em">{escape(line.label)}</span>'
         f"{escape(line.words)}</div>"
         for line in rows
     )
@@ -97,9 +104,8 @@ def _table(title: str, lines: Sequence[Line]) -> str:
 
 
 def _rows(names: Sequence[str], columns: Sequence[Sequence[str]], numbers: Collection[int]) -> str:
-    """A table of columns of text under their names; those at the places `numbers` end alike."""
-    styles = [NUMBER if place in numbers else CELL for place in range(len(names))]
-    head = "".join(f'<th style="{CELL};{FAINT}">{escape(name)}</th>' for name in names)
+    styles = [NUMBER_CSS if place in numbers else CELL for place in range(len(names))]
+    head = "".join(f'<th style="{CELL};{MUTED_CSS}">{escape(name)}</th>' for name in names)
     rows = "".join(
         "<tr>" + "".join(map('<td style="{}">{}</td>'.format, styles, map(escape, cells))) + "</tr>"
         for cells in zip(*columns, strict=True)
@@ -108,7 +114,6 @@ def _rows(names: Sequence[str], columns: Sequence[Sequence[str]], numbers: Colle
 
 
 def _cells(section: Section) -> str:
-    """A table of words under its heads."""
     columns = [*zip(*section.cells, strict=True)]
     numbers = [i for i, cells in enumerate(columns) if all(map(NUMERIC.match, filter(None, cells)))]
     return _title(section.title) + _rows(section.heads, columns, numbers)
@@ -127,7 +132,7 @@ def table_page(
     numbers = [place for place, name in enumerate(columns) if name != words]
     table = _rows(list(columns), list(columns.values()), numbers) if columns else ""
     below = "".join(f'<div style="margin:.35em 0">{escape(note)}</div>' for note in notes)
-    return f'<div style="{PAGE}">{_title(title)}{table}<div style="{FAINT}">{below}</div></div>'
+    return f'<div style="{PAGE}">{_title(title)}{table}<div style="{MUTED_CSS}">{below}</div></div>'
 
 
 def _bar(section: Section) -> str:
@@ -139,7 +144,7 @@ def _bar(section: Section) -> str:
     pieces, names = [], []
     for place, (line, value) in enumerate(parts):
         free = line.label == "free"
-        colour = SPACE if free else COLOURS.get(line.label, OTHERS[place % len(OTHERS)])
+        colour = SPACE if free else COLOURS.get(line.label, PALETTE[place % len(PALETTE)])
         letters = "inherit" if free else "#fff" if colour in DARK else "#111"
         share = value / whole
         inside = f"{share:.0%}" if share >= SHARE else ""
@@ -167,25 +172,25 @@ def _missed(shortfalls: Iterable[MissedPromise]) -> str:
         if each.short_by is not None
     )
     return (
-        f'<div style="border-left:4px solid {WORSE};padding:.1em .9em"><b>No plan keeps every '
+        f'<div style="border-left:4px solid {BOUND_EXCEEDED_COLOUR};padding:.1em .9em"><b>No '
+        "plan keeps every "
         f'promise.</b><ul style="margin:.3em 0">{rows}</ul></div>'
     )
 
 
 def _binding(plan: Plan[Any]) -> str:
-    """The limits that hold the plan."""
     lines = [Line(limit.name, f"{limit.elasticity:+.2f}%") for limit in plan.binding]
     return _table("binding limits, and what one percent more room changes the objective by", lines)
 
 
 def _elasticity_bars(plan: Plan[Any]) -> str:
     """The quantities that matter most, as bars to either side."""
-    shown = worth_most(plan.elasticities)
+    shown = top_elasticities(plan.elasticities)
     if not shown:
         return ""
     most = max(map(abs, shown.values()))
     rows = "".join(
-        f'<tr><td style="{CELL}">{escape(name)}</td><td style="{NUMBER}">{value:+.3f}%</td>'
+        f'<tr><td style="{CELL}">{escape(name)}</td><td style="{NUMBER_CSS}">{value:+.3f}%</td>'
         f'<td style="{CELL};width:12em">{_arrow(value / most)}</td></tr>'
         for name, value in shown.items()
     )
@@ -194,10 +199,9 @@ def _elasticity_bars(plan: Plan[Any]) -> str:
 
 
 def _arrow(share: float) -> str:
-    """A bar from the middle to the left or the right."""
     width = 50 * abs(share)
     left = 50 - width if share < 0 else 50.0
-    colour = OTHERS[0] if share < 0 else WORSE
+    colour = PALETTE[0] if share < 0 else BOUND_EXCEEDED_COLOUR
     return (
         f'<div style="margin-left:{left:.1f}%;width:{width:.1f}%;height:9px;background:{colour};'
         'border-radius:2px"></div>'
@@ -209,14 +213,14 @@ def _grounds(plan: Plan[Any]) -> str:
     document = plan.document
     proof, ground = document["certificate"], document["provenance"]
     lines = []
-    if points := decided_over(proof):
+    if points := search_counts_text(proof):
         lines.append(f"decided over {points}")
     if proof.get("gap") is not None:
-        lines.append(f"an independent bound lies {below(proof['gap'])} below")
-    lines += sources_of(ground)
+        lines.append(f"an independent bound lies {gap_percent(proof['gap'])} below")
+    lines += source_lines(ground)
     rows = "".join(f"<li>{escape(text)}</li>" for text in lines)
     version = f"token-planner {ground['version']}"
     return (
-        f'<details style="margin-top:1.2em"><summary style="{FAINT}">what it rests on '
-        f'({escape(version)})</summary><ul style="{FAINT}">{rows}</ul></details>'
+        f'<details style="margin-top:1.2em"><summary style="{MUTED_CSS}">what it rests on '
+        f'({escape(version)})</summary><ul style="{MUTED_CSS}">{rows}</ul></details>'
     )

@@ -14,9 +14,9 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.scenario import checked, in_base_units, read, resolved
+from planner.scenario import check_tree, in_base_units, read, resolve_keys
 from planner.scenario.kinds import question_type
-from planner.scenario.tree import ALIASES, Tree, changed
+from planner.scenario.tree import ALIASES, Tree, apply_sets
 from planner.text.errors import InputError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Parameter:
 
 def with_value(question: Question, path: str, value: object) -> Question:
     """A question of any kind with a value at a path, as `--set` would put it there."""
-    return scenario_with(read(question), Path().resolve(), path, value)
+    return set_value(read(question), Path().resolve(), path, value)
 
 
 def settable(question: Question, rows: Iterable[Parameter]) -> list[Parameter]:
@@ -73,25 +73,25 @@ def _times(question: Question, path: str, value: float, factor: float) -> Questi
     return with_value(question, path, value * factor)
 
 
-def folder_of(source: object) -> Path:
+def base_folder(source: object) -> Path:
     """The folder that paths in a source are relative to."""
     on_disk = isinstance(source, str | Path) and str(source) != "-"
     return (Path(str(source)).parent if on_disk else Path()).resolve()
 
 
-def scenario_with(tree: Tree, folder: Path, path: str, value: object) -> Question:
+def set_value(tree: Tree, folder: Path, path: str, value: object) -> Question:
     """The scenario with a value at a path, in base units, as `--set` would put it there."""
-    return checked(changed(in_base_units(tree), [set_to(path, value)]), folder)
+    return check_tree(apply_sets(in_base_units(tree), [assignment(path, value)]), folder)
 
 
-def set_to(path: str, value: object) -> str:
+def assignment(path: str, value: object) -> str:
     """`PATH=VALUE` of a value."""
     return f"{path}={value!r}" if isinstance(value, float) else f"{path}={value}"
 
 
-def value_at(scenario: Question, path: str) -> object:
+def lookup_value(scenario: Question, path: str) -> object:
     """What a scenario that was read has at a path, in base units; None where it has nothing."""
-    value: Any = resolved(scenario)
+    value: Any = resolve_keys(scenario)
     for part in ALIASES.get(path, tuple(path.split("."))):
         if isinstance(value, Mapping):
             value = value.get(part)
@@ -102,10 +102,10 @@ def value_at(scenario: Question, path: str) -> object:
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
-BRACKETED = re.compile(r"\[([^\]]+)\]")
+BRACKETED_UNIT_PATTERN = re.compile(r"\[([^\]]+)\]")
 
 
-def unit_of(problem: str, path: Sequence[str]) -> str | None:
+def path_unit(problem: str, path: Sequence[str]) -> str | None:
     """Base unit of a path, such as `byte/s`; None where the schema names none."""
     dotted = ".".join(path)
     counts: Mapping[str, str] = getattr(question_type(problem), "COUNTS", {})
@@ -118,20 +118,18 @@ def unit_of(problem: str, path: Sequence[str]) -> str | None:
         node = _below(schema, node, part)
         if node is None:
             break
-        units = BRACKETED.findall(_described(node))
+        units = BRACKETED_UNIT_PATTERN.findall(_described(node))
         unit = units[-1] if units else unit
     return unit
 
 
 @cache
 def _schema(shape: type[QuestionRecord]) -> Mapping[str, Any]:
-    """The JSON Schema of the scenarios of one kind."""
     schema: dict[str, Any] = shape.model_json_schema(mode="validation")
     return schema
 
 
 def _described(node: Mapping[str, Any]) -> str:
-    """What the schema says of a node, the kinds it may be of included."""
     inner = [_described(each) for each in node.get("anyOf", ())]
     return " ".join([*inner, str(node.get("description", ""))])
 

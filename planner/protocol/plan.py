@@ -14,32 +14,32 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
-from planner.protocol.document import Share, document_of, json_key
-from planner.protocol.note import Depth, Note, notes_of
-from planner.protocol.promise import PromiseChance, chance_within
-from planner.protocol.section import answer_text, sources_of, why_of
-from planner.scenario.kinds import room
+from planner.protocol.document import Share, json_key, to_document
+from planner.protocol.note import Depth, Note, default_notes
+from planner.protocol.promise import PromiseChance, sum_chance
+from planner.protocol.section import answer_text, reasons, source_lines
+from planner.scenario.kinds import problem_package
 from planner.text.errors import did_you_mean
-from planner.text.wording import below, excess
+from planner.text.wording import excess, gap_percent
 
-LEAST_SHARE = 0.005  # that rounds to a percent
-PROVED = 1e-6  # relative gap above which a plan is not called optimal
+MIN_SHOWN_SHARE = 0.005  # that rounds to a percent
+OPTIMALITY_GAP = 1e-6  # relative gap above which a plan is not called optimal
 Status = Literal["optimal", "feasible", "infeasible"]
-BEYOND, STRICT = "outside the fit", "a strict answer stays inside"
+EXTRAPOLATION_LABEL, STRICT = "outside the fit", "a strict answer stays inside"
 MEASURED, EXPECTED = "runs", "expected"  # what ranges are of: runs alike, or none
 
 
-def status_of(gap: float | None, *, feasible: bool = True) -> Status:
+def gap_status(gap: float | None, *, feasible: bool = True) -> Status:
     """`optimal`, `feasible` where more than 1e-6 of the objective is unproved, or `infeasible`.
 
     `gap` is how far above what is proved the plan may lie, of the plan; None where nothing is.
     """
     if not feasible:
         return "infeasible"
-    return "optimal" if gap is not None and gap <= PROVED else "feasible"
+    return "optimal" if gap is not None and gap <= OPTIMALITY_GAP else "feasible"
 
 
-def widest(gaps: Iterable[float | None]) -> float | None:
+def max_gap(gaps: Iterable[float | None]) -> float | None:
     """The widest of some gaps; None where nothing is proved of one, or there is none."""
     every = [*gaps]
     numbers = [gap for gap in every if gap is not None]
@@ -48,7 +48,7 @@ def widest(gaps: Iterable[float | None]) -> float | None:
 
 def status_text(status: str, gap: float | None) -> str:
     """A status with the gap that it leaves."""
-    left = "nothing proved" if gap is None else f"within {below(gap)} of the best"
+    left = "nothing proved" if gap is None else f"within {gap_percent(gap)} of the best"
     return f"{status}, {left}" if status == "feasible" else status
 
 
@@ -98,7 +98,7 @@ class Outside:
     @property
     def rests(self) -> str:
         """The share in words; empty where it rounds to nothing."""
-        return f"{self.share:.0%} of the {self.of}" * (self.share >= LEAST_SHARE)
+        return f"{self.share:.0%} of the {self.of}" * (self.share >= MIN_SHOWN_SHARE)
 
     @property
     def reach(self) -> str:
@@ -111,9 +111,9 @@ class Outside:
         return f"{self.words} ({notes})" if notes else self.words
 
 
-def outside_text(outside: Sequence[Outside]) -> str:
+def extrapolation_text(outside: Sequence[Outside]) -> str:
     """What of an answer lies outside the measurements, in one line; empty where nothing does."""
-    return f"{BEYOND}: {', '.join(map(str, outside))}" if outside else ""
+    return f"{EXTRAPOLATION_LABEL}: {', '.join(map(str, outside))}" if outside else ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +162,7 @@ class Answer:
     provenance: Provenance
 
     def __post_init__(self) -> None:
-        status = status_of(self.gap, feasible=self.plan is not None)
+        status = gap_status(self.gap, feasible=self.plan is not None)
         object.__setattr__(self, "status", status)
 
     @property
@@ -184,8 +184,8 @@ class Answer:
         if ends is None:
             return None
         if rises:
-            return chance_within(1 / limit, [(1 / value, value / ends[1], value / ends[0])])
-        return chance_within(limit, [(value, ends[0] / value, ends[1] / value)])
+            return sum_chance(1 / limit, [(1 / value, value / ends[1], value / ends[0])])
+        return sum_chance(limit, [(value, ends[0] / value, ends[1] / value)])
 
 
 A = TypeVar("A", bound=Answer)
@@ -202,11 +202,11 @@ class KnownAnswer:
         return self.answer
 
 
-def presented(part: str) -> Callable[..., str]:
+def presentation_method(part: str) -> Callable[..., str]:
     """A method of a plan that its room's `presentation` has, which is loaded when called."""
 
     def method(plan: Plan[Any], *depth: str) -> str:
-        words = import_module(f"{room(plan.kind).__name__}.presentation")
+        words = import_module(f"{problem_package(plan.kind).__name__}.presentation")
         text: str = getattr(words, part)(plan, *depth)
         return text
 
@@ -233,7 +233,9 @@ class Plan(Generic[A]):
         """Everything that `--json` prints, typed, in base units (s, byte, USD, token)."""
         made = self.make()
         made = replace(made, provenance=made.provenance.warned_of(self.__dict__.get("question")))
-        notes = made.notes or notes_of(outside_text(made.outside), made.provenance.warnings)
+        notes = made.notes or default_notes(
+            extrapolation_text(made.outside), made.provenance.warnings
+        )
         return replace(made, notes=notes)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -242,7 +244,7 @@ class Plan(Generic[A]):
 
     def to_json(self) -> dict[str, Any]:
         """The document that `--json` prints; mappings are made of an answer only here."""
-        return {"schema": f"{self.kind}/{self.version}", **document_of(self.answer)}
+        return {"schema": f"{self.kind}/{self.version}", **to_document(self.answer)}
 
     @cached_property
     def document(self) -> Mapping[str, Any]:
@@ -362,13 +364,13 @@ class Plan(Generic[A]):
 
     def why(self) -> str:
         """What binds, what each quantity is worth, and the closed form, as text."""
-        return why_of(self.binding, self.elasticities)
+        return reasons(self.binding, self.elasticities)
 
     def text(self, depth: Depth = "default") -> str:
         """The answer, or its sources, as wide as the terminal; by default three notes at most."""
         if depth == "sources":
-            return "\n".join(sources_of(self.document["provenance"]))
-        problem = room(self.kind).PROBLEM
+            return "\n".join(source_lines(self.document["provenance"]))
+        problem = problem_package(self.kind).PROBLEM
         return answer_text(problem.head(self), problem.sections(self), self.answer.notes, depth,
                            problem.most_lines)  # fmt: skip
 
@@ -377,7 +379,7 @@ class Plan(Generic[A]):
 
     def summary(self) -> str:
         """The choice and its price in a few words; only asked of a plan with an answer."""
-        lines = room(self.kind).PROBLEM.sections(self)[0].lines
+        lines = problem_package(self.kind).PROBLEM.sections(self)[0].lines
         return ", ".join(line.text().strip() for line in lines[:2])
 
     def __repr__(self) -> str:

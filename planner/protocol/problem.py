@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast, runtime
 from planner.protocol.elasticity import Elasticity
 from planner.protocol.live_page import LivePage
 from planner.protocol.output import Output
-from planner.protocol.parameter import Parameter, value_at, with_value
-from planner.protocol.plan import MissedPromise, Plan, Status, status_of
-from planner.protocol.section import IN_SHORT, MOST_LINES, AnswerHead, Line, Section, numbers_in
-from planner.scenario.kinds import room
+from planner.protocol.parameter import Parameter, lookup_value, with_value
+from planner.protocol.plan import MissedPromise, Plan, Status, gap_status
+from planner.protocol.section import IN_SHORT, MAX_LINES, AnswerHead, Line, Section, value_lines
+from planner.scenario.kinds import problem_package
 from planner.text.errors import FieldError, InputError, PlannerError
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ Q = TypeVar("Q", bound="Question")
 Q_contra = TypeVar("Q_contra", contravariant=True)
 Counts = tuple[tuple[str, int], ...]
 
-BESIDE = "profile."  # paths below it are coefficients, no part of the scenario
-FEW = 20  # below so many, one more whole number is another choice: it is over five percent
+PREFIX = "profile."  # paths below it are coefficients, no part of the scenario
+SMALL_COUNT = 20  # below so many, one more whole number is another choice: it is over five percent
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Search:
     @property
     def status(self) -> Status:
         """`optimal`, `feasible` with a `gap` above 1e-6, or `infeasible`."""
-        return status_of(self.gap, feasible=self.feasible)
+        return gap_status(self.gap, feasible=self.feasible)
 
     @cached_property
     def shortfalls(self) -> tuple[MissedPromise, ...]:
@@ -90,7 +90,7 @@ class Search:
     @property
     def small_counts(self) -> str:
         """The counts of which one more or less is another choice, in words."""
-        return ", ".join(words for words, least in self.counts if least < FEW)
+        return ", ".join(words for words, least in self.counts if least < SMALL_COUNT)
 
     def switched(self, then: Search) -> bool:
         """Whether another choice is best in `then`, and this one is not as good there."""
@@ -100,12 +100,11 @@ class Search:
     def counts_in(self, then: Search) -> str:
         """The small counts of this choice as they are in another one, in words."""
         pairs = zip(then.counts, self.counts, strict=False)
-        return ", ".join(words for (words, _), (_, least) in pairs if least < FEW)
+        return ", ".join(words for (words, _), (_, least) in pairs if least < SMALL_COUNT)
 
     def _recounted(self, counts: Counts) -> bool:
-        """Whether counts that are small differ."""
         pairs = zip(self.counts, counts, strict=False)
-        return any(mine != theirs for mine, theirs in pairs if mine[1] < FEW)
+        return any(mine != theirs for mine, theirs in pairs if mine[1] < SMALL_COUNT)
 
 
 NO_PLAN = Search({}, "no plan", math.inf)
@@ -120,7 +119,7 @@ class Problem(ABC, Generic[Q]):
     outputs: tuple[Output, ...] = ()
     limited: tuple[Output, ...] = ()  # numbers that a question may limit and nobody asks for alone
     more_columns: Mapping[str, str] = MappingProxyType({})  # that a row has in some questions
-    most_lines = MOST_LINES  # of an answer unless more is asked for
+    most_lines = MAX_LINES  # of an answer unless more is asked for
     slow = False  # whether a search takes a second, so that faces search only when asked to
 
     @property
@@ -148,7 +147,7 @@ class Problem(ABC, Generic[Q]):
 
     def value(self, question: Q, path: str) -> float | None:
         """What a question has at a path, in base units; None where it has no number there."""
-        value = value_at(question, path)
+        value = lookup_value(question, path)
         return float(value) if isinstance(value, int | float) and value > 0 else None
 
     def varied(self, question: Q, path: str, value: float) -> Q:
@@ -157,7 +156,7 @@ class Problem(ABC, Generic[Q]):
 
     def sections(self, plan: Plan) -> Sequence[Section]:
         """The plan as lines under titles: the outputs."""
-        return (Section("answer", numbers_in(self.outputs, plan)),)
+        return (Section("answer", value_lines(self.outputs, plan)),)
 
     def head(self, plan: Plan) -> AnswerHead | None:
         """The first rows of the answer; None of a kind without."""
@@ -188,7 +187,7 @@ class Problem(ABC, Generic[Q]):
 
         `search` takes such numbers, those of a profile, in place of the question's own.
         """
-        if path.startswith(BESIDE):
+        if path.startswith(PREFIX):
             words = f"a {self.kind} has no profile of its own"
             raise FieldError((f"uncertain.{path}", words))
         return None
@@ -330,15 +329,15 @@ class UncertainCoefficient:
     unlisted: str = ""
 
 
-def problem_of(kind: str) -> Problem[Question]:
+def get_problem(kind: str) -> Problem[Question]:
     """The problem of a kind; InputError where no room answers it."""
-    problem: Problem[Question] = room(kind).PROBLEM
+    problem: Problem[Question] = problem_package(kind).PROBLEM
     return problem
 
 
-def laid_out(plan: Plan) -> list[Section]:
+def plan_sections(plan: Plan) -> list[Section]:
     """The sections of a plan of any kind, the rows of its head after the first."""
-    problem = problem_of(plan.kind)
+    problem = get_problem(plan.kind)
     first, *others = problem.sections(plan)
     head = problem.head(plan)
     rows = head.rows() if head else ()
@@ -348,7 +347,7 @@ def laid_out(plan: Plan) -> list[Section]:
 
 def search(question: Question, coefficients: Mapping[str, float] | None = None) -> Search:
     """The best point of a question of any kind, nothing proved."""
-    return problem_of(question.problem).search(question, coefficients)
+    return get_problem(question.problem).search(question, coefficients)
 
 
 def search_many(
@@ -357,7 +356,7 @@ def search_many(
     """The best point of each of several questions of one kind, together where the kind can."""
     if not questions:
         return []
-    return list(problem_of(questions[0].problem).search_many(questions, coefficients))
+    return list(get_problem(questions[0].problem).search_many(questions, coefficients))
 
 
 def search_each(

@@ -7,11 +7,11 @@ from statistics import NormalDist
 from typing import Annotated
 
 from planner.protocol.document import Unit
-from planner.text.tolerances import SAME, TENTH
+from planner.text.tolerances import QUANTILE_90, REL_TOL
 
-SURE, LIKELY = 0.9, 0.5  # chances from which a promise is called so
+SURE_CHANCE, LIKELY = 0.9, 0.5  # chances from which a promise is called so
 # Standard deviations at which a chance is looked for, how finely, and in how many steps.
-FARTHEST, CLOSE, ROUNDS = 8.0, 1e-9, 60
+MAX_SIGMA, SIGMA_TOL, ROUNDS = 8.0, 1e-9, 60
 
 
 @dataclass(frozen=True)
@@ -29,23 +29,23 @@ class PromiseChance:
     word: str
 
 
-def word_of(chance: float | None, *, within: bool) -> str:
+def chance_word(chance: float | None, *, within: bool) -> str:
     """What a chance is called; without one all that is known is that the estimate keeps it."""
     if not within:
         return "broken"
     if chance is None:
         return "kept"
-    return "sure" if chance >= SURE else "likely" if chance >= LIKELY else "unlikely"
+    return "sure" if chance >= SURE_CHANCE else "likely" if chance >= LIKELY else "unlikely"
 
 
-def chance_within(limit: float, parts: Sequence[tuple[float, float, float]]) -> float:
+def sum_chance(limit: float, parts: Sequence[tuple[float, float, float]]) -> float:
     """Chance that a sum of times is at most `limit` [s].
 
     Each part is an estimate [s] with the ends of its band as ratios, a tenth of runs below the one,
     a tenth above the other; times between them are log-normal, and of several all are off alike.
     """
     logs = [
-        (log(time) + (log(low) + log(high)) / 2, (log(high) - log(low)) / (2 * TENTH))
+        (log(time) + (log(low) + log(high)) / 2, (log(high) - log(low)) / (2 * QUANTILE_90))
         for time, low, high in parts
         if time > 0
     ]
@@ -58,9 +58,9 @@ def chance_within(limit: float, parts: Sequence[tuple[float, float, float]]) -> 
         off = log(sum(late) / limit)
         slope = sum(x * spread for x, (_, spread) in zip(late, logs, strict=True)) / sum(late)
         if slope == 0:
-            return float(off <= SAME)
+            return float(off <= REL_TOL)
         step = off / slope
-        deviations = max(-FARTHEST, min(deviations - step, FARTHEST))
-        if abs(step) < CLOSE:
+        deviations = max(-MAX_SIGMA, min(deviations - step, MAX_SIGMA))
+        if abs(step) < SIGMA_TOL:
             break
     return NormalDist().cdf(deviations)

@@ -8,22 +8,22 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from planner.protocol.note import MOST_NOTES, Depth, Note, note_lines
-from planner.protocol.output import Output, values_in
+from planner.protocol.note import MAX_NOTES, Depth, Note, note_lines
+from planner.protocol.output import Output, output_values
 from planner.text.tolerances import UNSEEN
-from planner.text.wording import COLUMNS, cut, excess, filled, quantity, typed, wrapped
+from planner.text.wording import COLUMNS, excess, quantity, trim, wrap_command, wrap_text, wrapped
 
 if TYPE_CHECKING:
     from planner.protocol.plan import BindingLimit, MissedPromise, Plan
 
-MOST_WORTH = 8  # elasticities that are listed
-MOST_LINES = 25  # of an answer, unless more is asked for or its kind has more
+MAX_ELASTICITIES_SHOWN = 8  # elasticities that are listed
+MAX_LINES = 25  # of an answer, unless more is asked for or its kind has more
 BAR = 24  # columns of the longest bar
 LABELS = {
     "run": "Run", "cost": "Cost", "against": "Yours", "promises": "Promises",
     "smaller": "Smaller", "certainty": "How sure", "limit": "Limit", "next": "Next",
 }  # fmt: skip
-WIDE = max(map(len, LABELS.values())) + 2
+LABEL_WIDTH = max(map(len, LABELS.values())) + 2
 NUMERIC = re.compile(r"[-+−$<]*\d|plan$|–$")  # how a cell begins that is set to the right
 IN_SHORT = "in short"  # the rows of a head as a section
 KEPT, LIKELY, UNCOUNTED, BROKEN = "✓", "~", "?", "✗"
@@ -124,22 +124,22 @@ class AnswerHead:
 
     def text(self) -> str:
         """The head as text: the question, a blank line, then a label beside each row."""
-        lines = filled(self.question)
+        lines = wrap_text(self.question)
         for label, texts in self.rows():
-            lines += [""] * (len(lines) == len(filled(self.question)))
+            lines += [""] * (len(lines) == len(wrap_text(self.question)))
             for place, text in enumerate(texts):
-                first = f"{label * (not place):<{WIDE}}"
-                lines += filled(text, first, " " * (WIDE + 2))
+                first = f"{label * (not place):<{LABEL_WIDTH}}"
+                lines += wrap_text(text, first, " " * (LABEL_WIDTH + 2))
         return "\n".join(lines)
 
 
-def numbers_in(outputs: Sequence[Output], plan: Plan[Any], **words: str) -> tuple[Line, ...]:
+def value_lines(outputs: Sequence[Output], plan: Plan[Any], **words: str) -> tuple[Line, ...]:
     """Every output that a plan has with the ends of its range; `words` are what some are called."""
     units = {output.name: output.unit for output in outputs}
     called = {name: name.replace("_", " ") for name in units} | words
     return tuple(
         Line(called[name], value, units[name], "", getattr(plan.band, name, None))
-        for name, value in values_in(outputs, plan.answer.plan).items()
+        for name, value in output_values(outputs, plan.answer.plan).items()
     )
 
 
@@ -167,7 +167,7 @@ def table(
 
 def answer_text(
     head: AnswerHead | None, sections: Sequence[Section], notes: Sequence[Note], depth: Depth,
-    most: int = MOST_LINES,
+    most: int = MAX_LINES,
 ) -> str:  # fmt: skip
     """An answer at a depth: its head, the sections that are shown there, notes and proof.
 
@@ -181,19 +181,19 @@ def answer_text(
     else:
         shown = [section for section in others if section.shown and depth != "short"]
     top, proof = (head.text(), head.proof * (depth != "short")) if head else ("", "")
-    proof = "\n".join(line for each in proof.split("\n") for line in filled(each))
-    text = "\n\n".join(filter(None, (top, text_of(shown))))
+    proof = "\n".join(line for each in proof.split("\n") for line in wrap_text(each))
+    text = "\n\n".join(filter(None, (top, sections_text(shown))))
     room = most - len(f"{text}\n{proof}".strip().split("\n")) if depth == "default" else None
-    lines = note_lines(notes, {"short": 1, "default": MOST_NOTES}.get(depth), room)
+    lines = note_lines(notes, {"short": 1, "default": MAX_NOTES}.get(depth), room)
     between = "\n" if room is not None and lines and len(lines) >= room else "\n\n"
     return between.join(filter(None, (text, "\n".join(filter(None, [*lines, proof])))))
 
 
-def text_of(sections: Sequence[Section]) -> str:
+def sections_text(sections: Sequence[Section]) -> str:
     """Sections as text no wider than the terminal, each under its title."""
     lines: list[str] = []
     for section in sections:
-        title = filled(section.title) if section.title else []
+        title = wrap_text(section.title) if section.title else []
         lines += ["", *title] if lines else title
         lines += _table(section)
         if section.adds_up and not section.heads:
@@ -209,12 +209,11 @@ def text_of(sections: Sequence[Section]) -> str:
         for line in section.lines:
             if section.adds_up and not isinstance(line.value, str):
                 continue
-            lines += [typed(line.words)] if section.commands else wrapped(line.text())
+            lines += [wrap_command(line.words)] if section.commands else wrapped(line.text())
     return "\n".join(lines)
 
 
 def _table(section: Section) -> list[str]:
-    """The rows of a table under its heads; halves that do not fit beside each other go below."""
     columns = [*zip(section.heads, *section.cells, strict=True)]
     middle = len(columns) // 2
     if section.halves and _width([[column] for column in columns]) > COLUMNS.get():
@@ -223,7 +222,6 @@ def _table(section: Section) -> list[str]:
 
 
 def _width(stacks: Sequence[Sequence[Sequence[str]]]) -> int:
-    """Columns of a terminal that stacks of columns take beside each other."""
     return sum(max(map(len, chain(*stack))) + 2 for stack in stacks) - 2
 
 
@@ -244,7 +242,7 @@ def _rows(columns: Sequence[Sequence[str]]) -> list[str]:
     # What stands `deep` below the first line of a row, a column of one stack beside the others'.
     return [
         "  ".join(
-            f"{cut(cell, width):{'<>'[number]}{width}}"
+            f"{trim(cell, width):{'<>'[number]}{width}}"
             for cell, width, number in zip(cells, wide, right, strict=True)
         ).rstrip()
         for row in range(len(columns[0]))
@@ -260,18 +258,18 @@ def marked(words: str, word: str, chance: float | None) -> str:
     return f"{MARKS[word]} {words}{remark * (MARKS[word] != KEPT)}"
 
 
-def steepest(elasticities: Mapping[str, float]) -> list[tuple[str, float]]:
+def largest_elasticities(elasticities: Mapping[str, float]) -> list[tuple[str, float]]:
     """Quantities with what one percent more of each is worth, the most first."""
     return sorted(elasticities.items(), key=lambda pair: (-abs(pair[1]), pair[0]))
 
 
-def worth_most(elasticities: Mapping[str, float]) -> dict[str, float]:
+def top_elasticities(elasticities: Mapping[str, float]) -> dict[str, float]:
     """The few quantities that matter most."""
-    ranked = steepest(elasticities)[:MOST_WORTH]
+    ranked = largest_elasticities(elasticities)[:MAX_ELASTICITIES_SHOWN]
     return {name: slope for name, slope in ranked if abs(slope) >= UNSEEN}
 
 
-def decided_over(proof: Mapping[str, object]) -> str:
+def search_counts_text(proof: Mapping[str, object]) -> str:
     """How many points of each kind a choice was made over; empty where none are counted."""
     return " and ".join(
         f"{value:,} {key.removesuffix('_considered').replace('_', ' ')}"
@@ -279,7 +277,7 @@ def decided_over(proof: Mapping[str, object]) -> str:
     )  # fmt: skip
 
 
-def sources_of(ground: Mapping[str, Any]) -> list[str]:
+def source_lines(ground: Mapping[str, Any]) -> list[str]:
     """Where each of the data comes from, and of when."""
     return [
         f"{each['what']}: {each['source']}" + (f" ({each['as_of']})" if each["as_of"] else "")
@@ -287,9 +285,9 @@ def sources_of(ground: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def why_of(binding: Sequence[BindingLimit], elasticities: Mapping[str, float]) -> str:
+def reasons(binding: Sequence[BindingLimit], elasticities: Mapping[str, float]) -> str:
     """What binds, and what one percent of each parameter is worth, the most first."""
-    ranked = steepest(elasticities)
+    ranked = largest_elasticities(elasticities)
     width = max((len(path) for path, _ in ranked), default=0)
     limits = [f"  {limit.name} ({limit.elasticity:+.3f})" for limit in binding] or ["  nothing"]
     rows = [f"  {path:<{width}}  {slope:+.3f}" for path, slope in ranked]

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar, overload
 
-from planner.protocol.document import versioned
-from planner.protocol.plan import BEYOND, STRICT, Plan, outside_text
-from planner.protocol.problem import FrontierAnswer, HasFrontier, problem_of
-from planner.protocol.trade_off import trade_off
-from planner.scenario import opened
+from planner.protocol.document import versioned_schema
+from planner.protocol.plan import EXTRAPOLATION_LABEL, STRICT, Plan, extrapolation_text
+from planner.protocol.problem import FrontierAnswer, HasFrontier, get_problem
+from planner.protocol.trade_off import pareto_frontier
+from planner.scenario import load_tree
 from planner.scenario.keys.fields import QuestionRecord
 from planner.scenario.loading import Source
 from planner.scenario.tree import Tree
@@ -42,21 +42,21 @@ def solve(
     kind : the type of the plan, such as `planner.ServingPlan`, whose quantities a type checker
         then knows; any if absent.
     """
-    return answered(source, sets, strict=strict, kind=kind)[1]
+    return solve_with_question(source, sets, strict=strict, kind=kind)[1]
 
 
-def answered(
+def solve_with_question(
     source: Source, sets: Sequence[str] = (), *, strict: bool = False, kind: type[Plan] = Plan
 ) -> tuple[QuestionRecord, Plan]:
     """The question of a source, read once, and its plan: `solve` for what needs both."""
     with _opened(source, sets) as question:
-        problem = problem_of(question.problem)
+        problem = get_problem(question.problem)
         if not issubclass(problem.plan_type, kind):
             words = f"{question.problem} is answered by a {problem.plan_type.__name__}"
             raise FieldError(("problem", f"{words}, not by a {kind.__name__} (kind)"))
         plan = problem.answer(question)
         if strict and plan.outside:
-            raise InputError(f"{outside_text(plan.outside)}; {STRICT}")
+            raise InputError(f"{extrapolation_text(plan.outside)}; {STRICT}")
         return question, plan
 
 
@@ -65,9 +65,9 @@ def check(source: Source, sets: Sequence[str] = ()) -> QuestionRecord:
 
     Raises InputError with every mistake in the input.
     """
-    tree, question = opened(source, sets)
+    tree, question = load_tree(source, sets)
     with _placing(tree):
-        problem_of(question.problem).check(question)
+        get_problem(question.problem).check(question)
     return question
 
 
@@ -88,14 +88,14 @@ def pareto(
     strict : refuse a frontier of which a plan rests on what no measured row covers.
     """
     with _opened(source, sets) as question:
-        problem = problem_of(question.problem)
+        problem = get_problem(question.problem)
         if not isinstance(problem, HasFrontier):
-            return trade_off(question, points)
+            return pareto_frontier(question, points)
         curve = problem.frontier(question, points)
         plans = curve.document.get("points", ()) if strict else ()
         parts = dict.fromkeys(each["what"] for plan in plans for each in plan.get("outside", ()))
         if parts:
-            raise InputError(f"{BEYOND}: {', '.join(parts)}; {STRICT}")
+            raise InputError(f"{EXTRAPOLATION_LABEL}: {', '.join(parts)}; {STRICT}")
         return curve
 
 
@@ -104,21 +104,19 @@ def answer_schema(kind: str) -> dict[str, object]:
 
     Raises InputError for a kind that this version does not answer.
     """
-    problem = problem_of(kind)
-    return versioned(problem.plan_type.answer_type, f"{kind}/{problem.version}")
+    problem = get_problem(kind)
+    return versioned_schema(problem.plan_type.answer_type, f"{kind}/{problem.version}")
 
 
 @contextmanager
 def _opened(source: Source, sets: Sequence[str]) -> Iterator[QuestionRecord]:
-    """The question of a source; what is refused while it is answered gets its place there."""
-    tree, question = opened(source, sets)
+    tree, question = load_tree(source, sets)
     with _placing(tree):
         yield question
 
 
 @contextmanager
 def _placing(tree: Tree) -> Iterator[None]:
-    """What is refused meanwhile gets its place in the file."""
     try:
         yield
     except InputError as error:
@@ -126,7 +124,6 @@ def _placing(tree: Tree) -> Iterator[None]:
 
 
 def _placed(error: InputError, tree: Tree) -> InputError:
-    """The same with its places in the file; what concerns no single value names the file."""
     if isinstance(error, FieldError):
         return InputError(tree.mistake(tuple(p.split(".")), fault) for p, fault in error.faults)
     return error if error.mistakes else InputError(tree.mistake((), str(error)))

@@ -12,27 +12,27 @@ from typing import Any
 
 import numpy as np
 
-from planner.protocol.bracket import Bracket, bracketed_together, middle, within_factor
-from planner.protocol.document import document_of
+from planner.protocol.bracket import Bracket, find_brackets, middle, within_factor
+from planner.protocol.document import to_document
 from planner.protocol.output import Output
 from planner.protocol.page import table_page
-from planner.protocol.plan import Status, status_of, widest
-from planner.protocol.problem import MissedPromise, Problem, Search, problem_of, search_each
-from planner.scenario import resolved
+from planner.protocol.plan import Status, gap_status, max_gap
+from planner.protocol.problem import MissedPromise, Problem, Search, get_problem, search_each
+from planner.scenario import resolve_keys
 from planner.scenario.loading import Question
 from planner.text.errors import FieldError, InputError
-from planner.text.tolerances import SAME
+from planner.text.tolerances import REL_TOL
 from planner.text.wording import excess, quantity, wrapped
 
 SPAN = 10.0  # factor of the objective to either side
 STEPS = (1.01, 1.03, 1.1, 1.25, 1.6, 2.2, 3.0, 6.0, 10.0)  # of the limit, while its ends are sought
-CLOSE = 1.01  # factor of the limit within which an end is
-POINTS = 25
-MOST = 1000
+LEVEL_TOLERANCE = 1.01  # factor of the limit within which an end is
+DEFAULT_POINTS = 25
+MAX_POINTS = 1000
 
 
 @dataclass(frozen=True, repr=False)
-class TradeOff:
+class ParetoFrontier:
     """The best objective at each level of a limited output, the tightest level first.
 
     `rows` have every output in base units, and the choice in words; `gap` is the widest of theirs.
@@ -53,7 +53,7 @@ class TradeOff:
     @property
     def status(self) -> Status:
         """`optimal`, `feasible` where a level's `gap` is above 1e-6, or `infeasible`."""
-        return status_of(self.gap, feasible=bool(self.rows))
+        return gap_status(self.gap, feasible=bool(self.rows))
 
     @property
     def document(self) -> Mapping[str, Any]:
@@ -66,7 +66,7 @@ class TradeOff:
             "of": self.objective.name,
             "over": self.limited.name,
             "points": self.rows,
-            "infeasible": document_of(self.infeasible),
+            "infeasible": to_document(self.infeasible),
             "provenance": self.provenance,
         }
 
@@ -113,7 +113,7 @@ class TradeOff:
         return table_page(self.title, self.columns, words="choice")
 
 
-def trade_off(question: Question, points: int | None = None) -> TradeOff:
+def pareto_frontier(question: Question, points: int | None = None) -> ParetoFrontier:
     """The frontier of a question's objective and of the first output that it limits.
 
     Parameters
@@ -122,15 +122,15 @@ def trade_off(question: Question, points: int | None = None) -> TradeOff:
 
     Raises FieldError for a question that limits no output.
     """
-    problem = problem_of(question.problem)
-    points = POINTS if points is None else points
-    if not 2 <= points <= MOST:
-        raise InputError(f"points: {points} is not between 2 and {MOST}")
+    problem = get_problem(question.problem)
+    points = DEFAULT_POINTS if points is None else points
+    if not 2 <= points <= MAX_POINTS:
+        raise InputError(f"points: {points} is not between 2 and {MAX_POINTS}")
     applying = [x for x in problem.outputs if x.applies is None or x.applies(question)]
     limited, objective = _outputs(problem.kind, applying, question)
     answer, best = problem.answer(question), problem.search(question)
     curve = partial(
-        TradeOff, problem.kind, applying, limited, objective, resolved(question),
+        ParetoFrontier, problem.kind, applying, limited, objective, resolve_keys(question),
         answer.document["provenance"], warnings=answer.warnings,
     )  # fmt: skip
     if not best.feasible:
@@ -148,11 +148,11 @@ def trade_off(question: Question, points: int | None = None) -> TradeOff:
     for plan in searches:
         if plan is not None and plan.feasible:
             value = plan.outputs[objective.name]
-            if value < least * (1 - SAME):
+            if value < least * (1 - REL_TOL):
                 rows.append({**plan.outputs, "choice": plan.choice})
                 gaps.append(plan.gap)
                 least = value
-    return curve(rows, gap=widest(gaps))
+    return curve(rows, gap=max_gap(gaps))
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ class _Level:
 
         def differences(looked_at: Sequence[tuple[int, float]]) -> list[float]:
             values = self._values([factor for _, factor in looked_at])
-            floor = max(now / SPAN, loosest * (1 + SAME))
+            floor = max(now / SPAN, loosest * (1 + REL_TOL))
             return [
                 1.0 if (value > floor if number else value < now * SPAN) else -1.0
                 for (number, _), value in zip(looked_at, values, strict=True)
@@ -196,15 +196,14 @@ class _Level:
             return middle(bracket) if bracket.closed else steps[bracket.turn : bracket.turn + 1]
 
         proposes = [partial(proposing, steps) for steps in (tightening, easing)]
-        brackets = bracketed_together(
-            differences, [Bracket(1.0)] * 2, proposes, within_factor(CLOSE)
+        brackets = find_brackets(
+            differences, [Bracket(1.0)] * 2, proposes, within_factor(LEVEL_TOLERANCE)
         )
         # The tightest must be kept; the loosest is where easing it more gains nothing.
         tight, loose = brackets
         return tight.near, loose.far if loose.closed else loose.near
 
     def _values(self, factors: Sequence[float]) -> list[float]:
-        """The objective at each factor; infinite where nothing keeps the limit."""
         name = self.objective.name
         return [
             plan.outputs[name] if plan is not None and plan.feasible else np.inf
@@ -213,7 +212,6 @@ class _Level:
 
 
 def _outputs(kind: str, applying: Sequence[Output], question: Question) -> tuple[Output, Output]:
-    """The output that a question limits, and the one that it makes least."""
     limits = [output for output in applying if output.promise]
     for limited in limits:
         if getattr(question, (limited.promise or "").partition(".")[0], None) is not None:

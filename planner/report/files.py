@@ -57,19 +57,19 @@ def deliver(content: str | bytes, out: Path | None) -> None:
         show(content)
 
 
-def form_of(out: Path) -> str:
+def file_format(out: Path) -> str:
     """The form that a file's ending names, such as "svg"."""
     return out.suffix.lower().removeprefix(".")
 
 
 def check_file(out: Path, option: str, forms: Sequence[str], verb: str = "written") -> str:
     """The form of a file; InputError, before anything is computed, if it cannot be written."""
-    if form_of(out) not in forms:
+    if file_format(out) not in forms:
         endings = ", ".join(f".{form}" for form in forms)
         raise InputError(f"{option} {out}: a file that ends in one of {endings} is {verb}")
     if out.is_dir():
         raise InputError(f"{option} {out}: is a folder, expected a file")
-    return form_of(out)
+    return file_format(out)
 
 
 def write(path: Path, content: str | bytes) -> None:
@@ -88,7 +88,7 @@ def write(path: Path, content: str | bytes) -> None:
         raise (SolverError if error.errno in DISK else InputError)(message) from error
 
 
-def linked(path: Path) -> Path:
+def resolve_links(path: Path) -> Path:
     """The file that links lead to, there or not; OSError where they lead round in a ring."""
     with suppress(FileNotFoundError):
         path.stat()  # as the system follows links; resolve raises what is no OSError
@@ -99,7 +99,7 @@ def _write(path: Path, content: bytes) -> None:
     if path.exists() and not path.is_file() and not path.is_dir():
         path.write_bytes(content)
         return
-    target = linked(path)
+    target = resolve_links(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f".{target.name[:200]}.{os.getpid()}.part")
     try:

@@ -6,19 +6,27 @@ with others while its own question is being loaded.
 
 from typing import TYPE_CHECKING
 
-from planner.text.faces import loaded_from
+from planner.text.faces import lazy_module
 
 if TYPE_CHECKING:
     from planner.scenario.loading import (
-        checked,
+        check_tree,
         in_base_units,
         json_schema,
         load,
-        opened,
+        load_tree,
         read,
-        resolved,
+        resolve_keys,
     )
 
-__all__ = ["checked", "in_base_units", "json_schema", "load", "opened", "read", "resolved"]
+__all__ = [
+    "check_tree",
+    "in_base_units",
+    "json_schema",
+    "load",
+    "load_tree",
+    "read",
+    "resolve_keys",
+]
 
-__getattr__ = loaded_from(__name__, dict.fromkeys(__all__, "loading"))
+__getattr__ = lazy_module(__name__, dict.fromkeys(__all__, "loading"))

@@ -12,19 +12,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from planner.scenario.tree import ALIASES
-from planner.text.errors import InputError, printed, quoted
+from planner.text.errors import InputError, printable, quote
 
-NUMBER = re.compile(r"\s*(\$?)\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*")
-WHOLE = re.compile(r"\s*(\d{1,15})\s*\.\.\s*(\d{1,15})\s*")
-SPANNED = re.compile(r"\s*(lin|log)\s*\((.*)\.\.(.*),\s*(\d{1,15})\s*\)\s*")
-COUNTED = {"k": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
+NUMBER_PATTERN = re.compile(r"\s*(\$?)\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*")
+INTEGER_RANGE_PATTERN = re.compile(r"\s*(\d{1,15})\s*\.\.\s*(\d{1,15})\s*")
+RANGE_PATTERN = re.compile(r"\s*(lin|log)\s*\((.*)\.\.(.*),\s*(\d{1,15})\s*\)\s*")
+COUNT_SUFFIXES = {"k": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
 OPENING, CLOSING = "([{", ")]}"
 DIGITS = 12  # significant digits of a number between two ends
 EXAMPLES = "8,16,32 or 1..8 or lin(1..10,10) or log(1k..200k,20)"
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedValues:
     """Values as they were given."""
 
     texts: tuple[str, ...]
@@ -76,7 +76,7 @@ class Axis:
     """One swept path of the scenario: its dotted name and its values."""
 
     name: str
-    values: Listed | Span
+    values: ListedValues | Span
 
     def __len__(self) -> int:
         return len(self.values)
@@ -119,7 +119,7 @@ class Grid:
         return [axis.set_to(place) for axis, place in zip(self.axes, places, strict=True)]
 
 
-def grid_of(over: Mapping[str, object] | Sequence[str]) -> Grid:
+def parse_grid(over: Mapping[str, object] | Sequence[str]) -> Grid:
     """The grid of `PATH=SPEC` texts, or of a mapping from paths to a SPEC or to values.
 
     Raises InputError with everything that cannot be read.
@@ -130,7 +130,7 @@ def grid_of(over: Mapping[str, object] | Sequence[str]) -> Grid:
         try:
             axes.append(_axis(name, values))
         except InputError as error:
-            wrong.append(f"--over {printed(name, 80)}: {error}")
+            wrong.append(f"--over {printable(name, 80)}: {error}")
     wrong += _overlaps(axes)
     if not axes and not wrong:
         wrong.append(f"nothing is varied; give --over PATH=SPEC such as chips={EXAMPLES}")
@@ -139,20 +139,20 @@ def grid_of(over: Mapping[str, object] | Sequence[str]) -> Grid:
     return Grid(tuple(axes))
 
 
-def measured(text: str) -> tuple[float, str, str] | None:
+def split_number(text: str) -> tuple[float, str, str] | None:
     """The number of a text and what stands before and after it; None where there is none.
 
     >>> measured("20 ms"), measured("1.5k"), measured("hgx-h200")
     ((20.0, '', ' ms'), (1500.0, '', ''), None)
     """
-    match = NUMBER.fullmatch(text)
+    match = NUMBER_PATTERN.fullmatch(text)
     if match is None or (match[3] and match[3][0] not in "/%µ" and not match[3][0].isalpha()):
         return None
     value, unit = float(match[2]), match[3]
     if not math.isfinite(value):
         return None
-    if unit in COUNTED:
-        return value * COUNTED[unit], match[1], ""
+    if unit in COUNT_SUFFIXES:
+        return value * COUNT_SUFFIXES[unit], match[1], ""
     return value, match[1], f" {unit}" if unit and unit[0].isalpha() else unit
 
 
@@ -167,7 +167,9 @@ def _pairs(
         if sign and name.strip():
             yield name.strip(), spec
         else:
-            wrong.append(f"--over {printed(text, 80)}: expected PATH=SPEC such as chips={EXAMPLES}")
+            wrong.append(
+                f"--over {printable(text, 80)}: expected PATH=SPEC such as chips={EXAMPLES}"
+            )
 
 
 def _axis(name: str, values: object) -> Axis:
@@ -180,17 +182,16 @@ def _axis(name: str, values: object) -> Axis:
 
 
 def _text(value: object) -> str:
-    """A value of Python as a scenario writes it."""
     if isinstance(value, str):
         return value
     try:
         return json.dumps(value.item() if hasattr(value, "item") else value, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise InputError(f"expected numbers or texts, got {quoted(value)}") from error
+        raise InputError(f"expected numbers or texts, got {quote(value)}") from error
 
 
-def _spec(spec: str) -> Listed | Span:
-    whole, spanned = WHOLE.fullmatch(spec), SPANNED.fullmatch(spec)
+def _spec(spec: str) -> ListedValues | Span:
+    whole, spanned = INTEGER_RANGE_PATTERN.fullmatch(spec), RANGE_PATTERN.fullmatch(spec)
     if whole:
         first, last = int(whole[1]), int(whole[2])
         if first > last:
@@ -201,7 +202,7 @@ def _spec(spec: str) -> Listed | Span:
     if re.match(r"\s*(lin|log)\s*\(", spec):
         raise InputError(
             f"expected {spec.strip()[:3]}(FIRST..LAST,POINTS) such as log(1k..200k,20), "
-            f"got {quoted(spec)}"
+            f"got {quote(spec)}"
         )
     values, depth, mark, start = [], 0, "", 0
     for i, letter in enumerate(spec):
@@ -220,10 +221,10 @@ def _spec(spec: str) -> Listed | Span:
 
 
 def _span(kind: str, first: str, last: str, count: int) -> Span:
-    ends = [measured(first), measured(last)]
+    ends = [split_number(first), split_number(last)]
     for text, end in zip((first, last), ends, strict=True):
         if end is None:
-            raise InputError(f"{quoted(text.strip())} is no number; expected two, as 1k..200k")
+            raise InputError(f"{quote(text.strip())} is no number; expected two, as 1k..200k")
     (low, before, unit), (high, _, last_unit) = ends  # type: ignore[misc]
     before = before or ends[1][1]  # type: ignore[index]
     if unit and last_unit and unit != last_unit:
@@ -240,7 +241,7 @@ def _span(kind: str, first: str, last: str, count: int) -> Span:
     return Span(kind, low, high, count, before, unit or last_unit)
 
 
-def _listed(texts: Sequence[str]) -> Listed:
+def _listed(texts: Sequence[str]) -> ListedValues:
     words = [text.strip() for text in texts]
     if not any(words):
         raise InputError(f"no value; expected {EXAMPLES}")
@@ -249,7 +250,7 @@ def _listed(texts: Sequence[str]) -> Listed:
     twice = sorted({word for word in words if words.count(word) > 1}) if len(words) < 1000 else []
     if twice or len(set(words)) < len(words):
         raise InputError(f"{', '.join(twice) or 'a value'} is given twice")
-    return Listed(tuple(words))
+    return ListedValues(tuple(words))
 
 
 def _overlaps(axes: Sequence[Axis]) -> Iterator[str]:

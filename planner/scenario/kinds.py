@@ -16,7 +16,7 @@ from planner.text.errors import CatalogueError, InputError
 if TYPE_CHECKING:
     from planner.scenario.keys.fields import QuestionRecord
 
-ROOMS = {
+PROBLEM_PACKAGES = {
     "serving": "planner.problems.serving",
     "budget": "planner.problems.budget",
     "lifecycle": "planner.problems.lifecycle",
@@ -27,28 +27,28 @@ ROOMS = {
     "rl": "planner.problems.rl",
     "fleet": "planner.problems.fleet",
 }
-PROBLEMS = tuple(ROOMS)
+PROBLEMS = tuple(PROBLEM_PACKAGES)
 
 
-def room(kind: str) -> ModuleType:
+def problem_package(kind: str) -> ModuleType:
     """The room of a kind.
 
     Raises InputError for a kind without a room.
     """
-    if kind not in ROOMS:
+    if kind not in PROBLEM_PACKAGES:
         raise InputError(f"problem: {kind} is not answered by this version")
-    return import_module(ROOMS[kind])
+    return import_module(PROBLEM_PACKAGES[kind])
 
 
 def question_type(kind: str) -> type[QuestionRecord]:
     """The record that scenarios of a kind are read as."""
-    record: type[QuestionRecord] = room(kind).QUESTION
+    record: type[QuestionRecord] = problem_package(kind).QUESTION
     return record
 
 
 def question_types() -> tuple[type[QuestionRecord], ...]:
     """The records of all kinds, in the order of the table."""
-    return tuple(question_type(kind) for kind in ROOMS)
+    return tuple(question_type(kind) for kind in PROBLEM_PACKAGES)
 
 
 def starter(kind: str = "serving") -> str:
@@ -56,9 +56,9 @@ def starter(kind: str = "serving") -> str:
 
     Raises CatalogueError for an unknown kind.
     """
-    if kind not in ROOMS:
-        raise CatalogueError.unknown("kind of scenario", kind, ROOMS)
-    module = room(kind)
+    if kind not in PROBLEM_PACKAGES:
+        raise CatalogueError.unknown("kind of scenario", kind, PROBLEM_PACKAGES)
+    module = problem_package(kind)
     file = files(module).joinpath("starter.yaml") if hasattr(module, "__path__") else None
     if file is None or not file.is_file():
         words = f"the kind {kind} has no starter: it is starter.yaml in the folder of a room"

@@ -22,16 +22,16 @@ from planner.scenario.keys.model_keys import ModelDescription
 from planner.scenario.keys.references import File, HubFile
 from planner.scenario.keys.system_keys import SystemDescription
 from planner.scenario.keys.workload import Demand, Distribution
-from planner.scenario.kinds import ROOMS, question_type, question_types
-from planner.scenario.tree import SAME_KEYS, Path, Tree, changed, dotted, named_once, yaml_tree
-from planner.text.errors import PIPED, InputError, Mistake, did_you_mean, printed, quoted, senses
+from planner.scenario.kinds import PROBLEM_PACKAGES, question_type, question_types
+from planner.scenario.tree import SAME_KEYS, Path, Tree, apply_sets, key_path, named_once, yaml_tree
+from planner.text.errors import STDIN, InputError, Mistake, did_you_mean, printable, quote, senses
 from planner.text.quantities import base_units
-from topologies.files.located_yaml import DEEPEST
+from topologies.files.located_yaml import MAX_DEPTH
 
-LARGEST = 1_000_000  # bytes of a scenario file
-DEEPEST_KEY = 3  # records within records, of all kinds
+MAX_FILE_BYTES = 1_000_000  # bytes of a scenario file
+MAX_KEY_DEPTH = 3  # records within records, of all kinds
 UNITS, BASE = "units", "base"  # a key that says that bare numbers are in base units
-INSIDE = "scenario"  # the file name of a scenario that came as a mapping
+IN_MEMORY_SOURCE = "scenario"  # the file name of a scenario that came as a mapping
 # Kinds that may be asked without a file, by what is assumed where nothing says otherwise.
 STARTS = {"serving": {"workload": {"input_tokens": 4000, "output_tokens": 1000}}}
 
@@ -47,16 +47,16 @@ def load(source: Source, sets: Sequence[str] = ()) -> QuestionRecord:
     """
     if isinstance(source, QuestionRecord) and not sets:
         return source
-    return opened(source, sets)[1]
+    return load_tree(source, sets)[1]
 
 
-def opened(source: Source, sets: Sequence[str] = ()) -> tuple[Tree, QuestionRecord]:
+def load_tree(source: Source, sets: Sequence[str] = ()) -> tuple[Tree, QuestionRecord]:
     """The scenario as `load` gives it, and the tree that knows where its values stand."""
-    tree = changed(read(source), sets)
+    tree = apply_sets(read(source), sets)
     if isinstance(source, QuestionRecord) and not sets:
         return tree, source
-    folder = FilePath() if tree.file in (INSIDE, "-") else FilePath(tree.file).parent
-    return tree, checked(tree, folder)
+    folder = FilePath() if tree.file in (IN_MEMORY_SOURCE, "-") else FilePath(tree.file).parent
+    return tree, check_tree(tree, folder)
 
 
 def read(source: Source) -> Tree:
@@ -66,14 +66,14 @@ def read(source: Source) -> Tree:
 
 def _read(source: Source) -> Tree:
     if isinstance(source, QuestionRecord):
-        return Tree(INSIDE, resolved(source, full_paths=True))
+        return Tree(IN_MEMORY_SOURCE, resolve_keys(source, full_paths=True))
     if isinstance(source, Mapping):
-        return Tree(INSIDE, _plain(source, 0))
+        return Tree(IN_MEMORY_SOURCE, _plain(source, 0))
     if not isinstance(source, str | FilePath):
-        raise _refused(INSIDE, f"expected a file, got {quoted(source)}")
+        raise _refused(IN_MEMORY_SOURCE, f"expected a file, got {quote(source)}")
     file = str(source)
     if file in STARTS and not FilePath(file).exists():
-        return Tree(INSIDE, {"problem": file, **STARTS[file]})
+        return Tree(IN_MEMORY_SOURCE, {"problem": file, **STARTS[file]})
     text = _text(file)
     suffix = FilePath(file).suffix.lower()
     if suffix == ".toml":
@@ -89,16 +89,16 @@ def _read(source: Source) -> Tree:
     return _json(text, file) if suffix == ".json" else yaml_tree(text, file)
 
 
-def checked(tree: Tree, folder: FilePath) -> QuestionRecord:
+def check_tree(tree: Tree, folder: FilePath) -> QuestionRecord:
     """The tree as a Scenario; paths in it are relative to `folder`."""
     data = tree.data
     if not isinstance(data, dict):
-        got = "the file is empty" if data is None else f"got {quoted(data)}"
+        got = "the file is empty" if data is None else f"got {quote(data)}"
         mistake = tree.mistake((), f"expected keys such as problem, model, system; {got}")
         raise InputError([*tree.mistakes, mistake])
     units, data = data.get(UNITS), {key: data[key] for key in data if key != UNITS}
     if units not in (None, BASE):
-        words = f"expected {BASE}: bare numbers are in base units; got {quoted(units)}"
+        words = f"expected {BASE}: bare numbers are in base units; got {quote(units)}"
         tree = replace(tree, mistakes=(*tree.mistakes, tree.mistake((UNITS,), words)))
     try:
         with base_units(units == BASE):
@@ -121,14 +121,14 @@ def _shape(data: Mapping[object, object]) -> type[QuestionRecord]:
     So a mistake in the problem's name is not followed by those of another problem's keys.
     """
     problem = data.get("problem")
-    if isinstance(problem, str) and problem in ROOMS:
+    if isinstance(problem, str) and problem in PROBLEM_PACKAGES:
         return question_type(problem)
     return max(question_types(), key=lambda shape: len(shape.model_fields.keys() & data.keys()))
 
 
 def _ordered(tree: Tree, mistakes: Iterable[Mistake]) -> list[Mistake]:
     """All mistakes by place; what follows from a value that was not read is left out."""
-    unread = [dotted(path) for path in tree.unread]
+    unread = [key_path(path) for path in tree.unread]
     remaining = [
         mistake
         for mistake in mistakes
@@ -140,18 +140,17 @@ def _ordered(tree: Tree, mistakes: Iterable[Mistake]) -> list[Mistake]:
 
 
 def _refused(file: str, message: str, *place: int) -> InputError:
-    """That a file is not read, at a `place` of line and column in it."""
     line, column = place or (None, None)
     return InputError(Mistake(file, line, column, "", message))
 
 
 def _text(file: str) -> str:
-    name = printed(file)[:300]
+    name = printable(file)[:300]
     try:
         if file == "-":
             if sys.stdin is None:
                 raise _refused(name, "standard input is closed; give a file, or pipe one in")
-            raw = sys.stdin.buffer.read(LARGEST + 1)
+            raw = sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
         else:
             path = FilePath(file)
             if path.is_dir():
@@ -159,7 +158,7 @@ def _text(file: str) -> str:
             if path.exists() and not path.is_file():
                 raise _refused(name, "is not a regular file")
             with path.open("rb") as stream:
-                raw = stream.read(LARGEST + 1)
+                raw = stream.read(MAX_FILE_BYTES + 1)
     except InputError:
         raise
     except FileNotFoundError:
@@ -168,13 +167,15 @@ def _text(file: str) -> str:
         raise _refused(name, f"cannot be read: {error.strerror or type(error).__name__}") from None
     except ValueError:
         raise _refused(name, "is not a file name") from None
-    if len(raw) > LARGEST:
-        raise _refused(name, f"is larger than {LARGEST // 1_000_000} MB, expected a scenario")
+    if len(raw) > MAX_FILE_BYTES:
+        raise _refused(
+            name, f"is larger than {MAX_FILE_BYTES // 1_000_000} MB, expected a scenario"
+        )
     if b"\0" in raw:
         raise _refused(name, "is not text (it holds NUL bytes)")
     try:
         text = raw.decode("utf-8-sig")
-        PIPED.update({"-": text} if file == "-" else {})
+        STDIN.update({"-": text} if file == "-" else {})
         return text
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
@@ -203,9 +204,8 @@ def _json(text: str, file: str) -> Tree:
 
 
 def _plain(value: object, depth: int) -> object:
-    """Mappings and sequences as dict and list; dates and other things stay as they are."""
-    if depth > DEEPEST:
-        raise _refused(INSIDE, f"more than {DEEPEST} levels deep")
+    if depth > MAX_DEPTH:
+        raise _refused(IN_MEMORY_SOURCE, f"more than {MAX_DEPTH} levels deep")
     if isinstance(value, Mapping):
         return {key: _plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -233,7 +233,7 @@ def _flat(error: ValidationError, above: Path, tree: Tree) -> Iterator[Mistake]:
             )
             if not isinstance(path[-1], str) or path[-1].isdigit():
                 hint = f"{hint}; in {{a: 2,05}} the comma ends the value: write 2.05"
-            yield tree.mistake(path, f"unknown key {quoted(path[-1])}{hint}", at_key=True)
+            yield tree.mistake(path, f"unknown key {quote(path[-1])}{hint}", at_key=True)
         elif kind == "missing":
             field = _record_at(record, item["loc"][:-1]).model_fields[str(path[-1])]
             about = f": {field.description}" if field.description else ""
@@ -244,32 +244,29 @@ def _flat(error: ValidationError, above: Path, tree: Tree) -> Iterator[Mistake]:
                 keys = f"names with values, {inner.description}"
             else:
                 keys = f"keys {', '.join(_keys(record, item['loc']))}"
-            yield tree.mistake(path, f"expected {keys}, got {quoted(item['input'])}")
+            yield tree.mistake(path, f"expected {keys}, got {quote(item['input'])}")
         elif kind == "too_short":
             yield tree.mistake(path, f"expected at least {item['ctx']['min_length']}, got none")
         else:
             what = item["msg"][:1].lower() + item["msg"][1:]
-            yield tree.mistake(path, f"{what}, got {quoted(item['input'])}")
+            yield tree.mistake(path, f"{what}, got {quote(item['input'])}")
 
 
 def _belongs(record: type[BaseModel], key: object) -> str:
-    """Where a key can stand that was written in another place; empty where it stands nowhere."""
     places = sorted((path for path in _places(record) if path[-1] == key), key=len)
-    return f"; it can stand as {' or '.join(map(dotted, places[:3]))}" if places else ""
+    return f"; it can stand as {' or '.join(map(key_path, places[:3]))}" if places else ""
 
 
 def _places(record: type[BaseModel], above: Path = ()) -> Iterator[Path]:
-    """Paths of all keys below a record."""
     for name, field in record.model_fields.items():
         yield (*above, name)
         inner = _record_in(field.annotation)
-        if inner is not None and len(above) < DEEPEST_KEY:
+        if inner is not None and len(above) < MAX_KEY_DEPTH:
             names = ("NAME",) if "dict[" in str(field.annotation) else ()
             yield from _places(inner, (*above, name, *names))
 
 
 def _records(record: type[Record]) -> Iterator[type[Record]]:
-    """Every record below one, at any depth."""
     for inner in record.__subclasses__():
         yield inner
         yield from _records(inner)
@@ -313,7 +310,7 @@ def _keys(record: type[BaseModel], path: Path) -> tuple[str, ...]:
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def resolved(scenario: BaseModel, *, full_paths: bool = False) -> dict[str, Any]:
+def resolve_keys(scenario: BaseModel, *, full_paths: bool = False) -> dict[str, Any]:
     """Every key with its value in base units, defaults filled in; only JSON types.
 
     It loads again to an equal scenario: a question says of its numbers that they are in base

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from planner.text.errors import InputError, Mistake, printed, quoted
-from topologies.files.located_yaml import Located, document
+from planner.text.errors import InputError, Mistake, printable, quote
+from topologies.files.located_yaml import AtLocation, document
 
 Path = tuple[str | int, ...]
 
@@ -49,15 +49,15 @@ class Tree:
             parent = parent[:-1]
             place = self.keys.get(parent) or self.values.get(parent)
         place = place or Position(self.file)
-        return Mistake(place.file, place.line, place.column, dotted(path), message)
+        return Mistake(place.file, place.line, place.column, key_path(path), message)
 
 
-def dotted(path: Path) -> str:
+def key_path(path: Path) -> str:
     """`workload.input_tokens`, `chips.0`; keys of other kinds as they print."""
-    return ".".join(printed(part, 60) for part in path)
+    return ".".join(printable(part, 60) for part in path)
 
 
-MOST_VALUES = 20_000  # of a scenario, aliases written out
+MAX_VALUES = 20_000  # of a scenario, aliases written out
 
 
 def yaml_tree(text: str, file: str) -> Tree:
@@ -65,9 +65,9 @@ def yaml_tree(text: str, file: str) -> Tree:
 
     Raises InputError if the text is not YAML, or too large or deep.
     """
-    parsed = document(text, MOST_VALUES)
+    parsed = document(text, MAX_VALUES)
     mistakes = tuple(
-        Mistake(file, x.line, x.column, dotted(x.path), x.message) for x in parsed.faults
+        Mistake(file, x.line, x.column, key_path(x.path), x.message) for x in parsed.faults
     )
     if parsed.root is None and mistakes:
         raise InputError(mistakes)
@@ -88,7 +88,11 @@ def yaml_text(data: Mapping[str, Any]) -> str:
 
 
 def _plain(
-    node: Located, path: Path, file: str, values: dict[Path, Position], keys: dict[Path, Position]
+    node: AtLocation,
+    path: Path,
+    file: str,
+    values: dict[Path, Position],
+    keys: dict[Path, Position],
 ) -> object:
     """Plain values below a node; notes where each value and key stands."""
     values[path] = Position(file, node.line, node.column)
@@ -149,7 +153,7 @@ ALIASES: dict[str, Path] = {
     "W": ("system", "memory_bandwidth"),
 }
 # a plain value that becomes a mapping when a key below it is set
-OPENED: dict[Path, str] = {
+SHORTHAND_KEYS: dict[Path, str] = {
     ("model",): "like",
     ("system",): "like",
     ("phases", "inference", "system"): "like",
@@ -158,10 +162,10 @@ OPENED: dict[Path, str] = {
     ("workload", "input_tokens"): "mean",
     ("workload", "output_tokens"): "mean",
 }
-LONGEST = 10_000
+MAX_TEXT_LENGTH = 10_000
 
 
-def changed(tree: Tree, sets: Sequence[str]) -> Tree:
+def apply_sets(tree: Tree, sets: Sequence[str]) -> Tree:
     """A new tree with every `PATH=VALUE` applied in order; raises InputError with all mistakes."""
     if not sets or not isinstance(tree.data, dict):
         return tree
@@ -187,10 +191,10 @@ def parsed_change(change: str) -> tuple[Path, object]:
     name = name.strip()
     if not sign or not name:
         raise _refused(change, "expected PATH=VALUE such as promises.tpot=40ms")
-    if len(change) > LONGEST:
+    if len(change) > MAX_TEXT_LENGTH:
         raise _refused(change, "is too long")
     if any(not part for part in name.split(".")):
-        raise _refused(change, f"{quoted(name)} has an empty part between dots")
+        raise _refused(change, f"{quote(name)} has an empty part between dots")
     path = ALIASES.get(name) or canonical(tuple(
         int(part) if part.isascii() and part.isdigit() and len(part) < 6 else part
         for part in name.split(".")
@@ -206,14 +210,13 @@ def parsed_change(change: str) -> tuple[Path, object]:
 
 
 def _refused(change: str, *messages: str, path: Path = ()) -> InputError:
-    """What is wrong with a change, at a path of the scenario."""
     file = _place(change).file
-    return InputError(Mistake(file, None, None, dotted(path), message) for message in messages)
+    return InputError(Mistake(file, None, None, key_path(path), message) for message in messages)
 
 
 def _place(change: str) -> Position:
     shown = change if len(change) <= 80 else change[:77] + "..."
-    return Position(f"--set {printed(shown)}")
+    return Position(f"--set {printable(shown)}")
 
 
 def _put(tree: Tree, path: Path, value: object, change: str) -> None:
@@ -221,20 +224,20 @@ def _put(tree: Tree, path: Path, value: object, change: str) -> None:
     holder: dict[str | int, object] | list[object] = tree.data
     for depth, part in enumerate(path, start=1):
         if isinstance(holder, list) and not (isinstance(part, int) and part < len(holder)):
-            message = f"expected an index below {len(holder)}, got {quoted(part)}"
+            message = f"expected an index below {len(holder)}, got {quote(part)}"
             raise _refused(change, message, path=path)
         below = path[:depth]
         if below == path:
             break
         inner = holder[part] if isinstance(holder, list) else holder.get(part)  # type: ignore[index]
-        if below in OPENED and isinstance(inner, str | int | float):
-            inner = holder[part] = {OPENED[below]: inner}  # type: ignore[index]
+        if below in SHORTHAND_KEYS and isinstance(inner, str | int | float):
+            inner = holder[part] = {SHORTHAND_KEYS[below]: inner}  # type: ignore[index]
             if below in tree.values:
-                tree.values[(*below, OPENED[below])] = tree.values[below]  # type: ignore[index]
+                tree.values[(*below, SHORTHAND_KEYS[below])] = tree.values[below]  # type: ignore[index]
         elif inner is None and isinstance(part, str):
             inner = holder[part] = {}  # type: ignore[call-overload]
         if not isinstance(inner, dict | list):
-            message = f"{dotted(below)} holds {quoted(inner)}, which has no keys"
+            message = f"{key_path(below)} holds {quote(inner)}, which has no keys"
             raise _refused(change, message, path=path)
         holder = inner
     holder[path[-1]] = value  # type: ignore[index]  # no word below a list is let by

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 Q = TypeVar("Q", bound="Question")
 
-AGAIN = "solved again on either side"
-COUNTED = "solved again with a few fewer and a few more"
+RE_SOLVED = "solved again on either side"
+METHOD_COUNTED = "solved again with a few fewer and a few more"
 DUAL = "multipliers (envelope theorem)"
 SLOPE = "slopes of the equations, layout held"
-MOST = 14
-NOTHING = 1e-3  # elasticity below which there is no bar
+MAX_BARS = 14
+ZERO_ELASTICITY = 1e-3  # elasticity below which there is no bar
 
 
 class Elasticities(dict[str, float]):
@@ -76,13 +76,13 @@ def elasticity_table(
     Raises Infeasible if nothing keeps the promises; InputError if the plan has no such output.
     """
     from planner.protocol.output import output_named
-    from planner.protocol.problem import problem_of
-    from planner.scenario import opened
-    from planner.sensitivity.elasticities import rows_of, tornado_bars
-    from planner.sensitivity.switch_point import switched
+    from planner.protocol.problem import get_problem
+    from planner.scenario import load_tree
+    from planner.sensitivity.elasticities import elasticity_rows, tornado_bars
+    from planner.sensitivity.switch_point import switch_points
 
-    _, question = opened(source, sets)
-    problem = problem_of(question.problem)
+    _, question = load_tree(source, sets)
+    problem = get_problem(question.problem)
     target = output_named(problem, question, output or "cost")
     name = target.name
     best = problem.search(question)
@@ -93,11 +93,11 @@ def elasticity_table(
         )
     if name not in best.outputs:
         raise InputError(f"--of: this plan has no {name} (it has {', '.join(best.outputs)})")
-    rows = rows_of(problem, question, name)
+    rows = elasticity_rows(problem, question, name)
     sought = switches or (switches is None and not problem.slow)
     parameters = problem.parameters(question) if sought or swing is not None else ()
     if sought:
-        nearest = switched(best, parameters, rows, shown=shown)
+        nearest = switch_points(best, parameters, rows, shown=shown)
         rows = [replace(row, switches=nearest.get(row.path)) for row in rows]
     document = _document(problem.kind, question, best, target)
     table = Elasticities.of(rows, document)
@@ -109,13 +109,13 @@ def elasticity_table(
 
 def _document(kind: str, question: Question, best: Search, target: Output) -> dict[str, Any]:
     """What `--json` prints of a table, its rows left out."""
-    from planner.scenario import resolved
+    from planner.scenario import resolve_keys
 
     return {
         "problem": kind,
         "status": best.status,
         "gap": best.gap,
-        "scenario": resolved(question),
+        "scenario": resolve_keys(question),
         "of": target.name,
         "value": best.outputs[target.name],
         "unit": target.unit,
@@ -127,7 +127,7 @@ def _document(kind: str, question: Question, best: Search, target: Output) -> di
     }
 
 
-def rows_of(problem: Problem[Q], question: Q, name: str) -> list[Elasticity]:
+def elasticity_rows(problem: Problem[Q], question: Q, name: str) -> list[Elasticity]:
     """The rows of every parameter: duals and slopes where the kind has them, else solved again."""
     table = problem.elasticities(question, name)
     if table is not None:
@@ -152,7 +152,9 @@ def re_solved_row(problem: Problem[Q], question: Q, row: Parameter, name: str) -
     if row.whole:
         value = row.value or 1.0
         left, right = elasticity.counted_sides(value, lambda n: _log(row, n / value, name))
-        return Elasticity(*begin, left, right, "re-solve", COUNTED, elasticity.EVERYTHING_FOLLOWS)
+        return Elasticity(
+            *begin, left, right, "re-solve", METHOD_COUNTED, elasticity.EVERYTHING_FOLLOWS
+        )
 
     at = math.log(problem.search(question).outputs[name])
 
@@ -161,11 +163,10 @@ def re_solved_row(problem: Problem[Q], question: Q, row: Parameter, name: str) -
         return [_log(row, math.exp(offset * step), name) for offset in elasticity.OFFSETS]
 
     left, right = elasticity.one_sided(at, logs(elasticity.STEP), logs)
-    return Elasticity(*begin, left, right, "re-solve", AGAIN, elasticity.EVERYTHING_FOLLOWS)
+    return Elasticity(*begin, left, right, "re-solve", RE_SOLVED, elasticity.EVERYTHING_FOLLOWS)
 
 
 def _log(row: Parameter, factor: float, name: str) -> float | None:
-    """The output's logarithm with a parameter times a factor; None where there is no answer."""
     value = _solved(row, factor, name)
     return math.log(value) if value else None
 
@@ -185,7 +186,7 @@ def tornado_bars(
     name, middle = document["of"], document["value"]
     ranked = sorted((row for row in rows if row.solved), key=lambda row: -abs(row.elasticity))
     bars = []
-    for row in [row for row in ranked if abs(row.elasticity) >= NOTHING][:MOST]:
+    for row in [row for row in ranked if abs(row.elasticity) >= ZERO_ELASTICITY][:MAX_BARS]:
         parameter = varied.get(row.path)
         if parameter is not None and parameter.to is not None and not parameter.whole:
             less, more = (_solved(parameter, factor, name) for factor in (1 - swing, 1 + swing))
@@ -199,7 +200,6 @@ def tornado_bars(
 
 
 def _solved(parameter: Parameter, factor: float, name: str) -> float | None:
-    """The output with a parameter times a factor; None where there is no answer."""
     if parameter.to is None:
         return None
     try:

@@ -16,31 +16,31 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 
-from planner.protocol.bracket import Bracket, bracketed, bracketed_together, middle, within_factor
+from planner.protocol.bracket import Bracket, find_bracket, find_brackets, middle, within_factor
 from planner.protocol.elasticity import Elasticity
 from planner.protocol.output import Output, output_named
-from planner.protocol.parameter import Parameter, folder_of, scenario_with, unit_of, value_at
-from planner.protocol.problem import NO_PLAN, Search, problem_of, search, search_each
-from planner.scenario import checked, opened
-from planner.scenario.grid import Axis, grid_of
+from planner.protocol.parameter import Parameter, base_folder, lookup_value, path_unit, set_value
+from planner.protocol.problem import NO_PLAN, Search, get_problem, search, search_each
+from planner.scenario import check_tree, load_tree
+from planner.scenario.grid import Axis, parse_grid
 from planner.scenario.loading import Question, Source
-from planner.scenario.tree import Tree, changed
+from planner.scenario.tree import Tree, apply_sets
 from planner.text.console import progress
-from planner.text.errors import InputError, quoted
-from planner.text.tolerances import SAME
+from planner.text.errors import InputError, quote
+from planner.text.tolerances import REL_TOL
 
 STEPS = (1.03, 1.1, 1.25, 1.6, 2.2, 3.0)
-CLOSE = 1.003  # factor within which a switch is found
-MATTERS = 2e-3  # elasticity, of any output, below which no switch is sought
-MOST = 10  # parameters that are varied
+RATIO_TOLERANCE = 1.003  # factor within which a switch is found
+MIN_ELASTICITY = 2e-3  # elasticity, of any output, below which no switch is sought
+MAX_PARAMETERS = 10  # parameters that are varied
 
-RIVALS_OWN = ("price", "system", "model", "profile", "choose", "phases", "serving")
-WIDE = 10.0  # factor up and down of the present value, where no values are given
-LOOKED_AT = 9
-EVEN = 1.001  # factor within which a break-even is found
+CONTENDER_ONLY_PATHS = ("price", "system", "model", "profile", "choose", "phases", "serving")
+SEARCH_SPAN = 10.0  # factor up and down of the present value, where no values are given
+PROBE_POINTS = 9
+BREAK_EVEN_RATIO_TOLERANCE = 1.001  # factor within which a break-even is found
 
 
-def switched(
+def switch_points(
     best: Search,
     parameters: Sequence[Parameter],
     rows: Sequence[Elasticity],
@@ -53,7 +53,7 @@ def switched(
     """
     varied = {parameter.path: parameter for parameter in parameters if parameter.to is not None}
     ranked = sorted((row for row in rows if row.solved), key=lambda row: -row.influence)
-    wanted = [row for row in ranked if row.path in varied and _may_switch(row)][:MOST]
+    wanted = [row for row in ranked if row.path in varied and _may_switch(row)][:MAX_PARAMETERS]
     nearest = next_switches(
         best, [(varied[row.path], up) for row in wanted for up in (False, True)], shown=shown
     )
@@ -98,9 +98,9 @@ def next_switches(
         )
 
     with progress(len(sought), 0, shown=shown) as advance:
-        brackets = bracketed_together(
+        brackets = find_brackets(
             differences, [Bracket(1.0)] * len(sought), [proposes(up) for _, up in sought],
-            within_factor(CLOSE),
+            within_factor(RATIO_TOLERANCE),
         )  # fmt: skip
         advance(going_on)
     return [
@@ -124,7 +124,7 @@ def _switch(best: Search, bracket: Bracket, then: Search) -> dict[str, object]:
 def _may_switch(row: Elasticity) -> bool:
     # Room that a batch of a few sequences leaves free may let one more in, though no slope says so.
     limit = row.group == "promises" or row.path.endswith(".memory")
-    return row.path != "price" and (row.influence >= MATTERS or limit)
+    return row.path != "price" and (row.influence >= MIN_ELASTICITY or limit)
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class _Side:
         """Its best plan with a value at a path, or as it is."""
         where = self.tree, self.folder
         try:
-            return search(checked(*where) if value is None else scenario_with(*where, path, value))
+            return search(check_tree(*where) if value is None else set_value(*where, path, value))
         except InputError:
             return NO_PLAN
 
@@ -156,7 +156,7 @@ class _Rivalry:
     @property
     def alone(self) -> bool:
         """Whether the path belongs to the rival."""
-        return self.path.partition(".")[0] in RIVALS_OWN
+        return self.path.partition(".")[0] in CONTENDER_ONLY_PATHS
 
     @cached_property
     def still(self) -> Search | None:
@@ -177,7 +177,7 @@ class _Rivalry:
         if theirs is None:
             return math.inf
         lead = math.log(theirs / mine) * (-1 if self.target.rises else 1)
-        return lead if abs(lead) > SAME else 0.0
+        return lead if abs(lead) > REL_TOL else 0.0
 
     def better(self, lead: float) -> str | None:
         """The name of the one that leads."""
@@ -194,7 +194,9 @@ class _Rivalry:
         def difference(values: Sequence[float]) -> list[float]:
             return [1.0 if (self.lead(value) > 0) == leads else -1.0 for value in values]
 
-        bracket = bracketed(difference, Bracket(low, high), middle, within_factor(EVEN))
+        bracket = find_bracket(
+            difference, Bracket(low, high), middle, within_factor(BREAK_EVEN_RATIO_TOLERANCE)
+        )
         names = (self.first.name, self.rival.name)
         below, above = (
             dict(zip(("value", "first", "rival"), (value, *self.outputs(value)), strict=True))
@@ -212,14 +214,14 @@ class _Rivalry:
     def document(self, over: str) -> dict[str, object]:
         """What is found over the values of PATH=SPEC."""
         looked = [(value, self.lead(value)) for value in _values(self.rival, self.path, over)]
-        problem = checked(self.first.tree, self.first.folder).problem
+        problem = check_tree(self.first.tree, self.first.folder).problem
         return {
             "first": self.first.name,
             "rival": self.rival.name,
             "of": self.target.name,
             "unit_of": self.target.unit,
             "over": self.path,
-            "unit": unit_of(problem, self.path.split(".")) or "",
+            "unit": path_unit(problem, self.path.split(".")) or "",
             "varied": "rival" if self.alone else "both",
             "crossings": [
                 self.crossing(low, high, leads=below > 0)
@@ -245,43 +247,43 @@ def break_even(
     between : PATH=A,B,...: the choices, such as `system=hgx-h200,hgx-b200`.
     over : the path that is varied, such as `price`, or PATH=SPEC with the values to look at.
     """
-    tree, scenario = opened(source, sets)
-    folder = folder_of(source)
-    target = output_named(problem_of(scenario.problem), scenario, output)
-    choices = grid_of([between]).axes[0]
+    tree, scenario = load_tree(source, sets)
+    folder = base_folder(source)
+    target = output_named(get_problem(scenario.problem), scenario, output)
+    choices = parse_grid([between]).axes[0]
     if len(choices) < 2:
         raise InputError(f"--break-even {between}: expected two choices such as system=a,b")
     sides = [_side(tree, folder, choices, i) for i in range(len(choices))]
     path = over.partition("=")[0].strip()
     if path == choices.name:
-        raise InputError(f"--over {quoted(path)}: is what the choices differ in; vary another")
+        raise InputError(f"--over {quote(path)}: is what the choices differ in; vary another")
     return [_Rivalry(sides[0], rival, path, target).document(over) for rival in sides[1:]]
 
 
 def _side(tree: Tree, folder: Path, choices: Axis, i: int) -> _Side:
-    side = changed(tree, [choices.set_to(i)])
-    checked(side, folder)
+    side = apply_sets(tree, [choices.set_to(i)])
+    check_tree(side, folder)
     return _Side(choices.set_to(i).partition("=")[2].strip(), side, folder)
 
 
 def _values(rival: _Side, path: str, over: str) -> list[float]:
     """The values looked at first, in base units, rising."""
     if "=" in over:
-        axis = grid_of([over]).axes[0]
+        axis = parse_grid([over]).axes[0]
         values = [
-            value_at(checked(changed(rival.tree, [axis.set_to(i)]), rival.folder), path)
+            lookup_value(check_tree(apply_sets(rival.tree, [axis.set_to(i)]), rival.folder), path)
             for i in range(len(axis))
         ]
         numbers = [float(value) for value in values if isinstance(value, int | float) and value > 0]
         if len(numbers) < max(len(values), 2):
-            raise InputError(f"--over {quoted(over)}: expected two or more numbers above zero")
+            raise InputError(f"--over {quote(over)}: expected two or more numbers above zero")
         return sorted(numbers)
-    scenario = checked(rival.tree, rival.folder)
-    base = problem_of(scenario.problem).value(scenario, path)
+    scenario = check_tree(rival.tree, rival.folder)
+    base = get_problem(scenario.problem).value(scenario, path)
     if base is None:
         raise InputError(
-            f"--over {quoted(path)}: has no value to start from; give the values to look at, such "
+            f"--over {quote(path)}: has no value to start from; give the values to look at, such "
             f"as {path}=log(1..10,9)"
         )
-    step = WIDE ** (2 / (LOOKED_AT - 1))
-    return [base / WIDE * step**i for i in range(LOOKED_AT)]
+    step = SEARCH_SPAN ** (2 / (PROBE_POINTS - 1))
+    return [base / SEARCH_SPAN * step**i for i in range(PROBE_POINTS)]

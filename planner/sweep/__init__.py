@@ -51,18 +51,18 @@ def sweep(
     strict : refuse points of which the plan rests on what no measured row covers.
     progress : draw a bar on standard error.
     """
-    from planner.sweep.run import computed, executed, ordered
-    from planner.sweep.table import Memory, Parts, Table
+    from planner.sweep.run import compute_missing, prepare_sweep, run_sweep
+    from planner.sweep.table import Memory, SweepParts, Table
 
     if workers < 1:
         raise InputError(f"workers: expected at least 1, got {workers}")
-    order = ordered(source, over, sets, yes=yes, certify=certify, strict=strict)
+    order = prepare_sweep(source, over, sets, yes=yes, certify=certify, strict=strict)
     order = replace(order, workers=workers, scheduler=scheduler, shown=progress)
     if out is None:
         memory = Memory()
-        computed(order, memory)
+        compute_missing(order, memory)
         return Table(memory.columns(), order.meta, None)
     file = Path(out)
-    if not (resume and Parts.finished(file, order.meta)):
-        executed(order, Parts(file, order.meta, resume=resume))
+    if not (resume and SweepParts.finished(file, order.meta)):
+        run_sweep(order, SweepParts(file, order.meta, resume=resume))
     return Table.read(file)

@@ -15,34 +15,34 @@ from statistics import fmean
 
 import numpy as np
 
-from formulas.numerics.expressions import text
-from planner.protocol.bracket import Bracket, bracketed
+from formulas.numerics.expressions import sstr
+from planner.protocol.bracket import Bracket, find_bracket
 from planner.protocol.output import Cell
 from planner.protocol.problem import HasParts
-from planner.report.pictures.sweep_axes import Boundary, arranged, line_of, varied
+from planner.report.pictures.sweep_axes import Boundary, arrange_axes, line_axes, varied_axes
 from planner.report.pictures.sweep_lines import PartCrossing
 from planner.sweep.closed_form_boundary import relaxed_times, solved_boundary
 from planner.sweep.table import Table
-from planner.sweep.vectorized import ClosedForm, numbers
+from planner.sweep.vectorized import ClosedForm, axis_values
 
-MOST = 250_000  # points of a table that is looked through
-MOST_CROSSINGS = 50
+MAX_POINTS = 250_000  # points of a table that is looked through
+MAX_CROSSINGS = 50
 CLOSER = 65  # values between two ends at which a switch is looked for
-WITHIN = 1e-12  # of the value, the ends when that is enough
+ROOT_TOLERANCE = 1e-12  # of the value, the ends when that is enough
 JUMP = 1e-6  # parts that differ by more on either side do not cross
-LINES = 60  # rows, and columns, that are looked along
-PLACES = 5  # at which an equation is turned round
-MOST_FORMS = 3
-NEAR = 1e-7  # of the value, how far to either side symbols are watched
+MAP_LINES = 60  # rows, and columns, that are looked along
+SOLVED_POINTS = 5  # at which an equation is turned round
+MAX_FORMS = 3
+PROBE_OFFSET = 1e-7  # of the value, how far to either side symbols are watched
 
 SymbolValues = Mapping[str, float | np.ndarray]
 
 
 def crossings(closed: ClosedForm | None, table: Table) -> list[PartCrossing]:
     """All along the lines of a table that is drawn as lines; none of a sweep that is solved."""
-    if closed is None or len(table) > MOST:
+    if closed is None or len(table) > MAX_POINTS:
         return []
-    along, others = line_of(table)
+    along, others = line_axes(table)
     swept = _axis_rows(closed, table, along)
     if swept is None:
         return []
@@ -52,7 +52,7 @@ def crossings(closed: ClosedForm | None, table: Table) -> list[PartCrossing]:
         rows = [i for i, each in enumerate(apart) if each == value]
         for pair, line, low, high in swept.changes(rows):
             kinks += [line.crossing(pair, step) for step in line.steps(low, high)]
-            if len(kinks) >= MOST_CROSSINGS:
+            if len(kinks) >= MAX_CROSSINGS:
                 return kinks
     return kinks
 
@@ -114,10 +114,10 @@ class SweptLine:
             return [1.0 if name == before else -1.0 for name in largest]
 
         def enough(bracket: Bracket) -> bool:
-            return bracket.far - bracket.near <= (1 if whole else WITHIN * bracket.far)
+            return bracket.far - bracket.near <= (1 if whole else ROOT_TOLERANCE * bracket.far)
 
         inside = partial(_between, whole=whole)
-        bracket = bracketed(differs, Bracket(low, high), inside, enough)
+        bracket = find_bracket(differs, Bracket(low, high), inside, enough)
         return bracket.near, bracket.far, names[bracket.far]
 
     def crossing(self, rows: tuple[int, int], step: PartSwitch) -> PartCrossing:
@@ -148,19 +148,17 @@ class SweptLine:
                 *sides, plain, moving, shown=more, equations=self.model.equations, even=steady
             )
             if not isinstance(turned, str):
-                form = text(turned.expression)
+                form = sstr(turned.expression)
                 return replace(kink, symbol=turned.symbol, value=turned.value, form=form)
             why = turned
         return replace(kink, why=why)
 
     def _moving(self, x: float) -> set[str]:
-        """Symbols that change with what is varied, near a value."""
-        _, values = self.at(x * np.array([1 - NEAR, 1 + NEAR]))
+        _, values = self.at(x * np.array([1 - PROBE_OFFSET, 1 + PROBE_OFFSET]))
         spread = {name: np.ravel(value) for name, value in values.items()}
         return {name for name, pair in spread.items() if len(pair) > 1 and pair[0] != pair[1]}
 
     def _moving_up(self, x: float, up: str) -> set[str]:
-        """Symbols that change with the other number of a map."""
         if up in self.batches:
             return {"B"}
         near = replace(self, along=up, at_rest={**self.at_rest, self.along: x}, up=None)
@@ -183,19 +181,20 @@ class SweptLine:
             first, second = times(np.asarray(points))
             return np.where(second >= first, -1.0, 1.0).tolist()
 
-        bracket = bracketed(
-            difference, Bracket(low, kink.at), _between, lambda b: b.far - b.near <= WITHIN * b.far
+        bracket = find_bracket(
+            difference,
+            Bracket(low, kink.at),
+            _between,
+            lambda b: b.far - b.near <= ROOT_TOLERANCE * b.far,
         )
         return self._turned(replace(kink, at=bracket.far), {"B"}, even=True)
 
 
 def _first_point(values: SymbolValues) -> dict[str, float]:
-    """Values of symbols at the first of some points."""
     return {name: float(np.ravel(value)[0]) for name, value in values.items()}
 
 
 def _between(bracket: Bracket, *, whole: bool = False) -> Sequence[float]:
-    """Values inside a bracket, evenly; whole numbers of them."""
     points = np.linspace(bracket.near, bracket.far, CLOSER)
     inside: list[float] = (np.unique(np.round(points)) if whole else points)[1:-1].tolist()
     return inside
@@ -222,7 +221,6 @@ class _AxisRows:
 
 
 def _axis_rows(closed: ClosedForm, table: Table, along: str | None) -> _AxisRows | None:
-    """A table along the axis of this name; None where it does not become an array."""
     for axis in closed.dials:
         if closed.survey.columns[axis].name == along:
             return _AxisRows(closed, axis, _numbers(table, along), table["bottleneck"])
@@ -230,7 +228,6 @@ def _axis_rows(closed: ClosedForm, table: Table, along: str | None) -> _AxisRows
 
 
 def _numbers(table: Table, name: str) -> list[float]:
-    """A column of numbers."""
     return [float(value) for value in table[name] if isinstance(value, int | float)]
 
 
@@ -244,7 +241,7 @@ def _line_at(closed: ClosedForm, axis: int, row: int, up: str | None = None) -> 
     if not isinstance(model, HasParts):
         return None
     at_rest = {
-        survey.columns[i].name: float(numbers(survey.columns[i], [places[i]])[0])
+        survey.columns[i].name: float(axis_values(survey.columns[i], [places[i]])[0])
         for i in closed.dials
         if i != axis
     }
@@ -264,10 +261,10 @@ class _LineCrossing:
 
 def boundaries(closed: ClosedForm | None, table: Table) -> list[Boundary]:
     """All of a table that is drawn as a map; none of a sweep that is solved."""
-    if closed is None or len(table) > MOST:
+    if closed is None or len(table) > MAX_POINTS:
         return []
-    names = varied(table)
-    numeric, _ = arranged(table, names) if len(names) == 2 else ([], [])
+    names = varied_axes(table)
+    numeric, _ = arrange_axes(table, names) if len(names) == 2 else ([], [])
     if len(numeric) != 2:
         return []
     up, along = numeric
@@ -289,7 +286,9 @@ def _crossed(
         return []
     y = _numbers(table, up)
     values = sorted(set(y))
-    rows_at: dict[float, list[int]] = {x: [] for x in values[:: max(1, -(-len(values) // LINES))]}
+    rows_at: dict[float, list[int]] = {
+        x: [] for x in values[:: max(1, -(-len(values) // MAP_LINES))]
+    }
     for i, value in enumerate(y):
         if value in rows_at:
             rows_at[value].append(i)
@@ -310,11 +309,11 @@ def _boundary(pair: tuple[str, str], sides: Sequence[Sequence[_LineCrossing]]) -
     lines = tuple(line for row in fine or sides for line in _joined_lines(row))
     whys: dict[str, None] = {}
     for row in sides:
-        spots = row[:: max(1, -(-len(row) // PLACES))]
+        spots = row[:: max(1, -(-len(row) // SOLVED_POINTS))]
         kinks = [spot.line.crossing((0, 0), spot.step) for spot in spots]
         forms = dict.fromkeys(f"{kink.symbol} = {kink.form}" for kink in kinks if kink.form)
         if forms:
-            return Boundary(*pair, tuple(forms)[:MOST_FORMS], None, lines)
+            return Boundary(*pair, tuple(forms)[:MAX_FORMS], None, lines)
         whys |= dict.fromkeys(str(kink.why) for kink in kinks)
     return Boundary(*pair, (), ", ".join(whys), lines)
 

@@ -21,20 +21,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 
-from planner.protocol.document import document_of
-from planner.protocol.output import Cell, Row
-from planner.protocol.parameter import folder_of, unit_of, value_at
-from planner.protocol.problem import Search, problem_of, search, search_many
+from planner.protocol.document import to_document
+from planner.protocol.output import Cell, CellRow
+from planner.protocol.parameter import base_folder, lookup_value, path_unit
+from planner.protocol.problem import Search, get_problem, search, search_many
 from planner.protocol.solve import solve
-from planner.scenario import checked, read
-from planner.scenario.grid import Axis, Grid, Span, measured
+from planner.scenario import check_tree, read
+from planner.scenario.grid import Axis, Grid, Span, split_number
 from planner.scenario.loading import Question, Source
-from planner.scenario.tree import Tree, changed
+from planner.scenario.tree import Tree, apply_sets
 from planner.text.errors import FieldError, InputError, Mistake, PlannerError
-from planner.text.tolerances import SAME
+from planner.text.tolerances import REL_TOL
 
-LOOKED_AT = 1000  # values of one list that are read before a sweep; those beyond it while it runs
-OUTSIDE = "outside"  # the column that says what lies outside the fit
+# Values of one list that are read before a sweep; those beyond it while it runs.
+MAX_CHECKED_VALUES = 1000
+OUTSIDE_COLUMN = "outside"  # the column that says what lies outside the fit
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Survey:
+class SweepSpec:
     """A sound sweep: the tree that is varied, how, and what its axes are called in the table.
 
     `digest` is of everything that decides the rows but the version of this program.
@@ -77,16 +78,16 @@ class Survey:
     strict: bool = False
 
 
-def survey(
+def validate_sweep(
     source: Source, sets: Sequence[str], grid: Grid, certify: bool = False, strict: bool = False
-) -> Survey:
+) -> SweepSpec:
     """The sweep of a scenario over a grid, looked at.
 
     `certify` says that the gap of every point to an independent bound is wanted, `strict` that
     points outside the fit are refused. Raises InputError with every mistake in the scenario and in
     the values of the axes.
     """
-    tree, folder = changed(read(source), sets), folder_of(source)
+    tree, folder = apply_sets(read(source), sets), base_folder(source)
     corners = [[0] * len(grid.axes), [len(axis) - 1 for axis in grid.axes]]
     mistakes: dict[tuple[str, str], Mistake] = {}
     problem = ""
@@ -95,7 +96,7 @@ def survey(
         for i in (
             sorted({0, min(1, len(axis) - 1), min(2, len(axis) - 1), len(axis) - 1})
             if isinstance(axis.values, Span)
-            else range(min(len(axis), LOOKED_AT))
+            else range(min(len(axis), MAX_CHECKED_VALUES))
         ):
             # This axis at a place, the others all first or all last.
             places = [[*corner[:number], i, *corner[number + 1 :]] for corner in corners]
@@ -105,7 +106,7 @@ def survey(
                     mistakes.setdefault((mistake.path, mistake.message), mistake)
             else:
                 problem = scenario.problem
-                value = value_at(scenario, axis.name)
+                value = lookup_value(scenario, axis.name)
                 cell = value if isinstance(value, str | int | float | None) else str(value)
                 values[number][i] = cell
     if mistakes:
@@ -113,16 +114,16 @@ def survey(
     columns = tuple(
         _column(axis, read_at, problem) for axis, read_at in zip(grid.axes, values, strict=True)
     )
-    if strict and OUTSIDE not in problem_of(problem).columns:
+    if strict and OUTSIDE_COLUMN not in get_problem(problem).columns:
         words = f"rows of problem {problem} do not say what lies outside the fit"
         raise InputError(f"strict: {words}; leave it out")
     digest = _digest(tree, folder, grid, {"certify": certify, "strict": strict})
-    return Survey(tree, folder, grid, columns, problem, digest, certify, strict)
+    return SweepSpec(tree, folder, grid, columns, problem, digest, certify, strict)
 
 
-def scenario_at(tree: Tree, folder: Path, sets: Sequence[str]) -> Question:
+def build_point_scenario(tree: Tree, folder: Path, sets: Sequence[str]) -> Question:
     """The scenario of one point, of whatever problem; InputError where it is none."""
-    return checked(changed(tree, sets), folder)
+    return check_tree(apply_sets(tree, sets), folder)
 
 
 def _first_sound(
@@ -132,7 +133,7 @@ def _first_sound(
     missed: list[Mistake] = []
     for sets in changes:
         try:
-            return scenario_at(tree, folder, sets)
+            return build_point_scenario(tree, folder, sets)
         except InputError as error:
             # It is said of `--over`, which is what the user wrote.
             missed = missed or [
@@ -143,7 +144,7 @@ def _first_sound(
 
 
 def _column(axis: Axis, read_at: Mapping[int, Cell], problem: str) -> Column:
-    values, unit = axis.values, unit_of(problem, axis.path)
+    values, unit = axis.values, path_unit(problem, axis.path)
     if isinstance(values, Span):
         scale = _scale(values, read_at.get(0), read_at.get(len(values) - 1))
         if scale is not None:
@@ -155,7 +156,7 @@ def _column(axis: Axis, read_at: Mapping[int, Cell], problem: str) -> Column:
     absent = sum(text == "null" for text in values.texts)
     if numbers and len(numbers) + absent == len(labels):
         return Column(axis.name, unit, tuple(labels))
-    parsed = [measured(text) for text in values.texts]
+    parsed = [split_number(text) for text in values.texts]
     units = {(each[1], each[2]) for each in parsed if each is not None}
     if None not in parsed and len(units) == 1:
         before, after = units.pop()
@@ -165,11 +166,10 @@ def _column(axis: Axis, read_at: Mapping[int, Cell], problem: str) -> Column:
 
 
 def _scale(span: Span, first: Cell, last: Cell) -> float | None:
-    """Base units per unit of the span, if its ends were read as numbers."""
     if not isinstance(first, int | float) or not isinstance(last, int | float):
         return None
     scale = last / span.last if span.last else first / span.first
-    even = abs(first - span.first * scale) <= SAME * abs(last or first)
+    even = abs(first - span.first * scale) <= REL_TOL * abs(last or first)
     return scale if even else None
 
 
@@ -200,8 +200,8 @@ def _files(value: object, folder: Path) -> list[Path]:
         return []
 
 
-ANSWERED = ("status", "reason", "short_by", "elapsed_s")  # of every row, whatever the problem
-LONGEST = 32  # points of a chunk: what a killed worker loses
+ROW_COLUMNS = ("status", "reason", "short_by", "elapsed_s")  # of every row, whatever the problem
+MAX_CHUNK = 32  # points of a chunk: what a killed worker loses
 SHARES = 8  # chunks per worker of what is left, so that all end together
 
 _ONE_AT_A_TIME = threading.Lock()  # solvers keep state; threads of one worker take turns
@@ -233,20 +233,20 @@ class Chunk:
         ]
 
 
-def chunks(survey: Survey, ranges: Sequence[tuple[int, int]], workers: int) -> Iterator[Chunk]:
+def chunks(survey: SweepSpec, ranges: Sequence[tuple[int, int]], workers: int) -> Iterator[Chunk]:
     """The points of ranges (first, last), in chunks that get smaller towards the end."""
     left = sum(last - first + 1 for first, last in ranges)
     for first, last in ranges:
         start = first
         while start <= last:
-            size = min(LONGEST, max(1, left // (SHARES * workers)), last - start + 1)
+            size = min(MAX_CHUNK, max(1, left // (SHARES * workers)), last - start + 1)
             points = tuple(tuple(survey.grid.sets(i)) for i in range(start, start + size))
             yield Chunk(start, points, survey.tree, survey.folder, survey.certify)
             start += size
             left -= size
 
 
-def solved(chunk: Chunk) -> list[Row]:
+def solved(chunk: Chunk) -> list[CellRow]:
     """A row for every point; what has no answer is a row with its reason.
 
     The points are searched together; where one of them is a mistake, one by one.
@@ -254,7 +254,9 @@ def solved(chunk: Chunk) -> list[Row]:
     with _ONE_AT_A_TIME:
         start = perf_counter()
         try:
-            questions = [scenario_at(chunk.tree, chunk.folder, sets) for sets in chunk.points]
+            questions = [
+                build_point_scenario(chunk.tree, chunk.folder, sets) for sets in chunk.points
+            ]
             points = search_many(questions)
             share = (perf_counter() - start) / len(questions)
             pairs = zip(questions, points, strict=True)
@@ -264,32 +266,31 @@ def solved(chunk: Chunk) -> list[Row]:
             return [_solved_alone(chunk, sets) for sets in chunk.points]
 
 
-def _solved_alone(chunk: Chunk, sets: Sequence[str]) -> Row:
+def _solved_alone(chunk: Chunk, sets: Sequence[str]) -> CellRow:
     """The row of one point, with its reason where it has no answer."""
     start = perf_counter()
     try:
-        question = scenario_at(chunk.tree, chunk.folder, sets)
+        question = build_point_scenario(chunk.tree, chunk.folder, sets)
         point = search(question)
         return _row(chunk, question, point, perf_counter() - start)
     except InputError as error:
-        return refused("refused", mistaken(error), perf_counter() - start)
+        return refused_row("refused", error_reason(error), perf_counter() - start)
     except PlannerError as error:
-        return refused("failed", str(error), perf_counter() - start)
+        return refused_row("failed", str(error), perf_counter() - start)
     except Exception as error:
         # A fault of ours at one point must not end a run of thousands; the row says what it was.
         fault = f"a fault of ours: {type(error).__name__}: {error}"
-        return refused("failed", fault[:300], perf_counter() - start)
+        return refused_row("failed", fault[:300], perf_counter() - start)
 
 
-def _row(chunk: Chunk, question: Question, point: Search, elapsed: float) -> Row:
-    """The row of a point; its gap to an independent bound where that is asked for."""
-    row = row_of(question.problem, point, elapsed)
+def _row(chunk: Chunk, question: Question, point: Search, elapsed: float) -> CellRow:
+    row = result_row(question.problem, point, elapsed)
     if chunk.certify and point.feasible and "gap" in row:
         row["gap"] = solve(question).document["certificate"]["gap"]
     return row
 
 
-def mistaken(error: InputError) -> str:
+def error_reason(error: InputError) -> str:
     """What is wrong at a point, without the place, which is the row itself."""
     if isinstance(error, FieldError):
         return "; ".join(dict.fromkeys(f"{path}: {words}" for path, words in error.faults))
@@ -299,11 +300,11 @@ def mistaken(error: InputError) -> str:
     return "; ".join(dict.fromkeys(messages))
 
 
-def row_of(kind: str, search: Search, elapsed: float) -> Row:
+def result_row(kind: str, search: Search, elapsed: float) -> CellRow:
     """The row of a point: what every row has, then the quantities of its problem."""
     missed = search.shortfalls
     factors = [each.short_by for each in missed if each.short_by is not None]
-    head: Row = {
+    head: CellRow = {
         "status": search.status,
         "reason": ", ".join(each.promise for each in missed) or None,
         "short_by": max(factors, default=None),
@@ -312,19 +313,19 @@ def row_of(kind: str, search: Search, elapsed: float) -> Row:
     if search.row is not None:
         return head | dict(search.row())
     if search.feasible:
-        return head | _flat(document_of(search.plan))
-    return head | dict.fromkeys(problem_of(kind).columns)
+        return head | _flat(to_document(search.plan))
+    return head | dict.fromkeys(get_problem(kind).columns)
 
 
-def refused(status: str, reason: str, elapsed: float) -> Row:
-    """The row of a point without answer: `refused` is a mistake in it, `failed` one of ours."""
+def refused_row(status: str, reason: str, elapsed: float) -> CellRow:
+    """The row of a point without answer: `refused_row` is a mistake in it, `failed` one of ours."""
     text = " ".join(reason.split())
     return {"status": status, "reason": text, "short_by": None, "elapsed_s": elapsed}
 
 
-def _flat(plan: Mapping[str, object], above: str = "") -> Row:
+def _flat(plan: Mapping[str, object], above: str = "") -> CellRow:
     """Numbers and words of nested mappings by dotted name; lists are left out."""
-    row: Row = {}
+    row: CellRow = {}
     for key, value in plan.items():
         name = f"{above}{key}"
         if isinstance(value, Mapping):

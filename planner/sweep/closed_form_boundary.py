@@ -14,11 +14,11 @@ import sympy as sp
 
 from formulas.algebra.identity import inverse
 from formulas.numerics.evaluate import Assignment, Definition, Kernel, collect, kernel, scalar
-from formulas.numerics.expressions import put, value_of
+from formulas.numerics.expressions import float_value, put
 from planner.text.tolerances import AGREE
 
 COUNTS = ("cp", "pp", "tp", "dp", "ep", "xtp", "one_seq", "m_pos", "g", "x_pf")
-MOST_TIMES = 2  # that a symbol may occur; SymPy is not asked to isolate what occurs more often
+MAX_OCCURRENCES = 2  # that a symbol may occur; SymPy is not asked to isolate what occurs more often
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def solved_boundary(
         return "ceilings"
     short: dict[sp.Basic, sp.Basic] = {}
     shape = _simplified(quotient, x, short)
-    if sum(each == x for each in sp.preorder_traversal(shape)) > MOST_TIMES:
+    if sum(each == x for each in sp.preorder_traversal(shape)) > MAX_OCCURRENCES:
         return f"{x.name} cannot be isolated"
     unity = sp.Dummy("one", positive=True)
     try:
@@ -181,7 +181,7 @@ class _Definitions:
 
     def value(self, expression: sp.Expr) -> float:
         """The expression at the point."""
-        return float(value_of(expression, {x: self._number(x) for x in expression.free_symbols}))
+        return float(float_value(expression, {x: self._number(x) for x in expression.free_symbols}))
 
     def _number(self, x: sp.Symbol) -> float:
         if x.name not in self.values:

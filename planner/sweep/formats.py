@@ -15,15 +15,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from planner.protocol.output import Cell, CodedColumn, Column, Columns, by_name, named, plain
+from planner.protocol.output import Cell, CodedColumn, Column, Columns, all_names, by_name, tolist
 from planner.report.files import check_file
 from planner.text.errors import MissingExtra
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-PARTS = {"parquet": "arrow", "csv": "csv", "jsonl": "jsonl"}  # endings of parts, by kind of file
-KINDS = tuple(PARTS)
+FORMATS = {"parquet": "arrow", "csv": "csv", "jsonl": "jsonl"}  # endings of parts, by kind of file
+TABLE_SUFFIXES = tuple(FORMATS)
 KEY = b"token-planner"  # of the metadata of a Parquet file
 GROUP = 1 << 17  # rows of a group in it
 
@@ -47,19 +47,19 @@ class Meta(TypedDict):
 STATUS = re.compile(r'"status": "(\w+)"')
 
 
-def kind_of(out: Path) -> str:
+def file_kind(out: Path) -> str:
     """Which kind of file a name asks for.
 
     Raises InputError if no kind has that ending, or it is a folder; MissingExtra if it is Parquet
     and PyArrow is not installed.
     """
-    kind = check_file(out, "--out", KINDS)
+    kind = check_file(out, "--out", TABLE_SUFFIXES)
     if kind == "parquet" and find_spec("pyarrow") is None:
         raise MissingExtra("pyarrow", "data", "a Parquet file")
     return kind
 
 
-def encoded(columns: Columns, kind: str, meta: Mapping[str, object]) -> bytes:
+def encode_part(columns: Columns, kind: str, meta: Mapping[str, object]) -> bytes:
     """A part: columns of one length as a file of their own, which can be read alone."""
     if kind == "parquet":
         import pyarrow as pa
@@ -70,7 +70,7 @@ def encoded(columns: Columns, kind: str, meta: Mapping[str, object]) -> bytes:
         with pa.ipc.new_file(written, table.schema) as part:
             part.write_table(table)
         return written.getvalue().to_pybytes()
-    values = [plain(column) for column in columns.values()]
+    values = [tolist(column) for column in columns.values()]
     if kind == "jsonl":
         rows = (dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True))
         text = "".join(f"{json.dumps(row, ensure_ascii=False, allow_nan=False)}\n" for row in rows)
@@ -82,7 +82,7 @@ def encoded(columns: Columns, kind: str, meta: Mapping[str, object]) -> bytes:
     return written.getvalue().encode()
 
 
-def rows_in(part: Path, kind: str) -> int:
+def count_rows(part: Path, kind: str) -> int:
     """Rows of a part; -1 if it cannot be read."""
     try:
         if kind == "parquet":
@@ -95,7 +95,7 @@ def rows_in(part: Path, kind: str) -> int:
         return -1
 
 
-def assembled(
+def assemble_parts(
     parts: Sequence[Path], out: Path, kind: str, meta: Mapping[str, object]
 ) -> dict[str, int]:
     """Put parts together into one file, part by part; how many rows have each status.
@@ -112,7 +112,7 @@ def assembled(
                 statuses.update(STATUS.findall(text))
                 whole.write(text)
         return dict(statuses)
-    names = named(next(_read(part), []) for part in parts)
+    names = all_names(next(_read(part), []) for part in parts)
     with out.open("w", encoding="utf-8", newline="") as whole:
         table = csv.DictWriter(whole, names, lineterminator="\n")
         table.writeheader()
@@ -126,9 +126,9 @@ def assembled(
     return dict(statuses)
 
 
-def loaded(file: Path) -> dict[str, list[Cell]]:
+def load_columns(file: Path) -> dict[str, list[Cell]]:
     """The columns of a finished file."""
-    kind = kind_of(file)
+    kind = file_kind(file)
     if kind == "parquet":
         import pyarrow.parquet as pq
 
@@ -142,7 +142,7 @@ def loaded(file: Path) -> dict[str, list[Cell]]:
     return {name: [row[i] for row in rows] for i, name in enumerate(names)}
 
 
-def meta_of(file: Path, kind: str) -> Meta | None:
+def read_meta(file: Path, kind: str) -> Meta | None:
     """What is known of a finished file; None where no sweep wrote it.
 
     Of CSV and JSON lines it stands in a file beside.
@@ -161,7 +161,6 @@ def meta_of(file: Path, kind: str) -> Meta | None:
 
 
 def _read(file: Path) -> Iterator[list[str]]:
-    """The lines of a CSV file, its header first."""
     with file.open(encoding="utf-8", newline="") as lines:
         yield from csv.reader(lines)
 
@@ -232,7 +231,6 @@ def _arrow_groups(parts: Sequence[Path], schema: pa.Schema) -> Iterator[pa.Table
 
 
 def _arrow_table(part: Path) -> pa.Table:
-    """A part, mapped into memory and not yet touched."""
     import pyarrow as pa
 
     with pa.memory_map(str(part)) as mapped:

@@ -7,23 +7,23 @@ from functools import cached_property
 from importlib.metadata import version
 from time import perf_counter
 
-from planner.protocol.output import Columns, Row, by_name, merged, plain
-from planner.protocol.plan import BEYOND, STRICT
-from planner.protocol.problem import problem_of
-from planner.scenario.grid import grid_of
+from planner.protocol.output import CellRow, Columns, by_name, merge_columns, tolist
+from planner.protocol.plan import EXTRAPOLATION_LABEL, STRICT
+from planner.protocol.problem import get_problem
+from planner.scenario.grid import parse_grid
 from planner.scenario.loading import Source
-from planner.sweep.chunk import OUTSIDE, Chunk, Survey, chunks, survey
+from planner.sweep.chunk import OUTSIDE_COLUMN, Chunk, SweepSpec, chunks, validate_sweep
 from planner.sweep.formats import Meta
-from planner.sweep.table import Memory, Parts
+from planner.sweep.table import Memory, SweepParts
 from planner.sweep.vectorized import ClosedForm, closed_form
 from planner.sweep.workers import in_processes, serially
 from planner.text.console import note, progress
 from planner.text.errors import InputError, SolverError
 
-ASKED = 100_000  # points solved one by one that nobody means by mistake
-ASKED_CLOSED = 20_000_000  # points of a closed form: some gigabytes of table
-MOST = 10**9
-PIECE = 1 << 16  # points of a closed form computed at a time
+CONFIRM_POINTS = 100_000  # points solved one by one that nobody means by mistake
+CONFIRM_CLOSED_FORM_POINTS = 20_000_000  # points of a closed form: some gigabytes of table
+MAX_POINTS = 10**9
+PIECE_ROWS = 1 << 16  # points of a closed form computed at a time
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Order:
     So many `workers` solve it, or those of the Dask `scheduler`; with `shown` a bar is drawn.
     """
 
-    survey: Survey
+    survey: SweepSpec
     closed: ClosedForm | None
     workers: int = 1
     scheduler: str | None = None
@@ -53,7 +53,7 @@ class Order:
     def meta(self) -> Meta:
         """What the table is, for whoever reads it."""
         axes = {column.name: column.unit for column in self.survey.columns}
-        problem = problem_of(self.survey.problem)
+        problem = get_problem(self.survey.problem)
         answers = {**problem.columns, **problem.more_columns, "elapsed_s": "s"}
         units = {f"plan.{name}" if name in axes else name: unit for name, unit in answers.items()}
         return {
@@ -81,7 +81,7 @@ class Outcome:
     seconds: float
 
 
-def ordered(
+def prepare_sweep(
     source: Source,
     over: Mapping[str, object] | Sequence[str],
     sets: Sequence[str] = (),
@@ -95,15 +95,16 @@ def ordered(
     Raises InputError with every mistake in the scenario and the grid, or if it has more points than
     can be meant; `yes` says that they are.
     """
-    grid = grid_of(over)
-    if grid.count > MOST:
+    grid = parse_grid(over)
+    if grid.count > MAX_POINTS:
         count = f"{grid.count:,}" if grid.count < 10**15 else f"{grid.count:.3g}"
         raise InputError(
-            f"--over makes {count} points, and a sweep takes at most {MOST:,}; give fewer values"
+            f"--over makes {count} points, and a sweep takes at most {MAX_POINTS:,}; give fewer "
+            "values"
         )
-    looked = survey(source, sets, grid, certify, strict)
+    looked = validate_sweep(source, sets, grid, certify, strict)
     order = Order(looked, closed_form(looked))
-    most = ASKED_CLOSED if order.closed else ASKED
+    most = CONFIRM_CLOSED_FORM_POINTS if order.closed else CONFIRM_POINTS
     if order.points > most and not yes:
         cost = "" if order.closed else ", each of which is solved"
         raise InputError(
@@ -113,7 +114,7 @@ def ordered(
     return order
 
 
-def executed(order: Order, parts: Parts) -> Outcome:
+def run_sweep(order: Order, parts: SweepParts) -> Outcome:
     """Compute what is missing, keep it part by part, and put the parts together.
 
     Raises SolverError if the disk or the cluster is at fault; what was computed is kept, and the
@@ -121,7 +122,7 @@ def executed(order: Order, parts: Parts) -> Outcome:
     """
     start, resumed = perf_counter(), parts.done
     try:
-        computed(order, parts)
+        compute_missing(order, parts)
         statuses = parts.finish()
     except KeyboardInterrupt:
         note(f"planner: {_how_to_go_on(order, parts)}")
@@ -133,7 +134,7 @@ def executed(order: Order, parts: Parts) -> Outcome:
     return Outcome(order.points, statuses, resumed, perf_counter() - start)
 
 
-def computed(order: Order, keeper: Parts | Memory) -> None:
+def compute_missing(order: Order, keeper: SweepParts | Memory) -> None:
     """Give the keeper the rows of every point that it misses."""
     missing = keeper.missing(order.points)
     left = sum(last - first + 1 for first, last in missing)
@@ -147,38 +148,42 @@ def computed(order: Order, keeper: Parts | Memory) -> None:
 
 def _inside(columns: Columns) -> Columns:
     """The rows, of which those that lie outside the fit are refused and hold no numbers."""
-    outside, names = plain(columns[OUTSIDE]), list(columns)
+    outside, names = tolist(columns[OUTSIDE_COLUMN]), list(columns)
     if not any(outside):
         return columns
     cells = {
-        name: [None if x else cell for x, cell in zip(outside, plain(columns[name]), strict=True)]
+        name: [None if x else cell for x, cell in zip(outside, tolist(columns[name]), strict=True)]
         for name in names[names.index("status") :]
         if name not in ("status", "reason", "elapsed_s")
     }
-    pairs = {name: zip(outside, plain(columns[name]), strict=True) for name in ("status", "reason")}
+    pairs = {
+        name: zip(outside, tolist(columns[name]), strict=True) for name in ("status", "reason")
+    }
     cells["status"] = ["refused" if x else cell for x, cell in pairs["status"]]
-    cells["reason"] = [f"{BEYOND}: {x}; {STRICT}" if x else cell for x, cell in pairs["reason"]]
+    cells["reason"] = [
+        f"{EXTRAPOLATION_LABEL}: {x}; {STRICT}" if x else cell for x, cell in pairs["reason"]
+    ]
     return {name: cells.get(name, column) for name, column in columns.items()}
 
 
-Piece = tuple[int, int, Columns]
+SweepPiece = tuple[int, int, Columns]
 
 
 def _evaluated(
     closed: ClosedForm, missing: Sequence[tuple[int, int]]
-) -> Generator[Piece, None, None]:
+) -> Generator[SweepPiece, None, None]:
     for first, last in missing:
-        for start in range(first, last + 1, PIECE):
-            end = min(start + PIECE - 1, last)
+        for start in range(first, last + 1, PIECE_ROWS):
+            end = min(start + PIECE_ROWS - 1, last)
             yield start, end, closed.columns(start, end)
 
 
-def _solved(order: Order, missing: Sequence[tuple[int, int]]) -> Generator[Piece, None, None]:
+def _solved(order: Order, missing: Sequence[tuple[int, int]]) -> Generator[SweepPiece, None, None]:
     left = sum(last - first + 1 for first, last in missing)
     if order.scheduler is not None:
-        from planner.sweep.workers import connected
+        from planner.sweep.workers import connect_dask
 
-        with connected(order.scheduler) as cluster:
+        with connect_dask(order.scheduler) as cluster:
             waiting = chunks(order.survey, missing, cluster.workers)
             yield from (_piece(order, *done) for done in cluster.solved(waiting))
         return
@@ -190,15 +195,14 @@ def _solved(order: Order, missing: Sequence[tuple[int, int]]) -> Generator[Piece
             yield _piece(order, chunk, rows)
 
 
-def _piece(order: Order, chunk: Chunk, rows: Sequence[Row]) -> Piece:
-    """The rows of a chunk as columns, the values of the axes before them."""
+def _piece(order: Order, chunk: Chunk, rows: Sequence[CellRow]) -> SweepPiece:
     grid, axes = order.survey.grid, order.survey.columns
     places = [grid.places(i) for i in range(chunk.first, chunk.last + 1)]
     values = {axis.name: [axis.at(place[i]) for place in places] for i, axis in enumerate(axes)}
-    return chunk.first, chunk.last, merged(values, by_name(rows))
+    return chunk.first, chunk.last, merge_columns(values, by_name(rows))
 
 
-def _how_to_go_on(order: Order, parts: Parts) -> str:
+def _how_to_go_on(order: Order, parts: SweepParts) -> str:
     if not parts.done:
         return "nothing was computed yet"
     return (

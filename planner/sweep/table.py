@@ -18,10 +18,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.protocol.output import Cell, CodedColumn, Column, Columns, Row, named, plain
+from planner.protocol.output import Cell, CellRow, CodedColumn, Column, Columns, all_names, tolist
 from planner.protocol.page import table_page
-from planner.report.files import linked, write
-from planner.sweep.formats import PARTS, Meta, assembled, encoded, kind_of, loaded, meta_of, rows_in
+from planner.report.files import resolve_links, write
+from planner.sweep.formats import (
+    FORMATS,
+    Meta,
+    assemble_parts,
+    count_rows,
+    encode_part,
+    file_kind,
+    load_columns,
+    read_meta,
+)
 from planner.text.console import note
 from planner.text.errors import InputError, MissingExtra, SolverError, did_you_mean
 
@@ -31,10 +40,10 @@ if TYPE_CHECKING:
 
 MANIFEST = "manifest.json"
 LOCK = "lock"
-NAMED = re.compile(r"(\d{12})-(\d{12})\.([0-9a-f]{12})\.(\w+)")
+CHUNK_NAME = re.compile(r"(\d{12})-(\d{12})\.([0-9a-f]{12})\.(\w+)")
 
 
-class Parts:
+class SweepParts:
     """The parts of one sweep, and the file they will be.
 
     Raises InputError if the folder holds parts of another sweep, or of this one and `resume` is not
@@ -48,13 +57,13 @@ class Parts:
 
     def __init__(self, out: Path, meta: Meta, *, resume: bool) -> None:
         self.out = out
-        self.kind = kind_of(out)
+        self.kind = file_kind(out)
         self.meta = meta
         self.folder = out.with_name(f"{out.name}.parts")
         self.digest = str(meta["digest"])[:12]
         self.ranges: list[tuple[int, int, Path]] = []
         try:
-            linked(out)
+            resolve_links(out)
             # Before anything is read or written: the manifest is of the run that has the lock.
             self._lock = _locked(self.folder / LOCK)
         except OSError as error:
@@ -72,7 +81,7 @@ class Parts:
         """Whether the file is this very sweep, complete; InputError if it is another one."""
         if not out.is_file() or out.with_name(f"{out.name}.parts").exists():
             return False
-        there = meta_of(out, kind_of(out))
+        there = read_meta(out, file_kind(out))
         if there and all(there[key] == meta[key] for key in ("digest", "version")):
             return True
         raise InputError(
@@ -99,8 +108,8 @@ class Parts:
 
         Raises SolverError if the disk is full or broken.
         """
-        part = self.folder / f"{first:012d}-{last:012d}.{self.digest}.{PARTS[self.kind]}"
-        write(part, encoded(columns, self.kind, {"digest": self.meta["digest"]}))
+        part = self.folder / f"{first:012d}-{last:012d}.{self.digest}.{FORMATS[self.kind]}"
+        write(part, encode_part(columns, self.kind, {"digest": self.meta["digest"]}))
         self.ranges.append((first, last, part))
 
     def finish(self) -> dict[str, int]:
@@ -108,12 +117,12 @@ class Parts:
 
         Raises SolverError if the disk is full or broken; the parts are kept.
         """
-        target = linked(self.out)
+        target = resolve_links(self.out)
         # One name in every run: what a killed one left is written over. The lock keeps others out.
         whole = target.with_name(f".{target.name[:200]}.part")
         try:
             ordered = [part for *_, part in sorted(self.ranges)]
-            statuses = assembled(ordered, whole, self.kind, self.meta)
+            statuses = assemble_parts(ordered, whole, self.kind, self.meta)
             if self.kind != "parquet":
                 beside = self.out.with_name(f"{self.out.name}.meta.json")
                 (self.folder / MANIFEST).replace(beside)
@@ -139,7 +148,7 @@ class Parts:
             manifest = json.loads((self.folder / MANIFEST).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             manifest = {}
-        parts = [match for name in os.listdir(self.folder) if (match := NAMED.fullmatch(name))]
+        parts = [match for name in os.listdir(self.folder) if (match := CHUNK_NAME.fullmatch(name))]
         if not parts:
             return
         if foreign := [part[0] for part in parts if part[3] != self.digest]:
@@ -162,14 +171,14 @@ class Parts:
         """Whole parts of the folder; torn ones are removed and will be computed again."""
         sound: list[tuple[int, int, Path]] = []
         for name in sorted(os.listdir(self.folder)):
-            part, match = self.folder / name, NAMED.fullmatch(name)
+            part, match = self.folder / name, CHUNK_NAME.fullmatch(name)
             if name.endswith(".part"):
                 part.unlink(missing_ok=True)  # what a killed run was writing
-            if match is None or match[4] != PARTS[self.kind]:
+            if match is None or match[4] != FORMATS[self.kind]:
                 continue
             first, last = int(match[1]), int(match[2])
             overlaps = bool(sound) and first <= sound[-1][1]
-            if overlaps or rows_in(part, self.kind) != last - first + 1:
+            if overlaps or count_rows(part, self.kind) != last - first + 1:
                 note(f"{part}: is torn; its points are computed again", warning=True)
                 part.unlink()
                 continue
@@ -196,7 +205,7 @@ def _locked(file: Path) -> int | None:
     return _locked(file)
 
 
-SHOWN = 10  # rows of a repr
+MAX_ROWS_SHOWN = 10  # rows of a repr
 FIRST = ("usd_per_mtok", "ttft", "tpot", "tokens_per_s", "layout", "bottleneck")
 
 
@@ -224,7 +233,7 @@ class Table:
         Raises InputError if it is none.
         """
         path = Path(file)
-        meta = meta_of(path, kind_of(path)) if path.is_file() else None
+        meta = read_meta(path, file_kind(path)) if path.is_file() else None
         if meta is None:
             raise InputError(f"{path}: is no table of a sweep")
         return cls(None, meta, path)
@@ -234,7 +243,7 @@ class Table:
         """{name: values}, all of one length."""
         if self._columns is not None:
             return self._columns
-        return loaded(self.file) if self.file is not None else {}
+        return load_columns(self.file) if self.file is not None else {}
 
     def __len__(self) -> int:
         return self.meta["points"]
@@ -244,15 +253,15 @@ class Table:
         if name not in self.columns:
             hint = did_you_mean(name, self.columns)
             raise InputError(f"the sweep has no column {name!r}{hint}")
-        return plain(self.columns[name])
+        return tolist(self.columns[name])
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[CellRow]:
         """The rows, as mappings."""
-        values = [plain(column) for column in self.columns.values()]
+        values = [tolist(column) for column in self.columns.values()]
         for row in zip(*values, strict=True):
             yield dict(zip(self.columns, row, strict=True))
 
-    def rows(self, **where: Cell) -> list[Row]:
+    def rows(self, **where: Cell) -> list[CellRow]:
         """The rows in which the columns have these values."""
         return [row for row in self if all(row.get(k) == value for k, value in where.items())]
 
@@ -266,7 +275,7 @@ class Table:
         except ImportError as error:
             raise MissingExtra("pandas", "data", "a data frame") from error
         columns = self.columns.items()
-        values = {name: plain(x) if isinstance(x, CodedColumn) else x for name, x in columns}
+        values = {name: tolist(x) if isinstance(x, CodedColumn) else x for name, x in columns}
         frame = pd.DataFrame(values)
         frame.attrs.update(units=self.units, meta=self.meta)
         return frame
@@ -303,16 +312,17 @@ class Table:
         return f"<Sweep of {', '.join(self.over)}: {len(self):,} points, {counts}>"
 
     def _omitted(self) -> list[str]:
-        left = len(self) - SHOWN
+        left = len(self) - MAX_ROWS_SHOWN
         return [f"... and {left:,} more"] if left > 0 else []
 
     def _head(self) -> tuple[list[str], list[list[str]]]:
-        """Names with units and the first rows, of the columns that say most."""
-        shown = [name for name in named([self.over, ("status",), FIRST]) if name in self.columns]
+        shown = [
+            name for name in all_names([self.over, ("status",), FIRST]) if name in self.columns
+        ]
         if len(shown) == len(self.over) + 1:  # a problem without serving's words
             shown = list(self.columns)[: len(self.over) + 8]
         heads = [f"{n} [{self.units[n]}]" if n in self.units else n for n in shown]
-        columns = [plain(_first_rows(self.columns[name])) for name in shown]
+        columns = [tolist(_first_rows(self.columns[name])) for name in shown]
         return heads, [[_cell(value) for value in row] for row in zip(*columns, strict=True)]
 
 
@@ -333,7 +343,7 @@ class Memory:
     def columns(self) -> Columns:
         """All rows in order."""
         tables = [columns for _, columns in sorted(self.pieces, key=lambda part: part[0])]
-        return {name: _joined(name, tables) for name in named(tables)}
+        return {name: _joined(name, tables) for name in all_names(tables)}
 
 
 def _joined(name: str, tables: Sequence[Columns]) -> Column:
@@ -346,14 +356,14 @@ def _joined(name: str, tables: Sequence[Columns]) -> Column:
     values: list[Cell] = []
     for column, table in zip(columns, tables, strict=True):
         length = len(next(iter(table.values())))
-        values += [None] * length if column is None else plain(column)
+        values += [None] * length if column is None else tolist(column)
     return values
 
 
 def _first_rows(column: Column) -> Column:
     if isinstance(column, CodedColumn):
-        return CodedColumn(column.codes[:SHOWN], column.words)
-    return column[:SHOWN]
+        return CodedColumn(column.codes[:MAX_ROWS_SHOWN], column.words)
+    return column[:MAX_ROWS_SHOWN]
 
 
 def _cell(value: Cell) -> str:

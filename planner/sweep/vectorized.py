@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from planner.protocol.output import Cell, CodedColumn, Columns, merged
+from planner.protocol.output import Cell, CodedColumn, Columns, merge_columns
 from planner.protocol.output import Column as TableColumn
-from planner.protocol.problem import ArrayModel, HasArrays, problem_of
+from planner.protocol.problem import ArrayModel, HasArrays, get_problem
 from planner.scenario.grid import Span
-from planner.sweep.chunk import ANSWERED, Column, Survey, mistaken, scenario_at
+from planner.sweep.chunk import ROW_COLUMNS, Column, SweepSpec, build_point_scenario, error_reason
 from planner.text.errors import InputError, PlannerError
 
-MOST_MODELS = 4096  # combinations of axes that are no dials
-MOST_LOOKED_AT = 1_000_000  # values of an axis of whole numbers that are looked at
+MAX_MODELS = 4096  # combinations of axes that are no dials
+MAX_CHECKED_VALUES = 1_000_000  # values of an axis of whole numbers that are looked at
 STATUSES = ("optimal", "infeasible", "refused")
 
 
@@ -34,7 +34,7 @@ class ClosedForm:
     `fixed`; `dials` are the places of the other axes.
     """
 
-    survey: Survey
+    survey: SweepSpec
     problem: HasArrays[Any]
     dials: tuple[int, ...]
     fixed: tuple[int, ...]
@@ -46,12 +46,12 @@ class ClosedForm:
         shape = [len(axis) for axis in self.survey.grid.axes]
         places = np.unravel_index(np.arange(first, last + 1), shape)
         count = last - first + 1
-        table = _ColumnBuffer(count, self.models, problem_of(self.survey.problem).columns)
+        table = _ColumnBuffer(count, self.models, get_problem(self.survey.problem).columns)
         which = np.zeros(count, dtype=np.int64)
         for axis in self.fixed:
             which = which * len(self.survey.grid.axes[axis]) + places[axis]
         values = {
-            self.survey.columns[axis].name: numbers(self.survey.columns[axis], places[axis])
+            self.survey.columns[axis].name: axis_values(self.survey.columns[axis], places[axis])
             for axis in self.dials
         }
         for number in np.unique(which).tolist():
@@ -64,7 +64,7 @@ class ClosedForm:
                 table.put(whole, number, _evaluated(model, values, rows))
         axes = zip(self.survey.columns, places, strict=True)
         values_of = {column.name: axis_column(column, at) for column, at in axes}
-        return merged(values_of, table.columns((perf_counter() - start) / count))
+        return merge_columns(values_of, table.columns((perf_counter() - start) / count))
 
 
 def _evaluated(
@@ -85,16 +85,16 @@ def _evaluated(
     }
 
 
-def closed_form(survey: Survey) -> ClosedForm | None:
+def closed_form(survey: SweepSpec) -> ClosedForm | None:
     """The closed form of a sweep; None where a point needs a search."""
-    problem = problem_of(survey.problem)
+    problem = get_problem(survey.problem)
     if not isinstance(problem, HasArrays):
         return None
     axes = range(len(survey.grid.axes))
     dials = tuple(i for i in axes if _becomes_array(problem, survey.columns[i]))
     fixed = tuple(i for i in axes if i not in dials)
     shape = [len(survey.grid.axes[i]) for i in fixed]
-    if prod(shape) > MOST_MODELS:
+    if prod(shape) > MAX_MODELS:
         return None
     models: list[ArrayModel | str] = []
     for places in product(*map(range, shape)):
@@ -105,15 +105,15 @@ def closed_form(survey: Survey) -> ClosedForm | None:
     return ClosedForm(survey, problem, dials, fixed, tuple(models))
 
 
-def numbers(column: Column, at: Sequence[int] | np.ndarray) -> np.ndarray:
+def axis_values(column: Column, at: Sequence[int] | np.ndarray) -> np.ndarray:
     """The values of a numeric axis at places, shape of the places."""
     places = np.asarray(at)
     if column.span is not None:
-        return spanned(column.span, places) * column.scale
+        return range_values(column.span, places) * column.scale
     return np.array(column.labels, dtype=np.float64)[places]
 
 
-def spanned(span: Span, places: np.ndarray) -> np.ndarray:
+def range_values(span: Span, places: np.ndarray) -> np.ndarray:
     """`Span.number` at many places."""
     if span.kind == "whole":
         return span.first + places.astype(np.float64)
@@ -134,39 +134,38 @@ def axis_column(column: Column, places: np.ndarray) -> TableColumn:
     """The column of an axis in the table."""
     if column.span is None:
         return CodedColumn(places, column.labels or ())
-    values = numbers(column, places)
+    values = axis_values(column, places)
     return values.astype(np.int64) if column.span.kind == "whole" and column.scale == 1 else values
 
 
 def _becomes_array(problem: HasArrays[Any], column: Column) -> bool:
-    """Whether an axis is a number of the equations at all its values."""
     if not column.numeric or not problem.is_array(column.name):
         return False
     if column.name not in problem.whole or column.span is None or column.span.kind == "whole":
         return True
-    short = column.span.count <= MOST_LOOKED_AT
-    values = numbers(column, np.arange(column.span.count)) if short else np.array([np.nan])
+    short = column.span.count <= MAX_CHECKED_VALUES
+    values = axis_values(column, np.arange(column.span.count)) if short else np.array([np.nan])
     return bool((values == np.round(values)).all())
 
 
 def _bound(
-    problem: HasArrays[Any], survey: Survey, dials: Sequence[int], places: Mapping[int, int]
+    problem: HasArrays[Any], survey: SweepSpec, dials: Sequence[int], places: Mapping[int, int]
 ) -> ArrayModel | str | None:
     """The model at places of the other axes, or why there is none; None if it needs a search."""
     ends_at = {i: _ends(survey.columns[i]) for i in dials}
-    ends = {survey.columns[i].name: numbers(survey.columns[i], at) for i, at in ends_at.items()}
+    ends = {survey.columns[i].name: axis_values(survey.columns[i], at) for i, at in ends_at.items()}
     models: list[ArrayModel | str | None] = []
     for end in (0, 1):
         at = {**places, **{i: both[end] for i, both in ends_at.items()}}
         sets = survey.grid.sets_at([at[i] for i in range(len(at))])
         try:
-            scenario = scenario_at(survey.tree, survey.folder, sets)
+            scenario = build_point_scenario(survey.tree, survey.folder, sets)
             model = problem.array_model(scenario, ends)
             if model is None:
                 return None
             models.append(model)
         except InputError as error:
-            models.append(mistaken(error))
+            models.append(error_reason(error))
         except PlannerError:
             return None
     first, last = models
@@ -176,7 +175,6 @@ def _bound(
 
 
 def _ends(column: Column) -> tuple[int, int]:
-    """Where on a numeric axis its least and its most value stand."""
     if column.span is not None:
         ends = (0, column.span.count - 1)
         return ends if column.span.first <= column.span.last else ends[::-1]
@@ -191,7 +189,7 @@ class _ColumnBuffer:
         self, count: int, models: Sequence[ArrayModel | str], names: Iterable[str]
     ) -> None:
         self.count = count
-        self.names = (*ANSWERED, *names)
+        self.names = (*ROW_COLUMNS, *names)
         self.models = models
         self.numbers: dict[str, np.ndarray] = {}
         self.status = np.zeros(count, dtype=np.int8)

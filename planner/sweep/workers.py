@@ -27,8 +27,8 @@ from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, TypeAlias
 
-from planner.protocol.output import Row
-from planner.sweep.chunk import Chunk, refused, solved
+from planner.protocol.output import CellRow
+from planner.sweep.chunk import Chunk, refused_row, solved
 from planner.text.errors import InputError, MissingExtra, SolverError
 
 if TYPE_CHECKING:
@@ -36,27 +36,27 @@ if TYPE_CHECKING:
     from distributed import Future as TaskOnCluster
 
 ATTEMPTS = 3  # of one point alone, whose worker may have been killed for no fault of its own
-AHEAD = 2  # chunks per worker that wait for it
+CHUNKS_AHEAD = 2  # chunks per worker that wait for it
 
-Rows: TypeAlias = list[Row]
-Done: TypeAlias = tuple[Chunk, Rows]
+ResultRows: TypeAlias = list[CellRow]
+ChunkResult: TypeAlias = tuple[Chunk, ResultRows]
 
 
-def serially(chunks: Iterable[Chunk]) -> Generator[Done, None, None]:
+def serially(chunks: Iterable[Chunk]) -> Generator[ChunkResult, None, None]:
     """One chunk after the other, here."""
     for chunk in chunks:
         yield chunk, solved(chunk)
 
 
 def in_processes(
-    chunks: Iterable[Chunk], workers: int, solve: Callable[[Chunk], Rows] = solved
-) -> Generator[Done, None, None]:
+    chunks: Iterable[Chunk], workers: int, solve: Callable[[Chunk], ResultRows] = solved
+) -> Generator[ChunkResult, None, None]:
     """The same in this many processes, which are started anew and end with this one."""
     waiting = iter(chunks)
     while True:
         pool = _pool(workers)
         try:
-            running: dict[Future[Rows], Chunk] = {}
+            running: dict[Future[ResultRows], Chunk] = {}
             yield from _drained(pool, waiting, running, workers, solve)
             return
         except BrokenProcessPool:
@@ -66,22 +66,22 @@ def in_processes(
         yield from _isolated(alone, solve)
 
 
-def killed(chunk: Chunk) -> Rows:
+def killed_rows(chunk: Chunk) -> ResultRows:
     """The rows of points that end every worker that tries them."""
     reason = "the worker process was killed at this point; is there enough memory?"
-    return [refused("failed", reason, 0.0) for _ in chunk.points]
+    return [refused_row("failed", reason, 0.0) for _ in chunk.points]
 
 
 def _drained(
     pool: ProcessPoolExecutor,
     waiting: Iterator[Chunk],
-    running: dict[Future[Rows], Chunk],
+    running: dict[Future[ResultRows], Chunk],
     workers: int,
-    solve: Callable[[Chunk], Rows],
-) -> Generator[Done, None, None]:
+    solve: Callable[[Chunk], ResultRows],
+) -> Generator[ChunkResult, None, None]:
     """What a pool makes of the chunks; `running` holds those that are not yet passed on."""
     while True:
-        for chunk in islice(waiting, AHEAD * workers - len(running)):
+        for chunk in islice(waiting, CHUNKS_AHEAD * workers - len(running)):
             future = _submitted(pool, solve, chunk)
             running[future] = chunk
         if not running:
@@ -94,20 +94,20 @@ def _drained(
 
 
 def _submitted(
-    pool: ProcessPoolExecutor, solve: Callable[[Chunk], Rows], chunk: Chunk
-) -> Future[Rows]:
+    pool: ProcessPoolExecutor, solve: Callable[[Chunk], ResultRows], chunk: Chunk
+) -> Future[ResultRows]:
     """A future of the chunk; of a pool that broke in this moment one that says so."""
     try:
         return pool.submit(solve, chunk)
     except BrokenProcessPool as error:
-        future: Future[Rows] = Future()
+        future: Future[ResultRows] = Future()
         future.set_exception(error)
         return future
 
 
 def _isolated(
-    chunks: Sequence[Chunk], solve: Callable[[Chunk], Rows]
-) -> Generator[Done, None, None]:
+    chunks: Sequence[Chunk], solve: Callable[[Chunk], ResultRows]
+) -> Generator[ChunkResult, None, None]:
     """Chunks that were in flight when a worker died, alone; what dies again, point by point."""
     waiting = deque((chunk, 1) for chunk in chunks)
     pool: ProcessPoolExecutor | None = None
@@ -125,7 +125,7 @@ def _isolated(
                 elif attempt < ATTEMPTS:
                     waiting.appendleft((piece, attempt + 1))
                 else:
-                    yield piece, killed(piece)
+                    yield piece, killed_rows(piece)
                 continue
             yield piece, rows
     finally:
@@ -152,7 +152,6 @@ def _stop(pool: ProcessPoolExecutor) -> None:
 
 
 def _begun() -> None:
-    """A worker ends with its parent, however that ends, and leaves Ctrl-C to it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_ended_with_parent, daemon=True).start()
 
@@ -170,7 +169,7 @@ ADDRESS = re.compile(r"(tcp|tls|ws|wss|ucx)://([^\s/:]+|\[[0-9a-fA-F:]+\]):\d{1,
 
 
 @contextmanager
-def connected(address: str) -> Iterator[Cluster]:
+def connect_dask(address: str) -> Iterator[Cluster]:
     """A connection to a Dask scheduler.
 
     Raises InputError if the address is none, or workers have another version of this package;
@@ -205,12 +204,11 @@ def connected(address: str) -> Iterator[Cluster]:
 
 
 def _lost(future: TaskOnCluster) -> bool:
-    """Whether the worker that held the result of a task that was done has died."""
     return future.status in ("lost", "pending")
 
 
 @dataclass(frozen=True)
-class Unsolved:
+class UnsolvedChunks:
     """Chunks to be solved again: the halves of one that killed its workers, or one lost."""
 
     chunks: tuple[Chunk, ...]
@@ -229,8 +227,8 @@ class Cluster:
         return max(1, len(self.client.scheduler_info(n_workers=-1)["workers"]))
 
     def solved(
-        self, chunks: Iterable[Chunk], solve: Callable[[Chunk], Rows] = solved
-    ) -> Iterator[Done]:
+        self, chunks: Iterable[Chunk], solve: Callable[[Chunk], ResultRows] = solved
+    ) -> Iterator[ChunkResult]:
         """The chunks with their rows, as they are done.
 
         Dask blames every task that waits on a worker when it dies, not only the one that runs: a
@@ -244,17 +242,17 @@ class Cluster:
                 yield chunk, rows
         for suspect in suspects:
             for chunk, rows in self._together([suspect], solve):
-                yield chunk, killed(chunk) if rows is None else rows
+                yield chunk, killed_rows(chunk) if rows is None else rows
 
     def _together(
-        self, chunks: Iterable[Chunk], solve: Callable[[Chunk], Rows]
-    ) -> Iterator[tuple[Chunk, Rows | None]]:
+        self, chunks: Iterable[Chunk], solve: Callable[[Chunk], ResultRows]
+    ) -> Iterator[tuple[Chunk, ResultRows | None]]:
         """The chunks with their rows; without rows chunks of one point whose workers died."""
         waiting = iter(chunks)
         running: dict[TaskOnCluster, Chunk] = {}
         again: list[Chunk] = []
         while True:
-            room = AHEAD * self.workers - len(running)
+            room = CHUNKS_AHEAD * self.workers - len(running)
             for chunk in (*again, *islice(waiting, max(room, 0))):
                 running[self.client.submit(solve, chunk, pure=False)] = chunk
             again = []
@@ -263,7 +261,7 @@ class Cluster:
             for future in self._ready(list(running)):
                 chunk = running.pop(future)
                 rows = self._rows(future, chunk)
-                if isinstance(rows, Unsolved):
+                if isinstance(rows, UnsolvedChunks):
                     again += rows.chunks
                 else:
                     yield chunk, rows
@@ -285,7 +283,7 @@ class Cluster:
                 elif monotonic() - silent > ANSWERS:
                     raise self._gone() from None
 
-    def _rows(self, future: TaskOnCluster, chunk: Chunk) -> Rows | Unsolved | None:
+    def _rows(self, future: TaskOnCluster, chunk: Chunk) -> ResultRows | UnsolvedChunks | None:
         """The rows of a chunk that is done, or what of it is to be solved again.
 
         Rows stay with the worker that computed them until they are fetched: if it dies before,
@@ -296,12 +294,14 @@ class Cluster:
         if future.status == "cancelled":
             raise self._gone()
         try:
-            return Unsolved((chunk,)) if _lost(future) else list(future.result(timeout=ANSWERS))
+            return (
+                UnsolvedChunks((chunk,)) if _lost(future) else list(future.result(timeout=ANSWERS))
+            )
         except KilledWorker:
-            return None if len(chunk.points) == 1 else Unsolved(tuple(chunk.split()))
+            return None if len(chunk.points) == 1 else UnsolvedChunks(tuple(chunk.split()))
         except (OSError, TimeoutError, CancelledError) as error:
             if _lost(future) and self.client.status == "running":
-                return Unsolved((chunk,))
+                return UnsolvedChunks((chunk,))
             raise self._gone() from error
 
     def require_same_version(self) -> None:

@@ -8,9 +8,9 @@ and Ito, 2008, moved apart in both modes). Order and names of parts never change
 from collections.abc import Mapping
 from types import MappingProxyType
 
-LIGHT, DARK = 0, 1
+LIGHT_MODE, DARK = 0, 1
 # Of each token its colour on light paper and on dark.
-PARTS: Mapping[str, tuple[str, str]] = MappingProxyType({
+PART_COLOURS: Mapping[str, tuple[str, str]] = MappingProxyType({
     "weights": ("#0072b2", "#3b9fdc"),
     "kv": ("#e69f00", "#f0b429"),
     "compute": ("#009e73", "#2fc396"),
@@ -18,7 +18,7 @@ PARTS: Mapping[str, tuple[str, str]] = MappingProxyType({
     "overhead": ("#5f6770", "#6b737d"),
     "prefill": ("#56b4e9", "#8fd0f5"),
 })  # fmt: skip
-BROKEN = ("#c2410c", "#ff9466")  # a broken promise; never alone, always with words or a dash
+BROKEN_COLOUR = ("#c2410c", "#ff9466")  # a broken promise; never alone, always with words or a dash
 SURFACE: Mapping[str, tuple[str, str]] = MappingProxyType({
     "paper": ("#fcfcfa", "#0f1317"),
     "panel": ("#f1f1ec", "#1b2026"),
@@ -29,7 +29,7 @@ SURFACE: Mapping[str, tuple[str, str]] = MappingProxyType({
 })  # fmt: skip
 # Of letters on a part: white where that reads better than the ink of light paper.
 WHITE, BLACK = "#ffffff", "#0f1317"
-OTHERS = ("weights", "kv", "compute", "collectives", "prefill", "overhead")  # for parts of no name
+EXTRAS = ("weights", "kv", "compute", "collectives", "prefill", "overhead")  # for parts of no name
 
 
 def luminance(colour: str) -> float:
@@ -45,17 +45,17 @@ def contrast(colour: str, paper: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def letters_on(colour: str) -> str:
+def text_colour(colour: str) -> str:
     """Black or white, whichever reads better on a colour."""
     return max((WHITE, BLACK), key=lambda ink: contrast(ink, colour))
 
 
 def tokens(mode: int) -> dict[str, str]:
     """Every token with its colour in light (0) or dark (1), letters on parts among them."""
-    parts = {name: pair[mode] for name, pair in PARTS.items()}
+    parts = {name: pair[mode] for name, pair in PART_COLOURS.items()}
     return {
         **parts,
-        **{f"on-{name}": letters_on(colour) for name, colour in parts.items()},
-        "broken": BROKEN[mode],
+        **{f"on-{name}": text_colour(colour) for name, colour in parts.items()},
+        "broken": BROKEN_COLOUR[mode],
         **{name: pair[mode] for name, pair in SURFACE.items()},
     }

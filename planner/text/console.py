@@ -16,11 +16,11 @@ from typing import ClassVar, NoReturn, Protocol, TextIO
 import typer
 from typer.core import TyperGroup
 
-from planner.text.errors import InputError, PlannerError, SolverError, escaped, pointed
-from planner.text.terminal import SPINNER, for_terminal
+from planner.text.errors import InputError, PlannerError, SolverError, errors_with_carets, escape
+from planner.text.terminal import SPINNER, terminal_text
 
-QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
-EVERYWHERE = {"--quiet", "-q", "--no-color"}
+QUIET_MODE: ContextVar[bool] = ContextVar("quiet", default=False)
+GLOBAL_OPTIONS = {"--quiet", "-q", "--no-color"}
 
 
 class HelpLines(Protocol):
@@ -44,8 +44,8 @@ class Commands(TyperGroup):
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """Move the options that every command has to the front, those after `--` excepted."""
         end = args.index("--") if "--" in args else len(args)
-        ours = [word for word in args[:end] if word in EVERYWHERE]
-        rest = [word for word in args[:end] if word not in EVERYWHERE]
+        ours = [word for word in args[:end] if word in GLOBAL_OPTIONS]
+        rest = [word for word in args[:end] if word not in GLOBAL_OPTIONS]
         return super().parse_args(ctx, [*ours, *rest, *args[end:]])
 
     def format_commands(self, ctx: typer.Context, formatter: HelpLines) -> None:  # type: ignore[override]
@@ -77,8 +77,8 @@ def exits() -> Iterator[None]:
     except PlannerError as error:
         # A mistake with a place begins with its file, as editors expect.
         mistakes = error.mistakes if isinstance(error, InputError) else ()
-        words = "\n".join(map(escaped, str(error).splitlines()))
-        _leave(pointed(mistakes) or f"planner: {words}", error.exit_status)
+        words = "\n".join(map(escape, str(error).splitlines()))
+        _leave(errors_with_carets(mistakes) or f"planner: {words}", error.exit_status)
     except OSError as error:
         _leave(f"planner: {error.filename or 'output'}: {error.strerror or error}", 3)
     except Exception as error:
@@ -101,7 +101,7 @@ def show(content: str | bytes, *, exact: bool = False) -> None:
     """
     SPINNER.stop()
     if isinstance(content, str) and not exact:
-        content = for_terminal(content)
+        content = terminal_text(content)
     if sys.stdout is None:  # closed before we began: nobody is there to read
         return
     try:
@@ -116,7 +116,7 @@ def show(content: str | bytes, *, exact: bool = False) -> None:
 
 def note(text: str, *, warning: bool = False) -> None:
     """Say something beside the answer; a warning is kept back by `--quiet`."""
-    if sys.stderr is None or (warning and QUIET.get()):
+    if sys.stderr is None or (warning and QUIET_MODE.get()):
         return
     SPINNER.stop()
     try:
@@ -127,7 +127,6 @@ def note(text: str, *, warning: bool = False) -> None:
 
 
 def _discard(stream: TextIO) -> None:
-    """Let what is still to be written, at exit too, go nowhere."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
@@ -136,7 +135,7 @@ def _leave(text: str, status: int) -> NoReturn:
     sys.exit(status)
 
 
-SMOOTHED = 30.0  # seconds over which the rate is taken
+SMOOTHING = 30.0  # seconds over which the rate is taken
 
 
 @contextmanager
@@ -145,7 +144,7 @@ def progress(total: int, done: int, *, shown: bool) -> Iterator[Callable[[int], 
 
     Nothing is drawn unless `shown`, with `--quiet`, or where nobody watches.
     """
-    if not shown or QUIET.get() or sys.stderr is None or not sys.stderr.isatty():
+    if not shown or QUIET_MODE.get() or sys.stderr is None or not sys.stderr.isatty():
         yield lambda points: None
         return
     SPINNER.stop()
@@ -163,7 +162,7 @@ def progress(total: int, done: int, *, shown: bool) -> Iterator[Callable[[int], 
 
     columns = (BarColumn(), MofNCompleteColumn(), Rate(), Left(), "left")
     with Progress(
-        *columns, console=Console(stderr=True), speed_estimate_period=SMOOTHED, transient=True
+        *columns, console=Console(stderr=True), speed_estimate_period=SMOOTHING, transient=True
     ) as bar:
         task = bar.add_task("sweep", total=total, completed=done)
         yield lambda points: bar.advance(task, points)

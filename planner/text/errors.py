@@ -19,11 +19,11 @@ from pathlib import Path
 from planner.text.tables import table
 from topologies.fabric.limits import did_you_mean as spelled_alike
 
-LISTED = 100  # names of a catalogue that an error lists
-LONGEST = 60  # letters of a value that is quoted
+MAX_LISTED_NAMES = 100  # names of a catalogue that an error lists
+MAX_QUOTED_LENGTH = 60  # letters of a value that is quoted
 
 
-VERSIONED = re.compile(r"([a-z]+)(?:[-_ ]|(?=[0-9][-_.]))([0-9])(?![0-9])")  # gpt-5, qwen3-32b
+VERSION_NAME = re.compile(r"([a-z]+)(?:[-_ ]|(?=[0-9][-_.]))([0-9])(?![0-9])")  # gpt-5, qwen3-32b
 SEVERAL = re.compile(r"^[0-9]+ ?x ?(?=[a-z])", re.IGNORECASE)  # 8xH100: a machine of them
 
 
@@ -39,7 +39,7 @@ def did_you_mean(word: object, candidates: Iterable[str]) -> str:
         key = next((name for name in meant if name in names), None)
         return f"; did you mean {key!r}?" if key else ""
     text = SEVERAL.sub("hgx-", str(word)[:200])
-    version = VERSIONED.match(text.casefold())
+    version = VERSION_NAME.match(text.casefold())
     if version:
         names = [name for name in names if not _is_another_product(name, version)]
     return spelled_alike(text, names)
@@ -57,8 +57,7 @@ def _senses() -> dict[str, tuple[str, ...]]:
 
 
 def _is_another_product(name: str, version: re.Match[str]) -> bool:
-    """Whether a name is of another version of a family, or of a family spelled otherwise."""
-    named = VERSIONED.match(name.casefold())
+    named = VERSION_NAME.match(name.casefold())
     if named is None:
         return False
     return named[2] != version[2] or not get_close_matches(named[1], [version[1]], cutoff=0.7)
@@ -89,7 +88,7 @@ class Mistake:
         if self.line is not None:
             place += f":{self.line}:{1 if self.column is None else self.column}"
         line = f"{place}  {self.path}: {self.message}" if self.path else f"{place}  {self.message}"
-        return escaped(line)
+        return escape(line)
 
 
 class InputError(PlannerError):
@@ -117,9 +116,9 @@ class CatalogueError(InputError):
     def unknown(cls, kind: str, name: str, entries: Iterable[str]) -> CatalogueError:
         """The error for an unknown `name` among the `known` names of a `kind` of entry."""
         names = sorted(entries)
-        more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-        hint = did_you_mean(name, names) or f" (known: {', '.join(names[:LISTED])}{more})"
-        return cls(f"unknown {kind} {quoted(name)}{hint}")
+        more = f" and {len(names) - MAX_LISTED_NAMES} more" if len(names) > MAX_LISTED_NAMES else ""
+        hint = did_you_mean(name, names) or f" (known: {', '.join(names[:MAX_LISTED_NAMES])}{more})"
+        return cls(f"unknown {kind} {quote(name)}{hint}")
 
 
 class ModelError(InputError):
@@ -149,7 +148,7 @@ class FieldError(InputError):
 
 
 @contextmanager
-def blamed_on(path: str) -> Iterator[None]:
+def errors_at(path: str) -> Iterator[None]:
     """What is refused meanwhile is the fault of the value at a path, unless a fault has its own."""
     try:
         yield
@@ -160,7 +159,7 @@ def blamed_on(path: str) -> Iterator[None]:
 
 
 @contextmanager
-def faults_at(place: Callable[[str], str]) -> Iterator[None]:
+def error_paths(place: Callable[[str], str]) -> Iterator[None]:
     """What is refused meanwhile of another question has its places in this one."""
     try:
         yield
@@ -180,18 +179,18 @@ class SolverError(PlannerError):
     exit_status = 3
 
 
-def escaped(line: str) -> str:
+def escape(line: str) -> str:
     """A line as it is, but for letters that a terminal would not show, which are written out."""
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)
 
 
-def printed(value: object, letters: int | None = None) -> str:
+def printable(value: object, letters: int | None = None) -> str:
     """The first letters of a text as they are where a terminal shows them all, else escaped."""
     text = str(value)[:letters]
     return text if text.isprintable() else ascii(text)
 
 
-def quoted(value: object) -> str:
+def quote(value: object) -> str:
     """The value as it would be typed, printable on one line and not longer than 60 letters."""
     if isinstance(value, str):
         return _clipped(repr(value) if value.isprintable() else ascii(value))
@@ -203,16 +202,16 @@ def quoted(value: object) -> str:
 
 
 def _clipped(text: str) -> str:
-    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
+    return text if len(text) <= MAX_QUOTED_LENGTH else text[: MAX_QUOTED_LENGTH - 3] + "..."
 
 
 WIDTH = 72  # columns of a source line that are shown
-BEFORE = 40  # of them before the place, where the line is longer
-LARGEST = 1_000_000  # bytes of a file that is looked into
-PIPED: dict[str, str] = {}  # what came from standard input, by its name
+CARET_CONTEXT = 40  # of them before the place, where the line is longer
+MAX_SOURCE_BYTES = 1_000_000  # bytes of a file that is looked into
+STDIN: dict[str, str] = {}  # what came from standard input, by its name
 
 
-def pointed(mistakes: Iterable[Mistake]) -> str:
+def errors_with_carets(mistakes: Iterable[Mistake]) -> str:
     """Every mistake on its line, `file:line:column` first, its source and a caret below it."""
     return "\n".join(line for each in mistakes for line in (str(each), *_below(each)))
 
@@ -226,7 +225,7 @@ def _below(mistake: Mistake) -> tuple[str, ...]:
         return ()
     from rich.cells import cell_len
 
-    first = max(0, mistake.column - 1 - BEFORE) if cell_len(line) > WIDTH else 0
+    first = max(0, mistake.column - 1 - CARET_CONTEXT) if cell_len(line) > WIDTH else 0
     clipped = "".join(x if x.isprintable() else " " for x in line[first : first + WIDTH])
     before = " " * cell_len(clipped[: mistake.column - 1 - first])
     gutter = f"{mistake.line:>4} | "
@@ -235,12 +234,12 @@ def _below(mistake: Mistake) -> tuple[str, ...]:
 
 def _line(file: str, number: int) -> str | None:
     """A line of a file by its number, without its end; None where it cannot be read again."""
-    if file in PIPED:
-        lines = PIPED[file].splitlines()[number - 1 : number]
+    if file in STDIN:
+        lines = STDIN[file].splitlines()[number - 1 : number]
         return lines[0] if lines else None
     try:
         path = Path(file)
-        if not path.is_file() or path.stat().st_size > LARGEST:
+        if not path.is_file() or path.stat().st_size > MAX_SOURCE_BYTES:
             return None
         with path.open(encoding="utf-8-sig", errors="replace") as text:
             return next(islice(text, number - 1, None), "").rstrip("\r\n")

@@ -7,7 +7,7 @@ from importlib import import_module
 from inspect import getsource
 
 
-def loaded_from(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
+def lazy_module(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
     """The `__getattr__` of a package whose public names live in modules: {name: module in it}."""
 
     def load(name: str) -> object:
@@ -21,7 +21,7 @@ def loaded_from(package: str, homes: Mapping[str, str]) -> Callable[[str], objec
 def imported_for_types(package: str) -> dict[str, str]:
     """{name: module in it} of what a package imports under `if TYPE_CHECKING`, as it stands there.
 
-    So a name is listed once, for type checkers and for `loaded_from` alike.
+    So a name is listed once, for type checkers and for `lazy_module` alike.
     """
     blocks = (x for x in ast.parse(getsource(sys.modules[package])).body if isinstance(x, ast.If))
     imports = [x for block in blocks for x in block.body if isinstance(x, ast.ImportFrom)]

@@ -9,14 +9,14 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from planner.text.errors import InputError, QuantityError, did_you_mean, quoted
+from planner.text.errors import InputError, QuantityError, did_you_mean, quote
 from planner.text.quantities import parse, show
 from planner.text.terminal import is_terminal
 from planner.text.wording import COLUMNS
 
 Cell = str | float | None
-LEAST = 24  # columns of the last one, below which another is left out for it
-COMPARED = {
+MIN_COLUMN_WIDTH = 24  # columns of the last one, below which another is left out for it
+COMPARISONS = {
     ">=": operator.ge,
     "<=": operator.le,
     "!=": operator.ne,
@@ -69,7 +69,7 @@ class Listing:
         read = CONDITION.fullmatch(text)
         names = list(self.columns)
         if read is None:
-            raise InputError(f"--where {quoted(text)}: expected COLUMN, a sign and a value "
+            raise InputError(f"--where {quote(text)}: expected COLUMN, a sign and a value "
                              f"(columns: {', '.join(names)})")  # fmt: skip
         name, sign, value = read.groups()
         if name not in self.columns:
@@ -96,16 +96,16 @@ class Listing:
         heads, cells = list(self.columns), [self._texts(row) for row in self.rows]
         words = [place for place, name in enumerate(heads) if self.columns[name] is None]
         if not is_terminal(sys.stdout):
-            return "\n".join(laid_in_columns(heads, cells, words))
+            return "\n".join(format_columns(heads, cells, words))
         # Places of the columns that a terminal has room for; the first and the last always stay.
         widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
         shown = list(range(len(widths)))
         while len(shown) > 2:
             room = COLUMNS.get() - sum(widths[i] + 2 for i in shown[:-1])
-            if room >= min(LEAST, widths[-1]):
+            if room >= min(MIN_COLUMN_WIDTH, widths[-1]):
                 break
             del shown[-2]
-        lines = laid_in_columns(
+        lines = format_columns(
             [heads[i] for i in shown],
             [[row[i] for i in shown] for row in cells],
             [place for place, i in enumerate(shown) if i in words],
@@ -122,7 +122,6 @@ class Listing:
 
 
 def _figure(value: float, dimension: str | None) -> str:
-    """As an answer has it; of a count the column's name says of what."""
     if dimension in (None, "number"):
         return f"{value:,g}"
     return re.sub(r" (\w?) ?(params|tokens)$", r"\1", show(value, dimension))
@@ -130,10 +129,10 @@ def _figure(value: float, dimension: str | None) -> str:
 
 def _holds(cell: Cell, sign: str, value: str | float) -> bool:
     cell = cell.lower() if isinstance(cell, str) else cell
-    return cell is not None and bool(COMPARED[sign](cell, value))
+    return cell is not None and bool(COMPARISONS[sign](cell, value))
 
 
-def laid_in_columns(
+def format_columns(
     headings: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[int] = ()
 ) -> list[str]:
     """Lines of a table: columns of `words` flush left, numbers flush right, empty columns out."""

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from planner.text.errors import QuantityError, quoted
+from planner.text.errors import QuantityError, quote
 from planner.text.tables import table
-from topologies.files.units import Powers, UnreadAmount, amount
+from topologies.files.units import Powers, QuantityParseError, parse_quantity
 
 IN_BASE_UNITS: ContextVar[bool] = ContextVar("in_base_units", default=False)
 """Whether bare numbers are known to be in base units, as those that this program wrote are."""
@@ -29,7 +29,7 @@ def base_units(written: bool = True) -> Iterator[None]:
         IN_BASE_UNITS.reset(before)
 
 
-MANY = 1e6  # above it nobody counts in units larger than the base
+BASE_ONLY = 1e6  # above it nobody counts in units larger than the base
 MONTH_HOURS = 8760 / 12  # of which a bill of a month is
 
 
@@ -50,7 +50,7 @@ class Dimension:
 
 
 def _powers(unit: str) -> Powers:
-    return () if unit == "1" else amount(f"1 {unit}").powers
+    return () if unit == "1" else parse_quantity(f"1 {unit}").powers
 
 
 def _dimensions() -> dict[str, Dimension]:
@@ -85,12 +85,12 @@ def parse(text: object, dimension: str) -> float:
     wanted = DIMENSIONS[dimension]
     expected = f'expected {wanted.phrase} such as "{wanted.example}"'
     if isinstance(text, bool) or not isinstance(text, str | int | float):
-        raise QuantityError(f"{expected}, got {quoted(text)}")
+        raise QuantityError(f"{expected}, got {quote(text)}")
     if not isinstance(text, str):
-        return _with_unit(_checked(text, f"{expected}, got {quoted(text)}"), wanted)
+        return _with_unit(_checked(text, f"{expected}, got {quote(text)}"), wanted)
     try:
-        read = amount(text)
-    except UnreadAmount as reason:
+        read = parse_quantity(text)
+    except QuantityParseError as reason:
         raise QuantityError(f"{expected}, {reason}") from None
     shown = f'{expected}, got "{text.strip()}"'
     if read.magnitude and wanted.counted:
@@ -106,7 +106,7 @@ def _with_unit(value: float, wanted: Dimension) -> float:
     if value == 0 or not wanted.bare or IN_BASE_UNITS.get():
         return value
     digits = f"{value:.12g}"
-    likely = wanted.bare if value < MANY else wanted.bare[-1:]
+    likely = wanted.bare if value < BASE_ONLY else wanted.bare[-1:]
     money = f"${value:.2f}" if value >= 0.995 else f"${digits}"
     ways = (f"{money}{x[1:]}" if x[0] == "$" else f"{digits} {x}" for x in likely)
     written = " or ".join(f'"{way}"' for way in ways)
@@ -119,8 +119,8 @@ def _with_unit(value: float, wanted: Dimension) -> float:
 def has_unit(text: object) -> bool:
     """Whether a value is a number with a unit, whatever it measures."""
     try:
-        return isinstance(text, str) and not amount(text).bare
-    except UnreadAmount:
+        return isinstance(text, str) and not parse_quantity(text).bare
+    except QuantityParseError:
         return False
 
 
@@ -187,7 +187,7 @@ def _meant(text: str, powers: Powers, wanted: Dimension) -> str:
         time = {"hold_price": "hour", "byte_price": "month"}.get(wanted.name, "s")
         return f'; did you mean "{single}/{time}"?'
     if wanted.name == "time" and powers == DIMENSIONS["token_rate"].powers:
-        value = amount(text).value
+        value = parse_quantity(text).value
         pace = f'; as a time per token "{_shown_time(1 / value)}"' if value > 0 else ""
         return f'{pace}, or promise it as speed: "{body}"'
     if wanted.name == "token_price" and powers == _powers("USD"):
@@ -224,7 +224,6 @@ def _shown_time(value: float) -> str:
 
 
 def _digits(value: float) -> str:
-    """Three significant digits, more in front of the point, no exponent where none is needed."""
     if value >= 99.95:
         return f"{value:.0f}" if value < 1e15 else f"{value:.3g}"
     return f"{value:.3g}"

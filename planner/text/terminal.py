@@ -12,10 +12,10 @@ from typing import TextIO
 
 from planner.text.wording import COLUMNS, WIDTH
 
-NARROWEST, WIDEST = 60, 200
+MIN_COLUMNS, MAX_COLUMNS = 60, 200
 MARGIN = 2  # columns that stay free at the right
-BOLD, GREEN, RED, PLAIN = "\x1b[1m", "\x1b[32m", "\x1b[1;31m", "\x1b[0m"
-INDENTED = re.compile(r"  (?! )")  # what stands under a title
+BOLD_STYLE, GREEN, RED, RESET_STYLE = "\x1b[1m", "\x1b[32m", "\x1b[1;31m", "\x1b[0m"
+INDENT_PATTERN = re.compile(r"  (?! )")  # what stands under a title
 VERDICTS = {"kept": GREEN, "BROKEN": RED}
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 ASCII = str.maketrans({
@@ -32,10 +32,10 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 def columns() -> int:
     """Columns of the terminal, 60 at least and 200 at most."""
-    return min(max(get_terminal_size().columns, NARROWEST), WIDEST)
+    return min(max(get_terminal_size().columns, MIN_COLUMNS), MAX_COLUMNS)
 
 
-def laid_out_for_terminal() -> None:
+def use_terminal_width() -> None:
     """Let texts that are composed from now on be as wide as the terminal, or as COLUMNS says."""
     watched = is_terminal(sys.stdout) or "COLUMNS" in os.environ
     COLUMNS.set(columns() - MARGIN if watched else WIDTH)
@@ -55,7 +55,7 @@ def wrapped_lines(text: str, width: int) -> str:
     return "\n".join(lines)
 
 
-def emphasised(text: str) -> str:
+def style_text(text: str) -> str:
     """The text with its titles bold, and its verdicts in colour beside their words.
 
     A title stands at the left edge, and what it is of is indented by two below it; the rest of a
@@ -66,13 +66,13 @@ def emphasised(text: str) -> str:
         word = line.split(maxsplit=1)[0] if line.strip() else ""
         below = lines[place + 1] if place + 1 < len(lines) else ""
         if word in VERDICTS and line.startswith("  "):
-            lines[place] = line.replace(word, f"{VERDICTS[word]}{word}{PLAIN}", 1)
-        elif line and not line[0].isspace() and (place == 0 or INDENTED.match(below)):
-            lines[place] = f"{BOLD}{line}{PLAIN}"
+            lines[place] = line.replace(word, f"{VERDICTS[word]}{word}{RESET_STYLE}", 1)
+        elif line and not line[0].isspace() and (place == 0 or INDENT_PATTERN.match(below)):
+            lines[place] = f"{BOLD_STYLE}{line}{RESET_STYLE}"
     return "\n".join(lines)
 
 
-def in_signs_of(text: str, encoding: str | None) -> str:
+def encodable(text: str, encoding: str | None) -> str:
     """The text in signs that an encoding has, of ASCII where it lacks one."""
     try:
         text.encode(encoding or "utf-8")
@@ -81,15 +81,15 @@ def in_signs_of(text: str, encoding: str | None) -> str:
     return text
 
 
-def for_terminal(text: str) -> str:
+def terminal_text(text: str) -> str:
     """A text as a terminal shows it; JSON stays as it is, and with NO_COLOR there is no weight."""
     if text[:1] in ("{", "["):
         return text
-    text = in_signs_of(text, getattr(sys.stdout, "encoding", None))
+    text = encodable(text, getattr(sys.stdout, "encoding", None))
     if not is_terminal(sys.stdout):
         return text
     narrow = wrapped_lines(text, columns())
-    return narrow if "NO_COLOR" in os.environ else emphasised(narrow)
+    return narrow if "NO_COLOR" in os.environ else style_text(narrow)
 
 
 class Spinner:

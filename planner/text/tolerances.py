@@ -3,7 +3,7 @@
 A tolerance that one search alone has, such as how near it closes in, stands with the search.
 """
 
-SAME = 1e-9
+REL_TOL = 1e-9
 """Relative difference below which two values are one [-].
 
 Rounding errors of a whole evaluation stay below 1e-12; what a reader could see is above 1e-4.
@@ -21,7 +21,7 @@ TIE = 1e-3
 It is a tenth of what equal runs of one engine differ by, and no rent is known as well.
 """
 
-TENTH = 1.2816
+QUANTILE_90 = 1.2816
 """Standard deviations from the middle of a normal to the tenth at either end [-]."""
 
 UNSEEN = 5e-4

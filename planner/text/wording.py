@@ -9,13 +9,13 @@ from typing import Any
 
 from planner.text.quantities import show
 
-NEAR = 1e-8
-RESOLVED = 1e-5  # of a relaxation, where solvers stop on different processors
+GAP_TOLERANCE = 1e-8
+SOLVER_RESOLUTION = 1e-5  # of a relaxation, where solvers stop on different processors
 WIDTH = 78  # columns of an answer
 COLUMNS: ContextVar[int] = ContextVar("columns", default=WIDTH)  # of a terminal that reads it
 SENTENCE = 100  # columns of a sentence at most: longer lines read badly
 LABEL = 14  # columns of a label that has its text beside it
-MANIFOLD = 3.0  # times a limit, from which on the excess is given as a factor
+FACTOR_THRESHOLD = 3.0  # times a limit, from which on the excess is given as a factor
 
 
 # ---- numbers ----
@@ -25,15 +25,15 @@ _NUMBER = re.compile(r"([^0-9-]*)(-?[0-9.,]+)((?:e[+-]?[0-9]+)?)(.*)")
 
 def gap_text(gap: float) -> str:
     """How far a bound lies from an answer; below rounding no digits are printed."""
-    return f"{100 * gap:.1g}%" if gap >= NEAR else "less than 1e-6%"
+    return f"{100 * gap:.1g}%" if gap >= GAP_TOLERANCE else "less than 1e-6%"
 
 
-def below(gap: float) -> str:
+def gap_percent(gap: float) -> str:
     """How far an independent bound lies below; no digits below what conic solvers resolve."""
-    return f"{100 * gap:.2g}%" if gap >= RESOLVED else "less than 0.001%"
+    return f"{100 * gap:.2g}%" if gap >= SOLVER_RESOLUTION else "less than 0.001%"
 
 
-def figure(value: float) -> str:
+def three_figures(value: float) -> str:
     """Three digits, and all that stand before the point."""
     return f"{value:,.0f}" if value >= 99.95 else f"{value:.3g}"
 
@@ -84,7 +84,9 @@ def percent(share: float, precision: int = 2) -> str:
 
 def excess(factor: float) -> str:
     """By how much a limit is missed, from the factor by which it is exceeded."""
-    return f"{100 * (factor - 1):.3g}%" if factor < MANIFOLD else f"a factor of {factor:.3g}"
+    return (
+        f"{100 * (factor - 1):.3g}%" if factor < FACTOR_THRESHOLD else f"a factor of {factor:.3g}"
+    )
 
 
 def increase(share: float) -> str:
@@ -93,7 +95,7 @@ def increase(share: float) -> str:
     return f"{shown:+.0f}%" if abs(shown) >= 9.95 else f"{shown:+.2g}%"
 
 
-def money(usd: float) -> str:
+def usd_text(usd: float) -> str:
     """Dollars with three digits, or all before the point."""
     for scale, letter in ((1e9, "B"), (1e6, "M")):
         if usd >= scale * 0.9995:
@@ -101,9 +103,9 @@ def money(usd: float) -> str:
     return f"${usd:,.0f}" if usd >= 100 else f"${usd:.3g}"
 
 
-def signed(usd: float) -> str:
+def signed_usd(usd: float) -> str:
     """Dollars with a sign."""
-    return f"{'-' if usd < 0 else '+'}{money(abs(usd))}"
+    return f"{'-' if usd < 0 else '+'}{usd_text(abs(usd))}"
 
 
 def duration(value: float) -> str:
@@ -114,7 +116,7 @@ def duration(value: float) -> str:
     return f"{value:.2g} s" if math.isfinite(value) else "never"
 
 
-def size(value: float) -> str:
+def format_bytes(value: float) -> str:
     """A size with its unit."""
     return show(value, "size")
 
@@ -132,9 +134,9 @@ def breadth() -> int:
     return min(COLUMNS.get(), SENTENCE)
 
 
-def row(label: str, text: str, width: int = LABEL) -> str:
+def label_row(label: str, text: str, width: int = LABEL) -> str:
     """A label and its text, wrapped beside it."""
-    return "\n".join(filled(text, f"{label:<{width}}", " " * width))
+    return "\n".join(wrap_text(text, f"{label:<{width}}", " " * width))
 
 
 def wrapped(text: str) -> list[str]:
@@ -142,13 +144,13 @@ def wrapped(text: str) -> list[str]:
     return textwrap.wrap(text, breadth(), initial_indent="  ", subsequent_indent="    ")
 
 
-def cut(text: str, room: int) -> str:
+def trim(text: str, room: int) -> str:
     """A text that is cut in the middle to the room that it has."""
     half = max(room - 1, 2) // 2
     return text if len(text) <= room else f"{text[: room - 1 - half]}…{text[-half:]}"
 
 
-def first_of(title: str, sentences: Sequence[str], most: int) -> str:
+def first_sentences(title: str, sentences: Sequence[str], most: int) -> str:
     """The first sentences under a title, and how many more there are; nothing without any."""
     if not sentences:
         return ""
@@ -157,7 +159,7 @@ def first_of(title: str, sentences: Sequence[str], most: int) -> str:
     return "\n".join([*lines, f"  and {left:,} more"] if left > 0 else lines)
 
 
-def filled(text: str, first: str = "", rest: str = "  ") -> list[str]:
+def wrap_text(text: str, first: str = "", rest: str = "  ") -> list[str]:
     """A text as lines after their indents, broken between words; a flag keeps what is set."""
     lines = textwrap.wrap(
         text.replace("--set ", "--set\u00a0"), breadth(), initial_indent=first,
@@ -166,7 +168,7 @@ def filled(text: str, first: str = "", rest: str = "  ") -> list[str]:
     return [line.replace("\u00a0", " ") for line in lines]
 
 
-def typed(command: str) -> str:
+def wrap_command(command: str) -> str:
     """A command over as many lines as it takes, broken between its words."""
     parts = textwrap.wrap(command, breadth() - 6, break_on_hyphens=False, break_long_words=False)
     return "  " + " \\\n    ".join(parts)
@@ -175,7 +177,7 @@ def typed(command: str) -> str:
 # ---- what was asked, and layouts ----
 
 
-def unused(plan: Mapping[str, Any]) -> str:
+def unused_chips_text(plan: Mapping[str, Any]) -> str:
     """Chips that are paid and not used, in brackets."""
     idle = plan["chips"] - plan["chips_used"]
     return f" ({idle} of them idle)" if idle else ""
@@ -199,11 +201,11 @@ def degrees(
     return ", ".join([" × ".join(ways) or "TP1", *([" × ".join(experts)] if experts else [])])
 
 
-def laid_out(plan: Mapping[str, Any]) -> str:
+def pools_text(plan: Mapping[str, Any]) -> str:
     """A layout in the words of engines, `4 × (TP8, EP8)`; of two pools both."""
     layout = plan["layout"]
     if layout is None:
-        return f"prefill {laid_out(plan['prefill'])}, decode {laid_out(plan['decode'])}"
+        return f"prefill {pools_text(plan['prefill'])}, decode {pools_text(plan['decode'])}"
     names = ("pp", "tp", "dp_attention", "cp", "ep", "tp_expert")
     words = [degrees(*(layout[name] for name in names), dcp=layout.get("dcp", 1))]
     if layout.get("overlap", "none") != "none":
@@ -216,10 +218,10 @@ def laid_out(plan: Mapping[str, Any]) -> str:
     return f"{layout['replicas']} × ({text})" if layout["replicas"] > 1 else text
 
 
-def named(value: object, kind: str) -> str:
+def reference_text(value: object, kind: str) -> str:
     """A model or system as it was named; a list by its names, a description by what it varies."""
     if isinstance(value, list):
-        return " or ".join(named(item, kind) for item in value)
+        return " or ".join(reference_text(item, kind) for item in value)
     if isinstance(value, Mapping):
         name = str(value["like"]) if value.get("like") else f"a described {kind}"
         changes = ["varied"] if value.get("like") and value.keys() - {"like", "measured"} else []
@@ -247,19 +249,19 @@ _FORMS: Mapping[str, Callable[[float], str]] = {
     "": lambda value: f"{value:.4g}",
     "1": lambda value: f"{value:.4g}",
     "s": duration,
-    "byte": size,
+    "byte": format_bytes,
     "day": lambda value: f"{value:.4g} days",
-    "USD": money,
+    "USD": usd_text,
     "J/s": lambda value: f"{value:.4g} W",
     "chip": lambda value: f"{count_text(value)} chip{'s' * (value != 1)}",
-    "g per million tokens": lambda value: f"{figure(value)} g/Mtok",
+    "g per million tokens": lambda value: f"{three_figures(value)} g/Mtok",
     "USD per million tokens": lambda value: f"${value:.4g}/Mtok",
     "USD per million input tokens": lambda value: f"${value:.4g}/Mtok in",
     "USD per million output tokens": lambda value: f"${value:.4g}/Mtok out",
-    "USD/hour": lambda value: f"{money(value)}/hour",
-    "token/s": lambda value: f"{figure(value)} tokens/s",
-    "token/(s*chip)": lambda value: f"{figure(value)} tokens/s per chip",
-    "seq/s": lambda value: f"{figure(value)} requests/s",
+    "USD/hour": lambda value: f"{usd_text(value)}/hour",
+    "token/s": lambda value: f"{three_figures(value)} tokens/s",
+    "token/(s*chip)": lambda value: f"{three_figures(value)} tokens/s per chip",
+    "seq/s": lambda value: f"{three_figures(value)} requests/s",
     "seq": lambda value: f"{count_text(value)} sequence{'s' * (value != 1)}",
     "param": count,
     "token": lambda value: f"{count(value)} tokens",

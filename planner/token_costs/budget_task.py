@@ -19,11 +19,11 @@ from planner.token_costs.posynomial_form import CHOICES, Budgets, Saturation
 
 REPETITION = "repetition"
 MISSING = -np.inf  # logarithm of a coefficient that is zero
-FAR = (0.0, 120.0)  # logarithms between which compute-optimal tokens are looked for
+LOG_SEARCH_RANGE = (0.0, 120.0)  # logarithms between which compute-optimal tokens are looked for
 
 
 @dataclass(frozen=True)
-class Required:
+class LossTarget:
     """The loss to reach: given [nat], or that of a model of a size and, if given, its tokens."""
 
     loss: float | None = None
@@ -35,7 +35,7 @@ class Required:
         """The loss [nat] as this law has it."""
         if self.loss is not None or self.n_active is None:
             return self.loss or math.nan
-        terms = terms_of(law, self.sparsity)
+        terms = law_terms(law, self.sparsity)
         if "rl" not in law.lacks:
             raise FieldError(
                 ("quality.like", f"{law.name} has a term in tokens of reinforcement learning, and "
@@ -77,7 +77,7 @@ class BudgetTask:
     rl_flop: float = 0.0
     rl_term: RewardedLoss | None = None
     unique: float | None = None
-    required: Required | None = None
+    required: LossTarget | None = None
     limit: float | None = None
     fixed_choices: Mapping[str, float] = field(default_factory=dict)
 
@@ -113,7 +113,7 @@ class BudgetTask:
     @property
     def terms(self) -> Terms:
         """The law at this sparsity."""
-        return terms_of(self.law, self.sparsity)
+        return law_terms(self.law, self.sparsity)
 
     @property
     def constant_cost(self) -> float:
@@ -138,7 +138,7 @@ class BudgetTask:
         }
 
 
-def terms_of(law: ScalingLaw, sparsity: float) -> Terms:
+def law_terms(law: ScalingLaw, sparsity: float) -> Terms:
     """The law's floor and monomials; raises FieldError for a law that gives no loss."""
     terms = law.terms(sparsity)
     if terms is None:
@@ -173,13 +173,13 @@ def compute_optimal_tokens(terms: Terms, n: float) -> float | None:
                  for t in trading]  # fmt: skip
         return sum((t.tokens - t.size) * math.exp(height) for t, height in parts)
 
-    low, high = FAR
+    low, high = LOG_SEARCH_RANGE
     if not surplus(low) * surplus(high) < 0:
         return None
     return math.exp(brentq(surplus, low, high, xtol=1e-14, rtol=1e-14))
 
 
-def assembled(tasks: Sequence[BudgetTask]) -> Budgets:
+def stack_budgets(tasks: Sequence[BudgetTask]) -> Budgets:
     """Questions of one shape as arrays; every choice is still there, the held ones too."""
     first = tasks[0]
     terms = [each.terms for each in tasks]
@@ -203,7 +203,6 @@ def assembled(tasks: Sequence[BudgetTask]) -> Budgets:
 
 
 def _limit(task: BudgetTask, terms: Terms) -> float:
-    """Logarithm of what is limited: the reducible loss, or the cost."""
     if task.required is None:
         return math.log(task.limit or math.nan)
     room = terms.limit(task.required.value(task.law))
@@ -250,7 +249,7 @@ def _curved(tasks: Sequence[BudgetTask]) -> dict[str, Saturation]:
     }
 
 
-def reinforced(task: BudgetTask, rl: Reinforcement) -> BudgetTask:
+def with_rl(task: BudgetTask, rl: Reinforcement) -> BudgetTask:
     """A budget with what a scenario says of reinforcement learning, in numbers."""
     return replace(
         task,
@@ -260,13 +259,13 @@ def reinforced(task: BudgetTask, rl: Reinforcement) -> BudgetTask:
     )
 
 
-def required_loss(quality: Quality) -> Required:
+def required_loss(quality: Quality) -> LossTarget:
     """The loss to reach: given, or that of another model."""
     if quality.like is None:
-        return Required(loss=quality.loss)
+        return LossTarget(loss=quality.loss)
     like, size = quality.like, quality.like.n_active
     if like.model is not None:
-        from planner.architecture.counts import sizes
+        from planner.architecture.counts import model_sizes
 
-        size = float(sizes(models.load(like.model)).n_active["all"])
-    return Required(n_active=size, tokens=like.tokens, sparsity=like.sparsity)
+        size = float(model_sizes(models.load(like.model)).n_active["all"])
+    return LossTarget(n_active=size, tokens=like.tokens, sparsity=like.sparsity)

@@ -12,17 +12,21 @@ from types import MappingProxyType
 import numpy as np
 
 from planner.text.errors import FieldError
-from planner.token_costs.budget_task import REPETITION, BudgetTask, assembled
+from planner.token_costs.budget_task import REPETITION, BudgetTask, stack_budgets
 from planner.token_costs.phase_costs import PHASES
 from planner.token_costs.posynomial_form import Array, Budgets
-from planner.token_costs.stationary_points import StationaryPoints, sides, stationary_points
+from planner.token_costs.stationary_points import (
+    StationaryPoints,
+    objective_and_constraint,
+    stationary_points,
+)
 
-FED = 1e-6  # of the size, for rounding
+SIZE_ROUNDING = 1e-6  # of the size, for rounding
 NOTHING_CLOSER = "no choice comes closer"
-ENDLESS = 200.0  # logarithm of more than there is of anything
-WORN = 8.0  # multiples of a reach beyond which exp(-8) of the worth of more is left
-MOST = 1e25  # parameters, or tokens, beyond which nothing is one either
-LEAST = 1e4  # parameters, or tokens, below which nothing is a language model
+MAX_LOG_CHOICE = 200.0  # logarithm of more than there is of anything
+MAX_EPOCHS = 8.0  # multiples of a reach beyond which exp(-8) of the worth of more is left
+MAX_PARAMS_OR_TOKENS = 1e25  # parameters, or tokens, beyond which nothing is one either
+MIN_PARAMS_OR_TOKENS = 1e4  # parameters, or tokens, below which nothing is a language model
 
 
 @dataclass(frozen=True)
@@ -37,23 +41,23 @@ class NoBudget:
 
 def best_possible(free: Budgets) -> Array:
     """Logarithm of the least that the limited sum can come to, at no matter what."""
-    far = ENDLESS if free.aim == "cost" else -ENDLESS
+    far = MAX_LOG_CHOICE if free.aim == "cost" else -MAX_LOG_CHOICE
     point = np.full((len(free), len(free.choices)), far)
     with np.errstate(all="ignore"):
         side = free.losses(point) if free.aim == "cost" else free.costs(point)
     return side.value
 
 
-def least_loss(task: BudgetTask) -> float:
+def min_loss(task: BudgetTask) -> float:
     """The loss [nat] that no cost goes below: floor, held choices, and worn-out data."""
-    free = assembled([task])
+    free = stack_budgets([task])
     for name, value in task.fixed_choices.items():
         free = free.fixed(name, np.log([value]))
     possible, terms = best_possible(replace(free, aim="cost"))[0], task.terms
     return terms.floor + math.exp(possible) ** terms.power
 
 
-def nothing(task: BudgetTask, possible: float) -> NoBudget:
+def infeasible_result(task: BudgetTask, possible: float) -> NoBudget:
     """Why nothing keeps the limit, with the factor by which it falls short."""
     if task.required is None:
         least = math.exp(possible)
@@ -75,14 +79,14 @@ def nothing(task: BudgetTask, possible: float) -> NoBudget:
     return NoBudget(task, "loss", least / wanted, reason)
 
 
-def worn_out(task: BudgetTask, row: Budgets) -> NoBudget | None:
+def data_exhaustion(task: BudgetTask, row: Budgets) -> NoBudget | None:
     """The answer where a cost buys more passes over the data than change anything."""
     if row.aim == "cost" or not row.curved:
         return None
     curves = [row.curved.get(each) for each in row.choices]
     if None in curves:
         return None
-    most = [float(c.knee[0] + np.log1p(WORN * c.reach[0])) for c in curves if c is not None]
+    most = [float(c.knee[0] + np.log1p(MAX_EPOCHS * c.reach[0])) for c in curves if c is not None]
     spent = float(row.costs(np.array([most])).value[0])
     if not np.isfinite(spent) or spent > row.limit[0]:
         return None
@@ -93,25 +97,27 @@ def worn_out(task: BudgetTask, row: Budgets) -> NoBudget | None:
     return NoBudget(task, "data", math.exp(float(row.limit[0]) - spent), reason)
 
 
-def unsolved(task: BudgetTask) -> NoBudget:
+def not_converged(task: BudgetTask) -> NoBudget:
     """The steps did not arrive: the limit can be kept in theory alone."""
     what = "loss" if task.required is not None else "cost"
     reason = f"this {what} is so close to what can be reached at all that no number describes it"
     return NoBudget(task, what, 1.0, reason)
 
 
-def beyond(task: BudgetTask, values: Mapping[str, float]) -> NoBudget | None:
+def implausible_optimum(task: BudgetTask, values: Mapping[str, float]) -> NoBudget | None:
     """The answer where the best choices, in logarithms, are no model that anybody could train."""
     n_active, pretrain = (float(np.exp(values[name])) for name in ("n_active", "pretrain"))
     reason = f"a model of {n_active:.2g} parameters and {pretrain:.2g} tokens"
-    if task.aim == "quality" and min(n_active, pretrain) < LEAST:
-        return NoBudget(task, "cost", LEAST / min(n_active, pretrain), f"it buys {reason}")
-    if max(values.values()) > math.log(MOST) or min(values.values()) < 0:
+    if task.aim == "quality" and min(n_active, pretrain) < MIN_PARAMS_OR_TOKENS:
+        return NoBudget(
+            task, "cost", MIN_PARAMS_OR_TOKENS / min(n_active, pretrain), f"it buys {reason}"
+        )
+    if max(values.values()) > math.log(MAX_PARAMS_OR_TOKENS) or min(values.values()) < 0:
         return NoBudget(task, "loss", 1.0, f"it would take {reason}, which nobody can train")
     return None
 
 
-def allowed(sentences: list[str], extrapolate: bool | None) -> tuple[str, ...]:
+def extrapolation_warnings(sentences: list[str], extrapolate: bool | None) -> tuple[str, ...]:
     """Sentences on what lies beyond a law as warnings; FieldError where that is not wanted."""
     if sentences and extrapolate is False:
         raise FieldError(("law", f"{'; '.join(sentences)}; extrapolate: true answers all the same"))
@@ -205,7 +211,7 @@ def solve_many(tasks: Sequence[BudgetTask]) -> list[Solved]:
     return [solved[i] for i in range(len(tasks))]
 
 
-def best_of(solved: Sequence[Solved]) -> Solved:
+def select_best(solved: Sequence[Solved]) -> Solved:
     """The best optimum; where there is none, the nearest miss."""
     optima = [each for each in solved if isinstance(each, BudgetOptimum)]
     if optima:
@@ -216,7 +222,7 @@ def best_of(solved: Sequence[Solved]) -> Solved:
 
 def _best_solved(tasks: list[BudgetTask]) -> list[Solved]:
     """Best answers to questions of one shape, in their order."""
-    whole = assembled(tasks)
+    whole = stack_budgets(tasks)
     free = whole
     for name in tasks[0].fixed_choices:
         free = free.fixed(name, np.log([task.fixed_choices[name] for task in tasks]))
@@ -226,16 +232,16 @@ def _best_solved(tasks: list[BudgetTask]) -> list[Solved]:
     for place, task in enumerate(tasks):
         row = free.row(place)
         if not possible[place] < row.limit[0]:
-            answers.append(nothing(task, possible[place]))
+            answers.append(infeasible_result(task, possible[place]))
             continue
-        if task.curved and (useless := worn_out(task, row)) is not None:
+        if task.curved and (useless := data_exhaustion(task, row)) is not None:
             answers.append(useless)
             continue
         logs = dict(zip(free.choices, points.point[place].tolist(), strict=True))
         if "pretrain" in logs and task.runs_out(logs["pretrain"]):
             answers.append(_at_the_end_of_the_data(task, row))
         elif not points.converged[place]:
-            answers.append(unsolved(task))
+            answers.append(not_converged(task))
         else:
             answers.append(_possible(task, whole.row(place), row, points.row(place)))
     return answers
@@ -247,11 +253,11 @@ def _at_the_end_of_the_data(task: BudgetTask, row: Budgets) -> Solved:
     free = row.fixed("pretrain", np.array([end]))
     possible = best_possible(free)[0]
     if not possible < free.limit[0]:
-        return nothing(task, possible)
+        return infeasible_result(task, possible)
     points = stationary_points(free)
     if not points.converged[0]:
-        return unsolved(task)
-    return _possible(task, assembled([task]), free, points, {"pretrain": end})
+        return not_converged(task)
+    return _possible(task, stack_budgets([task]), free, points, {"pretrain": end})
 
 
 def lagrangian_slope(budgets: Budgets, at: Array, choice: str, multiplier: float) -> float:
@@ -260,7 +266,7 @@ def lagrangian_slope(budgets: Budgets, at: Array, choice: str, multiplier: float
     The other choices answer; it is 0 along a choice that is free.
     """
     column = budgets.choices.index(choice)
-    goal, limited = sides(budgets, at)
+    goal, limited = objective_and_constraint(budgets, at)
     return float(goal.slope[0, column] + multiplier * limited.slope[0, column])
 
 
@@ -274,13 +280,13 @@ def _possible(
     """The answer, unless its choices are no model that anybody could train."""
     logs = dict(zip(free.choices, points.point[0].tolist(), strict=True)) | dict(fixed)
     logs |= {name: math.log(value) for name, value in task.fixed_choices.items()}
-    if (untrainable := beyond(task, logs)) is not None:
+    if (untrainable := implausible_optimum(task, logs)) is not None:
         return untrainable
     _check_fed(task, math.exp(logs["n_active"]), math.exp(logs["pretrain"]))
-    return optimum_at(task, whole, free, points, logs)
+    return make_optimum(task, whole, free, points, logs)
 
 
-def optimum_at(
+def make_optimum(
     task: BudgetTask,
     whole: Budgets,
     free: Budgets,
@@ -332,7 +338,7 @@ def _check_fed(task: BudgetTask, n_active: float, pretrain: float) -> None:
     if task.law.form != REPETITION or set(task.fixed_choices) != {"n_active"}:
         return
     fed = task.law.fed(min(pretrain, task.unique or math.inf))
-    if n_active > fed * (1 + FED):
+    if n_active > fed * (1 + SIZE_ROUNDING):
         raise FieldError(
             ("choose.n_active", f"{n_active:.3g} parameters are more than {pretrain:.3g} tokens "
              f"feed, and {task.law.name} counts them for less; give fewer, or pretrain too")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Q = TypeVar("Q", bound="Question")
 
 
-def by(name: str, *absent: str) -> Callable[[Plan], sp.Expr]:
+def formula(name: str, *absent: str) -> Callable[[Plan], sp.Expr]:
     """The expression of an equation of outputs, where some tokens are absent; it loads SymPy."""
 
     def expression(plan: Plan) -> sp.Expr:
@@ -42,7 +42,6 @@ def by(name: str, *absent: str) -> Callable[[Plan], sp.Expr]:
 
 
 def _loss(plan: Plan) -> sp.Expr | None:
-    """The law's expression, less what reinforcement learning is set to take off; None without."""
     from formulas.scaling.budget_outputs import reinforcement_loss
 
     assert isinstance(plan, LifePlan)
@@ -53,19 +52,19 @@ def _loss(plan: Plan) -> sp.Expr | None:
 
 OUTPUTS = (
     Output("cost.total.usd", "USD", ("cost", "cost.total"), promise="cost",
-           applies=lambda q: q.in_usd, equation=by("life_cost")),
-    Output("cost.total.flop_paid", "flop", promise="cost", equation=by("paid_arithmetic"),
+           applies=lambda q: q.in_usd, equation=formula("life_cost")),
+    Output("cost.total.flop_paid", "flop", promise="cost", equation=formula("paid_arithmetic"),
            applies=lambda q: not q.in_usd and q.rated),
     Output("cost.total.flop", "flop", ("cost", "cost.total"), promise="cost",
-           applies=lambda q: not q.in_usd, equation=by("done_arithmetic")),
-    Output("cost.pretrain.usd", "USD", equation=by("life_cost", "D_rl", "D_inf")),
-    Output("cost.inference.usd", "USD", equation=by("life_cost", "D_pt", "D_rl")),
+           applies=lambda q: not q.in_usd, equation=formula("done_arithmetic")),
+    Output("cost.pretrain.usd", "USD", equation=formula("life_cost", "D_rl", "D_inf")),
+    Output("cost.inference.usd", "USD", equation=formula("life_cost", "D_pt", "D_rl")),
     Output("n_active", "param", ("size", "parameters")),
-    Output("n_total", "param", equation=by("sparse_parameters")),
+    Output("n_total", "param", equation=formula("sparse_parameters")),
     Output("tokens.pretrain", "token", ("tokens",)),
     Output("tokens.rl", "token"),
-    Output("over_training", "1", equation=by("overtraining_ratio")),
-    Output("tokens_per_parameter", "token/param", equation=by("tokens_per_parameter")),
+    Output("over_training", "1", equation=formula("overtraining_ratio")),
+    Output("tokens_per_parameter", "token/param", equation=formula("tokens_per_parameter")),
     Output("loss", "nat", promise="quality.loss", equation=_loss),
 )  # fmt: skip
 
@@ -100,18 +99,18 @@ def loss_equations(
         }  # fmt: skip
 
 
-def overtraining_at(task: BudgetTask, n_active: float, pretrain: float) -> float | None:
+def size_overtraining_ratio(task: BudgetTask, n_active: float, pretrain: float) -> float | None:
     """Tokens over those that are compute-optimal for a size [-]; None for a law without such."""
     from formulas.scaling.budget_outputs import overtraining_ratio
 
     tokens = compute_optimal_tokens(task.terms, n_active)
-    return None if tokens is None else value_of(overtraining_ratio, D_pt=pretrain, D_opt=tokens)
+    return None if tokens is None else evaluate(overtraining_ratio, D_pt=pretrain, D_opt=tokens)
 
 
-def loss_of(task: BudgetTask, size: float, tokens: PhaseTokens, *, walk: bool = False) -> float:
+def law_loss(task: BudgetTask, size: float, tokens: PhaseTokens, *, walk: bool = False) -> float:
     """The loss [nat] by the law's equation, compiled or, to check it, walked."""
     pairs = loss_equations(task, size, tokens)
-    return sum(walked(e, values) if walk else value_of(e, **values) for e, values in pairs)
+    return sum(traverse(e, values) if walk else evaluate(e, **values) for e, values in pairs)
 
 
 def life_point(
@@ -128,22 +127,22 @@ def life_point(
     shares = equations.phase_share.numpy()(K_phase=paid[:-1], K_life=paid[-1])
     return LifePoint(
         n_active=size,
-        n_total=value_of(equations.sparse_parameters, sigma=task.sparsity, N_active=size),
+        n_total=evaluate(equations.sparse_parameters, sigma=task.sparsity, N_active=size),
         sparsity=task.sparsity,
         tokens=tokens,
-        epochs=unique and value_of(equations.passes_over_data, D_pt=trained, D_unique=unique),
+        epochs=unique and evaluate(equations.passes_over_data, D_pt=trained, D_unique=unique),
         cost=cost,
         share=PhaseShares(*np.asarray(shares).tolist()),
-        over_training=overtraining_at(task, size, trained),
-        tokens_per_parameter=value_of(equations.tokens_per_parameter, D_pt=trained, N_active=size),
-        loss=loss_of(task, size, tokens),
+        over_training=size_overtraining_ratio(task, size, trained),
+        tokens_per_parameter=evaluate(equations.tokens_per_parameter, D_pt=trained, N_active=size),
+        loss=law_loss(task, size, tokens),
         law=task.law.name,
         coefficients=dict(task.law.values),
         objective="usd" if task.in_usd else "flop",
     )
 
 
-def refuse(name: str, number: float | None, again: float) -> None:
+def require(name: str, number: float | None, again: float) -> None:
     """SolverError unless a number is there, and is that of another way to within 1e-9."""
     if number is None or not math.isclose(number, again, rel_tol=AGREE, abs_tol=1e-300):
         raise SolverError(f"{name} is {number} in the plan, but {again:.10g} by its equation")
@@ -155,21 +154,21 @@ def recheck_shared(point: LifePoint, task: BudgetTask) -> None:
     for column, whole in vars(cost.total).items():
         if whole is not None:
             parts = [getattr(getattr(cost, name), column) for name in PHASES]
-            refuse(f"the sum of cost.*.{column}", math.fsum(parts), whole)
-    refuse("loss", point.loss, loss_of(task, size, tokens, walk=True))
-    refuse("n_total", point.n_total, point.sparsity * size)
-    ratio = overtraining_at(task, size, tokens.pretrain)
+            require(f"the sum of cost.*.{column}", math.fsum(parts), whole)
+    require("loss", point.loss, law_loss(task, size, tokens, walk=True))
+    require("n_total", point.n_total, point.sparsity * size)
+    ratio = size_overtraining_ratio(task, size, tokens.pretrain)
     if ratio is not None:
-        refuse("over_training", point.over_training, ratio)
-    refuse("tokens_per_parameter", point.tokens_per_parameter, tokens.pretrain / size)
+        require("over_training", point.over_training, ratio)
+    require("tokens_per_parameter", point.tokens_per_parameter, tokens.pretrain / size)
 
 
-def value_of(equation: Equation, **values: float) -> float:
+def evaluate(equation: Equation, **values: float) -> float:
     """An equation's kernel at the values of its symbols, by their names."""
     return equation.numpy().at(values)
 
 
-def walked(equation: Equation, values: Mapping[str, float]) -> float:
+def traverse(equation: Equation, values: Mapping[str, float]) -> float:
     """An equation at the values of its symbols without a kernel, by walking its expression."""
     from formulas.numerics.evaluate import scalar
 

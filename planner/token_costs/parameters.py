@@ -20,7 +20,7 @@ from pydantic import BaseModel
 
 from planner.protocol.elasticity import EVERYTHING_FOLLOWS, Elasticity, Method
 from planner.protocol.parameter import Parameter, settable
-from planner.token_costs.budget_task import BudgetTask, assembled
+from planner.token_costs.budget_task import BudgetTask, stack_budgets
 from planner.token_costs.optimum import BudgetOptimum, lagrangian_slope
 from planner.token_costs.phase_costs import SizedShare, rl_flop_needed, served_tokens
 from planner.token_costs.phase_keys import Inference, Reinforcement
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from planner.scenario.loading import Question
 
 
-NUDGE = 1e-5  # of a quantity, in logarithms; the functions are smooth and cheap
+DELTA = 1e-5  # of a quantity, in logarithms; the functions are smooth and cheap
 CURVE = {"rate": "token/s", "lifetime": "s", "growth": "1", "discount": "1", "obsolescence": "1"}
 QUALITY = {"loss": ("quality.loss", "nat"), "n_active": ("quality.like.n_active", "param"),
            "tokens": ("quality.like.tokens", "token")}  # fmt: skip
@@ -52,12 +52,12 @@ class BudgetParameter(Parameter):
     phase: str | None = None
 
 
-def scaled(record: R, path: str, factor: float) -> R:
+def scale_value(record: R, path: str, factor: float) -> R:
     """A record with what stands at a dotted path times a factor: a number, or all of a mapping."""
     name, _, rest = path.partition(".")
     value: Any = record[name] if isinstance(record, Mapping) else getattr(record, name)
     if rest:
-        value = scaled(value, rest, factor)
+        value = scale_value(value, rest, factor)
     elif isinstance(value, Mapping):
         value = MappingProxyType({key: number * factor for key, number in value.items()})
     else:
@@ -79,23 +79,23 @@ def parameters(
     if "rl" in task.phases:
         yield from _of_reinforcement(task, rl)
     yield from _of_quality(task)
-    vary_data = partial(scaled, task, "unique")
+    vary_data = partial(scale_value, task, "unique")
     data = BudgetParameter("data.unique", task.unique, "token", "quality", vary_data)
     if task.repeats:
         yield data
     for name, value in task.law.values.items():
         if value:
-            vary = partial(scaled, task, f"law.values.{name}")
+            vary = partial(scale_value, task, f"law.values.{name}")
             yield BudgetParameter(f"law.{name}", value, "", "law", vary)
     if task.limit is not None:
-        unit, vary = "USD" if task.in_usd else "flop", partial(scaled, task, "limit")
+        unit, vary = "USD" if task.in_usd else "flop", partial(scale_value, task, "limit")
         yield BudgetParameter("cost", task.limit, unit, "quality", vary,
                               slope=lambda best: -1 / best.loss_price / best.loss)  # fmt: skip
     if task.unique is not None and not task.repeats:
         yield replace(data, slope=_of_unique)
     for name, value in task.fixed_choices.items():
         path, unit = FIXED[name]
-        vary = partial(scaled, task, f"fixed_choices.{name}")
+        vary = partial(scale_value, task, f"fixed_choices.{name}")
         yield BudgetParameter(path, value, unit, "quality", vary, slope=partial(_of_fixed, name))
 
 
@@ -111,7 +111,7 @@ def elasticities(
     return {path: slope for path, slope in slopes.items() if not math.isnan(slope)}
 
 
-def loss_at(answer: BudgetOptimum, task: BudgetTask) -> float:
+def law_loss(answer: BudgetOptimum, task: BudgetTask) -> float:
     """The loss [nat] of the choices of an answer as the law of a task has it."""
     n, d, term = answer.n_active, answer.pretrain, task.rl_term
     terms = None if task.curved else task.law.terms(task.sparsity)
@@ -122,34 +122,31 @@ def loss_at(answer: BudgetOptimum, task: BudgetTask) -> float:
 def _by_difference(answer: BudgetOptimum, row: BudgetParameter) -> float:
     """What a quantity does at fixed choices, by a central difference."""
     assert row.to is not None
-    high, low = (row.to(math.exp(sign * NUDGE)) for sign in (1, -1))
+    high, low = (row.to(math.exp(sign * DELTA)) for sign in (1, -1))
 
     def slope(first: float, second: float) -> float:
-        return (math.log(first) - math.log(second)) / (2 * NUDGE) if first and second else 0.0
+        return (math.log(first) - math.log(second)) / (2 * DELTA) if first and second else 0.0
 
     cost = answer.shares["inference"] * slope(high.served, low.served)
     cost += answer.shares["rl"] * slope(high.rl_flop, low.rl_flop)
     above, below = (
-        loss_at(answer, task) - (task.required.value(task.law) if task.required else 0.0)
+        law_loss(answer, task) - (task.required.value(task.law) if task.required else 0.0)
         for task in (high, low)
     )
-    return _weighed(answer, cost, (above - below) / (2 * NUDGE))
+    return _weighed(answer, cost, (above - below) / (2 * DELTA))
 
 
 def _weighed(answer: BudgetOptimum, cost: float = 0.0, loss: float = 0.0) -> float:
-    """d ln(cost), and d(loss) less what is asked, at fixed choices, as one of the optimum."""
     if answer.task.aim == "cost":
         return cost + answer.loss_price * loss
     return (loss + cost / answer.loss_price) / answer.loss
 
 
 def _of_power(phase: str, exponent: float) -> Slope:
-    """Of a quantity that the cost of a phase is a power of."""
     return lambda answer: _weighed(answer, cost=exponent * answer.shares[phase])
 
 
 def _of_goal(answer: BudgetOptimum) -> float:
-    """d ln(what is made small) per d ln of its sum of monomials: the loss has a floor."""
     if answer.task.aim == "cost":
         return 1.0
     terms = answer.task.terms
@@ -182,7 +179,6 @@ def _of_phases(task: BudgetTask) -> Iterator[BudgetParameter]:
 
 
 def _of_layouts(task: BudgetTask, name: str, sized: SizedShare) -> Iterator[BudgetParameter]:
-    """What of a machine decides the time of a training step, the layout held."""
     for row in sized.slopes:
 
         def vary(factor: float, slope: float = row.slope) -> BudgetTask:
@@ -207,14 +203,14 @@ def _phase(
 def _of_demand(task: BudgetTask, demand: Inference) -> Iterator[BudgetParameter]:
     if demand.tokens is not None:
         yield BudgetParameter("inference.tokens", demand.tokens, "token", "demand",
-                              partial(scaled, task, "served"),
+                              partial(scale_value, task, "served"),
                               slope=_of_power("inference", 1.0))  # fmt: skip
     for name, unit in CURVE.items():
         value = getattr(demand, name)
         if value and math.isfinite(value):
 
             def vary(f: float, name: str = name) -> BudgetTask:
-                return replace(task, served=served_tokens(scaled(demand, name, f)).counted)
+                return replace(task, served=served_tokens(scale_value(demand, name, f)).counted)
 
             yield BudgetParameter(f"inference.{name}", value, unit, "demand", vary)
 
@@ -226,42 +222,39 @@ def _of_reinforcement(task: BudgetTask, rl: Reinforcement) -> Iterator[BudgetPar
             if value:
 
                 def need(f: float, name: str = name) -> BudgetTask:
-                    return replace(task, rl_flop=rl_flop_needed(scaled(reward, name, f)))
+                    return replace(task, rl_flop=rl_flop_needed(scale_value(reward, name, f)))
 
                 unit = "flop" if name == "middle" else "1"
                 yield BudgetParameter(f"rl.reward.{name}", value, unit, "demand", need, phase="rl")
         return
     yield BudgetParameter("rl.k", rl.k, "flop/(param*token)", "phases",
-                          partial(scaled, task, "phases.rl.arithmetic"),
+                          partial(scale_value, task, "phases.rl.arithmetic"),
                           slope=cost, phase="rl")  # fmt: skip
     if rl.tokens and not task.reinforced:
         yield BudgetParameter("rl.tokens", rl.tokens, "token", "demand",
-                              partial(scaled, task, "rl_tokens"),
+                              partial(scale_value, task, "rl_tokens"),
                               slope=cost, phase="rl")  # fmt: skip
     for name, value in rl.loss or ():
-        vary = partial(scaled, task, f"rl_term.{name}")
+        vary = partial(scale_value, task, f"rl_term.{name}")
         yield BudgetParameter(f"rl.loss.{name}", value, "1", "law", vary, phase="rl")
 
 
 def _of_quality(task: BudgetTask) -> Iterator[BudgetParameter]:
-    """The required loss, or the model it is that of."""
     for name, (path, unit) in QUALITY.items():
         value = getattr(task.required, name, None)
         if value is not None:
             exact = (lambda x: _weighed(x, loss=-x.loss)) if name == "loss" else None
-            vary = partial(scaled, task, f"required.{name}")
+            vary = partial(scale_value, task, f"required.{name}")
             yield BudgetParameter(path, value, unit, "quality", vary, slope=exact)
 
 
 def _of_unique(answer: BudgetOptimum) -> float:
-    """Of the data where it runs out; not a number where it does not."""
     return -answer.data_bound * _of_goal(answer) if answer.data_bound else math.nan
 
 
 def _of_fixed(name: str, answer: BudgetOptimum) -> float:
-    """Of a choice with one value alone: what the Lagrangian gains along it."""
     task = answer.task
-    budgets = assembled([replace(task, fixed_choices={})])
+    budgets = stack_budgets([replace(task, fixed_choices={})])
     varied = 1 - task.constant_cost / answer.total if task.aim == "cost" else _of_goal(answer)
     slope = lagrangian_slope(budgets, answer.at(budgets.choices), name, answer.multiplier)
     return slope * varied
@@ -278,7 +271,7 @@ BASIS: Mapping[Method, str] = {
 }
 
 
-def row_of(parameter: Parameter, sides: tuple[float, float], method: Method) -> Elasticity:
+def elasticity_row(parameter: Parameter, sides: tuple[float, float], method: Method) -> Elasticity:
     """A row of the table, with its slopes to the left and to the right; everything follows."""
     path, value, unit, group = parameter.path, parameter.value, parameter.unit, parameter.group
     basis = BASIS[method]

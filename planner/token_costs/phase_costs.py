@@ -15,22 +15,23 @@ from operator import itemgetter
 import numpy as np
 
 from planner.catalogue.chips import chip
-from planner.catalogue.listed_prices import Price, rent_of
+from planner.catalogue.listed_prices import Price, chip_rent
 from planner.catalogue.ranges import ListedRange, mfu_range, no_range, rent_range
 from planner.catalogue.systems import System
 from planner.catalogue.training.training_runs import TrainingRate, training_rate
 from planner.laws.law_forms import reward_arithmetic
 from planner.protocol.plan import DataSource
-from planner.text.errors import FieldError, blamed_on
+from planner.text.errors import FieldError, errors_at
 from planner.token_costs import spending as records
 from planner.token_costs.phase_keys import YEAR, Inference, Phase, Reward
 
 PHASES = ("pretrain", "rl", "inference")
 HOUR = 3600.0
-MOST_FLOP = 1e40
+MAX_FLOP = 1e40
 FORWARD = 2.0  # flop/(param*token): a multiply and an add; backward is twice that
-ENDLESS = 300.0  # logarithm of a growth beyond which nobody counts
-STEADY = 1e-5  # change over a lifetime below which a demand is that of the middle of the life
+MAX_LOG_GROWTH = 300.0  # logarithm of a growth beyond which nobody counts
+# Change over a lifetime below which a demand is that of the middle of the life.
+STEADY_DEMAND_TOLERANCE = 1e-5
 REWARD = "scalerl-2025"  # the sigmoid of reward over arithmetic
 SUFFIX = {"pretrain": "pt", "rl": "rl", "inference": "inf"}  # of a phase's symbols in `formulas`
 
@@ -207,7 +208,7 @@ def phase_costs(
             costs[name] = PhaseCost(name, arithmetic[name], phase.mfu)
             continue
         unpriced = f"phases.{name}.system"
-        cost = costs[name] = cheapest_phase(name, phase, arithmetic[name], unpriced=unpriced)
+        cost = costs[name] = best_phase(name, phase, arithmetic[name], unpriced=unpriced)
         assert cost.system is not None
         peak = f"{name}: chip {cost.system.chip.name}, {cost.dtype} peak"
         data += [DataSource(peak, *cost.system.source_of_peak(cost.dtype)), price_source(cost)]
@@ -230,7 +231,7 @@ def price_warnings(cost: PhaseCost, today: date) -> list[str]:
     return [f"{cost.name}: {sentence}"] if sentence else []
 
 
-def cheapest_phase(
+def best_phase(
     name: str,
     phase: Phase,
     arithmetic: float,
@@ -251,11 +252,11 @@ def cheapest_phase(
 
     price_of_flop, costs = flop_price.numpy(), []
     for system in phase.systems():
-        with blamed_on(unpriced):
-            price = rent_of(system.chip.name, phase.price, system.price)
+        with errors_at(unpriced):
+            price = chip_rent(system.chip.name, phase.price, system.price)
         peak, rate, mfu = system.chip.peak(phase.dtype), None, phase.mfu
         if mfu is None:
-            with blamed_on(f"phases.{name}.mfu"):
+            with errors_at(f"phases.{name}.mfu"):
                 rate = training_rate(system.chip, phase.dtype, sparse=sparse)
             mfu = rate.mfu(chip(rate.chip).peak(phase.dtype))
         per_flop = float(price_of_flop(p_chip=price.value, u_peak=mfu, F=peak, n_chips=1.0))
@@ -286,9 +287,9 @@ def _integral(rate: float, lifetime: float, fall: float) -> float:
 
     if math.isinf(lifetime):
         return rate / fall if fall > 0 else math.inf
-    if -fall * lifetime > ENDLESS:
+    if -fall * lifetime > MAX_LOG_GROWTH:
         return math.inf
-    if abs(fall * lifetime) < STEADY:
+    if abs(fall * lifetime) < STEADY_DEMAND_TOLERANCE:
         # 1 - exp would lose its digits; the middle is the mean to 4e-12, the square over 24.
         middle = rate * math.exp(-fall * lifetime / 2)
         return float(serving_tokens.numpy()(X_tok=middle, t_life=lifetime))
@@ -307,8 +308,8 @@ def rl_flop_needed(reward: Reward) -> float:
         values["R_most"] = reward.most
     with np.errstate(over="ignore"):  # what overflows is refused below
         flop = reward_arithmetic(reward.needed, REWARD, **values)
-    if not flop < MOST_FLOP:
-        raise FieldError(("rl.reward", f"this reward needs over {MOST_FLOP:g} FLOP: out of reach"))
+    if not flop < MAX_FLOP:
+        raise FieldError(("rl.reward", f"this reward needs over {MAX_FLOP:g} FLOP: out of reach"))
     return flop
 
 

@@ -7,20 +7,29 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from planner.catalogue.chips import MATH
-from planner.catalogue.models import names
+from planner.catalogue.models import model_names
 from planner.catalogue.systems import System
 from planner.scenario.keys.budget_fields import FOREVER, Lifetime, Yearly
-from planner.scenario.keys.fields import Kind, Path, Quantity, Record, Rent, Whole, Word, sound
+from planner.scenario.keys.fields import (
+    EnumKey,
+    FieldType,
+    IntegerField,
+    Path,
+    Quantity,
+    Record,
+    Rent,
+    check_faults,
+)
 from planner.scenario.keys.references import File
 from planner.scenario.keys.system_keys import SystemChoice, SystemField, resolved_system
 from planner.scenario.keys.uncertain import Uncertain
-from planner.text.errors import did_you_mean, quoted
+from planner.text.errors import did_you_mean, quote
 
 DTYPES = tuple(MATH)
 LARGEST_LOSS = 20.0  # nat per token; guessing among a million words costs 13.8
-MOST_TOKENS = 1e30
+MAX_TOKENS = 1e30
 CURVE = ("rate", "lifetime", "growth", "discount")
-LEAST_GROWTH = -0.999999
+MIN_GROWTH = -0.999999
 YEAR = 365.25 * 86400.0
 
 Tokens = Annotated[float, Quantity("tokens", zero=True)]
@@ -28,7 +37,7 @@ OPTIMAL = "optimal"  # tokens served: as many as make the model of `quality.like
 
 
 @dataclass(frozen=True)
-class ServedField(Kind):
+class ServedField(FieldType):
     """Tokens served, or `optimal`, which is infinitely many until the law is known."""
 
     def schema(self) -> dict[str, object]:
@@ -43,9 +52,9 @@ class ServedField(Kind):
 
 
 def _in_catalogue(name: str) -> str:
-    if name not in names():
-        hint = did_you_mean(name, names()) or " (planner catalog models lists them)"
-        raise ValueError(f"unknown model {quoted(name)}{hint}")
+    if name not in model_names():
+        hint = did_you_mean(name, model_names()) or " (planner catalog models lists them)"
+        raise ValueError(f"unknown model {quote(name)}{hint}")
     return name
 
 
@@ -104,7 +113,7 @@ class Inference(Record):
     lifetime: Annotated[float, Lifetime()] | None = Field(
         None, validate_default=True, description="time the model is served [s], or forever"
     )
-    growth: Annotated[float, Yearly(least=LEAST_GROWTH)] = Field(
+    growth: Annotated[float, Yearly(least=MIN_GROWTH)] = Field(
         0.0, description="relative growth of the rate per year; 5 %/month is read too"
     )
     discount: Annotated[float, Yearly()] = Field(
@@ -143,7 +152,7 @@ class Inference(Record):
                 f"served {FOREVER}, a demand that grows by {data['growth']:.3g} per year and is "
                 f"discounted by {value:.3g} has no finite sum; give a lifetime or a larger discount"
             )
-        if life is not None and net * life / YEAR > math.log(MOST_TOKENS):
+        if life is not None and net * life / YEAR > math.log(MAX_TOKENS):
             raise ValueError("growth over this lifetime has no sum that is a number of tokens")
         return value
 
@@ -231,7 +240,7 @@ class Phase(Record):
         None, description="share of the chip's dense peak that is used, 0 < x <= 1"
     )
     price: Rent | None = Field(None, description="per chip [USD/(chip*s)]")
-    dtype: Annotated[str, Word(DTYPES)] = Field(
+    dtype: Annotated[str, EnumKey(DTYPES)] = Field(
         "bf16", validate_default=True, description="dtype whose dense peak mfu is a share of"
     )
 
@@ -251,7 +260,7 @@ class Phase(Record):
                 units = ", ".join(choice.chip.flops)
                 fault = f"the chip {choice.chip.name} has no {value} arithmetic (it has {units})"
                 faults.append(((), fault))
-        return sound(value, faults)
+        return check_faults(value, faults)
 
     @field_validator("system")
     @classmethod
@@ -279,13 +288,13 @@ def _listed(choice: SystemChoice | None) -> tuple[System | File, ...]:
 
 
 DEFAULT_LAW = "besiroglu-2024"
-DRAWS, MOST_DRAWS = 400, 20_000
+DRAWS, MAX_DRAWS = 400, 20_000
 
 
 def bounded_draws(draws: int) -> int:
     """The draws, unless they are more than a machine should be asked for."""
-    if draws > MOST_DRAWS:
-        raise ValueError(f"expected at most {MOST_DRAWS:,} draws, got {draws:,}")
+    if draws > MAX_DRAWS:
+        raise ValueError(f"expected at most {MAX_DRAWS:,} draws, got {draws:,}")
     return draws
 
 
@@ -308,7 +317,7 @@ Extrapolate = Annotated[
 
 Draws = Annotated[
     int,
-    Whole(least=0),
+    IntegerField(least=0),
     AfterValidator(bounded_draws),
     Field(description="draws from the law's standard errors, for the intervals; 0 for none"),
 ]

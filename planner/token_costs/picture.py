@@ -14,10 +14,10 @@ import numpy as np
 
 from planner.laws.scaling_law import ScalingLaw
 from planner.report.pictures import style
-from planner.report.pictures.style import PAPER, pictured
+from planner.report.pictures.style import PAPER, render_figure
 from planner.text.errors import InputError
-from planner.text.wording import count, money
-from planner.token_costs.budget_task import BudgetTask, Required
+from planner.text.wording import count, usd_text
+from planner.token_costs.budget_task import BudgetTask, LossTarget
 from planner.token_costs.posynomial_form import Array
 from planner.token_costs.presentation import PHASE_LABELS
 from planner.token_costs.spending import EqualPools, LawInterval, LifeAnswer, LifePoint
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-TALLEST = 8.0  # factor of the least cost up to which sizes are shown
-WIDEST = 60.0  # factor of sizes beside the plan that is looked at
-POINTS = 193  # sizes of the curve
+MAX_COST_RATIO = 8.0  # factor of the least cost up to which sizes are shown
+MAX_SIZE_RATIO = 60.0  # factor of sizes beside the plan that is looked at
+CURVE_POINTS = 193  # sizes of the curve
 MESH = 141
 NO_CURVE = "nothing is left to choose, so there is no curve to draw"
-SIDE = (4.0, 12.0)  # factors of size and tokens beside the plan on the plane
+SIDE_FACTORS = (4.0, 12.0)  # factors of size and tokens beside the plan on the plane
 
 
 @dataclass(frozen=True)
@@ -92,14 +92,14 @@ class LifePicture:
 
     def draw(self, form: str) -> bytes:
         """The picture as `svg`, `png` or `pdf`; raises MissingExtra without Matplotlib."""
-        return pictured(INCHES, lambda canvas: _filled(canvas, self), form)
+        return render_figure(INCHES, lambda canvas: _filled(canvas, self), form)
 
     def plane(self) -> LossPlane:
         """Loss and cost around the plan, what is served and reinforced as in the plan."""
         plan, law, along = self.plan, self.law, self.curve
         size, trained = plan.n_active, plan.tokens.pretrain
-        sizes = np.geomspace(size / SIDE[0], size * SIDE[0], MESH)
-        tokens = np.geomspace(trained / SIDE[1], trained * SIDE[1], MESH)
+        sizes = np.geomspace(size / SIDE_FACTORS[0], size * SIDE_FACTORS[0], MESH)
+        tokens = np.geomspace(trained / SIDE_FACTORS[1], trained * SIDE_FACTORS[1], MESH)
         n, d = np.meshgrid(sizes, tokens)
         routed = plan.sparsity if "sparsity" not in law.lacks else 1.0
         unique = self.unique if "repetition" not in law.lacks else None
@@ -113,29 +113,29 @@ class LifePicture:
         return LossPlane(sizes, tokens, np.asarray(loss), training + serving[None, :])
 
 
-def plotted(answer: LifeAnswer) -> LifePoint:
+def plotted_point(answer: LifeAnswer) -> LifePoint:
     """The plan that is to be drawn; InputError where there is none."""
     if answer.plan is None:
         raise InputError("there is no plan to draw")
     return answer.plan
 
 
-def cut(curve: CostCurve) -> CostCurve:
+def cut_curve(curve: CostCurve) -> CostCurve:
     """A curve, cut where it costs many times the least.
 
     Raises InputError for one of less than two sizes: they were given.
     """
     if curve.sizes.size < 2:
         raise InputError(NO_CURVE)
-    return curve.where(curve.total <= TALLEST * curve.total.min())
+    return curve.where(curve.total <= MAX_COST_RATIO * curve.total.min())
 
 
 INCHES = (10.5, 8.2)
 COLOURS = {"training": style.BLUE, "rl": style.GREEN, "serving": style.ORANGE, "both": "black"}
 BARS = {"pretrain": COLOURS["training"], "rl": COLOURS["rl"], "inference": COLOURS["serving"]}
-DEEPEST = 30.0  # factor below the least cost that is drawn
+MAX_COST_REDUCTION = 30.0  # factor below the least cost that is drawn
 MARGIN = 0.06  # share of the axes beside their frame where a value would be cut
-ROOM = 1.3  # factor above the largest
+AXIS_MARGIN = 1.3  # factor above the largest
 LOSSES = (0.4, 0.7, 1.0, 1.4, 2.0)  # losses over the least of the plane, over that of the plan
 COSTS = (0.25, 0.5, 1.0, 2.0, 4.0)  # costs drawn, over the plan's
 
@@ -175,7 +175,7 @@ def _curve(axes: Axes, picture: LifePicture) -> None:
                   label=label)  # fmt: skip
     axes.set(xscale="log", yscale="log", xlabel="active parameters",
              ylabel=f"cost of the whole life [{unit.upper()}]")  # fmt: skip
-    axes.set_ylim(along.total.min() / DEEPEST, along.total.max() * ROOM)
+    axes.set_ylim(along.total.min() / MAX_COST_REDUCTION, along.total.max() * AXIS_MARGIN)
     _ticks(axes.xaxis, count)
     _ticks(axes.yaxis, _figures(unit))
     axes.grid(True, which="major", color="0.93", lw=0.6, zorder=0)
@@ -232,7 +232,6 @@ def _map(axes: Axes, point: LifePoint, around: LossPlane) -> None:
 
 
 def _labelled(axes: Axes, lines: ContourSet, labels: Mapping[float, str]) -> None:
-    """Values on paper over their lines, which stay whole whatever the layout becomes."""
     for text in axes.clabel(lines, fmt=dict(labels), fontsize=7, inline=False):
         x, y = axes.transAxes.inverted().transform(axes.transData.transform(text.get_position()))
         text.set(visible=all(MARGIN < each < 1 - MARGIN for each in (x, y)), bbox=PAPER)
@@ -252,22 +251,23 @@ def _ticks(axis: Axis, form: Callable[[float], str], *, log: bool = True) -> Non
 
 
 def _figures(unit: str) -> Callable[[float], str]:
-    """Costs as short as they can be, where the unit stands beside."""
-    return money if unit == "usd" else "{:.3g}".format
+    return usd_text if unit == "usd" else "{:.3g}".format
 
 
 def _cost(value: float, unit: str) -> str:
-    return money(value) if unit == "usd" else f"{value:.3g} FLOP"
+    return usd_text(value) if unit == "usd" else f"{value:.3g} FLOP"
 
 
-def curve_around(task: BudgetTask, point: LifePoint) -> CostCurve:
+def cost_curve(task: BudgetTask, point: LifePoint) -> CostCurve:
     """Each phase of a budget at sizes around the plan's, at the plan's loss."""
-    wanted = replace(task, required=Required(loss=point.loss), limit=None, fixed_choices={})
+    wanted = replace(task, required=LossTarget(loss=point.loss), limit=None, fixed_choices={})
     size, serving = point.n_active, task.weights().get("inference", 0.0) * task.served
-    curve = training_curve(wanted, np.geomspace(size / WIDEST, size * WIDEST, POINTS))
-    cheap = curve.sizes[curve.training <= TALLEST * np.min(curve.training)]
+    curve = training_curve(
+        wanted, np.geomspace(size / MAX_SIZE_RATIO, size * MAX_SIZE_RATIO, CURVE_POINTS)
+    )
+    cheap = curve.sizes[curve.training <= MAX_COST_RATIO * np.min(curve.training)]
     if cheap.size:  # once more, as finely over what is shown
-        curve = training_curve(wanted, np.geomspace(cheap[0], cheap[-1], POINTS))
+        curve = training_curve(wanted, np.geomspace(cheap[0], cheap[-1], CURVE_POINTS))
     served = serving * curve.sizes
     costs = CostCurve(curve.sizes, curve.tokens, curve.training - served, served)
     return costs.where(np.isfinite(curve.training))

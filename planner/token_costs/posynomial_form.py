@@ -61,7 +61,7 @@ class Budgets:
     def __len__(self) -> int:
         return len(self.limit)
 
-    def rows(self, index: Rows) -> Budgets:
+    def rows(self, index: RowIndex) -> Budgets:
         """Some of the budgets, by their numbers, which may repeat, or by a mask."""
         return replace(
             self,
@@ -125,7 +125,6 @@ class Budgets:
         return replace(self, loss=self.loss + shift, loss_powers=powers, curved={})
 
     def _worths(self, point: Array) -> Array:
-        """Worth, slope and second derivative of all choices at points (P, J), each (P, J)."""
         full = (point, np.ones_like(point), np.zeros_like(point))
         columns = [
             self.curved[x].at(point[:, j]) if x in self.curved else [each[:, j] for each in full]
@@ -149,7 +148,7 @@ def _summed(terms: Array, powers: Array) -> LogSum:
     return LogSum(value, shares, slope, curvature)
 
 
-Rows = npt.NDArray[np.intp] | npt.NDArray[np.bool_]
+RowIndex = npt.NDArray[np.intp] | npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from planner.catalogue.chips import chip, chip_names
 from planner.catalogue.systems import system, system_names
-from planner.protocol.note import Note, notes_of, ordered
-from planner.protocol.output import Output, values_in
+from planner.protocol.note import Note, default_notes, sort_notes
+from planner.protocol.output import Output, output_values
 from planner.protocol.section import KEPT, Line, Section, table
 from planner.text import wording as say
 from planner.text.tolerances import UNSEEN
@@ -35,24 +35,24 @@ FIRST = ("cost.total.usd", "n_active", "tokens.pretrain", "loss")  # of the head
 PHASE_LABELS = {"pretrain": "pre-training", "rl": "RL", "inference": "serving"}
 # Where the band of an output stands.
 BANDS = {"cost.total.usd": "cost", "tokens.pretrain": "pretrain"}
-BOUNDED = "usd_per_mtok"  # by the hardware; a budget is its own floor
-BAR, NAMES = 12, 32  # columns of a share, and of the names of quantities unless one is longer
+BOUND_OUTPUT = "usd_per_mtok"  # by the hardware; a budget is its own floor
+BAR, NAME_WIDTH = 12, 32  # columns of a share, and of the names of quantities unless one is longer
 SCALES = ((1e15, "P"), (1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 EQUAL = "equal spending on training and serving"
 
-SPENT = {"usd": "USD", "flop": "flop", "flop_paid": "flop", "chip_hours": "chip*hour"}
+SPENDING_UNITS = {"usd": "USD", "flop": "flop", "flop_paid": "flop", "chip_hours": "chip*hour"}
 COLUMNS: Mapping[str, str] = {
     "n_active": "param", "n_total": "param", "tokens_per_parameter": "token/param",
     **{f"tokens.{phase}": "token" for phase in PHASE_LABELS},
     **{f"cost.{phase}.{name}": unit
-       for phase in (*PHASE_LABELS, "total") for name, unit in SPENT.items()},
+       for phase in (*PHASE_LABELS, "total") for name, unit in SPENDING_UNITS.items()},
 }  # fmt: skip
 
 
 # ---- words ----
 
 
-def scaled(value: float) -> str:
+def scale_text(value: float) -> str:
     """Three digits and the letter of their scale, zeros kept: 16.8B, 5.90B."""
     scale, letter = next(((x, y) for x, y in SCALES if value >= x * 0.9995), (1.0, ""))
     return f"{say.three_digits(value / scale)}{letter}"
@@ -60,10 +60,10 @@ def scaled(value: float) -> str:
 
 def dollars(usd: float) -> str:
     """Dollars: three digits from a million on, whole below."""
-    return f"${scaled(usd)}" if usd >= 999_500 or usd < 99.5 else f"${usd:,.0f}"
+    return f"${scale_text(usd)}" if usd >= 999_500 or usd < 99.5 else f"${usd:,.0f}"
 
 
-def written(point: LifePoint) -> Callable[[float], str]:
+def goal_format(point: LifePoint) -> Callable[[float], str]:
     """How what is made small is written: in dollars, or in FLOP."""
     return dollars if point.objective == "usd" else "{:.2e} FLOP".format
 
@@ -80,7 +80,7 @@ def product(name: object) -> str:
         return " or ".join(map(product, name))
     if isinstance(name, str) and name in system_names():
         return system(name).chip.product
-    return chip(name).product if name in chip_names() else say.named(name, "system")
+    return chip(name).product if name in chip_names() else say.reference_text(name, "system")
 
 
 def like_text(like: Like) -> str:
@@ -108,10 +108,13 @@ def served_text(served: ServedTokens) -> str:
 
 def size_text(point: LifePoint) -> str:
     """The size and the tokens that it is trained on."""
-    total = f" active of {scaled(point.n_total)}" if point.sparsity > 1 else ""
-    text = f"{scaled(point.n_active)}{total} parameters on {scaled(point.tokens.pretrain)} tokens"
+    total = f" active of {scale_text(point.n_total)}" if point.sparsity > 1 else ""
+    text = (
+        f"{scale_text(point.n_active)}{total} parameters on {scale_text(point.tokens.pretrain)} "
+        "tokens"
+    )
     text += f" in {point.epochs:.3g} epochs" if (point.epochs or 1) > 1 else ""
-    return text + f", {scaled(point.tokens.rl)} tokens of RL" * bool(point.tokens.rl)
+    return text + f", {scale_text(point.tokens.rl)} tokens of RL" * bool(point.tokens.rl)
 
 
 def train_text(training: PlannedLayout) -> str:
@@ -122,7 +125,7 @@ def train_text(training: PlannedLayout) -> str:
 
 def cost_text(point: LifePoint, band: LawInterval | None) -> str:
     """What the life costs with its range; of dollars, what of it each phase does."""
-    form, total = written(point), point.cost.total
+    form, total = goal_format(point), point.cost.total
     ends = ends_text(band.cost if band else None, form)
     spread = f" ({ends})" if ends else ""
     if point.objective != "usd":
@@ -135,8 +138,8 @@ def cost_text(point: LifePoint, band: LawInterval | None) -> str:
 
 def rule_text(rule: Any, form: Callable[[float], str], *, in_loss: bool = False) -> str:
     """Another size and tokens, and what it costs, or loses, to build that: `... $130M (+239%)`."""
-    size = f"{scaled(rule.n_active)} on " if rule.n_active else ""
-    text = f"{size}{scaled(rule.tokens.pretrain)} tokens"
+    size = f"{scale_text(rule.n_active)} on " if rule.n_active else ""
+    text = f"{size}{scale_text(rule.tokens.pretrain)} tokens"
     if rule.worse_by is None:
         return f"{text}: {getattr(rule, 'why_not', None) or 'not known'}"
     value = f"loss {rule.loss:.4f}" if in_loss else form(rule.cost)
@@ -153,7 +156,7 @@ def limit_texts(plan: LifePlan[Any], *, in_loss: bool = False) -> list[str]:
     """The limits that bind, and what a percent of each is worth; the last says where none does."""
     lines, point = [], plan.answer.plan
     for limit in plan.binding:
-        worth, form = abs(limit.elasticity) / 100, written(point)
+        worth, form = abs(limit.elasticity) / 100, goal_format(point)
         if in_loss:
             lower = "lowers" if limit.elasticity < 0 else "raises"
             lines.append(f"{limit.name} binds: 1% more {lower} the loss by {say.percent(worth)}")
@@ -174,10 +177,10 @@ def law_notes(
     outside: str, beyond: Sequence[str], warnings: Sequence[str], others: Iterable[Note] = ()
 ) -> tuple[Note, ...]:
     """What was never measured, where the law is taken `beyond` its fit, warnings and `others`."""
-    rest = notes_of(outside, (words for words in warnings if words not in beyond))
+    rest = default_notes(outside, (words for words in warnings if words not in beyond))
     shortened = (f"law {words.partition(' was ')[2]}" for words in beyond)
     law = (Note("extrapolated", "law", words, "provenance.law") for words in shortened)
-    return ordered((*rest, *law, *others))
+    return sort_notes((*rest, *law, *others))
 
 
 # ---- tables ----
@@ -204,16 +207,16 @@ def _outputs(
     outputs: Sequence[Output], point: LifePoint, band: LawInterval | None, bound: object
 ) -> Iterator[Line]:
     """Every number with its range, the headline's first, and the bound of the price of serving."""
-    values = values_in(outputs, point)
+    values = output_values(outputs, point)
     units = {output.name: output.unit for output in outputs}
     for name in (*FIRST, *(name for name in units if name not in FIRST)):
         if values.get(name):
             ends = getattr(band, BANDS.get(name, name), None)
-            least = getattr(bound, name, None) if name == BOUNDED else None
+            least = getattr(bound, name, None) if name == BOUND_OUTPUT else None
             yield Line(LABELS[name], values[name], units[name], "", ends, least)
 
 
-def spent(point: LifePoint, *, shown: bool = True) -> Section:
+def spending_lines(point: LifePoint, *, shown: bool = True) -> Section:
     """What each phase costs: its share of the whole, dollars, FLOP and chip hours."""
     total = point.cost.total
     priced, rated = total.usd is not None, total.flop_paid != total.flop
@@ -233,7 +236,7 @@ def spent(point: LifePoint, *, shown: bool = True) -> Section:
     return table(columns, shown=shown, lines=lines, adds_up=True)
 
 
-def planned(training: PlannedLayout | None, point: LifePoint, *, in_loss: bool) -> Section:
+def training_section(training: PlannedLayout | None, point: LifePoint, *, in_loss: bool) -> Section:
     """The step of planned training, and what a fixed share of the peak would have given."""
     if training is None:
         return Section("")
@@ -244,7 +247,7 @@ def planned(training: PlannedLayout | None, point: LifePoint, *, in_loss: bool) 
         Line("price of training", training.usd_per_mtok, "USD per million tokens"),
     ]  # fmt: skip
     if fixed := training.fixed_mfu:
-        form = "loss {:.4f}".format if in_loss else written(point)
+        form = "loss {:.4f}".format if in_loss else goal_format(point)
         words = rule_text(fixed, form).replace("tokens:", f"tokens, claimed {form(fixed.claimed)}:")
         lines.append(Line(f"had you assumed {say.percent(fixed.mfu, 3)} MFU", words))
     return Section("training as planned", tuple(lines))
@@ -260,12 +263,12 @@ def why_text(
     """What binds, what a percent of each quantity is worth, and the closed form it comes from."""
     lines = [f"Why this {plan.kind}"]
     lines += [line for each in limit_texts(plan, in_loss=in_loss) for line in say.wrapped(each)]
-    width, usd = max([NAMES, *map(len, slopes)]), 0.0 if in_loss else plan.cost or 0.0
+    width, usd = max([NAME_WIDTH, *map(len, slopes)]), 0.0 if in_loss else plan.cost or 0.0
     aim = "loss" if in_loss else "cost"
     lines += ["", f"{'One percent more of':<{width + 3}}changes the {aim} by"]
     for name, slope in sorted(slopes.items(), key=lambda x: (-float(f"{abs(x[1]):.9g}"), x[0])):
         worth = "~0" if abs(slope) < UNSEEN else f"{slope:+.3f}%"
-        paid = f"{say.signed(slope * usd / 100):>12}" if usd and abs(slope) >= UNSEEN else ""
+        paid = f"{say.signed_usd(slope * usd / 100):>12}" if usd and abs(slope) >= UNSEEN else ""
         lines.append(f"  {name:<{width}}{worth:>9}{paid}")
     lines += ["", "Closed form on the active constraints"]
     return "\n".join([*lines, *(line for each in closed for line in say.wrapped(each))])

@@ -7,13 +7,13 @@ from typing import Annotated, Any, Protocol, Self, TypeVar
 import numpy as np
 
 from planner.protocol.document import Day, PerMtok, Second, Share, Token, Unit, Usd, json_key
-from planner.protocol.plan import Answer, Plan, Provenance, presented
+from planner.protocol.plan import Answer, Plan, Provenance, presentation_method
 
 Param = Annotated[float, Unit("param")]
 Flop = Annotated[float, Unit("flop")]
 Nat = Annotated[float, Unit("nat")]
-Ends = tuple[float, float]
-FEWEST = 0.5  # share of the draws that must have an answer, for ends to mean something
+Interval = tuple[float, float]
+MIN_ANSWERED_SHARE = 0.5  # share of the draws that must have an answer, for ends to mean something
 
 
 @dataclass(frozen=True)
@@ -173,9 +173,9 @@ class LawInterval:
     coverage: Share
     source: str = json_key("from")
     answered: Share
-    n_active: Ends | None
-    pretrain: Ends | None
-    cost: Ends | None
+    n_active: Interval | None
+    pretrain: Interval | None
+    cost: Interval | None
 
     @classmethod
     def of(
@@ -185,9 +185,9 @@ class LawInterval:
 
         None where too few of the draws have an answer, or one of them has no such number.
         """
-        ends: dict[str, Ends | None] = dict.fromkeys(columns)
+        ends: dict[str, Interval | None] = dict.fromkeys(columns)
         for name, values in columns.items():
-            if len(values) >= max(2, FEWEST * count) and not np.isnan(values).any():
+            if len(values) >= max(2, MIN_ANSWERED_SHARE * count) and not np.isnan(values).any():
                 low, high = np.quantile(values, ((1 - coverage) / 2, (1 + coverage) / 2)).tolist()
                 ends[name] = (low, high)
         return cls(
@@ -261,4 +261,4 @@ class LifePlan(Plan[A]):
         band = self.answer.band
         return f"{band.coverage:.0%} of law fits lie between" if band else super().between
 
-    why = presented("why")
+    why = presentation_method("explanation_text")

@@ -16,18 +16,19 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import root as solve_equations
 
-from planner.token_costs.budget_task import BudgetTask, assembled
+from planner.token_costs.budget_task import BudgetTask, stack_budgets
 from planner.token_costs.posynomial_form import Array, Budgets, LogSum
 
 STEPS = 60
-LONGEST = 2.0  # of a step, in logarithms
-PATIENT = 0.25  # the same, for those that long steps do not bring there
-PATIENCE = 400
-ENOUGH = 1e-12
-CONVERGED = 1e-9
+MAX_STEP = 2.0  # of a step, in logarithms
+SHORT_STEP = 0.25  # the same, for those that long steps do not bring there
+MAX_SHORT_STEPS = 400
+RESIDUAL_TOLERANCE = 1e-12
+CONVERGENCE_TOLERANCE = 1e-9
 NEAR_CEILING = 0.02
-TINY = 1e-18  # percent of the goal per percent of a choice below which it does not matter at all
-FARTHEST = 1e9  # how far the choices may lie from a point, for what its gap says of them
+# Percent of the goal per percent of a choice below which it does not matter at all.
+ZERO_ELASTICITY = 1e-18
+MAX_LOG_DISTANCE = 1e9  # how far the choices may lie from a point, for what its gap says of them
 DIAGONAL = 80  # halvings of the interval in which the first point is looked for
 
 
@@ -40,7 +41,7 @@ class StationaryPoints:
     choice keeps the limit or the steps did not arrive, and the numbers mean nothing. `gap` is what
     the logarithm of the value may at most lie above the least there is: both sums are convex, so
     the Lagrangian's tangent at the point bounds it from below wherever the choices stay within a
-    factor of `FARTHEST`.
+    factor of `MAX_LOG_DISTANCE`.
     """
 
     point: Array
@@ -65,17 +66,19 @@ def stationary_points(budgets: Budgets, first: Array | None = None) -> Stationar
     with np.errstate(all="ignore"):  # what has no optimum overflows, and `converged` says so
         budgets, stretched = _folded(budgets)
         begun = start(budgets) if first is None else first
-        point, multiplier, error, steps = _stepped(budgets, begun, LONGEST, STEPS)
-        late = ~(error < CONVERGED)
+        point, multiplier, error, steps = _stepped(budgets, begun, MAX_STEP, STEPS)
+        late = ~(error < CONVERGENCE_TOLERANCE)
         if late.any():
             slow = budgets.rows(late)
-            again = _stepped(slow, start(slow), PATIENT, PATIENCE)
+            again = _stepped(slow, start(slow), SHORT_STEP, MAX_SHORT_STEPS)
             point[late], multiplier[late], error[late] = again[:3]
             steps += again[3]
-        goal, limited = sides(budgets, point)
+        goal, limited = objective_and_constraint(budgets, point)
         left = np.abs(goal.slope + multiplier[:, None] * limited.slope).sum(axis=1)
-        gap = left * np.log(FARTHEST) + np.abs(multiplier * (limited.value - budgets.limit))
-    return StationaryPoints(point, multiplier * stretched, error < CONVERGED, gap, steps)
+        gap = left * np.log(MAX_LOG_DISTANCE) + np.abs(multiplier * (limited.value - budgets.limit))
+    return StationaryPoints(
+        point, multiplier * stretched, error < CONVERGENCE_TOLERANCE, gap, steps
+    )
 
 
 def _folded(budgets: Budgets) -> tuple[Budgets, Array]:
@@ -126,7 +129,7 @@ def start(budgets: Budgets) -> Array:
     return point
 
 
-def sides(budgets: Budgets, point: Array) -> tuple[LogSum, LogSum]:
+def objective_and_constraint(budgets: Budgets, point: Array) -> tuple[LogSum, LogSum]:
     """What is made small, and what is limited."""
     cost, loss = budgets.costs(point), budgets.losses(point)
     return (cost, loss) if budgets.aim == "cost" else (loss, cost)
@@ -137,7 +140,7 @@ def _stepped(
 ) -> tuple[Array, Array, Array, int]:
     """Newton's steps from a point: where they end, the multipliers, the largest violation."""
     size = point.shape[1]
-    goal, limited = sides(budgets, point)
+    goal, limited = objective_and_constraint(budgets, point)
     multiplier = -(goal.slope * limited.slope).sum(1) / (limited.slope**2).sum(1)
     multiplier = np.clip(multiplier, 1e-3, 1e6)
     error = np.full(len(budgets), np.inf, dtype=np.float64)
@@ -148,8 +151,8 @@ def _stepped(
         slopes = np.abs(goal.slope)
         error[:] = np.maximum(np.abs(stationary).max(axis=1) / slopes.max(axis=1), np.abs(rest))
         # Of a choice that hardly matters the slope is small, and is to be met as closely.
-        closest = np.abs(stationary / np.maximum(slopes, TINY)).max(axis=1)
-        going = np.maximum(error, closest) > ENOUGH
+        closest = np.abs(stationary / np.maximum(slopes, ZERO_ELASTICITY)).max(axis=1)
+        going = np.maximum(error, closest) > RESIDUAL_TOLERANCE
         if taken == most or not going.any():
             break
         system = np.zeros((len(budgets), size + 1, size + 1))
@@ -162,12 +165,11 @@ def _stepped(
         point += shorter[:, None] * step[:, :size]
         ahead = np.maximum(step[:, size], multiplier / 10)
         multiplier += shorter * (ahead - multiplier)
-        goal, limited = sides(budgets, point)
+        goal, limited = objective_and_constraint(budgets, point)
     return point, multiplier, np.where(np.isnan(error), np.inf, error), taken
 
 
 def _solved(system: Array, right: Array) -> Array:
-    """Solutions of small systems; a singular one, which has no optimum, gives numbers that fail."""
     size = right.shape[1]
     eased = np.where(np.isfinite(system), system, 0.0)
     volume = np.linalg.det(eased)
@@ -199,7 +201,7 @@ def training_curve(
     before that of the sizes, of the draws.
     """
     tasks, sizes = drawn or [budget], np.asarray(sizes, dtype=float)
-    repeated = assembled(tasks).rows(np.repeat(np.arange(len(tasks)), len(sizes)))
+    repeated = stack_budgets(tasks).rows(np.repeat(np.arange(len(tasks)), len(sizes)))
     repeated = _at_their_share(repeated, budget, np.tile(sizes, len(tasks)))
     rows = repeated.fixed("n_active", np.tile(np.log(sizes), len(tasks)))
     points = stationary_points(rows)
@@ -234,7 +236,7 @@ def _at_their_share(budgets: Budgets, task: BudgetTask, sizes: Array) -> Budgets
 
 TOLERANCE = 1e-12
 ATTEMPTS: tuple[Literal["hybr", "lm"], ...] = ("hybr", "lm")
-ASIDE = 0.3  # of a logarithm from an answer to be checked
+PERTURBATION = 0.3  # of a logarithm from an answer to be checked
 
 
 def stationary_point(budgets: Budgets, near: Array | None = None) -> tuple[Array, float] | None:
@@ -257,7 +259,7 @@ def stationary_point(budgets: Budgets, near: Array | None = None) -> tuple[Array
             ratios = np.log(gains[:-1] * weights[-1]) - np.log(gains[-1] * weights[:-1])
         return np.append(ratios, limited.value - budgets.limit)
 
-    starts = [start(budgets)[0], *([] if near is None else [near - ASIDE])]
+    starts = [start(budgets)[0], *([] if near is None else [near - PERTURBATION])]
     for first, method in product(starts, ATTEMPTS):
         with np.errstate(all="ignore"):
             solution = solve_equations(violated, first, method=method, tol=TOLERANCE)

@@ -15,25 +15,25 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from planner.catalogue.ranges import no_range
-from planner.protocol.parameter import set_to, unit_of, value_at
-from planner.protocol.plan import widest
-from planner.protocol.problem import BESIDE, NO_PLAN, HasArrays, Search, problem_of, search_each
+from planner.protocol.parameter import assignment, lookup_value, path_unit
+from planner.protocol.plan import max_gap
+from planner.protocol.problem import NO_PLAN, PREFIX, HasArrays, Search, get_problem, search_each
 from planner.report.text.sensitivity import Uncertainty
-from planner.scenario import checked, in_base_units
+from planner.scenario import check_tree, in_base_units
 from planner.scenario.loading import Question
-from planner.scenario.tree import Tree, changed
+from planner.scenario.tree import Tree, apply_sets
 from planner.text.console import progress
-from planner.text.errors import FieldError, InputError, quoted
+from planner.text.errors import FieldError, InputError, quote
 
-WITHIN = 0.9  # share of a lognormal's values that lie between its ends
-FARTHEST = 4.0  # standard deviations of a normal beyond which nothing is drawn
+DEFAULT_COVERAGE = 0.9  # share of a lognormal's values that lie between its ends
+MAX_NORMAL_QUANTILE = 4.0  # standard deviations of a normal beyond which nothing is drawn
 
 
 @dataclass(frozen=True)
 class Marginal(Uncertainty):
     """The distribution of one path; `within` is the share of a lognormal's values in its ends."""
 
-    within: float = field(default=WITHIN, repr=False)  # no part of JSON
+    within: float = field(default=DEFAULT_COVERAGE, repr=False)  # no part of JSON
 
     @property
     def numeric(self) -> bool:
@@ -57,14 +57,14 @@ class Marginal(Uncertainty):
             rising = low + np.sqrt(share * (high - low) * (mode - low))
             falling = high - np.sqrt((1 - share) * (high - low) * (high - mode))
             return np.where(share < turn, rising, falling)
-        normal = np.clip(ndtri(share), -FARTHEST, FARTHEST)
+        normal = np.clip(ndtri(share), -MAX_NORMAL_QUANTILE, MAX_NORMAL_QUANTILE)
         if kind == "normal":
             return np.asarray(ends[0] + ends[1] * normal)
         middle, half = math.sqrt(ends[0] * ends[1]), math.log(ends[1] / ends[0]) / 2
         return np.asarray(middle * np.exp(normal * half / ndtri((1 + self.within) / 2)))
 
 
-def marginals_of(tree: Tree, folder: Path, scenario: Question) -> list[Marginal]:
+def read_marginals(tree: Tree, folder: Path, scenario: Question) -> list[Marginal]:
     """Every uncertain parameter of a scenario, its ends read as the path reads them.
 
     Raises InputError with every mistake: paths that do not exist, ends that are no value of theirs.
@@ -100,9 +100,9 @@ def _marginal(
     path: str,
     spread: str | Mapping[str, Sequence[object]],
 ) -> Marginal:
-    problem = problem_of(scenario.problem)
+    problem = get_problem(scenario.problem)
     coefficient = problem.coefficient(scenario, path)
-    unit = coefficient.unit if coefficient else unit_of(problem.kind, path.split(".")) or ""
+    unit = coefficient.unit if coefficient else path_unit(problem.kind, path.split(".")) or ""
     if isinstance(spread, str):  # `catalogue`, the only word that is read
         listed = coefficient.listed if coefficient else problem.listed(scenario, path)
         if listed is None:
@@ -131,14 +131,13 @@ def _marginal(
 
 
 def _with(tree: Tree, folder: Path, path: str, written: object) -> Question:
-    """The scenario with a value as it is written there."""
-    return checked(changed(tree, [set_to(path, written)]), folder)
+    return check_tree(apply_sets(tree, [assignment(path, written)]), folder)
 
 
 def _read(tree: Tree, folder: Path, path: str, written: object) -> float:
-    value = value_at(_with(tree, folder, path, written), path)
+    value = lookup_value(_with(tree, folder, path, written), path)
     if not isinstance(value, int | float) or isinstance(value, bool):
-        message = f"expected a number, got {quoted(written)}; one_of takes words"
+        message = f"expected a number, got {quote(written)}; one_of takes words"
         raise FieldError((f"uncertain.{path}", message))
     return float(value)
 
@@ -149,7 +148,7 @@ def _share(path: str, text: str) -> float:
     except ValueError:
         share = math.nan
     if not 0 < share < 1:
-        message = f"normal: expected a standard deviation such as 5%, got {quoted(text)}"
+        message = f"normal: expected a standard deviation such as 5%, got {quote(text)}"
         raise FieldError((f"uncertain.{path}", message))
     return share
 
@@ -160,9 +159,10 @@ def _wrong(kind: str, ends: tuple[float, ...]) -> str | None:
         mean, deviation = ends
         if deviation <= 0:
             return f"expected a standard deviation above zero, got {deviation:g}"
-        if mean - FARTHEST * deviation <= 0:
+        if mean - MAX_NORMAL_QUANTILE * deviation <= 0:
             return (
-                f"{FARTHEST:g} standard deviations below the mean there is nothing left; give a "
+                f"{MAX_NORMAL_QUANTILE:g} standard deviations below the mean there is nothing "
+                "left; give a "
                 "smaller deviation, or lognormal: [low, high]"
             )
         return None
@@ -177,11 +177,11 @@ T = TypeVar("T")
 Sets: TypeAlias = Sequence[str]
 
 CHUNK = 8  # draws that a process searches together
-TOGETHER = 128  # draws that are searched together in this process
+SAMPLES_PER_BATCH = 128  # draws that are searched together in this process
 
 
 @dataclass(frozen=True)
-class Answered:
+class SampleAnswers:
     """The answer at each draw: an output, nan where there is no plan, and the choice, in words.
 
     `sets` are the choices as changes of the scenario; empty where nothing is chosen. `gap` is the
@@ -213,9 +213,9 @@ class Draws:
         """What is said of each marginal, by its path."""
         return {marginal.path: row for marginal, row in zip(self.marginals, rows, strict=True)}
 
-    def at(self, shares: np.ndarray, sets: Sequence[str] = ()) -> Answered:
+    def at(self, shares: np.ndarray, sets: Sequence[str] = ()) -> SampleAnswers:
         """Answers at shares of every marginal, shape (n, d); `sets` are changes made first."""
-        base = changed(self.tree, list(sets))
+        base = apply_sets(self.tree, list(sets))
         drawn = [marginal.at(shares[:, i]) for i, marginal in enumerate(self.marginals)]
         closed = _closed(base, self.folder, self.marginals, drawn, self.name)
         if closed is not None:
@@ -228,12 +228,12 @@ class Draws:
                 plans += several
                 advance(len(several))
         plans = [plan if self.name in plan.outputs else NO_PLAN for plan in plans]
-        return Answered(
+        return SampleAnswers(
             np.array([plan.outputs.get(self.name, np.nan) for plan in plans], dtype=np.float64),
             tuple(plan.choice if plan.feasible else None for plan in plans),
             {plan.choice: plan.holds for plan in plans if plan.feasible},
             "solved again at each draw",
-            widest(plan.gap for plan in plans if plan.feasible),
+            max_gap(plan.gap for plan in plans if plan.feasible),
         )
 
 
@@ -242,7 +242,7 @@ def _pieces(
 ) -> Iterator[list[Search]]:
     """The answers of all points, piece by piece, in their order."""
     alone = workers == 1 or len(points) <= workers
-    size = TOGETHER if alone else CHUNK
+    size = SAMPLES_PER_BATCH if alone else CHUNK
     pieces = [points[i : i + size] for i in range(0, len(points), size)]
     if alone:
         yield from map(searched, pieces)
@@ -253,14 +253,12 @@ def _pieces(
 
 
 def _set(marginal: Marginal, value: float) -> str:
-    """`PATH=VALUE` of one draw."""
     if not marginal.numeric:
         return f"{marginal.path}={marginal.ends[int(value)]}"
-    return set_to(marginal.path, float(value))
+    return assignment(marginal.path, float(value))
 
 
 def _searched(tree: Tree, folder: Path, points: Sequence[Sets]) -> list[Search]:
-    """The best plan at several draws, searched together; a draw that makes no sense has none."""
     questions, beside = zip(*(_question(tree, folder, sets) for sets in points), strict=True)
     searched = search_each(questions, beside, [", ".join(sets) for sets in points])
     # A point and what works out its numbers stay in the process that searched.
@@ -271,11 +269,12 @@ def _searched(tree: Tree, folder: Path, points: Sequence[Sets]) -> list[Search]:
 
 
 def _question(tree: Tree, folder: Path, sets: Sets) -> tuple[Question | None, Mapping[str, float]]:
-    """The question of a draw, None where it makes no sense, with the coefficients beside it."""
-    beside = [change for change in sets if change.startswith(BESIDE)]
-    pairs = (change.removeprefix(BESIDE).partition("=") for change in beside)
+    beside = [change for change in sets if change.startswith(PREFIX)]
+    pairs = (change.removeprefix(PREFIX).partition("=") for change in beside)
     try:
-        question = checked(changed(tree, [each for each in sets if each not in beside]), folder)
+        question = check_tree(
+            apply_sets(tree, [each for each in sets if each not in beside]), folder
+        )
     except InputError:
         return None, {}
     return question, {name: float(value) for name, _, value in pairs}
@@ -283,10 +282,10 @@ def _question(tree: Tree, folder: Path, sets: Sets) -> tuple[Question | None, Ma
 
 def _closed(
     tree: Tree, folder: Path, marginals: Sequence[Marginal], drawn: Sequence[np.ndarray], name: str
-) -> Answered | None:
+) -> SampleAnswers | None:
     """All draws at once, where every path is a number of the equations and nothing is chosen."""
-    question = checked(tree, folder)
-    problem = problem_of(question.problem)
+    question = check_tree(tree, folder)
+    problem = get_problem(question.problem)
     if not isinstance(problem, HasArrays) or not len(drawn[0]):
         return None
     if not all(marginal.numeric and problem.is_array(marginal.path) for marginal in marginals):
@@ -303,7 +302,7 @@ def _closed(
         return None
     feasible = np.asarray(columns["status"]) == 0
     label = str(model.words["layout"])
-    return Answered(
+    return SampleAnswers(
         np.where(feasible, columns[name], np.nan),
         tuple(label if each else None for each in feasible.tolist()),
         {label: ()},

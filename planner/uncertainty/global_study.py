@@ -20,23 +20,23 @@ from typing import Any
 
 import numpy as np
 
-from planner.protocol.document import document_of
+from planner.protocol.document import to_document
 from planner.protocol.output import output_named
-from planner.protocol.parameter import folder_of
-from planner.protocol.plan import status_of
-from planner.protocol.problem import problem_of
-from planner.report.text.sensitivity import KnowingValue, MorrisEffect, SobolIndex, study_text
-from planner.scenario import opened, resolved
+from planner.protocol.parameter import base_folder
+from planner.protocol.plan import gap_status
+from planner.protocol.problem import get_problem
+from planner.report.text.sensitivity import MorrisEffect, SobolIndex, ValueOfInformation, study_text
+from planner.scenario import load_tree, resolve_keys
 from planner.scenario.loading import Source
 from planner.text.errors import Infeasible, InputError
-from planner.uncertainty.evaluate_samples import Answered, Draws, marginals_of
+from planner.uncertainty.evaluate_samples import Draws, SampleAnswers, read_marginals
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 BINS = 40
-SHOWN = 8  # choices that are shown
-COMPARED = 5  # choices whose costs are compared, the most frequent
-RARE = 0.02  # share of the draws below which a choice is not compared
-MOST = 1 << 20  # draws
+MAX_CHOICES_SHOWN = 8  # choices that are shown
+MAX_CHOICES_COMPARED = 5  # choices whose costs are compared, the most frequent
+RARE_SHARE = 0.02  # share of the draws below which a choice is not compared
+MAX_SAMPLES = 1 << 20  # draws
 
 
 @dataclass(frozen=True)
@@ -48,14 +48,14 @@ class Study:
     @cached_property
     def document(self) -> dict[str, Any]:
         """What `--json` prints."""
-        document: dict[str, Any] = document_of(self.result)
+        document: dict[str, Any] = to_document(self.result)
         return document
 
     def __str__(self) -> str:
         return study_text(self.result)
 
 
-def explore(
+def run_global_sensitivity(
     source: Source,
     output: str | None = None,
     sets: Sequence[str] = (),
@@ -77,14 +77,14 @@ def explore(
     workers : processes that solve, where draws are solved one by one.
     shown : draw a bar on standard error.
     """
-    tree, scenario = opened(source, sets)
-    folder = folder_of(source)
-    problem = problem_of(scenario.problem)
-    marginals = marginals_of(tree, folder, scenario)
+    tree, scenario = load_tree(source, sets)
+    folder = base_folder(source)
+    problem = get_problem(scenario.problem)
+    marginals = read_marginals(tree, folder, scenario)
     target = output_named(problem, scenario, output or "cost")
     draws = Draws(tree, folder, marginals, target.name, workers, shown)
     result: dict[str, Any] = {
-        "problem": problem.kind, "status": None, "gap": None, "scenario": resolved(scenario),
+        "problem": problem.kind, "status": None, "gap": None, "scenario": resolve_keys(scenario),
         "of": target.name, "unit": target.unit, "seed": seed,
         "uncertain": marginals,
         "method": None, "draws": None, "without_plan": None, "distribution": None,
@@ -101,8 +101,8 @@ def explore(
 
 
 def _check_count(option: str, count: int, times: int) -> None:
-    if not 0 < count * times <= MOST:
-        most = f"{MOST // times:,}"
+    if not 0 < count * times <= MAX_SAMPLES:
+        most = f"{MAX_SAMPLES // times:,}"
         raise InputError(f"{option} {count}: expected 1 to {most}, each of which is {times} draws")
 
 
@@ -115,7 +115,7 @@ def _by_sobol(draws: Draws, count: int, seed: int, *, rises: bool) -> dict[str, 
     finite = values[np.isfinite(values)]
     if not finite.size:
         raise Infeasible("nothing keeps the promises at any draw")
-    choices = frequent(answers.choices[independent], SHOWN)
+    choices = rank_choices_by_frequency(answers.choices[independent], MAX_CHOICES_SHOWN)
     estimate, sign = sobol(answers.values, len(marginals), seed), -1.0 if rises else 1.0
     counts, edges = np.histogram(finite, BINS)
     return {
@@ -135,28 +135,27 @@ def _by_sobol(draws: Draws, count: int, seed: int, *, rises: bool) -> dict[str, 
     }
 
 
-def _proved(answers: Answered) -> dict[str, object]:
-    """Whether the answers at all draws are proved, and how far the least proved one is not."""
-    return {"status": status_of(answers.gap), "gap": answers.gap}
+def _proved(answers: SampleAnswers) -> dict[str, object]:
+    return {"status": gap_status(answers.gap), "gap": answers.gap}
 
 
 def _value_of_knowing(
     draws: Draws,
-    answers: Answered,
+    answers: SampleAnswers,
     shares: np.ndarray,
     choices: Sequence[tuple[str, float]],
     sign: float,
-) -> KnowingValue | None:
+) -> ValueOfInformation | None:
     """The value of knowing, where different layouts are best at different draws."""
-    wanted = [name for name, share in choices[:COMPARED] if share >= RARE]
+    wanted = [name for name, share in choices[:MAX_CHOICES_COMPARED] if share >= RARE_SHARE]
     paths = [marginal.path for marginal in draws.marginals]
     if len(wanted) < 2:
         best = wanted[0] if wanted else None
-        return KnowingValue(0.0, best, None, len(shares), wanted, dict.fromkeys(paths, 0.0))
+        return ValueOfInformation(0.0, best, None, len(shares), wanted, dict.fromkeys(paths, 0.0))
     if not all(answers.sets.get(name) for name in wanted):
         return None
     outputs = np.stack([draws.at(shares, answers.sets[name]).values for name in wanted], axis=1)
-    return knowing(outputs, shares, wanted, paths, sign)
+    return value_of_information(outputs, shares, wanted, paths, sign)
 
 
 def _by_morris(draws: Draws, count: int, seed: int, method: str | None) -> dict[str, object]:
@@ -170,8 +169,8 @@ def _by_morris(draws: Draws, count: int, seed: int, method: str | None) -> dict[
 
 INTERVAL = 0.9
 RESAMPLES = 200
-LEVELS = 4
-SAME = 1e-12  # relative spread of an answer that does not vary
+MORRIS_LEVELS = 4
+ZERO_SPREAD = 1e-12  # relative spread of an answer that does not vary
 
 
 def sobol_design(count: int, dimensions: int, seed: int) -> np.ndarray:
@@ -219,7 +218,7 @@ def _indices(blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """First-order and total indices of answers at A, at B and at A with a column of B each."""
     from scipy.stats import sobol_indices
 
-    if np.ptp(blocks) <= SAME * np.abs(blocks).max():
+    if np.ptp(blocks) <= ZERO_SPREAD * np.abs(blocks).max():
         return np.zeros(len(blocks) - 2), np.zeros(len(blocks) - 2)
     if len(blocks) - 2 == 1:  # SciPy takes none alone, and all of the variance is its
         return np.ones(1), np.ones(1)
@@ -231,8 +230,8 @@ def _indices(blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def morris_design(count: int, dimensions: int, seed: int) -> np.ndarray:
     """Trajectories through a grid of four levels, shape (count (d + 1), d): one given a step."""
     rng = np.random.default_rng(seed)
-    step = LEVELS / (2 * (LEVELS - 1))
-    starts = np.arange(LEVELS // 2) / (LEVELS - 1)
+    step = MORRIS_LEVELS / (2 * (MORRIS_LEVELS - 1))
+    starts = np.arange(MORRIS_LEVELS // 2) / (MORRIS_LEVELS - 1)
     points = []
     for _ in range(count):
         at = rng.choice(starts, dimensions)
@@ -265,13 +264,13 @@ def _effect(slopes: np.ndarray) -> MorrisEffect:
 DEGREE = 3
 
 
-def knowing(
+def value_of_information(
     outputs: np.ndarray,
     shares: np.ndarray,
     choices: Sequence[str],
     paths: Sequence[str],
     sign: float = 1.0,
-) -> KnowingValue | None:
+) -> ValueOfInformation | None:
     """From the outputs of choices at draws, shape (n, k), and shares of paths, shape (n, d).
 
     An output times `sign` is a cost; a choice without a plan is nan. It rests on the draws at which
@@ -286,7 +285,7 @@ def knowing(
     every = max(float(means[best] - costs.min(axis=1).mean()), 0.0)
     alone = {path: _worth_of_knowing(costs, shares[:, i]) for i, path in enumerate(paths)}
     mean = sign * float(means[best])
-    return KnowingValue(every, choices[best], mean, len(costs), choices, alone)
+    return ValueOfInformation(every, choices[best], mean, len(costs), choices, alone)
 
 
 def _worth_of_knowing(costs: np.ndarray, share: np.ndarray) -> float:
@@ -296,7 +295,7 @@ def _worth_of_knowing(costs: np.ndarray, share: np.ndarray) -> float:
     return max(float(fitted.mean(axis=0).min() - fitted.min(axis=1).mean()), 0.0)
 
 
-def frequent(choices: Sequence[str | None], most: int) -> list[tuple[str, float]]:
+def rank_choices_by_frequency(choices: Sequence[str | None], most: int) -> list[tuple[str, float]]:
     """The choices with the share of all draws at which each is best, the most frequent first."""
     counted = Counter(choice for choice in choices if choice is not None)
     ranked = sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))

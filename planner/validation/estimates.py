@@ -13,23 +13,23 @@ from pathlib import Path
 from types import MappingProxyType
 
 from formulas.nomenclature.symbols import SymbolError
-from planner.calibration.sample import row_digest, seen_by
+from planner.calibration.sample import fitted_row_digests, row_digest
 from planner.catalogue.profile import profile as named
 from planner.measurements.entry import Entry, Prediction
-from planner.measurements.measurement import Measurement, profile_of, unfit
+from planner.measurements.measurement import Measurement, row_profile, skip_reason
 from planner.measurements.prediction import features, predict, predict_collective
-from planner.measurements.readers import recognised
-from planner.measurements.readers.collective_rows import fitted_on
-from planner.measurements.readers.file_kinds import KINDS, entries_in
-from planner.measurements.readers.sheets import MeasurementTable, Sheet, opened
-from planner.measurements.roofline_bound import bounds_of, strange_units
+from planner.measurements.readers import detect_file_kind
+from planner.measurements.readers.collective_rows import is_fitted_row
+from planner.measurements.readers.file_kinds import TABLE_KINDS, read_measured_values
+from planner.measurements.readers.sheets import Measurements, Sheet, open_tables
+from planner.measurements.roofline_bound import row_bounds, unit_warnings
 from planner.measurements.training_steps import TRAINING, training_layout_entries
 from planner.protocol.results.validation_result import SkippedFile
 from planner.text.errors import InputError, Mistake, PlannerError
 from topologies import TopologyError
 
 AUTO = "auto"
-ENDINGS = (".csv", ".tsv", ".json", ".jsonl")
+TABLE_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl")
 NO_KIND = "holds no kind of measurements that is known"
 
 
@@ -49,11 +49,11 @@ class MeasurementFiles:
 class PredictedTables:
     """Tables with their predicted entries, and the files of folders that were not read."""
 
-    tables: tuple[tuple[MeasurementTable, list[Entry]], ...] = ()
+    tables: tuple[tuple[Measurements, list[Entry]], ...] = ()
     skipped: tuple[SkippedFile, ...] = ()
 
 
-def predicted(
+def predict_files(
     files: MeasurementFiles,
     profile: str = AUTO,
     facts: Mapping[str, str] = MappingProxyType({}),
@@ -68,7 +68,7 @@ def predicted(
     ----------
     facts, folders : as for `read`.
     """
-    if profile != AUTO and TRAINING not in map(recognised, files.paths):
+    if profile != AUTO and TRAINING not in map(detect_file_kind, files.paths):
         named(profile)
     tables, skipped = [], list(files.skipped)
     for path in files.paths:
@@ -89,7 +89,7 @@ def read(
     profile: str = AUTO,
     facts: Mapping[str, str] = MappingProxyType({}),
     folders: Sequence[Path] = (),
-) -> tuple[MeasurementTable, list[Entry]]:
+) -> tuple[Measurements, list[Entry]]:
     """The table in a file and its entries, predicted by a profile, in the order of the rows.
 
     Raises InputError if the file holds no measurements, facts are missing, or the profile is not
@@ -100,19 +100,19 @@ def read(
     facts : what the file does not say of its runs, by the names of a table of one's own.
     folders : configurations of models that the catalogue does not hold.
     """
-    table, entries = entries_in(path, facts, folders)
+    table, entries = read_measured_values(path, facts, folders)
     if table.kind == TRAINING:
         return table, training_layout_entries(table, profile)
-    return table, estimated(entries, profile)
+    return table, predict_entries(entries, profile)
 
 
-def files_in(paths: Sequence[Path]) -> MeasurementFiles:
+def measurement_files(paths: Sequence[Path]) -> MeasurementFiles:
     """The files among files and folders of measurements, each once.
 
     Raises InputError if there are no measurements among the files of a folder, or a file is given
     twice.
     """
-    parts = [found_in(path) if path.is_dir() else MeasurementFiles((path,)) for path in paths]
+    parts = [scan_folder(path) if path.is_dir() else MeasurementFiles((path,)) for path in paths]
     files = [path for part in parts for path in part.paths]
     twice = [path for i, path in enumerate(files) if path in files[:i]]
     if twice:
@@ -123,7 +123,7 @@ def files_in(paths: Sequence[Path]) -> MeasurementFiles:
     )
 
 
-def found_in(folder: Path) -> MeasurementFiles:
+def scan_folder(folder: Path) -> MeasurementFiles:
     """The measurements in a folder, and the other tables there with what is missing.
 
     Raises InputError if there are no measurements among its files.
@@ -131,11 +131,11 @@ def found_in(folder: Path) -> MeasurementFiles:
     kinds: dict[Path, str] = {}
     skipped = []
     for path in sorted(folder.iterdir()):
-        if path.suffix.lower() not in ENDINGS or not path.is_file():
+        if path.suffix.lower() not in TABLE_SUFFIXES or not path.is_file():
             continue
         try:
-            content = opened(path)
-            kind = recognised(content)
+            content = open_tables(path)
+            kind = detect_file_kind(content)
             if isinstance(content, Sheet) and not content.rows:
                 skipped.append(SkippedFile(path.name, "a header and no row"))
             else:
@@ -144,19 +144,18 @@ def found_in(folder: Path) -> MeasurementFiles:
             skipped.append(_skipped(path, error))
     if not kinds:
         raise InputError(f"{folder}: holds no measurements (CSV, or JSON of a load generator)")
-    order = [*KINDS, *dict.fromkeys(sorted(kinds.values()))]
+    order = [*TABLE_KINDS, *dict.fromkeys(sorted(kinds.values()))]
     paths = sorted(kinds, key=lambda path: (order.index(kinds[path]), path.name))
     return MeasurementFiles(tuple(paths), frozenset(paths), tuple(skipped))
 
 
 def _skipped(path: Path, error: InputError) -> SkippedFile:
-    """The file with the mistakes in it, without its own name before each."""
     lines = str(error).replace(f"{path}: ", "").replace(str(path), "").split("\n")
     why = "; ".join(" ".join(line.split()) for line in lines if line.strip())
     return SkippedFile(path.name, NO_KIND if "of no known" in why else why)
 
 
-def estimated(entries: Sequence[Entry], wanted: str) -> list[Entry]:
+def predict_entries(entries: Sequence[Entry], wanted: str) -> list[Entry]:
     """The entries with a bound, an estimate and its band, or the reason why there is none.
 
     Raises CatalogueError if there is no such profile.
@@ -174,19 +173,19 @@ def estimated(entries: Sequence[Entry], wanted: str) -> list[Entry]:
 def _serving(entries: Sequence[Entry], wanted: str) -> Iterator[Entry]:
     """Entries of serving with what the step of plans says of them."""
     rows = [entry.measurement for entry in entries if entry.measurement is not None]
-    reasons = [unfit(row) for row in rows]
+    reasons = [skip_reason(row) for row in rows]
     fit = [i for i, why in enumerate(reasons) if not why]
     predictions = dict(zip(fit, _predicted([rows[i] for i in fit], wanted), strict=True))
     sound = [i for i in fit if isinstance(predictions[i], Prediction)]
     roofline = features([rows[i] for i in sound]).roofline.tolist() if sound else []
     roofs = dict(zip(sound, roofline, strict=True))
-    bounds, units = bounds_of(rows), strange_units(rows)
+    bounds, units = row_bounds(rows), unit_warnings(rows)
     for i, (entry, row) in enumerate(zip(entries, rows, strict=True)):
         bounded = replace(entry, bound=float(bounds[i]), unit=units[i] or "")
         made = predictions.get(i)
         if isinstance(made, Prediction):
-            name = profile_of(row, wanted).name
-            digests = seen_by(name)
+            name = row_profile(row, wanted).name
+            digests = fitted_row_digests(name)
             yield replace(
                 bounded,
                 prediction=made,
@@ -225,22 +224,22 @@ def _collective(entry: Entry) -> Entry:
         bound=made.bound,
         roofline=made.bound,
         profile="collectives",
-        seen=fitted_on(entry.collective),
+        seen=is_fitted_row(entry.collective),
     )
 
 
-ADDED = ("bound", "estimate", "low", "high")
+ADDED_COLUMNS = ("bound", "estimate", "low", "high")
 DIGITS = 9
 NEWLINE = "\n"
 
 
-def predictions_text(table: MeasurementTable, entries: Sequence[Entry]) -> str:
+def predictions_text(table: Measurements, entries: Sequence[Entry]) -> str:
     """Every row of the table in its order and as it stands, with the added columns and the reason.
 
     Raises InputError if the table has one of the added columns already, or is no table.
     """
     sheet, quantities = table.sheet, table.measured
-    added = [f"{kind}_{name}" for name in quantities for kind in ADDED] + ["reason"]
+    added = [f"{kind}_{name}" for name in quantities for kind in ADDED_COLUMNS] + ["reason"]
     taken = [name for name in added if name in table.columns]
     if taken:
         message = f"has the column {taken[0]} already: are these predictions?"
@@ -258,7 +257,6 @@ def predictions_text(table: MeasurementTable, entries: Sequence[Entry]) -> str:
 
 
 def _row(text: str, cells: Sequence[str], separator: str) -> str:
-    """The text of a row with more cells at its end; whatever ended the line ends it still."""
     bare = text.rstrip("\r\n")
     more = io.StringIO()
     csv.writer(more, delimiter=separator, lineterminator="").writerow(cells)
@@ -271,7 +269,7 @@ def _values(entry: Entry | None) -> list[str]:
     The bound of a rate is the most it can be, and the ends of its band change places.
     """
     if entry is None or entry.seconds is None:
-        return [""] * len(ADDED)
+        return [""] * len(ADDED_COLUMNS)
     bound = "" if entry.bound is None else _number(entry.in_unit(entry.bound))
     prediction = entry.prediction
     if prediction is None:

@@ -26,15 +26,16 @@ from planner.memory.engine_table import (
 )
 from planner.text.errors import CatalogueError, InputError, Mistake
 
-ADDS_UP = 0.25  # GiB that printed terms may miss the printed room by
+SUM_TOLERANCE = 0.25  # GiB that printed terms may miss the printed room by
 BYTES = {"bf16": 2.0, "fp16": 2.0, "fp32": 4.0, "fp8": 1.0, "w8a8": 1.0, "int8": 1.0, "w4": 0.52,
          "awq": 0.52, "w4a8": 0.52, "nvfp4": 0.5625, "bnb4": 0.5625, "mxfp4": 0.53125,
          "fp8_e4m3": 1.0, "fp4_e2m1": 0.5}  # fmt: skip
 LAYOUTS = {"w8a8": "int8", "w4": "int4", "awq": "int4", "w4a8": "int4", "bnb4": "int4"}
 SPARSE_W4 = 1.17  # of sparse models in 4 bits attention stays wide: logged 1.15 to 1.21
-DRAFTED = 3  # tokens a step by blocks of the model, where a row does not say: of two open rows
-REFUSED = ("refused", "OOM", "failed later")
-NEEDED = ("engine", "version", "layers", "hidden", "vocab", "params_b", "chip", "tp", "log_kv")
+# Tokens a step by blocks of the model, where a row does not say: of two open rows.
+DRAFT_TOKENS = 3
+FAILURES = ("refused", "OOM", "failed later")
+LOG_COLUMNS = ("engine", "version", "layers", "hidden", "vocab", "params_b", "chip", "tp", "log_kv")
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class LoggedStart:
 def logged_starts(path: Path) -> list[LoggedStart]:
     """The starts of a table; raises InputError for one without the columns, or no numbers."""
     table = sheet(path)
-    lacking = [name for name in NEEDED if name not in table.columns]
+    lacking = [name for name in LOG_COLUMNS if name not in table.columns]
     if lacking:
         words = f"no table of starts: columns {', '.join(lacking)} are missing"
         raise InputError(Mistake(str(path), 1, None, "", words))
@@ -124,7 +125,7 @@ def _start(line: int, row: StartCells) -> LoggedStart:
         graphs=row.text("graphs") != "off",
         images="vision" in note,
         drafts=drafts,
-        drafted=DRAFTED if drafts == "mtp" else 0,
+        drafted=DRAFT_TOKENS if drafts == "mtp" else 0,
     )
     reason = _unscored(row, seen)
     start = LoggedStart(
@@ -137,7 +138,7 @@ def _start(line: int, row: StartCells) -> LoggedStart:
         limits,
         longest=row.whole("max_model_len"),
         tokens=row.number("log_tokens", 0.0) or None,
-        refused=any(word in note for word in REFUSED),
+        refused=any(word in note for word in FAILURES),
         free=_free(row),
         reason=reason,
     )
@@ -145,7 +146,6 @@ def _start(line: int, row: StartCells) -> LoggedStart:
 
 
 def _chip(row: StartCells) -> ChipMemory:
-    """The chip by the catalogue's name, else by what the row says of it."""
     name = row.text("chip")
     for spelled in (name, name.removesuffix("-80"), f"{name}gb", f"{name}-server"):
         if spelled in chip_names() and not chip_memory(chip(spelled)).assumed:
@@ -166,7 +166,7 @@ def _unscored(row: StartCells, seen: ChipMemory) -> str:
     share, visible, *terms = (row.number(name) for name in names)
     off = sum(terms) - share * visible
     off = min(off, off + row.number("log_graph_est", 0.0), key=abs)
-    if row.text("engine") == "vllm" and abs(off) > ADDS_UP:
+    if row.text("engine") == "vllm" and abs(off) > SUM_TOLERANCE:
         return f"printed terms and room miss the share by {off:+.2f} GiB"
     return ""
 
@@ -242,13 +242,11 @@ def _caches(row: StartCells, tp: int, value: int) -> tuple[LayerCache, ...]:
 
 
 def _state(name: str) -> float | None:
-    """Bytes of a layer's state in a model of the catalogue; None where it holds none so called."""
-    mixers = [x.mixer for x in models.load(name).layers] if name in models.names() else []
+    mixers = [x.mixer for x in models.load(name).layers] if name in models.model_names() else []
     return max((float(x.state.bytes) for x in mixers if x and x.state), default=None)
 
 
 def _room(row: StartCells, model: ModelMemory) -> float | None:
-    """The logged room; of stages, or where only tokens were printed, what tokens take."""
     if row.text("log_kv") and row.whole("pp", 1) == 1:
         return row.number("log_kv") * GIB
     if not row.text("log_tokens") or len(model.caches) != 1:

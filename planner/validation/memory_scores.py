@@ -17,9 +17,9 @@ from planner.memory.engine_room import engine_groups, engine_room
 from planner.memory.engine_table import GIB
 from planner.validation.memory_rows import LoggedStart, logged_starts
 
-ROUNDED = 0.005 * GIB  # logs print rooms in hundredths of a GiB
+ROUNDING = 0.005 * GIB  # logs print rooms in hundredths of a GiB
 FROM_REQUESTS = (0, 20)  # vLLM since prints requests times their length as its tokens
-TOLD = 12  # rows furthest off that are listed
+N_LISTED = 12  # rows furthest off that are listed
 HEAD = f"{'':<38}{'rows':>5}{'median':>8}{'p80':>7}{'p95':>7}{'>5%':>5}{'>15%':>5}{'<-15%':>6}"
 
 
@@ -105,7 +105,7 @@ def memory_scores(paths: Sequence[Path]) -> MemoryScores:
         _scores(tokens),
         _verdicts(start for start in scored if not start.refused),
         _verdicts(start for start in scored if start.refused),
-        tuple(sorted(rooms, key=lambda x: -abs(x.error))[:TOLD]),
+        tuple(sorted(rooms, key=lambda x: -abs(x.error))[:N_LISTED]),
         tuple(f"line {x.line} ({x.name}): {x.reason}" for x in starts if x.reason),
     )
 
@@ -125,18 +125,16 @@ def _room_errors(start: LoggedStart) -> Iterator[RowError]:
 
 
 def _token_error(start: LoggedStart) -> Iterator[RowError]:
-    """Tokens that the logged room gives, nearest within its rounding, over those printed."""
     groups = engine_groups(start.model, start.engine, start.limits)
     if not start.room or start.room < 0 or not start.tokens or not start.model.caches:
         return
-    low, high = (_printed(start, start.room + x) for x in (-ROUNDED, ROUNDED))
+    low, high = (_printed(start, start.room + x) for x in (-ROUNDING, ROUNDING))
     group = start.group.split(",")[0] if groups.exact else "no rule"
     nearest = min(max(start.tokens, low), high)
     yield RowError(start.line, start.name, group, nearest, start.tokens)
 
 
 def _printed(start: LoggedStart, room: float) -> float:
-    """Tokens as the engine prints them: of a pool, or of requests of full length."""
     groups = engine_groups(start.model, start.engine, start.limits)
     by_request = start.engine.rules["meaning"] == "profiled" and start.longest
     if by_request and start.engine.version >= FROM_REQUESTS:
@@ -147,7 +145,6 @@ def _printed(start: LoggedStart, room: float) -> float:
 
 
 def _verdicts(starts: Iterable[LoggedStart]) -> dict[str, int]:
-    """How many starts are judged to fit, probably, or not, with one request of full length."""
     counts = {"fits": 0, "probably": 0, "does not fit": 0}
     for start in starts:
         if start.model.caches and start.longest:

@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 
 from planner.measurements.entry import Entry
-from planner.measurements.measurement import profile_of
-from planner.protocol.promise import chance_within
+from planner.measurements.measurement import row_profile
+from planner.protocol.promise import sum_chance
 from planner.text.errors import InputError, Mistake
 from planner.validation.estimates import AUTO, read
 
 LIMITS = (0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2)  # s, as services promise
-BROKEN = 1.1  # times the limit: a choice that is slower in measurement is worth nothing
+BREAK_FACTOR = 1.1  # times the limit: a choice that is slower in measurement is worth nothing
 MEASURED, EXPECTED, ROOFLINE = range(3)
 MEANING = """Measured tokens/s per chip of each choice over the best within a limit of TPOT
 (broken: slower than the limit by more than 10 %, which counts 0)"""
@@ -62,7 +62,7 @@ class ChoiceRule:
     def share(self, runs: Sequence[LayoutRun], limit: float) -> float:
         """Measured speed of the choice over the best that keeps the limit [s], 0 if it breaks."""
         chosen = max(runs, key=lambda run: self._order(run, limit))
-        if chosen.tpots[MEASURED] > limit * BROKEN:
+        if chosen.tpots[MEASURED] > limit * BREAK_FACTOR:
             return 0.0
         best = max(run.rates[MEASURED] for run in runs if run.tpots[MEASURED] <= limit)
         return min(chosen.rates[MEASURED] / best, 1.0)  # a choice within 10 % of it may be faster
@@ -70,7 +70,7 @@ class ChoiceRule:
     def _order(self, run: LayoutRun, limit: float) -> tuple[float, ...]:
         keeps = run.tpots[self.by] <= limit
         if self.chance:
-            keeps = chance_within(limit, [(1.0, *run.band)]) >= self.chance  # ends over 1 s
+            keeps = sum_chance(limit, [(1.0, *run.band)]) >= self.chance  # ends over 1 s
         value = (self.chips * run.chips, run.rates[self.by]) if keeps else (-run.tpots[self.by],)
         return (keeps, *value)
 
@@ -150,7 +150,7 @@ def layout_runs(entries: Sequence[Entry], wanted: str = AUTO) -> Iterator[Layout
             for x in (entry, firsts.get(entry.row, entry))
         )
         rates = requests * row.output / (ttfts + (row.output - 1) * tpots) / chips
-        hull, timed = profile_of(row, wanted).hull, entry.row in firsts
+        hull, timed = row_profile(row, wanted).hull, entry.row in firsts
         fitted = hull is not None and hull.covers("model", row.sizes.name)
         yield LayoutRun(
             "known models" if fitted else "models not fitted",

@@ -16,12 +16,12 @@ from pathlib import Path
 import numpy as np
 
 from planner.calibration.cross_validation import constant, folds, group_error, mean_by_group, score
-from planner.calibration.sample import configuration_of
+from planner.calibration.sample import configuration_key
 from planner.catalogue.collective_curves import collectives
 from planner.catalogue.profile import COVERAGE, profile, profile_names
 from planner.measurements.entry import Entry
-from planner.measurements.measurement import engine_of
-from planner.measurements.readers.sheets import MeasurementTable
+from planner.measurements.measurement import engine_name
+from planner.measurements.readers.sheets import Measurements
 from planner.measurements.roofline_bound import general_reason
 from planner.measurements.training_steps import TRAINING
 from planner.protocol.results import validation_result
@@ -35,7 +35,7 @@ from planner.protocol.results.validation_result import (
     SectionScores,
 )
 
-GROUPINGS: Mapping[str, Callable[[Entry], str]] = {
+GROUP_KEYS: Mapping[str, Callable[[Entry], str]] = {
     "engine": lambda entry: entry.engine,
     "chip": lambda entry: entry.chip,
     "model": lambda entry: entry.model,
@@ -89,7 +89,7 @@ def curve_shape(scored: Sequence[Entry]) -> CurveShape | None:
         row = entry.measurement
         if row is not None:
             both = row.pools and (row.pools.prefill, row.pools.decode)
-            curves[f"{configuration_of(row)} {both} {entry.quantity} {entry.part}"].append(entry)
+            curves[f"{configuration_key(row)} {both} {entry.quantity} {entry.part}"].append(entry)
     points: list[tuple[float, float, float]] = []
     guesses: tuple[Callable[[Entry], float], ...] = (
         lambda entry: entry.prediction.estimate if entry.prediction else np.nan,
@@ -114,7 +114,6 @@ def curve_shape(scored: Sequence[Entry]) -> CurveShape | None:
 
 
 def _concurrency(entry: Entry) -> float:
-    """Requests in flight over all pools of a run."""
     row = entry.measurement
     if row is None:
         return 0.0
@@ -141,12 +140,12 @@ def by_kind(entries: Sequence[Entry]) -> list[KindScores]:
     ]
 
 
-def grouped(entries: Sequence[Entry], by: str) -> list[GroupScore]:
+def group_scores(entries: Sequence[Entry], by: str) -> list[GroupScore]:
     """Scores of the entries of each engine, chip or model, those with most rows first."""
     members: dict[str, list[Entry]] = defaultdict(list)
     for entry in entries:
         if entry.scored:
-            members[GROUPINGS[by](entry)].append(entry)
+            members[GROUP_KEYS[by](entry)].append(entry)
     groups = [
         GroupScore(name, x.estimate, x.band.holds, x.groups.count, x.groups.estimate,
                    # As bands are made: of few rows, a group weighs less.
@@ -158,13 +157,13 @@ def grouped(entries: Sequence[Entry], by: str) -> list[GroupScore]:
     return sorted(groups, key=lambda group: (-group.score.n, group.name))
 
 
-SPECULATED = 0.85  # a group this much faster than expected speculates
+SPECULATION_RATIO = 0.85  # a group this much faster than expected speculates
 SLACK = 1e-9
 
 
-def below_bound(entries: Sequence[Entry]) -> list[tuple[Entry, str]]:
+def faster_than_bound(entries: Sequence[Entry]) -> list[tuple[Entry, str]]:
     """Every row faster than its bound, with the explanation; rows of one table."""
-    groups = speculating(entries)
+    groups = inferred_speculation(entries)
     return [
         (entry, _explained(entry, groups))
         for entry in entries
@@ -174,12 +173,12 @@ def below_bound(entries: Sequence[Entry]) -> list[tuple[Entry, str]]:
     ]
 
 
-def unit_suspects(entries: Sequence[Entry]) -> list[tuple[Entry, str]]:
+def suspected_unit_errors(entries: Sequence[Entry]) -> list[tuple[Entry, str]]:
     """Rows about a thousand times slower or faster than they can be: another unit was meant."""
     return [(entry, entry.unit) for entry in entries if entry.unit]
 
 
-def speculating(entries: Sequence[Entry]) -> frozenset[str]:
+def inferred_speculation(entries: Sequence[Entry]) -> frozenset[str]:
     """Groups of runs that only speculated tokens explain, which the table does not state.
 
     A latent choice, made once for all rows of a model, chip, engine, version and precision.
@@ -190,11 +189,11 @@ def speculating(entries: Sequence[Entry]) -> frozenset[str]:
         if row is None or entry.prediction is None or entry.quantity != "tpot":
             continue
         if row.speculated is None and row.sizes.mtp_blocks:
-            ratios[settled(entry)].append(row.seconds / entry.prediction.estimate)
-    return frozenset(key for key, each in ratios.items() if np.median(each) < SPECULATED)
+            ratios[speculation_group(entry)].append(row.seconds / entry.prediction.estimate)
+    return frozenset(key for key, each in ratios.items() if np.median(each) < SPECULATION_RATIO)
 
 
-def settled(entry: Entry) -> str:
+def speculation_group(entry: Entry) -> str:
     """What a row's choice to speculate is made for."""
     precision = entry.measurement.precision if entry.measurement else ""
     return f"{entry.group} {precision} {entry.version}"
@@ -204,7 +203,7 @@ def _explained(entry: Entry, groups: frozenset[str]) -> str:
     row = entry.measurement
     if entry.unit:
         return entry.unit
-    if settled(entry) in groups:
+    if speculation_group(entry) in groups:
         return "tokens seem to be speculated, which the table does not state"
     pools = row.pools if row is not None else None
     if pools is not None and not (pools.prefill.stated and pools.decode.stated):
@@ -216,8 +215,8 @@ def _explained(entry: Entry, groups: frozenset[str]) -> str:
     return "suspect data or a fault of ours"
 
 
-WORST = 10
-EVERY = "all of them"
+MAX_WORST_ROWS = 10
+ALL_LABEL = "all of them"
 # What the groupings are called where no engine serves no model.
 LABELS = {
     "collectives": {"engine": "algorithm", "model": "operation"},
@@ -229,8 +228,8 @@ LABELS = {
 
 def document(
     wanted: str,
-    read: Iterable[tuple[MeasurementTable, Sequence[Entry]]],
-    by: Sequence[str] = tuple(GROUPINGS),
+    read: Iterable[tuple[Measurements, Sequence[Entry]]],
+    by: Sequence[str] = tuple(GROUP_KEYS),
     refit: str | None = None,
     skipped: Sequence[validation_result.SkippedFile] = (),
 ) -> validation_result.ValidationDocument:
@@ -282,7 +281,7 @@ def document(
 
 
 def _file(
-    table: MeasurementTable, entries: Sequence[Entry], by: Sequence[str]
+    table: Measurements, entries: Sequence[Entry], by: Sequence[str]
 ) -> validation_result.FileScores:
     distinct = {e.row for e in entries if not e.repeat}
     shipped = set(profile_names())
@@ -291,7 +290,7 @@ def _file(
         for e in entries
         if e.measurement is not None
         and e.profile in shipped
-        and not {engine_of(e.measurement), e.measurement.engine} & {*profile(e.profile).engines}
+        and not {engine_name(e.measurement), e.measurement.engine} & {*profile(e.profile).engines}
     )
     return validation_result.FileScores(
         table.name,
@@ -304,9 +303,9 @@ def _file(
         profiles=sorted({e.profile for e in entries if e.profile}),
         engines_unseen=dict(Counter(unseen).most_common()),
         sections=[_section(*part, by) for part in _by_part(entries)],
-        below_bound=[_suspect(e, why) for e, why in below_bound(entries)],
+        below_bound=[_suspect(e, why) for e, why in faster_than_bound(entries)],
         bounded=sum(e.seconds is not None and e.bound is not None for e in entries),
-        units=[_suspect(e, why) for e, why in unit_suspects(entries)],
+        units=[_suspect(e, why) for e, why in suspected_unit_errors(entries)],
     )
 
 
@@ -322,7 +321,7 @@ def _by_part(entries: Sequence[Entry]) -> list[tuple[str, str, list[Entry]]]:
         split = [(part, name, [e for e in whole if e.quantity == name]) for name in quantities]
         if len(split) > 1 and len({entry.column for entry in whole}) == 1:
             split = [each for each in split if any(entry.scored for entry in each[2])]
-            split = [(part, EVERY, whole), *(split if len(split) > 1 else [])]
+            split = [(part, ALL_LABEL, whole), *(split if len(split) > 1 else [])]
         parts += split
     return sorted(parts, key=lambda part: not any(entry.scored for entry in part[2]))
 
@@ -332,8 +331,8 @@ def _section(
 ) -> validation_result.ValidationSection:
     distinct = [entry for entry in entries if not entry.repeat]
     scored = [entry for entry in distinct if entry.scored]
-    suspects = speculating(distinct)
-    rest = [entry for entry in distinct if settled(entry) not in suspects]
+    suspects = inferred_speculation(distinct)
+    rest = [entry for entry in distinct if speculation_group(entry) not in suspects]
     unseen = [entry for entry in distinct if entry.seen is False]
     refused: dict[str, list[int]] = defaultdict(list)
     for entry in distinct:
@@ -355,8 +354,8 @@ def _section(
         speculating=sorted(suspects),
         without_speculation=section(rest) if suspects else None,
         unseen=section(unseen) if any(e.seen for e in scored) else None,
-        by={name: grouped(distinct, name) for name in by},
-        worst=[_listed(entry) for entry in ranked[:WORST]],
+        by={name: group_scores(distinct, name) for name in by},
+        worst=[_listed(entry) for entry in ranked[:MAX_WORST_ROWS]],
         points=[
             validation_result.PlotPoint(
                 e.line, e.engine, e.chip, e.model, e.seconds, made.estimate, made.low, made.high
@@ -368,7 +367,6 @@ def _section(
 
 
 def _ratio(entry: Entry) -> float:
-    """Predicted over measured, in the value's own unit."""
     if entry.prediction is None or entry.measured is None:
         return 1.0
     return entry.in_unit(entry.prediction.estimate) / entry.measured

@@ -12,12 +12,12 @@ import pytest
 
 import planner
 from formulas.numerics.evaluate import kernel
-from planner.architecture import sizes
+from planner.architecture import model_sizes
 from planner.catalogue import models
 from planner.catalogue.systems import system
-from planner.problems.serving.bounds.lower_bound import elastic, relaxation
-from planner.problems.serving.deployment.questions import questions_of
-from planner.problems.serving.deployment.scored_points import ranked
+from planner.problems.serving.bounds.lower_bound import optimum, relaxation
+from planner.problems.serving.deployment.questions import all_searches
+from planner.problems.serving.deployment.scored_points import ranked_points
 from planner.problems.serving.search.batch import search
 from planner.problems.serving.step.equations import BOUND, ESTIMATE
 from planner.problems.serving.task.resolve import resolve
@@ -38,7 +38,7 @@ OUTPUTS = {
 
 def deepseek(chips: tuple[int, ...], **changes: Any) -> Task:
     """DeepSeek-V3 on H200 nodes, 4000 tokens in and 1000 out."""
-    model = sizes(models.load("deepseek-v3"))
+    model = model_sizes(models.load("deepseek-v3"))
     task = question(model, chips=chips, input_tokens=4000.0, output_tokens=1000.0, **changes)
     chip = system("hgx-h200").chip
     return replace(
@@ -51,7 +51,7 @@ def solve(task: Task) -> float:
     step = searched(task)
     found = search(step)
     bound = relaxation(step, found, float(found.score[0]))
-    elastic(step.take(found.rows[:1]), float(found.batch[0]))
+    optimum(step.take(found.rows[:1]), float(found.batch[0]))
     return 1 - bound.value / float(found.score[0])
 
 
@@ -89,9 +89,9 @@ def test_questions_of_one_pool_and_two(
 ) -> None:
     """A scenario's questions searched, layouts and batches of one pool, and pairs of two."""
     asked = resolve(load(scenario(mode, chips, demand)))
-    found = benchmark.pedantic(lambda: questions_of(asked), rounds=3, warmup_rounds=1)
+    found = benchmark.pedantic(lambda: all_searches(asked), rounds=3, warmup_rounds=1)
     benchmark.extra_info["points_evaluated"] = sum(each.decided.evaluated for each in found)
-    assert ranked(found)
+    assert ranked_points(found)
 
 
 @pytest.mark.parametrize("demand", [None, "max", "2 requests/s"])

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from planner.sweep.run import executed, ordered
-from planner.sweep.table import Parts
+from planner.sweep.run import prepare_sweep, run_sweep
+from planner.sweep.table import SweepParts
 from tests.paths import ROOT
 from tests.test_planner.sweep.test_cluster import started
 from tests.test_planner.sweep.test_vectorized import FIXED
@@ -44,9 +44,9 @@ def swept(folder: Path, points: int) -> float:
         "choose.batch": f"1..{points // 10_000}",
     }
     start = time.perf_counter()
-    order = ordered(FIXED, over)
-    parts = Parts(folder / f"{number}.parquet", order.meta, resume=False)
-    executed(order, parts)
+    order = prepare_sweep(FIXED, over)
+    parts = SweepParts(folder / f"{number}.parquet", order.meta, resume=False)
+    run_sweep(order, parts)
     return time.perf_counter() - start
 
 

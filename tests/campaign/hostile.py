@@ -17,7 +17,7 @@ from ruamel.yaml import YAML
 
 from formulas.algebra.equation import Equation
 from formulas.registry import by_name
-from planner.scenario.grid import grid_of
+from planner.scenario.grid import parse_grid
 from planner.scenario.kinds import starter
 from tests.campaign.commands import command, encoded, problem, rows, saved
 from tests.campaign.judged import WILD, Case
@@ -309,7 +309,7 @@ def grid(rng: random.Random) -> Case:
     over = [each.replace("\0", "") for each in over]
     words = tuple(word for each in over for word in ("--over", each))
     with suppress(ValueError):
-        if grid_of(over).count > FEW:
+        if parse_grid(over).count > FEW:
             words += ("--plot", "o.docx")  # refused once the grid is read, before it is computed
     return Case(("sweep", "s.yaml", "--out", "o.csv", *words), {"s.yaml": written(SERVING)})
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from planner.laws.laws import scaling_law
-from planner.token_costs.budget_task import BudgetTask, Required
+from planner.token_costs.budget_task import BudgetTask, LossTarget
 from planner.token_costs.optimum import BudgetOptimum, solve_one
 from planner.token_costs.phase_costs import PhaseCost
 
@@ -27,7 +27,7 @@ def question(law: str = BESIROGLU, **given: Any) -> BudgetTask:
     """A question in USD at one USD a FLOP unless phases are given."""
     given = {"phases": phases(), "in_usd": True, **given}
     if "required" not in given and "limit" not in given:
-        given["required"] = Required(n_active=13e9)
+        given["required"] = LossTarget(n_active=13e9)
     return BudgetTask(scaling_law(law), **given)
 
 

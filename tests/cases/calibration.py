@@ -11,9 +11,9 @@ from types import MappingProxyType
 
 import numpy as np
 
-from planner.calibration.own_fit import estimates_at, seen_by_rows
-from planner.calibration.own_profile import written
-from planner.calibration.sample import Rows, own_sample
+from planner.calibration.own_fit import predict_times, seen_by_rows
+from planner.calibration.own_profile import profile_text
+from planner.calibration.sample import UserRows, own_sample
 from planner.catalogue.profile import EFFICIENCIES, Adjustment, Band, Profile, profile
 from planner.measurements.readers import read
 
@@ -53,7 +53,7 @@ def known() -> Profile:
 def known_file(folder: Path) -> Path:
     """The same profile as a file."""
     path = folder / "known.toml"
-    path.write_text(written(known()), encoding="utf-8")
+    path.write_text(profile_text(known()), encoding="utf-8")
     return path
 
 
@@ -92,10 +92,10 @@ def made_up(
     """
     readings = read(table(path, [(*line, *PLACEHOLDER) for line in lines]))
     assert not readings.refused
-    sample = own_sample(Rows(readings.rows, {}, readings.lines), known().as_of)
+    sample = own_sample(UserRows(readings.rows, {}, readings.lines), known().as_of)
     base = seen_by_rows(known(), sample.places)
     values = {name: value * changed.get(name, 1.0) for name, value in base.values.items()}
-    times = estimates_at(sample, replace(base, values=values))
+    times = predict_times(sample, replace(base, values=values))
     times *= np.exp(scatter * np.random.default_rng(7).standard_normal(len(times)))
     told = {
         (row.id, row.quantity): 1e3 * time * (of_engine or {}).get(row.engine, 1.0)

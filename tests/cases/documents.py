@@ -9,7 +9,7 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 
 def typed(hint: object, value: Any) -> Any:
-    """A document read back as what `document_of` made it of: the value of a type hint.
+    """A document read back as what `to_document` made it of: the value of a type hint.
 
     Raises TypeError if a mapping has other keys than the dataclass that it should be.
     """

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from planner.pages.operations import Reply, operate
+from planner.pages.operations import Reply, run_operation
 from planner.scenario import read
 from planner.scenario.keys.references import ACCESS, FileAccess
 from tests.paths import EXAMPLES
@@ -35,7 +35,7 @@ class Inline:
         """The reply, with files read only below the folder."""
         token = ACCESS.set(FileAccess(self.folder))
         try:
-            return operate(name, arguments)
+            return run_operation(name, arguments)
         finally:
             ACCESS.reset(token)
 

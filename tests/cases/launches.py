@@ -8,7 +8,7 @@ from typing import Any
 from planner.catalogue import models
 from planner.engines import ENGINES
 
-PUBLISHED = tuple(name for name in models.names() if models.repository(name))
+PUBLISHED = tuple(name for name in models.model_names() if models.repository(name))
 SYSTEMS = ("hgx-h100", "hgx-h200", "hgx-b200", "gb200-nvl72", "mi300x-8", "hgx-a100")
 
 

@@ -7,8 +7,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from planner.benchmark.device import Facts, Reduced, TimingSample, Unsupported
-from planner.benchmark.works import AllReduce, Attention, KernelLaunch, Product, Stream, Timed
+from planner.benchmark.device import AllReduceTime, Facts, TimingSample, UnsupportedByDevice
+from planner.benchmark.works import (
+    AllReduce,
+    Attention,
+    KernelLaunch,
+    Product,
+    Stream,
+    TimedKernelSpec,
+)
 
 H200 = Facts("NVIDIA H200", "cuda", 150_000_000_000, 149_000_000_000, 50 * 2**20, 1,
              ("bf16", "fp8", "int8"), {"torch": "2.15.0", "cuda": "13.2"})  # fmt: skip
@@ -33,38 +40,38 @@ class Imagined:
     unable: tuple[str, ...] = ()
     stops: int | None = None
     now: float = 0.0
-    seen: list[Timed] = field(default_factory=list)
+    seen: list[TimedKernelSpec] = field(default_factory=list)
     held: int = 0
 
     def clock(self) -> float:
         return self.now
 
-    def ready(self, work: Timed) -> Held:
+    def ready(self, work: TimedKernelSpec) -> Held:
         if self.stops is not None and len(self.seen) >= self.stops:
             raise KeyboardInterrupt
         self.seen.append(work)
         if str(work).startswith(self.unable or "\0"):
-            raise Unsupported("no such kernel")
+            raise UnsupportedByDevice("no such kernel")
         self.held += 1
         return Held(self, work)
 
-    def time(self, work: Timed) -> float:
+    def time(self, work: TimedKernelSpec) -> float:
         if isinstance(work, KernelLaunch):
             return self.launch
         if isinstance(work, Product):
             return max(work.weight_bytes / self.bandwidth, work.amount / self.flops[work.dtype])
         return work.amount / self.bandwidth
 
-    def all_reduce(self, sizes: Sequence[int], repeats: int) -> Iterator[Reduced]:
+    def all_reduce(self, sizes: Sequence[int], repeats: int) -> Iterator[AllReduceTime]:
         if "all-reduce" in self.unable:
-            raise Unsupported("they do not meet")
+            raise UnsupportedByDevice("they do not meet")
         for size in sizes:
             work = AllReduce("nccl", self.facts.count, size)
             latency, rate = self.link
             parts = np.arange(3.0 * work.devices).reshape(work.devices, 3)
             result = parts.sum(axis=0) + ("all-reduce" in self.wrong)
             took = latency + work.amount / rate
-            yield Reduced(work, (took,) * repeats, TimingSample({"parts": parts}, result))
+            yield AllReduceTime(work, (took,) * repeats, TimingSample({"parts": parts}, result))
 
 
 @dataclass
@@ -72,7 +79,7 @@ class Held:
     """A work on it."""
 
     device: Imagined
-    work: Timed
+    work: TimedKernelSpec
     done: int = 0
 
     def seconds(self, calls: int) -> float:
@@ -91,7 +98,7 @@ class Held:
         self.device.held -= 1
 
 
-def computed(work: Timed, done: int = 1) -> TimingSample:
+def computed(work: TimedKernelSpec, done: int = 1) -> TimingSample:
     """Part of a right result, rounded as the precision rounds it."""
     draw = np.random.default_rng(1)
     if isinstance(work, KernelLaunch):

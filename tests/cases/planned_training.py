@@ -2,7 +2,7 @@
 
 import json
 
-from planner.architecture.counts import sizes
+from planner.architecture.counts import model_sizes
 from planner.laws.model_family import ModelFamily
 
 RUN = {
@@ -29,7 +29,7 @@ def budget(**changes):
 
 def member(n_active):
     """The member of the family rule, counted."""
-    return sizes(ModelFamily().member(n_active))
+    return model_sizes(ModelFamily().member(n_active))
 
 
 def written(model, folder):

@@ -11,9 +11,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from formulas.numerics.evaluate import kernel, scalar
-from planner.architecture import from_config, sizes
-from planner.architecture.counts import Sizes
-from planner.catalogue.coefficient_spread import Place
+from planner.architecture import from_config, model_sizes
+from planner.architecture.counts import ModelSizes
+from planner.catalogue.coefficient_spread import RunContext
 from planner.catalogue.profile_choice import choose_profile
 from planner.catalogue.systems import system
 from planner.problems.serving.deployment.questions import OnePool, single_pools
@@ -32,7 +32,7 @@ NAMES = {
 }
 
 
-def dense(layers: int = 6, heads: int = 4, kv_heads: int = 2) -> Sizes:
+def dense(layers: int = 6, heads: int = 4, kv_heads: int = 2) -> ModelSizes:
     """A small dense model of the Llama family."""
     config = {
         "model_type": "llama", "hidden_size": 512, "intermediate_size": 1536,
@@ -40,10 +40,10 @@ def dense(layers: int = 6, heads: int = 4, kv_heads: int = 2) -> Sizes:
         "num_key_value_heads": kv_heads, "vocab_size": 8000, "torch_dtype": "bfloat16",
         "head_dim": 64,
     }  # fmt: skip
-    return sizes(from_config(config, "dense"))
+    return model_sizes(from_config(config, "dense"))
 
 
-def sparse(layers: int = 5, heads: int = 4, experts: int = 8, active: int = 2) -> Sizes:
+def sparse(layers: int = 5, heads: int = 4, experts: int = 8, active: int = 2) -> ModelSizes:
     """A small mixture of experts of the Mixtral family."""
     config = {
         "model_type": "mixtral", "hidden_size": 512, "intermediate_size": 512,
@@ -51,7 +51,7 @@ def sparse(layers: int = 5, heads: int = 4, experts: int = 8, active: int = 2) -
         "vocab_size": 8000, "torch_dtype": "bfloat16", "num_local_experts": experts,
         "num_experts_per_tok": active, "head_dim": 64,
     }  # fmt: skip
-    return sizes(from_config(config, "sparse"))
+    return model_sizes(from_config(config, "sparse"))
 
 
 def within_limits(task: Task, values: dict[str, Any]) -> np.ndarray:
@@ -60,7 +60,7 @@ def within_limits(task: Task, values: dict[str, Any]) -> np.ndarray:
     return np.logical_and.reduce(np.broadcast_arrays(*kept))
 
 
-def question(model: Sizes, batch: float = 24.0, **changes: Any) -> Task:
+def question(model: ModelSizes, batch: float = 24.0, **changes: Any) -> Task:
     """One question on H200 nodes whose memory holds about `batch` sequences on one chip.
 
     `slow` names what is a thousand times slower than it is, `plain` leaves out all overheads.
@@ -74,7 +74,7 @@ def question(model: Sizes, batch: float = 24.0, **changes: Any) -> Task:
         wired = replace(wired, chips_per_domain=changes.pop("domain"))
     given: dict[str, Any] = {
         "sizes": model, "chip": base.chip, "machine": wired, "price": 3.5 / 3600,
-        "profile": chosen.at(Place.of(model, base.chip)), "chips": (4,), "limits_of": {},
+        "profile": chosen.at(RunContext.of(model, base.chip)), "chips": (4,), "limits_of": {},
         "input_tokens": 1000.0, "output_tokens": 200.0, "context": 1100.0, "cached_input": 0.0,
         "chunk": 512.0,
         "mode": "aggregated", "batches": None, "kappa": 1.0, "promises": {}, "objective": "cost",

@@ -12,12 +12,12 @@ from pydantic import Field
 
 from formulas.numerics.evaluate import kernel
 from planner.protocol.document import Unit
-from planner.protocol.output import Output, values_in
+from planner.protocol.output import Output, output_values
 from planner.protocol.parameter import Parameter, settable
 from planner.protocol.plan import Answer, BindingLimit, MissedPromise, Plan, Provenance
 from planner.protocol.problem import NO_PLAN, Problem, Search
-from planner.scenario import resolved
-from planner.scenario.keys.fields import Quantity, QuestionRecord, Word
+from planner.scenario import resolve_keys
+from planner.scenario.keys.fields import EnumKey, Quantity, QuestionRecord
 from planner.scenario.keys.uncertain import Uncertain
 
 B, rent, weights = sp.symbols("B rent weights", positive=True)
@@ -35,7 +35,7 @@ UNITS = {"rent": "USD/(chip*s)", "weights": "byte", "work": "flop", "promise": "
 class ToyQuestion(QuestionRecord):
     """What is asked, in base units."""
 
-    problem: Annotated[Literal["toy"], Word(("toy",))] = Field(description="the toy")
+    problem: Annotated[Literal["toy"], EnumKey(("toy",))] = Field(description="the toy")
     rent: Annotated[float, Quantity("price")] = Field(4 / 3600, description="a chip [USD/(chip*s)]")
     weights: Annotated[float, Quantity("size")] = Field(141e9, description="of the model [byte]")
     work: Annotated[float, Quantity("number")] = Field(140e9, description="a token [flop]")
@@ -102,7 +102,9 @@ class Toy(Problem[ToyQuestion]):
             missed = (MissedPromise("promise", least / question.promise),)
             return Search({}, NO_PLAN.choice, math.inf, missed=lambda: missed)
         best, counts = points[0], ((f"batch {points[0].batch}", points[0].batch),)
-        return Search(values_in(self.outputs, best), best.chip, best.price, best, counts, gap=0.0)
+        return Search(
+            output_values(self.outputs, best), best.chip, best.price, best, counts, gap=0.0
+        )
 
     def answer(self, question: ToyQuestion) -> ToyPlan:
         """The plan."""
@@ -110,7 +112,7 @@ class Toy(Problem[ToyQuestion]):
         tight = best.feasible and best.outputs["tpot"] > 0.95 * question.promise
         answer = ToyAnswer(
             gap=0.0 if points else None,
-            scenario=resolved(question),
+            scenario=resolve_keys(question),
             plan=best.plan,
             bound=min(numbers(question, chip, 256).price for chip in CHIPS),
             certificate={"points": 512},

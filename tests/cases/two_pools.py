@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from planner.architecture.counts import Sizes
+from planner.architecture.counts import ModelSizes
 from planner.problems.serving.pairs.pool_pairs import Pair, search_pools
-from planner.problems.serving.search.admitted_layouts import layouts_of
+from planner.problems.serving.search.admitted_layouts import admissible_layouts
 from planner.problems.serving.search.sizing import PhaseLayouts
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import TaskPair
@@ -18,7 +18,7 @@ NETWORK = 20e9  # byte/s
 
 
 def pools_of(
-    model: Sizes,
+    model: ModelSizes,
     *,
     chips: tuple[int, ...] = (4,),
     domain: int = 4,
@@ -55,7 +55,9 @@ def pools_of(
 
 def steps_of(pools: TaskPair) -> tuple[Step, Step]:
     """The models of both pools on all their layouts."""
-    first, second = (Step(task, layouts_of(task), bound=task.uses_bound) for task in pools.tasks)
+    first, second = (
+        Step(task, admissible_layouts(task), bound=task.uses_bound) for task in pools.tasks
+    )
     return first, second
 
 

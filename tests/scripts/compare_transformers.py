@@ -186,7 +186,7 @@ def golden(answer: dict[str, Any], caches: bool) -> dict[str, Any]:
 
 def counted(config: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
     """Our total and caches of a configuration, or the refusal."""
-    from planner.architecture import from_config, sizes
+    from planner.architecture import from_config, model_sizes
     from planner.text.errors import ModelError
     from tests.cases.elements import kv_elements
 
@@ -194,7 +194,7 @@ def counted(config: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
         model = from_config(config, "m")
     except ModelError as error:
         return None, str(error)
-    found = sizes(model)
+    found = model_sizes(model)
     states = [one.mixer.state for one in model.layers if one.mixer and one.mixer.state]
     return {
         "tail": sum(state.tail for state in states),

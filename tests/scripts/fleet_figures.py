@@ -14,13 +14,13 @@ from dataclasses import replace
 from time import process_time
 
 from planner.problems.fleet.answer import recheck
-from planner.problems.fleet.bills import restricted
+from planner.problems.fleet.bills import restricted_bills
 from planner.problems.fleet.fleet_task import FleetTask
 from planner.problems.fleet.program import fleet_program
 from planner.problems.fleet.resolve import resolve_fleet
-from planner.problems.fleet.robust import errors_of, robust
-from planner.problems.fleet.search import FleetChoice, cheapest
-from planner.programs.integer import relaxed
+from planner.problems.fleet.robust import forecast_errors, robust
+from planner.problems.fleet.search import FleetChoice, solve_min_cost
+from planner.programs.integer import solve_lp_relaxation
 from planner.scenario import load
 from tests.cases.fleet_simulation import hours_served
 from tests.cases.fleets import large_fleet, regional_fleet
@@ -42,9 +42,9 @@ FAILS, STRETCHED, DAYS = 0.002, 40, 7
 def timed(task: FleetTask) -> tuple[FleetChoice, float, float]:
     """The plan, checked, with the time of the relaxation and of all."""
     start = process_time()
-    relaxed(fleet_program(task).program.compiled())
+    solve_lp_relaxation(fleet_program(task).program.compiled())
     middle = process_time()
-    choice = cheapest(task)
+    choice = solve_min_cost(task)
     end = process_time()
     recheck(task, choice)
     return choice, middle - start, end - middle
@@ -108,7 +108,7 @@ def columns() -> None:
 def savings() -> None:
     """What the mix of contracts saves over one of them."""
     task = large_fleet(20, 24)
-    for row in restricted(task, cheapest(task)):
+    for row in restricted_bills(task, solve_min_cost(task)):
         more = "no plan" if row.more is None else f"{row.more:+.1%}"
         print(f"{row.restriction:24} {more}")
 
@@ -118,8 +118,8 @@ def chance() -> None:
     print("models hours seed   keeps  over the plan without a chance")
     for models, hours, seed in ((2, 24, 5), (3, 24, 0), (3, 24, 1), (2, 24, 2), (4, 12, 3)):
         task = large_fleet(models, hours, seed, pools=2)
-        sure = robust(task, errors_of(task, 0.1, 0.08), 0.95)
-        plain = cheapest(replace(task, headroom=0.0))
+        sure = robust(task, forecast_errors(task, 0.1, 0.08), 0.95)
+        plain = solve_min_cost(replace(task, headroom=0.0))
         print(f"{models:6} {hours:5} {seed:4} {sure.share:7.1%} "
               f"{sure.choice.value / plain.value - 1:+.1%}", flush=True)  # fmt: skip
 
@@ -127,7 +127,7 @@ def chance() -> None:
 def days() -> None:
     """The share of hours served in simulated days of the example, machines lost and failing."""
     task = resolve_fleet(load(str(ROOT / "examples" / "plan-fleet-day.yaml"))).task
-    choice = cheapest(task)
+    choice = solve_min_cost(task)
     slower = tuple(replace(c, rate=c.rate / STRETCHED) for c in task.columns)
     stretched = replace(task, demand=task.demand / STRETCHED, columns=slower)
     served = hours_served(stretched, choice, DAYS, FAILS, seed=0)

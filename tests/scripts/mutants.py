@@ -21,8 +21,8 @@ from formulas.algebra.derivation import Derivation, DerivationError
 from formulas.algebra.equation import Equation
 from formulas.algebra.identity import Identity, NoPointError
 from formulas.nomenclature.dimensions import UnitError
-from formulas.nomenclature.symbols import SymbolError, unit_of_symbol
-from formulas.numerics.expressions import text
+from formulas.nomenclature.symbols import SymbolError, symbol_unit
+from formulas.numerics.expressions import sstr
 from formulas.registry import all_derivations, by_name
 
 __all__ = ["Mutant", "Verdict", "expression_mutants", "figure", "judged", "mutants"]
@@ -215,7 +215,7 @@ def _swaps(expression: sp.Basic) -> Changed:
     """Symbols of one unit exchanged, or one put in the place of the other."""
     symbols = sorted(expression.free_symbols, key=lambda x: x.name)
     for a, b in combinations(symbols, 2):
-        if unit_of_symbol(a) == unit_of_symbol(b):
+        if symbol_unit(a) == symbol_unit(b):
             yield f"swap {a} and {b}", expression.xreplace({a: b, b: a})
             yield f"{b} for {a}", expression.xreplace({a: b})
             yield f"{a} for {b}", expression.xreplace({b: a})
@@ -240,22 +240,22 @@ def _here(x: sp.Basic) -> Changed:
             yield f"{changed} for {x}", changed
     elif isinstance(x, sp.Add):
         for term in x.args:
-            yield f"drop {text(term)}", sp.Add(*(t for t in x.args if t is not term))
-            yield f"flip the sign of {text(term)}", x - 2 * term
+            yield f"drop {sstr(term)}", sp.Add(*(t for t in x.args if t is not term))
+            yield f"flip the sign of {sstr(term)}", x - 2 * term
     elif isinstance(x, sp.Mul | sp.Pow):
-        yield f"double {text(x)}", 2 * x
-        yield f"negate {text(x)}", -x
-        yield f"turn over {text(x)}", 1 / x
+        yield f"double {sstr(x)}", 2 * x
+        yield f"negate {sstr(x)}", -x
+        yield f"turn over {sstr(x)}", 1 / x
     elif isinstance(x, sp.Max | sp.Min):
         for branch in x.args:
             rest = [b for b in x.args if b is not branch]
-            yield f"leave out the branch {text(branch)}", _rebuilt(x, tuple(rest))
+            yield f"leave out the branch {sstr(branch)}", _rebuilt(x, tuple(rest))
     elif isinstance(x, sp.Piecewise) and len(x.args) > 1:
         (first, when), (second, then), *others = x.args
         pieces = ((second, when), (first, then), *others)
         yield "exchange the first two pieces", sp.Piecewise(*pieces, evaluate=False)
     if type(x) in FLIPPED:
-        yield f"flip {text(x)}", _rebuilt(x, x.args, FLIPPED[type(x)])
+        yield f"flip {sstr(x)}", _rebuilt(x, x.args, FLIPPED[type(x)])
 
 
 def _rebuilt(x: sp.Basic, parts: tuple[sp.Basic, ...], kind: type | None = None) -> sp.Basic:

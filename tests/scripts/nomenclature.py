@@ -9,7 +9,7 @@ import sympy as sp
 
 import formulas.nomenclature
 from formulas.algebra.equation import Equation
-from formulas.nomenclature.symbols import SYMBOLS, latex_names, meaning, unit_of_symbol
+from formulas.nomenclature.symbols import SYMBOLS, latex_names, meaning, symbol_unit
 from formulas.registry import by_name
 from tests.paths import ROOT
 
@@ -43,7 +43,7 @@ def page() -> str:
         for name in sorted(names, key=lambda name: (name.lower(), name)):
             x = SYMBOLS[name]
             defined = ", ".join(equations.get(x, ()))
-            cells = (f"`{name}`", f"${latex[x]}$", str(unit_of_symbol(x)), meaning(x), defined)
+            cells = (f"`{name}`", f"${latex[x]}$", str(symbol_unit(x)), meaning(x), defined)
             parts.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |\n")
     missing = SYMBOLS.keys() - listed
     if missing:

@@ -22,8 +22,8 @@ from formulas.registry import (
     all_derivations,
     all_equations,
     by_name,
+    dotted_module,
     find,
-    module_of,
     subject,
     tags,
 )
@@ -95,7 +95,9 @@ def test_an_entry_belongs_to_the_module_that_makes_it():
     """The registry lists a module after those it takes equations from; no two share a name."""
     assert len({module.rpartition(".")[2] for module in MODULES}) == len(MODULES)
     for name, value in by_name().items():
-        text = Path(importlib.import_module(module_of(subject(name))).__file__).read_text("utf-8")
+        text = Path(importlib.import_module(dotted_module(subject(name))).__file__).read_text(
+            "utf-8"
+        )
         assert re.search(rf"^(\w+, )*{name}(, \w+)* = ", text, re.MULTILINE), value
 
 

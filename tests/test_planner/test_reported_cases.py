@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 import planner
-from planner.architecture.counts import Sizes, sizes
+from planner.architecture.counts import ModelSizes, model_sizes
 from planner.architecture.huggingface import from_config, read_config
 from planner.catalogue import models
 from planner.engines.fit_question import FitOptions, fit
-from planner.engines.imported import imported, launch_pools
+from planner.engines.imported import launch_pools, scenario_from_launch
 from planner.memory.engine_fit import Fit
 from planner.memory.engine_table import GIB
-from planner.network.collective_times import timed
+from planner.network.collective_times import collective_time_table
 from planner.network.network_source import network
 from tests.paths import shared
 
@@ -47,9 +47,9 @@ def asked(name: str, *sets: str, **options: object) -> Fit:
     return fit(case(name), FitOptions(**options), sets)
 
 
-def counted(name: str) -> Sizes:
+def counted(name: str) -> ModelSizes:
     """What `planner model` counts in a configuration."""
-    return sizes(read_config(Path(case(name))))
+    return model_sizes(read_config(Path(case(name))))
 
 
 def test_every_case_is_asked():
@@ -124,7 +124,7 @@ def test_weights_of_a_chip(tmp_path):
 
 def test_a_cache_of_unequal_stages_is_what_its_layers_take():
     """24.0 GiB hold 262,144 tokens of 48 layers, wherever a pipeline is cut."""
-    model = sizes(models.load(planner.load(case("06-unequal-stages.yaml")).model))
+    model = model_sizes(models.load(planner.load(case("06-unequal-stages.yaml")).model))
     assert sum(x.bytes_per_token for x in model.caches) * 262_144 == pytest.approx(24.0 * GIB)
 
 
@@ -144,7 +144,7 @@ def test_a_cache_of_unequal_stages_is_what_its_layers_take():
 def test_launches_are_read_as_they_are_written(name, model, layout, said):
     """Underscores, docker, compose; the share of the memory and the longest request with them."""
     path = case(model) if model.endswith(".json") else model
-    data = imported([case(name)], (*SAID, *([f"model={path}"] if path else ()))).data
+    data = scenario_from_launch([case(name)], (*SAID, *([f"model={path}"] if path else ()))).data
     assert data["chips"] == layout["tp"]
     assert {key: data["current"][key] for key in layout} == layout
     assert {key: data[key] for key in said} == said
@@ -212,7 +212,7 @@ def test_the_language_part_of_a_wrapper():
     """671B, as the same text alone; tower and projector are told of."""
     model, path = counted("25-wrapper-kimi-k25.json"), Path(case("25-wrapper-kimi-k25.json"))
     text = json.loads(path.read_text("utf-8"))["text_config"]
-    assert model.n_total == 671_026_419_200 == sizes(from_config(text, "text")).n_total
+    assert model.n_total == 671_026_419_200 == model_sizes(from_config(text, "text")).n_total
     assert all(any(word in x for x in model.excluded) for word in ("vision", "projector"))
 
 
@@ -231,7 +231,7 @@ def test_what_a_machine_prints_of_itself_is_a_network(name, chips, cards):
 def test_four_cards_for_eight_chips():
     """A ring over 16 chips takes 75 ms at least; by levels it takes 40; 86 GB/s were measured."""
     file = case("27-four-cards-for-eight-chips.yaml")
-    levels, ring = timed(network(file), "all-reduce", [16], [4e9])
+    levels, ring = collective_time_table(network(file), "all-reduce", [16], [4e9])
     assert (levels["algorithm"], ring["algorithm"]) == ("two-level", "ring")
     assert (levels["bound"], ring["bound"]) == (pytest.approx(0.040), pytest.approx(0.075))
     assert ring["low"] < 2 * 15 / 16 * 4e9 / 86e9 < ring["high"]

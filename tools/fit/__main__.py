@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from planner.measurements.entry import facts_of
+from planner.measurements.entry import parse_facts
 from planner.report.files import deliver, dumps
 from planner.report.pages.validation_page import page
 from planner.report.text.validation_text import validation_text
 from planner.text.errors import InputError, PlannerError
-from planner.validation.estimates import files_in
-from planner.validation.validation_document import GROUPINGS, document
+from planner.validation.estimates import measurement_files
+from planner.validation.validation_document import GROUP_KEYS, document
 from tools.fit.curve_file import collectives_text
 from tools.fit.deployments import deployment_scores, deployments_text
 from tools.fit.group_cross_validation import refitted_tables
@@ -49,7 +49,7 @@ def arguments() -> argparse.ArgumentParser:
     refit.add_argument("data", type=Path, nargs="+")
     refit.add_argument("--fact", action="append", default=[], metavar="NAME=VALUE")
     refit.add_argument("--models", type=Path, action="append", default=[])
-    refit.add_argument("--by", default="engine,chip,model", help=f"of {', '.join(GROUPINGS)}")
+    refit.add_argument("--by", default="engine,chip,model", help=f"of {', '.join(GROUP_KEYS)}")
     deployments = command("deployments", "published deployments, asked for as a user would")
     deployments.add_argument("table", type=Path)
     deployments.add_argument("ids", nargs="*", help="all that can be asked, if none is given")
@@ -92,14 +92,14 @@ def _run(given: argparse.Namespace) -> None:
 def _refit(given: argparse.Namespace) -> None:
     """Scores of rows by fits of the others: training steps, pools of rl, or serving."""
     by = [name.strip() for name in given.by.split(",") if name.strip()]
-    if unknown := [name for name in by if name not in GROUPINGS]:
-        raise InputError(f"--by {unknown[0]} (known: {', '.join(GROUPINGS)})")
+    if unknown := [name for name in by if name not in GROUP_KEYS]:
+        raise InputError(f"--by {unknown[0]} (known: {', '.join(GROUP_KEYS)})")
     of_training = unseen_scores(given.data)
     if of_training is not None:
         print(dumps(of_training.document) if given.json else of_training)
         return
     read = refitted_tables(
-        files_in(given.data), given.leave, facts_of(given.fact), tuple(given.models)
+        measurement_files(given.data), given.leave, parse_facts(given.fact), tuple(given.models)
     )
     scores = document("auto", read.tables, by, given.leave, read.skipped)
     if given.out is not None:

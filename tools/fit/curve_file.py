@@ -11,14 +11,14 @@ from pathlib import Path
 
 import numpy as np
 
-from planner.calibration.own_profile import keys_of, pair
-from planner.catalogue.collective_curves import ANY, Between, Curve
+from planner.calibration.own_profile import pair, toml_keys
+from planner.catalogue.collective_curves import ANY_CHIP, CrossingCosts, Curve
 from planner.catalogue.profile import COVERAGE
 from planner.measurements.measurement import CollectiveRow
 from planner.measurements.readers import collective_rows
 from planner.measurements.readers.collective_rows import FAMILIES, MACHINES, REDUCE_FROM
 from planner.network.collective_times import Triple
-from planner.network.group import LONG
+from planner.network.group import LONG_MESSAGE
 from planner.text.tables import table
 from tools.fit.curve_pooling import (
     DELAY,
@@ -43,7 +43,9 @@ DIGITS = 5
 # DeepEP's normal kernels at 16 chips reach 43 of 50 GB/s in both directions, where what stays in
 # the node is not counted with what leaves it (docs/legacy.md at dd758ca).
 NORMAL = 0.86
-HOPS = [Between(name, "p2p", ANY, delay=0.0, **hop) for name, hop in PROFILE["hops"].items()]
+HOPS = [
+    CrossingCosts(name, "p2p", ANY_CHIP, delay=0.0, **hop) for name, hop in PROFILE["hops"].items()
+]
 
 
 def collectives_text(rows: Path) -> str:
@@ -61,7 +63,7 @@ def profile(curves: Sequence[MeasuredCurves], evidence: Evidence) -> list[Curve]
     borrowed = []
     for owner in (*MACHINES, *TYPICAL):
         for operation, algorithm, n in PROFILE["shapes"]:
-            can_reduce = FAMILIES.get(owner, owner) in (*REDUCE_FROM, ANY)
+            can_reduce = FAMILIES.get(owner, owner) in (*REDUCE_FROM, ANY_CHIP)
             if (owner, operation, algorithm, n) in have or (
                 algorithm == "in-network" and not can_reduce
             ):
@@ -132,7 +134,6 @@ def _borrowed(evidence: Evidence, owner: str, operation: str, algorithm: str, n:
 
 
 def _blank(owner: str, operation: str, algorithm: str, n: int) -> MeasuredCurves:
-    """A curve without times."""
     rate = rate_of(TYPICAL.get(owner, owner), operation, n)
     traffic = traffic_of(operation, algorithm, n, family=FAMILIES.get(owner, owner))
     return MeasuredCurves(owner, operation, algorithm, n, GRID, GRID, traffic, rate)
@@ -165,23 +166,23 @@ def intervals(
     return ranges
 
 
-def _between(crossing: Between) -> Iterator[str]:
+def _between(crossing: CrossingCosts) -> Iterator[str]:
     yield "\n[[between]]"
     names = ("network", "operation", "algorithm", "step", "efficiency", "delay")
-    yield from keys_of(crossing, *names, digits=DIGITS)
+    yield from toml_keys(crossing, *names, digits=DIGITS)
 
 
 def _curve(curve: Curve) -> Iterator[str]:
     yield "\n[[curve]]"
-    yield from keys_of(curve, "chip", "operation", "algorithm", "n", "rate", digits=DIGITS)
-    yield from keys_of(curve, "traffic", digits=10)
-    yield from keys_of(curve, "evidence", "alpha", "efficiency", "gamma", digits=DIGITS)
+    yield from toml_keys(curve, "chip", "operation", "algorithm", "n", "rate", digits=DIGITS)
+    yield from toml_keys(curve, "traffic", digits=10)
+    yield from toml_keys(curve, "evidence", "alpha", "efficiency", "gamma", digits=DIGITS)
     yield f"intervals = {inline(curve.intervals, DIGITS)}"
     yield f"bytes = {pair(curve.sizes, 10)}"
     yield f"us = {pair((1e6 * t for t in curve.seconds), 6)}"
 
 
-def crossings(rows: Sequence[CollectiveRow], inner: dict[str, float]) -> list[Between]:
+def crossings(rows: Sequence[CollectiveRow], inner: dict[str, float]) -> list[CrossingCosts]:
     """What each network adds.
 
     Parameters
@@ -207,7 +208,7 @@ def crossings(rows: Sequence[CollectiveRow], inner: dict[str, float]) -> list[Be
     return [*filter(None, made), *HOPS]
 
 
-def _sweep(rows: Sequence[CollectiveRow], network: str, inner: float) -> Between | None:
+def _sweep(rows: Sequence[CollectiveRow], network: str, inner: float) -> CrossingCosts | None:
     """From all-reduces of many sizes over several nodes."""
     rows = sorted((r for r in rows if r.nodes > 1), key=lambda r: r.size)
     if not rows:
@@ -220,12 +221,14 @@ def _sweep(rows: Sequence[CollectiveRow], network: str, inner: float) -> Between
     )
     steps = 2 * log2(rows[0].nodes)
     step = (triple.alpha - inner) / steps
-    return Between(network, ANY, ANY, step, triple.efficiency, triple.gamma**2 * rate / traffic)
+    return CrossingCosts(
+        network, ANY_CHIP, ANY_CHIP, step, triple.efficiency, triple.gamma**2 * rate / traffic
+    )
 
 
 def _infiniband(
     floors: Sequence[CollectiveRow], longs: Sequence[CollectiveRow], inner: float, delay: float
-) -> list[Between]:
+) -> list[CrossingCosts]:
     """From the floor over two nodes and the best long message over islands.
 
     All-reduces of long messages have a `delay` [s] of their own.
@@ -240,12 +243,12 @@ def _infiniband(
     )
     # A share of the bound; what the square-root term takes of a message this long is part of it.
     return [
-        Between("infiniband", *of, step, bound / (best.seconds - np.sqrt(bound * late)), late)
-        for of, late in (((ANY, ANY), DELAY), (("all-reduce", LONG), delay))
+        CrossingCosts("infiniband", *of, step, bound / (best.seconds - np.sqrt(bound * late)), late)
+        for of, late in (((ANY_CHIP, ANY_CHIP), DELAY), (("all-reduce", LONG_MESSAGE), delay))
     ]
 
 
-def _exchanges(rows: Sequence[CollectiveRow]) -> list[Between]:
+def _exchanges(rows: Sequence[CollectiveRow]) -> list[CrossingCosts]:
     """From dispatches and combines of one size over many nodes."""
     made = []
     for operation in ("dispatch", "combine"):
@@ -259,6 +262,6 @@ def _exchanges(rows: Sequence[CollectiveRow]) -> list[Between]:
         seconds = np.array([row.seconds for row in over])
         triple = fit_triple(sizes, traffic * sizes / rates, seconds, root=False)
         floor, share = triple.alpha, triple.efficiency
-        low = Between("infiniband", operation, "deepep-low-latency", floor, share, 0.0)
+        low = CrossingCosts("infiniband", operation, "deepep-low-latency", floor, share, 0.0)
         made += [low, replace(low, algorithm="deepep-normal", efficiency=NORMAL)]
     return made

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from scipy.interpolate import PchipInterpolator
 
-from planner.catalogue.collective_curves import ANY
+from planner.catalogue.collective_curves import ANY_CHIP
 from planner.catalogue.profile import COVERAGE
 from planner.measurements.measurement import CollectiveRow
 from planner.measurements.readers.collective_rows import (
@@ -33,7 +33,7 @@ from planner.measurements.readers.collective_rows import (
 )
 from planner.network.collective_times import Triple
 from planner.network.collective_times import fit_triple as fit_by_choices
-from planner.network.group import Group, group_of
+from planner.network.group import Group, place_group
 from topologies import machine
 
 
@@ -52,7 +52,7 @@ def read_collectives(path: Path) -> tuple[list[CollectiveRow], Mapping[str, int]
 
 def rate_of(chip: str, operation: str, n: int) -> float:
     """Rate of one chip in a group of its usual machine [byte/s]."""
-    return group_of(machine(MACHINES[chip]), n, chip).rate(operation)
+    return place_group(machine(MACHINES[chip]), n, chip).rate(operation)
 
 
 def reduces(family: str, algorithm: str, n: int) -> bool:
@@ -64,7 +64,7 @@ def reduces(family: str, algorithm: str, n: int) -> bool:
 
 def traffic_of(operation: str, algorithm: str, n: int, *, family: str = "") -> float:
     """Bytes on the wire per byte in a group of `n` chips."""
-    group = Group(ANY, n, 1, 1.0, 1.0, reduces=reduces(family, algorithm, n))
+    group = Group(ANY_CHIP, n, 1, 1.0, 1.0, reduces=reduces(family, algorithm, n))
     return group.traffic(operation, algorithm)
 
 
@@ -358,7 +358,6 @@ def _band(curves: Sequence[MeasuredCurves], predicted: Sequence[np.ndarray]) -> 
 
 
 def _between(curve: MeasuredCurves) -> np.ndarray:
-    """Each inner point interpolated from all others, on logarithms; the ends from themselves."""
     size, time = np.log(curve.sizes), np.log(envelope(curve.seconds))
     times = time.copy()
     for i in range(1, len(size) - 1):

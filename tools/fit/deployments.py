@@ -13,9 +13,9 @@ from statistics import median
 from typing import Any
 
 from planner.measurements import published_names
-from planner.measurements.measurement import layout_of
+from planner.measurements.measurement import as_layout
 from planner.measurements.readers import sheets
-from planner.measurements.readers.script_settings import meets
+from planner.measurements.readers.script_settings import conditions_met
 from planner.protocol.solve import solve
 from planner.report.text.validation_text import reasons
 from planner.text.errors import PlannerError
@@ -100,44 +100,43 @@ def deployment_questions(
     Raises InputError if a column is missing; Refused, with the id, if a named row cannot be asked.
     """
     sheets.needs(source, COLUMNS)
-    rows = {row.get("id", ""): row for row in sheets.rows_of(source)}
+    rows = {row.get("id", ""): row for row in sheets.table_rows(source)}
     missing = [name for name in ids if name not in rows]
     if missing:
-        raise published_names.Refused(f"{source}: no row has the id {missing[0]}")
+        raise published_names.BadRow(f"{source}: no row has the id {missing[0]}")
     made = []
     for name in ids or rows:
         try:
             made.append(_question(rows[name]))
         except PlannerError as why:
             if ids or left_out is None:
-                raise published_names.Refused(f"{name}: {why}") from None
+                raise published_names.BadRow(f"{name}: {why}") from None
             left_out.setdefault(str(why), []).append(name)
     return made
 
 
-def _facts_of(row: sheets.Row) -> dict[str, Any]:
-    """What is known of a row's source; sections of a scenario are joined."""
+def _facts_of(row: sheets.TableRow) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     stated = {name: row.get(name, "") for name in ("source", "phase", "model", "chip", "notes")}
     for entry in table("tools.fit", "published_deployments.toml")["facts"]:
-        if meets(stated, entry["when"]):
+        if conditions_met(stated, entry["when"]):
             for name, fact in entry.items():
                 facts[name] = facts.get(name, {}) | fact if isinstance(fact, dict) else fact
     return facts
 
 
-def _question(row: sheets.Row) -> DeploymentQuestion:
-    facts, chip = _facts_of(row), published_names.chip_of(row["chip"])
-    weights = published_names.format_of(row["weight_dtype"])
-    model, left_over = published_names.checkpoint_of(row["model"], weights)
-    experts = published_names.sizes_of(row["model"], weights, None).n_experts
+def _question(row: sheets.TableRow) -> DeploymentQuestion:
+    facts, chip = _facts_of(row), published_names.resolve_chip(row["chip"])
+    weights = published_names.number_format(row["weight_dtype"])
+    model, left_over = published_names.resolve_checkpoint(row["model"], weights)
+    experts = published_names.published_sizes(row["model"], weights, None).n_experts
     chips = int(sheets.number_or_none(row, "n_chips") or facts.get("chips", 0))
     if not chips:
-        raise published_names.Refused("n_chips is not given")
+        raise published_names.BadRow("n_chips is not given")
     choose = _choices(row, facts, chips, experts)
     if left_over is not None:
         choose["weights"] = left_over
-    on: object = published_names.machine_of(chip.name) or chip.name
+    on: object = published_names.row_machine(chip.name) or chip.name
     scenario: dict[str, object] = {
         "problem": "serving",
         "model": model,
@@ -166,7 +165,7 @@ def _question(row: sheets.Row) -> DeploymentQuestion:
 
 
 def _choices(
-    row: sheets.Row, facts: Mapping[str, Any], chips: int, experts: int
+    row: sheets.TableRow, facts: Mapping[str, Any], chips: int, experts: int
 ) -> dict[str, object]:
     """What was chosen of a layout, a batch and formats, as far as it is stated."""
     choose = dict(facts.get("choose", {}))
@@ -174,45 +173,44 @@ def _choices(
         choose["mode"] = row["phase"]
     elif "disaggregated" in row["layout"]:
         choose["mode"] = "disaggregated"
-    layout = layout_of(row["layout"], chips, experts)
+    layout = as_layout(row["layout"], chips, experts)
     if layout is not None:
         ways = {name: layout[name] for name in WAYS if experts or name not in ("ep", "tp_expert")}
         choose |= {**ways, "replicas": 1, "mode": choose.get("mode", "aggregated")}
     if row["batch"] not in UNKNOWN and not facts.get("sent"):
         choose["batch"] = int(sheets.positive(row, "batch"))
     if row["kv_dtype"] not in UNKNOWN:
-        choose["kv"] = published_names.format_of(row["kv_dtype"])
+        choose["kv"] = published_names.number_format(row["kv_dtype"])
     if "TBO" in row["layout"]:
         choose["overlap"] = "none" if "no TBO" in row["layout"] else "two-batch"
     return choose
 
 
-def _workload(row: sheets.Row, facts: Mapping[str, Any]) -> dict[str, object]:
+def _workload(row: sheets.TableRow, facts: Mapping[str, Any]) -> dict[str, object]:
     """Lengths of prompts and answers; a decode row gives the context that a step reads."""
     lengths = facts.get("workload", {})
     prompt = sheets.number_or_none(row, "context_or_isl") or lengths.get("input_tokens")
     output = sheets.number_or_none(row, "osl") or lengths.get("output_tokens")
     if prompt is None:
-        raise published_names.Refused("context_or_isl is not given")
+        raise published_names.BadRow("context_or_isl is not given")
     if row["phase"] == "prefill":
         output = 2.0
     elif row["phase"] == "decode":
         output = output or 2.0
         prompt = max(prompt - output / 2, 1.0)
     elif output is None:
-        raise published_names.Refused("osl is not given")
+        raise published_names.BadRow("osl is not given")
     answers = {"mean": output, "cv": facts["spread"]} if "spread" in facts else output
     return {**lengths, "input_tokens": prompt, "output_tokens": answers}
 
 
-def _measured(row: sheets.Row, chips: int, counted: str) -> tuple[str, float]:
-    """Of what a value is, and it in base units over all chips."""
+def _measured(row: sheets.TableRow, chips: int, counted: str) -> tuple[str, float]:
     value = sheets.positive(row, "value")
     if row["metric"] == "step_ms":
         return "token", value / 1e3
     tokens = counted or ("input" if row["phase"] == "prefill" else "output")
     if row["metric"] not in ("tok_s_total", "tok_s_per_gpu"):
-        raise published_names.Refused(f"no rate of tokens: {row['metric']}")
+        raise published_names.BadRow(f"no rate of tokens: {row['metric']}")
     return tokens, value * (chips if row["metric"] == "tok_s_per_gpu" else 1)
 
 
@@ -268,7 +266,6 @@ def deployment_score(question: DeploymentQuestion) -> DeploymentScore:
 
 
 def _why(document: Mapping[str, Any]) -> str:
-    """Why an answer has no plan, empty where it has one."""
     if document["plan"] is not None:
         return ""
     missed = (f"{each['promise']} by {each['short_by']:.3g}" for each in document["infeasible"])
@@ -293,7 +290,6 @@ def _answered(stated: DeploymentScore, document: Mapping[str, Any]) -> Deploymen
 
 
 def _words(plan: Mapping[str, Any]) -> str:
-    """The layout and batch of a plan in short."""
     pools = {name: plan[name] for name in ("prefill", "decode") if plan.get(name)}
     parts = [_layout_text(plan["layout"])] if plan.get("layout") else []
     parts += [f"{name} {_layout_text(pool['layout'])}" for name, pool in pools.items()]

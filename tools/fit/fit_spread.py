@@ -10,14 +10,19 @@ import numpy as np
 from scipy.linalg import cholesky
 
 from planner.calibration.hierarchy import (
-    PRIOR_ALONE,
+    MAX_WIDTH_RATIO,
     Effect,
     Hierarchy,
     HierarchyProblem,
     Loss,
     Prior,
 )
-from planner.catalogue.coefficient_spread import CoefficientSpread, EffectFamily, Place, Quantiles
+from planner.catalogue.coefficient_spread import (
+    CoefficientSpread,
+    EffectFamily,
+    Quantiles,
+    RunContext,
+)
 from planner.catalogue.profile import COEFFICIENTS
 
 if TYPE_CHECKING:
@@ -41,7 +46,7 @@ class SpreadHierarchy(Hierarchy):
         shares: np.ndarray = sample.columns.parts(x) / sample.columns.times(x)[:, None]
         return shares
 
-    def covariances(self, places: Sequence[Place]) -> dict[Place, np.ndarray]:
+    def covariances(self, places: Sequence[RunContext]) -> dict[RunContext, np.ndarray]:
         """Covariance of the logarithms of the coefficients at each place."""
         spread = self.spread({}, {})
         distinct = dict.fromkeys(places)
@@ -58,7 +63,7 @@ class SpreadHierarchy(Hierarchy):
     def unidentified(self) -> tuple[str, ...]:
         """Coefficients that the rows do not identify."""
         return tuple(
-            c for c, kept in zip(COEFFICIENTS, self.freedom, strict=False) if kept > PRIOR_ALONE
+            c for c, kept in zip(COEFFICIENTS, self.freedom, strict=False) if kept > MAX_WIDTH_RATIO
         )
 
 

@@ -14,10 +14,10 @@ from types import MappingProxyType
 import numpy as np
 
 from planner.measurements.entry import Entry, Prediction
-from planner.measurements.measurement import is_new, place_of
+from planner.measurements.measurement import is_new, row_context
 from planner.text.errors import InputError
-from planner.validation.estimates import MeasurementFiles, PredictedTables, predicted
-from planner.validation.validation_document import settled, speculating
+from planner.validation.estimates import MeasurementFiles, PredictedTables, predict_files
+from planner.validation.validation_document import inferred_speculation, speculation_group
 from tools.fit.curve_pooling import Evidence, curves_of
 from tools.fit.leave_outs import LEAVE_OUTS, Residuals
 from tools.fit.left_out_errors import Fit, SpreadLeftOut
@@ -65,7 +65,7 @@ def refitted_tables(
 
     Rows of all tables are fitted together, as for the profiles that ship; curves table by table.
     """
-    read, tables = predicted(files, facts=facts, folders=folders), []
+    read, tables = predict_files(files, facts=facts, folders=folders), []
     rows = [entry for _, entries in read.tables for entry in entries if entry.measurement]
     refits = iter(refitted(rows, leave) if rows else rows)
     for table, entries in read.tables:
@@ -76,7 +76,6 @@ def refitted_tables(
 
 
 def _spec_of(entry: Entry) -> FitSpec | None:
-    """The fit that a row would be in, None where nothing is predicted for it."""
     row = entry.measurement
     if row is None or entry.prediction is None:
         return None
@@ -88,7 +87,7 @@ def _left_out(
 ) -> dict[int, Prediction]:
     """Predictions of the rows of one fit, by index, each by a fit of the sound rows unlike it."""
     rows = [entry.measurement for entry in entries if entry.measurement is not None]
-    sample = weighed(rows, [place_of(row, spec.as_of) for row in rows])
+    sample = weighed(rows, [row_context(row, spec.as_of) for row in rows])
     by, sound = {each.word: each for each in LEAVE_OUTS}[leave], _sound(entries)
     fold = by.fold(sample)
     if not all((sound & (fold != k)).any() for k in np.unique(fold)):
@@ -105,13 +104,13 @@ def _left_out(
 
 def _sound(entries: Sequence[Entry]) -> np.ndarray:
     """Rows to fit: no repeats, nothing better than its bound, nothing that seems to speculate."""
-    groups = speculating(entries)
+    groups = inferred_speculation(entries)
 
     def sound(entry: Entry) -> bool:
         row, seconds, prediction = entry.measurement, entry.seconds, entry.prediction
         if row is None or seconds is None or prediction is None or entry.repeat:
             return False
-        possible = seconds >= (entry.bound or 0.0) and settled(entry) not in groups
+        possible = seconds >= (entry.bound or 0.0) and speculation_group(entry) not in groups
         near = 1 / OUTSIDE < seconds / prediction.estimate < OUTSIDE
         return possible and near and not left_out_because(row)
 

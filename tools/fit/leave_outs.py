@@ -22,24 +22,24 @@ from planner.calibration.cross_validation import (
     score,
     weights_of_groups,
 )
-from planner.calibration.sample import TTFT_WEIGHT, Sample, configuration_of
+from planner.calibration.sample import TTFT_WEIGHT, Sample, configuration_key
 from planner.catalogue.coefficient_spread import (
-    ASSUMED,
+    DISTANCE_ASSUMED,
+    DISTANCE_POOLED,
     DISTANCES,
-    KNOWN,
+    IN_SAMPLE,
     NEW_ARCHITECTURE,
     NEW_CHIP,
     NEW_ENGINE,
     NEW_MODEL,
     NEW_PAIR,
     NEW_VERSION,
-    POOLED,
-    Place,
     Quantiles,
+    RunContext,
 )
 from planner.catalogue.profile import COVERAGE
 from planner.measurements.measurement import Measurement
-from planner.text.tolerances import TENTH
+from planner.text.tolerances import QUANTILE_90
 from tools.fit.left_out_errors import Fit, SpreadLeftOut, leave_out
 from tools.fit.shipped_profile import values_of
 
@@ -59,7 +59,7 @@ class LeaveOut:
     """
 
     word: str
-    key: Callable[[Measurement, Place], str]
+    key: Callable[[Measurement, RunContext], str]
     regime: str
     by_fifths: bool = False
 
@@ -83,13 +83,12 @@ class LeaveOut:
         return leave_out(sample, self.fold(sample, repeat), fit, sound)
 
 
-def _range(row: Measurement, _: Place) -> str:
-    """The batches alike a row's: up to four times as many."""
+def _range(row: Measurement, _: RunContext) -> str:
     return f"from {BATCHES ** np.floor(np.log(row.batch) / np.log(BATCHES) + 1e-9):g}"
 
 
 LEAVE_OUTS = (
-    LeaveOut("configurations", lambda row, _: configuration_of(row), KNOWN, by_fifths=True),
+    LeaveOut("configurations", lambda row, _: configuration_key(row), IN_SAMPLE, by_fifths=True),
     LeaveOut("groups", lambda row, _: row.group, "groups", by_fifths=True),
     LeaveOut("models", lambda row, _: row.model, NEW_MODEL),
     LeaveOut("chips", lambda row, _: row.chip.name, NEW_CHIP),
@@ -168,7 +167,7 @@ class Residuals:
     def scatter(self) -> float:
         """What the middle COVERAGE of known places is off beyond their standard deviation."""
         low, high = quantiles_by_group(self.error, self.group, (TAIL, 1 - TAIL))
-        spread = ((high - low) / (2 * TENTH)) ** 2
+        spread = ((high - low) / (2 * QUANTILE_90)) ** 2
         return max(spread - mean_by_group(self.sigma**2, self.group), 0.0) ** 0.5
 
     def ends(self, scatter: float) -> tuple[float, float, float]:
@@ -242,10 +241,10 @@ class LeaveOutStudy:
                     ends.setdefault(leave.regime, {})[quantity] = basis.ends(scatter)
         if (LEAVE_OUTS[0].word, POOLED_TPOT) in self.residuals:
             basis, scatter = self._basis(LEAVE_OUTS[0].word, POOLED_TPOT)
-            ends[POOLED] = dict.fromkeys(("tpot", COST), basis.ends(scatter))
+            ends[DISTANCE_POOLED] = dict.fromkeys(("tpot", COST), basis.ends(scatter))
         if assumed is not None and assumed.covariances:
             parts = residuals_of(assumed, np.arange(len(assumed.fold)), apart=False)
-            ends[ASSUMED] = {q: rows.ends(self._scatter(q)) for q, rows in parts.items()}
+            ends[DISTANCE_ASSUMED] = {q: rows.ends(self._scatter(q)) for q, rows in parts.items()}
         return ends
 
     def scores(self) -> list[LeaveOutScore]:

@@ -16,12 +16,12 @@ from planner.calibration.cross_validation import (
     COST,
     LeftOut,
     constant,
-    coverage_of,
+    cross_validated_coverage,
     quantiles,
     quantities,
     score,
 )
-from planner.catalogue.coefficient_spread import NOISE, Place
+from planner.catalogue.coefficient_spread import NOISE, RunContext
 from planner.catalogue.profile import COEFFICIENTS
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class SpreadModel(RowModel, Protocol):
     def shares(self, sample: Sample) -> np.ndarray:
         """d ln time / d ln coefficient, shape (n_rows, n_coefficients)."""
 
-    def covariances(self, places: Sequence[Place]) -> dict[Place, np.ndarray]:
+    def covariances(self, places: Sequence[RunContext]) -> dict[RunContext, np.ndarray]:
         """Covariance of the logarithms of the coefficients at each place."""
 
 
@@ -137,7 +137,7 @@ def bands(left: LeftOut) -> tuple[dict[str, dict[str, list[float]]], dict[str, f
         if not len(ratio):
             continue
         ranges["any"][name] = quantiles(ratio)
-        coverage[f"{name}_band_holds"] = coverage_of(ratio, fold)
+        coverage[f"{name}_band_holds"] = cross_validated_coverage(ratio, fold)
         for name_of_engine in np.unique(engine):
             mine = engine == name_of_engine
             if mine.sum() >= FEWEST:

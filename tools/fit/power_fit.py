@@ -14,25 +14,25 @@ from types import SimpleNamespace
 import numpy as np
 from scipy.optimize import least_squares
 
-from planner.architecture.counts import Sizes, abstract_sizes
+from planner.architecture.counts import ModelSizes, abstract_sizes
 from planner.calibration.cross_validation import folds, group_error, score
-from planner.calibration.own_profile import listed, section
-from planner.catalogue.chips import KNOWN, NEW_CHIP, NEW_MODEL
+from planner.calibration.own_profile import section, toml_array
+from planner.catalogue.chips import IN_SAMPLE, NEW_CHIP, NEW_MODEL
 from planner.catalogue.profile import COVERAGE
-from planner.measurements.measurement import ONE, Measurement, NotComputed
+from planner.measurements.measurement import ONE_CHIP, Measurement, NotComputed
 from planner.measurements.prediction import RowStep
 from planner.measurements.published_names import (
-    Refused,
-    base_of,
-    chip_of,
-    format_of,
-    machine_of,
-    sizes_of,
+    BadRow,
+    base_architecture,
+    number_format,
+    published_sizes,
+    resolve_chip,
+    row_machine,
 )
 from planner.measurements.readers import sheets
-from planner.problems.serving.step.kernels import fed, lowered
+from planner.problems.serving.step.kernels import feed, get_kernel
 from planner.text.tables import table
-from planner.text.tolerances import TENTH
+from planner.text.tolerances import QUANTILE_90
 from tools.fit.leave_outs import TAIL, quantiles_by_group
 
 NEEDED = (
@@ -75,31 +75,32 @@ def read_power(
     sheet = sheets.sheet(path)
     lacking = [name for name in NEEDED if name not in sheet.columns]
     if lacking:
-        raise Refused(f"{path}: a table of power without the column {lacking[0]}")
+        raise BadRow(f"{path}: a table of power without the column {lacking[0]}")
     rows, refused = [], []
     for cells in sheet.rows:
         row = dict(zip(sheet.columns, cells, strict=True))
         try:
             rows.append(_read(row, prompts))
-        except Refused as why:
+        except BadRow as why:
             refused.append(NotComputed(row["id"], str(why)))
     return rows, refused
 
 
-def _read(row: sheets.Row, prompts: Mapping[str, float]) -> PowerRow:
-    chip = chip_of(row["gpu"])
+def _read(row: sheets.TableRow, prompts: Mapping[str, float]) -> PowerRow:
+    chip = resolve_chip(row["gpu"])
     if chip.power is None:
-        raise Refused(f"nobody says what {chip.name} is rated for")
+        raise BadRow(f"nobody says what {chip.name} is rated for")
     if row["task"] not in prompts:
-        raise Refused(f"no length of prompts is known for the task {row['task']!r}")
+        raise BadRow(f"no length of prompts is known for the task {row['task']!r}")
     sizes, model = _model(row)
     chips = int(sheets.positive(row, "gpus"))
     experts = chips if float(row["ep"] or 1) > 1 and sizes.n_experts else 1
     shards = chips // experts if sizes.n_experts else 1
     prompt, output = float(prompts[row["task"]]), sheets.positive(row, "avg_output_tokens")
     return PowerRow(
-        row["id"], "power", "", model, sizes, chip, machine_of(chip.name), chips,
-        {**ONE, "tp": chips, "ep": experts, "tp_expert": shards}, sheets.positive(row, "avg_batch"),
+        row["id"], "power", "", model, sizes, chip, row_machine(chip.name), chips,
+        {**ONE_CHIP, "tp": chips, "ep": experts, "tp_expert": shards},
+        sheets.positive(row, "avg_batch"),
         prompt, output, prompt + output / 2, "step", 0.0, "",
         rate=sheets.positive(row, "output_tokens_per_s"),
         watts=sheets.positive(row, "power_per_gpu_w"),
@@ -107,14 +108,14 @@ def _read(row: sheets.Row, prompts: Mapping[str, float]) -> PowerRow:
     )  # fmt: skip
 
 
-def _model(row: sheets.Row) -> tuple[Sizes, str]:
+def _model(row: sheets.TableRow) -> tuple[ModelSizes, str]:
     """The model's sizes, and what tunings of one shape share; by its totals where unknown."""
-    name = format_of(row["weight_precision"])
+    name = number_format(row["weight_precision"])
     multiplied = name if name in ARITHMETIC else ARITHMETIC[0]
     try:
-        counted = sizes_of(row["model_id"], name, None, multiplied)
-        return counted, base_of(counted.name)
-    except Refused:
+        counted = published_sizes(row["model_id"], name, None, multiplied)
+        return counted, base_architecture(counted.name)
+    except BadRow:
         if row["params_active_b"] != row["params_total_b"]:
             raise
         totals = {
@@ -184,7 +185,7 @@ def _of_row(row: PowerRow) -> tuple[float, float]:
     """Bytes per second, and seconds of arithmetic at peak per second, of one chip."""
     step = RowStep([row]).step
     symbols = {**step.values(np.array([row.batch])), "n_tile": float(PRIORS["tile"])}
-    counts = fed(lowered("counted_work"), symbols)
+    counts = feed(get_kernel("counted_work"), symbols)
     work = {name: float(np.ravel(count)[0]) for name, count in counts.items()}
     steps, prompts = row.rate / row.batch, row.rate / row.output
     return (
@@ -226,7 +227,7 @@ def _watts(coefficients: np.ndarray, rows: CountedPower) -> np.ndarray:
     idle, byte, peak = coefficients.T
     wanted = rows.rated * (idle + peak * rows.work) + byte * rows.bytes
     symbols = {"P_asked": wanted, "P_most": rows.rated, "q_soft": float(PRIORS["soft"])}
-    return np.asarray(fed(lowered("drawn_power"), symbols)["P_work"])
+    return np.asarray(feed(get_kernel("drawn_power"), symbols)["P_work"])
 
 
 def left_out(rows: CountedPower, fold: np.ndarray) -> np.ndarray:
@@ -262,13 +263,13 @@ def scores_of(rows: Sequence[PowerRow]) -> PowerScores:
     work = counted(rows)
     models = np.array([row.model for row in rows])
     ways = {
-        KNOWN: folds([row.configuration for row in rows]),
+        IN_SAMPLE: folds([row.configuration for row in rows]),
         NEW_MODEL: np.unique(models, return_inverse=True)[1],
         NEW_CHIP: np.unique(work.chip, return_inverse=True)[1],
     }
     share = np.empty(len(rows))
-    for k in np.unique(ways[KNOWN]):
-        others = ways[KNOWN] != k
+    for k in np.unique(ways[IN_SAMPLE]):
+        others = ways[IN_SAMPLE] != k
         share[~others] = np.median(work.watts[others] / work.rated[others])
     return PowerScores(
         work,
@@ -292,7 +293,8 @@ def text(scores: PowerScores) -> str:
 
 
 WORDS = {
-    KNOWN: "configurations left out", NEW_MODEL: "models left out", NEW_CHIP: "chips left out",
+    IN_SAMPLE: "configurations left out", NEW_MODEL: "models left out",
+    NEW_CHIP: "chips left out",
     "rated": "rated power", "share": "a share of rated power",
 }  # fmt: skip
 
@@ -313,7 +315,7 @@ rows = {len(rows)}
 coverage = {COVERAGE}
 tile = {PRIORS["tile"]}
 soft = {PRIORS["soft"]}
-models = {listed(sorted({row.model for row in rows}))}"""
+models = {toml_array(sorted({row.model for row in rows}))}"""
     bands = {
         name: tuple(band(measured / watts, scores.models, even=name == NEW_CHIP))
         for name, watts in scores.predicted.items()
@@ -322,7 +324,7 @@ models = {listed(sorted({row.model for row in rows}))}"""
     errors = [score(watts, measured).named(name) for name, watts in scores.predicted.items()]
     yield from section("errors", {key: float(x) for each in errors for key, x in each.items()})
     shared = fit.of("")
-    least = shared[0] * np.exp(-TENTH * PRIORS["between"])
+    least = shared[0] * np.exp(-QUANTILE_90 * PRIORS["between"])
     yield from section("shared", {**dict(zip(NAMES, shared, strict=True)), "least": least})
 
 
@@ -330,7 +332,7 @@ def _chips(rows: Sequence[PowerRow], fit: PowerFit) -> Iterator[str]:
     rated = {row.chip.name: float(row.chip.power or 0.0) for row in rows}
     for chip in sorted(fit.chips):
         unit = np.array([rated[chip], 1.0, rated[chip]])
-        values, ends = fit.of(chip) * unit, np.exp(TENTH * fit.spread[chip])
+        values, ends = fit.of(chip) * unit, np.exp(QUANTILE_90 * fit.spread[chip])
         figures: dict[str, object] = {"rows": sum(row.chip.name == chip for row in rows)}
         for name, value, end in zip(NAMES, values, ends, strict=True):
             figures |= {name: value, f"{name}_interval": (value / end, value * end)}

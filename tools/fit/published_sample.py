@@ -3,8 +3,6 @@
 The rows that a fit saw are kept as digests beside its profile.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -13,22 +11,22 @@ from types import MappingProxyType
 import numpy as np
 
 from planner.calibration.sample import (
-    MIXED,
-    OWN,
-    QUEUED,
+    EXCLUDE_MIXED_STEPS,
+    EXCLUDE_QUEUED_PREFILL,
+    EXCLUDE_UNFINISHED,
     REPEAT,
     TTFT_WEIGHT,
-    UNFINISHED,
+    USER_EXCLUSION_RULES,
     Rule,
     Sample,
     first_reason,
+    make_sample,
     row_digest,
-    sample_of,
 )
-from planner.catalogue.coefficient_spread import Place, holds_at
+from planner.catalogue.coefficient_spread import RunContext, effect_applies
 from planner.catalogue.profile import COEFFICIENTS, older_kernels
-from planner.measurements.measurement import Measurement, is_new, place_of, unfit
-from planner.measurements.roofline_bound import bounds_of
+from planner.measurements.measurement import Measurement, is_new, row_context, skip_reason
+from planner.measurements.roofline_bound import row_bounds
 from planner.text.tables import table
 
 # The few published steps of engines of 2025 are all there is of groups of more than eight chips.
@@ -44,16 +42,19 @@ ASSUMED_SETUP: Rule = (
 )
 PUBLISHED_SETUP: Rule = (
     "all of the setup is published",
-    lambda row: not place_of(row, "2026-01").assumed,
+    lambda row: not row_context(row, "2026-01").assumed,
 )
 OLD: Rule = ("of an engine before those of the runs", lambda row: not is_new(row))
 NEW: Rule = ("of an engine of the runs", is_new)
 # Runs under load: TPOT and TTFT of one pool, TPOT of two; clean steady batches of their engines.
-LOOPED, STATIC = (UNFINISHED, QUEUED, DRAFTED, ASSUMED_SETUP, MIXED), (QUALITY, DRAFTED, OLD, MIXED)
+LOOPED, STATIC = (
+    (EXCLUDE_UNFINISHED, EXCLUDE_QUEUED_PREFILL, DRAFTED, ASSUMED_SETUP, EXCLUDE_MIXED_STEPS),
+    (QUALITY, DRAFTED, OLD, EXCLUDE_MIXED_STEPS),
+)
 RULES: Mapping[str, Callable[[Measurement], Sequence[Rule]]] = {
     "runs": lambda row: LOOPED if row.looped else STATIC,
-    "assumed_setup": lambda row: (UNFINISHED, PUBLISHED_SETUP),
-    "steady": lambda row: (QUALITY, NEW, DRAFTED, MIXED),
+    "assumed_setup": lambda row: (EXCLUDE_UNFINISHED, PUBLISHED_SETUP),
+    "steady": lambda row: (QUALITY, NEW, DRAFTED, EXCLUDE_MIXED_STEPS),
 }
 
 
@@ -69,28 +70,28 @@ def published_sample(rows: Sequence[Measurement], kind: str, as_of: str) -> Samp
     left_out: Counter[str] = Counter()
     usable = []
     # What only fewer requests in flight explain tells nothing of steps with those that were sent.
-    for row, bound in zip(rows, bounds_of(rows, sent=True), strict=True):
+    for row, bound in zip(rows, row_bounds(rows, sent=True), strict=True):
         why = _unfit(row, float(bound)) or first_reason(row, RULES[kind](row))
         if why:
             left_out[why] += 1
         else:
             usable.append(row)
-    return weighed(usable, [place_of(row, as_of) for row in usable], dict(left_out))
+    return weighed(usable, [row_context(row, as_of) for row in usable], dict(left_out))
 
 
 def weighed(
     rows: Sequence[Measurement],
-    places: Sequence[Place],
+    places: Sequence[RunContext],
     left_out: Mapping[str, int] = MappingProxyType({}),
 ) -> Sample:
     """Rows with their columns, each counting what `weight_of` says.
 
     What a profile charges for kernels of an older chip stands in the columns: no fit learns it.
     """
-    sample = sample_of(rows, places, [weight_of(row) for row in rows], left_out)
+    sample = make_sample(rows, places, [weight_of(row) for row in rows], left_out)
     slower = np.ones(sample.columns.matrix.shape)
     for factor in older_kernels():
-        at = [holds_at(factor, place) for place in places]
+        at = [effect_applies(factor, place) for place in places]
         slower[np.ix_(at, [COEFFICIENTS.index(name) for name in factor.of])] *= factor.factor
     columns = sample.columns
     columns = replace(columns, matrix=columns.matrix * slower, step=columns.step * slower)
@@ -100,7 +101,7 @@ def weighed(
 def left_out_because(row: Measurement) -> str:
     """Why a row may be in no fit of its kind, empty where it may."""
     kind = "runs" if row.looped or is_new(row) else "steady"
-    return first_reason(row, OWN if row.quality == "own" else RULES[kind](row))
+    return first_reason(row, USER_EXCLUSION_RULES if row.quality == "own" else RULES[kind](row))
 
 
 def weight_of(row: Measurement) -> float:
@@ -116,7 +117,7 @@ def weight_of(row: Measurement) -> float:
 def _unfit(row: Measurement, bound: float) -> str:
     if row.repeats:
         return REPEAT
-    if unfit(row):
+    if skip_reason(row):
         return NO_LAYOUT if row.layout is None else NO_NETWORK
     if row.seconds < bound:
         return "faster than the bound"

@@ -13,9 +13,9 @@ from statistics import fmean, median
 import numpy as np
 from scipy.optimize import least_squares
 
-from planner.measurements.published_names import Refused
-from planner.measurements.readers.sheets import MeasurementTable, positive_or_none
-from planner.measurements.training_steps import question_of
+from planner.measurements.published_names import BadRow
+from planner.measurements.readers.sheets import Measurements, positive_or_none
+from planner.measurements.training_steps import rl_scenario
 from planner.problems import rl
 from planner.problems.rl.search import resolve_rl
 from planner.text.errors import InputError, PlannerError
@@ -123,7 +123,7 @@ class RlScores:
             yield f"  line {line} not used: {why}"
 
 
-def rl_scores(table: MeasurementTable) -> RlScores:
+def rl_scores(table: Measurements) -> RlScores:
     """The framework of a table fitted, and scored on rows left out.
 
     Raises InputError where rows of several stand together, or too few can be planned.
@@ -136,7 +136,7 @@ def rl_scores(table: MeasurementTable) -> RlScores:
     for _, line, cells in table.numbered:
         try:
             rows.append(_row(line, cells))
-        except (PlannerError, Refused) as error:
+        except (PlannerError, BadRow) as error:
             refused.append((line, " ".join(str(error).split())))
     if len(rows) < FEWEST:
         reasons = "".join(f"; line {line}: {why}" for line, why in refused)
@@ -172,13 +172,13 @@ def pools_of(
 ) -> tuple[np.ndarray, Callable[[np.ndarray, tuple[float, float, float]], np.ndarray]]:
     """Times of rollouts, learning and weights sent (n, 3) [s] of every split, and their step.
 
-    Raises Refused for a cell that is not understood, PlannerError for what a planner refuses, or
+    Raises BadRow for a cell that is not understood, PlannerError for what a planner refuses, or
     where no split fits.
     """
-    question = question_of(cells, "none")
+    question = rl_scenario(cells, "none")
     pools = rl.search_pools(resolve_rl(question), every=True).ranked
     if not pools:
-        raise Refused("none of the pools holds the model")
+        raise BadRow("none of the pools holds the model")
     times = [(each.rollouts.seconds, each.learning.seconds, each.sent) for each in pools]
     return np.array(times), rl.step_function(question)
 

@@ -15,12 +15,12 @@ import numpy as np
 from planner.calibration import hierarchy
 from planner.calibration.cross_validation import folds
 from planner.calibration.hierarchy import Effect, Hierarchy, Loss, Prior
-from planner.calibration.sample import Sample, hull_of
+from planner.calibration.sample import Sample, data_hull
 from planner.catalogue.coefficient_spread import EffectFamily, Quantiles
 from planner.catalogue.hull import Hull
 from planner.catalogue.profile import COEFFICIENTS
 from planner.measurements.measurement import Measurement
-from planner.measurements.prediction import NO_ENGINE, coefficients_of, times_and_shares
+from planner.measurements.prediction import NO_ENGINE, coefficients_from_linear, times_and_shares
 from planner.measurements.readers import runs, steadies
 from planner.text.tables import table
 from tools.fit import left_out_errors
@@ -76,7 +76,6 @@ def _spec(name: str, changes: Mapping[str, Any] = MappingProxyType({})) -> FitSp
 
 
 def _together(groups: Mapping[str, Sequence[str]], row: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """The coefficients that one effect of a family moves: all of them, or each by itself."""
     of = groups[row["of"]] if isinstance(row["of"], str) else row["of"]
     return [(name,) for name in of] if row.get("apart") else [tuple(of)]
 
@@ -141,7 +140,7 @@ def profiles(steady: Path, tables: Sequence[Path], *, choose: bool = False) -> I
 
 
 def fit_of(
-    spec: FitSpec, begin: Hierarchy | None = None, settled: float = hierarchy.SETTLED
+    spec: FitSpec, begin: Hierarchy | None = None, settled: float = hierarchy.STOP_TOL
 ) -> Callable[[Sample], SpreadHierarchy]:
     """The fit of a specification, as a function of the rows it may see.
 
@@ -151,7 +150,7 @@ def fit_of(
     def solved(
         sample: Sample, candidates: tuple[Effect, ...], start: Hierarchy | None = None
     ) -> Hierarchy:
-        return hierarchy.fitted(
+        return hierarchy.fit_hierarchy(
             sample, candidates, spec.prior, start=start or begin, loss=spec.loss, settled=settled
         )
 
@@ -159,7 +158,7 @@ def fit_of(
         candidates, worth = hierarchy.effects(sample.places, spec.families), spec.worth
         if worth is None:
             return SpreadHierarchy.of(solved(sample, candidates), spec.families)
-        pruned = hierarchy.pruned(
+        pruned = hierarchy.prune_effects(
             lambda effects, start: solved(sample, effects, start),
             candidates,
             lambda draft: worthwhile(sample, draft, spec.prior, worth, loss=spec.loss),
@@ -244,7 +243,7 @@ def fit_profile(
         name: _of_engine(left["configurations"], floor, name)
         for name in sorted({place.engine for place in sample.places})
     }
-    hull = hull_of(sample, hierarchy.LEAST_ROWS, {name: w for name, (_, w) in spec.prior.items()})
+    hull = data_hull(sample, hierarchy.MIN_ROWS, {name: w for name, (_, w) in spec.prior.items()})
     spread = left_out_errors.spreads(left["configurations"].take(~pooled))
     return Fitted(
         spec, sample, fit, low, high, ranges, scores, by_engine, spread, hull,
@@ -259,7 +258,7 @@ def _unseen(rows: Sample, fit: SpreadHierarchy) -> SpreadLeftOut:
     """
     at = fit.covariances(rows.places)
     covariances = tuple(at[place] for place in rows.places)
-    values = [coefficients_of(x) for x in fit.unknowns(rows.places)]
+    values = [coefficients_from_linear(x) for x in fit.unknowns(rows.places)]
     profiles = [replace(NO_ENGINE, values=each) for each in values]
     times, shares, _ = times_and_shares(rows.rows, profiles, [(name,) for name in COEFFICIENTS])
     return SpreadLeftOut(rows, folds(rows.configurations), times, shares, covariances)
@@ -274,10 +273,10 @@ def _intervals(
     members = [np.flatnonzero(member == i) for i in range(len(names))]
     shared, adjusted = [], []
     worth = np.flatnonzero(fit.adjusted)
-    settled = ROUGHLY if spec.worth is None else hierarchy.SETTLED
+    settled = ROUGHLY if spec.worth is None else hierarchy.STOP_TOL
     for _ in range(DRAWS):
         chosen = np.concatenate([members[i] for i in draw.integers(0, len(names), len(names))])
-        refit = hierarchy.fitted(
+        refit = hierarchy.fit_hierarchy(
             sample.take(chosen), [fit.effects[i] for i in worth], spec.prior,
             start=fit, loss=spec.loss, settled=settled,
         )  # fmt: skip

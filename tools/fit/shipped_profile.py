@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.calibration.own_profile import (
-    keys_of,
-    listed,
     quoted_text,
     section,
     tables,
+    toml_array,
+    toml_keys,
     written_value,
 )
 from planner.catalogue.coefficient_spread import (
     DISTANCES,
     HALF,
-    KNOWN,
+    IN_SAMPLE,
     CoefficientSpread,
-    Place,
+    RunContext,
     attribute,
 )
 from planner.catalogue.profile import COEFFICIENTS, COVERAGE, Adjustment, Band, Profile
@@ -63,11 +63,11 @@ def shipped_text(fit: Fitted) -> str:
         "# Intervals hold 80 % of refits to resampled configurations. Errors are on configurations",
         "# left out of the fit; unseen_groups_, unseen_models_, unseen_chips_ on whole groups,",
         "# models and chips left out; pooled_ on runs of two pools. Bands: measured / predicted.",
-        *keys_of(profile, "as_of", "engine"),
+        *toml_keys(profile, "as_of", "engine"),
         *(["base = true  # chosen by name alone"] if profile.base else []),
-        *keys_of(profile, "engines", "chips", "models", "rows", "source", "coverage"),
+        *toml_keys(profile, "engines", "chips", "models", "rows", "source", "coverage"),
         "# Not identified by these rows, so held near the value expected beforehand.",
-        f"held = {listed(profile.unidentified)}",
+        f"held = {toml_array(profile.unidentified)}",
         *_left_out(fit.left_out),
         *tables(profile, ": between runs alike, and among all.", SHIPPED_DIGITS, quoted_text),
         *(_uncertainty(profile.coefficient_spread) if profile.coefficient_spread else ()),
@@ -104,7 +104,7 @@ def shipped(fit: Fitted) -> Profile:
         rows=len(sample.rows),
         source=spec.source,
         coverage=COVERAGE,
-        bands=all_bands[KNOWN]["any"],
+        bands=all_bands[IN_SAMPLE]["any"],
         errors=fit.errors,
         values=fit.hierarchy.values,
         intervals={c: (min(low[c], high[c]), max(low[c], high[c])) for c in COEFFICIENTS},
@@ -135,7 +135,7 @@ def thin_text(fit: Fitted, engine: str, as_of: str) -> str:
         f'like = "{fit.spec.name}"',
         f'engine = "{engine}"',
         f'as_of = "{as_of or fit.spec.as_of}"',
-        f"chips = {listed(_sorted(place.chip for place in places))}",
+        f"chips = {toml_array(_sorted(place.chip for place in places))}",
         f"rows = {int(rows)}",
         *section("errors", scores, SHIPPED_DIGITS),
     ]
@@ -152,7 +152,7 @@ def triangle_text(factor: np.ndarray) -> str:
     return b64encode(rows.tobytes()).decode()
 
 
-def values_of(places: Sequence[Place]) -> dict[str, tuple[str, ...]]:
+def values_of(places: Sequence[RunContext]) -> dict[str, tuple[str, ...]]:
     """Values of places by kind of distance, where all attributes are given."""
     values = {}
     for kind, keys in DISTANCES.items():

@@ -1,7 +1,5 @@
 """What fits of training stacks are worth: choices of layouts, memory, bands, on rows left out."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,25 +10,25 @@ import numpy as np
 from planner.calibration.cross_validation import quantiles
 from planner.calibration.stack_file import (
     HALF,
-    LEAST_FIT,
+    MIN_FIT_ROWS,
     MODEL,
     SEED,
     StackScores,
-    fitted,
-    form_of,
-    parts_of,
-    scores_of,
+    fit_power,
+    model_masks,
+    network_form,
+    power_scores,
     stack_table,
     stack_text,
     utilisation,
 )
 from planner.calibration.stack_fit import (
+    ABSENT_TERMS,
     MEMORY,
-    PLACES,
     MemoryFit,
     MemorySample,
     StepSample,
-    findings_of,
+    coefficient_estimates,
     fit_memory,
     shipped_findings,
     stack_priors,
@@ -52,7 +50,10 @@ def catalogue_text(kept_text: str, tables: Sequence[Path]) -> str:
         for name, rows in by_stack(training_rows(path)).items()
         if sum(row.usable for row in rows)
     }
-    findings = {name: findings_of(fitted(rows, form_of(rows))) for name, rows in stacks.items()}
+    findings = {
+        name: coefficient_estimates(fit_power(rows, network_form(rows)))
+        for name, rows in stacks.items()
+    }
     for name, rows in stacks.items():
         text += stack_text(stack_table(name, rows, findings=findings), f"stack.{name}.") + "\n"
     return text
@@ -167,7 +168,7 @@ def _memory(rows: Sequence[TrainingRow], form: TrainingStack) -> MemoryScore | N
     )  # fmt: skip
 
 
-UNFITTED = MemoryFit(np.zeros(len(MEMORY) + len(PLACES)))
+UNFITTED = MemoryFit(np.zeros(len(MEMORY) + len(ABSENT_TERMS)))
 
 
 @dataclass(frozen=True)
@@ -188,13 +189,13 @@ class JudgedStack:
 def judged(rows: Sequence[TrainingRow]) -> list[JudgedStack]:
     """Scores of the rows of one stack, by priors after the other stacks that ship."""
     timed = [row for row in rows if row.usable]
-    if len(timed) < LEAST_FIT:
+    if len(timed) < MIN_FIT_ROWS:
         return []
-    form = form_of(rows)
+    form = network_form(rows)
     sample = StepSample.of(timed, form)
-    scores = scores_of(timed, form, stack_priors(rows[0].stack, shipped_findings()))
+    scores = power_scores(timed, form, stack_priors(rows[0].stack, shipped_findings()))
     memory, stacks = _memory(rows, form), []
-    for score, (_, where) in zip(scores, parts_of(timed), strict=True):
+    for score, (_, where) in zip(scores, model_masks(timed), strict=True):
         mfu, part = utilisation(sample)[where], sample.take(where)
         ratios = score.ratios.get(MODEL, score.ratios[HALF])
         coverage = {kind: cross_coverage(ratio) for kind, ratio in score.ratios.items()}

@@ -8,10 +8,14 @@ from pathlib import Path
 from statistics import fmean, median
 
 from planner.catalogue.training.training_stacks import training_stack, training_stack_names
-from planner.measurements.readers import recognised
+from planner.measurements.readers import detect_file_kind
 from planner.measurements.readers.file_kinds import table
-from planner.measurements.readers.sheets import opened
-from planner.measurements.readers.training_rows import BESIDE, TrainingRow, training_rows
+from planner.measurements.readers.sheets import open_tables
+from planner.measurements.readers.training_rows import (
+    SCORED_SEPARATELY_NOTE,
+    TrainingRow,
+    training_rows,
+)
 from planner.measurements.training_steps import TRAINING, predicted_seconds
 from planner.text.errors import InputError
 from tools.fit.rl_fit import RlScores, rl_scores
@@ -62,7 +66,7 @@ def unseen_scores(paths: Sequence[Path]) -> TrainingScores | RlScores | None:
     """
     if any(path.is_dir() for path in paths):
         return None
-    kinds = {recognised(opened(path)) for path in paths}
+    kinds = {detect_file_kind(open_tables(path)) for path in paths}
     if kinds == {REINFORCEMENT} and len(paths) == 1:
         return rl_scores(table(paths[0], {}))
     return training_scores(paths) if kinds == {TRAINING} else None
@@ -79,7 +83,9 @@ def training_scores(paths: Sequence[Path]) -> TrainingScores:
     tuned = tuple(
         row
         for row in rows
-        if row.seconds and row.reason.endswith(BESIDE) and row.stack in training_stack_names()
+        if row.seconds
+        and row.reason.endswith(SCORED_SEPARATELY_NOTE)
+        and row.stack in training_stack_names()
     )
     return TrainingScores(tuple(scores), refused, len(rows), selective, tuned)
 

@@ -22,12 +22,12 @@ from dataclasses import asdict
 from topologies.builders.interconnects import (
     JOINTS,
     RELAYS,
-    End,
+    Port,
     Trunks,
-    copied,
-    joined,
-    ports_of,
-    relayed,
+    add_interconnect,
+    add_relays,
+    domain_ports,
+    replicate_fabric,
     trunk_faults,
 )
 from topologies.builders.switches import switch
@@ -35,7 +35,7 @@ from topologies.fabric.fabric import ACCELERATOR, Fabric, accelerators, fabric
 from topologies.fabric.limits import TopologyError, check_arguments, choice_fault, count_fault
 from topologies.fabric.soundness import check
 
-ENDS = ("accelerators", "switches")
+PORT_CHOICES = ("accelerators", "switches")
 
 
 def hierarchy(
@@ -78,7 +78,7 @@ def hierarchy(
     """
     trunks = Trunks(leaf, levels, oversubscription, spines, pod, cores, rail_optimised)
     bare = join == "rails" and oversubscription is None
-    words = {"join": (join, JOINTS), "at": (at, ENDS), "relay": (relay or "none", RELAYS)}
+    words = {"join": (join, JOINTS), "at": (at, PORT_CHOICES), "relay": (relay or "none", RELAYS)}
     check_arguments(
         "hierarchy",
         counts={"count": count},
@@ -91,9 +91,9 @@ def hierarchy(
         ],
     )
     check(domain)
-    G, ports = copied(domain, count, ports_of(domain, at))
-    ports = relayed(G, ports, relay or ("all" if bare else "none"), out)
-    joined(G, ports, join, trunks, out, latency)
+    G, ports = replicate_fabric(domain, count, domain_ports(domain, at))
+    ports = add_relays(G, ports, relay or ("all" if bare else "none"), out)
+    add_interconnect(G, ports, join, trunks, out, latency)
     return check(G)
 
 
@@ -163,7 +163,7 @@ def _loose_chips(chips: int, trunks: Trunks, out: float, latency: float, relay: 
     G = fabric(f"{chips} chips below {trunks.levels} levels of switches", orbits=True)
     for i in range(chips):
         G.add_node((i,), kind=ACCELERATOR, forward=False, domain=i, orbit="chip")
-    joined(G, [[End((i,), (i,))] for i in range(chips)], "clos", trunks, out, latency)
+    add_interconnect(G, [[Port((i,), (i,))] for i in range(chips)], "clos", trunks, out, latency)
     return check(G)
 
 

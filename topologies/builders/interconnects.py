@@ -25,18 +25,17 @@ from topologies.fabric.fabric import (
 from topologies.fabric.limits import TopologyError, count_fault, ratio_fault
 
 
-class End(NamedTuple):
+class Port(NamedTuple):
     """The nodes of a copy that send into the outer network and receive from it."""
 
     sender: Group
     receiver: Group
 
 
-# The ends of each copy, in order of rank.
-Ports: TypeAlias = list[list[End]]
+Ports: TypeAlias = list[list[Port]]  # The ends of each copy, in order of rank.
 
 
-def ports_of(domain: Fabric, at: str) -> list[Node]:
+def domain_ports(domain: Fabric, at: str) -> list[Node]:
     """Ends of `domain`: its accelerators, or its switches farthest from them.
 
     Raises TopologyError when switches are asked for and there are none.
@@ -56,7 +55,7 @@ def ports_of(domain: Fabric, at: str) -> list[Node]:
     return [node for hops, node in tops if hops == most]
 
 
-def copied(domain: Fabric, count: int, ports: list[Node]) -> tuple[Fabric, Ports]:
+def replicate_fabric(domain: Fabric, count: int, ports: list[Node]) -> tuple[Fabric, Ports]:
     """`count` copies of `domain` in one fabric, node `v` of copy `r` as `(r, *v)`."""
     name = f"{count} times {domain.graph.get('name')}"
     G = fabric(name, orbits=bool(domain.graph.get("orbits")))
@@ -69,17 +68,16 @@ def copied(domain: Fabric, count: int, ports: list[Node]) -> tuple[Fabric, Ports
                 G.nodes[r, *named[node]]["domain"] = _domain(r, data["domain"], len(whole))
         for u, v, data in domain.edges(data=True):
             G.add_edge((r, *named[u]), (r, *named[v]), **data)
-    return G, [[End(*[(r, *named[port])] * 2) for port in ports] for r in range(count)]
+    return G, [[Port(*[(r, *named[port])] * 2) for port in ports] for r in range(count)]
 
 
 def _domain(copy: int, inner: Node, domains: int) -> Node:
-    """Name of the scale-up domain of a chip of a copy."""
     if domains == 1:
         return copy
     return (copy, *inner) if isinstance(inner, tuple) else (copy, inner)
 
 
-def fresh(G: Fabric, *labels: str) -> list[str]:
+def unused_orbits(G: Fabric, *labels: str) -> list[str]:
     """Orbit labels that `G` does not use yet: the given ones, numbered if need be."""
     used: set[str] = {str(data.get("orbit")) for _, data in G.nodes(data=True)}
     used |= {str(data.get("orbit")) for _, _, data in G.edges(data=True)}
@@ -93,7 +91,7 @@ def fresh(G: Fabric, *labels: str) -> list[str]:
 RELAYS = ("none", "pxn", "all")
 
 
-def relayed(G: Fabric, ports: Ports, relay: str, out: float) -> Ports:
+def add_relays(G: Fabric, ports: Ports, relay: str, out: float) -> Ports:
     """Let chips of `G` relay as `relay` says; the ends that then lead out.
 
     With `pxn` every chip has a card `(..., "card")` through which it sends, a node of its own into
@@ -117,7 +115,7 @@ def relayed(G: Fabric, ports: Ports, relay: str, out: float) -> Ports:
         if not switches:
             fault = f"relay is 'pxn' and {chip!r} has no switch inside its domain; use 'all'"
             raise TopologyError("hierarchy", fault)
-    card, uplink, peers = fresh(G, "card", "to card", "peers to card")
+    card, uplink, peers = unused_orbits(G, "card", "to card", "peers to card")
     for chip, switches in beside.items():
         nic, of = (*chip, "card"), f" of {G.nodes[chip].get('orbit')}"
         G.add_node(nic, kind=NIC, forward=True, orbit=card + of)
@@ -125,13 +123,12 @@ def relayed(G: Fabric, ports: Ports, relay: str, out: float) -> Ports:
         for source in (chip, *switches):
             lane = uplink if source == chip else f"{peers} by {G.edges[source, chip].get('orbit')}"
             link(G, source, nic, bandwidth=out, tier=SCALE_OUT, one_way=True, orbit=lane + of)
-    return [[End((*end.receiver, "card"), end.receiver) for end in copy] for copy in ports]
+    return [[Port((*end.receiver, "card"), end.receiver) for end in copy] for copy in ports]
 
 
 JOINTS = ("spine", "rails", "clos")
 
-# The name of a switch and the ends that hang on it.
-Leaf: TypeAlias = tuple[Group, list[End]]
+Leaf: TypeAlias = tuple[Group, list[Port]]  # The name of a switch and the ends that hang on it.
 
 
 @dataclass(frozen=True)
@@ -196,7 +193,9 @@ def trunk_faults(join: str, trunks: Trunks) -> Iterator[str]:
             yield "cores is given, which a network of two levels does not have"
 
 
-def joined(G: Fabric, ports: Ports, join: str, trunks: Trunks, out: float, latency: float) -> None:
+def add_interconnect(
+    G: Fabric, ports: Ports, join: str, trunks: Trunks, out: float, latency: float
+) -> None:
     """Add to `G` what joins the ends of its copies; orbits only if it declares them.
 
     A `spine` is one switch for all; `rails` are one for the ends of each rank, with spines above
@@ -279,14 +278,13 @@ def _split_orbits(G: Fabric, ports: Ports, pods: list[list[Leaf]], trunks: Trunk
 
 
 def _orbit_of(G: Fabric, node: Node) -> str:
-    """The orbit of a node, to tell apart what hangs on nodes of different orbits."""
     return f" of {G.nodes[node].get('orbit')}"
 
 
 def _attach(G: Fabric, below: Sequence[Leaf], out: float, latency: float) -> None:
     """Add switches, and link to each the ends that hang on it."""
     word = str(below[0][0][0])
-    (label,), (there, back) = fresh(G, word), fresh(G, "out", "in")
+    (label,), (there, back) = unused_orbits(G, word), unused_orbits(G, "out", "in")
     join = partial(link, G, bandwidth=out, latency=latency, tier=SCALE_OUT, one_way=True)
     for name, ends in below:
         orbit = label if word == "spine" else label + _orbit_of(G, ends[0].sender)
@@ -308,7 +306,7 @@ def _above(
     rate : Of one switch below, to all above it together. [byte/s one way]
     """
     word = str(tiers[0][1][0][0])
-    top, there, back = fresh(G, word, f"to {word}", f"from {word}")
+    top, there, back = unused_orbits(G, word, f"to {word}", f"from {word}")
     for below, tops in tiers:
         among = sorted({_orbit_of(G, name) for name in below})
         for above in tops:

@@ -25,7 +25,7 @@ SCHEMA_VERSION = 1
 
 
 ACCELERATOR, SWITCH, NIC, HOST = "accelerator", "switch", "nic", "host"
-KINDS = (ACCELERATOR, SWITCH, NIC, HOST)
+NODE_KINDS = (ACCELERATOR, SWITCH, NIC, HOST)
 SCALE_UP, SCALE_OUT = "scale_up", "scale_out"
 TIERS = (SCALE_UP, SCALE_OUT, HOST)
 
@@ -114,7 +114,7 @@ def link(
         G.add_edge(u, v, **arc, **({} if label is None else {"orbit": label}))
 
 
-def remembered(of: Callable[[Fabric], Answer]) -> Callable[[Fabric], Answer]:
+def cached_per_fabric(of: Callable[[Fabric], Answer]) -> Callable[[Fabric], Answer]:
     """`of`, asked once of a frozen fabric (`networkx.freeze`), whose answer must not hold it."""
     answers: WeakKeyDictionary[Fabric, Answer] = WeakKeyDictionary()
 

@@ -14,13 +14,13 @@ from numbers import Integral, Real
 # Cables of a machine room are below a microsecond; a tenth of a second is a slipped unit.
 LATENCY_LIMIT = 0.1
 # Slower than any link in use, faster than any package: GB/s written as B/s, or the reverse.
-SLOWEST, FASTEST = 1e6, 100e12
+MIN_USUAL_RATE, MAX_USUAL_RATE = 1e6, 100e12
 # Beyond these no unit slip explains the figure, and sums of such figures leave the number range.
-LEAST_RATE, GREATEST_RATE = 1e-12, 1e24
+MIN_RATE, MAX_RATE = 1e-12, 1e24
 # More than are made: a product of such counts still is an exact number.
-MOST = 10**9
-LONGEST = 60  # characters of a value in a message
-PARTS = re.compile(r"[-_ ./]+")
+MAX_COUNT = 10**9
+MAX_QUOTED_LENGTH = 60  # characters of a value in a message
+WORD_SEPARATORS = re.compile(r"[-_ ./]+")
 MODEL = re.compile(r"(?=.*[a-z])(?=.*\d).{4,}")  # a part that is of one product: mi300x, h100
 
 
@@ -32,8 +32,8 @@ def rate_fault(value: object) -> str | None:
     if number == 0:
         return "is 0; leave the link out to model a failure"
     if number < 0:
-        return f"is {quoted(value)}; it must be above 0 (each direction is an arc of its own)"
-    if not LEAST_RATE <= number <= GREATEST_RATE:
+        return f"is {quote(value)}; it must be above 0 (each direction is an arc of its own)"
+    if not MIN_RATE <= number <= MAX_RATE:
         return f"is {number:g} byte/s; no network is that {'slow' if number < 1 else 'fast'}"
     return None
 
@@ -44,41 +44,41 @@ def latency_fault(value: object) -> str | None:
     if isinstance(number, str):
         return number
     if number < 0:
-        return f"is {quoted(value)}; it cannot be below 0"
+        return f"is {quote(value)}; it cannot be below 0"
     if number >= LATENCY_LIMIT:
-        return f"is {quoted(value)}; less than {LATENCY_LIMIT} s was expected (given in us or ns?)"
+        return f"is {quote(value)}; less than {LATENCY_LIMIT} s was expected (given in us or ns?)"
     return None
 
 
 def count_fault(value: object) -> str | None:
     """Why `value` does not count anything."""
     if isinstance(value, bool) or not isinstance(value, Integral):
-        return f"is {quoted(value)}; a whole number of at least 1 was expected"
-    if int(value) > MOST:
-        return f"is {quoted(value)}; at most {MOST} was expected"
-    return None if int(value) >= 1 else f"is {quoted(value)}; it must be at least 1"
+        return f"is {quote(value)}; a whole number of at least 1 was expected"
+    if int(value) > MAX_COUNT:
+        return f"is {quote(value)}; at most {MAX_COUNT} was expected"
+    return None if int(value) >= 1 else f"is {quote(value)}; it must be at least 1"
 
 
-def rate_suspicion(value: float) -> str | None:
+def rate_warning(value: float) -> str | None:
     """A warning about a bandwidth [byte/s] outside the usual range, else None."""
-    if value < SLOWEST:
+    if value < MIN_USUAL_RATE:
         return f"is {value:g} byte/s, below 1 MB/s (GB/s written as byte/s?)"
-    if value > FASTEST:
+    if value > MAX_USUAL_RATE:
         return f"is {value:g} byte/s, above 100 TB/s (a multiple applied twice?)"
     return None
 
 
-def quoted(value: object) -> str:
+def quote(value: object) -> str:
     """`value` as a message quotes it: whole if it is short."""
-    if isinstance(value, int) and value.bit_length() > 4 * LONGEST:
+    if isinstance(value, int) and value.bit_length() > 4 * MAX_QUOTED_LENGTH:
         return f"a whole number of about {int(value.bit_length() * math.log10(2))} digits"
     text = repr(value)
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+    return text if len(text) <= MAX_QUOTED_LENGTH else f"{text[: MAX_QUOTED_LENGTH - 3]}..."
 
 
-def tupled(value: object) -> object:
+def as_tuples(value: object) -> object:
     """Lists as the tuples that they stand for, which may be compared and kept."""
-    return tuple(map(tupled, value)) if isinstance(value, list | tuple) else value
+    return tuple(map(as_tuples, value)) if isinstance(value, list | tuple) else value
 
 
 def _number(value: object, expected: str) -> float | str:
@@ -86,13 +86,13 @@ def _number(value: object, expected: str) -> float | str:
     if type(value) is float and math.isfinite(value):
         return value  # as nearly all of many thousands are
     if isinstance(value, str):
-        return f"is the text {quoted(value)}; a number was expected, in {expected}"
+        return f"is the text {quote(value)}; a number was expected, in {expected}"
     if isinstance(value, bool) or not isinstance(value, Real):
-        return f"is {quoted(value)}; a number was expected, in {expected}"
+        return f"is {quote(value)}; a number was expected, in {expected}"
     try:
         number = float(value)
     except OverflowError:
-        return f"is {quoted(value)}; a smaller number was expected, in {expected}"
+        return f"is {quote(value)}; a smaller number was expected, in {expected}"
     if not math.isfinite(number):
         return f"is {number}; a finite number was expected, in {expected}"
     return number
@@ -130,9 +130,9 @@ def did_you_mean(word: object, candidates: Iterable[str]) -> str:
     """`; did you mean 'tpot'?` for the nearest of the candidates, or nothing."""
     names = [str(name) for name in candidates]
     text = str(word)[:200]
-    parts = PARTS.split(text.casefold())
+    parts = WORD_SEPARATORS.split(text.casefold())
     models = {part for part in parts if MODEL.fullmatch(part)}
-    if alike := [name for name in names if models & {*PARTS.split(name.casefold())}]:
+    if alike := [name for name in names if models & {*WORD_SEPARATORS.split(name.casefold())}]:
         if parts[0] not in models:
             # What stands before a chip says that machines of it are meant: hgx-mi300x, p5-h100.
             alike = [name for name in alike if name.casefold() not in models] or alike
@@ -144,7 +144,7 @@ def did_you_mean(word: object, candidates: Iterable[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
-def closest(word: object, candidates: Iterable[str]) -> str:
+def suggest(word: object, candidates: Iterable[str]) -> str:
     """`did you mean 'tpot'?` for the nearest candidate, else `known: ...` with all of them."""
     words = list(candidates)
     close = get_close_matches(str(word), words, n=1)
@@ -192,7 +192,7 @@ def flag_fault(value: object) -> str | None:
 
 def choice_fault(name: str, value: object, choices: Sequence[str]) -> str | None:
     """Why `value` is none of the `choices`."""
-    return None if value in choices else f"{name} is {value!r}; {closest(value, choices)}"
+    return None if value in choices else f"{name} is {value!r}; {suggest(value, choices)}"
 
 
 def ratio_fault(name: str, value: object) -> str | None:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import networkx as nx
 
 from topologies.fabric import fabric
-from topologies.fabric.fabric import Arc, Fabric, Node, remembered
+from topologies.fabric.fabric import Arc, Fabric, Node, cached_per_fabric
 from topologies.fabric.limits import TopologyError
 
 
@@ -161,15 +161,17 @@ def bisection(G: Fabric) -> Bisection:
     return min(bisections, key=lambda cut: cut.rate)
 
 
-@remembered
+@cached_per_fabric
 def halves(G: Fabric) -> list[tuple[str, set[Node], tuple[float, float]]]:
     """Each of `halvings`, and the narrowest cuts there and back between the halves. [byte/s]"""
     chips = fabric.accelerators(G)
-    halved = halvings(G, chips)
-    return [(across, half, between(G, half, set(chips) - half)) for across, half in halved]
+    halved = bisection_halves(G, chips)
+    return [
+        (across, half, bidirectional_cuts(G, half, set(chips) - half)) for across, half in halved
+    ]
 
 
-def halvings(G: Fabric, chips: list[Node]) -> Iterator[tuple[str, set[Node]]]:
+def bisection_halves(G: Fabric, chips: list[Node]) -> Iterator[tuple[str, set[Node]]]:
     """Ways to halve the accelerators, and the first half of each."""
     domains = fabric.by_domain(G, chips)
     coords = [tuple(c) for chip in chips if (c := G.nodes[chip].get("coord")) is not None]
@@ -184,7 +186,7 @@ def halvings(G: Fabric, chips: list[Node]) -> Iterator[tuple[str, set[Node]]]:
     yield "domains" if len(domains) > 1 else "chips", set(ranked[: len(ranked) // 2])
 
 
-def between(G: Fabric, half: set[Node], rest: set[Node]) -> tuple[float, float]:
+def bidirectional_cuts(G: Fabric, half: set[Node], rest: set[Node]) -> tuple[float, float]:
     """The narrowest cuts there and back between two sets that hold every accelerator. [byte/s]
 
     Each set is drawn to a point. Who forwards does not matter: what a chip of a set relays it may

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import Any, TypeAlias
 
 from topologies.fabric.fabric import TIERS, Arc, Fabric, Node, without_orbits
-from topologies.fabric.limits import TopologyError, closest, latency_fault, rate_fault, tupled
+from topologies.fabric.limits import TopologyError, as_tuples, latency_fault, rate_fault, suggest
 from topologies.fabric.soundness import check
 
 KEYS = {
@@ -26,13 +26,13 @@ KEYS = {
     "one_way": "True: only the arc from the first node to the second, or out of the node",
     "tier": "of a node's links only those of this tier",
 }
-ABOUT = ("remove", "factor", "bandwidth", "latency")
+CHANGE_KEYS = ("remove", "factor", "bandwidth", "latency")
 
 
-Change: TypeAlias = Mapping[str, Any]  # by the words of `KEYS`
+OverrideChange: TypeAlias = Mapping[str, Any]  # by the words of `KEYS`
 
 
-def override(G: Fabric, changes: Sequence[Change]) -> Fabric:
+def override(G: Fabric, changes: Sequence[OverrideChange]) -> Fabric:
     """A copy of `G` with the changes made in turn, checked again.
 
     Raises TopologyError, listing every problem with the index of its change: unknown keys and
@@ -85,7 +85,7 @@ def _where(G: Fabric) -> str:
     return f"overrides of fabric {G.graph.get('name')!r}"
 
 
-def _cut(G: Fabric, changes: Sequence[Change]) -> tuple[int, tuple[str, ...]]:
+def _cut(G: Fabric, changes: Sequence[OverrideChange]) -> tuple[int, tuple[str, ...]]:
     """The change after which the fabric stays unsound, and what is wrong with it then."""
     state = _State(without_orbits(G.copy()))
     first: tuple[int, tuple[str, ...]] | None = None
@@ -101,7 +101,7 @@ def _cut(G: Fabric, changes: Sequence[Change]) -> tuple[int, tuple[str, ...]]:
     return first or (len(changes) - 1, ())
 
 
-def _change(state: _State, index: int, change: Change) -> None:
+def _change(state: _State, index: int, change: OverrideChange) -> None:
     """Make one change, or note why it cannot be made."""
     faults = _form_faults(change)
     arcs: list[Arc] = []
@@ -133,17 +133,17 @@ def _form_faults(change: object) -> list[str]:
     """Faults of a change that do not depend on the fabric."""
     if not isinstance(change, Mapping):
         return [f"{change!r} is no mapping; one with link or node was expected"]
-    faults = [f"unknown key {key!r}; {closest(key, KEYS)}" for key in change if key not in KEYS]
+    faults = [f"unknown key {key!r}; {suggest(key, KEYS)}" for key in change if key not in KEYS]
     if ("link" in change) == ("node" in change):
         faults.append("either link or node is to be given, and not both")
-    if not any(key in change for key in ABOUT):
-        faults.append(f"it changes nothing; one of {', '.join(ABOUT)} was expected")
+    if not any(key in change for key in CHANGE_KEYS):
+        faults.append(f"it changes nothing; one of {', '.join(CHANGE_KEYS)} was expected")
     for flag in ("remove", "one_way"):
         if flag in change and not isinstance(change[flag], bool):
             faults.append(f"{flag} is {change[flag]!r}; True or False was expected")
-    if change.get("remove") is False and not any(key in change for key in ABOUT[1:]):
+    if change.get("remove") is False and not any(key in change for key in CHANGE_KEYS[1:]):
         faults.append("remove is False, which changes nothing")
-    if change.get("remove") is True and any(key in change for key in ABOUT[1:]):
+    if change.get("remove") is True and any(key in change for key in CHANGE_KEYS[1:]):
         faults.append("what is removed has no bandwidth, latency or factor")
     if "factor" in change and "bandwidth" in change:
         faults.append("factor and bandwidth are both given; one says the rate")
@@ -153,7 +153,7 @@ def _form_faults(change: object) -> list[str]:
     if "tier" in change and "link" in change:
         faults.append("tier goes with node: a link has one tier")
     elif "tier" in change and change["tier"] not in TIERS:
-        faults.append(f"tier is {change['tier']!r}; {closest(change['tier'], TIERS)}")
+        faults.append(f"tier is {change['tier']!r}; {suggest(change['tier'], TIERS)}")
     return faults
 
 
@@ -169,7 +169,7 @@ def _factor_fault(value: object) -> str | None:
 FAULTS = {"bandwidth": rate_fault, "factor": _factor_fault, "latency": latency_fault}
 
 
-def _subject(state: _State, change: Change) -> tuple[Node, list[Arc]]:
+def _subject(state: _State, change: OverrideChange) -> tuple[Node, list[Arc]]:
     """The node that a change names, if it names one, and the arcs that it is about.
 
     Raises TopologyError when a node or link is not there.
@@ -207,7 +207,7 @@ def _nodes(state: _State, names: Iterable[object]) -> list[Node]:
     """The nodes that the names stand for."""
     G, nodes, faults = state.fabric, [], []
     for name in names:
-        plain = tupled(name)
+        plain = as_tuples(name)
         present = [node for node in (plain, (plain,)) if _is_in(node, G)]
         if present:
             nodes.append(present[0])
@@ -230,7 +230,6 @@ def _is_in(node: Node, among: Container[Node]) -> bool:
 
 
 def _nearest(name: object, G: Fabric) -> str:
-    """The node that was probably meant, else a few of those there are."""
     written = [repr(node) for node in G]
     wanted = repr(name if isinstance(name, tuple) else (name,))
     close = get_close_matches(wanted, written, n=1) or get_close_matches(repr(name), written, n=1)
@@ -239,7 +238,7 @@ def _nearest(name: object, G: Fabric) -> str:
     return f"the fabric has {len(written)} nodes, such as {', '.join(written[:4])}"
 
 
-def _repeats(state: _State, index: int, change: Change, arcs: Iterable[Arc]) -> list[str]:
+def _repeats(state: _State, index: int, change: OverrideChange, arcs: Iterable[Arc]) -> list[str]:
     """Figures that an earlier change has set to something else."""
     faults = []
     for key in ("bandwidth", "latency"):

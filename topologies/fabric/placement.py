@@ -13,7 +13,7 @@ from itertools import product
 from math import prod
 
 from topologies.fabric.fabric import ACCELERATOR, Fabric, Group, Node, accelerators, by_domain
-from topologies.fabric.limits import TopologyError, closest, count_fault
+from topologies.fabric.limits import TopologyError, count_fault, suggest
 
 # Fastest first: what talks most sits closest together.
 AXES = ("tp", "ep", "cp", "dp", "pp")
@@ -91,7 +91,7 @@ class Placement:
     def _places(self, axes: Sequence[str]) -> list[int]:
         """Positions of the axes in the order."""
         names = [name for name, _ in self.axes]
-        problems = [f"unknown axis {axis!r}; {closest(axis, names)}" for axis in axes]
+        problems = [f"unknown axis {axis!r}; {suggest(axis, names)}" for axis in axes]
         problems = [p for p, axis in zip(problems, axes, strict=True) if axis not in names]
         if len(set(axes)) < len(axes):
             problems.append(f"an axis is named twice in {', '.join(axes)}")
@@ -128,7 +128,7 @@ def place(
     ((0,), (2,), (4,))
     """
     problems = [
-        f"unknown axis {axis!r}; {closest(axis, order)}" for axis in layout if axis not in order
+        f"unknown axis {axis!r}; {suggest(axis, order)}" for axis in layout if axis not in order
     ]
     problems += [
         f"{axis}: size {fault}"
@@ -172,7 +172,7 @@ def filling(G: Fabric, order: str = "domains") -> list[Node]:
         back, so that neighbours in rank are neighbours in the torus.
     """
     if order not in ORDERS:
-        raise TopologyError("placement", f"unknown order {order!r}; {closest(order, ORDERS)}")
+        raise TopologyError("placement", f"unknown order {order!r}; {suggest(order, ORDERS)}")
     domains = by_domain(G)
     if order == "domains":
         return [chip for members in domains.values() for chip in members]
@@ -193,7 +193,6 @@ def filling(G: Fabric, order: str = "domains") -> list[Node]:
 
 
 def _ranks(axes: Sequence[tuple[str, int]], varied: Sequence[int]) -> list[int]:
-    """Ranks whose digits are zero but for the axes varied, in their order."""
     strides = [prod(size for _, size in axes[:i]) for i in range(len(axes))]
     digits = product(*(range(axes[i][1]) for i in reversed(varied)))
     steps = [strides[i] for i in reversed(varied)]
@@ -201,7 +200,6 @@ def _ranks(axes: Sequence[tuple[str, int]], varied: Sequence[int]) -> list[int]:
 
 
 def _folded(coord: Sequence[int]) -> tuple[int, ...]:
-    """A key that runs through each row against the direction of the one before it."""
     key: list[int] = []
     for place in coord:
         # A row is run backwards if an odd number of steps was made along the sides before it.

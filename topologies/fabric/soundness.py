@@ -12,10 +12,10 @@ from scipy.sparse.csgraph import connected_components
 
 from topologies.fabric import fabric, limits
 from topologies.fabric.fabric import Arc, Attributes, Fabric, Node
-from topologies.fabric.limits import TopologyError, closest, quoted
+from topologies.fabric.limits import TopologyError, quote, suggest
 
-ISLANDS = 16  # of which a member is named
-PLAIN = {bool, int, float, str}  # types of which a value equal to another is as sound
+MAX_NAMED = 16  # of which a member is named
+PLAIN_TYPES = {bool, int, float, str}  # types of which a value equal to another is as sound
 SPREAD = 1e12  # of bandwidths: a solver of flows tells no more apart
 
 
@@ -44,7 +44,7 @@ def suspicions(G: Fabric) -> list[str]:
     alike: dict[str, list[str]] = {}
     for u, v, arc in G.edges(data=True):
         sound = limits.rate_fault(arc.get("bandwidth")) is None
-        if sound and (odd := limits.rate_suspicion(arc["bandwidth"])) is not None:
+        if sound and (odd := limits.rate_warning(arc["bandwidth"])) is not None:
             alike.setdefault(odd, []).append(f"arc {u!r} -> {v!r}")
     return [
         f"{arcs[0]}{f' and {len(arcs) - 1} more' if len(arcs) > 1 else ''}: bandwidth {odd}"
@@ -63,23 +63,25 @@ def _of_graph(G: Fabric) -> Iterator[str]:
 def node_faults(data: Attributes, *, orbits: bool = False) -> Iterator[str]:
     """Faults of the attributes of one node; with `orbits` an orbit is required."""
     yield from _unknown(data, fabric.NODE_ATTRIBUTES)
-    if data.get("kind") not in fabric.KINDS:
-        yield f"kind is {quoted(data.get('kind'))}; one of {', '.join(fabric.KINDS)} was expected"
+    if data.get("kind") not in fabric.NODE_KINDS:
+        yield (
+            f"kind is {quote(data.get('kind'))}; one of {', '.join(fabric.NODE_KINDS)} was expected"
+        )
     if not isinstance(data.get("forward"), bool):
         yield (
-            f"forward is {quoted(data.get('forward'))}; True or False was expected: "
+            f"forward is {quote(data.get('forward'))}; True or False was expected: "
             "may it relay the traffic of others?"
         )
     if data.get("kind") == fabric.ACCELERATOR and data.get("domain") is None:
         yield "no domain; every accelerator names its scale-up domain"
     reduces = data.get("in_network_reduce", False)
     if not isinstance(reduces, bool):
-        yield f"in_network_reduce is {quoted(reduces)}; True or False was expected"
+        yield f"in_network_reduce is {quote(reduces)}; True or False was expected"
     if "coord" in data and not _is_place(data["coord"]):
-        yield f"coord is {quoted(data['coord'])}; a tuple of whole numbers was expected"
+        yield f"coord is {quote(data['coord'])}; a tuple of whole numbers was expected"
     for name in ("domain", "orbit"):
         if data.get(name) is not None and not _is_label(data[name]):
-            yield f"{name} is {quoted(data[name])}; a name, a whole number or a tuple was expected"
+            yield f"{name} is {quote(data[name])}; a name, a whole number or a tuple was expected"
     if orbits and data.get("orbit") is None:
         yield "no orbit, though the fabric declares its orbits"
 
@@ -93,11 +95,11 @@ def arc_faults(data: Attributes, *, orbits: bool = False) -> Iterator[str]:
         elif (wrong := fault(data[name])) is not None:
             yield f"{name} {wrong}"
     if data.get("tier") not in fabric.TIERS:
-        yield f"tier is {quoted(data.get('tier'))}; one of {', '.join(fabric.TIERS)} was expected"
+        yield f"tier is {quote(data.get('tier'))}; one of {', '.join(fabric.TIERS)} was expected"
     if (wrong := limits.count_fault(data.get("count", 1))) is not None:
         yield f"count {wrong}"
     if data.get("orbit") is not None and not _is_label(data["orbit"]):
-        yield f"orbit is {quoted(data['orbit'])}; a name, a whole number or a tuple was expected"
+        yield f"orbit is {quote(data['orbit'])}; a name, a whole number or a tuple was expected"
     if orbits and data.get("orbit") is None:
         yield "no orbit, though the fabric declares its orbits"
 
@@ -108,13 +110,13 @@ def graph_faults(data: Attributes) -> Iterator[str]:
     for name in ("name", "source", "as_of"):
         text = data.get(name)
         if text is not None and not (isinstance(text, str) and text.isprintable()):
-            yield f"{name} is {quoted(text)}; a line of text was expected"
+            yield f"{name} is {quote(text)}; a line of text was expected"
     current = fabric.SCHEMA_VERSION
     version = data.get("schema_version", current)
     if isinstance(version, bool) or version != current:
-        yield f"schema_version is {quoted(version)}; {current} is the one that is read"
+        yield f"schema_version is {quote(version)}; {current} is the one that is read"
     if not isinstance(data.get("orbits", False), bool):
-        yield f"orbits is {quoted(data['orbits'])}; True or False was expected"
+        yield f"orbits is {quote(data['orbits'])}; True or False was expected"
 
 
 def _of_nodes(G: Fabric) -> Iterator[str]:
@@ -138,7 +140,7 @@ def _of_arcs(G: Fabric) -> Iterator[str]:
         if u == v:
             yield f"arc {u!r} -> {v!r}: a node cannot be linked to itself"
         types = tuple(map(type, data.values()))
-        key = (*data, *types, *data.values()) if PLAIN.issuperset(types) else (u, v)
+        key = (*data, *types, *data.values()) if PLAIN_TYPES.issuperset(types) else (u, v)
         if key not in alike:
             alike[key] = [*arc_faults(data, orbits=orbits)]
         yield from (f"arc {u!r} -> {v!r}: {fault}" for fault in alike[key])
@@ -159,7 +161,7 @@ def _is_label(value: object) -> bool:
 def _unknown(attributes: Attributes, vocabulary: Mapping[str, str]) -> Iterator[str]:
     for name in attributes:
         if name not in vocabulary:
-            yield f"unknown attribute {quoted(name)}; {closest(name, vocabulary)}"
+            yield f"unknown attribute {quote(name)}; {suggest(name, vocabulary)}"
 
 
 def _reach_faults(G: Fabric) -> Iterator[str]:
@@ -167,8 +169,8 @@ def _reach_faults(G: Fabric) -> Iterator[str]:
     if len({*map(_strong_parts(G, list(G)).__getitem__, chips)}) > 1:
         islands = [part & chips for part in nx.strongly_connected_components(G) if part & chips]
         sizes = Counter(map(len, islands))
-        sample = ", ".join(repr(min(island, key=repr)) for island in islands[:ISLANDS])
-        more = f" and {len(islands) - ISLANDS} more" if len(islands) > ISLANDS else ""
+        sample = ", ".join(repr(min(island, key=repr)) for island in islands[:MAX_NAMED])
+        more = f" and {len(islands) - MAX_NAMED} more" if len(islands) > MAX_NAMED else ""
         yield (
             f"fabric: the accelerators form {len(islands)} islands, of "
             + ", ".join(f"{size} chips ({times} times)" for size, times in sorted(sizes.items()))
@@ -197,7 +199,6 @@ def _spread_faults(G: Fabric) -> Iterator[str]:
 
 
 def _strong_parts(G: Fabric, nodes: list[Node]) -> dict[Node, int]:
-    """The number of the part of each of some nodes, within which they reach each other."""
     number = {node: i for i, node in enumerate(nodes)}
     heads = [[number[v] for v in G.succ[u] if v in number] for u in nodes]
     at = np.cumsum([0, *map(len, heads)])

@@ -7,8 +7,8 @@ from typing import Any
 from topologies.fabric.fabric import Fabric, accelerators
 
 # A torus of 9,216 chips has 55,296; measuring more takes beyond five seconds, and 3.3 kB an arc.
-MOST_ARCS = 60_000
-TOO_MANY = f"at most {MOST_ARCS:,} are made; a machine with these figures has formulas instead"
+MAX_ARCS = 60_000
+TOO_MANY = f"at most {MAX_ARCS:,} are made; a machine with these figures has formulas instead"
 
 Arguments = Mapping[str, Any]
 
@@ -44,12 +44,10 @@ def _clos(arguments: Arguments) -> int:
 
 
 def _domain_arcs(domain: Fabric) -> int:
-    """Arcs of one copy with every link out of it, a card for each chip included."""
     return 2 * domain.number_of_edges() + 4 * len(domain)
 
 
 def _above(arguments: Arguments, ends: int) -> int:
-    """Arcs between leaves, spines and cores."""
     leaves = ends if arguments.get("rail_optimised") else ceil(ends / arguments.get("leaf", 1))
     pods = ceil(leaves / arguments.get("pod", leaves or 1))
     spines = arguments.get("spines", 1)

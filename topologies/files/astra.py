@@ -24,15 +24,15 @@ from math import prod
 
 from topologies.fabric import fabric, limits
 from topologies.fabric.fabric import Arc, Fabric, Node
-from topologies.fabric.limits import TopologyError, closest, quoted
+from topologies.fabric.limits import TopologyError, quote, suggest
 from topologies.fabric.soundness import check
-from topologies.files.arc_counts import MOST_ARCS, TOO_MANY
-from topologies.files.located_yaml import Located, YamlDocument
+from topologies.files.arc_counts import MAX_ARCS, TOO_MANY
+from topologies.files.located_yaml import AtLocation, YamlDocument
 
-RING, FULL, HUB = "Ring", "FullyConnected", "Switch"
-BLOCKS = (RING, FULL, HUB)
+RING, BLOCK_FULLY_CONNECTED, HUB = "Ring", "FullyConnected", "Switch"
+BLOCKS = (RING, BLOCK_FULLY_CONNECTED, HUB)
 
-Place = tuple[int, ...]
+Coordinates = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def dimensions(G: Fabric) -> list[AstraDimension]:
     return box
 
 
-def _places(chips: Sequence[Node]) -> tuple[dict[Node, Place], list[int]]:
+def _places(chips: Sequence[Node]) -> tuple[dict[Node, Coordinates], list[int]]:
     """The coordinates of each chip, and the sides that are longer than one."""
     coords = [chip for chip in chips if isinstance(chip, tuple) and chip]
     same = len(coords) == len(chips) and len(set(map(len, coords))) == 1
@@ -76,7 +76,7 @@ def _places(chips: Sequence[Node]) -> tuple[dict[Node, Place], list[int]]:
         values = [sorted(set(column)) for column in zip(*coords, strict=True)]
         if prod(map(len, values)) == len(chips):
             long = [(d, v) for d, v in enumerate(values) if len(v) > 1]
-            places: dict[Node, Place] = {
+            places: dict[Node, Coordinates] = {
                 c: tuple(bisect_left(v, c[d]) for d, v in long) for c in coords
             }
             return places, [len(v) for _, v in long]
@@ -84,7 +84,7 @@ def _places(chips: Sequence[Node]) -> tuple[dict[Node, Place], list[int]]:
 
 
 def _by_dimension(
-    G: Fabric, places: dict[Node, Place], sides: list[int], problems: list[str]
+    G: Fabric, places: dict[Node, Coordinates], sides: list[int], problems: list[str]
 ) -> list[list[Arc]]:
     """For each dimension its arcs; arcs and nodes that are along none are problems."""
     arcs: list[list[Arc]] = [[] for _ in sides]
@@ -106,7 +106,9 @@ def _by_dimension(
     return arcs
 
 
-def _hub_dimension(G: Fabric, node: Node, places: dict[Node, Place], sides: list[int]) -> int | str:
+def _hub_dimension(
+    G: Fabric, node: Node, places: dict[Node, Coordinates], sides: list[int]
+) -> int | str:
     """The dimension in which a switch joins all chips of one line, or why there is none."""
     data = G.nodes[node]
     if data["kind"] != fabric.SWITCH:
@@ -129,7 +131,7 @@ def _dimension(
     arcs: list[Arc],
     d: int,
     sides: list[int],
-    places: dict[Node, Place],
+    places: dict[Node, Coordinates],
     problems: list[str],
 ) -> AstraDimension:
     """The network dimension that joins the chips along coordinate `d`."""
@@ -147,7 +149,7 @@ def _dimension(
                 f"other links; {len(hubs)} switches and {len(direct)} arcs between chips are there"
             )
     elif len(direct) == lines * side * (side - 1) and (side != 3 or not relays):
-        block = FULL
+        block = BLOCK_FULLY_CONNECTED
     elif side > 2 and steps == {1, side - 1} and len(direct) == lines * 2 * side:
         block = RING
     else:
@@ -188,15 +190,15 @@ def _relay_faults(G: Fabric, box: list[AstraDimension]) -> list[str]:
 
 KEYS = ("topology", "npus_count", "bandwidth", "latency")
 GIGABYTE = 2**30  # byte
-GREATEST = 1e15  # of the figures in a file
+MAX_VALUE = 1e15  # of the figures in a file
 
 
-def is_astra(root: Located) -> bool:
+def is_astra(root: AtLocation) -> bool:
     """True if a document is in this format, sound or not."""
     return isinstance(root.value, dict) and bool({"topology", "npus_count"} & root.value.keys())
 
 
-def fabric_of(document: YamlDocument, where: str, name: str) -> Fabric:
+def parse_fabric(document: YamlDocument, where: str, name: str) -> Fabric:
     """The fabric of a document in this format, called `name`.
 
     A chip is its coordinates, a switch the coordinates of its chips with the word `switch` for the
@@ -221,7 +223,7 @@ def fabric_of(document: YamlDocument, where: str, name: str) -> Fabric:
                 # Two chips are one link apart, whichever way round.
                 for k in range(len(chips) if len(chips) > 2 else 1):
                     join(chips[k], chips[(k + 1) % len(chips)], orbit=f"ring {d}")
-            elif dimension.block == FULL:
+            elif dimension.block == BLOCK_FULLY_CONNECTED:
                 for k, chip in enumerate(chips):
                     for peer in chips[:k]:
                         join(peer, chip, orbit=f"pair {d}")
@@ -233,7 +235,7 @@ def fabric_of(document: YamlDocument, where: str, name: str) -> Fabric:
     return check(G)
 
 
-def text_of(G: Fabric) -> str:
+def format_fabric(G: Fabric) -> str:
     """`G` in this format; names, tiers and domains have no place there.
 
     Raises TopologyError, saying what of the fabric the format cannot express.
@@ -254,18 +256,18 @@ def text_of(G: Fabric) -> str:
     return "".join(f"{k}: [ {', '.join(v)} ]{units.get(k, '')}\n" for k, v in columns.items())
 
 
-def _dimensions(root: Located, document: YamlDocument) -> list[AstraDimension]:
+def _dimensions(root: AtLocation, document: YamlDocument) -> list[AstraDimension]:
     """The dimensions of a document, slowest first; what is wrong with them is noted."""
     for key in root.value:
         if key not in KEYS:
-            document.fault(root.keys[key], f"unknown key {quoted(key)}; {closest(key, KEYS)}")
-    lists: dict[str, list[Located]] = {}
+            document.fault(root.keys[key], f"unknown key {quote(key)}; {suggest(key, KEYS)}")
+    lists: dict[str, list[AtLocation]] = {}
     for key in KEYS:
         node = root.value.get(key)
         if node is None:
             document.fault(root, f"{key} is missing; ASTRA-sim wants {', '.join(KEYS)}")
         elif not isinstance(node.value, list) or not node.value:
-            document.fault(node, f"{key} is {quoted(node.plain)}; a list was expected")
+            document.fault(node, f"{key} is {quote(node.plain)}; a list was expected")
         else:
             lists[key] = node.value
     many = len(lists.get("topology", ()))
@@ -283,8 +285,10 @@ def _dimensions(root: Located, document: YamlDocument) -> list[AstraDimension]:
         AstraDimension(block, side, float(rate) * GIGABYTE, _shifted(late, -9))
         for block, side, rate, late in zip(*columns, strict=True)
     ]
-    links = sum(dimension.side - 1 if dimension.block == FULL else 2 for dimension in box)
-    if (arcs := prod(dimension.side for dimension in box) * links) > MOST_ARCS:
+    links = sum(
+        dimension.side - 1 if dimension.block == BLOCK_FULLY_CONNECTED else 2 for dimension in box
+    )
+    if (arcs := prod(dimension.side for dimension in box) * links) > MAX_ARCS:
         document.fault(root, f"up to {arcs:,} arcs; {TOO_MANY}")
     return box[::-1]
 
@@ -292,18 +296,17 @@ def _dimensions(root: Located, document: YamlDocument) -> list[AstraDimension]:
 def _fault(key: str, value: object) -> str | None:
     """Why `value` is no entry of the list `key`."""
     if key == "topology":
-        return None if value in BLOCKS else f"is {quoted(value)}; {closest(value, BLOCKS)}"
+        return None if value in BLOCKS else f"is {quote(value)}; {suggest(value, BLOCKS)}"
     if key == "npus_count":
         fault = limits.count_fault(value)
         return "is 1; a dimension joins at least 2 chips" if fault is None and value == 1 else fault
     unit = "GB/s" if key == "bandwidth" else "ns"
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < GREATEST:
-        return f"is {quoted(value)}; a number was expected, in {unit}"
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < MAX_VALUE:
+        return f"is {quote(value)}; a number was expected, in {unit}"
     if key == "bandwidth":
         return limits.rate_fault(float(value) * GIGABYTE)
     return limits.latency_fault(_shifted(value, -9))
 
 
 def _shifted(value: float, places: int) -> float:
-    """`value` with its decimal point moved, as if it had been written so."""
     return float(Decimal(repr(float(value))).scaleb(places))

@@ -21,20 +21,20 @@ from typing import cast
 
 from topologies.builders import BUILDERS
 from topologies.fabric.fabric import Fabric
-from topologies.fabric.limits import TopologyError, closest, count_fault, quoted
-from topologies.fabric.overrides import Change, override
-from topologies.files.arc_counts import MOST_ARCS, TOO_MANY, arcs
-from topologies.files.located_yaml import Located, YamlDocument
-from topologies.files.units import Misread, latency, rate
+from topologies.fabric.limits import TopologyError, count_fault, quote, suggest
+from topologies.fabric.overrides import OverrideChange, override
+from topologies.files.arc_counts import MAX_ARCS, TOO_MANY, arcs
+from topologies.files.located_yaml import AtLocation, YamlDocument
+from topologies.files.units import UnitMismatch, latency, rate
 from topologies.machines.hardware import Machine
 from topologies.machines.named_machines import graph, machine, names
 
 QUANTITIES = {"bandwidth": rate, "latency": latency}
-STAND_IN = {"bandwidth": 1.0, "latency": 0.0}
+PLACEHOLDER_VALUES = {"bandwidth": 1.0, "latency": 0.0}
 INDEX = re.compile(r"override\[(\d+)\]: (?:after it, )?")
 
 
-def changed(G: Fabric, node: Located, document: YamlDocument, path: str) -> Fabric | None:
+def with_overrides(G: Fabric, node: AtLocation, document: YamlDocument, path: str) -> Fabric | None:
     """`G` with its overrides; None when something of them is wrong, which is noted."""
     if not isinstance(node.value, list):
         document.fault(node, f"{path}: a list of changes was expected")
@@ -53,7 +53,7 @@ def changed(G: Fabric, node: Located, document: YamlDocument, path: str) -> Fabr
     return new if len(document.faults) == before else None
 
 
-def _change(node: Located, document: YamlDocument, path: str) -> Change:
+def _change(node: AtLocation, document: YamlDocument, path: str) -> OverrideChange:
     """An override in plain values, figures in base units [byte/s, s]."""
     plain = node.plain
     if isinstance(plain, dict):
@@ -61,20 +61,20 @@ def _change(node: Located, document: YamlDocument, path: str) -> Change:
             if key in plain:
                 try:
                     plain[key] = quantity(plain[key])
-                except Misread as fault:
+                except UnitMismatch as fault:
                     document.fault(node.value[key], f"{path}.{key} {fault}")
                     # Told with its place; the rest of the change is judged with a sound figure.
-                    plain[key] = STAND_IN[key]
-    return cast(Change, plain)  # what is no mapping is said by `override`
+                    plain[key] = PLACEHOLDER_VALUES[key]
+    return cast(OverrideChange, plain)  # what is no mapping is said by `override`
 
 
 # Plain numbers among the arguments of builders; all others that are no counts are bandwidths.
 RATIOS = ("oversubscription",)
-GREATEST_RATIO = 1e6
+MAX_RATIO = 1e6
 
 
 def read_value(
-    node: Located,
+    node: AtLocation,
     convert: Callable[[object], object],
     document: YamlDocument,
     at: str,
@@ -97,7 +97,7 @@ def read_value(
         return None
     try:
         return convert(node.value)
-    except Misread as fault:
+    except UnitMismatch as fault:
         document.fault(node, f"{at} {fault}")
         return None
 
@@ -113,18 +113,18 @@ def reader(name: str, annotation: str) -> Callable[[object], object]:
 
 def _sound(fault_of: Callable[[object], str | None], value: object) -> object:
     if (fault := fault_of(value)) is not None:
-        raise Misread(fault)
+        raise UnitMismatch(fault)
     return value
 
 
 def _ratio_fault(value: object) -> str | None:
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    sound = number and abs(cast(float, value)) < GREATEST_RATIO
-    return None if sound else f"is {quoted(value)}; a number was expected, such as 4 for 4:1"
+    sound = number and abs(cast(float, value)) < MAX_RATIO
+    return None if sound else f"is {quote(value)}; a number was expected, such as 4 for 4:1"
 
 
 def _type_fault(wanted: type, words: str, value: object) -> str | None:
-    return None if isinstance(value, wanted) else f"is {quoted(value)}; {words} was expected"
+    return None if isinstance(value, wanted) else f"is {quote(value)}; {words} was expected"
 
 
 FAULTS: Mapping[str, Callable[[object], str | None]] = {
@@ -134,26 +134,26 @@ FAULTS: Mapping[str, Callable[[object], str | None]] = {
 }
 
 
-def as_given(node: Located) -> str:
+def as_given(node: AtLocation) -> str:
     """A value as a message quotes it."""
     if node.value is None:
         return "empty"
     if isinstance(node.value, dict):
         return "a mapping"
-    return quoted(
+    return quote(
         [item.plain for item in node.value] if isinstance(node.value, list) else node.value
     )
 
 
-TOLD = ("name", "source", "as_of")
-SOURCED = ("source", "as_of")
-COMMON = (*TOLD, "overrides")
+METADATA_KEYS = ("name", "source", "as_of")
+SOURCE_KEYS = ("source", "as_of")
+COMMON = (*METADATA_KEYS, "overrides")
 LINK = ("bandwidth", "latency")
-NAMED = ("name", "which")  # what functions of machines call the machine itself
-DEEPEST = 6
+NAME_KEYS = ("name", "which")  # what functions of machines call the machine itself
+MAX_DEPTH = 6
 
 
-def fabric_of(document: YamlDocument, where: str, name: str) -> Fabric:
+def parse_fabric(document: YamlDocument, where: str, name: str) -> Fabric:
     """The fabric that a document describes.
 
     Raises TopologyError, listing every problem with its line and column.
@@ -164,15 +164,15 @@ def fabric_of(document: YamlDocument, where: str, name: str) -> Fabric:
     return G
 
 
-def _fabric(node: Located, document: YamlDocument, path: str, depth: int) -> Fabric | None:
+def _fabric(node: AtLocation, document: YamlDocument, path: str, depth: int) -> Fabric | None:
     """The fabric of one description; None when something of it is wrong, which is noted."""
     place = path or "the file"
     if not isinstance(node.value, dict):
         got = "nothing" if node.value is None else as_given(node)
         document.fault(node, f"{place}: a mapping with kind or machine was expected, not {got}")
         return None
-    if depth > DEEPEST:
-        document.fault(node, f"{path}: more than {DEEPEST} fabrics inside each other")
+    if depth > MAX_DEPTH:
+        document.fault(node, f"{path}: more than {MAX_DEPTH} fabrics inside each other")
         return None
     if ("kind" in node.value) == ("machine" in node.value):
         _which(node, document, place)
@@ -181,21 +181,21 @@ def _fabric(node: Located, document: YamlDocument, path: str, depth: int) -> Fab
     G = _built(node, document, path, depth)
     labels = dict(_labels(node, document, path))
     if G is not None and "overrides" in node.value:
-        G = changed(G, node.value["overrides"], document, _join(path, "overrides"))
+        G = with_overrides(G, node.value["overrides"], document, _join(path, "overrides"))
     if G is None or len(document.faults) > before:
         return None
     G.graph.update(labels)
     return G
 
 
-def _which(node: Located, document: YamlDocument, place: str) -> None:
+def _which(node: AtLocation, document: YamlDocument, place: str) -> None:
     if "kind" in node.value:
         document.fault(
             node.keys["machine"], f"{place}: kind and machine are both given; one was expected"
         )
         return
-    close = [closest(key, ("kind", "machine")) for key in node.value]
-    keys = ", ".join(map(quoted, node.value)) or "nothing"
+    close = [suggest(key, ("kind", "machine")) for key in node.value]
+    keys = ", ".join(map(quote, node.value)) or "nothing"
     hint = f", but {keys}; kinds are {', '.join(BUILDERS)}; a machine is one such as hgx-h200"
     hint = next((f"; {said}" for said in close if said.startswith("did")), hint)
     if "nodes" in node.value:
@@ -203,8 +203,8 @@ def _which(node: Located, document: YamlDocument, place: str) -> None:
     document.fault(node, f"{place}: neither kind nor machine is given{hint}")
 
 
-def _labels(node: Located, document: YamlDocument, path: str) -> Iterator[tuple[str, str]]:
-    for key in TOLD:
+def _labels(node: AtLocation, document: YamlDocument, path: str) -> Iterator[tuple[str, str]]:
+    for key in METADATA_KEYS:
         if key in node.value:
             value = node.value[key]
             text = value.value
@@ -215,12 +215,12 @@ def _labels(node: Located, document: YamlDocument, path: str) -> Iterator[tuple[
                 document.fault(value, fault)
 
 
-def _built(node: Located, document: YamlDocument, path: str, depth: int) -> Fabric | None:
+def _built(node: AtLocation, document: YamlDocument, path: str, depth: int) -> Fabric | None:
     """The fabric that a builder or the catalogue makes from the arguments in the file."""
     key = "kind" if "kind" in node.value else "machine"
     which, choices = node.value[key], BUILDERS if key == "kind" else names()
     if not isinstance(which.value, str) or which.value not in choices:
-        fault = f"{_join(path, key)} is {as_given(which)}; {closest(which.plain, choices)}"
+        fault = f"{_join(path, key)} is {as_given(which)}; {suggest(which.plain, choices)}"
         document.fault(which, fault)
         return None
     make, wanted = _maker(key, which.value)
@@ -232,7 +232,7 @@ def _built(node: Located, document: YamlDocument, path: str, depth: int) -> Fabr
             document.fault(which, f"{_join(path, name)} is missing, which a {which.value} needs")
     if len(document.faults) > before:
         return None
-    if (size := arcs(which.value if key == "kind" else key, arguments)) > MOST_ARCS:
+    if (size := arcs(which.value if key == "kind" else key, arguments)) > MAX_ARCS:
         document.fault(which, f"{path or which.value}: up to {size:,} arcs; {TOO_MANY}")
         return None
     try:
@@ -246,7 +246,7 @@ def _built(node: Located, document: YamlDocument, path: str, depth: int) -> Fabr
         return None
     # What a fabric is made of says where its figures come from, unless the file does.
     parts = [value.graph for value in arguments.values() if hasattr(value, "graph")]
-    G.graph.update({key: part[key] for part in parts for key in SOURCED if part.get(key)})
+    G.graph.update({key: part[key] for part in parts for key in SOURCE_KEYS if part.get(key)})
     return G
 
 
@@ -255,7 +255,7 @@ def _maker(key: str, which: str) -> tuple[Callable[..., Fabric], Mapping[str, in
     if key == "kind":
         return BUILDERS[which], inspect.signature(BUILDERS[which]).parameters
     slices, others = (inspect.signature(f).parameters for f in (machine, graph))
-    wanted = {name: p for name, p in (*slices.items(), *others.items()) if name not in NAMED}
+    wanted = {name: p for name, p in (*slices.items(), *others.items()) if name not in NAME_KEYS}
 
     def make(chips: int | None = None, **arguments: object) -> Fabric:
         cut = {name: arguments.pop(name) for name in slices if name in arguments}
@@ -267,15 +267,15 @@ def _maker(key: str, which: str) -> tuple[Callable[..., Fabric], Mapping[str, in
 
 
 def _refuse_unknown_keys(
-    node: Located, document: YamlDocument, path: str, allowed: tuple[str, ...]
+    node: AtLocation, document: YamlDocument, path: str, allowed: tuple[str, ...]
 ) -> None:
     for key in (key for key in node.value if key not in allowed):
-        fault = f"unknown key {quoted(key)}; {closest(key, allowed)}"
+        fault = f"unknown key {quote(key)}; {suggest(key, allowed)}"
         document.fault(node.keys[key], f"{path}: {fault}" if path else fault)
 
 
 def _arguments(
-    node: Located,
+    node: AtLocation,
     wanted: Mapping[str, inspect.Parameter],
     document: YamlDocument,
     path: str,
@@ -309,8 +309,12 @@ def _arguments(
 
 
 def _link(
-    node: Located, document: YamlDocument, at: str, target: str, late: dict[str, tuple[object, str]]
-) -> Located | None:
+    node: AtLocation,
+    document: YamlDocument,
+    at: str,
+    target: str,
+    late: dict[str, tuple[object, str]],
+) -> AtLocation | None:
     """The bandwidth of a link that is described by more than one figure."""
     _refuse_unknown_keys(node, document, at, LINK)
     if "latency" in node.value:

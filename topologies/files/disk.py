@@ -14,16 +14,16 @@ from pathlib import Path
 import networkx as nx
 
 from topologies.fabric.fabric import Attributes, Fabric, Node
-from topologies.fabric.limits import TopologyError, closest
+from topologies.fabric.limits import TopologyError, suggest
 from topologies.fabric.soundness import check, suspicions
 from topologies.files import astra, description, links, nvidia
 from topologies.files.located_yaml import document
 
 # What each form is written to.
 SUFFIXES = {"json": (".json",), "graphml": (".graphml",), "astra": (".yml", ".yaml")}
-LISTED = re.compile(r'"(?:nodes|links|edges)"\s*:')
-DESCRIBED = re.compile(r'"(?:kind|machine|topology)"\s*:')
-ODD = 5  # unlikely bandwidths that are each warned of
+NODE_LINK_PATTERN = re.compile(r'"(?:nodes|links|edges)"\s*:')
+DESCRIPTION_PATTERN = re.compile(r'"(?:kind|machine|topology)"\s*:')
+MAX_WARN = 5  # unlikely bandwidths that are each warned of
 # Bytes up to which a form is read.
 READ = {".yaml": 2**20, ".yml": 2**20, ".json": 256 * 2**20, ".xml": 2**22, ".txt": 2**20}
 
@@ -40,10 +40,12 @@ def read(path: str | os.PathLike[str]) -> Fabric:
     file = Path(path)
     where = str(path)
     text = _text(file, where)
-    if file.suffix.lower() == ".json" and (LISTED.search(text) or not DESCRIBED.search(text)):
-        G = links.fabric_of(text, where, file.stem)
+    if file.suffix.lower() == ".json" and (
+        NODE_LINK_PATTERN.search(text) or not DESCRIPTION_PATTERN.search(text)
+    ):
+        G = links.parse_fabric(text, where, file.stem)
     elif file.suffix.lower() in (".xml", ".txt"):
-        G = nvidia.fabric_of(text, where, file.stem)
+        G = nvidia.machine_fabric(text, where, file.stem)
     else:
         parsed = document(text)
         if parsed.root is None:
@@ -51,10 +53,10 @@ def read(path: str | os.PathLike[str]) -> Fabric:
                 where, parsed.problems or "line 1, column 1: the file holds nothing"
             )
         form = astra if astra.is_astra(parsed.root) else description
-        G = form.fabric_of(parsed, where, file.stem)
+        G = form.parse_fabric(parsed, where, file.stem)
     odd = suspicions(G)
-    more = [f"{len(odd) - ODD} more unlikely bandwidths"] if len(odd) > ODD else []
-    for line in (*odd[:ODD], *more):
+    more = [f"{len(odd) - MAX_WARN} more unlikely bandwidths"] if len(odd) > MAX_WARN else []
+    for line in (*odd[:MAX_WARN], *more):
         warnings.warn(f"{where}: {line}", stacklevel=2)
     return G
 
@@ -79,11 +81,13 @@ def write(G: Fabric, path: str | os.PathLike[str], form: str | None = None) -> N
         suffixes = ", ".join(suffix for each in SUFFIXES.values() for suffix in each)
         raise TopologyError(where, f"a file that ends in one of {suffixes} was expected")
     if form not in SUFFIXES:
-        raise TopologyError(where, f"unknown form {form!r}; {closest(form, SUFFIXES)}")
+        raise TopologyError(where, f"unknown form {form!r}; {suggest(form, SUFFIXES)}")
     if suffix not in SUFFIXES[form]:
         ends = " or ".join(SUFFIXES[form])
         raise TopologyError(where, f"a file of the form {form!r} ends in {ends}")
-    written = {"json": links.text_of, "graphml": text_of, "astra": astra.text_of}[form](check(G))
+    written = {"json": links.format_fabric, "graphml": format_fabric, "astra": astra.format_fabric}[
+        form
+    ](check(G))
     _replace(file, where, written)
 
 
@@ -125,7 +129,7 @@ def _near(file: Path) -> str:
         return f"; there is no directory {str(file.parent)!r} either"
     beside = (other for other in file.parent.iterdir() if other.suffix.lower() in READ)
     names = [other.name for other in beside if other.is_file()]
-    close = closest(file.name, names)
+    close = suggest(file.name, names)
     return f"; {close}" if close.startswith("did you mean") else ""
 
 
@@ -148,7 +152,6 @@ def _replace(file: Path, where: str, text: str) -> None:
 
 
 def _mode(file: Path) -> int:
-    """The permissions of the file that is replaced, or those of a new one."""
     if file.exists():
         return file.stat().st_mode & 0o777
     mask = os.umask(0)
@@ -160,7 +163,7 @@ def _reason(error: Exception) -> str:
     return (getattr(error, "strerror", None) or str(error)).lower()
 
 
-def text_of(G: Fabric) -> str:
+def format_fabric(G: Fabric) -> str:
     """`G` as GraphML with typed attributes.
 
     Raises TopologyError when two ids would be the same text.
@@ -183,17 +186,15 @@ def text_of(G: Fabric) -> str:
 
 
 def _plain(data: Attributes) -> Attributes:
-    """Attributes of the types that GraphML has; what is not known is left out."""
     return {key: _typed(value) for key, value in data.items() if value is not None}
 
 
 def _typed(value: object) -> bool | int | float | str:
-    plain = links.listed(value)
+    plain = links.tuples_to_lists(value)
     return plain if isinstance(plain, bool | int | float) else _readable(value)
 
 
 def _readable(label: Node) -> str:
-    """A label as one text: the parts of a tuple with commas between them."""
     if isinstance(label, tuple):
         return ",".join(
             f"({_readable(part)})" if isinstance(part, tuple) else _readable(part) for part in label

@@ -15,11 +15,11 @@ from typing import Any
 
 from topologies.fabric import fabric
 from topologies.fabric.fabric import Arc, Attributes, Fabric, Node
-from topologies.fabric.limits import TopologyError, closest, quoted, tupled
+from topologies.fabric.limits import TopologyError, as_tuples, quote, suggest
 from topologies.fabric.soundness import arc_faults, check, graph_faults, node_faults
 
-DEEPEST = 12
-TWICE = object()  # the key under which an object keeps the keys that it was given twice
+MAX_DEPTH = 12
+DUPLICATE_KEY = object()  # the key under which an object keeps the keys that it was given twice
 
 Path = tuple[str | int, ...]
 
@@ -45,16 +45,16 @@ def _object(pairs: list[tuple[str, object]]) -> dict[object, object]:
     made: dict[object, object] = dict(pairs)
     if len(made) < len(pairs):
         times = Counter(key for key, _ in pairs)
-        made[TWICE] = {key: many for key, many in times.items() if many > 1}
+        made[DUPLICATE_KEY] = {key: many for key, many in times.items() if many > 1}
     return made
 
 
 def _faults(value: object, path: Path) -> Iterator[tuple[Path, str]]:
-    if len(path) > DEEPEST:
-        yield path[:4], f"more than {DEEPEST} levels deep"
+    if len(path) > MAX_DEPTH:
+        yield path[:4], f"more than {MAX_DEPTH} levels deep"
     elif isinstance(value, dict):
-        for key, times in value.pop(TWICE, {}).items():
-            yield path, f"the key {quoted(key)} is given {times} times"
+        for key, times in value.pop(DUPLICATE_KEY, {}).items():
+            yield path, f"the key {quote(key)} is given {times} times"
         for key, item in value.items():
             yield from _text_faults(key, path)
             yield from _faults(item, (*path, key))
@@ -73,10 +73,10 @@ def _text_faults(text: str, path: Path) -> Iterator[tuple[Path, str]]:
 
 
 TOP = ("directed", "multigraph", "graph", "nodes", "links", "edges")
-FEW = 200  # nodes among which, and problems up to which, the one that was meant is looked for
+MAX_NODES = 200  # nodes among which, and problems up to which, the one that was meant is looked for
 
 
-def fabric_of(text: str, where: str, name: str) -> Fabric:
+def parse_fabric(text: str, where: str, name: str) -> Fabric:
     """The fabric that a JSON text lists, called `name` unless it says otherwise.
 
     A link is one arc; with `"directed": false` it is one each way. Two links between the same two
@@ -93,7 +93,7 @@ def fabric_of(text: str, where: str, name: str) -> Fabric:
         orbits = details.get("orbits") is True
         problems += [f"graph: {fault}" for fault in graph_faults(details)]
     else:
-        problems.append(f"file: graph is {quoted(details)}; an object was expected")
+        problems.append(f"file: graph is {quote(details)}; an object was expected")
     nodes = _nodes(whole.get("nodes"), orbits, problems)
     arcs = _arcs(whole, nodes, orbits, problems)
     if problems:
@@ -108,8 +108,8 @@ def fabric_of(text: str, where: str, name: str) -> Fabric:
         raise TopologyError(where, error.problems) from None
 
 
-def text_of(G: Fabric) -> str:
-    """`G` as JSON, one record a line; `fabric_of` makes the same fabric of it.
+def format_fabric(G: Fabric) -> str:
+    """`G` as JSON, one record a line; `parse_fabric` makes the same fabric of it.
 
     Raises TopologyError when an id is no text, whole number or tuple of these.
     """
@@ -117,7 +117,7 @@ def text_of(G: Fabric) -> str:
     strange = [
         f"node {node!r}: an id is a text, a whole number or a tuple of these"
         for node in G
-        if not _is_id(listed(node))
+        if not _is_id(tuples_to_lists(node))
     ]
     if strange:
         raise TopologyError(where, strange)
@@ -141,10 +141,10 @@ def _number(value: Any) -> int | float:
 _line = json.JSONEncoder(allow_nan=False, default=_number).encode
 
 
-def listed(value: object) -> object:
+def tuples_to_lists(value: object) -> object:
     """Tuples as lists, and the numbers of arrays as plain ones."""
     if isinstance(value, tuple):
-        return [listed(item) for item in value]
+        return [tuples_to_lists(item) for item in value]
     if isinstance(value, str | bool | None):
         return value
     if isinstance(value, Integral):
@@ -153,7 +153,6 @@ def listed(value: object) -> object:
 
 
 def _spelled(whole: object, path: Path) -> str:
-    """A path as the place of a record."""
     if not isinstance(whole, dict) or len(path) < 2 or path[0] not in ("nodes", "links", "edges"):
         return ", ".join(["file", *map(_word, path)])
     key, i, *below = path
@@ -162,16 +161,15 @@ def _spelled(whole: object, path: Path) -> str:
 
 
 def _word(part: str | int) -> str:
-    return part if isinstance(part, str) and part.isidentifier() else quoted(part)
+    return part if isinstance(part, str) and part.isidentifier() else quote(part)
 
 
 def _place(key: str, i: int | str, record: object) -> str:
-    """A record of the list `key` by its number, and a node by its id or a link by its ends."""
     if not isinstance(record, dict) or (key == "nodes" and "id" not in record):
         return f"{key}[{i}]"
     if key == "nodes":
-        return f"nodes[{i}], id {quoted(tupled(record['id']))}"
-    ends = (quoted(tupled(record.get(end))) for end in ("source", "target"))
+        return f"nodes[{i}], id {quote(as_tuples(record['id']))}"
+    ends = (quote(as_tuples(record.get(end))) for end in ("source", "target"))
     return f"{key}[{i}], {' -> '.join(ends)}"
 
 
@@ -184,16 +182,16 @@ def _records(
         if isinstance(record, dict):
             yield i, record, place
         else:
-            problems.append(f"{place}: an object was expected, not {quoted(record)}")
+            problems.append(f"{place}: an object was expected, not {quote(record)}")
 
 
 def _top_faults(whole: Attributes) -> Iterator[str]:
     for key in whole:
         if key not in TOP:
-            yield f"file: unknown key {quoted(key)}; {closest(key, TOP)}"
+            yield f"file: unknown key {quote(key)}; {suggest(key, TOP)}"
     for key in ("directed", "multigraph"):
         if not isinstance(whole.get(key, True), bool):
-            yield f"file: {key} is {quoted(whole[key])}; true or false was expected"
+            yield f"file: {key} is {quote(whole[key])}; true or false was expected"
     if "links" in whole and "edges" in whole:
         yield "file: links and edges are two names of one list; one of them was expected"
     for key in ("nodes", *(("links",) if "edges" not in whole else ())):
@@ -201,7 +199,7 @@ def _top_faults(whole: Attributes) -> Iterator[str]:
             yield f"file: no {key}; a list of records was expected"
     for key in ("nodes", "links", "edges"):
         if key in whole and not isinstance(whole[key], list):
-            yield f"file: {key} is {quoted(whole[key])}; a list of records was expected"
+            yield f"file: {key} is {quote(whole[key])}; a list of records was expected"
 
 
 def _nodes(records: object, orbits: bool, problems: list[str]) -> dict[Node, Attributes]:
@@ -209,7 +207,7 @@ def _nodes(records: object, orbits: bool, problems: list[str]) -> dict[Node, Att
     nodes: dict[Node, Attributes] = {}
     first: dict[Hashable, int] = {}
     for i, record, place in _records(records, "nodes", problems):
-        data = {key: tupled(value) for key, value in record.items()}
+        data = {key: as_tuples(value) for key, value in record.items()}
         name = data.pop("id", None)
         problems += [
             f"{place}: {fault}" for fault in _attribute_faults(data, fabric.NODE_ATTRIBUTES)
@@ -235,17 +233,17 @@ def _arcs(
     arcs: dict[Arc, Attributes] = {}
     first: dict[Arc, tuple[int, bool]] = {}
     for i, record, place in _records(whole.get(key), key, problems):
-        data = {name: tupled(value) for name, value in record.items()}
+        data = {name: as_tuples(value) for name, value in record.items()}
         u, v, parallel = (data.pop(name, None) for name in ("source", "target", "parallel"))
         if whole.get("multigraph") is True:
             data.pop("key", None)
         faults = [
-            *_end_faults(record, nodes, guess=max(len(nodes), len(problems)) < FEW),
+            *_end_faults(record, nodes, guess=max(len(nodes), len(problems)) < MAX_NODES),
             *_attribute_faults(data, fabric.ARC_ATTRIBUTES),
             *arc_faults(data, orbits=orbits),
         ]
         if not isinstance(parallel, bool | None):
-            faults.append(f"parallel is {quoted(parallel)}; true or false was expected")
+            faults.append(f"parallel is {quote(parallel)}; true or false was expected")
         problems += [f"{place}: {fault}" for fault in faults]
         if faults:
             continue
@@ -265,14 +263,14 @@ def _end_faults(record: Attributes, nodes: dict[Node, Attributes], *, guess: boo
     ends = []
     for end in ("source", "target"):
         if not _is_id(record.get(end)):
-            fault = f"{end} is {quoted(record.get(end))}; the id of a node was expected"
+            fault = f"{end} is {quote(record.get(end))}; the id of a node was expected"
             yield fault if end in record else f"no {end}"
             continue
-        ends.append(tupled(record[end]))
+        ends.append(as_tuples(record[end]))
         if ends[-1] not in nodes:
-            close = closest(ends[-1], map(str, nodes)) if guess else ""
+            close = suggest(ends[-1], map(str, nodes)) if guess else ""
             hint = f"; {close}" if close.startswith("did you mean") else ""
-            yield f"{end} {quoted(ends[-1])} is no node{hint}"
+            yield f"{end} {quote(ends[-1])} is no node{hint}"
     if len(ends) == 2 and ends[0] == ends[1]:
         yield "a node cannot be linked to itself"
 
@@ -294,7 +292,6 @@ def _sum_fault(first: Attributes, second: Attributes, parallel: bool) -> str | N
 
 
 def _is_id(value: object) -> bool:
-    """A text, a whole number, or a list of these."""
     if isinstance(value, list):
         return bool(value) and all(map(_is_id, value))
     return isinstance(value, str | int) and not isinstance(value, bool) and value != ""

@@ -17,42 +17,42 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 Scalar: TypeAlias = bool | int | float | str | None
 
-DEEPEST = 30
-MOST_VALUES = 100_000
+MAX_DEPTH = 30
+MAX_VALUES = 100_000
 LONGEST_NUMBER = 60
 LONGEST_QUOTE = 60
 _DIGITS = "[0-9]+(?:_[0-9]+)*"
 INTEGER = re.compile(rf"[-+]?{_DIGITS}")
-BASED = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
+BASED_INTEGER_PATTERN = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
 FLOAT = re.compile(rf"[-+]?(?:\.[0-9]+|{_DIGITS}(?:\.(?:{_DIGITS})?)?)(?:[eE][-+]?[0-9]+)?")
 INFINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)")
-WORDS: dict[str, Scalar] = {
+CONSTANT_WORDS: dict[str, Scalar] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
 CORE = "tag:yaml.org,2002:"
-TEXTS = {CORE + "str", "!"}
-PLAIN = {None, *(CORE + name for name in ("int", "float", "bool", "null", "timestamp"))}
+STRING_TAGS = {CORE + "str", "!"}
+CORE_TAGS = {None, *(CORE + name for name in ("int", "float", "bool", "null", "timestamp"))}
 SHAPES = {None, CORE + "map", CORE + "seq", "!"}
 
 Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
-class Located:
+class AtLocation:
     """A value of a document: text, number, truth value or nothing; a list; or a mapping.
 
     Attributes
     ----------
-    value : A scalar, a list of `Located`, or {key: `Located`}.
+    value : A scalar, a list of `AtLocation`, or {key: `AtLocation`}.
     keys : Of a mapping, the key itself and where it stands, by its text.
     """
 
     value: Any
     line: int
     column: int
-    keys: dict[str, Located] = field(default_factory=dict)
+    keys: dict[str, AtLocation] = field(default_factory=dict)
 
     @property
     def plain(self) -> object:
@@ -81,11 +81,11 @@ class YamlDocument:
     What is wrong below the `unread` paths follows from a fault of the text.
     """
 
-    root: Located | None = None
+    root: AtLocation | None = None
     faults: dict[Fault, None] = field(default_factory=dict)
     unread: list[Path] = field(default_factory=list)
 
-    def fault(self, at: Located, message: str) -> None:
+    def fault(self, at: AtLocation, message: str) -> None:
         """Note a problem at a place."""
         self.faults[Fault(at.line, at.column, message)] = None
 
@@ -100,7 +100,7 @@ class _LimitExceeded(Exception):  # noqa: N818 - ends the reading, never seen ou
     """Its one argument is the fault."""
 
 
-def document(text: str, most_values: int = MOST_VALUES) -> YamlDocument:
+def document(text: str, most_values: int = MAX_VALUES) -> YamlDocument:
     """The one document of a YAML text of at most `most_values` values, aliases written out."""
     reader = _Reader(iter(YAML(typ="rt", pure=True).parse(text)), most_values)
     try:
@@ -130,7 +130,7 @@ class _Reader:
         self.document = YamlDocument()
         self.events = read
         self.most_values = most_values
-        self.anchors: dict[str, tuple[Located, int, int]] = {}
+        self.anchors: dict[str, tuple[AtLocation, int, int]] = {}
         self.size = 0
 
     def run(self) -> None:
@@ -144,7 +144,7 @@ class _Reader:
             if isinstance(event, events.NodeEvent):
                 self.document.root, _ = self._value(event, ())
 
-    def _value(self, event: events.Event, path: Path) -> tuple[Located, int]:
+    def _value(self, event: events.Event, path: Path) -> tuple[AtLocation, int]:
         """A value, and how many levels it has below it."""
         before = self.size
         if isinstance(event, events.AliasEvent):
@@ -155,7 +155,7 @@ class _Reader:
                 return _located(event), 0
             value, size, height = self.anchors[name]
             self._count(event, size, path, len(path) + height)
-            return Located(value.value, *_place(event), value.keys), height
+            return AtLocation(value.value, *_place(event), value.keys), height
         self._count(event, 1, path, len(path))
         height = 0
         if isinstance(event, events.CollectionStartEvent) and _tag(event) not in SHAPES:
@@ -172,8 +172,8 @@ class _Reader:
             self.anchors[str(event.anchor)] = value, self.size - before, height
         return value, height
 
-    def _list(self, event: events.SequenceStartEvent, path: Path) -> tuple[Located, int]:
-        items: list[Located] = []
+    def _list(self, event: events.SequenceStartEvent, path: Path) -> tuple[AtLocation, int]:
+        items: list[AtLocation] = []
         height = 0
         for item in self.events:
             if isinstance(item, events.SequenceEndEvent):
@@ -183,9 +183,9 @@ class _Reader:
             height = max(height, below + 1)
         return _located(event, items), height
 
-    def _mapping(self, event: events.MappingStartEvent, path: Path) -> tuple[Located, int]:
-        values: dict[str, Located] = {}
-        keys: dict[str, Located] = {}
+    def _mapping(self, event: events.MappingStartEvent, path: Path) -> tuple[AtLocation, int]:
+        values: dict[str, AtLocation] = {}
+        keys: dict[str, AtLocation] = {}
         height = 0
         for name in self.events:
             if isinstance(name, events.MappingEndEvent):
@@ -206,7 +206,7 @@ class _Reader:
             keys[word], values[word] = key, value
         return _located(event, values, keys), height
 
-    def _key(self, event: events.Event, path: Path) -> Located | None:
+    def _key(self, event: events.Event, path: Path) -> AtLocation | None:
         """A whole number or a text; 0.5, true and null as keys are their text."""
         if not isinstance(event, events.ScalarEvent):
             message = "expected a word as a key, got a list, a mapping or an alias"
@@ -222,9 +222,9 @@ class _Reader:
         tag, text = _tag(event), str(event.value)
         if event.style == ">":
             text = text.replace("\a", "")  # where the reader marks that lines were folded
-        if tag in TEXTS:
+        if tag in STRING_TAGS:
             return text
-        if tag not in PLAIN:
+        if tag not in CORE_TAGS:
             self._foreign(event, path)
             return None
         return text if tag is None and event.style in ('"', "'", "|", ">") else core_value(text)
@@ -241,21 +241,21 @@ class _Reader:
         message = ""
         if self.size > self.most_values:
             message = f"more than {self.most_values} values, aliases written out"
-        elif depth > DEEPEST:
-            message = f"more than {DEEPEST} levels deep"
+        elif depth > MAX_DEPTH:
+            message = f"more than {MAX_DEPTH} levels deep"
         if message:
             raise _LimitExceeded(Fault(*_place(event), message, path[:3]))
 
 
 def core_value(text: str) -> Scalar:
     """A plain scalar by the YAML 1.2 core schema: null, truth value, number, or text."""
-    if text in WORDS:
-        return WORDS[text]
+    if text in CONSTANT_WORDS:
+        return CONSTANT_WORDS[text]
     if len(text) > LONGEST_NUMBER:
         return text
     if INTEGER.fullmatch(text):
         return int(text)
-    if BASED.fullmatch(text):
+    if BASED_INTEGER_PATTERN.fullmatch(text):
         return int(text, 0)
     if FLOAT.fullmatch(text):
         return float(text)
@@ -269,9 +269,9 @@ def _place(event: events.Event) -> tuple[int, int]:
 
 
 def _located(
-    event: events.Event, value: object = None, keys: dict[str, Located] | None = None
-) -> Located:
-    return Located(value, *_place(event), keys or {})
+    event: events.Event, value: object = None, keys: dict[str, AtLocation] | None = None
+) -> AtLocation:
+    return AtLocation(value, *_place(event), keys or {})
 
 
 def _tag(event: events.ScalarEvent | events.CollectionStartEvent) -> str | None:
@@ -279,6 +279,5 @@ def _tag(event: events.ScalarEvent | events.CollectionStartEvent) -> str | None:
 
 
 def _quoted(text: str) -> str:
-    """A text in quotation marks on one line, clipped where it is long."""
     quoted = repr(text) if text.isprintable() else ascii(text)
     return quoted if len(quoted) <= LONGEST_QUOTE else f"{quoted[: LONGEST_QUOTE - 3]}..."

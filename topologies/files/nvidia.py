@@ -2,7 +2,7 @@
 
 Both name the links of one machine. Rates come from the generation of the links (`nvidia.toml`);
 what the output leaves open is warned of. NCCL_TOPO_DUMP_FILE writes the XML. A chip hangs on the
-network cards nearest to it; machines alike are joined by theirs (`machines_alike`).
+network cards nearest to it; machines alike are joined by theirs (`equal_machines`).
 """
 
 import re
@@ -19,7 +19,7 @@ import networkx as nx
 
 from topologies.fabric import fabric
 from topologies.fabric.fabric import Fabric
-from topologies.fabric.limits import TopologyError, closest, quoted
+from topologies.fabric.limits import TopologyError, quote, suggest
 from topologies.fabric.soundness import check
 
 XML = re.compile(r"\s*(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)?<", re.DOTALL)
@@ -27,15 +27,15 @@ ESCAPE = re.compile(r"\x1b\[[\d;]*m")
 DEVICE = re.compile(r"(GPU|NIC)\d+|[a-z]\w*_\w+|hfi\d.*")
 CELL = re.compile(r"X|NV\d+|PIX|PXB|PHB|NODE|SYS")
 CARD = re.compile(r"X|PIX|PXB|PHB|NODE|SYS")
-NEAR = ("PIX", "PXB", "PHB", "NODE", "SYS")  # the nearer the earlier
+LINK_ORDER = ("PIX", "PXB", "PHB", "NODE", "SYS")  # the nearer the earlier
 NETWORK = "network"
 NVSWITCH = "0x0680"
 _TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-USUAL: Mapping[str, float] = _TABLE["usual"]
+DEFAULTS: Mapping[str, float] = _TABLE["usual"]
 Pair = tuple[int, int]
 
 
-def fabric_of(text: str, where: str, name: str) -> Fabric:
+def machine_fabric(text: str, where: str, name: str) -> Fabric:
     """The fabric of one machine; raises TopologyError, with line and column, for half a file."""
     return _of_xml(text, where, name) if XML.match(text) else _of_matrix(text, where, name)
 
@@ -61,7 +61,7 @@ def _of_matrix(text: str, where: str, name: str) -> Fabric:
                 and len(cells) > 1
                 and CELL.fullmatch(cells[1].group())
             ):
-                faults.append(f"line {number}, column 1: {quoted(label)} has a row and no column")
+                faults.append(f"line {number}, column 1: {quote(label)} has a row and no column")
             continue
         cells = cells[1 : 1 + len(names)]
         if len(cells) < len(names):
@@ -74,7 +74,7 @@ def _of_matrix(text: str, where: str, name: str) -> Fabric:
             if wrong:
                 place = f"line {number}, column {cell.start() + 1}: {label} to {target}"
                 allowed = "X, NV#, PIX, PXB, PHB, NODE or SYS, and X to itself alone"
-                faults.append(f"{place} is {quoted(cell.group())}; expected {allowed}")
+                faults.append(f"{place} is {quote(cell.group())}; expected {allowed}")
         rows[label] = (number, [cell.group() for cell in cells])
     last = f"line {len(lines)}, column 1"
     faults += [f"{last}: the row of {x} is missing; it was cut off" for x in chips if x not in rows]
@@ -107,10 +107,10 @@ def _printed_cards(
 ) -> None:
     cards = [x for x in names if not x.startswith("GPU")]
     near = [
-        [NEAR.index(rows[chip][1][names.index(x)]) for x in cards]
+        [LINK_ORDER.index(rows[chip][1][names.index(x)]) for x in cards]
         for chip in names if chip not in cards
     ]  # fmt: skip
-    if _cards(G, near, dict.fromkeys(cards, USUAL["card"])):
+    if _cards(G, near, dict.fromkeys(cards, DEFAULTS["card"])):
         words = f"{len(cards)} network cards are taken as 400 Gbit/s: this output has no rate"
         _open(where, words)
 
@@ -118,21 +118,27 @@ def _printed_cards(
 def _cards(G: Fabric, near: Sequence[Sequence[int]], rates: Mapping[str, float]) -> bool:
     """Hang cards of these rates [byte/s] on chips, each on its nearest; whether there are any.
 
-    `near` counts, by chip and card, how far the two are apart, as places in `NEAR`.
+    `near` counts, by chip and card, how far the two are apart, as places in `LINK_ORDER`.
     """
     for card, rate in rates.items():
         G.add_node(card, kind=fabric.NIC, forward=False)  # a lone machine has nobody behind it
         G.add_node(NETWORK, kind=fabric.SWITCH, forward=True)
-        fabric.link(G, card, NETWORK, bandwidth=rate, latency=USUAL["out"], tier=fabric.SCALE_OUT)
+        fabric.link(
+            G, card, NETWORK, bandwidth=rate, latency=DEFAULTS["out"], tier=fabric.SCALE_OUT
+        )
     for i, apart in enumerate(near):
         for card, far in zip(rates, apart, strict=True):
             if far == min(apart):
-                rate = USUAL["sockets"] if NEAR[far] == "SYS" else max(USUAL["pcie"], rates[card])
+                rate = (
+                    DEFAULTS["sockets"]
+                    if LINK_ORDER[far] == "SYS"
+                    else max(DEFAULTS["pcie"], rates[card])
+                )
                 _link(G, f"gpu{i}", card, rate, tier=fabric.SCALE_OUT)
     return bool(rates)
 
 
-def machines_alike(G: Fabric, count: int) -> Fabric:
+def equal_machines(G: Fabric, count: int) -> Fabric:
     """So many machines wired as one that NVIDIA's tools printed, their cards on one network.
 
     Chips relay for those of their machine that share a card, or have none near. Raises
@@ -186,7 +192,7 @@ def _link(
     G: Fabric, a: str, b: str, rate: float, count: int = 1, tier: str = fabric.SCALE_UP
 ) -> None:
     if not G.has_edge(a, b):
-        fabric.link(G, a, b, bandwidth=rate, latency=USUAL["latency"], count=count, tier=tier)
+        fabric.link(G, a, b, bandwidth=rate, latency=DEFAULTS["latency"], count=count, tier=tier)
 
 
 def _hosts(G: Fabric, paths: Mapping[Pair, str]) -> None:
@@ -203,15 +209,15 @@ def _hosts(G: Fabric, paths: Mapping[Pair, str]) -> None:
             if len(part) > 1:
                 above = f"pcie{k}"
                 G.add_node(above, kind=fabric.SWITCH, forward=True)
-                _link(G, above, f"cpu{i}", USUAL["pcie"])
+                _link(G, above, f"cpu{i}", DEFAULTS["pcie"])
             for chip in sorted(part):
-                _link(G, chip, above, USUAL["pcie"])
+                _link(G, chip, above, DEFAULTS["pcie"])
     _join_sockets(G, len(sockets))
 
 
 def _join_sockets(G: Fabric, count: int) -> None:
     for i, j in combinations(range(count), 2):
-        _link(G, f"cpu{i}", f"cpu{j}", USUAL["sockets"])
+        _link(G, f"cpu{i}", f"cpu{j}", DEFAULTS["sockets"])
 
 
 def _parts(chips: Sequence[str], paths: Mapping[Pair, str], near: Iterable[str]) -> list[set[str]]:
@@ -273,13 +279,13 @@ def _of_xml(text: str, where: str, name: str) -> Fabric:
     for i, gpu in enumerate(gpus):
         if gpu.values.get("sm") not in _TABLE["nvlink"]:
             listed = ", ".join(_TABLE["nvlink"])
-            faults.append(f"{gpu.at}: sm {quoted(gpu.values.get('sm'))}: known are {listed}")
+            faults.append(f"{gpu.at}: sm {quote(gpu.values.get('sm'))}: known are {listed}")
         for item in elements:
             if item.tag != "nvlink" or item.parent is not gpu:
                 continue
             target, count = str(item.values.get("target")), item.values.get("count", "")
             if not count.isdecimal() or not 0 < int(count) <= _TABLE["most"]["links"]:
-                faults.append(f"{item.at}: count is {quoted(count)}; expected 1 to 18 links")
+                faults.append(f"{item.at}: count is {quote(count)}; expected 1 to 18 links")
             elif buses.get(target, i) != i:
                 pair = (min(i, buses[target]), max(i, buses[target]))
                 if joined.setdefault(pair, int(count)) != int(count):
@@ -287,8 +293,8 @@ def _of_xml(text: str, where: str, name: str) -> Fabric:
             elif str(item.values.get("tclass")).startswith(NVSWITCH):
                 switched[i] += int(count)
             else:
-                hint = closest(target, list(buses))
-                faults.append(f"{item.at}: target {quoted(target)} is no other GPU; {hint}")
+                hint = suggest(target, list(buses))
+                faults.append(f"{item.at}: target {quote(target)} is no other GPU; {hint}")
         if any(switched) and i == len(gpus) - 1 and not all(switched):
             lost = ", ".join(f"gpu{k}" for k, count in enumerate(switched) if not count)
             faults.append(f"{gpu.at}: {lost} has no links to the switches that the others have")
@@ -314,15 +320,14 @@ def _speeds(nets: Sequence[_Element], where: str) -> dict[str, float]:
             _open(where, f"{name} names no speed: taken as 400 Gbit/s")
         else:
             rates[name] = int(speed) / 8 * 1e6
-        rates.setdefault(name, USUAL["card"])
+        rates.setdefault(name, DEFAULTS["card"])
     return rates
 
 
 def _apart(gpu: _Element, net: _Element) -> int:
-    """How far a card is from a chip, by what encloses both: a bridge, a socket, the machine."""
     around = {id(element) for element in _above(gpu)}
     common = next(element for element in _above(net) if id(element) in around)
-    return NEAR.index({"pci": "PXB", "cpu": "NODE"}.get(common.tag, "SYS"))
+    return LINK_ORDER.index({"pci": "PXB", "cpu": "NODE"}.get(common.tag, "SYS"))
 
 
 def _above(element: _Element) -> Iterator[_Element]:
@@ -356,5 +361,5 @@ def _lanes(pci: _Element, where: str) -> float:
     width = pci.values.get("link_width", "")
     if lane is None or not width.isdecimal() or not int(width):
         _open(where, f"{pci.values.get('busid')} names no link speed: taken as 31.5 GB/s one way")
-        return USUAL["pcie"]
+        return DEFAULTS["pcie"]
     return float(lane) * int(width)

@@ -18,28 +18,28 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from topologies.fabric.fabric import ACCELERATOR, Arc, Attributes, Fabric, Group, Node, fabric
-from topologies.fabric.limits import TopologyError, closest
-from topologies.rates.concurrent_collectives import ConcurrentRate, joint_rate_within
+from topologies.fabric.limits import TopologyError, suggest
+from topologies.rates.concurrent_collectives import ConcurrentRate, joint_rate_or_none
 from topologies.rates.cut import all_gather_rate
 from topologies.rates.equal_domains import GroupRate
-from topologies.rates.flow import ROUTED, ROUTINGS, concurrent_flow, program_size
-from topologies.rates.flow_network import involved, network
-from topologies.rates.link_usage import GroupArcs, arcs_of
+from topologies.rates.flow import MAX_ROUTED_PATHS, ROUTINGS, concurrent_flow, program_size
+from topologies.rates.flow_network import network, usable_subfabric
+from topologies.rates.link_usage import GroupArcs, group_subnetwork
 from topologies.rates.shortest_paths import Distances, ShortestPaths, ecmp, shortest_paths
-from topologies.rates.traffic import SAME, Traffic, all_to_all, confirmed, pairs, parts
+from topologies.rates.traffic import RATE_TOL, Traffic, all_to_all, components, is_optimal, pairs
 
 EVENLY = "divided evenly"  # the engine of a gather that may go faster
-LARGEST = 40_000  # chips times arcs up to which gathers are solved together
+MAX_PROGRAM_SIZE = 40_000  # chips times arcs up to which gathers are solved together
 CUTS = 100_000  # cuts times variables of that program up to which they are: a second
 
 
-def served(G: Fabric, traffic: Traffic, *, routing: str = "optimal") -> ConcurrentRate:
+def max_concurrent_rate(G: Fabric, traffic: Traffic, *, routing: str = "optimal") -> ConcurrentRate:
     """Largest rate at which all of a traffic is served at once, per unit of weight. [byte/s]"""
     if routing not in ROUTINGS:
-        raise TopologyError("traffic", f"unknown routing {routing!r}; {closest(routing, ROUTINGS)}")
-    if routing != "optimal" or program_size(G, traffic) <= ROUTED:
+        raise TopologyError("traffic", f"unknown routing {routing!r}; {suggest(routing, ROUTINGS)}")
+    if routing != "optimal" or program_size(G, traffic) <= MAX_ROUTED_PATHS:
         routed = ecmp(G, traffic)
-        if routing != "optimal" or confirmed(G, traffic, routed.rate, routed.binding):
+        if routing != "optimal" or is_optimal(G, traffic, routed.rate, routed.binding):
             return ConcurrentRate(routed.rate, routed.binding, "paths and cut")
     flow = concurrent_flow(G, traffic, routing=routing, shortest=False)
     arcs = tuple(arc for cause in flow.binding for arc in cause.arcs)
@@ -135,7 +135,6 @@ def _surroundings(G: Fabric, chip: Node) -> Node:
 
 
 def _wires(G: Fabric, group: Sequence[AggregateNode]) -> list[tuple[Node, Node, Attributes]]:
-    """Arcs right from one member of a group to another of the same domain."""
     members = {chip for node in group for chip in node.chips}
     return [
         (u, v, arc)
@@ -174,8 +173,8 @@ def _numbered(part: Fabric, group: Group) -> Node:
     return relays, tuple(arcs)
 
 
-LOOKED_AT = 2048  # members of groups whose distances are all looked at
-SEARCHED = 8_000_000  # members of a group times arcs up to which all of them are looked from
+MAX_EXHAUSTIVE_MEMBERS = 2048  # members of groups whose distances are all looked at
+MAX_SEARCH_WORK = 8_000_000  # members of a group times arcs up to which all of them are looked from
 
 
 class GroupPaths:
@@ -195,10 +194,10 @@ class GroupPaths:
         """All-to-all in every group at once, per ordered pair. [byte/s]"""
         small = self.small
         if any(len(node.chips) > 1 for group in small.groups for node in group):
-            answer = served(small.fabric, pairs(small.demands()), routing=routing)
+            answer = max_concurrent_rate(small.fabric, pairs(small.demands()), routing=routing)
             return replace(answer, binding=small.whole(answer.binding))
         groups = [tuple(node.chips[0] for node in group) for group in small.groups]
-        return served(self.fabric, all_to_all(*groups), routing=routing)
+        return max_concurrent_rate(self.fabric, all_to_all(*groups), routing=routing)
 
     def send(self) -> float:
         """From every chip to one other of its group at once, along shortest paths. [byte/s]
@@ -251,7 +250,7 @@ class GroupPaths:
         if len(groups) == 1:
             return ConcurrentRate(cut.rate, cut.arcs, "cuts")
         # A bound for all groups: what enters the part of the fabric beyond the arcs of a cut.
-        part = parts(G, set(cut.arcs))
+        part = components(G, set(cut.arcs))
         members = {chip for group in groups for chip in group}
         beyond = {part[node] for node in cut.starved if node in members}
         enters = sum(
@@ -261,10 +260,10 @@ class GroupPaths:
         )
         there = [sum(part[chip] in beyond for chip in group) for group in groups]
         wanted = sum(len(group) - k for group, k in zip(groups, there, strict=True) if k)
-        best = (enters / wanted if wanted else float("inf")) <= cut.rate * (1 + SAME)
+        best = (enters / wanted if wanted else float("inf")) <= cut.rate * (1 + RATE_TOL)
         joint = None
-        if not best and sum(map(len, groups)) * G.number_of_edges() <= LARGEST:
-            joint = joint_rate_within(G, groups, most=CUTS)
+        if not best and sum(map(len, groups)) * G.number_of_edges() <= MAX_PROGRAM_SIZE:
+            joint = joint_rate_or_none(G, groups, most=CUTS)
         return joint or ConcurrentRate(cut.rate, cut.arcs, "cuts" if best else EVENLY)
 
     def ring(self) -> float:
@@ -277,11 +276,11 @@ class GroupPaths:
 
     @cached_property
     def _group_distances(self) -> list[tuple[tuple[AggregateNode, ...], range, Distances]]:
-        apart = max(1, len(self.groups) * len(self.groups[0]) // LOOKED_AT)
+        apart = max(1, len(self.groups) * len(self.groups[0]) // MAX_EXHAUSTIVE_MEMBERS)
         distances = []
         for group in self.small.groups[::apart]:
             searches = len(group) * self.paths.latency.size
-            rows = range(0, len(group), max(1, searches // SEARCHED))
+            rows = range(0, len(group), max(1, searches // MAX_SEARCH_WORK))
             starts, ends = [group[i].start for i in rows], [a.end for a in group]
             paths = self.paths.distances(starts, ends)
             # A chip that stands for itself alone sends nothing to itself.
@@ -322,27 +321,27 @@ class GroupPaths:
         return float(max(steps))
 
 
-FINE = 2**20  # parts of the widest arc that flows are counted in
-RINGED = 256  # members of a group that are looked at, at the most
+FLOW_PARTS = 2**20  # parts of the widest arc that flows are counted in
+MAX_MEMBERS = 256  # members of a group that are looked at, at the most
 
 
 def _ring(G: Fabric, group: Group) -> float:
     """The narrowest cut between two members, either way: all rings cross it whole. [byte/s]"""
-    net = network(involved(G, group))
+    net = network(usable_subfabric(G, group))
     chips = np.array([net.index[chip] for chip in group])
     domains = [G.nodes[chip]["domain"] for chip in group]
     # Those of the first domain and one of every other, thinned out where there are many.
     others = [
         i for i in range(1, len(group)) if domains[i] == domains[0] or domains[i] != domains[i - 1]
-    ] if len(group) > RINGED else range(1, len(group))  # fmt: skip
-    others = others[:: -(-len(others) // RINGED)]
-    ways = (arcs_of(net, chips, mirror=mirror) for mirror in (False, True))
+    ] if len(group) > MAX_MEMBERS else range(1, len(group))  # fmt: skip
+    others = others[:: -(-len(others) // MAX_MEMBERS)]
+    ways = (group_subnetwork(net, chips, mirror=mirror) for mirror in (False, True))
     return min(_passes(arcs, int(chips[0]), chips[list(others)].tolist()) for arcs in ways)
 
 
 def _passes(arcs: GroupArcs, start: int, ends: Sequence[int]) -> float:
     """The least flow from a member to any of others [byte/s]."""
-    size, unit = arcs.nodes.size, float(arcs.rate.max()) / FINE
+    size, unit = arcs.nodes.size, float(arcs.rate.max()) / FLOW_PARTS
     whole = np.rint(arcs.rate / unit).astype(np.int32)
     graph = csr_array((whole, (arcs.tail, arcs.head)), shape=(size, size))
     at = {node: place for place, node in enumerate(arcs.nodes.tolist())}

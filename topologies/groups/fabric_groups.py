@@ -25,7 +25,7 @@ from topologies.fabric.soundness import check
 from topologies.groups import tree_networks
 from topologies.groups.concurrent_groups import GroupPaths, group_rates
 from topologies.rates.closed_forms import best_box
-from topologies.rates.equal_domains import Domains, GroupRate, cards_bind, group_in
+from topologies.rates.equal_domains import Domains, GroupRate, cards_bind, domain_group_rate
 
 
 class DomainWiring:
@@ -38,7 +38,7 @@ class DomainWiring:
     """
 
     def __init__(self, part: Fabric, members: Sequence[Node]) -> None:
-        self.shape = tree_networks.shape_of(part, members)
+        self.shape = tree_networks.closed_form_domain(part, members)
         self.box = _bounds(part, members)
         self._members = members
         self._places: list[Any] = [part.nodes[chip].get("coord") for chip in members]
@@ -51,7 +51,7 @@ class DomainWiring:
 
     def rate(self, n: int) -> GroupRate:
         """Groups of `n` side by side in such a domain."""
-        formula = None if self.shape is None else group_in(self.shape, n)
+        formula = None if self.shape is None else domain_group_rate(self.shape, n)
         return formula or group_rates(self._part, self.tiles(self._members, n))
 
     def tiles(self, members: Sequence[Node], n: int) -> list[Group]:
@@ -91,7 +91,6 @@ def _bounds(part: Fabric, members: Sequence[Node]) -> list[tuple[int, float, boo
 
 
 def _wiring(part: Fabric, order: Sequence[Node]) -> Hashable:
-    """Nodes by number and all that is said of them, arcs likewise: equal only if wired alike."""
     number = {node: i for i, node in enumerate(order)}
     nodes = [tuple(map(part.nodes[node].get, ("kind", "forward", "coord"))) for node in order]
     edges = part.edges(data=True)
@@ -99,10 +98,10 @@ def _wiring(part: Fabric, order: Sequence[Node]) -> Hashable:
     return tuple(nodes), tuple(sorted(arcs))
 
 
-KEPT = 16  # fabrics whose groups are remembered
+MAX_CACHED_FABRICS = 16  # fabrics whose groups are remembered
 
 
-def grouped(G: Fabric, order: Sequence[Hashable] | None = None) -> FabricGroups:
+def fabric_groups(G: Fabric, order: Sequence[Hashable] | None = None) -> FabricGroups:
     """The groups of a fabric, remembered as long as its nodes, arcs and order stay the same.
 
     Of a frozen fabric (`networkx.freeze`) that is taken for granted. Raises TopologyError when the
@@ -114,7 +113,7 @@ def grouped(G: Fabric, order: Sequence[Hashable] | None = None) -> FabricGroups:
     if key not in _remembered:
         _remembered[key] = FabricGroups(check(G), order)
     _remembered.move_to_end(key)
-    while len(_remembered) > KEPT:
+    while len(_remembered) > MAX_CACHED_FABRICS:
         _remembered.popitem(last=False)
     return _remembered[key]
 
@@ -167,7 +166,7 @@ class FabricGroups:
         self.inner = of_domains
         self._formula = _formula(self.fabric, self.domains, self.inner)
         plain = all(inner.plain for inner in self.inner)
-        self.tree = tree_networks.tree_of(self.fabric, self.domains) if plain else None
+        self.tree = tree_networks.switch_tree(self.fabric, self.domains) if plain else None
         self._rates: dict[int, GroupRate] = {}
 
     @property
@@ -232,7 +231,7 @@ class FabricGroups:
     def _across(self, n: int) -> GroupRate:
         whole = self.rate(self.size)
         if self._formula is not None:
-            formula = group_in(self._formula, n)
+            formula = domain_group_rate(self._formula, n)
             if formula is not None and cards_bind(self._formula, n):
                 return formula
         groups = _spread(self.domains, self.inner, n)
@@ -284,7 +283,7 @@ def _formula(
         return None
     outer = G.copy()
     outer.remove_edges_from([e for e in G.edges if G.edges[e]["tier"] == SCALE_UP])
-    joint = tree_networks.interconnect_of(outer, domains)
+    joint = tree_networks.nonblocking_interconnect(outer, domains)
     if joint is None:
         return None
     out, latency, join = joint

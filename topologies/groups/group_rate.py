@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from topologies.fabric.limits import TopologyError, count_fault
 from topologies.machines.hardware import Machine
-from topologies.rates.equal_domains import Domains, GroupRate, RateTable, columns, group_in
+from topologies.rates.equal_domains import Domains, GroupRate, RateTable, columns, domain_group_rate
 
 if TYPE_CHECKING:
     from topologies.fabric.fabric import Fabric
@@ -79,14 +79,14 @@ def _answering(
         return lambda n: _of_machine(of, n), f"machine {of.name!r}"
     if isinstance(of, str):
         raise TopologyError("group rates", f"{of!r} is a name; machine({of!r}) is what it names")
-    from topologies.groups.fabric_groups import grouped
+    from topologies.groups.fabric_groups import fabric_groups
 
-    groups = grouped(of, order)
+    groups = fabric_groups(of, order)
     return groups.rate, f"fabric {of.graph.get('name')!r}"
 
 
 def _of_machine(machine: Machine, n: int) -> GroupRate:
-    rate = group_in(_domains(machine), n)
+    rate = domain_group_rate(_domains(machine), n)
     if rate is None:
         raise TopologyError(
             f"machine {machine.name!r}",
@@ -98,5 +98,4 @@ def _of_machine(machine: Machine, n: int) -> GroupRate:
 
 @lru_cache(maxsize=4096)
 def _domains(machine: Machine) -> Domains:
-    """The figures of a machine that its rates hang on."""
     return Domains(**{figure.name: getattr(machine, figure.name) for figure in fields(Domains)})

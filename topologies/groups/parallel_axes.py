@@ -13,9 +13,9 @@ from math import isfinite
 from types import MappingProxyType
 
 from topologies.fabric.fabric import Arc, Fabric, Group, Node, by_domain
-from topologies.fabric.limits import TopologyError, closest
+from topologies.fabric.limits import TopologyError, suggest
 from topologies.fabric.placement import Placement
-from topologies.groups.concurrent_groups import GroupPaths, served
+from topologies.groups.concurrent_groups import GroupPaths, max_concurrent_rate
 from topologies.groups.tree_networks import inner_nodes, own_links
 from topologies.rates.concurrent_collectives import ConcurrentRate
 from topologies.rates.traffic import Traffic, pairs
@@ -24,7 +24,7 @@ GATHER, EXCHANGE, RING, STAGES = "gather", "exchange", "ring", "stages"
 PATTERNS: Mapping[str, str] = MappingProxyType(
     {"tp": GATHER, "tp_expert": GATHER, "ep": EXCHANGE, "cp": RING, "dp": GATHER, "pp": STAGES}
 )
-KINDS = (GATHER, EXCHANGE, RING, STAGES)
+PATTERN_KINDS = (GATHER, EXCHANGE, RING, STAGES)
 
 
 @dataclass(frozen=True)
@@ -124,9 +124,11 @@ def _pattern(axes: Sequence[str], pattern: str | None, crossing: float | None) -
     kind = pattern or (usual.pop() if len(usual) == 1 else None)
     problems = []
     if kind is None:
-        problems.append(f"what {' and '.join(axes)} send is open; give one of {', '.join(KINDS)}")
-    elif kind not in KINDS:
-        problems.append(f"unknown pattern {kind!r}; {closest(kind, KINDS)}")
+        problems.append(
+            f"what {' and '.join(axes)} send is open; give one of {', '.join(PATTERN_KINDS)}"
+        )
+    elif kind not in PATTERN_KINDS:
+        problems.append(f"unknown pattern {kind!r}; {suggest(kind, PATTERN_KINDS)}")
     if crossing is not None:
         if kind != EXCHANGE:
             problems.append(f"crossing is given, which belongs to an exchange, not to a {kind}")
@@ -165,7 +167,7 @@ def _concurrent_rate(
     elif kind == EXCHANGE and crossing is None:
         answer = paths.exchange(routing=routing)
     else:
-        answer = served(G, _traffic(G, kind, groups, crossing), routing=routing)
+        answer = max_concurrent_rate(G, _traffic(G, kind, groups, crossing), routing=routing)
     return replace(answer, rate=answer.rate * times), *paths.farthest()
 
 

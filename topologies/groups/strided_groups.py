@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from topologies.fabric.fabric import Fabric, Node
 from topologies.fabric.limits import TopologyError
-from topologies.groups.concurrent_groups import GroupPaths, served
-from topologies.groups.fabric_groups import FabricGroups, grouped
+from topologies.groups.concurrent_groups import GroupPaths, max_concurrent_rate
+from topologies.groups.fabric_groups import FabricGroups, fabric_groups
 from topologies.groups.parallel_axes import EXCHANGE, GATHER, STAGES
 from topologies.groups.tree_networks import inner_nodes, own_links
 from topologies.rates.shortest_paths import ecmp
@@ -40,7 +40,7 @@ def strided_groups(G: Fabric) -> StridedGroups:
 
     Raises TopologyError when the fabric is unsound.
     """
-    return _strided(grouped(G))
+    return _strided(fabric_groups(G))
 
 
 class _RankLevel(NamedTuple):
@@ -150,15 +150,13 @@ class StridedGroups:
             here = near & (self.domain[source] == d)
             ends = zip(source[here].tolist(), target[here].tolist(), strict=True)
             weights = {(self.chips[a], self.chips[b]): 1.0 for a, b in ends}
-            slowest = min(slowest, served(self._domain_fabric(d), pairs(weights)).rate)
+            slowest = min(slowest, max_concurrent_rate(self._domain_fabric(d), pairs(weights)).rate)
         return slowest
 
     def _unlike(self, domains: Ranks) -> list[int]:
-        """The first of these domains of every wiring."""
         return list({self.groups.inner[d]: d for d in np.unique(domains)[::-1].tolist()}.values())
 
     def _domain_fabric(self, domain: int) -> Fabric:
-        """A domain by itself, or the whole fabric where its own links do not join its chips."""
         part = own_links(self.fabric, inner_nodes(self.fabric, self.groups.domains[domain]))
         return self.fabric if part is None else part
 

@@ -21,7 +21,7 @@ from topologies.rates.equal_domains import Crossings, Domains
 
 
 @dataclass(frozen=True, eq=False)
-class Level:
+class TreeLevel:
     """Parts of the fabric that lie below one switch of a level, or below several joined ones."""
 
     part: Mapping[Node, Node]  # the part that each chip is in
@@ -35,7 +35,7 @@ class SwitchTree:
     """The network between domains, level by level; the first level is the chips themselves."""
 
     domain: Mapping[Node, Node]  # the domain of each chip
-    levels: tuple[Level, ...]  # the last one has a single part, or parts that nothing joins
+    levels: tuple[TreeLevel, ...]  # the last one has a single part, or parts that nothing joins
     nested: bool  # does every domain lie within one part of each level?
     railed: bool  # does no part hold two chips of a domain, the last level apart?
 
@@ -109,11 +109,11 @@ class SwitchTree:
 
 
 @lru_cache(maxsize=8)  # levels: exchange, gather and send of the same groups
-def _crossings(tree: SwitchTree, level: Level, groups: tuple[Group, ...]) -> Crossings:
+def _crossings(tree: SwitchTree, level: TreeLevel, groups: tuple[Group, ...]) -> Crossings:
     return Crossings.of([(tree.domain[c], level.part[c]) for c in group] for group in groups)
 
 
-def tree_of(G: Fabric, domains: Sequence[Sequence[Node]]) -> SwitchTree | None:
+def switch_tree(G: Fabric, domains: Sequence[Sequence[Node]]) -> SwitchTree | None:
     """The levels above the domains of a fabric; None if they are anything else.
 
     Chips do not relay. All that joins a part is linked to all that is below it by equal links,
@@ -153,7 +153,9 @@ def tree_of(G: Fabric, domains: Sequence[Sequence[Node]]) -> SwitchTree | None:
 Unit = tuple[Group, Group]  # nodes of one level, and the chips below that they join
 
 
-def _raised(G: Fabric, outer: set[Arc], units: Sequence[Unit]) -> tuple[Level, list[Unit]] | None:
+def _raised(
+    G: Fabric, outer: set[Arc], units: Sequence[Unit]
+) -> tuple[TreeLevel, list[Unit]] | None:
     """The level of these units, and the units above; takes the arcs between out of `outer`."""
     part = {chip: i for i, (_, chips) in enumerate(units) for chip in chips}
     up: dict[Node, float] = {}
@@ -180,11 +182,10 @@ def _raised(G: Fabric, outer: set[Arc], units: Sequence[Unit]) -> tuple[Level, l
         return None
     outer -= used
     raised = [(tuple(tops), tuple(chips)) for tops, chips in above.items()]
-    return Level(part, up, down, latencies.pop() if latencies else 0.0), raised or list(units)
+    return TreeLevel(part, up, down, latencies.pop() if latencies else 0.0), raised or list(units)
 
 
-def _bounds(level: Level, out: Counter[Node], into: Counter[Node]) -> list[float]:
-    """Rates that the links of the parts leave to what leaves and enters each."""
+def _bounds(level: TreeLevel, out: Counter[Node], into: Counter[Node]) -> list[float]:
     leaving = [level.up[part] / weight for part, weight in out.items() if weight]
     return leaving + [level.down[part] / weight for part, weight in into.items() if weight]
 
@@ -211,7 +212,7 @@ def own_links(G: Fabric, inner: Sequence[Node]) -> Fabric | None:
     return None if any(True for _ in unreachable(part)) else part
 
 
-def shape_of(G: Fabric, chips: Sequence[Node]) -> Domains | None:
+def closed_form_domain(G: Fabric, chips: Sequence[Node]) -> Domains | None:
     """The closed form that describes a one-domain fabric, or None.
 
     A switch or several planes of switches, a mesh of chips that do not relay, or a box of a
@@ -222,7 +223,7 @@ def shape_of(G: Fabric, chips: Sequence[Node]) -> Domains | None:
     return _star(G, chips) or _mesh(G, chips) or _box(G, chips)
 
 
-def interconnect_of(
+def nonblocking_interconnect(
     G: Fabric, domains: Sequence[Sequence[Node]]
 ) -> tuple[float, float, str] | None:
     """Rate [byte/s] and latency [s] of every chip's own link into a layer that never blocks.

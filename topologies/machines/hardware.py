@@ -17,15 +17,15 @@ from typing import NotRequired, TypedDict, cast
 
 from topologies.fabric.limits import (
     TopologyError,
-    closest,
+    as_tuples,
     count_fault,
     latency_fault,
     rate_fault,
-    tupled,
+    suggest,
 )
-from topologies.rates.closed_forms import Sides, best_box
+from topologies.rates.closed_forms import BoxSides, best_box
 
-KINDS = ("switch", "mesh", "torus")
+MACHINE_KINDS = ("switch", "mesh", "torus")
 JOINS = ("spine", "rails", "clos")
 CERTAINTIES = {
     "stated": "",
@@ -84,7 +84,7 @@ class Machine:
     leaf: int | None = None
     oversubscription: float = 1.0
     twisted: bool = False
-    slices: tuple[Sides, ...] = ()
+    slices: tuple[BoxSides, ...] = ()
     cube: int = 0
     largest_slice: int | None = None
     twists: bool = False
@@ -117,13 +117,13 @@ class Machine:
         """
         attributes = {f.name for f in fields(cls)} - {"figures"}
         strange = [
-            f"unknown figure {o!r}; {closest(o, attributes)}" for o in others if o not in attributes
+            f"unknown figure {o!r}; {suggest(o, attributes)}" for o in others if o not in attributes
         ]
         if strange:
             raise TopologyError(f"machine {name!r}", strange)
         # An unknown kind is reported by the machine itself, with its other faults.
         usual = {
-            "scale_up_latency": usual_latency(kind if kind in KINDS else "switch").value,
+            "scale_up_latency": usual_latency(kind if kind in MACHINE_KINDS else "switch").value,
             "scale_out_latency": usual_latency("scale_out").value,
         }
         made: Callable[..., Machine] = cls
@@ -161,7 +161,7 @@ class Machine:
             return (1,) * len(self.dims)
         return best_box(self.dims, chips, self.links, self.rings_of, exact=True)
 
-    def rings_of(self, sides: Sides) -> tuple[bool, ...]:
+    def rings_of(self, sides: BoxSides) -> tuple[bool, ...]:
         """For each side of a slice of this torus, whether it closes into a ring."""
         fits = [bool(self.ring) and side % self.ring == 0 for side in sides]
         return (all(fits),) * len(fits) if self.ring_all else tuple(fits)
@@ -212,8 +212,8 @@ def _number_problems(m: Machine) -> list[str]:
 
 
 def _shape_problems(m: Machine) -> list[str]:
-    if m.kind not in KINDS:
-        return [f"kind is {m.kind!r}; {closest(m.kind, KINDS)}"]
+    if m.kind not in MACHINE_KINDS:
+        return [f"kind is {m.kind!r}; {suggest(m.kind, MACHINE_KINDS)}"]
     if m.kind != "torus":
         return [f"dims is {m.dims}; only a torus has them"] if m.dims else []
     problems = []
@@ -229,9 +229,9 @@ def _shape_problems(m: Machine) -> list[str]:
 def _joint_problems(m: Machine) -> list[str]:
     problems = []
     if m.join not in JOINS:
-        problems.append(f"join is {m.join!r}; {closest(m.join, JOINS)}")
+        problems.append(f"join is {m.join!r}; {suggest(m.join, JOINS)}")
     if m.certainty not in CERTAINTIES:
-        problems.append(f"certainty is {m.certainty!r}; {closest(m.certainty, CERTAINTIES)}")
+        problems.append(f"certainty is {m.certainty!r}; {suggest(m.certainty, CERTAINTIES)}")
     ratio = m.oversubscription
     if isinstance(ratio, bool) or not isinstance(ratio, int | float) or not 1 <= ratio < 1e6:
         problems.append(f"oversubscription is {ratio!r}; a number of at least 1 was expected")
@@ -289,7 +289,7 @@ def aliases() -> Mapping[str, str]:
     return _read()["alias"]
 
 
-def figures(name: str) -> tuple[MachineFigure, ...]:
+def sourced_figures(name: str) -> tuple[MachineFigure, ...]:
     """The sourced figures of a machine of the file; latencies not its own are the usual ones."""
     entry = entries()[name]
     rows = {key: row for key, row in entry.items() if isinstance(row, dict)}
@@ -314,7 +314,7 @@ def _figure(name: str, entry: FigureRow) -> MachineFigure:
     note = f" ({entry['note']})" if "note" in entry else ""
     guess = entry["source"] in GUESSES
     return MachineFigure(
-        name, tupled(entry["value"]), entry["unit"], source + note, str(entry["as_of"]), guess
+        name, as_tuples(entry["value"]), entry["unit"], source + note, str(entry["as_of"]), guess
     )
 
 
@@ -322,22 +322,22 @@ def _figure(name: str, entry: FigureRow) -> MachineFigure:
 class Slices:
     """The slices of one machine."""
 
-    dims: Sides  # sides of the whole torus
+    dims: BoxSides  # sides of the whole torus
     # Shapes that are offered one by one; without these and a cube every box is
-    listed: tuple[Sides, ...] = ()
+    listed: tuple[BoxSides, ...] = ()
     cube: int = 0  # boxes of which all sides are multiples of this are offered too; 0 if none is
     largest: int | None = None  # chips of the largest slice; None if that is the whole torus
     alike: bool = True  # whether all sides have links of one rate, so that a shape may be turned
 
-    def offers(self, shape: Sides) -> bool:
+    def offers(self, shape: BoxSides) -> bool:
         """True if a slice of this shape is offered, in any rotation if sides are alike."""
         return any(turned in self._all_sides() for turned in self._turns(shape))
 
-    def of(self, chips: int) -> list[Sides]:
+    def of(self, chips: int) -> list[BoxSides]:
         """The shapes of slices with so many chips."""
         return [shape for shape in self._all_sides() if prod(shape) == chips]
 
-    def near(self, chips: int) -> list[Sides]:
+    def near(self, chips: int) -> list[BoxSides]:
         """One shape each of the next smaller and the next larger number of chips."""
         shapes = sorted(self._all_sides(), key=lambda shape: (prod(shape), sum(shape)))
         below = [shape for shape in shapes if prod(shape) < chips]
@@ -345,24 +345,23 @@ class Slices:
         most = [shape for shape in below if prod(shape) == prod(below[-1])] if below else []
         return [*most[:1], *above[:1]]
 
-    def _turns(self, shape: Sides) -> list[Sides]:
+    def _turns(self, shape: BoxSides) -> list[BoxSides]:
         return [tuple(sorted(shape))] if self.alike else [tuple(shape)]
 
-    def _all_sides(self) -> list[Sides]:
+    def _all_sides(self) -> list[BoxSides]:
         most = prod(self.dims) if self.largest is None else self.largest
         free = not self.listed and not self.cube
         boxes = self._boxes(1 if free else self.cube) if free or self.cube else iter(())
         named = (turned for shape in self.listed for turned in self._turns(shape))
         return [shape for shape in dict.fromkeys([*named, *boxes]) if prod(shape) <= most]
 
-    def _boxes(self, step: int) -> Iterator[Sides]:
-        """Boxes within the torus whose sides are multiples of `step`; sorted if turned freely."""
+    def _boxes(self, step: int) -> Iterator[BoxSides]:
         dims = tuple(sorted(self.dims)) if self.alike else self.dims
         for sides in product(*(range(step, side + 1, step) for side in dims)):
             if not self.alike or list(sides) == sorted(sides):
                 yield sides
 
 
-def written(shape: Sequence[int]) -> str:
+def shape_text(shape: Sequence[int]) -> str:
     """A shape as makers write it: 4x4x8."""
     return "x".join(map(str, shape))

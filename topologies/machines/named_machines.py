@@ -8,9 +8,9 @@ from functools import cache
 from math import prod
 from typing import TYPE_CHECKING
 
-from topologies.fabric.limits import TopologyError, closest, count_fault
-from topologies.machines.hardware import Machine, aliases, entries, figures, written
-from topologies.rates.closed_forms import Sides, box
+from topologies.fabric.limits import TopologyError, count_fault, suggest
+from topologies.machines.hardware import Machine, aliases, entries, shape_text, sourced_figures
+from topologies.rates.closed_forms import BoxSides, box
 
 if TYPE_CHECKING:
     from topologies.fabric.fabric import Fabric
@@ -141,7 +141,7 @@ def _chip_count(what: Machine, number: int | None) -> int:
     return chips
 
 
-def _slice_sides(whole: Machine, chips: int | None, shape: Sequence[int] | None) -> Sides:
+def _slice_sides(whole: Machine, chips: int | None, shape: Sequence[int] | None) -> BoxSides:
     """The sides of a slice, as its maker offers it."""
     offered, where = whole.offered, f"machine {whole.name!r}"
     if shape is None:
@@ -150,42 +150,47 @@ def _slice_sides(whole: Machine, chips: int | None, shape: Sequence[int] | None)
         offers = offered.of(chips)
         if offers:
             return min(offers, key=lambda sides: _shape_rank(whole, sides))
-        near = " or ".join(f"{prod(sides)} ({written(sides)})" for sides in offered.near(chips))
-        fault = f"no slice of {chips} chips: none fits into {written(whole.dims)} as it is offered"
+        near = " or ".join(f"{prod(sides)} ({shape_text(sides)})" for sides in offered.near(chips))
+        fault = (
+            f"no slice of {chips} chips: none fits into {shape_text(whole.dims)} as it is offered"
+        )
         raise TopologyError(where, f"{fault}; {near} chips do")
     sides = tuple(shape) if isinstance(shape, Sequence) and not isinstance(shape, str) else ()
     if len(sides) != len(whole.dims) or any(count_fault(side) for side in sides):
         fault = f"shape is {shape!r}; {len(whole.dims)} sides were expected, such as "
-        raise TopologyError(where, fault + written(offered.near(128)[0]))
+        raise TopologyError(where, fault + shape_text(offered.near(128)[0]))
     if chips is not None and prod(sides) != chips:
-        raise TopologyError(where, f"shape {written(sides)} holds {prod(sides)} chips, not {chips}")
+        raise TopologyError(
+            where, f"shape {shape_text(sides)} holds {prod(sides)} chips, not {chips}"
+        )
     if not offered.offers(sides):
         same = offered.of(prod(sides)) or offered.near(prod(sides))
-        others = ", ".join(map(written, same)) or "none"
-        fault = f"no slice of shape {written(sides)}; near it there are {others}"
+        others = ", ".join(map(shape_text, same)) or "none"
+        fault = f"no slice of shape {shape_text(sides)}; near it there are {others}"
         raise TopologyError(where, fault)
     return sides
 
 
-def _shape_rank(whole: Machine, sides: Sides) -> tuple[float, int, Sides]:
+def _shape_rank(whole: Machine, sides: BoxSides) -> tuple[float, int, BoxSides]:
     """Orders shapes of equal size: where chips exchange most, then the most compact."""
     if prod(sides) == 1:
         return 0.0, sum(sides), sides
     return -box(sides, whole.links, whole.rings_of(sides)).all_to_all, sum(sides), sides
 
 
-def _twistable(sides: Sides, cube: int) -> bool:
+def _twistable(sides: BoxSides, cube: int) -> bool:
     short = min(sides)
     return set(sides) == {short, 2 * short} and short % cube == 0 and short > 1
 
 
-def _untwisted(whole: Machine, sides: Sides) -> str:
+def _untwisted(whole: Machine, sides: BoxSides) -> str:
     if not whole.twists:
         return "its slices are not twisted"
     k = whole.cube or 2
-    such = " and ".join(written(each) for each in ((k, k, 2 * k), (k, 2 * k, 2 * k)))
+    such = " and ".join(shape_text(each) for each in ((k, k, 2 * k), (k, 2 * k, 2 * k)))
     return (
-        f"{written(sides)} cannot be twisted; slices of sides k and 2k can, k a multiple of {k}, "
+        f"{shape_text(sides)} cannot be twisted; slices of sides k and 2k can, k a multiple of "
+        f"{k}, "
         f"such as {such}"
     )
 
@@ -213,10 +218,10 @@ def _domain(what: Machine, chips: int) -> Fabric:
 def _named(name: str) -> Machine:
     key = aliases().get(name, name) if isinstance(name, str) else name
     if key not in entries():
-        hint = closest(name, [*entries(), *aliases()])
+        hint = suggest(name, [*entries(), *aliases()])
         raise TopologyError("machines", f"unknown machine {name!r}; {hint}")
     plain = {field: value for field, value in entries()[key].items() if not isinstance(value, dict)}
-    sourced = figures(key)
+    sourced = sourced_figures(key)
     values = {f.name: f.value for f in sourced if f.name != "links"}
     make: Callable[..., Machine] = Machine
     return make(name=key, figures=sourced, **{"scale_out": None, **plain, **values})

@@ -8,15 +8,15 @@ from collections import Counter
 
 from topologies.fabric.fabric import ACCELERATOR, Fabric, accelerators
 from topologies.fabric.limits import TopologyError
-from topologies.picture.degraded_links import damage
+from topologies.picture.degraded_links import find_link_faults
 from topologies.picture.domain_rows import layers, round_table
-from topologies.picture.scene import SIZES, Scene, read
+from topologies.picture.scene import DETAIL_LEVELS, Scene, read
 from topologies.picture.sheet import MARGIN, WIDTH, PictureSheet, classes, legend
-from topologies.picture.svg_canvas import INK, QUIET, Canvas, counted_text, fitted
+from topologies.picture.svg_canvas import INK, MUTED_COLOUR, Canvas, counted_text, truncate
 
 __all__ = ["svg"]
 
-MOST_MARKS = 700
+MAX_MARKS = 700
 TOP = 84.0
 
 
@@ -36,20 +36,22 @@ def svg(G: Fabric) -> str:
     if not accelerators(G):
         raise TopologyError(f"fabric {G.graph.get('name')!r}", "no accelerator to draw")
     scene = read(G)
-    faults = damage(scene)
+    faults = find_link_faults(scene)
     # Several domains that are wired to each other with nothing above them sit around a circle.
     draw = round_table if len(scene.domains) > 1 and not scene.above else layers
-    for size in SIZES:
+    for size in DETAIL_LEVELS:
         sheet = PictureSheet(scene, faults, size)
         bottom = draw(sheet, TOP)
-        if sum(len(c.marks) for c in (sheet.ground, sheet.wires, sheet.marks)) <= MOST_MARKS:
+        if sum(len(c.marks) for c in (sheet.ground, sheet.wires, sheet.marks)) <= MAX_MARKS:
             break
     height = legend(sheet, classes(sheet, TOP - 6, bottom) + 22)
     title = str(G.graph.get("name") or "a fabric")
     description = _description(scene, len(faults))
     page = Canvas([*sheet.ground.marks, *sheet.wires.marks])
-    page.text(MARGIN, 36, fitted(title, WIDTH - 2 * MARGIN, 20), size=20, bold=True, colour=INK)
-    page.text(MARGIN, 58, fitted(description, WIDTH - 2 * MARGIN, 12.5), size=12.5, colour=QUIET)
+    page.text(MARGIN, 36, truncate(title, WIDTH - 2 * MARGIN, 20), size=20, bold=True, colour=INK)
+    page.text(
+        MARGIN, 58, truncate(description, WIDTH - 2 * MARGIN, 12.5), size=12.5, colour=MUTED_COLOUR
+    )
     page.marks += sheet.marks.marks
     return page.document(WIDTH, height + 14, title, description)
 

@@ -12,12 +12,12 @@ from typing import cast
 
 from topologies.fabric.fabric import Arc, Node
 from topologies.picture.lattice import is_lattice, lattice, lattice_height
-from topologies.picture.scene import CHIP, Gap, Link, chosen, label, role, without_gaps
+from topologies.picture.scene import CHIP, Gap, Link, label, limit_items, role, without_gaps
 from topologies.picture.sheet import GUTTER, MARGIN, WIDTH, NodePosition, PictureSheet
-from topologies.picture.svg_canvas import QUIET, fitted
+from topologies.picture.svg_canvas import MUTED_COLOUR, truncate
 
 RADIUS, HALF = 165.0, 15.0
-TABLE, OUT = 190.0, 62.0
+TABLE, CHIP_OFFSET = 190.0, 62.0
 
 
 def fits_ring(sheet: PictureSheet, domain: Node, alone: bool) -> bool:
@@ -31,7 +31,7 @@ def ring_layout(sheet: PictureSheet, domain: Node, place: NodePosition) -> None:
     sheet.frame(place)
     sheet.places["box", domain] = place
     middle = (place.x, y + (height - 24) / 2)
-    items = chosen(sheet.scene.domains[domain], 24, sheet.damaged)
+    items = limit_items(sheet.scene.domains[domain], 24, sheet.damaged)
     for i, item in enumerate(items):
         at = _around(middle, RADIUS, i / len(items))
         if isinstance(item, Gap):
@@ -51,8 +51,8 @@ def ring_layout(sheet: PictureSheet, domain: Node, place: NodePosition) -> None:
 
 def round_table(sheet: PictureSheet, top: float) -> float:
     """Draw the domains around a circle, what wires them on it and their chips outside."""
-    middle = ((GUTTER + WIDTH - MARGIN) / 2, top + TABLE + OUT + 62)
-    domains = chosen(list(sheet.scene.domains), 10, sheet.damaged_domains)
+    middle = ((GUTTER + WIDTH - MARGIN) / 2, top + TABLE + CHIP_OFFSET + 62)
+    domains = limit_items(list(sheet.scene.domains), 10, sheet.damaged_domains)
     share = 1 / len(domains)
     for i, domain in enumerate(domains):
         turn = i * share
@@ -69,7 +69,7 @@ def round_table(sheet: PictureSheet, top: float) -> float:
         bent = (x + pull * (middle[0] - x), y + pull * (middle[1] - y))
         across = abs(far[0] - far[1]) <= 20
         sheet.link(link, [(a.x, a.y), *([bent] if across else []), (b.x, b.y)])
-    return middle[1] + TABLE + OUT + 58
+    return middle[1] + TABLE + CHIP_OFFSET + 58
 
 
 def _chip_position(
@@ -80,7 +80,7 @@ def _chip_position(
     switches = [node for nodes in sheet.scene.inner_rows(domain).values() for node in nodes]
     chips = scene.domains[domain]
     posts = switches or chips
-    items = chosen(posts, 4, sheet.damaged)
+    items = limit_items(posts, 4, sheet.damaged)
     part = share * 0.84 / len(items)
     start = turn - share * 0.42
     half = min(16.0, TABLE * 2 * pi * part * 0.4)
@@ -96,9 +96,9 @@ def _chip_position(
         sheet.node(item, NodePosition(x, y, half, 10), words=words)
         if switches:
             _outer_nodes(sheet, item, middle, at, part)
-    x, y = _around(middle, TABLE + OUT + 24, turn)
+    x, y = _around(middle, TABLE + CHIP_OFFSET + 24, turn)
     words = f"domain {label(domain)}"
-    sheet.marks.text(x, y + 4, words, size=12, colour=QUIET, anchor="middle", backed=True)
+    sheet.marks.text(x, y + 4, words, size=12, colour=MUTED_COLOUR, anchor="middle", backed=True)
 
 
 def _outer_nodes(
@@ -107,9 +107,11 @@ def _outer_nodes(
     """The chips of one switch, outside the circle."""
     G = sheet.scene.G
     mine = [n for n in G.pred[post] if G.nodes[n].get("kind") == "accelerator"]
-    items = chosen(mine, 3, sheet.damaged)
+    items = limit_items(mine, 3, sheet.damaged)
     for i, chip in enumerate(items):
-        x, y = _around(middle, TABLE + OUT - 14, at + part * ((i + 0.5) / len(items) - 0.5) * 0.9)
+        x, y = _around(
+            middle, TABLE + CHIP_OFFSET - 14, at + part * ((i + 0.5) / len(items) - 0.5) * 0.9
+        )
         if isinstance(chip, Gap):
             sheet.marks.caption(x, y + 4, f"+{chip.count}", 10)
         else:
@@ -121,8 +123,8 @@ def _around(middle: tuple[float, float], radius: float, turn: float) -> tuple[fl
     return middle[0] + radius * cos(angle), middle[1] + radius * sin(angle)
 
 
-ROW, SWITCH = 96.0, 28.0
-LEFT, ROOM = GUTTER, WIDTH - GUTTER - MARGIN
+ROW_SIZE, SWITCH = 96.0, 28.0
+ROW_LEFT, ROW_WIDTH = GUTTER, WIDTH - GUTTER - MARGIN
 
 
 def layers(sheet: PictureSheet, top: float) -> float:
@@ -136,20 +138,20 @@ def layers(sheet: PictureSheet, top: float) -> float:
         kinds.setdefault((len(scene.domains[name]), inside[name]), name)
     small = max(len(chips) for chips in scene.domains.values()) <= 2
     limit = sheet.size.chips // 3 if small else sheet.size.domains
-    domains = chosen(names, limit, {*kinds.values(), *(sheet.damaged_domains - {None})})
+    domains = limit_items(names, limit, {*kinds.values(), *(sheet.damaged_domains - {None})})
     above = scene.above
     y = top + SWITCH / 2
-    base = y + ROW * len(above) - (SWITCH / 2 - 8 if above else SWITCH / 2)
+    base = y + ROW_SIZE * len(above) - (SWITCH / 2 - 8 if above else SWITCH / 2)
     bottom = _boxes(sheet, domains, base)
     drawn = set(sheet.places)
     lines: list[tuple[float, list[Node]]] = []
     for rank, nodes in enumerate(above.values()):
         near = [node for node in nodes if scene.beside(node, drawn)]
-        items = chosen(nodes, sheet.size.row, {*near, *sheet.damaged})
+        items = limit_items(nodes, sheet.size.row, {*near, *sheet.damaged})
         drawn |= set(without_gaps(items))
-        lines.append((y + ROW * (len(above) - 1 - rank), items))
+        lines.append((y + ROW_SIZE * (len(above) - 1 - rank), items))
     for height, items in lines:
-        row(sheet, items, LEFT, ROOM, height, SWITCH)
+        draw_row(sheet, items, ROW_LEFT, ROW_WIDTH, height, SWITCH)
     _wire(sheet, domains, lines)
     return bottom
 
@@ -166,8 +168,8 @@ def _boxes(sheet: PictureSheet, domains: list[Node], y: float) -> float:
         0.75 if isinstance(d, Gap) else max(1.0, min(len(sheet.scene.domains[d]), share)) ** 0.5
         for d in domains
     ]
-    unit = (ROOM - 14 * (len(domains) - 1)) / sum(weights)
-    x, tall = LEFT, max(heights)
+    unit = (ROW_WIDTH - 14 * (len(domains) - 1)) / sum(weights)
+    x, tall = ROW_LEFT, max(heights)
     for domain, weight in zip(domains, weights, strict=True):
         width = weight * unit
         place = NodePosition(x + width / 2, y + tall / 2, width / 2, tall / 2)
@@ -229,7 +231,7 @@ def _wire(sheet: PictureSheet, domains: list[Node], lines: list[tuple[float, lis
         if len(links) > 1:
             x, y = (p.towards(q)[0] + q.x) / 2, (p.towards(q)[1] + q.towards(p)[1]) / 2
             words = f"× {len(links):,}"
-            sheet.marks.text(x + 8, y, words, size=11, colour=QUIET, backed=True)
+            sheet.marks.text(x + 8, y, words, size=11, colour=MUTED_COLOUR, backed=True)
     # Draw missing links as stubs, from nodes with fewer links than others of their role.
     for fault in sheet.faults:
         if fault.link is not None or not fault.nodes or fault.nodes[0] not in sheet.places:
@@ -243,14 +245,13 @@ def _wire(sheet: PictureSheet, domains: list[Node], lines: list[tuple[float, lis
 
 
 def _end(sheet: PictureSheet, node: Node, whole: set[Node]) -> Node:
-    """The mark at which a link of `node` ends: itself, or the box of its domain."""
     domain = sheet.scene.G.nodes[node].get("domain")
     if domain in whole:
         return "box", domain
     return node if node in sheet.places else sheet.gaps.get(node, node)
 
 
-MESHED = 60  # links between chips and switches of a domain that an eye can follow
+MAX_MESH_LINKS = 60  # links between chips and switches of a domain that an eye can follow
 STEP, CHIP_SIZE, PAD, TITLE, NICS = 92.0, 30.0, 16.0, 30.0, 52.0
 
 
@@ -264,22 +265,28 @@ def domain_box(sheet: PictureSheet, domain: Node, place: NodePosition, chips: in
     line = y + PAD + (NICS if cards else 0.0) + CHIP_SIZE / 2
     most = max(2, min(sheet.size.row, int(width / 60)))
     chips = min(chips, len(members))
-    while sum(min(len(nodes), most) for nodes in rows.values()) * chips > MESHED and chips > 6:
+    while (
+        sum(min(len(nodes), most) for nodes in rows.values()) * chips > MAX_MESH_LINKS and chips > 6
+    ):
         chips, most = chips - 2, max(3, most - 1)
-    picked = chosen(members, chips, sheet.damaged)
-    row(sheet, picked, x, width, line, CHIP_SIZE)
+    picked = limit_items(members, chips, sheet.damaged)
+    draw_row(sheet, picked, x, width, line, CHIP_SIZE)
     if cards:
         seen = [node for node in cards if sheet.scene.beside(node, set(without_gaps(picked)))]
-        row(sheet, chosen(cards, chips, {*seen, *sheet.damaged}), x, width, y + PAD + 11, 22.0)
+        draw_row(
+            sheet, limit_items(cards, chips, {*seen, *sheet.damaged}), x, width, y + PAD + 11, 22.0
+        )
     for depth, nodes in enumerate(rows.values(), start=1):
-        row(sheet, chosen(nodes, most, sheet.damaged), x, width, line + STEP * depth, 24.0)
+        draw_row(
+            sheet, limit_items(nodes, most, sheet.damaged), x, width, line + STEP * depth, 24.0
+        )
     room, foot = width - 16, y + height - 10
     words = sheet.scene.domain_title(domain)
-    words = fitted(words if room > 80 else label(domain), room, 12)
+    words = truncate(words if room > 80 else label(domain), room, 12)
     sheet.marks.caption(place.x, foot, words)
 
 
-def row(
+def draw_row(
     sheet: PictureSheet, items: Sequence[Node], x: float, width: float, y: float, height: float
 ) -> None:
     """Draw nodes side by side, a gap as how many more there are."""

@@ -10,14 +10,14 @@ from itertools import pairwise, product
 from math import prod
 
 from topologies.fabric.fabric import Node
-from topologies.picture.scene import CHIP, Gap, chosen, label, side_name
+from topologies.picture.scene import CHIP, Gap, label, limit_items, side_name
 from topologies.picture.sheet import NodePosition, PictureSheet
-from topologies.picture.svg_canvas import QUIET, counted_text, fitted
+from topologies.picture.svg_canvas import MUTED_COLOUR, counted_text, truncate
 
 SPACE, DEPTH, TITLE = 96.0, (0.24, -0.22), 46.0
 Coord = tuple[int, ...]
 Slots = tuple[dict[int, float], ...]
-Point = tuple[float, float]
+PagePoint = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ class View:
     axes: tuple[int, ...]
     slots: Slots
     sides: Coord
-    origin: Point
+    origin: PagePoint
     step: float
 
-    def point(self, coord: Coord) -> Point:
+    def point(self, coord: Coord) -> PagePoint:
         """Middle of a place."""
         at = [self.slots[axis][coord[axis]] for axis in self.axes]
         right, down, deep = (*at, 0.0, 0.0)[:3]
@@ -102,15 +102,14 @@ def lattice(sheet: PictureSheet, domain: Node, place: NodePosition) -> None:
     words = f"{chips}: {', '.join(f'{side} along {side_name(d)}' for d, side in enumerate(sides))}"
     if len(sheet.scene.domains) > 1:
         words = f"domain {label(domain)}: {chips}, {' x '.join(map(str, sides))}"
-    sheet.marks.caption(place.x, y + height - 12, fitted(words, width - 16, 12))
+    sheet.marks.caption(place.x, y + height - 12, truncate(words, width - 16, 12))
 
 
 def _arrows(sheet: PictureSheet, view: View, x: float, y: float) -> None:
-    """The arrows that name the axes of the lattice on the page."""
     directions = ((30.0, 0.0), (0.0, -30.0), (24.0, -22.0))
     for axis, (dx, dy) in zip(view.axes, directions, strict=False):
         if view.sides[axis] > 1:
-            sheet.marks.line([(x, y), (x + dx, y + dy)], QUIET, 1.4)
+            sheet.marks.line([(x, y), (x + dx, y + dy)], MUTED_COLOUR, 1.4)
             sheet.marks.caption(x + dx * 1.3, y + dy * 1.25 + 4, side_name(axis))
 
 
@@ -136,7 +135,7 @@ def _frame(sheet: PictureSheet, domain: Node) -> tuple[Coord, Slots, Coord]:
         must = {c[d] for c in hurt[:3]}
         at: dict[int, float] = {}
         position = 0.0
-        for item in chosen(range(side), limit, must):
+        for item in limit_items(range(side), limit, must):
             if not isinstance(item, Gap):
                 at[item] = position
             position += 0.35 if isinstance(item, Gap) else 1
@@ -149,7 +148,6 @@ def _spans(slots: Slots, axes: tuple[int, ...]) -> list[float]:
 
 
 def _extent(slots: Slots, axes: Coord) -> tuple[float, float]:
-    """Width and height in steps."""
     span = [*_spans(slots, axes), 0.0, 0.0]
     return max(span[0] + DEPTH[0] * span[2], 1.0), max(span[1] - DEPTH[1] * span[2], 0.6)
 
@@ -185,7 +183,7 @@ def _at_the_rim(view: View, a: Coord, b: Coord) -> bool:
     return False
 
 
-def _bowed(view: View, p: Point, q: Point) -> list[Point]:
+def _bowed(view: View, p: PagePoint, q: PagePoint) -> list[PagePoint]:
     """A curve beside the straight way, which other chips stand on; of a box, away from it."""
     length = max(((q[0] - p[0]) ** 2 + (q[1] - p[1]) ** 2) ** 0.5, 1.0)
     across = ((q[1] - p[1]) / length, -(q[0] - p[0]) / length)
@@ -203,7 +201,6 @@ def _bowed(view: View, p: Point, q: Point) -> list[Point]:
 
 
 def _breaks(view: View) -> Iterator[tuple[Coord, Coord]]:
-    """Pairs of drawn places between which others are left out."""
     for d, slots in enumerate(view.slots):
         at = list(slots)
         cuts = [(i, j) for i, j in pairwise(at) if j - i > 1]

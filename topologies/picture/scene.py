@@ -40,7 +40,7 @@ class LinkKind(NamedTuple):
     axis: tuple[int, ...] = ()  # of a torus; empty elsewhere
 
 
-class Figures(NamedTuple):
+class LinkFigures(NamedTuple):
     """Bandwidths there and back [byte/s; None for one way], latency [s], parallel cables."""
 
     there: float
@@ -50,7 +50,7 @@ class Figures(NamedTuple):
 
 
 # Tried in turn until the picture has few enough marks.
-SIZES = (
+DETAIL_LEVELS = (
     PictureLimits(36, 4, 9, 8),
     PictureLimits(28, 4, 8, 5),
     PictureLimits(20, 3, 6, 4),
@@ -70,7 +70,7 @@ class Gap:
         return len(self.items)
 
 
-def chosen(items: Sequence[T], limit: int, must: Collection[T] = ()) -> list[T | Gap]:
+def limit_items(items: Sequence[T], limit: int, must: Collection[T] = ()) -> list[T | Gap]:
     """At most `limit` of the items in their order, with a `Gap` wherever some are left out.
 
     Those that `must` be there come first, then the first ones, and the last.
@@ -104,7 +104,7 @@ class Link:
     a: Node
     b: Node
     kind: LinkKind
-    figures: Figures
+    figures: LinkFigures
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class LinkClass:
     """Links of one kind and one rate; `faulty` are those that are slower than their like."""
 
     kind: LinkKind
-    figures: Figures
+    figures: LinkFigures
     number: int
     faulty: bool = False
 
@@ -197,7 +197,7 @@ def read(G: Fabric) -> Scene:
     inside = {node: inside[node] for node in G if node in inside}
     links = tuple(_links(G))
     # The classes in the order in which they are met, and which of them are faults.
-    found_by: dict[LinkKind, Counter[Figures]] = defaultdict(Counter)
+    found_by: dict[LinkKind, Counter[LinkFigures]] = defaultdict(Counter)
     for link in links:
         found_by[link.kind][link.figures] += 1
     classes = tuple(
@@ -269,12 +269,11 @@ def _links(G: Fabric) -> Iterator[Link]:
             axis = tuple(d for d, (p, q) in enumerate(zip(*places, strict=True)) if p != q)
         kind = LinkKind(there["tier"], (roles[0], roles[1]), back is None, axis)
         rates = there["bandwidth"], None if back is None else back["bandwidth"]
-        figures = Figures(*rates, there.get("latency", 0.0), there.get("count", 1))
+        figures = LinkFigures(*rates, there.get("latency", 0.0), there.get("count", 1))
         yield Link(u, v, kind, figures)
 
 
-def _slow(figures: Figures, number: int, others: Counter[Figures]) -> bool:
-    """Is a link of these figures a degraded one: rare, and slower than most of its kind?"""
+def _slow(figures: LinkFigures, number: int, others: Counter[LinkFigures]) -> bool:
     usual, many = others.most_common(1)[0]
     there, back = figures.there, figures.back or figures.there
     slower = there < usual.there or back < (usual.back or usual.there)

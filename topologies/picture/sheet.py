@@ -7,26 +7,26 @@ from dataclasses import dataclass, field
 from math import sqrt
 
 from topologies.fabric.fabric import ACCELERATOR, Group, Node
-from topologies.picture.degraded_links import Damage
+from topologies.picture.degraded_links import LinkFault
 from topologies.picture.scene import Gap, Link, LinkClass, PictureLimits, Scene, label, side_name
 from topologies.picture.svg_canvas import (
     FAULT,
     INK,
-    QUIET,
+    MUTED_COLOUR,
     TIER_COLOURS,
     Canvas,
     counted_text,
-    fitted,
     rate_text,
     time_text,
+    truncate,
 )
 
 WIDTH, MARGIN, GUTTER = 1200.0, 28.0, 240.0
-THICK, MEDIUM, THIN = 6.0, 2.4, 1.0
+THICK_WIDTH, MEDIUM, THIN_WIDTH = 6.0, 2.4, 1.0
 CHIP_FILL, SWITCH_FILL = "#dbeafe", "#e2e8f0"
-GROUND, EDGE = "#f8fafc", "#94a3b8"
+BOX_FILL, EDGE = "#f8fafc", "#94a3b8"
 
-Point = tuple[float, float]
+PagePoint = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class NodePosition:
         """Upper left corner, width and height."""
         return self.x - self.dx, self.y - self.dy, 2 * self.dx, 2 * self.dy
 
-    def towards(self, target: NodePosition) -> Point:
+    def towards(self, target: NodePosition) -> PagePoint:
         """The point of its edge at which a link to `target` begins. [px]"""
         if abs(target.y - self.y) > self.dy + target.dy:
             lean = max(-1.0, min(1.0, (target.x - self.x) / (abs(target.x - self.x) + 160)))
@@ -57,7 +57,7 @@ class PictureSheet:
     """Three layers of paint, the places of what is drawn, and the height of each class of link."""
 
     scene: Scene
-    faults: list[Damage]
+    faults: list[LinkFault]
     size: PictureLimits
     ground: Canvas = field(default_factory=Canvas)
     wires: Canvas = field(default_factory=Canvas)
@@ -70,7 +70,7 @@ class PictureSheet:
         rates = {each.rate for each in self.scene.classes}
         self.widest = max(rates, default=1.0)
         # Where all links are alike thickness says nothing, so that they are drawn thin.
-        self.thick = min(THICK, MEDIUM * sqrt(self.widest / min(rates, default=1.0)))
+        self.thick = min(THICK_WIDTH, MEDIUM * sqrt(self.widest / min(rates, default=1.0)))
         self.damaged = {node for fault in self.faults for node in fault.nodes}
         self.gaps: dict[Node, Node] = {}
 
@@ -87,7 +87,7 @@ class PictureSheet:
 
     def stroke(self, rate: float) -> float:
         """Thickness of a line [px] for a bandwidth [byte/s], in proportion to its root."""
-        return max(THIN, self.thick * sqrt(min(rate / self.widest, 1.5)))
+        return max(THIN_WIDTH, self.thick * sqrt(min(rate / self.widest, 1.5)))
 
     def node(self, node: Node, place: NodePosition, *, words: str | None = None) -> None:
         """Draw a node at a place; chips that relay are round."""
@@ -109,17 +109,17 @@ class PictureSheet:
         name = f"Σ {name}" if data.get("in_network_reduce") else name
         size = min(11.0, dy * 1.1, max(7.5, 2 * dx / (0.6 * max(len(name), 1))))
         if name and dy >= 6:
-            name = fitted(name, 2 * dx, size)
+            name = truncate(name, 2 * dx, size)
             self.marks.caption(x, y + size * 0.36, name, size, INK)
 
     def link(
-        self, link: Link, points: list[Point], *, faint: bool = False, most: float = THICK
+        self, link: Link, points: list[PagePoint], *, faint: bool = False, most: float = THICK_WIDTH
     ) -> None:
         """Draw a link through these points; the first of a class says where its label stands."""
         faulty = self.scene.faulty(link)
         middle = sum(y for _, y in points) / len(points)
         self.heights.setdefault((*link.kind[:3], link.figures), middle)
-        colour = FAULT if faulty else TIER_COLOURS.get(link.kind.tier, QUIET)
+        colour = FAULT if faulty else TIER_COLOURS.get(link.kind.tier, MUTED_COLOUR)
         self.wires.line(
             points,
             colour,
@@ -131,7 +131,7 @@ class PictureSheet:
 
     def others(self, link: Link, a: NodePosition, b: NodePosition, number: int) -> None:
         """Draw a bundle of links like this one that lead to nodes left out."""
-        colour = TIER_COLOURS.get(link.kind.tier, QUIET)
+        colour = TIER_COLOURS.get(link.kind.tier, MUTED_COLOUR)
         text = f"{number:,} more like {link_text(link)}"
         self.wires.line(
             [a.towards(b), b.towards(a)], colour, 1.2, dash="2 4", tooltip=text, faint=True
@@ -149,7 +149,7 @@ class PictureSheet:
         middle = ((a.x + b.x) / 2, low + 2 * bow)
         self.link(link, [(a.x, a.y + a.dy), middle, (b.x, b.y + b.dy)])
 
-    def lost(self, a: Point, b: Point, text: str) -> None:
+    def lost(self, a: PagePoint, b: PagePoint, text: str) -> None:
         """Draw a missing link: a broken line with a cross."""
         self.wires.line([a, b], FAULT, 1.6, dash="3 4", tooltip=text)
         x, y = (a[0] + b[0]) / 2, (a[1] + b[1]) / 2
@@ -160,13 +160,13 @@ class PictureSheet:
         """Draw a box for nodes that are left out."""
         self.places[gap] = place
         self.gaps.update(dict.fromkeys(gap.items, gap))
-        self.marks.box(*place.box, fill=GROUND, colour=EDGE, dash="4 3", round_=place.dy)
+        self.marks.box(*place.box, fill=BOX_FILL, colour=EDGE, dash="4 3", round_=place.dy)
         size = min(11.0, (2 * place.dx - 3) / (0.6 * max(len(words), 1)))
         self.marks.caption(place.x, place.y + 0.36 * size, words, size)
 
     def frame(self, place: NodePosition, *, dash: str = "") -> None:
         """The box around a domain."""
-        self.ground.box(*place.box, fill=GROUND, colour=EDGE, round_=8, dash=dash)
+        self.ground.box(*place.box, fill=BOX_FILL, colour=EDGE, round_=8, dash=dash)
 
 
 def link_text(link: Link) -> str:
@@ -179,7 +179,7 @@ def link_text(link: Link) -> str:
 
 
 TIERS = {"scale_up": "scale-up", "scale_out": "scale-out", "host": "host"}
-TALL, MOST_FAULTS, MOST_CLASSES = 60.0, 6, 12
+MIN_HEIGHT, MAX_FAULTS, MAX_CLASSES = 60.0, 6, 12
 
 
 def classes(sheet: PictureSheet, top: float, bottom: float) -> float:
@@ -189,30 +189,30 @@ def classes(sheet: PictureSheet, top: float, bottom: float) -> float:
         if not link.faulty:
             groups[(*link.kind[:3], link.figures)].append(link)
     wanted = sorted(groups, key=lambda key: sheet.heights.get(key, bottom))
-    keys, left_out = wanted[:MOST_CLASSES], wanted[MOST_CLASSES:]
+    keys, left_out = wanted[:MAX_CLASSES], wanted[MAX_CLASSES:]
     y = top
     places = []
     for key in keys:
-        y = max(y, min(sheet.heights.get(key, bottom) - TALL / 2, bottom - TALL))
+        y = max(y, min(sheet.heights.get(key, bottom) - MIN_HEIGHT / 2, bottom - MIN_HEIGHT))
         places.append(y)
-        y += TALL
+        y += MIN_HEIGHT
     over = y - max(bottom, top)
     for i in range(len(places) - 1, -1, -1):  # what was pushed below the drawing moves up
-        room = places[i - 1] + TALL if i else top
+        room = places[i - 1] + MIN_HEIGHT if i else top
         shift = max(0.0, min(over, places[i] - room))
         places[i] -= shift if over > 0 else 0.0
     for key, at in zip(keys, places, strict=True):
         _class(sheet, groups[key], at)
     if left_out:
         words = f"and {counted_text(len(left_out), 'other class')} of links"
-        sheet.marks.text(MARGIN, y + 14, words, size=11, colour=QUIET)
+        sheet.marks.text(MARGIN, y + 14, words, size=11, colour=MUTED_COLOUR)
         y += 24
     return max(y, bottom)
 
 
 def _class(sheet: PictureSheet, alike: list[LinkClass], y: float) -> None:
     first = alike[0]
-    colour = TIER_COLOURS.get(first.kind.tier, QUIET)
+    colour = TIER_COLOURS.get(first.kind.tier, MUTED_COLOUR)
     there, back, latency, count = first.figures
     number = sum(each.number for each in alike)
     sheet.marks.line([(MARGIN, y + 8), (MARGIN + 22, y + 8)], colour, sheet.stroke(there))
@@ -223,7 +223,9 @@ def _class(sheet: PictureSheet, alike: list[LinkClass], y: float) -> None:
     else:
         rate = f"{rate_text(there)} each way"
     room = GUTTER - MARGIN - 40
-    sheet.marks.text(MARGIN + 30, y + 12, fitted(rate, room, 13), size=13, colour=colour, bold=True)
+    sheet.marks.text(
+        MARGIN + 30, y + 12, truncate(rate, room, 13), size=13, colour=colour, bold=True
+    )
     axes = sorted({axis for each in alike for axis in each.kind.axis})
     along = f" along {', '.join(side_name(d) for d in axes)}" if axes else ""
     cables = f" of {count} cables" if count > 1 else ""
@@ -232,8 +234,8 @@ def _class(sheet: PictureSheet, alike: list[LinkClass], y: float) -> None:
         f"{' – '.join(first.kind.roles)}{along}",
     )
     for height, words in zip((27, 41), lines, strict=True):
-        line = fitted(words, room, 10.5)
-        sheet.marks.text(MARGIN + 30, y + height, line, size=10.5, colour=QUIET)
+        line = truncate(words, room, 10.5)
+        sheet.marks.text(MARGIN + 30, y + height, line, size=10.5, colour=MUTED_COLOUR)
 
 
 def legend(sheet: PictureSheet, top: float) -> float:
@@ -242,10 +244,10 @@ def legend(sheet: PictureSheet, top: float) -> float:
     y = top + 26
     x = _symbols(sheet, MARGIN, y)
     y = _scale(sheet, x, y) + 14
-    shown = sheet.faults[:MOST_FAULTS]
+    shown = sheet.faults[:MAX_FAULTS]
     for fault in shown:
         y += 18
-        words = fitted(fault.text, WIDTH - 2 * MARGIN - 30, 12)
+        words = truncate(fault.text, WIDTH - 2 * MARGIN - 30, 12)
         sheet.marks.text(MARGIN + 14, y, words, size=12, colour=FAULT)
         sheet.marks.text(MARGIN, y, "✕", size=12, colour=FAULT, bold=True)
     if len(sheet.faults) > len(shown):
@@ -272,7 +274,7 @@ def _symbols(sheet: PictureSheet, x: float, y: float) -> float:
     if any(d.get("in_network_reduce") for d in others):
         x = _sentence(sheet, x, y, "Σ adds what passes through")
     for tier in dict.fromkeys(each.kind.tier for each in sheet.scene.links):
-        marks.line([(x, y - 4), (x + 22, y - 4)], TIER_COLOURS.get(tier, QUIET), 3)
+        marks.line([(x, y - 4), (x + 22, y - 4)], TIER_COLOURS.get(tier, MUTED_COLOUR), 3)
         x = _sentence(sheet, x + 28, y, TIERS.get(tier, tier))
     if sheet.rings:
         marks.line([(x, y), (x + 11, y - 14), (x + 22, y)], TIER_COLOURS["scale_up"], 2, faint=True)

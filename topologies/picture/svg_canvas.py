@@ -6,7 +6,7 @@ from xml.sax.saxutils import escape, quoteattr
 # Blue and orange are told apart by every kind of eye; a fault is dashed as well as red.
 TIER_COLOURS = {"scale_up": "#2563eb", "scale_out": "#d97706", "host": "#64748b"}
 FAULT = "#dc2626"
-INK, QUIET, PAPER = "#0f172a", "#64748b", "#ffffff"
+INK, MUTED_COLOUR, PAPER = "#0f172a", "#64748b", "#ffffff"
 FONT = "system-ui, -apple-system, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"
 GLYPH = 0.56  # mean width of a letter, in font sizes
 
@@ -81,10 +81,10 @@ class Canvas:
         style += ' font-weight="600"' if bold else ""
         if backed:
             style += f' stroke="{PAPER}" stroke-width="4" paint-order="stroke"'
-        self.marks.append(f'<text x="{_n(x)}" y="{_n(y)}" {style}>{escape(plain(words))}</text>')
+        self.marks.append(f'<text x="{_n(x)}" y="{_n(y)}" {style}>{escape(xml_text(words))}</text>')
 
     def caption(
-        self, x: float, y: float, words: str, size: float = 12, colour: str = QUIET
+        self, x: float, y: float, words: str, size: float = 12, colour: str = MUTED_COLOUR
     ) -> None:
         """Words on one line, centred."""
         self.text(x, y, words, size=size, colour=colour, anchor="middle")
@@ -101,26 +101,26 @@ class Canvas:
             f'<rect x="0.5" y="0.5" width="{_n(width - 1)}" height="{_n(height - 1)}" rx="10" '
             f'fill="{PAPER}" stroke="#cbd5e1"/>'
         )
-        name = f'<title id="title">{escape(plain(title))}</title>'
-        description = f'<desc id="desc">{escape(plain(tooltip))}</desc>'
+        name = f'<title id="title">{escape(xml_text(title))}</title>'
+        description = f'<desc id="desc">{escape(xml_text(tooltip))}</desc>'
         declared = '<?xml version="1.0" encoding="UTF-8"?>'
         return "\n".join([declared, head, name, description, ground, *self.marks, "</svg>", ""])
 
     def _add(self, tag: str, attributes: str, tooltip: str) -> None:
-        title = f"><title>{escape(plain(tooltip))}</title></{tag}>" if tooltip else "/>"
+        title = f"><title>{escape(xml_text(tooltip))}</title></{tag}>" if tooltip else "/>"
         self.marks.append(f"<{tag} {attributes}{title}")
 
 
-def plain(words: object, longest: int = 400) -> str:
+def xml_text(words: object, longest: int = 400) -> str:
     """Text that an XML document can hold: printable, on one line, not longer than `longest`."""
     printable = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(words)[: longest + 1])
     return printable if len(printable) <= longest else f"{printable[: longest - 1]}…"
 
 
-def fitted(words: str, room: float, size: float) -> str:
+def truncate(words: str, room: float, size: float) -> str:
     """`words`, cut to fit a width of `room` px at a font size."""
     letters = max(1, int(room / (GLYPH * size)))
-    text = plain(words)
+    text = xml_text(words)
     return text if len(text) <= letters else f"{text[: max(letters - 1, 0)]}…"
 
 

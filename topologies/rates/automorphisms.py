@@ -16,7 +16,13 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-from topologies.rates.color_refinement import ColoredArcs, Colours, around, mixed, refined
+from topologies.rates.color_refinement import (
+    ColoredArcs,
+    Colours,
+    mix_hashes,
+    neighborhood_hash,
+    refine_colors,
+)
 from topologies.rates.flow_network import FlowNetwork, Ints, NodeDemand, SparseMatrix
 
 
@@ -46,7 +52,9 @@ class ColoredStructure:
         self.colour = np.r_[rate, rates.size + weight, member].astype(np.int64)
         _, kind = np.unique(demand.weights, return_inverse=True)
         # Of each node, before any refinement.
-        self.node_colour = mixed(np.r_[net.forwards.astype(np.int64), 2 + kind].astype(np.int64))
+        self.node_colour = mix_hashes(
+            np.r_[net.forwards.astype(np.int64), 2 + kind].astype(np.int64)
+        )
         keys = _keys(self.size, self.tail, self.head, self.layer)
         self.order = np.argsort(keys, kind="stable")  # the arc behind each key
         self.keys = keys[self.order]  # arcs as sorted numbers
@@ -116,7 +124,6 @@ class Orbits:
 
 
 def _joined(classes: Ints, move: Ints) -> Ints:
-    """Classes merged with their images under `move`."""
     count = int(classes.max()) + 1
     joined = coo_array((np.ones(classes.size), (classes, classes[move])), shape=(count, count))
     _, labels = connected_components(joined, directed=False)
@@ -141,7 +148,7 @@ class AutomorphismSearch:
         self.degrees = np.diff(self.arcs.out_at) + np.diff(self.arcs.in_at)
         # Nodes with the same neighbours, as chips behind one switch, turned round.
         colours, places = self.what.node_colour, np.arange(self.what.size)
-        views = mixed(around(self.arcs, mixed(places)) ^ colours)
+        views = mix_hashes(neighborhood_hash(self.arcs, mix_hashes(places)) ^ colours)
         order = np.argsort(views, kind="stable")
         first = np.r_[True, np.diff(views[order]) > 0]
         after, begins = np.roll(order, -1), np.flatnonzero(first)
@@ -156,7 +163,7 @@ class AutomorphismSearch:
                 return
 
     def _refined(self, colours: Colours) -> Colours:
-        colours, rounds = refined(self.arcs, colours)
+        colours, rounds = refine_colors(self.arcs, colours)
         self.spent += (rounds + 1) * (self.what.tail.size + self.what.size + CALL)
         return colours
 
@@ -196,9 +203,8 @@ class AutomorphismSearch:
         return csr_array((np.ones(net.tail.size), (net.tail, net.head)), shape=(size, size))
 
     def _single(self, colours: Colours, node: int) -> Colours:
-        """The colours with one node singled out."""
         marked = colours.copy()
-        marked[node] = mixed(marked[[node]], 7)[0]
+        marked[node] = mix_hashes(marked[[node]], 7)[0]
         return self._refined(marked)
 
     def _alike(self, a: int, left: Colours, b: int, right: Colours) -> bool:
@@ -209,7 +215,7 @@ class AutomorphismSearch:
             pair = []
             for colours in (left, right):
                 marked = colours.copy()
-                marked[stays] = mixed(stays, 5)
+                marked[stays] = mix_hashes(stays, 5)
                 pair.append(self._refined(marked))
             self._limit = self.spent + ATTEMPT
             if self._extend(pair[0], pair[1], b - a, 0):
@@ -243,7 +249,6 @@ class AutomorphismSearch:
         return False
 
     def _picked(self, left: Colours) -> tuple[int, Colours]:
-        """The node to single out next, or -1, and the colours then; many images share them."""
         key = left.tobytes()
         if key not in self._finer:
             pick = _next(left, self.degrees)

@@ -79,7 +79,7 @@ def box_diameter(sides: Sequence[int], rings: Sequence[bool]) -> int:
     return sum(k // 2 if ring else k - 1 for k, ring in zip(sides, rings, strict=True))
 
 
-def joined(
+def multi_domain_rates(
     members: int, *, least: int, most: int, out: float, smallest: Shares, largest: Shares
 ) -> Shares:
     """A group spread over several domains that non-blocking rails of network cards join.
@@ -109,7 +109,7 @@ def joined(
     return Shares(theta, alpha)
 
 
-def twisted(sides: Sequence[int], link: float) -> Shares:
+def twisted_torus_rates(sides: Sequence[int], link: float) -> Shares:
     """A twisted torus of sides k and 2k with links of one rate; chips relay.
 
     Notes
@@ -145,10 +145,10 @@ def _distances(sides: Sequence[int]) -> list[int]:
     ]
 
 
-Sides = tuple[int, ...]
+BoxSides = tuple[int, ...]
 
 
-def boxes(dims: Sequence[int], chips: int) -> Iterator[Sides]:
+def boxes(dims: Sequence[int], chips: int) -> Iterator[BoxSides]:
     """Boxes within `dims` that hold `chips`, the last side no longer than it must be."""
     *first, last = dims
     for sides in product(*(range(1, side + 1) for side in first)):
@@ -161,10 +161,10 @@ def best_box(
     dims: Sequence[int],
     chips: int,
     links: Sequence[float],
-    rings: Callable[[Sides], Sequence[bool]],
+    rings: Callable[[BoxSides], Sequence[bool]],
     *,
     exact: bool,
-) -> Sides:
+) -> BoxSides:
     """The smallest box for two or more `chips`; of equals where they exchange most, then compact.
 
     Raises TopologyError when no such box fits.
@@ -183,7 +183,7 @@ def best_box(
     # In shares of the fastest link, rounded: which of two equals is taken hangs on no rounding.
     shares = [link / max(links) for link in links]
 
-    def worth(sides: Sides) -> tuple[int, float, int, Sides]:
+    def worth(sides: BoxSides) -> tuple[int, float, int, BoxSides]:
         exchange = round(box(sides, shares, rings(sides)).all_to_all, 12)
         return prod(sides), -exchange, sum(sides), sides
 

@@ -2,7 +2,7 @@
 
 Colours are 64-bit hashes that do not depend on numbering, so that two refinements can be
 compared colour by colour. Two different things may share a hash; whoever draws a conclusion
-from a colouring checks it exactly, as `shrunk` does.
+from a colouring checks it exactly, as `equitable_partition` does.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class ArcEnds:
     def mixed(self, nodes: Colours, seed: int) -> Colours:
         """Hashes of the colours of each arc and of the node at its end."""
         if self.place is None:
-            return mixed(nodes[self.end] ^ self.colours, seed)
-        return np.take(mixed(nodes ^ self.colours[:, None], seed), self.place)
+            return mix_hashes(nodes[self.end] ^ self.colours, seed)
+        return np.take(mix_hashes(nodes ^ self.colours[:, None], seed), self.place)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,18 +62,18 @@ class ColoredArcs:
     def of(cls, size: int, tail: Ints, head: Ints, colour: Colours) -> ColoredArcs:
         """From the ends and colours of the arcs in any order."""
         by_tail, by_head = np.argsort(tail, kind="stable"), np.argsort(head, kind="stable")
-        hashes = mixed(colour)
+        hashes = mix_hashes(colour)
         return cls(
             size,
             np.r_[0, np.cumsum(np.bincount(tail, minlength=size))],
             ArcEnds.of(size, head[by_tail], hashes[by_tail]),
             np.r_[0, np.cumsum(np.bincount(head, minlength=size))],
             # An arc that enters must not look like one that leaves.
-            ArcEnds.of(size, tail[by_head], mixed(hashes)[by_head]),
+            ArcEnds.of(size, tail[by_head], mix_hashes(hashes)[by_head]),
         )
 
 
-def mixed(values: Ints | Colours, seed: int = 0) -> Colours:
+def mix_hashes(values: Ints | Colours, seed: int = 0) -> Colours:
     """The values as well spread hashes (the finaliser of splitmix64)."""
     x = values.astype(np.uint64) + _ODD[2:] * np.uint64(seed + 1)
     x = (x ^ (x >> _SHIFTS[0])) * _ODD[0]
@@ -81,11 +81,11 @@ def mixed(values: Ints | Colours, seed: int = 0) -> Colours:
     return x ^ (x >> _SHIFTS[2])
 
 
-def refined(arcs: ColoredArcs, colours: Colours, seed: int = 0) -> tuple[Colours, int]:
+def refine_colors(arcs: ColoredArcs, colours: Colours, seed: int = 0) -> tuple[Colours, int]:
     """The stable colouring, refined by the colours of in- and out-neighbours; rounds it took."""
     seen, rounds = _distinct(colours), 0
     while seen < arcs.size:
-        finer = mixed(colours * _ODD[2] + around(arcs, colours, seed), seed)
+        finer = mix_hashes(colours * _ODD[2] + neighborhood_hash(arcs, colours, seed), seed)
         rounds += 1
         now = _distinct(finer)
         if now <= seen:
@@ -98,7 +98,7 @@ def _distinct(colours: Colours) -> int:
     return 1 + int(np.count_nonzero(np.diff(np.sort(colours))))
 
 
-def around(arcs: ColoredArcs, colours: Colours, seed: int = 0) -> Colours:
+def neighborhood_hash(arcs: ColoredArcs, colours: Colours, seed: int = 0) -> Colours:
     """Hashes of the in- and out-neighbours of each node and of the arcs between, not of itself."""
     leaving = _sums(arcs.outward.mixed(colours, seed), arcs.out_at)
     entering = _sums(arcs.inward.mixed(colours, seed), arcs.in_at)
@@ -106,14 +106,13 @@ def around(arcs: ColoredArcs, colours: Colours, seed: int = 0) -> Colours:
 
 
 def _sums(values: Colours, at: Ints) -> Colours:
-    """Sums of the segments of `values` between the offsets `at`, modulo 2**64."""
     total = np.zeros(values.size + 1, dtype=np.uint64)
     np.cumsum(values, out=total[1:])
     return total[at[1:]] - total[at[:-1]]
 
 
 @dataclass(frozen=True, eq=False)
-class Shrunk:
+class ReducedProgramClasses:
     """Classes of rows and of columns under which a linear program keeps its optimum."""
 
     rows: Ints  # class of each row
@@ -122,13 +121,13 @@ class Shrunk:
     matrix: SparseMatrix  # that row of each class, summed over the columns of each class
 
     @classmethod
-    def of(cls, matrix: SparseMatrix) -> Shrunk:
+    def of(cls, matrix: SparseMatrix) -> ReducedProgramClasses:
         """The matrix as it is, each row and column a class."""
         rows, columns = map(np.arange, matrix.shape)
         return cls(rows, columns, rows, matrix)
 
 
-def shrunk(matrix: SparseMatrix, rows: Ints, columns: Ints) -> Shrunk:
+def equitable_partition(matrix: SparseMatrix, rows: Ints, columns: Ints) -> ReducedProgramClasses:
     """The coarsest equitable partition of a matrix that keeps given rows and columns apart.
 
     Averaging a solution over the columns of each class keeps it feasible when all rows of a
@@ -152,22 +151,21 @@ def shrunk(matrix: SparseMatrix, rows: Ints, columns: Ints) -> Shrunk:
     arcs = ColoredArcs.of(height + width, i, height + j, value.astype(np.uint64))
     start = np.r_[2 * rows, 2 * columns + 1]
     for seed in range(SEEDS):
-        colours, _ = refined(arcs, mixed(start, seed), seed)
+        colours, _ = refine_colors(arcs, mix_hashes(start, seed), seed)
         partition = _partition(matrix, colours[:height], colours[height:])
         if partition is not None:
             return partition
-    return Shrunk.of(matrix)
+    return ReducedProgramClasses.of(matrix)
 
 
-def _partition(matrix: SparseMatrix, row: Colours, column: Colours) -> Shrunk | None:
-    """The partition by colour, if it is equitable."""
+def _partition(matrix: SparseMatrix, row: Colours, column: Colours) -> ReducedProgramClasses | None:
     _, first, rows = np.unique(row, return_index=True, return_inverse=True)
     _, first_column, columns = np.unique(column, return_index=True, return_inverse=True)
     over_columns = csr_array(matrix @ _indicator(columns))
     over_rows = csr_array(matrix.T @ _indicator(rows))
     if _uneven(over_columns, first[rows]) or _uneven(over_rows, first_column[columns]):
         return None
-    return Shrunk(rows, columns, first, csr_array(over_columns[first]))
+    return ReducedProgramClasses(rows, columns, first, csr_array(over_columns[first]))
 
 
 def _indicator(classes: Ints) -> SparseMatrix:
@@ -178,6 +176,5 @@ def _indicator(classes: Ints) -> SparseMatrix:
 
 
 def _uneven(sums: SparseMatrix, like: Ints) -> bool:
-    """True if a row differs from the representative of its class."""
     gap = abs(sums - sums[like])
     return bool(gap.nnz and gap.max() > 1e-12 * abs(sums).max())

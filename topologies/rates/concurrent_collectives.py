@@ -28,25 +28,23 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array, vstack
 
 from topologies.fabric.fabric import Arc, Fabric, Node
-from topologies.fabric.limits import TopologyError, closest, count_fault
-from topologies.rates.color_refinement import shrunk
+from topologies.fabric.limits import TopologyError, count_fault, suggest
+from topologies.rates.color_refinement import equitable_partition
 from topologies.rates.cut import CutSearch
-from topologies.rates.flow_network import Floats, demand, involved, network
+from topologies.rates.flow_network import Floats, demand, network, usable_subfabric
 from topologies.rates.flow_program import maximum
 from topologies.rates.link_usage import LinkUsage, UsageRows
 from topologies.rates.orbits import orbits
-from topologies.rates.traffic import all_to_all, chosen, disjoint
+from topologies.rates.traffic import all_to_all, checked_members, disjoint
 
 # Whether each of the flows of a collective runs against the arcs: from a member to all others.
 COLLECTIVES = {"all_gather": (False,), "reduce_scatter": (True,), "all_reduce": (True, False)}
-# A dual above this says that the arc binds.
-BINDING = 1e-9
+BINDING = 1e-9  # A dual above this says that the arc binds.
 # Programs with a flow for every target: variables that are worth folding, and worth solving.
-FOLDED, SOLVED = 1_500_000, 4_000
+MAX_FOLD, SOLVED = 1_500_000, 4_000
 # The same for one group, whose cuts have one variable for each orbit of arcs.
-ALONE = 20_000
-# Cuts are added until what is reached is this near to the bound.
-GAP = 1e-8
+MAX_SINGLE = 20_000
+GAP = 1e-8  # Cuts are added until what is reached is this near to the bound.
 # How far each step goes from the best division so far to the one that the cuts seem to allow.
 STEP = 0.9
 STEPS = 500
@@ -98,14 +96,14 @@ def joint_rate(
     """
     if collective not in COLLECTIVES:
         raise TopologyError(
-            "joint_rate", f"unknown collective {collective!r}; {closest(collective, COLLECTIVES)}"
+            "joint_rate", f"unknown collective {collective!r}; {suggest(collective, COLLECTIVES)}"
         )
-    joint = joint_rate_within(G, groups, collective, adding=adding)
+    joint = joint_rate_or_none(G, groups, collective, adding=adding)
     assert joint is not None  # there is no limit to its cuts
     return joint
 
 
-def joint_rate_within(
+def joint_rate_or_none(
     G: Fabric,
     groups: Sequence[Iterable[Hashable]],
     collective: str = "all_gather",
@@ -115,7 +113,7 @@ def joint_rate_within(
 ) -> ConcurrentRate | None:
     """As `joint_rate`; None when cuts times variables of its program come to exceed `most`."""
     chosen = disjoint("joint_rate", G, groups)
-    G = involved(G, [member for group in chosen for member in group])
+    G = usable_subfabric(G, [member for group in chosen for member in group])
     net = network(G)
     what = demand(net, all_to_all(*chosen))
     adds = np.zeros(what.size, dtype=bool)
@@ -125,7 +123,7 @@ def joint_rate_within(
     uses = LinkUsage(net, what.groups, orbits(net, replace(what, sent=marks)), adds)
     for mirror in COLLECTIVES[collective]:
         uses.add(mirror=mirror)
-    folded = min(FOLDED, ALONE) if uses.alone else FOLDED
+    folded = min(MAX_FOLD, MAX_SINGLE) if uses.alone else MAX_FOLD
     # Further variables with a flow for every target.
     flows = sum(phase.targets.size * phase.use.size for phase in uses.phases)
     optimum = _by_flows(uses) if flows <= folded else None
@@ -153,7 +151,7 @@ def _by_flows(uses: LinkUsage) -> tuple[float, NDArray[np.bool_], str] | None:
     _, kind = np.unique(limits, return_inverse=True)
     rows = np.where(np.arange(matrix.shape[0]) < equalities, 0, 1 + kind)
     columns = (np.arange(matrix.shape[1]) == 0).astype(np.int64)
-    small = shrunk(matrix, rows, columns)
+    small = equitable_partition(matrix, rows, columns)
     if small.matrix.shape[1] > SOLVED:
         return None
     equal, folded = small.first < equalities, small.matrix
@@ -219,7 +217,6 @@ def _reached(uses: LinkUsage, cuts: UsageRows, division: Floats) -> float:
 
 
 def _add_cut(uses: LinkUsage, cuts: UsageRows, number: int, inside: NDArray[np.bool_]) -> None:
-    """Add a cut constraint: the flow out of a set is at least what its members supply."""
     phase = uses.phases[number]
     arcs = phase.arcs
     leaving = np.flatnonzero(inside[arcs.tail] & ~inside[arcs.head])
@@ -231,7 +228,7 @@ def _add_cut(uses: LinkUsage, cuts: UsageRows, number: int, inside: NDArray[np.b
 _optimum = partial(maximum, method="highs", where="joint_rate")
 
 
-PLAIN, IN_NETWORK = "plain", "in_network"
+ALGORITHM_PLAIN, IN_NETWORK = "plain", "in_network"
 
 
 @dataclass(frozen=True)
@@ -290,12 +287,12 @@ def all_reduce_bounds(
     plain 4.5e+11
     in_network 7.875e+11
     """
-    group = chosen("all_reduce_bounds", G, members)
+    group = checked_members("all_reduce_bounds", G, members)
     fault = None if reduce_from is None else count_fault(reduce_from)
     switches = _adding(G, adding)
     if fault is not None:
         raise TopologyError("all_reduce_bounds", f"reduce_from {fault}")
-    ways: list[tuple[str, Collection[Node]]] = [(PLAIN, ())]
+    ways: list[tuple[str, Collection[Node]]] = [(ALGORITHM_PLAIN, ())]
     if switches and len(group) >= (reduce_from or 2):
         ways.append((IN_NETWORK, switches))
     n, bounds = len(group), []

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from topologies.fabric.fabric import Arc, Fabric, Node
 from topologies.fabric.limits import TopologyError
-from topologies.rates.flow_network import Ints, demand, involved, network
-from topologies.rates.link_usage import Flows, arcs_of
+from topologies.rates.flow_network import Ints, demand, network, usable_subfabric
+from topologies.rates.link_usage import Flows, group_subnetwork
 from topologies.rates.orbits import orbits
-from topologies.rates.traffic import all_to_all, chosen
+from topologies.rates.traffic import all_to_all, checked_members
 
 # Two cuts whose ratios differ by less are the same: below this lies the noise of sums of floats.
 NOISE = 1e-12
@@ -95,7 +95,7 @@ GOLDEN = 0.6180339887498949
 
 
 @dataclass(frozen=True)
-class Cut:
+class NarrowestCut:
     """The narrowest cut and the rate it leaves.
 
     Attributes
@@ -119,7 +119,7 @@ class Cut:
         return self.rate * (self.members - 1)
 
 
-def all_gather_rate(G: Fabric, members: Iterable[Hashable] | None = None) -> Cut:
+def all_gather_rate(G: Fabric, members: Iterable[Hashable] | None = None) -> NarrowestCut:
     """Optimal all-gather rate of a group: the narrowest cut per member beyond it. [byte/s]
 
     Raises TopologyError when a member is no accelerator or named twice, there are fewer than two,
@@ -133,12 +133,12 @@ def all_gather_rate(G: Fabric, members: Iterable[Hashable] | None = None) -> Cut
     >>> all_gather_rate(switch(8, up=450e9)).bus_bandwidth
     450000000000.0
     """
-    return _narrowest(G, chosen("all_gather_rate", G, members), mirror=False)
+    return _narrowest(G, checked_members("all_gather_rate", G, members), mirror=False)
 
 
-def reduce_scatter_rate(G: Fabric, members: Iterable[Hashable] | None = None) -> Cut:
+def reduce_scatter_rate(G: Fabric, members: Iterable[Hashable] | None = None) -> NarrowestCut:
     """The mirror of an all-gather: every member takes in the sum of its share from all others."""
-    return _narrowest(G, chosen("reduce_scatter_rate", G, members), mirror=True)
+    return _narrowest(G, checked_members("reduce_scatter_rate", G, members), mirror=True)
 
 
 def all_reduce_rate(G: Fabric, members: Iterable[Hashable] | None = None) -> float:
@@ -149,15 +149,15 @@ def all_reduce_rate(G: Fabric, members: Iterable[Hashable] | None = None) -> flo
     run the two at once is faster only where a cut is full in one direction alone, as in the
     middle of an open line.
     """
-    group = chosen("all_reduce_rate", G, members)
+    group = checked_members("all_reduce_rate", G, members)
     there, back = (_narrowest(G, group, mirror=way).rate for way in (True, False))
     return 2 / (1 / there + 1 / back)
 
 
-def _narrowest(G: Fabric, group: list[Node], *, mirror: bool) -> Cut:
-    net = network(involved(G, group))
+def _narrowest(G: Fabric, group: list[Node], *, mirror: bool) -> NarrowestCut:
+    net = network(usable_subfabric(G, group))
     what = demand(net, all_to_all(group))
-    arcs = arcs_of(net, what.groups[0], mirror=mirror)
+    arcs = group_subnetwork(net, what.groups[0], mirror=mirror)
     search = CutSearch(Flows(arcs))
     # Without symmetries it takes a flow a member at most, each of which looks at every arc.
     # Members in classes of which one stands for all, by multiples of the golden section. So no two
@@ -180,7 +180,7 @@ def _narrowest(G: Fabric, group: list[Node], *, mirror: bool) -> Cut:
         )
     ends = (arcs.nodes[side[crossing]].tolist() for side in (arcs.tail, arcs.head))
     inward = tuple((net.nodes[u], net.nodes[v]) for u, v in zip(*ends, strict=True))
-    return Cut(
+    return NarrowestCut(
         search.rate,
         len(group),
         frozenset(net.nodes[i] for i in far),

@@ -17,7 +17,7 @@ from math import ceil, inf, lcm
 from typing import TYPE_CHECKING
 
 from topologies.rates import closed_forms
-from topologies.rates.closed_forms import Shares, Sides, best_box
+from topologies.rates.closed_forms import BoxSides, Shares, best_box
 
 if TYPE_CHECKING:
     from topologies.rates.flow_network import Floats, Ints
@@ -83,7 +83,7 @@ def columns(rates: Sequence[GroupRate]) -> RateTable:
     )
 
 
-Place = tuple[Hashable, Hashable]  # the domain of a chip, and the part of the network it is below
+PartKey = tuple[Hashable, Hashable]  # the domain of a chip, and the part of the network it is below
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Crossings:
     taken: Counter[Hashable]  # and such partners
 
     @classmethod
-    def of(cls, groups: Iterable[Sequence[Place]]) -> Crossings:
+    def of(cls, groups: Iterable[Sequence[PartKey]]) -> Crossings:
         """Count them for groups that are all at work at once."""
         pairs, leave, enter, sent, taken = (Counter[Hashable]() for _ in range(5))
         for group in groups:
@@ -127,7 +127,6 @@ class Trunk:
 
 
 def _members(n: int, chips: int, first: int) -> list[tuple[int, int]]:
-    """Domain and card of a group over whole domains from the `first` on, evenly filled."""
     count = ceil(n / chips)
     return [
         (first + d, (first + d) * chips + i)
@@ -136,7 +135,7 @@ def _members(n: int, chips: int, first: int) -> list[tuple[int, int]]:
     ]
 
 
-def _shared(groups: Sequence[Sequence[Place]], above: float, *, gathers: bool) -> Trunk:
+def _shared(groups: Sequence[Sequence[PartKey]], above: float, *, gathers: bool) -> Trunk:
     """Rate of each member where every leaf has `above` of uplink bandwidth each way. [byte/s]"""
     across = Crossings.of(groups)
     most = max(across.pairs.values())
@@ -159,7 +158,7 @@ class Domains:
     # Of a chip into the switch, to one peer, or along each side of the torus. [byte/s one way]
     links: tuple[float, ...]
     scale_up_latency: float  # of one such link [s]
-    dims: Sides = ()  # sides of the torus
+    dims: BoxSides = ()  # sides of the torus
     rings: tuple[bool, ...] = ()  # which of them close into rings
     # From a chip into the network between domains; None if there is none. [byte/s one way; s]
     scale_out: float | None = None
@@ -172,7 +171,7 @@ class Domains:
 
 
 @lru_cache(maxsize=65536)
-def group_in(domains: Domains, n: int) -> GroupRate | None:
+def domain_group_rate(domains: Domains, n: int) -> GroupRate | None:
     """Rates of a group of `n` chips; None if it leaves its domain and nothing joins domains."""
     if n <= domains.chips_per_domain:
         return _inside(domains, n)
@@ -201,7 +200,7 @@ def _inside(domains: Domains, n: int) -> GroupRate:
         up = domains.scale_up
         return GroupRate(1, up, up, up, 0, 0.0, 1, 0.0)
     hop = domains.scale_up_latency
-    sides: Sides | None = None
+    sides: BoxSides | None = None
     if domains.kind == "switch":
         shares, send = closed_forms.switch(n, domains.links[0]), domains.links[0]
         hops, step = 2, 2 * hop
@@ -213,7 +212,7 @@ def _inside(domains: Domains, n: int) -> GroupRate:
         shares = closed_forms.box(sides, domains.links, rings)
         hops = closed_forms.box_diameter(sides, rings)
         if domains.twisted and sides == domains.dims:
-            shares = closed_forms.twisted(sides, domains.links[0])
+            shares = closed_forms.twisted_torus_rates(sides, domains.links[0])
             hops = closed_forms.twisted_diameter(sides)
         # Every neighbouring pair along any long side may be the one that sends.
         send = min(B for B, k in zip(domains.links, sides, strict=True) if k > 1)
@@ -237,7 +236,7 @@ def _across(domains: Domains, n: int, out: float) -> GroupRate:
     count = ceil(n / domains.chips_per_domain)
     least, most = n // count, ceil(n / count)
     part = _inside(domains, most)
-    shares = closed_forms.joined(
+    shares = closed_forms.multi_domain_rates(
         n,
         least=least,
         most=most,
@@ -305,10 +304,10 @@ def _shares(domains: Domains, n: int) -> Shares:
     return Shares(rate.all_to_all / others, rate.all_gather / others)
 
 
-def _box(domains: Domains, n: int) -> tuple[Sides, tuple[bool, ...]]:
+def _box(domains: Domains, n: int) -> tuple[BoxSides, tuple[bool, ...]]:
     """The box of a group inside the torus, and which of its sides are rings."""
 
-    def rings(sides: Sides) -> tuple[bool, ...]:
+    def rings(sides: BoxSides) -> tuple[bool, ...]:
         filled = zip(sides, domains.dims, domains.rings, strict=True)
         # The short sides of a twisted torus close over its long ones, not over themselves.
         short = min(domains.dims) if domains.twisted else 0

@@ -24,7 +24,7 @@ from scipy.sparse import csc_array, csr_array, hstack
 from scipy.sparse.csgraph import dijkstra
 
 from topologies.fabric.fabric import SCALE_UP, Arc, Fabric, Node, accelerators
-from topologies.fabric.limits import TopologyError, closest
+from topologies.fabric.limits import TopologyError, suggest
 from topologies.fabric.measure import halves
 from topologies.rates.automorphisms import Orbits
 from topologies.rates.flow_network import Floats, FlowNetwork, NodeDemand, demand, network
@@ -32,26 +32,25 @@ from topologies.rates.flow_program import FlowSolution, ReducedProgram, by_progr
 from topologies.rates.orbits import orbits
 from topologies.rates.shortest_paths import ecmp
 from topologies.rates.traffic import (
-    SAME,
+    RATE_TOL,
     Traffic,
     TrafficCut,
     all_to_all,
-    confirmed,
+    components,
     crossing,
-    parted,
-    parts,
+    is_optimal,
+    narrowest_part_cut,
     traffic_checked,
 )
 
 GAP = 1e-9
-ROUNDS, LEAST_ROUNDS = 60, 4
+ROUNDS, MIN_ROUNDS = 60, 4
 # A little length on every arc, of the mean and of the longest, so that none is free: free arcs
 # could be walked in circles. The bound is that of the lengths with it.
-LEAST, TIE = 1e-11, 1e-12
-SMOOTH = 0.7
-PATIENCE = 6
-# Rounds after which a routing that the best mixture leaves out is forgotten.
-IDLE = 12
+MEAN_LENGTH_SHARE, TIE = 1e-11, 1e-12
+PRICE_SMOOTHING = 0.7
+MAX_STALLED_ROUNDS = 6
+IDLE = 12  # Rounds after which a routing that the best mixture leaves out is forgotten.
 
 
 def column_generation(task: ReducedProgram) -> FlowSolution | None:
@@ -65,9 +64,9 @@ def column_generation(task: ReducedProgram) -> FlowSolution | None:
     theta, bound = 0.0, np.inf
     large = task.most_columns > SOLVED
     for number in range(_rounds(task.most_columns, task.sources.size * task.members.size)):
-        between = SMOOTH if number > PATIENCE and number % 2 else 0.0
+        between = PRICE_SMOOTHING if number > MAX_STALLED_ROUNDS and number % 2 else 0.0
         tried = between * best + (1 - between) * prices
-        step = max(LEAST / whole.sum(), TIE * float((tried / whole).max()))
+        step = max(MEAN_LENGTH_SHARE / whole.sum(), TIE * float((tried / whole).max()))
         loads, costs = router.cheapest(tried / whole, step)
         # Any prices bound theta from above: what all arcs are worth over what the demand costs.
         limit = float((1 + step * whole.sum()) / (task.share @ costs))
@@ -164,13 +163,12 @@ class _Mixtures:
 ROUTINGS = ("optimal", "shortest_ecmp")
 # Rounds of routings are quicker than one linear program where few orbits of arcs can bind, and
 # where the program would have more variables than this.
-FEW, LARGE = 32, 30_000
+FEW_ORBITS, LARGE_PROGRAM_CELLS = 32, 30_000
 # Variables beyond which the program is not solved as one, but mixed for so many rounds at most
 # that they price `MIXED` arcs and leave `CELLS` loads to mix; beyond which no paths are counted.
 # About a second each.
-SOLVED, MIXED, CELLS, ROUTED = 60_000, 4_000_000, 400_000, 10_000_000
-# An elasticity below this is rounding.
-BINDING = 1e-9
+SOLVED, PRICING_WORK_LIMIT, CELLS, MAX_ROUTED_PATHS = 60_000, 4_000_000, 400_000, 10_000_000
+BINDING = 1e-9  # An elasticity below this is rounding.
 
 
 @dataclass(frozen=True)
@@ -237,7 +235,7 @@ def concurrent_flow(
     """
     if routing not in ROUTINGS:
         raise TopologyError(
-            "concurrent_flow", f"unknown routing {routing!r}; {closest(routing, ROUTINGS)}"
+            "concurrent_flow", f"unknown routing {routing!r}; {suggest(routing, ROUTINGS)}"
         )
     if routing == "shortest_ecmp":
         routed = ecmp(G, traffic)
@@ -250,17 +248,17 @@ def concurrent_flow(
     size = _size(net, what, symmetry)
     senders = np.unique(symmetry.nodes[what.sources()]).size
     loads = senders * np.unique(symmetry.arcs).size
-    if size > SOLVED and _rounds(size, loads) < LEAST_ROUNDS:
-        return _bounded(G, traffic, size, shortest=shortest and size <= ROUTED)
+    if size > SOLVED and _rounds(size, loads) < MIN_ROUNDS:
+        return _bounded(G, traffic, size, shortest=shortest and size <= MAX_ROUTED_PATHS)
     program = ReducedProgram(net, what, symmetry, G.graph.get("name"))
     solution = None
-    if program.members.size <= FEW or program.most_columns > LARGE:
+    if program.members.size <= FEW_ORBITS or program.most_columns > LARGE_PROGRAM_CELLS:
         solution = column_generation(program)
     solution = solution or by_program(program)
     rate = solution.theta * program.unit
     if not (math.isfinite(rate) and rate > 0):
         raise TopologyError("concurrent_flow", f"the solver reports a rate of {rate}")
-    if not solution.exact and (cut := narrowest(G, traffic)).rate < rate:
+    if not solution.exact and (cut := narrowest_cut(G, traffic)).rate < rate:
         return _cut_off(cut, size)
     senders = int(program.share.sum())
     engine = (
@@ -278,10 +276,9 @@ def program_size(G: Fabric, traffic: Traffic) -> int:
 
 
 def _rounds(size: int, loads: int) -> int:
-    """Rounds of routings that a program of so many variables and loads of a routing is worth."""
     if size <= SOLVED:
         return ROUNDS
-    return min(ROUNDS, MIXED // size, math.isqrt(2 * CELLS // loads))
+    return min(ROUNDS, PRICING_WORK_LIMIT // size, math.isqrt(2 * CELLS // loads))
 
 
 def _size(net: FlowNetwork, what: NodeDemand, symmetry: Orbits) -> int:
@@ -292,10 +289,10 @@ def _bounded(G: Fabric, traffic: Traffic, size: int, *, shortest: bool) -> Flow:
     """What shortest paths reach if a cut confirms it; else the narrowest of some cuts."""
     if shortest:
         routed = ecmp(G, traffic)
-        if confirmed(G, traffic, routed.rate, routed.binding):
+        if is_optimal(G, traffic, routed.rate, routed.binding):
             engine = "shortest paths in equal parts, confirmed by a cut"
             return Flow(routed.rate, engine, (Bottleneck(routed.binding, 1.0),))
-    cut = narrowest(G, traffic)
+    cut = narrowest_cut(G, traffic)
     if not 0 < cut.rate < math.inf:
         fault = "no permitted path joins some that talk"
         raise TopologyError(f"fabric {G.graph.get('name')!r}", fault)
@@ -308,11 +305,11 @@ def _cut_off(cut: TrafficCut, size: int) -> Flow:
     return Flow(cut.rate, engine, binding, exact=False)
 
 
-def narrowest(G: Fabric, traffic: Traffic) -> TrafficCut:
+def narrowest_cut(G: Fabric, traffic: Traffic) -> TrafficCut:
     """The narrowest cut around a chip, around what scale-up links join, and between halves."""
     alone = {node: i for i, node in enumerate(G)}
-    joined = parts(G, {(u, v) for u, v, arc in G.edges(data=True) if arc["tier"] != SCALE_UP})
-    cuts = [parted(G, traffic, divided) for divided in (alone, joined)]
+    joined = components(G, {(u, v) for u, v, arc in G.edges(data=True) if arc["tier"] != SCALE_UP})
+    cuts = [narrowest_part_cut(G, traffic, divided) for divided in (alone, joined)]
     return min([*cuts, *_halved(G, traffic)], key=lambda cut: cut.rate)
 
 
@@ -325,7 +322,7 @@ def _halved(G: Fabric, traffic: Traffic) -> Iterator[TrafficCut]:
         for rate, (weight, ends) in zip(rates, sides, strict=True):
             if weight:
                 straight = [(u, v) for u in ends[0] for v in G.succ[u] if v in ends[1]]
-                alone = sum(G.edges[arc]["bandwidth"] for arc in straight) >= rate * (1 - SAME)
+                alone = sum(G.edges[arc]["bandwidth"] for arc in straight) >= rate * (1 - RATE_TOL)
                 yield TrafficCut(rate / weight, tuple(straight) if alone else ())
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from topologies.fabric.fabric import Arc, Fabric, Node, remembered
+from topologies.fabric.fabric import Arc, Fabric, Node, cached_per_fabric
 from topologies.fabric.limits import TopologyError, rate_fault
 from topologies.fabric.soundness import check
 from topologies.rates.traffic import Traffic
@@ -91,7 +91,7 @@ class FlowNetwork:
         return self.nodes[self.tail[number]], self.nodes[self.head[number]]
 
 
-def involved(G: Fabric, members: Collection[Node]) -> Fabric:
+def usable_subfabric(G: Fabric, members: Collection[Node]) -> Fabric:
     """The part of a fabric that the traffic of `members` may use.
 
     Other chips that relay for nobody carry nothing, nor do switches that lead to such alone.
@@ -113,7 +113,7 @@ def involved(G: Fabric, members: Collection[Node]) -> Fabric:
     return part if part.number_of_edges() else G  # members apart: an error names them
 
 
-@remembered
+@cached_per_fabric
 def network(G: Fabric) -> FlowNetwork:
     """The arrays of a fabric; those of a frozen one (`networkx.freeze`) are made once.
 
@@ -152,7 +152,6 @@ def network(G: Fabric) -> FlowNetwork:
 
 
 def _numbers(rates: list[object]) -> Floats | None:
-    """Bandwidths as an array, if each is a finite number above 0."""
     if {*map(type, rates)} <= {float}:
         values = np.array(rates, dtype=np.float64)
         return values if bool(np.all(np.isfinite(values) & (values > 0))) else None

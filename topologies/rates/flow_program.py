@@ -16,10 +16,10 @@ from scipy.sparse.csgraph import breadth_first_order, dijkstra
 
 from topologies.fabric.limits import TopologyError
 from topologies.rates.automorphisms import Orbits
-from topologies.rates.color_refinement import Shrunk, shrunk
+from topologies.rates.color_refinement import ReducedProgramClasses, equitable_partition
 from topologies.rates.flow_network import Floats, FlowNetwork, Ints, NodeDemand, SparseMatrix
 
-NAMED = 3  # pairs without a path that an error names
+MAX_NAMED_PAIRS = 3  # pairs without a path that an error names
 
 
 class ReducedProgram:
@@ -50,7 +50,7 @@ class ReducedProgram:
             examples = [
                 f"no permitted path from {net.nodes[self.sources[i]]!r} to {net.nodes[v]!r}: "
                 "the nodes in between do not forward, or no arcs lead there"
-                for i, v in islice(lost, NAMED)
+                for i, v in islice(lost, MAX_NAMED_PAIRS)
             ]
             raise TopologyError(f"fabric {name!r}", examples)
         travelled = np.where(self.rows > 0, hops, 0.0)
@@ -116,7 +116,7 @@ def by_program(task: ReducedProgram, *, fold: bool = True) -> FlowSolution:
     kinds = 1 + np.unique(limits, return_inverse=True)[1]
     rows = np.r_[np.zeros(balances, dtype=np.int64), kinds]
     columns = (np.arange(matrix.shape[1]) == matrix.shape[1] - 1).astype(np.int64)
-    small = shrunk(matrix, rows, columns) if fold else Shrunk.of(matrix)
+    small = equitable_partition(matrix, rows, columns) if fold else ReducedProgramClasses.of(matrix)
     # Theta is the last column and alone of its kind: put it last again.
     order = np.argsort(np.arange(small.matrix.shape[1]) == small.columns[-1], kind="stable")
     lines = csr_array(small.matrix[:, order])

@@ -29,13 +29,11 @@ from topologies.rates.automorphisms import Orbits
 from topologies.rates.flow_network import Floats, FlowNetwork, Ints, SparseMatrix
 
 # SciPy adds a flow to the capacity of the arc back, so two bits of the 32 stay free.
-LARGEST = 2**29
-# Rates that differ in more ways than this have no simple ratios worth looking for.
-DISTINCT = 1000
+MAX_FLOW = 2**29
+DISTINCT = 1000  # Rates that differ in more ways than this have no simple ratios worth looking for.
 # Ratios of rates are taken as simple fractions if that changes none by more than this.
-SAME = 1e-13
-# A target is full when it lacks less than this part of one member's share.
-ENOUGH = 1e-10
+REL_TOL = 1e-13
+FULL_TOLERANCE = 1e-10  # A target is full when it lacks less than this part of one member's share.
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ class GroupArcs:
     number: Ints  # of each arc in the network
 
 
-def arcs_of(net: FlowNetwork, members: Ints, *, mirror: bool = False) -> GroupArcs:
+def group_subnetwork(net: FlowNetwork, members: Ints, *, mirror: bool = False) -> GroupArcs:
     """The subnetwork usable by `members`, with every arc reversed if `mirror`."""
     usable = net.forwards.copy()
     usable[members] = True
@@ -123,14 +121,14 @@ class Flows:
         drains = self.drain_of[targets]
         left[drains] = self.count
         unit, most = self._unit(share), wanted
-        exact = wanted <= unit * LARGEST
+        exact = wanted <= unit * MAX_FLOW
         while True:
             if not exact:
-                unit = most / LARGEST
+                unit = most / MAX_FLOW
             # No arc can carry more than is still lacking.
             whole = np.minimum(left, min(most, float(left[drains].sum()))) / unit
             near = np.rint(whole)
-            whole = np.where(np.abs(near - whole) <= SAME * near, near, np.floor(whole))
+            whole = np.where(np.abs(near - whole) <= REL_TOL * near, near, np.floor(whole))
             graph = csr_array(
                 (whole.astype(np.int32), self.columns.astype(np.int32), self.starts),
                 shape=(self.size, self.size),
@@ -138,16 +136,15 @@ class Flows:
             left -= maximum_flow(graph, self.source, self.sink).flow.data * unit
             # What rounding has hidden from this flow is less than one unit an arc.
             most = unit * self.columns.size
-            if exact or most <= ENOUGH or left[drains].max() <= ENOUGH:
-                return left[drains] <= ENOUGH, self._reached(left > 0.999 * unit)
+            if exact or most <= FULL_TOLERANCE or left[drains].max() <= FULL_TOLERANCE:
+                return left[drains] <= FULL_TOLERANCE, self._reached(left > 0.999 * unit)
 
     def _unit(self, share: float) -> float:
-        """A common divisor of all rates, in shares; 0 if none is known."""
         if self.ratios is None:
             return 0.0
         base = min(self.ratios)
         step = Fraction(base / share).limit_denominator(10**6)
-        if step == 0 or abs(float(step) * share / base - 1) > SAME:
+        if step == 0 or abs(float(step) * share / base - 1) > REL_TOL:
             return 0.0
         return 1.0 / lcm(*((ratio * step).denominator for ratio in self.ratios.values()))
 
@@ -163,14 +160,13 @@ class Flows:
 
 
 def _simple(rates: Floats) -> dict[float, Fraction] | None:
-    """Each distinct rate as a simple fraction of the least, unless one is none."""
     positive = np.sort(rates[rates > 0])
     distinct = positive[np.diff(positive, prepend=0.0) > 0].tolist()
     if not 0 < len(distinct) <= DISTINCT:
         return None
     ratios = {rate: Fraction(rate / distinct[0]).limit_denominator(10**4) for rate in distinct}
     off = (abs(float(ratio) * distinct[0] / rate - 1) for rate, ratio in ratios.items())
-    return ratios if max(off) <= SAME else None
+    return ratios if max(off) <= REL_TOL else None
 
 
 @dataclass(eq=False)
@@ -245,14 +241,14 @@ class LinkUsage:
     def add(self, *, mirror: bool) -> None:
         """Every group gathers, or scatters if `mirror`."""
         for members, times in self.distinct:
-            arcs = arcs_of(self.net, members, mirror=mirror)
+            arcs = group_subnetwork(self.net, members, mirror=mirror)
             orbit = self.orbit[arcs.number]
             kinds = orbit if self.alone else np.arange(arcs.number.size)
             used, inverse = np.unique(kinds, return_inverse=True)
             use = self.columns(used.size)[inverse]
             self.loads.put(orbit, use, times / self.size[orbit])
             plain = ~arcs.is_member & ~self.adds[arcs.nodes]
-            balanced(self.balances, plain, arcs.tail, arcs.head, use)
+            add_flow_balance(self.balances, plain, arcs.tail, arcs.head, use)
             targets = np.flatnonzero(arcs.is_member)
             if self.alone:
                 same = self.symmetry.nodes[arcs.nodes[targets]]
@@ -273,7 +269,9 @@ class LinkUsage:
                 carries = arcs.tail != target
                 flow = self.columns(int(carries.sum()))
                 inner = np.arange(arcs.nodes.size) != target
-                row = balanced(self.balances, inner, arcs.tail[carries], arcs.head[carries], flow)
+                row = add_flow_balance(
+                    self.balances, inner, arcs.tail[carries], arcs.head[carries], flow
+                )
                 supplied = row[arcs.is_member & inner]
                 self.balances.put(supplied, np.zeros(supplied.size, np.int64), -1.0)
                 rows = below.more(flow.size)
@@ -286,7 +284,7 @@ class LinkUsage:
         return tuple(self.net.arc(i) for i in np.flatnonzero(tight[self.orbit]).tolist())
 
 
-def balanced(
+def add_flow_balance(
     rows: UsageRows, nodes: NDArray[np.bool_], tail: Ints, head: Ints, column: Ints
 ) -> Ints:
     """Add flow-balance rows, outflow less inflow, of some nodes; the row of each node, else -1."""

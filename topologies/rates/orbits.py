@@ -31,7 +31,7 @@ class _SymmetryBox:
     at: Ints
 
 
-class Names:
+class NamedBoxes:
     """Boxes of the names that are tuples with numbers in them; other nodes stay where they are."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
@@ -137,8 +137,7 @@ def _box(members: Ints, places: tuple[int, ...], numbers: Ints) -> _SymmetryBox 
     )
 
 
-# Mirrors join few further arcs, and each is a look at every arc.
-MIRRORED = 200_000
+MAX_MIRROR_ARCS = 200_000  # Mirrors join few further arcs, and each is a look at every arc.
 
 
 def orbits(net: FlowNetwork, demand: NodeDemand, *, looks: int = BUDGET) -> Orbits:
@@ -151,7 +150,7 @@ def orbits(net: FlowNetwork, demand: NodeDemand, *, looks: int = BUDGET) -> Orbi
     key = what.content
     if key not in _remembered:
         symmetry = Orbits(np.arange(demand.size), np.arange(net.tail.size))
-        labels = Names(net.nodes)
+        labels = NamedBoxes(net.nodes)
         for place in labels.places():
             for move in labels.turns(place):
                 if _taken(what, symmetry, move):
@@ -159,7 +158,7 @@ def orbits(net: FlowNetwork, demand: NodeDemand, *, looks: int = BUDGET) -> Orbi
         if np.unique(symmetry.nodes[what.demand.sources()]).size > 1:
             for move in labels.blocks():
                 _taken(what, symmetry, move)
-        if what.net.tail.size <= MIRRORED:
+        if what.net.tail.size <= MAX_MIRROR_ARCS:
             for move in (*labels.mirrors(), *labels.swaps()):
                 _taken(what, symmetry, move)
         left = np.unique(symmetry.nodes[demand.sources()]).size
@@ -169,12 +168,13 @@ def orbits(net: FlowNetwork, demand: NodeDemand, *, looks: int = BUDGET) -> Orbi
             if budget < BUDGET:
                 return symmetry
         _remembered[key] = symmetry
-        if len(_remembered) > KEPT:
+        if len(_remembered) > MAX_CACHED_STRUCTURES:
             _remembered.popitem(last=False)
     return _remembered[key]
 
 
-KEPT = 16  # structures whose orbits are remembered: shortest paths and flows ask for the same
+# Structures whose orbits are remembered: shortest paths and flows ask for the same.
+MAX_CACHED_STRUCTURES = 16
 _remembered: OrderedDict[str, Orbits] = OrderedDict()
 
 

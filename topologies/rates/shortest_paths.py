@@ -20,20 +20,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import shortest_path
 
-from topologies.fabric.fabric import Arc, Fabric, Node, remembered
-from topologies.fabric.limits import TopologyError, closest
+from topologies.fabric.fabric import Arc, Fabric, Node, cached_per_fabric
+from topologies.fabric.limits import TopologyError, suggest
 from topologies.rates.automorphisms import Orbits
 from topologies.rates.flow_network import Floats, FlowNetwork, Ints, NodeDemand, demand, network
 from topologies.rates.orbits import orbits
 from topologies.rates.traffic import Traffic, traffic_checked
 
-UNREACHED = -2  # hops without a permitted path: one more is no distance
+UNREACHED_HOPS = -2  # hops without a permitted path: one more is no distance
 # Latencies of two ways that differ by less are equal: they are sums in different orders.
-SAME = 1e-9
+LATENCY_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Sent:
+class DestinationTraffic:
     """Traffic to one destination."""
 
     target: int  # place of the destination
@@ -64,7 +64,7 @@ class NetworkPaths:
             kind = kind * values.size + which
         return replace(self.net, bandwidth=1.0 + kind)
 
-    def loads(self, parts: list[Sent], *, by_path: bool) -> Floats:
+    def loads(self, parts: list[DestinationTraffic], *, by_path: bool) -> Floats:
         """Load of each arc by part of the traffic, at 1 byte/s per unit of weight."""
         targets = np.array([part.target for part in parts])
         away = self._hops(targets)
@@ -80,8 +80,8 @@ class NetworkPaths:
         # For each target the arcs on shortest paths to it from where anything is sent to it.
         sends = mass > 0
         net, n = self.net, len(self.net.nodes)
-        hops = np.where(np.isfinite(away), away, UNREACHED).astype(np.int32)
-        followed = np.count_nonzero(sends) <= FOLLOWED * sends.size
+        hops = np.where(np.isfinite(away), away, UNREACHED_HOPS).astype(np.int32)
+        followed = np.count_nonzero(sends) <= MIN_FOLLOWED_SHARE * sends.size
         rows, arcs = self._followed(hops, sends) if followed else self._nearer(hops, targets)
         shortest = _ShortestArcs(
             arcs, rows * n + net.tail[arcs], rows * n + net.head[arcs], away.ravel()
@@ -102,12 +102,11 @@ class NetworkPaths:
             far[np.arange(new.size), new] = 0.0
             self._rows |= zip(new.tolist(), far, strict=True)
         away = np.array([self._rows[t] for t in targets.tolist()], dtype=np.float64)
-        if len(self._rows) * len(self.net.nodes) > REMEMBERED:
+        if len(self._rows) * len(self.net.nodes) > MAX_CACHED_HOPS:
             self._rows = {}
         return away
 
     def _nearer(self, hops: NDArray[np.int32], targets: Ints) -> tuple[Ints, ...]:
-        """Rows and arcs that lead one hop nearer to the target of a row, in order."""
         net = self.net
         # One row a node, so that what an arc looks at lies together.
         hops = np.ascontiguousarray(hops.T)
@@ -132,7 +131,7 @@ class NetworkPaths:
         return np.divmod(np.sort(np.concatenate(taken)), net.tail.size)
 
 
-network_paths = remembered(NetworkPaths)
+network_paths = cached_per_fabric(NetworkPaths)
 
 
 class _ShortestArcs:
@@ -153,7 +152,7 @@ class _ShortestArcs:
         taken = latency[self.arcs]
         for level in self.levels:
             np.minimum.at(late, self.tails[level], taken[level] + late[self.heads[level]])
-        keep = taken + late[self.heads] <= late[self.tails] * (1 + SAME)
+        keep = taken + late[self.heads] <= late[self.tails] * (1 + LATENCY_TOLERANCE)
         return _ShortestArcs(self.arcs[keep], self.tails[keep], self.heads[keep], self.away)
 
     def paths(self, worth: Floats, ends: NDArray[np.bool_]) -> Floats:
@@ -180,13 +179,12 @@ BATCH = 2_000_000
 # What one look at an arc costs in a search for symmetries, in looks of the shortest paths.
 SEARCH_LOOK = 4
 # Part of the nodes that send to a target up to which their paths are followed one by one.
-FOLLOWED = 0.05
-# Arcs whose loads are this near to the fullest are full too.
-NEAR = 1e-9
+MIN_FOLLOWED_SHARE = 0.05
+BINDING_TOLERANCE = 1e-9  # Arcs whose loads are this near to the fullest are full too.
 
 
 @dataclass(frozen=True, eq=False)
-class Routed:
+class EcmpRouting:
     """Traffic on its paths."""
 
     rate: float  # at which all demands are served at once, per unit of weight [byte/s]
@@ -197,11 +195,11 @@ class Routed:
     @cached_property
     def binding(self) -> tuple[Arc, ...]:
         """The arcs that are full."""
-        full = self.load * self.rate >= self.bandwidth * (1 - NEAR)
+        full = self.load * self.rate >= self.bandwidth * (1 - BINDING_TOLERANCE)
         return tuple(self.arcs[i] for i in np.flatnonzero(full).tolist())
 
 
-def ecmp(G: Fabric, traffic: Traffic, *, split: str = "hop") -> Routed:
+def ecmp(G: Fabric, traffic: Traffic, *, split: str = "hop") -> EcmpRouting:
     """The rate of `traffic` on the shortest permitted paths, evenly split.
 
     Raises TopologyError when the traffic cannot be sent, or no permitted path joins a source and
@@ -217,7 +215,7 @@ def ecmp(G: Fabric, traffic: Traffic, *, split: str = "hop") -> Routed:
     1.0
     """
     if split not in SPLITS:
-        raise TopologyError("ecmp", f"unknown split {split!r}; {closest(split, SPLITS)}")
+        raise TopologyError("ecmp", f"unknown split {split!r}; {suggest(split, SPLITS)}")
     traffic_checked(G, traffic)
     paths = network_paths(G)
     what = demand(paths.net, traffic)
@@ -234,10 +232,10 @@ def ecmp(G: Fabric, traffic: Traffic, *, split: str = "hop") -> Routed:
     used = load > 0
     bandwidth = paths.net.bandwidth
     rate = float((bandwidth[used] / load[used]).min())
-    return Routed(rate, paths.net.arcs, load, bandwidth)
+    return EcmpRouting(rate, paths.net.arcs, load, bandwidth)
 
 
-def _parts(what: NodeDemand, symmetry: Orbits) -> list[Sent]:
+def _parts(what: NodeDemand, symmetry: Orbits) -> list[DestinationTraffic]:
     """Traffic to one destination of each orbit."""
     pairs = what.sent.tocsc()
     targets = np.union1d(np.array(list(what.exchanges), dtype=np.int64), pairs.nonzero()[1])
@@ -251,12 +249,12 @@ def _parts(what: NodeDemand, symmetry: Orbits) -> list[Sent]:
             weights[what.groups[g]] += what.weights[g]
         weights[target] = 0.0
         sources = np.flatnonzero(weights)
-        parts.append(Sent(target, sources, weights[sources], float(count)))
+        parts.append(DestinationTraffic(target, sources, weights[sources], float(count)))
     return parts
 
 
 CHUNK = 8_000_000  # sources times arcs looked at together: 64 MB of latencies
-REMEMBERED = 4_000_000  # hops that are remembered of a fabric: 16 MB
+MAX_CACHED_HOPS = 4_000_000  # hops that are remembered of a fabric: 16 MB
 
 
 @dataclass(frozen=True)
@@ -298,7 +296,7 @@ class ShortestPaths:
         """The arcs that lie on shortest permitted paths from any source to any target."""
         used = np.zeros(self.latency.size, dtype=bool)
         for hops in self._hops(sources):
-            if len(targets) <= FOLLOWED * self.net.places:
+            if len(targets) <= MIN_FOLLOWED_SHARE * self.net.places:
                 used[self._led(hops, self._numbers(targets))] = True
                 continue
             led = np.zeros(hops.shape, dtype=bool)
@@ -312,7 +310,7 @@ class ShortestPaths:
     def _led(self, hops: Ints, targets: Ints) -> Ints:
         """The arcs on shortest paths to the targets, followed back from these."""
         net, size = self.net, self.net.places
-        near = np.where(hops < 0, UNREACHED, hops).ravel()
+        near = np.where(hops < 0, UNREACHED_HOPS, hops).ravel()
         front = (np.arange(len(hops))[:, None] * size + targets).ravel()
         met, taken = np.zeros(near.size, dtype=bool), [np.empty(0, dtype=np.int64)]
         while front.size:
@@ -340,14 +338,14 @@ class ShortestPaths:
                 hops = np.where(np.isfinite(away), away, -1).astype(np.int32)
                 self._rows |= zip(new.tolist(), hops, strict=True)
             yield np.array([self._rows[i] for i in part.tolist()], dtype=np.int64)
-            if len(self._rows) * net.places > REMEMBERED:
+            if len(self._rows) * net.places > MAX_CACHED_HOPS:
                 self._rows = {}
 
     def _levels(self, hops: Ints) -> list[tuple[Ints, Ints]]:
         """Rows and arcs that lead one hop farther, by level."""
         net = self.net
         # One row a place, so that what an arc looks at lies together.
-        near = np.ascontiguousarray(np.where(hops < 0, UNREACHED, hops).T, np.int32)
+        near = np.ascontiguousarray(np.where(hops < 0, UNREACHED_HOPS, hops).T, np.int32)
         onward = near[net.head] == near[net.starts] + 1
         row, arc = np.nonzero(np.ascontiguousarray(onward.T))
         level = hops[row, net.head[arc]]
@@ -357,4 +355,4 @@ class ShortestPaths:
 
 
 # The shortest paths of a fabric; those of a frozen one serve all who ask.
-shortest_paths = remembered(ShortestPaths)
+shortest_paths = cached_per_fabric(ShortestPaths)

@@ -160,7 +160,7 @@ def _weight_fault(value: object) -> str | None:
     return None if float(value) > 0 else fault
 
 
-def chosen(what: str, G: Fabric, members: Iterable[Hashable] | None) -> list[Node]:
+def checked_members(what: str, G: Fabric, members: Iterable[Hashable] | None) -> list[Node]:
     """The members in the order given; all accelerators of `G` if none are named.
 
     Raises TopologyError, listing every member that is no accelerator of `G` or is named twice; or
@@ -205,7 +205,7 @@ def _faults(G: Fabric, members: list[Node]) -> Iterator[str]:
         seen.add(member)
 
 
-SAME = 1e-9  # rates that differ by less are equal: far below the 1e-6 that engines agree to
+RATE_TOL = 1e-9  # rates that differ by less are equal: far below the 1e-6 that engines agree to
 Weights: TypeAlias = defaultdict[int, float]
 
 
@@ -217,12 +217,12 @@ class TrafficCut:
     arcs: tuple[Arc, ...]  # those that cross it; none are named where halves are joined by switches
 
 
-def confirmed(G: Fabric, traffic: Traffic, rate: float, full: Collection[Arc]) -> bool:
+def is_optimal(G: Fabric, traffic: Traffic, rate: float, full: Collection[Arc]) -> bool:
     """Whether no routing is better: the full arcs leave no more to the parts that they divide."""
-    return parted(G, traffic, parts(G, set(full))).rate <= rate * (1 + SAME)
+    return narrowest_part_cut(G, traffic, components(G, set(full))).rate <= rate * (1 + RATE_TOL)
 
 
-def parted(G: Fabric, traffic: Traffic, part: Mapping[Node, int]) -> TrafficCut:
+def narrowest_part_cut(G: Fabric, traffic: Traffic, part: Mapping[Node, int]) -> TrafficCut:
     """The narrowest of the cuts around each of the parts."""
     leaves: defaultdict[int, float] = defaultdict(float)
     enters: defaultdict[int, float] = defaultdict(float)
@@ -257,7 +257,7 @@ def crossing(traffic: Traffic, part: Mapping[Node, int]) -> tuple[Weights, Weigh
     return out, into
 
 
-def parts(G: Fabric, without: Collection[Arc]) -> dict[Node, int]:
+def components(G: Fabric, without: Collection[Arc]) -> dict[Node, int]:
     """The number of the part that each node is in when these arcs, and those back, are gone."""
     number = dict(zip(G, range(len(G)), strict=True))
     gone = {*without, *((v, u) for u, v in without)}

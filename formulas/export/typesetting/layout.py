@@ -14,16 +14,16 @@ from formulas.export.typesetting.boxes import (
     Cases,
     Fence,
     Fraction,
+    Glyph,
     Layout,
     List,
-    Mark,
     Root,
     Script,
 )
 from formulas.nomenclature.symbols import GREEK, latex_names
 
-ATOMS = (Mark, Script)
-PLUS, MINUS, DOT = Mark("+", "sign"), Mark("−", "sign"), Mark("⋅", "sign")
+ATOMS = (Glyph, Script)
+PLUS, MINUS, DOT = Glyph("+", "sign"), Glyph("−", "sign"), Glyph("⋅", "sign")
 
 _RELATIONS = {sp.Eq: "=", sp.Ne: "≠", sp.Lt: "<", sp.Le: "≤", sp.Gt: ">", sp.Ge: "≥"}
 _NAMES = {sp.Max: "max", sp.Min: "min", sp.log: "ln"}
@@ -59,24 +59,26 @@ def layout(x: sp.Basic) -> Layout:
         return Fence(left, layout(x.args[0]), right)
     if isinstance(x, sp.Max | sp.Min | sp.Function):
         name = _NAMES.get(type(x), type(x).__name__)
-        return BoxRow((Mark(name, "word"), Fence("(", List(tuple(map(layout, x.args))), ")")))
+        return BoxRow((Glyph(name, "word"), Fence("(", List(tuple(map(layout, x.args))), ")")))
     return _constant(x)
 
 
 def relation(left: sp.Basic, sign: str, right: sp.Basic) -> BoxRow:
     """Two sides with a sign between them."""
-    return BoxRow((layout(left), Mark(sign, "sign"), layout(right)))
+    return BoxRow((layout(left), Glyph(sign, "sign"), layout(right)))
 
 
-def figure(value: float) -> Layout:
+def layout_number(value: float) -> Layout:
     """A number to four digits, a large or small one with its power of ten."""
     mantissa, _, exponent = f"{value:.4g}".partition("e")
     if mantissa.lstrip("-") in ("inf", "nan"):
-        return Mark(mantissa.replace("inf", "∞"), "number")
-    number = Mark(mantissa.replace("-", "−"), "number")
+        return Glyph(mantissa.replace("inf", "∞"), "number")
+    number = Glyph(mantissa.replace("-", "−"), "number")
     if not exponent:
         return number
-    tens = Script(Mark("10", "number"), above=Mark(str(int(exponent)).replace("-", "−"), "number"))
+    tens = Script(
+        Glyph("10", "number"), above=Glyph(str(int(exponent)).replace("-", "−"), "number")
+    )
     return tens if mantissa == "1" else BoxRow((number, DOT, tens))
 
 
@@ -105,7 +107,7 @@ def _product(x: sp.Expr) -> Layout:
 
 def _factors(factors: list[sp.Expr]) -> Layout:
     if not factors:
-        return Mark("1", "number")
+        return Glyph("1", "number")
     if len(factors) == 1:
         return _factor(factors[0])
     parts: list[Layout] = []
@@ -117,20 +119,19 @@ def _factors(factors: list[sp.Expr]) -> Layout:
 
 
 def _factor(factor: sp.Expr) -> Layout:
-    """A factor that stands alone; a number or power must not come back to `_product`."""
     if factor.is_Integer:
-        return Mark(str(factor), "number")
+        return Glyph(str(factor), "number")
     return layout(factor)
 
 
 def _power(x: sp.Expr) -> Layout:
     if isinstance(x, sp.exp):
-        return Script(Mark("e", "word"), above=layout(x.args[0]))
+        return Script(Glyph("e", "word"), above=layout(x.args[0]))
     base, exponent = x.args
     if _negative(exponent):
-        return Fraction(Mark("1", "number"), layout(sp.Pow(base, -exponent)))
+        return Fraction(Glyph("1", "number"), layout(sp.Pow(base, -exponent)))
     if exponent.is_Rational and exponent.p == 1 and exponent.q > 1:
-        index = None if exponent.q == 2 else Mark(str(exponent.q), "number")
+        index = None if exponent.q == 2 else Glyph(str(exponent.q), "number")
         return Root(layout(base), index)
     inner, above = _enclosed(base, sp.Add, sp.Mul, sp.Pow, sp.Piecewise, sp.exp), layout(exponent)
     if base.is_Rational and not base.is_Integer:
@@ -139,7 +140,7 @@ def _power(x: sp.Expr) -> Layout:
         # A fraction would be too small to read up there.
         under = above.under
         under = under if isinstance(under, ATOMS) else Fence("(", under, ")")
-        above = BoxRow((above.over, Mark("/", "word"), under))
+        above = BoxRow((above.over, Glyph("/", "word"), under))
     if isinstance(inner, Script) and inner.above is None:
         return Script(inner.base, inner.below, above)
     return Script(inner, above=above)
@@ -153,12 +154,12 @@ def _enclosed(x: sp.Expr, *kinds: type) -> Layout:
 def _constant(x: sp.Basic) -> Layout:
     words = {sp.oo: "∞", sp.true: "otherwise", sp.pi: "π", sp.E: "e"}
     if x in words:
-        return Mark(words[x], "word")
+        return Glyph(words[x], "word")
     if isinstance(x, sp.And | sp.Or):
         word = " and " if isinstance(x, sp.And) else " or "
         parts: list[Layout] = [layout(x.args[0])]
         for argument in x.args[1:]:
-            parts += [Mark(word, "word"), layout(argument)]
+            parts += [Glyph(word, "word"), layout(argument)]
         return BoxRow(tuple(parts))
     raise TypeError(f"no rule for setting {type(x).__name__}: {x}")
 
@@ -205,21 +206,20 @@ def _atom(tokens: list[str]) -> Layout:
         tokens.pop()
         return inner
     if command in ("mathrm", "text", "operatorname"):
-        return Mark(_letters(tokens), "word")
+        return Glyph(_letters(tokens), "word")
     if command == "mathcal":
-        return Mark(_letters(tokens), "script")
+        return Glyph(_letters(tokens), "script")
     if command in ACCENTS:
         return Accent(_atom(tokens), command)
     if command != token and command not in GREEK | SPECIAL:
         raise TypeError(f"no rule for the LaTeX command {token} of a symbol")
     if command != token:
-        return Mark((GREEK | SPECIAL)[command], "letter" if command in GREEK else "word")
+        return Glyph((GREEK | SPECIAL)[command], "letter" if command in GREEK else "word")
     kind = "number" if token.isdigit() else "letter" if token.isalpha() else "word"
-    return Mark(token, kind)
+    return Glyph(token, kind)
 
 
 def _letters(tokens: list[str]) -> str:
-    """The literal content of the braces that follow."""
     end = len(tokens) - tokens[::-1].index("}") - 1
     inner = tokens[end + 1 : -1][::-1]
     del tokens[end:]

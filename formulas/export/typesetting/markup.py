@@ -35,13 +35,13 @@ class Markup:
         """The layout, written."""
         around, space, thin, comma = self.row
         match x:
-            case boxes.Mark(text, kind):
+            case boxes.Glyph(text, kind):
                 return self.mark(text, kind)
             case boxes.BoxRow(parts, spaced):
                 return around % (thin if spaced else space).join(map(self, parts))
             case boxes.List(parts):
                 return around % comma.join(map(self, parts))
-            case boxes.Lines(rows):
+            case boxes.Align(rows):
                 line, between, whole = self.lines
                 return whole % between.join(line(self(row)) for row in rows)
             case boxes.Cases(pairs):
@@ -79,7 +79,6 @@ def _mathml_mark(text: str, kind: str) -> str:
 
 
 def _mathml_line(row: str) -> str:
-    """A sign that begins a line still stands between two terms, and is spaced so."""
     line = f"<mtr><mtd>{row}</mtd></mtr>"
     return line.replace("<mtd><mrow><mo>", '<mtd><mrow><mo form="infix">')
 
@@ -155,7 +154,7 @@ latex_math = Markup(
 )
 
 
-def quoted(words: str) -> str:
+def typst_string(words: str) -> str:
     """A Typst string."""
     return '"' + words.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
@@ -169,14 +168,13 @@ def _typst_mark(text: str, kind: str) -> str:
         return text
     if kind == "sign":
         return text if text not in "⋅<>" else {"⋅": "dot.op", "<": "lt", ">": "gt"}[text]
-    return f"upright({quoted(text)})" if kind == "word" else quoted(text)
+    return f"upright({typst_string(text)})" if kind == "word" else typst_string(text)
 
 
 def _typst_base(base: boxes.Layout, written: str) -> str:
-    """A base that a script belongs to as a whole, without visible brackets."""
     return (
         written
-        if isinstance(base, boxes.Mark | boxes.Fence | boxes.Script)
+        if isinstance(base, boxes.Glyph | boxes.Fence | boxes.Script)
         else f"#box($display({written})$)"
     )
 

@@ -14,19 +14,18 @@ from planner.architecture.families.traits import LatentKeys, Moe, Traits, Window
 from planner.architecture.layers import Model
 from planner.text.tables import table
 
-__all__ = ["FAMILIES", "REFUSED", "WRAPPERS"]
+__all__ = ["FAMILIES", "REFUSED_FAMILIES", "WRAPPERS"]
 
 _TABLE = table("planner.architecture.families", "families.toml")
 # Types whose configuration nests the language model, and the type of that nested part.
 WRAPPERS: Mapping[str, str] = _TABLE["wrappers"]
 # Families whose layers cannot be said in the terms there are, and what is missing.
-REFUSED: Mapping[str, str] = _TABLE["refused"]
+REFUSED_FAMILIES: Mapping[str, str] = _TABLE["refused"]
 
 _GROUPS: Mapping[str, type] = {"windows": Windows, "moe": Moe, "latent": LatentKeys}
 
 
 def _traits(name: str) -> Traits:
-    """The traits of a family or habit, with those of the one it is like."""
     made: Callable[..., Traits] = Traits
     return made(**{key: _value(key, value) for key, value in _words(name).items()})
 
@@ -39,7 +38,6 @@ def _words(name: str) -> dict[str, object]:
 
 
 def _value(key: str, value: object) -> object:
-    """A word of the table: lists as tuples, groups as their classes, `room:name` as a function."""
     if isinstance(value, list):
         return tuple(_value("", each) for each in value)
     if isinstance(value, str) and ":" in value:

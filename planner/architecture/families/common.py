@@ -7,17 +7,17 @@ from planner.architecture.config_reader import MAX_LAYERS, Reader
 from planner.architecture.families.traits import Shape, Windows
 from planner.architecture.layers import Layer, Model, PredictionBlocks, Weight, matrix, vector
 from planner.architecture.recurrent import Scan
-from planner.text.errors import quoted
+from planner.text.errors import quote
 from planner.text.tables import table
 
 # One thing, many names: published configurations disagree on how to spell these.
 _TABLE = table("planner.architecture", "config_keys.toml")
-NAMES = {name: tuple(spellings) for name, spellings in _TABLE["names"].items()}
-EXPERTS, PER_TOKEN, SHARED = NAMES["experts"], NAMES["per_token"], NAMES["shared"]
-HIDDEN, LAYERS, INNER = NAMES["hidden"], NAMES["layers"], NAMES["inner"]
-HEADS, KV_HEADS, CONTEXT = NAMES["heads"], NAMES["kv_heads"], NAMES["context"]
-GROUPS, FIRST_DENSE, MTP = NAMES["groups"], NAMES["first_dense"], NAMES["prediction"]
-SIZES, PATTERNS = NAMES["window"], NAMES["window_pattern"]
+ALIASES = {name: tuple(spellings) for name, spellings in _TABLE["names"].items()}
+EXPERTS, PER_TOKEN, SHARED_KEYS = ALIASES["experts"], ALIASES["per_token"], ALIASES["shared"]
+HIDDEN, LAYERS, INNER = ALIASES["hidden"], ALIASES["layers"], ALIASES["inner"]
+HEADS, KV_HEADS, CONTEXT = ALIASES["heads"], ALIASES["kv_heads"], ALIASES["context"]
+GROUPS, FIRST_DENSE, MTP = ALIASES["groups"], ALIASES["first_dense"], ALIASES["prediction"]
+WINDOW_SIZE_KEYS, PATTERNS = ALIASES["window"], ALIASES["window_pattern"]
 
 FULL_OR_LINEAR = {"full_attention": True, "linear_attention": False}
 _UNGROUPED = ("greedy", "gready")  # as DeepSeek-V2-Lite spells it
@@ -99,7 +99,7 @@ def overrides(reader: Reader, count: int) -> list[dict[str, int]]:
     section = reader.section("per_layer_config")
     for key in section.keys() if section is not None else ():
         if section is None or not key.isdecimal() or len(key) > 4 or int(key) >= count:
-            raise reader.fail("per_layer_config", f"names {quoted(key)} of {count} layers")
+            raise reader.fail("per_layer_config", f"names {quote(key)} of {count} layers")
         layer = section.section(key)
         for name in layer.keys() if layer is not None else ():
             if layer is not None:
@@ -116,7 +116,7 @@ def check_experts(reader: Reader, experts: int, active: int) -> None:
 def idle_experts(reader: Reader) -> int:
     """Experts that have no weights: they give nothing, their input, or a constant."""
     reader.ignore("zero_expert_type")
-    return sum(reader.whole(key, 0, least=0) for key in NAMES["idle"])
+    return sum(reader.whole(key, 0, least=0) for key in ALIASES["idle"])
 
 
 def expert_groups(reader: Reader, experts: int, active: int) -> tuple[int, int]:
@@ -178,8 +178,8 @@ _WINDOWED |= dict.fromkeys(("sliding_attention", "local"), True)
 def windows(reader: Reader, count: int, habit: Windows) -> list[int | None]:
     """The window of each of `count` layers [token], None where attention is full."""
     named = reader.words("layer_types", count, _WINDOWED)
-    size = reader.optional(SIZES, least=0) or None
-    if size is None and not any(reader.is_set(key) for key in SIZES):
+    size = reader.optional(WINDOW_SIZE_KEYS, least=0) or None
+    if size is None and not any(reader.is_set(key) for key in WINDOW_SIZE_KEYS):
         size = habit.size
     used = habit.used_if is None or reader.flag(*habit.used_if)
     pattern = reader.value(PATTERNS)
@@ -204,5 +204,5 @@ def windows(reader: Reader, count: int, habit: Windows) -> list[int | None]:
         below = habit.until == "below"
         bounded = [each and (index < limit) == below for index, each in enumerate(bounded)]
     if any(bounded) and size is None:
-        raise reader.fail(SIZES[0], "is missing; layer_types names windowed layers")
+        raise reader.fail(WINDOW_SIZE_KEYS[0], "is missing; layer_types names windowed layers")
     return [size if one else None for one in bounded]

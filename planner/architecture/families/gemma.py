@@ -89,7 +89,7 @@ def layer_embedding_tables(reader: Reader, form: Shape) -> tuple[Weight, ...]:
     )
 
 
-def gemma3n_around(reader: Reader, form: Shape) -> tuple[Weight, ...]:
+def gemma3n_residual_streams(reader: Reader, form: Shape) -> tuple[Weight, ...]:
     """Gemma 3n: alternating residual streams and a low-rank part beside each layer."""
     streams, rank = reader.whole("altup_num_inputs", 4), reader.whole("laurel_rank", 64)
     scale = form.hidden if reader.flag("altup_correct_scale", True) else 0
@@ -103,7 +103,7 @@ def gemma3n_around(reader: Reader, form: Shape) -> tuple[Weight, ...]:
     )
 
 
-def gemma3n_outside(reader: Reader, form: Shape) -> tuple[Weight, ...]:
+def gemma3n_model_weights(reader: Reader, form: Shape) -> tuple[Weight, ...]:
     """Projections into Gemma 3n's residual streams, and the layers' embeddings."""
     width = 2 * (reader.whole("altup_num_inputs", 4) - 1) * form.hidden
     projections = matrix("altup_projections", "other", form.hidden, width)

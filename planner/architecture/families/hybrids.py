@@ -166,7 +166,6 @@ def falcon_h1_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]
 
 
 def _attending(reader: Reader, count: int, words: Mapping[str, bool]) -> list[bool] | None:
-    """Per layer whether it attends, None where no list says so."""
     named = reader.words("layer_types", count, words)
     return reader.words("layers_block_type", count, words) if named is None else named
 

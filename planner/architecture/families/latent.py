@@ -8,8 +8,8 @@ from planner.architecture.attention import Indexer, Latent, compressed_attention
 from planner.architecture.config_reader import MAX_LAYERS, Reader
 from planner.architecture.families import common
 from planner.architecture.families.standard import shape
-from planner.architecture.families.traits import LatentKeys, Shape, Traits, switched
-from planner.architecture.feedforward import dense, mixture
+from planner.architecture.families.traits import LatentKeys, Shape, Traits, is_enabled
+from planner.architecture.feedforward import dense_mlp, mixture
 from planner.architecture.layers import FeedForward, Layer, Mixer, Model, Weight, vector
 from planner.architecture.recurrent import kimi_delta
 
@@ -38,13 +38,13 @@ def latent_mixer(
         reader.whole("qk_rope_head_dim", keys.rope),
         reader.whole("v_head_dim", keys.value),
     )
-    gate = traits.gate if switched(reader, traits.gate_if) else ""
+    gate = traits.gate if is_enabled(reader, traits.gate_if) else ""
     return latent_attention(
         form.hidden,
         form.heads,
         latent,
         indexer,
-        bias=switched(reader, traits.qkv_bias),
+        bias=is_enabled(reader, traits.qkv_bias),
         gate=gate == "full",
         head_gate=gate == "head",
         sinks=traits.sinks,
@@ -88,7 +88,7 @@ def _indexer(reader: Reader, has_weights: bool) -> Indexer:
     )
 
 
-def streams_around(reader: Reader, form: Shape) -> tuple[Weight, ...]:
+def hunyuan_residual_streams(reader: Reader, form: Shape) -> tuple[Weight, ...]:
     """What mixes Hunyuan 4's residual streams around the two parts of a layer."""
     reader.ignore("hc_magnitude", "learnable_sink_init")
     streams = reader.whole("hc_mult", 4)
@@ -217,7 +217,7 @@ def longcat(reader: Reader, name: str) -> Model:
     mixer = latent_mixer(reader, form, traits)
     experts, active = reader.whole(common.EXPERTS), reader.whole(common.PER_TOKEN)
     common.check_experts(reader, experts, active)
-    plain = dense(hidden, reader.whole(("ffn_hidden_size", "intermediate_size")))
+    plain = dense_mlp(hidden, reader.whole(("ffn_hidden_size", "intermediate_size")))
     mixed = mixture(
         hidden,
         reader.whole(("expert_ffn_hidden_size", "moe_intermediate_size")),

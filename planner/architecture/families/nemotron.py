@@ -5,7 +5,7 @@ from planner.architecture.config_reader import MAX_LAYERS, Reader
 from planner.architecture.families import common
 from planner.architecture.families.standard import shape
 from planner.architecture.families.traits import Shape, Traits
-from planner.architecture.feedforward import dense, mixture
+from planner.architecture.feedforward import dense_mlp, mixture
 from planner.architecture.layers import FeedForward, Layer, Mixer, Model, matrix, vector
 from planner.architecture.recurrent import mamba2
 
@@ -42,7 +42,7 @@ def nemotron_h(reader: Reader, name: str) -> Model:
     if "mlp" not in needed:
         reader.ignore("intermediate_size", "mlp_bias")
     if "moe" not in needed:
-        reader.ignore(common.EXPERTS, common.PER_TOKEN, common.SHARED)
+        reader.ignore(common.EXPERTS, common.PER_TOKEN, common.SHARED_KEYS)
         reader.ignore("moe_intermediate_size", "moe_shared_expert_intermediate_size")
         reader.ignore("moe_latent_size", "mlp_bias")
     if "mamba" not in needed:
@@ -87,7 +87,7 @@ def _block(reader: Reader, form: Shape, kind: str) -> tuple[Mixer | None, FeedFo
     bias = reader.flag("mlp_bias", False)
     if kind == "mlp":
         inner = reader.whole("intermediate_size")
-        return None, dense(form.hidden, inner, gated=False, bias=bias, path="mixer")
+        return None, dense_mlp(form.hidden, inner, gated=False, bias=bias, path="mixer")
     if bias:
         raise reader.fail("mlp_bias", "is true; no published mixture of this family has it")
     experts, active = reader.whole(common.EXPERTS), reader.whole(common.PER_TOKEN)
@@ -97,7 +97,7 @@ def _block(reader: Reader, form: Shape, kind: str) -> tuple[Mixer | None, FeedFo
         reader.whole("moe_intermediate_size"),
         experts,
         active,
-        shared=reader.whole(common.SHARED, 1, least=0),
+        shared=reader.whole(common.SHARED_KEYS, 1, least=0),
         shared_inner=reader.whole("moe_shared_expert_intermediate_size"),
         gated=False,
         latent=reader.optional("moe_latent_size"),
@@ -130,7 +130,6 @@ def nemotron_nas(reader: Reader, name: str) -> Model:
 
 
 def _chosen(entry: Reader, key: str) -> tuple[Reader, str]:
-    """A part of a block, and whether it is there in full, `linear` or not at all (`none`)."""
     section = entry.section(key)
     if section is None:
         raise entry.fail(key, "is missing in this entry of block_configs")
@@ -172,4 +171,4 @@ def _chosen_part(entry: Reader, form: Shape, bias: bool) -> tuple[FeedForward | 
         times = section.number("ffn_mult")
         # Two thirds of the multiple, as three matrices stand in for two, in whole blocks of 256.
         inner = -(-int(2 * times * form.hidden / 3) // _ROUND) * _ROUND
-    return dense(form.hidden, inner, bias=bias), 1
+    return dense_mlp(form.hidden, inner, bias=bias), 1

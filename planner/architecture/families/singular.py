@@ -8,13 +8,12 @@ from planner.architecture.families import common
 from planner.architecture.families.hybrids import SCAN_KEYS, step_rank
 from planner.architecture.families.standard import shape, standard
 from planner.architecture.families.traits import Shape, Switch, Traits
-from planner.architecture.feedforward import dense, mixture
+from planner.architecture.feedforward import dense_mlp, mixture
 from planner.architecture.layers import FeedForward, Layer, Model, Weight, matrix, vector
 from planner.architecture.recurrent import mamba1, mamba2, mlstm, rwkv4
 
 
 def _biased(switch: Switch) -> Traits:
-    """Layer norms with biases, no gate, and a bias of every matrix where the switch is on."""
     plain = Traits(norm_bias=True, gated=False, tied=True)
     return replace(plain, qkv_bias=switch, output_bias=switch, mlp_bias=switch)
 
@@ -243,12 +242,11 @@ def xlstm(reader: Reader, name: str) -> Model:
     multiple = reader.whole("ffn_round_up_to_multiple_of", 64)
     inner = _rounded(reader, "ffn_proj_factor", 2.667, multiple, hidden)
     layer = Layer(
-        mlstm(hidden, heads, keys, values, bias), dense(hidden, inner, bias=bias), form.norms()
+        mlstm(hidden, heads, keys, values, bias), dense_mlp(hidden, inner, bias=bias), form.norms()
     )
     return common.assemble(name, "xlstm", form, [layer] * form.layers)
 
 
 def _rounded(reader: Reader, key: str, default: float, multiple: int, hidden: int) -> int:
-    """`hidden` times a factor, up to the next multiple."""
     factor = reader.number(key) if reader.has(key) else default
     return -(-int(hidden * factor) // multiple) * multiple

@@ -3,8 +3,8 @@
 from planner.architecture.attention import grouped_attention
 from planner.architecture.config_reader import MAX_LAYERS, Keys, Reader
 from planner.architecture.families import common
-from planner.architecture.families.traits import Moe, Shape, Traits, switched
-from planner.architecture.feedforward import dense, mixture
+from planner.architecture.families.traits import Moe, Shape, Traits, is_enabled
+from planner.architecture.feedforward import dense_mlp, mixture
 from planner.architecture.layers import FeedForward, Layer, Mixer, Model, vector
 
 
@@ -19,13 +19,13 @@ def standard(reader: Reader, name: str, kind: str, traits: Traits) -> Model:
         if not usual_is_said:
             raise reader.fail(key, problem)
     form = shape(reader, traits)
-    parallel = switched(reader, traits.parallel)
+    parallel = is_enabled(reader, traits.parallel)
     norm = form.hidden * (2 if traits.norm_bias else 1)
     count = traits.norms - (1 if parallel and traits.shared_norm else 0)
-    count += 2 if switched(reader, traits.post_norms) else 0
+    count += 2 if is_enabled(reader, traits.post_norms) else 0
     around = traits.around(reader, form) if traits.around else ()
     # A mixer more than there are layers is that of the blocks for multi-token prediction.
-    mixers = (traits.mixers or grouped)(reader, form, traits)
+    mixers = (traits.mixers or gqa_layers)(reader, form, traits)
     parts = (traits.parts or feed_forward)(reader, form, traits)
 
     def layer(mixer: Mixer, part: FeedForward) -> Layer:
@@ -40,7 +40,7 @@ def standard(reader: Reader, name: str, kind: str, traits: Traits) -> Model:
     if traits.positions is not None:
         rows = (form.max_context or 0) + traits.positions
         extra += (vector("positions", "other", rows * form.hidden),)
-    if switched(reader, traits.head_bias):
+    if is_enabled(reader, traits.head_bias):
         extra += (vector("lm_head.bias", "head", form.vocab),)
     return common.assemble(
         name,
@@ -113,11 +113,11 @@ def attention(
     `sinks`, `value_width` and `keys` are those of `grouped_attention`, where layers differ in them.
     """
     norm = gate = 0
-    if traits.qk_norm and switched(reader, traits.qk_norm_if):
+    if traits.qk_norm and is_enabled(reader, traits.qk_norm_if):
         wide = 1 if keys == "borrowed" else 2
         wide = wide if traits.qk_norm == "head" else form.heads + form.kv_heads
         norm = wide * form.width * (2 if traits.qk_norm_bias else 1)
-    gates = bool(traits.gate) and switched(reader, traits.gate_if)
+    gates = bool(traits.gate) and is_enabled(reader, traits.gate_if)
     if gates and traits.gate != "query":
         gate = form.heads * (form.width if traits.gate == "full" else 1)
     return grouped_attention(
@@ -125,8 +125,8 @@ def attention(
         form.heads,
         form.kv_heads,
         form.width,
-        bias=switched(reader, traits.qkv_bias),
-        output_bias=switched(reader, traits.output_bias),
+        bias=is_enabled(reader, traits.qkv_bias),
+        output_bias=is_enabled(reader, traits.output_bias),
         norm=norm,
         gate=gates and traits.gate == "query",
         gate_width=gate,
@@ -145,7 +145,7 @@ def full_attention(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
     return [attention(reader, form, traits)] * form.layers
 
 
-def grouped(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
+def gqa_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
     """Grouped-query attention in every layer, full or windowed."""
     sizes = common.windows(reader, form.layers, traits.windows)
     if form.max_context is not None:
@@ -172,8 +172,8 @@ def feed_forward(reader: Reader, form: Shape, traits: Traits) -> list[FeedForwar
 def dense_part(reader: Reader, form: Shape, traits: Traits, inner: int) -> FeedForward:
     """A dense part of width `inner` with the biases and vectors of a family."""
     loose = traits.activation_scalars + (inner if traits.inner_norm else 0)
-    bias = switched(reader, traits.mlp_bias)
-    return dense(
+    bias = is_enabled(reader, traits.mlp_bias)
+    return dense_mlp(
         form.hidden, inner, gated=traits.gated, bias=bias, loose=loose, path=traits.mlp_path
     )
 
@@ -193,7 +193,7 @@ def mixtures(reader: Reader, form: Shape, traits: Traits, moe: Moe) -> list[Feed
     ]
     mixed = mixture_part(reader, form, moe) if any(sparse) else None
     if mixed is None:
-        reader.ignore(common.EXPERTS, common.PER_TOKEN, common.SHARED, moe.inner, moe.shared)
+        reader.ignore(common.EXPERTS, common.PER_TOKEN, common.SHARED_KEYS, moe.inner, moe.shared)
     dense_inner = moe.dense_inner or common.INNER
     if all(sparse):
         reader.ignore(dense_inner)
@@ -212,10 +212,10 @@ def mixture_part(reader: Reader, form: Shape, moe: Moe) -> FeedForward:
     shared, wide = 0, None
     if moe.shared:
         wide = reader.whole(moe.shared, moe.shared_width, least=0)
-        reader.ignore(common.SHARED)
+        reader.ignore(common.SHARED_KEYS)
         shared = 1 if wide else 0
     else:
-        shared = _uniform(reader, common.SHARED, form.layers, moe.shared_count, least=0)
+        shared = _uniform(reader, common.SHARED_KEYS, form.layers, moe.shared_count, least=0)
     latent = reader.optional(moe.latent) if moe.latent else None
     return mixture(
         form.hidden,
@@ -227,10 +227,10 @@ def mixture_part(reader: Reader, form: Shape, moe: Moe) -> FeedForward:
         shared_gate=moe.shared_gate,
         shared_path=moe.shared_path,
         latent=latent,
-        latent_norm=switched(reader, moe.latent_norm) and latent is not None,
+        latent_norm=is_enabled(reader, moe.latent_norm) and latent is not None,
         router=moe.router,
-        router_bias=switched(reader, moe.router_bias),
-        shared_bias=switched(reader, moe.shared_bias),
+        router_bias=is_enabled(reader, moe.router_bias),
+        shared_bias=is_enabled(reader, moe.shared_bias),
         expert_bias=moe.expert_bias,
         path=moe.path,
         idle=common.idle_experts(reader),
@@ -239,7 +239,6 @@ def mixture_part(reader: Reader, form: Shape, moe: Moe) -> FeedForward:
 
 
 def _uniform(reader: Reader, keys: Keys, count: int, default: int | None, *, least: int = 1) -> int:
-    """One number, though the configuration may list it layer by layer."""
     listed = reader.per_layer(keys, count, default, least=least)
     if len(set(listed)) > 1:
         first = keys if isinstance(keys, str) else next(key for key in keys if reader.has(key))

@@ -172,6 +172,6 @@ class Traits:
     path: str = "self_attn"
 
 
-def switched(reader: Reader, switch: Switch) -> bool:
+def is_enabled(reader: Reader, switch: Switch) -> bool:
     """Whether a property is on in this configuration."""
     return switch if isinstance(switch, bool) else reader.flag(*switch)

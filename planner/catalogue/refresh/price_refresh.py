@@ -27,13 +27,14 @@ from planner.catalogue.api_prices import (
     VENDOR,
     ListedPrice,
     host_name,
-    rows,
+    listed_token_prices,
 )
 from planner.text.errors import MissingExtra
 
 PACKAGE, EXTRA = "genai-prices", "prices"
 IDS = "open_model_ids.toml"
-FAR = 10.0  # times the median output price of a model's hosts, or a part of it, from which a row is
+# Times the median output price of a model's hosts, or a part of it, from which a row is.
+MAX_RATIO = 10.0
 # no price of that model
 KEYS = ("input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok", "cache_write_1h_mtok")
 TIERS = ("processing", "service_tier", "speed")  # of a request, which choose a tier
@@ -83,7 +84,7 @@ def price_refresh(day: date) -> PriceRefresh:
     Raises MissingExtra without the package.
     """
     source = f"{PACKAGE} {_installed()}"
-    snapshot = rows()
+    snapshot = listed_token_prices()
     kinds: dict[str, set[str]] = {}
     named: dict[tuple[str, str], str] = {}
     for row in snapshot:
@@ -114,7 +115,9 @@ def price_refresh(day: date) -> PriceRefresh:
     remarks = {_identity(row): row.suspect for row in before}
     after = [replace(x, suspect=remarks.get(_identity(x), "")) for x in dict.fromkeys(fresh)]
     merged = tuple(_judged([*others, *after]))
-    return PriceRefresh(source, merged, tuple(changes(before, after)), tuple(sorted(left_out)))
+    return PriceRefresh(
+        source, merged, tuple(price_changes(before, after)), tuple(sorted(left_out))
+    )
 
 
 def _installed() -> str:
@@ -128,7 +131,6 @@ def _installed() -> str:
 
 @cache
 def _open_models() -> Mapping[str, str]:
-    """The model with public weights that a name of a list means."""
     text = files("planner.catalogue.refresh").joinpath(IDS).read_text(encoding="utf-8")
     ids = tomllib.loads(text)["ids"]
     return {spelling: name for name, spellings in ids.items() for spelling in spellings}
@@ -162,7 +164,6 @@ def _start(conditional: Any) -> str:
 
 
 def _hours(conditional: Any) -> str:
-    """The hours of a day, UTC, at which a price holds; empty for all of them."""
     limits = getattr(conditional, "constraint", None)
     if limits is None or not hasattr(limits, "start_time"):
         return ""
@@ -170,7 +171,6 @@ def _hours(conditional: Any) -> str:
 
 
 def _by_length(prices: Any, parts: Mapping[str, Any]) -> Iterator[ListedPrice]:
-    """One row for every length of prompt from which other prices hold; none without both prices."""
     listed = {name: getattr(prices, key, None) for name, key in zip(PRICES, KEYS, strict=True)}
     if not listed["input"] or not listed["output"]:
         return
@@ -205,12 +205,14 @@ def _judged(listed: Sequence[ListedPrice]) -> Iterator[ListedPrice]:
             outputs.setdefault(row.model, []).append(row.output)
     for row in listed:
         over = row.output / median(outputs[row.model]) if row.kind == HOST else 1.0
-        far = not 1 / FAR < over < FAR
+        far = not 1 / MAX_RATIO < over < MAX_RATIO
         note = f"{over:.2g}x the {OUTLIER} output price"
         yield replace(row, suspect=note) if far and not row.suspect else row
 
 
-def changes(before: Sequence[ListedPrice], after: Sequence[ListedPrice]) -> Iterator[PriceChange]:
+def price_changes(
+    before: Sequence[ListedPrice], after: Sequence[ListedPrice]
+) -> Iterator[PriceChange]:
     """What is priced otherwise, gone and new, by model, host and tier.
 
     One row of a place that differs from the one row that was there has changed; where a host lists

@@ -17,16 +17,16 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from planner.catalogue.figures import toml_of
+from planner.catalogue.figures import load_toml
 from planner.text.errors import CatalogueError, did_you_mean
 from planner.text.quantities import parse
 from planner.text.tables import table
 
 FILE = "training_stacks.toml"
-EVERY = "every"  # an adjustment of all times together
+ANY_VALUE = "every"  # an adjustment of all times together
 NO_TIME = frozenset({"k_hide", "M_base", "k_act", "k_state", "k_loss"})  # shares and memory
 SHARES = ("k_hide",)  # of a time: what no fit and no file may pass
-KNOWN, NEW_MODEL, NEW_CHIP = "known", "new-model", "new-chip"
+IN_SAMPLE, NEW_MODEL, NEW_CHIP = "known", "new-model", "new-chip"
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class TrainingStack:
         for change in self.adjustments:
             if place.get(change.scope) != change.at:
                 continue
-            for name in sorted(values.keys() - NO_TIME) if change.of == EVERY else (change.of,):
+            for name in sorted(values.keys() - NO_TIME) if change.of == ANY_VALUE else (change.of,):
                 values[name] *= change.factor
         priors = coefficient_priors()
         routed = place.get("part") == "routed"
@@ -146,19 +146,18 @@ class TrainingStack:
         wide, in logarithms, as the farthest that one did.
         """
         part = "routed" if routed and "routed" in self.bands else "dense"
-        kinds, kind = self.bands[part], KNOWN
+        kinds, kind = self.bands[part], IN_SAMPLE
         if model and model not in self.models:
             kind = NEW_MODEL
         if chip and chip not in self.chips:
             kind = NEW_CHIP
-        farthest = kinds.get(NEW_CHIP) or kinds.get(NEW_MODEL) or kinds[KNOWN]
+        farthest = kinds.get(NEW_CHIP) or kinds.get(NEW_MODEL) or kinds[IN_SAMPLE]
         band = kinds.get(kind) or _twice(farthest)
         strange = precision and not self.measured_in(precision, routed=routed)
         return _twice(band) if strange or (routed and part == "dense") else band
 
 
 def _twice(band: TrainingBand) -> TrainingBand:
-    """A band twice as wide in logarithms."""
     return TrainingBand(band.low**2, band.high**2, 0)
 
 
@@ -199,12 +198,12 @@ def training_stack(name: str) -> TrainingStack:
     """
     stacks = table("planner.catalogue", FILE)["stack"]
     if name in stacks:
-        return stack_from(name, stacks[name])
+        return parse_stack(name, stacks[name])
     if name.endswith(".toml"):
         path = Path(name)
-        raw = toml_of(path, "training stack")
+        raw = load_toml(path, "training stack")
         try:
-            return stack_from(path.stem, raw)
+            return parse_stack(path.stem, raw)
         except KeyError as error:
             raise CatalogueError(f"{path}: is no training stack: no {error.args[0]}") from None
         except (TypeError, ValueError, AttributeError) as error:
@@ -235,7 +234,7 @@ def choose_training_stack(wanted: str, chip: str, *, routed: bool = False) -> Tr
     )  # fmt: skip
 
 
-def stack_from(name: str, raw: Mapping[str, Any]) -> TrainingStack:
+def parse_stack(name: str, raw: Mapping[str, Any]) -> TrainingStack:
     """A stack from the contents of its table, what no row moved filled from the prior.
 
     Raises CatalogueError for a coefficient that there is not.

@@ -5,8 +5,8 @@
 """
 
 from planner.measurements.readers.engine_runs import runs
-from planner.measurements.readers.file_kinds import read, recognised
+from planner.measurements.readers.file_kinds import detect_file_kind, read
 from planner.measurements.readers.own_table import own_runs
 from planner.measurements.readers.steady_batches import steadies
 
-__all__ = ["own_runs", "read", "recognised", "runs", "steadies"]
+__all__ = ["detect_file_kind", "own_runs", "read", "runs", "steadies"]

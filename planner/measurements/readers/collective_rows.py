@@ -4,24 +4,24 @@ import math
 import re
 from collections.abc import Mapping
 
-from formulas.network.expert_copies import distinct_nodes_of
+from formulas.network.expert_copies import distinct_nodes_equation
 from planner.catalogue.collective_curves import collectives
 from planner.measurements.measurement import CollectiveRow
 from planner.text.tables import table
 
 TABLES = table("planner.measurements", "collective_names.toml")
 MACHINES: Mapping[str, str] = TABLES["machines"]
-OTHERS: Mapping[str, str] = TABLES["other_machines"]
+OTHER_MACHINES: Mapping[str, str] = TABLES["other_machines"]
 FAMILIES: Mapping[str, str] = TABLES["families"]
 REDUCE_FROM: Mapping[str, int] = TABLES["reduce_from"]
 SWEEPS = ("one node", "one tray (4 of an NVL72)")
 TOP_K, EXPERTS = 8, 256  # of the published dispatch and combine tables
 MICRO = 1e-6
-LEAST, MOST = 1e-12, {"time": 1e6, "size": 1e15}  # s, byte
-MOST_CHIPS = 1_000_000
+MIN_VALUES, MAX_VALUES = 1e-12, {"time": 1e6, "size": 1e15}  # s, byte
+MAX_CHIPS = 1_000_000
 NODE = 8  # chips of the nodes in the table of exchanges
-KILO = 1024  # messages of its all-reduces are counted in these
-SCALED = 128  # values of fp8 that share a scale of four bytes in a dispatch
+KIBI = 1024  # messages of its all-reduces are counted in these
+SCALE_BLOCK = 128  # values of fp8 that share a scale of four bytes in a dispatch
 
 
 def collective_row(cells: Mapping[str, str]) -> CollectiveRow | str:
@@ -62,7 +62,7 @@ def exchange_row(cells: Mapping[str, str]) -> CollectiveRow | str:
     return _sound(CollectiveRow(chip, *what, n, nodes, size, seconds, system, False, url))
 
 
-def fitted_on(row: CollectiveRow) -> bool:
+def is_fitted_row(row: CollectiveRow) -> bool:
     """Whether the profile's curves, or its crossings, were taken from such rows."""
     if row.system in TABLES["crossings"].values() and row.nodes > 1:
         return True
@@ -107,9 +107,9 @@ def _sound(row: CollectiveRow) -> CollectiveRow | str:
     for name, value in (("time", row.seconds), ("size", row.size)):
         if not (math.isfinite(value) and value > 0):
             return f"the {name} is {value:g}, not a positive number"
-        if not LEAST <= value <= MOST[name]:
+        if not MIN_VALUES <= value <= MAX_VALUES[name]:
             return f"the {name} is beyond any measurement: {value:g}"
-    if max(row.n, row.nodes) > MOST_CHIPS:
+    if max(row.n, row.nodes) > MAX_CHIPS:
         return f"the group is beyond any machine: {max(row.n, row.nodes):g}"
     return row if row.n > 1 else f"a group of {row.n}"
 
@@ -118,12 +118,12 @@ def _exchanged(cells: Mapping[str, str]) -> float | None:
     """What a chip sends, as it is counted in the table of collectives [byte]."""
     if cells["op"].startswith("allreduce"):
         message_size = re.match(r"(\d+) KB", cells.get("notes", ""))
-        return float(message_size[1]) * KILO if message_size else None
+        return float(message_size[1]) * KIBI if message_size else None
     if not cells["tokens_per_gpu"] or not cells["hidden"] or not cells["topk"]:
         return None
     hidden = float(cells["hidden"])
     copies = float(cells["tokens_per_gpu"]) * float(cells["topk"])
-    per_token = {"fp8": hidden + 4 * hidden / SCALED, "bf16": 2 * hidden}.get(cells["dtype"])
+    per_token = {"fp8": hidden + 4 * hidden / SCALE_BLOCK, "bf16": 2 * hidden}.get(cells["dtype"])
     return None if per_token is None else copies * per_token
 
 
@@ -137,6 +137,6 @@ def _size(
     else:
         return None
     if algorithm == "nvlink-two-sided":  # one copy for each chip, not for each expert
-        copies = distinct_nodes_of(TOP_K).numpy()(n_experts=EXPERTS, m_group=n)
+        copies = distinct_nodes_equation(TOP_K).numpy()(n_experts=EXPERTS, m_group=n)
         size *= float(copies) / TOP_K
     return size

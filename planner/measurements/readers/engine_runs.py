@@ -15,7 +15,7 @@ from dataclasses import replace
 from planner.measurements import published_names
 from planner.measurements.measurement import Measurement, NotComputed, Readings
 from planner.measurements.readers import run_layouts, sheets
-from planner.measurements.readers.run_layouts import refuse_overfull
+from planner.measurements.readers.run_layouts import require_fits_memory
 from planner.measurements.readers.script_settings import (
     Facts,
     ScriptPools,
@@ -32,16 +32,16 @@ DECIMALS = 3
 OTHER_DAY = ("measured_on", "image", "wip")
 # What a run with speculation shares with one of the plain export, beside the layout.
 SAME_SWEEP = (*SAME_RUN, "backend_version", "gemm_quant_mode")
-PLAIN = plain_export()
+PLAIN_MODEL = plain_export()
 # SGLang's pools were swept over one list of concurrencies, with drafts and without, or without
 # alone: where a smaller share of the configurations occurs with two times, no run had drafts. No
 # such rule holds for TensorRT-LLM, whose recipes have concurrencies of their own.
-PAIRED = 0.1
+PAIRED_TOLERANCE = 0.1
 SWEPT = "sglang"
 ONE_SWEEP = ("backend", "backend_version", "system", "gemm_quant_mode")
 
 
-def fullest_of(table: Sequence[sheets.Row]) -> list[int]:
+def reference_rows(table: Sequence[sheets.TableRow]) -> list[int]:
     """For every row that which says most of the same run: itself where no other row is that run."""
     identities = list(map(_identity, table))
     ranked = sorted(range(len(table)), key=lambda i: (_says(table[i]), -i))
@@ -49,20 +49,20 @@ def fullest_of(table: Sequence[sheets.Row]) -> list[int]:
     return [best[identity] for identity in identities]
 
 
-def speculated_in(table: Sequence[sheets.Row], fullest: Sequence[int]) -> dict[int, bool]:
+def speculative_runs(table: Sequence[sheets.TableRow], fullest: Sequence[int]) -> dict[int, bool]:
     """Whether runs speculate, by index, for those of which the rest of the table shows it.
 
     Of the rows of the open part that are found to, all but three are 1.1 to 2 times as fast as the
     plain run beside them; of those found not to, none is faster than its like.
     """
-    plain = {_configuration(row) for row in table if row["model_path"] == PLAIN} - {None}
-    shape = published_names.base_of(published_names.model_of(PLAIN).name)
+    plain = {_configuration(row) for row in table if row["model_path"] == PLAIN_MODEL} - {None}
+    shape = published_names.base_architecture(published_names.resolve_model(PLAIN_MODEL).name)
     speculated: dict[int, bool] = {}
     for i, row in enumerate(table):
-        other_model = table[fullest[i]]["model_path"] != PLAIN
+        other_model = table[fullest[i]]["model_path"] != PLAIN_MODEL
         if other_model and _configuration(row) in plain:
-            entry = published_names.entry_of(row["model_path"])
-            if entry is not None and published_names.base_of(entry) == shape:
+            entry = published_names.catalogue_name(row["model_path"])
+            if entry is not None and published_names.base_architecture(entry) == shape:
                 speculated[i] = True
     sweeps: dict[tuple[str, ...], dict[object, set[int]]] = defaultdict(lambda: defaultdict(set))
     sweep_of = {
@@ -76,12 +76,12 @@ def speculated_in(table: Sequence[sheets.Row], fullest: Sequence[int]) -> dict[i
         sweep
         for sweep, runs in sweeps.items()
         if sum(len(each) > 1 or bool(each & speculated.keys()) for each in runs.values())
-        < PAIRED * len(runs)
+        < PAIRED_TOLERANCE * len(runs)
     }
     return {i: False for i, sweep in sweep_of.items() if sweep in single} | speculated
 
 
-def _configuration(row: sheets.Row) -> tuple[object, ...] | None:
+def _configuration(row: sheets.TableRow) -> tuple[object, ...] | None:
     """What identifies a configuration of a sweep; those of two pools were tuned from day to day."""
     try:
         if row["mode"] == "disagg":
@@ -90,13 +90,13 @@ def _configuration(row: sheets.Row) -> tuple[object, ...] | None:
             layout: tuple[object, ...] = (ranks, row["measured_on"])
         else:
             ways = run_layouts.parallel_sizes(row, 1)
-            layout = (run_layouts.chips_of(ways), ways["dp_attention"] > 1)
-    except published_names.Refused:
+            layout = (run_layouts.worker_chips(ways), ways["dp_attention"] > 1)
+    except published_names.BadRow:
         return None
     return (*(row.get(name, "") for name in SAME_SWEEP), *layout)
 
 
-def _identity(row: sheets.Row) -> tuple[str, ...]:
+def _identity(row: sheets.TableRow) -> tuple[str, ...]:
     """What rows of one run share: its times to the hundredth, where they are that exact."""
     times = [row.get(column, "") for column in QUANTITIES]
     if sum(len(time.partition(".")[2]) for time in times) >= DECIMALS:
@@ -108,17 +108,17 @@ def _identity(row: sheets.Row) -> tuple[str, ...]:
     return tuple(value for name, value in row.items() if name not in OTHER_DAY)
 
 
-def _says(row: sheets.Row) -> tuple[bool, bool, int]:
+def _says(row: sheets.TableRow) -> tuple[bool, bool, int]:
     return (
         bool(row.get("decode_num_workers")),
-        row.get("model_path") == PLAIN,
+        row.get("model_path") == PLAIN_MODEL,
         sum(bool(value) for value in row.values()),
     )
 
 
 # A table needs the first, and one of the times; others may be missing, as if all were blank.
-NEEDED = ("model_path", "system", "backend", "isl", "osl", "concurrency", "tp_size")
-OTHERS = (
+RUN_COLUMNS = ("model_path", "system", "backend", "isl", "osl", "concurrency", "tp_size")
+OPTIONAL = (
     *("backend_version", "precision", "mode", "gemm_quant_mode", "moe_quant_mode"),
     *("batch_size", "measured_on", "wip", "image", "source", "engine"),
 )
@@ -128,11 +128,11 @@ LARGEST_DOMAIN = 8
 def runs(path: sheets.Source) -> Readings:
     """TPOT and TTFT of every run, ids by line number; repeats are marked, not left out."""
     # Lines with every column that is read; raises InputError if one that is needed is missing.
-    sheets.needs(path, NEEDED, tuple(QUANTITIES))
-    blank = dict.fromkeys((*OTHERS, *QUANTITIES), "")
-    table = [{**blank, **row} for row in sheets.rows_of(path)]
-    fullest = fullest_of(table)
-    speculated = speculated_in(table, fullest)
+    sheets.needs(path, RUN_COLUMNS, tuple(QUANTITIES))
+    blank = dict.fromkeys((*OPTIONAL, *QUANTITIES), "")
+    table = [{**blank, **row} for row in sheets.table_rows(path)]
+    fullest = reference_rows(table)
+    speculated = speculative_runs(table, fullest)
     rows: list[Measurement] = []
     refused: list[NotComputed] = []
     for i, best in enumerate(fullest):
@@ -140,13 +140,13 @@ def runs(path: sheets.Source) -> Readings:
         try:
             measured = run(table[best], str(i + 2), repeats, refused, speculated.get(i))
             rows += [_speculating(one, speculated.get(i), table[best]) for one in measured]
-        except published_names.Refused as why:
+        except published_names.BadRow as why:
             refused.append(NotComputed(str(i + 2), str(why)))
     return Readings("serving runs", tuple(rows), tuple(refused), len(table))
 
 
 def _speculating(
-    row_measured: Measurement, speculates: bool | None, row: sheets.Row
+    row_measured: Measurement, speculates: bool | None, row: sheets.TableRow
 ) -> Measurement:
     """The row with what is known of its drafts, by its sweep where no row beside it shows."""
     settings = script_settings(_facts(row, row_measured))
@@ -162,10 +162,10 @@ def _speculating(
     return replace(row_measured, drafts=number, speculated=drafts) if certain else row_measured
 
 
-def _facts(row: sheets.Row, run: Measurement) -> Facts:
+def _facts(row: sheets.TableRow, run: Measurement) -> Facts:
     """What the scripts of published runs are looked up by, of the run as far as it is read.
 
-    Raises Refused if ways or requests are none.
+    Raises BadRow if ways or requests are none.
     """
     # In flight over the engine; copies of attention share them.
     tp, copies = sheets.count(row, "tp_size", 1), sheets.count(row, "attention_dp_size", 1)
@@ -189,7 +189,7 @@ def _facts(row: sheets.Row, run: Measurement) -> Facts:
 
 
 def run(
-    row: sheets.Row,
+    row: sheets.TableRow,
     line: str,
     repeats: str,
     refused: list[NotComputed],
@@ -197,14 +197,14 @@ def run(
 ) -> list[Measurement]:
     """TPOT and TTFT of one run, `drafting` if known; a value that is no time goes to `refused`.
 
-    Raises Refused if neither can be put into the catalogue's words.
+    Raises BadRow if neither can be put into the catalogue's words.
     """
     stated = _stated(row, line, repeats)
     facts, chip, name = _facts(row, stated), stated.chip, row["model_path"]
     settings = script_settings(facts)
     weights, sizes = _checkpoint(row), stated.sizes
     if settings.cache:
-        sizes = published_names.sizes_on(chip, name, weights, settings.cache)
+        sizes = published_names.sizes_on_chip(chip, name, weights, settings.cache)
     prompt, output = (settings.length * length for length in (stated.prompt, stated.output))
     common = replace(
         stated,
@@ -230,38 +230,37 @@ def run(
         placed = {q: replace(x, most=x.batch - settings.reserved) for q, x in placed.items()}
     measured = []
     for made in {each.chips: each for each in placed.values()}.values():
-        refuse_overfull(sizes, chip, made.chips)
+        require_fits_memory(sizes, chip, made.chips)
     for column, quantity in QUANTITIES.items():
         try:
             seconds = sheets.positive(row, column) / 1e3
-        except published_names.Refused as why:
+        except published_names.BadRow as why:
             refused.append(NotComputed(line, str(why), quantity))
             continue
         measured.append(replace(placed[quantity], quantity=quantity, seconds=seconds))
     return measured
 
 
-def _scripts(row: sheets.Row, facts: Facts, drafting: bool | None) -> list[ScriptPools]:
-    """The scripts that may have started a run of two pools, as it drafts where that is known."""
+def _scripts(row: sheets.TableRow, facts: Facts, drafting: bool | None) -> list[ScriptPools]:
     if facts["pooled"] == "no" or row["mode"] != "disagg":
         return []
-    scripts = run_layouts.scripts_of(row, script_pools(facts))
+    scripts = run_layouts.matching_scripts(row, script_pools(facts))
     if drafting is None and len({bool(each.drafts) for each in scripts}) > 1:
         drafting = script_settings(facts).drafting
     return [each for each in scripts if drafting in (None, each.drafts > 0)]
 
 
 def _placed(
-    run: Measurement, row: sheets.Row, scripts: Sequence[ScriptPools]
+    run: Measurement, row: sheets.TableRow, scripts: Sequence[ScriptPools]
 ) -> dict[str, Measurement]:
     """The run where each quantity is made: layout, chips and batch of one replica or one worker."""
     sizes, chip = run.sizes, run.chip
     if row["mode"] != "disagg" and not _added_up(row):
         layout = run_layouts.parallel_sizes(row, sizes.n_experts)
-        chips = run_layouts.chips_of(layout)
+        chips = run_layouts.worker_chips(layout)
         alone = replace(run, layout=layout, chips=chips, batch=_batch(row))
         return dict.fromkeys(QUANTITIES.values(), alone)
-    pools = run_layouts.pools_of(row, sizes, chip, scripts)
+    pools = run_layouts.run_pools(row, sizes, chip, scripts)
     lengths = sheets.positive(row, "isl"), sheets.positive(row, "osl")
     decoding = run_layouts.in_decode(pools, *lengths, sizes, chip)
     waiting = pools.concurrency - decoding
@@ -276,17 +275,17 @@ def _placed(
     return placed
 
 
-def _stated(row: sheets.Row, line: str, repeats: str) -> Measurement:
+def _stated(row: sheets.TableRow, line: str, repeats: str) -> Measurement:
     """What a row says of a run, with nominal lengths, before its script and its layout are read.
 
-    Raises Refused if a name has no entry in the catalogue, or a length or the day is none.
+    Raises BadRow if a name has no entry in the catalogue, or a length or the day is none.
     """
-    chip = published_names.chip_of(row["system"])
+    chip = published_names.resolve_chip(row["system"])
     name = row["model_path"]
     weights = _checkpoint(row)
-    base = published_names.base_of(published_names.model_of(name).name)
+    base = published_names.base_architecture(published_names.resolve_model(name).name)
     prompt, output = (sheets.tokens(row, length) for length in ("isl", "osl"))
-    stored = published_names.sizes_on(chip, name, weights, sheets.USUAL_CACHE)
+    stored = published_names.sizes_on_chip(chip, name, weights, sheets.USUAL_CACHE)
     return Measurement(
         id=line,
         source="serving runs",
@@ -296,7 +295,7 @@ def _stated(row: sheets.Row, line: str, repeats: str) -> Measurement:
         model=base,
         sizes=stored,
         chip=chip,
-        machine=published_names.machine_of(chip.name),
+        machine=published_names.row_machine(chip.name),
         chips=0,
         layout=None,
         batch=0.0,
@@ -307,14 +306,14 @@ def _stated(row: sheets.Row, line: str, repeats: str) -> Measurement:
         precision=weights or sheets.USUAL_CACHE,
         version=row["backend_version"] or row.get("engine", "").lower(),
         looped=True,
-        leanest=published_names.sizes_on(chip, name, weights, sheets.NARROWEST_CACHE),
-        speculated=None if stored.mtp_blocks and name != PLAIN else False,
+        leanest=published_names.sizes_on_chip(chip, name, weights, sheets.NARROWEST_CACHE),
+        speculated=None if stored.mtp_blocks and name != PLAIN_MODEL else False,
         repeats=repeats,
         as_of=sheets.day(row, "measured_on"),
     )
 
 
-def _added_up(row: sheets.Row) -> bool:
+def _added_up(row: sheets.TableRow) -> bool:
     """Whether a row that is called aggregated holds the chips of two pools as tensor ways.
 
     Runs on GB200 whose tensor ways are 12 to 72 without an image: the same concurrencies with
@@ -324,7 +323,7 @@ def _added_up(row: sheets.Row) -> bool:
     return tp > LARGEST_DOMAIN and tp == experts and not row.get("image")
 
 
-def _batch(row: sheets.Row) -> float:
+def _batch(row: sheets.TableRow) -> float:
     """Requests in flight in one replica.
 
     `batch_size` is that of a copy of attention. Where fewer fit in than the concurrency holds,
@@ -335,7 +334,7 @@ def _batch(row: sheets.Row) -> float:
     requests = sheets.number_or_none(row, "concurrency")
     if requests is None:
         if per_copy is None:
-            raise published_names.Refused("neither concurrency nor batch_size is given")
+            raise published_names.BadRow("neither concurrency nor batch_size is given")
         return per_copy * copies
     if per_copy is None:
         return requests
@@ -343,7 +342,6 @@ def _batch(row: sheets.Row) -> float:
     return requests / replicas
 
 
-def _checkpoint(row: sheets.Row) -> str | None:
-    """The format of the weights, or None where the checkpoint's own is meant."""
+def _checkpoint(row: sheets.TableRow) -> str | None:
     stated = row.get("moe_quant_mode") or row.get("gemm_quant_mode") or row.get("precision")
-    return published_names.format_of(stated) if stated else None
+    return published_names.number_format(stated) if stated else None

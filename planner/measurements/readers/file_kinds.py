@@ -10,20 +10,20 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 
-from planner.architecture import sizes
+from planner.architecture import model_sizes
 from planner.architecture.huggingface import read_config
 from planner.measurements import published_names, training_steps
 from planner.measurements.entry import Entry
 from planner.measurements.measurement import NotComputed, Readings
 from planner.measurements.readers import own_table, sheets, table_entries, training_rows
 from planner.measurements.readers.engine_runs import runs
-from planner.measurements.readers.load_generators import FORMATS, format_of_document, runs_in
-from planner.measurements.readers.sheets import Documents, MeasurementTable, Sheet, Source, opened
+from planner.measurements.readers.load_generators import FORMATS, format_of_document, read_runs
+from planner.measurements.readers.sheets import Documents, Measurements, Sheet, Source, open_tables
 from planner.measurements.readers.steady_batches import deployment_entries, deployments, steadies
-from planner.measurements.roofline_bound import strange_units
-from planner.text.errors import InputError, Mistake, ModelError, quoted
+from planner.measurements.roofline_bound import unit_warnings
+from planner.text.errors import InputError, Mistake, ModelError, quote
 
-BESIDE = "hf_configs"  # a folder of this name beside a file of measurements is looked into
+CONFIG_FOLDER = "hf_configs"  # a folder of this name beside a file of measurements is looked into
 PATTERNS = ("*_config.json", "*/config.json", "*/*/config.json")
 QUANT = "_hf_quant_config.json"  # stands beside a configuration
 
@@ -46,10 +46,13 @@ class Configurations:
             return str(near) if path[2] is None and near.is_file() else published
         if not published or published_names.is_entry(published):
             return published
-        configuration, entry = self._configuration(published), published_names.entry_of(published)
+        configuration, entry = (
+            self._configuration(published),
+            published_names.catalogue_name(published),
+        )
         if configuration is not None and not (entry and _same_shape(configuration, entry)):
             return f"{configuration}#{published}"
-        matches = (published_names.named_in(published, files) for files in self.folders)
+        matches = (published_names.match_name(published, files) for files in self.folders)
         nearest = None if configuration or entry else next(filter(None, matches), None)
         return f"{nearest}#{published}" if nearest else published
 
@@ -68,7 +71,6 @@ class Configurations:
         return replace(table, rows=rows), used_configurations(cells.values())
 
     def _configuration(self, published: str) -> str | None:
-        """The file of the very name; with the organisation, if a folder holds several."""
         name = published_names.letters(published.rstrip("/").split("/")[-1])
         keys = (_full_name(published), name)
         return next((files[x] for files in self.folders for x in keys if x in files), None)
@@ -88,7 +90,7 @@ def configurations(folders: Sequence[Path], measurements: Path) -> Configuration
             names = "org--Name_config.json, or Name/config.json"
             raise InputError(f"--models {folder}: holds no configuration ({names})")
         folders_read.append(files)
-    beside = measurements.parent / BESIDE
+    beside = measurements.parent / CONFIG_FOLDER
     if beside.is_dir() and beside not in folders:
         folders_read.append(_files(beside))
     return Configurations(tuple(folders_read), measurements.parent)
@@ -118,7 +120,6 @@ def _files(folder: Path) -> dict[str, str]:
 
 
 def _full_name(name: str) -> str:
-    """Letters of a name with its organisation; none, where it has none."""
     organisation, slash, rest = name.strip().rstrip("/").rpartition("/")
     return "/".join(map(published_names.letters, (organisation, rest) if slash else (rest,)))
 
@@ -126,14 +127,14 @@ def _full_name(name: str) -> str:
 def _same_shape(file: str, entry: str) -> bool:
     """Whether a configuration has the shape of an entry, as far as it can be read."""
     try:
-        configured = sizes(read_config(file), None, None)
+        configured = model_sizes(read_config(file), None, None)
     except ModelError:
         return True
     shape = attrgetter("n_layers", "hidden", "n_total")
-    return bool(shape(configured) == shape(published_names.sizes_of(entry, None, None)))
+    return bool(shape(configured) == shape(published_names.published_sizes(entry, None, None)))
 
 
-OWN = "own rows"
+USER_TABLE = "own rows"
 
 
 @dataclass(frozen=True)
@@ -151,12 +152,12 @@ class FileKind:
 
     needed: tuple[str, ...]
     measured: tuple[str, ...]
-    entries: Callable[[MeasurementTable], list[Entry]]
+    entries: Callable[[Measurements], list[Entry]]
     model: str = ""
     readings: Callable[[Source], Readings] | None = None
 
 
-KINDS: Mapping[str, FileKind] = {
+TABLE_KINDS: Mapping[str, FileKind] = {
     "serving runs": FileKind(
         ("model_path", "system", "backend", "isl", "osl", "concurrency", "tpot_ms"),
         ("tpot_ms", "ttft_ms"),
@@ -184,7 +185,7 @@ KINDS: Mapping[str, FileKind] = {
         table_entries.training_entries,
     ),
     "training layouts": FileKind(
-        training_rows.NEEDED, ("value",), training_steps.training_layout_entries
+        training_rows.ROW_COLUMNS, ("value",), training_steps.training_layout_entries
     ),
     "reinforcement learning": FileKind(
         training_steps.RL_NEEDED, ("step_s",), training_steps.rl_entries
@@ -200,13 +201,13 @@ KINDS: Mapping[str, FileKind] = {
 }
 
 
-def recognised(source: Path | Sheet | Documents) -> str:
+def detect_file_kind(source: Path | Sheet | Documents) -> str:
     """The kind of measurements in a file: a name in KINDS, `own rows`, or a load generator.
 
     Raises InputError if the file cannot be read, or is of none of these; says what was missing for
     the nearest.
     """
-    content = opened(source) if isinstance(source, Path) else source
+    content = open_tables(source) if isinstance(source, Path) else source
     if isinstance(content, Documents):
         formats = {format_of_document(each) for each in content.objects}
         names = ", ".join(sorted(map(str, formats)))
@@ -218,21 +219,22 @@ def recognised(source: Path | Sheet | Documents) -> str:
         return names
     lacking = {
         kind: [name for name in file_kind.needed if name not in content.columns]
-        for kind, file_kind in KINDS.items()
+        for kind, file_kind in TABLE_KINDS.items()
     }
-    near = min(KINDS, key=lambda kind: len(lacking[kind]) / len(KINDS[kind].needed))
+    near = min(TABLE_KINDS, key=lambda kind: len(lacking[kind]) / len(TABLE_KINDS[kind].needed))
     if not lacking[near]:
         return near
     if len(lacking[near]) == 1:
-        missing = quoted(lacking[near][0])
+        missing = quote(lacking[near][0])
         raise InputError(f"{content}: a table of {near} without the column {missing}")
     spelled = {name.lower() for name in content.columns}
     columns = own_table.COLUMNS
     recognisable = {name for name, words in columns.items() if {name, *words} & spelled}
-    if len(recognisable) >= 3 or recognisable & set(own_table.VALUES):
-        return OWN
+    if len(recognisable) >= 3 or recognisable & set(own_table.VALUE_COLUMNS):
+        return USER_TABLE
     raise InputError(
-        f"{content}: columns of no known table of measurements (known: {', '.join(KINDS)}, and "
+        f"{content}: columns of no known table of measurements (known: {', '.join(TABLE_KINDS)}, "
+        "and "
         f"your own with columns such as {', '.join([*columns][:3])}, tp, concurrency, tpot_ms)"
     )
 
@@ -252,40 +254,40 @@ def read(
     facts : what the file does not say, by the names of `columns.COLUMNS` (`model`, `system`, `tp`);
         a value of a table wins, and a fact over what a load generator says of the server.
     """
-    content = opened(source) if isinstance(source, Path) else source
-    kind, models = recognised(content), configurations(folders, content.path)
+    content = open_tables(source) if isinstance(source, Path) else source
+    kind, models = detect_file_kind(content), configurations(folders, content.path)
     if isinstance(content, Documents):
         facts, more = _located_fact(facts, models)
         rows = [
             {name: value for name, value in row.items() if name not in facts}
-            for row in runs_in(content.objects, kind)
+            for row in read_runs(content.objects, kind)
         ]
         had = list(dict.fromkeys(name for row in rows for name in row))
         filled = [name for name in had if any(row.get(name) for row in rows)]
-        own_table.columns_of(filled, facts, str(content))
+        own_table.map_columns(filled, facts, str(content))
         rows = [{**row, **({"model": models.cell(row["model"])} if row.get("model") else {})}
                 for row in rows]  # fmt: skip
         files = used_configurations(row.get("model", "") for row in rows)
         return replace(own_table.entries(rows, facts, kind), models={**files, **more})
-    if kind == OWN:
+    if kind == USER_TABLE:
         cells = table(content, facts, folders)
         facts, more = _located_fact(facts, models)
         return replace(own_table.own_runs(cells.sheet, **facts), models={**cells.models, **more})
     _says_itself(content, kind, facts)
-    readings = KINDS[kind].readings
+    readings = TABLE_KINDS[kind].readings
     if readings is None:
         raise InputError(f"{content} holds {kind}, not measurements of serving")
     cells = table(content, facts, folders)
     all_read = readings(cells.sheet)
-    pairs = list(zip(all_read.rows, strange_units(all_read.rows), strict=True))
+    pairs = list(zip(all_read.rows, unit_warnings(all_read.rows), strict=True))
     strange = [NotComputed(row.id, why, row.quantity) for row, why in pairs if why]
     sound = tuple(row for row, why in pairs if not why)
     return replace(all_read, rows=sound, refused=(*all_read.refused, *strange), models=cells.models)
 
 
-def entries_in(
+def read_measured_values(
     path: Path, facts: Mapping[str, str], folders: Sequence[Path] = ()
-) -> tuple[MeasurementTable, list[Entry]]:
+) -> tuple[Measurements, list[Entry]]:
     """The table in a file and every measured value of it, in the order of the rows.
 
     Raises InputError if the file holds no measurements, or facts are missing or unknown.
@@ -294,22 +296,22 @@ def entries_in(
     ----------
     facts, folders : as for `read`.
     """
-    source = opened(path)
+    source = open_tables(path)
     if isinstance(source, Documents):
         readings = read(source, folders, **facts)
         lines = tuple(range(1 + table_entries.HEADER, readings.lines + 1 + table_entries.HEADER))
-        runs_read = MeasurementTable(
-            source, recognised(source), ((),) * readings.lines, lines, models=readings.models
+        runs_read = Measurements(
+            source, detect_file_kind(source), ((),) * readings.lines, lines, models=readings.models
         )
         return runs_read, table_entries.generator_entries(readings)
     measurements = table(source, facts, folders)
-    if measurements.kind == OWN:
-        meant = own_table.columns_of(measurements.columns, facts, str(path))
+    if measurements.kind == USER_TABLE:
+        meant = own_table.map_columns(measurements.columns, facts, str(path))
         return measurements, table_entries.own_entries(
             measurements, read(measurements.sheet, **facts), meant
         )
     _says_itself(path, measurements.kind, facts)
-    return measurements, KINDS[measurements.kind].entries(measurements)
+    return measurements, TABLE_KINDS[measurements.kind].entries(measurements)
 
 
 def _says_itself(source: object, kind: str, facts: Mapping[str, object]) -> None:
@@ -320,7 +322,6 @@ def _says_itself(source: object, kind: str, facts: Mapping[str, object]) -> None
 def _located_fact(
     facts: Mapping[str, str | float], models: Configurations
 ) -> tuple[dict[str, str | float], dict[str, str]]:
-    """The facts, with a configuration in place of a model that the catalogue lacks."""
     if "model" not in facts:
         return dict(facts), {}
     cell = models.cell(str(facts["model"]))
@@ -329,7 +330,7 @@ def _located_fact(
 
 def table(
     source: Path | Sheet, facts: Mapping[str, object], folders: Sequence[Path] = ()
-) -> MeasurementTable:
+) -> Measurements:
     """The table in a CSV file, configurations in place of models that the catalogue lacks.
 
     Raises InputError if it cannot be read as text, is empty, has columns of no known kind or a
@@ -341,15 +342,17 @@ def table(
     folders : configurations of models that the catalogue does not hold.
     """
     text = sheets.sheet(source)
-    kind = recognised(text)
+    kind = detect_file_kind(text)
     if not text.rows:
         raise InputError(Mistake(str(text), 1, 1, "", "holds a header and no row"))
-    if kind == OWN:
-        meant = own_table.columns_of(text.columns, facts, str(text))
+    if kind == USER_TABLE:
+        meant = own_table.map_columns(text.columns, facts, str(text))
         model = next((name for name, column in meant.items() if column == "model"), None)
-        measured = tuple(name for name in text.columns if meant.get(name) in own_table.VALUES)
+        measured = tuple(
+            name for name in text.columns if meant.get(name) in own_table.VALUE_COLUMNS
+        )
     else:
-        model = KINDS[kind].model or None
-        measured = tuple(name for name in KINDS[kind].measured if name in text.columns)
+        model = TABLE_KINDS[kind].model or None
+        measured = tuple(name for name in TABLE_KINDS[kind].measured if name in text.columns)
     cells, files = configurations(folders, text.path).located(text, model)
-    return MeasurementTable(cells, kind, cells.rows, cells.lines, cells.columns, measured, files)
+    return Measurements(cells, kind, cells.rows, cells.lines, cells.columns, measured, files)

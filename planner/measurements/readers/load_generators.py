@@ -23,7 +23,7 @@ Document = Mapping[str, object]
 FORMATS = ("vllm", "sglang", "guidellm", "inference-perf")
 # How clients call what they speak to, and the engines that speak nothing else.
 PROTOCOLS = {"sglang": "sglang", "vllm": "vllm", "trt": "trtllm", "tensorrt-llm": "trtllm"}
-PLACES = table("planner.measurements", "load_generators.toml")
+FIELD_PATHS = table("planner.measurements", "load_generators.toml")
 IN_FLIGHT = "the mean number of requests in flight"
 
 
@@ -39,7 +39,7 @@ def format_of_document(document: Document) -> str | None:
     return None
 
 
-def runs_in(documents: Sequence[Document], name: str) -> list[dict[str, str]]:
+def read_runs(documents: Sequence[Document], name: str) -> list[dict[str, str]]:
     """Runs by the columns of a user's own table, blank where unknown."""
     read: Mapping[str, Callable[[Document], list[dict[str, object]]]] = {
         "vllm": _vllm,
@@ -89,13 +89,11 @@ def _sglang(document: Document) -> list[dict[str, object]]:
 
 
 def _engine(document: Document, client: str) -> str:
-    """The engine that was asked, where the client's protocol is of one alone."""
     name = str(document.get("backend") or document.get("endpoint_type") or "")
     return next((engine for start, engine in PROTOCOLS.items() if name.startswith(start)), client)
 
 
 def _format(name: object) -> str | None:
-    """The number format that an engine's option names; None for `auto`, or where it names none."""
     words = str(name or "").lower().replace("_", "-").split("-")
     return next((word for word in reversed(words) if word in aliases().words), None)
 
@@ -162,8 +160,7 @@ def _in_flight(
 
 
 def _stated(document: object, generator: str, part: str) -> dict[str, object]:
-    """What a part of a load generator's object says, by column."""
-    return {name: _value(document, *paths) for name, paths in PLACES[generator][part].items()}
+    return {name: _value(document, *paths) for name, paths in FIELD_PATHS[generator][part].items()}
 
 
 def _inside(document: object, path: str) -> object:

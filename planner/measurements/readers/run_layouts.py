@@ -23,12 +23,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from planner.architecture.counts import Sizes
+from planner.architecture.counts import ModelSizes
 from planner.catalogue.chips import Chip
-from planner.measurements.measurement import ONE, RunPool, RunPools
-from planner.measurements.published_names import Refused
+from planner.measurements.measurement import ONE_CHIP, RunPool, RunPools
+from planner.measurements.published_names import BadRow
 from planner.measurements.readers.script_settings import ScriptPool, ScriptPools
-from planner.measurements.readers.sheets import Row, count, number, number_or_none
+from planner.measurements.readers.sheets import TableRow, count, number_or_none, parse_number
 
 GIB_OF_GB = 2**30 / 1e9  # what is listed as GB of memory is GiB on the cards
 
@@ -40,23 +40,23 @@ def capacity(chip: Chip) -> float:
     return chip.memory_reported or chip.memory * larger
 
 
-def refuse_overfull(sizes: Sizes, chip: Chip, chips: int) -> None:
-    """Raises Refused if the weights of one replica exceed the memory of its chips."""
+def require_fits_memory(sizes: ModelSizes, chip: Chip, chips: int) -> None:
+    """Raises BadRow if the weights of one replica exceed the memory of its chips."""
     stored, room = sum(sizes.weight_bytes.values()), capacity(chip)
     if stored <= chips * room:
         return
     least = 2 ** math.ceil(math.log2(stored / room))
-    raise Refused(
+    raise BadRow(
         f"{stored / 1e9:.0f} GB of weights do not fit on {chips} {chip.name} "
         f"({chips * room / 1e9:.0f} GB): {least} would hold them; are ways left out, such as "
         "copies of attention, or is another number format meant?"
     )
 
 
-def parallel_sizes(row: Row, experts: int, pool: str = "") -> dict[str, int]:
+def parallel_sizes(row: TableRow, experts: int, pool: str = "") -> dict[str, int]:
     """Ways of one worker by axis.
 
-    Copies of attention that are not given follow from the experts' ways. Raises Refused if tensor
+    Copies of attention that are not given follow from the experts' ways. Raises BadRow if tensor
     ways are missing, or the experts' ways are not those of the chips.
 
     Parameters
@@ -74,7 +74,7 @@ def parallel_sizes(row: Row, experts: int, pool: str = "") -> dict[str, int]:
         # Every chip of a stage holds a share of the experts: tp x dp = tp_expert x ep.
         dp, rest = divmod(tp_expert * ep, tp)
         if rest:
-            raise Refused(f"ways do not multiply: experts on {tp_expert * ep} chips, tp {tp} does "
+            raise BadRow(f"ways do not multiply: experts on {tp_expert * ep} chips, tp {tp} does "
                           "not divide them")  # fmt: skip
     side = math.isqrt(tp * dp)
     if experts and side > 1 and side * side == tp * dp and tp_expert == ep == side:
@@ -84,7 +84,7 @@ def parallel_sizes(row: Row, experts: int, pool: str = "") -> dict[str, int]:
         tp, ep, tp_expert = 1, dp, 1
     stage = tp * dp
     if not experts:
-        return {**ONE, "tp": tp, "pp": pp, "dp_attention": dp}
+        return {**ONE_CHIP, "tp": tp, "pp": pp, "dp_attention": dp}
     if dp > 1 and tp_expert == stage > 8:
         # Beyond one machine of eight, copies of attention send tokens to experts: a matrix cut
         # 32-fold would need every token on every chip. SGLang's DeepEP runs are exported so.
@@ -92,28 +92,28 @@ def parallel_sizes(row: Row, experts: int, pool: str = "") -> dict[str, int]:
     # One by one is how tables write that nothing is said of experts.
     if all(experts_stated) and not pool and stage != (spread := tp_expert * ep) > 1:
         meant = f": dp {spread // tp} would" if spread % tp == 0 else ""
-        raise Refused(
+        raise BadRow(
             f"ways do not multiply: tp {tp} x dp {dp} are {stage} chips, the experts' "
             f"tp {tp_expert} x ep {ep} are {spread}{meant}"
         )
     if stage % ep:
-        raise Refused(f"{ep} expert groups on {stage} chips")
-    return {**ONE, "tp": tp, "pp": pp, "dp_attention": dp, "ep": ep, "tp_expert": stage // ep}
+        raise BadRow(f"{ep} expert groups on {stage} chips")
+    return {**ONE_CHIP, "tp": tp, "pp": pp, "dp_attention": dp, "ep": ep, "tp_expert": stage // ep}
 
 
-def chips_of(layout: dict[str, int]) -> int:
+def worker_chips(layout: dict[str, int]) -> int:
     """Chips of one worker."""
     return layout["tp"] * layout["dp_attention"] * layout["pp"]
 
 
 # Cached tokens in flight per chip of one decode worker from which attention is copied.
-COPIED = 120e3
+MIN_TOKENS = 120e3
 # Workers under tensor parallelism: most sweeps have three to five, up to eleven.
-SHARED, SHARED_LOW, SHARED_HIGH, MOST = 4.5, 2, 9, 11
+TP_GROUP, SHARED_LOW, SHARED_HIGH, MAX_TP_WORKERS = 4.5, 2, 9, 11
 # Workers that copy attention: one, but in domains of eight chips short prompts feed several.
 COPIES_OF_EIGHT = 3
-WIDE = (48, 32, 16, 8)  # chips of one worker that copies attention, in one domain
-PREFILLED = 0.9  # the most that a wide worker takes of the chips of both pools
+WIDE_EP_SIZES = (48, 32, 16, 8)  # chips of one worker that copies attention, in one domain
+MAX_DECODE_CHIP_SHARE = 0.9  # the most that a wide worker takes of the chips of both pools
 RACK = 72  # chips of one NVLink domain, which no published pair of pools exceeds
 EIGHT = 8
 POOLS = ("prefill", "decode")
@@ -134,29 +134,31 @@ class _Sides:
     all: int | None = None
 
 
-def pools_of(row: Row, sizes: Sizes, chip: Chip, scripts: Sequence[ScriptPools] = ()) -> RunPools:
+def run_pools(
+    row: TableRow, sizes: ModelSizes, chip: Chip, scripts: Sequence[ScriptPools] = ()
+) -> RunPools:
     """Both pools of a run; numbers that row and `scripts` lack are estimates with a range.
 
-    Raises Refused if the columns do not even say how large a worker is, or hold no ways.
+    Raises BadRow if the columns do not even say how large a worker is, or hold no ways.
     """
-    prompt, output = number(row, "isl"), number(row, "osl")
+    prompt, output = parse_number(row, "isl"), parse_number(row, "osl")
     domain = RACK if chip.name.startswith("gb") else EIGHT
     if number_or_none(row, "decode_num_workers") is not None:
         stated = []
         for name in POOLS:
             ways = parallel_sizes(row, sizes.n_experts, f"{name}_")
             n = count(row, f"{name}_num_workers", 1)
-            stated.append(RunPool(ways, chips_of(ways), n, n, n, True))
+            stated.append(RunPool(ways, worker_chips(ways), n, n, n, True))
         places = {each.pools[1].places for each in scripts}
         if len(places) == 1:
             stated[1] = replace(stated[1], most=float(places.pop()))
         at_once = number_or_none(row, "concurrency")
         if at_once is None:
             decode = stated[1]
-            decode_batch = number(row, "decode_batch_size") * decode.layout["dp_attention"]
+            decode_batch = parse_number(row, "decode_batch_size") * decode.layout["dp_attention"]
             at_once = decode_batch * decode.workers
         return RunPools(stated[0], stated[1], at_once)
-    requests = number(row, "concurrency")
+    requests = parse_number(row, "concurrency")
     if started := _started(row, sizes, scripts):
         return started
     lengths, context = (prompt, output), prompt + output / 2
@@ -173,17 +175,19 @@ def pools_of(row: Row, sizes: Sizes, chip: Chip, scripts: Sequence[ScriptPools] 
         workers = 1
     else:
         step = _step(decode, requests, prompt + output / 2, sizes, chip)
-        pool = RunPool(ways, chips_of(ways), 1, 1, 1, False)
+        pool = RunPool(ways, worker_chips(ways), 1, 1, 1, False)
         wanted = requests / (output * step) / rate_of_prefill(pool, prompt, sizes, chip)
         workers = max(1, round(wanted))
-    room = ((sides.all or RACK) - decode.workers * decode.chips) // chips_of(ways)
+    room = ((sides.all or RACK) - decode.workers * decode.chips) // worker_chips(ways)
     most = max(1, room) if domain == RACK else workers
     workers = most if sides.all else min(workers, most)
     low, high = max(1, workers // 2), max(1, min(2 * workers, most) if workers > 1 else 2)
-    return RunPools(RunPool(ways, chips_of(ways), workers, low, high, False), decode, requests)
+    return RunPools(RunPool(ways, worker_chips(ways), workers, low, high, False), decode, requests)
 
 
-def in_decode(pools: RunPools, prompt: float, output: float, sizes: Sizes, chip: Chip) -> float:
+def in_decode(
+    pools: RunPools, prompt: float, output: float, sizes: ModelSizes, chip: Chip
+) -> float:
     """Requests that decode at once, over all workers.
 
     Nearly all of them where the prefill pool keeps up. Where it clearly does not (by more than
@@ -204,7 +208,7 @@ def in_decode(pools: RunPools, prompt: float, output: float, sizes: Sizes, chip:
     return max(1.0, decoding)
 
 
-def rate_of_prefill(pool: RunPool, prompt: float, sizes: Sizes, chip: Chip) -> float:
+def rate_of_prefill(pool: RunPool, prompt: float, sizes: ModelSizes, chip: Chip) -> float:
     """Prompts per second of one prefill worker, at a typical share of peak [1/s]."""
     weights = sizes.weight_dtype["routed" if sizes.n_experts else "dense_ffn"]
     unit = weights if weights in ("fp8", "nvfp4") else "bf16"
@@ -213,7 +217,7 @@ def rate_of_prefill(pool: RunPool, prompt: float, sizes: Sizes, chip: Chip) -> f
     return PREFILL * peak * pool.chips / work
 
 
-def scripts_of(row: Row, scripts: Sequence[ScriptPools]) -> list[ScriptPools]:
+def matching_scripts(row: TableRow, scripts: Sequence[ScriptPools]) -> list[ScriptPools]:
     """The scripts that may have started a run: those of its workers, or of its chips.
 
     Where a table writes the chips of all pools on both sides, or a single one, these count.
@@ -230,23 +234,27 @@ def scripts_of(row: Row, scripts: Sequence[ScriptPools]) -> list[ScriptPools]:
     return narrow if len(alike) > 1 and narrow else alike
 
 
-def _started(row: Row, sizes: Sizes, scripts: Sequence[ScriptPools]) -> RunPools | None:
-    """The pools that scripts start, None where they do not agree."""
+def _started(row: TableRow, sizes: ModelSizes, scripts: Sequence[ScriptPools]) -> RunPools | None:
     pairs = {each.pools for each in scripts}
     if len(pairs) != 1:
         return None
     prefill, decode = (_as_started(pool, sizes) for pool in pairs.pop())
-    return RunPools(prefill, decode, number(row, "concurrency"))
+    return RunPools(prefill, decode, parse_number(row, "concurrency"))
 
 
-def _as_started(pool: ScriptPool, sizes: Sizes) -> RunPool:
+def _as_started(pool: ScriptPool, sizes: ModelSizes) -> RunPool:
     tp, n = pool.chips // pool.copies, pool.workers
     experts = {"ep": pool.experts, "tp_expert": pool.chips // pool.experts}
-    layout = {**ONE, "tp": tp, "dp_attention": pool.copies, **(experts if sizes.n_experts else {})}
+    layout = {
+        **ONE_CHIP,
+        "tp": tp,
+        "dp_attention": pool.copies,
+        **(experts if sizes.n_experts else {}),
+    }
     return RunPool(layout, pool.chips, n, n, n, True, float(pool.places))
 
 
-def _sides(row: Row, sizes: Sizes, chip: Chip, tokens: float, prompt: float) -> _Sides:
+def _sides(row: TableRow, sizes: ModelSizes, chip: Chip, tokens: float, prompt: float) -> _Sides:
     """How large the workers are.
 
     Two exports hold other things than ways. One writes the chips of all pools as tensor ways, on
@@ -259,7 +267,7 @@ def _sides(row: Row, sizes: Sizes, chip: Chip, tokens: float, prompt: float) -> 
     least = 2 ** math.ceil(math.log2(max(1.0, sum(sizes.weight_bytes.values()) / chip.memory)))
     least = max(least, 4) if sizes.n_experts and least > 1 else least
     if decode == prefill < least:
-        return _Sides(WIDE[1] if tokens / (2 * least) >= COPIED else least, least)
+        return _Sides(WIDE_EP_SIZES[1] if tokens / (2 * least) >= MIN_TOKENS else least, least)
     if decode == prefill > EIGHT and not row.get("image"):
         return _taken_apart(decode, max(4, least), tokens, prompt > 2048)
     return _Sides(decode, prefill)
@@ -267,35 +275,35 @@ def _sides(row: Row, sizes: Sizes, chip: Chip, tokens: float, prompt: float) -> 
 
 def _taken_apart(chips: int, node: int, tokens: float, long: bool) -> _Sides:
     """Workers of two pools that hold so many chips together."""
-    if tokens / EIGHT < COPIED:
+    if tokens / EIGHT < MIN_TOKENS:
         sizes = [d for d in (EIGHT, node) if (chips - node) % d == 0]
         if sizes:
-            decode = min(sizes, key=lambda d: abs(math.log((chips - node) / d / (SHARED - 0.5))))
+            decode = min(sizes, key=lambda d: abs(math.log((chips - node) / d / (TP_GROUP - 0.5))))
             return _Sides(decode, node, (chips - node) // decode, chips)
-    wide = [d for d in WIDE if d <= PREFILLED * chips] or [node]
+    wide = [d for d in WIDE_EP_SIZES if d <= MAX_DECODE_CHIP_SHARE * chips] or [node]
     decode = wide[0]
     # Long prompts leave fewer chips to decoding once a worker is full.
-    if long and len(wide) > 1 and tokens / decode > 2 * COPIED and decode != WIDE[0]:
+    if long and len(wide) > 1 and tokens / decode > 2 * MIN_TOKENS and decode != WIDE_EP_SIZES[0]:
         decode = wide[1]
     return _Sides(decode, node, 1, chips)
 
 
 def _decode(
-    chips: int, requests: float, lengths: Lengths, domain: int, sizes: Sizes, spread: bool
+    chips: int, requests: float, lengths: Lengths, domain: int, sizes: ModelSizes, spread: bool
 ) -> RunPool:
     prompt, output = lengths
     context = prompt + output / 2
     latent = any(cache.kind == "latent" for cache in sizes.caches)
     wide = chips > EIGHT and (domain == RACK or chips > 2 * EIGHT)
-    copied = chips > 1 and (wide or requests * context / chips >= COPIED)
+    copied = chips > 1 and (wide or requests * context / chips >= MIN_TOKENS)
     if not sizes.n_experts:
-        layout = {**ONE, "tp": chips}
+        layout = {**ONE_CHIP, "tp": chips}
     elif copied:
-        layout = {**ONE, "dp_attention": chips, "ep": chips}
+        layout = {**ONE_CHIP, "dp_attention": chips, "ep": chips}
     elif spread:
-        layout = {**ONE, "tp": chips, "ep": chips}
+        layout = {**ONE_CHIP, "tp": chips, "ep": chips}
     else:
-        layout = {**ONE, "tp": chips, "tp_expert": chips}
+        layout = {**ONE_CHIP, "tp": chips, "tp_expert": chips}
     if copied or not latent:
         several = latent and domain == EIGHT and chips <= EIGHT and prompt <= 2048
         workers = COPIES_OF_EIGHT if several else 1
@@ -312,25 +320,29 @@ def _shared(requests: int, chips: int) -> tuple[int, int]:
     """
     if chips > EIGHT:
         return (max(1, min(3, requests)),) * 2
-    divisors = [n for n in range(3, MOST + 1) if requests % n == 0]
+    divisors = [n for n in range(3, MAX_TP_WORKERS + 1) if requests % n == 0]
     if not divisors:
-        return max(1, min(round(SHARED - 0.6), requests)), max(1, min(SHARED_HIGH, requests))
-    nearest = min(divisors, key=lambda n: (abs(math.log(n / SHARED)), -n))
+        return max(1, min(round(TP_GROUP - 0.6), requests)), max(1, min(SHARED_HIGH, requests))
+    nearest = min(divisors, key=lambda n: (abs(math.log(n / TP_GROUP)), -n))
     return nearest, max(nearest, min(SHARED_HIGH, requests))
 
 
-def _prefill(chips: int, row: Row, sizes: Sizes) -> dict[str, int]:
+def _prefill(chips: int, row: TableRow, sizes: ModelSizes) -> dict[str, int]:
     if chips != count(row, "prefill_tp_size", 1) * count(row, "prefill_attention_dp_size", 1):
         spread = bool(sizes.n_experts) and chips > 1
-        return {**ONE, "dp_attention": chips, "ep": chips} if spread else {**ONE, "tp": chips}
+        return (
+            {**ONE_CHIP, "dp_attention": chips, "ep": chips}
+            if spread
+            else {**ONE_CHIP, "tp": chips}
+        )
     layout = parallel_sizes(row, sizes.n_experts, "prefill_")
     latent = any(cache.kind == "latent" for cache in sizes.caches)
     if latent and layout["ep"] == chips > 1:  # experts on all chips go with copied attention
-        return {**ONE, "dp_attention": chips, "ep": chips}
+        return {**ONE_CHIP, "dp_attention": chips, "ep": chips}
     return layout
 
 
-def _step(pool: RunPool, requests: float, context: float, sizes: Sizes, chip: Chip) -> float:
+def _step(pool: RunPool, requests: float, context: float, sizes: ModelSizes, chip: Chip) -> float:
     """A typical decode step of one worker [s]."""
     per_worker = requests / pool.workers
     read = sum(sizes.streamed_bytes.values()) / pool.chips

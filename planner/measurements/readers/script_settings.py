@@ -69,7 +69,7 @@ def script_settings(facts: Facts) -> ScriptSettings:
     for row in _scripts()["settings"]:  # type: ignore[attr-defined]
         entry = dict(row)
         when, unless = entry.pop("when", {}), entry.pop("unless", {})
-        if meets(facts, when) and not (unless and meets(facts, unless)):
+        if conditions_met(facts, when) and not (unless and conditions_met(facts, unless)):
             changes |= entry
     return ScriptSettings(**changes)  # type: ignore[arg-type]
 
@@ -79,7 +79,7 @@ def plain_export() -> str:
     return str(_scripts()["plain"])
 
 
-def meets(facts: Facts, conditions: Mapping[str, Condition]) -> bool:
+def conditions_met(facts: Facts, conditions: Mapping[str, Condition]) -> bool:
     """Whether facts meet every condition; one that is missing meets none."""
     return all(name in facts and _holds(facts[name], wanted) for name, wanted in conditions.items())
 
@@ -97,8 +97,8 @@ def _holds(value: str | float, wanted: Condition) -> bool:
 
 
 # Runs stand beside the sweep that they belong to from a few days before it is merged.
-AROUND = timedelta(days=14)
-BY = ("engine", "chip", "weights", "lengths")
+DATE_WINDOW = timedelta(days=14)
+GROUP_KEYS = ("engine", "chip", "weights", "lengths")
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def _deployed() -> Mapping[tuple[str, ...], list[dict[str, str]]]:
     by: dict[tuple[str, ...], list[dict[str, str]]] = defaultdict(list)
     for row in csv.DictReader(text.splitlines()):
         for requests in row["requests"].split():
-            by[(*(row[name] for name in BY), requests)].append(row)
+            by[(*(row[name] for name in GROUP_KEYS), requests)].append(row)
     return by
 
 
@@ -141,7 +141,7 @@ def script_pools(facts: Facts) -> list[ScriptPools]:
     """The pools that scripts of these facts start, of the days nearest to that of the run."""
     if facts["source"] or facts["pooled"] == "no":
         return []
-    key = (*(str(facts[name]) for name in BY), f"{facts['requests']:g}")
+    key = (*(str(facts[name]) for name in GROUP_KEYS), f"{facts['requests']:g}")
     rows = [r for r in _deployed().get(key, ()) if fnmatchcase(str(facts["model"]), r["model"])]
     if not facts["day"] or not rows:
         return []
@@ -151,7 +151,7 @@ def script_pools(facts: Facts) -> list[ScriptPools]:
         for r in rows
     ]
     nearest = min(apart)
-    if nearest > AROUND:
+    if nearest > DATE_WINDOW:
         return []
     return [_pools(r) for r, away in zip(rows, apart, strict=True) if away == nearest]
 

@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
-from planner.measurements.published_names import Refused
-from planner.text.errors import InputError, Mistake, SolverError, quoted
+from planner.measurements.published_names import BadRow
+from planner.text.errors import InputError, Mistake, SolverError, quote
 
 SEPARATORS = ",;\t"
-LARGEST = 1 << 30  # bytes of a file; records of every request may be in it
-LONGEST = 10_000_000  # characters of one cell; beyond, a file is not a table
+MAX_FILE_BYTES = 1 << 30  # bytes of a file; records of every request may be in it
+MAX_CELL_LENGTH = 10_000_000  # characters of one cell; beyond, a file is not a table
 UTF16, ARCHIVE = (b"\xff\xfe", b"\xfe\xff"), b"PK\x03\x04"
-MARK = "\ufeff"  # some programs write it before the first column
-OURS = (FileNotFoundError, PermissionError, IsADirectoryError)  # the caller can mend these
+BYTE_ORDER_MARK = "\ufeff"  # some programs write it before the first column
+OS_ERRORS = (FileNotFoundError, PermissionError, IsADirectoryError)  # the caller can mend these
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Documents:
 Source = Path | Sheet
 
 
-def opened(path: Path) -> Sheet | Documents:
+def open_tables(path: Path) -> Sheet | Documents:
     """What a file holds; a text that opens like JSON is JSON, whatever the file is called.
 
     Raises InputError if it cannot be read, or is neither a table nor JSON; says where and what
@@ -93,7 +93,7 @@ def _sheet(text: str, path: Path) -> Sheet:
     twice = [i for i, name in enumerate(columns) if name in columns[:i]]
     if twice:
         before = sum(len(cell) + len(separator) for cell in names[: twice[0]])
-        words = f"the column {quoted(columns[twice[0]])} stands here twice"
+        words = f"the column {quote(columns[twice[0]])} stands here twice"
         raise _mistake(path, line, words, 1 + before)
     for line, cells, _ in records:
         if len(cells) > len(columns):
@@ -114,9 +114,9 @@ def _text(path: Path) -> str:
         content = path.read_bytes()
     except OSError as why:
         message = f"{path} cannot be read: {why.strerror or why}"
-        raise (InputError if isinstance(why, OURS) else SolverError)(message) from why
-    if len(content) > LARGEST:
-        raise _mistake(path, None, f"is larger than {LARGEST >> 30} GiB")
+        raise (InputError if isinstance(why, OS_ERRORS) else SolverError)(message) from why
+    if len(content) > MAX_FILE_BYTES:
+        raise _mistake(path, None, f"is larger than {MAX_FILE_BYTES >> 30} GiB")
     if content.startswith(UTF16):
         raise _mistake(path, None, "is text in UTF-16, expected UTF-8: save it as CSV UTF-8")
     if content.startswith(ARCHIVE):
@@ -133,11 +133,11 @@ def _text(path: Path) -> str:
 
 def _records(text: str, separator: str, path: Path) -> Iterator[tuple[int, list[str], str]]:
     """Rows that are not blank: the number among all, the cells, and the text."""
-    csv.field_size_limit(LONGEST)
+    csv.field_size_limit(MAX_CELL_LENGTH)
     taken: list[str] = []
 
     def lines() -> Iterator[str]:
-        for line in io.StringIO(text.removeprefix(MARK), newline=""):
+        for line in io.StringIO(text.removeprefix(BYTE_ORDER_MARK), newline=""):
             taken.append(line)
             yield line
 
@@ -155,13 +155,13 @@ def _records(text: str, separator: str, path: Path) -> Iterator[tuple[int, list[
         whole, first = "".join(taken), reader.line_num + 1
         taken.clear()
         if whole.strip():
-            start = MARK if number == 1 and text.startswith(MARK) else ""
+            start = BYTE_ORDER_MARK if number == 1 and text.startswith(BYTE_ORDER_MARK) else ""
             yield number, cells, start + whole
 
 
 def _objects(text: str, path: Path) -> tuple[Mapping[str, object], ...]:
     """One object, a list of them, or one a line."""
-    text = text.removeprefix(MARK)
+    text = text.removeprefix(BYTE_ORDER_MARK)
     objects: list[object] = []
     try:
         whole = json.loads(text)
@@ -182,19 +182,19 @@ def _mistake(path: Path, line: int | None, message: str, column: int | None = No
     return InputError(Mistake(str(path), line, column, "", message))
 
 
-Row = Mapping[str, str]
+TableRow = Mapping[str, str]
 
 # Where a table does not give the cache's format: what engines keep by default, and at the least.
 USUAL_CACHE, NARROWEST_CACHE = "bf16", "fp8"
-MOST, LEAST = 1e9, 1e-9  # chips, tokens, requests, ms or s
-MOST_CHIPS = 1_000_000
+MAX_CELL_VALUE, MIN_CELL_VALUE = 1e9, 1e-9  # chips, tokens, requests, ms or s
+MAX_CHIPS = 1_000_000
 MONTH = re.compile(r"\d{4}-\d{2}")
 # Digits with commas or spaces among them: as a number, they could mean several.
-PUNCTUATED = re.compile(r"[-+]?\d[\d.,'\s_\u00a0\u202f]*")
+PUNCTUATED_NUMBER_PATTERN = re.compile(r"[-+]?\d[\d.,'\s_\u00a0\u202f]*")
 
 
 @dataclass(frozen=True)
-class MeasurementTable:
+class Measurements:
     """A file of measurements: its `kind`, columns, rows, the line of each row, measured columns.
 
     The results of a load generator have no columns, and a row for each run. Every row has as many
@@ -253,7 +253,7 @@ def needs(source: Source, columns: Sequence[str], alternatives: Sequence[str] = 
         raise InputError(f"{source}: missing columns {', '.join(missing)}")
 
 
-def rows_of(source: Source) -> list[Row]:
+def table_rows(source: Source) -> list[TableRow]:
     """The lines after the first by column name, values stripped; blank lines have blank values.
 
     Raises InputError if the file is no table, or holds a header and no row.
@@ -269,36 +269,36 @@ def rows_of(source: Source) -> list[Row]:
     ]
 
 
-def number(row: Row, name: str) -> float:
+def parse_number(row: TableRow, name: str) -> float:
     """A value as a finite number; raises Refused for one that is missing or is none."""
     text = row.get(name, "")
     if not text:
-        raise Refused(f"{name} is not given")
+        raise BadRow(f"{name} is not given")
     try:
         value = float(text)
     except ValueError:
         hint = ""
-        if PUNCTUATED.fullmatch(text):
+        if PUNCTUATED_NUMBER_PATTERN.fullmatch(text):
             hint = "; a point stands before decimals, nothing between thousands"
-        raise Refused(f"{name} is no number: {quoted(text)}{hint}") from None
+        raise BadRow(f"{name} is no number: {quote(text)}{hint}") from None
     if not math.isfinite(value):
-        raise Refused(f"{name} is not finite")
-    if abs(value) > MOST:
-        raise Refused(f"{name} is beyond any measurement: {value:g}")
+        raise BadRow(f"{name} is not finite")
+    if abs(value) > MAX_CELL_VALUE:
+        raise BadRow(f"{name} is beyond any measurement: {value:g}")
     return value
 
 
-def positive(row: Row, name: str) -> float:
+def positive(row: TableRow, name: str) -> float:
     """A value above zero; raises Refused for any other."""
-    value = number(row, name)
+    value = parse_number(row, name)
     if value <= 0:
-        raise Refused(f"{name} is zero or negative")
-    if value < LEAST:
-        raise Refused(f"{name} is beyond any measurement: {value:g}")
+        raise BadRow(f"{name} is zero or negative")
+    if value < MIN_CELL_VALUE:
+        raise BadRow(f"{name} is beyond any measurement: {value:g}")
     return value
 
 
-LEAST_VALUE, MOST_VALUE = 1e-9, 1e15  # of any measured value, in the unit of its column
+MIN_VALUE, MAX_VALUE = 1e-9, 1e15  # of any measured value, in the unit of its column
 
 
 def positive_or_none(text: str) -> float | None:
@@ -307,18 +307,18 @@ def positive_or_none(text: str) -> float | None:
         value = float(text)
     except ValueError:
         return None
-    return value if LEAST_VALUE <= value <= MOST_VALUE else None
+    return value if MIN_VALUE <= value <= MAX_VALUE else None
 
 
-def tokens(row: Row, name: str) -> float:
+def tokens(row: TableRow, name: str) -> float:
     """A length of one token or more, which may be a mean; raises Refused for any other."""
     value = positive(row, name)
     if value < 1:
-        raise Refused(f"{name} is {value:g}, less than a token")
+        raise BadRow(f"{name} is {value:g}, less than a token")
     return value
 
 
-def number_or_none(row: Row, name: str) -> float | None:
+def number_or_none(row: TableRow, name: str) -> float | None:
     """A value above zero, None where it is blank or zero (some tables write 0 for unknown)."""
     text = row.get(name, "")
     if not text or text in ("0", "0.0"):
@@ -326,28 +326,28 @@ def number_or_none(row: Row, name: str) -> float | None:
     return positive(row, name)
 
 
-def count(row: Row, name: str, default: int | None = None) -> int:
+def count(row: TableRow, name: str, default: int | None = None) -> int:
     """A whole number above zero; `default` where blank or zero; raises Refused for any other."""
     value = number_or_none(row, name)
     if value is None:
         if default is None:
-            raise Refused(f"{name} is not given")
+            raise BadRow(f"{name} is not given")
         return default
     if value != int(value):
-        raise Refused(f"{name} is no whole number: {row[name]}")
-    if value > MOST_CHIPS:
-        raise Refused(f"{name} is beyond any machine: {value:g}")
+        raise BadRow(f"{name} is no whole number: {row[name]}")
+    if value > MAX_CHIPS:
+        raise BadRow(f"{name} is beyond any machine: {value:g}")
     return int(value)
 
 
-def day(row: Row, name: str) -> str:
+def day(row: TableRow, name: str) -> str:
     """A date, or a month, as `2026-01-31` or `2026-01`; blank where there is none.
 
-    Raises Refused if it is no such date; other ways to write one are not guessed at.
+    Raises BadRow if it is no such date; other ways to write one are not guessed at.
     """
     text = row.get(name, "")
     try:
         date.fromisoformat(f"{text}-01" if MONTH.fullmatch(text) else text or "2026-01-01")
     except ValueError:
-        raise Refused(f"{name} is no date such as 2026-01-31: {quoted(text)}") from None
+        raise BadRow(f"{name} is no date such as 2026-01-31: {quote(text)}") from None
     return text

@@ -13,26 +13,26 @@ from dataclasses import replace
 
 from planner.measurements.entry import Entry
 from planner.measurements.measurement import CollectiveRow, Measurement, NotComputed, Readings
-from planner.measurements.published_names import Refused
-from planner.measurements.readers.collective_rows import collective_row, exchange_row, fitted_on
+from planner.measurements.published_names import BadRow
+from planner.measurements.readers.collective_rows import collective_row, exchange_row, is_fitted_row
 from planner.measurements.readers.engine_runs import QUANTITIES, runs
-from planner.measurements.readers.sheets import MeasurementTable, positive_or_none
+from planner.measurements.readers.sheets import Measurements, positive_or_none
 from planner.measurements.readers.steady_batches import steady_batch
-from planner.text.tolerances import SAME
+from planner.text.tolerances import REL_TOL
 
 # What may differ between two rows of one configuration.
-OCCASION = frozenset({"ttft_ms", "tpot_ms", "measured_on", "image", "wip"})
+RUN_CONDITION_COLUMNS = frozenset({"ttft_ms", "tpot_ms", "measured_on", "image", "wip"})
 LABELS = frozenset({"id", "url", "notes", "quality", "value"})
 TRAINING_LABELS = frozenset({"id", "notes", "source"})
 TIMES = frozenset({"step_ms", "ttft_ms", "e2e_ms"})
-WAYS = {
+AXIS_COLUMNS = {
     "tp": "tp_size", "dp": "attention_dp_size", "etp": "moe_tp_size", "ep": "moe_ep_size",
 }  # fmt: skip
 
 
-def run_entries(table: MeasurementTable) -> list[Entry]:
+def run_entries(table: Measurements) -> list[Entry]:
     """TPOT and TTFT of every run; of rows of one configuration the first counts."""
-    readings, repeats = runs(table.sheet), table.repeats(OCCASION)
+    readings, repeats = runs(table.sheet), table.repeats(RUN_CONDITION_COLUMNS)
     measured = {(each.id, each.quantity): each for each in readings.rows}
     entries = []
     for row, line, cells in table.numbered:
@@ -50,14 +50,14 @@ def run_entries(table: MeasurementTable) -> list[Entry]:
     return entries
 
 
-def steady_entries(table: MeasurementTable) -> list[Entry]:
+def steady_entries(table: Measurements) -> list[Entry]:
     """The value of every steady batch, repeats marked."""
     entries, repeats = [], table.repeats(LABELS)
     for row, line, cells in table.numbered:
         batch, reason = None, ""
         try:
             batch = steady_batch({name: text.strip() for name, text in cells.items()})
-        except Refused as why:
+        except BadRow as why:
             reason = str(why)
         except KeyError as why:
             reason = f"{why.args[0]} is not given"
@@ -72,7 +72,6 @@ def steady_entries(table: MeasurementTable) -> list[Entry]:
 
 
 def _filled(entry: Entry, cells: Mapping[str, str], row: Measurement | None) -> Entry:
-    """The entry with its value and measurement; without a value it says what stands instead."""
     text = cells.get(entry.column, "")
     value = positive_or_none(text)
     if value is None:
@@ -84,7 +83,7 @@ def _filled(entry: Entry, cells: Mapping[str, str], row: Measurement | None) -> 
 def _run_setting(cells: Mapping[str, str]) -> str:
     ways = " ".join(
         f"{label}{float(cells[name]):g}"
-        for label, name in WAYS.items()
+        for label, name in AXIS_COLUMNS.items()
         if positive_or_none(cells.get(name, "")) is not None
     )
     lengths = f"{cells.get('isl', '')}/{cells.get('osl', '')}"
@@ -93,11 +92,11 @@ def _run_setting(cells: Mapping[str, str]) -> str:
 
 
 COLUMNS = ("iter_time_derived_s", "measured_iter_time_s")
-LEAST, MOST = 1e-3, 1e9  # of any width, length, peak or number of chips
+MIN_SECONDS, MAX_SECONDS = 1e-3, 1e9  # of any width, length, peak or number of chips
 NO_PLANNER = "only the bound: steps of training are not estimated yet"
 
 
-def training_entries(table: MeasurementTable) -> list[Entry]:
+def training_entries(table: Measurements) -> list[Entry]:
     """The iteration time of every run, in whichever column states it."""
     entries, repeats = [], table.repeats(TRAINING_LABELS)
     for row, line, cells in table.numbered:
@@ -142,12 +141,12 @@ def step_bound(cells: Mapping[str, str]) -> float:
 
 def _positive(cells: Mapping[str, str], name: str) -> float:
     value = positive_or_none(cells[name])
-    if value is None or not LEAST <= value <= MOST:
+    if value is None or not MIN_SECONDS <= value <= MAX_SECONDS:
         raise ValueError(f"{name} is {cells[name]!r}, not a positive number of that kind")
     return value
 
 
-def collective_entries(table: MeasurementTable) -> list[Entry]:
+def collective_entries(table: Measurements) -> list[Entry]:
     """The time of every collective."""
     entries, earlier = [], set()
     for row, line, cells in table.numbered:
@@ -161,7 +160,7 @@ def collective_entries(table: MeasurementTable) -> list[Entry]:
     return entries
 
 
-def exchange_entries(table: MeasurementTable) -> list[Entry]:
+def exchange_entries(table: Measurements) -> list[Entry]:
     """The latency of every dispatch, combine and fused all-reduce."""
     repeats, columns = table.repeats(), ("latency_us", "op", "chip")
     return [
@@ -182,7 +181,7 @@ def _collective(
     if isinstance(timed, str):
         what = (cells[operation], cells[chip], "")
         return Entry(row, line, column, "collective", "", *what, reason=timed)
-    part = "fitted curves" if fitted_on(timed) else "other rows"
+    part = "fitted curves" if is_fitted_row(timed) else "other rows"
     made = (timed.operation, timed.chip, timed.algorithm)
     setting = f"{timed.n} chips {timed.size:.0f} byte {timed.system}"
     entry = Entry(row, line, column, "collective", part, *made, "", setting)
@@ -198,9 +197,7 @@ UNITS = {"ms": 1e-3, "s": 1.0}
 HEADER = 1  # lines before the first row
 
 
-def own_entries(
-    table: MeasurementTable, readings: Readings, meant: Mapping[str, str]
-) -> list[Entry]:
+def own_entries(table: Measurements, readings: Readings, meant: Mapping[str, str]) -> list[Entry]:
     """Every value of every run; a value that others state is scored once, and predicted for all.
 
     Parameters
@@ -225,7 +222,7 @@ def own_entries(
             if (
                 run is not None
                 and value is not None
-                and (rate or math.isclose(value * UNITS[unit], run.seconds, rel_tol=SAME))
+                and (rate or math.isclose(value * UNITS[unit], run.seconds, rel_tol=REL_TOL))
             ):
                 again = bool(run.repeats) or run.quantity in scored
                 entry = replace(entry, reason="", rate=rate, repeat=again)

@@ -14,25 +14,25 @@ from typing import Any
 
 import numpy as np
 
-from planner.catalogue.systems import system, system_from
-from planner.measurements.published_names import Refused
+from planner.catalogue.systems import parse_system, system
+from planner.measurements.published_names import BadRow
 from planner.measurements.readers import sheets
 from planner.problems.training.step import training_task
 from planner.problems.training.step.training_counts import TrainingCounts, shape_counts
 from planner.text.errors import CatalogueError, did_you_mean
 from planner.text.tables import table
 
-NAMES = "training_names.toml"
+NAMES_FILE = "training_names.toml"
 CONVENTIONS = ("full attention", "causal half", "hardware, full attention")
 TERA = 1e12
 SAME_SET = 0.06  # a row's FLOP/s may be this far from those of its set
 SAME_MODEL = 0.03  # two rows of a model that are as far off: another count of it, not a slip
-WAYS = ("tp", "pp", "dp")
-NEEDED = ("hidden", "layers", "seq", "global_batch", *WAYS, "recompute", "metric", "value")
+AXES = ("tp", "pp", "dp")
+ROW_COLUMNS = ("hidden", "layers", "seq", "global_batch", *AXES, "recompute", "metric", "value")
 USUAL_STATE = training_task.StateBytes()
 PRE_TRAINING, LORA = "pre-training", "lora"
-BESIDE = "no pre-training, scored beside the fits"
-MEASURED, TOO_LARGE = "measured", "oom"
+SCORED_SEPARATELY_NOTE = "no pre-training, scored beside the fits"
+STATUS_MEASURED, TOO_LARGE = "measured", "oom"
 RATE = "tokens_per_s_chip"  # a metric of which more is better
 
 
@@ -54,7 +54,7 @@ class TrainingRow:
     era: str
     counts: TrainingCounts | None = None
     machine: training_task.TrainingMachine | None = None
-    layout: training_task.TrainingLayouts | None = None
+    layout: training_task.LayoutTable | None = None
     batch: float = 0.0
     sequence: float = 0.0
     chips: int = 0
@@ -93,7 +93,7 @@ class TrainingRow:
 
 @cache
 def _words() -> Mapping[str, Mapping[str, Any]]:
-    return table("planner.measurements", NAMES)
+    return table("planner.measurements", NAMES_FILE)
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def stack_words(name: str) -> StackWords:
 
 def training_rows(source: sheets.Source) -> list[TrainingRow]:
     """Every row of a table of training runs; one that is not used says why."""
-    cells = sheets.rows_of(source)
+    cells = sheets.table_rows(source)
     rows = [_row(each, line) for line, each in enumerate(cells, start=2) if any(each.values())]
     earlier: dict[tuple[object, ...], TrainingRow] = {}
     checked = []
@@ -135,7 +135,7 @@ def training_rows(source: sheets.Source) -> list[TrainingRow]:
     return checked
 
 
-def _row(cells: sheets.Row, line: int) -> TrainingRow:
+def _row(cells: sheets.TableRow, line: int) -> TrainingRow:
     framework, words = cells.get("framework", ""), _words()["stack"]
     year = (cells.get("date", "") or "0000")[:4]
     named = TrainingRow(
@@ -148,30 +148,30 @@ def _row(cells: sheets.Row, line: int) -> TrainingRow:
     )
     try:
         return _read(cells, named)
-    except (Refused, CatalogueError) as why:
+    except (BadRow, CatalogueError) as why:
         return replace(named, reason=str(why))
 
 
-def _read(cells: sheets.Row, row: TrainingRow) -> TrainingRow:
-    status = cells.get("status", "") or MEASURED
-    if status not in (MEASURED, TOO_LARGE):
-        raise Refused(f"the table itself says {status}")
+def _read(cells: sheets.TableRow, row: TrainingRow) -> TrainingRow:
+    status = cells.get("status", "") or STATUS_MEASURED
+    if status not in (STATUS_MEASURED, TOO_LARGE):
+        raise BadRow(f"the table itself says {status}")
     counts = _counts(cells)
     layout, latent = _layout(cells, counts)
     chips = sheets.count(cells, "chips", _chips(layout))
     if _chips(layout) != chips:
-        raise Refused(f"tp, pp, dp and cp make {_chips(layout)} chips, the row says {chips}")
+        raise BadRow(f"tp, pp, dp and cp make {_chips(layout)} chips, the row says {chips}")
     batch = sheets.positive(cells, "global_batch")
     per = int(layout.dp) * int(layout.micro_batch)
     if batch < per:
-        raise Refused(f"a batch of {batch:g} is less than dp x micro_batch = {per}")
+        raise BadRow(f"a batch of {batch:g} is less than dp x micro_batch = {per}")
     precision = _word("precision", cells.get("precision", "") or "bf16")
     sequence = sheets.tokens(cells, "seq")
     name = _word("chip", cells.get("chip", ""))
     machine = system(name)
     varied = next((v for k, v in _words()["varied"].items() if k in cells.get("notes", "")), None)
     if varied is not None:
-        machine = system_from({"like": name, **varied})
+        machine = parse_system({"like": name, **varied})
     read = replace(
         row,
         counts=counts,
@@ -186,24 +186,24 @@ def _read(cells: sheets.Row, row: TrainingRow) -> TrainingRow:
         state=training_task.StateBytes(*_words()["state"].get(row.stack, (2, 4, 12))),
         latent=latent,
         peak=_in_units(cells, "memory_gb", 1e9),
-        fits=status == MEASURED,
+        fits=status == STATUS_MEASURED,
         published=_in_units(cells, "tflops_chip_published", TERA),
     )
     task = cells.get("task", "") or PRE_TRAINING
     if task != PRE_TRAINING:
         share = 0.0 if task == LORA else 1.0
-        read = replace(read, trained=share, reason=f"{task}: {BESIDE}")
+        read = replace(read, trained=share, reason=f"{task}: {SCORED_SEPARATELY_NOTE}")
     return replace(read, seconds=_seconds(cells, batch * sequence, chips)) if read.fits else read
 
 
 def _word(kind: str, text: str) -> str:
     words = _words()[kind]
     if text not in words:
-        raise Refused(f"{kind} {text!r} is not known{did_you_mean(text, tuple(words))}")
+        raise BadRow(f"{kind} {text!r} is not known{did_you_mean(text, tuple(words))}")
     return words[text]
 
 
-def _counts(cells: sheets.Row) -> TrainingCounts:
+def _counts(cells: sheets.TableRow) -> TrainingCounts:
     hidden, layers = sheets.count(cells, "hidden"), sheets.count(cells, "layers")
     heads = sheets.count(cells, "heads")
     experts = sheets.count(cells, "experts", 0)
@@ -227,8 +227,8 @@ def _counts(cells: sheets.Row) -> TrainingCounts:
 
 
 def _layout(
-    cells: sheets.Row, counts: TrainingCounts
-) -> tuple[training_task.TrainingLayouts, bool]:
+    cells: sheets.TableRow, counts: TrainingCounts
+) -> tuple[training_task.LayoutTable, bool]:
     ways = {name: sheets.count(cells, name, 1) for name in ("tp", "pp", "cp", "ep")}
     if cells.get("dp"):
         ways["dp"] = sheets.count(cells, "dp")
@@ -237,12 +237,12 @@ def _layout(
     recompute = _word("recompute", cells.get("recompute", ""))
     virtual = sheets.count(cells, "vp", 1)
     if virtual > 1 and ways["pp"] == 1:
-        raise Refused(f"{virtual} virtual stages without a pipeline")
+        raise BadRow(f"{virtual} virtual stages without a pipeline")
     width = ways["tp"] * ways["cp"] * ways["dp"]
     if counts.n_experts and width % ways["ep"]:
-        raise Refused(f"ep {ways['ep']} does not divide tp x cp x dp = {width}")
+        raise BadRow(f"ep {ways['ep']} does not divide tp x cp x dp = {width}")
     zero = cells.get("zero", "").removesuffix(".0") or "0"
-    layout = training_task.TrainingLayouts.of(
+    layout = training_task.LayoutTable.of(
         **ways,
         micro_batch=sheets.count(cells, "micro_batch", 1),
         virtual_stages=virtual,
@@ -254,29 +254,28 @@ def _layout(
     return layout, recompute == "latent"
 
 
-def _chips(layout: training_task.TrainingLayouts) -> int:
-    return prod(int(getattr(layout, name)) for name in (*WAYS, "cp"))
+def _chips(layout: training_task.LayoutTable) -> int:
+    return prod(int(getattr(layout, name)) for name in (*AXES, "cp"))
 
 
-def _kernel(cells: sheets.Row) -> str:
-    """The attention kernel; where none is named, what there was at the time."""
+def _kernel(cells: sheets.TableRow) -> str:
     text = cells.get("attention_kernel", "").removesuffix(" + RMS kernel")
     if text in _words()["kernel"]:
         return _words()["kernel"][text]
     return "flash" if cells.get("date", "") > _words()["usual"]["flash_from"] else "fused-softmax"
 
 
-def _seconds(cells: sheets.Row, tokens: float, chips: int) -> float:
+def _seconds(cells: sheets.TableRow, tokens: float, chips: int) -> float:
     metric = cells.get("metric", "")
     value = sheets.positive(cells, "value")
     if metric == "step_time_s":
         return value
     if metric == RATE:
         return tokens / (value * chips)
-    raise Refused(f"metric {metric!r} is no step_time_s or {RATE}")
+    raise BadRow(f"metric {metric!r} is no step_time_s or {RATE}")
 
 
-def _in_units(cells: sheets.Row, name: str, unit: float) -> float | None:
+def _in_units(cells: sheets.TableRow, name: str, unit: float) -> float | None:
     value = sheets.number_or_none(cells, name)
     return None if value is None else value * unit
 

@@ -15,17 +15,17 @@ from planner.problems.budget.question import BudgetScenario
 from planner.problems.budget.resolve import (
     RULE,
     ResolvedBudget,
+    budget_tasks,
     is_rule,
     resolve_budget,
     ruled_point,
-    tasks_for,
 )
 from planner.problems.training import PlannedTraining
 from planner.protocol.plan import BindingLimit, DataSource, KnownAnswer, MissedPromise
-from planner.scenario import resolved
+from planner.scenario import resolve_keys
 from planner.text.errors import FieldError, InputError, SolverError
 from planner.token_costs import optimum
-from planner.token_costs.optimum import BudgetOptimum, best_of, solve_many
+from planner.token_costs.optimum import BudgetOptimum, select_best, solve_many
 from planner.token_costs.parameters import elasticities
 from planner.token_costs.presentation import law_notes
 from planner.token_costs.spending import with_training
@@ -49,23 +49,23 @@ def answer(scenario: BudgetScenario) -> records.BudgetPlan:
         key=lambda row: row.score,
     )
     if not ranked:
-        nearest = optimum.best_of(solved)
+        nearest = optimum.select_best(solved)
         assert isinstance(nearest, optimum.NoBudget)
         return records.BudgetPlan(KnownAnswer(_infeasible(resolution, nearest)), scenario)
     best = ranked[0]
-    beyond = optimum.allowed(best.outside, scenario.extrapolate)
+    beyond = optimum.extrapolation_warnings(best.outside, scenario.extrapolate)
     stock = outputs.unique_data(best)
     warnings = (*resolution.warnings, *beyond, *_of_the_data(best), *_of_the_stock(stock))
     certificate = proof(best, len(resolution.tasks))
     slopes = elasticities(best, scenario.inference, scenario.rl)
     band = outputs.interval(best, scenario.draws, scenario.coverage)
     spread = over_laws(resolution, best)
-    point = outputs.point_of(best)
+    point = outputs.budget_point(best)
     outputs.recheck(point, best)
     planned = resolution.planned.layout(best) if resolution.planned else PlannedTraining()
     warnings += planned.warnings
     complete = records.BudgetAnswer(
-        scenario=resolved(scenario),
+        scenario=resolve_keys(scenario),
         plan=point,
         band=band,
         bound=_bound(best, certificate),
@@ -73,7 +73,7 @@ def answer(scenario: BudgetScenario) -> records.BudgetPlan:
         certificate=certificate,
         binding=_binding(best, slopes),
         elasticities=slopes,
-        alternatives=tuple(outputs.point_of(each) for each in ranked[1 : 1 + ALTERNATIVES]),
+        alternatives=tuple(outputs.budget_point(each) for each in ranked[1 : 1 + ALTERNATIVES]),
         heuristic=outputs.equal_pools(best),
         compute_optimal=outputs.compute_optimal(best),
         demand=resolution.served,
@@ -91,12 +91,11 @@ def answer(scenario: BudgetScenario) -> records.BudgetPlan:
 def _bound(
     best: optimum.BudgetOptimum, certificate: records.BudgetCertificate
 ) -> records.BudgetBound:
-    """What no choice goes below, at what is asked."""
     task, bound = best.task, certificate.relaxation
     if task.aim == "quality":
-        return records.BudgetBound(None, None, bound, optimum.least_loss(task))
+        return records.BudgetBound(None, None, bound, optimum.min_loss(task))
     usd, flop = (bound, None) if task.in_usd else (None, bound)
-    return records.BudgetBound(usd, flop, None, optimum.least_loss(task))
+    return records.BudgetBound(usd, flop, None, optimum.min_loss(task))
 
 
 def _binding(best: optimum.BudgetOptimum, slopes: dict[str, float]) -> tuple[BindingLimit, ...]:
@@ -115,7 +114,6 @@ def _binding(best: optimum.BudgetOptimum, slopes: dict[str, float]) -> tuple[Bin
 
 
 def _of_the_data(best: optimum.BudgetOptimum) -> tuple[str, ...]:
-    """A sentence where the data runs out and the law does not know what repeating it does."""
     if not best.data_bound:
         return ()
     name, unique = best.task.law.name, best.task.unique
@@ -144,13 +142,13 @@ def _answer_by_law(law: ScalingLaw, resolution: ResolvedBudget) -> records.Other
     try:
         if is_rule(law, scenario):
             return records.OtherLaw(law.name, ruled_point(law, scenario, phases["pretrain"]), None)
-        tasks, _ = tasks_for(law, scenario, phases, resolution.served, resolution.planned)
+        tasks, _ = budget_tasks(law, scenario, phases, resolution.served, resolution.planned)
     except FieldError as error:
         return records.OtherLaw(law.name, None, str(error))
-    best = optimum.best_of(optimum.solve_many(tasks))
+    best = optimum.select_best(optimum.solve_many(tasks))
     if isinstance(best, optimum.NoBudget):
         return records.OtherLaw(law.name, None, best.reason)
-    return records.OtherLaw(law.name, outputs.point_of(best), None)
+    return records.OtherLaw(law.name, outputs.budget_point(best), None)
 
 
 def _by_rule(resolution: ResolvedBudget) -> records.RuledAnswer:
@@ -159,10 +157,10 @@ def _by_rule(resolution: ResolvedBudget) -> records.RuledAnswer:
     point = ruled_point(law, scenario, resolution.phases["pretrain"])
     flop = point.cost.pretrain.flop
     beyond = law.outside(point.n_active, point.tokens.pretrain, arithmetic=flop)
-    sentences = optimum.allowed(beyond, scenario.extrapolate)
+    sentences = optimum.extrapolation_warnings(beyond, scenario.extrapolate)
     warnings = (*resolution.warnings, *sentences)
     return records.RuledAnswer(
-        scenario=resolved(scenario),
+        scenario=resolve_keys(scenario),
         plan=point,
         certificate=RULE,
         demand=resolution.served,
@@ -175,7 +173,7 @@ def _infeasible(resolution: ResolvedBudget, nearest: optimum.NoBudget) -> record
     """The answer to a question without one: what falls short, and by how much."""
     considered = len(resolution.tasks)
     return records.InfeasibleBudget(
-        scenario=resolved(resolution.scenario),
+        scenario=resolve_keys(resolution.scenario),
         certificate=records.BudgetCertificate(
             optimum.NOTHING_CLOSER, None, None, None, considered, None, {}
         ),
@@ -188,14 +186,13 @@ def _infeasible(resolution: ResolvedBudget, nearest: optimum.NoBudget) -> record
 def _provenance(
     resolution: ResolvedBudget, warnings: tuple[str, ...], sources: tuple[DataSource, ...] = ()
 ) -> records.LawProvenance:
-    """What an answer rests on: version, law, sources with their dates, warnings."""
     law = resolution.law
     note = records.LawNote(law.name, law.title, law.scope, law.note, law.form)
     return records.LawProvenance(law=note, data=(*resolution.data, *sources), warnings=warnings)
 
 
-NEEDED = ("loss", "size", "tokens")  # what a law must know to weigh one against the other
-FEWEST = 3  # laws that make a spread
+LAW_NEEDS = ("loss", "size", "tokens")  # what a law must know to weigh one against the other
+MIN_LAWS = 3  # laws that make a spread
 
 
 def over_laws(resolution: ResolvedBudget, best: BudgetOptimum) -> LawSpread | None:
@@ -211,15 +208,15 @@ def over_laws(resolution: ResolvedBudget, best: BudgetOptimum) -> LawSpread | No
     phases = {**resolution.phases, "pretrain": best.task.phases["pretrain"].smooth()}
     for law in _comparable(best.task.law):
         try:
-            tasks, _ = tasks_for(law, resolution.scenario, phases, resolution.served)
-            answer = best_of(solve_many(tasks))
+            tasks, _ = budget_tasks(law, resolution.scenario, phases, resolution.served)
+            answer = select_best(solve_many(tasks))
         except (InputError, SolverError):
             continue
         if isinstance(answer, BudgetOptimum) and answer.task.sparsity == best.task.sparsity:
             optima[law.name] = answer
             with suppress(InputError):  # no number makes the model optimal by this law
                 served.append(resolution.served_by(law))
-    if len(optima) < FEWEST:
+    if len(optima) < MIN_LAWS:
         return None
     columns = [
         [each.n_active for each in optima.values()],
@@ -241,5 +238,5 @@ def _comparable(first: ScalingLaw) -> Iterator[ScalingLaw]:
             continue
         if name == first.name or law.form in ALLOCATIONS or "rl" not in law.lacks:
             continue
-        if not any(need in law.lacks for need in NEEDED):
+        if not any(need in law.lacks for need in LAW_NEEDS):
             yield law

@@ -20,15 +20,15 @@ from planner.problems.budget.plan import BudgetCertificate
 from planner.programs.geometric import GeometricProgram, Program, ProgramSolution
 from planner.text.errors import SolverError
 from planner.token_costs.optimum import BudgetOptimum
-from planner.token_costs.parameters import loss_at
+from planner.token_costs.parameters import law_loss
 from planner.token_costs.posynomial_form import Array, Budgets
-from planner.token_costs.stationary_points import sides, start, stationary_point
+from planner.token_costs.stationary_points import objective_and_constraint, start, stationary_point
 
-LIMITED = "limit"
-WIDE = 1e9  # how far a choice may lie from the reference point
+LIMIT_CONSTRAINT = "limit"
+MAX_REFERENCE_RATIO = 1e9  # how far a choice may lie from the reference point
 
 
-def programmed(budgets: Budgets, reference: Array) -> tuple[Array, ProgramSolution]:
+def solve_geometric_program(budgets: Budgets, reference: Array) -> tuple[Array, ProgramSolution]:
     """Solve the one budget there is, its terms monomials, its choices measured from a reference.
 
     The point (J,) in logarithms, and the solution, whose value and bound are of what is made small:
@@ -74,7 +74,7 @@ def _compiled(
     symbols = {name: auxiliary(name, positive=True) for name in choices}
     problem = GeometricProgram("budget")
     for name in choices:
-        problem.choose(symbols[name], within=(1 / WIDE, WIDE))
+        problem.choose(symbols[name], within=(1 / MAX_REFERENCE_RATIO, MAX_REFERENCE_RATIO))
 
     def input_symbol(name: str) -> sp.Symbol:
         symbols[name] = auxiliary(name, nonnegative=not name.startswith("power"))
@@ -91,14 +91,15 @@ def _compiled(
         for k, row in enumerate(used)
     ))  # fmt: skip
     small, limited = (cost, loss) if aim == "cost" else (loss, cost)
-    problem.subject(LIMITED, sp.Le(limited, 1), promise=True)
+    problem.subject(LIMIT_CONSTRAINT, sp.Le(limited, 1), promise=True)
     problem.minimise(small)
     return problem.compile(), symbols
 
 
 AGREE = 1e-4
 ROUNDING = 1e-7  # of what is made small and of the limit, as the program is solved
-LEAST = 1e-3  # d ln(what is made small) / d ln(limit) below which the program's is rounding
+# d ln(what is made small) / d ln(limit) below which the program's is rounding.
+MIN_MULTIPLIER = 1e-3
 LOSS = 1e-8  # nat, of the plan's loss by the law's own equation
 PROGRAM = "geometric program (CVXPY, {})"
 TANGENT = "geometric program over the tangent monomials of a law convex in logarithms (CVXPY)"
@@ -112,7 +113,7 @@ def proof(answer: BudgetOptimum, considered: int = 1) -> BudgetCertificate:
     Raises SolverError where the answers differ by over 1e-4, in logarithms.
     """
     task = answer.task
-    loss = loss_at(answer, task)
+    loss = law_loss(answer, task)
     if task.rl_term is None:
         loss = task.loss(answer.n_active, answer.pretrain, answer.rl)
     if not math.isclose(loss, answer.loss, abs_tol=LOSS, rel_tol=LOSS):
@@ -124,14 +125,14 @@ def proof(answer: BudgetOptimum, considered: int = 1) -> BudgetCertificate:
         method = "the given choices leave nothing to choose"
         return BudgetCertificate(method, answer.score, answer.score, 0.0, considered, None, {})
     tangent = answer.budgets.tangent(answer.point)
-    point, program = programmed(tangent, start(tangent))
+    point, program = solve_geometric_program(tangent, start(tangent))
     if _largest(point, answer.point[0]) > AGREE:
         # Numbers measured from near the optimum are better scaled; no constraint is moved by it.
-        point, program = programmed(tangent, answer.point)
+        point, program = solve_geometric_program(tangent, answer.point)
     root = stationary_point(answer.budgets, answer.point[0])
     if root is None:
         raise SolverError("SciPy finds no point where the first-order conditions hold")
-    multiplier = program.multipliers[LIMITED]
+    multiplier = program.multipliers[LIMIT_CONSTRAINT]
     # The largest difference of a choice between the program's point and the answer's. Where the
     # program's point keeps the limit and is as good, to what the program is solved to, a choice
     # hardly matters and its values cannot be separated: what they change is the difference.
@@ -140,7 +141,7 @@ def proof(answer: BudgetOptimum, considered: int = 1) -> BudgetCertificate:
     differences = {
         "program": (max(worse, 0.0) if worse < ROUNDING else _largest(point, answer.point[0])),
         "value": abs(math.log(program.value) - _logs(tangent, answer.point)[0]),
-        "multiplier": abs(multiplier - answer.multiplier) / max(answer.multiplier, LEAST),
+        "multiplier": abs(multiplier - answer.multiplier) / max(answer.multiplier, MIN_MULTIPLIER),
         "scipy": _largest(root[0], answer.point[0]),
     }
     for name, difference in differences.items():
@@ -167,13 +168,11 @@ def _largest(first: Array, second: Array) -> float:
 
 
 def _logs(budgets: Budgets, point: Array) -> tuple[float, float]:
-    """Logarithms of what is made small and of what is limited, at a point (1, J)."""
-    goal, limited = sides(budgets, point)
+    goal, limited = objective_and_constraint(budgets, point)
     return float(goal.value[0]), float(limited.value[0])
 
 
 def _of_answer(answer: BudgetOptimum, bound: float) -> float:
-    """A bound of the sum of monomials as one of the cost or of the loss."""
     if answer.task.aim == "cost":
         return min(bound + answer.task.constant_cost, answer.total)
     terms = answer.task.terms

@@ -16,11 +16,11 @@ from planner.token_costs.budget_task import BudgetTask
 from planner.token_costs.optimum import BudgetOptimum, NoBudget, solve_many, solve_one
 from planner.token_costs.outputs import (
     life_point,
-    overtraining_at,
     overtraining_of_pools,
     recheck_shared,
-    refuse,
-    walked,
+    require,
+    size_overtraining_ratio,
+    traverse,
 )
 from planner.token_costs.phase_costs import HOUR, spending, symbol_values
 from planner.token_costs.spending import OvertrainingCheck, PhaseTokens
@@ -32,7 +32,7 @@ def overtraining(answer: BudgetOptimum) -> OvertrainingCheck:
     Raises SolverError where the identity of the pools should hold and does not.
     """
     task = answer.task
-    ratio = overtraining_at(task, answer.n_active, answer.pretrain)
+    ratio = size_overtraining_ratio(task, answer.n_active, answer.pretrain)
     # Tokens repeat, or parameters are more than the data feeds.
     worn = task.repeats and answer.pretrain > (task.unique or math.inf)
     fixed = task.fixed_choices.keys() & {"n_active", "pretrain"}
@@ -140,7 +140,7 @@ def unique_data(answer: BudgetOptimum) -> records.UniqueData | None:
     return records.UniqueData(answer.pretrain, *ends, f"{stock.source}, {stock.as_of}")
 
 
-def point_of(best: BudgetOptimum) -> records.BudgetPoint:
+def budget_point(best: BudgetOptimum) -> records.BudgetPoint:
     """The plan of an optimum: every number by its equation."""
     task, tokens = best.task, PhaseTokens(best.pretrain, best.rl, best.task.served)
     cost = spending(symbol_values(task.phases, best.n_active, tokens))
@@ -164,7 +164,7 @@ def recheck(point: records.BudgetPoint, best: BudgetOptimum) -> None:
     from formulas.scaling import budget_outputs as outputs
 
     task, cost, tokens, size = best.task, point.cost, point.tokens, point.n_active
-    refuse("the objective", point.loss if task.aim == "quality" else point.total, best.score)
+    require("the objective", point.loss if task.aim == "quality" else point.total, best.score)
     values = symbol_values(task.phases, size, tokens)
     columns = {
         "usd": (outputs.life_cost, 1.0), "flop": (outputs.done_arithmetic, 1.0),
@@ -173,7 +173,7 @@ def recheck(point: records.BudgetPoint, best: BudgetOptimum) -> None:
     for column, (equation, unit) in columns.items():
         whole = getattr(cost.total, column)
         if whole is not None:
-            refuse(f"cost.total.{column}", whole, walked(equation, values) / unit)
+            require(f"cost.total.{column}", whole, traverse(equation, values) / unit)
     recheck_shared(point, task)
     for name, share in best.shares.items():
-        refuse(f"share.{name}", getattr(point.share, name), share)
+        require(f"share.{name}", getattr(point.share, name), share)

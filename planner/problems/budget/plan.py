@@ -1,6 +1,6 @@
 """The answer to a token budget, typed: size and tokens, what each phase costs, proof, sources.
 
-Everything is in base units; `document_of` makes JSON of it, keys in the order of the fields.
+Everything is in base units; `to_document` makes JSON of it, keys in the order of the fields.
 """
 
 from collections.abc import Mapping
@@ -38,8 +38,8 @@ class RuledPoint(BudgetPoint):
 class BudgetInterval(life.LawInterval):
     """The same with loss and over-training."""
 
-    loss: life.Ends | None
-    over_training: life.Ends | None
+    loss: life.Interval | None
+    over_training: life.Interval | None
 
 
 @dataclass(frozen=True)
@@ -113,16 +113,16 @@ class LawSpread:
     """The least and the most that laws of the catalogue say of the same question."""
 
     laws: tuple[str, ...]
-    n_active: life.Ends
-    pretrain: life.Ends
-    cost: life.Ends
+    n_active: life.Interval
+    pretrain: life.Interval
+    cost: life.Interval
 
 
 @dataclass(frozen=True)
 class ServedSpread(LawSpread):
     """The same where it is sought how many tokens served make a model optimal, with their ends."""
 
-    served: life.Ends
+    served: life.Interval
 
 
 @dataclass(frozen=True)

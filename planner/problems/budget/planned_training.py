@@ -11,12 +11,12 @@ from functools import partial
 
 import numpy as np
 
-from planner.architecture.counts import sizes
-from planner.laws.model_family import LARGEST, SMALLEST, ModelFamily
+from planner.architecture.counts import model_sizes
+from planner.laws.model_family import MAX_PARAMS, MIN_PARAMS, ModelFamily
 from planner.problems import training
 from planner.problems.budget.question import BudgetScenario
 from planner.text.errors import FieldError
-from planner.token_costs.budget_task import BudgetTask, assembled
+from planner.token_costs.budget_task import BudgetTask, stack_budgets
 from planner.token_costs.optimum import BudgetOptimum, lagrangian_slope, solve_many, solve_one
 from planner.token_costs.phase_costs import PhaseCost
 from planner.token_costs.spending import FixedShare
@@ -50,20 +50,22 @@ class PlannedPretraining:
                 none = FieldError((f"{PATH}.chips", words))
                 raise layouts.refused[-1] if layouts.refused else none
             return _pretrained(task, training.planned_cost(layouts, step))
-        task = _pretrained(task, training.cost_at(self.phase, 1.0))
+        task = _pretrained(task, training.cost_with_mfu(self.phase, 1.0))
         begun = solve_one(task)
         if not isinstance(begun, BudgetOptimum):
             return task  # even at the peak: the reason is another
         score = partial(_scores, task)
         beside = self._fixed_size(task)
-        step = training.ladder_search(layouts, score, begun.n_active, (SMALLEST, LARGEST), beside)
+        step = training.search_size_grid(
+            layouts, score, begun.n_active, (MIN_PARAMS, MAX_PARAMS), beside
+        )
         flat = _pretrained(task, training.planned_cost(layouts, step))
         fixed = {**flat.fixed_choices, "n_active": step.n_active}
         solved = solve_one(replace(flat, fixed_choices=fixed))
         if not isinstance(solved, BudgetOptimum):
             growth = 0.0
         else:
-            budgets = assembled([flat])
+            budgets = stack_budgets([flat])
             at = solved.at(budgets.choices)
             rise = lagrangian_slope(budgets, at, "n_active", solved.multiplier)
             weight = 1.0 if flat.aim == "cost" else solved.multiplier
@@ -84,7 +86,6 @@ class PlannedPretraining:
         )
 
     def _fixed_size(self, task: BudgetTask) -> tuple[float, ...]:
-        """The size that a fixed share gives, where one is known: no plan is worse than it."""
         try:
             fixed = training.fixed_cost(self.phase, sparse=task.sparsity > 1)
         except FieldError:
@@ -109,18 +110,16 @@ class PlannedPretraining:
     def _size_layouts(self, sparsity: float) -> training.SizeLayouts:
         if sparsity not in self.layouts:
             self.layouts[sparsity] = training.SizeLayouts(
-                self.scenario, lambda size: sizes(ModelFamily().member(size, sparsity))
+                self.scenario, lambda size: model_sizes(ModelFamily().member(size, sparsity))
             )
         return self.layouts[sparsity]
 
 
 def _pretrained(task: BudgetTask, pretrain: PhaseCost) -> BudgetTask:
-    """A task with another cost of pre-training."""
     return replace(task, phases={**task.phases, "pretrain": pretrain})
 
 
 def _scores(task: BudgetTask, n_active: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """Least cost or loss at sizes (n,) that train at shares (n,) of the peak, infinite for none."""
     return np.fromiter(_each_score(task, n_active, shares), dtype=float)
 
 

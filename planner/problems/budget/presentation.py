@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from planner.laws.law_forms import form_equation
 from planner.protocol.note import Note
 from planner.protocol.output import Output
-from planner.protocol.plan import PROVED
+from planner.protocol.plan import OPTIMALITY_GAP
 from planner.protocol.section import KEPT, AnswerHead, Line, Section, no_plan, table
 from planner.text import wording as say
 from planner.token_costs import presentation as life
@@ -29,7 +29,7 @@ def head(plan: records.BudgetPlan) -> AnswerHead:
     training, in_loss = getattr(whole, "training", None), question.cost is not None
     ratio = f" ({say.three_digits(point.tokens_per_parameter)} tokens a parameter)"
     planned = (f"trained {life.train_text(training)}",) if training else ()
-    form, rules = life.written(point), {
+    form, rules = life.goal_format(point), {
         "Chinchilla-optimal": whole.compute_optimal, life.EQUAL: whole.heuristic,
     }  # fmt: skip
     others = [f"{label} {life.rule_text(rule, form, in_loss=in_loss)}"
@@ -55,7 +55,7 @@ def sections(plan: records.BudgetPlan, outputs: Sequence[Output]) -> tuple[Secti
     whole, point, rest = plan.answer, plan.answer.plan, list[Section]()
     if point is not None:
         in_loss, rule = plan.question.cost is not None, whole.heuristic
-        equal = life.rule_text(rule, life.written(point), in_loss=in_loss) if rule else None
+        equal = life.rule_text(rule, life.goal_format(point), in_loss=in_loss) if rule else None
         choices = {f"sparsity {x.sparsity:g}" if x.sparsity > 1 else "dense": _short(x, in_loss)
                    for x in whole.alternatives}  # fmt: skip
         laws = {x.law: _short(x.plan, in_loss) if x.plan else x.why_not for x in whole.laws or ()}
@@ -66,14 +66,14 @@ def sections(plan: records.BudgetPlan, outputs: Sequence[Output]) -> tuple[Secti
             "rules": {life.EQUAL: equal} if equal else {}, "runners-up": choices,
             "by other laws": laws, "chips": chips,
         }  # fmt: skip
-        rest = [_ranges(whole, point), life.spent(point)]
+        rest = [_ranges(whole, point), life.spending_lines(point)]
         rest += [Section(title, tuple(Line(x, y) for x, y in rows.items()))
                  for title, rows in listed.items()]  # fmt: skip
-        rest.append(life.planned(getattr(whole, "training", None), point, in_loss=in_loss))
+        rest.append(life.training_section(getattr(whole, "training", None), point, in_loss=in_loss))
     return life.sections(plan, outputs, _question_text(plan), rest)
 
 
-def why(plan: records.BudgetPlan) -> str:
+def explanation_text(plan: records.BudgetPlan) -> str:
     """What binds, what a percent of each quantity is worth, and the closed form it comes from."""
     whole, point = plan.answer, plan.answer.plan
     if point is None:
@@ -105,13 +105,12 @@ def _question_text(plan: records.BudgetPlan) -> str:
 
 
 def _certainty(whole: records.BudgetAnswer, point: records.BudgetPoint) -> str:
-    """The law that answered, and what other laws say."""
     beyond = "EXTRAPOLATED: " * any(note.code == "law" for note in whole.notes)
     text, spread = f"{beyond}law {whole.provenance.law.name}", whole.over_laws
     if spread is None:
         return f"{text}; no other laws to compare"
-    ranges = (life.ends_text(spread.n_active, life.scaled),
-            life.ends_text(spread.cost, life.written(point)))  # fmt: skip
+    ranges = (life.ends_text(spread.n_active, life.scale_text),
+            life.ends_text(spread.cost, life.goal_format(point)))  # fmt: skip
     return f"{text}; {len(spread.laws)} laws: {', '.join(filter(None, ranges)) or 'the same'}"
 
 
@@ -119,11 +118,11 @@ def _ranges(whole: records.BudgetAnswer, point: records.BudgetPoint) -> Section:
     """Size, tokens, loss and cost with what errors of the law and other laws make of them."""
     band, spread = whole.band, whole.over_laws
     rows = [
-        ("Parameters", point.n_active, life.scaled, "n_active"),
-        ("Tokens", point.tokens.pretrain, life.scaled, "pretrain"),
+        ("Parameters", point.n_active, life.scale_text, "n_active"),
+        ("Tokens", point.tokens.pretrain, life.scale_text, "pretrain"),
         ("Over-trained", point.over_training, lambda x: f"{say.three_digits(x)}×", "over_training"),
         ("Loss", point.loss, "{:.4f}".format, "loss"),
-        ("Cost", point.total, life.written(point), "cost"),
+        ("Cost", point.total, life.goal_format(point), "cost"),
     ]  # fmt: skip
     shown = [(name, value, form, key) for name, value, form, key in rows if value is not None]
     columns = {"": [x[0] for x in shown], "expected": [form(x) for _, x, form, _ in shown]}
@@ -147,7 +146,7 @@ def notes(
         words = "laws disagree more than any one law's error: use the last column"
         yield Note("assumed", "laws", words, "over_laws")
     if served := getattr(spread, "served", None):
-        words = f"other laws: optimal with {life.ends_text(served, life.scaled)} served"
+        words = f"other laws: optimal with {life.ends_text(served, life.scale_text)} served"
         yield Note("assumed", "laws", words, "over_laws.served")
     if band is not None and band.answered < 1:
         words = f"{1 - band.answered:.0%} of law fits leave no answer"
@@ -155,19 +154,19 @@ def notes(
     if data is not None:
         there = f"{say.count(data.stock)}; {say.count(data.low)}–{say.count(data.high)}"
         taken = f"{say.percent(data.needed / data.stock)} of the public text there is ({there})"
-        yield Note("tip", "data", f"{life.scaled(data.needed)} tokens are {taken}", "unique_data")
+        yield Note(
+            "tip", "data", f"{life.scale_text(data.needed)} tokens are {taken}", "unique_data"
+        )
 
 
 def _short(point: records.BudgetPoint, in_loss: bool) -> str:
-    """A plan in half a line."""
     loss = "no loss known" if point.loss is None else f"loss {point.loss:.4f}"
-    return f"{life.size_text(point)}, {loss if in_loss else life.written(point)(point.total)}"
+    return f"{life.size_text(point)}, {loss if in_loss else life.goal_format(point)(point.total)}"
 
 
 def _proof(whole: records.BudgetAnswer) -> str:
-    """How the plan was shown to be the best."""
     proof, considered = whole.certificate, whole.certificate.points_considered
-    if proof.gap is None or proof.gap > PROVED:
+    if proof.gap is None or proof.gap > OPTIMALITY_GAP:
         return f"Nothing proved: {proof.method}"
     best = f"best of {considered} choices, all tried; " if considered > 1 else ""
     apart = say.gap_text(max(map(abs, proof.differences.values()), default=0.0))
@@ -175,7 +174,6 @@ def _proof(whole: records.BudgetAnswer) -> str:
 
 
 def _cost_equation(question: BudgetScenario) -> Equation:
-    """What is made small or limited: money, FLOP of the peak, or FLOP done."""
     from formulas.scaling.budget_outputs import done_arithmetic, life_cost, paid_arithmetic
 
     if question.in_usd:
@@ -210,7 +208,6 @@ def _closed_form(point: records.BudgetPoint, form: str, cost: Equation) -> Itera
 
 
 def _pulls(point: records.BudgetPoint) -> str:
-    """What one percent of size and of tokens take off the loss."""
     x = point.coefficients
     if not {"A_N", "B_D", "alpha_N", "beta_D"} <= x.keys() or point.sparsity > 1:
         return f"{1 / point.share.pretrain:.4g} : 1"

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from planner.catalogue.ranges import ListedRange
 from planner.problems.budget.answer import answer
-from planner.problems.budget.outputs import point_of
+from planner.problems.budget.outputs import budget_point
 from planner.problems.budget.plan import BudgetPlan
 from planner.problems.budget.presentation import head, sections
 from planner.problems.budget.resolve import resolve_budget
-from planner.protocol.document import document_of
+from planner.protocol.document import to_document
 from planner.protocol.elasticity import OFFSETS, STEP, Elasticity, one_sided
-from planner.protocol.output import values_in
+from planner.protocol.output import output_values
 from planner.protocol.parameter import Parameter
 from planner.protocol.plan import MissedPromise, Plan
 from planner.protocol.problem import NO_PLAN, Problem, Search
@@ -46,7 +46,7 @@ class Budget(Problem["BudgetScenario"]):
         """What a scenario gives, each varied as `--set` would vary it."""
         resolution = resolve_budget(question)
         question, tasks = resolution.scenario, resolution.tasks
-        best = token_optimum.best_of(token_optimum.solve_many(tasks)) if tasks else None
+        best = token_optimum.select_best(token_optimum.solve_many(tasks)) if tasks else None
         if not isinstance(best, token_optimum.BudgetOptimum):
             return []
         return quantities.scenario_rows(
@@ -95,14 +95,20 @@ class Budget(Problem["BudgetScenario"]):
     def picture(self, plan: Plan) -> LifePicture:
         """Cost against size, pools, equal loss and equal cost."""
         assert isinstance(plan, BudgetPlan)
-        from planner.token_costs.picture import NO_CURVE, LifePicture, curve_around, cut, plotted
+        from planner.token_costs.picture import (
+            NO_CURVE,
+            LifePicture,
+            cost_curve,
+            cut_curve,
+            plotted_point,
+        )
 
-        answer, question, point = plan.answer, plan.question, plotted(plan.answer)
+        answer, question, point = plan.answer, plan.question, plotted_point(plan.answer)
         tasks = [t for t in resolve_budget(question).tasks if t.sparsity == point.sparsity]
-        best = token_optimum.best_of(token_optimum.solve_many(tasks)) if tasks else None
+        best = token_optimum.select_best(token_optimum.solve_many(tasks)) if tasks else None
         if not isinstance(best, token_optimum.BudgetOptimum):
             raise InputError(NO_CURVE)
-        curve = cut(curve_around(best.task, point))
+        curve = cut_curve(cost_curve(best.task, point))
         return LifePicture(
             point, best.task.law, curve, answer.band, answer.heuristic, question.data.unique,
             rewarded=question.rl.reward is not None,
@@ -127,20 +133,19 @@ def budget_rows(scenario: BudgetScenario, name: str) -> list[Elasticity]:
     """
     resolution = resolve_budget(scenario)
     scenario, tasks = resolution.scenario, resolution.tasks
-    best = token_optimum.best_of(token_optimum.solve_many(tasks)) if tasks else None
+    best = token_optimum.select_best(token_optimum.solve_many(tasks)) if tasks else None
     if not isinstance(best, token_optimum.BudgetOptimum):
         raise InputError("--of: a rule for an arithmetic has no optimum that could move")
     rows = list(quantities.parameters(best.task, scenario.inference, scenario.rl))
     if _judged_by(best, name):
         slopes = quantities.elasticities(best, scenario.inference, scenario.rl)
         pairs = [(slopes.get(row.path, 0.0),) * 2 for row in rows]
-        return [quantities.row_of(*each, "dual") for each in zip(rows, pairs, strict=True)]
+        return [quantities.elasticity_row(*each, "dual") for each in zip(rows, pairs, strict=True)]
     pairs = _again(best, rows, name)
-    return [quantities.row_of(*each, "re-solve") for each in zip(rows, pairs, strict=True)]
+    return [quantities.elasticity_row(*each, "re-solve") for each in zip(rows, pairs, strict=True)]
 
 
 def _judged_by(best: token_optimum.BudgetOptimum, name: str) -> bool:
-    """Whether the output is what is made small."""
     task = best.task
     if task.aim == "quality":
         return name == "loss"
@@ -154,7 +159,7 @@ def _again(
     """Slopes of the logarithm of an output to the left and to the right of every parameter."""
 
     def log(optimum: token_optimum.BudgetOptimum) -> float:
-        return math.log(values_in(OUTPUTS, document_of(point_of(optimum)))[name])
+        return math.log(output_values(OUTPUTS, to_document(budget_point(optimum)))[name])
 
     def solved(varied: Sequence[quantities.BudgetParameter], step: float) -> list[float | None]:
         """Logarithms of the output, of every parameter at every offset."""
@@ -175,16 +180,16 @@ def _search(question: BudgetScenario, solved: Sequence[token_optimum.Solved]) ->
     """The best of what a question's choices have; by its rule for a law that has none."""
     if not solved:
         plan = answer(question).chosen
-        return Search(values_in(OUTPUTS, plan), "by rule", math.nan, plan) if plan else NO_PLAN
-    best, considered = token_optimum.best_of(solved), {"points_considered": len(solved)}
+        return Search(output_values(OUTPUTS, plan), "by rule", math.nan, plan) if plan else NO_PLAN
+    best, considered = token_optimum.select_best(solved), {"points_considered": len(solved)}
     if isinstance(best, token_optimum.NoBudget):
         missed = MissedPromise(best.promise, best.short_by, best.reason)
         return replace(NO_PLAN, considered=considered, missed=lambda: [missed])
-    token_optimum.allowed(best.outside, question.extrapolate)
-    plan = document_of(point_of(best))
+    token_optimum.extrapolation_warnings(best.outside, question.extrapolate)
+    plan = to_document(budget_point(best))
     sparsity = best.task.sparsity
     return Search(
-        values_in(OUTPUTS, plan), f"sparsity {sparsity:g}", best.score, plan,
+        output_values(OUTPUTS, plan), f"sparsity {sparsity:g}", best.score, plan,
         holds=(f"choose.sparsity={sparsity!r}",), considered=considered, gap=-math.expm1(-best.gap),
     )  # fmt: skip
 

@@ -10,7 +10,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from planner.problems.training import PretrainPhase
 from planner.scenario.keys import budget_fields as fields
-from planner.scenario.keys.fields import Quantity, QuestionRecord, Record, Word
+from planner.scenario.keys.fields import EnumKey, Quantity, QuestionRecord, Record
 from planner.scenario.keys.references import File
 from planner.scenario.kinds import PROBLEMS
 from planner.token_costs import phase_keys as keys
@@ -21,13 +21,13 @@ OBJECTIVES = ("flop", "cost")
 class BudgetChoose(Record):
     """Values that a choice may take; what is absent is chosen freely."""
 
-    sparsity: Annotated[tuple[float, ...], fields.Several(fields.Ratio())] = Field(
+    sparsity: Annotated[tuple[float, ...], fields.OneOrMany(fields.Ratio())] = Field(
         (1.0,), description="N_total/N_active to try, each at least 1"
     )
-    n_active: Annotated[tuple[float, ...], fields.Several(Quantity("params"))] | None = Field(
+    n_active: Annotated[tuple[float, ...], fields.OneOrMany(Quantity("params"))] | None = Field(
         None, description="active parameters to try [param]"
     )
-    pretrain: Annotated[tuple[float, ...], fields.Several(Quantity("tokens"))] | None = Field(
+    pretrain: Annotated[tuple[float, ...], fields.OneOrMany(Quantity("tokens"))] | None = Field(
         None, description="tokens of pre-training to try [token]"
     )
 
@@ -41,7 +41,7 @@ class BudgetPhases(keys.Phases):
 class BudgetScenario(QuestionRecord):
     """One question of token budgets in base units (s, flop, param, token, USD); frozen."""
 
-    problem: Annotated[Literal["budget"], Word(PROBLEMS)] = Field(
+    problem: Annotated[Literal["budget"], EnumKey(PROBLEMS)] = Field(
         description="which question is asked"
     )
     law: fields.LawField = Field(
@@ -69,7 +69,7 @@ class BudgetScenario(QuestionRecord):
     phases: BudgetPhases = Field(
         default_factory=BudgetPhases, description="chip, utilisation and price of each phase"
     )
-    objective: Annotated[str, Word(OBJECTIVES)] = Field(
+    objective: Annotated[str, EnumKey(OBJECTIVES)] = Field(
         "flop", validate_default=True, description="what is made small: flop, or cost in USD"
     )
     extrapolate: keys.Extrapolate = None
@@ -149,7 +149,6 @@ class BudgetScenario(QuestionRecord):
 
 
 def _planned(phases: BudgetPhases, name: str) -> bool:
-    """Whether the share of the peak of a phase is that of planned layouts."""
     return getattr(getattr(phases, name), "training", None) is not None
 
 

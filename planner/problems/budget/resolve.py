@@ -14,7 +14,7 @@ from planner.problems.budget.plan import BudgetCertificate, RuledPoint
 from planner.problems.budget.planned_training import PATH, PlannedPretraining
 from planner.problems.budget.question import BudgetScenario
 from planner.protocol.plan import DataSource
-from planner.scenario.keys.uncertain import LEFT_ASIDE
+from planner.scenario.keys.uncertain import IGNORED_NOTE
 from planner.text.errors import FieldError
 from planner.token_costs import budget_task
 from planner.token_costs import phase_costs as costs
@@ -111,10 +111,10 @@ def resolve_budget(scenario: BudgetScenario) -> ResolvedBudget:
     served = costs.served_tokens(scenario.inference)
     tasks: tuple[budget_task.BudgetTask, ...] = ()
     if not is_rule(laws[0], scenario):
-        tasks, more = tasks_for(laws[0], scenario, phases, served, planned)
+        tasks, more = budget_tasks(laws[0], scenario, phases, served, planned)
         warnings += more
     if scenario.uncertain is not None:
-        warnings += (LEFT_ASIDE,)
+        warnings += (IGNORED_NOTE,)
     sources = [DataSource(f"law {law.name}", law.source, law.as_of) for law in laws]
     return ResolvedBudget(
         scenario, laws[0], tasks, tuple(laws[1:]), phases, served, warnings, (*sources, *data),
@@ -155,7 +155,7 @@ def _optimally_served(
         reason = "with rl; leave rl out" if scenario.rl.used else f"by {law.name}; take another law"
         raise FieldError((path, f"how many tokens make a model optimal is not known {reason}"))
     size, trained = required.n_active, required.tokens
-    terms = budget_task.terms_of(law, required.sparsity).terms
+    terms = budget_task.law_terms(law, required.sparsity).terms
     pulls = [
         sum(-power(t) * t.coefficient * size**t.size * trained**t.tokens for t in terms)
         for power in (attrgetter("size"), attrgetter("tokens"))
@@ -169,7 +169,7 @@ def _optimally_served(
     tokens = float(optimal_serving.numpy()(**values)) / weights["inference"]
     if not tokens > 0:
         least = budget_task.compute_optimal_tokens(
-            budget_task.terms_of(law, required.sparsity), size
+            budget_task.law_terms(law, required.sparsity), size
         )
         words = f"with {trained:.3g} tokens it has fewer than the {least:.3g} that are optimal"
         raise FieldError((path, f"{words} for its size when nothing is served: no number does"))
@@ -178,7 +178,7 @@ def _optimally_served(
     return scenario.model_copy(update={"inference": served})
 
 
-def tasks_for(
+def budget_tasks(
     law: ScalingLaw,
     scenario: BudgetScenario,
     phases: dict[str, costs.PhaseCost],
@@ -223,7 +223,7 @@ def tasks_for(
         limit=scenario.cost.value if scenario.cost else None,
         fixed_choices=fixed_rl,
     )
-    task, tasks = budget_task.reinforced(task, rl), []
+    task, tasks = budget_task.with_rl(task, rl), []
     for sparsity, *values in product(sparsities, *(each or (None,) for each in fixed)):
         choices = {k: v for k, v in zip(FIXABLE, values, strict=True) if v is not None} | fixed_rl
         tasks.append(replace(task, sparsity=sparsity, fixed_choices=choices))

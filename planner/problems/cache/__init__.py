@@ -1,5 +1,5 @@
 """Keep a cache, move it to another tier, or compute it again? Tiers, hold times and traces."""
 
-from planner.text.faces import loaded_from
+from planner.text.faces import lazy_module
 
-__getattr__ = loaded_from(__name__, {"QUESTION": "question", "PROBLEM": "problem"})
+__getattr__ = lazy_module(__name__, {"QUESTION": "question", "PROBLEM": "problem"})

@@ -3,15 +3,13 @@
 A cache question in numbers: the model's cache and arithmetic, the chip, the tiers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
 import numpy as np
 
-from planner.architecture.counts import Sizes, abstract_sizes, sizes
+from planner.architecture.counts import ModelSizes, abstract_sizes, model_sizes
 from planner.architecture.huggingface import read_config
 from planner.catalogue import listed_prices, models
 from planner.catalogue.systems import System
@@ -22,13 +20,13 @@ from planner.protocol.plan import DataSource
 from planner.scenario.keys.model_keys import ModelDescription
 from planner.scenario.keys.references import File
 from planner.scenario.keys.system_keys import resolved_system
-from planner.scenario.keys.uncertain import LEFT_ASIDE
-from planner.text.errors import FieldError, blamed_on
+from planner.scenario.keys.uncertain import IGNORED_NOTE
+from planner.text.errors import FieldError, errors_at
 
 FORWARD = 2.0  # flop/(param*token): a multiply and an add
 HBM = "HBM"
-LISTED = "hgx-host-dram"  # which device of a kind stands for it where the catalogue is asked
-OF_KIND = {"dram": LISTED, "flash": "micron-9650-30.7tb"}
+DRAM = "hgx-host-dram"  # which device of a kind stands for it where the catalogue is asked
+OF_KIND = {"dram": DRAM, "flash": "micron-9650-30.7tb"}
 
 
 @dataclass(frozen=True)
@@ -79,8 +77,8 @@ def resolve_cache(question: CacheScenario) -> CacheTask:
     if not chip.computes(dtype):
         words = f"{chip.name} does not multiply in {dtype}; give weights: bf16"
         raise FieldError(("weights", words))
-    with blamed_on("price"):
-        price = listed_prices.rent_of(chip.name, question.price, machine.price)
+    with errors_at("price"):
+        price = listed_prices.chip_rent(chip.name, question.price, machine.price)
     prompt = question.prefix or 1.0
     pairs = sum(c.pairs(prompt) * c.flop_per_pair_prefill for c in counted.caches)
     values = {
@@ -106,11 +104,11 @@ def resolve_cache(question: CacheScenario) -> CacheTask:
     data = [source, DataSource(f"price of {chip.name}", price.source, price.as_of or None)]
     data += [DataSource(f"tier {each.name}", each.price_from, None) for each in tiers]
     warnings = [*filter(None, [price.warning(date.today())]), *notes, *unread]
-    warnings += [LEFT_ASIDE] if question.uncertain is not None else []
+    warnings += [IGNORED_NOTE] if question.uncertain is not None else []
     return CacheTask(values, question.prefix, (hbm, *tiers), price, tuple(warnings), tuple(data))
 
 
-def _counted(question: CacheScenario) -> tuple[Sizes, DataSource, tuple[str, ...]]:
+def _counted(question: CacheScenario) -> tuple[ModelSizes, DataSource, tuple[str, ...]]:
     """The model's sizes in the dtypes asked for, where they stand, and what was not understood."""
     model, weights, kv = question.model, question.weights, question.kv
     name: str | File | None = model.like if isinstance(model, ModelDescription) else model
@@ -128,7 +126,7 @@ def _counted(question: CacheScenario) -> tuple[Sizes, DataSource, tuple[str, ...
     else:
         layers, record = models.load(name), models.record(name)
         data = DataSource(f"model {name}", record.source, record.as_of)
-    return sizes(layers, weights, kv), data, layers.warnings
+    return model_sizes(layers, weights, kv), data, layers.warnings
 
 
 def _tiers(question: CacheScenario) -> tuple[tuple[HeldTier, ...], list[str]]:
@@ -172,7 +170,7 @@ def _tier_of(row: CacheTier, place: int, listed: bool) -> HeldTier:
     return HeldTier(name, kind, figure.base, capacity, rate, row.shared, source)
 
 
-PER_MILLION = 1e6
+PER_MTOK = 1e6
 HOUR = 3600.0
 
 
@@ -214,17 +212,17 @@ class TokenCosts:
             price = equations.price_at_margin.numpy().at({**values, "w_margin": margin})
         return records.TierOption(
             tier=tier.name,
-            cost=(store + chance * values["C_fetch"]) * PER_MILLION,
+            cost=(store + chance * values["C_fetch"]) * PER_MTOK,
             hit_chance_needed=needed,
             hit=records.HitCost(
-                store=store / chance * PER_MILLION,
-                fetch=values["C_fetch"] * PER_MILLION,
-                hbm=self.hbm / values["n_share"] * PER_MILLION,  # shared with the prefix
-                total=values["C_hit"] * PER_MILLION,
+                store=store / chance * PER_MTOK,
+                fetch=values["C_fetch"] * PER_MTOK,
+                hbm=self.hbm / values["n_share"] * PER_MTOK,  # shared with the prefix
+                total=values["C_hit"] * PER_MTOK,
                 share=values["C_hit"] / self.miss,
             ),
-            floor=values["C_hit"] * PER_MILLION,
-            price=None if price is None else price * PER_MILLION,
+            floor=values["C_hit"] * PER_MTOK,
+            price=None if price is None else price * PER_MTOK,
         )
 
     def economics(self, tier: HeldTier, chips: int) -> records.TierEconomics:
@@ -243,9 +241,9 @@ class TokenCosts:
             break_even_hold=hold if hold > 0 else None,
             drain_time=tier.capacity / tier.read_rate if tier.capacity and tier.read_rate else None,
             usd_per_gb_hour=tier.price * 1e9 * HOUR,
-            usd_per_mtok_hour=hourly * PER_MILLION,
+            usd_per_mtok_hour=hourly * PER_MTOK,
             reads_per_hour=hourly / saved if saved > 0 else None,
-            fetch=values["C_fetch"] * PER_MILLION,
+            fetch=values["C_fetch"] * PER_MTOK,
             fetch_time=fetch,
             ttft_saved=saves,
             price_from=tier.price_from,
@@ -273,7 +271,7 @@ def decision(
 ) -> records.HoldDecision:
     """Keep, move or recompute: the cheapest at a hold time and a chance of a hit."""
     options = [costs.option(tier, hold, chance, margin) for tier in costs.task.tiers]
-    again = chance * costs.miss * PER_MILLION
+    again = chance * costs.miss * PER_MTOK
     best = min(options, key=lambda option: option.cost)
     if best.cost >= again:
         return records.HoldDecision(
@@ -319,7 +317,7 @@ def best_lifetime(
     )
 
 
-def reused(
+def trace_reuse(
     costs: TokenCosts, trace: BlockTrace, block: int, lifetimes: Sequence[float],
     capacities: Sequence[int],
 ) -> records.TraceReuse:  # fmt: skip

@@ -14,15 +14,15 @@ from planner.problems.cache import economics
 from planner.problems.cache import plan as records
 from planner.problems.cache.question import Trace
 from planner.problems.cache.reuse_trace import BlockTrace, read_trace
-from planner.protocol.output import Output, values_in
+from planner.protocol.output import Output, output_values
 from planner.protocol.parameter import Parameter, settable
 from planner.protocol.plan import KnownAnswer, Plan, Provenance
 from planner.protocol.problem import Problem, Search
-from planner.protocol.section import AnswerHead, Section, numbers_in
-from planner.scenario import resolved
+from planner.protocol.section import AnswerHead, Section, value_lines
+from planner.scenario import resolve_keys
 from planner.scenario.keys.system_keys import resolved_system
 from planner.text.quantities import show
-from planner.text.wording import joined_ends, named, percent, three_digits
+from planner.text.wording import joined_ends, percent, reference_text, three_digits
 
 if TYPE_CHECKING:
     import sympy as sp
@@ -46,17 +46,16 @@ def _expression(name: str, plan: Plan) -> sp.Expr | None:
     from formulas.economics import tiers as equations
     from formulas.nomenclature import schedule_symbols as symbols
 
-    again = economics.PER_MILLION * equations.remake_cost.rhs
+    again = economics.PER_MTOK * equations.remake_cost.rhs
     if name == "miss":
         return again
     if plan.answer.plan is None or plan.answer.plan.choice == "recompute":
         return symbols.p_hit * again
     store = symbols.C_store / symbols.n_share
-    return economics.PER_MILLION * (store + symbols.p_hit * symbols.C_fetch)
+    return economics.PER_MTOK * (store + symbols.p_hit * symbols.C_fetch)
 
 
 def _prepared(question: CacheScenario) -> tuple[CacheTask, BlockTrace | None]:
-    """What is looked up for a question, and the trace that it names."""
     reuse = question.reuse
     uses = read_trace(reuse.trace.path, reuse.trace.written) if isinstance(reuse, Trace) else None
     return economics.resolve_cache(question), uses
@@ -97,7 +96,7 @@ class CacheProblem(Problem["CacheScenario"]):
     ) -> Search:
         """The cheapest choice at the first hold time."""
         point = self._point(question)
-        return Search(values_in(self.outputs, point), point.choice, point.cost, point, gap=0.0)
+        return Search(output_values(self.outputs, point), point.choice, point.cost, point, gap=0.0)
 
     def answer(self, question: CacheScenario) -> records.CachePlan:
         """The plan: every hold time, every tier, and the trace where one is given."""
@@ -106,7 +105,7 @@ class CacheProblem(Problem["CacheScenario"]):
         options = sum(len(each.options) + 1 for each in point.holds)
         fetched = min((each.fetch for each in point.tiers), default=0.0)
         answer = records.CacheAnswer(
-            scenario=resolved(question),
+            scenario=resolve_keys(question),
             plan=point,
             gap=0.0,
             bound=records.CacheBound(fetched * point.holds[0].hit),
@@ -129,18 +128,19 @@ class CacheProblem(Problem["CacheScenario"]):
         )
         reuse, trace = question.reuse, None
         if uses is not None and isinstance(reuse, Trace):
-            trace = economics.reused(costs, uses, reuse.block, reuse.ttl, tuple(reuse.capacity))
+            trace = economics.trace_reuse(
+                costs, uses, reuse.block, reuse.ttl, tuple(reuse.capacity)
+            )
         first = holds[0]
         return records.CachePoint(
             choice=first.choice if first.tier is None else f"{first.choice} ({first.tier})",
-            kv_bytes_per_token=costs.task.values["b_kv"], miss=costs.miss * economics.PER_MILLION,
+            kv_bytes_per_token=costs.task.values["b_kv"], miss=costs.miss * economics.PER_MTOK,
             cost=first.cost, prefill_time=costs.prefill_time(question.chips), holds=holds,
             tiers=tuple(costs.economics(tier, question.chips) for tier in costs.task.tiers),
             trace=trace,
         )  # fmt: skip
 
     def _slopes(self, question: CacheScenario, cost: float) -> dict[str, float]:
-        """d ln cost / d ln parameter, by solving again a little above."""
         slopes = {}
         for row in self.parameters(question):
             value = row.value or 0.0
@@ -178,7 +178,7 @@ class CacheProblem(Problem["CacheScenario"]):
         holds = ("Read again", "hits", "do", "cost", "recompute", "a hit", "charge", "pays from")
         tiers = ("Tier", "$/GB/hour", "worth holding up to", "pays from", "read in full")
         return (
-            Section(question_text(plan), numbers_in(self.outputs, plan)),
+            Section(question_text(plan), value_lines(self.outputs, plan)),
             _table("Prices per Mtok", holds, map(_hold, _point(plan).holds)),
             _table("", tiers, map(_tier, _point(plan).tiers)),
             *_trace(_point(plan).trace),
@@ -224,12 +224,11 @@ def question_text(plan: Plan) -> str:
     length = f"a prefix of {prefix:,.0f} tokens" if prefix else "a token, attention left aside,"
     size = show(_point(plan).kv_bytes_per_token, "bytes_per_token")
     chips = system.counted([plan.question.chips])
-    model = named(plan.scenario["model"], "model")
+    model = reference_text(plan.scenario["model"], "model")
     return f"Keep, move or recompute {length} of {model} on {chips}? {size} of KV cache"
 
 
 def _advice(rows: Sequence[records.HoldDecision]) -> str:
-    """What to do for each run of hold times with the same choice."""
     words = []
     for (choice, tier), group in groupby(rows, lambda row: (row.choice, row.tier)):
         holds = [show(row.hold, "time") for row in group]
@@ -239,19 +238,16 @@ def _advice(rows: Sequence[records.HoldDecision]) -> str:
 
 
 def _table(title: str, heads: Sequence[str], cells: Iterable[tuple[str, ...]]) -> Section:
-    """A table that is shown, without columns that are empty."""
     columns = [column for column in zip(heads, *cells, strict=True) if any(column[1:])]
     names, *rows = zip(*columns, strict=True)
     return Section(title, heads=names, cells=tuple(rows), shown=True)
 
 
 def _usd(value: float | None, unit: str = "") -> str:
-    """Dollars; empty where there are none."""
     return "" if value is None else f"${three_digits(value)}{unit}"
 
 
 def _hold(row: records.HoldDecision) -> tuple[str, ...]:
-    """One hold time: the choice, what it costs, what it should be sold for."""
     needed = row.hit_chance_needed
     pays = "" if needed is None or needed > 1 else percent(needed)
     return (show(row.hold, "time"), percent(row.hit), row.tier or row.choice, _usd(row.cost),
@@ -259,7 +255,6 @@ def _hold(row: records.HoldDecision) -> tuple[str, ...]:
 
 
 def _tier(row: records.TierEconomics) -> tuple[str, ...]:
-    """One tier: its price, its break-even hold time, how often it must be read."""
     until = "never" if row.break_even_hold is None else show(row.break_even_hold, "time")
     often = "" if row.reads_per_hour is None else f"{three_digits(row.reads_per_hour)} reads/hour"
     full = "" if row.drain_time is None else show(row.drain_time, "time")
@@ -282,7 +277,6 @@ def _trace(trace: records.TraceReuse | None) -> Iterator[Section]:
 
 
 def _lifetime(row: records.TierLifetime) -> tuple[str, ...]:
-    """The best lifetime of a tier."""
     if row.ttl is None:
         return row.tier, "none", "", "", ""
     return (row.tier, show(row.ttl, "time"), percent(row.hit_rate, 3), percent(row.saved, 3),

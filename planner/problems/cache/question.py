@@ -8,8 +8,8 @@ from pydantic import Field, PlainValidator, ValidationError, ValidationInfo, fie
 
 from planner.catalogue.listed_prices import tier, tier_names
 from planner.scenario.keys import fields
-from planner.scenario.keys.budget_fields import Several
-from planner.scenario.keys.fields import Count, Quantity, QuestionRecord, Record, Refusals, Word
+from planner.scenario.keys.budget_fields import OneOrMany
+from planner.scenario.keys.fields import Count, EnumKey, Quantity, QuestionRecord, Record, Refusals
 from planner.scenario.keys.model_keys import ModelField
 from planner.scenario.keys.references import File, name_or_file
 from planner.scenario.keys.system_keys import SystemChoice, SystemField
@@ -18,7 +18,7 @@ from planner.scenario.kinds import PROBLEMS
 
 CATALOGUE = "catalogue"
 BLOCK = 512  # tokens of a block of a trace, unless it is said
-HOLDS = (60.0, 300.0, 3600.0)  # s, where neither hold nor reuse is given
+DEFAULT_HOLD_TIMES = (60.0, 300.0, 3600.0)  # s, where neither hold nor reuse is given
 LIFETIMES = (10.0, 60.0, 300.0, 600.0, 3600.0)  # s, of which a trace's hit rate is printed
 BLOCKS = (10_000, 30_000)  # that an LRU cache holds, of which it is printed
 EFFICIENCY = 0.45  # share of the peak that prefill reaches, in the middle of what is published
@@ -26,7 +26,7 @@ ANSWER = 30.0  # s
 
 
 @dataclass(frozen=True)
-class PriceOfTier(fields.Kind):
+class PriceOfTier(fields.FieldType):
     """A price per byte and time; or of the whole device and time, whose capacity is then needed.
 
     Read as (USD/(byte*s), None) or (None, USD/s).
@@ -107,7 +107,7 @@ def _tiers(value: object) -> tuple[CacheTier, ...] | str:
             raise Refusals([(("price",), "missing required key 'price' (or give like: a tier)")])
         return described
 
-    return tuple(fields.collected(items, read))
+    return tuple(fields.read_each(items, read))
 
 
 TiersField = Annotated[
@@ -132,10 +132,10 @@ class Trace(Record):
         "as JSON lines with timestamp and hash_ids"
     )
     block: Count = Field(BLOCK, description="tokens of one block [token]")
-    ttl: Annotated[tuple[float, ...], Several(Quantity("time"))] = Field(
+    ttl: Annotated[tuple[float, ...], OneOrMany(Quantity("time"))] = Field(
         LIFETIMES, description="lifetimes, renewed by use, of which the hit rate is printed [s]"
     )
-    capacity: fields.Numbers = Field(
+    capacity: fields.ListKey = Field(
         BLOCKS, description="blocks that a cache holds, least recently used evicted"
     )
 
@@ -173,7 +173,7 @@ class CacheScenario(QuestionRecord):
 
     COUNTS: ClassVar[dict[str, str]] = {"chips": "chip", "sharing": "seq"}
 
-    problem: Annotated[Literal["cache"], Word(PROBLEMS)] = Field(
+    problem: Annotated[Literal["cache"], EnumKey(PROBLEMS)] = Field(
         description="which question is asked"
     )
     model: ModelField = Field(
@@ -201,7 +201,7 @@ class CacheScenario(QuestionRecord):
     tiers: TiersField = Field(
         CATALOGUE, description="catalogue, names of it, or descriptions, beside the HBM of the chip"
     )
-    hold: Annotated[tuple[float, ...], Several(Quantity("time"))] | None = Field(
+    hold: Annotated[tuple[float, ...], OneOrMany(Quantity("time"))] | None = Field(
         None, description="times from writing a cache to reading it again [s]"
     )
     reuse: (
@@ -249,7 +249,7 @@ class CacheScenario(QuestionRecord):
         if isinstance(self.reuse, tuple):
             return self.reuse
         chance = 1.0 if self.hit is None else self.hit
-        return tuple((hold, chance) for hold in self.hold or HOLDS)
+        return tuple((hold, chance) for hold in self.hold or DEFAULT_HOLD_TIMES)
 
 
 QUESTION = CacheScenario

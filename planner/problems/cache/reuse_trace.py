@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.text.errors import FieldError, quoted
+from planner.text.errors import FieldError, quote
 
 TIMES = {"timestamp_ms": 1e-3, "timestamp_s": 1.0, "timestamp": 1e-3}  # column: seconds of one
 HASHES = ("block_hashes", "hash_ids")
-MOST_BLOCKS = 20_000_000
+MAX_BLOCKS = 20_000_000
 
 
 @dataclass(frozen=True)
@@ -87,10 +87,10 @@ def read_trace(path: Path, written: str) -> BlockTrace:
         raise FieldError(("reuse.trace", f"{written}: {error}")) from None
     if not any(prompts):
         raise FieldError(("reuse.trace", f"{written}: no request has a block"))
-    return of_requests(times, prompts)
+    return trace_of_requests(times, prompts)
 
 
-def of_requests(times: Sequence[float], prompts: Sequence[Sequence[str]]) -> BlockTrace:
+def trace_of_requests(times: Sequence[float], prompts: Sequence[Sequence[str]]) -> BlockTrace:
     """The trace of requests in the order of their times, each with the hashes of its blocks."""
     number: dict[str, int] = {}
     blocks = [number.setdefault(block, len(number)) for block in chain.from_iterable(prompts)]
@@ -131,10 +131,10 @@ def _parsed(rows: Iterable[dict[str, object]]) -> Iterator[tuple[float, list[str
         hashes = next((name for name in HASHES if name in row), None)
         if time is None or hashes is None:
             wanted = " or ".join(TIMES) if time is None else " or ".join(HASHES)
-            raise KeyError(f"no column {wanted}; it has {', '.join(map(quoted, row))}")
+            raise KeyError(f"no column {wanted}; it has {', '.join(map(quote, row))}")
         blocks = row[hashes]
         listed = blocks.split() if isinstance(blocks, str) else list(map(str, blocks or ()))  # type: ignore[call-overload]
         total += len(listed)
-        if total > MOST_BLOCKS:
-            raise ValueError(f"more than {MOST_BLOCKS:,} blocks")
+        if total > MAX_BLOCKS:
+            raise ValueError(f"more than {MAX_BLOCKS:,} blocks")
         yield float(str(row[time])) * TIMES[time], listed

@@ -6,28 +6,28 @@ import numpy as np
 
 from planner.problems.fleet import plan as records
 from planner.problems.fleet import robust as chances
-from planner.problems.fleet.bills import model_bills, restricted
+from planner.problems.fleet.bills import model_bills, restricted_bills
 from planner.problems.fleet.cycles.column_pricing import priced_fleet
 from planner.problems.fleet.evaluation import WholePlan, bill, broken_rules, served_share
 from planner.problems.fleet.fleet_task import FleetTask
 from planner.problems.fleet.program import FleetProgram, fleet_program
 from planner.problems.fleet.question import FleetScenario
 from planner.problems.fleet.resolve import ResolvedFleet
-from planner.problems.fleet.search import FleetChoice, cheapest
+from planner.problems.fleet.search import FleetChoice, solve_min_cost
 from planner.problems.fleet.shortage import shortfalls
 from planner.programs.integer import NoPoint
 from planner.protocol.plan import BindingLimit, KnownAnswer, MissedPromise, Provenance
-from planner.scenario import resolved
+from planner.scenario import resolve_keys
 from planner.text.errors import SolverError
 from planner.text.quantities import MONTH_HOURS
 from planner.text.wording import percent
 
 DUALS = "of the relaxation, whole numbers aside"
 HOUR = 3600.0
-HUNDREDTH = 0.01
-SERVED = 0.99  # of models and hours, below which a warning is due
-NOTHING = 1e-9  # USD/hour of a request/s: what solvers take for none
-SAME = 1e-6  # relative, of the bill worked out twice
+ROUNDING_STEP = 0.01
+MIN_SERVED_SHARE = 0.99  # of models and hours, below which a warning is due
+ZERO_PRICE = 1e-9  # USD/hour of a request/s: what solvers take for none
+REL_TOL = 1e-6  # relative, of the bill worked out twice
 
 
 def answer(scenario: FleetScenario) -> records.FleetPlan:
@@ -41,19 +41,19 @@ def answer(scenario: FleetScenario) -> records.FleetPlan:
     sure = None
     try:
         if scenario.chance is None:
-            choice = cheapest(task)
+            choice = solve_min_cost(task)
         else:
-            errors = chances.errors_of(task, scenario.errors.demand, scenario.errors.speed)
+            errors = chances.forecast_errors(task, scenario.errors.demand, scenario.errors.speed)
             sure = chances.robust(task, errors, scenario.chance)
             choice, task = sure.choice, sure.task
     except NoPoint:
         return records.FleetPlan(KnownAnswer(_infeasible(scenario, resolution)), scenario)
     recheck(task, choice)
-    point = point_of(
+    point = fleet_point(
         resolution.task, replace(choice, flows=chances.forecast_flows(resolution.task, choice))
     )
     complete = records.FleetAnswer(
-        scenario=resolved(scenario),
+        scenario=resolve_keys(scenario),
         plan=point,
         gap=choice.gap,
         bound=choice.linear.value / task.hours,
@@ -65,7 +65,7 @@ def answer(scenario: FleetScenario) -> records.FleetPlan:
         columns=_columns(resolution, choice),
         dropped=resolution.made.dropped if resolution.made else (),
         prices=prices(task, choice, resolution.task.demand),
-        beside=restricted(task, choice),
+        beside=restricted_bills(task, choice),
         robust=_robust(scenario, resolution, sure),
         provenance=Provenance(warnings=(*resolution.warnings, *_too_few(point))),
     )  # fmt: skip
@@ -73,8 +73,7 @@ def answer(scenario: FleetScenario) -> records.FleetPlan:
 
 
 def _too_few(point: records.FleetPoint) -> tuple[str, ...]:
-    """A warning where spot machines that are lost take more than the spare makes up for."""
-    if point.served is None or point.served >= SERVED:
+    if point.served is None or point.served >= MIN_SERVED_SHARE:
         return ()
     return (
         f"spot machines that are lost leave demand unserved in {percent(1 - point.served)} of "
@@ -117,7 +116,7 @@ def recheck(task: FleetTask, choice: FleetChoice) -> None:
     if broken:
         raise SolverError(f"the plan breaks a rule: {'; '.join(broken[:3])}")
     usd = bill(task, plan)
-    if abs(usd - choice.value) > SAME * max(usd, 1e-9):
+    if abs(usd - choice.value) > REL_TOL * max(usd, 1e-9):
         raise SolverError(f"the plan's bill is ${usd:.6g}, its program says ${choice.value:.6g}")
 
 
@@ -128,7 +127,7 @@ def _in_numbers(choice: FleetChoice) -> WholePlan:
     return WholePlan(firm, spot, reserved, on_demand, spot_machines, flows)
 
 
-def point_of(task: FleetTask, choice: FleetChoice) -> records.FleetPoint:
+def fleet_point(task: FleetTask, choice: FleetChoice) -> records.FleetPoint:
     """The plan as it is printed."""
     hourly = choice.value / task.hours
     names = [pool.name for pool in task.pools]
@@ -202,7 +201,7 @@ def prices(
     for m in np.flatnonzero(task.windows):
         later = [np.roll(demand[m], -shift) for shift in range(task.windows[m] + 1)]
         demand[m] = np.min(later, axis=0)
-    demand[np.abs(demand) < NOTHING] = 0.0
+    demand[np.abs(demand) < ZERO_PRICE] = 0.0
     if forecast is not None:
         demand *= np.divide(task.demand, forecast, np.ones_like(demand), where=forecast > 0)
     sizes = np.array([pool.size for pool in task.pools])
@@ -217,7 +216,7 @@ def prices(
             for pool, worth in zip(task.pools, more, strict=True)
             if pool.reserved is not None
         },
-        float((met * loads).sum()) / task.hours * HUNDREDTH,
+        float((met * loads).sum()) / task.hours * ROUNDING_STEP,
         spare,
     )
 
@@ -225,7 +224,6 @@ def prices(
 def _capacity(
     task: FleetTask, made: FleetProgram, point: np.ndarray, mine: np.ndarray
 ) -> np.ndarray:
-    """Requests/s that some columns serve at a point (T,), spot ones as far as they are there."""
     firm, spot, started = (point[each[mine]] for each in (made.firm, made.spot, made.started))
     there = firm + (1 - task.lost[mine])[:, None] * spot - task.starts[mine][:, None] * started
     return np.asarray(task.rates[mine] @ there)
@@ -266,7 +264,7 @@ def _infeasible(scenario: FleetScenario, resolution: ResolvedFleet) -> records.F
     """The answer to a question without one: which hour, which model, what would repair it."""
     task = resolution.task
     return records.FleetAnswer(
-        scenario=resolved(scenario),
+        scenario=resolve_keys(scenario),
         certificate=records.FleetCertificate(
             "no plan keeps the rules", len(task.columns), 0, None, None, None
         ),
@@ -282,7 +280,7 @@ def _short(scenario: FleetScenario, task: FleetTask) -> tuple[MissedPromise, ...
     if rows or scenario.chance is None:
         return rows
     share = percent(scenario.chance)
-    errors = chances.errors_of(task, scenario.errors.demand, scenario.errors.speed)
+    errors = chances.forecast_errors(task, scenario.errors.demand, scenario.errors.speed)
     rows = shortfalls(chances.with_margins(task, errors, scenario.chance))
     return tuple(
         replace(row, expression=f"{row.expression}, with the margin that a chance of {share} takes")

@@ -8,13 +8,13 @@ import numpy as np
 from planner.problems.fleet import plan as records
 from planner.problems.fleet.fleet_task import FleetTask
 from planner.problems.fleet.program import fleet_program
-from planner.problems.fleet.search import SMALL, FleetChoice, cheapest
-from planner.programs.integer import NoPoint, relaxed
+from planner.problems.fleet.search import SMALL_SIZE, FleetChoice, solve_min_cost
+from planner.programs.integer import NoPoint, solve_lp_relaxation
 
-TYPICAL = 48  # hours above which comparisons are of the mean day
+MAX_EXACT_HOURS = 48  # hours above which comparisons are of the mean day
 DAY = 24
-SAME = 1e-6  # relative, of two bills
-PROVED = 1e-4  # gap below which a plan is the optimum that others are compared with
+REL_TOL = 1e-6  # relative, of two bills
+PROOF_GAP = 1e-4  # gap below which a plan is the optimum that others are compared with
 
 
 def model_bills(task: FleetTask, choice: FleetChoice) -> dict[str, records.ModelBill]:
@@ -28,7 +28,7 @@ def model_bills(task: FleetTask, choice: FleetChoice) -> dict[str, records.Model
             chips = task.used_chips * replicas.sum(axis=1) * (task.pool_of == k)
             if chips.sum():
                 np.add.at(usd, task.model_of, paid * chips / chips.sum())
-    np.add.at(usd, task.model_of, task.start_costs * starts_of(choice).sum(axis=1))
+    np.add.at(usd, task.model_of, task.start_costs * replica_starts(choice).sum(axis=1))
     total = usd.sum() or 1.0
     bills = {}
     for m, name in enumerate(task.models):
@@ -48,25 +48,25 @@ def model_bills(task: FleetTask, choice: FleetChoice) -> dict[str, records.Model
     return bills
 
 
-def starts_of(choice: FleetChoice) -> np.ndarray:
+def replica_starts(choice: FleetChoice) -> np.ndarray:
     """Replicas of each column that start in each hour (C, T)."""
     there = choice.firm + choice.spot
     return np.maximum(0, there - np.roll(there, 1, axis=1))
 
 
-def restricted(task: FleetTask, choice: FleetChoice) -> tuple[records.RestrictedFleet, ...]:
+def restricted_bills(task: FleetTask, choice: FleetChoice) -> tuple[records.RestrictedFleet, ...]:
     """The bill with one freedom less or one rule less, each by an optimum where programs are small.
 
     Where they are large the relaxations are compared, and of a long horizon its mean day.
     """
-    exact = fleet_program(task).program.columns <= SMALL and choice.gap < PROVED
-    base = task if exact or task.hours <= TYPICAL else mean_day(task)
+    exact = fleet_program(task).program.columns <= SMALL_SIZE and choice.gap < PROOF_GAP
+    base = task if exact or task.hours <= MAX_EXACT_HOURS else mean_day(task)
     at = choice.value / task.hours
     whole = at if exact else _relaxed(base)
     assert whole is not None
     scale = at / whole if whole and not exact else 1.0
     rows = []
-    for words, changed in restrictions(base):
+    for words, changed in restricted_tasks(base):
         usd = _bill(changed) if exact else _relaxed(changed)
         rows.append(_compared(words, usd, at, scale))
     if task.rival_layouts:
@@ -82,14 +82,13 @@ def restricted(task: FleetTask, choice: FleetChoice) -> tuple[records.Restricted
 
 
 def _compared(words: str, usd: float | None, at: float, scale: float) -> records.RestrictedFleet:
-    """A bill beside that of the plan; what solvers differ by is no difference."""
     if usd is None or not at:
         return records.RestrictedFleet(words, usd, None)
     more = usd * scale / at - 1
-    return records.RestrictedFleet(words, usd * scale, more if abs(more) > SAME else 0.0)
+    return records.RestrictedFleet(words, usd * scale, more if abs(more) > REL_TOL else 0.0)
 
 
-def restrictions(task: FleetTask) -> Iterator[tuple[str, FleetTask]]:
+def restricted_tasks(task: FleetTask) -> Iterator[tuple[str, FleetTask]]:
     """The same question with one freedom less, then with one rule less."""
     if len(task.pools) > 1:
         for k, pool in enumerate(task.pools):
@@ -157,7 +156,7 @@ def _alone(task: FleetTask) -> Iterator[FleetTask]:
 def _bill(task: FleetTask) -> float | None:
     """The cheapest plan [USD/hour]; None where nothing meets the demand."""
     try:
-        return cheapest(task).value / task.hours
+        return solve_min_cost(task).value / task.hours
     except NoPoint:
         return None
 
@@ -165,6 +164,6 @@ def _bill(task: FleetTask) -> float | None:
 def _relaxed(task: FleetTask) -> float | None:
     """What no plan is below [USD/hour]; None where nothing meets the demand."""
     try:
-        return relaxed(fleet_program(task).program.compiled()).value / task.hours
+        return solve_lp_relaxation(fleet_program(task).program.compiled()).value / task.hours
     except NoPoint:
         return None

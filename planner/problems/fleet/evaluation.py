@@ -14,7 +14,7 @@ import numpy as np
 from planner.problems.fleet.fleet_task import FleetColumn, FleetTask, PoolOffer, Route
 
 DRAWS, SEED = 4000, 0  # of machines that are lost in an hour
-NEAR = 1e-6  # relative, of sums of rates and of bills
+FEASIBLE_TOL = 1e-6  # relative, of sums of rates and of bills
 Table = Sequence[Sequence[int]]
 
 
@@ -49,7 +49,11 @@ def broken_rules(task: FleetTask, plan: WholePlan) -> list[str]:
             broken += [f"{model}: work of hour {t} is served too late" for t in late]
         for t in range(task.hours):
             wanted = task.demand[m][t]
-            if routed and not task.windows[m] and abs(going[t] - wanted) > NEAR * wanted + 1e-12:
+            if (
+                routed
+                and not task.windows[m]
+                and abs(going[t] - wanted) > FEASIBLE_TOL * wanted + 1e-12
+            ):
                 broken.append(f"{model}: hour {t}: {going[t]:.6g} of {wanted:.6g} requests/s go")
             for group in _groups(task, m):
                 if not task.windows[m] or routed:
@@ -74,7 +78,6 @@ def _mixed(task: FleetTask, plan: WholePlan) -> Iterator[str]:
 
 
 def _routes(task: FleetTask, plan: WholePlan) -> Iterator[tuple[Route, Sequence[float]]]:
-    """Every route with its requests by hour."""
     yield from zip(task.routes, plan.flows, strict=True)
 
 
@@ -98,7 +101,6 @@ class ReplicaGroup:
 
 
 def _groups(task: FleetTask, m: int) -> Iterator[ReplicaGroup]:
-    """All that must hold of a model's replicas by themselves."""
     yield ReplicaGroup(m)
     for route in task.routes:
         if route.site == m and route.pool is None:
@@ -125,10 +127,10 @@ def _missed(task: FleetTask, plan: WholePlan, group: ReplicaGroup, t: int) -> It
         return  # nothing is served here: no spare is wanted
     most = _served(task, plan, group, t)
     where = f"{task.models[group.model]}: hour {t}"
-    if most < wanted * (1 - NEAR) - 1e-12:
+    if most < wanted * (1 - FEASIBLE_TOL) - 1e-12:
         yield f"{where}: {most:.6g} of {wanted:.6g} requests/s are served with the spare kept"
     firm = sum(c.rate * plan.firm[i][t] for i, c in enumerate(task.columns) if group.has(c))
-    if firm < (1 - task.spot_share) * wanted * (1 - NEAR) - 1e-12:
+    if firm < (1 - task.spot_share) * wanted * (1 - FEASIBLE_TOL) - 1e-12:
         yield f"{where}: {firm:.6g} requests/s are on firm machines"
 
 
@@ -148,12 +150,10 @@ def bill(task: FleetTask, plan: WholePlan) -> float:
 
 
 def _chips(chips: int, size: int) -> int:
-    """Chips that a replica takes: whole machines where it needs more than one."""
     return chips if chips <= size else size * ((chips + size - 1) // size)
 
 
 def _started(plan: WholePlan, i: int, t: int) -> int:
-    """Replicas of a column that were not there an hour ago; the first hour follows the last."""
     now = plan.firm[i][t] + plan.spot[i][t]
     return max(0, now - plan.firm[i][t - 1] - plan.spot[i][t - 1])
 
@@ -182,7 +182,7 @@ def _late(arrivals: list[float], room: list[float], window: int) -> list[int]:
     late: set[int] = set()
     for t in range(3 * hours):
         queue.append((t, arrivals[t % hours]))
-        left = max(0.0, room[t % hours]) * (1 + NEAR) + 1e-9
+        left = max(0.0, room[t % hours]) * (1 + FEASIBLE_TOL) + 1e-9
         while queue and left > 0:
             came, waiting = queue.pop(0)
             done = min(left, waiting)
@@ -214,12 +214,12 @@ def _pool(task: FleetTask, plan: WholePlan, k: int, pool: PoolOffer, t: int) -> 
         for i, column in enumerate(task.columns):
             if column.pool == k:
                 parts += [column.chips] * replicas[i][t]
-        if not fit_into(parts, pool.size, machines):
+        if not can_pack(parts, pool.size, machines):
             wrong.append(f"replicas of {sum(parts)} chips do not fit {machines} {name} machines")
     return wrong
 
 
-def fit_into(parts: list[int], size: int, machines: int) -> bool:
+def can_pack(parts: list[int], size: int, machines: int) -> bool:
     """Whether replicas of so many chips each lie within machines, or in whole ones; exactly."""
     whole = sum((part + size - 1) // size for part in parts if part >= size)
     small = sorted((part for part in parts if part < size), reverse=True)
@@ -283,7 +283,7 @@ def served_share(task: FleetTask, plan: WholePlan) -> float | None:
                     here += column.rate * (plan.firm[i][t] + plan.spot[i][t])
                     here -= column.rate * column.start * _started(plan, i, t)
                 gone = lost[:, [i for i, _ in columns]].sum(axis=1)
-                good &= here - gone >= _coming(task, plan, group, t) * (1 - NEAR)
+                good &= here - gone >= _coming(task, plan, group, t) * (1 - FEASIBLE_TOL)
             served += float(good.mean())
             count += 1
     return served / count if count else None

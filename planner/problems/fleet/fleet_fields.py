@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from planner.scenario.keys.fields import Kind, Quantity, Record, Whole, Word, count
-from planner.text.errors import QuantityError, quoted
+from planner.scenario.keys.fields import EnumKey, FieldType, IntegerField, Quantity, Record, count
+from planner.text.errors import QuantityError, quote
 from planner.text.quantities import parse
-from topologies.files.units import UnreadAmount, amount
+from topologies.files.units import QuantityParseError, parse_quantity
 
 HOUR = 3600.0
 MACHINES = re.compile(r"\s*([0-9]+)\s*(?:machines?)?\s*")
@@ -20,17 +20,17 @@ Latency = Annotated[float, Quantity("time", zero=True, at_most=60.0)]
 
 
 @dataclass(frozen=True)
-class HourlyChance(Kind):
+class HourlyChance(FieldType):
     """A chance per hour; a bare number or a share is one."""
 
     def read(self, value: object) -> float:
         """The chance [1/hour]."""
-        expected = f'expected a chance per hour such as "5%/hour", got {quoted(value)}'
+        expected = f'expected a chance per hour such as "5%/hour", got {quote(value)}'
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             raise ValueError(expected)
         try:
-            read = amount(str(value))
-        except UnreadAmount:
+            read = parse_quantity(str(value))
+        except QuantityParseError:
             raise ValueError(expected) from None
         if read.powers not in ((), (("s", -1),)):
             raise ValueError(expected)
@@ -45,7 +45,7 @@ class HourlyChance(Kind):
 
 
 @dataclass(frozen=True)
-class Machines(Kind):
+class Machines(FieldType):
     """A whole number of machines: 12, or "12 machines"."""
 
     least: int = 0
@@ -61,7 +61,7 @@ class Machines(Kind):
 
 
 @dataclass(frozen=True)
-class Hours(Kind):
+class Hours(FieldType):
     """A whole number of hours: 24, `day`, `week`, `month` or "30 days"."""
 
     def read(self, value: object) -> int:
@@ -73,7 +73,7 @@ class Hours(Kind):
                 hours = 0.5
             if hours % 1:
                 words = 'expected whole hours such as 168, week, month or "30 days"'
-                raise ValueError(f"{words}, got {quoted(value)}")
+                raise ValueError(f"{words}, got {quote(value)}")
             value = int(hours)
         return count(value, 1)
 
@@ -82,7 +82,7 @@ class Hours(Kind):
         return {"type": ["integer", "string"], "examples": [168, *LENGTHS]}
 
 
-def dollars_or_mapping(value: object) -> Any:
+def contract_as_mapping(value: object) -> Any:
     """A price alone as the contract it stands for."""
     return value if isinstance(value, Mapping) or value is None else {"price": value}
 
@@ -96,9 +96,9 @@ class FleetRegion(Record):
     """Where requests come from, and where else they may be served."""
 
     demand: Fraction = Field(description="share of every model's demand")
-    utc: Annotated[int, Whole(least=-12)] = 0
+    utc: Annotated[int, IntegerField(least=-12)] = 0
     """hours by which its clock is ahead of UTC: the hours of demand are then those of its clock"""
-    moves: Annotated[str, Word(("none", "allowed"))] = "none"
+    moves: Annotated[str, EnumKey(("none", "allowed"))] = "none"
     """whether its requests may be served in another region"""
     latency: Annotated[dict[str, Latency] | None, BeforeValidator(latencies)] = Field(
         None, description="added to the time to first token elsewhere [s], or {region: latency}"

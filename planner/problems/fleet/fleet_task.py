@@ -80,7 +80,7 @@ class Route:
 
 
 @dataclass(frozen=True)
-class Station:
+class ServingSite:
     """Replicas of a model that leave room for a latency [s]: what they serve is counted at once.
 
     `flows` are the routes that it serves; none where it serves the model's own demand. A `phase` is
@@ -189,32 +189,32 @@ class FleetTask:
         return self.starts_paid * self.starts * self.used_chips * np.array(prices)
 
     @cached_property
-    def stations(self) -> tuple[Station, ...]:
+    def stations(self) -> tuple[ServingSite, ...]:
         """What serves demand: each model's replicas, and of them those near enough to others.
 
         Those with room for a latency serve all that comes from so far away and further; where a
         pool prefills and another decodes, each serves all that goes by it.
         """
-        stations: list[Station] = []
+        stations: list[ServingSite] = []
         for m in range(len(self.models)):
             into = [(i, route) for i, route in enumerate(self.routes) if route.site == m]
             if not into and not any(route.origin == m for route in self.routes):
-                stations.append(Station(m))
+                stations.append(ServingSite(m))
             for pool in dict.fromkeys(route.pool for _, route in into):
                 here = [(route.latency, i) for i, route in into if route.pool == pool]
                 phase = "" if pool is None else "prefill"
                 sizes: set[int] = set()  # of the same replicas, all that they serve is the most
                 for latency in sorted({far for far, _ in here}):
                     near = tuple(i for far, i in here if far >= latency)
-                    station = Station(m, latency, near, phase, pool)
+                    station = ServingSite(m, latency, near, phase, pool)
                     if self.at(station).size not in sizes:
                         stations.append(station)
                         sizes.add(self.at(station).size)
                 if phase:
-                    stations.append(Station(m, 0.0, tuple(i for _, i in here), "decode", pool))
+                    stations.append(ServingSite(m, 0.0, tuple(i for _, i in here), "decode", pool))
         return tuple(stations)
 
-    def at(self, station: Station) -> Array:
+    def at(self, station: ServingSite) -> Array:
         """The columns of a station."""
         return np.array(
             [i for i, c in enumerate(self.columns)

@@ -6,10 +6,10 @@ from typing import Annotated
 
 from planner.problems.fleet.question import FleetScenario
 from planner.protocol.document import Second, Share, Unit, Usd
-from planner.protocol.plan import Answer, Plan, Provenance, presented
+from planner.protocol.plan import Answer, Plan, Provenance, presentation_method
 
 Hourly = Annotated[float, Unit("USD/hour")]
-PerMillion = Annotated[float, Unit("USD per million tokens")]
+UsdPerMtok = Annotated[float, Unit("USD per million tokens")]
 ByHour = tuple[int, ...]
 
 
@@ -21,7 +21,7 @@ class ModelBill:
     """
 
     usd_per_hour: Hourly
-    usd_per_mtok: PerMillion | None
+    usd_per_mtok: UsdPerMtok | None
     usd_per_1000_requests: Usd
     share_of_bill: Share
 
@@ -190,4 +190,4 @@ class FleetPlan(Plan[FleetAnswer]):
     cost_of = "usd_per_hour"  # USD per hour, a mean over the horizon
     answer_type = FleetAnswer
 
-    why = presented("why")
+    why = presentation_method("explanation_text")

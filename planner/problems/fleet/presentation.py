@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from planner.protocol.plan import PROVED
+from planner.protocol.plan import OPTIMALITY_GAP
 from planner.protocol.section import KEPT, LIKELY, AnswerHead, Line, Section, no_plan, table
 from planner.text import wording as say
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from planner.report.pictures.section_bars import StackedHours
 
 BARS = "\u00a0▁▂▃▄▅▆▇█"  # a page would take common spaces together
-WIDEST, BESIDE = 42, 27  # signs of a line of hours at most, and columns of what is beside it
-DAY, CLOSE = 24, 48  # hours of a day, and up to which hours are marked, not days
+MAX_WIDTH, TITLE = (42, 27)  # signs of a line of hours at most, and columns of what is beside it
+DAY, HOURS_MARKED = 24, 48  # hours of a day, and up to which hours are marked, not days
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-FEW = 3  # names that are spelled out
+MAX_NAMES = 3  # names that are spelled out
 SAVES = -0.01  # of the bill, from which on a change is told
-LOOSE = 0.1  # gap to a bound that says little
+LOOSE_GAP = 0.1  # gap to a bound that says little
 RULES = {"without headroom": "headroom", "without N+": "spare", "without spare": "both"}
 
 
@@ -34,7 +34,7 @@ def head(plan: FleetPlan) -> AnswerHead:
     return AnswerHead(
         title,
         run=tuple(_bought(plan, point)),
-        cost=(f"{say.money(point.usd_per_hour)}/hour · ${point.usd_per_day:,.0f}/day · "
+        cost=(f"{say.usd_text(point.usd_per_hour)}/hour · ${point.usd_per_day:,.0f}/day · "
               f"${point.usd_per_month:,.0f}/month",),
         promises=tuple(_promises(whole, point)),
         smaller=(_cheaper(whole, point),),
@@ -42,13 +42,13 @@ def head(plan: FleetPlan) -> AnswerHead:
         limit=(_limit(whole, point),),
         next=(f"planner {'export FILE --engine kubernetes' if repeats else 'sensitivity FILE'}",),
         labels={"run": "Buy", "smaller": "Cheaper"},
-        proof="Proven: no plan that keeps every rule costs less" if gap <= PROVED else
-              f"Within {say.below(gap)} of the best possible (proven)" if gap < LOOSE else
-              f"Lower bound {say.below(gap)} below (loose)",
+        proof="Proven: no plan that keeps every rule costs less" if gap <= OPTIMALITY_GAP else
+              f"Within {say.gap_percent(gap)} of the best possible (proven)" if gap < LOOSE_GAP else
+              f"Lower bound {say.gap_percent(gap)} below (loose)",
     )  # fmt: skip
 
 
-def why(plan: FleetPlan) -> str:
+def explanation_text(plan: FleetPlan) -> str:
     """What binds, and the dearest and cheapest hours of each model."""
     binds = [f"  {x.name}: {x.elasticity:+.3f}" for x in plan.binding]
     worth, none = _worth(plan), ["  no contract is at its limit"]
@@ -62,13 +62,13 @@ def _worth(plan: FleetPlan) -> Section:
     if prices is None:
         return Section("")
     for name, row in prices.request.items():
-        least, most = (f"{say.money(x)} in hour {row.index(x)}" for x in (min(row), max(row)))
+        least, most = (f"{say.usd_text(x)} in hour {row.index(x)}" for x in (min(row), max(row)))
         lines.append(Line(name, f"a request/s {least} to {most}"))
-    lines += [Line(name, f"one more spare replica {say.money(usd)}/hour")
+    lines += [Line(name, f"one more spare replica {say.usd_text(usd)}/hour")
               for name, usd in prices.spare.items()]  # fmt: skip
     if plan.question.spare.headroom:
-        lines.append(Line("headroom", f"1 point more {say.money(prices.headroom)}/hour"))
-    lines += [Line(name, f"one more reserved machine saves {say.money(saved)}/hour")
+        lines.append(Line("headroom", f"1 point more {say.usd_text(prices.headroom)}/hour"))
+    lines += [Line(name, f"one more reserved machine saves {say.usd_text(saved)}/hour")
               for name, saved in prices.reserved.items() if saved > 0]  # fmt: skip
     return Section(f"what more of it costs ({prices.source})", tuple(lines))
 
@@ -83,7 +83,7 @@ def sections(plan: FleetPlan) -> tuple[Section, ...]:
     costs = [x.usd_per_hour for x in whole.beside]
     restricted = {
         "One freedom or rule less": [x.restriction for x in whole.beside],
-        "$/hour": ["no plan" if x is None else say.money(x) for x in costs],
+        "$/hour": ["no plan" if x is None else say.usd_text(x) for x in costs],
         "change": ["" if x.more is None else say.increase(x.more) for x in whole.beside],
     }
     rest = (
@@ -130,8 +130,8 @@ def _question(plan: FleetPlan) -> str:
     notes += ["layouts free"] if question.layouts == "free" else []
     if question.regions:
         notes.insert(0, f"demand from {', '.join(question.regions)}")
-    named = f" ({', '.join(models)})" if len(models) <= FEW else ""
-    kinds = " and ".join(pools) if len(pools) <= FEW else f"{len(pools)} kinds of machine"
+    named = f" ({', '.join(models)})" if len(models) <= MAX_NAMES else ""
+    kinds = " and ".join(pools) if len(pools) <= MAX_NAMES else f"{len(pools)} kinds of machine"
     return (
         f"Fleet for {len(models)} model{'s' * (len(models) > 1)}{named} over {question.hours} "
         f"hours on {kinds}; {', '.join(notes)}; least cost"
@@ -139,7 +139,6 @@ def _question(plan: FleetPlan) -> str:
 
 
 def _bought(plan: FleetPlan, point: FleetPoint) -> Iterator[str]:
-    """Machines under each contract, in the fewest and the most hours."""
     parts = {line.label: line.words for line in _contracts(plan, point)}
     owned = f"{parts['have']} in hand; " if "have" in parts else ""
     yield f"{owned}{parts['reserved']} reserved"
@@ -162,7 +161,6 @@ def _contracts(plan: FleetPlan, point: FleetPoint) -> Iterator[Line]:
 
 
 def _promises(whole: FleetAnswer, point: FleetPoint) -> Iterator[str]:
-    """That demand is served, also where spot machines are lost, and with which chance."""
     lost = ""
     if point.served is not None:
         lost = f"   {LIKELY} {say.percent(point.served, 3)} of hours if every spot machine is lost"
@@ -173,13 +171,12 @@ def _promises(whole: FleetAnswer, point: FleetPoint) -> Iterator[str]:
 
 
 def _cheaper(whole: FleetAnswer, point: FleetPoint) -> str:
-    """Free layouts where they save, else how much less a plan that keeps every rule may cost."""
     for row in whole.beside:
         if row.restriction == "layouts free" and row.more is not None and row.more < SAVES:
-            bill = f"{say.money(row.usd_per_hour or 0.0)}/hour"
+            bill = f"{say.usd_text(row.usd_per_hour or 0.0)}/hour"
             return f"--set layouts=free: {bill} ({say.increase(row.more)})"
     least = whole.certificate.relaxation or 0.0
-    less = f"{say.money(point.usd_per_hour - least)}/hour ({say.percent(whole.gap or 0.0)})"
+    less = f"{say.usd_text(point.usd_per_hour - least)}/hour ({say.percent(whole.gap or 0.0)})"
     return f"no: what keeps every rule saves at most {less}"
 
 
@@ -191,10 +188,10 @@ def _limit(whole: FleetAnswer, point: FleetPoint) -> str:
         if bills and bills[0] is not None:
             share = say.percent(1 - bills[0] / point.usd_per_hour)
             hour = "" if costs else "/hour"
-            costs.append(f"{words} {say.money(point.usd_per_hour - bills[0])}{hour} ({share})")
+            costs.append(f"{words} {say.usd_text(point.usd_per_hour - bills[0])}{hour} ({share})")
     more = whole.prices.headroom if whole.prices else 0.0
     if more and any(x.restriction == "without headroom" for x in whole.beside):
-        costs.append(f"1 point of headroom {say.money(more)}")
+        costs.append(f"1 point of headroom {say.usd_text(more)}")
     full = [f"{each.name} used up" for each in whole.binding]
     return ", ".join([*costs, *full]) or "none: no spare, no headroom, no full contract"
 
@@ -209,8 +206,8 @@ def _models(point: FleetPoint) -> Section:
         "$/Mtok": [say.three_digits(x.usd_per_mtok or 0.0) * bool(x.usd_per_mtok)
                    for x in bills.values()],
         "most replicas at once": [
-            say.cut(", ".join(f"{x}: {max(y)}" for x, y in point.replicas[name].items()), WIDEST)
-            for name in bills
+            say.trim(", ".join(f"{x}: {max(y)}" for x, y in replicas.items()), MAX_WIDTH)
+            for replicas in map(point.replicas.__getitem__, bills)
         ],
     }  # fmt: skip
     lines = [Line(name, bill.usd_per_hour, "USD/hour") for name, bill in bills.items()]
@@ -220,7 +217,7 @@ def _models(point: FleetPoint) -> Section:
 def _hours(plan: FleetPlan, point: FleetPoint) -> Section:
     """Machines of each pool over the hours: ends, mean, and a sign for the most of some hours."""
     hours = plan.question.hours
-    room = min(WIDEST, say.COLUMNS.get() - BESIDE)
+    room = min(MAX_WIDTH, say.COLUMNS.get() - TITLE)
     step = next((x for x in (1, 2, 3, 4, 6, 8, 12, 24) if hours / x <= room), -(-hours // room))
     used = {name: row for name, row in _lines(plan, point) if any(row)}
     names = sorted(used, key=lambda name: -max(used[name]))
@@ -236,8 +233,7 @@ def _hours(plan: FleetPlan, point: FleetPoint) -> Section:
 
 
 def _axis(hours: int, step: int) -> str:
-    """Marks over a line of hours: every sixth, or days from Monday."""
-    line, every = "", 6 if hours <= CLOSE else DAY
+    line, every = "", 6 if hours <= HOURS_MARKED else DAY
     for hour in range(0, hours + (every == 6), every):
         if len(line) <= hour // step:
             mark = f"{hour}h" if every == 6 else DAYS[hour // DAY % 7]
@@ -246,7 +242,6 @@ def _axis(hours: int, step: int) -> str:
 
 
 def _lines(plan: FleetPlan, point: FleetPoint) -> Iterator[tuple[str, Sequence[int]]]:
-    """Machines of each pool and contract over the hours."""
     placed = plan.question.placed_pools
     for pool, row in point.on_demand.items():
         firm = point.reserved[pool] + plan.question.have.get(placed[pool][0], 0)
@@ -261,7 +256,6 @@ def _sparks(values: Sequence[int]) -> str:
 
 
 def _moved(point: FleetPoint) -> Iterator[Line]:
-    """Requests that move, or whose cache does: their share, and the hour in which they are most."""
     for origin, sites in point.served_in.items():
         total = sum(sum(row) for row in sites.values())
         for site, row in sites.items():
@@ -276,18 +270,17 @@ def _sure(whole: FleetAnswer) -> Iterator[Line]:
     if sure is None:
         return
     for name, margin in sure.margins.items():
-        saving = f"knowing its speed would save {say.money(sure.measured[name])}/hour"
+        saving = f"knowing its speed would save {say.usd_text(sure.measured[name])}/hour"
         yield Line(name, f"{say.increase(margin - 1)} capacity; {saving}")
-    levels = [f"{say.percent(x.chance)} {say.money(x.usd_per_hour)}" for x in sure.curve]
+    levels = [f"{say.percent(x.chance)} {say.usd_text(x.usd_per_hour)}" for x in sure.curve]
     yield Line("chances cost at least, per hour", ", ".join(levels))
     for run in sure.runs:
         speed = f"its speed known to {say.percent(run.after)} instead of {say.percent(run.before)}"
-        saved = f"worth measuring: saves about {say.money(run.usd_per_hour)}/hour, {speed}"
+        saved = f"worth measuring: saves about {say.usd_text(run.usd_per_hour)}/hour, {speed}"
         yield Line(f"{run.model} on {run.pool}", saved)
 
 
 def _measured_next(whole: FleetAnswer) -> Iterator[Section]:
-    """The run that saves most as it is typed, and where a scenario names the profile."""
     runs = whole.robust.runs if whole.robust else ()
     for run in [run for run in runs if run.commands][:1]:
         title = f"the run to measure first, of one replica {run.column}"
@@ -297,7 +290,6 @@ def _measured_next(whole: FleetAnswer) -> Iterator[Section]:
 
 
 def _method(whole: FleetAnswer) -> Iterator[Line]:
-    """The bound, and how it and the plan were found."""
     proof = whole.certificate
     yield Line("no plan is below", proof.relaxation, "USD/hour")
     yield Line("search", f"{proof.columns} columns, {proof.nodes:,} nodes; {proof.method}")

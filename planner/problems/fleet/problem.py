@@ -6,15 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from planner.problems.fleet.answer import answer, point_of
+from planner.problems.fleet.answer import answer, fleet_point
 from planner.problems.fleet.cycles.column_pricing import priced_fleet
 from planner.problems.fleet.plan import FleetPlan
 from planner.problems.fleet.presentation import head, picture, sections
 from planner.problems.fleet.resolve import resolve_fleet
-from planner.problems.fleet.search import cheapest
+from planner.problems.fleet.search import solve_min_cost
 from planner.problems.fleet.shortage import shortfalls
 from planner.programs.integer import NoPoint
-from planner.protocol.output import Output, values_in
+from planner.protocol.output import Output, output_values
 from planner.protocol.parameter import Parameter, settable
 from planner.protocol.problem import NO_PLAN, Problem, ReplicaHours, Search
 
@@ -59,13 +59,14 @@ class FleetProblem(Problem["FleetScenario"]):
         """The cheapest fleet."""
         task = priced_fleet(question).resolution.task
         try:
-            choice = cheapest(task)
+            choice = solve_min_cost(task)
         except NoPoint:
             return Search({}, NO_PLAN.choice, math.inf, missed=lambda: shortfalls(task))
-        point = point_of(task, choice)
+        point = fleet_point(task, choice)
         words = ", ".join(f"{n} {count} reserved" for n, count in point.reserved.items() if count)
         return Search(
-            values_in(self.outputs, point), words or "nothing reserved", point.usd_per_hour, point,
+            output_values(self.outputs, point), words or "nothing reserved", point.usd_per_hour,
+            point,
             considered={"nodes": choice.nodes}, gap=choice.gap,
         )  # fmt: skip
 

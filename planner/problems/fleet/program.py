@@ -47,7 +47,7 @@ def fleet_program(task: FleetTask) -> FleetProgram:
     made = IntegerProgram()
     hours, pools, columns = task.hours, task.pools, len(task.columns)
     offered = np.array([p.spot is not None for p in pools])[task.pool_of]
-    most = most_replicas(task)
+    most = replica_upper_bounds(task)
     firm = made.variables((columns, hours), 0.0, most[:, None])
     spot = made.variables((columns, hours), 0.0, np.where(offered, most, 0)[:, None])
     started = made.variables(
@@ -99,7 +99,7 @@ def fleet_program(task: FleetTask) -> FleetProgram:
 
 def _one_layout(made: IntegerProgram, task: FleetTask, firm: Array, spot: Array) -> Array:
     """Rows that of layouts which may not stand side by side one is in use at most."""
-    most, chosen = most_replicas(task), [np.zeros(0, int)]
+    most, chosen = replica_upper_bounds(task), [np.zeros(0, int)]
     for layouts in task.rival_layouts:
         numbers = made.variables((len(layouts),), 0.0, 1.0)
         made.subject([(numbers[None, :], 1.0)], high=1.0)
@@ -113,13 +113,12 @@ def _one_layout(made: IntegerProgram, task: FleetTask, firm: Array, spot: Array)
 
 
 def _limit(price: float | None, most: int | None) -> float:
-    """The most machines of a contract."""
     if price is None:
         return 0.0
     return np.inf if most is None else most
 
 
-def most_replicas(task: FleetTask) -> Array:
+def replica_upper_bounds(task: FleetTask) -> Array:
     """Replicas of each column (C,) above which more never help, in any hour.
 
     So many serve the model's busiest hour alone, while all of them start, with the spare.
@@ -206,7 +205,7 @@ def _spare(
     largest = made.variables((rates.size, task.hours), 0.0, 1.0)
     others.append(largest)
     made.subject([(largest.T, 1.0)], low=1.0, high=1.0)
-    most = most_replicas(task)
+    most = replica_upper_bounds(task)
     for c in mine:
         above = largest[rates >= task.rates[c] * (1 - 1e-12)]
         if coming.size:

@@ -12,8 +12,11 @@ from planner.problems.fleet import fleet_fields as fields
 from planner.problems.fleet.demand import demand_file
 from planner.problems.fleet.fleet_fields import FleetRegion, Fraction
 from planner.scenario.keys.fields import (
+    ChoiceListField,
     Count,
+    EnumKey,
     Faults,
+    IntegerField,
     Path,
     Quantity,
     QuestionRecord,
@@ -21,10 +24,7 @@ from planner.scenario.keys.fields import (
     Refusals,
     Rent,
     Seconds,
-    Whole,
-    Word,
-    Words,
-    sound,
+    check_faults,
     unknown_key,
 )
 from planner.scenario.keys.model_keys import ModelField
@@ -36,10 +36,10 @@ from planner.scenario.kinds import PROBLEMS
 from planner.text.quantities import show
 
 MONTHS = [{days * demand_file.DAY} for days in range(28, 32)]
-LONGEST = 8784  # hours of a year
-MOST_VARIABLES = 1_000_000
-SAID_ONCE = ("demand", "utilisation", "concurrency", "spare_replicas", "headroom")
-UNSAID = {"spare_replicas": (None, 0), "headroom": (None, 0.0)}  # what a default resolves to
+MAX_HOURS = 8784  # hours of a year
+MAX_VARIABLES = 1_000_000
+FLEET_LEVEL_KEYS = ("demand", "utilisation", "concurrency", "spare_replicas", "headroom")
+DEFAULTS = {"spare_replicas": (None, 0), "headroom": (None, 0.0)}  # what a default resolves to
 PHASES, MODES = ("prefill", "decode"), ("aggregated", "disaggregated")
 
 
@@ -53,7 +53,7 @@ class GivenColumn(Record):
     )
     name: str | None = Field(None, description="what it is called in the answer")
     ttft_p95: Seconds | None = Field(None, description="at that rate [s]; for requests that move")
-    phase: Annotated[str, Word(PHASES)] | None = Field(
+    phase: Annotated[str, EnumKey(PHASES)] | None = Field(
         None, description="what it does alone; a pool that prefills has columns that decode too"
     )
 
@@ -61,7 +61,7 @@ class GivenColumn(Record):
 class ModelChoice(Record):
     """What serving questions of a model choose from."""
 
-    mode: Annotated[tuple[str, ...], Words(MODES)] = ("aggregated",)
+    mode: Annotated[tuple[str, ...], ChoiceListField(MODES)] = ("aggregated",)
     """replicas of all of a request, of prefill and of decode by themselves, or a list of both"""
 
 
@@ -88,10 +88,10 @@ class FleetModel(Record):
         words = {"spare_replicas": "spare: {replicas: 1}", "headroom": "spare: {headroom: 15%}"}
         faults: Faults = [
             ((key,), f"not inside a fleet: {words.get(key, 'demand beside workload')} says it once")
-            for key in SAID_ONCE
-            if isinstance(value, Mapping) and value.get(key) not in UNSAID.get(key, (None,))
+            for key in FLEET_LEVEL_KEYS
+            if isinstance(value, Mapping) and value.get(key) not in DEFAULTS.get(key, (None,))
         ]
-        return sound(value, faults)
+        return check_faults(value, faults)
 
     @model_validator(mode="after")
     def _complete(self) -> FleetModel:
@@ -131,7 +131,7 @@ class FleetModel(Record):
                 "output_tokens: 800}, or requests/s"
             )
             faults.append((("demand", "tokens_per_day"), words))
-        return sound(self, faults)
+        return check_faults(self, faults)
 
     @property
     def tokens(self) -> float | None:
@@ -173,9 +173,9 @@ class FleetPool(Record):
 
     system: SystemField | None = Field(None, description="a catalogue name or a description")
     size: Count | None = Field(None, description="chips of a machine; the system's when absent")
-    on_demand: Annotated[OnDemand | None, BeforeValidator(fields.dollars_or_mapping)] = None
+    on_demand: Annotated[OnDemand | None, BeforeValidator(fields.contract_as_mapping)] = None
     """per chip [USD/(chip*s)], or {price, most}"""
-    reserved: Annotated[Reserved | None, BeforeValidator(fields.dollars_or_mapping)] = None
+    reserved: Annotated[Reserved | None, BeforeValidator(fields.contract_as_mapping)] = None
     """per chip [USD/(chip*s)], or {price, term, most}"""
     spot: SpotOffer | None = Field(None, description="{price, machines, lost, redo}")
     region: str | None = Field(
@@ -209,7 +209,7 @@ class FleetPool(Record):
 class Spare(Record):
     """Room for what breaks and for what is not foreseen."""
 
-    replicas: Annotated[int, Whole(least=0)] = 0
+    replicas: Annotated[int, IntegerField(least=0)] = 0
     """of each model that may be down in any hour: 1 for N+1"""
     headroom: Annotated[float, Quantity("share", zero=True, below=10.0)] = 0.0
     """share of the demand that is kept free"""
@@ -220,7 +220,7 @@ class ReplicaStart(Record):
 
     time: Annotated[float, Quantity("time", zero=True, at_most=3600.0)] | None = None
     """at most an hour [s]; from the bytes of the weights when absent"""
-    cost: Annotated[str, Word(("paid", "free"))] = "paid"
+    cost: Annotated[str, EnumKey(("paid", "free"))] = "paid"
     """whether the chips are paid for that time beside the hour"""
 
 
@@ -236,7 +236,7 @@ class ForecastErrors(Record):
 class FleetScenario(QuestionRecord):
     """One fleet question in base units (s, token, seq, USD); frozen."""
 
-    problem: Annotated[Literal["fleet"], Word(PROBLEMS)] = Field(
+    problem: Annotated[Literal["fleet"], EnumKey(PROBLEMS)] = Field(
         description="which question is asked"
     )
     models: dict[str, FleetModel] = Field(min_length=1, description="by name")
@@ -252,7 +252,7 @@ class FleetScenario(QuestionRecord):
     spot_share: Fraction = Field(
         1.0, description="most of a model's demand that may rest on spot machines, in every hour"
     )
-    layouts: Annotated[str, Word(("one", "free"))] = Field(
+    layouts: Annotated[str, EnumKey(("one", "free"))] = Field(
         "one", description="of a model on a kind of machine: one, or as many as lower the bill"
     )
     chance: Annotated[float, Quantity("share", below=1.0)] | None = Field(
@@ -276,7 +276,6 @@ class FleetScenario(QuestionRecord):
     @field_validator("hours", mode="before")
     @classmethod
     def _of_a_calendar(cls, value: object, info: ValidationInfo) -> object:
-        """A month is as long as the lists of its hours where these are of 28 to 31 days."""
         models = info.data.get("models", {}).values()
         listed = {len(model.demand.hourly) for model in models if model.demand.hourly}
         return listed.pop() if value == "month" and listed in MONTHS else value
@@ -284,8 +283,8 @@ class FleetScenario(QuestionRecord):
     @field_validator("hours")
     @classmethod
     def _a_year(cls, value: int) -> int:
-        if value > LONGEST:
-            raise ValueError(f"expected at most {LONGEST} hours, got {value}")
+        if value > MAX_HOURS:
+            raise ValueError(f"expected at most {MAX_HOURS} hours, got {value}")
         return value
 
     @model_validator(mode="after")
@@ -307,7 +306,7 @@ class FleetScenario(QuestionRecord):
         if self.regions and abs(shares - 1) > 1e-6:
             words = f"the shares of demand are together {100 * shares:.6g}%, not 100 %"
             faults.append((("regions",), words))
-        return sound(self, faults)
+        return check_faults(self, faults)
 
     def _unknown_names(self) -> Faults:
         """Pools and regions that are named somewhere and are none."""

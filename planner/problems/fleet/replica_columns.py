@@ -14,40 +14,40 @@ from statistics import NormalDist, median
 from types import MappingProxyType
 
 from planner.catalogue.listed_prices import tier, tier_names
-from planner.catalogue.profile import KNOWN
+from planner.catalogue.profile import IN_SAMPLE
 from planner.problems.fleet.fleet_task import FleetColumn
 from planner.problems.fleet.question import FleetPool, FleetScenario
 from planner.problems.serving import (
     PROBLEM,
-    Point,
+    PlanPoint,
     Question,
     Task,
     TaskPair,
     benchmark_commands,
-    ranked,
+    ranked_points,
     resolve,
     single_pools,
 )
 from planner.problems.serving import Scenario as ServingScenario
-from planner.scenario import load, resolved
+from planner.scenario import load, resolve_keys
 from planner.scenario.keys.references import AUTO
 from planner.text.errors import FieldError, InputError
-from planner.text.wording import below, excess, laid_out
+from planner.text.wording import excess, gap_percent, pools_text
 
 HOUR = 3600.0
-SEVERAL = (2, 4)  # whole machines that a replica may span
+MULTI_NODE = (2, 4)  # whole machines that a replica may span
 FLASH = "flash"
-DELAYED = ("ttft", "ttft_p95", "ttft_p99", "e2e")  # promises that a network's latency counts in
+LATENCIES = ("ttft", "ttft_p95", "ttft_p99", "e2e")  # promises that a network's latency counts in
 
 
 @dataclass(frozen=True)
-class MadeColumn:
+class NewColumn:
     """A column with the search behind it."""
 
     cell: Cell
     column: FleetColumn
     pool: Question
-    point: Point
+    point: PlanPoint
 
     def certificate(self, bounded: bool) -> str:
         """How many layouts were decided; where wanted how far a bound by other means lies below."""
@@ -55,7 +55,7 @@ class MadeColumn:
         if not bounded:
             return words
         gap = max(0.0, 1 - self.pool.relaxation(self.point.score).value / self.point.score)
-        return f"{words}; a bound lies {below(gap)} below"
+        return f"{words}; a bound lies {gap_percent(gap)} below"
 
     def benchmark(self, scenario: FleetScenario) -> tuple[str, ...]:
         """Commands that measure one such replica and make a profile of it.
@@ -69,13 +69,13 @@ class MadeColumn:
 
 
 @dataclass(frozen=True)
-class MadeColumns:
+class BuiltColumns:
     """The columns of all models, those dropped with the reason, warnings, and all searches."""
 
-    made: tuple[MadeColumn, ...]
+    made: tuple[NewColumn, ...]
     dropped: tuple[str, ...]
     warnings: tuple[str, ...]
-    searched: tuple[MadeColumn, ...]
+    searched: tuple[NewColumn, ...]
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Cell:
     transfer: float = 0.0
 
 
-def serving_columns(scenario: FleetScenario, demands: Iterable[int]) -> MadeColumns:
+def serving_columns(scenario: FleetScenario, demands: Iterable[int]) -> BuiltColumns:
     """The columns of the models of these numbers, dominated ones dropped.
 
     Raises FieldError for a model that no pool can hold, with the nearest that can.
@@ -138,20 +138,20 @@ def serving_columns(scenario: FleetScenario, demands: Iterable[int]) -> MadeColu
                 f"other promises and its batch allow, and the first token comes within {late:.3g} "
                 "s for 95 % of requests at most"
             )
-    return MadeColumns(tuple(columns), tuple(dropped), tuple(warnings), tuple(made))
+    return BuiltColumns(tuple(columns), tuple(dropped), tuple(warnings), tuple(made))
 
 
 def _in_machines(
     scenario: FleetScenario,
     kinds: Sequence[Cell],
     pairs: Mapping[tuple[int, int], TaskPair] = MappingProxyType({}),
-) -> tuple[list[MadeColumn], dict[Cell, str], list[Cell]]:
+) -> tuple[list[NewColumn], dict[Cell, str], list[Cell]]:
     """Replicas within a machine, of those without one on several; why others are refused; all.
 
     Of a kind that prefills `chips` are those of the smallest replica that decodes.
     """
     pools = list(scenario.pools.values())
-    made: list[MadeColumn] = []
+    made: list[NewColumn] = []
     refused: dict[Cell, str] = {}
     looked: list[Cell] = []
     for several in (False, True):
@@ -163,7 +163,7 @@ def _in_machines(
             pool, pair = pools[kind.k], pairs.get((kind.m, kind.k))
             cells += [
                 replace(kind, chips=n, transfer=float(pair.transfer(n, kind.chips)) if pair else 0)
-                for n in ([n * pool.machine for n in SEVERAL] if several else _sizes(pool))
+                for n in ([n * pool.machine for n in MULTI_NODE] if several else _sizes(pool))
             ]
         more, why = _searched(scenario, cells)
         made, refused, looked = made + more, {**refused, **why}, looked + cells
@@ -171,7 +171,6 @@ def _in_machines(
 
 
 def _sizes(pool: FleetPool) -> list[int]:
-    """Numbers of chips that divide a machine, by twos."""
     size, sizes = pool.machine, []
     while size >= 1:
         sizes.append(size)
@@ -207,15 +206,15 @@ def _question(scenario: FleetScenario, cell: Cell, mode: str = "aggregated") -> 
     """
     model = list(scenario.models.values())[cell.m]
     pool_name, pool = list(scenario.pools.items())[cell.k]
-    plain = resolved(model, full_paths=True)
-    offer = resolved(pool, full_paths=True)
+    plain = resolve_keys(model, full_paths=True)
+    offer = resolve_keys(pool, full_paths=True)
     assert model.workload is not None
     workload = {**plain["workload"], "demand": "max"}
     data = {
         "units": "base", "problem": "serving", "model": plain["model"], "system": offer["system"],
         "chips": cell.chips,
         "workload": {k: v for k, v in workload.items() if v is not None},
-        "promises": {k: v - (cell.latency + cell.transfer) * (k in DELAYED)
+        "promises": {k: v - (cell.latency + cell.transfer) * (k in LATENCIES)
                      for k, v in plain["promises"].items() if v is not None},
         "choose": {"mode": cell.phase or mode, "replicas": 1},
         "profile": plain["profiles"].get(pool_name, AUTO),
@@ -231,7 +230,7 @@ def _question(scenario: FleetScenario, cell: Cell, mode: str = "aggregated") -> 
 
 def _searched(
     scenario: FleetScenario, cells: Sequence[Cell]
-) -> tuple[list[MadeColumn], dict[Cell, str]]:
+) -> tuple[list[NewColumn], dict[Cell, str]]:
     """The column of each cell that has one, all searched together; why the others are refused."""
     tasks: list[Task] = []
     cells_of: list[Cell] = []
@@ -245,16 +244,16 @@ def _searched(
             continue
         tasks.append(task)
         cells_of.append(cell)
-    made: list[MadeColumn] = []
+    made: list[NewColumn] = []
     for cell, pool in zip(cells_of, _single(tasks, cells_of, refused), strict=True):
-        points = ranked([pool]) if pool is not None else []
+        points = ranked_points([pool]) if pool is not None else []
         if pool is None or not points:
             continue
         made.append(replica(scenario, cell, pool, points[0]))
     return made, refused
 
 
-def replica(scenario: FleetScenario, cell: Cell, pool: Question, point: Point) -> MadeColumn:
+def replica(scenario: FleetScenario, cell: Cell, pool: Question, point: PlanPoint) -> NewColumn:
     """The column of a point that a search decided."""
     planned, time = point.candidate.plan(), scenario.start.time
     band = point.candidate.band(planned)
@@ -265,7 +264,7 @@ def replica(scenario: FleetScenario, cell: Cell, pool: Question, point: Point) -
         spread = math.log(high / low) / (2 * NormalDist().inv_cdf(0.5 + band.coverage / 2))
     weights = planned.memory_per_chip.weights * planned.chips_used
     start = weights / reading_rate() if time is None else time / HOUR
-    layout, pools = laid_out({"layout": vars(planned.layout)}), list(scenario.pools)
+    layout, pools = pools_text({"layout": vars(planned.layout)}), list(scenario.pools)
     away = f" {1000 * cell.latency:g} ms away" if cell.latency else ""
     late = planned.demand.ttft_p95 if planned.demand else None
     # What the promises leave for a network between a request and its replica [s].
@@ -284,15 +283,15 @@ def replica(scenario: FleetScenario, cell: Cell, pool: Question, point: Point) -
         spread if spread is None else _left_by_a_run(point, spread),
         layout=f"x{cell.chips} {layout}",
     )  # fmt: skip
-    return MadeColumn(cell, column, pool, point)
+    return NewColumn(cell, column, pool, point)
 
 
-def larger_replicas(scenario: FleetScenario, made: MadeColumns) -> list[MadeColumn]:
+def larger_replicas(scenario: FleetScenario, made: BuiltColumns) -> list[NewColumn]:
     """Replicas on several machines of the models and pools that one machine holds."""
     pools = list(scenario.pools.values())
     tried = {each.cell for each in made.searched}
     there = sorted({(cell.m, cell.k) for cell in tried if not cell.phase})
-    cells = [Cell(m, k, times * pools[k].machine) for m, k in there for times in SEVERAL]
+    cells = [Cell(m, k, times * pools[k].machine) for m, k in there for times in MULTI_NODE]
     return _searched(scenario, [cell for cell in cells if cell not in tried])[0]
 
 
@@ -313,14 +312,14 @@ def _single(
         return pools
 
 
-def _left_by_a_run(point: Point, spread: float) -> float:
+def _left_by_a_run(point: PlanPoint, spread: float) -> float:
     """What of a spread one benchmark run of the replica leaves, read by `planner calibrate`.
 
     Runs scatter about a profile that knows their kind as its band says; of what the spread has
     beyond that, which all times of the replica share, a fit to one run keeps the part that this
     scatter hides (shrinkage).
     """
-    scatter = min(point.candidate.task.profile.width(KNOWN, "usd_per_mtok"), spread)
+    scatter = min(point.candidate.task.profile.width(IN_SAMPLE, "usd_per_mtok"), spread)
     hidden = scatter / spread if spread else 1.0
     return scatter * math.sqrt(2 - hidden**2)
 
@@ -355,8 +354,8 @@ def _nearest(
 
 
 def _undominated(
-    made: Sequence[MadeColumn], names: Sequence[str]
-) -> tuple[list[MadeColumn], list[str]]:
+    made: Sequence[NewColumn], names: Sequence[str]
+) -> tuple[list[NewColumn], list[str]]:
     """The columns that no others do without, and of each that is dropped the proof.
 
     Copies of a smaller column in the same chips that serve at least as much stand in its place:

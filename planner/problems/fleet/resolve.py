@@ -11,16 +11,16 @@ import numpy as np
 
 from planner.problems.fleet.demand.demand_file import has_unit
 from planner.problems.fleet.fleet_task import FleetColumn, FleetTask, PoolOffer, Route
-from planner.problems.fleet.question import MOST_VARIABLES, FleetPool, FleetScenario
+from planner.problems.fleet.question import MAX_VARIABLES, FleetPool, FleetScenario
 from planner.programs.integer import TooManyWays, filling_ways, needs_ways
 from planner.text.errors import FieldError
 from planner.text.quantities import show
 
 if TYPE_CHECKING:
-    from planner.problems.fleet.replica_columns import MadeColumns
+    from planner.problems.fleet.replica_columns import BuiltColumns
 
 HOUR = 3600.0
-LOST = 0.05  # chance per hour that a spot machine is lost, where nothing says
+PREEMPTION = 0.05  # chance per hour that a spot machine is lost, where nothing says
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class ResolvedFleet:
 
     task: FleetTask
     warnings: tuple[str, ...]
-    made: MadeColumns | None = None
+    made: BuiltColumns | None = None
 
 
 def resolve_fleet(scenario: FleetScenario) -> ResolvedFleet:
@@ -48,9 +48,9 @@ def resolve_fleet(scenario: FleetScenario) -> ResolvedFleet:
         *(each.column for each in (made.made if made else ())),
     )
     size = (3 * len(columns) + 2 * len(pools)) * scenario.hours + len(pools)
-    if size > MOST_VARIABLES:
+    if size > MAX_VARIABLES:
         raise FieldError(("hours", (
-            f"{size:,} whole variables are more than {MOST_VARIABLES:,}; what would work: hours: "
+            f"{size:,} whole variables are more than {MAX_VARIABLES:,}; what would work: hours: "
             "168 or 24, a typical week or day, or one model for those with one set of columns"
         )))  # fmt: skip
     models = [m for m in scenario.models.values() for _ in scenario.regions or ("",)]
@@ -126,7 +126,6 @@ def _routes(scenario: FleetScenario, columns: Sequence[FleetColumn]) -> tuple[Ro
 
 
 def _placed(scenario: FleetScenario, column: FleetColumn) -> Iterator[FleetColumn]:
-    """A column of a model and a pool, as they are numbered with regions."""
     regions, pools = list(scenario.regions), list(scenario.pools)
     for k, (pool, region) in enumerate(scenario.placed_pools.values()):
         if pool == pools[column.pool]:
@@ -137,7 +136,6 @@ def _placed(scenario: FleetScenario, column: FleetColumn) -> Iterator[FleetColum
 
 
 def _window(deferrable: float | None, hours: int) -> int:
-    """Whole hours by which work may wait, fewer than the horizon has."""
     return min(int((deferrable or 0.0) // HOUR), hours - 1)
 
 
@@ -155,7 +153,7 @@ def _offer(name: str, pool: FleetPool, owned: int) -> PoolOffer:
         price(pool.on_demand), pool.on_demand.most if pool.on_demand else None,
         price(pool.reserved), pool.reserved.most if pool.reserved else None,
         price(spot), spot.machines if spot else 0,
-        (LOST if spot.lost is None else spot.lost) if spot else 0.0,
+        (PREEMPTION if spot.lost is None else spot.lost) if spot else 0.0,
         spot.redo if spot else 1.0, owned,
     )  # fmt: skip
 
@@ -185,7 +183,7 @@ def _measured(scenario: FleetScenario) -> list[FleetColumn]:
     return columns
 
 
-def _made(scenario: FleetScenario) -> MadeColumns | None:
+def _made(scenario: FleetScenario) -> BuiltColumns | None:
     """The columns that serving questions give."""
     wanted = [m for m, model in enumerate(scenario.models.values()) if model.columns is None]
     if not wanted:
@@ -209,7 +207,9 @@ def _warnings(scenario: FleetScenario) -> list[str]:
     notes: list[str] = []
     for name, pool in scenario.pools.items():
         if pool.spot is not None and pool.spot.lost is None:
-            notes.append(f"pools.{name}.spot.lost: not given, {show(LOST, 'share')}/hour is taken")
+            notes.append(
+                f"pools.{name}.spot.lost: not given, {show(PREEMPTION, 'share')}/hour is taken"
+            )
         if pool.reserved is None:
             continue
         if pool.on_demand is not None and pool.reserved.price > pool.on_demand.price:

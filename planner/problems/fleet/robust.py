@@ -21,18 +21,18 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from planner.catalogue.coefficient_spread import NOISE
-from planner.problems.fleet.bills import TYPICAL, mean_day, starts_of
+from planner.problems.fleet.bills import MAX_EXACT_HOURS, mean_day, replica_starts
 from planner.problems.fleet.fleet_task import FleetTask
 from planner.problems.fleet.program import fleet_program
-from planner.problems.fleet.search import MIDDLE, FleetChoice, cheapest
-from planner.programs.integer import NoPoint, relaxed
+from planner.problems.fleet.search import MIDDLE, FleetChoice, solve_min_cost
+from planner.programs.integer import NoPoint, solve_lp_relaxation
 
 Array = np.ndarray
 DRAWS, SEED, UNSEEN = 2000, 1, 2  # of plans, and of what they keep
-STEPS, REACH = 5, 0.6  # plans tried, and how far their z move together
-LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
+STEPS, MARGIN_SPREAD = 5, 0.6  # plans tried, and how far their z move together
+CHANCE_LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 OUTCOMES = 16  # of a run, equally likely
-RUNS, FEW_RUNS = 12, 4  # that are valued at most, the busiest first; of large programs
+RUNS, MAX_RUNS = 12, 4  # that are valued at most, the busiest first; of large programs
 SAVES = 1e-6  # of the bill
 
 
@@ -82,14 +82,14 @@ def robust(task: FleetTask, errors: Errors, chance: float) -> RobustChoice:
     Raises NoPoint where nothing meets the raised demand.
     """
     use = linear_use(task)
-    levels = levels_of(task, errors, use, chance)
-    low, high = -REACH, REACH
+    levels = margin_levels(task, errors, use, chance)
+    low, high = -MARGIN_SPREAD, MARGIN_SPREAD
     best: tuple[FleetTask, FleetChoice, Array] | None = None
     for turn in range(STEPS):
         shift = 0.0 if turn == 0 else (low + high) / 2
         raised = _raised(task, errors, levels + shift)
-        choice = cheapest(raised)
-        if kept_share(task, choice, errors, SEED) >= chance:
+        choice = solve_min_cost(raised)
+        if holdout_service_level(task, choice, errors, SEED) >= chance:
             if best is None or choice.value < best[1].value:
                 served = task.rates * (choice.firm + choice.spot).sum(axis=1)
                 spreads = _mean_spreads(task, errors, served)
@@ -97,13 +97,14 @@ def robust(task: FleetTask, errors: Errors, chance: float) -> RobustChoice:
             high = shift
         else:
             low = shift
-            high = max(high, low + REACH / 2)
+            high = max(high, low + MARGIN_SPREAD / 2)
     if best is None:
         raise NoPoint("no margin that was tried keeps the share of draws that is asked")
     raised, choice, margins = best
-    share = kept_share(task, choice, errors, UNSEEN)
+    share = holdout_service_level(task, choice, errors, UNSEEN)
     curve = tuple(
-        (level, _least(task, errors, levels_of(task, errors, use, level))) for level in LEVELS
+        (level, _least(task, errors, margin_levels(task, errors, use, level)))
+        for level in CHANCE_LEVELS
     )
     return RobustChoice(
         choice, raised, tuple(margins.tolist()), share, curve, _worth(task, errors, chance),
@@ -111,14 +112,14 @@ def robust(task: FleetTask, errors: Errors, chance: float) -> RobustChoice:
     )  # fmt: skip
 
 
-def kept_share(task: FleetTask, choice: FleetChoice, errors: Errors, seed: int) -> float:
+def holdout_service_level(task: FleetTask, choice: FleetChoice, errors: Errors, seed: int) -> float:
     """The share of draws in which a plan meets all demand in all hours."""
     draw = np.random.default_rng(seed)
     models = len(task.models)
     demand = np.exp(draw.normal(size=(DRAWS, models)) * errors.demand)
     normal = draw.normal(size=(DRAWS, models * len(task.pools)))
     speed = np.exp(normal[:, task.cell_of] * errors.speed)
-    lost, begun = task.lost[:, None], starts_of(choice)
+    lost, begun = task.lost[:, None], replica_starts(choice)
     room = choice.firm + (1 - lost) * choice.spot - task.starts[:, None] * begun
     room = room * task.rates[:, None]
     served = task.demand if choice.served is None else choice.served
@@ -148,7 +149,7 @@ def forecast_flows(task: FleetTask, choice: FleetChoice) -> Array:
     return flows
 
 
-def errors_of(task: FleetTask, demand: float, speed: float) -> Errors:
+def forecast_errors(task: FleetTask, demand: float, speed: float) -> Errors:
     """Errors of a task: those given, and of each column its band's where it has one.
 
     A run of a column that the user gave leaves what runs that are repeated scatter.
@@ -173,20 +174,19 @@ class LinearUse:
 def linear_use(task: FleetTask) -> LinearUse:
     """What the relaxation uses where demand and speeds are as forecast, without headroom."""
     made = fleet_program(replace(task, headroom=0.0))
-    linear = relaxed(made.program.compiled())
+    linear = solve_lp_relaxation(made.program.compiled())
     there = (linear.point[made.firm] + linear.point[made.spot]).sum(axis=1)
     bills = (linear.duals[made.demand_rows] * task.demand).sum(axis=1)
     return LinearUse(bills, task.rates * there)
 
 
-def levels_of(task: FleetTask, errors: Errors, use: LinearUse, chance: float) -> Array:
+def margin_levels(task: FleetTask, errors: Errors, use: LinearUse, chance: float) -> Array:
     """Standard deviations of each model's margin (M,), by what one more costs [USD]."""
     weights = use.bills * _mean_spreads(task, errors, use.served)
     return _levels(np.maximum(weights, 1e-9), chance)
 
 
 def _mean_spreads(task: FleetTask, errors: Errors, served: Array) -> Array:
-    """Standard deviation of ln(demand / speed) of each model, by what its columns serve (M,)."""
     models = len(task.models)
     spread = np.hypot(errors.demand[task.model_of], errors.speed)
     total = np.bincount(task.model_of, served, models)
@@ -195,7 +195,6 @@ def _mean_spreads(task: FleetTask, errors: Errors, served: Array) -> Array:
 
 
 def _least_spreads(task: FleetTask, errors: Errors) -> Array:
-    """Standard deviation of ln(demand / speed), of each model by its surest column (M,)."""
     speed = np.full(len(task.models), np.inf)
     np.minimum.at(speed, task.model_of, errors.speed)
     for route in task.routes:
@@ -243,7 +242,7 @@ def _raised(task: FleetTask, errors: Errors, levels: Array) -> FleetTask:
 
 def with_margins(task: FleetTask, errors: Errors, chance: float) -> FleetTask:
     """The question with the margins that a chance takes; raises NoPoint as it is without them."""
-    return _raised(task, errors, levels_of(task, errors, linear_use(task), chance))
+    return _raised(task, errors, margin_levels(task, errors, linear_use(task), chance))
 
 
 def _at_rates(task: FleetTask, rates: Array) -> FleetTask:
@@ -255,7 +254,7 @@ def _at_rates(task: FleetTask, rates: Array) -> FleetTask:
 def _least(task: FleetTask, errors: Errors, levels: Array) -> float:
     """What no plan of the margins of some levels is below [USD/hour]."""
     raised = fleet_program(_raised(task, errors, levels)).program.compiled()
-    return relaxed(raised).value / task.hours
+    return solve_lp_relaxation(raised).value / task.hours
 
 
 def valued_runs(task: FleetTask, errors: Errors, chance: float) -> tuple[ValuedRun, ...]:
@@ -264,12 +263,12 @@ def valued_runs(task: FleetTask, errors: Errors, chance: float) -> tuple[ValuedR
     Those that save nothing are left out. Of a large program the few that serve most are valued, of
     a long horizon its mean day.
     """
-    task = mean_day(task) if task.hours > TYPICAL else task
+    task = mean_day(task) if task.hours > MAX_EXACT_HOURS else task
     use = linear_use(task)
-    levels = levels_of(task, errors, use, chance)
+    levels = margin_levels(task, errors, use, chance)
     cells = np.unique(task.cell_of)
     most = np.array([use.served[task.cell_of == cell].max() for cell in cells])
-    count = RUNS if fleet_program(task).program.columns <= MIDDLE else FEW_RUNS
+    count = RUNS if fleet_program(task).program.columns <= MIDDLE else MAX_RUNS
     runs = []
     for cell in cells[np.argsort(-most, kind="stable")][:count]:
         saved = saved_by_run(task, errors, levels, cell)
@@ -306,7 +305,7 @@ def _worth(task: FleetTask, errors: Errors, chance: float) -> tuple[float, ...]:
 
     def least(speed: Array) -> float:
         changed = replace(errors, speed=speed)
-        return _least(task, changed, levels_of(task, changed, use, chance))
+        return _least(task, changed, margin_levels(task, changed, use, chance))
 
     at = least(errors.speed)
     known_speeds = [

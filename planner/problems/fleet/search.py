@@ -18,30 +18,31 @@ import numpy as np
 
 from planner.problems.fleet.cycles.cycle_bounds import cycle_bound
 from planner.problems.fleet.cycles.model_covers import cover_cuts, cover_prices
-from planner.problems.fleet.cycles.model_cycles import CyclePlan, cycled
+from planner.problems.fleet.cycles.model_cycles import CyclePlan, improve_by_model
 from planner.problems.fleet.fleet_task import FleetTask
 from planner.problems.fleet.program import FleetProgram, fleet_program
 from planner.programs import integer
 from planner.text.errors import SolverError
 
 Array = np.ndarray
-SMALL = 350  # variables up to which the whole program is solved to its optimum
+SMALL_SIZE = 350  # variables up to which the whole program is solved to its optimum
 MIDDLE = 3000  # variables up to which the whole program is tried for a while too
 # Nodes times variables after which the whole program's best point is taken, with its bound: some
 # 20 seconds. A count, that an answer is the same on a busy machine; the clock ends what is stuck.
-EFFORT, SECONDS = 6_000_000, 300.0
-TRIED = 20  # nodes of the whole program where hours may give a better plan
+WORK_LIMIT, SECONDS = 6_000_000, 300.0
+PROBE_NODES = 20  # nodes of the whole program where hours may give a better plan
 MISS, HOUR_NODES = 0.01, 5  # of an hour's cost, and nodes, at which an hour's program ends
-PASSES, WANTED = 2, 0.03  # further passes while the gap is above what is wanted
-NONE = 5e-6  # of the busiest demand, below which nothing goes by a route
-FEW = 12  # replicas of a model in an hour below which each model is planned through its hours
+PASSES, TARGET_GAP = 2, 0.03  # further passes while the gap is above what is wanted
+MIN_ROUTE_SHARE = 5e-6  # of the busiest demand, below which nothing goes by a route
+# Replicas of a model in an hour below which each model is planned through its hours.
+FEW_REPLICAS = 12
 CONTRACT_NODES = 1000
 ROUNDS, COVER_ROUNDS = 4, 3  # of rounding cuts, and of those of covers where programs are not large
 SPAN = 4  # hours that are free together
-NEARLY = 2  # columns of a model beside those in use
+EXTRA_COLUMNS = 2  # columns of a model beside those in use
 LAYOUT_MISS, LAYOUT_NODES = 1e-3, 200  # of the relaxed cost, and nodes, at which layouts are chosen
 LAYOUTS_FIRST = "one layout on each kind of machine, chosen first with all else relaxed"
-WHOLE = "the whole program by branch and bound (HiGHS)"
+METHOD_BRANCH_AND_BOUND = "the whole program by branch and bound (HiGHS)"
 BY_CYCLES = "relaxation with cuts of covers; cycles of each model and hours apart (HiGHS)"
 BY_HOURS = "relaxation with rounding cuts; hours apart, starts carried; contracts anew (HiGHS)"
 
@@ -75,7 +76,7 @@ class FleetChoice:
         return max(0.0, (self.value - self.bound) / self.value) if self.value > 0 else 0.0
 
 
-def cheapest(task: FleetTask, by_hours: bool | None = None) -> FleetChoice:
+def solve_min_cost(task: FleetTask, by_hours: bool | None = None) -> FleetChoice:
     """The cheapest plan of a task; `by_hours` overrides what its size decides.
 
     Raises NoPoint where nothing meets the demand; SolverError where no plan is found and none is
@@ -84,15 +85,17 @@ def cheapest(task: FleetTask, by_hours: bool | None = None) -> FleetChoice:
     made = fleet_program(task)
     size = made.program.columns
     tried: list[FleetChoice | None] = []
-    if by_hours is None and size <= (SMALL if made.layouts.size else MIDDLE):
-        tried.append(_whole(task, made, TRIED if size > SMALL else integer.UNLIMITED))
+    if by_hours is None and size <= (SMALL_SIZE if made.layouts.size else MIDDLE):
+        tried.append(
+            _whole(task, made, PROBE_NODES if size > SMALL_SIZE else integer.NO_NODE_LIMIT)
+        )
     if made.layouts.size and not any(tried):
         return _of_one_layout(task, made, by_hours)
     proved = any(choice is not None and choice.gap <= MISS for choice in tried)
-    if by_hours or (by_hours is None and size > SMALL and not proved):
+    if by_hours or (by_hours is None and size > SMALL_SIZE and not proved):
         tried += _large(task, made) if size > MIDDLE else _middle(task, made, tried)
     if not any(tried):  # neither says that there is no plan
-        last = _whole(task, made) if size > SMALL else _by_hours(task, made)
+        last = _whole(task, made) if size > SMALL_SIZE else _by_hours(task, made)
         tried.append(last)
     plans = [choice for choice in tried if choice is not None]
     if not plans:
@@ -105,8 +108,8 @@ def cheapest(task: FleetTask, by_hours: bool | None = None) -> FleetChoice:
 
 def _of_one_layout(task: FleetTask, made: FleetProgram, by_hours: bool | None) -> FleetChoice:
     """The cheapest plan found with one layout of a model on a kind of machine."""
-    linear = integer.relaxed(made.program.compiled())
-    free = cheapest(replace(task, one_layout=False), by_hours)
+    linear = integer.solve_lp_relaxation(made.program.compiled())
+    free = solve_min_cost(replace(task, one_layout=False), by_hours)
     plans, bounds = [], [free.bound]
     used = np.flatnonzero((free.firm + free.spot).any(axis=1))
     if all(sum(np.isin(each, used).any() for each in group) < 2 for group in task.rival_layouts):
@@ -145,7 +148,6 @@ def _layouts_first(
 
 
 def _columns_left(task: FleetTask, worth: Array) -> Array:
-    """The columns that are left where of rival layouts the one of most worth stays."""
     left, start = np.ones(len(task.columns), bool), 0
     for group in task.rival_layouts:
         best = int(np.argmax(worth[start : start + len(group)]))
@@ -160,7 +162,7 @@ def _among(task: FleetTask, picks: Sequence[Array], by_hours: bool | None) -> It
     for pick in picks:
         columns = tuple(task.columns[i] for i in pick)
         try:
-            choice = cheapest(replace(task, columns=columns, one_layout=False), by_hours)
+            choice = solve_min_cost(replace(task, columns=columns, one_layout=False), by_hours)
         except integer.NoPoint:
             continue
         firm, spot = np.zeros((2, len(task.columns), task.hours), int)
@@ -177,13 +179,13 @@ def _large(task: FleetTask, made: FleetProgram) -> list[FleetChoice | None]:
     """
     if not _cyclic(task):
         return [_by_hours(task, made, PASSES)]
-    linear = integer.relaxed(made.program.compiled())
+    linear = integer.solve_lp_relaxation(made.program.compiled())
     running = (linear.point[made.firm] + linear.point[made.spot]).sum()
-    if running < FEW * len(task.models) * task.hours:
+    if running < FEW_REPLICAS * len(task.models) * task.hours:
         plan = _by_cycles(task, made, linear)
         return [plan or _by_hours(task, made, PASSES)]
     hours = _by_hours(task, made, 0)
-    if hours is None or hours.gap <= WANTED:
+    if hours is None or hours.gap <= TARGET_GAP:
         return [hours]
     return [hours, _by_cycles(task, made, linear, hours)]
 
@@ -196,25 +198,24 @@ def _middle(
     plans = [plan for plan in (*tried, hours) if plan is not None]
     if not plans or not _cyclic(task):
         return [hours]
-    linear = integer.relaxed(made.program.compiled())
+    linear = integer.solve_lp_relaxation(made.program.compiled())
     return [hours, _by_cycles(task, made, linear, _best(plans))]
 
 
 def _whole(
-    task: FleetTask, made: FleetProgram, nodes: int = integer.UNLIMITED
+    task: FleetTask, made: FleetProgram, nodes: int = integer.NO_NODE_LIMIT
 ) -> FleetChoice | None:
     """The optimum of the whole program, or its best point after the effort; None without one."""
     program = made.program.compiled()
-    linear = integer.relaxed(program)
-    best = integer.solved(program, 0.0, min(nodes, EFFORT // made.program.columns), SECONDS)
+    linear = integer.solve_lp_relaxation(program)
+    best = integer.solved(program, 0.0, min(nodes, WORK_LIMIT // made.program.columns), SECONDS)
     if best is None:
         return None
     bound = max(best.bound, linear.value)
-    return _choice(task, made, best.point, linear, bound, best.nodes, WHOLE)
+    return _choice(task, made, best.point, linear, bound, best.nodes, METHOD_BRANCH_AND_BOUND)
 
 
 def _best(plans: Sequence[FleetChoice]) -> FleetChoice:
-    """The cheapest of some plans, with the highest of their bounds."""
     cheapest_plan = min(plans, key=lambda choice: choice.value)
     bound, nodes = max(plan.bound for plan in plans), sum(plan.nodes for plan in plans)
     return replace(cheapest_plan, bound=bound, nodes=nodes)
@@ -226,7 +227,7 @@ def cheapest_by_cycles(task: FleetTask) -> FleetChoice | None:
     Raises NoPoint where nothing meets the demand.
     """
     made = fleet_program(task)
-    linear = integer.relaxed(made.program.compiled())
+    linear = integer.solve_lp_relaxation(made.program.compiled())
     return _by_cycles(task, made, linear) if _cyclic(task) else None
 
 
@@ -259,7 +260,7 @@ def _by_cycles(
         if not cuts.low.size:
             break
         cut = cut.with_rows(cuts)
-        lifted = integer.relaxed(cut)
+        lifted = integer.solve_lp_relaxation(cut)
     chips = np.maximum(0.0, -lifted.duals[np.stack([made.machine_rows, made.spot_rows])])
     start, reserved = None, np.round(lifted.point[made.reserved])
     if hours is not None:
@@ -267,7 +268,7 @@ def _by_cycles(
             hours.firm, hours.spot, hours.reserved, hours.on_demand, hours.spot_machines
         )
         reserved = hours.reserved
-    plan = cycled(task, cover_prices(task, made, cut, lifted), chips, reserved, start)
+    plan = improve_by_model(task, cover_prices(task, made, cut, lifted), chips, reserved, start)
     if plan is None:
         return None
     point = np.zeros(made.program.columns)
@@ -287,7 +288,7 @@ def _by_cycles(
             most = np.where(used[mine], task.rates[mine][:, None], rates[0]).max(axis=0)
             point[next(others)[np.searchsorted(rates, most), np.arange(task.hours)]] = 1.0
     bound, nodes = max(lifted.value, linear.value, cycle_bound(task, made, lifted)), 0
-    if hours is None and program.value(point) * (1 - WANTED) > bound:
+    if hours is None and program.value(point) * (1 - TARGET_GAP) > bound:
         around = there + np.roll(there, 1, axis=1) + np.roll(there, -1, axis=1)
         parts = [_hour(made, t, np.flatnonzero(around[:, t])) for t in range(task.hours)]
         point, nodes = integer.descend(program, point, parts, MISS * bound / task.hours, HOUR_NODES)
@@ -301,9 +302,9 @@ def _by_hours(task: FleetTask, made: FleetProgram, passes: int = PASSES) -> Flee
     Raises NoPoint where the relaxation has no point.
     """
     program = made.program.compiled()
-    linear = integer.relaxed(program)
+    linear = integer.solve_lp_relaxation(program)
     hours, middle = task.hours, made.program.columns <= MIDDLE
-    cut, lifted, _ = integer.tightened(program, ROUNDS) if middle else (program, linear, 0)
+    cut, lifted, _ = integer.add_rounding_cuts(program, ROUNDS) if middle else (program, linear, 0)
     parts = [_hour(made, t, _promising(task, made, lifted, t)) for t in range(hours)]
     contracts = np.concatenate([
         made.reserved, made.on_demand.ravel(), made.spot_machines.ravel()
@@ -319,7 +320,7 @@ def _by_hours(task: FleetTask, made: FleetProgram, passes: int = PASSES) -> Flee
         return None
     nodes, bound = nodes + more, max(lifted.value, linear.value)
     for turn in range(passes):
-        if program.value(point) * (1 - WANTED) <= bound:
+        if program.value(point) * (1 - TARGET_GAP) <= bound:
             break
         spans = _spans(parts, contracts, turn) if middle else [*parts, contracts]
         try:
@@ -331,7 +332,6 @@ def _by_hours(task: FleetTask, made: FleetProgram, passes: int = PASSES) -> Flee
 
 
 def _spans(parts: list[Array], contracts: Array, turn: int) -> list[Array]:
-    """Hours in threes, and what is reserved, free together; other threes at every turn."""
     hours = len(parts)
     starts = range(turn, hours + turn, SPAN - 1)
     spans = [[parts[(s + i) % hours] for i in range(min(SPAN, hours))] for s in starts]
@@ -339,18 +339,16 @@ def _spans(parts: list[Array], contracts: Array, turn: int) -> list[Array]:
 
 
 def _promising(task: FleetTask, made: FleetProgram, linear: integer.LinearPoint, t: int) -> Array:
-    """The columns that an hour chooses among: in use about it in the relaxation, or nearly so."""
     around = [(t + shift) % task.hours for shift in (-1, 0, 1)]
     used = (linear.point[made.firm] + linear.point[made.spot])[:, around].max(axis=1) > 1e-6
     dear = np.minimum(linear.reduced[made.firm[:, t]], linear.reduced[made.spot[:, t]])
     for m in range(len(task.models)):
         mine = np.flatnonzero(task.model_of == m)
-        used[mine[np.argsort(dear[mine] / task.rates[mine], kind="stable")[:NEARLY]]] = True
+        used[mine[np.argsort(dear[mine] / task.rates[mine], kind="stable")[:EXTRA_COLUMNS]]] = True
     return np.flatnonzero(used)
 
 
 def _hour(made: FleetProgram, t: int, columns: Array) -> Array:
-    """The variables of an hour, with the starts of the next, and whatever may be deferred."""
     after = (t + 1) % made.firm.shape[1]
     of_columns = [each[columns, t] for each in (made.firm, made.spot, made.started)]
     machines = [each[:, t] for each in (made.on_demand, made.spot_machines, *made.others)]
@@ -371,7 +369,7 @@ def _choice(
         served[m] = point[numbers]
     # Requests by route without what is a solver's tolerance; of each model they are all.
     flows = point[made.flows]
-    flows = np.where(flows > NONE * task.demand.max(initial=0.0), flows, 0.0)
+    flows = np.where(flows > MIN_ROUTE_SHARE * task.demand.max(initial=0.0), flows, 0.0)
     for m in {route.origin for route in task.routes}:
         mine = [route.origin == m for route in task.routes]
         total = flows[mine].sum(axis=0)

@@ -8,16 +8,16 @@ import numpy as np
 
 from planner.problems.fleet.fleet_task import FleetTask
 from planner.problems.fleet.program import fleet_program
-from planner.problems.fleet.search import EFFORT, MIDDLE, SECONDS
-from planner.programs.integer import NoPoint, relaxed, solved
+from planner.problems.fleet.search import MIDDLE, SECONDS, WORK_LIMIT
+from planner.programs.integer import NoPoint, solve_lp_relaxation, solved
 from planner.protocol.plan import MissedPromise
-from planner.text.wording import money
+from planner.text.wording import usd_text
 
 GAP = 1e-4  # at which the search for a repair ends
 PENALTY = 1e3  # of a machine that is not offered, over its price
 DOES = " would do,"
-DEAR = 10.0  # in an hour, over the dearest price
-NONE = 1e-6  # machines: what solvers take for none
+PENALTY_RATIO = 10.0  # in an hour, over the dearest price
+ZERO = 1e-6  # machines: what solvers take for none
 
 
 def shortfalls(task: FleetTask) -> tuple[MissedPromise, ...]:
@@ -81,15 +81,14 @@ def _rows(
         words = f"{over} of these machines of {pool.name}"
         if not rows:
             words = (
-                f"{before}{least}{count} more {machines}{after} {money(count * price)}/hour at "
-                f"{money(price)} a machine"
+                f"{before}{least}{count} more {machines}{after} {usd_text(count * price)}/hour at "
+                f"{usd_text(price)} a machine"
             )
         rows.append(MissedPromise(promise, None, f"{task.models[m]} in hour {t}: {words}"))
     return rows
 
 
 def _may_run(task: FleetTask, m: int) -> bool:
-    """Whether there are columns that may serve a model's requests."""
     ways = {i for i, route in enumerate(task.routes) if route.origin == m}
     closed = {i for each in task.stations if not task.at(each).size for i in each.flows}
     return bool(ways - closed) if ways else bool((task.model_of == m).any())
@@ -113,7 +112,7 @@ def cheapest_repair(task: FleetTask, pools: Iterable[int]) -> FleetRepair:
         for p in task.pools
     ])  # fmt: skip
     # What is not offered is dearer than all that is: no more in an hour than it takes.
-    dear = np.where(np.isfinite(offered), DEAR * dearest, prices)
+    dear = np.where(np.isfinite(offered), PENALTY_RATIO * dearest, prices)
     eased = replace(
         task,
         pools=tuple(replace(p, on_demand=float(price), on_demand_most=None)
@@ -127,9 +126,9 @@ def cheapest_repair(task: FleetTask, pools: Iterable[int]) -> FleetRepair:
         beyond = [(made.on_demand[k], 1.0), (np.repeat(more[k], task.hours), -1.0)]
         made.program.subject(beyond, high=offered[k])
     program = made.program.compiled()
-    best = solved(program, GAP, EFFORT // program.most.size, SECONDS)
-    point = relaxed(program).point if best is None else best.point
-    over = np.ceil(np.maximum(0.0, point[made.on_demand] - offered[:, None]) - NONE).astype(int)
+    best = solved(program, GAP, WORK_LIMIT // program.most.size, SECONDS)
+    point = solve_lp_relaxation(program).point if best is None else best.point
+    over = np.ceil(np.maximum(0.0, point[made.on_demand] - offered[:, None]) - ZERO).astype(int)
     chips = task.used_chips[:, None] * point[made.firm]
     load = np.zeros((offered.size, len(task.models), task.hours))
     np.add.at(load, (task.pool_of, task.model_of), chips)

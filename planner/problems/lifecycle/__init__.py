@@ -1,5 +1,5 @@
 """Which model, trained how, served how, over a whole life? The lifecycle problem."""
 
-from planner.text.faces import loaded_from
+from planner.text.faces import lazy_module
 
-__getattr__ = loaded_from(__name__, {"QUESTION": "question", "PROBLEM": "problem"})
+__getattr__ = lazy_module(__name__, {"QUESTION": "question", "PROBLEM": "problem"})

@@ -13,7 +13,7 @@ from functools import partial
 from planner.problems import training
 from planner.problems.lifecycle import comparisons, resolve
 from planner.problems.lifecycle import plan as records
-from planner.problems.lifecycle.comparisons import point_of, recheck, short
+from planner.problems.lifecycle.comparisons import optimum_point, recheck, sparsity_summary
 from planner.problems.lifecycle.elasticities import lifecycle_elasticities, overtraining_from_pools
 from planner.problems.lifecycle.presentation import tips
 from planner.problems.lifecycle.question import LifecycleScenario
@@ -21,14 +21,14 @@ from planner.problems.lifecycle.resolve import LifecycleTask
 from planner.problems.lifecycle.search import optimal_size as search
 from planner.problems.lifecycle.search.best_size import best_size
 from planner.problems.lifecycle.search.joint_program import joint_optimum
-from planner.problems.serving import outside_fit
-from planner.protocol.plan import BindingLimit, DataSource, MissedPromise, outside_text
-from planner.scenario import resolved
-from planner.scenario.keys.uncertain import LEFT_ASIDE
+from planner.problems.serving import extrapolations
+from planner.protocol.plan import BindingLimit, DataSource, MissedPromise, extrapolation_text
+from planner.scenario import resolve_keys
+from planner.scenario.keys.uncertain import IGNORED_NOTE
 from planner.text.errors import SolverError
 from planner.token_costs import spending
-from planner.token_costs.optimum import NOTHING_CLOSER, allowed
-from planner.token_costs.outputs import overtraining_at
+from planner.token_costs.optimum import NOTHING_CLOSER, extrapolation_warnings
+from planner.token_costs.outputs import size_overtraining_ratio
 from planner.token_costs.phase_costs import PhaseCost
 from planner.token_costs.presentation import law_notes
 from planner.token_costs.spending import FixedShare
@@ -40,7 +40,7 @@ METHOD = (
     "the price on the layouts found, each a geometric program, until the size stays; SciPy on the "
     "first-order conditions agrees; every sparsity by itself"
 )
-PLANNED = (
+PLANNED_NOTE = (
     "the training planner at {laid} sizes, a percent apart where they may pay, and the serving "
     "planner at {asked} of them: the least of all; the power of the size that touches the cost of "
     "training there makes it the optimum of one geometric program, and SciPy on the first-order "
@@ -61,11 +61,11 @@ def answer(scenario: LifecycleScenario) -> records.LifecyclePlan:
         key=lambda row: row.whole.total,
     )
     warnings = [*life.left_out, *life.serving.warnings]
-    warnings += [LEFT_ASIDE] * (scenario.uncertain is not None)
+    warnings += [IGNORED_NOTE] * (scenario.uncertain is not None)
     if optima:
         complete = _optimal(optima, warnings)
     else:
-        misses = [each for each in sought if isinstance(each, search.Unserved)]
+        misses = [each for each in sought if isinstance(each, search.NotServable)]
         complete = _infeasible(life, misses, warnings)
     return records.LifecyclePlan(lambda: complete, scenario)
 
@@ -77,19 +77,23 @@ def _optimal(
     best = optima[0]
     life, whole = best.life, best.whole
     scenario = life.scenario
-    beyond = allowed(best.outside, scenario.extrapolate)
+    beyond = extrapolation_warnings(best.outside, scenario.extrapolate)
     warnings += beyond
     warnings += resolve.training_warnings(best.answer.task.phases, datetime.now(UTC).date())
     warnings += dict.fromkeys(x for size, _ in best.sides for x in best.served.warnings_at(size))
     slopes, prices = lifecycle_elasticities(best), comparisons.serving_prices(best)
-    point, curve, served = point_of(best), comparisons.lifecycle_curve(best, prices), best.served
+    point, curve, served = (
+        optimum_point(best),
+        comparisons.lifecycle_curve(best, prices),
+        best.served,
+    )
     recheck(point, best)
     bound = served.candidate.floor().usd_per_mtok / served.utilisation
     planned = planned_training(best)
     warnings += planned.warnings
-    outside, sizes = outside_fit(served.candidate), _evaluated(best)
+    outside, sizes = extrapolations(served.candidate), _evaluated(best)
     complete = records.LifecycleAnswer(
-        scenario=resolved(scenario),
+        scenario=resolve_keys(scenario),
         plan=point,
         band=comparisons.interval(best, prices),
         serving_band=served.band,
@@ -98,13 +102,13 @@ def _optimal(
         certificate=_certificate(best, prices),
         binding=_binding(best, slopes),
         elasticities=slopes,
-        alternatives=tuple(short(each) for each in optima[1:]),
+        alternatives=tuple(sparsity_summary(each) for each in optima[1:]),
         heuristic=comparisons.equal_pools(curve, whole.total),
         flat_price=comparisons.flat_price(best),
         curve=curve,
         evaluated=sizes,
         demand=life.demand,
-        notes=law_notes(outside_text(outside), beyond, warnings, tips(point, sizes)),
+        notes=law_notes(extrapolation_text(outside), beyond, warnings, tips(point, sizes)),
         provenance=_provenance(life, best.answer.task.phases, warnings, planned.data),
     )
     if planned.layout is None:
@@ -140,11 +144,11 @@ def _certificate(
             )
     from_pools = overtraining_from_pools(best)
     at = (smooth.task, smooth.n_active, smooth.pretrain)
-    ratio = overtraining_at(*at) if from_pools else None
+    ratio = size_overtraining_ratio(*at) if from_pools else None
     sized = smooth.task.phases["pretrain"].sized
-    method = METHOD.format(fine=search.FINE, asked=len(best.evaluated))
+    method = METHOD.format(fine=search.FINE_GRID_POINTS, asked=len(best.evaluated))
     if sized is not None:
-        method = PLANNED.format(laid=len(sized.sizes), asked=len(best.evaluated))
+        method = PLANNED_NOTE.format(laid=len(sized.sizes), asked=len(best.evaluated))
     return records.LifecycleCertificate(
         method=method,
         objective=whole.total,
@@ -196,7 +200,7 @@ def _evaluated(best: search.FixedLayoutOptimum) -> tuple[records.EvaluatedSize, 
 
 
 def _infeasible(
-    life: resolve.LifecycleTask, misses: Sequence[search.Unserved], warnings: list[str]
+    life: resolve.LifecycleTask, misses: Sequence[search.NotServable], warnings: list[str]
 ) -> records.InfeasibleLife:
     """The answer to a question without one."""
     reasons = [each.law for each in misses if each.law is not None]
@@ -216,7 +220,7 @@ def _infeasible(
     planned = life.scenario.phases.pretrain.training
     phases = {} if planned else life.training(life.sparsities[0])
     return records.InfeasibleLife(
-        scenario=resolved(life.scenario),
+        scenario=resolve_keys(life.scenario),
         certificate=records.NoCertificate(NOTHING_CLOSER),
         demand=life.demand,
         infeasible=(missed,),
@@ -266,7 +270,7 @@ def _fixed(best: search.FixedLayoutOptimum, fixed: PhaseCost) -> FixedShare | No
     step, cost = layouts.at(claimed.whole.n_active), None
     if step is not None:
         budget = best.life.budget(best.sparsity, training.planned_cost(layouts, step))
-        cost = search.total_of(best.life, budget, claimed.served)
+        cost = search.total_cost(best.life, budget, claimed.served)
     whole = claimed.whole
     return training.fixed_share(
         fixed, whole.n_active, whole.pretrain, whole.total, cost, best.whole.total
@@ -274,7 +278,6 @@ def _fixed(best: search.FixedLayoutOptimum, fixed: PhaseCost) -> FixedShare | No
 
 
 def _unplanned(life: LifecycleTask) -> LifecycleTask:
-    """The same life at a fixed share of the peak."""
     phases = life.scenario.phases
     fixed = phases.pretrain.model_copy(update={"training": None})
     phases = phases.model_copy(update={"pretrain": fixed})

@@ -13,18 +13,18 @@ import numpy as np
 from planner.problems.lifecycle import plan as records
 from planner.problems.lifecycle.plan import SimplerRule, SizeCost
 from planner.problems.lifecycle.resolve import with_serving
-from planner.problems.lifecycle.search.optimal_size import FixedLayoutOptimum, cheapest_at
+from planner.problems.lifecycle.search.optimal_size import FixedLayoutOptimum, cheapest_plan_at_size
 from planner.token_costs import spending as spendings
-from planner.token_costs.budget_task import assembled
-from planner.token_costs.outputs import life_point, recheck_shared, refuse, value_of, walked
+from planner.token_costs.budget_task import stack_budgets
+from planner.token_costs.outputs import evaluate, life_point, recheck_shared, require, traverse
 from planner.token_costs.phase_costs import PhaseCost, spending, symbol_values
 from planner.token_costs.posynomial_form import Array
 from planner.token_costs.stationary_points import stationary_points, training_curve
 
-POINTS = 97  # sizes of the curve
+CURVE_POINTS = 97  # sizes of the curve
 WIDER = 2.5  # factor by which the curve goes beyond the sizes that were asked
-DRAWN = 49  # sizes at which every drawn law is looked at
-APART = 1e-3  # ln N: members closer than this are one
+GRID_SIZE = 49  # sizes at which every drawn law is looked at
+MIN_LOG_SPACING = 1e-3  # ln N: members closer than this are one
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def serving_prices(best: FixedLayoutOptimum) -> ServingPrices:
     served[best.served.member.n_active] = best.served.price
     pairs: list[tuple[float, float]] = []
     for pair in sorted(served.items()):
-        if not pairs or math.log(pair[0] / pairs[-1][0]) > APART:
+        if not pairs or math.log(pair[0] / pairs[-1][0]) > MIN_LOG_SPACING:
             pairs.append(pair)
     sizes, prices = (np.array(each) for each in zip(*pairs, strict=True))
     errors = []
@@ -67,7 +67,7 @@ def lifecycle_curve(best: FixedLayoutOptimum, prices: ServingPrices) -> tuple[Si
     """Cost of the whole life at fixed quality, by size, for a table or a picture."""
     budget = best.answer.task
     low, high = prices.sizes[0] / WIDER, prices.sizes[-1] * WIDER
-    curve = training_curve(budget, np.geomspace(low, high, POINTS))
+    curve = training_curve(budget, np.geomspace(low, high, CURVE_POINTS))
     serving = prices.at(curve.sizes) * budget.served
     columns = (curve.sizes, curve.tokens, curve.training, serving, curve.training + serving)
     possible = np.isfinite(curve.training)
@@ -100,13 +100,13 @@ def flat_price(best: FixedLayoutOptimum) -> SimplerRule | None:
     """
     budget, life, member = best.answer.task, best.life, best.served.member
     program = with_serving(
-        assembled([budget]), member.n_active, best.served.price, 1.0, budget.served
+        stack_budgets([budget]), member.n_active, best.served.price, 1.0, budget.served
     )
     points = stationary_points(program)
     if not points.converged[0]:
         return None
     wanted = float(np.clip(np.exp(points.point[0, 0]), *life.bounds))
-    served = cheapest_at(life, wanted, best.sparsity)
+    served = cheapest_plan_at_size(life, wanted, best.sparsity)
     if served is None:
         return None
     size = served.member.n_active
@@ -134,7 +134,7 @@ def interval(best: FixedLayoutOptimum, prices: ServingPrices) -> spendings.LawIn
     # The price bends at every member, and many a law has its optimum in such a corner.
     low, high = max(low, least), min(high, most)
     kinks = prices.sizes[(low < prices.sizes) & (prices.sizes < high)]
-    curve = training_curve(budget, np.union1d(np.geomspace(low, high, DRAWN), kinks), drawn)
+    curve = training_curve(budget, np.union1d(np.geomspace(low, high, GRID_SIZE), kinks), drawn)
     sizes, total = curve.sizes, curve.training + prices.at(curve.sizes) * budget.served
     corner = np.isin(sizes, kinks).astype(float)
     lowest = (_lowest(sizes, corner, *pair) for pair in zip(total, curve.tokens, strict=True))
@@ -171,10 +171,10 @@ CHECKPOINT_BYTES = 16.0  # byte/param: weights, gradients and both moments in mi
 CHECKPOINTS = 10  # at once, for as long as the model is trained
 STORAGE = 0.06 / 1e9 / (365.25 / 12 * DAY)  # USD/(byte*s)
 STORAGE_SOURCE = "$0.06 per GB and month, the dearest listed object store (CoreWeave, 2026-09-20)"
-LONG = 90 * DAY  # training where no duration is given [s]
+MAX_TRAINING = 90 * DAY  # training where no duration is given [s]
 
 
-def point_of(best: FixedLayoutOptimum) -> records.LifecyclePoint:
+def optimum_point(best: FixedLayoutOptimum) -> records.LifecyclePoint:
     """The plan of an optimum: the member in whole numbers, every number by its equation."""
     whole, budget, served = best.whole, best.answer.task, best.served
     tokens = spendings.PhaseTokens(whole.pretrain, whole.rl, budget.served)
@@ -182,7 +182,7 @@ def point_of(best: FixedLayoutOptimum) -> records.LifecyclePoint:
     alike = life_point(budget, whole.n_active, tokens, cost, budget.unique)
     # What keeping checkpoints costs, to show that it may be left out.
     size = CHECKPOINT_BYTES * best.served.member.n_total
-    seconds = best.life.scenario.phases.pretrain.duration or LONG
+    seconds = best.life.scenario.phases.pretrain.duration or MAX_TRAINING
     usd = CHECKPOINTS * size * seconds * STORAGE
     return records.LifecyclePoint(
         **vars(replace(alike, n_total=counted, sparsity=counted / whole.n_active)),
@@ -197,7 +197,7 @@ def point_of(best: FixedLayoutOptimum) -> records.LifecyclePoint:
     )
 
 
-def short(best: FixedLayoutOptimum) -> records.OtherSparsity:
+def sparsity_summary(best: FixedLayoutOptimum) -> records.OtherSparsity:
     """Another sparsity, in short."""
     whole, served = best.whole, best.served
     return records.OtherSparsity(
@@ -215,17 +215,16 @@ def recheck(point: records.LifecyclePoint, best: FixedLayoutOptimum) -> None:
     from formulas.scaling import budget_outputs as outputs
 
     cost = point.cost
-    refuse("the objective", cost.total.usd, best.whole.total)
+    require("the objective", cost.total.usd, best.whole.total)
     values = _symbols(best, point.tokens)
-    refuse("cost.total.usd", cost.total.usd, walked(outputs.served_life_cost, values))
-    refuse("cost.total.flop", cost.total.flop, walked(outputs.done_arithmetic, values))
+    require("cost.total.usd", cost.total.usd, traverse(outputs.served_life_cost, values))
+    require("cost.total.flop", cost.total.flop, traverse(outputs.done_arithmetic, values))
     recheck_shared(point, best.answer.task)
-    refuse("share", math.fsum(vars(point.share).values()), 1.0)
-    refuse("usd_per_mtok", point.usd_per_mtok, best.served.at(point.n_active) * 1e6)
+    require("share", math.fsum(vars(point.share).values()), 1.0)
+    require("usd_per_mtok", point.usd_per_mtok, best.served.at(point.n_active) * 1e6)
 
 
 def _symbols(best: FixedLayoutOptimum, tokens: spendings.PhaseTokens) -> dict[str, float]:
-    """{symbol: value} of a whole life: served tokens at their price beside the FLOP of training."""
     values = symbol_values(best.answer.task.phases, best.whole.n_active, tokens)
     return {**values, "D_inf": tokens.inference, "C_mix": best.served.price}
 
@@ -239,8 +238,8 @@ def _spending(best: FixedLayoutOptimum, tokens: spendings.PhaseTokens) -> spendi
     alone = {**values, "D_pt": 0.0, "D_rl": 0.0}
     rented = tokens.inference / served.tokens_per_chip_second
     inference = spendings.Spending(
-        usd=value_of(outputs.served_life_cost, **alone),
-        flop=value_of(outputs.done_arithmetic, **alone),
+        usd=evaluate(outputs.served_life_cost, **alone),
+        flop=evaluate(outputs.done_arithmetic, **alone),
         flop_paid=rented * served.peak,
         chip_hours=rented / HOUR,
     )
@@ -283,7 +282,7 @@ def _chips(best: FixedLayoutOptimum, cost: spendings.LifeSpending) -> records.Li
         served.tokens_per_s,
     )
     if "rl" in training:
-        return records.ReinforcedChips(training["pretrain"], serving, training["rl"])
+        return records.LifecycleChipsWithRl(training["pretrain"], serving, training["rl"])
     return records.LifeChips(training["pretrain"], serving)
 
 

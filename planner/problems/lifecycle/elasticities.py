@@ -19,21 +19,21 @@ from planner.problems.lifecycle.search.best_size import cheapest_life
 from planner.problems.lifecycle.search.optimal_size import FixedLayoutOptimum, fixed_layout_optimum
 from planner.problems.lifecycle.serving_cost import ServedMember
 from planner.problems.serving import Task
-from planner.programs.geometric import Shortage
+from planner.programs.geometric import InfeasibleProgram
 from planner.protocol.elasticity import OFFSETS, STEP, Elasticity, one_sided
 from planner.protocol.parameter import Parameter
 from planner.text.errors import InputError, SolverError
 from planner.token_costs.budget_task import BudgetTask
-from planner.token_costs.outputs import overtraining_at, overtraining_of_pools
-from planner.token_costs.parameters import elasticities, row_of, scaled
+from planner.token_costs.outputs import overtraining_of_pools, size_overtraining_ratio
+from planner.token_costs.parameters import elasticities, elasticity_row, scale_value
 from planner.token_costs.parameters import parameters as budget_parameters
 from planner.token_costs.phase_costs import PHASES
 
 ROUNDING = 5e-7  # elasticities below are noise of the solver
-BEYOND = 1e-3  # of the largest size that is served
+SIZE_LIMIT_MARGIN = 1e-3  # of the largest size that is served
 PROMISES = ("ttft", "tpot", "e2e")
 # What ends the sizes that a layout serves: its path in `serving`, and where it stands in a task.
-ENDS = {"memory": ("system.memory", "chip.memory")} | {
+LIMIT_PATHS = {"memory": ("system.memory", "chip.memory")} | {
     name: (f"promises.{name}", f"promises.{name}") for name in PROMISES
 }
 
@@ -77,25 +77,24 @@ def _at_the_end(best: FixedLayoutOptimum) -> dict[str, float]:
     what there is; the largest size grows as the one over the other.
     """
     served, size = best.served, best.answer.n_active
-    near, far = (1 + k * BEYOND for k in (2, 4))
+    near, far = (1 + k * SIZE_LIMIT_MARGIN for k in (2, 4))
     first, second = (_short(served, size * factor) for factor in (near, far))
     slopes = {}
-    for name in ENDS.keys() & first.keys() & second.keys():
-        path, where = ENDS[name]
-        eased = _short(served.changed(partial(_eased, where, 1 + BEYOND)), size * far)
+    for name in LIMIT_PATHS.keys() & first.keys() & second.keys():
+        path, where = LIMIT_PATHS[name]
+        eased = _short(served.changed(partial(_eased, where, 1 + SIZE_LIMIT_MARGIN)), size * far)
         used = math.log(second[name] / first[name]) / math.log(far / near)
-        gained = -math.log(eased.get(name, 1.0) / second[name]) / math.log1p(BEYOND)
+        gained = -math.log(eased.get(name, 1.0) / second[name]) / math.log1p(SIZE_LIMIT_MARGIN)
         if used > 0:
             slopes[f"serving.{path}"] = best.size_bound * gained / used
     return slopes
 
 
 def _short(served: ServedMember, n_active: float) -> dict[str, float]:
-    """The factors by which promises fall short at a size that the layout does not serve."""
     try:
         with np.errstate(over="ignore"):  # of a bound where next to nothing fits
             served.tangent(n_active)
-    except Shortage as error:
+    except InfeasibleProgram as error:
         return {each.name: each.factor for each in error.shortfalls}
     return {}
 
@@ -125,11 +124,11 @@ def lifecycle_rows(scenario: LifecycleScenario, name: str) -> list[Elasticity]:
     at = math.log(smooth_values(best)[name])
 
     def logs(row: Parameter, step: float) -> list[float | None]:
-        beside = (moved(best, row, math.exp(offset * step)) for offset in OFFSETS)
+        beside = (perturbed_outputs(best, row, math.exp(offset * step)) for offset in OFFSETS)
         return [math.log(each[name]) if each and name in each else None for each in beside]
 
     sides = (one_sided(at, logs(row, STEP), partial(logs, row)) for row in rows)
-    return [row_of(*each, "re-solve") for each in zip(rows, sides, strict=True)]
+    return [elasticity_row(*each, "re-solve") for each in zip(rows, sides, strict=True)]
 
 
 def smooth_values(best: FixedLayoutOptimum) -> dict[str, float]:
@@ -144,7 +143,7 @@ def smooth_values(best: FixedLayoutOptimum) -> dict[str, float]:
         "loss": answer.loss,
         "usd_per_mtok": price * 1e6,
         "cost.total.usd": answer.total,
-        "over_training": overtraining_at(answer.task, answer.n_active, answer.pretrain),
+        "over_training": size_overtraining_ratio(answer.task, answer.n_active, answer.pretrain),
         **{f"cost.{name}.usd": cost for name, cost in zip(PHASES, answer.cost, strict=True)},
     }
     return {name: value for name, value in values.items() if value}
@@ -154,7 +153,7 @@ def _by_multipliers(best: FixedLayoutOptimum, rows: list[Parameter]) -> Iterator
     slopes, known_rows = lifecycle_elasticities(best), {row.path: row for row in rows}
     for path in dict.fromkeys([*known_rows, *slopes]):
         row, slope = known_rows.get(path), slopes.get(path, 0.0)
-        yield row_of(row or Parameter(path, None, "", _group(path)), (slope,) * 2, "dual")
+        yield elasticity_row(row or Parameter(path, None, "", _group(path)), (slope,) * 2, "dual")
 
 
 def _group(path: str) -> str:
@@ -162,7 +161,9 @@ def _group(path: str) -> str:
     return {"system": "chip", "together": "chip", "utilisation": "prices"}.get(last, last)
 
 
-def moved(best: FixedLayoutOptimum, row: Parameter, factor: float) -> dict[str, float] | None:
+def perturbed_outputs(
+    best: FixedLayoutOptimum, row: Parameter, factor: float
+) -> dict[str, float] | None:
     """The outputs with a quantity times a factor, the layouts held; None where none settles."""
     served, budget = best.served, best.answer.task
     varied = row.to(factor) if row.to else budget
@@ -194,7 +195,7 @@ def serving_parameters(best: FixedLayoutOptimum) -> Iterator[Parameter]:
 
         return Parameter(f"serving.{path}", value, unit, group, to)
 
-    utilised = partial(scaled, served, "utilisation")
+    utilised = partial(scale_value, served, "utilisation")
     yield Parameter("serving.utilisation", part.utilisation, "1", "prices", utilised)
     yield row("price", task.price - task.electricity, "USD/(chip*s)", "prices", "price")
     for name, unit in (("memory_bandwidth", "byte/s"), ("memory", "byte")):
@@ -207,7 +208,6 @@ def serving_parameters(best: FixedLayoutOptimum) -> Iterator[Parameter]:
 
 
 def _eased(where: str, factor: float, task: Task) -> Task:
-    """A task with a figure times a factor; one that makes no such promise stays."""
     part, _, name = where.partition(".")
     moves = part != "promises" or task.promises.get(name)
-    return scaled(task, where, factor) if moves else task
+    return scale_value(task, where, factor) if moves else task

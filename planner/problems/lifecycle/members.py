@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from planner.architecture.counts import Sizes, sizes
+from planner.architecture.counts import ModelSizes, model_sizes
 from planner.catalogue import models
 from planner.laws.model_family import ModelFamily
 from planner.text.errors import ModelError
 
-OUTSIDE = ("embedding", "head")
+UNSCALED_PARTS = ("embedding", "head")
 CUBE = 1 / 3  # width and depth of a model grown in proportion
 LARGEST_FACTOR = 1e4  # beyond it nothing of the model is left
 
@@ -55,7 +55,7 @@ class FamilyRule:
     def member(self, n_active: float, sparsity: float, formats: Formats) -> Member:
         """The member of this size; raises ModelError outside the range of the rule."""
         made = self.family.member(n_active, sparsity)
-        counted = sizes(made, formats.weights, formats.kv, formats.activations)
+        counted = model_sizes(made, formats.weights, formats.kv, formats.activations)
         return Member(self, counted, sparsity)
 
     def growth(self, member: Member, n_active: float) -> Growth:
@@ -80,9 +80,9 @@ class ScaledModel:
         return f"like {self.model}"
 
     @cached_property
-    def published(self) -> Sizes:
+    def published(self) -> ModelSizes:
         """The model as it is published."""
-        return sizes(models.load(self.model))
+        return model_sizes(models.load(self.model))
 
     @property
     def sparsity(self) -> float:
@@ -96,7 +96,9 @@ class ScaledModel:
                 f"models like {self.model} have {self.sparsity:.3g} parameters per active one, "
                 f"got {sparsity:g}; leave sparsity out, or leave like out"
             )
-        counted = sizes(models.load(self.model), formats.weights, formats.kv, formats.activations)
+        counted = model_sizes(
+            models.load(self.model), formats.weights, formats.kv, formats.activations
+        )
         first = Member(self, counted, self.sparsity)
         if n_active == first.n_active:
             return first  # the published model itself, and all that was measured of it
@@ -117,7 +119,7 @@ class Member:
     """One model of a family, counted, and the sizes around it."""
 
     family: FamilyRule | ScaledModel
-    sizes: Sizes
+    sizes: ModelSizes
     sparsity: float
 
     @property
@@ -130,14 +132,14 @@ class Member:
         """All parameters [param]."""
         return float(self.sizes.n_total)
 
-    def at(self, n_active: float) -> Sizes:
+    def at(self, n_active: float) -> ModelSizes:
         """The sizes at `n_active` parameters: real numbers follow the rule, whole ones stay."""
         if n_active == self.n_active:
             return self.sizes
         return _grown(self.sizes, n_active / self.n_active, self.family.growth(self, n_active))
 
 
-def _grown(counted: Sizes, factor: float, growth: Growth) -> Sizes:
+def _grown(counted: ModelSizes, factor: float, growth: Growth) -> ModelSizes:
     """Weights by the factor of the size, caches by depth, activations by width."""
     inside = _inside(counted.params, counted.n_total, factor, growth.hidden)
     passed = _inside(counted.active, counted.n_active["all"], factor, growth.hidden)
@@ -177,16 +179,19 @@ def _inside(groups: Mapping[str, float], whole: float, factor: float, width: flo
     `whole` counts what `groups` leave out, the input embedding that a token multiplies nothing
     with, as one of the ends.
     """
-    layers = sum(value for name, value in groups.items() if name not in OUTSIDE)
+    layers = sum(value for name, value in groups.items() if name not in UNSCALED_PARTS)
     ends = whole - layers
     return (factor * whole - width * ends) / layers
 
 
 def _scaled(groups: Mapping[str, float], inside: float, width: float) -> dict[str, float]:
-    return {name: value * (width if name in OUTSIDE else inside) for name, value in groups.items()}
+    return {
+        name: value * (width if name in UNSCALED_PARTS else inside)
+        for name, value in groups.items()
+    }
 
 
-def _whole_layers(grown: Sizes, depth: float) -> Sizes:
+def _whole_layers(grown: ModelSizes, depth: float) -> ModelSizes:
     """Sizes with a whole number of layers of each kind, at least one where there were any."""
 
     def layers(count: int) -> int:

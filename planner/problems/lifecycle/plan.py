@@ -61,7 +61,7 @@ class LifeChips:
 
 
 @dataclass(frozen=True)
-class ReinforcedChips(LifeChips):
+class LifecycleChipsWithRl(LifeChips):
     """The same with a phase of reinforcement learning."""
 
     rl: TrainingChips

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from planner.protocol.document import document_of
+from planner.protocol.document import to_document
 from planner.protocol.note import Note
 from planner.protocol.output import Output
 from planner.protocol.plan import MEASURED
 from planner.protocol.promise import LIKELY as EVEN
-from planner.protocol.promise import SURE, chance_within
+from planner.protocol.promise import SURE_CHANCE, sum_chance
 from planner.protocol.section import BROKEN, KEPT, LIKELY, AnswerHead, Line, Section, no_plan, table
 from planner.text import wording as say
 from planner.text.quantities import show
@@ -20,9 +20,9 @@ from planner.token_costs import presentation as life
 if TYPE_CHECKING:
     from planner.problems.lifecycle import plan as records
 
-BESIDE = 2  # sizes shown by default on either side of the plan
-FLAT = 0.02  # more cost that is hardly any
-DEAREST = 1000.0  # times the cost of the plan: sizes that cost more are no choice
+NEIGHBOURS = 2  # sizes shown by default on either side of the plan
+FLAT_COST = 0.02  # more cost that is hardly any
+MAX_COST_RATIO = 1000.0  # times the cost of the plan: sizes that cost more are no choice
 TIMES = ("ttft", "tpot", "e2e")
 
 
@@ -55,19 +55,19 @@ def sections(plan: records.LifecyclePlan, outputs: Sequence[Output]) -> tuple[Se
     """The question with its numbers, sizes at the same quality, then what else is known."""
     whole, point, rest = plan.answer, plan.answer.plan, list[Section]()
     if point is not None:
-        sizes = {life.scaled(x.n_active): x for x in _feasible_sizes(whole)
-                 if (x.total_usd or 0.0) < DEAREST * point.total}  # fmt: skip
+        sizes = {life.scale_text(x.n_active): x for x in _feasible_sizes(whole)
+                 if (x.total_usd or 0.0) < MAX_COST_RATIO * point.total}  # fmt: skip
         proof = cast("records.LifecycleCertificate", whole.certificate)
-        place = [*sizes].index(mine) if (mine := life.scaled(point.n_active)) in sizes else 0
-        near = [*sizes.values()][max(0, place - BESIDE) : place + BESIDE + 1]
+        place = [*sizes].index(mine) if (mine := life.scale_text(point.n_active)) in sizes else 0
+        near = [*sizes.values()][max(0, place - NEIGHBOURS) : place + NEIGHBOURS + 1]
         rules = ((life.EQUAL, whole.heuristic),
                  ("one price per token at every size", whole.flat_price))  # fmt: skip
         rest = [
             table(_sizes(near, point)),
             table(_sizes([*sizes.values()], point), "every size tried", shown=False),
-            life.spent(point, shown=False),
+            life.spending_lines(point, shown=False),
             Section("model and chips", tuple(_built(point, whole))),
-            life.planned(getattr(whole, "training", None), point, in_loss=False),
+            life.training_section(getattr(whole, "training", None), point, in_loss=False),
             Section("rules", tuple(Line(label, life.rule_text(rule, life.dollars))
                                    for label, rule in rules if rule is not None)),
             Section("runners-up", tuple(_others(whole))),
@@ -77,7 +77,7 @@ def sections(plan: records.LifecyclePlan, outputs: Sequence[Output]) -> tuple[Se
     return life.sections(plan, outputs, _question_text(plan), rest)
 
 
-def why(plan: records.LifecyclePlan) -> str:
+def explanation_text(plan: records.LifecyclePlan) -> str:
     """What binds, what a percent of anything is worth, and the closed form it comes from."""
     whole, point = plan.answer, plan.answer.plan
     if point is None:
@@ -88,10 +88,10 @@ def why(plan: records.LifecyclePlan) -> str:
 
 def tips(point: records.LifecyclePoint, sizes: Sequence[records.EvaluatedSize]) -> Iterator[Note]:
     """How far the size may be off at hardly any cost."""
-    most = (1 + FLAT) * point.total
+    most = (1 + FLAT_COST) * point.total
     flat = [x for x in sizes if x.total_usd and x.total_usd < most]
     if len(flat) > 1:
-        ends = f"from {life.scaled(flat[0].n_active)} to {life.scaled(flat[-1].n_active)}"
+        ends = f"from {life.scale_text(flat[0].n_active)} to {life.scale_text(flat[-1].n_active)}"
         more = max(x.total_usd or 0.0 for x in flat) / point.total - 1
         words = f"flat: {ends} the total changes by at most {say.percent(more)}"
         yield Note("tip", "flat", words, "asked")
@@ -113,7 +113,6 @@ def _question_text(plan: records.LifecyclePlan) -> str:
 
 
 def _feasible_sizes(whole: records.LifecycleAnswer) -> list[records.EvaluatedSize]:
-    """Sizes at which serving was planned and that are as good as asked."""
     return [each for each in whole.evaluated or () if each.total_usd]
 
 
@@ -132,7 +131,7 @@ def _trained(point: records.LifecyclePoint, whole: records.LifecycleAnswer) -> I
 
 def _served(point: records.LifecyclePoint, whole: records.LifecycleAnswer) -> str:
     """The unit that serves, and its price of a token with its range."""
-    serving, unit = document_of(point.serving), point.chips.inference
+    serving, unit = to_document(point.serving), point.chips.inference
     ends = whole.serving_band and whole.serving_band.usd_per_mtok
     price, *low_high = (f"${say.three_digits(x)}" for x in (point.usd_per_mtok, *(ends or ())))
     spread = f" ({say.joined_ends(*low_high)})" if ends else ""
@@ -140,7 +139,8 @@ def _served(point: records.LifecyclePoint, whole: records.LifecycleAnswer) -> st
         f"{unit.chips_per_unit} {life.product(unit.chip) if unit.chip else 'chips of two kinds'}"
     )
     return (
-        f"served by {say.laid_out(serving)} on {chips}, {serving['weights']}; {price}/Mtok{spread}"
+        f"served by {say.pools_text(serving)} on {chips}, {serving['weights']}; "
+        f"{price}/Mtok{spread}"
     )
 
 
@@ -153,10 +153,10 @@ def _times(plan: records.LifecyclePlan) -> Iterator[str]:
         if limit and value:
             ends, chance = getattr(whole.serving_band, name, None), 1.0
             if ends:
-                chance = chance_within(limit, [(value, ends[0] / value, ends[1] / value)])
+                chance = sum_chance(limit, [(value, ends[0] / value, ends[1] / value)])
             late = LIKELY if value <= limit * (1 + UNSEEN) else BROKEN
             odds = f" ({'likely' if chance >= EVEN else 'UNLIKELY'}, {chance:.0%})"
-            mark, odds = (KEPT, "") if chance >= SURE else (late, odds)
+            mark, odds = (KEPT, "") if chance >= SURE_CHANCE else (late, odds)
             yield f"{mark} {name.upper()} {say.duration(value)} ≤ {show(limit, 'time')}{odds}"
 
 
@@ -176,11 +176,11 @@ def _sizes(
     sizes: Sequence[records.EvaluatedSize], point: records.LifecyclePoint
 ) -> Mapping[str, Sequence[str]]:
     """The cost of the whole life at some sizes, the quality the same: columns by their heads."""
-    names, usd = [life.scaled(x.n_active) for x in sizes], life.dollars
+    names, usd = [life.scale_text(x.n_active) for x in sizes], life.dollars
     more = [say.increase((x.total_usd or 0.0) / point.total - 1) for x in sizes]
-    mine = life.scaled(point.n_active)
+    mine = life.scale_text(point.n_active)
     return {
-        "size": names, "tokens": [life.scaled(x.pretrain or 0.0) for x in sizes],
+        "size": names, "tokens": [life.scale_text(x.pretrain or 0.0) for x in sizes],
         "training": [usd(x.training_usd or 0.0) for x in sizes],
         "$/Mtok": [f"${say.three_digits(x.usd_per_mtok or 0.0)}" for x in sizes],
         "serving": [usd(x.serving_usd or 0.0) for x in sizes],
@@ -195,27 +195,28 @@ def _built(point: records.LifecyclePoint, whole: records.LifecycleAnswer) -> Ite
     experts = f"; {model.experts_active} of {model.experts} experts" if model.experts else ""
     experts += f" beside {model.shared_experts} shared" * bool(experts and model.shared_experts)
     yield Line("layers", f"{model.layers} × {model.hidden:,.0f}, {model.heads} heads{experts}")
-    cache = f"{say.size(model.kv_bytes_per_token)} per token (family: {model.family})"
+    cache = f"{say.format_bytes(model.kv_bytes_per_token)} per token (family: {model.family})"
     yield Line("KV cache", cache)
     for name, label in (("pretrain", "pre-training"), ("rl", "RL")):
         if chips := getattr(point.chips, name, None):
             yield Line(label, f"{life.product(chips.chip)} at {chips.mfu:.0%} of its peak")
-    serving = document_of(point.serving)
+    serving = to_document(point.serving)
     rate = f"{unit.tokens_per_s_per_unit:,.0f} tokens/s, input and output together"
     yield Line("serving", f"{say.formats(serving)}, {serving['batch']:,} in flight: {rate}")
     if unit.units:
         yield Line("replica sets", f"{unit.units:,} on {unit.count:,} chips carry the first rate")
     yield Line("1% larger model", f"{say.increase(point.slope_of_price / 100)} per token served")
-    stored = f"{store.count} of {say.size(store.bytes)} for {store.seconds / 86400:.3g} days"
+    stored = (
+        f"{store.count} of {say.format_bytes(store.bytes)} for {store.seconds / 86400:.3g} days"
+    )
     share = f"{life.dollars(store.usd)}, {say.percent(store.share)}"
     yield Line("checkpoints, not counted", f"{stored}: {share}")
 
 
 def _others(whole: records.LifecycleAnswer) -> Iterator[Line]:
-    """The best life at every other sparsity."""
     for x in whole.alternatives:
-        text = f"{life.scaled(x.n_active)} of {life.scaled(x.n_total)}"
-        text += f" on {life.scaled(x.tokens.pretrain)} tokens, {life.dollars(x.cost.total.usd)}"
+        text = f"{life.scale_text(x.n_active)} of {life.scale_text(x.n_total)}"
+        text += f" on {life.scale_text(x.tokens.pretrain)} tokens, {life.dollars(x.cost.total.usd)}"
         yield Line(f"sparsity {x.sparsity:.3g}" if x.sparsity > 1 else "dense", text)
 
 

@@ -10,21 +10,21 @@ import numpy as np
 
 from planner.catalogue.ranges import ListedRange, rent_range
 from planner.problems.lifecycle.answer import answer
-from planner.problems.lifecycle.comparisons import point_of
+from planner.problems.lifecycle.comparisons import optimum_point
 from planner.problems.lifecycle.elasticities import lifecycle_rows, parameters
 from planner.problems.lifecycle.plan import LifecyclePlan
 from planner.problems.lifecycle.presentation import head, sections
 from planner.problems.lifecycle.resolve import resolve_life
 from planner.problems.lifecycle.search.best_size import cheapest_life
-from planner.protocol.document import document_of
-from planner.protocol.output import Output, values_in
+from planner.protocol.document import to_document
+from planner.protocol.output import Output, output_values
 from planner.protocol.parameter import Parameter
 from planner.protocol.plan import Plan
 from planner.protocol.problem import NO_PLAN, Problem, Search
 from planner.protocol.section import AnswerHead, Section
 from planner.scenario.keys.system_keys import resolved_system
-from planner.token_costs.optimum import allowed
-from planner.token_costs.outputs import OUTPUTS, at_limit, by
+from planner.token_costs.optimum import extrapolation_warnings
+from planner.token_costs.outputs import OUTPUTS, at_limit, formula
 from planner.token_costs.parameters import scenario_rows
 from planner.token_costs.phase_costs import listed_of_phases
 from planner.token_costs.presentation import COLUMNS
@@ -34,9 +34,11 @@ if TYPE_CHECKING:
     from planner.protocol.elasticity import Elasticity
     from planner.token_costs.picture import LifePicture
 
-_COST = Output("cost.total.usd", "USD", ("cost", "cost.total"), equation=by("served_life_cost"))
-_FLOP = Output("cost.total.flop", "flop", equation=by("done_arithmetic"))
-_SERVED = Output("cost.inference.usd", "USD", equation=by("served_life_cost", "D_pt", "D_rl"))
+_COST = Output(
+    "cost.total.usd", "USD", ("cost", "cost.total"), equation=formula("served_life_cost")
+)
+_FLOP = Output("cost.total.flop", "flop", equation=formula("done_arithmetic"))
+_SERVED = Output("cost.inference.usd", "USD", equation=formula("served_life_cost", "D_pt", "D_rl"))
 _PRICE = Output("usd_per_mtok", "USD per million tokens", ("price",))
 
 
@@ -73,10 +75,10 @@ class Lifecycle(Problem["LifecycleScenario"]):
         best = cheapest_life(resolve_life(question))
         if best is None:
             return replace(NO_PLAN, missed=lambda: answer(question).infeasible)
-        allowed(best.outside, question.extrapolate)
-        plan = document_of(point_of(best))
+        extrapolation_warnings(best.outside, question.extrapolate)
+        plan = to_document(optimum_point(best))
         choice = f"sparsity {plan['sparsity']:g}, {best.served.candidate.choice.words}"
-        return Search(values_in(self.outputs, plan), choice, best.whole.total, plan)
+        return Search(output_values(self.outputs, plan), choice, best.whole.total, plan)
 
     def answer(self, question: LifecycleScenario) -> LifecyclePlan:
         """The plan with its certificate, its comparisons and its provenance."""
@@ -95,14 +97,15 @@ class Lifecycle(Problem["LifecycleScenario"]):
     def picture(self, plan: Plan) -> LifePicture:
         """That of a budget, with the sizes at which serving was planned."""
         assert isinstance(plan, LifecyclePlan)
-        from planner.token_costs.picture import CostCurve, LifePicture, cut, plotted
+        from planner.token_costs.picture import CostCurve, LifePicture, cut_curve, plotted_point
 
-        answer, question, point = plan.answer, plan.question, plotted(plan.answer)
+        answer, question, point = plan.answer, plan.question, plotted_point(plan.answer)
         rows = [(row.n_active, row.pretrain, row.training_usd, row.serving_usd)
                 for row in answer.curve or ()]  # fmt: skip
         evaluated = ((row.n_active, row.serving_usd) for row in answer.evaluated or ())
         return LifePicture(
-            point, resolve_life(question).law, cut(CostCurve(*np.array(rows).reshape(-1, 4).T)),
+            point, resolve_life(question).law,
+            cut_curve(CostCurve(*np.array(rows).reshape(-1, 4).T)),
             answer.band, answer.heuristic, question.data.unique,
             rewarded=question.rl.reward is not None,
             evaluated=tuple((size, usd) for size, usd in evaluated if usd),

@@ -10,8 +10,8 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from planner.problems.serving import ESTIMATES
 from planner.problems.training import PretrainPhase
-from planner.scenario.keys.budget_fields import INTERVAL, LawField, Ratio, Several
-from planner.scenario.keys.fields import Numbers, Quantity, QuestionRecord, Record, Rent, Word
+from planner.scenario.keys.budget_fields import INTERVAL, LawField, OneOrMany, Ratio
+from planner.scenario.keys.fields import EnumKey, ListKey, Quantity, QuestionRecord, Record, Rent
 from planner.scenario.keys.references import ProfileField
 from planner.scenario.keys.system_keys import SystemField
 from planner.scenario.keys.workload import Choose, Promises, Workload
@@ -19,13 +19,13 @@ from planner.scenario.kinds import PROBLEMS
 from planner.token_costs import phase_keys as keys
 
 ATTENTION = ("gqa", "mla")
-SMALLEST, LARGEST = 2e8, 2e13  # of the family rule
+MIN_FAMILY_PARAMS, MAX_PARAMS = 2e8, 2e13  # of the family rule
 
 
 class FamilyPart(Record):
     """Which models are looked at: those of the family rule, or one model at other sizes."""
 
-    attention: Annotated[str, Word(ATTENTION)] = Field(
+    attention: Annotated[str, EnumKey(ATTENTION)] = Field(
         "gqa", description="gqa: 8 cached heads at every size; mla: one latent, as DeepSeek-V3"
     )
     like: keys.ModelName | None = Field(
@@ -43,14 +43,14 @@ class FamilyPart(Record):
 class LifecycleChoose(Record):
     """Values that a choice may take; what is absent is chosen freely."""
 
-    sparsity: Annotated[tuple[float, ...], Several(Ratio())] | None = Field(
+    sparsity: Annotated[tuple[float, ...], OneOrMany(Ratio())] | None = Field(
         None, description="N_total/N_active to try, each at least 1; 1 (dense) when absent"
     )
-    smallest: Annotated[float, Quantity("params", least=SMALLEST, at_most=LARGEST)] = Field(
-        SMALLEST, description="fewest active parameters [param]"
+    smallest: Annotated[float, Quantity("params", least=MIN_FAMILY_PARAMS, at_most=MAX_PARAMS)] = (
+        Field(MIN_FAMILY_PARAMS, description="fewest active parameters [param]")
     )
-    largest: Annotated[float, Quantity("params", least=SMALLEST, at_most=LARGEST)] = Field(
-        LARGEST, description="most active parameters [param]"
+    largest: Annotated[float, Quantity("params", least=MIN_FAMILY_PARAMS, at_most=MAX_PARAMS)] = (
+        Field(MAX_PARAMS, description="most active parameters [param]")
     )
 
     @field_validator("largest")
@@ -68,7 +68,7 @@ class Serving(Record):
     system: SystemField = Field(
         description="a catalogue name or a description; or a list of them, the cheapest is taken"
     )
-    chips: Numbers = Field(description="chips of one unit: a number, a list, or {from, to}")
+    chips: ListKey = Field(description="chips of one unit: a number, a list, or {from, to}")
     price: Rent | None = Field(
         None, description="per chip [USD/(chip*s)]; the catalogue's when absent"
     )
@@ -78,7 +78,7 @@ class Serving(Record):
     utilisation: Annotated[float, Quantity("share", at_most=1.0)] = Field(
         1.0, description="share of the paid time in which the units are full, 0 < x <= 1"
     )
-    estimate: Annotated[str, Word(ESTIMATES)] = Field(
+    estimate: Annotated[str, EnumKey(ESTIMATES)] = Field(
         "calibrated", description="which of the two estimates the plan is chosen by"
     )
     profile: ProfileField = Field(
@@ -142,7 +142,7 @@ class LifecyclePhases(Record):
 class LifecycleScenario(QuestionRecord):
     """One question about the whole life of a model in base units; frozen."""
 
-    problem: Annotated[Literal["lifecycle"], Word(PROBLEMS)] = Field(
+    problem: Annotated[Literal["lifecycle"], EnumKey(PROBLEMS)] = Field(
         description="which question is asked"
     )
     law: LawField = Field(keys.DEFAULT_LAW, description="a catalogue name, a file or a description")

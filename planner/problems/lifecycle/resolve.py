@@ -14,7 +14,7 @@ from planner.problems.lifecycle.serving_cost import ServingQuestion, serving_que
 from planner.protocol.plan import DataSource
 from planner.text.errors import FieldError
 from planner.token_costs import phase_costs as costs
-from planner.token_costs.budget_task import BudgetTask, reinforced, required_loss
+from planner.token_costs.budget_task import BudgetTask, required_loss, with_rl
 from planner.token_costs.posynomial_form import Budgets
 from planner.token_costs.spending import ServedTokens
 
@@ -58,7 +58,7 @@ class LifecycleTask:
         if rl.used and phases.rl is not None:
             used["rl"] = (phases.rl, rl.k)
         fixed = {
-            name: costs.cheapest_phase(
+            name: costs.best_phase(
                 name, phase, arithmetic, unpriced=f"phases.{name}.price",
                 sparse=sparsity > 1.0, duration=phase.duration,
             )
@@ -85,7 +85,7 @@ class LifecycleTask:
             unique=self.scenario.data.unique,
             required=required_loss(self.scenario.quality),
         )
-        return reinforced(task, self.scenario.rl)
+        return with_rl(task, self.scenario.rl)
 
 
 def resolve_life(scenario: LifecycleScenario) -> LifecycleTask:

@@ -25,17 +25,17 @@ from planner.programs.geometric import ProgramSolution
 from planner.protocol.plan import DataSource
 from planner.scenario.keys.model_keys import ModelDescription
 from planner.scenario.keys.workload import Choose
-from planner.text.errors import FieldError, faults_at
+from planner.text.errors import FieldError, error_paths
 from planner.text.quantities import base_units
 
 if TYPE_CHECKING:
-    from planner.architecture.counts import Sizes
+    from planner.architecture.counts import ModelSizes
     from planner.problems.lifecycle.question import Serving
 
 
-MILLION = 1e6
-NUDGE = 1e-5  # relative change of the size by which the slope of its symbols is taken
-SPAN = math.log1p(NUDGE) - math.log1p(-NUDGE)
+MTOK = 1e6
+DIFFERENCE_STEP = 1e-5  # relative change of the size by which the slope of its symbols is taken
+SPAN = math.log1p(DIFFERENCE_STEP) - math.log1p(-DIFFERENCE_STEP)
 # Any model would do: the machines, prices and promises that are looked up do not depend on it.
 PLACEHOLDER = {"total_params": 1e9, "weights": "bf16", "kv_bytes_per_token": 1e5}
 
@@ -61,13 +61,13 @@ class ServingQuestion:
         Raises FieldError if the limits on the choices admit no layout; ModelError if the family has
         no such member.
         """
-        best: tuple[float, serving.Point, Member] | None = None
+        best: tuple[float, serving.PlanPoint, Member] | None = None
         for formats, chunk, redundant, drafts in self._formats():
             member = family.member(n_active, sparsity, formats)
             if redundant and not member.sizes.n_experts:
                 continue
             builder = serving.TaskBuilder(self.scenario, member.sizes, chunk, redundant, drafts)
-            points = serving.ranked(list(self._questions(builder)))
+            points = serving.ranked_points(list(self._questions(builder)))
             if points and (best is None or points[0].score < best[0]):
                 best = points[0].score, points[0], member
         if best is None:
@@ -75,7 +75,7 @@ class ServingQuestion:
         return ServedMember(best[2], best[1].candidate, self.utilisation)
 
     def _questions(self, builder: serving.TaskBuilder) -> Iterator[serving.Question]:
-        with faults_at("serving.{}".format):
+        with error_paths("serving.{}".format):
             for mode in serving.modes(self.scenario):
                 if mode == "disaggregated":
                     yield from serving.double_pools(list(builder.pools(self.hardware)))
@@ -122,7 +122,7 @@ class ServedMember:
     @property
     def price(self) -> float:
         """USD per token, input and output together at the mix asked for."""
-        return self.candidate.usd_per_mtok / MILLION / self.utilisation
+        return self.candidate.usd_per_mtok / MTOK / self.utilisation
 
     @property
     def tokens_per_s(self) -> float:
@@ -161,7 +161,7 @@ class ServedMember:
         for pool, solved, part in self._solved_at(n_active):
             whole += part
             powers = _step(pool, self.member.at(n_active)).coefficient_powers(pool.batch)
-            for name, slope in serving.worth(solved, powers).items():
+            for name, slope in serving.parameter_elasticities(solved, powers).items():
                 total[name] = total.get(name, 0.0) + part * slope
         return {name: slope / whole for name, slope in total.items()}
 
@@ -172,7 +172,6 @@ class ServedMember:
     def _solved_at(
         self, n_active: float
     ) -> Iterator[tuple[serving.EvaluatedPool, ProgramSolution, float]]:
-        """Every pool's program at a size, and its part of the price over that at the member."""
         grown = self.member.at(n_active)
         for pool, weight, value in self.parts:
             solved = _solved(pool, grown)
@@ -204,7 +203,7 @@ class ServedMember:
         powers = _step(pool, self.member.at(n_active)).coefficient_powers(pool.batch)
         return sum(
             slope * grown[symbol] / SPAN
-            for symbol, slope in serving.followed(slopes, powers).items()
+            for symbol, slope in serving.propagate_slopes(slopes, powers).items()
             if slope and symbol in grown
         )
 
@@ -216,7 +215,7 @@ def growth_of_symbols(member: Member, step: serving.Step, n_active: float) -> di
         # As a step binds them: copies of attention may share the weights of the rest.
         serving.Step(replace(task, sizes=member.at(n_active * factor)), step.layouts,
                      bound=task.uses_bound).values(np.ones(1))
-        for factor in (1 - NUDGE, 1 + NUDGE)
+        for factor in (1 - DIFFERENCE_STEP, 1 + DIFFERENCE_STEP)
     )  # fmt: skip
     least, most = ({x: float(np.ravel(end[x])[0]) for x in end} for end in (low, high))
     names = {*serving.shared_values(task), "h_wide", "f_held", "f_read"}
@@ -239,7 +238,7 @@ def serving_question(part: Serving) -> ServingQuestion:
             (".".join(("serving", *map(str, one["loc"]))), one["msg"]) for one in error.errors()
         ]
         raise FieldError(*faults) from error
-    with faults_at("serving.{}".format):
+    with error_paths("serving.{}".format):
         plain = scenario.model_copy(update={"choose": Choose(mode="aggregated")})
         resolved = serving.resolve(plain)
     data = tuple(source for source in resolved.data if source.what != "model")
@@ -247,19 +246,16 @@ def serving_question(part: Serving) -> ServingQuestion:
 
 
 def _pools(chosen: serving.Candidate) -> list[tuple[serving.EvaluatedPool, float]]:
-    """The pools of a plan, each at its most, and what each costs per request."""
     if len(chosen.pools) == 1:
         return [(chosen.pools[0], 1.0)]
     costs = (pool.chosen_by["usd_per_request"] * pool.utilisation for pool in chosen.pools)
     return list(zip(chosen.resized(), costs, strict=True))
 
 
-def _solved(pool: serving.EvaluatedPool, sizes: Sizes) -> ProgramSolution:
-    """The program of a pool's layout with a real batch, for a model of these sizes."""
-    return serving.elastic(_step(pool, sizes), pool.batch)
+def _solved(pool: serving.EvaluatedPool, sizes: ModelSizes) -> ProgramSolution:
+    return serving.optimum(_step(pool, sizes), pool.batch)
 
 
-def _step(pool: serving.EvaluatedPool, sizes: Sizes) -> serving.Step:
-    """The step of a pool's layout for a model of these sizes."""
+def _step(pool: serving.EvaluatedPool, sizes: ModelSizes) -> serving.Step:
     task = replace(pool.task, sizes=sizes)
     return serving.Step(task, pool.layouts, bound=task.uses_bound)

@@ -1,5 +1,5 @@
 """What do listed prices say of the machine behind them? Sizes, caches, tiers, contradictions."""
 
-from planner.text.faces import loaded_from
+from planner.text.faces import lazy_module
 
-__getattr__ = loaded_from(__name__, {"QUESTION": "question", "PROBLEM": "problem"})
+__getattr__ = lazy_module(__name__, {"QUESTION": "question", "PROBLEM": "problem"})

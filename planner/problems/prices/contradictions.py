@@ -20,8 +20,8 @@ from planner.text.errors import SolverError
 
 QUANTITIES = {"N_active": "n_active", "N_total": "n_total", "b_kv": "kv_bytes_per_token",
               "q_mem": "memory_over_arithmetic"}  # fmt: skip
-APART = ("break_even_requests",)  # each of its own write price: two that differ do not clash
-CLOSE = 1e-7  # of a logarithm, in which rows of a feasible program are broken
+PER_PRICE = ("break_even_requests",)  # each of its own write price: two that differ do not clash
+FEASIBLE_TOL = 1e-7  # of a logarithm, in which rows of a feasible program are broken
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class LogSystem:
 
     def feasible(self, groups: Iterable[str]) -> bool:
         """Whether these assumptions can hold together."""
-        return self._elastic(tuple(groups), None)[0] <= CLOSE
+        return self._elastic(tuple(groups), None)[0] <= FEASIBLE_TOL
 
     def stretch(self, group: str) -> float | None:
         """By how much one assumption must give way alone; None where that reconciles nothing."""
@@ -70,13 +70,13 @@ class LogSystem:
         without : assumptions that are not sought among.
         """
         broken, clashing = self._elastic(tuple(x for x in self.groups if x not in {*without}), None)
-        if broken <= CLOSE:
+        if broken <= FEASIBLE_TOL:
             return ()
         needed = clashing
         for group in clashing:  # whoever was needed in a larger set is needed in a smaller one
             rest = tuple(each for each in needed if each != group)
             broken, certificate = self._elastic(rest, None)
-            if broken > CLOSE:
+            if broken > FEASIBLE_TOL:
                 needed = tuple(each for each in rest if each in certificate)
         return needed
 
@@ -93,7 +93,7 @@ class LogSystem:
         for machine in machines:
             broken, binding = _broken([x for x in rows if x.machine in ("", machine)], only)
             names = dict.fromkeys(row.group for row in binding)
-            if only is None and (broken <= CLOSE or not any(row.machine for row in binding)):
+            if only is None and (broken <= FEASIBLE_TOL or not any(row.machine for row in binding)):
                 return broken, tuple(names)  # it clashes without any machine, or not at all
             least = min(least, broken)
             weighed |= dict.fromkeys(names, True)
@@ -127,7 +127,9 @@ def _broken(rows: Sequence[LogRow], only: str | None) -> tuple[float, list[LogRo
     if solved.status != 0 or solved.fun is None:
         raise SolverError(f"the program of the assumptions was not solved: {solved.message}")
     duals = solved.ineqlin.marginals
-    return float(solved.fun), [row for row, y in zip(owners, duals, strict=True) if y < -CLOSE]
+    return float(solved.fun), [
+        row for row, y in zip(owners, duals, strict=True) if y < -FEASIBLE_TOL
+    ]
 
 
 @dataclass(frozen=True)
@@ -167,12 +169,12 @@ def contradictions(
     ----------
     stated : what is stated of a quantity, by its name.
     """
-    readings = [line for line in lines if line.reading is not None and line.name not in APART]
+    readings = [line for line in lines if line.reading is not None and line.name not in PER_PRICE]
     clashes = [*_disagreements(readings, stated)]
-    system = system_of([line.reading for line in readings if line.reading], stated)
+    system = build_log_system([line.reading for line in readings if line.reading], stated)
     origins = {_taken_for_granted(x.reading): x.origin for x in readings if x.reading}
     while True:
-        ways = fewest_of_each([x.minimal for x in clashes])
+        ways = minimum_hitting_sets([x.minimal for x in clashes])
         for left_out in ways:
             if system.feasible(x for x in system.groups if x not in left_out):
                 return tuple(clashes), left_out
@@ -183,7 +185,7 @@ def contradictions(
         clashes.append(Contradiction("together", read, factor, clashing, settled, system))
 
 
-def fewest_of_each(sets: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+def minimum_hitting_sets(sets: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
     """Every way to name one of each set with as few names as that takes."""
     names = list(dict.fromkeys(name for each in sets for name in each))
     ways: list[tuple[str, ...]] = []
@@ -214,9 +216,9 @@ def _disagreements(
 
 def gap(a: tuple[float, float], b: tuple[float, float]) -> float | None:
     """The factor between two intervals; None where they meet."""
-    if a[1] < b[0] * (1 - CLOSE):
+    if a[1] < b[0] * (1 - FEASIBLE_TOL):
         return b[0] / a[1] if a[1] > 0 else math.inf
-    if b[1] < a[0] * (1 - CLOSE):
+    if b[1] < a[0] * (1 - FEASIBLE_TOL):
         return a[0] / b[1] if b[1] > 0 else math.inf
     return None
 
@@ -236,19 +238,20 @@ def _between(
         first = next(line.reading for line in readings if line.name == quantity)
         if first is not None and first not in behind:
             behind.append(first)
-    system = system_of(behind, {x: v for x, v in stated.items() if x == name or len(clash) == 2})
+    system = build_log_system(
+        behind, {x: v for x, v in stated.items() if x == name or len(clash) == 2}
+    )
     clashing = system.minimal()
     return Contradiction(name, origins, factor, clashing, _settled(system, clashing), system)
 
 
 def _settled(system: LogSystem, clashing: Sequence[str]) -> tuple[Reconciliation, ...]:
-    """The assumptions of a clash that alone would reconcile the whole system."""
     stretches = ((group, system.stretch(group)) for group in clashing)
     settled = [Reconciliation(group, math.exp(x)) for group, x in stretches if x is not None]
     return tuple(sorted(settled, key=lambda row: (round(row.factor, 9), row.assumption)))
 
 
-def system_of(readings: Sequence[Reading], stated: Mapping[str, Assumption]) -> LogSystem:
+def build_log_system(readings: Sequence[Reading], stated: Mapping[str, Assumption]) -> LogSystem:
     """The rows of readings and of their assumptions; what is stated bounds its quantity.
 
     A reading that is no product of powers is one row between its ends, dropped as a whole.
@@ -278,7 +281,6 @@ def system_of(readings: Sequence[Reading], stated: Mapping[str, Assumption]) -> 
 
 
 def _taken_for_granted(reading: Reading) -> str:
-    """What is dropped with the reading itself: its statement, or all where it has no powers."""
     if reading.monomial is None:
         return f"{reading.origin}: {', '.join(map(str, reading.assumptions))}"
     return f"{reading.origin}: {reading.statement}"

@@ -22,10 +22,10 @@ import numpy as np
 import sympy as sp
 
 from planner.architecture import Model, read_config
-from planner.architecture.counts import Sizes, sizes
+from planner.architecture.counts import ModelSizes, model_sizes
 from planner.catalogue import models
 from planner.catalogue.chips import Chip
-from planner.catalogue.listed_prices import COUNTED, default_price, given_price, rentals
+from planner.catalogue.listed_prices import DEFAULT_PRICE_TIER, default_price, given_price, rentals
 from planner.catalogue.systems import System, system_names
 from planner.catalogue.systems import system as system_named
 from planner.problems.prices.question import GivenFacts, PricesScenario
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from formulas.algebra.equation import Equation
 
 
-COUNTED_FROM = 1000.0  # from here on a number is one of tokens or parameters
+MIN_COUNT = 1000.0  # from here on a number is one of tokens or parameters
 PEAKS = ("bf16", "fp8")  # what dense products of served models are computed in
 # Where nothing is stated: what is seen of dense products and of reads, and of prices over costs.
 DEFAULTS: Mapping[str, tuple[float, float]] = {
@@ -53,7 +53,7 @@ SYMBOLS = {
     "n_active": "N_active", "n_total": "N_total", "context": "L_ctx", "margin": "mu_mark",
     "prefill_efficiency": "e_pf", "decode_efficiency": "e_dec",
 }  # fmt: skip
-WORDS = {
+READING_NAMES = {
     "n_active": "active parameters", "n_total": "parameters", "context": "mean context",
     "margin": "price over cost", "prefill_efficiency": "share of the peak in prefill",
     "decode_efficiency": "share of bandwidth in decode",
@@ -84,10 +84,10 @@ class Assumption:
         return tuple(self.points[0])
 
 
-def between(name: str, symbol: str, ends: tuple[float, float], words: str) -> Assumption:
+def range_note(name: str, symbol: str, ends: tuple[float, float], words: str) -> Assumption:
     """A number between two ends."""
     low, high = ends
-    written = count if low >= COUNTED_FROM else digits
+    written = count if low >= MIN_COUNT else digits
     span = written(low) if low == high else f"{written(low)} to {written(high)}"
     return Assumption(name, f"{words} {span}", tuple({symbol: end} for end in dict.fromkeys(ends)))
 
@@ -96,8 +96,10 @@ def fact(stated: GivenFacts, key: str) -> Assumption | None:
     """What is stated of a key, or its default; None where there is neither."""
     ends = getattr(stated, key)
     if ends is None and key in DEFAULTS:
-        return between(key, SYMBOLS[key], DEFAULTS[key], f"{WORDS[key]} (default)")
-    return None if ends is None else between(f"given.{key}", SYMBOLS[key], ends, WORDS[key])
+        return range_note(key, SYMBOLS[key], DEFAULTS[key], f"{READING_NAMES[key]} (default)")
+    return (
+        None if ends is None else range_note(f"given.{key}", SYMBOLS[key], ends, READING_NAMES[key])
+    )
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ def rented_chips(question: PricesScenario) -> tuple[tuple[RentedChip, ...], tupl
     choices = question.chips
     if choices is None:
         listed = dict.fromkeys(
-            row.chip for row in rentals() if row.tier == COUNTED and row.verified != "no"
+            row.chip for row in rentals() if row.tier == DEFAULT_PRICE_TIER and row.verified != "no"
         )
         machines = [system_named(name) for name in listed if name in system_names()]
     else:
@@ -150,7 +152,7 @@ def _machine(machine: System | File) -> System:
     return machine
 
 
-def of_chips(chips: Sequence[RentedChip]) -> Assumption:
+def chip_assumption(chips: Sequence[RentedChip]) -> Assumption:
     """That one of these chips serves, at one of its rents."""
     low = min(rent for chip in chips for rent in chip.rents) * 3600
     high = max(rent for chip in chips for rent in chip.rents) * 3600
@@ -165,7 +167,7 @@ def of_chips(chips: Sequence[RentedChip]) -> Assumption:
     )  # fmt: skip
 
 
-def known_sizes(stated: GivenFacts) -> Sizes | None:
+def known_sizes(stated: GivenFacts) -> ModelSizes | None:
     """The counts of the model where it is known by name or file."""
     model = stated.model
     if model is None:
@@ -176,10 +178,12 @@ def known_sizes(stated: GivenFacts) -> Sizes | None:
         layers = read_config(model.path)
     else:
         raise FieldError(("given.model", "give a name of the catalogue or a config.json"))
-    return sizes(layers)
+    return model_sizes(layers)
 
 
-def stated_size(name: str, stated: GivenFacts, counts: Sizes | None) -> tuple[float, float] | None:
+def stated_size(
+    name: str, stated: GivenFacts, counts: ModelSizes | None
+) -> tuple[float, float] | None:
     """The ends of a size that is stated, or that of the model that is; None without either."""
     ends: tuple[float, float] | None = getattr(stated, name)
     if ends is not None or counts is None:
@@ -188,17 +192,17 @@ def stated_size(name: str, stated: GivenFacts, counts: Sizes | None) -> tuple[fl
     return float(size), float(size)
 
 
-def stated_quantities(stated: GivenFacts, counts: Sizes | None) -> dict[str, Assumption]:
+def stated_quantities(stated: GivenFacts, counts: ModelSizes | None) -> dict[str, Assumption]:
     """What is stated of a quantity, or follows from the model that is, by its name."""
     pinned = {}
     for name, words in (("n_active", "active parameters"), ("n_total", "parameters")):
         ends = stated_size(name, stated, counts)
         if ends is not None:
             whose = words if getattr(stated, name) is not None else f"{words} of the model"
-            pinned[name] = between(f"given.{name}", SYMBOLS[name], ends, whose)
+            pinned[name] = range_note(f"given.{name}", SYMBOLS[name], ends, whose)
     if counts is not None and stated.context is not None:
         read = sorted({counts.read_bytes(length) / length for length in stated.context})
-        pinned["kv_bytes_per_token"] = between(
+        pinned["kv_bytes_per_token"] = range_note(
             "given.model", "b_kv", (read[0], read[-1]), "bytes that the model reads per token"
         )
     return pinned

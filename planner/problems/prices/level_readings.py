@@ -14,14 +14,14 @@ from scipy.optimize import bisect
 from formulas.economics import price_sheet as equations
 from formulas.economics.prices import fixed_share
 from formulas.roofline.kvcache import cache_bytes_from_cliff
-from planner.architecture.counts import Sizes
+from planner.architecture.counts import ModelSizes
 from planner.problems.prices import inferences as assumed
 from planner.problems.prices.inferences import (
     Assumption,
     Reading,
     SheetInference,
-    between,
     last_step,
+    range_note,
     without_reading,
 )
 from planner.problems.prices.listed_sheet import PriceSheet, SheetStep, SheetTier
@@ -30,13 +30,13 @@ from planner.problems.prices.question import GivenFacts
 from planner.text.quantities import show
 from planner.text.wording import digits, percent
 
-WIDE = 20.0  # ends so far apart say little
+UNINFORMATIVE_RATIO = 20.0  # ends so far apart say little
 # Mean contexts on either side of a threshold, over it, where nothing is known of the requests.
-BELOW, ABOVE = (1 / 40, 1 / 2), (5 / 4, 5 / 2)
+BELOW_COST_RANGES, ABOVE_COST_RANGES = (1 / 40, 1 / 2), (5 / 4, 5 / 2)
 
 
 def size_readings(
-    sheet: PriceSheet, stated: GivenFacts, chips: Assumption, counts: Sizes | None
+    sheet: PriceSheet, stated: GivenFacts, chips: Assumption, counts: ModelSizes | None
 ) -> Iterator[SheetInference]:
     """Active parameters and all of them, physical and empirical; none of caches."""
     parts = [assumed.fact(stated, key) for key in ("margin", "prefill_efficiency")]
@@ -78,14 +78,13 @@ def _empirical(sheet: PriceSheet, law: PriceLaw) -> SheetInference:
 
 
 def _beyond(sheet: PriceSheet, law: PriceLaw) -> str:
-    """A remark on a sheet outside the prices that a law was fitted on."""
     prices = {"p_in": sheet.input, "p_out": sheet.output}
     outside = any(not low <= prices[name] <= high for name, (low, high) in law.range.items())
     return "; beyond the prices fitted" if outside else ""
 
 
 def _price_of_size(
-    sheet: PriceSheet, stated: GivenFacts, counts: Sizes | None, law: PriceLaw
+    sheet: PriceSheet, stated: GivenFacts, counts: ModelSizes | None, law: PriceLaw
 ) -> Iterator[SheetInference]:
     """The output price of open models of such a size, where the size is known."""
     sizes = [assumed.stated_size(name, stated, counts) for name in ("n_active", "n_total")]
@@ -97,7 +96,7 @@ def _price_of_size(
         tuple({"p_ref": end} for end in (law.reference / law.factor, law.reference * law.factor)),
     )  # fmt: skip
     points = [
-        between(f"given.{name}", symbol, ends, name)
+        range_note(f"given.{name}", symbol, ends, name)
         for name, symbol, ends in zip(law.by, ("N_active", "N_total"), ends_of_sizes, strict=True)
     ]
     facts = {"N_ref": 1.0, "k_active": law.powers[0], "k_tot": law.powers[1]}
@@ -113,7 +112,7 @@ def _price_of_size(
 def _judged(line: SheetInference, size: tuple[float, float] | None) -> SheetInference:
     """The line with what it is worth: its width, and whether it holds what is known."""
     low, high = line.ends
-    words = f"spans {line.width:.0f}x" if line.width > WIDE else line.verdict
+    words = f"spans {line.width:.0f}x" if line.width > UNINFORMATIVE_RATIO else line.verdict
     if size is not None:
         holds = low <= size[1] and size[0] <= high
         words = "; ".join(
@@ -122,18 +121,26 @@ def _judged(line: SheetInference, size: tuple[float, float] | None) -> SheetInfe
     return replace(line, verdict=words)
 
 
-def size_of(stated: GivenFacts, counts: Sizes | None, physical: SheetInference) -> Assumption:
+def size_assumption(
+    stated: GivenFacts, counts: ModelSizes | None, physical: SheetInference
+) -> Assumption:
     """Active parameters for other readings: stated, of the model, or of the input price."""
     ends = assumed.stated_size("n_active", stated, counts)
     if ends is not None:
         words = "active parameters of the model" if stated.n_active is None else "active parameters"
-        return between("given.n_active", "N_active", ends, words)
-    implied = between("n_active", "N_active", physical.ends, "active parameters by the input price")
+        return range_note("given.n_active", "N_active", ends, words)
+    implied = range_note(
+        "n_active", "N_active", physical.ends, "active parameters by the input price"
+    )
     return replace(implied, derived=True)
 
 
 def ratio_readings(
-    sheet: PriceSheet, stated: GivenFacts, chips: Assumption, size: Assumption, counts: Sizes | None
+    sheet: PriceSheet,
+    stated: GivenFacts,
+    chips: Assumption,
+    size: Assumption,
+    counts: ModelSizes | None,
 ) -> Iterator[SheetInference]:
     """The least batch and the most context that output over input leaves room for."""
     keys = ("decode_efficiency", "prefill_efficiency")
@@ -147,7 +154,7 @@ def ratio_readings(
     below = "priced below memory cost: less than its arithmetic"
     bound = "arithmetic explains the ratio" if low <= 1 else "bound by memory"
     yield memory.inference(below if high < 1 else bound)
-    within = between("memory", "q_mem", (low, high), "memory over arithmetic")
+    within = range_note("memory", "q_mem", (low, high), "memory over arithmetic")
     batch = Reading(
         "batch_over_critical", equations.least_batch_over_critical, {}, (within,),
         "an output token pays for its share of the weights", origin, ">=",
@@ -166,7 +173,9 @@ def ratio_readings(
     yield _afforded(room, context, counts)
 
 
-def _context_paid_for(counts: Sizes, behind: tuple[Assumption, ...], origin: str) -> SheetInference:
+def _context_paid_for(
+    counts: ModelSizes, behind: tuple[Assumption, ...], origin: str
+) -> SheetInference:
     """The mean context from which on the model is priced below memory cost, at any of its corners.
 
     Where what is read of a token changes with the length, it is that of the length answered.
@@ -174,7 +183,7 @@ def _context_paid_for(counts: Sizes, behind: tuple[Assumption, ...], origin: str
     equation = last_step(equations.context_below_ratio)
 
     def paid_for(per_token: float) -> Reading:
-        read = between("model", "b_kv", (per_token, per_token), "bytes that the model reads")
+        read = range_note("model", "b_kv", (per_token, per_token), "bytes that the model reads")
         words = "an output token pays for reading its caches"
         return Reading("afforded_context", equation, {}, (*behind, read), words, origin, "<=")
 
@@ -185,7 +194,9 @@ def _context_paid_for(counts: Sizes, behind: tuple[Assumption, ...], origin: str
     return paid_for(room / longest).inference("above it priced below memory cost")
 
 
-def _afforded(room: SheetInference, context: Assumption, counts: Sizes | None) -> SheetInference:
+def _afforded(
+    room: SheetInference, context: Assumption, counts: ModelSizes | None
+) -> SheetInference:
     """The bound with its verdict where the caches of the model are known."""
     if counts is None:
         return room
@@ -218,10 +229,15 @@ def _of_step(
 ) -> Iterator[SheetInference]:
     """The readings of one step of one price."""
     origin = f"{of} step of {digits(factor)}x at {step.edge:,} tokens"
-    ends = stated.context or tuple(share * step.edge for share in BELOW)
+    ends = stated.context or tuple(share * step.edge for share in BELOW_COST_RANGES)
     contexts = (
-        between("contexts below", "L_below", (ends[0], ends[1]), "mean context below"),
-        between("contexts above", "L_above", (ABOVE[0] * step.edge, ABOVE[1] * step.edge), "above"),
+        range_note("contexts below", "L_below", (ends[0], ends[1]), "mean context below"),
+        range_note(
+            "contexts above",
+            "L_above",
+            (ABOVE_COST_RANGES[0] * step.edge, ABOVE_COST_RANGES[1] * step.edge),
+            "above",
+        ),
     )
     statement = "the step follows the mean cost of the requests on either side"
     solved = last_step(
@@ -369,7 +385,7 @@ def _of_holding(
     rents = sorted({point["D_step"] / point["M"] * 1e9 * HOUR for point in chips.points})
     at = f"${digits(rents[0])}" + (f" to ${digits(rents[-1])}" if len(rents) > 1 else "")
     memory = replace(chips, words=f"HBM at {at} per GB and hour")
-    cost = between("hold_margin", "mu_hold", (1.0, 1.0), AT_COST)
+    cost = range_note("hold_margin", "mu_hold", (1.0, 1.0), AT_COST)
     yield Reading(
         "kv_bytes_per_token", last_step(equations.cache_from_hold), facts, (memory, cost),
         "the cache is held in HBM", f"{origin}, in HBM",

@@ -9,11 +9,14 @@ from planner.catalogue import api_prices
 from planner.catalogue.api_prices import STANDARD, ListedPrice
 from planner.problems.prices.question import PricesScenario, SheetRows, edge
 from planner.protocol.plan import DataSource
-from planner.scenario.keys.buy_keys import multiplied, relative
+from planner.scenario.keys.buy_keys import relative, scaled_prices
 from planner.text.errors import CatalogueError, FieldError
 from planner.text.wording import digits
 
-SHORT, LONG = 300.0, 3600.0  # s that a write is held where a list has prices of two hold times
+SHORT_HOLD_S, LONG_HOLD_S = (
+    300.0,
+    3600.0,
+)  # s that a write is held where a list has prices of two hold times
 YEAR = 365  # days after which a listed price is old
 MEDIAN = "median over hosts"
 
@@ -74,7 +77,7 @@ def price_sheet(question: PricesScenario, today: date) -> PriceSheet:
     if not times:
         return sheet
     return replace(
-        multiplied(sheet, times, "input", "output", "cached", "storage"),
+        scaled_prices(sheet, times, "input", "output", "cached", "storage"),
         writes=tuple((hold, price * prod(times.values())) for hold, price in sheet.writes),
     )
 
@@ -114,10 +117,10 @@ def _listed(name: str, rows: Sequence[ListedPrice], day: date) -> PriceSheet:
     if not base:
         dates = ", ".join(sorted({row.tier for row in rows}))
         raise CatalogueError(f"{name} has no standard price in force on {day} (it has {dates})")
-    first = api_prices.newest(base)
+    first = api_prices.newest_price(base)
     above = [row for row in rows if row.tier == STANDARD and row.above and not row.hours]
     tiers = [row for row in rows if row.tier != STANDARD and not row.above and not row.hours]
-    writes = [(SHORT if first.write_1h else 0.0, first.write), (LONG, first.write_1h)]
+    writes = [(SHORT_HOLD_S if first.write_1h else 0.0, first.write), (LONG_HOLD_S, first.write_1h)]
     notes = []
     if first.reseller:
         notes.append(f"{name} is a reseller's: what it passes on is another host's price")
@@ -160,7 +163,7 @@ def _median(name: str, day: date) -> PriceSheet:
         names = ", ".join(f"{row.host}/{name}" for row in hosts)
         raise CatalogueError(f"{name} is sold by its vendor; write {names}")
     middle = api_prices.median_prices(name, day)
-    rule = f"{MEDIAN} ({len(hosts)}): {api_prices.COUNTED}"
+    rule = f"{MEDIAN} ({len(hosts)}): {api_prices.SELECTION_RULE}"
     newest = max(row.as_of for row in hosts)
     data = (DataSource(f"prices of {name}{api_prices.chosen_file()}", rule, newest),)
     return PriceSheet(name, middle[0], middle[1], data=data)

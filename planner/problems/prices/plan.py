@@ -8,7 +8,7 @@ from planner.problems.prices.contradictions import Contradiction
 from planner.problems.prices.inferences import SheetInference
 from planner.problems.prices.question import PricesScenario
 from planner.protocol.document import Unit
-from planner.protocol.plan import Answer, Plan, presented
+from planner.protocol.plan import Answer, Plan, presentation_method
 
 # Of every quantity that an inference may be of.
 UNITS: Mapping[str, str] = {
@@ -76,4 +76,4 @@ class PricesPlan(Plan[PricesAnswer]):
     cost_of = "sheet.output"  # of an output token [USD/token]
     answer_type = PricesAnswer
 
-    why = presented("why")
+    why = presentation_method("explanation_text")

@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from planner.protocol.section import AnswerHead, Line, Section, table
-from planner.scenario.keys.buy_keys import multiples_text
+from planner.scenario.keys.buy_keys import ratios
 from planner.text.quantities import show
 from planner.text.wording import (
     COLUMNS,
     count,
-    cut,
     digits,
-    filled,
     joined_ends,
     percent,
     three_digits,
+    trim,
+    wrap_text,
 )
 
 if TYPE_CHECKING:
@@ -25,14 +25,16 @@ if TYPE_CHECKING:
     from planner.problems.prices.plan import PricesPlan, SheetPrices
     from planner.report.pictures.value_rows import ValueRows
 
-MILLION, HOUR = 1e6, 3600.0
+MTOK, HOUR = 1e6, 3600.0
 UNSEEN = ("hold_over_input",)  # in the remark on the price of holding
-ROWS = 8  # readings that stand in an answer unless more are asked for
+N_READINGS = 8  # readings that stand in an answer unless more are asked for
 LABELS = {"run": "Finding", "cost": "Size", "against": "Cache", "promises": "Margin",
           "limit": "Settled"}  # fmt: skip
-SAID = {"input price, physical": "input price, physics", "size, empirical": "open models' sizes",
-        "open models, empirical": "open models' prices"}  # fmt: skip
-BEYOND, FITS, MISSES = "beyond the prices fitted", "size given fits", "does not fit"
+SHORT_NAMES = {
+    "input price, physical": "input price, physics", "size, empirical": "open models' sizes",
+    "open models, empirical": "open models' prices",
+}  # fmt: skip
+BEYOND_PRICES, FITS, MISSES = "beyond the prices fitted", "size given fits", "does not fit"
 
 
 def _times(value: float) -> str:
@@ -44,11 +46,11 @@ def _tokens(value: float) -> str:
 
 
 # What each quantity is called, and how it is written: base units are of machines, these of readers.
-SHOWN: Mapping[str, tuple[str, Callable[[float], str]]] = {
+QUANTITY_FORMATS: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "n_active": ("active parameters", count),
     "n_total": ("all parameters", count),
     "kv_bytes_per_token": ("KV cache per token", lambda x: show(x, "size")),
-    "output_price": ("output price by size", lambda x: f"${digits(x * MILLION)}/Mtok"),
+    "output_price": ("output price by size", lambda x: f"${digits(x * MTOK)}/Mtok"),
     "memory_over_arithmetic": ("memory time vs compute", _times),
     "batch_over_critical": ("batch vs critical batch", _times),
     "afforded_context": ("context paid for", lambda x: f"{_tokens(x)} tokens"),
@@ -58,7 +60,7 @@ SHOWN: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "batch_over_normal": ("batch over normal", lambda x: f"1/{1 / x:.3g}"),
     "speed_limit": ("fastest mode", _times),
     "idle_share": ("idle hours", lambda x: percent(x, 3)),
-    "hold_price": ("price of holding", lambda x: f"${x * MILLION * HOUR:.3g}/Mtok-hour"),
+    "hold_price": ("price of holding", lambda x: f"${x * MTOK * HOUR:.3g}/Mtok-hour"),
     "write_surcharge": ("write surcharge", lambda x: percent(x, 3)),
     "hold_over_input": ("holding over input", lambda x: f"{x * HOUR:.3g} per hour"),
     "break_even_reads": ("reads that pay", lambda x: f"{x * HOUR:.3g} per hour"),
@@ -96,11 +98,10 @@ def head(plan: PricesPlan) -> AnswerHead:
 
 
 def _spans(lines: Sequence[SheetInference], name: str, what: str) -> str:
-    """Every reading of a quantity with what it is read from, the narrowest first."""
     spans, readings = [], [x for x in lines if x.name == name and (x.low or x.high)]
     for line in sorted(readings, key=lambda x: (x.high or float("inf")) / (x.low or 1e-30)):
         fits = " (yours fits)" * (FITS in line.verdict) + " (not yours)" * (MISSES in line.verdict)
-        spans.append(f"{_span(line, SHOWN[name][1])}{fits} by {_origin(line)}")
+        spans.append(f"{_span(line, QUANTITY_FORMATS[name][1])}{fits} by {_origin(line)}")
     return "; ".join(spans[:2]) or f"no: the sheet says nothing of {what}"
 
 
@@ -113,7 +114,7 @@ def sections(plan: PricesPlan) -> tuple[Section, ...]:
     ranked = sorted(
         readings, key=lambda x: ((x.name, x.origin) not in apart, not (x.low or x.high))
     )
-    rest = [x for x in readings if x not in ranked[:ROWS]]
+    rest = [x for x in readings if x not in ranked[:N_READINGS]]
     more = [Line("other readings", f"{len(rest)}: --more")] if rest else []
     parts = [Section(_title(plan, point.sheet), (Line("finding", summary(clashes)),)),
              table(_columns([x for x in readings if x not in rest]), lines=more),
@@ -132,19 +133,19 @@ def sections(plan: PricesPlan) -> tuple[Section, ...]:
 
 def _columns(lines: Sequence[SheetInference]) -> Mapping[str, Sequence[str]]:
     """Readings with what they are read from, by the heads of a table."""
-    shown = [SHOWN.get(x.name, (x.name, digits)) for x in lines]
+    shown = [QUANTITY_FORMATS.get(x.name, (x.name, digits)) for x in lines]
     names, spans = (
         [x for x, _ in shown],
         [_span(x, y) for x, (_, y) in zip(lines, shown, strict=True)],
     )
     room = COLUMNS.get() - 4 - sum(max(map(len, words), default=0) for words in (names, spans))
-    origins = [f"{_origin(x)}{' (!)' * (BEYOND in x.verdict)}" for x in lines]
-    return {"Reading": names, "says": spans, "from": [cut(x, room) for x in origins]}
+    origins = [f"{_origin(x)}{' (!)' * (BEYOND_PRICES in x.verdict)}" for x in lines]
+    return {"Reading": names, "says": spans, "from": [trim(x, room) for x in origins]}
 
 
 def _origin(line: SheetInference) -> str:
     words = line.origin.replace("step of ", "step ").removesuffix(" tokens")
-    return SAID.get(line.origin, words)
+    return SHORT_NAMES.get(line.origin, words)
 
 
 def readings_picture(plan: PricesPlan) -> ValueRows:
@@ -155,7 +156,7 @@ def readings_picture(plan: PricesPlan) -> ValueRows:
     point = plan.answer.plan
     assert point is not None
     panels = []
-    for name, (label, written) in SHOWN.items():
+    for name, (label, written) in QUANTITY_FORMATS.items():
         lines = [x for x in point.inferences if x.name == name and (x.low or x.high)]
         rows = [ValueRow(x.origin, x.ends[0], x.ends[1], _span(x, written)) for x in lines]
         stated = getattr(plan.question.stated, name, None)
@@ -167,26 +168,23 @@ def readings_picture(plan: PricesPlan) -> ValueRows:
     return ValueRows(sections(plan)[0].title, panels)
 
 
-def why(plan: PricesPlan) -> str:
+def explanation_text(plan: PricesPlan) -> str:
     """The equation of each reading, and everything that it assumes."""
     point = plan.answer.plan
     lines = ["Why these readings"]
     for line in point.inferences if point else ():
-        label = SHOWN.get(line.name, (line.name, digits))[0]
-        lines += ["", *filled(f"{label}, by {line.origin}: {line.verdict}", rest="")]
-        lines += filled(line.formula, "  ") if line.formula else []
+        label = QUANTITY_FORMATS.get(line.name, (line.name, digits))[0]
+        lines += ["", *wrap_text(f"{label}, by {line.origin}: {line.verdict}", rest="")]
+        lines += wrap_text(line.formula, "  ") if line.formula else []
         for words in line.assumes:
-            lines += filled(words, "    - ", "      ")
+            lines += wrap_text(words, "    - ", "      ")
     return "\n".join(lines)
 
 
 def _title(plan: PricesPlan, sheet: SheetPrices) -> str:
-    """The question: what prices imply, of whose machine where that is given."""
     prices = {"in": sheet.input, "out": sheet.output, "cached": sheet.cached}
-    listed = ", ".join(
-        f"${digits(x * MILLION)} {name}" for name, x in prices.items() if x is not None
-    )
-    times = f", {multiples_text(plan.question.multiply)}" if plan.question.multiply else ""
+    listed = ", ".join(f"${digits(x * MTOK)} {name}" for name, x in prices.items() if x is not None)
+    times = f", {ratios(plan.question.multiply)}" if plan.question.multiply else ""
     return f"What does {sheet.name}{times} imply? {listed} per Mtok"
 
 
@@ -202,7 +200,7 @@ def summary(clashes: Sequence[Contradiction]) -> str:
     much = f"{_fold(worst.factor)}, " if worst.factor else ""
     where = "between readings of which each two can hold"
     if worst.name != "together":
-        where = f"on {SHOWN.get(worst.name, (worst.name, digits))[0]}"
+        where = f"on {QUANTITY_FORMATS.get(worst.name, (worst.name, digits))[0]}"
     if len(clashes) == 1:
         return f"THE SHEET CONTRADICTS ITSELF, {much}{where}"
     return f"{len(clashes)} CONTRADICTIONS, the widest {much}{where}"
@@ -214,7 +212,7 @@ def clash_title(clash: Contradiction) -> str:
     if clash.name == "together":
         several = "; ".join(clash.between)
         return f"Contradiction{much}, of several at once: {several}"
-    label = SHOWN.get(clash.name, (clash.name, digits))[0]
+    label = QUANTITY_FORMATS.get(clash.name, (clash.name, digits))[0]
     return f"Contradiction{much}: {label} by {', and by '.join(clash.between)}"
 
 

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from planner.architecture.counts import sizes
+from planner.architecture.counts import model_sizes
 from planner.catalogue import api_prices, models
 from planner.text.errors import SolverError
 from planner.text.tables import table
 
 FILE = "price_regression.toml"
 P_REF = 1e-6  # USD/token at which a fitted size is `reference`
-COVERED = 0.8  # share of the architectures left out within `factor`
+COVERAGE = 0.8  # share of the architectures left out within `factor`
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def observations() -> list[Observation]:
     alike: Mapping[str, str] = _shipped()["counted_as"]
     groups: dict[tuple[int, int], list[tuple[str, float, float, float]]] = {}
     for name in api_prices.open_models():
-        counted = sizes(models.load(alike.get(name, name)))
+        counted = model_sizes(models.load(alike.get(name, name)))
         counts = (counted.n_active["no_input_embedding"], counted.n_total)
         row = (name, *api_prices.median_prices(name), counted.kv_bytes_per_token)
         groups.setdefault(counts, []).append(row)
@@ -101,11 +101,10 @@ def observations() -> list[Observation]:
 
 
 def _mean(rows: Sequence[tuple[Any, ...]], place: int) -> float:
-    """Geometric mean of a column."""
     return math.exp(sum(math.log(row[place]) for row in rows) / len(rows))
 
 
-def fitted(of: str, rows: Sequence[Observation]) -> PriceLaw:
+def fit_price_law(of: str, rows: Sequence[Observation]) -> PriceLaw:
     """The law of one quantity, with its error on each architecture left out."""
     by = LAWS[of]
     constant, *powers = _least_absolute(of, by, rows)
@@ -117,7 +116,7 @@ def fitted(of: str, rows: Sequence[Observation]) -> PriceLaw:
         (actual,) = _logs(row, (of,))
         errors.append(abs(actual - predicted))
         guesses.append(abs(actual - sum(_logs(x, (of,))[0] for x in rest) / len(rest)))
-    factor, guess = (math.exp(_quantile(values, COVERED)) for values in (errors, guesses))
+    factor, guess = (math.exp(_quantile(values, COVERAGE)) for values in (errors, guesses))
     ends = {x: [getattr(row, x) for row in rows] for x in by}
     covered = {name: (min(values), max(values)) for name, values in ends.items()}
     reference = math.exp(constant) * _unit(of)
@@ -156,7 +155,6 @@ def _least_absolute(of: str, by: Sequence[str], rows: Sequence[Observation]) -> 
 
 
 def _quantile(values: Sequence[float], share: float) -> float:
-    """Linear between the order statistics."""
     ordered = sorted(values)
     place = share * (len(ordered) - 1)
     below = int(place)

@@ -27,14 +27,14 @@ from planner.protocol.parameter import Parameter, settable
 from planner.protocol.plan import DataSource, KnownAnswer, Plan, Provenance
 from planner.protocol.problem import Problem, Search
 from planner.protocol.section import AnswerHead, Section
-from planner.scenario import resolved
+from planner.scenario import resolve_keys
 from planner.scenario.keys.references import File
 from planner.scenario.keys.system_keys import SystemReference
 from planner.text.errors import FieldError, InputError
 from planner.text.wording import digits
 
 if TYPE_CHECKING:
-    from planner.architecture.counts import Sizes
+    from planner.architecture.counts import ModelSizes
     from planner.problems.prices.inferences import RentedChip
     from planner.report.pictures.value_rows import ValueRows
 
@@ -126,7 +126,7 @@ class Prices(Problem["PricesScenario"]):
         """The readings with what contradicts itself."""
         point, provenance = _point(question)
         answer = price_plan.PricesAnswer(
-            scenario=resolved(question),
+            scenario=resolve_keys(question),
             plan=point,
             gap=0.0,
             certificate=price_plan.PricesCertificate(METHOD, len(point.inferences)),
@@ -168,23 +168,22 @@ def _point(question: PricesScenario) -> tuple[price_plan.PriceInferences, Proven
 
 def _prepared(
     question: PricesScenario,
-) -> tuple[PriceSheet, tuple[tuple[RentedChip, ...], tuple[DataSource, ...]], Sizes | None]:
-    """The sheet, machines with their rents and sources, and what is known of the model."""
+) -> tuple[PriceSheet, tuple[tuple[RentedChip, ...], tuple[DataSource, ...]], ModelSizes | None]:
     sheet = price_sheet(question, date.today())
     return sheet, inferences.rented_chips(question), inferences.known_sizes(question.stated)
 
 
 def _readings(
-    question: PricesScenario, counts: Sizes | None, machines: Sequence[RentedChip]
+    question: PricesScenario, counts: ModelSizes | None, machines: Sequence[RentedChip]
 ) -> list[inferences.SheetInference]:
     """The lines of the answer, in the order of the seven groups."""
     sheet, stated, chips = (
         price_sheet(question, date.today()),
         question.stated,
-        inferences.of_chips(machines),
+        inferences.chip_assumption(machines),
     )
     lines = [*level_readings.size_readings(sheet, stated, chips, counts)]
-    size = level_readings.size_of(stated, counts, lines[0])
+    size = level_readings.size_assumption(stated, counts, lines[0])
     lines += level_readings.ratio_readings(sheet, stated, chips, size, counts)
     lines += level_readings.step_readings(sheet, stated, chips, size)
     lines += level_readings.tier_readings(sheet)
@@ -201,7 +200,7 @@ PROMISES = {"ttft": "2 s", "tpot": "50 ms"}
 TOKENS = {"input_tokens": 3000, "output_tokens": 1000}  # the 3 : 1 that lists are compared at
 CHIPS = (8, 16, 32)
 SYSTEM = "hgx-h200"
-MILLION = 1e6
+MTOK = 1e6
 
 
 @dataclass(frozen=True)
@@ -220,10 +219,10 @@ def margin_reading(sheet: PriceSheet, question: PricesScenario) -> inferences.Sh
     priced = _own_price(question)
     if isinstance(priced, str):
         return inferences.without_reading("margin", origin, priced)
-    cost = inferences.between(
+    cost = inferences.range_note(
         "own plan", "C_mark", (priced.low, priced.high), "cost per token of our plan"
     )
-    ends = f"${digits(priced.low * MILLION)} to ${digits(priced.high * MILLION)} per Mtok"
+    ends = f"${digits(priced.low * MTOK)} to ${digits(priced.high * MTOK)} per Mtok"
     cost = replace(cost, words=f"our cost {ends}, {priced.choice}")
     line = inferences.Reading(
         "margin", equations.mark_up, {"p_mix": sheet.mix}, (cost,), "the host runs such a plan",
@@ -234,7 +233,6 @@ def margin_reading(sheet: PriceSheet, question: PricesScenario) -> inferences.Sh
 
 
 def _own_price(question: PricesScenario) -> OwnPrice | str:
-    """Our cost on the cheapest of the systems; a sentence where none of them serves it so."""
     plans = (_on(question, choice) for choice in _own_choices(question))
     priced = [plan for plan in plans if plan is not None]
     if not priced:
@@ -243,18 +241,16 @@ def _own_price(question: PricesScenario) -> OwnPrice | str:
 
 
 def _own_choices(question: PricesScenario) -> tuple[SystemReference, ...]:
-    """The systems on which the model may be ours."""
     choices = SYSTEM if question.chips is None else question.chips
     return choices if isinstance(choices, tuple) else (choices,)
 
 
 def _on(question: PricesScenario, choice: SystemReference) -> OwnPrice | None:
-    """Our cost on one system; None where nothing keeps the promises."""
     scenario, rent = _own_question(question, choice)
     best = serving.PROBLEM.search(scenario)
     if not best.feasible:
         return None
-    price = best.outputs[serving.PROBLEM.outputs[0].name] / MILLION
+    price = best.outputs[serving.PROBLEM.outputs[0].name] / MTOK
     low, high = (price * end / rent.value for end in (rent.low, rent.high))
     return OwnPrice(low, price, high, best.choice)
 

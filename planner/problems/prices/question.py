@@ -17,12 +17,12 @@ from planner.scenario.keys.model_keys import ModelField
 from planner.scenario.keys.references import nested
 from planner.scenario.keys.system_keys import SystemField
 from planner.scenario.kinds import PROBLEMS
-from planner.text.errors import quoted
+from planner.text.errors import quote
 from planner.text.quantities import parse
 
 
 @dataclass(frozen=True)
-class GivenRange(fields.Kind):
+class GivenRange(fields.FieldType):
     """A value, or a range as [least, most] or {from: least, to: most}; read as its two ends."""
 
     single: fields.Quantity
@@ -31,14 +31,14 @@ class GivenRange(fields.Kind):
         """The least and the most; raises ValueError where they are not in order."""
         if isinstance(value, Mapping):
             if value.keys() != {"from", "to"}:
-                raise ValueError(f"expected {{from: ..., to: ...}}, got {quoted(value)}")
+                raise ValueError(f"expected {{from: ..., to: ...}}, got {quote(value)}")
             value = [value["from"], value["to"]]
         if not isinstance(value, list | tuple):
             number = self.single.read(value)
             return number, number
         if len(value) != 2:
             raise ValueError(f"expected a value or [least, most], got {len(value)} values")
-        low, high = fields.collected(value, self.single.read)
+        low, high = fields.read_each(value, self.single.read)
         if low > high:
             raise ValueError(f"expected [least, most], got {value[0]} before {value[1]}")
         return low, high
@@ -60,7 +60,7 @@ class MarkUp(GivenRange):
             if isinstance(end, str) and "%" in end:
                 share = parse(end, "share")
                 hint = f": {end} of the price is {1 / (1 - share):.3g}" if share < 1 else ""
-                raise ValueError(f"expected a price over cost such as 2.5, got {quoted(end)}{hint}")
+                raise ValueError(f"expected a price over cost such as 2.5, got {quote(end)}{hint}")
         return super().read(value)
 
 
@@ -116,7 +116,7 @@ class SheetRows(fields.Record):
             if any(row.hold > x.hold and 0 < row.price < x.price for x in sorted_rows):
                 words = "cheaper than a write held for less: nobody would write that one: swap them"
                 faults.append(((i, "price"), words))
-        return fields.sound(tuple(sorted(value, key=lambda row: row.hold)), faults)
+        return fields.check_faults(tuple(sorted(value, key=lambda row: row.hold)), faults)
 
     @field_validator("steps")
     @classmethod
@@ -129,7 +129,7 @@ class SheetRows(fields.Record):
             ((i, "input"), "a step that changes nothing: give input or output")
             for i, step in enumerate(value) if step.input is None and step.output is None
         ]  # fmt: skip
-        return fields.sound(tuple(sorted(value, key=lambda step: step.above)), faults)
+        return fields.check_faults(tuple(sorted(value, key=lambda step: step.above)), faults)
 
     @field_validator("tiers")
     @classmethod
@@ -139,7 +139,7 @@ class SheetRows(fields.Record):
             for i, tier in enumerate(value)
             if tier.speed and tier.speed > 1 and relative(tier.price, info.data.get("output")) <= 1
         ]
-        return fields.sound(value, faults)
+        return fields.check_faults(value, faults)
 
 
 def edge(above: float) -> int:
@@ -178,7 +178,7 @@ def _sheet(value: object, info: ValidationInfo) -> str | SheetRows:
     if not isinstance(value, str) or not value.strip():
         raise ValueError(
             "expected HOST/MODEL (planner catalog api-prices), or rows such as "
-            f"{{input: $3/Mtok, output: $15/Mtok}}, got {quoted(value)}"
+            f"{{input: $3/Mtok, output: $15/Mtok}}, got {quote(value)}"
         )
     return value.strip()
 
@@ -187,13 +187,13 @@ def _day(value: object) -> str:
     try:
         return datetime.date.fromisoformat(str(value)).isoformat()
     except ValueError:
-        raise ValueError(f"expected a day such as 2026-11-24, got {quoted(value)}") from None
+        raise ValueError(f"expected a day such as 2026-11-24, got {quote(value)}") from None
 
 
 class PricesScenario(fields.QuestionRecord):
     """One question of what a price sheet says, in base units (USD, token, s, byte); frozen."""
 
-    problem: Annotated[Literal["prices"], fields.Word(PROBLEMS)] = Field(
+    problem: Annotated[Literal["prices"], fields.EnumKey(PROBLEMS)] = Field(
         description="which question is asked"
     )
     sheet: Annotated[

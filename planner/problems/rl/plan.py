@@ -1,6 +1,6 @@
 """The answer to a question of reinforcement learning, typed: both pools and their step.
 
-Everything is in base units; `document_of` makes JSON of it, keys in the order of the fields.
+Everything is in base units; `to_document` makes JSON of it, keys in the order of the fields.
 """
 
 from dataclasses import dataclass

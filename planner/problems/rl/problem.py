@@ -12,12 +12,12 @@ from planner.catalogue.systems import System
 from planner.problems.rl import plan as records
 from planner.problems.rl import search as pool_search
 from planner.problems.rl.question import RlQuestion
-from planner.protocol.output import Output, values_in
+from planner.protocol.output import Output, output_values
 from planner.protocol.parameter import Parameter, settable
 from planner.protocol.plan import BindingLimit, KnownAnswer, MissedPromise, Plan, Provenance
 from planner.protocol.problem import NO_PLAN, Problem, Search
-from planner.protocol.section import BROKEN, WIDE, AnswerHead, Line, Section, numbers_in
-from planner.scenario import resolved
+from planner.protocol.section import BROKEN, LABEL_WIDTH, AnswerHead, Line, Section, value_lines
+from planner.scenario import resolve_keys
 from planner.scenario.keys.system_keys import resolved_system
 from planner.text import wording as say
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from planner.report.pictures.value_rows import ValueRows
 
 
-NAMED = {"rollouts": "generation", "learning": "training"}  # the pools, as people call them
+POOL_NAMES = {"rollouts": "generation", "learning": "training"}  # the pools, as people call them
 BAR = 24  # columns of a step
 
 
@@ -38,7 +38,7 @@ def question_text(plan: records.RlPlan) -> str:
     assert isinstance(system, System)  # a file is refused before
     steps = f"; {question.steps:,} steps" if question.steps else ""
     return (
-        f"RL of {say.named(plan.scenario['model'], 'model')} on "
+        f"RL of {say.reference_text(plan.scenario['model'], 'model')} on "
         f"{system.counted([question.chips])}, {question.policy}-policy: "
         f"{work.rollouts:,} answers of {work.answer:,.0f} tokens a step (max {work.most:,.0f}), "
         f"{work.updates} update{'s' * (work.updates != 1)}{steps}; least time"
@@ -77,12 +77,12 @@ def _tables(point: records.RlPoint) -> Iterator[Section]:
 
 
 METHOD = "every layout of a replica with every split of the chips, each pool by its own planner"
-OTHERS = 4
+ALTERNATIVES_SHOWN = 4
 DAY = 86400.0
 EXPERIMENTAL = "experimental: planner validate --data on RL runs says how far it is off"
 
 
-def point_of(pools: pool_search.Pools) -> records.RlPoint:
+def rl_point(pools: pool_search.Pools) -> records.RlPoint:
     """Both pools with every number of their step."""
     from formulas.training.reinforcement import step_cost
 
@@ -138,7 +138,7 @@ def _binding(pools: pool_search.Pools) -> Iterator[BindingLimit]:
         yield BindingLimit(name, seconds / pools.seconds)
 
 
-def missed_of(tally: pool_search.PoolTally) -> tuple[MissedPromise, ...]:
+def missed_promises(tally: pool_search.PoolTally) -> tuple[MissedPromise, ...]:
     """Why no pools are there: memory."""
     words = (
         f"none of {tally.seen} pairs of pools holds the model: more chips, or fewer bytes a "
@@ -148,8 +148,7 @@ def missed_of(tally: pool_search.PoolTally) -> tuple[MissedPromise, ...]:
 
 
 def _others(tally: pool_search.PoolTally) -> list[records.OtherPools]:
-    """The next best pools that learn on other chips or in other replicas."""
-    best, others = tally.ranked[:1], tally.ranked[1 : 1 + OTHERS]
+    best, others = tally.ranked[:1], tally.ranked[1 : 1 + ALTERNATIVES_SHOWN]
     return [
         records.OtherPools(pools.choice, pools.seconds, pools.seconds / best[0].seconds - 1)
         for pools in others
@@ -160,7 +159,6 @@ UNITS = {"work.prompt": "token", "work.answer": "token", "work.most": "token"}
 
 
 def _expression(name: str, plan: Plan) -> sp.Expr | None:
-    """The expression of an output of a plan."""
     from formulas.training import reinforcement as equations
 
     assert isinstance(plan, records.RlPlan)
@@ -212,13 +210,13 @@ class Rl(Problem[RlQuestion]):
         tally = pool_search.search_pools(pool_search.resolve_rl(question))
         considered = {"pools_seen": tally.seen, "pools_fitting": tally.fitting}
         if not tally.ranked:
-            return replace(NO_PLAN, considered=considered, missed=partial(missed_of, tally))
+            return replace(NO_PLAN, considered=considered, missed=partial(missed_promises, tally))
         best = tally.ranked[0]
-        plan, replica = point_of(best), best.rollouts.replica
+        plan, replica = rl_point(best), best.rollouts.replica
         holds = [f"rollout.tp={replica.tp}", f"rollout.pp={replica.pp}"]
         if question.policy == "off":
             holds.append(f"split={best.rollouts.chips}")
-        return Search(values_in(self.outputs, plan), best.choice, best.seconds, plan,
+        return Search(output_values(self.outputs, plan), best.choice, best.seconds, plan,
                       holds=tuple(holds), considered=considered, gap=0.0)  # fmt: skip
 
     def answer(self, question: RlQuestion) -> records.RlPlan:
@@ -231,14 +229,14 @@ class Rl(Problem[RlQuestion]):
         best = tally.ranked[0] if tally.ranked else None
         whole = records.RlAnswer(
             gap=0.0 if best else None,
-            scenario=resolved(question),
-            plan=point_of(best) if best else None,
+            scenario=resolve_keys(question),
+            plan=rl_point(best) if best else None,
             certificate=records.RlCertificate(
                 METHOD, best.seconds if best else None, tally.seen, tally.fitting
             ),
             binding=tuple(_binding(best)) if best else (),
             alternatives=tuple(_others(tally)),
-            infeasible=None if best else missed_of(tally),
+            infeasible=None if best else missed_promises(tally),
             provenance=Provenance(
                 data=resolution.data, warnings=(*resolution.warnings, EXPERIMENTAL)
             ),
@@ -259,18 +257,19 @@ class Rl(Problem[RlQuestion]):
                               labels={"cost": "Why"})  # fmt: skip
         cost = f"${point.usd_per_step:,.2f} a step of {say.duration(point.step_time)}"
         if point.days is not None and point.usd is not None:
-            cost = f"{say.three_digits(point.days)} days · {say.money(point.usd)} · {cost}"
+            cost = f"{say.three_digits(point.days)} days · {say.usd_text(point.usd)} · {cost}"
         words = f"best of {proof.pairs_seen} pairs of pools (all tried, {proof.pairs_fitting} fit)"
         writes, learns = point.rollouts, point.learning
         replicas = f"{writes.replicas} × ({say.degrees(writes.pp, writes.tp, 1, 1)})"
         batch = f", {writes.batch:,} at a time" * (writes.batch < writes.answers)
         answers = f"{replicas}, {writes.answers:,} answers each{batch}"
-        waits = " and ".join(NAMED[limit.name] for limit in plan.binding)
+        waits = " and ".join(POOL_NAMES[limit.name] for limit in plan.binding)
         return AnswerHead(
             title, cost=(cost,), promises=("none asked",), certainty=sure,
             run=(f"generation on {writes.chips:,} chips: {answers}",
                  f"training on {learns.chips:,} chips: {learns.layout}"),
-            smaller=("not tried: chips is one number",), proof=say.row("Proof", words, WIDE),
+            smaller=("not tried: chips is one number",),
+            proof=say.label_row("Proof", words, LABEL_WIDTH),
             limit=(f"a step waits for {waits}; chips are {say.percent(point.idle)} idle",),
             next=(f"planner sweep FILE --over chips={max(chips // 2, 1)},{chips} --out sweep.csv",),
         )  # fmt: skip
@@ -287,7 +286,7 @@ class Rl(Problem[RlQuestion]):
         )
         runners_up = [Section("Runners-up", others)] if others else []
         return (
-            Section(title, numbers_in(self.outputs, plan, usd="cost")),
+            Section(title, value_lines(self.outputs, plan, usd="cost")),
             *_tables(point),
             *runners_up,
         )
@@ -312,7 +311,7 @@ class Rl(Problem[RlQuestion]):
             steps.append(ValueRow(f"other pools {number}", pools.step_time, pools.step_time, words))
         panels = [ValuePanel("where a step goes", "s", lanes, linear=True)]
         panels += [ValuePanel("a step on other pools", "s", steps, linear=True)] * (len(steps) > 1)
-        return ValueRows("\n".join(say.filled(question_text(plan))), panels)
+        return ValueRows("\n".join(say.wrap_text(question_text(plan))), panels)
 
 
 PROBLEM = Rl()

@@ -53,7 +53,7 @@ class RlWork(fields.Record):
                 "answer is learned from once"
             )
             faults.append((("global_batch",), words))
-        return fields.sound(self, faults)
+        return fields.check_faults(self, faults)
 
     @property
     def batch(self) -> int:
@@ -74,10 +74,10 @@ class RlWork(fields.Record):
 class RolloutPool(fields.Record):
     """How answers are written, as in `problem: serving`."""
 
-    tp: fields.Numbers | None = Field(
+    tp: fields.ListKey | None = Field(
         None, description="chips that share every matrix of a replica"
     )
-    pp: fields.Numbers | None = Field(None, description="stages of a replica; 1 when absent")
+    pp: fields.ListKey | None = Field(None, description="stages of a replica; 1 when absent")
     weights: fields.Dtypes | None = Field(None, description="dtype of the weights")
     profile: ProfileField = Field("auto", description="a named, dated calibration, or a file")
 
@@ -85,7 +85,7 @@ class RolloutPool(fields.Record):
 class TrainingPool(fields.Record):
     """How is learned from them, as in `problem: training`."""
 
-    precision: Annotated[str, fields.Word(PRECISIONS)] = Field(
+    precision: Annotated[str, fields.EnumKey(PRECISIONS)] = Field(
         "bf16", description="format of the matrix products"
     )
     state: ParameterState = Field(default_factory=ParameterState, description="bytes per parameter")
@@ -102,14 +102,14 @@ class RlQuestion(fields.QuestionRecord):
 
     COUNTS: ClassVar[Mapping[str, str]] = {"chips": "chip", "split": "chip", "unit": "chip"}
 
-    problem: Annotated[Literal["rl"], fields.Word(PROBLEMS)] = Field(
+    problem: Annotated[Literal["rl"], fields.EnumKey(PROBLEMS)] = Field(
         description="which question is asked"
     )
     model: ModelField = Field(description="a catalogue name, or a path to a Hugging Face config")
     system: SystemField = Field(description="a catalogue name, or a description")
     chips: fields.Count = Field(description="chips of both pools")
     work: RlWork = Field(description="what a step does")
-    policy: Annotated[str, fields.Word(POLICIES)] = Field(
+    policy: Annotated[str, fields.EnumKey(POLICIES)] = Field(
         "on",
         description="on: the same chips write, then learn; off: two pools side by side, answers "
         "are of weights `lag` steps old",
@@ -117,7 +117,7 @@ class RlQuestion(fields.QuestionRecord):
     lag: fields.Count = Field(
         1, description="off policy: with 2 and more the next answers begin as others end"
     )
-    forwards: Annotated[int, fields.Whole(least=0)] = Field(
+    forwards: Annotated[int, fields.IntegerField(least=0)] = Field(
         FORWARDS, description="forward passes that score the answers before they are learned from"
     )
     framework: str = Field(
@@ -125,7 +125,7 @@ class RlQuestion(fields.QuestionRecord):
     )
     rollout: RolloutPool = Field(default_factory=RolloutPool, description="the pool that writes")
     training: TrainingPool = Field(default_factory=TrainingPool, description="the pool that learns")
-    split: fields.Numbers | None = Field(
+    split: fields.ListKey | None = Field(
         None, description="off policy: chips that write, to try; all splits when absent"
     )
     unit: fields.Count | None = Field(
@@ -160,7 +160,7 @@ class RlQuestion(fields.QuestionRecord):
             faults.append((("system",), "give one system: both pools are of its chips"))
         if self.unit is not None and self.chips % self.unit:
             faults.append((("unit",), f"{self.chips} chips are no multiple of {self.unit}"))
-        return fields.sound(self, faults)
+        return fields.check_faults(self, faults)
 
 
 QUESTION = RlQuestion

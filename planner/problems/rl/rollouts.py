@@ -16,11 +16,11 @@ from scipy.special import betainc
 from planner.problems import serving
 from planner.problems.rl.question import RlQuestion, RlWork
 from planner.protocol.problem import Search
-from planner.text.errors import FieldError, faults_at
+from planner.text.errors import FieldError, error_paths
 from planner.text.quantities import base_units
 
 GRID = 2  # factor between batches that are planned; between them times are straight lines
-LONGEST = 1e7  # over the limit: beyond it all answers are cut off
+MAX_SCALE_RATIO = 1e7  # over the limit: beyond it all answers are cut off
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class AnswerLengths:
         def missing(scale: float) -> float:
             return _mean(scale, work.most) - work.answer
 
-        longest = LONGEST * work.most
+        longest = MAX_SCALE_RATIO * work.most
         if missing(longest) <= 0:
             return cls(longest, work.most)
         return cls(float(brentq(missing, work.answer / 2, longest, rtol=1e-14)), work.most)
@@ -98,7 +98,7 @@ class Replica:
     def step(self, batch: int) -> float:
         """Time of a decoding step of a batch [s/token]; infinite where it does not fit."""
         if batch not in self.steps:
-            with faults_at(_placed):
+            with error_paths(_placed):
                 self.steps[batch] = serving.PROBLEM.search(self._serving_question(batch))
         return self.steps[batch].outputs.get("tpot", math.inf)
 
@@ -119,7 +119,7 @@ class Replica:
     def check(self) -> None:
         """Raises FieldError for what the serving planner refuses."""
         try:
-            with faults_at(_placed):
+            with error_paths(_placed):
                 serving.PROBLEM.check(self._serving_question(1))
         except FieldError as error:
             # A size that was not asked for is passed over.
@@ -166,12 +166,10 @@ class Rollouts:
 
 
 def _placed(path: str) -> str:
-    """A path of a serving question as one of the rollouts."""
     return f"rollout.{path.removeprefix('choose.')}"
 
 
 def _faults_of(error: ValidationError) -> Iterator[tuple[str, str]]:
-    """What a serving question refuses, each at its key of the rollouts."""
     for fault in error.errors():
         cause = fault.get("ctx", {}).get("error")
         key = next((str(x) for x in reversed(fault["loc"]) if isinstance(x, str)), "tp")

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from planner.architecture.counts import sizes
+from planner.architecture.counts import model_sizes
 from planner.architecture.huggingface import read_config
 from planner.catalogue import models
-from planner.catalogue.listed_prices import Price, rent_of
+from planner.catalogue.listed_prices import Price, chip_rent
 from planner.catalogue.systems import System
 from planner.catalogue.training.training_stacks import RlFramework, rl_framework
 from planner.problems import training
@@ -24,8 +24,8 @@ from planner.protocol.plan import DataSource
 from planner.scenario.keys.model_keys import ModelDescription
 from planner.scenario.keys.references import File
 from planner.scenario.keys.system_keys import resolved_system
-from planner.scenario.keys.uncertain import LEFT_ASIDE
-from planner.text.errors import FieldError, blamed_on, faults_at
+from planner.scenario.keys.uncertain import IGNORED_NOTE
+from planner.text.errors import FieldError, error_paths, errors_at
 from planner.text.quantities import base_units
 from planner.text.wording import degrees
 
@@ -50,30 +50,30 @@ def resolve_rl(question: RlQuestion) -> ResolvedRl:
     if isinstance(system, File) or system.file is not None:
         words = "a topology file is not read for learning yet; give a system of the catalogue"
         raise FieldError(("system", words))
-    with blamed_on("price"):
-        price = rent_of(system.chip.name, question.price, system.price)
+    with errors_at("price"):
+        price = chip_rent(system.chip.name, question.price, system.price)
     framework = rl_framework(question.framework)
     data = (
         DataSource(f"price of {system.chip.name}", price.source, price.as_of),
         DataSource(f"framework {framework.name}", framework.source, framework.as_of),
     )
     warnings = [price.warning(date.today()) or ""]
-    warnings += [LEFT_ASIDE] * (question.uncertain is not None)
+    warnings += [IGNORED_NOTE] * (question.uncertain is not None)
     name = question.model.like if isinstance(question.model, ModelDescription) else question.model
     assert name is not None  # the question refuses a model without layers
     model = read_config(name.path) if isinstance(name, File) else models.load(name)
-    weights = question.training.state.weights * float(sizes(model).n_total)
+    weights = question.training.state.weights * float(model_sizes(model).n_total)
     return ResolvedRl(question, system, price, framework, weights, data,
                       tuple(filter(None, warnings)))  # fmt: skip
 
 
-APART = ("dp_exposed", "optimizer", "offload_exposed")  # terms that a forward pass has not
-MOST_SPLITS = 2_000  # of the chips that are searched, each with every replica
-WHERE = ("model", "system", "price", "chips")  # keys that the scenario has itself
+SEPARATE_PARTS = ("dp_exposed", "optimizer", "offload_exposed")  # terms that a forward pass has not
+MAX_SPLITS = 2_000  # of the chips that are searched, each with every replica
+REPORTED_PATHS = ("model", "system", "price", "chips")  # keys that the scenario has itself
 
 
 @dataclass(frozen=True)
-class Learning:
+class TrainerTime:
     """Scoring and learning on a pool: its layout as the training planner has it, and its time."""
 
     chips: int
@@ -84,25 +84,25 @@ class Learning:
     seconds: float
 
 
-def learning(question: RlQuestion, chips: int) -> Learning | None:
+def best_trainer_layout(question: RlQuestion, chips: int) -> TrainerTime | None:
     """The best layout of so many chips; None where none fits into memory.
 
     Raises FieldError for what the training planner refuses.
     """
     from formulas.training.reinforcement import learning_time
 
-    with faults_at(_placed):
+    with error_paths(_placed):
         search = training.PROBLEM.search(_training_question(question, chips))
     if not search.feasible:
         return None
     point = search.plan
     terms = point.time_per_step.terms
-    layers = point.step_time - sum(terms.get(name, 0.0) for name in APART)
+    layers = point.step_time - sum(terms.get(name, 0.0) for name in SEPARATE_PARTS)
     seconds = learning_time.numpy()(
         n_upd=float(question.work.updates), T_opt=point.step_time,
         n_fwd=float(question.forwards), T_layers=layers,
     )  # fmt: skip
-    return Learning(chips, point, search.choice, question.work.updates, layers, float(seconds))
+    return TrainerTime(chips, point, search.choice, question.work.updates, layers, float(seconds))
 
 
 def _training_question(question: RlQuestion, chips: int) -> Any:
@@ -119,11 +119,10 @@ def _training_question(question: RlQuestion, chips: int) -> Any:
 
 
 def _placed(path: str) -> str:
-    """A path of a training question as one of this scenario."""
     key = path.partition(".")[0]
     if key == "work":
         return "work"
-    return path if key in WHERE else f"training.{path}"
+    return path if key in REPORTED_PATHS else f"training.{path}"
 
 
 @dataclass(frozen=True)
@@ -132,7 +131,7 @@ class Pools:
 
     resolution: ResolvedRl
     rollouts: Rollouts
-    learning: Learning
+    learning: TrainerTime
     sent: float
     seconds: float
 
@@ -161,7 +160,7 @@ def search_pools(resolution: ResolvedRl, *, every: bool = False) -> PoolTally:
     Raises FieldError for what either planner refuses, and where no split is left.
     """
     question, framework = resolution.question, resolution.framework
-    tally, learned = PoolTally(), dict[int, Learning | None]()
+    tally, learned = PoolTally(), dict[int, TrainerTime | None]()
     refused: list[FieldError] = []
     best = math.inf
     replicas = [replica for replica in _replicas(question) if replica.chips <= question.chips]
@@ -199,7 +198,7 @@ def require_pools(resolution: ResolvedRl) -> None:
     refused = []
     for chips in {learns for _, learns in _splits(question, resolution.system)}:
         try:
-            with faults_at(_placed):
+            with error_paths(_placed):
                 training.PROBLEM.check(_training_question(question, chips))
             return
         except FieldError as error:
@@ -208,7 +207,6 @@ def require_pools(resolution: ResolvedRl) -> None:
 
 
 def _replicas(question: RlQuestion) -> Iterator[Replica]:
-    """Layouts of a replica: those that are asked for, else powers of two up to a machine."""
     pool = question.rollout
     powers = [2**k for k in range(question.chips.bit_length()) if 2**k <= question.chips]
     for tp in pool.tp or powers:
@@ -229,16 +227,15 @@ def _splits(question: RlQuestion, system: System) -> Iterator[tuple[int, int]]:
     if not chosen:
         words = f"both pools have multiples of {unit} chips (unit); of {chips} none is left"
         raise FieldError(("split", words))
-    if len(chosen) > MOST_SPLITS:
+    if len(chosen) > MAX_SPLITS:
         words = f"{chips:,} chips in units of {unit} are {len(chosen):,} splits"
-        remedy = f"what would work: unit: {unit * -(-len(chosen) // MOST_SPLITS)}, or split: N"
-        raise FieldError(("chips", f"{words}, more than the {MOST_SPLITS:,} searched; {remedy}"))
+        remedy = f"what would work: unit: {unit * -(-len(chosen) // MAX_SPLITS)}, or split: N"
+        raise FieldError(("chips", f"{words}, more than the {MAX_SPLITS:,} searched; {remedy}"))
     for writing in reversed(chosen):
         yield writing, chips - writing
 
 
-def _timed(resolution: ResolvedRl, writes: Rollouts, learner: Learning) -> Pools:
-    """Both pools with the time of their step."""
+def _timed(resolution: ResolvedRl, writes: Rollouts, learner: TrainerTime) -> Pools:
     framework, sent = resolution.framework, _sent(resolution, writes)
     numbers = framework.rollouts, framework.learning, framework.beside
     times = np.array([[writes.seconds, learner.seconds, sent]])
@@ -280,18 +277,17 @@ def step_function(
     return step
 
 
-def _learned(question: RlQuestion, chips: int, refused: list[FieldError]) -> Learning | None:
-    """Learning on so many chips; None where none fits, or it is refused, which is noted."""
+def _learned(question: RlQuestion, chips: int, refused: list[FieldError]) -> TrainerTime | None:
     try:
-        return learning(question, chips)
+        return best_trainer_layout(question, chips)
     except FieldError as error:
         refused.append(error)
         return None
 
 
-def least_seconds(question: RlQuestion) -> float:
+def min_step_seconds(question: RlQuestion) -> float:
     """The arithmetic of learning and scoring at the peak of all chips: no step is shorter [s]."""
-    learner = learning(question, question.chips)
+    learner = best_trainer_layout(question, question.chips)
     if learner is None:
         return 0.0
     point = learner.point

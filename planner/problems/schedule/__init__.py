@@ -1,5 +1,5 @@
 """When does the next batch depart? Trains of seats at fixed intervals: waits, queue, simulation."""
 
-from planner.text.faces import loaded_from
+from planner.text.faces import lazy_module
 
-__getattr__ = loaded_from(__name__, {"QUESTION": "question", "PROBLEM": "problem"})
+__getattr__ = lazy_module(__name__, {"QUESTION": "question", "PROBLEM": "problem"})

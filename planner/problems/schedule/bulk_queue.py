@@ -21,15 +21,15 @@ from planner.protocol.document import Second, Share, Unit
 
 Floats = NDArray[np.float64]
 
-LOST = 1e-13  # probability beyond the states that are counted
-NOBODY = 1e-10  # share of a request that a departure may leave behind for each that comes
+TRUNCATION_TOLERANCE = 1e-13  # probability beyond the states that are counted
+MIN_QUEUE = 1e-10  # share of a request that a departure may leave behind for each that comes
 TERM = 1e-12  # of a sum, below which the next is not looked at
-MOST_STATES = 1 << 17
-MOST_TERMS = 2 * 10**8  # roots times states
+MAX_STATES = 1 << 17
+MAX_TERMS = 2 * 10**8  # roots times states
 HALF = 0.5  # load from which many of the terms count
 NODES = 24  # of the moment of arrival, Gauss and Legendre
 BLOCK = 1 << 22  # numbers in one piece of an outer product
-SETTLED = 1e-13  # of a quantile [intervals]
+STOP_TOL = 1e-13  # of a quantile [intervals]
 
 
 def inner_roots(capacity: int, load: float) -> NDArray[np.complex128]:
@@ -43,7 +43,7 @@ def root_sum(capacity: int, load: float) -> float:
     return float(np.sum(1 / (1 - inner_roots(capacity, load))).real)
 
 
-def left_behind(capacity: int, load: float) -> float:
+def mean_queue_after_service(capacity: int, load: float) -> float:
     """Mean number that a departure leaves behind, by Spitzer's identity [-].
 
     A sum of what is above zero, the excess of the arrivals of each number of intervals over its
@@ -61,7 +61,7 @@ def left_behind(capacity: int, load: float) -> float:
 
 
 @dataclass(frozen=True)
-class SeatedTimes:
+class SojournTimeDistribution:
     """Requests left behind by a departure, and times from arrival to the end of the ride.
 
     Parameters
@@ -98,10 +98,9 @@ class SeatedTimes:
         high = 2.0
         while self.within(high) < share:
             high += 1.0
-        return float(brentq(lambda time: self.within(time) - share, high - 1, high, xtol=SETTLED))
+        return float(brentq(lambda time: self.within(time) - share, high - 1, high, xtol=STOP_TOL))
 
     def _boarded(self, missed: int, moments: Floats) -> Floats:
-        """Share of those who arrive at each moment of the interval that miss at most so many."""
         if missed < 0:
             return np.zeros(len(moments))
         states = min(len(self.left), (missed + 1) * self.capacity)
@@ -118,17 +117,17 @@ def _moments() -> tuple[Floats, Floats]:
 
 
 @cache
-def seated_times(capacity: int, load: float) -> SeatedTimes | None:
+def sojourn_time_distribution(capacity: int, load: float) -> SojournTimeDistribution | None:
     """The exact distribution, None where it has more states than are summed.
 
     The generating function is evaluated on the unit circle; the real root beyond it says how fast
     probabilities fall, and so how many states matter.
     """
-    if load < HALF and left_behind(capacity, load) < NOBODY * load * capacity:
-        return SeatedTimes(capacity, load, np.ones(1))
+    if load < HALF and mean_queue_after_service(capacity, load) < MIN_QUEUE * load * capacity:
+        return SojournTimeDistribution(capacity, load, np.ones(1))
     beyond = float((-lambertw(-load * math.exp(-load), -1) / load).real)
-    wanted = math.log(1 / LOST) / max(math.log(beyond), 1e-12) + 2 * capacity
-    if wanted > MOST_STATES or capacity * wanted > MOST_TERMS:
+    wanted = math.log(1 / TRUNCATION_TOLERANCE) / max(math.log(beyond), 1e-12) + 2 * capacity
+    if wanted > MAX_STATES or capacity * wanted > MAX_TERMS:
         return None
     states = 1 << math.ceil(math.log2(wanted))
     # Probabilities are real: the lower half of the circle mirrors the upper one.
@@ -142,12 +141,12 @@ def seated_times(capacity: int, load: float) -> SeatedTimes | None:
     over = z**capacity - np.exp(load * capacity * (z - 1))
     values = capacity * (1 - load) * (z - 1) * np.exp(product) / over
     left = np.fft.hfft(np.concatenate([[1.0], values]), states) / states
-    return SeatedTimes(capacity, load, np.maximum(left, 0.0))
+    return SojournTimeDistribution(capacity, load, np.maximum(left, 0.0))
 
 
 SEED = 20261124
 BATCHES = 64  # whose means give the standard error
-LEAST_BATCH, MOST_BATCH = 64, 1 << 18  # intervals
+MIN_BATCH, MAX_BATCH = 64, 1 << 18  # intervals
 WITHOUT_END = 1e9  # seats, more than ever come in one interval
 
 
@@ -176,7 +175,7 @@ def simulated_intervals(
     """
     seats = min(capacity, WITHOUT_END)
     rng = np.random.default_rng(SEED)
-    spans = round(min(max(requests / per_interval / BATCHES, LEAST_BATCH), MOST_BATCH))
+    spans = round(min(max(requests / per_interval / BATCHES, MIN_BATCH), MAX_BATCH))
     queue: np.ndarray = np.empty(0)  # ages of those left behind, oldest first [intervals]
     means, counts, longest = [], [], 0.0
     for number in range(-max(1, BATCHES // 10), BATCHES):

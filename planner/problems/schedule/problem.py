@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from planner.problems.schedule.bulk_queue import (
     SimulatedTimes,
-    left_behind,
+    mean_queue_after_service,
     root_sum,
-    seated_times,
     simulated_intervals,
+    sojourn_time_distribution,
 )
 from planner.problems.schedule.question import ScheduleScenario
 from planner.protocol.document import Second, Share, Unit
@@ -22,8 +22,8 @@ from planner.protocol.parameter import Parameter, settable
 from planner.protocol.plan import Answer, BindingLimit, KnownAnswer, MissedPromise, Plan, Provenance
 from planner.protocol.problem import NO_PLAN, Problem, Search
 from planner.protocol.section import BROKEN, AnswerHead, Line, Section
-from planner.scenario import resolved
-from planner.scenario.keys.uncertain import LEFT_ASIDE
+from planner.scenario import resolve_keys
+from planner.scenario.keys.uncertain import IGNORED_NOTE
 from planner.text.errors import SolverError
 from planner.text.tolerances import AGREE
 from planner.text.wording import percent, quantity
@@ -104,11 +104,12 @@ METHOD = (
     "mean from the inner roots of z^K = exp(rho K (z - 1)), values of Lambert's W; beside it the "
     "sum over the distribution by a discrete Fourier transform, and a simulation of every request"
 )
-CANCELLED = 1e-9  # of the seats: a shorter queue is a difference of numbers as large as they
+# Of the seats: a shorter queue is a difference of numbers as large as they.
+CANCELLATION_TOLERANCE = 1e-9
 PERCENTS = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
-def outputs_at(question: ScheduleScenario) -> dict[str, float]:
+def evaluate_outputs(question: ScheduleScenario) -> dict[str, float]:
     """Load, mean queue and mean time by their equations [base units]."""
     from formulas.economics import schedule as equations
 
@@ -120,20 +121,20 @@ def outputs_at(question: ScheduleScenario) -> dict[str, float]:
     values["S_root"] = root_sum(seats, load)
     queue = equations.left_behind.numpy().at(values)
     # Where hardly anybody is left behind the two terms cancel.
-    if queue < CANCELLED * question.capacity:
-        queue = left_behind(seats, load)
+    if queue < CANCELLATION_TOLERANCE * question.capacity:
+        queue = mean_queue_after_service(seats, load)
     values["Q_left"] = queue
     return {"load": load, "queue": queue, "mean": equations.mean_time_seated.numpy().at(values)}
 
 
-def point_of(question: ScheduleScenario, outputs: Mapping[str, float]) -> DepartingBatches:
+def batch_point(question: ScheduleScenario, outputs: Mapping[str, float]) -> DepartingBatches:
     """The plan: every number in base units.
 
     Raises SolverError where closed form and distribution differ.
     """
     interval, seats, load = question.interval, question.capacity, question.load
     unlimited = math.isinf(seats)
-    times = None if unlimited else seated_times(int(seats), load)
+    times = None if unlimited else sojourn_time_distribution(int(seats), load)
     exact = outputs["mean"] if unlimited else times.mean * interval if times else None
     if exact and abs(exact / outputs["mean"] - 1) > AGREE:
         raise SolverError(
@@ -181,20 +182,20 @@ def shortfall(question: ScheduleScenario) -> tuple[MissedPromise, ...]:
 def answer(question: ScheduleScenario, elasticities: Mapping[str, float]) -> ScheduleAnswer:
     """The whole answer; `elasticities` are those of the mean by path."""
     missed = shortfall(question)
-    outputs = {} if missed else outputs_at(question)
-    point = None if missed else point_of(question, outputs)
+    outputs = {} if missed else evaluate_outputs(question)
+    point = None if missed else batch_point(question, outputs)
     difference = None
     if point is not None and point.exact is not None:
         difference = abs(point.exact / point.mean - 1)
     binds = {"capacity", "arrivals"} & elasticities.keys() if point and point.queue else set()
-    warnings: tuple[str, ...] = (LEFT_ASIDE,) if question.uncertain is not None else ()
+    warnings: tuple[str, ...] = (IGNORED_NOTE,) if question.uncertain is not None else ()
     if point is not None and point.quantiles is None:
         warnings += ("so long a queue has too many states: no quantiles, the mean stands",)
     if point is not None and question.arrivals and question.draws and point.simulation is None:
         warnings += ("so few come that none came in the time of the simulation: it is left out",)
     return ScheduleAnswer(
         gap=0.0 if point else None,
-        scenario=resolved(question),
+        scenario=resolve_keys(question),
         plan=point,
         bound=ScheduleBound(1.5 * question.interval),
         certificate=ScheduleCertificate(METHOD, None if point is None else point.mean, difference),
@@ -206,7 +207,6 @@ def answer(question: ScheduleScenario, elasticities: Mapping[str, float]) -> Sch
 
 
 def _question_text(scenario: Mapping[str, object]) -> str:
-    """What was asked, in a sentence."""
     seats, interval, arrivals = (scenario[x] for x in ("capacity", "interval", "arrivals"))
     assert isinstance(interval, float)
     room = "unlimited seats" if seats == "forever" else f"{seats} seats"
@@ -259,7 +259,7 @@ class ScheduleProblem(Problem[ScheduleScenario]):
         """Load, queue and mean time by their closed forms; there is nothing to choose."""
         if missed := shortfall(question):
             return replace(NO_PLAN, missed=lambda: missed)
-        outputs = outputs_at(question)
+        outputs = evaluate_outputs(question)
         return Search(outputs, "closed form", outputs["mean"], outputs, gap=0.0)
 
     def answer(self, question: ScheduleScenario) -> SchedulePlan:
@@ -339,7 +339,6 @@ class ScheduleProblem(Problem[ScheduleScenario]):
         return ValueRows(head.title, [ValuePanel(title, "s", rows)] if rows else [])
 
     def _slopes(self, question: ScheduleScenario) -> dict[str, float]:
-        """d ln mean / d ln parameter; of seats between one less and one more."""
         return {
             row.path: slope
             for row in self.parameters(question)
@@ -358,12 +357,11 @@ class ScheduleProblem(Problem[ScheduleScenario]):
             varied = self.varied(question, row.path, int(end) if row.whole else end)
             if shortfall(varied):
                 return None
-            means.append(outputs_at(varied)["mean"])
+            means.append(evaluate_outputs(varied)["mean"])
         return math.log(means[1] / means[0]) / math.log(ends[1] / ends[0])
 
 
 def _simulation(point: DepartingBatches) -> tuple[Section, ...]:
-    """The simulated mean with its error."""
     run = point.simulation
     if run is None:
         return ()

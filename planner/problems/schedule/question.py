@@ -6,18 +6,26 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from planner.scenario.keys.fields import Kind, Quantity, QuestionRecord, Seconds, Whole, Word, count
+from planner.scenario.keys.fields import (
+    EnumKey,
+    FieldType,
+    IntegerField,
+    Quantity,
+    QuestionRecord,
+    Seconds,
+    count,
+)
 from planner.scenario.keys.uncertain import Uncertain
 from planner.scenario.kinds import PROBLEMS
 
 WITHOUT_END = ("forever", "unlimited")  # the first is how the scenario is written back
 DRAWS = 400_000
-MOST_DRAWS = 100_000_000
-MOST_SEATS = 1_000_000  # each is a root of the queue, 8 bytes and more
+MAX_DRAWS = 100_000_000
+MAX_CAPACITY = 1_000_000  # each is a root of the queue, 8 bytes and more
 
 
 @dataclass(frozen=True)
-class Seats(Kind):
+class SeatCapacity(FieldType):
     """A whole number of seats, or as many as come."""
 
     def read(self, value: object) -> float:
@@ -25,7 +33,7 @@ class Seats(Kind):
         if value in WITHOUT_END or (isinstance(value, float) and value == math.inf):
             return math.inf
         try:
-            return count(value, 1, MOST_SEATS)
+            return count(value, 1, MAX_CAPACITY)
         except ValueError as error:
             raise ValueError(f"{error}; or unlimited: as many as come") from None
 
@@ -39,19 +47,19 @@ class ScheduleScenario(QuestionRecord):
 
     COUNTS: ClassVar[dict[str, str]] = {"capacity": "seq", "draws": "seq"}
 
-    problem: Annotated[Literal["schedule"], Word(PROBLEMS)] = Field(
+    problem: Annotated[Literal["schedule"], EnumKey(PROBLEMS)] = Field(
         description="which question is asked"
     )
     interval: Seconds = Field(
         description="from one departure to the next; a ride takes as long [s]"
     )
-    capacity: Annotated[float, Seats()] = Field(
+    capacity: Annotated[float, SeatCapacity()] = Field(
         "forever", validate_default=True, description="seats of a departure; unlimited when absent"
     )
     arrivals: Annotated[float, Quantity("request_rate")] | None = Field(
         None, validate_default=True, description="requests that arrive at random, Poisson [seq/s]"
     )
-    draws: Annotated[int, Whole(least=0)] = Field(
+    draws: Annotated[int, IntegerField(least=0)] = Field(
         DRAWS, description="requests of the event simulation beside the closed form; 0 for none"
     )
     uncertain: Uncertain | None = Field(
@@ -71,8 +79,8 @@ class ScheduleScenario(QuestionRecord):
     @field_validator("draws")
     @classmethod
     def _bounded(cls, value: int) -> int:
-        if value > MOST_DRAWS:
-            raise ValueError(f"expected at most {MOST_DRAWS:,} requests, got {value:,}")
+        if value > MAX_DRAWS:
+            raise ValueError(f"expected at most {MAX_DRAWS:,} requests, got {value:,}")
         return value
 
     @property

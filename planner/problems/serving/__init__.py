@@ -5,17 +5,20 @@ What another kind may use of it is listed here and loaded on first use: reading 
 
 from typing import TYPE_CHECKING
 
-from planner.text.faces import imported_for_types, loaded_from
+from planner.text.faces import imported_for_types, lazy_module
 
 if TYPE_CHECKING:
-    from planner.problems.serving.bounds.binding_limits import followed, worth
-    from planner.problems.serving.bounds.lower_bound import declared, elastic, layout_given
+    from planner.problems.serving.bounds.binding_limits import (
+        parameter_elasticities,
+        propagate_slopes,
+    )
+    from planner.problems.serving.bounds.lower_bound import declare, layout_given, optimum
     from planner.problems.serving.bounds.programs import CHORDS, LIMITS, layout
-    from planner.problems.serving.deployment.beyond_fit import benchmark_commands, outside_fit
+    from planner.problems.serving.deployment.beyond_fit import benchmark_commands, extrapolations
     from planner.problems.serving.deployment.candidate import Candidate
     from planner.problems.serving.deployment.pool import EvaluatedPool
     from planner.problems.serving.deployment.questions import Question, double_pools, single_pools
-    from planner.problems.serving.deployment.scored_points import Point, ranked
+    from planner.problems.serving.deployment.scored_points import PlanPoint, ranked_points
     from planner.problems.serving.point import ServingBand, ServingPoint
     from planner.problems.serving.problem import PROBLEM
     from planner.problems.serving.question import ESTIMATES, QUESTION, Scenario
@@ -29,4 +32,4 @@ if TYPE_CHECKING:
 
 _HOMES = imported_for_types(__name__)
 __all__ = list(_HOMES)
-__getattr__ = loaded_from(__name__, _HOMES)
+__getattr__ = lazy_module(__name__, _HOMES)

@@ -8,7 +8,7 @@ from functools import partial
 from planner.problems.serving.advice import current_layout
 from planner.problems.serving.advice.advice_text import plan_notes
 from planner.problems.serving.advice.change import (
-    Change,
+    Variation,
     cheaper_caches,
     cheaper_weights,
     quoted_accuracy,
@@ -16,18 +16,18 @@ from planner.problems.serving.advice.change import (
     used_limits,
 )
 from planner.problems.serving.advice.fleet_sizes import fleet_sizes, sure_plan
-from planner.problems.serving.advice.grounds import provenance, uneven
-from planner.problems.serving.advice.ways_out import ways_out
-from planner.problems.serving.bounds.binding_limits import together
+from planner.problems.serving.advice.grounds import imbalance, provenance
+from planner.problems.serving.advice.ways_out import find_remedies
+from planner.problems.serving.bounds.binding_limits import synchronized_ranks_warning
 from planner.problems.serving.deployment import questions as search_questions
 from planner.problems.serving.deployment.alternatives import alternative_kinds, compared_systems
-from planner.problems.serving.deployment.beyond_fit import narrowing, outside_fit
-from planner.problems.serving.deployment.borne_load import overloaded, uncounted_prefixes
+from planner.problems.serving.deployment.beyond_fit import extrapolations, narrowing
+from planner.problems.serving.deployment.borne_load import is_overloaded, uncounted_prefixes
 from planner.problems.serving.deployment.candidate import Candidate
 from planner.problems.serving.deployment.missed_promises import missed_promises, relaxed_promises
 from planner.problems.serving.deployment.promise_chances import promise_chances
-from planner.problems.serving.deployment.scored_points import Point, tie_gap
-from planner.problems.serving.make_or_buy.comparison import compared
+from planner.problems.serving.deployment.scored_points import PlanPoint, tie_gap
+from planner.problems.serving.make_or_buy.comparison import compare_make_or_buy
 from planner.problems.serving.make_or_buy.host_prices import HostList, host_list
 from planner.problems.serving.make_or_buy.offers import ComparedPoint
 from planner.problems.serving.plan import (
@@ -38,14 +38,14 @@ from planner.problems.serving.plan import (
     ServingPlan,
 )
 from planner.problems.serving.point import NextBest, ServingBand, ServingBound, ServingPoint
-from planner.problems.serving.profiled import chance_better
+from planner.problems.serving.profiled import probability_cheaper
 from planner.problems.serving.question import Scenario
-from planner.problems.serving.step.occupancy import crowded
+from planner.problems.serving.step.occupancy import overflow_warnings
 from planner.problems.serving.task.plan_limits import PROMISES
 from planner.problems.serving.task.resolve import ServingTasks, resolve
 from planner.problems.serving.task.task import Task
 from planner.protocol.plan import BindingLimit, DataSource, MissedPromise
-from planner.scenario import resolved
+from planner.scenario import resolve_keys
 from planner.text.errors import Infeasible, SolverError
 from planner.text.tolerances import UNSEEN
 
@@ -59,8 +59,8 @@ def answer(scenario: Scenario) -> ServingPlan:
     out when it is looked at. Raises InputError for a question that contradicts itself or that this
     version does not answer; SolverError if the plan does not survive its independent evaluation.
     """
-    listed, tasks = prepared(scenario)
-    questions, points = search_questions.planned(search_questions.questions_of(tasks))
+    listed, tasks = serving_tasks(scenario)
+    questions, points = search_questions.best_plans(search_questions.all_searches(tasks))
     current = current_layout.current_layout(scenario, tasks.tasks)
     if not points:
         return ServingPlan(
@@ -68,7 +68,7 @@ def answer(scenario: Scenario) -> ServingPlan:
         )
     best = points[0].candidate
     best.recheck()
-    least = current_layout.least_price(scenario)
+    least = current_layout.price_lower_bound(scenario)
     chosen, floor = best.plan(), best.floor(least)
     band = best.band(chosen, floor)
     if listed is not None:
@@ -83,7 +83,7 @@ def answer(scenario: Scenario) -> ServingPlan:
     return ServingPlan(make, scenario, chosen, floor, band, tie_gap(questions, points[0].score))
 
 
-def prepared(scenario: Scenario) -> tuple[HostList | None, ServingTasks]:
+def serving_tasks(scenario: Scenario) -> tuple[HostList | None, ServingTasks]:
     """The hosts that are compared with, and the tasks: what an answer begins with.
 
     Raises InputError for all that is refused before layouts are listed.
@@ -98,7 +98,7 @@ def _answer(
     scenario: Scenario,
     tasks: ServingTasks,
     questions: Sequence[search_questions.Question],
-    points: Sequence[Point],
+    points: Sequence[PlanPoint],
     current: CurrentPoint | None,
     chosen: ServingPoint,
     floor: ServingBound,
@@ -108,12 +108,12 @@ def _answer(
     """The whole answer around the best plan: proof, elasticities, runners-up, sources."""
     best = points[0].candidate
     binds, elasticities, unknown = _multipliers(best)
-    even = uneven(chosen, best.task.sizes.n_experts) if best.task.sizes.n_experts else ()
-    crowds = crowded(chosen.demand)
+    even = imbalance(chosen, best.task.sizes.n_experts) if best.task.sizes.n_experts else ()
+    crowds = overflow_warnings(chosen.demand)
     warnings = (
         *tasks.warnings,
         *unknown,
-        *together(chosen),
+        *synchronized_ranks_warning(chosen),
         *even,
         *crowds,
         *_overloaded(best),
@@ -123,8 +123,10 @@ def _answer(
     assert proof.gap is not None
     whole = ServingAnswer(
         gap=min(tie_gap(questions, points[0].score), proof.gap),
-        scenario=resolved(scenario),
-        plan=ComparedPoint(**vars(chosen), buy=compared(scenario, points, chosen, band, listed))
+        scenario=resolve_keys(scenario),
+        plan=ComparedPoint(
+            **vars(chosen), buy=compare_make_or_buy(scenario, points, chosen, band, listed)
+        )
         if listed
         else chosen,
         promises=promise_chances(best),
@@ -133,7 +135,7 @@ def _answer(
         simplest=None if best.task.uses_bound else simpler_plan(questions, points[0]),
         sure=sure_plan(scenario, points[0]),
         band=band,
-        outside=outside_fit(best),
+        outside=extrapolations(best),
         narrow=narrowing(best, scenario),
         accuracy=quoted_accuracy(best),
         cheaper_weights=cheaper_weights(scenario, points[0]),
@@ -154,8 +156,7 @@ def _answer(
 
 
 def _overloaded(best: Candidate) -> tuple[str, ...]:
-    """What to say of a plan on the bound that the estimate finds too small."""
-    if not overloaded(best):
+    if not is_overloaded(best):
         return ()
     return (
         "on these chips the estimate does not carry the load, and nothing is expected of them: "
@@ -164,13 +165,13 @@ def _overloaded(best: Candidate) -> tuple[str, ...]:
 
 
 def _alternatives(
-    best: Candidate, chosen: ServingPoint, points: Sequence[Point]
+    best: Candidate, chosen: ServingPoint, points: Sequence[PlanPoint]
 ) -> tuple[NextBest | ServingPoint, ...]:
     """The next best plans, each with the chance that it is the cheaper one after all."""
     plans = [point.candidate.plan() for point in points]
     if best.task.uses_bound:
         return tuple(plans)
-    chances = [chance_better(chosen, plan, best.task.profile) for plan in plans]
+    chances = [probability_cheaper(chosen, plan, best.task.profile) for plan in plans]
     ties = [abs(plan.usd_per_mtok / chosen.usd_per_mtok - 1) < UNSEEN for plan in plans]
     return tuple(
         NextBest(**vars(plan), chance_better=chance, tied=tied)
@@ -193,7 +194,7 @@ def _multipliers(
 
 
 def _certificate(
-    questions: Sequence[search_questions.Question], best: Point | None
+    questions: Sequence[search_questions.Question], best: PlanPoint | None
 ) -> ServingCertificate:
     """How many points were decided, and the bound of the relaxation over all of them."""
     decided = [question.decided for question in questions]
@@ -230,13 +231,13 @@ def _infeasible(
 ) -> ServingAnswer:
     """A question without answer: which promises fall short, and by how much."""
     relaxed, missed = relaxed_promises(questions), missed_promises(questions)
-    ways = ways_out(scenario, missed, relaxed, questions)
+    ways = find_remedies(scenario, missed, relaxed, questions)
     if any(m.promise == PROMISES["need"] for m in missed):
         questions = search_questions.waiting_for_places(questions) or questions
         relaxed, missed = relaxed_promises(questions), missed_promises(questions)
     alone = {promise.promise: promise.alone for promise in relaxed}
     whole = ServingAnswer(
-        scenario=resolved(scenario),
+        scenario=resolve_keys(scenario),
         needed_chance=questions[0].task.chance,
         certificate=_certificate(questions, None),
         current=current,
@@ -256,11 +257,10 @@ def _infeasible(
 
 
 def _filling(scenario: Scenario, task: Task, missed: MissedPromise) -> float | None:
-    """The share of the memory with which a plan would fit; None where that is not enough."""
     if missed.promise != PROMISES["need"] or missed.short_by is None:
         return None
     share = math.ceil((task.utilisation + missed.short_by - 1.0) * 1000) / 1000
-    change = Change.of(scenario, "memory_utilisation", share, share)
+    change = Variation.of(scenario, "memory_utilisation", share, share)
     if share > 1 or change.best() is not None:
         return share if share <= 1 else None
     return None if change.lacked().keys() & {missed.promise, "chips"} else share

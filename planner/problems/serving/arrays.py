@@ -13,33 +13,33 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from planner.catalogue.chips import MATH
-from planner.problems.serving.deployment.beyond_fit import outside_column
+from planner.problems.serving.deployment.beyond_fit import extrapolation_column
 from planner.problems.serving.deployment.pool import ROOFS
 from planner.problems.serving.outputs import ABSENT, OUTPUTS
-from planner.problems.serving.parameters import BATCHES, PEAKS, names_of
-from planner.problems.serving.plan_sections import BANDS, LAYOUT, NUMBERS
+from planner.problems.serving.parameters import BATCHES, PEAKS, paths_by_field
+from planner.problems.serving.plan_sections import BANDS, LAYOUT, NUMBER_COLUMNS
 from planner.problems.serving.question import Scenario
-from planner.problems.serving.search.admitted_layouts import layouts_of
+from planner.problems.serving.search.admitted_layouts import admissible_layouts
 from planner.problems.serving.search.batch import SAME_PRICE, fixed_batches
 from planner.problems.serving.search.promise_limits import quantile_factors
 from planner.problems.serving.step.drafting import with_accepted
-from planner.problems.serving.step.kernels import PARTS
+from planner.problems.serving.step.kernels import STEP_PARTS
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.occupancy import LARGEST_BATCH
-from planner.problems.serving.step.shares import distances_at, resting_on
+from planner.problems.serving.step.shares import coefficient_shares, extrapolation_masks
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.plan_limits import PROMISES
-from planner.problems.serving.task.requests import context, promised
+from planner.problems.serving.task.requests import checked_promises, context
 from planner.problems.serving.task.resolve import resolve
 from planner.problems.serving.task.task import Task
 from planner.protocol.output import CodedColumn
-from planner.text.wording import laid_out
+from planner.text.wording import pools_text
 
 if TYPE_CHECKING:
     from formulas.algebra.equation import Equation
 
-TASK, CHIP, PROMISED, LENGTHS, RENTS = map(
-    names_of, ("task", "chip", "promises", "lengths", "rent")
+TASK, CHIP, PROMISE_FIELDS, LENGTHS, RENTS = map(
+    paths_by_field, ("task", "chip", "promises", "lengths", "rent")
 )
 ROOF_SYMBOLS = {"memory": ("T_mem_bound",), "compute": ("T_math_bound",),
                 "network": ("T_net_bound",)}  # fmt: skip
@@ -76,7 +76,11 @@ class FixedPointModel:
         columns: dict[str, float | np.ndarray | CodedColumn] = {"gap": 0.0}  # no other choice
         for output in OUTPUTS:
             name, word = output.name, output.word
-            if name in NUMBERS and name not in ("batch", *ABSENT[task.mode]) and word in chosen:
+            if (
+                name in NUMBER_COLUMNS
+                and name not in ("batch", *ABSENT[task.mode])
+                and word in chosen
+            ):
                 columns[name] = chosen[word] * output.scale
                 if name in BANDS:
                     columns[f"{name}_bound"] = bound[word] * output.scale
@@ -115,7 +119,7 @@ class FixedPointModel:
     @property
     def symbols(self) -> Mapping[str, tuple[str, ...]]:
         """The symbols that add up to each of these parts."""
-        return ROOF_SYMBOLS if self.task.uses_bound else PARTS
+        return ROOF_SYMBOLS if self.task.uses_bound else STEP_PARTS
 
     @property
     def equations(self) -> tuple[Equation, ...]:
@@ -145,13 +149,11 @@ class FixedPointModel:
         return bool(np.all(step.holds_together(batch)))
 
     def _fixed_point(self, values: Mapping[str, np.ndarray]) -> tuple[Task, np.ndarray, np.ndarray]:
-        """The task, sequences per replica and share of slots in use at some values."""
         task = with_arrays(self.task, self.scenario, values)
         totals = [values[name] for name in BATCHES if name in values]
         return task, *self._batches(task, totals[0] if totals else None)
 
     def _batches(self, task: Task, totals: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        """Sequences per replica and share of slots in use, as the search spreads given batches."""
         if totals is None:
             _, batch, fill = fixed_batches(Step(task, self.layouts, bound=task.uses_bound))
             return batch, fill
@@ -191,7 +193,6 @@ class TwoLayouts:
 def _either(
     second: np.ndarray, mine: np.ndarray | CodedColumn, theirs: np.ndarray | CodedColumn
 ) -> np.ndarray | CodedColumn:
-    """A column of the second layout where that is taken, else of the first."""
     if isinstance(mine, CodedColumn) and isinstance(theirs, CodedColumn):
         codes = np.where(second, theirs.codes + len(mine.words), mine.codes)
         return CodedColumn(codes, (*mine.words, *theirs.words))
@@ -202,8 +203,8 @@ def _bands(
     step: Step, columns: Mapping[str, object], batch: np.ndarray
 ) -> dict[str, np.ndarray | CodedColumn]:
     """Ends of the bands of the columns that have one, and what lies outside the fit."""
-    task, rests = step.task, resting_on(step, batch)
-    beyond = distances_at(task, step.layouts, batch)
+    task, rests = step.task, coefficient_shares(step, batch)
+    beyond = extrapolation_masks(task, step.layouts, batch)
     ends: dict[str, np.ndarray | CodedColumn] = {}
     prices = columns.get("usd_per_mtok_input"), columns.get("usd_per_mtok_output")
     for name in BANDS:
@@ -216,19 +217,18 @@ def _bands(
             floor = np.minimum(np.asarray(columns[f"{name}_bound"]), value)
             ends |= {f"{name}_low": np.maximum(value * low, floor),
                      f"{name}_high": np.maximum(value * high, floor)}  # fmt: skip
-    return {**ends, "outside": outside_column(task, step.layouts, batch, rests)}
+    return {**ends, "outside": extrapolation_column(task, step.layouts, batch, rests)}
 
 
 def _timed(task: Task, chosen: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Parts of a step, or roofs, by name; a prefill is all there is."""
     if task.uses_bound:
         return {roof: chosen[f"roof.{roof}"] for roof in ROOFS}
     if task.mode == "prefill":
         return {"prefill": np.zeros(1)}
-    return {part: chosen[f"part.{part}"] for part in PARTS}
+    return {part: chosen[f"part.{part}"] for part in STEP_PARTS}
 
 
-def model_of(
+def build_vectorized_model(
     scenario: Scenario, ends: Mapping[str, np.ndarray]
 ) -> FixedPointModel | TwoLayouts | None:
     """The model of a scenario with one layout, whole or halved, and one batch; else None.
@@ -248,7 +248,7 @@ def model_of(
     if scenario.objective == "energy" and task.power is None:
         return None
     # Which of the batches can be cut is decided one by one.
-    layouts = layouts_of(replace(task, batches=(LARGEST_BATCH,) if task.batches else None))
+    layouts = admissible_layouts(replace(task, batches=(LARGEST_BATCH,) if task.batches else None))
     # They may differ by their halves, and by the engines, of which not all halve.
     ways = [column for name, column in vars(layouts).items() if name not in ("halves", "engines")]
     if len(layouts) > 2 or np.unique(ways, axis=1).shape[1] > 1:
@@ -271,7 +271,7 @@ def _words(task: Task, layouts: Layouts) -> dict[str, str | int | float | None]:
     return {
         "chips": chips,
         "batch": max(1, round(float(batch[0]) * replicas * float(fill[0]))),
-        "layout": laid_out({"layout": layout, "redundant_experts": redundant}),
+        "layout": pools_text({"layout": layout, "redundant_experts": redundant}),
         "mode": task.mode,
         "chip": task.chip.name,
         "weights": task.sizes.weight_dtype["routed" if task.sizes.n_experts else "dense_ffn"],
@@ -324,11 +324,11 @@ def with_arrays(task: Task, scenario: Scenario, values: Mapping[str, np.ndarray]
         if name in values:
             changes["price"] = values[name] + task.electricity
     changes |= _lengths(task, scenario, values)
-    made = {PROMISED[name]: value for name, value in values.items() if name in PROMISED}
+    made = {PROMISE_FIELDS[name]: value for name, value in values.items() if name in PROMISE_FIELDS}
     if made:
         promises = scenario.promises.model_copy(update=made)
         varied = scenario.model_copy(update={"promises": promises})
-        changes["promises"] = promised(task.mode, varied, pooled=False)
+        changes["promises"] = checked_promises(task.mode, varied, pooled=False)
     chip: dict[str, Any] = {CHIP[name]: value for name, value in values.items() if name in CHIP}
     peaks = {MATH[n.removeprefix(PEAKS)]: v for n, v in values.items() if n.startswith(PEAKS)}
     if peaks:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from planner.problems.serving.step.layouts import AXES
 from planner.scenario.keys.speculation_keys import AUTO
-from planner.text.wording import laid_out
+from planner.text.wording import pools_text
 
 if TYPE_CHECKING:
     from planner.problems.serving.point import PoolLayout
@@ -34,7 +34,7 @@ class ChosenPool:
     @property
     def words(self) -> str:
         """The layout in short words."""
-        return laid_out({**vars(self), "layout": vars(self.layout)})
+        return pools_text({**vars(self), "layout": vars(self.layout)})
 
     def balanced(self) -> ChosenPool:
         """The same without its replicas, which may only keep two pools in balance."""
@@ -106,5 +106,4 @@ class Choice:
 
 
 def _drafts(drafts: int | None) -> tuple[str, ...]:
-    """The change of a scenario that leaves it no choice but so many drafts."""
     return (f"speculation.drafts={drafts}",) if drafts else ("speculation=null",)

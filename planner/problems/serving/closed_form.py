@@ -35,7 +35,7 @@ from formulas.serving.throughput import (
     token_bound,
 )
 from planner.problems.serving.step import equations
-from planner.problems.serving.step.kernels import BILLED, fed
+from planner.problems.serving.step.kernels import BILLING, feed
 
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.candidate import Candidate
@@ -54,8 +54,8 @@ def expression(word: str, mode: str, answer: ServingAnswer) -> sp.Expr:
         mode = "decode" if mode == "disaggregated" else mode
         point, drawn = answer.plan, ""
         if point is not None and point.power_from in ("measured", "shared"):
-            drawn = BILLED
-        outputs = equations.pool_outputs(mode, bound, equations.GIVEN)
+            drawn = BILLING
+        outputs = equations.pool_outputs(mode, bound, equations.LOAD_GIVEN)
         made = equations.pool(mode, bound, load, drawn)
         if outputs[word] == P_chip and not drawn:
             return P_chip
@@ -82,7 +82,11 @@ def closed_form(
     else:
         filled = () if load == "none" else reversed(FILLS[load][:2])
         price = ((ENERGY if energy else PRICE)[mode], *filled)
-    drawn = power.DRAWN["decode" if mode == "disaggregated" else mode] if energy else power.BILLED
+    drawn = (
+        power.DRAW_EQUATIONS["decode" if mode == "disaggregated" else mode]
+        if energy
+        else power.BILLED_POWER_EQUATIONS
+    )
     whole = (*price, *(reversed(drawn) if counted else ()), *_slot(mode, bound=bound))
     if not tpot:
         return whole
@@ -103,7 +107,7 @@ def _slot(mode: str, *, bound: bool) -> tuple[Equation, ...]:
     return slot_time, decode_share, *STEP
 
 
-def symbols_of(candidate: Candidate) -> dict[str, float]:
+def candidate_symbols(candidate: Candidate) -> dict[str, float]:
     """Value of every symbol that the pools of a plan bind or compute, in base units.
 
     Where the symbols of two pools have one name, they are those of the pool that decodes.
@@ -113,7 +117,7 @@ def symbols_of(candidate: Candidate) -> dict[str, float]:
     bound = step.values(np.array([pool.batch]), pool.fill)
     values = {name: float(np.ravel(value)[0]) for name, value in bound.items()}
     values |= {"T_wait": late.get("wait", 0.0)}
-    computed = fed(step.model.lowered("every_symbol"), values)
+    computed = feed(step.model.lowered("every_symbol"), values)
     values |= {name: float(value) for name, value in computed.items()}
     values |= dict.fromkeys(("T_first", "T_loop"), late["ttft"])  # in a loop others are waited for
     if candidate.joint is None:

@@ -13,10 +13,10 @@ from planner.problems.serving.point import layout_text
 from planner.problems.serving.presentation import shortfall
 from planner.problems.serving.task.plan_limits import LIMITS
 from planner.protocol.page import table_page
-from planner.protocol.plan import outside_text
-from planner.protocol.section import table, text_of
+from planner.protocol.plan import extrapolation_text
+from planner.protocol.section import sections_text, table
 from planner.text.quantities import show
-from planner.text.wording import duration, figure, filled, row, wrapped
+from planner.text.wording import duration, label_row, three_figures, wrap_text, wrapped
 
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.frontier import ServingFrontier
@@ -43,7 +43,7 @@ class FrontierRow(TypedDict):
     bound_tpot: float | None
 
 
-def rows_of(answer: ServingFrontier) -> list[FrontierRow]:
+def frontier_rows(answer: ServingFrontier) -> list[FrontierRow]:
     """The points as plain dicts: speed, price, batch, times [s], layout in words, mode marked."""
     # What is written beside each marked point; modes may share one.
     marked: dict[int, list[str]] = {}
@@ -72,18 +72,18 @@ def rows_of(answer: ServingFrontier) -> list[FrontierRow]:
 
 def frontier_text(answer: ServingFrontier) -> str:
     """The frontier on a terminal, as wide as it is."""
-    sentence = "\n".join(filled(question(answer.scenario, AIM)))
+    sentence = "\n".join(wrap_text(question(answer.scenario, AIM)))
     if not answer.points:
         return f"{sentence}\n\n{shortfall(answer)}"
-    rows = rows_of(answer)
+    rows = frontier_rows(answer)
     modes = {point["layout"]: point["mode"] for point in rows}
     chips = {point["layout"]: point["chips"] for point in rows}
     lines, letters = ["layouts"], _letters(rows)
     for layout, letter in letters.items():
         words = layout if modes[layout] == "disaggregated" else f"{modes[layout]} {layout}"
         words += f", {chips[layout]} chips" if len({*chips.values()}) > 1 else ""
-        lines.append(row(f"  {letter}", words, 5))
-    points = text_of([table(_columns(rows, letters))])
+        lines.append(label_row(f"  {letter}", words, 5))
+    points = sections_text([table(_columns(rows, letters))])
     notes = [part(answer) for part in (_modes, _tiers, _ends, _grounds)]
     return "\n\n".join(filter(None, [sentence, points, *map("\n".join, [lines, *notes])]))
 
@@ -93,7 +93,7 @@ def frontier_page(answer: ServingFrontier) -> str:
     title = question(answer.scenario, AIM)
     if not answer.points:
         return table_page(title, {}, [shortfall(answer)])
-    rows = rows_of(answer)
+    rows = frontier_rows(answer)
     columns = _columns(rows, {each["layout"]: f"{each['mode']} {each['layout']}" for each in rows})
     shown = {name: cells for name, cells in columns.items() if any(cells)}
     lines = [line for part in (_modes, _tiers, _ends, _grounds) for line in part(answer)]
@@ -104,9 +104,9 @@ def _columns(rows: Sequence[FrontierRow], layouts: Mapping[str, str]) -> dict[st
     """The points as words by the heads of a table, each layout as it is called."""
     return {
         "": [x["mark"] or "" for x in rows],
-        "tok/s per user": [figure(x["tokens_per_s_per_user"] or 0.0) for x in rows],
+        "tok/s per user": [three_figures(x["tokens_per_s_per_user"] or 0.0) for x in rows],
         "$/Mtok": [f"{x['usd_per_mtok']:.3g}" for x in rows],
-        "tok/s per chip": [figure(x["tokens_per_s_per_chip"] or 0.0) for x in rows],
+        "tok/s per chip": [three_figures(x["tokens_per_s_per_chip"] or 0.0) for x in rows],
         "batch": [f"{x['batch']:,}" for x in rows],
         "TTFT": [duration(x["ttft"]) if x["ttft"] is not None else "" for x in rows],
         "layout": [layouts[x["layout"]] for x in rows],
@@ -130,7 +130,7 @@ def _modes(answer: ServingFrontier) -> list[str]:
         sentences.append(f"slow has {slow.speed:.0%} of its speed at {slow.price:.0%} of its "
                      "price")  # fmt: skip
     text = "; ".join(sentences) or "one plan is the fastest and the cheapest"
-    return filled(text)
+    return wrap_text(text)
 
 
 def _tiers(answer: ServingFrontier) -> list[str]:
@@ -159,8 +159,8 @@ def _ends(answer: ServingFrontier) -> list[str]:
         for name in cheapest.binds
     )
     return [
-        row("fastest", f"{sequences}; a step of {duration(fastest.step)} is {shares}", LABEL),
-        row("cheapest", why or "past the critical batch: a larger one is slower, no cheaper",
+        label_row("fastest", f"{sequences}; a step of {duration(fastest.step)} is {shares}", LABEL),
+        label_row("cheapest", why or "past the critical batch: a larger one is slower, no cheaper",
             LABEL),
     ]  # fmt: skip
 
@@ -172,16 +172,16 @@ def _grounds(answer: ServingFrontier) -> list[str]:
     if band and band.usd_per_mtok:
         low, high = band.usd_per_mtok
         outside = points[answer.marks["normal"]].outside
-        rests = outside_text(outside) or f"{band.coverage:.0%} of measured runs"
+        rests = extrapolation_text(outside) or f"{band.coverage:.0%} of measured runs"
         span = f"${low:.3g} to ${high:.3g}/Mtok, {rests}"
         text = f"the normal mode costs {span} (profile {band.profile})"
-        lines.append(row("band", text, LABEL))
+        lines.append(label_row("band", text, LABEL))
     mine = answer.current
     if mine and mine.tpot:
-        lines.append(row("yours", f"{figure(1 / mine.tpot)} tokens/s per user at "
+        lines.append(label_row("yours", f"{three_figures(1 / mine.tpot)} tokens/s per user at "
                      f"${mine.usd_per_mtok:.3g}/Mtok, batch {mine.batch}, "
                      f"{layout_text(mine)}", LABEL))  # fmt: skip
-    lines.append(row("grounds", f"assumptions {ground.assumptions}, estimate "
+    lines.append(label_row("grounds", f"assumptions {ground.assumptions}, estimate "
                  f"{ground.estimate}, token-planner {ground.version}; {_prices(answer)}",
                  LABEL))  # fmt: skip
     return lines

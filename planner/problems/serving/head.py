@@ -10,20 +10,20 @@ from planner.catalogue.systems import system as catalogued
 from planner.catalogue.systems import system_names
 from planner.problems.serving.advice.advice_text import queue_breaks
 from planner.problems.serving.point import layout_text
-from planner.problems.serving.task.plan_limits import LIMITS, title_of
+from planner.problems.serving.task.plan_limits import LIMITS, limit_title
 from planner.protocol.plan import MEASURED
 from planner.protocol.section import BROKEN, UNCOUNTED, AnswerHead, marked
 from planner.text.quantities import show
 from planner.text.tolerances import UNSEEN
 from planner.text.wording import (
     duration,
-    filled,
     increase,
     joined_ends,
     length,
-    named,
     percent,
+    reference_text,
     three_digits,
+    wrap_text,
     wrapped,
 )
 
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from planner.protocol.promise import PromiseChance
 
 MONTH = 730  # hours
-CHANGE = 26  # columns of a price that has its change beside it
-LESS = 0.9  # of the bill, below which a smaller fleet is named first
+CHANGE_COLUMN = 26  # columns of a price that has its change beside it
+CHEAPER = 0.9  # of the bill, below which a smaller fleet is named first
 TIMES = 2.0  # times a limit, from which on a miss is given as a factor
-BESIDE = 3  # spaces between promises that share a line
-LINE = 66  # columns that they may fill
+N_SPACES = 3  # spaces between promises that share a line
+MAX_LINE = 66  # columns that they may fill
 
 
 def head(answer: ServingAnswer) -> AnswerHead:
@@ -74,7 +74,7 @@ def question(scenario: Mapping[str, Any], aim: str | None = None) -> str:
     read, written = length(load["input_tokens"]), length(load["output_tokens"])
     tokens = f"{read} token{'s' * (read != '1')} in, {written} out"
     keeps = [
-        f"{title_of(name)} ≤ {show(value, 'time')}"
+        f"{limit_title(name)} ≤ {show(value, 'time')}"
         for name, value in promises.items()
         if value and name in LIMITS and name != "cache_fits"
     ]
@@ -86,7 +86,7 @@ def question(scenario: Mapping[str, Any], aim: str | None = None) -> str:
     unit = (scenario.get("rent") or {}).get("unit") or 1
     rented = f", rented by {unit}" if unit > 1 else ""
     return (
-        f"Serve {named(scenario['model'], 'model')} on {_asked_chips(scenario)}{rented}: "
+        f"Serve {reference_text(scenario['model'], 'model')} on {_asked_chips(scenario)}{rented}: "
         f"{_load(load)}{tokens}; {', '.join(keeps) or 'no promise'}; "
         f"{aim or ' '.join((best, scenario['objective']))}"
     )
@@ -102,7 +102,7 @@ def _asked_chips(scenario: Mapping[str, Any]) -> str:
     system = scenario["system"]
     if isinstance(system, str) and system in system_names():
         return f"{count} {catalogued(system).chip.product}"
-    return f"{count} chip{'s' * (count != '1')} of {named(system, 'system')}"
+    return f"{count} chip{'s' * (count != '1')} of {reference_text(system, 'system')}"
 
 
 def _load(load: Mapping[str, Any]) -> str:
@@ -119,7 +119,6 @@ def _load(load: Mapping[str, Any]) -> str:
 
 
 def _placed(pool: ServingPoint | PlannedPool) -> str:
-    """Chips of a pool by the product's name, and how many of them stand idle."""
     listed_chip = pool.chip is not None and pool.chip in chip_names()
     product = chip(pool.chip or "").product if listed_chip else f"chip{'s' * (pool.chips != 1)}"
     idle = pool.chips - pool.chips_used
@@ -127,7 +126,6 @@ def _placed(pool: ServingPoint | PlannedPool) -> str:
 
 
 def _run(point: ServingPoint) -> Iterator[str]:
-    """The layout of each pool with its chips."""
     for name, pool in point.phases.items():
         busy = f", {pool.utilisation:.0%} busy"
         yield f"{name:<8} {layout_text(pool)} on {_placed(pool)}{busy}"
@@ -159,13 +157,13 @@ def _current(current: CurrentPoint | None, point: ServingPoint) -> Iterator[str]
     price = f"${three_digits(current.usd_per_mtok)}/Mtok, {beside}"
     yield f"{layout_text(current)}, batch {current.batch:,}: {price}"
     if current.breaks:
-        breaks = (missed(each.promise, each.short_by) for each in current.breaks)
+        breaks = (miss_text(each.promise, each.short_by) for each in current.breaks)
         yield f"{BROKEN} {', '.join(breaks)}"
 
 
-def missed(promise: str, factor: float | None) -> str:
+def miss_text(promise: str, factor: float | None) -> str:
     """By how much a limit is missed, in words: `TPOT 87% too slow`, `memory 31% too small`."""
-    name = title_of(promise)
+    name = limit_title(promise)
     if factor is None:
         return f"no {name}"
     if promise == "demand":
@@ -177,8 +175,9 @@ def missed(promise: str, factor: float | None) -> str:
 
 
 def _promise(promise: PromiseChance, answer: ServingAnswer) -> str:
-    """One promise: its mark, the value beside the limit, and the chance that it holds."""
-    words = f"{title_of(promise.promise)} {duration(promise.value)} ≤ {show(promise.limit, 'time')}"
+    words = (
+        f"{limit_title(promise.promise)} {duration(promise.value)} ≤ {show(promise.limit, 'time')}"
+    )
     if queue_breaks(promise, answer):
         chance = "" if promise.chance is None else f", {100 * promise.chance:.0f}%"
         return f"{UNCOUNTED} {words} (if nobody queues{chance})"
@@ -191,8 +190,8 @@ def _lines(parts: Sequence[str]) -> list[str]:
         return ["none asked: the batch is as large as pays"]
     lines = [parts[0]]
     for part in parts[1:]:
-        joined = f"{lines[-1]}{' ' * BESIDE}{part}"
-        if len(joined) <= LINE:
+        joined = f"{lines[-1]}{' ' * N_SPACES}{part}"
+        if len(joined) <= MAX_LINE:
             lines[-1] = joined
         else:
             lines.append(part)
@@ -213,7 +212,7 @@ def _sizes(answer: ServingAnswer, point: ServingPoint) -> Iterator[str]:
     unit = max((size.unit for size in answer.sizes), default=1)  # chips that are rented together
     for size in answer.sizes:
         if size.chips == point.chips and size.lacks and size.unit >= unit:
-            reasons = ", ".join(missed(each.promise, each.short_by) for each in size.lacks)
+            reasons = ", ".join(miss_text(each.promise, each.short_by) for each in size.lacks)
             yield f"{BROKEN if smaller else 'no:'} {size.chips - size.unit:,} chips: {reasons}"
 
 
@@ -234,10 +233,9 @@ def _bill(size: FleetSize) -> float:
 
 
 def _saves(answer: ServingAnswer, point: ServingPoint) -> bool:
-    """Whether fewer chips carry the load that was given at much less a bill."""
     loaded = answer.load == "given" or answer.scenario["workload"].get("concurrency")
     least = min(map(_bill, smaller_sizes(answer, point)), default=point.usd_per_hour)
-    return bool(loaded) and least < LESS * point.usd_per_hour
+    return bool(loaded) and least < CHEAPER * point.usd_per_hour
 
 
 def certainty(answer: ServingAnswer) -> str:
@@ -264,10 +262,10 @@ def _limit(answer: ServingAnswer) -> Iterator[str]:
     if answer.limits_used:
         full = [each for each in answer.limits_used if each.binds]
         rest = answer.limits_used[len(full) :]
-        near = [f"{title_of(each.limit)}, {each.used:.0%} used" for each in rest[:1]]
+        near = [f"{limit_title(each.limit)}, {each.used:.0%} used" for each in rest[:1]]
         if full:
             bind = "bind" if len(full) > 1 else "binds"
-            first = f"{', '.join(title_of(each.limit) for each in full)} {bind}"
+            first = f"{', '.join(limit_title(each.limit) for each in full)} {bind}"
             yield "; next ".join([first, *near])
         else:
             yield "; nearest is ".join(["none reached", *near])
@@ -286,11 +284,11 @@ def _next(answer: ServingAnswer, point: ServingPoint) -> str:
     return "--more, --why"
 
 
-def relaxed(answer: object) -> list[str]:
+def relaxed_limits(answer: object) -> list[str]:
     """What each promise would have to be, others unchanged, or that no value of it is feasible."""
     feasible, never = [], []
     for promise in getattr(answer, "eased", None) or ():
-        name = title_of(promise.promise)
+        name = limit_title(promise.promise)
         if promise.alone is None:
             never.append(f"any {name}")
         else:
@@ -307,7 +305,7 @@ def relaxed(answer: object) -> list[str]:
     ]
 
 
-def ways_out(answer: object) -> list[str]:
+def remedy_lines(answer: object) -> list[str]:
     """Every change that was seen to leave a plan, as it is typed, and its bill, the least first."""
     ways = sorted(getattr(answer, "ways_out", None) or (), key=lambda change: change.usd_per_hour)
     lines = ["", "Fix, one change at a time, each solved"] if ways else []
@@ -315,5 +313,5 @@ def ways_out(answer: object) -> list[str]:
         words = (f"{path}={'null' if x is None else x}" for path, x in change.sets.items())
         typed = " ".join(f"--set '{word}'" if " " in word else f"--set {word}" for word in words)
         price = f"${change.usd_per_hour:,.2f}/hour, ${three_digits(change.usd_per_mtok)}/Mtok"
-        lines += filled(typed, f"  {price:<{CHANGE}} ", " " * (CHANGE + 3))
+        lines += wrap_text(typed, f"  {price:<{CHANGE_COLUMN}} ", " " * (CHANGE_COLUMN + 3))
     return lines

@@ -43,7 +43,6 @@ class LoopTimes:
 
 
 def _equation(name: str, word: str, scale: int, plan: Plan[ServingAnswer]) -> sp.Expr | None:
-    """The expression of what the equations call `word`; SymPy is loaded with it."""
     answer = plan.answer
     if answer.plan is None or getattr(answer.plan, name) is None:
         return None
@@ -56,7 +55,6 @@ def _output(
     name: str, label: str, unit: str, word: str, *aliases: str,
     scale: int = 1, promise: str = "", rises: bool = False,
 ) -> ServingOutput:  # fmt: skip
-    """An output that the equations call `word`, `scale` times theirs."""
     return ServingOutput(
         name, unit, aliases, f"promises.{promise}" if promise else None,
         partial(_equation, name, word, scale), rises=rises, word=word, scale=scale, label=label,
@@ -87,7 +85,7 @@ OUTPUTS = (
     _output("batch", "in flight", "seq", "sequences"),
 )  # fmt: skip
 # What a load adds, limited by promises of its own.
-LIMITED = tuple(
+PROMISE_OUTPUTS = tuple(
     Output(name, "s", promise=f"promises.{name}", key=f"demand.{name}", or_key=f"loop.{name}")
     for name in ("ttft_p95", "ttft_p99")
 )

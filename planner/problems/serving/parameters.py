@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from planner.network.network_source import UNUSED
+from planner.network.network_source import UNUSED_RATE
 from planner.problems.serving.question import Scenario
 from planner.protocol.parameter import Parameter
 from planner.scenario.keys.system_keys import SystemDescription
@@ -47,17 +47,17 @@ QUANTITIES = tuple(
 )
 BY_PATH = {row.path: row for row in QUANTITIES}
 BATCHES = tuple(row.path for row in QUANTITIES if row.owner == "batch")
-WHOLE = tuple(row.path for row in QUANTITIES if row.whole)
+INTEGER_PATHS = tuple(row.path for row in QUANTITIES if row.whole)
 
 
 def is_array(path: str) -> bool:
     """Whether a path is one number of the equations, so that arrays may stand in its place."""
     row = BY_PATH.get(path)
     owned = row is not None and row.owner is not None
-    return owned or path.startswith(PEAKS) or path in names_of("lengths")
+    return owned or path.startswith(PEAKS) or path in paths_by_field("lengths")
 
 
-def names_of(owner: str) -> dict[str, str]:
+def paths_by_field(owner: str) -> dict[str, str]:
     """{path: what an owner calls the quantity there}."""
     names = {row.path: row.name for row in QUANTITIES if row.owner == owner}
     return names | {f"{path}{MEAN}": name for path, name in names.items() if owner == "lengths"}
@@ -129,7 +129,7 @@ def _of_system(scenario: Scenario, k: int, machine: Hardware, prefix: str) -> It
     if machine.fabric is None and scenario.assumptions != "lecture":
         for link in ("scale_up", "scale_out"):
             rate = getattr(machine.machine, link)
-            if rate is not None and rate != UNUSED:
+            if rate is not None and rate != UNUSED_RATE:
                 yield row(link, rate)
 
 
@@ -162,7 +162,6 @@ def _of_workload(scenario: Scenario) -> Iterator[Parameter]:
 
 
 def _times(record: Demand | Distribution, name: str, factor: float) -> Demand | Distribution:
-    """A record with one of its numbers times a factor."""
     return replace(record, **{name: getattr(record, name) * factor})
 
 
@@ -194,7 +193,6 @@ def _of_prices(scenario: Scenario, hardware: Sequence[Hardware]) -> Iterator[Par
 
 
 def _put(scenario: Scenario, record: str | None, name: str, value: object) -> Scenario:
-    """The scenario with another value of one of its keys, or of a key of one of its records."""
     if record is None:
         return scenario.model_copy(update={name: value})
     changed = getattr(scenario, record).model_copy(update={name: value})

@@ -1,6 +1,6 @@
 """The answer to a serving question, typed: pools, times, prices, memory, proof, sources.
 
-Everything is in base units; `document_of` makes JSON of it, keys in the order of the fields.
+Everything is in base units; `to_document` makes JSON of it, keys in the order of the fields.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from planner.problems.serving import point as points
 from planner.problems.serving.advice import records
 from planner.problems.serving.make_or_buy.offers import ComparedPoint
 from planner.problems.serving.question import Scenario
-from planner.protocol.document import document_of
+from planner.protocol.document import to_document
 from planner.protocol.plan import (
     Answer,
     KnownAnswer,
@@ -21,10 +21,10 @@ from planner.protocol.plan import (
     Plan,
     Provenance,
     Status,
-    presented,
-    status_of,
+    gap_status,
+    presentation_method,
 )
-from planner.protocol.promise import PromiseChance, chance_within
+from planner.protocol.promise import PromiseChance, sum_chance
 
 TAILS = ("ttft_p95", "ttft_p99")  # as far off as their mean
 METHOD = (
@@ -177,11 +177,10 @@ class ServingAnswer(Answer):
         if point is None or ttft is None or (output not in TAILS and (output != "e2e" or not tpot)):
             return super().chance(output, value, limit, rises=rises)
         if output in TAILS or tpot is None or point.ttft is None:
-            return chance_within(limit, [(value, *ttft)])
-        return chance_within(limit, [(point.ttft, *ttft), (value - point.ttft, *tpot)])
+            return sum_chance(limit, [(value, *ttft)])
+        return sum_chance(limit, [(point.ttft, *ttft), (value - point.ttft, *tpot)])
 
     def _ratios(self, name: str) -> tuple[float, float] | None:
-        """Ends of the band of a time of the plan over its estimate."""
         mean, ends = getattr(self.plan, name, None), getattr(self.band, name, None)
         return (ends[0] / mean, ends[1] / mean) if mean and ends else None
 
@@ -204,7 +203,7 @@ class ServingAnswer(Answer):
 class ExplainedAnswer(ServingAnswer):
     """The same with the elasticities, left and right, of the layout held as it is."""
 
-    layout_held: Mapping[str, points.Ends] | None
+    layout_held: Mapping[str, points.Interval] | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -229,14 +228,14 @@ class ServingPlan(Plan[ServingAnswer]):
     @property
     def status(self) -> Status:
         """`optimal`, `feasible` with a `gap` above 1e-6, or `infeasible` without a plan."""
-        status = status_of(self.compared, feasible=self.point is not None)
+        status = gap_status(self.compared, feasible=self.point is not None)
         return self.answer.status if status == "feasible" else status
 
     @property
     def chosen(self) -> Mapping[str, Any]:
         """The chosen plan as a mapping, without what proves it; empty when there is none."""
         whole = self.answer.plan if self.question.buy else self.point
-        return MappingProxyType(document_of(whole) if whole else {})
+        return MappingProxyType(to_document(whole) if whole else {})
 
     @property
     def mode(self) -> str | None:
@@ -297,7 +296,7 @@ class ServingPlan(Plan[ServingAnswer]):
         return explained_kinds(self.question) if self.point else ()
 
     @cached_property
-    def layout_held(self) -> Mapping[str, points.Ends]:
+    def layout_held(self) -> Mapping[str, points.Interval]:
         """d ln price / d ln parameter, left and right, with the layout held.
 
         `elasticities` are those where everything follows: replicas, pools and chips. Empty where
@@ -316,8 +315,8 @@ class ServingPlan(Plan[ServingAnswer]):
         plan.__dict__.update(rivals=self.rivals, layout_held=self.layout_held)
         return plan
 
-    why = presented("why")
-    text = presented("answer")
+    why = presentation_method("explanation_text")
+    text = presentation_method("answer")
 
     def summary(self) -> str:
         """Mode, layouts, batch and price."""

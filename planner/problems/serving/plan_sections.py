@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from planner.problems.serving.advice.advice_text import accuracy_text, fleet, worse
-from planner.problems.serving.deployment.beyond_fit import outside_cell, outside_fit
+from planner.problems.serving.deployment.beyond_fit import extrapolations, scope_cell
 from planner.problems.serving.head import question, smaller_sizes, typed_size
-from planner.problems.serving.make_or_buy.comparison_text import bought, comparison_section
+from planner.problems.serving.make_or_buy.comparison_text import buy_answer, comparison_section
 from planner.problems.serving.outputs import BY_NAME, OUTPUTS
 from planner.problems.serving.point import idle, layout_text
 from planner.problems.serving.step.runnable import stamps
@@ -18,7 +18,7 @@ from planner.protocol.plan import MEASURED
 from planner.protocol.section import Line, Section
 from planner.text.quantities import show
 from planner.text.tolerances import UNSEEN
-from planner.text.wording import duration, increase, size
+from planner.text.wording import duration, format_bytes, increase
 
 if TYPE_CHECKING:
     from planner.problems.serving.advice.records import NarrowingRun
@@ -34,16 +34,16 @@ UNSURE = 0.05  # chance from which on it is worth a word that a runner-up may be
 LAYOUT = ("tp", "pp", "cp", "dcp", "dp_attention", "ep", "tp_expert", "replicas", "overlap")
 BANDS = ("usd_per_mtok", "tpot", "ttft")
 # In the order of the outputs; a table of plans has chips, and no energy.
-UNLISTED = ("watts_per_chip", "joule_per_token", "grams_per_mtok", "batch")
-NUMBERS = {x.name: x.unit for x in OUTPUTS if x.name not in UNLISTED}
-NUMBERS |= {"chips": "chip", "batch": "seq"}
-WORDS = ("mode", "chip", "weights", "kv", "bottleneck")
+HIDDEN_OUTPUTS = ("watts_per_chip", "joule_per_token", "grams_per_mtok", "batch")
+NUMBER_COLUMNS = {x.name: x.unit for x in OUTPUTS if x.name not in HIDDEN_OUTPUTS}
+NUMBER_COLUMNS |= {"chips": "chip", "batch": "seq"}
+TEXT_COLUMNS = ("mode", "chip", "weights", "kv", "bottleneck")
 COLUMNS: Mapping[str, str] = MappingProxyType(
     {
-        **NUMBERS,
-        **dict.fromkeys(("layout", *WORDS, *LAYOUT), ""),
-        **{f"{name}_{end}": NUMBERS[name] for name in BANDS for end in ("low", "high")},
-        **{f"{name}_bound": NUMBERS[name] for name in BANDS},
+        **NUMBER_COLUMNS,
+        **dict.fromkeys(("layout", *TEXT_COLUMNS, *LAYOUT), ""),
+        **{f"{name}_{end}": NUMBER_COLUMNS[name] for name in BANDS for end in ("low", "high")},
+        **{f"{name}_bound": NUMBER_COLUMNS[name] for name in BANDS},
         "outside": "",
         "gap": "",
     }
@@ -59,7 +59,7 @@ def sections(plan: Plan[ServingAnswer]) -> tuple[Section, ...]:
     lines = tuple(_lines(point, answer))
     details = Section("plan", tuple(_details(point, answer)))
     parts = (details, *_narrowing(answer.narrow), *_parts(point), *_runners_up(point, answer))
-    buy = bought(answer)
+    buy = buy_answer(answer)
     return (Section(title, lines), *parts, *([comparison_section(buy)] if buy else []))
 
 
@@ -81,7 +81,6 @@ def _lines(point: ServingPoint, answer: ServingAnswer) -> Iterator[Line]:
 
 
 def _helps(answer: ServingAnswer) -> Iterator[Section]:
-    """The changes that leave a plan of an infeasible question, each solved."""
     lines = tuple(
         Line(" ".join(f"{path}={value}" for path, value in way.sets.items()),
              way.usd_per_hour, "USD/hour", f"${way.usd_per_mtok:.3g}/Mtok")
@@ -116,7 +115,7 @@ def _details(point: ServingPoint, answer: ServingAnswer) -> Iterator[Line]:
             yield Line("idle", part.idle_because)
     if point.transfer:
         rate = show(point.transfer.bytes_per_s, "bandwidth")
-        words = f"{size(point.transfer.bytes)} of KV cache per prompt"
+        words = f"{format_bytes(point.transfer.bytes)} of KV cache per prompt"
         yield Line("transfer", f"{words} in {duration(point.transfer.seconds)}, {rate} in all")
     if marginal := point.marginal:
         yield Line("more load", fleet(marginal))
@@ -135,7 +134,6 @@ def _details(point: ServingPoint, answer: ServingAnswer) -> Iterator[Line]:
 
 
 def _narrowing(run: NarrowingRun | None) -> Iterator[Section]:
-    """The run to measure next of what is outside the fit, as commands."""
     if run is not None:
         numbered = enumerate(run.commands, start=1)
         lines = tuple(Line(f"{place}.", command) for place, command in numbered)
@@ -181,7 +179,6 @@ def _runners_up(point: ServingPoint, answer: ServingAnswer) -> Iterator[Section]
 
 
 def _likely(answer: ServingAnswer, plan: ServingPoint) -> str:
-    """The chance that a runner-up is the cheaper one, where it is no small one."""
     chance = getattr(plan, "chance_better", None) or 0.0
     if answer.plan and abs(plan.usd_per_mtok / answer.plan.usd_per_mtok - 1) < UNSEEN:
         return ", a tie"
@@ -191,7 +188,6 @@ def _likely(answer: ServingAnswer, plan: ServingPoint) -> str:
 
 
 def _engines(answer: ServingAnswer, plan: ServingPoint | ShortPoint) -> str:
-    """What runs a runner-up, where some engine that runs the plan does not."""
     if answer.plan is None or plan.engines is None:
         return ""
     if {*(answer.plan.engines or ())} <= {*plan.engines}:
@@ -199,13 +195,13 @@ def _engines(answer: ServingAnswer, plan: ServingPoint | ShortPoint) -> str:
     return f", on {' or '.join(plan.engines or ('none of the engines',))}"
 
 
-def row_of(best: Candidate, plan: ServingPoint, least: float | None) -> dict[str, object]:
+def plan_row(best: Candidate, plan: ServingPoint, least: float | None) -> dict[str, object]:
     """The columns of a plan whose load costs at `least`; `gap`, a matter of proof, is empty."""
     layout = vars(plan.layout) if plan.layout else {}
     bound = best.floor(least)
     band = best.band(plan, bound)
-    row = {name: getattr(plan, name) for name in (*NUMBERS, *WORDS)}
-    row |= {"layout": layout_text(plan), "gap": None, "outside": outside_cell(outside_fit(best))}
+    row = {name: getattr(plan, name) for name in (*NUMBER_COLUMNS, *TEXT_COLUMNS)}
+    row |= {"layout": layout_text(plan), "gap": None, "outside": scope_cell(extrapolations(best))}
     row |= {name: layout.get(name) for name in LAYOUT}
     for name in BANDS:
         low, high = getattr(band, name, None) or (None, None)

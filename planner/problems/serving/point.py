@@ -5,13 +5,13 @@ from typing import Annotated
 
 from planner.memory.held_requests import HeldRequests
 from planner.problems.serving.outputs import LoopTimes
-from planner.protocol.document import Unit, document_of, json_key
+from planner.protocol.document import Unit, json_key, to_document
 from planner.protocol.plan import EXPECTED
-from planner.text.wording import laid_out, unused
+from planner.text.wording import pools_text, unused_chips_text
 
 Second = Annotated[float, Unit("s")]
 Byte = Annotated[float, Unit("byte")]
-PerMillion = Annotated[float, Unit("USD per million tokens")]
+UsdPerMtok = Annotated[float, Unit("USD per million tokens")]
 PerHour = Annotated[float, Unit("USD/hour")]
 Sequences = Annotated[int, Unit("seq")]
 Chips = Annotated[int, Unit("chip")]
@@ -21,8 +21,8 @@ Share = Annotated[float, Unit("1")]
 Watts = Annotated[float, Unit("J/s")]
 Grams = Annotated[float, Unit("g per million tokens")]
 PerToken = Annotated[float, Unit("J/token")]
-Ends = tuple[float, float]
-PER_MILLION = 1e6
+Interval = tuple[float, float]
+MTOK = 1e6
 
 
 @dataclass(frozen=True)
@@ -119,10 +119,10 @@ class MarginalPrices:
     none; null where both pools are full at once.
     """
 
-    usd_per_mtok_input: PerMillion
-    usd_per_mtok_output: PerMillion
-    this_fleet_input: PerMillion | None
-    this_fleet_output: PerMillion | None
+    usd_per_mtok_input: UsdPerMtok
+    usd_per_mtok_output: UsdPerMtok
+    this_fleet_input: UsdPerMtok | None
+    this_fleet_output: UsdPerMtok | None
     full: str
     room: Share
 
@@ -237,9 +237,9 @@ class ServingPoint:
     input_tokens_per_s: TokenRate | None
     tokens_per_s_per_chip: Annotated[float, Unit("token/(s*chip)")] | None
     tokens_per_s_per_user: TokenRate | None
-    usd_per_mtok_output: PerMillion | None
-    usd_per_mtok_input: PerMillion | None
-    usd_per_mtok: PerMillion
+    usd_per_mtok_output: UsdPerMtok | None
+    usd_per_mtok_input: UsdPerMtok | None
+    usd_per_mtok: UsdPerMtok
     usd_per_hour: PerHour
     power_usd_per_hour: PerHour | None
     watts_per_chip: Watts | None
@@ -302,7 +302,7 @@ class ShortPoint:
     batch: Sequences
     ttft: Second | None
     tpot: Second | None
-    usd_per_mtok: PerMillion
+    usd_per_mtok: UsdPerMtok
     tokens_per_s: TokenRate | None
     engines: tuple[str, ...] | None
     e2e: Second | None
@@ -343,7 +343,7 @@ class Roofs:
 class UniformRouting:
     """The roofline where tokens spread evenly over the experts."""
 
-    usd_per_mtok: PerMillion
+    usd_per_mtok: UsdPerMtok
     tpot: Second
 
 
@@ -351,7 +351,7 @@ class UniformRouting:
 class ServingBound:
     """The pure roofline of the plan, which no implementation beats."""
 
-    usd_per_mtok: PerMillion
+    usd_per_mtok: UsdPerMtok
     tpot: Second | None
     ttft: Second | None
     roofs: Roofs | None
@@ -362,7 +362,7 @@ class ServingBound:
 class ServingEstimate:
     """What the profile expects of the plan."""
 
-    usd_per_mtok: PerMillion
+    usd_per_mtok: UsdPerMtok
     tpot: Second | None
     ttft: Second | None
 
@@ -380,20 +380,20 @@ class ServingBand:
     profile: str = json_key("from")
     regime: str = "known"
     kind: str = EXPECTED
-    tpot: Annotated[Ends, Unit("s")] | None = None
-    ttft: Annotated[Ends, Unit("s")] | None = None
-    usd_per_mtok: Annotated[Ends, Unit("USD per million tokens")] | None = None
-    tokens_per_s: Annotated[Ends, Unit("token/s")] | None = None
-    watts_per_chip: Annotated[Ends, Unit("J/s")] | None = None
-    joule_per_token: Annotated[Ends, Unit("J/token")] | None = None
-    grams_per_mtok: Annotated[Ends, Unit("g per million tokens")] | None = None
+    tpot: Annotated[Interval, Unit("s")] | None = None
+    ttft: Annotated[Interval, Unit("s")] | None = None
+    usd_per_mtok: Annotated[Interval, Unit("USD per million tokens")] | None = None
+    tokens_per_s: Annotated[Interval, Unit("token/s")] | None = None
+    watts_per_chip: Annotated[Interval, Unit("J/s")] | None = None
+    joule_per_token: Annotated[Interval, Unit("J/token")] | None = None
+    grams_per_mtok: Annotated[Interval, Unit("g per million tokens")] | None = None
 
 
 def layout_text(point: object) -> str:
     """The layout of a point or a pool in short words; of two pools both."""
-    return laid_out(document_of(point))
+    return pools_text(to_document(point))
 
 
 def idle(point: ServingPoint | PlannedPool) -> str:
     """Chips that are paid and not used, in brackets."""
-    return unused(document_of(point))
+    return unused_chips_text(to_document(point))

@@ -7,22 +7,30 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from formulas.numerics.store import stored
+from formulas.numerics.store import cached_json
 from planner.problems.serving.advice.advice_text import (
     advice_in_full,
     arrivals,
-    kept_prefixes,
     loop_lines,
+    prefix_cache_lines,
     switch_points,
     systems,
 )
-from planner.problems.serving.deployment.promise_chances import PROMISED
-from planner.problems.serving.head import head, missed, relaxed, ways_out
-from planner.problems.serving.make_or_buy.comparison_text import TITLE, bought, comparison_lines
+from planner.problems.serving.deployment.promise_chances import PROMISE_TIMES
+from planner.problems.serving.head import head, miss_text, relaxed_limits, remedy_lines
+from planner.problems.serving.make_or_buy.comparison_text import TITLE, buy_answer, comparison_lines
 from planner.problems.serving.plan_sections import sections
 from planner.protocol.note import note_lines
-from planner.protocol.section import WIDE, Line, Section, answer_text
-from planner.text.wording import below, duration, filled, joined_ends, row, three_digits, wrapped
+from planner.protocol.section import LABEL_WIDTH, Line, Section, answer_text
+from planner.text.wording import (
+    duration,
+    gap_percent,
+    joined_ends,
+    label_row,
+    three_digits,
+    wrap_text,
+    wrapped,
+)
 
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.frontier import ServingFrontier
@@ -35,7 +43,7 @@ if TYPE_CHECKING:
     )
     from planner.protocol.note import Depth
 
-Row = tuple[str, str, str]
+FigureRowSpec = tuple[str, str, str]
 HEADS = ("", "expected", "80% range", "hardware limit")
 POWER = {"given": "fixed, as given", "least": "the least that serves"}
 SOURCES = (
@@ -58,12 +66,12 @@ def answer(plan: ServingPlan, depth: Depth = "default") -> str:
         return "\n\n".join(filter(None, near))
     shown = [Section(""), _numbers(point, whole, full=depth == "more")]
     shown += [x for x in sections(plan)[1:] if not x.beside and x.title != TITLE]
-    if buy := bought(whole):
+    if buy := buy_answer(whole):
         shown.append(Section(TITLE, tuple(comparison_lines(buy, full=True))))
     return answer_text(first, shown, whole.notes, depth)
 
 
-def why(plan: ServingPlan) -> str:
+def explanation_text(plan: ServingPlan) -> str:
     """What binds, what a percent of each quantity is worth, and the closed form it comes from."""
     if plan.point is None:
         return shortfall(plan.answer)
@@ -89,7 +97,6 @@ def why(plan: ServingPlan) -> str:
 
 
 def _at_kink(sides: tuple[float, float] | None) -> str:
-    """An elasticity with the layout held, beside one where everything follows; both at a kink."""
     if sides is None:
         return ""
     left, right = (f"{side + 0.0:+.3f}%" for side in sides)
@@ -98,7 +105,7 @@ def _at_kink(sides: tuple[float, float] | None) -> str:
 
 def _numbers(point: ServingPoint, whole: ServingAnswer, *, full: bool) -> Section:
     """The plan's numbers, each with its range and the hardware limit; in `full` what is beside."""
-    rows: list[Row] = [
+    rows: list[FigureRowSpec] = [
         ("Price, blended", "usd_per_mtok", "$/Mtok"),
         ("  output", "usd_per_mtok_output", "$/Mtok"),
         ("  input", "usd_per_mtok_input", "$/Mtok"),
@@ -129,7 +136,6 @@ def _number(label: str, key: str, unit: str, whole: ServingAnswer) -> tuple[str,
 
 
 def _in_unit(value: float, unit: str) -> str:
-    """A number with three digits and its unit."""
     if unit == "s":
         return duration(value)
     if unit == "$/Mtok":
@@ -143,11 +149,11 @@ def _beside(point: ServingPoint, whole: ServingAnswer, *, full: bool) -> Iterato
     if whole.band is None and whole.estimate is not None:
         yield _expected(whole.estimate)
     if not full:
-        yield from comparison_lines(bought(whole), full=False)
+        yield from comparison_lines(buy_answer(whole), full=False)
         return
     if point.drafting:
         yield Line("Drafts", _drafting(point.drafting))
-    yield from (*loop_lines(point.loop), *kept_prefixes(point.prefixes))
+    yield from (*loop_lines(point.loop), *prefix_cache_lines(point.prefixes))
     yield from arrivals(point.demand) if point.demand else _cache_room(point)
 
 
@@ -166,7 +172,6 @@ def _cache_room(point: ServingPoint) -> Iterator[Line]:
 
 
 def _drafting(drafting: DraftedTokens) -> str:
-    """What drafts bring, and up to which batch they pay."""
     end, most = "up to", drafting.pays_up_to
     if most is None and drafting.pays_from >= 1:
         end, most = "from", drafting.pays_from
@@ -176,7 +181,6 @@ def _drafting(drafting: DraftedTokens) -> str:
 
 
 def _expected(estimate: ServingEstimate) -> Line:
-    """What the profile expects of a plan that was chosen on the bound."""
     pairs = (("TPOT", estimate.tpot), ("TTFT", estimate.ttft))
     times = [f"{name} {duration(value)}" for name, value in pairs if value]
     return Line("Expected", f"${estimate.usd_per_mtok:.3g}/Mtok, {', '.join(times)}")
@@ -186,14 +190,20 @@ def shortfall(answer: ServingAnswer | ServingFrontier) -> str:
     """Which promises the nearest plan misses, by how much, and what would do."""
     misses, lines = answer.infeasible or (), list[str]()
     for miss in misses:
-        words = miss.expression if miss.short_by is None else missed(miss.promise, miss.short_by)
-        lines.append(row("" if lines else "Closest", words, WIDE))
+        words = miss.expression if miss.short_by is None else miss_text(miss.promise, miss.short_by)
+        lines.append(label_row("" if lines else "Closest", words, LABEL_WIDTH))
         if share := getattr(miss, "memory_utilisation", None):
-            lines.append(row("", f"it would fit with memory_utilisation: {share:g}", WIDE))
+            lines.append(
+                label_row("", f"it would fit with memory_utilisation: {share:g}", LABEL_WIDTH)
+            )
     chance = getattr(answer, "needed_chance", None)
-    if chance and any(miss.promise in PROMISED for miss in misses):
-        lines.append(row("", f"a promised time must hold in {100 * chance:.0f} of 100 cases", WIDE))
-    return "\n".join([*lines, *relaxed(answer), *ways_out(answer)])
+    if chance and any(miss.promise in PROMISE_TIMES for miss in misses):
+        lines.append(
+            label_row(
+                "", f"a promised time must hold in {100 * chance:.0f} of 100 cases", LABEL_WIDTH
+            )
+        )
+    return "\n".join([*lines, *relaxed_limits(answer), *remedy_lines(answer)])
 
 
 def _proof(answer: ServingAnswer) -> str:
@@ -201,11 +211,11 @@ def _proof(answer: ServingAnswer) -> str:
     proof = answer.certificate
     text = f"{proof.layouts_considered:,} layout{'s' * (proof.layouts_considered != 1)}"
     if proof.gap is None or answer.gap is None:
-        return row("Proof", f"{text} tried", WIDE)
+        return label_row("Proof", f"{text} tried", LABEL_WIDTH)
     best = "cheapest" if answer.scenario["objective"] == "cost" else "best"
     first = f"{best} of {text} (all tried)" if answer.status == "optimal" else (
-        f"within {below(answer.gap)} of the best of {text}")  # fmt: skip
-    return row("Proof", f"{first}; lower bound {below(proof.gap)} below", WIDE)
+        f"within {gap_percent(answer.gap)} of the best of {text}")  # fmt: skip
+    return label_row("Proof", f"{first}; lower bound {gap_percent(proof.gap)} below", LABEL_WIDTH)
 
 
 def _sources(answer: ServingAnswer) -> Iterator[str]:
@@ -217,11 +227,10 @@ def _sources(answer: ServingAnswer) -> Iterator[str]:
     )
     for source in ground.data:
         date = f" ({source.as_of})" if source.as_of else ""
-        yield from filled(f"{source.what}: {source.source}{date}")
+        yield from wrap_text(f"{source.what}: {source.source}{date}")
 
 
 def _resized(plan: ServingPlan, *, both: bool) -> list[str]:
-    """What follows a change, where more does than the batch of a pool."""
     if plan.mode == "disaggregated":
         follows = "both pools resized to stay in balance"
     elif plan.answer.scenario["workload"]["demand"] not in (None, "max"):
@@ -246,6 +255,6 @@ def _closed_form(plan: ServingPlan) -> Iterable[str]:
 
     # Kept as text, since to write an equation SymPy must be loaded.
     name = f"closed_form-{mode}-{bound}-{load}-{tpot}-{energy}-{counted}"
-    for equation in stored(name, written, SOURCES):
+    for equation in cached_json(name, written, SOURCES):
         yield from wrapped(equation)
     yield from wrapped("(with this plan's values: solve --json > plan.json, derive --at plan.json)")

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 
 from planner.catalogue.ranges import ListedRange, rent_range
 from planner.problems.serving.make_or_buy import offers
-from planner.problems.serving.outputs import LIMITED, OUTPUTS
-from planner.problems.serving.parameters import BATCHES, WHOLE, is_array
+from planner.problems.serving.outputs import OUTPUTS, PROMISE_OUTPUTS
+from planner.problems.serving.parameters import BATCHES, INTEGER_PATHS, is_array
 from planner.problems.serving.plan import ServingPlan
-from planner.problems.serving.plan_sections import COLUMNS, row_of
-from planner.problems.serving.profiled import coefficient, profiled
-from planner.problems.serving.search.admitted_layouts import layouts_of
+from planner.problems.serving.plan_sections import COLUMNS, plan_row
+from planner.problems.serving.profiled import coefficient, with_profile_values
+from planner.problems.serving.search.admitted_layouts import admissible_layouts
 from planner.problems.serving.task.resolve import resolve
 from planner.protocol import problem
 from planner.protocol.live_page import LivePage
-from planner.protocol.output import values_in
-from planner.protocol.parameter import Parameter, value_at
+from planner.protocol.output import output_values
+from planner.protocol.parameter import Parameter, lookup_value
 from planner.protocol.plan import Plan
 from planner.protocol.section import AnswerHead, Section
-from planner.text.tolerances import SAME
+from planner.text.tolerances import REL_TOL
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from planner.problems.serving.deployment.candidate import Candidate
     from planner.problems.serving.deployment.frontier import Frontier
     from planner.problems.serving.deployment.questions import Question
-    from planner.problems.serving.deployment.scored_points import Point
-    from planner.problems.serving.make_or_buy.comparison_text import WhoWinsPicture
+    from planner.problems.serving.deployment.scored_points import PlanPoint
+    from planner.problems.serving.make_or_buy.comparison_text import CostRatioChart
     from planner.problems.serving.point import ServingPoint
     from planner.problems.serving.question import Scenario
     from planner.protocol.elasticity import Elasticity
@@ -48,22 +48,22 @@ class ServingProblem(problem.Problem["Scenario"]):
     plan_type = ServingPlan
     columns = COLUMNS
     more_columns = offers.COLUMNS
-    whole, batches = WHOLE, BATCHES
-    outputs, limited = OUTPUTS, LIMITED
+    whole, batches = INTEGER_PATHS, BATCHES
+    outputs, limited = OUTPUTS, PROMISE_OUTPUTS
 
     def parameters(self, question: Scenario) -> list[Parameter]:
         """Every parameter of a scenario, its catalogues' figures among them."""
-        from planner.problems.serving.slopes.serving import parameters_of
+        from planner.problems.serving.slopes.serving import all_parameters
 
-        return parameters_of(question)
+        return all_parameters(question)
 
     def check(self, question: Scenario) -> None:
         """Refuse what cannot be looked up, and pins that nothing runs."""
-        from planner.problems.serving.answer import prepared
+        from planner.problems.serving.answer import serving_tasks
 
-        _, tasks = prepared(question)
+        _, tasks = serving_tasks(question)
         for task in (*tasks.tasks, *(task for pair in tasks.pools for task in pair.tasks)):
-            layouts_of(task)
+            admissible_layouts(task)
 
     def search(
         self, question: Scenario, coefficients: Mapping[str, float] | None = None
@@ -77,28 +77,30 @@ class ServingProblem(problem.Problem["Scenario"]):
         coefficients: Sequence[Mapping[str, float]] | None = None,
     ) -> list[problem.Search]:
         """`search` of several questions, layouts of those that are alike evaluated together."""
-        from planner.problems.serving.deployment.questions import questions_together
+        from planner.problems.serving.deployment.questions import all_searches_batched
 
         values = coefficients if coefficients is not None else [{}] * len(questions)
         pairs = zip(questions, values, strict=True)
-        searched = questions_together([profiled(resolve(q), profile) for q, profile in pairs])
+        searched = all_searches_batched(
+            [with_profile_values(resolve(q), profile) for q, profile in pairs]
+        )
         return [self._best(*pair) for pair in zip(questions, searched, strict=True)]
 
     def _best(self, question: Scenario, searched: Sequence[Question]) -> problem.Search:
         """The best point of a question whose pools were searched."""
-        from planner.problems.serving.advice.current_layout import least_price
+        from planner.problems.serving.advice.current_layout import price_lower_bound
         from planner.problems.serving.deployment.missed_promises import missed_promises
-        from planner.problems.serving.deployment.pool import Later
-        from planner.problems.serving.deployment.questions import planned
+        from planner.problems.serving.deployment.pool import Lazy
+        from planner.problems.serving.deployment.questions import best_plans
         from planner.problems.serving.deployment.scored_points import tie_gap
 
-        _, points = planned([*searched])
+        _, points = best_plans([*searched])
         if not points:
             return replace(problem.NO_PLAN, missed=lambda: missed_promises(searched))
         best = points[0].candidate
         choice, plan = best.choice, cache(best.plan)
         return problem.Search(
-            Later(lambda: values_in(self.outputs, plan())),
+            Lazy(lambda: output_values(self.outputs, plan())),
             choice.words,
             points[0].score,
             counts=choice.counts,
@@ -106,7 +108,7 @@ class ServingProblem(problem.Problem["Scenario"]):
             holds=choice.holds(question),
             gap=tie_gap(searched, points[0].score),
             row=lambda: {
-                **row_of(best, plan(), least_price(question)),
+                **plan_row(best, plan(), price_lower_bound(question)),
                 **_bought(question, best, plan()),
             },
         )
@@ -131,7 +133,7 @@ class ServingProblem(problem.Problem["Scenario"]):
 
     def value(self, question: Scenario, path: str) -> float | None:
         """What a scenario, or the catalogue behind it, has at a path."""
-        value = value_at(question, path)
+        value = lookup_value(question, path)
         if isinstance(value, int | float) and value > 0:
             return float(value)
         return {row.path: row.value for row in self.parameters(question)}.get(path)
@@ -156,9 +158,9 @@ class ServingProblem(problem.Problem["Scenario"]):
         fixed = choose.batch is not None or load.concurrency is not None
         if load.arrivals is not None or not (fixed or tuple(choose.mode or ()) == ("prefill",)):
             return None  # most sweeps give no batch, and need not load the equations to know
-        from planner.problems.serving.arrays import model_of
+        from planner.problems.serving.arrays import build_vectorized_model
 
-        return model_of(question, ends)
+        return build_vectorized_model(question, ends)
 
     def coefficient(self, question: Scenario, path: str) -> problem.UncertainCoefficient | None:
         """The coefficient of the profile that a path names."""
@@ -168,13 +170,13 @@ class ServingProblem(problem.Problem["Scenario"]):
         """The listed rents of the system."""
         return rent_range(question.systems() if path in ("price", "system.price") else (), path)
 
-    def picture(self, plan: Plan) -> WhoWinsPicture | SectionBars:
+    def picture(self, plan: Plan) -> CostRatioChart | SectionBars:
         """Who wins at each demand and rent, where hosts are compared; else bars of the plan."""
-        from planner.problems.serving.make_or_buy.comparison_text import WhoWinsPicture, bought
+        from planner.problems.serving.make_or_buy.comparison_text import CostRatioChart, buy_answer
         from planner.report.pictures.section_bars import SectionBars
 
-        buy = bought(plan.answer)
-        return WhoWinsPicture(buy) if buy else SectionBars(plan)
+        buy = buy_answer(plan.answer)
+        return CostRatioChart(buy) if buy else SectionBars(plan)
 
     def live_page(self, question: Scenario, plan: Plan) -> LivePage:
         """The search as a page carries it, or why it does not."""
@@ -185,24 +187,22 @@ class ServingProblem(problem.Problem["Scenario"]):
 
     def frontier(self, question: Scenario, points: int | None) -> Frontier:
         """The cheapest plan at each speed, with the listed tiers among them."""
-        from planner.problems.serving.deployment.frontier import POINTS, frontier
+        from planner.problems.serving.deployment.frontier import DEFAULT_POINTS, frontier
 
-        return frontier(question, POINTS if points is None else points)
+        return frontier(question, DEFAULT_POINTS if points is None else points)
 
 
 def _bought(question: Scenario, best: Candidate, plan: ServingPoint) -> dict[str, object]:
-    """The columns of make or buy, where hosts are asked about."""
     if question.buy is None:
         return {}
-    from planner.problems.serving.make_or_buy.comparison import row_beside_hosts
+    from planner.problems.serving.make_or_buy.comparison import make_or_buy_row
     from planner.problems.serving.make_or_buy.host_prices import host_list
 
-    return {**row_beside_hosts(question, best, plan, host_list(question))}
+    return {**make_or_buy_row(question, best, plan, host_list(question))}
 
 
-def _ties(best: Choice, points: Sequence[Point]) -> tuple[tuple[str, problem.Counts], ...]:
-    """The best choice and those that are as good, with their counts."""
-    close = (point for point in points[1:] if point.score <= points[0].score * (1 + SAME))
+def _ties(best: Choice, points: Sequence[PlanPoint]) -> tuple[tuple[str, problem.Counts], ...]:
+    close = (point for point in points[1:] if point.score <= points[0].score * (1 + REL_TOL))
     choices = [best, *(point.candidate.choice for point in close)]
     return tuple((choice.words, choice.counts) for choice in choices)
 

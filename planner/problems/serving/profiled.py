@@ -20,15 +20,15 @@ from planner.catalogue.systems import System
 from planner.problems.serving.point import ServingPoint
 from planner.problems.serving.question import Scenario
 from planner.protocol.plan import DataSource
-from planner.protocol.problem import BESIDE, UncertainCoefficient
-from planner.text.errors import FieldError, InputError, did_you_mean, quoted
+from planner.protocol.problem import PREFIX, UncertainCoefficient
+from planner.text.errors import FieldError, InputError, did_you_mean, quote
 from planner.text.quantities import parse
 
 if TYPE_CHECKING:
     from planner.problems.serving.task.resolve import ServingTasks
     from planner.problems.serving.task.task import Task
 
-COVERED = 0.8  # share of refits that a profile's intervals hold
+COVERAGE = 0.8  # share of refits that a profile's intervals hold
 EXACT = Band(1.0, 1.0)
 
 LECTURE = Profile(
@@ -51,12 +51,12 @@ def coefficient(scenario: Scenario, path: str) -> UncertainCoefficient | None:
     Raises FieldError if a profile has no such coefficient, or the scenario uses none, or more than
     one.
     """
-    if not path.startswith(BESIDE):
+    if not path.startswith(PREFIX):
         return None
-    name = path.removeprefix(BESIDE)
+    name = path.removeprefix(PREFIX)
     if name not in COEFFICIENTS:
         hint = did_you_mean(name, COEFFICIENTS) or f" (known: {', '.join(COEFFICIENTS)})"
-        raise _refused(path, f"a profile has no coefficient {quoted(name)}{hint}")
+        raise _refused(path, f"a profile has no coefficient {quote(name)}{hint}")
     if scenario.estimate == "bound" or scenario.assumptions == "lecture":
         raise _refused(path, "the bound knows no profile; ask for estimate: calibrated")
     from planner.problems.serving.task.resolve import resolve
@@ -68,8 +68,8 @@ def coefficient(scenario: Scenario, path: str) -> UncertainCoefficient | None:
         raise _refused(path, words)
     profile = tasks[0].profile
     low, high = profile.intervals.get(name, (profile.values[name],) * 2)
-    source = f"{COVERED:.0%} of refits of the profile {profile.name}"
-    listed = ListedRange("lognormal", (low, high), source, COVERED) if 0 < low < high else None
+    source = f"{COVERAGE:.0%} of refits of the profile {profile.name}"
+    listed = ListedRange("lognormal", (low, high), source, COVERAGE) if 0 < low < high else None
     missing = (
         f"the profile {profile.name} has {name} = {profile.values[name]:.4g} here in every refit; "
         "leave it out, or give a distribution"
@@ -86,9 +86,9 @@ def _read(path: str, name: str, value: object) -> float:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError) as error:
         form = "a time such as 20 us" if name.startswith("t_") else "a number such as 0.8"
-        raise _refused(path, f"{name} is {form}, got {quoted(value)}") from error
+        raise _refused(path, f"{name} is {form}, got {quote(value)}") from error
     if name in EFFICIENCIES and not 0 < number <= 1:
-        words = f"{name} is an efficiency above 0 and at most 1, got {quoted(value)}"
+        words = f"{name} is an efficiency above 0 and at most 1, got {quote(value)}"
         raise _refused(path, words)
     return number
 
@@ -97,7 +97,7 @@ def _refused(path: str, words: str) -> FieldError:
     return FieldError((f"uncertain.{path}", words))
 
 
-def profiled(tasks: ServingTasks, values: Mapping[str, float]) -> ServingTasks:
+def with_profile_values(tasks: ServingTasks, values: Mapping[str, float]) -> ServingTasks:
     """The question with coefficients of its profile in place of what they are.
 
     Other tasks have theirs times the same factor, or as it is drawn where the first has nothing.
@@ -128,13 +128,12 @@ def _tasks(tasks: ServingTasks) -> list[Task]:
 
 
 def _limited(profile: Profile, name: str, value: float) -> float:
-    """No efficiency exceeds one, nor what a measured chip was seen not to exceed."""
     if name not in EFFICIENCIES:
         return value
     return min(value, 1.0, profile.ceilings.get(name, value))
 
 
-def limited(profile: Profile, system: System) -> tuple[Profile, DataSource | None]:
+def limit_efficiencies(profile: Profile, system: System) -> tuple[Profile, DataSource | None]:
     """The profile with its efficiencies limited by the system's measured chip, and its source.
 
     A profile's efficiency holds what an engine loses as well, so one that is below what the chip
@@ -173,7 +172,9 @@ def limited(profile: Profile, system: System) -> tuple[Profile, DataSource | Non
     return limited_profile, source
 
 
-def chance_better(chosen: ServingPoint, rival: ServingPoint, profile: Profile) -> float | None:
+def probability_cheaper(
+    chosen: ServingPoint, rival: ServingPoint, profile: Profile
+) -> float | None:
     """The probability that the rival would turn out the cheaper one; None where nobody knows.
 
     Two plans of one kind (chips, formats, both phases together or apart) share most of what the

@@ -27,11 +27,11 @@ from planner.text.tables import table
 OBJECTIVES = ("cost", "throughput", "latency", "energy")
 ESTIMATES = ("bound", "calibrated")
 ASSUMPTIONS = ("physical", "lecture")
-RUNS_ON = ("any", *table("planner.problems.serving.step", "engine_rules.toml"), "none")
+ENGINE_CHOICES = ("any", *table("planner.problems.serving.step", "engine_rules.toml"), "none")
 UTILISATION = 0.9  # what vLLM fills unasked (gpu_memory_utilization)
 LAYOUT = ("replicas", "tp", "dp_attention", "cp", "pp")
 # Formats that hosts serve checkpoints in, with their bits.
-TRIED = {"bf16": 16, "fp8": 8, "int8": 8, "mxfp4": 4}
+CANDIDATE_WEIGHT_BITS = {"bf16": 16, "fp8": 8, "int8": 8, "mxfp4": 4}
 
 
 class RentedUnits(fields.Record):
@@ -87,7 +87,7 @@ class Scenario(EngineSettings):
         "nodes", "contract", "buy", "tiers", "engine_version", *SETTINGS,
     )  # fmt: skip
 
-    problem: Annotated[Literal["serving"], fields.Word(PROBLEMS)] = Field(
+    problem: Annotated[Literal["serving"], fields.EnumKey(PROBLEMS)] = Field(
         description="which question is asked"
     )
     model: ModelField = Field(
@@ -96,10 +96,10 @@ class Scenario(EngineSettings):
     system: system_keys.SystemField = Field(
         description="a catalogue name, a topology file, or a description; or a list of them"
     )
-    nodes: fields.Numbers | None = Field(
+    nodes: fields.ListKey | None = Field(
         default=None, description="machines, in place of chips: a number, a list, or {from, to}"
     )
-    chips: fields.Numbers = Field(description="chips paid: a number, a list, or {from, to}")
+    chips: fields.ListKey = Field(description="chips paid: a number, a list, or {from, to}")
     rent: RentedUnits = Field(default_factory=RentedUnits, description="how chips are rented")
     price: fields.Rent | None = Field(
         None, description="per chip [USD/(chip*s)]; the catalogue's when absent"
@@ -116,20 +116,22 @@ class Scenario(EngineSettings):
     limits: Limits = Field(default_factory=Limits, description="what the site allows")
     choose: Choose = Field(default_factory=Choose, description="limits on, or values of, choices")
     prefer: Prefer = Field(default_factory=Prefer, description="which plan is taken of near equals")
-    objective: Annotated[str, fields.Word(OBJECTIVES)] = Field("cost", description="what is best")
-    estimate: Annotated[str, fields.Word(ESTIMATES)] = Field(
+    objective: Annotated[str, fields.EnumKey(OBJECTIVES)] = Field(
+        "cost", description="what is best"
+    )
+    estimate: Annotated[str, fields.EnumKey(ESTIMATES)] = Field(
         "calibrated", description="which of the two estimates the plan is chosen by"
     )
     profile: ProfileField = Field(
         "auto", description="a named, dated calibration, or a file of one's own"
     )
-    engine: Annotated[str, fields.Word(RUNS_ON)] = Field(
+    engine: Annotated[str, fields.EnumKey(ENGINE_CHOICES)] = Field(
         "any", description="what must run the plan: any engine that was read, or one; or none"
     )
     engine_version: str | None = Field(
         None, description="of the engine, for its memory; the newest that was read when absent"
     )
-    assumptions: Annotated[str, fields.Word(ASSUMPTIONS)] = Field(
+    assumptions: Annotated[str, fields.EnumKey(ASSUMPTIONS)] = Field(
         "physical", description="real figures, or the lecture's conventions"
     )
     current: Current | None = Field(None, description="the layout in use, evaluated beside")
@@ -336,15 +338,16 @@ class Scenario(EngineSettings):
         if isinstance(model, ModelDescription) and model.weights:
             return ()
         chips = [each.chip for each in self.systems() if isinstance(each, System)]
-        runs = [x for x in TRIED if chips and all(chip.computes(x) for chip in chips)]
-        return (None, *{TRIED[name]: name for name in reversed(runs)}.values())
+        runs = [
+            x for x in CANDIDATE_WEIGHT_BITS if chips and all(chip.computes(x) for chip in chips)
+        ]
+        return (None, *{CANDIDATE_WEIGHT_BITS[name]: name for name in reversed(runs)}.values())
 
 
 QUESTION = Scenario
 
 
 def _machine_of(choice: Any) -> int:
-    """Chips of one machine of a system as it is written, or read; one where nobody knows it."""
     choices = choice if isinstance(choice, list | tuple) else [choice]
     names = [x if isinstance(x, str) else _like(x) for x in choices]
     with suppress(CatalogueError):
@@ -358,7 +361,6 @@ def _like(choice: Any) -> str | None:
 
 
 def _paid(info: ValidationInfo) -> Sequence[int] | None:
-    """Numbers of chips that may be paid for; None where what is asked for is no number."""
     chips, rent = info.data.get("chips"), info.data.get("rent")
     if chips is None or rent is None:
         return chips

@@ -5,19 +5,19 @@ What another kind may use of it is listed here and loaded on first use: reading 
 
 from typing import TYPE_CHECKING
 
-from planner.text.faces import imported_for_types, loaded_from
+from planner.text.faces import imported_for_types, lazy_module
 
 if TYPE_CHECKING:
     from planner.problems.training.planned_share import (
         PlannedStep,
         PlannedTraining,
         SizeLayouts,
-        cost_at,
+        cost_with_mfu,
         fixed_cost,
         fixed_share,
-        ladder_search,
         planned_cost,
         planned_training,
+        search_size_grid,
         supporting_growth,
     )
     from planner.problems.training.problem import PROBLEM
@@ -33,4 +33,4 @@ if TYPE_CHECKING:
 
 _HOMES = imported_for_types(__name__)
 __all__ = list(_HOMES)
-__getattr__ = loaded_from(__name__, _HOMES)
+__getattr__ = lazy_module(__name__, _HOMES)

@@ -10,14 +10,14 @@ import numpy as np
 from planner.problems.training import plan as records
 from planner.problems.training import search
 from planner.problems.training.layout_lattice import layout_faults
-from planner.problems.training.outputs import layout_slopes, point_of, recheck
+from planner.problems.training.outputs import layout_slopes, recheck, training_point
 from planner.problems.training.question import TrainingQuestion
 from planner.problems.training.resolve import ResolvedTraining, resolve_training
 from planner.problems.training.step.step_times import step_times, usable
-from planner.problems.training.step.training_task import TrainingLayouts
+from planner.problems.training.step.training_task import LayoutTable
 from planner.problems.training.worth import ChipCount
 from planner.protocol.plan import BindingLimit, KnownAnswer, MissedPromise, Provenance
-from planner.scenario import resolved
+from planner.scenario import resolve_keys
 from planner.text.errors import FieldError, InputError, SolverError
 from planner.text.quantities import show
 from planner.text.wording import excess, increase
@@ -38,17 +38,17 @@ def answer(question: TrainingQuestion) -> records.TrainingPlan:
     Raises InputError for a question that contradicts itself; SolverError if a number of the plan
     is not what its equation gives.
     """
-    resolution = prepared(question)
+    resolution = resolve_task(question)
     tally = search.search_layouts(resolution)
     ranked = tally.ranked(1 + ALTERNATIVES)
     if not ranked:
         return _infeasible(resolution, tally)
     best = ranked[0]
-    point = point_of(best)
+    point = training_point(best)
     off = recheck(best, point)
     bound, relaxation = _bound(best, point, tally)
     whole = records.TrainingAnswer(
-        scenario=resolved(question),
+        scenario=resolve_keys(question),
         plan=point,
         band=_band(best, point),
         bound=bound,
@@ -67,7 +67,7 @@ def answer(question: TrainingQuestion) -> records.TrainingPlan:
     return records.TrainingPlan(KnownAnswer(whole), question)
 
 
-def prepared(question: TrainingQuestion) -> ResolvedTraining:
+def resolve_task(question: TrainingQuestion) -> ResolvedTraining:
     """The question with all that is looked up: what an answer begins with.
 
     Raises FieldError for all that is refused before layouts are timed.
@@ -80,7 +80,7 @@ def prepared(question: TrainingQuestion) -> ResolvedTraining:
 
 
 def _bound(
-    best: search.RatedLayout, point: records.TrainingPoint, tally: search.Tally
+    best: search.RatedLayout, point: records.TrainingPoint, tally: search.LayoutCounts
 ) -> tuple[records.TrainingBound, float]:
     """Bounds on the step of the plan's chips [s], and that of all on what is made small.
 
@@ -113,10 +113,10 @@ def _band(best: search.RatedLayout, point: records.TrainingPoint) -> records.Run
     like_it = part in stack.errors and not best.chips.case.outside
     error = stack.errors[part][0] / 100 if like_it else None
 
-    def ends(value: float | None) -> records.Ends | None:
+    def ends(value: float | None) -> records.Interval | None:
         return None if value is None else (value * low, value * high)
 
-    def rates(value: float) -> records.Ends:
+    def rates(value: float) -> records.Interval:
         return (value / high, value / low)
 
     return records.RunBand(
@@ -125,7 +125,7 @@ def _band(best: search.RatedLayout, point: records.TrainingPoint) -> records.Run
     )  # fmt: skip
 
 
-def _binding(best: search.RatedLayout, tally: search.Tally) -> Iterator[BindingLimit]:
+def _binding(best: search.RatedLayout, tally: search.LayoutCounts) -> Iterator[BindingLimit]:
     """Memory and limits without which another layout would be better.
 
     The elasticity is the mean slope from the limit to what that layout needs, in logarithms.
@@ -143,8 +143,7 @@ def _binding(best: search.RatedLayout, tally: search.Tally) -> Iterator[BindingL
 
 
 def _beyond(question: TrainingQuestion, rated: search.RatedLayout) -> Iterator[tuple[str, float]]:
-    """The limits of a run that a layout does not keep, and how many times each it takes."""
-    point = point_of(rated)
+    point = training_point(rated)
     for name, limit in question.limits:
         value = getattr(point, name)
         if limit is not None and value is not None and value > limit:
@@ -166,7 +165,7 @@ def _alternative(rated: search.RatedLayout, best: search.RatedLayout) -> records
     )
 
 
-def rated_layout(chips: ChipCount, layout: TrainingLayouts) -> search.RatedLayout:
+def rated_layout(chips: ChipCount, layout: LayoutTable) -> search.RatedLayout:
     """One layout with its score, timed by itself."""
     task = chips.case.task
     times = step_times(task, layout, ("step", "used"))
@@ -215,37 +214,39 @@ def _current(
     used = others * words["dp"]
     rated = rated_layout(
         ChipCount(question, case, used if used in question.chips else chips, used),
-        TrainingLayouts.of(**words),
+        LayoutTable.of(**words),
     )
-    point = point_of(rated)
+    point = training_point(rated)
     short = rated.used - usable(case.task)
     saving = None if best is None or short > 0 else 1 - best.score / rated.score
     return records.CurrentLayout(point, short if short > 0 else None, saving)
 
 
-def _infeasible(resolution: ResolvedTraining, tally: search.Tally) -> records.TrainingPlan:
+def _infeasible(resolution: ResolvedTraining, tally: search.LayoutCounts) -> records.TrainingPlan:
     """What is missed in the layout nearest to an answer, and which single change repairs it."""
     question, nearest = resolution.question, tally.nearest
     assert nearest is not None  # a lattice without layouts is refused
-    point = point_of(nearest)
+    point = training_point(nearest)
     short = nearest.used - usable(nearest.chips.case.task)
     changes = repairs(question)
     whole = records.TrainingAnswer(
-        scenario=resolved(question),
+        scenario=resolve_keys(question),
         certificate=records.TrainingCertificate(
             METHOD, tally.seen, tally.fitting, 0, None, None, None, None
         ),
         current=_current(resolution, None),
         nearest=records.NearestLayout(point, short, changes) if short > 0 else None,
         repairs=changes,
-        infeasible=missed_of(question, tally),
+        infeasible=missed_promises(question, tally),
         outside=nearest.chips.case.outside,
         provenance=_provenance(resolution, nearest, tally),
     )
     return records.TrainingPlan(KnownAnswer(whole), question)
 
 
-def missed_of(question: TrainingQuestion, tally: search.Tally) -> tuple[MissedPromise, ...]:
+def missed_promises(
+    question: TrainingQuestion, tally: search.LayoutCounts
+) -> tuple[MissedPromise, ...]:
     """Memory, where nothing fits; else the limits that the best layout that fits misses."""
     nearest = tally.nearest
     assert nearest is not None
@@ -263,7 +264,7 @@ def missed_of(question: TrainingQuestion, tally: search.Tally) -> tuple[MissedPr
 
 
 def _provenance(
-    resolution: ResolvedTraining, best: search.RatedLayout, tally: search.Tally
+    resolution: ResolvedTraining, best: search.RatedLayout, tally: search.LayoutCounts
 ) -> Provenance:
     """What the answer rests on."""
     typed = {each.words for each in best.chips.case.outside}
@@ -282,7 +283,7 @@ def repairs(question: TrainingQuestion) -> tuple[records.Repair, ...]:
     repaired = []
     for change, varied in _changes(question):
         if (best := _best(varied)) is not None:
-            price = point_of(best).usd_per_mtok
+            price = training_point(best).usd_per_mtok
             repaired.append(records.Repair(change, best.choice, best.step, price))
             if varied.chips != question.chips:
                 break
@@ -290,7 +291,6 @@ def repairs(question: TrainingQuestion) -> tuple[records.Repair, ...]:
 
 
 def _changes(question: TrainingQuestion) -> Iterator[tuple[str, TrainingQuestion]]:
-    """The question with each of its choices left free, the others as they are; with more chips."""
     for name, value in question.choose:
         if value is not None:
             free = question.choose.model_copy(update={name: None})
@@ -301,7 +301,6 @@ def _changes(question: TrainingQuestion) -> Iterator[tuple[str, TrainingQuestion
 
 
 def _best(question: TrainingQuestion) -> search.RatedLayout | None:
-    """The best layout of a question; None where nothing fits or it is refused."""
     try:
         ranked = search.search_layouts(resolve_training(question)).ranked(1)
     except InputError:

@@ -15,18 +15,13 @@ import numpy as np
 
 from planner.catalogue.training.training_stacks import training_stack, training_stack_names
 from planner.problems.training.question import TrainingChoose, TrainingQuestion
-from planner.problems.training.step.training_task import (
-    OFFLOAD,
-    RECOMPUTE,
-    SCHEDULES,
-    TrainingLayouts,
-)
+from planner.problems.training.step.training_task import OFFLOAD, RECOMPUTE, SCHEDULES, LayoutTable
 
-ROWS = ("tp", "pp", "dp", "cp", "ep", "tp_expert", "micro_batch", "virtual_stages")
+ROW_COLUMNS = ("tp", "pp", "dp", "cp", "ep", "tp_expert", "micro_batch", "virtual_stages")
 FLAGS = ("schedule", "recompute", "zero", "offload", "sequence_parallel", "overlap")
-PLAIN, INTERLEAVED = SCHEDULES.index("1f1b"), SCHEDULES.index("interleaved")
+SCHEDULE_1F1B, SCHEDULE_INTERLEAVED = SCHEDULES.index("1f1b"), SCHEDULES.index("interleaved")
 LAYOUTS_AT_ONCE = 400_000  # of a chunk: its arrays take about 3 MB each
-Row = tuple[int, ...]
+LayoutRow = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -65,14 +60,14 @@ class LatticeBlock:
     rows: np.ndarray
     flags: np.ndarray
 
-    def chunks(self, most: int = LAYOUTS_AT_ONCE) -> Iterator[TrainingLayouts]:
+    def chunks(self, most: int = LAYOUTS_AT_ONCE) -> Iterator[LayoutTable]:
         """The layouts in parts of at most `most`, each rows (n, 1) by flags (1, m)."""
         step = max(1, most // len(self.flags))
         for start in range(0, len(self.rows), step):
             rows = self.rows[start : start + step].T[:, :, None]
             columns = self.flags.T[:, None, :]
-            named = zip((*ROWS, *FLAGS), (*rows, *columns), strict=True)
-            yield TrainingLayouts(**dict(named))
+            named = zip((*ROW_COLUMNS, *FLAGS), (*rows, *columns), strict=True)
+            yield LayoutTable(**dict(named))
 
 
 def divisors(number: int) -> list[int]:
@@ -81,14 +76,14 @@ def divisors(number: int) -> list[int]:
     return sorted({*small, *(number // n for n in small)})
 
 
-def allowed_of(values: Sequence[int] | None, candidates: Sequence[int]) -> list[int]:
+def filter_allowed(values: Sequence[int] | None, candidates: Sequence[int]) -> list[int]:
     """The candidates that a choice allows; all where nothing is chosen."""
     return [n for n in candidates if values is None or n in values]
 
 
 def lattice(of: ModelDivisions, choose: TrainingChoose, chips: int) -> list[LatticeBlock]:
     """The blocks of all layouts that use exactly so many chips; empty where there are none."""
-    blocks: dict[RowKind, list[Row]] = {}
+    blocks: dict[RowKind, list[LayoutRow]] = {}
     for row in _rows(of, choose, chips):
         tp, pp, dp, *_, micro, v = row
         blocks.setdefault(
@@ -112,18 +107,20 @@ class RowKind:
     sharded: bool
 
 
-def _rows(of: ModelDivisions, choose: TrainingChoose, chips: int) -> Iterator[Row]:
+def _rows(of: ModelDivisions, choose: TrainingChoose, chips: int) -> Iterator[LayoutRow]:
     """Divisor tuples (tp, pp, dp, cp, ep, tp_expert, micro-batch, virtual stages)."""
     every = divisors(chips)
-    for tp in allowed_of(choose.tp, [n for n in every if not of.heads % n]):
-        for cp in allowed_of(choose.cp, [n for n in divisors(chips // tp) if not of.sequence % n]):
+    for tp in filter_allowed(choose.tp, [n for n in every if not of.heads % n]):
+        for cp in filter_allowed(
+            choose.cp, [n for n in divisors(chips // tp) if not of.sequence % n]
+        ):
             left = chips // (tp * cp)
-            for pp in allowed_of(choose.pp, [n for n in divisors(left) if n <= of.layers]):
+            for pp in filter_allowed(choose.pp, [n for n in divisors(left) if n <= of.layers]):
                 dp = left // pp
                 if of.batch % dp or (choose.dp is not None and dp not in choose.dp):
                     continue
                 for experts in _expert_groups(of, choose, tp, tp * cp * dp):
-                    for micro in allowed_of(choose.micro_batch, divisors(of.batch // dp)):
+                    for micro in filter_allowed(choose.micro_batch, divisors(of.batch // dp)):
                         for v in _virtual(of, choose, pp, of.batch // (dp * micro)):
                             yield tp, pp, dp, cp, *experts, micro, v
 
@@ -140,8 +137,8 @@ def _expert_groups(
             yield 1, tp
         return
     free = divisors(tp) if choose.tp_expert is not None else sorted({1, tp})
-    for shards in allowed_of(choose.tp_expert, free):
-        for ep in allowed_of(choose.ep, divisors(of.experts)):
+    for shards in filter_allowed(choose.tp_expert, free):
+        for ep in filter_allowed(choose.ep, divisors(of.experts)):
             if not ranks % (ep * shards):
                 yield ep, shards
 
@@ -156,10 +153,10 @@ def _virtual(of: ModelDivisions, choose: TrainingChoose, pp: int, n_micro: int) 
     if pp == 1 or "interleaved" not in schedules or n_micro % pp:
         return
     every = {v for cut in of.cuts(pp) for v in divisors(cut // pp)}
-    yield from allowed_of(choose.virtual_stages, sorted(every - {1}))
+    yield from filter_allowed(choose.virtual_stages, sorted(every - {1}))
 
 
-def _flags(of: ModelDivisions, choose: TrainingChoose, kind: RowKind) -> Iterator[Row]:
+def _flags(of: ModelDivisions, choose: TrainingChoose, kind: RowKind) -> Iterator[LayoutRow]:
     """Codes (schedule, recompute, ZeRO, offload, sequence parallel, overlap), the plainest first.
 
     Without a pipeline all schedules are one; zero-bubble needs a pipeline that its micro-batches
@@ -167,13 +164,13 @@ def _flags(of: ModelDivisions, choose: TrainingChoose, kind: RowKind) -> Iterato
     """
     schedules = _codes(SCHEDULES, choose.schedule, ("1f1b", "zero-bubble", "gpipe"))
     unfilled = None if kind.filled else SCHEDULES.index("zero-bubble")
-    schedules = [code for code in schedules if code not in (INTERLEAVED, unfilled)]
+    schedules = [code for code in schedules if code not in (SCHEDULE_INTERLEAVED, unfilled)]
     if not kind.staged:
-        schedules = [PLAIN]
+        schedules = [SCHEDULE_1F1B]
     elif kind.interleaved:
-        schedules = [INTERLEAVED]
+        schedules = [SCHEDULE_INTERLEAVED]
     again = _codes(RECOMPUTE, choose.recompute, RECOMPUTE if of.reversible else RECOMPUTE[:3])
-    zero = allowed_of(choose.zero, range(4 if not kind.staged else of.deepest_zero + 1))
+    zero = filter_allowed(choose.zero, range(4 if not kind.staged else of.deepest_zero + 1))
     along = [int(x) for x in choose.sequence_parallel or (False, True)]
     if not kind.sharded:
         along = [x for x in along if not x]
@@ -182,12 +179,11 @@ def _flags(of: ModelDivisions, choose: TrainingChoose, kind: RowKind) -> Iterato
 
 
 def _codes(words: Sequence[str], chosen: Sequence[str] | None, free: Sequence[str]) -> list[int]:
-    """Codes of the words that are chosen, of those of `free` where nothing is."""
     return [words.index(word) for word in (chosen or free)]
 
 
 Fault = tuple[str, str]  # key and words
-MANY = 8  # divisors that are listed
+MAX_LISTED_DIVISORS = 8  # divisors that are listed
 
 
 def layout_faults(of: ModelDivisions, layout: Mapping[str, int | str]) -> Iterator[Fault]:
@@ -235,7 +231,6 @@ def choose_faults(of: ModelDivisions, choose: TrainingChoose) -> Iterator[Fault]
 
 
 def _single(of: ModelDivisions, key: str, value: int) -> Iterator[Fault]:
-    """What is wrong with one number by itself."""
     check = _CHECKS.get(key)
     words = check(of, value) if check else None
     if words:
@@ -345,12 +340,13 @@ def _sharded(of: ModelDivisions, zero: int, pp: int) -> str:
 
 
 def _listed(number: int) -> str:
-    """Divisors in words."""
     every = divisors(number)
-    return ", ".join(map(str, every[:MANY])) + (", ..." if len(every) > MANY else "")
+    return ", ".join(map(str, every[:MAX_LISTED_DIVISORS])) + (
+        ", ..." if len(every) > MAX_LISTED_DIVISORS else ""
+    )
 
 
-def why_empty(of: ModelDivisions, question: TrainingQuestion) -> Fault:
+def no_layout_reason(of: ModelDivisions, question: TrainingQuestion) -> Fault:
     """Why no layout uses these chips, or fewer, though each choice by itself could."""
     choose, chips = question.choose, max(question.chips)
     least = math.prod(min(getattr(choose, key) or (1,)) for key in ("tp", "cp", "pp", "dp"))

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from formulas.numerics.store import kept_scalar
+from formulas.numerics.store import cached_program
 from planner.problems.training import plan as records
 from planner.problems.training import worth as worths
 from planner.problems.training.question import TrainingQuestion
 from planner.problems.training.resolve import TrainingCase, resolve_training
 from planner.problems.training.search import RatedLayout
 from planner.problems.training.step import step_times as timing
-from planner.protocol.output import Output, values_in
+from planner.protocol.output import Output, output_values
 from planner.protocol.parameter import Parameter, settable
 from planner.scenario.keys.training_fields import DAY
 from planner.text.errors import InputError, SolverError
@@ -34,42 +34,42 @@ COMMUNICATION = ("tp", "cp", "ep", "pp", "dp_exposed")
 AGREE = 1e-9  # of the scalar evaluation and the arrays, relative
 
 
-def by(name: str) -> Callable[[Plan], sp.Expr | None]:
+def formula(name: str) -> Callable[[Plan], sp.Expr | None]:
     """The expression of an equation of a training run; it loads SymPy."""
 
     def expression(plan: Plan) -> sp.Expr | None:
         (equation,) = worths.equations(name)
-        scale = {"training_token_cost": worths.PER_MTOK, "training_run_time": 1 / DAY}.get(name)
+        scale = {"training_token_cost": worths.MTOK, "training_run_time": 1 / DAY}.get(name)
         return equation.expanded.rhs * (scale or 1)
 
     return expression
 
 
 def _runs(question: TrainingQuestion) -> bool:
-    """Whether the tokens of the whole run are known."""
     return question.work.tokens is not None
 
 
-USD = Output("usd", "USD", ("cost",), promise="limits.usd", equation=by("training_run_cost"))
+USD = Output("usd", "USD", ("cost",), promise="limits.usd", equation=formula("training_run_cost"))
 # The first that applies to a question is what it makes small.
 OUTPUTS = (
     replace(USD, applies=lambda q: q.objective == "cost" and _runs(q)),
     Output("step_time", "s", ("time", "step"),
            applies=lambda q: q.objective == "time" and not _runs(q)),
-    Output("joule_per_token", "J/token", ("energy",), equation=by("training_token_energy"),
+    Output("joule_per_token", "J/token", ("energy",), equation=formula("training_token_energy"),
            applies=lambda q: q.objective == "energy"),
-    Output("days", "day", ("time",), promise="limits.days", equation=by("training_run_time"),
+    Output("days", "day", ("time",), promise="limits.days", equation=formula("training_run_time"),
            applies=_runs),
-    Output("usd_per_mtok", "USD per million tokens", ("cost",), equation=by("training_token_cost"),
+    Output("usd_per_mtok", "USD per million tokens", ("cost",),
+           equation=formula("training_token_cost"),
            applies=lambda q: q.objective == "cost" and not _runs(q)),
     replace(USD, applies=lambda q: q.objective != "cost" and _runs(q)),
-    Output("tokens_per_s", "token/s", ("rate",), equation=by("trained_rate"), rises=True),
-    Output("tokens_per_s_per_chip", "token/(s*chip)", equation=by("trained_rate_per_chip"),
+    Output("tokens_per_s", "token/s", ("rate",), equation=formula("trained_rate"), rises=True),
+    Output("tokens_per_s_per_chip", "token/(s*chip)", equation=formula("trained_rate_per_chip"),
            rises=True),
-    Output("mfu", "1", equation=by("model_utilisation"), rises=True),
-    Output("hfu", "1", equation=by("hardware_utilisation"), rises=True),
+    Output("mfu", "1", equation=formula("model_utilisation"), rises=True),
+    Output("hfu", "1", equation=formula("hardware_utilisation"), rises=True),
     Output("bubble", "1"),
-    Output("energy", "J", equation=by("training_run_energy")),
+    Output("energy", "J", equation=formula("training_run_energy")),
     Output("goodput", "1", rises=True),
     Output("checkpoint_interval", "s"),
 )  # fmt: skip
@@ -78,7 +78,7 @@ FROM_SYMBOL = {
 }  # fmt: skip
 
 
-def point_of(rated: RatedLayout) -> records.TrainingPoint:
+def training_point(rated: RatedLayout) -> records.TrainingPoint:
     """The plan of a layout: the step by the scalar path, everything else by its equation."""
     chips, case = rated.chips, rated.chips.case
     question, layout = chips.question, rated.layout
@@ -106,7 +106,7 @@ def point_of(rated: RatedLayout) -> records.TrainingPoint:
         steps=question.work.tokens / question.work.batch_tokens if question.work.tokens else None,
         days=worth["T_run"] / DAY if run else None,
         usd=worth["K_run"] if run else None,
-        usd_per_mtok=worth["w_train"] * worths.PER_MTOK,
+        usd_per_mtok=worth["w_train"] * worths.MTOK,
         energy=worth["E_run_all"] if run and drawn else None,
         joule_per_token=worth["e_train"] if drawn else None,
         goodput=chips.goodput if fails else None,
@@ -147,7 +147,7 @@ def recheck(rated: RatedLayout, point: records.TrainingPoint) -> float:
 
     # Step [s] and memory [byte] of a layout by walking the equations, no array in it.
     symbols = timing.bound_symbols(rated.chips.case.task, rated.layout)
-    program = kept_scalar("training-step-walked", _step_program, timing.SOURCES)
+    program = cached_program("training-step-walked", _step_program, timing.SOURCES)
     walked_step = program({name: float(np.asarray(symbols[name])) for name in program.arguments})
     off = same("step_time", rated.step, walked_step["step"])
     same("step_time", point.step_time, walked_step["step"])
@@ -159,10 +159,10 @@ def recheck(rated: RatedLayout, point: records.TrainingPoint) -> float:
     chips = rated.chips
     again = chips.case.forward_again[int(rated.layout.recompute)]
     values = {**chips.symbols(), "T_opt": point.step_time, "C_again": again}
-    walked = kept_scalar("training-worth-walked", _worth_program, worths.RUN_SOURCES)(values)
+    walked = cached_program("training-worth-walked", _worth_program, worths.RUN_SOURCES)(values)
     for name, symbol in FROM_SYMBOL.items():
         same(name, getattr(point, name), float(walked[symbol]))
-    same("usd_per_mtok", point.usd_per_mtok, float(walked["w_train"]) * worths.PER_MTOK)
+    same("usd_per_mtok", point.usd_per_mtok, float(walked["w_train"]) * worths.MTOK)
     if point.days is not None and point.usd is not None:
         same("days", point.days, float(walked["T_run"]) / DAY)
         same("usd", point.usd, float(walked["K_run"]))
@@ -171,15 +171,15 @@ def recheck(rated: RatedLayout, point: records.TrainingPoint) -> float:
 
 def _step_program() -> ScalarProgram:
     from formulas.numerics.evaluate import scalar_program
-    from planner.problems.training.step.step_tables import tabled
+    from planner.problems.training.step.step_tables import equation_table
 
-    return scalar_program(*tabled("both"), ())
+    return scalar_program(*equation_table("both"), ())
 
 
 def _worth_program() -> ScalarProgram:
     from formulas.numerics.evaluate import scalar_program
 
-    every = worths.equations(*worths.WORTH, *worths.OF_A_RUN)
+    every = worths.equations(*worths.RUN_OUTPUT_EQUATIONS, *worths.OF_A_RUN)
     return scalar_program(every, [each.symbol for each in every], ())
 
 
@@ -230,7 +230,7 @@ def outputs_of_layout(question: TrainingQuestion, best: RatedLayout) -> Mapping[
     chips = worths.ChipCount(question, case, best.chips.paid, best.chips.used)
     step = float(np.asarray(timing.step_times(case.task, best.layout, ("step",)).step))
     rated = RatedLayout(chips, best.layout, math.nan, step, best.used)
-    return values_in(OUTPUTS, point_of(rated))
+    return output_values(OUTPUTS, training_point(rated))
 
 
 def slopes_of_layout(

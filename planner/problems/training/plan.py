@@ -1,6 +1,6 @@
 """The answer to a training question, typed: layout, step, memory, days and money, proof, sources.
 
-Everything is in base units; `document_of` makes JSON of it, keys in the order of the fields.
+Everything is in base units; `to_document` makes JSON of it, keys in the order of the fields.
 """
 
 from collections.abc import Mapping
@@ -9,10 +9,10 @@ from typing import Annotated
 
 from planner.problems.training.question import TrainingQuestion
 from planner.protocol.document import Byte, Day, Second, Share, Unit, Usd
-from planner.protocol.plan import Answer, Plan, presented
+from planner.protocol.plan import Answer, Plan, presentation_method
 from planner.text.wording import degrees
 
-Ends = tuple[float, float]
+Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -118,11 +118,11 @@ class RunBand:
     """Ranges that hold the stated share of measured runs; the error is of runs left out."""
 
     coverage: Share
-    step_time: Ends
-    tokens_per_s: Ends
-    mfu: Ends
-    days: Ends | None
-    usd: Ends | None
+    step_time: Interval
+    tokens_per_s: Interval
+    mfu: Interval
+    days: Interval | None
+    usd: Interval | None
     stack: str
     rows: int
     median_error: Share | None
@@ -226,4 +226,4 @@ class TrainingPlan(Plan[TrainingAnswer]):
     cost_of = "usd_per_mtok"  # USD per million tokens
     answer_type = TrainingAnswer
 
-    why = presented("why_text")
+    why = presentation_method("explanation_text")

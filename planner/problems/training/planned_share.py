@@ -13,33 +13,28 @@ from typing import Any
 
 import numpy as np
 
-from planner.architecture.counts import Sizes
-from planner.problems.training.outputs import point_of
+from planner.architecture.counts import ModelSizes
+from planner.problems.training.outputs import training_point
 from planner.problems.training.plan import TrainingPoint
 from planner.problems.training.question import PretrainPhase, TrainingQuestion, Work
 from planner.problems.training.resolve import TrainingCase, resolve_training
 from planner.problems.training.search import RatedLayout, search_layouts
 from planner.problems.training.step.step_times import step_times
-from planner.problems.training.step.training_counts import TrainingCounts, counts_of
+from planner.problems.training.step.training_counts import TrainingCounts, counts_from_sizes
 from planner.protocol.parameter import with_value
 from planner.protocol.plan import DataSource
 from planner.text.errors import FieldError, ModelError
-from planner.token_costs.phase_costs import (
-    FORWARD,
-    PhaseCost,
-    PlannedSlope,
-    SizedShare,
-    cheapest_phase,
-)
+from planner.token_costs.phase_costs import FORWARD, PhaseCost, PlannedSlope, SizedShare, best_phase
 from planner.token_costs.spending import FixedShare, PlannedLayout, TrainedTokens
 
 PATH = "phases.pretrain"
-RUNG = 1.01  # factor between two sizes of the ladder
-COARSE = 8  # rungs between sizes that are laid out first
-REACH = 96  # rungs to either side: a factor of 2.6; the middle moves where the best is at an end
+GRID_RATIO = 1.01  # factor between two sizes of the ladder
+COARSE_STRIDE = 8  # rungs between sizes that are laid out first
+# Rungs to either side: a factor of 2.6; the middle moves where the best is at an end.
+MAX_STEPS = 96
 OF_SYSTEM = ("system", "price", "precision")  # keys that a phase has itself
 LINKS = ("scale_up", "scale_out")  # which a topology file has itself
-NUDGE = 1e-4  # of a figure of the machine, in logarithms
+DIFFERENCE_STEP = 1e-4  # of a figure of the machine, in logarithms
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +48,7 @@ class PlannedStep:
     @cached_property
     def point(self) -> TrainingPoint:
         """The layout as a training answer has it."""
-        return point_of(self.rated)
+        return training_point(self.rated)
 
     @property
     def case(self) -> TrainingCase:
@@ -70,7 +65,7 @@ class SizeLayouts:
     """
 
     scenario: Any
-    member: Callable[[float], Sizes]
+    member: Callable[[float], ModelSizes]
     steps: dict[float, PlannedStep | None] = field(default_factory=dict)
     refused: list[FieldError] = field(default_factory=list)
 
@@ -92,7 +87,7 @@ class SizeLayouts:
         except ModelError:
             return None  # the family has no such member
         try:
-            resolution = resolve_training(self.question(counts_of(counted)))
+            resolution = resolve_training(self.question(counts_from_sizes(counted)))
             ranked = search_layouts(resolution).ranked(1)
         except FieldError as error:
             self.refused.append(FieldError(*((_placed(path), text) for path, text in error.faults)))
@@ -100,7 +95,7 @@ class SizeLayouts:
         if not ranked:
             return None
         size = float(counted.n_active["all"])
-        return PlannedStep(size, share_of(size, ranked[0]), ranked[0])
+        return PlannedStep(size, planned_mfu(size, ranked[0]), ranked[0])
 
     def question(self, counts: TrainingCounts) -> TrainingQuestion:
         """The phase as a training question about a model that is counted."""
@@ -129,9 +124,9 @@ class SizeLayouts:
             if not value:
                 continue
             path = f"system.{key}"
-            varied = with_value(self.scenario, f"{PATH}.{path}", value * math.exp(NUDGE))
+            varied = with_value(self.scenario, f"{PATH}.{path}", value * math.exp(DIFFERENCE_STEP))
             faster = replace(self, scenario=varied)
-            slope = math.log(faster.held_step(step) / step.rated.step) / NUDGE
+            slope = math.log(faster.held_step(step) / step.rated.step) / DIFFERENCE_STEP
             if slope:
                 rows.append(PlannedSlope(path, value, unit, slope))
         return tuple(rows)
@@ -142,7 +137,7 @@ class SizeLayouts:
         return float(np.asarray(step_times(case.task, step.rated.layout, ("step",)).step))
 
 
-def share_of(n_active: float, rated: RatedLayout) -> float:
+def planned_mfu(n_active: float, rated: RatedLayout) -> float:
     """Share of the peak that the FLOP of the weights are, idle chips and failures paid for [1]."""
     from formulas.scaling.budget_outputs import planned_share
 
@@ -154,7 +149,7 @@ def share_of(n_active: float, rated: RatedLayout) -> float:
     ))  # fmt: skip
 
 
-def ladder_search(
+def search_size_grid(
     layouts: SizeLayouts, score: Callable[[np.ndarray, np.ndarray], np.ndarray], around: float,
     within: tuple[float, float], beside: Sequence[float] = (),
 ) -> PlannedStep:  # fmt: skip
@@ -172,11 +167,11 @@ def ladder_search(
     beside : Sizes off the ladder that are laid out too.
     """
     while True:
-        middle = round(math.log(around) / math.log(RUNG))  # the same rungs whatever is asked
-        rungs = RUNG ** np.arange(middle - REACH, middle + REACH + 1, dtype=float)
+        middle = round(math.log(around) / math.log(GRID_RATIO))  # the same rungs whatever is asked
+        rungs = GRID_RATIO ** np.arange(middle - MAX_STEPS, middle + MAX_STEPS + 1, dtype=float)
         rungs = np.unique(np.clip(rungs, *within))
         # The step of least score of some rungs and sizes; FieldError where none has a layout.
-        first = (*rungs[::COARSE].tolist(), *beside)
+        first = (*rungs[::COARSE_STRIDE].tolist(), *beside)
         steps = [step for size in first if (step := layouts.at(size))]
         if not steps:
             if layouts.refused:
@@ -189,7 +184,10 @@ def ladder_search(
         step = _best_step(steps, score)[1]
         ends = [end for end in rungs[[0, -1]].tolist() if end not in within]
         end = min(ends, key=lambda size: abs(math.log(size / step.n_active)), default=around)
-        if abs(math.log(end / step.n_active)) > COARSE * math.log(RUNG) or end == around:
+        if (
+            abs(math.log(end / step.n_active)) > COARSE_STRIDE * math.log(GRID_RATIO)
+            or end == around
+        ):
             return step
         around = end
 
@@ -197,7 +195,6 @@ def ladder_search(
 def _best_step(
     steps: Sequence[PlannedStep], score: Callable[[np.ndarray, np.ndarray], np.ndarray]
 ) -> tuple[float, PlannedStep]:
-    """The least score and its step."""
     sizes, shares = (np.array([getattr(x, name) for x in steps]) for name in ("n_active", "share"))
     scores = score(sizes, shares)
     place = int(np.argmin(scores))
@@ -210,13 +207,13 @@ def planned_cost(layouts: SizeLayouts, step: PlannedStep, growth: float = 0.0) -
     sizes, shares = (np.array(x) for x in zip(*sorted(laid.items()), strict=True))
     trend = float(np.polyfit(np.log(sizes), np.log(shares), 1)[0]) if len(sizes) > 1 else 0.0
     sized = SizedShare(step.n_active, sizes, shares, growth, trend, layouts.slopes(step))
-    return replace(cost_at(layouts.phase, step.share), sized=sized)
+    return replace(cost_with_mfu(layouts.phase, step.share), sized=sized)
 
 
-def cost_at(phase: PretrainPhase, share: float) -> PhaseCost:
+def cost_with_mfu(phase: PretrainPhase, share: float) -> PhaseCost:
     """The phase at any share of the peak."""
     at_share = phase.model_copy(update={"mfu": share})
-    return cheapest_phase("pretrain", at_share, 3 * FORWARD, unpriced=f"{PATH}.price")
+    return best_phase("pretrain", at_share, 3 * FORWARD, unpriced=f"{PATH}.price")
 
 
 def fixed_cost(phase: PretrainPhase, *, sparse: bool) -> PhaseCost:
@@ -224,7 +221,7 @@ def fixed_cost(phase: PretrainPhase, *, sparse: bool) -> PhaseCost:
 
     Raises FieldError where none is given and none is known.
     """
-    return cheapest_phase("pretrain", phase, 3 * FORWARD, unpriced=f"{PATH}.price", sparse=sparse)
+    return best_phase("pretrain", phase, 3 * FORWARD, unpriced=f"{PATH}.price", sparse=sparse)
 
 
 @dataclass(frozen=True)
@@ -290,7 +287,6 @@ def supporting_growth(rise: float, share: float) -> float:
 
 
 def _placed(path: str) -> str:
-    """A path of a training question as one of the phase."""
     key = path.partition(".")[0]
     if key == "precision":
         return f"{PATH}.dtype"

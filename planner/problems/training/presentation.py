@@ -6,39 +6,43 @@ from itertools import zip_longest
 from planner.catalogue.systems import System
 from planner.problems.training import plan as records
 from planner.problems.training.outputs import OUTPUTS
-from planner.protocol.promise import word_of
+from planner.protocol.promise import chance_word
 from planner.protocol.section import (
     BROKEN,
-    WIDE,
+    LABEL_WIDTH,
     AnswerHead,
     Line,
     Section,
     marked,
-    numbers_in,
-    why_of,
+    reasons,
+    value_lines,
 )
 from planner.text import wording as say
 from planner.text.quantities import show
 
 # What the network makes a step wait for has a star.
-CALLED = {
+TERM_LABELS = {
     "matrix": "matrix products", "element_wise": "element-wise", "tp": "tensor parallel*",
     "cp": "context parallel*", "ep": "expert exchange*", "pp": "pipeline hops*",
     "launch": "kernel launches", "head": "embedding, head", "bubble": "pipeline idle",
     "dp_exposed": "data parallel*", "offload_exposed": "offload", "constant": "fixed cost",
 }  # fmt: skip
-PARTS = ("weights", "gradients", "optimizer", "activations", "logits", "buffers", "free")
+MEMORY_PARTS = ("weights", "gradients", "optimizer", "activations", "logits", "buffers", "free")
 BYTE = 1.0  # below which a part of the memory is rounding
-SEEN, FOLDED = 1e-5, 0.03  # shares of a step below which a term is no line, or one with others
+MIN_SHOWN_SHARE, FOLDED = (
+    1e-5,
+    0.03,
+)  # shares of a step below which a term is no line, or one with others
 BAR = 8  # columns of the longest bar
-NUMBERS = {"usd": "cost", "usd_per_mtok": "price", "mfu": "MFU", "hfu": "HFU",
+NUMBER_NAMES = {"usd": "cost", "usd_per_mtok": "price", "mfu": "MFU", "hfu": "HFU",
            "bubble": "pipeline idle", "goodput": "useful time"}  # fmt: skip
-LEVELS = {"chip": "EXTRAPOLATED", "precision": "data sheets only"}
-LEAST = {"time": "take least time", "cost": "cost least", "energy": "take least energy"}
-ROWS: Mapping[str, tuple[str, Callable[[float], str]]] = {
+SCOPE_LEVELS = {"chip": "EXTRAPOLATED", "precision": "data sheets only"}
+GOAL_WORDS = {"time": "take least time", "cost": "cost least", "energy": "take least energy"}
+ROW_FORMATS: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "step_time": ("Step", say.duration),
     "mfu": ("MFU", lambda share: f"{say.three_digits(100 * share)}%"),
-    "tokens_per_s": ("Tokens/s", say.figure), "tokens_per_s_per_chip": ("  per chip", say.figure),
+    "tokens_per_s": ("Tokens/s", say.three_figures),
+    "tokens_per_s_per_chip": ("  per chip", say.three_figures),
     "goodput": ("Useful time", lambda share: f"{say.three_digits(100 * share)}%"),
 }  # fmt: skip
 EQUATIONS = ("trained_rate", "model_utilisation", "training_run_time", "training_token_cost",
@@ -53,15 +57,15 @@ def head(plan: records.TrainingPlan) -> AnswerHead:
     cost = f"{say.duration(point.step_time)} a step ({_ends(plan, 'step_time', say.duration)})"
     if point.days is not None and point.usd is not None:
         days = f"{say.three_digits(point.days)} days ({_ends(plan, 'days', say.three_digits)})"
-        cost = f"{days} · {say.money(point.usd)} ({_ends(plan, 'usd', say.money)})"
+        cost = f"{days} · {say.usd_text(point.usd)} ({_ends(plan, 'usd', say.usd_text)})"
     if question.objective == "energy" and point.joule_per_token is not None:
         cost += f" · {say.three_digits(point.joule_per_token)} J/token"
-    bound = f"lower bound {say.below(whole.certificate.gap or 0.0)} below"
+    bound = f"lower bound {say.gap_percent(whole.certificate.gap or 0.0)} below"
     proof = f"best of all {whole.certificate.layouts_fitting:,} layouts that fit; {bound}"
     least, most = min(question.chips), max(question.chips)
     smaller = f"not tried (one number): --set chips='[{most // 2}, {most}]'"
     if least < most:
-        best = f"{point.chips:,} {LEAST[question.objective]}"
+        best = f"{point.chips:,} {GOAL_WORDS[question.objective]}"
         smaller = f"tried: of {len(question.chips)} numbers, {least:,}–{most:,} chips, {best}"
     several = isinstance(question.system, tuple)
     chips = [f"on {point.chips:,} {point.system if several else 'chips'}"]
@@ -73,7 +77,8 @@ def head(plan: records.TrainingPlan) -> AnswerHead:
         cost=(f"{cost} · ${say.three_digits(point.usd_per_mtok)}/Mtok",),
         promises=tuple(_limits(plan)) or ("none asked (limits.days, limits.usd would be)",),
         smaller=(smaller if most > 1 else "no: it is one chip",), certainty=(_certainty(whole),),
-        limit=(_binding(plan, point.memory_per_chip),), proof=say.row("Proof", proof, WIDE),
+        limit=(_binding(plan, point.memory_per_chip),),
+        proof=say.label_row("Proof", proof, LABEL_WIDTH),
         next=("--more, --why" if bound_to else tried,),
     )  # fmt: skip
 
@@ -84,20 +89,19 @@ def question_text(plan: records.TrainingPlan) -> str:
     tokens = f"{say.count(work.tokens)} tokens" if work.tokens is not None else "steps"
     lora = f", LoRA of rank {question.train.lora}" if question.train.lora else ""
     return (
-        f"Train {say.named(plan.scenario['model'], 'model')} on {_chips(plan)}: {tokens} in "
+        f"Train {say.reference_text(plan.scenario['model'], 'model')} on {_chips(plan)}: "
+        f"{tokens} in "
         f"{question.precision}, batch of {work.sequences:,} × {work.sequence:,.0f} tokens{lora}; "
         f"least {question.objective}"
     )
 
 
 def _chips(plan: records.TrainingPlan) -> str:
-    """Chips as they were asked for."""
     systems = (each for each in plan.question.systems() if isinstance(each, System))
     return " or ".join(system.counted(plan.question.chips) for system in systems)
 
 
 def _ends(plan: records.TrainingPlan, name: str, form: Callable[[float], str]) -> str:
-    """The ends of the range of a number."""
     ends = getattr(plan.band, name, None)
     return say.joined_ends(*map(form, ends)) if ends else ""
 
@@ -115,27 +119,24 @@ def _current(plan: records.TrainingPlan) -> Iterator[str]:
 
 
 def _limits(plan: records.TrainingPlan) -> Iterator[str]:
-    """Days and money of the run beside what they may be, with the chance of it."""
     for name, limit in plan.question.limits:
         if limit is not None:
             value = getattr(plan.answer.plan, name)
             chance = plan.answer.chance(name, value, limit, rises=False)
             words = f"{name.replace('usd', 'USD')} {say.three_digits(value)} ≤ {limit:,g}"
-            yield marked(words, word_of(chance, within=value <= limit), chance)
+            yield marked(words, chance_word(chance, within=value <= limit), chance)
 
 
 def _certainty(whole: records.TrainingAnswer) -> str:
-    """How sure the numbers are, in one of five words, and what that rests on."""
     if whole.outside:
         new = whole.outside[0]
-        return f"{LEVELS[new.what]}: {new.words}"
+        return f"{SCOPE_LEVELS[new.what]}: {new.words}"
     error = whole.band.median_error if whole.band else None
     median = "" if error is None else f"; median error {say.percent(error)}"
     return f"within measurements{median}"
 
 
 def _binding(plan: records.TrainingPlan, memory: records.MemoryPerChip) -> str:
-    """What holds the plan, or how near memory is."""
     names = [limit.name.removeprefix("limits.") for limit in plan.binding]
     if not names:
         return f"none reached; nearest is memory, {1 - memory.free / memory.total:.0%} used"
@@ -146,10 +147,10 @@ def _binding(plan: records.TrainingPlan, memory: records.MemoryPerChip) -> str:
 def _no_plan(plan: records.TrainingPlan) -> AnswerHead:
     """What is missed, the nearest layout, why, and which single changes leave a plan."""
     whole, why = plan.answer, "memory is not short, the limits of the run are"
-    work = f"{say.named(plan.scenario['model'], 'model')} in {plan.question.precision}"
+    work = f"{say.reference_text(plan.scenario['model'], 'model')} in {plan.question.precision}"
     if whole.nearest is not None:
         memory, lacks = whole.nearest.plan.memory_per_chip, "does not fit"
-        size, part = max((getattr(memory, name), name) for name in PARTS[:-1])
+        size, part = max((getattr(memory, name), name) for name in MEMORY_PARTS[:-1])
         why = f"{part} alone take{'s' * (part[-1] != 's')} {show(size, 'size')} of each chip"
     else:
         lacks = f"cannot keep {' and '.join(each.promise for each in plan.infeasible)} on"
@@ -174,15 +175,15 @@ def sections(plan: records.TrainingPlan) -> tuple[Section, ...]:
         return (Section(title), *([_memory(near.plan)] if near else []))
     step = point.time_per_step
     ranked = sorted(step.terms.items(), key=lambda pair: -pair[1])
-    terms = [Line(CALLED.get(name, name), value, "s") for name, value in ranked
-             if value > SEEN * point.step_time]  # fmt: skip
+    terms = [Line(TERM_LABELS.get(name, name), value, "s") for name, value in ranked
+             if value > MIN_SHOWN_SHARE * point.step_time]  # fmt: skip
     hidden = Line("hidden behind work", say.duration(step.hidden_communication))
     others = tuple(Line(x.choice, f"{say.duration(x.step_time)} a step", "",
                         f"{say.percent(x.loses)} more {plan.question.objective}")
                    for x in whole.alternatives)  # fmt: skip
     timed, memory = Section("One step", (*terms, hidden), adds_up=True), _memory(point)
     chosen = (Line(name.replace("_", " "), str(x)) for name, x in vars(point.layout).items())
-    numbers = Section(title, (*numbers_in(OUTPUTS, plan, **NUMBERS), *chosen))
+    numbers = Section(title, (*value_lines(OUTPUTS, plan, **NUMBER_NAMES), *chosen))
     runners_up = [Section("Runners-up", others)] if others else []
     return (numbers, _expected(plan), _bars(point, timed, memory), timed, memory, *runners_up)
 
@@ -192,7 +193,7 @@ def _expected(plan: records.TrainingPlan) -> Section:
     least = {"step_time": plan.answer.bound.step_time} if plan.answer.bound else {}
     cells = tuple(
         (label, form(value), _ends(plan, name, form), form(least[name]) if name in least else "")
-        for name, (label, form) in ROWS.items()
+        for name, (label, form) in ROW_FORMATS.items()
         if (value := getattr(plan.answer.plan, name)) is not None
     )
     heads = ("", "expected", "80% range", "hardware limit")
@@ -225,22 +226,21 @@ def _parts(parts: Sequence[tuple[Line, float]]) -> list[tuple[str, str, str]]:
 
 
 def _memory(point: records.TrainingPoint) -> Section:
-    """Memory of the worst stage by part, the largest first."""
     memory = point.memory_per_chip
-    ranked = sorted(PARTS[:-1], key=lambda part: -getattr(memory, part))
-    lines = (Line(part, getattr(memory, part), "byte") for part in (*ranked, *PARTS[-1:])
+    ranked = sorted(MEMORY_PARTS[:-1], key=lambda part: -getattr(memory, part))
+    lines = (Line(part, getattr(memory, part), "byte") for part in (*ranked, *MEMORY_PARTS[-1:])
              if getattr(memory, part) > BYTE)  # fmt: skip
     title = f"Memory of a chip, stage {memory.worst_stage} of {memory.stages}"
     return Section(title, tuple(lines), adds_up=True)
 
 
-def why_text(plan: records.TrainingPlan) -> str:
+def explanation_text(plan: records.TrainingPlan) -> str:
     """What binds, what one percent of each quantity is worth, and the equations of the answer."""
     if plan.answer.plan is None:
         return "\n".join(f"{each.promise}: {each.expression}" for each in plan.infeasible)
     from planner.problems.training.worth import equations
 
-    lines = [why_of(plan.binding, plan.elasticities), "", "by these equations, the layout held"]
+    lines = [reasons(plan.binding, plan.elasticities), "", "by these equations, the layout held"]
     for equation in equations(*EQUATIONS):
         lines += say.wrapped(str(equation))
     return "\n".join(lines)

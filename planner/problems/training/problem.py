@@ -9,27 +9,27 @@ from typing import Any
 
 import numpy as np
 
-from planner.problems.training.answer import answer, missed_of, prepared, rated_layout
-from planner.problems.training.outputs import OUTPUTS, parameters, point_of, slopes_of_layout
+from planner.problems.training.answer import answer, missed_promises, rated_layout, resolve_task
+from planner.problems.training.outputs import OUTPUTS, parameters, slopes_of_layout, training_point
 from planner.problems.training.plan import TrainingPlan
 from planner.problems.training.presentation import head, sections
 from planner.problems.training.question import TrainingLimits, TrainingQuestion
 from planner.problems.training.resolve import resolve_training
-from planner.problems.training.search import FAST, chip_counts, search_layouts
+from planner.problems.training.search import FAST_OUTPUTS, chip_counts, search_layouts
 from planner.problems.training.step.step_times import step_times, usable
-from planner.problems.training.step.training_task import TrainingLayouts
+from planner.problems.training.step.training_task import LayoutTable
 from planner.problems.training.worth import ChipCount
-from planner.protocol.document import document_of
-from planner.protocol.output import values_in
+from planner.protocol.document import to_document
+from planner.protocol.output import output_values
 from planner.protocol.parameter import Parameter
 from planner.protocol.plan import Plan, Provenance
 from planner.protocol.problem import NO_PLAN, Problem, Search
 from planner.protocol.section import AnswerHead, Section
-from planner.protocol.trade_off import POINTS, TradeOff
-from planner.scenario import resolved
+from planner.protocol.trade_off import DEFAULT_POINTS, ParetoFrontier
+from planner.scenario import resolve_keys
 from planner.scenario.keys.training_fields import DAY
 from planner.text.errors import FieldError
-from planner.text.tolerances import SAME
+from planner.text.tolerances import REL_TOL
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,12 @@ class Front:
 
     days: np.ndarray = field(default_factory=lambda: np.empty(0))
     usd: np.ndarray = field(default_factory=lambda: np.empty(0))
-    layouts: tuple[tuple[ChipCount, TrainingLayouts], ...] = ()
+    layouts: tuple[tuple[ChipCount, LayoutTable], ...] = ()
 
-    def with_chunk(self, chips: ChipCount, chunk: TrainingLayouts) -> Front:
+    def with_chunk(self, chips: ChipCount, chunk: LayoutTable) -> Front:
         """The front of these and the layouts of a chunk that fit into memory."""
         case = chips.case
-        times = step_times(case.task, chunk, FAST)
+        times = step_times(case.task, chunk, FAST_OUTPUTS)
         step, used = (np.broadcast_to(np.asarray(x), chunk.shape) for x in (times.step, times.used))
         places = np.flatnonzero(used <= usable(case.task))
         again = np.asarray(case.forward_again)[np.asarray(chunk.recompute)]
@@ -51,24 +51,23 @@ class Front:
             step.ravel()[places], np.broadcast_to(again, chunk.shape).ravel()[places]
         )
         days, usd = np.asarray(worth["T_run"]) / DAY, np.asarray(worth["K_run"])
-        chosen = undominated(days, usd)
+        chosen = nondominated_points(days, usd)
         layouts = [*self.layouts, *((chips, chunk.at(int(places[i]))) for i in chosen)]
         both = np.concatenate([self.days, days[chosen]]), np.concatenate([self.usd, usd[chosen]])
-        order = undominated(*both)
+        order = nondominated_points(*both)
         return Front(both[0][order], both[1][order], tuple(layouts[i] for i in order))
 
 
-def undominated(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def nondominated_points(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Places of the points (n,) that no other betters in both, by rising `first`."""
     order = np.lexsort((second, first))
     least = np.minimum.accumulate(np.concatenate([[np.inf], second[order]]))[:-1]
-    return order[second[order] < least * (1 - SAME)]
+    return order[second[order] < least * (1 - REL_TOL)]
 
 
-def _row(chips: ChipCount, layout: TrainingLayouts) -> dict[str, Any]:
-    """The outputs of a layout by name, and the choice in words."""
+def _row(chips: ChipCount, layout: LayoutTable) -> dict[str, Any]:
     rated = rated_layout(chips, layout)
-    values = values_in(OUTPUTS, point_of(rated))
+    values = output_values(OUTPUTS, training_point(rated))
     return {**values, "choice": f"{chips.paid} chips: {rated.choice}"}
 
 
@@ -84,7 +83,7 @@ class Training(Problem[TrainingQuestion]):
 
     def check(self, question: TrainingQuestion) -> None:
         """Refuse what cannot be looked up and choices that do not go together."""
-        prepared(question)
+        resolve_task(question)
 
     def parameters(self, question: TrainingQuestion) -> list[Parameter]:
         """What a scenario gives, each varied as `--set` would vary it."""
@@ -98,16 +97,16 @@ class Training(Problem[TrainingQuestion]):
         considered = {"layouts_seen": tally.seen, "layouts_fitting": tally.fitting}
         ranked = tally.ranked(1)
         if not ranked:
-            missed = partial(missed_of, question, tally)
+            missed = partial(missed_promises, question, tally)
             return replace(NO_PLAN, considered=considered, missed=missed)
         best = ranked[0]
-        plan = point_of(best)
+        plan = training_point(best)
         words = best.words
         holds = [f"choose.{key}={str(value).lower()}" for key, value in words.items()]
         if plan.chips != max(question.chips) or len([*question.chips]) > 1:
             holds.append(f"chips={plan.chips}")
         return Search(
-            values_in(self.outputs, plan), best.choice, best.score, plan, holds=tuple(holds),
+            output_values(self.outputs, plan), best.choice, best.score, plan, holds=tuple(holds),
             considered=considered, gap=0.0,
         )  # fmt: skip
 
@@ -120,7 +119,7 @@ class Training(Problem[TrainingQuestion]):
         ranked = search_layouts(resolve_training(question)).ranked(1)
         return slopes_of_layout(question, ranked[0], output) if ranked else {}
 
-    def frontier(self, question: TrainingQuestion, points: int | None) -> TradeOff:
+    def frontier(self, question: TrainingQuestion, points: int | None) -> ParetoFrontier:
         """The layouts that no other betters in both days and dollars, the fastest first.
 
         Every layout that fits is compared, of every number of chips asked about; limits of the run
@@ -138,15 +137,15 @@ class Training(Problem[TrainingQuestion]):
                 for chunk in block.chunks():
                     front = front.with_chunk(chips, chunk)
         rows = [_row(chips, layout) for chips, layout in front.layouts]
-        most = POINTS if points is None else points
+        most = DEFAULT_POINTS if points is None else points
         if len(rows) > most:
             rows = [rows[i] for i in np.linspace(0, len(rows) - 1, most).round().astype(int)]
         days, usd = (next(x for x in OUTPUTS if x.name == name) for name in ("days", "usd"))
         shown = [x for x in OUTPUTS if x.applies is None or x in (days, usd)]
-        provenance = document_of(Provenance(data=resolution.data, warnings=resolution.warnings))
-        missed = None if rows else missed_of(free, search_layouts(resolution))
-        return TradeOff(
-            question.problem, shown, days, usd, resolved(question), provenance, rows, missed,
+        provenance = to_document(Provenance(data=resolution.data, warnings=resolution.warnings))
+        missed = None if rows else missed_promises(free, search_layouts(resolution))
+        return ParetoFrontier(
+            question.problem, shown, days, usd, resolve_keys(question), provenance, rows, missed,
             warnings=resolution.warnings,
         )  # fmt: skip
 

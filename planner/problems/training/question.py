@@ -27,7 +27,7 @@ from planner.scenario.keys.references import AUTO, File, name_or_file
 from planner.scenario.keys.system_keys import SystemDescription, SystemField, resolved_system
 from planner.scenario.keys.uncertain import Uncertain
 from planner.scenario.kinds import PROBLEMS
-from planner.text.errors import quoted
+from planner.text.errors import quote
 from planner.token_costs.phase_keys import Phase
 
 OBJECTIVES = ("time", "cost", "energy")
@@ -38,7 +38,7 @@ RECOMPUTE = ("none", "selective", "full", "reversible")
 
 def _whole_number(value: float) -> float:
     if value % 1:
-        raise ValueError(f"expected a whole number of tokens, got {quoted(value)}")
+        raise ValueError(f"expected a whole number of tokens, got {quote(value)}")
     return value
 
 
@@ -116,19 +116,19 @@ class Reliability(fields.Record):
 class TrainingChoose(fields.Record):
     """Values that the choices may take; what is absent is chosen freely."""
 
-    tp: fields.Numbers | None = Field(None, description="chips that share every matrix")
-    pp: fields.Numbers | None = Field(None, description="stages of the pipeline")
-    dp: fields.Numbers | None = Field(None, description="replicas that share the batch")
-    ep: fields.Numbers | None = Field(None, description="groups of experts")
-    tp_expert: fields.Numbers | None = Field(
+    tp: fields.ListKey | None = Field(None, description="chips that share every matrix")
+    pp: fields.ListKey | None = Field(None, description="stages of the pipeline")
+    dp: fields.ListKey | None = Field(None, description="replicas that share the batch")
+    ep: fields.ListKey | None = Field(None, description="groups of experts")
+    tp_expert: fields.ListKey | None = Field(
         None, description="chips that share an expert's matrices"
     )
-    cp: fields.Numbers | None = Field(None, description="chips that share a sequence")
-    micro_batch: fields.Numbers | None = Field(None, description="sequences of a micro-batch")
-    virtual_stages: fields.Numbers | None = Field(None, description="virtual stages of each stage")
-    schedule: Annotated[tuple[str, ...], fields.Words(SCHEDULES)] | None = None
+    cp: fields.ListKey | None = Field(None, description="chips that share a sequence")
+    micro_batch: fields.ListKey | None = Field(None, description="sequences of a micro-batch")
+    virtual_stages: fields.ListKey | None = Field(None, description="virtual stages of each stage")
+    schedule: Annotated[tuple[str, ...], fields.ChoiceListField(SCHEDULES)] | None = None
     """of the pipeline"""
-    recompute: Annotated[tuple[str, ...], fields.Words(RECOMPUTE)] | None = None
+    recompute: Annotated[tuple[str, ...], fields.ChoiceListField(RECOMPUTE)] | None = None
     """what runs forward again in place of being kept"""
     zero: fields.Copies | None = Field(None, description="ZeRO stage, 0 to 3")
     offload: Annotated[tuple[str, ...], training_fields.Offloads()] | None = None
@@ -157,16 +157,15 @@ class TrainingCurrent(fields.Record):
     cp: fields.Count = 1
     micro_batch: fields.Count = 1
     virtual_stages: fields.Count = 1
-    schedule: Annotated[str, fields.Word(SCHEDULES)] = "1f1b"
-    recompute: Annotated[str, fields.Word(RECOMPUTE)] = "none"
-    zero: Annotated[int, fields.Whole(least=0)] = 1
+    schedule: Annotated[str, fields.EnumKey(SCHEDULES)] = "1f1b"
+    recompute: Annotated[str, fields.EnumKey(RECOMPUTE)] = "none"
+    zero: Annotated[int, fields.IntegerField(least=0)] = 1
     offload: Annotated[tuple[str, ...], training_fields.Offloads()] = training_fields.OFFLOADS[:1]
     sequence_parallel: bool = False
     overlap: bool = True
 
 
 def _stack(value: object, info: ValidationInfo) -> str | File:
-    """A stack's name, or the path of a file that `planner calibrate` wrote."""
     return name_or_file(value, "profile", AUTO, (AUTO, *training_stack_names()), info)
 
 
@@ -182,7 +181,7 @@ class TrainingQuestion(fields.QuestionRecord):
         "chips": "chip", "choose.micro_batch": "seq", "limits.days": "day",
     }  # fmt: skip
 
-    problem: Annotated[Literal["training"], fields.Word(PROBLEMS)] = Field(
+    problem: Annotated[Literal["training"], fields.EnumKey(PROBLEMS)] = Field(
         description="which question is asked"
     )
     model: ModelField = Field(description="a catalogue name, or a path to a Hugging Face config")
@@ -191,11 +190,11 @@ class TrainingQuestion(fields.QuestionRecord):
     )
     chips: fields.SystemChips = Field(description="chips paid: a number, a list, or {from, to}")
     work: Work = Field(description="what is trained on")
-    precision: Annotated[str, fields.Word(PRECISIONS)] = Field(
+    precision: Annotated[str, fields.EnumKey(PRECISIONS)] = Field(
         "bf16", description="format of the matrix products"
     )
     state: ParameterState = Field(default_factory=ParameterState, description="bytes per parameter")
-    train: Annotated[training_fields.LoraRank, training_fields.Trained()] = Field(
+    train: Annotated[training_fields.LoraRank, training_fields.TrainableField()] = Field(
         training_fields.LoraRank(), description="which parameters: all, or {lora: RANK}"
     )
     reversible: bool = Field(
@@ -208,7 +207,7 @@ class TrainingQuestion(fields.QuestionRecord):
     choose: TrainingChoose = Field(
         default_factory=TrainingChoose, description="limits on, or values of, choices"
     )
-    objective: Annotated[str, fields.Word(OBJECTIVES)] = Field(
+    objective: Annotated[str, fields.EnumKey(OBJECTIVES)] = Field(
         "time", description="what is made small"
     )
     price: fields.Rent | None = Field(
@@ -242,7 +241,7 @@ class TrainingQuestion(fields.QuestionRecord):
         if reversible and not self.reversible:
             words = "the model is not declared so: give reversible: true, or another recompute"
             faults.append((("choose", "recompute"), words))
-        return fields.sound(self, faults)
+        return fields.check_faults(self, faults)
 
     def _limits_of_a_run(self) -> fields.Faults:
         if self.work.tokens is not None:

@@ -12,7 +12,7 @@ from planner.architecture.huggingface import read_config
 from planner.architecture.layers import Model
 from planner.catalogue import models
 from planner.catalogue.chips import Chip, chip, chip_names, chip_power
-from planner.catalogue.listed_prices import Price, rent_of
+from planner.catalogue.listed_prices import Price, chip_rent
 from planner.catalogue.systems import System
 from planner.catalogue.training.training_stacks import TrainingStack, choose_training_stack
 from planner.problems.training.layout_lattice import ModelDivisions, choose_faults
@@ -21,9 +21,9 @@ from planner.problems.training.step.training_counts import TrainingCounts, train
 from planner.problems.training.step.training_task import StateBytes, TrainingTask, training_machine
 from planner.protocol.plan import DataSource, Outside
 from planner.scenario.keys.model_keys import ModelDescription
-from planner.scenario.keys.references import File, wanted_profile
-from planner.scenario.keys.uncertain import LEFT_ASIDE
-from planner.text.errors import FieldError, blamed_on
+from planner.scenario.keys.references import File, profile_reference
+from planner.scenario.keys.uncertain import IGNORED_NOTE
+from planner.text.errors import FieldError, errors_at
 
 if TYPE_CHECKING:
     from topologies.groups.strided_groups import StridedGroups
@@ -86,7 +86,7 @@ def resolve_training(question: TrainingQuestion) -> ResolvedTraining:
     cases = tuple(_case(question, system, model, data, warnings) for system in question.systems())
     warnings += [*_of_the_batch(question), *getattr(model, "warnings", ())]
     if question.uncertain is not None:
-        warnings.append(LEFT_ASIDE)
+        warnings.append(IGNORED_NOTE)
     sentences = tuple(dict.fromkeys(warnings))
     return ResolvedTraining(question, cases, tuple(dict.fromkeys(data)), sentences)
 
@@ -97,7 +97,7 @@ def _model(question: TrainingQuestion, data: list[DataSource]) -> Model | Traini
     if isinstance(counted, TrainingCounts):
         return counted
     name = question.model.like if isinstance(question.model, ModelDescription) else question.model
-    with blamed_on("model"):
+    with errors_at("model"):
         if isinstance(name, File):
             data.append(DataSource(f"model {name.written}", name.written, ""))
             return read_config(name.path)
@@ -118,15 +118,15 @@ def _case(
     if isinstance(system, File):
         words = f"write {{like: hgx-h100, topology: {system.written}}}: the file names no chip"
         raise FieldError(("system", words))
-    with blamed_on("price"):
-        price = rent_of(system.chip.name, question.price, system.price)
-    with blamed_on("model"):
+    with errors_at("price"):
+        price = chip_rent(system.chip.name, question.price, system.price)
+    with errors_at("model"):
         counts = model if isinstance(model, TrainingCounts) else training_counts(model)
-    with blamed_on("profile"):
+    with errors_at("profile"):
         routed = counts.n_experts > 0
         file = isinstance(question.profile, File)  # which may be written anew
         choose = choose_training_stack if file else _shipped_stack
-        wanted = wanted_profile(question.profile)
+        wanted = profile_reference(question.profile)
         stack = choose(wanted, system.chip.name, routed=routed)
     # What a chip draws: what is measured of its kind, or of others in share of their rating.
     power = chip_power(system.chip)
@@ -141,7 +141,7 @@ def _case(
     faults += ((f"choose.{key}", words) for key, words in choose_faults(divisions, question.choose))
     if faults:
         raise FieldError(*faults)
-    with blamed_on("system"):
+    with errors_at("system"):
         network = _network(system, max(question.chips), data, warnings)
         machine = training_machine(system, question.precision, max(question.chips), network)
     task = TrainingTask(
@@ -168,11 +168,14 @@ def _network(
     """
     if system.file is None:
         return None
-    from planner.network.network_source import doubts_of, fabric_of  # which loads a graph library
+    from planner.network.network_source import (  # which loads a graph library
+        read_fabric,
+        topology_doubts,
+    )
     from topologies.groups.strided_groups import strided_groups
 
-    fabric, figures = fabric_of(system.file, chips)
-    warnings.extend(doubts_of(system.file))
+    fabric, figures = read_fabric(system.file, chips)
+    warnings.extend(topology_doubts(system.file))
     source, dated = (fabric.graph.get(key) for key in ("source", "as_of"))
     data.append(DataSource(f"network {system.file.name}", source or "given", dated or ""))
     return strided_groups(fabric), figures
@@ -212,7 +215,6 @@ def _unanswered(
 def _sources(
     question: TrainingQuestion, system: System, price: Price, stack: TrainingStack
 ) -> Iterator[DataSource]:
-    """Where the figures of a case stand."""
     name, precision = system.chip.name, question.precision
     yield DataSource(f"chip {name}, {precision} peak", *system.source_of_peak(precision))
     yield DataSource(f"price of {name}", price.source, price.as_of)
@@ -220,7 +222,6 @@ def _sources(
 
 
 def _of_the_batch(question: TrainingQuestion) -> Iterator[str]:
-    """A sentence where the tokens of a batch are no whole number of sequences."""
     work = question.work
     if not work.global_batch.exact(work.sequence):
         yield (

@@ -12,19 +12,25 @@ from math import inf
 
 import numpy as np
 
-from planner.problems.training.layout_lattice import FLAGS, ROWS, LatticeBlock, lattice, why_empty
+from planner.problems.training.layout_lattice import (
+    FLAGS,
+    ROW_COLUMNS,
+    LatticeBlock,
+    lattice,
+    no_layout_reason,
+)
 from planner.problems.training.plan import TrainingLayout
 from planner.problems.training.question import TrainingQuestion
 from planner.problems.training.resolve import ResolvedTraining, TrainingCase
 from planner.problems.training.step.step_times import step_times, usable
-from planner.problems.training.step.training_task import TrainingLayouts
+from planner.problems.training.step.training_task import LayoutTable
 from planner.problems.training.worth import ChipCount
 from planner.text.errors import FieldError
 
 SHAPE = ("tp", "pp", "dp", "cp", "ep")  # layouts that differ in these are different
-LIGHT = ("recompute", "offload")  # whose first value makes every term least: nothing done again
-FAST = ("step", "used")
-MOST_IDLE = 3_000_000  # layouts that leave chips idle
+FRUGAL = ("recompute", "offload")  # whose first value makes every term least: nothing done again
+FAST_OUTPUTS = ("step", "used")
+MAX_IDLE_LAYOUTS = 3_000_000  # layouts that leave chips idle
 
 
 @dataclass(frozen=True)
@@ -32,7 +38,7 @@ class RatedLayout:
     """One layout with its score, the time of its step [s], and the memory that it uses [byte]."""
 
     chips: ChipCount
-    layout: TrainingLayouts
+    layout: LayoutTable
     score: float
     step: float
     used: float
@@ -55,7 +61,7 @@ class RatedLayout:
 
 
 @dataclass
-class Tally:
+class LayoutCounts:
     """What the search saw, and the best layouts of its rows.
 
     `seen` layouts were timed, `fitting` of them fit into memory, `within` keep the limits too;
@@ -94,7 +100,7 @@ class RatedRows:
     """The rows of a chunk, the best flags of each, its score, step [s] and memory [byte]."""
 
     chips: ChipCount
-    chunk: TrainingLayouts
+    chunk: LayoutTable
     flags: np.ndarray
     score: np.ndarray
     step: np.ndarray
@@ -113,12 +119,12 @@ class RatedRows:
         return RatedLayout(self.chips, layout, *numbers)
 
 
-def search_layouts(resolution: ResolvedTraining) -> Tally:
+def search_layouts(resolution: ResolvedTraining) -> LayoutCounts:
     """Every layout of every system and number of chips.
 
     Raises FieldError where no layout uses the chips.
     """
-    tally = Tally()
+    tally = LayoutCounts()
     for chips, blocks in chip_counts(resolution):
         if chips.used < chips.paid:
             tally.fewest = min(chips.used, tally.fewest or chips.used)
@@ -140,7 +146,7 @@ def chip_counts(resolution: ResolvedTraining) -> Iterator[tuple[ChipCount, Seque
                 empty = False
                 yield ChipCount(question, case, paid, used), blocks
     if empty:
-        raise FieldError(why_empty(resolution.cases[0].divisions, question))
+        raise FieldError(no_layout_reason(resolution.cases[0].divisions, question))
 
 
 def _used(
@@ -158,7 +164,7 @@ def _used(
         return
     covered = False
     for used in range(paid - 1, 0, -1):
-        if layouts > MOST_IDLE or (covered and used <= paid // 2):
+        if layouts > MAX_IDLE_LAYOUTS or (covered and used <= paid // 2):
             return
         if used in question.chips:
             covered = True
@@ -170,10 +176,10 @@ def _used(
             yield used, blocks
 
 
-def _time(tally: Tally, chips: ChipCount, chunk: TrainingLayouts) -> None:
+def _time(tally: LayoutCounts, chips: ChipCount, chunk: LayoutTable) -> None:
     """Time the layouts of a chunk and note the best of each row."""
     case = chips.case
-    times = step_times(case.task, chunk, FAST)
+    times = step_times(case.task, chunk, FAST_OUTPUTS)
     shape = chunk.shape
     step, used = (np.broadcast_to(np.asarray(x), shape) for x in (times.step, times.used))
     again = np.asarray(case.forward_again)[np.asarray(chunk.recompute)]
@@ -196,7 +202,7 @@ def _time(tally: Tally, chips: ChipCount, chunk: TrainingLayouts) -> None:
 
 
 def _note(
-    tally: Tally, name: str, chips: ChipCount, chunk: TrainingLayouts,
+    tally: LayoutCounts, name: str, chips: ChipCount, chunk: LayoutTable,
     numbers: tuple[np.ndarray, ...], ranking: np.ndarray,
 ) -> None:  # fmt: skip
     """Keep the layout of least rank of those seen so far."""
@@ -211,11 +217,10 @@ def _note(
 
 
 def _rank(name: str, rated: RatedLayout) -> float:
-    """By what a layout is compared: the memory it needs of what there is, or its score."""
     return rated.used / usable(rated.chips.case.task) if name == "nearest" else rated.score
 
 
-def relaxed_steps(tally: Tally) -> Iterator[tuple[ChipCount, float]]:
+def relaxed_steps(tally: LayoutCounts) -> Iterator[tuple[ChipCount, float]]:
     """For each number of chips the relaxed time of a step [s]; none where no layout fits.
 
     The least of a sum is not below the sum of the least: of the rows with some layout that keeps
@@ -239,10 +244,11 @@ def _least_terms(rows: RatedRows) -> dict[str, float]:
     columns = rows.chunk.columns()
     flags = np.stack([np.asarray(columns[name])[0] for name in FLAGS], axis=1)
     light = np.all([
-        flags[:, FLAGS.index(name)] == flags[:, FLAGS.index(name)].min() for name in LIGHT
+        flags[:, FLAGS.index(name)] == flags[:,
+                             FLAGS.index(name)].min() for name in FRUGAL
     ], axis=0)  # fmt: skip
     chosen = flags[light].T[:, None, :]
-    named = {name: np.asarray(columns[name])[fitting] for name in ROWS}
-    layouts = TrainingLayouts(**named, **dict(zip(FLAGS, chosen, strict=True)))
+    named = {name: np.asarray(columns[name])[fitting] for name in ROW_COLUMNS}
+    layouts = LayoutTable(**named, **dict(zip(FLAGS, chosen, strict=True)))
     terms = step_times(rows.chips.case.task, layouts, ("step", "terms")).terms
     return {name: float(np.min(value)) for name, value in terms.items()}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from formulas.numerics.store import kept_kernel
+from formulas.numerics.store import cached_kernel
 from planner.problems.training.question import TrainingQuestion
 from planner.problems.training.resolve import ChipDraw, TrainingCase
 from planner.scenario.keys.training_fields import DAY
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from formulas.algebra.equation import Equation
     from formulas.numerics.kernel import Kernel
 
-PER_MTOK = 1e6
-WORTH = (
+MTOK = 1e6
+RUN_OUTPUT_EQUATIONS = (
     "trained_rate", "trained_rate_per_chip", "model_utilisation", "hardware_utilisation",
     "training_power", "training_token_energy", "training_token_cost",
 )  # fmt: skip
@@ -46,16 +46,16 @@ def equations(*names: str) -> tuple[Equation, ...]:
 
 
 @cache
-def worth_kernel() -> Kernel:
+def run_outputs_kernel() -> Kernel:
     """All of them as one function of arrays."""
 
     def make() -> Kernel:
         from formulas.numerics.evaluate import kernel
 
-        every = equations(*WORTH, *OF_A_RUN)
+        every = equations(*RUN_OUTPUT_EQUATIONS, *OF_A_RUN)
         return kernel(every, [each.symbol for each in every])
 
-    return kept_kernel("training-worth", make, RUN_SOURCES)
+    return cached_kernel("training-worth", make, RUN_SOURCES)
 
 
 @cache
@@ -70,7 +70,7 @@ def goodput_kernel() -> Kernel:
         every = [goodput.goodput_share, goodput.time_between_failures]
         return kernel(every, {"x_good": goodput.goodput_share.symbol, "tau_save": interval.rhs})
 
-    return kept_kernel("training-goodput", make, RUN_SOURCES)
+    return cached_kernel("training-goodput", make, RUN_SOURCES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +139,7 @@ class ChipCount:
     ) -> Mapping[str, float | np.ndarray]:
         """Every output by the name of its symbol, at times of a step [s] and FLOP run again."""
         values = self.symbols()
-        return worth_kernel()(**values, T_opt=step, C_again=again)
+        return run_outputs_kernel()(**values, T_opt=step, C_again=again)
 
     def score(self, step: np.ndarray, again: np.ndarray) -> np.ndarray:
         """What is made small: seconds, USD or joule per token that counts."""

@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from planner.text.faces import imported_for_types, loaded_from
+from planner.text.faces import imported_for_types, lazy_module
 
 if TYPE_CHECKING:
     from planner.programs.geometric.declaration import GeometricProgram
-    from planner.programs.geometric.instance import ProgramShortfall, Shortage
+    from planner.programs.geometric.instance import InfeasibleProgram, ProgramShortfall
     from planner.programs.geometric.solution import ProgramSolution
     from planner.programs.geometric.solver import Program
     from planner.programs.geometric.structure import ProblemError, ProgramStructure
@@ -15,4 +15,4 @@ _HOMES = imported_for_types(__name__)
 __all__ = list(_HOMES)
 
 
-__getattr__ = loaded_from(__name__, _HOMES)  # solving a program that was kept needs no SymPy
+__getattr__ = lazy_module(__name__, _HOMES)  # solving a program that was kept needs no SymPy

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import sympy as sp
 
 from planner.programs.geometric.lowering import Inequality, Lowering, structure
-from planner.programs.geometric.posynomial import clipped
+from planner.programs.geometric.posynomial import truncate
 from planner.programs.geometric.solver import Program
 from planner.programs.geometric.structure import BOUND, LIMIT, PROMISE, ROOF, ProblemError
 
@@ -48,7 +48,7 @@ class GeometricProgram:
         self._fresh(symbol)
         low, high = (sp.sympify(each, strict=True) for each in within)
         self._bounds[symbol] = (low, high)
-        least, most = f"{symbol} >= {clipped(low)}", f"{symbol} <= {clipped(high)}"
+        least, most = f"{symbol} >= {truncate(low)}", f"{symbol} <= {truncate(high)}"
         self._add(Inequality(least, BOUND, low, symbol, least))
         self._add(Inequality(most, BOUND, symbol, high, most))
 
@@ -82,7 +82,7 @@ class GeometricProgram:
         if symbol not in self._bounds:
             raise ProblemError(f"{self.title}: choose {symbol} before giving it a roof")
         for branch, expression in branches.items():
-            text = f"{symbol} >= {clipped(expression)}"
+            text = f"{symbol} >= {truncate(expression)}"
             name = f"{symbol}: {branch}"
             self._add(Inequality(name, ROOF, expression, symbol, text, (symbol, branch)))
 
@@ -94,7 +94,7 @@ class GeometricProgram:
             shown = "is always true" if relation == sp.true else "is no Le or Ge"
             raise ProblemError(f"{self.title}: {name}: {relation} {shown}")
         kind = PROMISE if promise else LIMIT
-        self._add(Inequality(name, kind, relation.lts, relation.gts, clipped(relation)))
+        self._add(Inequality(name, kind, relation.lts, relation.gts, truncate(relation)))
 
     def minimise(self, objective: sp.Expr) -> None:
         """The expression to make small; replaces an earlier one."""

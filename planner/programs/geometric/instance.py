@@ -158,7 +158,7 @@ def _box(
     return low, high, centre
 
 
-PRESSED = 1e-4
+ACTIVE_RELAXATION = 1e-4
 SOLVED = ("optimal", "optimal_inaccurate")
 
 
@@ -176,7 +176,7 @@ class ProgramShortfall:
     alone: float | None
 
 
-class Shortage(Infeasible):
+class InfeasibleProgram(Infeasible):
     """No choice satisfies every constraint.
 
     `common` is the smallest factor that, given to every promise at once, makes the problem
@@ -220,7 +220,7 @@ class ProgramRelaxation:
         )
         self._program = LogProgram(stretched, floor=True)
 
-    def shortage(self, at: Instance) -> Shortage:
+    def shortage(self, at: Instance) -> InfeasibleProgram:
         """Say which promises fall short, and by how much.
 
         Raises SolverError when nothing falls short.
@@ -228,7 +228,7 @@ class ProgramRelaxation:
         rows, promised = self._problem.rows, self._promised
         common = self.least_common(at)
         if common is None:
-            return Shortage(self._problem.title, (), None, self._conflict(at))
+            return InfeasibleProgram(self._problem.title, (), None, self._conflict(at))
         needed = dict.fromkeys(promised, common)
         for i in promised:
             # Each in turn as little as the others, eased as far as they are now, allow.
@@ -243,7 +243,7 @@ class ProgramRelaxation:
                 shortfalls.append(
                     ProgramShortfall(row.name, row.text, float(np.exp(needed[i])), factor)
                 )
-        return Shortage(self._problem.title, tuple(shortfalls), float(np.exp(common)), ())
+        return InfeasibleProgram(self._problem.title, tuple(shortfalls), float(np.exp(common)), ())
 
     def least_common(self, at: Instance) -> float | None:
         """Logarithm of the least factor that, given to every promise, makes the problem solvable.
@@ -259,12 +259,13 @@ class ProgramRelaxation:
         return common
 
     def _conflict(self, at: Instance) -> tuple[tuple[str, str], ...]:
-        """Names and texts of the constraints that press when all of them may be eased."""
         rows = self._problem.rows
         everything = [i for i, row in enumerate(rows) if row.kind not in (OBJECTIVE, AUXILIARY)]
         _, point = self._smallest_stretch(at, everything)
         return tuple(
-            (rows[i].name, rows[i].text) for i in everything if point.multipliers[i] > PRESSED
+            (rows[i].name, rows[i].text)
+            for i in everything
+            if point.multipliers[i] > ACTIVE_RELAXATION
         )
 
     def _smallest_stretch(

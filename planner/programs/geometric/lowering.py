@@ -23,10 +23,10 @@ from planner.programs.geometric.structure import (
     Constraint,
     ProblemError,
     ProgramStructure,
-    named,
+    given_names,
 )
 
-WAY_OUT = "give an under-estimate of it: define(..., relax={expression: under-estimate})"
+UNDERESTIMATE_HINT = "give an under-estimate of it: define(..., relax={expression: under-estimate})"
 LARGEST_PRODUCT = 100
 ROUNDING = (sp.ceiling, sp.floor)
 
@@ -86,7 +86,9 @@ class Lowering:
         """Add the row objective <= epigraph."""
         self._where = OBJECTIVE
         small, large = self._signomial(objective), posynomial.monomial(epigraph)
-        self._row(OBJECTIVE, OBJECTIVE, small, large, posynomial.clipped(objective), owner=epigraph)
+        self._row(
+            OBJECTIVE, OBJECTIVE, small, large, posynomial.truncate(objective), owner=epigraph
+        )
 
     def _row(
         self,
@@ -127,16 +129,17 @@ class Lowering:
                 source = self.auxiliaries.get(symbol)
                 if source is None or symbol is owner or exponent.is_nonnegative:
                     continue
-                text = posynomial.clipped(source)
+                text = posynomial.truncate(source)
                 raise ProblemError(
                     f"{self.title}: {self._where}: no geometric program: {text} stands where a "
-                    f"larger value would help, but it can only be held from below\n  {WAY_OUT}"
+                    "larger value would help, but it can only be held from below\n  "
+                    f"{UNDERESTIMATE_HINT}"
                 )
 
     def _not_one_monomial(self, right: posynomial.Signomial, text: str) -> ProblemError:
         why = "its larger side is not positive"
         if right:
-            several = posynomial.clipped(posynomial.expression_of(right).xreplace(self.auxiliaries))
+            several = posynomial.truncate(posynomial.to_sympy(right).xreplace(self.auxiliaries))
             why = f"{several} is a sum on the side that must stay large"
         rule = "a constraint is 'sum of positive monomials <= one monomial'; "
         return self._refusal(text, why, rule)
@@ -166,7 +169,7 @@ class Lowering:
             return self._above(expression, expression.args)
         if isinstance(expression, sp.Min):
             return self._below(expression)
-        raise self._refusal(posynomial.clipped(expression), _reason_not_lowered(expression))
+        raise self._refusal(posynomial.truncate(expression), _reason_not_lowered(expression))
 
     def _product(self, expression: sp.Expr) -> posynomial.Signomial:
         varying = [factor_ for factor_ in expression.args if factor_.free_symbols & self._varying]
@@ -180,12 +183,11 @@ class Lowering:
         return result
 
     def _sum_variable(self, source: sp.Expr, lowered: posynomial.Signomial) -> posynomial.Signomial:
-        """A sum as one variable, if it has no negative terms."""
         return lowered if posynomial.signed_parts(lowered)[1] else self._above(source, (source,))
 
     def _power(self, expression: sp.Expr, base: sp.Expr, exponent: sp.Expr) -> posynomial.Signomial:
         if exponent.free_symbols & self._varying:
-            raise self._refusal(posynomial.clipped(expression), "a choice stands in an exponent")
+            raise self._refusal(posynomial.truncate(expression), "a choice stands in an exponent")
         exponent = exponent.xreplace(self._of_givens)
         inner = self._signomial(base)
         positive, negative = posynomial.signed_parts(inner)
@@ -196,7 +198,7 @@ class Lowering:
             return multiplied or posynomial.monomial_power(self._above(base, (base,)), exponent)
         if len(positive) == 1:
             return posynomial.monomial_power(self._below(base), exponent)
-        raise self._refusal(posynomial.clipped(expression), "its base has negative terms")
+        raise self._refusal(posynomial.truncate(expression), "its base has negative terms")
 
     def _above(self, source: sp.Expr, branches: tuple[sp.Expr, ...]) -> posynomial.Signomial:
         """A variable that is at least every branch."""
@@ -205,7 +207,7 @@ class Lowering:
         for branch, signomial in zip(branches, lowered, strict=True):
             if not signomial:
                 continue  # The variable is above zero as it is.
-            text = f"{posynomial.clipped(source)} >= {posynomial.clipped(branch)}"
+            text = f"{posynomial.truncate(source)} >= {posynomial.truncate(branch)}"
             name = f"{self._where}: {text}"
             self._row(
                 name, AUXILIARY, signomial, posynomial.monomial(variable), text, owner=variable
@@ -219,7 +221,7 @@ class Lowering:
         variable = self._auxiliary(source)
         inverse = posynomial.monomial(variable, sp.S.NegativeOne)
         for branch, signomial in zip(branches, lowered, strict=True):
-            text = f"{posynomial.clipped(source)} <= {posynomial.clipped(branch)}"
+            text = f"{posynomial.truncate(source)} <= {posynomial.truncate(branch)}"
             positive, negative = posynomial.signed_parts(signomial)
             self._row(
                 f"{self._where}: {text}",
@@ -239,7 +241,7 @@ class Lowering:
 
     def _refusal(self, text: str, why: str, rule: str = "") -> ProblemError:
         where = f"{self.title}: {self._where}: no geometric program"
-        return ProblemError(f"{where}: {why}, in\n    {text}\n  {rule}{WAY_OUT}")
+        return ProblemError(f"{where}: {why}, in\n    {text}\n  {rule}{UNDERESTIMATE_HINT}")
 
 
 def _dependency_order(
@@ -348,7 +350,7 @@ class _Registered:
         A hundred givens have thousands of those, which SymPy takes a second for; the tape takes
         milliseconds.
         """
-        names = named(givens)
+        names = given_names(givens)
         texts = tuple(map(str, self._places))
         renamed = {
             symbol: auxiliary(name)

@@ -74,7 +74,7 @@ def signed_parts(signomial: Signomial) -> tuple[Signomial, Signomial]:
     return positive, negative
 
 
-def expression_of(signomial: Signomial) -> sp.Expr:
+def to_sympy(signomial: Signomial) -> sp.Expr:
     """The signomial as one SymPy expression, for messages."""
     return sp.Add(
         *(
@@ -84,7 +84,7 @@ def expression_of(signomial: Signomial) -> sp.Expr:
     )
 
 
-def clipped(expression: sp.Basic, width: int = 240) -> str:
+def truncate(expression: sp.Basic, width: int = 240) -> str:
     """The expression as text, its floats without padding, not longer than `width`."""
     text: str = sp.sstr(expression, full_prec=False)
     return text if len(text) <= width else text[: width - 3] + "..."

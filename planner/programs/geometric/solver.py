@@ -75,9 +75,9 @@ def _balance(problem: ProgramStructure, matrix: Array, weights: Array, multiplie
 
 
 STEPS = 12
-LONGEST = 1.0
-ENOUGH = 1e-13
-BROKEN = 1e-12
+MAX_STEP = 1.0
+RESIDUAL_TOLERANCE = 1e-13
+FEASIBILITY_TOLERANCE = 1e-12
 NEGATIVE = -1e-6
 
 
@@ -89,13 +89,13 @@ def newton_refined(problem: ProgramStructure, at: Instance, point: ConePoint) ->
     for _ in range(STEPS):
         there = here.stepped()
         negative = there.multipliers < NEGATIVE
-        broken = ~here.active & (there.heights > BROKEN)
+        broken = ~here.active & (there.heights > FEASIBILITY_TOLERANCE)
         if negative.any() or broken.any():
             here = replace(here, active=(here.active & ~negative) | broken)
             continue
         if there.error < best.error:
             best = there
-        if best.error < ENOUGH or not there.error < here.error:
+        if best.error < RESIDUAL_TOLERANCE or not there.error < here.error:
             break
         here = there
     return ConePoint(point.status, best.logs, np.maximum(best.multipliers, 0.0))
@@ -165,15 +165,15 @@ class _Conditions:
         target = -np.concatenate([stationary, self.heights[self.active]])
         moves = np.linalg.lstsq(system, target, rcond=1e-11)[0]
         multipliers[self.active] += moves[size:]
-        shorter = min(1.0, LONGEST / max(np.abs(moves[:size]).max(), LONGEST))
+        shorter = min(1.0, MAX_STEP / max(np.abs(moves[:size]).max(), MAX_STEP))
         return replace(self, logs=self.logs + shorter * moves[:size], multipliers=multipliers)
 
 
-WIDEST_GAP = 1e-4
+MAX_GAP = 1e-4
 NARROW_GAP = 1e-6  # a solver that stopped early further from its bound than this starts again
 RETRIES = 3
 # A lower bound whose exponential is no number: a ray of the dual that a solver took for a point.
-HIGHEST = float(np.log(np.finfo(float).max))
+MAX_EXPONENT = float(np.log(np.finfo(float).max))
 
 
 class Program:
@@ -241,18 +241,17 @@ class Program:
         return None
 
     def _optimum(self, at: Instance) -> tuple[ConePoint, float] | None:
-        """The optimum and the logarithm of its lower bound, None where there is no solution."""
         return self._refined(at, self._program.solve(at.logs, at.exponents, at.centre))
 
     def _refined(self, at: Instance, point: ConePoint) -> tuple[ConePoint, float] | None:
         """A solver's answer to machine accuracy, with the logarithm of its lower bound."""
         if point.status not in SOLVED:
             return None
-        best, gap = None, WIDEST_GAP
+        best, gap = None, MAX_GAP
         for _ in range(1 + RETRIES):
             point = newton_refined(self.structure, at, point)
             bound = lower_bound(self.structure, at, point)
-            if bound > HIGHEST:
+            if bound > MAX_EXPONENT:
                 break
             if point.status == "optimal":
                 return point, bound

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from formulas.numerics.slopes import slopes_along, values_along
+from formulas.numerics.slopes import tape_derivatives, tape_values
 from formulas.numerics.tape import Tape
 from planner.programs.geometric.cone import Array, ExponentTable, Indices
 from planner.text.errors import PlannerError
@@ -61,7 +61,7 @@ class CoefficientTape:
 
     @cached_property
     def _names(self) -> tuple[str, ...]:
-        return named(self.givens)
+        return given_names(self.givens)
 
     def values(self, figures: Sequence[float]) -> Array:
         """Every expression at these figures for the givens.
@@ -69,7 +69,7 @@ class CoefficientTape:
         Raises ArithmeticError or ValueError where an expression has no value.
         """
         numbers = dict(zip(self._names, map(float, figures), strict=True))
-        return np.array(list(values_along(self.tape, numbers).values()), dtype=np.float64)
+        return np.array(list(tape_values(self.tape, numbers).values()), dtype=np.float64)
 
     def undefined(self, figures: Sequence[float]) -> list[str]:
         """The expressions that have no finite value at these figures."""
@@ -77,7 +77,7 @@ class CoefficientTape:
         bad = []
         for name, text in zip(self.tape.outputs, self.texts, strict=True):
             try:
-                value = values_along(self.tape.only(name), numbers)[name]
+                value = tape_values(self.tape.only(name), numbers)[name]
             except (ArithmeticError, ValueError, TypeError):
                 value = np.nan
             if not np.isfinite(value):
@@ -87,7 +87,7 @@ class CoefficientTape:
     def slopes(self, figures: Sequence[float]) -> tuple[Indices, Indices, Array]:
         """`(place, given, p dc/dp)` for every pair that depends on each other, as three arrays."""
         numbers = dict(zip(self._names, map(float, figures), strict=True))
-        along = slopes_along(self.tape, self._names, numbers)
+        along = tape_derivatives(self.tape, self._names, numbers)
         table = np.array([along[slot][0] for slot in self.tape.outputs.values()])
         places, givens = np.nonzero(table)
         return places, givens, table[places, givens]
@@ -166,7 +166,7 @@ class ProgramStructure:
         )  # fmt: skip
 
 
-def named(givens: Sequence[Hashable]) -> tuple[str, ...]:
+def given_names(givens: Sequence[Hashable]) -> tuple[str, ...]:
     """The givens' names, or numbers where two givens of different kinds share a name."""
     names = tuple(map(str, givens))
     return names if len(set(names)) == len(names) else tuple(f"_{i}" for i in range(len(names)))

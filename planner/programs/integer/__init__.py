@@ -2,17 +2,17 @@
 
 from typing import TYPE_CHECKING
 
-from planner.text.faces import imported_for_types, loaded_from
+from planner.text.faces import imported_for_types, lazy_module
 
 if TYPE_CHECKING:
     from planner.programs.integer.branch_and_bound import (
-        UNLIMITED,
+        NO_NODE_LIMIT,
         Covers,
         TooManyWays,
         WholePoint,
         descend,
         filling_ways,
-        least_covers,
+        minimum_covers,
         needs_ways,
         solved,
     )
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
         MixedProgram,
         NoPoint,
         SparseRows,
-        relaxed,
-        tightened,
+        add_rounding_cuts,
+        solve_lp_relaxation,
     )
 
 _HOMES = imported_for_types(__name__)
 __all__ = list(_HOMES)
-__getattr__ = loaded_from(__name__, _HOMES)
+__getattr__ = lazy_module(__name__, _HOMES)

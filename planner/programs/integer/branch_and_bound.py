@@ -31,7 +31,7 @@ from planner.programs.integer.integer_program import (
     MixedProgram,
     NoPoint,
     SparseRows,
-    relaxed,
+    solve_lp_relaxation,
 )
 
 
@@ -46,7 +46,7 @@ class Covers:
     counts: Array
 
 
-def least_covers(
+def minimum_covers(
     target: Array, firm_target: Array, amounts: tuple[Array, Array], costs: tuple[Array, Array],
     parts: int, up: bool,
 ) -> Covers:  # fmt: skip
@@ -110,7 +110,7 @@ def _filled(table: Array, steps: Array, costs: Array) -> Array:
     return last
 
 
-MOST_WAYS = 400  # of one kind of bin
+MAX_PATTERNS = 400  # of one kind of bin
 
 
 class TooManyWays(ValueError):  # noqa: N818 - a finding, raised
@@ -135,8 +135,8 @@ def filling_ways(parts: Iterable[int], size: int) -> tuple[tuple[int, ...], list
     ways = []
     for counts in _ways(sizes, size):
         ways.append(counts)
-        if len(ways) > MOST_WAYS:
-            raise TooManyWays(f"more than {MOST_WAYS} ways")
+        if len(ways) > MAX_PATTERNS:
+            raise TooManyWays(f"more than {MAX_PATTERNS} ways")
     return sizes, ways
 
 
@@ -154,7 +154,7 @@ def _ways(parts: tuple[int, ...], room: int) -> Iterator[tuple[int, ...]]:
                 yield (count, *rest)
 
 
-UNLIMITED = 10**9
+NO_NODE_LIMIT = 10**9
 TOLERANCE = 1e-6  # by which HiGHS lets a row be missed
 INFEASIBLE = 2  # what SciPy's milp reports
 
@@ -170,7 +170,7 @@ class WholePoint:
 
 
 def solved(
-    program: MixedProgram, gap: float = 0.0, nodes: int = UNLIMITED, seconds: float = math.inf
+    program: MixedProgram, gap: float = 0.0, nodes: int = NO_NODE_LIMIT, seconds: float = math.inf
 ) -> WholePoint | None:
     """The best point within a relative gap, or the best within the nodes and seconds.
 
@@ -194,7 +194,7 @@ def _continuous_anew(program: MixedProgram, point: Array) -> Array:
     part = np.flatnonzero(~program.whole)
     inner = _restricted(program, sp.csc_array(program.rows.matrix), point, part)
     try:
-        better = relaxed(inner).point
+        better = solve_lp_relaxation(inner).point
     except NoPoint:
         return point
     point = point.copy()
@@ -237,7 +237,7 @@ def _silent() -> Iterator[None]:
         os.close(nothing)
 
 
-MOST_GAP = 0.5  # of a part that costs next to nothing
+MAX_BLOCK_GAP = 0.5  # of a part that costs next to nothing
 
 
 def descend(
@@ -289,11 +289,11 @@ def _restricted(
 
 
 def _solved_part(inner: MixedProgram, miss: float, nodes: int) -> WholePoint:
-    least = relaxed(inner).value
-    gap = min(MOST_GAP, miss / max(abs(least), 1e-9))
+    least = solve_lp_relaxation(inner).value
+    gap = min(MAX_BLOCK_GAP, miss / max(abs(least), 1e-9))
     best = solved(inner, gap, nodes)
     if best is None:
-        best = solved(inner, MOST_GAP, 100 * nodes)
+        best = solved(inner, MAX_BLOCK_GAP, 100 * nodes)
     if best is None:
         raise NoPoint("a part has no whole point within its nodes")
     return best

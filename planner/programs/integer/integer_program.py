@@ -116,13 +116,14 @@ class IntegerProgram:
         return MixedProgram(cost, both, most, whole)
 
 
-LARGE = 3000  # variables from which the interior point method is the faster one
-STOPPED = 1e-4  # relative rise of the bound from one round of cuts below which there is no other
-MOST_CUTS = 20_000  # of one round
-VIOLATED = 1e-4  # of the right side, below which a cut is no use
+INTERIOR_POINT_VARIABLES = 3000  # variables from which the interior point method is the faster one
+# Relative rise of the bound from one round of cuts below which there is no other.
+MIN_BOUND_RISE = 1e-4
+MAX_CUTS = 20_000  # of one round
+VIOLATION_TOLERANCE = 1e-4  # of the right side, below which a cut is no use
 FRACTIONAL = 1e-3  # least f: coefficients of other cuts are too steep for solvers
 PER_ROW = 3  # cuts of one row in one round
-PARTS = 3  # divisors: every coefficient over 1, 2, ... so many
+CUT_DIVISORS = 3  # divisors: every coefficient over 1, 2, ... so many
 
 
 class NoPoint(ValueError):  # noqa: N818 - a finding, raised
@@ -142,7 +143,7 @@ class LinearPoint:
     reduced: Array
 
 
-def relaxed(program: MixedProgram) -> LinearPoint:
+def solve_lp_relaxation(program: MixedProgram) -> LinearPoint:
     """The linear program with all variables continuous.
 
     Raises NoPoint where nothing keeps the rows.
@@ -160,7 +161,7 @@ def relaxed(program: MixedProgram) -> LinearPoint:
         A_eq=rows.matrix[level] if level.size else None,
         b_eq=rows.low[level] if level.size else None,
         bounds=np.column_stack([np.zeros(program.most.size), program.most]),
-        method="highs-ipm" if program.cost.size > LARGE else "highs-ds",
+        method="highs-ipm" if program.cost.size > INTERIOR_POINT_VARIABLES else "highs-ds",
     )
     if result.x is None:
         raise NoPoint(str(result.message))
@@ -174,28 +175,28 @@ def relaxed(program: MixedProgram) -> LinearPoint:
     return LinearPoint(float(result.fun), result.x, duals, reduced)
 
 
-def tightened(program: MixedProgram, rounds: int) -> tuple[MixedProgram, LinearPoint, int]:
+def add_rounding_cuts(program: MixedProgram, rounds: int) -> tuple[MixedProgram, LinearPoint, int]:
     """The program with rounding cuts that lift its relaxation, that relaxation, and their number.
 
     Raises NoPoint.
     """
-    linear, count = relaxed(program), 0
+    linear, count = solve_lp_relaxation(program), 0
     base = program
     for _ in range(rounds):
         cuts = rounding_cuts(base, linear.point)
         if not cuts.low.size:
             break
         program, count = program.with_rows(cuts), count + cuts.low.size
-        lifted = relaxed(program)
+        lifted = solve_lp_relaxation(program)
         rise = lifted.value - linear.value
         linear = lifted
-        if rise <= STOPPED * abs(linear.value):
+        if rise <= MIN_BOUND_RISE * abs(linear.value):
             break
     return program, linear, count
 
 
 def rounding_cuts(program: MixedProgram, point: Array) -> SparseRows:
-    """The `MOST_CUTS` that a point violates most; rows are all read as a x >= b."""
+    """The `MAX_CUTS` that a point violates most; rows are all read as a x >= b."""
     rows = program.rows
     matrix = rows.matrix
     low_sides = np.isfinite(rows.low)
@@ -208,7 +209,7 @@ def rounding_cuts(program: MixedProgram, point: Array) -> SparseRows:
         for sign, side in sides:
             strengths += _cuts_of(sign * values, columns, side, program.whole[columns], point)
     strengths.sort(key=lambda cut: -cut[0])
-    chosen = strengths[:MOST_CUTS]
+    chosen = strengths[:MAX_CUTS]
     pointers = np.cumsum([0, *(columns.size for _, columns, _, _ in chosen)])
     columns = np.concatenate([c for _, c, _, _ in chosen]) if chosen else np.zeros(0, int)
     values = np.concatenate([v for _, _, v, _ in chosen]) if chosen else np.zeros(0)
@@ -226,7 +227,7 @@ def _cuts_of(
     sizes = np.unique(np.abs(values[whole & (here > 0) & (values != 0)]))
     if not sizes.size or (sizes.size == 1 and side == 0):
         return []
-    divisors = np.unique(np.concatenate([sizes / part for part in range(1, PARTS + 1)]))
+    divisors = np.unique(np.concatenate([sizes / part for part in range(1, CUT_DIVISORS + 1)]))
     scaled = side / divisors
     height = np.ceil(scaled - 1e-9)
     f = scaled - (height - 1)
@@ -246,5 +247,5 @@ def _cuts_of(
     return [
         (float(strength[k]), columns, coefficients[k], float(height[k]))
         for k in order
-        if missed[k] > VIOLATED * max(1.0, abs(height[k]))
+        if missed[k] > VIOLATION_TOLERANCE * max(1.0, abs(height[k]))
     ]

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from math import nan
 from typing import Any
 
-from planner.protocol.document import document_of
+from planner.protocol.document import to_document
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ class ValidationSection:
             name: [{name: x.pop("name"), **x.pop("score"), **x} for x in map(asdict, groups)]
             for name, groups in self.by.items()
         }
-        return {**document_of(self), "by": by}
+        return {**to_document(self), "by": by}
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ class FileScores:
 
     def to_json(self) -> dict[str, object]:
         """The file as JSON."""
-        return {**document_of(self), "sections": [each.to_json() for each in self.sections]}
+        return {**to_document(self), "sections": [each.to_json() for each in self.sections]}
 
 
 @dataclass(frozen=True)
@@ -281,4 +281,4 @@ class ValidationDocument:
 
     def to_json(self) -> dict[str, object]:
         """The document as JSON."""
-        return {**document_of(self), "files": [each.to_json() for each in self.files]}
+        return {**to_document(self), "files": [each.to_json() for each in self.files]}

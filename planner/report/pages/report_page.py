@@ -19,19 +19,19 @@ from typing import Any
 
 from planner.protocol.live_page import LivePage
 from planner.protocol.plan import Plan, status_text
-from planner.protocol.problem import HasLivePage, laid_out, problem_of
-from planner.protocol.section import Line, Section, decided_over, sources_of
+from planner.protocol.problem import HasLivePage, get_problem, plan_sections
+from planner.protocol.section import Line, Section, search_counts_text, source_lines
 from planner.report.pages.still_tables import (
-    WIDE,
+    WIDE_WRAPPER,
     elasticity_bars,
     note_list,
-    picture_of,
+    plan_chart,
     stacked_bar,
     table,
 )
 from planner.scenario.loading import Question
-from planner.text.colours import DARK, LIGHT, tokens
-from planner.text.wording import below, excess, quantity
+from planner.text.colours import DARK, LIGHT_MODE, tokens
+from planner.text.wording import excess, gap_percent, quantity
 
 CARDS = 4  # of the headline, beside the first number
 # A comment to the end of its line, a text in quotes, the start of a template.
@@ -46,14 +46,14 @@ def report_page(plan: Plan[Any], question: Question, source: str, sets: Sequence
     ----------
     source, sets : the file that `planner solve` reads, and the changes it was given.
     """
-    problem = problem_of(plan.kind)
+    problem = get_problem(plan.kind)
     live = LivePage()
     if isinstance(problem, HasLivePage):
         live = problem.live_page(question, plan)
-    head, *others = laid_out(plan)
+    head, *others = plan_sections(plan)
     command = shlex.join([source, *(word for each in sets for word in ("--set", each))])
     data = _data(plan, head, live, command)
-    script = plain("\n".join(_scripts(live)))
+    script = minified_script("\n".join(_scripts(live)))
     style = f"{_tokens()}\n{_asset('report_page.css')}"
     written = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
     policy = (
@@ -61,7 +61,7 @@ def report_page(plan: Plan[Any], question: Question, source: str, sets: Sequence
         f"'sha256-{_hash(style)}'; img-src data:; base-uri 'none'; form-action 'none'"
     )
     ground = plan.document["provenance"]
-    words = f"token-planner {escape(ground['version'])}. {escape('; '.join(sources_of(ground)))}"
+    words = f"token-planner {escape(ground['version'])}. {escape('; '.join(source_lines(ground)))}"
     live_words = '<p id="self" role="status"></p>' if live.script else '<p id="self"></p>'
     return "\n".join([
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
@@ -102,7 +102,7 @@ def _tokens() -> str:
     """Colours as variables, dark where that is preferred or chosen."""
     light, dark = (
         "".join(f"--{name}:{colour};" for name, colour in tokens(mode).items())
-        for mode in (LIGHT, DARK)
+        for mode in (LIGHT_MODE, DARK)
     )
     return (
         f":root{{{light}}}@media(prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}"
@@ -203,7 +203,7 @@ def _story(plan: Plan[Any], head: Section, others: Sequence[Section], live: Live
     parts = [
         stacked_bar(each) if each.adds_up else table(each) for each in others if not each.beside
     ]
-    still = picture_of(plan, head.title) + "".join(parts) + elasticity_bars(plan)
+    still = plan_chart(plan, head.title) + "".join(parts) + elasticity_bars(plan)
     numbers = [line for line in head.lines if isinstance(line.value, int | float)]
     still += table(Section("all numbers of the plan as solved", tuple(numbers)))
     blocks = [still]
@@ -261,12 +261,14 @@ def _controls(live: LivePage) -> str:
 def _proof(plan: Plan[Any], live: LivePage) -> str:
     """How the choice was shown to be best."""
     proof = plan.document["certificate"] or {}
-    points = decided_over(proof)
+    points = search_counts_text(proof)
     lines = [f"As solved: decided over {points}." if points else ""]
     if proof.get("gap") is not None:
         none = f"{'None of them' if points else 'No choice'} is better"
         better = none if plan.status == "optimal" else status_text(plan.status, plan.gap)
-        lines.append(f"{better}; a lower bound by other means lies {below(proof['gap'])} below.")
+        lines.append(
+            f"{better}; a lower bound by other means lies {gap_percent(proof['gap'])} below."
+        )
     if live.script:
         lines.append(
             "When a slider moves, the page decides again over all its rows, by the same "
@@ -305,7 +307,7 @@ def _symbols(live: LivePage) -> str:
     )
     return (
         "<details><summary>Symbols, units and sources</summary>"
-        f"{WIDE}<table><tr>"
+        f"{WIDE_WRAPPER}<table><tr>"
         '<th scope="col">symbol</th><th scope="col">meaning</th><th scope="col">value</th>'
         f'<th scope="col">unit</th></tr>{rows}</table></div>'
         f'<ul class="quiet">{sources}</ul></details>'
@@ -315,7 +317,7 @@ def _symbols(live: LivePage) -> str:
 # ---- a script without what only people read ----
 
 
-def plain(script: str) -> str:
+def minified_script(script: str) -> str:
     """The same script, shorter; texts and templates stay as they are.
 
     Lines stay lines, so that no semicolon is missed. It knows no regular expression of JavaScript:

@@ -9,31 +9,31 @@ from urllib.parse import quote
 
 from planner.protocol.note import Note
 from planner.protocol.plan import Plan
-from planner.protocol.problem import HasPicture, problem_of
-from planner.protocol.section import Line, Section, worth_most
+from planner.protocol.problem import HasPicture, get_problem
+from planner.protocol.section import Line, Section, top_elasticities
 from planner.report.pictures.section_bars import SectionBars
-from planner.text.colours import OTHERS, PARTS
+from planner.text.colours import EXTRAS, PART_COLOURS
 from planner.text.errors import InputError, MissingExtra
 from planner.text.wording import quantity
 
-HIGH, LETTER = 44, 10.6  # of a bar, and of a letter in it, where the bar is 1000 wide
+BAR_HEIGHT, LETTER = 44, 10.6  # of a bar, and of a letter in it, where the bar is 1000 wide
 SWATCH = (
     '<svg class="swatch" viewBox="0 0 11 11" aria-hidden="true">'
     '<rect width="11" height="11" {}/></svg>'
 )
 GRAVE = ("broken", "extrapolated")  # severities of notes that are set in red
 # What may be wider than the window is scrolled by keyboard too.
-WIDE = '<div class="wide" tabindex="0" role="group" aria-label="table">'
+WIDE_WRAPPER = '<div class="wide" tabindex="0" role="group" aria-label="table">'
 AS_IS = " /:=;,.-_()'*+!@$?[]{}|^~<>"  # in an address of an image that holds the picture
 
 
-def picture_of(plan: Plan[Any], title: str) -> str:
+def plan_chart(plan: Plan[Any], title: str) -> str:
     """The picture that the kind draws of a plan, as an image; empty where bars are all there is.
 
     What Matplotlib writes has styles in its elements, which the page's policy forbids: an image
     is a document of its own.
     """
-    problem = problem_of(plan.kind)
+    problem = get_problem(plan.kind)
     if not plan.chosen or not isinstance(problem, HasPicture):
         return ""
     try:
@@ -41,7 +41,7 @@ def picture_of(plan: Plan[Any], title: str) -> str:
         if isinstance(picture, SectionBars):
             return ""
         # An address writes a double quotation mark as three letters.
-        svg = re.sub(r'="([^"\']*)"', r"='\1'", slim(picture.draw("svg").decode()))
+        svg = re.sub(r'="([^"\']*)"', r"='\1'", minified_svg(picture.draw("svg").decode()))
         drawn = quote(svg, safe=AS_IS)
     except (InputError, MissingExtra) as error:
         return f'<p class="quiet">No picture: {escape(str(error))}.</p>'
@@ -51,7 +51,7 @@ def picture_of(plan: Plan[Any], title: str) -> str:
     )
 
 
-def slim(svg: str) -> str:
+def minified_svg(svg: str) -> str:
     """A picture with a tenth of a point as the least step of its lines, level ones in one piece."""
     return re.sub(
         r' d="[^"]*"|>\s+<', lambda match: "><" if match[0][0] == ">" else _shorter(match[0]), svg
@@ -74,13 +74,14 @@ def stacked_bar(section: Section) -> str:
         return ""
     pieces, swatches, left = [], [], 0.0
     for place, (line, value) in enumerate(parts):
-        token = line.label if line.label in PARTS else OTHERS[place % len(OTHERS)]
+        token = line.label if line.label in PART_COLOURS else EXTRAS[place % len(EXTRAS)]
         width, free = 1000 * value / whole, line.label == "free"
         fill = 'class="f-free"' if free else f'fill="var(--{token})"'
         ink = "" if free else f' fill="var(--on-{token})"'
         swatches.append(SWATCH.format(fill))
         pieces.append(
-            f'<rect x="{left:.1f}" width="{max(width - 1.5, 0.5):.1f}" height="{HIGH}" {fill}/>'
+            f'<rect x="{left:.1f}" width="{max(width - 1.5, 0.5):.1f}" height="{BAR_HEIGHT}" '
+            f"{fill}/>"
         )
         text = f"{line.label} {line.words}"
         if width > LETTER * len(text) + 16:
@@ -90,16 +91,16 @@ def stacked_bar(section: Section) -> str:
     title = escape(section.title + f", {total}" * (not section.title.endswith(total)))
     rows = [line for line, _ in parts]
     return (
-        f'<h2>{title}</h2><figure><svg class="static" viewBox="0 0 1000 {HIGH}" role="img" '
+        f'<h2>{title}</h2><figure><svg class="static" viewBox="0 0 1000 {BAR_HEIGHT}" role="img" '
         f'aria-label="{title}">'
-        f"{''.join(pieces)}</svg></figure>{rows_of(rows, swatches)}"
+        f"{''.join(pieces)}</svg></figure>{table_rows(rows, swatches)}"
     )
 
 
 def table(section: Section) -> str:
     """A heading, its table and its lines [HTML]; nothing where there are none."""
     cells = _grid(section.heads, section.cells) if section.heads else ""
-    lines = rows_of(section.lines) if section.lines else ""
+    lines = table_rows(section.lines) if section.lines else ""
     title = f"<h2>{escape(section.title)}</h2>" if section.title else ""
     return f"{title}{cells}{lines}" if cells or lines else ""
 
@@ -111,10 +112,10 @@ def _grid(heads: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
     )
     rows = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in cells)
     body = "".join(f"<tr>{row}</tr>" for row in rows)
-    return f"{WIDE}<table><tr>{head}</tr>{body}</table></div>"
+    return f"{WIDE_WRAPPER}<table><tr>{head}</tr>{body}</table></div>"
 
 
-def rows_of(lines: Sequence[Line], swatches: Sequence[str] = ()) -> str:
+def table_rows(lines: Sequence[Line], swatches: Sequence[str] = ()) -> str:
     """Lines as a table: value, range, bound, remark, the columns that have something."""
     columns: list[tuple[str, Callable[[Line], str]]] = [
         ("what", lambda x: x.label), ("value", lambda x: x.words),
@@ -129,7 +130,7 @@ def rows_of(lines: Sequence[Line], swatches: Sequence[str] = ()) -> str:
         + "</td></tr>"
         for line, swatch in zip(lines, swatches or repeat(""), strict=False)
     )
-    return f"{WIDE}<table><tr>{head}</tr>{rows}</table></div>"
+    return f"{WIDE_WRAPPER}<table><tr>{head}</tr>{rows}</table></div>"
 
 
 def note_list(notes: Sequence[Note]) -> str:
@@ -143,7 +144,7 @@ def note_list(notes: Sequence[Note]) -> str:
 
 def elasticity_bars(plan: Plan[Any]) -> str:
     """What one percent more of each quantity does, as bars to either side of none."""
-    slopes = worth_most(plan.elasticities)
+    slopes = top_elasticities(plan.elasticities)
     if not slopes:
         return ""
     most = max(map(abs, slopes.values()))
@@ -153,13 +154,12 @@ def elasticity_bars(plan: Plan[Any]) -> str:
     )
     return (
         "<h2>one percent more of it changes the objective by</h2>"
-        f'{WIDE}<table><tr><th scope="col">quantity</th><th scope="col">change</th>'
+        f'{WIDE_WRAPPER}<table><tr><th scope="col">quantity</th><th scope="col">change</th>'
         f'<th scope="col">less, more</th></tr>{rows}</table></div>'
     )
 
 
 def _slope(share: float) -> str:
-    """A bar to the left or to the right, of a share of the largest."""
     width, token = 99 * abs(share), "more" if share > 0 else "less"
     return (
         '<svg class="slope" viewBox="0 0 200 14" aria-hidden="true">'

@@ -14,19 +14,26 @@ from typing import Any
 from planner.protocol.results import validation_result as result
 from planner.report.files import dumps
 from planner.report.pictures import validation_pictures as pictures
-from planner.report.text.validation_text import NAMES, SHARES, evenly, kind_name, left_out, shapes
+from planner.report.text.validation_text import (
+    LABELS,
+    SHARES,
+    evenly,
+    kind_name,
+    left_labels,
+    shapes,
+)
 
-WHY = "explanation"
+EXPLANATION_COLUMN = "explanation"
 HEAD = ("rows", "median", "mean", "≤ 10 %", "≤ 20 %", "10–90 % of ratio")
 
 
-def named(section: result.ValidationSection) -> str:
+def section_title(section: result.ValidationSection) -> str:
     """What a section scores, in words."""
-    name = NAMES.get(section.quantity, section.quantity)
+    name = LABELS.get(section.quantity, section.quantity)
     return f"{name}, {section.part}" if section.part else name
 
 
-def kinds(scored: Iterable[result.KindScores]) -> str:
+def kind_table(scored: Iterable[result.KindScores]) -> str:
     """One line for every kind of question over all files."""
     body = []
     for kind in scored:
@@ -53,7 +60,8 @@ def summary(files: Iterable[result.FileScores]) -> str:
             links.append(f"s{index}-{i}")
             baselines = (errors.constant, errors.roofline)
             body.append(
-                [f"{file.name}: {named(section)}", _percent(section.predicted / section.rows),
+                [f"{file.name}: {section_title(section)}",
+                                               _percent(section.predicted / section.rows),
                  *_numbers(errors.estimate)[:5], _percent(errors.band.holds),
                  *(_percent(x.median) if x else "" for x in baselines), _sampled(section)]
             )  # fmt: skip
@@ -75,24 +83,24 @@ def scores(section: result.ValidationSection, errors: result.SectionScores) -> s
     return _table(["", *HEAD], body, bold=0)
 
 
-def rows(listed: Sequence[result.ListedRow], of: str) -> str:
+def row_table(listed: Sequence[result.ListedRow], of: str) -> str:
     """Single rows by line, with the estimate or the bound as a ratio to the measured time."""
     body = []
     for row in listed:
         ratio = "" if isnan(row.ratio(of)) else f"{row.ratio(of):.2f}"
         why = [row.why] if isinstance(row, result.SuspectRow) else []
-        name = NAMES.get(row.quantity, row.quantity)
+        name = LABELS.get(row.quantity, row.quantity)
         body.append([str(row.line), name, row.model, row.chip, row.engine, ratio, *why])
-    head = ["line", "", "model", "chip", "engine", f"{of} / measured time", WHY]
+    head = ["line", "", "model", "chip", "engine", f"{of} / measured time", EXPLANATION_COLUMN]
     return _table(head[: max(map(len, body), default=6)], body)
 
 
-def recorded(errors: Mapping[str, float]) -> str:
+def profile_record_html(errors: Mapping[str, float]) -> str:
     """What a profile records of itself."""
     names = (*SHARES, "band_holds", "constant_median", "roofline_median")
     body = [
         [label, f"{row['rows']:,.0f}", *(_percent(row[x]) if x in row else "" for x in names)]
-        for label, row in left_out(errors)
+        for label, row in left_labels(errors)
     ]
     return _table(["", *HEAD[:5], "in band", "constant", "roofline"], body)
 
@@ -152,19 +160,19 @@ def _table(
         if links:
             first = f'<a href="#{links[i]}">{first}</a>'
         rest = "".join(
-            f"<td{' class=why' if name == WHY else ''}>{escape(cell)}</td>"
+            f"<td{' class=why' if name == EXPLANATION_COLUMN else ''}>{escape(cell)}</td>"
             for name, cell in zip(head[1:], cells[1:], strict=True)
         )
         lines.append(f"<tr{' class=own' if i == bold else ''}><td>{first}</td>{rest}</tr>")
     return f'<div class="wide" tabindex="0"><table><tr>{top}</tr>{"".join(lines)}</table></div>'
 
 
-Part = result.ValidationDocument | result.FileScores | result.ValidationSection
+PagePart = result.ValidationDocument | result.FileScores | result.ValidationSection
 
 PANELS = 12  # of each grouping
-FEWEST = 3  # points that make a panel
-ASIDE = ("not clean",)  # parts that are folded away
-INTRO = (
+MIN_PANEL_ROWS = 3  # points that make a panel
+HIDDEN_REASONS = ("not clean",)  # parts that are folded away
+INTRODUCTION = (
     "Every row of a file of measurements is predicted, compared and counted. Beside the estimate "
     "stand the plain roofline, which knows no overhead, and the best constant times the roofline, "
     "taken from rows of other groups of model, chip and engine. Errors are |predicted / measured "
@@ -189,7 +197,7 @@ def page(document: result.ValidationDocument) -> str:
             f'<p class="quiet">{row.rows:,} measurements on {escape(", ".join(row.chips))}'
             f": {escape(row.source)}.</p>"
         )
-        table = left_out_tables(row.left_out) or recorded(row.of_serving)
+        table = left_out_tables(row.left_out) or profile_record_html(row.of_serving)
         parts.append(network(row.of_curves) if row.of_curves else table)
     parts = [
         '<!doctype html><html lang="en"><head><meta charset="utf-8">',
@@ -197,20 +205,20 @@ def page(document: result.ValidationDocument) -> str:
         f"<title>Predicted against measured</title><style>{style}</style></head><body><main>",
         "<h1>Predicted against measured</h1>",
         f'<p class="quiet">token-planner {escape(version)}, profile '
-        f"{escape(document.profile)}</p><p>{INTRO}</p>",
-        kinds(document.kinds),
+        f"{escape(document.profile)}</p><p>{INTRODUCTION}</p>",
+        kind_table(document.kinds),
         summary(document.files) if document.files else "",
         *(_file(file, index) for index, file in enumerate(document.files)),
         _skipped(document.skipped) if document.skipped else "",
         "\n".join(parts),
         '</main><script type="application/json" id="numbers">',
-        dumps(numbers(document)).replace("<", "\\u003c"),
+        dumps(page_data(document)).replace("<", "\\u003c"),
         "</script></body></html>",
     ]
     return "\n".join(part for part in parts if part) + "\n"
 
 
-def numbers(document: result.ValidationDocument) -> dict[str, object]:
+def page_data(document: result.ValidationDocument) -> dict[str, object]:
     """The document as the page holds it: every score, and single rows by line and reason only."""
     # Files come last.
     return _omitting(document, "files") | {"files": [_file_values(file) for file in document.files]}
@@ -222,7 +230,7 @@ def _file_values(file: result.FileScores) -> dict[str, object]:
     return {**_omitting(file, "sections", "units"), "below_bound": below, "sections": sections}
 
 
-def _omitting(part: Part, *names: str) -> dict[str, object]:
+def _omitting(part: PagePart, *names: str) -> dict[str, object]:
     return {key: x for key, x in part.to_json().items() if key not in names}
 
 
@@ -238,16 +246,16 @@ def _file(file: result.FileScores, index: int) -> str:
         *(_section(each, file.labels, f"s{index}-{i}") for i, each in enumerate(file.sections)),
         "<h3>The bound</h3>",
         f"<p>{len(below):,} of {file.bounded:,} values are better than their bound.</p>",
-        rows(below, "bound") if below else "",
+        row_table(below, "bound") if below else "",
     ]
     if file.units:
-        parts += ["<h3>Left out: another unit, it seems</h3>", rows(file.units, "bound")]
+        parts += ["<h3>Left out: another unit, it seems</h3>", row_table(file.units, "bound")]
     return "\n".join(part for part in parts if part)
 
 
 def _section(part: result.ValidationSection, labels: Mapping[str, str], name: str) -> str:
     counts = f"{part.predicted:,} of {part.rows:,} predicted"
-    title = f'<h3 id="{name}">{escape(named(part))}</h3>'
+    title = f'<h3 id="{name}">{escape(section_title(part))}</h3>'
     parts = [f'<p class="quiet">{counts}</p>']
     if part.scores is not None:
         even = escape(" ".join(map(str.strip, evenly(part.scores))))
@@ -261,14 +269,14 @@ def _section(part: result.ValidationSection, labels: Mapping[str, str], name: st
             ]  # fmt: skip
             table = _table([labels[key], *HEAD, "in band", "groups", "|log|", "in band"], body)
             parts.append(_folded(f"by {escape(labels[key])}", table))
-        parts.append(_folded("rows furthest off", rows(part.worst, "estimate")))
+        parts.append(_folded("rows furthest off", row_table(part.worst, "estimate")))
     if part.refused:
         count = sum(part.refused.values())
         body = [[why, f"{n:,}"] for why, n in part.refused.items()]
         table = _table(["why there is no estimate", "rows"], body)
         parts.append(_folded(f"{count:,} without an estimate, and why", table))
     inner = "\n".join(parts)
-    if part.part in ASIDE and part.scores is not None:
+    if part.part in HIDDEN_REASONS and part.scores is not None:
         inner = _folded("rows that their source does not call clean", inner)
     return title + inner
 
@@ -276,7 +284,7 @@ def _section(part: result.ValidationSection, labels: Mapping[str, str], name: st
 def _pictures(
     section: result.ValidationSection, band: result.BandShare, labels: Mapping[str, str], name: str
 ) -> list[str]:
-    points, scale = section.points, pictures.scale_of(section.points)
+    points, scale = section.points, pictures.log_scale(section.points)
     key = "engine" if "engine" in section.by else next(iter(section.by), "")
     bands = (
         f"<h4>Share inside the {band.coverage:.0%} band: {band.holds:.1%} of all, "
@@ -285,13 +293,14 @@ def _pictures(
         else f"<h4>Share inside the {band.coverage:.0%} band: {band.holds:.1%}</h4>"
     )
     parts = [
-        pictures.backdrop(points, scale, f"{name}-all"),
-        f'<div class="pair"><div>{pictures.scatter(points, scale, named(section))}</div><div>'
+        pictures.background_points(points, scale, f"{name}-all"),
+        "<div "
+        f'class="pair"><div>{pictures.scatter(points, scale, section_title(section))}</div><div>'
         f"<h4>Predicted over measured time, less one</h4>"
         f"{pictures.histogram(points)}{bands}</div></div>",
     ]
     for grouping, listed in section.by.items():
-        names = [row.name for row in listed if row.score.n >= FEWEST][:PANELS]
+        names = [row.name for row in listed if row.score.n >= MIN_PANEL_ROWS][:PANELS]
         if len(names) < 2:
             continue
         panels = ""
@@ -317,9 +326,11 @@ def _sample(part: result.ValidationSection) -> str:
 
 
 def _skipped(files: Sequence[result.SkippedFile]) -> str:
-    """Files of folders that were not read, and why."""
     body = [[each.name, each.why] for each in files]
-    return f"<h2>Skipped: no measurements that can be read</h2>\n{_table(['file', WHY], body)}"
+    return (
+        "<h2>Skipped: no measurements that can be "
+        f"read</h2>\n{_table(['file', EXPLANATION_COLUMN], body)}"
+    )
 
 
 def _folded(title: str, inner: str) -> str:

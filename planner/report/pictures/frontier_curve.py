@@ -10,37 +10,37 @@ from typing import TYPE_CHECKING, Any
 
 from planner.report.pictures import style
 from planner.text.tolerances import AGREE
-from planner.text.wording import chip_numbers, figure, laid_out, length, named
+from planner.text.wording import chip_numbers, length, pools_text, reference_text, three_figures
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from planner.protocol.trade_off import TradeOff
+    from planner.protocol.trade_off import ParetoFrontier
 
 INCHES = (9.5, 5.0)  # of the curve; the strip comes below
-ROW = 0.19  # inches of a row in the strip
-MOST_ROWS = 12
+ROW_HEIGHT = 0.19  # inches of a row in the strip
+MAX_ROWS = 12
 MARGIN = 1.06  # room beside the first and last point, as a factor of speed
-BELOW = 1.8  # room under the cheapest point for its label, as a factor
-ALONE = 3.0  # room around a single point, as a factor
-RIGHTMOST = 0.7  # share of the speeds from which on there is no room beside a point
-LABELLED = 9  # batches written along the curve
+LABEL_MARGIN_RATIO = 1.8  # room under the cheapest point for its label, as a factor
+SINGLE_POINT_MARGIN_RATIO = 3.0  # room around a single point, as a factor
+MAX_RIGHT_SHARE = 0.7  # share of the speeds from which on there is no room beside a point
+MAX_LABELLED_BATCHES = 9  # batches written along the curve
 COLOURS = {"aggregated": style.BLUE, "disaggregated": style.ORANGE, "decode": style.GREEN}
 MARKERS = {"tp": "o", "tp and dp attention": "D", "dp attention": "s", "pp": "^", "one chip": "v"}
-FINE = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
+MINOR_TICKS = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
 DECADE = 12.0  # a range of speeds with room for fine ticks
 
-Place = tuple[float, float]  # speed [token/s per user], price [USD per million tokens]
+ChartPoint = tuple[float, float]  # speed [token/s per user], price [USD per million tokens]
 
 
 @dataclass(frozen=True)
-class DrawnPoint:
+class FrontierMark:
     """A plan of the frontier: where it lies, its floor, the ends of its band, what decodes."""
 
-    place: Place
+    place: ChartPoint
     floor: float
-    band: tuple[Place, Place] | None  # the slow and dear end, the fast and cheap one
+    band: tuple[ChartPoint, ChartPoint] | None  # the slow and dear end, the fast and cheap one
     batch: int
     mode: str
     family: str
@@ -52,7 +52,7 @@ class DrawnPoint:
         return self.place[0]
 
 
-def frontier_drawn(document: Mapping[str, Any], form: str) -> bytes:
+def draw_frontier(document: Mapping[str, Any], form: str) -> bytes:
     """The picture of a frontier with at least one point as `svg`, `png` or `pdf`.
 
     Raises MissingExtra if Matplotlib is not installed.
@@ -63,7 +63,7 @@ def frontier_drawn(document: Mapping[str, Any], form: str) -> bytes:
     turns = [0, *(i for i, (a, b) in enumerate(pairwise(names), 1) if a != b), len(points)]
     stretches = [(names[a], a, b - 1) for a, b in pairwise(turns)]
     rows = len({name for name, *_ in stretches})
-    strip = ROW * min(rows, MOST_ROWS + 1) + 0.1
+    strip = ROW_HEIGHT * min(rows, MAX_ROWS + 1) + 0.1
 
     def filled(canvas: Figure) -> None:
         above, below = canvas.subplots(2, 1, sharex=True, height_ratios=[INCHES[1] - 0.8, strip])
@@ -76,21 +76,26 @@ def frontier_drawn(document: Mapping[str, Any], form: str) -> bytes:
         above.set_yscale("log")
         if len(points) == 1:
             speed, price = points[0].place
-            above.set_xlim(speed / ALONE, speed * ALONE)
-            above.set_ylim(price / ALONE, price * ALONE)
+            above.set_xlim(speed / SINGLE_POINT_MARGIN_RATIO, speed * SINGLE_POINT_MARGIN_RATIO)
+            above.set_ylim(price / SINGLE_POINT_MARGIN_RATIO, price * SINGLE_POINT_MARGIN_RATIO)
         else:
             low, high = above.get_ylim()
-            above.set_ylim(min(low, min(point.place[1] for point in points) / BELOW), high)
+            above.set_ylim(
+                min(low, min(point.place[1] for point in points) / LABEL_MARGIN_RATIO), high
+            )
         fine = points[0].speed < DECADE * points[-1].speed
-        style.ticked(above.xaxis, decade=FINE if fine else style.STEPS)
-        style.ticked(above.yaxis, "${:,g}".format, style.STEPS)
-        style.ruled(above)
+        style.set_ticks(above.xaxis, decade=MINOR_TICKS if fine else style.STEPS)
+        style.set_ticks(above.yaxis, "${:,g}".format, style.STEPS)
+        style.grid_lines(above)
         above.set_ylabel("price [USD per million tokens]")
         scenario, ground = document["scenario"], document["provenance"]
-        model, system = named(scenario["model"], "model"), named(scenario["system"], "system")
+        model, system = (
+            reference_text(scenario["model"], "model"),
+            reference_text(scenario["system"], "system"),
+        )
         sizes = (length(scenario["workload"][f"{way}_tokens"]) for way in ("input", "output"))
         title = f"{model} on {chip_numbers(scenario['chips'])} of {system}: "
-        style.titled(above, title + "{} tokens in, {} out".format(*sizes), pad=18)
+        style.axes_title(above, title + "{} tokens in, {} out".format(*sizes), pad=18)
         subtitle = (
             "each point is the cheapest plan that is as fast; assumptions "
             f"{ground['assumptions']}, estimate {ground['estimate']}"
@@ -103,10 +108,10 @@ def frontier_drawn(document: Mapping[str, Any], form: str) -> bytes:
         # The curve rises, so this corner is free.
         above.legend(loc="upper left", frameon=False, fontsize=7.5, borderaxespad=0.2)
 
-    return style.pictured((INCHES[0], INCHES[1] + strip), filled, form)
+    return style.render_figure((INCHES[0], INCHES[1] + strip), filled, form)
 
 
-def trade_off_drawn(curve: TradeOff, form: str) -> bytes:
+def draw_pareto(curve: ParetoFrontier, form: str) -> bytes:
     """The picture of a frontier of any kind with at least one row: objective against limit.
 
     Raises MissingExtra if Matplotlib is not installed.
@@ -117,18 +122,18 @@ def trade_off_drawn(curve: TradeOff, form: str) -> bytes:
         x, y = ([row[over.name] for row in curve.rows] for over in (curve.limited, curve.objective))
         axes.plot(x, y, "o-", color=style.BLUE, ms=4, lw=1.2)
         axes.set_yscale("log")
-        style.ticked(axes.yaxis, decade=style.STEPS if max(y) < DECADE * min(y) else (1.0,))
+        style.set_ticks(axes.yaxis, decade=style.STEPS if max(y) < DECADE * min(y) else (1.0,))
         style.large_numbers(axes.yaxis, y[len(y) // 2])
         style.large_numbers(axes.xaxis, x[len(x) // 2])
-        style.ruled(axes)
+        style.grid_lines(axes)
         axes.set_xlabel(f"{curve.limited.name} [{curve.limited.unit}]")
         axes.set_ylabel(f"{curve.objective.name} [{curve.objective.unit}]")
-        style.titled(axes, curve.title)
+        style.axes_title(axes, curve.title)
 
-    return style.pictured(INCHES, filled, form)
+    return style.render_figure(INCHES, filled, form)
 
 
-def _point(point: Mapping[str, Any]) -> DrawnPoint:
+def _point(point: Mapping[str, Any]) -> FrontierMark:
     plan, band = point["plan"], point["band"]
     pool = plan if plan["layout"] is not None else plan["decode"]
     layout, ends = pool["layout"], None
@@ -141,18 +146,18 @@ def _point(point: Mapping[str, Any]) -> DrawnPoint:
     if band:
         (fast, slow), (cheap, dear) = band["tpot"], band["usd_per_mtok"]
         ends = (1 / slow, dear), (1 / fast, cheap)
-    return DrawnPoint(
+    return FrontierMark(
         (float(plan["tokens_per_s_per_user"]), plan["usd_per_mtok"]),
         point["bound"]["usd_per_mtok"],
         ends,
         plan["batch"],
         plan["mode"],
         family,
-        f"{'decode ' if plan['layout'] is None else ''}{laid_out(pool)}",
+        f"{'decode ' if plan['layout'] is None else ''}{pools_text(pool)}",
     )
 
 
-def _curve(axes: Axes, points: Sequence[DrawnPoint], document: Mapping[str, Any]) -> None:
+def _curve(axes: Axes, points: Sequence[FrontierMark], document: Mapping[str, Any]) -> None:
     """The band, the frontier, its points by mode and layout, its bound, batches along it."""
     band, mine = document["points"][0]["band"], document["current"]
     bands = [point.band for point in points if point.band]
@@ -171,16 +176,16 @@ def _curve(axes: Axes, points: Sequence[DrawnPoint], document: Mapping[str, Any]
         members = [point.place for point in points if (point.mode, point.family) == (mode, family)]
         axes.plot(*zip(*members, strict=True), ls="", marker=MARKERS[family], ms=5,
                   color=COLOURS[mode], zorder=3, label=f"{mode}, {family}")  # fmt: skip
-    for point in points[:: max(1, -(-len(points) // LABELLED))]:
+    for point in points[:: max(1, -(-len(points) // MAX_LABELLED_BATCHES))]:
         axes.annotate(f"{point.batch:,}", point.place, xytext=(-6, 4), textcoords="offset points",
                       ha="right", fontsize=7, color="0.35")  # fmt: skip
     if mine and mine["tpot"]:
-        label = f"yours: {laid_out(mine)}, batch {mine['batch']}"
+        label = f"yours: {pools_text(mine)}, batch {mine['batch']}"
         axes.plot(1 / mine["tpot"], mine["usd_per_mtok"], ls="", marker="X", ms=8, color="black",
                   label=label)  # fmt: skip
 
 
-def _marks(axes: Axes, points: Sequence[DrawnPoint], marks: Mapping[str, int]) -> None:
+def _marks(axes: Axes, points: Sequence[FrontierMark], marks: Mapping[str, int]) -> None:
     """Fast, normal and slow, and listed tiers, with speed and price."""
     places: dict[int, list[str]] = {}
     for name, place in marks.items():
@@ -190,8 +195,8 @@ def _marks(axes: Axes, points: Sequence[DrawnPoint], marks: Mapping[str, int]) -
     for place, names in places.items():
         at = points[place].place
         axes.plot(*at, ls="", marker="o", ms=12, mfc="none", mec="black", mew=1.1, zorder=4)
-        label = f"{', '.join(names)}: {figure(at[0])} tokens/s, ${at[1]:.3g}"
-        right = (log(at[0]) - left) / (end - left) > RIGHTMOST
+        label = f"{', '.join(names)}: {three_figures(at[0])} tokens/s, ${at[1]:.3g}"
+        right = (log(at[0]) - left) / (end - left) > MAX_RIGHT_SHARE
         down = 14 if right else -6 if "normal" in names or "fast" in names else -20
         axes.annotate(label, at, xytext=(-10 if right else 10, down), textcoords="offset points",
                       ha="right" if right else "left", va="bottom" if right else "top",
@@ -199,13 +204,13 @@ def _marks(axes: Axes, points: Sequence[DrawnPoint], marks: Mapping[str, int]) -
 
 
 def _strip(
-    axes: Axes, points: Sequence[DrawnPoint], stretches: Sequence[tuple[str, int, int]]
+    axes: Axes, points: Sequence[FrontierMark], stretches: Sequence[tuple[str, int, int]]
 ) -> None:
     """Where each layout is the cheapest: a bar for each stretch, the pool that decodes named."""
     names = list(dict.fromkeys(name for name, *_ in stretches))
-    shown = names[:MOST_ROWS]
+    shown = names[:MAX_ROWS]
     for name, first, last in stretches:
-        row = names.index(name) if name in shown else MOST_ROWS
+        row = names.index(name) if name in shown else MAX_ROWS
         slowest = points[last].speed
         left = points[last + 1].speed if last + 1 < len(points) else slowest / MARGIN
         axes.barh(row, points[first].speed - left, left=left, height=0.62,

@@ -10,9 +10,9 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.protocol.problem import HasPicture, problem_of
-from planner.protocol.trade_off import TradeOff
-from planner.report.files import check_file, deliver, dumps, form_of
+from planner.protocol.problem import HasPicture, get_problem
+from planner.protocol.trade_off import ParetoFrontier
+from planner.report.files import check_file, deliver, dumps, file_format
 from planner.report.pictures.section_bars import SectionBars
 from planner.report.pictures.style import FORMS
 from planner.text.console import note
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from planner.report.pictures.sweep_axes import SweptTable
     from planner.report.pictures.sweep_lines import Kinks
 
-NAME = "plan.svg"
-MOST = 250_000  # points of a picture of a sweep
+PLAN_CHART_NAME = "plan.svg"
+MAX_POINTS = 250_000  # points of a picture of a sweep
 
 
 def check_picture(out: Path, option: str = "--plot", texts: Sequence[str] = ()) -> None:
@@ -48,7 +48,7 @@ def draw_plan(plan: Plan, folder: Path) -> None:
 
     Without Matplotlib, or where every choice was given and no curve is left, a note says so.
     """
-    problem = problem_of(plan.problem)
+    problem = get_problem(plan.problem)
     if not plan.chosen:
         return
     if find_spec("matplotlib") is None:
@@ -60,7 +60,7 @@ def draw_plan(plan: Plan, folder: Path) -> None:
     except InputError as error:
         note(f"no picture: {error}", warning=True)
         return
-    deliver(picture, folder / NAME)
+    deliver(picture, folder / PLAN_CHART_NAME)
 
 
 def write_frontier(frontier: FrontierAnswer, out: Path) -> None:
@@ -68,16 +68,16 @@ def write_frontier(frontier: FrontierAnswer, out: Path) -> None:
 
     Raises InputError if the file cannot be written.
     """
-    form = form_of(out)
-    if form in TEXTS:
-        deliver(TEXTS[form](frontier), out)
+    form = file_format(out)
+    if form in TEXT_WRITERS:
+        deliver(TEXT_WRITERS[form](frontier), out)
     elif frontier.rows:
-        from planner.report.pictures.frontier_curve import frontier_drawn, trade_off_drawn
+        from planner.report.pictures.frontier_curve import draw_frontier, draw_pareto
 
         drawn = (
-            trade_off_drawn(frontier, form)
-            if isinstance(frontier, TradeOff)
-            else frontier_drawn(frontier.document, form)
+            draw_pareto(frontier, form)
+            if isinstance(frontier, ParetoFrontier)
+            else draw_frontier(frontier.document, form)
         )
         deliver(drawn, out)
     else:
@@ -87,7 +87,7 @@ def write_frontier(frontier: FrontierAnswer, out: Path) -> None:
 def frontier_csv(frontier: FrontierAnswer) -> str:
     """The rows as comma-separated values with a header, base units."""
     names = ["tokens_per_s_per_user", "usd_per_mtok"]
-    if isinstance(frontier, TradeOff):
+    if isinstance(frontier, ParetoFrontier):
         names = [frontier.limited.name, frontier.objective.name]
     if frontier.rows:
         names = list(frontier.rows[0])
@@ -98,7 +98,7 @@ def frontier_csv(frontier: FrontierAnswer) -> str:
     return written.getvalue()
 
 
-TEXTS: Mapping[str, Callable[[FrontierAnswer], str]] = {
+TEXT_WRITERS: Mapping[str, Callable[[FrontierAnswer], str]] = {
     "csv": frontier_csv,
     "json": lambda frontier: dumps(frontier.document),
     "txt": str,
@@ -112,9 +112,9 @@ def check_sweep_picture(out: Path, sizes: Sequence[int]) -> None:
     """
     check_picture(out)
     several = sum(size > 1 for size in sizes)
-    if several not in (1, 2) or prod(sizes) > MOST:
+    if several not in (1, 2) or prod(sizes) > MAX_POINTS:
         raise InputError(
-            f"--plot: a picture has one or two axes and at most {MOST:,} points, not "
+            f"--plot: a picture has one or two axes and at most {MAX_POINTS:,} points, not "
             f"{several} axes and {prod(sizes):,} points; leave --plot out"
         )
 
@@ -126,4 +126,4 @@ def write_sweep(table: SweptTable, out: Path, of: str | None, crossings: Kinks =
     """
     from planner.report.pictures.sweep_lines import draw_sweep
 
-    deliver(draw_sweep(table, form_of(out), of, crossings), out)
+    deliver(draw_sweep(table, file_format(out), of, crossings), out)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from planner.protocol.page import COLOURS, DARK, OTHERS, SHARE
-from planner.protocol.problem import problem_of
-from planner.protocol.section import Line, Section, worth_most
+from planner.protocol.page import COLOURS, DARK, PALETTE, SHARE
+from planner.protocol.problem import get_problem
+from planner.protocol.section import Line, Section, top_elasticities
 from planner.report.pictures import style
 from planner.text.errors import InputError
 from planner.text.wording import quantity
@@ -24,12 +24,18 @@ if TYPE_CHECKING:
 
     from planner.protocol.plan import Plan
 
-WIDE, HEAD, BAR, ROW, NAMES = 8.5, 0.5, 0.45, 0.26, 0.17  # inches, NAMES a row of names
+FIGURE_WIDTH, HEAD, BAR, ROW_HEIGHT, NAME_ROW_HEIGHT = (
+    8.5,
+    0.5,
+    0.45,
+    0.26,
+    0.17,
+)  # inches, NAMES a row of names
 TITLE = 0.35  # inches of a title and the space above it
-NARROW = 0.75  # of the width, beside the names of quantities
+BAR_WIDTH_SHARE = 0.75  # of the width, beside the names of quantities
 LETTER, SWATCH = 0.062, 0.3  # inches of a name below a bar
-TOLD = 0.06  # share of a bar from which its percent fit into it
-FREE = "0.88"  # grey of what is free
+MIN_NAMED_SHARE = 0.06  # share of a bar from which its percent fit into it
+FREE_COLOUR = "0.88"  # grey of what is free
 
 
 @dataclass(frozen=True)
@@ -39,27 +45,27 @@ class SectionBars:
     plan: Plan
 
     def draw(self, form: str) -> bytes:
-        """The picture as `svg`, `png` or `pdf`; raises as `plan_drawn`."""
-        return plan_drawn(self.plan, form)
+        """The picture as `svg`, `png` or `pdf`; raises as `draw_plan_bars`."""
+        return draw_plan_bars(self.plan, form)
 
 
-def plan_drawn(plan: Plan, form: str) -> bytes:
+def draw_plan_bars(plan: Plan, form: str) -> bytes:
     """The picture of a plan as `svg`, `png` or `pdf`.
 
     Raises InputError where nothing of the plan adds up or is worth anything; MissingExtra if
     Matplotlib is not installed.
     """
-    head, *others = problem_of(plan.kind).sections(plan)
+    head, *others = get_problem(plan.kind).sections(plan)
     sections = [section for section in others if section.adds_up]
-    worth = worth_most(plan.elasticities)
-    heights = [TITLE + BAR + NAMES * _rows(each.parts) for each in sections]
-    heights += [ROW * len(worth) + 0.6] if worth else []
+    worth = top_elasticities(plan.elasticities)
+    heights = [TITLE + BAR + NAME_ROW_HEIGHT * _rows(each.parts) for each in sections]
+    heights += [ROW_HEIGHT * len(worth) + 0.6] if worth else []
     if not heights:
         raise InputError("nothing of this plan adds up, so there is nothing to draw")
 
     def filled(canvas: Figure) -> None:
         panels = canvas.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
-        style.headed(canvas, head.title)
+        style.figure_title(canvas, head.title)
         for axes, section in zip(panels, sections, strict=False):
             _stacked(axes, section)
         if worth:
@@ -71,7 +77,7 @@ def plan_drawn(plan: Plan, form: str) -> bytes:
             style.labelled_bars(last, list(worth))
             last.set_xlabel("one percent more of it changes the objective by [%]")
 
-    return style.pictured((WIDE, HEAD + sum(heights)), filled, form)
+    return style.render_figure((FIGURE_WIDTH, HEAD + sum(heights)), filled, form)
 
 
 def _stacked(axes: Axes, section: Section) -> None:
@@ -80,20 +86,22 @@ def _stacked(axes: Axes, section: Section) -> None:
     whole, left = sum(value for _, value in parts), 0.0
     for place, (line, value) in enumerate(parts):
         label = line.label
-        colour = COLOURS.get(label, OTHERS[place % len(OTHERS)]) if label != "free" else FREE
+        colour = (
+            COLOURS.get(label, PALETTE[place % len(PALETTE)]) if label != "free" else FREE_COLOUR
+        )
         axes.barh(0, value, left=left, height=0.8, lw=0, color=colour,
                   label=f"{label} {line.words}")  # fmt: skip
-        if value >= max(SHARE, TOLD) * whole:
+        if value >= max(SHARE, MIN_NAMED_SHARE) * whole:
             axes.text(left + value / 2, 0, f"{value / whole:.0%}", ha="center", va="center",
                       fontsize=8, color="white" if colour in DARK else "0.1")  # fmt: skip
         left += value
     axes.set_xlim(0, whole or 1)
-    axes.set_ylim(-0.5 - NAMES * _rows(parts) / BAR, 0.5)  # the names stand below the bar
+    axes.set_ylim(-0.5 - NAME_ROW_HEIGHT * _rows(parts) / BAR, 0.5)  # the names stand below the bar
     axes.set_axis_off()
     unit = parts[0][0].unit if parts else ""
     words = quantity(whole, unit)
     title = section.title if words in section.title else f"{section.title}, {words}"
-    style.titled(axes, title, size=9)
+    style.axes_title(axes, title, size=9)
     names = axes.legend(loc="upper left", bbox_to_anchor=(-0.01, -0.42), ncols=_columns(parts),
                         bbox_transform=axes.get_yaxis_transform(), borderaxespad=0, frameon=False,
                         fontsize=7.5, handlelength=0.8, columnspacing=1.2)  # fmt: skip
@@ -101,19 +109,17 @@ def _stacked(axes: Axes, section: Section) -> None:
 
 
 def _columns(parts: Sequence[tuple[Line, float]]) -> int:
-    """How many names of parts stand in a row."""
     longest = max((len(f"{x.label} {x.words}") for x, _ in parts), default=1)
-    return max(1, int(NARROW * WIDE / (LETTER * longest + SWATCH)))
+    return max(1, int(BAR_WIDTH_SHARE * FIGURE_WIDTH / (LETTER * longest + SWATCH)))
 
 
 def _rows(parts: Sequence[tuple[Line, float]]) -> int:
-    """Rows of names below a bar."""
     return -(-len(parts) // _columns(parts))
 
 
 INCHES = (8.5, 6.0)
 HEIGHTS = (1.0, 1.6)  # of demand, of what is stacked
-MOST_LINES = 7  # the next line is the sum of all smaller ones
+MAX_LINES = 7  # the next line is the sum of all smaller ones
 SPREAD = 30.0  # most over least of the demand drawn, from which on the axis is logarithmic
 SHADES = (1.0, 0.75, 0.45, 0.22)  # of the parts of a kind, the firmest first
 DAY = 24
@@ -137,12 +143,12 @@ class StackedHours:
 
     def draw(self, form: str) -> bytes:
         """The picture as `svg`, `png` or `pdf`; raises MissingExtra without Matplotlib."""
-        return style.pictured(INCHES, self._filled, form)
+        return style.render_figure(INCHES, self._filled, form)
 
     def lines(self) -> dict[str, Sequence[float]]:
         """The demand that is drawn: the largest by name, the others as their sum."""
         ranked = sorted(self.demand.items(), key=lambda row: -max(row[1]))
-        shown, rest = dict(ranked[:MOST_LINES]), ranked[MOST_LINES:]
+        shown, rest = dict(ranked[:MAX_LINES]), ranked[MAX_LINES:]
         if rest:
             shown[f"{len(rest)} others together"] = [
                 sum(hour) for hour in zip(*(row for _, row in rest), strict=True)
@@ -174,9 +180,9 @@ class StackedHours:
         lower.set_xticks(range(0, hours + 1, step))
         lower.set_xlim(0, hours)
         lower.set_xlabel("hour, UTC")
-        style.titled(upper, self.title)
+        style.axes_title(upper, self.title)
         for axes in (upper, lower):
-            style.ruled(axes)
+            style.grid_lines(axes)
             axes.set_axisbelow(True)
             axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
 
@@ -187,7 +193,7 @@ class StackedHours:
         least, most = min(map(min, rows.values())), max(map(max, rows.values()))
         if least > 0 and most > SPREAD * least:
             axes.set_yscale("log")
-            style.ticked(axes.yaxis, decade=style.STEPS)
+            style.set_ticks(axes.yaxis, decade=style.STEPS)
         else:
             axes.set_ylim(bottom=0)
         axes.set_ylabel(self.demand_label)

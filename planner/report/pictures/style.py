@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from planner.text.colours import LIGHT, OTHERS, PARTS
+from planner.text.colours import EXTRAS, LIGHT_MODE, PART_COLOURS
 from planner.text.errors import MissingExtra
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FORMS = ("svg", "png", "pdf")
 DOTS = 160  # an inch
-LINE = 92  # letters of a line of a title
+TITLE_LINE_LENGTH = 92  # letters of a line of a title
 STYLE = {
     "svg.hashsalt": "token-planner",
     "svg.fonttype": "path",
@@ -34,17 +34,17 @@ STYLE = {
     "text.parse_math": False,  # a $ in a name, or of a price, is a $
 }
 PAPER = {"facecolor": "white", "alpha": 0.65, "lw": 0, "pad": 0.6}  # under a label on a line
-NAMELESS = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None},
+FILE_METADATA = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None},
             "pdf": {"CreationDate": None, "Creator": None, "Producer": None}}  # fmt: skip
 # The tokens of pages, on light paper: told apart by readers who see red and green alike.
-BLUE, ORANGE, GREEN, PINK, SKY, GREY = (PARTS[name][LIGHT] for name in OTHERS)
+BLUE, ORANGE, GREEN, PINK, SKY, GREY = (PART_COLOURS[name][LIGHT_MODE] for name in EXTRAS)
 BLACK, BROWN = "#000000", "#8C6D31"
 PALETTE = (BLUE, ORANGE, GREEN, PINK, SKY, GREY, BLACK, BROWN)
 STEPS = (1.0, 2.0, 5.0)  # ticks of a decade
-LARGE = 1e4  # from which on an axis is in thousands, millions, ...
+LARGE_VALUE = 1e4  # from which on an axis is in thousands, millions, ...
 
 
-def pictured(inches: tuple[float, float], fill: Callable[[Figure], None], form: str) -> bytes:
+def render_figure(inches: tuple[float, float], fill: Callable[[Figure], None], form: str) -> bytes:
     """What `fill` draws on a figure of so many inches, as `svg`, `png` or `pdf`.
 
     Raises MissingExtra if Matplotlib is not installed.
@@ -61,27 +61,27 @@ def pictured(inches: tuple[float, float], fill: Callable[[Figure], None], form: 
         canvas = Figure(figsize=inches, layout="constrained")
         fill(canvas)
         written = io.BytesIO()
-        canvas.savefig(written, format=form, dpi=DOTS, metadata=NAMELESS[form])
+        canvas.savefig(written, format=form, dpi=DOTS, metadata=FILE_METADATA[form])
     return written.getvalue()
 
 
-def headed(canvas: Figure, text: str) -> None:
-    """A title over all panels, in lines of `LINE` letters."""
-    words = textwrap.fill(" ".join(text.split()), LINE)
+def figure_title(canvas: Figure, text: str) -> None:
+    """A title over all panels, in lines of `TITLE_LINE_LENGTH` letters."""
+    words = textwrap.fill(" ".join(text.split()), TITLE_LINE_LENGTH)
     canvas.suptitle(words, x=0.01, ha="left", fontsize=10)
 
 
-def titled(axes: Axes, text: str, size: float = 10.5, pad: float | None = None) -> None:
+def axes_title(axes: Axes, text: str, size: float = 10.5, pad: float | None = None) -> None:
     """A title above the left end, in bold."""
     axes.set_title(text, loc="left", fontsize=size, fontweight="bold", pad=pad)
 
 
-def ruled(axes: Axes) -> None:
+def grid_lines(axes: Axes) -> None:
     """Faint lines at the large ticks, behind everything."""
     axes.grid(True, which="major", color="0.93", lw=0.6, zorder=0)
 
 
-def ticked(
+def set_ticks(
     axis: Axis, form: Callable[[float], str] = "{:,g}".format, decade: Sequence[float] = ()
 ) -> None:
     """Numbers of ticks in words; on a logarithmic axis ticks at these places of a `decade`."""
@@ -104,5 +104,5 @@ def large_numbers(axis: Axis, middle: float) -> None:
     """Ticks in thousands, millions, ... where values are that large."""
     from matplotlib.ticker import EngFormatter
 
-    if middle >= LARGE:
+    if middle >= LARGE_VALUE:
         axis.set_major_formatter(EngFormatter())

@@ -16,9 +16,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
 from planner.protocol.output import Cell
-from planner.report.pictures.style import STEPS, ticked
+from planner.report.pictures.style import STEPS, set_ticks
 from planner.text.errors import InputError, did_you_mean
-from planner.text.wording import figure
+from planner.text.wording import three_figures
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-MOST_LINES = 8
+MAX_LINES = 8
 INCHES = (8.5, 5.0)
-WIDE = 15.0  # a range with this ratio of its ends is drawn on a logarithmic axis
-MOST_ENTRIES = 12  # of the list below a picture
-LEAST_GAP = 12  # of two ticks beside each other, as a part of the axis
-LINE = 0.17  # inches of one of them
+LOG_SCALE_RATIO = 15.0  # a range with this ratio of its ends is drawn on a logarithmic axis
+MAX_LEGEND = 12  # of the list below a picture
+TICK_GAP_DIVISOR = 12  # of two ticks beside each other, as a part of the axis
+LEGEND_LINE_HEIGHT = 0.17  # inches of one of them
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 SUPERLATIVE = {"layout": "best", "bottleneck": "the largest part of a step"}
 # Larger units in which a quantity is read more easily: base unit to (factor, unit).
@@ -76,7 +76,7 @@ class SweptTable(Protocol):
 
 
 @dataclass(frozen=True)
-class Scaled:
+class ScaledColumn:
     """A numeric column in a unit that suits it; NaN where there is no value."""
 
     name: str
@@ -92,10 +92,10 @@ class Scaled:
     def logarithmic(self) -> bool:
         """Whether the values spread over so much that an axis of ratios shows them better."""
         finite = [value for value in self.values if math.isfinite(value)]
-        return bool(finite) and min(finite) > 0 and max(finite) > WIDE * min(finite)
+        return bool(finite) and min(finite) > 0 and max(finite) > LOG_SCALE_RATIO * min(finite)
 
 
-def scaled(table: SweptTable, name: str) -> Scaled:
+def scale_column(table: SweptTable, name: str) -> ScaledColumn:
     """A numeric column in a unit that suits its values; InputError if it is not one of numbers."""
     columns = table.columns
     if name not in columns:
@@ -112,30 +112,30 @@ def scaled(table: SweptTable, name: str) -> Scaled:
     for size, larger in LARGER.get(unit, ()):
         if middle >= size * 0.999 or len(LARGER[unit]) == 1:
             factor, larger_unit = size, larger
-    return Scaled(name, larger_unit, tuple(number / factor for number in numbers))
+    return ScaledColumn(name, larger_unit, tuple(number / factor for number in numbers))
 
 
-def factor_of(table: SweptTable, quantity: Scaled) -> float:
+def unit_factor(table: SweptTable, quantity: ScaledColumn) -> float:
     """Units of the picture per base unit."""
     rows = zip(table[quantity.name], quantity.values, strict=True)
     return next((shown / float(value) for value, shown in rows if value), 1.0)
 
 
-def set_axis(axis: Axis, column: Scaled) -> None:
+def set_axis(axis: Axis, column: ScaledColumn) -> None:
     """Label an axis, and give it a scale and ticks that suit the column."""
     if column.logarithmic:
         axis.axes.set(**{f"{axis.axis_name}scale": "log"})  # type: ignore[attr-defined]
-    ticked(axis, decade=STEPS if column.logarithmic else ())
+    set_ticks(axis, decade=STEPS if column.logarithmic else ())
     axis.set_label_text(column.label)
 
 
-def tick_points(axes: Axes, column: Scaled) -> None:
+def tick_points(axes: Axes, column: ScaledColumn) -> None:
     """Put the ticks of the lower axis at the values that were swept, where they have room."""
     points = sorted(dict.fromkeys(column.values))
     places = [math.log(point) for point in points] if column.logarithmic else points
     gaps = [high - low for low, high in pairwise(places)]
-    if gaps and min(gaps) * LEAST_GAP >= places[-1] - places[0]:
-        axes.set_xticks(points, [figure(point) for point in points])
+    if gaps and min(gaps) * TICK_GAP_DIVISOR >= places[-1] - places[0]:
+        axes.set_xticks(points, [three_figures(point) for point in points])
         axes.minorticks_off()
 
 
@@ -152,44 +152,44 @@ def regions(table: SweptTable, *kinds: str) -> tuple[str, list[str | None]]:
     return "", [None] * len(table)
 
 
-def varied(table: SweptTable) -> list[str]:
+def varied_axes(table: SweptTable) -> list[str]:
     """Axes with several values."""
     return [name for name in table.over if len(dict.fromkeys(table[name])) > 1]
 
 
-def arranged(table: SweptTable, names: Sequence[str]) -> tuple[list[str], list[str]]:
+def arrange_axes(table: SweptTable, names: Sequence[str]) -> tuple[list[str], list[str]]:
     """Axes that are drawn as numbers, and those of which each value has a line or bar."""
     numeric = [name for name in names if all(isinstance(v, int | float) for v in table[name])]
     others = [name for name in names if name not in numeric]
     if len(numeric) == 2:
         shortest = min(numeric, key=lambda name: len(dict.fromkeys(table[name])))
-        if len(dict.fromkeys(table[shortest])) <= MOST_LINES // 2:
+        if len(dict.fromkeys(table[shortest])) <= MAX_LINES // 2:
             numeric.remove(shortest)
             others = [shortest]
     return numeric, others
 
 
-def line_of(table: SweptTable) -> tuple[str | None, list[str]]:
+def line_axes(table: SweptTable) -> tuple[str | None, list[str]]:
     """The axis along which lines go, and the one that sets them apart; None where none do."""
-    names = varied(table)
-    numeric, others = arranged(table, names) if 1 <= len(names) <= 2 else ([], [])
+    names = varied_axes(table)
+    numeric, others = arrange_axes(table, names) if 1 <= len(names) <= 2 else ([], [])
     return (numeric[0], others) if len(numeric) == 1 and len(others) <= 1 else (None, [])
 
 
-def listed(axes: Axes, title: str, entries: Sequence[str]) -> None:
+def draw_legend(axes: Axes, title: str, entries: Sequence[str]) -> None:
     """What the letters of a picture mean, below it; the picture grows by that much."""
-    shown = [*entries[:MOST_ENTRIES]]
-    shown += [f"and {len(entries) - MOST_ENTRIES} more"] if len(entries) > MOST_ENTRIES else []
+    shown = [*entries[:MAX_LEGEND]]
+    shown += [f"and {len(entries) - MAX_LEGEND} more"] if len(entries) > MAX_LEGEND else []
     width, height = INCHES
     canvas = axes.get_figure(root=True)
     assert canvas is not None
-    canvas.set_size_inches(width, height + LINE * (len(shown) + 1))
+    canvas.set_size_inches(width, height + LEGEND_LINE_HEIGHT * (len(shown) + 1))
     text = "\n".join([title, *shown])
     canvas.supxlabel(text, fontsize=8, x=0.02, ha="left", linespacing=1.4)
 
 
 WIDTH = 120  # letters of a line below a picture
-LEAST = 0.01  # share of the map that a letter needs
+MIN_AREA = 0.01  # share of the map that a letter needs
 
 Grid = tuple[Sequence[float], Sequence[float]]  # places along and up
 
@@ -213,19 +213,19 @@ class Boundary:
         return f"{self.before} = {self.after}{' ' if self.forms else ', '}{form}"
 
 
-def map_drawn(
+def draw_heat_map(
     canvas: Figure,
     axes: Axes,
     table: SweptTable,
     names: Sequence[str],
-    quantity: Scaled,
+    quantity: ScaledColumn,
     boundaries: Sequence[Boundary] = (),
 ) -> None:
     """A cell for each point; the second name goes along, the first one up."""
     import numpy as np
     from matplotlib.colors import LogNorm, Normalize
 
-    up, along = (scaled(table, name) for name in names)
+    up, along = (scale_column(table, name) for name in names)
     x, y = sorted(set(along.values)), sorted(set(up.values))
     kind, words = regions(table)
     values = np.full((len(y), len(x)), np.nan)
@@ -247,19 +247,18 @@ def map_drawn(
     bar = canvas.colorbar(mesh, ax=axes, pad=0.02, format=lambda value, _: f"{value:,g}")
     bar.set_label(quantity.label)
     if quantity.logarithmic:
-        ticked(bar.ax.yaxis, decade=STEPS)
+        set_ticks(bar.ax.yaxis, decade=STEPS)
     bar.outline.set_visible(False)
     if kind or len(set(word.ravel())) > 1:
         exact = {frozenset((each.before, each.after)) for each in boundaries}
         _outlined(axes, edges, word, exact)
         box = axes.get_xlim(), axes.get_ylim()
-        entries = _notes(axes, boundaries, (factor_of(table, along), factor_of(table, up)))
+        entries = _notes(axes, boundaries, (unit_factor(table, along), unit_factor(table, up)))
         axes.set(xlim=box[0], ylim=box[1])
         _lettered(axes, (x, y), word, kind, entries)
 
 
 def _edges(values: Sequence[float], logarithmic: bool) -> list[float]:
-    """Between neighbours, and as far beyond the ends."""
     at = [math.log(value) for value in values] if logarithmic else list(values)
     middle = [(a + b) / 2 for a, b in pairwise(at)]
     edges = [2 * at[0] - middle[0], *middle, 2 * at[-1] - middle[-1]]
@@ -316,20 +315,19 @@ def _lettered(axes: Axes, at: Grid, word: np.ndarray, kind: str, lines: Sequence
         # The cell of the region that is nearest to its middle.
         far = (rows - rows.mean()) ** 2 + (columns - columns.mean()) ** 2
         best = int(np.argmin(far))
-        if len(rows) >= max(1, LEAST * word.size):
+        if len(rows) >= max(1, MIN_AREA * word.size):
             axes.text(at[0][columns[best]], at[1][rows[best]], letter, ha="center", va="center",
                       fontsize=9, fontweight="bold", zorder=5,
                       bbox={"boxstyle": "circle,pad=0.2", "facecolor": "white", "alpha": 0.85,
                             "lw": 0})  # fmt: skip
         share = len(rows) / word.size
-        shown = f"{share:.0%}" if share >= LEAST else f"below {LEAST:.0%}"
+        shown = f"{share:.0%}" if share >= MIN_AREA else f"below {MIN_AREA:.0%}"
         entries.append(f"{letter}  {name} ({shown})")
     title = f"where each {kind} is {SUPERLATIVE[kind]}:" if kind else "what is found:"
-    listed(axes, title, [*entries, *lines])
+    draw_legend(axes, title, [*entries, *lines])
 
 
 def _missed(table: SweptTable, i: int) -> str:
-    """What a point without a plan is called."""
     reason = table["reason"][i] if "reason" in table.columns else None
     if table["status"][i] != "infeasible" or not reason:
         return str(table["status"][i])

@@ -16,11 +16,17 @@ from typing import TYPE_CHECKING
 
 from planner.protocol.output import Cell
 from planner.report.pictures import sweep_axes
-from planner.report.pictures.style import PALETTE, pictured, ruled, titled
-from planner.report.pictures.sweep_axes import Boundary, Scaled, SweptTable, factor_of, scaled
+from planner.report.pictures.style import PALETTE, axes_title, grid_lines, render_figure
+from planner.report.pictures.sweep_axes import (
+    Boundary,
+    ScaledColumn,
+    SweptTable,
+    scale_column,
+    unit_factor,
+)
 from planner.text.errors import InputError
-from planner.text.wording import figure
 from planner.text.wording import quantity as quantity_text
+from planner.text.wording import three_figures
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,27 +74,31 @@ def draw_sweep(table: SweptTable, form: str, of: str | None = None, crossings: K
     of : the column that is drawn; what it costs, if None.
     crossings : where lines have kinks, as `planner.sweep.boundaries` finds them.
     """
-    axes = sweep_axes.varied(table)
+    axes = sweep_axes.varied_axes(table)
     prices = (name for name in PRICES if name in table.columns and any(table[name]))
-    quantity = scaled(table, of or next(prices, PRICES[0]))
+    quantity = scale_column(table, of or next(prices, PRICES[0]))
     if not axes or len(axes) > 2:
         raise InputError(
             f"a picture has one or two axes, the sweep varies {len(axes)} "
             f"({', '.join(axes) or 'nothing'}); keep the others at one value"
         )
     fill = partial(_filled, table=table, names=axes, quantity=quantity, crossings=crossings)
-    return pictured(sweep_axes.INCHES, fill, form)
+    return render_figure(sweep_axes.INCHES, fill, form)
 
 
 def _filled(
-    canvas: Figure, table: SweptTable, names: Sequence[str], quantity: Scaled, crossings: Kinks
+    canvas: Figure,
+    table: SweptTable,
+    names: Sequence[str],
+    quantity: ScaledColumn,
+    crossings: Kinks,
 ) -> None:
     """Lines, or a map where both axes are numbers of many values."""
     axes = canvas.subplots()
-    numeric, others = sweep_axes.arranged(table, names)
+    numeric, others = sweep_axes.arrange_axes(table, names)
     if len(numeric) == 2:
         edges = [kink for kink in crossings if isinstance(kink, Boundary)]
-        sweep_axes.map_drawn(canvas, axes, table, numeric, quantity, edges)
+        sweep_axes.draw_heat_map(canvas, axes, table, numeric, quantity, edges)
     elif not numeric or len(others) > 1:
         _bars(axes, table, names, quantity)
     else:
@@ -98,15 +108,15 @@ def _filled(
     about = scenario if isinstance(scenario, Mapping) else {}
     subject = [str(about[key]) for key in ("model", "system") if isinstance(about.get(key), str)
                and key not in table.over]  # fmt: skip
-    titled(axes, f"{quantity.name}: {' on '.join(subject)}" if subject else quantity.name)
+    axes_title(axes, f"{quantity.name}: {' on '.join(subject)}" if subject else quantity.name)
 
 
 def _lines(
-    axes: Axes, table: SweptTable, along: str, others: Sequence[str], quantity: Scaled,
+    axes: Axes, table: SweptTable, along: str, others: Sequence[str], quantity: ScaledColumn,
     crossings: Sequence[PartCrossing],
 ) -> None:  # fmt: skip
     """One line for each value of the other axis, kinks marked and named."""
-    x = scaled(table, along)
+    x = scale_column(table, along)
     kind, words = sweep_axes.regions(table, *(["bottleneck"] if crossings else []))
     apart = table[others[0]] if others else [None] * len(x.values)
     entries: list[str] = []
@@ -124,32 +134,32 @@ def _lines(
                   label=label)  # fmt: skip
         for i, j in pairwise(rows):
             if words[i] != words[j] and None not in (words[i], words[j]):
-                for at, word, form in switches((i, j), x, words, crossings, factor_of(table, x)):
+                for at, word, form in switches((i, j), x, words, crossings, unit_factor(table, x)):
                     letter = sweep_axes.LETTERS[count] if count < len(sweep_axes.LETTERS) else ""
                     count += 1
-                    _kink(axes, (at, between(at, (i, j), x, quantity)), letter, colour)
+                    _kink(axes, (at, interpolate_line(at, (i, j), x, quantity)), letter, colour)
                     place = f"{label}, " if label else ""
-                    entries.append(f"{letter}  {place}from {figure(at)} {x.unit}: {word}")
+                    entries.append(f"{letter}  {place}from {three_figures(at)} {x.unit}: {word}")
                     entries += form
     sweep_axes.set_axis(axes.xaxis, x)
     sweep_axes.tick_points(axes, x)
     sweep_axes.set_axis(axes.yaxis, quantity)
-    ruled(axes)
+    grid_lines(axes)
     if entries:
         entries += [NO_FORM] if kind == "layout" else []
         title = f"kinks, where another {kind} is {sweep_axes.SUPERLATIVE[kind]}:"
-        sweep_axes.listed(axes, title, entries)
+        sweep_axes.draw_legend(axes, title, entries)
     if axes.get_legend_handles_labels()[0]:
         axes.legend(frameon=False, fontsize=8, title=others[0] if others else None,
                     title_fontsize=8)  # fmt: skip
 
 
 def _around(
-    axes: Axes, table: SweptTable, rows: Sequence[int], x: Scaled, quantity: Scaled
+    axes: Axes, table: SweptTable, rows: Sequence[int], x: ScaledColumn, quantity: ScaledColumn
 ) -> None:
     """The band and the bound of the quantity, where the table has them."""
     name, at = quantity.name, [x.values[i] for i in rows]
-    factor = factor_of(table, quantity)
+    factor = unit_factor(table, quantity)
     if {f"{name}_low", f"{name}_high"} <= set(table.columns):
         low, high = ([_or_nan(table[f"{name}_{end}"][i], factor) for i in rows]
                      for end in ("low", "high"))  # fmt: skip
@@ -160,13 +170,12 @@ def _around(
 
 
 def _kink(axes: Axes, at: tuple[float, float], letter: str, colour: str) -> None:
-    """Where a line passes into another region: the first point of the new one."""
     axes.plot(*at, ls="", marker="o", ms=5, mfc="white", mec=colour, zorder=4)
     axes.annotate(letter, at, xytext=(5, 5), textcoords="offset points", fontsize=8,
                   fontweight="bold", color=colour, zorder=5)  # fmt: skip
 
 
-def _bars(axes: Axes, table: SweptTable, names: Sequence[str], quantity: Scaled) -> None:
+def _bars(axes: Axes, table: SweptTable, names: Sequence[str], quantity: ScaledColumn) -> None:
     """One bar for each word, or pair of words; what has no answer says so."""
     labels = []
     _, words = sweep_axes.regions(table)
@@ -174,7 +183,7 @@ def _bars(axes: Axes, table: SweptTable, names: Sequence[str], quantity: Scaled)
         finite = math.isfinite(value)
         if finite:
             axes.barh(i, value, color=PALETTE[0], height=0.62)
-        axes.annotate(f" {figure(value) if finite else table['status'][i]}",
+        axes.annotate(f" {three_figures(value) if finite else table['status'][i]}",
                       (value if finite else 0, i), va="center", fontsize=7.5,
                       color="0.25")  # fmt: skip
         # In the lines below a label stands what region it is of.
@@ -187,7 +196,6 @@ def _bars(axes: Axes, table: SweptTable, names: Sequence[str], quantity: Scaled)
 
 
 def _with_unit(table: SweptTable, name: str, value: Cell) -> str:
-    """A value of the other axis, with its unit."""
     unit = table.units.get(name)
     return quantity_text(value, unit) if unit and isinstance(value, int | float) else str(value)
 
@@ -198,7 +206,7 @@ def _or_nan(value: Cell, factor: float) -> float:
 
 def switches(
     rows: tuple[int, int],
-    x: Scaled,
+    x: ScaledColumn,
     words: Sequence[str | None],
     crossings: Sequence[PartCrossing],
     factor: float,
@@ -216,7 +224,9 @@ def switches(
         yield kink.at * factor, kink.after, [f"     {line}" for line in wrapped]
 
 
-def between(at: float, rows: tuple[int, int], x: Scaled, quantity: Scaled) -> float:
+def interpolate_line(
+    at: float, rows: tuple[int, int], x: ScaledColumn, quantity: ScaledColumn
+) -> float:
     """The height of the drawn line at a place between two of its points."""
     (low, high), (first, last) = (
         [math.log(each.values[i]) if each.logarithmic else each.values[i] for i in rows]
@@ -234,6 +244,6 @@ def crossing_lines(crossings: Kinks, units: Mapping[str, str]) -> list[str]:
         place = ""
         if isinstance(kink, PartCrossing):
             unit = f" {units[kink.along]}" if units.get(kink.along) else ""
-            place = f"{kink.along} {figure(kink.at)}{unit}: "
+            place = f"{kink.along} {three_figures(kink.at)}{unit}: "
         lines.append(f"  {place}{kink}")
     return ["where another part of a step becomes the largest:", *lines] if lines else []

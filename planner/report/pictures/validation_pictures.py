@@ -13,15 +13,15 @@ from itertools import pairwise
 from planner.protocol.results.validation_result import GroupScore, PlotPoint
 from planner.text.wording import duration
 
-SIDE = 1000  # units of a scatter plot, inside its frame
+PLOT_SIZE = 1000  # units of a scatter plot, inside its frame
 GRID = 5  # units of the grid that points are set on
-LEFT, BELOW, ABOVE = 170, 110, 96
-NEAR = 1.2  # lines beside the diagonal: 20 % more and less
+MARGIN, BOTTOM_MARGIN, TOP_MARGIN = 170, 110, 96
+NEAR_DIAGONAL_RATIO = 1.2  # lines beside the diagonal: 20 % more and less
 EDGES = tuple(round(0.1 * i, 1) for i in range(-10, 16))  # of the histogram: predicted/measured - 1
-MOST_TICKS, FEW_POWERS = 5, 2.2
-APART = 170  # units from one time below the frame to the next
+MAX_TICKS, MIN_DECADES = 5, 2.2
+TICK_SPACING = 170  # units from one time below the frame to the next
 THOUSAND = 1000.0
-BAR, ROOM = 46, 380
+BAR, BAR_ROOM = 46, 380
 
 
 @dataclass(frozen=True)
@@ -34,16 +34,16 @@ class Scale:
     def at(self, seconds: float) -> int:
         """Where a time lies on the axis, 0 to SIDE, on the grid."""
         share = (math.log10(seconds) - self.least) / (self.most - self.least)
-        return GRID * round(SIDE * min(max(share, 0.0), 1.0) / GRID)
+        return GRID * round(PLOT_SIZE * min(max(share, 0.0), 1.0) / GRID)
 
 
-def scale_of(points: Sequence[PlotPoint]) -> Scale:
+def log_scale(points: Sequence[PlotPoint]) -> Scale:
     """A scale that holds both times of every point, with a margin."""
     times = [time for point in points for time in (point.measured, point.estimate)]
     return Scale(math.log10(min(times)) - 0.05, math.log10(max(times)) + 0.05)
 
 
-def backdrop(points: Iterable[PlotPoint], scale: Scale, name: str) -> str:
+def background_points(points: Iterable[PlotPoint], scale: Scale, name: str) -> str:
     """All points as a symbol that the panels of a section show behind their own."""
     return (
         '<svg class="hidden" aria-hidden="true"><defs>'
@@ -53,9 +53,12 @@ def backdrop(points: Iterable[PlotPoint], scale: Scale, name: str) -> str:
 
 def scatter(points: Sequence[PlotPoint], scale: Scale, title: str) -> str:
     """Predicted over measured on logarithmic axes; on the diagonal they are the same."""
-    box = f"{-LEFT} {-ABOVE} {SIDE + LEFT + 70} {SIDE + BELOW + ABOVE}"
+    box = (
+        f"{-MARGIN} {-TOP_MARGIN} {PLOT_SIZE + MARGIN + 70} "
+        f"{PLOT_SIZE + BOTTOM_MARGIN + TOP_MARGIN}"
+    )
     names = (
-        f'<text class="axis" x="{SIDE}" y="{SIDE + 96}" text-anchor="end">measured</text>'
+        f'<text class="axis" x="{PLOT_SIZE}" y="{PLOT_SIZE + 96}" text-anchor="end">measured</text>'
         '<text class="axis" x="24" y="54">predicted</text>'
     )
     frame = _frame(scale, labelled=True)
@@ -64,7 +67,7 @@ def scatter(points: Sequence[PlotPoint], scale: Scale, title: str) -> str:
 
 def panel(points: Sequence[PlotPoint], scale: Scale, title: str, behind: str) -> str:
     """The points of one engine, chip or model before all others, on the axes of the whole."""
-    box = f"-4 {-ABOVE} {SIDE + 8} {SIDE + ABOVE + 4}"
+    box = f"-4 {-TOP_MARGIN} {PLOT_SIZE + 8} {PLOT_SIZE + TOP_MARGIN + 4}"
     frame = [*_frame(scale, labelled=False), f'<use href="#{behind}"/>']
     return _plot("panel", box, title, frame, _dots(points, scale))
 
@@ -116,20 +119,22 @@ def histogram(points: Sequence[PlotPoint]) -> str:
 def band_bars(groups: Sequence[GroupScore], coverage: float) -> str:
     """The share of rows inside their band, by engine, chip or model, beside what it promises."""
     height = BAR * len(groups) + 40
-    x = ROOM * (1 + coverage)
+    x = BAR_ROOM * (1 + coverage)
     marks = []
     for i, group in enumerate(groups):
         y = BAR * i
         share = group.band_holds
         marks.append(
-            f'<text x="{ROOM - 12}" y="{y + 32}" text-anchor="end">{escape(group.name[:24])}</text>'
-            f'<rect class="track" x="{ROOM}" y="{y + 7}" width="{ROOM}" height="{BAR - 14}"/>'
-            f'<rect class="held" x="{ROOM}" y="{y + 7}" width="{ROOM * share:.1f}" '
+            f'<text x="{BAR_ROOM - 12}" y="{y + 32}" '
+            f'text-anchor="end">{escape(group.name[:24])}</text>'
+            f'<rect class="track" x="{BAR_ROOM}" y="{y + 7}" width="{BAR_ROOM}" '
             f'height="{BAR - 14}"/>'
-            f'<text x="{2 * ROOM + 12}" y="{y + 32}">{share:.0%} of {group.score.n:,}</text>'
+            f'<rect class="held" x="{BAR_ROOM}" y="{y + 7}" width="{BAR_ROOM * share:.1f}" '
+            f'height="{BAR - 14}"/>'
+            f'<text x="{2 * BAR_ROOM + 12}" y="{y + 32}">{share:.0%} of {group.score.n:,}</text>'
         )
     return (
-        f'<svg class="bands" viewBox="0 0 {2 * ROOM + 240} {height}" role="img">'
+        f'<svg class="bands" viewBox="0 0 {2 * BAR_ROOM + 240} {height}" role="img">'
         "<title>Share of rows inside their band</title>"
         + "".join(marks)
         + f'<line class="promise" x1="{x}" x2="{x}" y1="0" y2="{height - 36}"/>'
@@ -138,32 +143,34 @@ def band_bars(groups: Sequence[GroupScore], coverage: float) -> str:
 
 
 def _dots(points: Iterable[PlotPoint], scale: Scale) -> str:
-    places = {(scale.at(p.measured), SIDE - scale.at(p.estimate)) for p in points}
+    places = {(scale.at(p.measured), PLOT_SIZE - scale.at(p.estimate)) for p in points}
     return "".join(f"M{x} {y}h0" for x, y in sorted(places))
 
 
 def _frame(scale: Scale, *, labelled: bool) -> list[str]:
     """Ticks, the diagonal with a line on either side of it, and the edge."""
-    off = SIDE * math.log10(NEAR) / (scale.most - scale.least)
+    off = PLOT_SIZE * math.log10(NEAR_DIAGONAL_RATIO) / (scale.most - scale.least)
     powers = range(math.floor(scale.least), math.ceil(scale.most) + 1)
-    step = max(1, math.ceil((scale.most - scale.least) / MOST_TICKS))
-    factors = (1, 2, 5) if scale.most - scale.least < FEW_POWERS else (1,)
-    parts, label_at = [], -SIDE
+    step = max(1, math.ceil((scale.most - scale.least) / MAX_TICKS))
+    factors = (1, 2, 5) if scale.most - scale.least < MIN_DECADES else (1,)
+    parts, label_at = [], -PLOT_SIZE
     for time in [factor * 10.0**power for power in powers[::step] for factor in factors]:
         if not scale.least <= math.log10(time) <= scale.most:
             continue
         at = scale.at(time)
         label = escape(f"{time:,.0f} s" if time >= THOUSAND else duration(time))
-        parts.append(f'<path class="grid" d="M{at} 0V{SIDE}M0 {SIDE - at}H{SIDE}"/>')
+        parts.append(f'<path class="grid" d="M{at} 0V{PLOT_SIZE}M0 {PLOT_SIZE - at}H{PLOT_SIZE}"/>')
         if labelled:
-            parts.append(f'<text x="-14" y="{SIDE - at + 14}" text-anchor="end">{label}</text>')
-        if labelled and at - label_at >= APART:
-            parts.append(f'<text x="{at}" y="{SIDE + 48}" text-anchor="middle">{label}</text>')
+            parts.append(
+                f'<text x="-14" y="{PLOT_SIZE - at + 14}" text-anchor="end">{label}</text>'
+            )
+        if labelled and at - label_at >= TICK_SPACING:
+            parts.append(f'<text x="{at}" y="{PLOT_SIZE + 48}" text-anchor="middle">{label}</text>')
             label_at = at
     return [
         *parts,
-        f'<path class="near-line" d="M{off:.0f} {SIDE}L{SIDE} {off:.0f}'
-        f'M0 {SIDE - off:.0f}L{SIDE - off:.0f} 0"/>',
-        f'<path class="diagonal" d="M0 {SIDE}L{SIDE} 0"/>',
-        f'<rect class="frame" width="{SIDE}" height="{SIDE}"/>',
+        f'<path class="near-line" d="M{off:.0f} {PLOT_SIZE}L{PLOT_SIZE} {off:.0f}'
+        f'M0 {PLOT_SIZE - off:.0f}L{PLOT_SIZE - off:.0f} 0"/>',
+        f'<path class="diagonal" d="M0 {PLOT_SIZE}L{PLOT_SIZE} 0"/>',
+        f'<rect class="frame" width="{PLOT_SIZE}" height="{PLOT_SIZE}"/>',
     ]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from planner.report.pictures import style
-from planner.report.text.sensitivity import valued
+from planner.report.text.sensitivity import with_unit
 from planner.text.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-WIDE, HEAD, PANEL, ROW = 8.5, 0.5, 0.75, 0.27  # inches
+FIGURE_WIDTH, HEAD, PANEL, ROW_HEIGHT = 8.5, 0.5, 0.75, 0.27  # inches
 WIDER = 8.0  # most over least from which on an axis is logarithmic
-FAR = 100.0  # from which on only whole decades have a number
-BESIDE = 1.18  # of an axis beyond the most, as a factor or a share
+DECADE_TICKS_RATIO = 100.0  # from which on only whole decades have a number
+LABEL_OFFSET = 1.18  # of an axis beyond the most, as a factor or a share
 
 
 @dataclass(frozen=True)
@@ -72,15 +72,15 @@ class ValueRows:
         """
         if not self.panels:
             raise InputError("nothing of this plan stands beside another, so nothing is drawn")
-        heights = [PANEL + ROW * len(panel.rows) for panel in self.panels]
+        heights = [PANEL + ROW_HEIGHT * len(panel.rows) for panel in self.panels]
 
         def filled(canvas: Figure) -> None:
             several = canvas.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
-            style.headed(canvas, self.title)
+            style.figure_title(canvas, self.title)
             for axes, panel in zip(several, self.panels, strict=True):
                 _panel(axes, panel)
 
-        return style.pictured((WIDE, HEAD + sum(heights)), filled, form)
+        return style.render_figure((FIGURE_WIDTH, HEAD + sum(heights)), filled, form)
 
 
 def _panel(axes: Axes, panel: ValuePanel) -> None:
@@ -88,7 +88,7 @@ def _panel(axes: Axes, panel: ValuePanel) -> None:
     ends = [x for row in panel.rows for x in (row.low, row.high) if x > 0 and math.isfinite(x)]
     least, most = min(ends), max(ends)
     wide = most > WIDER * least and not panel.linear
-    left, right = (least / 2, most * 2) if wide else (0.0, most * BESIDE)
+    left, right = (least / 2, most * 2) if wide else (0.0, most * LABEL_OFFSET)
     for place, row in enumerate(panel.rows):
         colour = style.BLUE if row.chosen else style.GREY
         low, high = max(row.low, left), min(row.high, right)
@@ -103,15 +103,15 @@ def _panel(axes: Axes, panel: ValuePanel) -> None:
     axes.set_xlim(left, right)
     style.labelled_bars(axes, [row.label for row in panel.rows])
     axes.set_ylim(len(panel.rows) - 0.5, -0.5)
-    style.ruled(axes)
-    decade = () if not wide else style.STEPS if most < FAR * least else (1.0,)
-    style.ticked(axes.xaxis, panel.form, decade)
+    style.grid_lines(axes)
+    decade = () if not wide else style.STEPS if most < DECADE_TICKS_RATIO * least else (1.0,)
+    style.set_ticks(axes.xaxis, panel.form, decade)
     axes.set_xlabel(panel.unit)
-    style.titled(axes, panel.title, size=9)
+    style.axes_title(axes, panel.title, size=9)
 
 
-TORNADO_ROW, TORNADO_WIDE, AROUND = 0.3, 8.5, 1.3  # inches of the tornado
-HIGH, PAIR = 2.6, 0.42  # inches of the spread, and of the two bars of an index
+TORNADO_ROW, TORNADO_WIDE, FIGURE_MARGIN = 0.3, 8.5, 1.3  # inches of the tornado
+SPREAD_HEIGHT, PAIR = 2.6, 0.42  # inches of the spread, and of the two bars of an index
 
 
 class TornadoBar(TypedDict):
@@ -136,9 +136,11 @@ def tornado(document: Mapping[str, Any], form: str) -> bytes:
         axes = canvas.subplots()
         _bars(axes, value, bars)
         axes.set_xlabel(f"{name} [{unit or '1'}]")
-        style.titled(axes, f"{name} = {valued(value, unit)}")
+        style.axes_title(axes, f"{name} = {with_unit(value, unit)}")
 
-    return style.pictured((TORNADO_WIDE, AROUND + TORNADO_ROW * len(bars)), filled, form)
+    return style.render_figure(
+        (TORNADO_WIDE, FIGURE_MARGIN + TORNADO_ROW * len(bars)), filled, form
+    )
 
 
 def _bars(axes: Axes, middle: float, bars: Sequence[TornadoBar]) -> None:
@@ -162,7 +164,7 @@ def _bars(axes: Axes, middle: float, bars: Sequence[TornadoBar]) -> None:
     axes.legend(handles=handles, frameon=False, fontsize=8, loc="lower right")
 
 
-def study_drawn(document: Mapping[str, Any], form: str) -> bytes:
+def draw_study(document: Mapping[str, Any], form: str) -> bytes:
     """The picture of a global study as `svg`, `png` or `pdf`.
 
     Raises InputError for a study by Morris' steps alone, which know no spread; MissingExtra if
@@ -175,7 +177,7 @@ def study_drawn(document: Mapping[str, Any], form: str) -> bytes:
     name, unit = document["of"], document["unit"]
 
     def filled(canvas: Figure) -> None:
-        axes, under = canvas.subplots(2, 1, height_ratios=[HIGH, below])
+        axes, under = canvas.subplots(2, 1, height_ratios=[SPREAD_HEIGHT, below])
         histogram = spread["histogram"]
         axes.stairs(histogram["shares"], histogram["edges"], fill=True, color=style.SKY)
         low, middle, high = (spread["quantiles"][q] for q in ("0.05", "0.5", "0.95"))
@@ -184,11 +186,11 @@ def study_drawn(document: Mapping[str, Any], form: str) -> bytes:
         axes.set_xlabel(f"{name} [{unit or '1'}]")
         axes.set_ylabel("share of the draws")
         style.large_numbers(axes.xaxis, middle)
-        half = f"half of the draws below {valued(middle, unit)}"
-        style.titled(axes, f"{half}; dotted: nine of ten between", size=9)
+        half = f"half of the draws below {with_unit(middle, unit)}"
+        style.axes_title(axes, f"{half}; dotted: nine of ten between", size=9)
         _indices(under, indices)
 
-    return style.pictured((TORNADO_WIDE, HIGH + below), filled, form)
+    return style.render_figure((TORNADO_WIDE, SPREAD_HEIGHT + below), filled, form)
 
 
 def _indices(axes: Axes, indices: Mapping[str, Mapping[str, Any]]) -> None:

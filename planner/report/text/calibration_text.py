@@ -6,19 +6,27 @@ And what `planner measure` prints: a device's rates, beside the catalogue's peak
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
-from planner.benchmark.record import LISTS, TABLES, Measured, MeasuredChip, SkippedWork
+from planner.benchmark.record import LISTS, TABLES, MeasuredChip, SkippedWork, TimedKernel
 from planner.benchmark.works import Work
 from planner.catalogue.chips import Chip, chip
 from planner.catalogue.profile import EFFICIENCIES
 from planner.protocol.results.calibration_result import CalibrationResult, FittedCalibration
 from planner.report.text.validation_text import HEAD, reasons, score_line, shapes
 from planner.text.quantities import show
-from planner.text.wording import duration, figure, first_of, printable, row, size, wrapped
+from planner.text.wording import (
+    duration,
+    first_sentences,
+    format_bytes,
+    label_row,
+    printable,
+    three_figures,
+    wrapped,
+)
 
-NAMES = {"tpot": "Time per token", "ttft": "Time to first token"}
+LABELS = {"tpot": "Time per token", "ttft": "Time to first token"}
 BANDS = {"tpot": "TPOT", "ttft": "TTFT", "usd_per_mtok": "cost"}
 COUNTS = ("n_sched",)  # steps, not seconds
-SAID = {
+STATE_LABELS = {
     "moved": "moved",
     "kept": "kept",
     "limited": "held: what the chip sustains",
@@ -66,7 +74,7 @@ def _errors(document: FittedCalibration) -> list[str]:
             f"own errors are of fits that saw nothing of a row's {document.left_out_by}"
         )
     for quantity, scores in document.errors.items():
-        lines += ["", f"{NAMES[quantity]:<27}{HEAD[27:]}"]
+        lines += ["", f"{LABELS[quantity]:<27}{HEAD[27:]}"]
         for which, label in labels.items():
             score = getattr(scores, which)
             if score is not None:
@@ -76,14 +84,14 @@ def _errors(document: FittedCalibration) -> list[str]:
 
 def _coefficients(document: FittedCalibration) -> list[str]:
     rows = document.coefficients
-    fitted = [row for row in rows if row.state in SAID]
+    fitted = [row for row in rows if row.state in STATE_LABELS]
     lines = ["", f"{'Coefficients':<16}{'before':>10}{'now':>10}   80 % interval"]
     for fit in fitted:
         name = fit.name
         ends = f"{_figure(name, fit.low)} to {_figure(name, fit.high)}"
         lines.append(
             f"  {name:<14}{_figure(name, fit.before):>10}{_figure(name, fit.value):>10}   "
-            f"{ends:<22}{SAID[fit.state]}"
+            f"{ends:<22}{STATE_LABELS[fit.state]}"
         )
     if not fitted:
         lines += wrapped("the rows tell none of them by itself")
@@ -140,7 +148,7 @@ def _figure(name: str, value: float) -> str:
     return duration(value) if value else "0"
 
 
-SHOWN = 6  # of the works left out
+MAX_ROWS_SHOWN = 6  # of the works left out
 UNITS = ((1e12, "TFLOP/s"), (1e9, "GFLOP/s"), (1.0, "FLOP/s"))
 BUSY = 0.25  # spread of times beyond which somebody else may have used the device
 
@@ -169,25 +177,26 @@ def measured_text(measured: MeasuredChip) -> str:
     origin = f"{head.chip} of the catalogue" if head.chip else "not in the catalogue by this name"
     software = ", ".join(f"{name} {version}" for name, version in head.software.items())
     part = "" if head.complete else "; not complete"
-    device = row("device", f"{head.device} ({origin}), {size(head.capacity)}")
+    device = label_row("device", f"{head.device} ({origin}), {format_bytes(head.capacity)}")
     lines: list[str] = []
     for devices, run in measured.all_reduces.items():
         line = f"{devices} devices: {duration(run.latency)} + bytes sent at "
         line += f"{show(run.rate, 'bandwidth')} (within {run.error:.0%})"
-        lines.append(row("" if lines else "all-reduce", line))
+        lines.append(label_row("" if lines else "all-reduce", line))
+    when = label_row("measured", f"{head.as_of}, {software}, in {head.seconds:.0f} s{part}")
     blocks = [
-        f"{device}\n{row('measured', f'{head.as_of}, {software}, in {head.seconds:.0f} s{part}')}",
+        f"{device}\n{when}",
         "\n".join([*_memory(measured, catalogued), *_attention(measured), *_launch(measured)]),
         _products(measured, catalogued),
         "\n".join(lines),
         _busy(measured),
-        first_of("wrong results, not kept", _sentences(measured.refused), SHOWN),
-        first_of("left out", _sentences(measured.left_out), SHOWN),
+        first_sentences("wrong results, not kept", _sentences(measured.refused), MAX_ROWS_SHOWN),
+        first_sentences("left out", _sentences(measured.left_out), MAX_ROWS_SHOWN),
     ]
     return "\n\n".join(block for block in blocks if block)
 
 
-def _plain(measured: Measured[Work]) -> dict[str, object]:
+def _plain(measured: TimedKernel[Work]) -> dict[str, object]:
     return {**asdict(measured.work), **asdict(measured.timing), "rate": measured.rate}
 
 
@@ -195,25 +204,27 @@ def _memory(measured: MeasuredChip, catalogued: Chip | None) -> Iterator[str]:
     if measured.memory_bandwidth is None:
         return
     peak = _of_peak(measured.memory_bandwidth, catalogued.memory_bandwidth if catalogued else None)
-    yield row("memory", f"{show(measured.memory_bandwidth, 'bandwidth')}{peak}")
+    yield label_row("memory", f"{show(measured.memory_bandwidth, 'bandwidth')}{peak}")
     for run in measured.memory:
         spread = f"{run.timing.repeats} times, spread {run.timing.spread:.1%}"
         rate = show(run.rate, "bandwidth")
-        yield row("", f"{run.work.kind:<6}{size(run.work.size):>9}{rate:>11}   {spread}")
+        yield label_row(
+            "", f"{run.work.kind:<6}{format_bytes(run.work.size):>9}{rate:>11}   {spread}"
+        )
 
 
 def _attention(measured: MeasuredChip) -> Iterator[str]:
     for at, run in enumerate(measured.attention):
         work, rate = run.work, show(run.rate, "bandwidth")
         what = f"{work.dtype}, {work.batch} sequences of {work.context} tokens"
-        yield row("" if at else "attention", f"{what}: {rate}")
+        yield label_row("" if at else "attention", f"{what}: {rate}")
 
 
 def _launch(measured: MeasuredChip) -> Iterator[str]:
     words = {"call": "by a call", "graph": "in a graph"}
     times = [f"{duration(each.timing.median)} {words[each.work.how]}" for each in measured.launch]
     if times:
-        yield row("launch", ", ".join(times))
+        yield label_row("launch", ", ".join(times))
 
 
 def _products(measured: MeasuredChip, catalogued: Chip | None) -> str:
@@ -224,8 +235,8 @@ def _products(measured: MeasuredChip, catalogued: Chip | None) -> str:
     cells: dict[tuple[int, int], dict[int, dict[str, str]]] = {}  # by (n, k), tokens, format
     for run in measured.products:
         rows = cells.setdefault((run.work.n, run.work.k), {})
-        rows.setdefault(run.work.m, {})[run.work.dtype] = figure(run.rate / scale)
-    lines = [row("products", f"{unit} of (tokens, k) times (k, n)")]
+        rows.setdefault(run.work.m, {})[run.work.dtype] = three_figures(run.rate / scale)
+    lines = [label_row("products", f"{unit} of (tokens, k) times (k, n)")]
     for (n, k), rows in cells.items():
         lines.append(f"{f'n {n}, k {k}':>22}" + "".join(f"{x:>10}" for x in measured.product_rates))
         for m, rates in sorted(rows.items()):
@@ -233,7 +244,9 @@ def _products(measured: MeasuredChip, catalogued: Chip | None) -> str:
             lines.append(f"{f'{m} tokens':>22}{shown}")
     for dtype, rate in measured.product_rates.items():
         peak = catalogued.peak(dtype) if catalogued and catalogued.computes(dtype) else None
-        lines.append(row("", f"{dtype}: at best {show(rate, 'compute')}{_of_peak(rate, peak)}"))
+        lines.append(
+            label_row("", f"{dtype}: at best {show(rate, 'compute')}{_of_peak(rate, peak)}")
+        )
     return "\n".join(lines)
 
 
@@ -241,7 +254,7 @@ def _busy(measured: MeasuredChip) -> str:
     spread = sorted(each.timing.spread for each in measured.memory)
     if not spread or spread[len(spread) // 2] <= BUSY:
         return ""
-    return row("doubt", "the times of memory spread widely; was the device used by others?")
+    return label_row("doubt", "the times of memory spread widely; was the device used by others?")
 
 
 def _sentences(skipped: Sequence[SkippedWork]) -> list[str]:

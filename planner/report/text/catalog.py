@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from planner.architecture import read_config, summary
 from planner.catalogue import api_prices, models
 from planner.catalogue.chips import chip, chip_names
-from planner.catalogue.figures import Figure
+from planner.catalogue.figures import SourcedValue
 from planner.catalogue.hub import hub_config, is_hub_name
 from planner.catalogue.listed_prices import default_price, rentals, tier, tier_names
 from planner.catalogue.profile import profile, profile_names
@@ -25,8 +25,8 @@ from planner.text.quantities import show
 
 T = TypeVar("T")
 _Row = Callable[[str], tuple[Cell, ...]]
-SHOWN = 100  # letters of the names of a kind, where the kinds are listed
-STRONG = 0.9  # correlations of coefficients that are printed
+MAX_NAMES_WIDTH = 100  # letters of the names of a kind, where the kinds are listed
+MIN_SHOWN_CORRELATION = 0.9  # correlations of coefficients that are printed
 
 
 def catalog(
@@ -70,10 +70,11 @@ def listing(kind: str) -> Listing:
 def catalog_text(card: Mapping[str, Any]) -> str:
     """The same on a terminal."""
     if "kinds" in card:
-        rows = [(kind, float(len(names)), ", ".join(names)[:SHOWN].rpartition(",")[0] or names[0])
-                for kind, names in card["kinds"].items() if names]  # fmt: skip
-        kinds = str(Listing({"kind": None, "entries": "number", "such as": None}, tuple(rows)))
-        return f"{kinds}\n\nplanner catalog KIND lists them; --find WORDS searches all of them"
+        kinds = {kind: names for kind, names in card["kinds"].items() if names}
+        such = [", ".join(x)[:MAX_NAMES_WIDTH].rpartition(",")[0] or x[0] for x in kinds.values()]
+        rows = [(kind, float(len(kinds[kind])), few) for kind, few in zip(kinds, such, strict=True)]
+        listed = str(Listing({"kind": None, "entries": "number", "such as": None}, tuple(rows)))
+        return f"{listed}\n\nplanner catalog KIND lists them; --find WORDS searches all of them"
     if "rows" in card and "names" in card:
         shown = tuple(tuple(row.values()) for row in card["rows"])
         head = f"{UNIT_OF_PRICES}{api_prices.chosen_file()}\n\n" * (card["kind"] == API_PRICES)
@@ -90,7 +91,7 @@ def catalog_text(card: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _figures(figures: Mapping[str, Figure]) -> list[dict[str, object]]:
+def _figures(figures: Mapping[str, SourcedValue]) -> list[dict[str, object]]:
     return [{"name": name, **asdict(figure)} for name, figure in figures.items()]
 
 
@@ -119,7 +120,7 @@ def _price(name: str) -> dict[str, object]:
     rows = []
     for row in listed_rents:
         ground = (f"{row.provider}: {row.source}", row.as_of, row.verified, row.note)
-        rows += _figures({row.tier: Figure(row.value * 3600, "USD/hour", row.value, *ground)})
+        rows += _figures({row.tier: SourcedValue(row.value * 3600, "USD/hour", row.value, *ground)})
     facts = {}
     if any(row.tier == "on-demand" and row.verified != "no" for row in listed_rents):
         price = default_price(name)
@@ -188,13 +189,12 @@ def _together(covariance: Covariance | None) -> dict[str, str]:
         f"{covariance.of[i]} and {covariance.of[j]} {row[j]:+.4f}"
         for i, row in enumerate(covariance.correlation)
         for j in range(i)
-        if abs(row[j]) >= STRONG
+        if abs(row[j]) >= MIN_SHOWN_CORRELATION
     ]
     return {"correlated": f"{', '.join(pairs) or 'weakly'}; {covariance.source}"}
 
 
 def _spread(coefficient: Coefficient) -> str:
-    """A coefficient with its standard error or interval."""
     spread = ""
     if coefficient.error is not None:
         spread = f" ± {coefficient.error:g}"
@@ -204,7 +204,6 @@ def _spread(coefficient: Coefficient) -> str:
 
 
 def _row(find: Callable[[str], T], cells: Callable[[T], tuple[Cell, ...]]) -> _Row:
-    """A row of an entry that is found by its name: the name, then its cells."""
     return lambda name: (name, *cells(find(name)))
 
 
@@ -244,7 +243,7 @@ _KINDS: Mapping[str, tuple[_Names, _Entry, _Columns, _Row]] = {
                                 x.scale_up, x.scale_out, x.topology)),
     ),
     "models": (
-        models.names, _model,
+        models.model_names, _model,
         {"model": None, "params": "params", "active": "params", "layers": "number",
          "kv": "bytes_per_token", "context": "tokens", "family": None}, _model_row,
     ),
@@ -283,9 +282,9 @@ def model(name: str | Path) -> dict[str, object]:
     """
     name = str(name)
     if is_hub_name(name) and not Path(name).exists():
-        name = models.of_repository(name) or str(hub_config(name).path)
+        name = models.model_of_repository(name) or str(hub_config(name).path)
     file = Path(name).exists() or "/" in name or name.endswith(".json")
-    if file and name not in models.names():
+    if file and name not in models.model_names():
         return summary(read_config(Path(name)))
     return summary(models.load(name)) | {"as_of": models.record(name).as_of}
 

@@ -12,18 +12,18 @@ from pathlib import Path
 
 from formulas.algebra.derivation import Derivation, DerivationError
 from formulas.algebra.equation import Equation
-from formulas.algebra.steps import TAKEN
+from formulas.algebra.steps import STATUS_ASSUMED
 from formulas.book.book_document import book, book_references
 from formulas.book.book_values import BookError, base_case
 from formulas.claims import Claim, all_claims
 from formulas.claims.claim import LECTURE
 from formulas.export import FORMATS, export
 from formulas.export.latex import bibtex
-from formulas.export.lean import TEN, lean
+from formulas.export.lean import DECIMAL_BASE, lean
 from formulas.export.plain_text import claim_blocks
 from formulas.nomenclature.symbols import SymbolError
-from formulas.numerics.store import stored
-from formulas.registry import by_name, find, name_of, tags
+from formulas.numerics.store import cached_json
+from formulas.registry import by_name, entry_name, find, tags
 from planner.catalogue.listed_prices import default_price
 from planner.claims import physical_column
 from planner.report.files import dumps, pdf
@@ -36,7 +36,7 @@ MODEL, CHIP, CHIPS, FORMAT = "deepseek-v3", "h200", 8, "fp8"
 WORKLOAD: Mapping[str, float] = {"B": 256, "L_ctx": 4096, "m_pos": 1, "g": 1}
 
 
-ABOUT = (
+CASES_NOTE = (
     "Three sets of assumptions stand side by side. The lecture counts a multiply-add as one FLOP; "
     "it takes a chip of 300 of them per byte of bandwidth, one byte per weight, and 100 of 800 "
     "billion parameters active. What stands under lecture is what its own figures give; several of "
@@ -45,14 +45,14 @@ ABOUT = (
     f"{WORKLOAD['B']:g} sequences of {WORKLOAD['L_ctx']:g} tokens: dense data-sheet peaks at two "
     "FLOP per multiply-add, the model's own shape, a listed rent.",
 )
-AT = (
+VALUES_NOTE = (
     "Under the plan stand the values of {plan}: what it states, and the rates, the memory and the "
     "counts of its chip and its model in the formats it chose, for one replica that decodes. The "
     "context is the prompt and half of the answer."
 )
 CLAIMS = "claims"
 REFERENCES = ("bibtex", "lean")  # what is printed of derivations is not their text
-PRINTED = (*FORMATS, "pdf", *REFERENCES)
+OUTPUT_FORMATS = (*FORMATS, "pdf", *REFERENCES)
 SUFFIXES = {
     ".txt": "text",
     ".md": "markdown",
@@ -68,7 +68,7 @@ SUFFIXES = {
 }
 
 
-def answered(
+def derive_output(
     names: Sequence[str],
     *,
     every: bool,
@@ -83,14 +83,14 @@ def answered(
     """What the command answers: the list, the table of claims, a document, or the book.
 
     A format or a file without a name means all of them. Raises InputError if the arguments
-    contradict each other, or as `rows` and `derived_text` do.
+    contradict each other, or as `check_formulas` and `derived_text` do.
     """
     if (find or where) and (every or form or out or plan or whole_book or CLAIMS in names):
         raise InputError("--find and --where choose among what is listed; leave out the rest")
     if whole_book:
         if every or json or plan:
             raise InputError("--book is a text of its own; leave out --all, --json and --at")
-        return book_text(names, format_of(form, out))
+        return book_text(names, output_format(form, out))
     if names and every:
         raise InputError("name what to derive or say --all, not both")
     if json and form is not None:
@@ -102,17 +102,17 @@ def answered(
             raise InputError("claims is a table of its own: planner derive claims [--json]")
         if json:
             return dumps(claims_rows())
-        written = format_of(form, out)
+        written = output_format(form, out)
         return claims_text(all_claims()) if written == "text" else claims_document(written)
     if json or find or where or not (names or every or form or out or plan):
-        listed = rows(names)
+        listed = check_formulas(names)
         table = listing(listed).selected(find, where)
         if json:
             return dumps([asdict(row) for row in listed if row.name in set(table.names)])
         return str(table) if table.rows else "no equation is that"
     if plan is not None and not (names or every or form or out):
         return plan_text(plan)
-    return derived_text(names, format_of(form, out), plan)
+    return derived_text(names, output_format(form, out), plan)
 
 
 @dataclass(frozen=True)
@@ -133,18 +133,18 @@ class CheckedFormula:
     checked: bool
 
 
-def rows(names: Sequence[str] = ()) -> list[CheckedFormula]:
+def check_formulas(names: Sequence[str] = ()) -> list[CheckedFormula]:
     """The named equations and derivations, or all, each checked.
 
     Raises InputError if a name is unknown; SolverError if one does not check: a fault of ours.
     """
-    entries = {name_of(entry): entry for entry in _chosen(names)}
+    entries = {entry_name(entry): entry for entry in _chosen(names)}
 
     def verdicts() -> dict[str, dict[str, object]]:
         return {name: _verdict(entry, name) for name, entry in entries.items()}
 
     # All of them take ten seconds: what the same sources gave before is not proven again.
-    columns = verdicts() if names else stored("derivations", verdicts, (Path(__file__),))
+    columns = verdicts() if names else cached_json("derivations", verdicts, (Path(__file__),))
     return [
         CheckedFormula(name, entry.name, _kind(entry), tags(name), **columns[name])  # type: ignore[arg-type]
         for name, entry in entries.items()
@@ -157,7 +157,7 @@ def _verdict(entry: Equation | Derivation, name: str) -> dict[str, object]:
     return {
         "steps": len(derivation.steps) if derivation else 1,
         "exact": derivation.exact if derivation else True,
-        "weakest": derivation.weakest if derivation else TAKEN,
+        "weakest": derivation.weakest if derivation else STATUS_ASSUMED,
         "premises": list(derivation.premises) if derivation else [entry.name],
         "checked": _checked(entry, name),
     }
@@ -189,7 +189,7 @@ def listing(listed: Sequence[CheckedFormula]) -> Listing:
     )
 
 
-def format_of(form: str | None, out: Path | None) -> str:
+def output_format(form: str | None, out: Path | None) -> str:
     """The format asked for, else the one that the name of the output file says, else text.
 
     Raises InputError if the format is unknown, or the name of the file does not say which.
@@ -201,9 +201,10 @@ def format_of(form: str | None, out: Path | None) -> str:
                 f"{out} does not say which format; end it in {', '.join(SUFFIXES)}, or add --format"
             )
     form = form or "text"
-    if form not in PRINTED:
+    if form not in OUTPUT_FORMATS:
         raise InputError(
-            f"no format {form!r}{did_you_mean(form, PRINTED)} (known: {', '.join(PRINTED)})"
+            f"no format {form!r}{did_you_mean(form, OUTPUT_FORMATS)} (known: "
+            f"{', '.join(OUTPUT_FORMATS)})"
         )
     return form
 
@@ -230,13 +231,13 @@ def derived_text(
     # The title of all is the lecture's subject; of several, what they are.
     title = title if names else "The economics of a token, derived and checked"
     whole = not names if whole is None else whole
-    tagged = {tag for entry in chosen for tag in tags(name_of(entry))}
+    tagged = {tag for entry in chosen for tag in tags(entry_name(entry))}
     table = physical_column.acceptance(
         [x for x in all_claims() if whole or x.id in tagged], whole=whole
     )
-    sets, about = cases(), ABOUT
+    sets, about = cases(), CASES_NOTE
     if plan is not None:
-        sets, about = {"the plan": plan_case(plan)}, (AT.format(plan=plan),)
+        sets, about = {"the plan": plan_case(plan)}, (VALUES_NOTE.format(plan=plan),)
     form_of_text = "typst" if form == "pdf" else form
     try:
         written = export(chosen, form_of_text, sets, title=title, about=about, acceptance=table)
@@ -252,7 +253,7 @@ def book_text(names: Sequence[str], form: str) -> str | bytes:
     """
     try:
         if form == "lean":
-            return lean(by_name()[name] for name in TEN)
+            return lean(by_name()[name] for name in DECIMAL_BASE)
         if form == "bibtex":
             return book_references(names)
         verdicts = {entry.name: entry.verdict for entry in physical_column.acceptance().entries}
@@ -265,7 +266,6 @@ def book_text(names: Sequence[str], form: str) -> str | bytes:
 
 
 def _chosen(names: Sequence[str]) -> tuple[Equation | Derivation, ...]:
-    """What is called so, each once; all where nothing is named."""
     try:
         entries = map(find, names) if names else by_name().values()
         return tuple({id(entry): entry for entry in entries}.values())
@@ -302,7 +302,7 @@ def cases() -> dict[str, dict[str, float]]:
         **WORKLOAD,
         "n_chips": float(CHIPS),
         "n_domain": float(CHIPS),
-        "n_layers": float(physical_column.counted(MODEL, FORMAT).n_attention_layers),
+        "n_layers": float(physical_column.quantized_sizes(MODEL, FORMAT).n_attention_layers),
         "p_chip": default_price(CHIP).value,
     }
     return {

@@ -11,32 +11,30 @@ from fractions import Fraction
 import sympy as sp
 
 from formulas.algebra.derivation import Derivation
-from formulas.algebra.domains import outside
+from formulas.algebra.domains import violated_conditions
 from formulas.algebra.equation import Equation
-from formulas.nomenclature.symbols import (
-    SymbolError,
-    describe,
-    did_you_mean,
-    meaning,
-    unit_of_symbol,
-)
-from formulas.numerics.evaluate import Assignment, Kernel, collect, kernel, scalar, unfolded
-from formulas.numerics.expressions import top_extreme, undefined_because
+from formulas.nomenclature.symbols import SymbolError, describe, did_you_mean, meaning, symbol_unit
+from formulas.numerics.evaluate import Assignment, Kernel, collect, expand_all, kernel, scalar
+from formulas.numerics.expressions import top_extreme, undefined_reason
 from formulas.numerics.slopes import elasticities
-from formulas.registry import by_name, find, name_of, subject, tags
+from formulas.registry import by_name, entry_name, find, subject, tags
 from planner.protocol.document import json_key
-from planner.text.errors import InputError, quoted
+from planner.text.errors import InputError, quote
 from planner.text.listing import Listing
 from planner.text.quantities import DIMENSIONS, Dimension, show
 from planner.text.quantities import describe as worded
-from topologies.files.units import Powers, UnreadAmount, amount
+from topologies.files.units import Powers, QuantityParseError, parse_quantity
 
-Values = Mapping[str, float]
+SymbolValuesMap = Mapping[str, float]
 Exponents = tuple[tuple[str, Fraction], ...]
 
 COUNTS = ("chip", "param", "seq", "token")
-NUMBERS = ("number", "share")
-UNSAID = ("bytes_per_param", "bytes_per_token", "flop_per_token")  # shown without what they are per
+NUMBER_DIMENSIONS = ("number", "share")
+IMPLICIT = (
+    "bytes_per_param",
+    "bytes_per_token",
+    "flop_per_token",
+)  # shown without what they are per
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ class FormulaCard:
     source: str
     link: str
     tags: tuple[str, ...]
-    values: Values = field(metadata={"key": "given"})
+    values: SymbolValuesMap = field(metadata={"key": "given"})
     missing: tuple[str, ...]
     unit: str
     value: float | None = None
@@ -113,7 +111,7 @@ def formula_card(name: str, solve_for: str | None, sets: Sequence[str]) -> Formu
     compiled = kernel(_definitions(turned, values), {turned.symbol.name: turned.rhs})
     exact = isinstance(entry, Equation) or entry.exact
     missing = tuple(each for each in compiled.names if each not in values)
-    python = name_of(entry)
+    python = entry_name(entry)
     # The symbol that is given, then those it is given by, those computed on the way among them.
     seen = dict.fromkeys((turned.symbol, *turned.symbols, *turned.givens))
     card = FormulaCard(
@@ -124,8 +122,7 @@ def formula_card(name: str, solve_for: str | None, sets: Sequence[str]) -> Formu
         latex=turned.latex(),
         solved_for=solve_for,
         symbols=tuple(
-            GivenSymbol(x.name, str(unit_of_symbol(x)), meaning(x), values.get(x.name))
-            for x in seen
+            GivenSymbol(x.name, str(symbol_unit(x)), meaning(x), values.get(x.name)) for x in seen
         ),
         where=tuple(map(str, turned.where)),
         assumes=turned.assumes,
@@ -134,7 +131,7 @@ def formula_card(name: str, solve_for: str | None, sets: Sequence[str]) -> Formu
         tags=tags(python),
         values=values,
         missing=missing,
-        unit=str(unit_of_symbol(turned.symbol)),
+        unit=str(symbol_unit(turned.symbol)),
     )
     return card if missing else _with_numbers(card, turned, compiled)
 
@@ -169,14 +166,12 @@ def formula_text(card: FormulaCard) -> str:
 
 
 def _equation(value: Equation | Derivation) -> Equation | Derivation:
-    """The equation a derivation ends in; the derivation itself where it ends in numbers."""
     if isinstance(value, Equation) or value.numeric or not value.lhs.is_Symbol:
         return value
     return value.equation()
 
 
-def _definitions(equation: Equation, values: Values) -> list[Assignment]:
-    """The `where` equations, save those whose symbol is given."""
+def _definitions(equation: Equation, values: SymbolValuesMap) -> list[Assignment]:
     rest = collect(equation.where)
     return [Assignment(x, expression) for x, expression in rest.items() if x.name not in values]
 
@@ -186,7 +181,7 @@ def _with_numbers(card: FormulaCard, equation: Equation, compiled: Kernel) -> Fo
     name, values = equation.symbol.name, card.values
     if idle := [each for each in values if each not in compiled.names]:
         raise InputError(f"--set {idle[0]}: not needed beside the other symbols that are given")
-    whole = unfolded(equation.rhs, _definitions(equation, values))
+    whole = expand_all(equation.rhs, _definitions(equation, values))
     unbounded = False
     try:
         value = float(compiled(**values)[name])
@@ -200,7 +195,7 @@ def _with_numbers(card: FormulaCard, equation: Equation, compiled: Kernel) -> Fo
         value, reason = math.nan, str(error)
     if reason:
         point = {x: values[x.name] for x in whole.free_symbols}
-        why = undefined_because(whole, point) or reason
+        why = undefined_reason(whole, point) or reason
         raise InputError(f"{equation.name}: no value for {describe(name)} at this point: {why}")
     return replace(
         card,
@@ -208,12 +203,11 @@ def _with_numbers(card: FormulaCard, equation: Equation, compiled: Kernel) -> Fo
         shown="∞" if unbounded else shown_value(name, value),
         decides=_deciding(whole, equation, values),
         elasticities=None if unbounded or not value else _slopes(compiled, name, values),
-        outside=outside(equation.assumes, equation.where, values),
+        outside=violated_conditions(equation.assumes, equation.where, values),
     )
 
 
-def _deciding(whole: sp.Expr, equation: Equation, values: Values) -> str | None:
-    """Name of the branch of the Max (or Min) at the top that is the largest (smallest)."""
+def _deciding(whole: sp.Expr, equation: Equation, values: SymbolValuesMap) -> str | None:
     named = equation.branches or equation.expanded.branches
     extreme = top_extreme(whole)
     if not named or extreme is None:
@@ -223,8 +217,7 @@ def _deciding(whole: sp.Expr, equation: Equation, values: Values) -> str | None:
     return pick(sizes, key=sizes.__getitem__)
 
 
-def _slopes(compiled: Kernel, name: str, values: Values) -> Slopes:
-    """{symbol: percent of the value per percent of it, as it falls and as it rises}."""
+def _slopes(compiled: Kernel, name: str, values: SymbolValuesMap) -> Slopes:
     pairs = elasticities(compiled, name, values)
     return {x: list(pair) if all(map(math.isfinite, pair)) else None for x, pair in pairs.items()}
 
@@ -262,7 +255,6 @@ def _listing(rows: Sequence[FormulaRow]) -> Listing:
 
 
 def _gives(name: str) -> str:
-    """The symbol that an equation gives; of a derivation without one nothing."""
     equation = _equation(by_name()[name])
     return equation.symbol.name if isinstance(equation, Equation) else ""
 
@@ -290,7 +282,7 @@ def read_values(
     for change in sets:
         name, equals, written = (part.strip() for part in change.partition("="))
         if not equals or not name:
-            raise InputError(f"--set {quoted(change)}: expected SYMBOL=VALUE, such as B=64")
+            raise InputError(f"--set {quote(change)}: expected SYMBOL=VALUE, such as B=64")
         if name == wanted:
             raise InputError(
                 f"--set {name}: it is what this equation gives; ask for another symbol "
@@ -307,17 +299,17 @@ def read_values(
 
 def shown_value(name: str, value: float) -> str:
     """The value as a person would write it: `46.2 ms`, `4000 tokens/seq`, `0.85`."""
-    powers, below = unit_of_symbol(name).powers, ""
+    powers, below = symbol_unit(name).powers, ""
     dimension = _dimension(powers)
-    if dimension is not None and dimension.name in UNSAID:
+    if dimension is not None and dimension.name in IMPLICIT:
         dimension = None
     for count in COUNTS:
         if dimension is None and (count, -1) in powers:
             powers = tuple(each for each in powers if each[0] != count)
             below = f"{below}*{count}" if below else count
             dimension = _dimension(powers)
-    if dimension is None or dimension.name in NUMBERS or not math.isfinite(value):
-        unit = str(unit_of_symbol(name))
+    if dimension is None or dimension.name in NUMBER_DIMENSIONS or not math.isfinite(value):
+        unit = str(symbol_unit(name))
         return f"{value:.6g}" if unit == "1" else f"{value:.6g} {unit}"
     per = f"/({below})" if "*" in below else f"/{below}" if below else ""
     return show(value, dimension.name).replace("requests", "seq") + per
@@ -325,15 +317,15 @@ def shown_value(name: str, value: float) -> str:
 
 def _read(name: str, written: str) -> float:
     """The value of one symbol in base units."""
-    unit = unit_of_symbol(name)
+    unit = symbol_unit(name)
     powers, dimension = unit.powers, _dimension(unit.powers)
     example = dimension.example if dimension else f"2 {unit}"
     wanted = f"--set {name}: {meaning(name)} is a plain number"
     if powers:
         wanted = f'--set {name}: {meaning(name)} is in {unit}, such as "{example}"'
     try:
-        read = amount(written)
-    except UnreadAmount as reason:
+        read = parse_quantity(written)
+    except QuantityParseError as reason:
         raise InputError(f"{wanted}; {reason}") from None
     # The value if it is of these powers, save for counts left out below the line; else None.
     # 70B is a count of whatever is counted, and bytes where bytes are
@@ -352,7 +344,6 @@ def _read(name: str, written: str) -> float:
 
 
 def _agree(read: Powers, powers: Exponents) -> bool:
-    """Whether the powers are the same, or lack only counts below the line."""
     lacking = {base: Fraction(power) for base, power in powers}
     for base, power in read:
         if lacking.get(base) != power:
@@ -362,5 +353,4 @@ def _agree(read: Powers, powers: Exponents) -> bool:
 
 
 def _dimension(powers: Exponents) -> Dimension | None:
-    """The kind of quantity with exactly these exponents."""
     return next((each for each in DIMENSIONS.values() if each.powers == powers), None)

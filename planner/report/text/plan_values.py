@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from formulas.claims.claim import figure_text
-from formulas.export.formula_document import unit_in, value_in
-from formulas.nomenclature.symbols import SYMBOLS, meaning, unit_of_symbol
+from formulas.export.formula_document import unit_of_left_side, value_in_case
+from formulas.nomenclature.symbols import SYMBOLS, meaning, symbol_unit
 from formulas.registry import by_name
 from planner.architecture.quantization import dtype
-from planner.claims.physical_column import chip_case, counted, model_case
+from planner.claims.physical_column import chip_case, model_case, quantized_sizes
 from planner.text.errors import CatalogueError, InputError
 from planner.text.tables import table
 
 Pool = Mapping[str, Any]
 HOUR = 3600.0
-LARGEST = 10**9  # chips, more than there are
+MAX_CHIPS = 10**9  # chips, more than there are
 
 
 def plan_case(file: Path) -> dict[str, float]:
@@ -76,7 +76,7 @@ def _pool(plan: Mapping[str, Any], file: Path) -> Pool | None:
     pool = {"usd_per_hour": None, **pool, "replicas": (layout or {}).get("replicas", 1)}
     wrong = [name for name in ("chip", "weights", "kv") if not isinstance(pool[name], str)]
     wrong += [name for name in ("chips_used", "replicas")
-              if type(pool[name]) is not int or not 1 <= pool[name] <= LARGEST]  # fmt: skip
+              if type(pool[name]) is not int or not 1 <= pool[name] <= MAX_CHIPS]  # fmt: skip
     if wrong:
         words = "a name, or a whole number from 1 for chips and replicas, was expected"
         raise InputError(f"--at {file}: {', '.join(wrong)} of its plan: {words}")
@@ -96,8 +96,8 @@ def _looked_up(answer: Mapping[str, Any], pool: Pool) -> dict[str, float]:
     if isinstance(model, str):
         with suppress(CatalogueError):
             case |= model_case(model, pool["weights"])
-            case["b_kv"] = counted(model, pool["kv"]).kv_bytes_per_token
-            case["n_layers"] = float(counted(model, pool["weights"]).n_attention_layers)
+            case["b_kv"] = quantized_sizes(model, pool["kv"]).kv_bytes_per_token
+            case["n_layers"] = float(quantized_sizes(model, pool["weights"]).n_attention_layers)
     case["b_w"] = float(dtype(pool["weights"]).bytes)
     if paid := _number_at(pool, "usd_per_hour"):
         case["p_chip"] = paid / (HOUR * pool["chips_used"])
@@ -105,7 +105,6 @@ def _looked_up(answer: Mapping[str, Any], pool: Pool) -> dict[str, float]:
 
 
 def _number_at(answer: Mapping[str, Any], path: str) -> float | None:
-    """The number at a path, None where there is none."""
     value: Any = answer
     for key in path.split("."):
         value = value.get(key) if isinstance(value, Mapping) else None
@@ -118,7 +117,7 @@ def plan_text(file: Path) -> str:
     case = plan_case(file)
     lines = [f"{len(case)} symbols of {file}"]
     for name, value in sorted(case.items()):
-        unit = str(unit_of_symbol(SYMBOLS[name]))
+        unit = str(symbol_unit(SYMBOLS[name]))
         number = figure_text(value, "" if unit == "1" else unit)
         lines.append(f"  {name:<12} {number:<26} {meaning(SYMBOLS[name])}")
     worked = list(_worked(case))
@@ -128,9 +127,9 @@ def plan_text(file: Path) -> str:
 
 def _worked(case: Mapping[str, float]) -> Iterator[str]:
     for name, item in by_name().items():
-        value = value_in(item, case)
+        value = value_in_case(item, case)
         if value is not None:
-            unit = unit_in(item)
+            unit = unit_of_left_side(item)
             number = "none"  # nor where it is undefined
             if value >= 0:
                 number = figure_text(value, "" if unit == "1" else unit)

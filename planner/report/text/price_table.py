@@ -12,7 +12,7 @@ from planner.catalogue import api_prices
 from planner.catalogue.api_prices import PRICES, TOKENS, ListedPrice
 from planner.catalogue.listed_prices import CONTRACTS, contract_rent
 from planner.text.errors import CatalogueError
-from planner.text.listing import Cell, laid_in_columns
+from planner.text.listing import Cell, format_columns
 from planner.text.quantities import show
 
 if TYPE_CHECKING:
@@ -31,13 +31,15 @@ UNIT = "USD per million tokens"
 
 def price_card(model: str) -> dict[str, object]:
     """Every row of one model, those that count first, and the spread over its hosts."""
-    rows = api_prices.listed(model)
+    rows = api_prices.prices_on_date(model)
     counted = set(api_prices.host_prices(model))
     ordered = sorted(rows, key=lambda x: (x not in counted, x.reseller, x.host, x.tier, x.above))
-    later = [row for row in api_prices.rows() if row.model == model and row not in rows]
+    later = [
+        row for row in api_prices.listed_token_prices() if row.model == model and row not in rows
+    ]
     return {
         "unit": "USD/token",
-        "rule": api_prices.COUNTED,
+        "rule": api_prices.SELECTION_RULE,
         "hosts": _spread(tuple(counted)),
         "rows": [asdict(row) | {"counted": row in counted} for row in ordered],
         "not_in_force": [asdict(row) for row in later],
@@ -61,7 +63,7 @@ def price_text(card: Mapping[str, Any]) -> str:
     """The rows of a model under column headings, in USD per million tokens."""
     lines = [f"{card['name']}, {UNIT}{api_prices.chosen_file()}", ""]
     cells = [_cells(row) for row in card["rows"]]
-    lines += laid_in_columns(HEADINGS, cells, words=(0, 1))
+    lines += format_columns(HEADINGS, cells, words=(0, 1))
     if (hosts := card["hosts"]) is not None and hosts["input"]["n"] > 1:
         lines.append("")
         for name, row in hosts.items():
@@ -94,7 +96,7 @@ def refresh_text(refresh: PriceRefresh, model: str | None = None) -> str:
     totals = ", ".join(f"{counts[what]} {what}" for what in ("changed", "new", "gone"))
     lines = [f"{refresh.source} beside the snapshot, {UNIT}: {totals}"]
     if shown:
-        lines += ["", *laid_in_columns(OF_CHANGES, [_change(x) for x in shown], words=(0, 1, 2, 3))]
+        lines += ["", *format_columns(OF_CHANGES, [_change(x) for x in shown], words=(0, 1, 2, 3))]
     if refresh.left_out and model is None:
         names = ", ".join(refresh.left_out[:3])
         many = f"left out, {len(refresh.left_out)} models of vendors that resell others' too"

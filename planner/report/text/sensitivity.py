@@ -13,7 +13,7 @@ from planner.protocol.document import json_key
 from planner.protocol.elasticity import Elasticity
 from planner.text.quantities import show
 from planner.text.tolerances import UNSEEN
-from planner.text.wording import WIDTH, filled, wrapped
+from planner.text.wording import WIDTH, wrap_text, wrapped
 
 SWITCH = " " * 6
 DIMENSIONS = {
@@ -32,9 +32,9 @@ def sensitivity_text(document: Mapping[str, Any], rows: Sequence[Elasticity]) ->
     if others:
         text += f", {rows[0].question}; in brackets, {', '.join(others)}"
     lines = [
-        f"{document['of']} = {valued(document['value'], document['unit'])}",
+        f"{document['of']} = {with_unit(document['value'], document['unit'])}",
         *wrapped(f"held: {', '.join(filter(None, (document['choice'], document['counts'])))}"),
-        *filled(f"{text}{below}", rest=""),
+        *wrap_text(f"{text}{below}", rest=""),
     ]
     width = max((len(row.path) for row in rows), default=0)
     for group in dict.fromkeys(row.group for row in rows):
@@ -45,7 +45,7 @@ def sensitivity_text(document: Mapping[str, Any], rows: Sequence[Elasticity]) ->
     return "\n".join(lines)
 
 
-def valued(value: float | None, unit: str) -> str:
+def with_unit(value: float | None, unit: str) -> str:
     """A number with its unit."""
     if value is None:
         return ""
@@ -56,7 +56,7 @@ def valued(value: float | None, unit: str) -> str:
     return f"{value:.4g}" if unit in ("", "1") else f"{value:.4g} {unit}"
 
 
-def elastic(row: Elasticity) -> str:
+def elasticity_text(row: Elasticity) -> str:
     """An elasticity, both sides where they differ, ~0 where it does not matter."""
     left, right = row.left, row.right
     if not row.solved:
@@ -67,13 +67,15 @@ def elastic(row: Elasticity) -> str:
 
 
 def _line(row: Elasticity, width: int) -> str:
-    beside = "".join(f"  ({elastic(each)})" for each in _companions(row))
-    line = f"  {row.path:<{width}}  {valued(row.value, row.unit):>16}  {elastic(row)}{beside}"
+    beside = "".join(f"  ({elasticity_text(each)})" for each in _companions(row))
+    line = (
+        f"  {row.path:<{width}}  {with_unit(row.value, row.unit):>16}  "
+        f"{elasticity_text(row)}{beside}"
+    )
     return line[:WIDTH] if len(line) > WIDTH else line.rstrip()
 
 
 def _companions(row: Elasticity) -> list[Elasticity]:
-    """What else is known of a parameter: answers to another question than the row's."""
     return [each for each in row.beside if each.question != row.question]
 
 
@@ -81,15 +83,14 @@ def _switches(row: Elasticity) -> list[str]:
     lines = []
     for move in row.switches or ():
         change = 100 * (move["factor"] - 1)
-        value = valued(None if row.value is None else row.value * move["factor"], row.unit)
+        value = with_unit(None if row.value is None else row.value * move["factor"], row.unit)
         at = f" ({value})" if value else ""
         line = f"{change:+.3g}%{at}: {_new_choice(move['from'], move['to'], move['counts'])}"
-        lines += filled(line, SWITCH, f"{SWITCH}  ")
+        lines += wrap_text(line, SWITCH, f"{SWITCH}  ")
     return lines
 
 
 def _new_choice(before: str, after: str, counts: tuple[str, str]) -> str:
-    """The choice that becomes the best, without what stays the same."""
     (_, _, system), (layout, _, new_system) = (x.rpartition(" on ") for x in (before, after))
     name = layout if layout and system == new_system else after
     first, then = counts
@@ -108,7 +109,7 @@ def _comparison_lines(compared: Mapping[str, Any]) -> list[str]:
     whose = f" of {rival}" if compared["varied"] == "rival" else ""
     lines = [f"{rival} against {first}, by {compared['of']}, over {path}{whose}"]
     for point in compared["crossings"]:
-        value = valued(point["value"], compared["unit"])
+        value = with_unit(point["value"], compared["unit"])
         lines += wrapped(f"{value}: below it {point['better_below']}, above it "
                          f"{point['better_above']} is better")  # fmt: skip
         pair = [point[side][who] for side in ("below", "above") for who in ("first", "rival")]
@@ -118,7 +119,7 @@ def _comparison_lines(compared: Mapping[str, Any]) -> list[str]:
             f"{shown[2]} and {shown[3]} just above [{compared['unit_of']}]"
         )
     if not compared["crossings"]:
-        low, high = (valued(value, compared["unit"]) for value in compared["looked_at"])
+        low, high = (with_unit(value, compared["unit"]) for value in compared["looked_at"])
         better = compared["ends"][0]
         verdict = "neither keeps the promises" if better is None else f"{better} is better"
         lines += wrapped(f"{verdict} from {low} to {high}")
@@ -133,7 +134,9 @@ MEANS = {
     "normal": "{0} with a standard deviation of {1}",
 }
 
-APART = "each drawn without regard to the others; a study of givens that move together is not made"
+INDEPENDENCE_NOTE = (
+    "each drawn without regard to the others; a study of givens that move together is not made"
+)
 
 
 @dataclass(frozen=True)
@@ -170,7 +173,7 @@ class MorrisEffect:
 
 
 @dataclass(frozen=True)
-class KnowingValue:
+class ValueOfInformation:
     """What knowing all givens, or one alone, before choosing saves, over so many `draws`.
 
     Of the choices `compared` the `best` has the `mean`.
@@ -192,14 +195,14 @@ def study_text(document: Mapping[str, Any]) -> str:
     rows = document["uncertain"]
     lines = ["uncertain"]
     for row in rows:
-        ends = [end if isinstance(end, str) else valued(end, row.unit) for end in row.ends]
+        ends = [end if isinstance(end, str) else with_unit(end, row.unit) for end in row.ends]
         of = f" ({row.source})" if row.source else ""
         # Of a range of the catalogue its source says how much lies between the ends.
         form = "{0} to {1}" if of and row.kind == "lognormal" else MEANS.get(row.kind)
         span = form.format(*ends) if form else f"one of {', '.join(ends)}"
         lines += wrapped(f"{row.path}: {span}{of}")
     blocks = [
-        ([*lines, *wrapped(APART)] if len(rows) > 1 else lines),
+        ([*lines, *wrapped(INDEPENDENCE_NOTE)] if len(rows) > 1 else lines),
         _spread(document) if document["distribution"] else [],
         _sobol(document["sobol"]) if document["sobol"] is not None else [],
         _morris(document["morris"]) if document["morris"] is not None else [],
@@ -215,7 +218,8 @@ def _spread(document: Mapping[str, Any]) -> list[str]:
     quantiles = spread["quantiles"]
     lines = [f"{document['of']} over {document['draws']:,} draws, {document['method']}"]
     lines += wrapped(
-        f"mean {valued(spread['mean'], unit)}, standard deviation {spread['deviation']:.3g}; half "
+        f"mean {with_unit(spread['mean'], unit)}, standard deviation {spread['deviation']:.3g}; "
+        "half "
         f"of the draws lie between {quantiles['0.25']:.4g} and {quantiles['0.75']:.4g}, nine of "
         f"ten between {quantiles['0.05']:.4g} and {quantiles['0.95']:.4g}"
     )
@@ -250,7 +254,7 @@ def _morris(effects: Mapping[str, MorrisEffect]) -> list[str]:
     return lines
 
 
-def _knowing(worth: KnowingValue | None, choices: int, unit: str) -> list[str]:
+def _knowing(worth: ValueOfInformation | None, choices: int, unit: str) -> list[str]:
     lines = ["what knowing before choosing is worth"]
     if worth is None:
         text = "not known: too few draws at which all of these choices can be compared"
@@ -258,8 +262,8 @@ def _knowing(worth: KnowingValue | None, choices: int, unit: str) -> list[str]:
     if not worth.all or worth.mean is None:
         return [*lines, *wrapped("nothing: the same choice is best, or nearly so, at every draw")]
     share = worth.all / abs(worth.mean)
-    lines += wrapped(f"all of it: {valued(worth.all, unit)}, {share:.2%} of "
-                     f"{valued(worth.mean, unit)} with the one choice that is best on average "
+    lines += wrapped(f"all of it: {with_unit(worth.all, unit)}, {share:.2%} of "
+                     f"{with_unit(worth.mean, unit)} with the one choice that is best on average "
                      f"({worth.best})")  # fmt: skip
     for path, value in sorted(worth.alone.items(), key=lambda pair: -pair[1]):
         lines += wrapped(f"{path} alone: {value / abs(worth.mean):.2%}")

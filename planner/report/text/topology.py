@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from planner.report.files import check_file, deliver
 from planner.text.errors import InputError
 from planner.text.quantities import show
-from planner.text.wording import WIDTH, filled, first_of
+from planner.text.wording import WIDTH, first_sentences, wrap_text
 
 if TYPE_CHECKING:
     from topologies.fabric.fabric import Fabric
 
 LABEL = 16
 TIERS = {"scale_up": "scale-up", "scale_out": "scale-out", "host": "host"}
-SHOWN = 8  # faults, doubts
+MAX_FAULTS_SHOWN = 8  # faults, doubts
 FORMS = ("svg", "json", "yaml", "yml", "graphml")
 
 
@@ -42,10 +42,10 @@ def topology_text(net: Mapping[str, Any]) -> str:
         seen.setdefault((figure["source"], figure["as_of"]), []).append(figure["name"])
     lines = []
     for (source, as_of), names in seen.items():
-        lines += filled(f"{', '.join(names)}: {source} ({as_of})")
+        lines += wrap_text(f"{', '.join(names)}: {source} ({as_of})")
     if not lines and net["source"]:
         dated = f" ({net['as_of']})" if net["as_of"] else ""
-        lines = filled(f"source: {net['source']}{dated}")
+        lines = wrap_text(f"source: {net['source']}{dated}")
     blocks = [
         _head(net),
         _links(net["links"]),
@@ -53,8 +53,8 @@ def topology_text(net: Mapping[str, Any]) -> str:
         _groups(net),
         _binding(net["groups"]),
         _times_of(net["collectives"]),
-        first_of("faults", net["faults"], SHOWN),
-        first_of("doubts", net["doubts"], SHOWN),
+        first_sentences("faults", net["faults"], MAX_FAULTS_SHOWN),
+        first_sentences("doubts", net["doubts"], MAX_FAULTS_SHOWN),
         "\n".join(lines),
     ]
     return "\n\n".join(block for block in blocks if block)
@@ -67,7 +67,7 @@ def write_picture(G: Fabric, path: Path) -> None:
     deliver(svg(G), path)
 
 
-def written(G: Fabric, path: Path) -> None:
+def write_fabric(G: Fabric, path: Path) -> None:
     """Write a fabric in the form that the file's ending says.
 
     Raises InputError if no form has that ending, the form cannot express the fabric, or the file
@@ -102,7 +102,9 @@ def _head(net: Mapping[str, Any]) -> str:
     ]
     relays = "chips relay for others" if net["relays"] else "chips relay for nobody"
     title = net["name"] if net["title"] == net["name"] else f"{net['name']}: {net['title']}"
-    return "\n".join([*filled(title), *filled("; ".join([f"{chips} {where}", *others, relays]))])
+    return "\n".join(
+        [*wrap_text(title), *wrap_text("; ".join([f"{chips} {where}", *others, relays]))]
+    )
 
 
 def _links(rows: Iterable[Mapping[str, Any]]) -> str:
@@ -169,7 +171,7 @@ def _groups(net: Mapping[str, Any]) -> str:
             f"{show(row['latency'], 'time'):>11}{box}"
         )
     if any(row["shared_evenly"] for row in rows):
-        lines += filled("  + links shared evenly; together the groups may gather faster")
+        lines += wrap_text("  + links shared evenly; together the groups may gather faster")
     return "\n".join(lines)
 
 
@@ -207,7 +209,7 @@ def _times_of(rows: Sequence[Mapping[str, Any]]) -> str:
             f"{span:>22}{show(row['bound'], 'time'):>11}  {row['algorithm']}"
         )
     for reason in dict.fromkeys(row["reason"] for row in rows if row["reason"]):
-        lines += filled(f"  {reason}")
+        lines += wrap_text(f"  {reason}")
     return "\n".join(lines)
 
 
@@ -222,4 +224,4 @@ def _times(factor: float) -> str:
 
 
 def _row(label: str, text: str) -> list[str]:
-    return filled(text, f"{label:<{LABEL}}  ", " " * (LABEL + 2))
+    return wrap_text(text, f"{label:<{LABEL}}  ", " " * (LABEL + 2))

@@ -8,15 +8,15 @@ from planner.protocol.results import validation_result as result
 from planner.text.wording import duration, printable, wrapped
 
 HEAD = f"{'':<27}{'rows':>6}{'median':>8}{'mean':>8}{'in 10%':>8}{'in 20%':>8}  10-90% ratio"
-NAMES = {"tpot": "TPOT", "ttft": "TTFT", "e2e": "end to end"}
-PLACES = 5  # rows named of a reason
+LABELS = {"tpot": "TPOT", "ttft": "TTFT", "e2e": "end to end"}
+ROWS_PER_REASON = 5  # rows named of a reason
 REASONS = 8  # listed one by one; the rest are counted together
 SHARES = ("median", "mean", "within_10", "within_20")
 BASELINES = {"constant": "constant x roofline", "roofline": "plain roofline"}
-LISTED = 12  # rows of a grouping
-FURTHEST = 5  # rows furthest off
-BELOW = 40  # rows better than their bound
-WAYS = (
+MAX_LISTED_ROWS = 12  # rows of a grouping
+MAX_WORST_ROWS = 5  # rows furthest off
+MAX_BELOW_BOUND_ROWS = 40  # rows better than their bound
+LEAVE_OUT_HEADER = (
     f"{'':16}{'rows':>7}{'groups':>7}{'median':>8}{'mean':>7}{'in 10%':>7}{'group':>7}"
     f"{'in band':>8}{'width':>6}{'const':>7}"
 )
@@ -59,12 +59,12 @@ def validation_text(document: result.ValidationDocument) -> str:
     return printable("\n\n".join(blocks))
 
 
-KINDS = f"{'':<21}{'rows':>6}{'median':>8}{'mean':>7}{'in 10%':>8}{'groups':>8}"
+KIND_HEADER = f"{'':<21}{'rows':>6}{'median':>8}{'mean':>7}{'in 10%':>8}{'groups':>8}"
 
 
 def _kinds(kinds: Sequence[result.KindScores]) -> str:
     """A line for each kind of question over all files, groups and curve shapes beside rows."""
-    lines = ["By kind of question", f"{KINDS}{'constant':>9}{'roof':>6}{'shape':>7}"]
+    lines = ["By kind of question", f"{KIND_HEADER}{'constant':>9}{'roof':>6}{'shape':>7}"]
     for kind in kinds:
         scores, error = kind.scores, kind.scores.estimate
         medians = [x.median if x else nan for x in (scores.constant, scores.roofline)]
@@ -84,7 +84,7 @@ def _kinds(kinds: Sequence[result.KindScores]) -> str:
 
 def kind_name(kind: result.KindScores) -> str:
     """What a kind of question is called, with what was timed where that is not the same."""
-    timed = NAMES.get(kind.quantity, "")
+    timed = LABELS.get(kind.quantity, "")
     runs = kind.kind in ("aggregated", "disaggregated")
     return f"{kind.kind}, {timed}" if timed and runs else kind.kind
 
@@ -123,7 +123,7 @@ def _file(file: result.FileScores) -> str:
 
 
 def _section(row: result.ValidationSection, labels: Mapping[str, str]) -> list[str]:
-    title = f"{NAMES.get(row.quantity, row.quantity)} ({row.column})"
+    title = f"{LABELS.get(row.quantity, row.quantity)} ({row.column})"
     title += f", {row.part}" if row.part else ""
     share = _share(row.predicted, row.rows)
     lines = [f"{title}: {row.predicted:,} of {row.rows:,} predicted ({share})"]
@@ -132,7 +132,7 @@ def _section(row: result.ValidationSection, labels: Mapping[str, str]) -> list[s
     if row.scores is not None:
         for name, rows in row.by.items():
             lines += _groups(labels[name], rows)
-        lines += ["  furthest off", *_listed(row.worst[:FURTHEST])]
+        lines += ["  furthest off", *_listed(row.worst[:MAX_WORST_ROWS])]
     return lines
 
 
@@ -197,7 +197,9 @@ def reasons(
     for why, n in ranked[:REASONS]:
         named = [f"line {x}" if isinstance(x, int) else str(x) for x in rows[why]]
         places = list(dict.fromkeys(named))
-        first = ", ".join(places[:PLACES]) + (", …" if len(places) > PLACES else "")
+        first = ", ".join(places[:ROWS_PER_REASON]) + (
+            ", …" if len(places) > ROWS_PER_REASON else ""
+        )
         lines += wrapped(f"{n:,} {lack} ({first}): {why}")
     if rest := [n for _, n in ranked[REASONS:]]:
         lines += wrapped(f"{sum(rest):,} {rest_lack} for {len(rest)} other reasons")
@@ -209,15 +211,15 @@ def _groups(label: str, groups: Sequence[result.GroupScore]) -> list[str]:
         f"  {'by ' + label:<21}{'rows':>6}{'median':>7}{'mean':>7}{'in 10%':>7}{'in band':>8}"
         f"{'groups':>7}{'|log|':>6}{'in band':>8}"
     ]
-    for group in groups[:LISTED]:
+    for group in groups[:MAX_LISTED_ROWS]:
         score = group.score
         lines.append(
             f"    {group.name[:18]:<19}{score.n:>6,}{score.median:>7.1%}{score.mean:>7.1%}"
             f"{score.within_10:>7.1%}{group.band_holds:>8.1%}{group.groups:>7}"
             f"{group.group_log:>6.3f}{group.group_band_holds:>8.1%}"
         )
-    if len(groups) > LISTED:
-        lines.append(f"    and {len(groups) - LISTED} more")
+    if len(groups) > MAX_LISTED_ROWS:
+        lines.append(f"    and {len(groups) - MAX_LISTED_ROWS} more")
     return lines
 
 
@@ -226,9 +228,11 @@ def _bounds(file: result.FileScores) -> list[str]:
     if not below:
         return [f"no value of {file.bounded:,} is better than its bound"]
     lines = [f"{len(below):,} values of {file.bounded:,} are better than their bound"]
-    lines += _listed(below[:BELOW], of="bound")
-    if len(below) > BELOW:
-        lines += wrapped(f"and {len(below) - BELOW:,} more, all of them under --json and --out")
+    lines += _listed(below[:MAX_BELOW_BOUND_ROWS], of="bound")
+    if len(below) > MAX_BELOW_BOUND_ROWS:
+        lines += wrapped(
+            f"and {len(below) - MAX_BELOW_BOUND_ROWS:,} more, all of them under --json and --out"
+        )
     return lines
 
 
@@ -248,8 +252,8 @@ def _left_out_tables(left_out: Sequence[Mapping[str, Any]]) -> list[str]:
     """Errors by way of leaving rows out, one table for each quantity."""
     lines: list[str] = []
     for quantity in dict.fromkeys(row["quantity"] for row in left_out):
-        title = NAMES.get(quantity, f"{quantity.removeprefix('pooled ').upper()} of two pools")
-        lines += ["" * bool(lines), f"{title}, left out", WAYS]
+        title = LABELS.get(quantity, f"{quantity.removeprefix('pooled ').upper()} of two pools")
+        lines += ["" * bool(lines), f"{title}, left out", LEAVE_OUT_HEADER]
         lines += [
             f"  {row['word']:<14}{row['rows']:>7,}{row['groups']:>7}{row['median']:>8.1%}"
             f"{row['mean']:>7.1%}{row['within_10']:>7.1%}{row['group_log']:>7.3f}"
@@ -269,7 +273,7 @@ def _left_out_tables(left_out: Sequence[Mapping[str, Any]]) -> list[str]:
 def _serving(errors: Mapping[str, float]) -> list[str]:
     head = f"{'':<27}{'rows':>6}{'median':>8}{'mean':>8}{'in 10%':>8}{'in 20%':>8}"
     lines = [f"{head}{'in band':>9}"]
-    for name, recorded in left_out(errors):
+    for name, recorded in left_labels(errors):
         shares = "".join(f"{recorded[share]:>8.1%}" for share in SHARES)
         holds = f"{recorded['band_holds']:>9.1%}" if "band_holds" in recorded else ""
         lines.append(f"  {name:<25}{recorded['rows']:>6,.0f}{shares}{holds}")
@@ -279,14 +283,14 @@ def _serving(errors: Mapping[str, float]) -> list[str]:
     return lines
 
 
-def left_out(errors: Mapping[str, float]) -> Iterator[tuple[str, Mapping[str, float]]]:
+def left_labels(errors: Mapping[str, float]) -> Iterator[tuple[str, Mapping[str, float]]]:
     """What the errors that a profile records are of, in words, and those of it by short names."""
     for label, prefix in LEFT_OUT:
         for quantity in ("tpot", "ttft"):
             begin = f"{prefix}{quantity}_"
             recorded = {x.removeprefix(begin): errors[x] for x in errors if x.startswith(begin)}
             if "rows" in recorded:
-                yield f"{NAMES[quantity]}, {label}", recorded
+                yield f"{LABELS[quantity]}, {label}", recorded
 
 
 def _share(part: int, whole: int) -> str:

@@ -11,14 +11,14 @@ from typing import Annotated
 from pydantic import PlainValidator, ValidationInfo
 
 from planner.catalogue.scaling_laws import law_names
-from planner.scenario.keys.fields import LONGEST_LIST, Kind, Quantity, collected, one_or_several
+from planner.scenario.keys.fields import LONGEST_LIST, FieldType, Quantity, one_or_many, read_each
 from planner.scenario.keys.references import FILE_SUFFIXES, File, name_or_file
-from planner.text.errors import QuantityError, quoted
+from planner.text.errors import QuantityError, quote
 from planner.text.quantities import parse
 
 FOREVER = "forever"
 INTERVAL = 0.8  # share of the draws between the ends of an interval, as of a serving plan's band
-MOST_VALUES = 200  # of one choice; every combination is solved
+MAX_VALUES = 200  # of one choice; every combination is solved
 YEARLY = re.compile(
     r"([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)\s*(%?)\s*(?:(?:/|per)\s*(year|month|day))?"
 )
@@ -35,7 +35,7 @@ class Limit:
 
 
 @dataclass(frozen=True)
-class LimitField(Kind):
+class LimitField(FieldType):
     """A cost in USD or FLOP."""
 
     def schema(self) -> dict[str, object]:
@@ -51,11 +51,11 @@ class LimitField(Kind):
         for dimension, per in (("work", "FLOP"), ("money", "USD")):
             with suppress(QuantityError):  # if it is neither, the refusal below names both
                 return Limit(Quantity(dimension).read(value), per)
-        raise ValueError(f'expected a cost such as "1e24 FLOP" or "$5M", got {quoted(value)}')
+        raise ValueError(f'expected a cost such as "1e24 FLOP" or "$5M", got {quote(value)}')
 
 
 @dataclass(frozen=True)
-class Yearly(Kind):
+class Yearly(FieldType):
     """A relative change per year, compounded; `5 %/month` is read as such."""
 
     least: float = 0.0
@@ -66,7 +66,7 @@ class Yearly(Kind):
 
     def read(self, value: object) -> float:
         """The change of one year as a fraction of what was [1/year]."""
-        expected = f'expected a change per year such as 0.5 or "5 %/month", got {quoted(value)}'
+        expected = f'expected a change per year such as 0.5 or "5 %/month", got {quote(value)}'
         match = YEARLY.fullmatch(value.strip()) if isinstance(value, str) else None
         if match:
             number, percent, span = match.groups()
@@ -85,14 +85,14 @@ class Yearly(Kind):
             raise ValueError(f"{expected}, which is not finite")
         if change < self.least:
             least = f"at least {self.least:g}" if self.least >= 0 else "more than -100 %"
-            raise ValueError(f"expected {least} per year, got {quoted(value)}")
+            raise ValueError(f"expected {least} per year, got {quote(value)}")
         if change > 1000:
-            raise ValueError(f"expected at most a factor of 1001 per year, got {quoted(value)}")
+            raise ValueError(f"expected at most a factor of 1001 per year, got {quote(value)}")
         return change
 
 
 @dataclass(frozen=True)
-class Lifetime(Kind):
+class Lifetime(FieldType):
     """A time, or forever (read as infinity)."""
 
     def schema(self) -> dict[str, object]:
@@ -110,7 +110,7 @@ class Lifetime(Kind):
 
 
 @dataclass(frozen=True)
-class Ratio(Kind):
+class Ratio(FieldType):
     """A ratio N_total/N_active, 1 (dense) or more."""
 
     def schema(self) -> dict[str, object]:
@@ -121,39 +121,38 @@ class Ratio(Kind):
         """N_total/N_active [-]."""
         ratio = parse(value, "number")
         if not 1 <= ratio <= 1e6:
-            raise ValueError(f"expected N_total/N_active, 1 (dense) or more, got {quoted(value)}")
+            raise ValueError(f"expected N_total/N_active, 1 (dense) or more, got {quote(value)}")
         return ratio
 
 
 @dataclass(frozen=True)
-class Several(Kind):
+class OneOrMany(FieldType):
     """One number of a kind or a list of them to try; read as a sorted tuple without repetitions."""
 
     single: Quantity | Ratio
 
     def schema(self) -> dict[str, object]:
         """JSON Schema: one value, or a list of them."""
-        return one_or_several(self.single.schema())
+        return one_or_many(self.single.schema())
 
     def read(self, value: object) -> tuple[float, ...]:
         """The values in base units, ascending."""
         if not isinstance(value, list | tuple):
             return (self.single.read(value),)
-        if not 0 < len(value) <= min(MOST_VALUES, LONGEST_LIST):
-            raise ValueError(f"expected 1 to {MOST_VALUES} values, got {len(value)}")
-        return tuple(sorted(set(collected(value, self.single.read))))
+        if not 0 < len(value) <= min(MAX_VALUES, LONGEST_LIST):
+            raise ValueError(f"expected 1 to {MAX_VALUES} values, got {len(value)}")
+        return tuple(sorted(set(read_each(value, self.single.read))))
 
 
 Law = str | File | dict[str, object]
 
 
 def _laws(value: object, info: ValidationInfo) -> Law | tuple[Law, ...]:
-    """The law or laws named; what a description holds is checked when it is asked."""
     if not isinstance(value, list | tuple):
         return _law(value, info)
-    if not 0 < len(value) <= MOST_VALUES:
-        raise ValueError(f"expected 1 to {MOST_VALUES} laws, got {len(value)}")
-    return tuple(collected(value, lambda item: _law(item, info)))
+    if not 0 < len(value) <= MAX_VALUES:
+        raise ValueError(f"expected 1 to {MAX_VALUES} laws, got {len(value)}")
+    return tuple(read_each(value, lambda item: _law(item, info)))
 
 
 def _law(value: object, info: ValidationInfo) -> Law:
@@ -173,7 +172,7 @@ def _law(value: object, info: ValidationInfo) -> Law:
     law = name_or_file(value, *LAW, info)
     if isinstance(law, File) and law.path.suffix.lower() not in FILE_SUFFIXES:
         endings = ", ".join(FILE_SUFFIXES)
-        raise ValueError(f"expected a file that ends in one of {endings}, got {quoted(value)}")
+        raise ValueError(f"expected a file that ends in one of {endings}, got {quote(value)}")
     return law
 
 
@@ -181,18 +180,18 @@ def _refuse_a_family(value: object) -> None:
     """Tell the laws of a family that is named without saying which: `hoffmann`, `chinchilla`."""
     if not isinstance(value, str) or value in law_names() or not FAMILY.fullmatch(value):
         return
-    word = (get_close_matches(value.lower(), CALLED, n=1) or [value.lower()])[0]
-    near = [name for name in law_names() if name.startswith(f"{CALLED.get(word, word)}-")]
-    if word in CALLED:
+    word = (get_close_matches(value.lower(), LAW_ALIASES, n=1) or [value.lower()])[0]
+    near = [name for name in law_names() if name.startswith(f"{LAW_ALIASES.get(word, word)}-")]
+    if word in LAW_ALIASES:
         near.append("besiroglu-2024 (the default, which corrects the third)")
     if len(near) > 1:
-        slip = "" if word == value.lower() else f"unknown law {quoted(value)}; "
-        raise ValueError(f"{slip}several laws are called {quoted(word)}: {', '.join(near)}")
+        slip = "" if word == value.lower() else f"unknown law {quote(value)}; "
+        raise ValueError(f"{slip}several laws are called {quote(word)}: {', '.join(near)}")
 
 
 LAW = ("law", "besiroglu-2024", law_names())
 FAMILY = re.compile(r"[A-Za-z]+(?:-[0-9]{4})?")
-CALLED = {"chinchilla": "hoffmann"}  # the model after which it is named
+LAW_ALIASES = {"chinchilla": "hoffmann"}  # the model after which it is named
 _Written = str | dict[str, object]
 LawField = Annotated[
     Law | tuple[Law, ...], PlainValidator(_laws, json_schema_input_type=_Written | list[_Written])

@@ -3,8 +3,6 @@
 Listed prices are a price per token, a multiple of another, or a tier by price and speed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
@@ -13,17 +11,17 @@ from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 
 from pydantic import Field, PlainValidator, ValidationError, ValidationInfo, field_validator
 
-from planner.catalogue.api_prices import host_name, open_models, rows, token_price
-from planner.scenario.keys.fields import Kind, Quantity, Record, Refusals, collected, plausible_rent
-from planner.text.errors import did_you_mean, quoted
+from planner.catalogue.api_prices import host_name, listed_token_prices, open_models, token_price
+from planner.scenario.keys.fields import FieldType, Quantity, Record, Refusals, as_rent, read_each
+from planner.text.errors import did_you_mean, quote
 from planner.text.quantities import parse
 
-MILLION = 1e6
-MOST_TIMES = 1000.0  # that a price is of another on one sheet
+MTOK = 1e6
+MAX_MULTIPLE = 1000.0  # that a price is of another on one sheet
 
 
 @dataclass(frozen=True)
-class TokenPrice(Kind):
+class TokenPrice(FieldType):
     """A price per token [USD/token]; `free` where nothing may be charged."""
 
     free: bool = False
@@ -45,7 +43,7 @@ class TokenPrice(Kind):
 
 
 @dataclass(frozen=True)
-class Multiple(Kind):
+class Multiple(FieldType):
     """A multiple of the sheet's price, such as 6x; or a price, which stays text until it is one."""
 
     priced: bool = True
@@ -62,8 +60,8 @@ class Multiple(Kind):
             TokenPrice().read(text)
             return text
         number = Quantity("number").read(text)
-        if number > MOST_TIMES:
-            raise ValueError(f"expected a multiple such as 2.5x, got {quoted(value)}")
+        if number > MAX_MULTIPLE:
+            raise ValueError(f"expected a multiple such as 2.5x, got {quote(value)}")
         return number
 
     def schema(self) -> dict[str, object]:
@@ -81,17 +79,17 @@ class PricedRecord(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
 
-Priced = TypeVar("Priced", bound=PricedRecord)
+PricedType = TypeVar("PricedType", bound=PricedRecord)
 
 
-def multiplied(record: Priced, multiples: Mapping[str, float], *prices: str) -> Priced:
+def scaled_prices(record: PricedType, multiples: Mapping[str, float], *prices: str) -> PricedType:
     """A record with these prices times what holds of all: a tier, a batch, where data stay."""
     listed = {name: getattr(record, name) for name in prices}
     times = prod(multiples.values())
     return replace(record, **{x: price * times for x, price in listed.items() if price is not None})
 
 
-def multiples_text(multiples: Mapping[str, float]) -> str:
+def ratios(multiples: Mapping[str, float]) -> str:
     """Each by its name: batch 0.5x, residency 1.1x."""
     return ", ".join(f"{name} {value:g}x" for name, value in multiples.items())
 
@@ -115,11 +113,11 @@ def relative(price: float | str, standard: float | None) -> float:
 
 
 CATALOGUE = "catalogue"
-Ends = tuple[float, float]
+Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class DayKind(Kind):
+class DayKind(FieldType):
     """A day, YYYY-MM-DD."""
 
     def read(self, value: object) -> str:
@@ -127,7 +125,7 @@ class DayKind(Kind):
         try:
             return date.fromisoformat(str(value)).isoformat()
         except ValueError:
-            raise ValueError(f"expected a day such as 2026-11-24, got {quoted(value)}") from None
+            raise ValueError(f"expected a day such as 2026-11-24, got {quote(value)}") from None
 
     def schema(self) -> dict[str, object]:
         """JSON Schema: a date."""
@@ -158,8 +156,8 @@ class HostRow(Record):
         price = info.data.get("input")
         if value is not None and price is not None and value > price:
             raise ValueError(
-                f"a cached token costs no more than one that is read: ${value * MILLION:g} is "
-                f"above input, ${price * MILLION:g} per million"
+                f"a cached token costs no more than one that is read: ${value * MTOK:g} is "
+                f"above input, ${price * MTOK:g} per million"
             )
         return value
 
@@ -170,7 +168,7 @@ def _prices(value: object, info: ValidationInfo) -> tuple[HostRow, ...] | str:
         return CATALOGUE
     if isinstance(value, str):
         words = f"expected {CATALOGUE} or a list of rows {{host, input, output}}"
-        raise ValueError(f"{words}, got {quoted(value)}{did_you_mean(value, (CATALOGUE,))}")
+        raise ValueError(f"{words}, got {quote(value)}{did_you_mean(value, (CATALOGUE,))}")
     items = list(value) if isinstance(value, list | tuple) else [value]
     if not items:
         raise ValueError("expected catalogue or at least one row, got an empty list")
@@ -179,20 +177,19 @@ def _prices(value: object, info: ValidationInfo) -> tuple[HostRow, ...] | str:
         if isinstance(item, HostRow):
             return item
         if not isinstance(item, Mapping):
-            raise ValueError(f"expected keys host, input, output, got {quoted(item)}")
+            raise ValueError(f"expected keys host, input, output, got {quote(item)}")
         try:
             return HostRow.model_validate(dict(item), context=info.context)
         except ValidationError as error:
             raise Refusals([((), error)]) from None
 
-    return tuple(collected(items, read))
+    return tuple(read_each(items, read))
 
 
 def _hosts(value: object) -> tuple[str, ...]:
-    """Names of hosts, one name each however it is spelt."""
     items = value if isinstance(value, list | tuple) else [value]
     if not all(isinstance(item, str) and item.strip() for item in items):
-        raise ValueError(f"expected names of hosts such as [together, novita], got {quoted(value)}")
+        raise ValueError(f"expected names of hosts such as [together, novita], got {quote(value)}")
     return tuple(dict.fromkeys(host_name(str(item)) for item in items))
 
 
@@ -228,10 +225,10 @@ class Buy(Record):
     @field_validator("model")
     @classmethod
     def _listed(cls, value: str | None) -> str | None:
-        names = sorted({row.model for row in rows()})
+        names = sorted({row.model for row in listed_token_prices()})
         if value is not None and value not in names:
             hint = did_you_mean(value, names) or f" (known: {', '.join(open_models())})"
-            raise ValueError(f"no price of {quoted(value)} is listed{hint}")
+            raise ValueError(f"no price of {quote(value)} is listed{hint}")
         return value
 
     @field_validator("hosts")
@@ -244,18 +241,18 @@ class Buy(Record):
         for host in value:
             if host not in names:
                 hint = did_you_mean(host, names) or f" (known: {', '.join(names)})"
-                raise ValueError(f"no row of prices is of {quoted(host)}{hint}")
+                raise ValueError(f"no row of prices is of {quote(host)}{hint}")
         return value
 
 
 @dataclass(frozen=True)
-class RentRange(Kind):
+class RentRange(FieldType):
     """What a chip costs under one kind of contract, from the least to the most [USD/(chip*s)].
 
     Read as the two ends, or `catalogue`.
     """
 
-    def read(self, value: object) -> Ends | str:
+    def read(self, value: object) -> Interval | str:
         """Both ends [USD/(chip*s)], or `catalogue`."""
         if value == CATALOGUE:
             return CATALOGUE
@@ -263,18 +260,18 @@ class RentRange(Kind):
         if isinstance(value, Mapping):
             if value.keys() != {"from", "to"}:
                 raise ValueError(
-                    f"expected a range such as {{from: $2/hour, to: $3/hour}}, got {quoted(value)}"
+                    f"expected a range such as {{from: $2/hour, to: $3/hour}}, got {quote(value)}"
                 )
             value = [value["from"], value["to"]]
         if not isinstance(value, list | tuple):
-            both = plausible_rent(rent.read(value))
+            both = as_rent(rent.read(value))
             return both, both
         if len(value) != 2:
             raise ValueError(
                 f'expected a rent or a range of two such as ["$2/hour", "$3/hour"], got '
                 f"{len(value)} values"
             )
-        low, high = collected(value, lambda item: plausible_rent(rent.read(item)))
+        low, high = read_each(value, lambda item: as_rent(rent.read(item)))
         if high < low:
             raise ValueError("expected the lower end first, got the higher one")
         return low, high
@@ -285,7 +282,7 @@ class RentRange(Kind):
         return {"oneOf": [single, {"type": "array", "items": single, "minItems": 2, "maxItems": 2}]}
 
 
-RentField = Annotated[Ends | str, RentRange()] | None
+RentField = Annotated[Interval | str, RentRange()] | None
 
 
 class Contract(Record):
@@ -299,14 +296,16 @@ class Contract(Record):
 
     @field_validator("spot")
     @classmethod
-    def _at_least_one(cls, value: Ends | str | None, info: ValidationInfo) -> Ends | str | None:
+    def _at_least_one(
+        cls, value: Interval | str | None, info: ValidationInfo
+    ) -> Interval | str | None:
         ranges = (value, *(info.data.get(name) for name in ("on_demand", "reserved")))
         if all(each is None for each in ranges):
             raise ValueError("give at least one of on_demand, reserved, spot")
         return value
 
     @property
-    def kinds(self) -> dict[str, Ends | str]:
+    def kinds(self) -> dict[str, Interval | str]:
         """The contracts that are given, by name."""
         pairs = ((name, getattr(self, name)) for name in type(self).model_fields)
         return {name: rent for name, rent in pairs if rent is not None}

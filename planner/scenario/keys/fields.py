@@ -12,7 +12,7 @@ from typing import Annotated, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo, field_validator
 from pydantic_core import CoreSchema, core_schema
 
-from planner.text.errors import did_you_mean, quoted
+from planner.text.errors import did_you_mean, quote
 from planner.text.quantities import DIMENSIONS, parse, show
 
 DTYPES = ("fp32", "bf16", "fp16", "fp8", "int8", "fp4", "int4", "nvfp4", "mxfp4")
@@ -21,10 +21,10 @@ MODES = ("aggregated", "disaggregated", "decode", "prefill")
 LARGEST_COUNT = 10**9
 LARGEST_SYSTEM = 10**6  # chips that work on one thing, whose layouts are listed
 # Nothing in a scenario lies outside these in base units; beyond them ratios overflow.
-SMALLEST, LARGEST = 1e-40, 1e40
+MIN_QUANTITY, MAX_QUANTITY = 1e-40, 1e40
 LONGEST_LIST = 10_000
-WIDEST_SPAN = 1_000_000
-DEAREST = 0.1  # USD/(chip*s): $360 per hour, far above any listed rent
+MAX_RANGE_LENGTH = 1_000_000
+MAX_PLAUSIBLE_RENT = 0.1  # USD/(chip*s): $360 per hour, far above any listed rent
 
 T = TypeVar("T")
 P = TypeVar("P", bound=str | int)
@@ -40,7 +40,6 @@ class Record(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _empty(cls, value: object, info: ValidationInfo) -> object:
-        """A part with nothing below its key is as if the key were absent."""
         part = cls.model_fields[str(info.field_name)].default_factory
         return {} if value is None and part is not None else value
 
@@ -62,14 +61,14 @@ class Refusals(ValueError):  # noqa: N818 - several refusals, not one error
         super().__init__("; ".join(str(message) for _, message in faults))
 
 
-def sound(value: T, faults: Sequence[tuple[Path, str | ValueError]]) -> T:
+def check_faults(value: T, faults: Sequence[tuple[Path, str | ValueError]]) -> T:
     """A value of which nothing is refused; raises Refusals with every fault."""
     if faults:
         raise Refusals(faults)
     return value
 
 
-class Kind:
+class FieldType:
     """Reads a value in one plain step and describes itself to editors."""
 
     def read(self, value: object) -> object:
@@ -88,7 +87,7 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class Quantity(Kind):
+class Quantity(FieldType):
     """A quantity of one dimension in base units; zero only where it means something."""
 
     dimension: str
@@ -102,22 +101,20 @@ class Quantity(Kind):
         amount = parse(value, self.dimension)
         example = DIMENSIONS[self.dimension].example
         if amount == 0 and not self.zero:
-            raise ValueError(
-                f'expected a value above zero such as "{example}", got {quoted(value)}'
-            )
-        if amount and not SMALLEST <= amount <= LARGEST:
+            raise ValueError(f'expected a value above zero such as "{example}", got {quote(value)}')
+        if amount and not MIN_QUANTITY <= amount <= MAX_QUANTITY:
             raise ValueError(
                 f'expected a value that something real could have, such as "{example}", '
-                f"got {quoted(value)}"
+                f"got {quote(value)}"
             )
         if amount < self.least:
-            raise ValueError(f"expected at least {self.least:g}, got {quoted(value)}")
+            raise ValueError(f"expected at least {self.least:g}, got {quote(value)}")
         if amount >= self.below:
-            raise ValueError(f"expected less than {self.below:g}, got {quoted(value)}")
+            raise ValueError(f"expected less than {self.below:g}, got {quote(value)}")
         if amount > self.at_most:
             time = self.dimension == "time"
             most = show(self.at_most, "time") if time else f"{self.at_most:g}"
-            raise ValueError(f"expected at most {most}, got {quoted(value)}")
+            raise ValueError(f"expected at most {most}, got {quote(value)}")
         return amount
 
     def schema(self) -> dict[str, object]:
@@ -131,7 +128,7 @@ class Quantity(Kind):
 
 
 @dataclass(frozen=True)
-class Whole(Kind):
+class IntegerField(FieldType):
     """A whole number of at least one (or `least`), and at most `most`."""
 
     least: int = 1
@@ -147,7 +144,7 @@ class Whole(Kind):
 
 
 @dataclass(frozen=True)
-class Choices(Kind):
+class Choices(FieldType):
     """Whole numbers to choose from: 8, [1, 2, 4, 8] or {from: 8, to: 64}; `in` works on both.
 
     None is below `least`.
@@ -169,7 +166,7 @@ class Choices(Kind):
             value = list(value[: LONGEST_LIST + 1])
         if not 0 < len(value) <= LONGEST_LIST:
             raise ValueError(f"expected 1 to {LONGEST_LIST} numbers, got {len(value)}")
-        return tuple(sorted(set(collected(value, lambda item: count(item, self.least, self.most)))))
+        return tuple(sorted(set(read_each(value, lambda item: count(item, self.least, self.most)))))
 
     def _span(self, value: Mapping[str | int, object]) -> range:
         both = {key: value.get(key) for key in ("from", "to")}
@@ -183,8 +180,8 @@ class Choices(Kind):
         ends = read_items(both.items(), end, faults)
         if len(ends) == 2 and ends["from"] > ends["to"]:
             faults.append((("to",), f"expected at least {ends['from']} (from), got {ends['to']}"))
-        elif len(ends) == 2 and ends["to"] - ends["from"] >= WIDEST_SPAN:
-            faults.append((("to",), f"expected a span of at most {WIDEST_SPAN:,} numbers"))
+        elif len(ends) == 2 and ends["to"] - ends["from"] >= MAX_RANGE_LENGTH:
+            faults.append((("to",), f"expected a span of at most {MAX_RANGE_LENGTH:,} numbers"))
         if faults:
             raise Refusals(faults)
         return range(ends["from"], ends["to"] + 1)
@@ -192,18 +189,18 @@ class Choices(Kind):
     def schema(self) -> dict[str, object]:
         """JSON Schema: an integer, several, or both ends of a range."""
         whole = {"type": "integer", "minimum": self.least}
-        return one_or_several(whole, mapping_schema({"from": whole, "to": whole}, ["from", "to"]))
+        return one_or_many(whole, mapping_schema({"from": whole, "to": whole}, ["from", "to"]))
 
 
 @dataclass(frozen=True)
-class Word(Kind):
+class EnumKey(FieldType):
     """One of a few words."""
 
     words: tuple[str, ...]
 
     def read(self, value: object) -> str:
         """The word."""
-        return word(value, self.words)
+        return parse_choice(value, self.words)
 
     def schema(self) -> dict[str, object]:
         """JSON Schema: the words to choose from."""
@@ -211,7 +208,7 @@ class Word(Kind):
 
 
 @dataclass(frozen=True)
-class Words(Kind):
+class ChoiceListField(FieldType):
     """One of a few words or a list of them; read as a tuple without repetitions."""
 
     words: tuple[str, ...]
@@ -219,19 +216,19 @@ class Words(Kind):
     def read(self, value: object) -> tuple[str, ...]:
         """The words, in the order that they were written."""
         if not isinstance(value, list | tuple):
-            return (word(value, self.words),)
+            return (parse_choice(value, self.words),)
         if not 0 < len(value) <= LONGEST_LIST:
             raise ValueError(f"expected one of {', '.join(self.words)}, got an empty list")
-        return tuple(dict.fromkeys(collected(value, lambda item: word(item, self.words))))
+        return tuple(dict.fromkeys(read_each(value, lambda item: parse_choice(item, self.words))))
 
     def schema(self) -> dict[str, object]:
         """JSON Schema: a word, or a list of them."""
-        return one_or_several({"enum": list(self.words)})
+        return one_or_many({"enum": list(self.words)})
 
 
-def plausible_rent(value: float) -> float:
+def as_rent(value: float) -> float:
     """The price per chip [USD/(chip*s)] unless it looks like dollars per hour without a unit."""
-    if value > DEAREST:
+    if value > MAX_PLAUSIBLE_RENT:
         raise ValueError(
             f'expected a price per chip and time such as "$3.50/hour", got '
             f"{show(value, 'price')} per chip (a bare number is USD per second); "
@@ -240,46 +237,46 @@ def plausible_rent(value: float) -> float:
     return value
 
 
-Count = Annotated[int, Whole()]
+Count = Annotated[int, IntegerField()]
 Seconds = Annotated[float, Quantity("time")]
-Size = Annotated[float, Quantity("size")]
+SizeField = Annotated[float, Quantity("size")]
 Bandwidth = Annotated[float, Quantity("bandwidth")]
 Params = Annotated[float, Quantity("params")]
-Dtype = Annotated[str, Word(DTYPES)]
-Rent = Annotated[float, Quantity("price"), AfterValidator(plausible_rent)]
+Dtype = Annotated[str, EnumKey(DTYPES)]
+Rent = Annotated[float, Quantity("price"), AfterValidator(as_rent)]
 SystemChips = Annotated[tuple[int, ...] | range, Choices(most=LARGEST_SYSTEM)]
-Numbers = Annotated[tuple[int, ...] | range, Choices()]
+ListKey = Annotated[tuple[int, ...] | range, Choices()]
 Copies = Annotated[tuple[int, ...] | range, Choices(least=0)]
-Dtypes = Annotated[tuple[str, ...], Words(DTYPES)]
-Modes = Annotated[tuple[str, ...], Words(MODES)]
-Overlaps = Annotated[tuple[str, ...], Words(OVERLAPS)]
+Dtypes = Annotated[tuple[str, ...], ChoiceListField(DTYPES)]
+Modes = Annotated[tuple[str, ...], ChoiceListField(MODES)]
+Overlaps = Annotated[tuple[str, ...], ChoiceListField(OVERLAPS)]
 
 
 def count(value: object, least: int, most: int = LARGEST_COUNT) -> int:
     """The value as a whole number from `least` to `most`; 32.0 and 1e3 are whole numbers."""
     expected = f"expected a whole number of at least {least} such as {max(least, 8)}"
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{expected}, got {quoted(value)}")
+        raise ValueError(f"{expected}, got {quote(value)}")
     if value % 1 != 0 or value < least:  # NaN and infinity leave NaN
-        raise ValueError(f"{expected}, got {quoted(value)}")
+        raise ValueError(f"{expected}, got {quote(value)}")
     if value > most:
-        raise ValueError(f"expected at most {most:,}, got {quoted(value)}")
+        raise ValueError(f"expected at most {most:,}, got {quote(value)}")
     return int(value)
 
 
-def word(value: object, words: tuple[str, ...]) -> str:
+def parse_choice(value: object, words: tuple[str, ...]) -> str:
     """The value if it is one of the words."""
     if isinstance(value, str) and value in words:
         return value
     hint = did_you_mean(value, words) if isinstance(value, str) else ""
-    raise ValueError(f"expected one of {', '.join(words)}, got {quoted(value)}{hint}")
+    raise ValueError(f"expected one of {', '.join(words)}, got {quote(value)}{hint}")
 
 
-def collected(values: Sequence[object], read: Callable[[object], T]) -> list[T]:
+def read_each(values: Sequence[object], read: Callable[[object], T]) -> list[T]:
     """Every item read, or every refusal with its index."""
     faults: Faults = []
     read_values = read_items(enumerate(values), lambda _, item: read(item), faults)
-    return sound(list(read_values.values()), faults)
+    return check_faults(list(read_values.values()), faults)
 
 
 def read_items(
@@ -298,10 +295,10 @@ def read_items(
 def unknown_key(key: object, keys: Iterable[str]) -> str:
     """What is said of a key that is none of those that are read."""
     hint = did_you_mean(key, keys) or f" (known: {', '.join(keys)})"
-    return f"unknown key {quoted(key)}{hint}"
+    return f"unknown key {quote(key)}{hint}"
 
 
-def one_or_several(shape: Mapping[str, object], *others: Mapping[str, object]) -> dict[str, object]:
+def one_or_many(shape: Mapping[str, object], *others: Mapping[str, object]) -> dict[str, object]:
     """JSON Schema of a value, of a list of such, or of one of the other shapes."""
     return {"oneOf": [shape, {"type": "array", "items": shape, "minItems": 1}, *others]}
 

@@ -1,7 +1,5 @@
 """The model of a scenario: a catalogue name, a config.json, or a description, varied in place."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field, PlainValidator, ValidationInfo, field_validator
 
 from planner.catalogue.hub import hub_config, is_hub_name
-from planner.catalogue.models import names, of_repository
+from planner.catalogue.models import model_names, model_of_repository
 from planner.scenario.keys.fields import Count, Dtype, Faults, Params, Quantity, Record
 from planner.scenario.keys.references import ACCESS, File, HubFile, name_or_file, nested
 from planner.text.quantities import show
@@ -101,10 +99,10 @@ def config_warnings(question: object, key: str = "") -> tuple[str, ...]:
 def _named_model(value: object, info: ValidationInfo) -> str | File:
     folder = (info.context or {}).get("folder") or Path()
     if isinstance(value, str) and is_hub_name(value) and not (folder / value).exists():
-        name = of_repository(value)
+        name = model_of_repository(value)
         if name is not None:
             return name
         if ACCESS.get() is None:  # what answers others asks nobody
             config = hub_config(value)
             return HubFile(config.name, config.path, config.repository)
-    return name_or_file(value, "model", "deepseek-v3", names(), info)
+    return name_or_file(value, "model", "deepseek-v3", model_names(), info)

@@ -13,7 +13,7 @@ from typing import Annotated, TypeVar
 from pydantic import PlainValidator, ValidationError, ValidationInfo, WithJsonSchema
 
 from planner.scenario.keys.fields import Faults, Record, Refusals
-from planner.text.errors import CatalogueError, did_you_mean, quoted
+from planner.text.errors import CatalogueError, did_you_mean, quote
 from planner.text.tables import file_names
 
 R = TypeVar("R", bound=Record)
@@ -97,7 +97,7 @@ def name_or_file(
     if isinstance(value, Path):
         value = str(value)
     if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"expected a {kind} such as {example}, got {quoted(value)}")
+        raise ValueError(f"expected a {kind} such as {example}, got {quote(value)}")
     if value in names:
         return value
     access = ACCESS.get()
@@ -106,7 +106,7 @@ def name_or_file(
         if path is not None:
             return File(value, path)
         where = "no file is read here" if access.folder is None else "nor a file of the folder"
-        raise ValueError(f"unknown {kind} {quoted(value)}{did_you_mean(value, names)} ({where})")
+        raise ValueError(f"unknown {kind} {quote(value)}{did_you_mean(value, names)} ({where})")
     folder = (info.context or {}).get("folder") or Path()
     try:
         path = (folder / Path(value).expanduser()) if len(value) <= LONGEST_NAME else None
@@ -116,13 +116,13 @@ def name_or_file(
     except (OSError, ValueError, RuntimeError):
         path, is_folder = None, False
     if is_folder and ("/" in value or value.endswith(".")):
-        raise ValueError(f"expected a file, but {quoted(value)} is a directory")
+        raise ValueError(f"expected a file, but {quote(value)} is a directory")
     if "/" in value or "\\" in value or value.endswith(FILE_SUFFIXES):
         hint = did_you_mean(value.rsplit("/", 1)[-1].lower(), names)
-        raise ValueError(f"no {kind} file {quoted(value)} is found{hint}")
+        raise ValueError(f"no {kind} file {quote(value)} is found{hint}")
     lists = f" (planner catalog {kind}s lists them)" if names else f"; a file, such as {example}"
     hint = did_you_mean(value, names) or lists
-    raise ValueError(f"unknown {kind} {quoted(value)}{hint}")
+    raise ValueError(f"unknown {kind} {quote(value)}{hint}")
 
 
 AUTO = "auto"
@@ -133,7 +133,7 @@ def _profile(value: object, info: ValidationInfo) -> str | File:
     if isinstance(value, File):
         return value
     if isinstance(value, str) and len(value) > LONGEST_NAME:
-        raise ValueError(f"expected a name such as auto, got {quoted(value)}")
+        raise ValueError(f"expected a name such as auto, got {quote(value)}")
     name = value.strip() if isinstance(value, str) else value
     names = (AUTO, *file_names("planner.catalogue", "profiles", ".toml"))
     reference = name_or_file(name, "profile", AUTO, names, info)
@@ -147,7 +147,7 @@ ProfileField = Annotated[
 ]
 
 
-def wanted_profile(reference: str | File) -> str:
+def profile_reference(reference: str | File) -> str:
     """The profile of a scenario as `choose_profile` takes it: a name, or the path of a file."""
     return str(reference.path) if isinstance(reference, File) else reference
 
@@ -155,16 +155,16 @@ def wanted_profile(reference: str | File) -> str:
 def _read(file: File) -> None:
     """Raises ValueError where the file is no profile."""
     from planner.catalogue.profile import profile
-    from planner.catalogue.profile_choice import unsound
+    from planner.catalogue.profile_choice import profile_fault
 
     if file.path.suffix != ".toml":
         raise ValueError(
-            f"expected a .toml file that planner calibrate wrote, got {quoted(file.written)}"
+            f"expected a .toml file that planner calibrate wrote, got {quote(file.written)}"
         )
     try:
         read_profile = profile(str(file.path))
     except CatalogueError as error:
         raise ValueError(str(error).replace(str(file.path), file.written)) from None
-    reason = unsound(read_profile)
+    reason = profile_fault(read_profile)
     if reason is not None:
         raise ValueError(f"{file.written}: is no sound profile: {reason}")

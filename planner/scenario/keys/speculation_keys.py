@@ -1,7 +1,5 @@
 """Speculative decoding: how many tokens are drafted, by what, and how many of them are accepted."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -9,18 +7,18 @@ from pydantic import ConfigDict, ValidationInfo, field_validator
 
 from planner.catalogue import models
 from planner.scenario.keys import fields
-from planner.scenario.keys.fields import Quantity, Record, Word
-from planner.text.errors import did_you_mean, quoted
+from planner.scenario.keys.fields import EnumKey, Quantity, Record
+from planner.text.errors import did_you_mean, quote
 from planner.text.tables import table
 
 METHODS = tuple(table("planner.catalogue", "speculation.toml")["methods"])
 AUTO = "auto"
 MODEL = "draft-model"  # the method of a drafter that is a model of its own
-DEEPEST = 64  # drafts; nobody publishes more than 23
+MAX_DRAFTS = 64  # drafts; nobody publishes more than 23
 
 
 @dataclass(frozen=True)
-class _Drafts(fields.Kind):
+class _Drafts(fields.FieldType):
     """A number of drafts, or `auto`: the best at each batch."""
 
     def read(self, value: object) -> int | str:
@@ -28,27 +26,27 @@ class _Drafts(fields.Kind):
             return AUTO
         if isinstance(value, str):
             hint = did_you_mean(value, (AUTO,))
-            raise ValueError(f"expected a whole number, or {AUTO}, got {quoted(value)}{hint}")
+            raise ValueError(f"expected a whole number, or {AUTO}, got {quote(value)}{hint}")
         drafts = fields.count(value, 1)
-        if drafts > DEEPEST:
-            raise ValueError(f"expected at most {DEEPEST} drafts, got {drafts}")
+        if drafts > MAX_DRAFTS:
+            raise ValueError(f"expected at most {MAX_DRAFTS} drafts, got {drafts}")
         return drafts
 
     def schema(self) -> dict[str, object]:
-        number = {"type": "integer", "minimum": 1, "maximum": DEEPEST}
+        number = {"type": "integer", "minimum": 1, "maximum": MAX_DRAFTS}
         return {"oneOf": [number, {"enum": [AUTO]}]}
 
 
 @dataclass(frozen=True)
-class _Accepted(fields.Kind):
+class _Accepted(fields.FieldType):
     """Mean tokens of a step, at the depth that is drafted, or at depths 1, 2, ..."""
 
     def read(self, value: object) -> float | tuple[float, ...]:
         if not isinstance(value, list | tuple):
             return _length(value)
-        if not 0 < len(value) <= DEEPEST:
-            raise ValueError(f"expected 1 to {DEEPEST} lengths, got {len(value)}")
-        lengths = fields.collected(value, _length)
+        if not 0 < len(value) <= MAX_DRAFTS:
+            raise ValueError(f"expected 1 to {MAX_DRAFTS} lengths, got {len(value)}")
+        lengths = fields.read_each(value, _length)
         for depth, length in enumerate(lengths, 1):
             if length > 1 + depth:
                 words = (
@@ -58,14 +56,13 @@ class _Accepted(fields.Kind):
         return tuple(lengths)
 
     def schema(self) -> dict[str, object]:
-        return fields.one_or_several({"type": "number", "minimum": 1})
+        return fields.one_or_many({"type": "number", "minimum": 1})
 
 
 def _length(value: object) -> float:
-    """A mean number of tokens of a step."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value < DEEPEST:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value < MAX_DRAFTS:
         words = "expected the mean tokens of a step, its own counted, such as 2.4"
-        raise ValueError(f"{words}, got {quoted(value)}")
+        raise ValueError(f"{words}, got {quote(value)}")
     return float(value)
 
 
@@ -80,7 +77,7 @@ class Speculation(Record):
     """probability that a drafted token is accepted, the same at each place, 0 <= x <= 1"""
     accepted: Annotated[float | tuple[float, ...], _Accepted()] | None = None
     """mean tokens of a step, its own counted: at this depth, or a list by depth"""
-    method: Annotated[str, Word(METHODS)] | None = None
+    method: Annotated[str, EnumKey(METHODS)] | None = None
     """what drafts; the model's predictor layers, else an EAGLE-3 head, when absent"""
     draft_model: str | None = None
     """a catalogue name, of a model of its own that drafts"""
@@ -114,9 +111,9 @@ class Speculation(Record):
     @classmethod
     def _named(cls, value: str | None, info: ValidationInfo) -> str | None:
         method = info.data.get("method")
-        if value is not None and value not in models.names():
-            hint = did_you_mean(value, models.names())
-            raise ValueError(f"unknown model {quoted(value)}{hint}")
+        if value is not None and value not in models.model_names():
+            hint = did_you_mean(value, models.model_names())
+            raise ValueError(f"unknown model {quote(value)}{hint}")
         if value is not None and method not in (None, MODEL):
             raise ValueError(
                 f"a model of its own drafts, and method says {method}; leave one of the two out"

@@ -15,13 +15,13 @@ from pydantic import (
     model_validator,
 )
 
-from planner.benchmark import misfit, read_measured
+from planner.benchmark import chip_mismatch, read_measured
 from planner.catalogue.chips import MATH
-from planner.catalogue.systems import REQUIRED, System, system, system_from, system_names
+from planner.catalogue.systems import REQUIRED_CHIP_KEYS, System, parse_system, system, system_names
 from planner.scenario.keys import fields
-from planner.scenario.keys.fields import Count, Faults, Quantity, Record, Refusals, sound
+from planner.scenario.keys.fields import Count, Faults, Quantity, Record, Refusals, check_faults
 from planner.scenario.keys.references import File, name_or_file, nested
-from planner.text.errors import InputError, did_you_mean, quoted
+from planner.text.errors import InputError, did_you_mean, quote
 from planner.text.quantities import show
 
 if TYPE_CHECKING:
@@ -32,13 +32,13 @@ WEIGHT_ONLY = ("int8", "int4")
 LINKS = ("scale_up", "scale_out", "chips_per_domain")  # what a topology file says itself
 
 
-class _Flops(fields.Kind):
+class _Flops(fields.FieldType):
     """Dense peaks by dtype [flop/s]."""
 
     def read(self, value: object) -> dict[str, float]:
         if not isinstance(value, Mapping) or not value:
             raise ValueError(
-                f"expected dense peaks by dtype such as {{bf16: 989 TFLOP/s}}, got {quoted(value)}"
+                f"expected dense peaks by dtype such as {{bf16: 989 TFLOP/s}}, got {quote(value)}"
             )
 
         def read_peak(dtype: str, peak: object) -> float:
@@ -48,7 +48,7 @@ class _Flops(fields.Kind):
 
         faults: Faults = []
         peaks = fields.read_items(value.items(), read_peak, faults)
-        return sound(peaks, faults)
+        return check_faults(peaks, faults)
 
     def schema(self) -> dict[str, object]:
         peak = Quantity("compute").schema()
@@ -67,7 +67,7 @@ class SystemDescription(Record):
     """A system varied in place (`like`), or in full; links one way, peaks dense."""
 
     like: str | None = Field(None, description="a catalogue name, varied by the other keys")
-    memory: fields.Size | None = Field(None, description="capacity per chip [byte]")
+    memory: fields.SizeField | None = Field(None, description="capacity per chip [byte]")
     memory_bandwidth: fields.Bandwidth | None = Field(None, description="per chip [byte/s]")
     flops: Annotated[dict[str, float], _Flops()] | None = None
     """dense peak by dtype, 2 FLOP per multiply-add [flop/s]"""
@@ -76,7 +76,7 @@ class SystemDescription(Record):
     scale_out: fields.Bandwidth | None = None
     """network between domains, per chip and one way [byte/s]"""
     chips_per_domain: Count | None = Field(None, description="chips joined by the fast network")
-    sram: fields.Size | None = Field(None, description="on-chip memory [byte]")
+    sram: fields.SizeField | None = Field(None, description="on-chip memory [byte]")
     power: Annotated[float, Quantity("power")] | None = Field(None, description="per chip [J/s]")
     price: fields.Rent | None = Field(None, description="per chip [USD/(chip*s)]")
     topology: FileKey = Field(None, description="a topology file: how such chips are wired")
@@ -110,7 +110,7 @@ class SystemDescription(Record):
     @model_validator(mode="after")
     def _of_this_chip(self) -> SystemDescription:
         if self.measured is not None and self.like is not None:
-            reason = misfit(read_measured(self.measured.path), _described(self).chip)
+            reason = chip_mismatch(read_measured(self.measured.path), _described(self).chip)
             if reason is not None:
                 raise Refusals([(("measured",), f"{self.measured.written}: {reason}")])
         return self
@@ -120,7 +120,7 @@ class SystemDescription(Record):
     def _in_catalogue(cls, value: str | None) -> str | None:
         if value is not None and value not in system_names():
             hint = did_you_mean(value, system_names()) or " (planner catalog systems lists them)"
-            raise ValueError(f"unknown system {quoted(value)}{hint}")
+            raise ValueError(f"unknown system {quote(value)}{hint}")
         return value
 
     @field_validator("flops")
@@ -137,7 +137,7 @@ class SystemDescription(Record):
             if chip.computes(dtype) and _double(peak, chip.peak(dtype)):
                 words = _twice("dense peak", "sparse", peak, chip.peak(dtype), "compute")
                 faults.append(((dtype,), words))
-        return sound(value, faults)
+        return check_faults(value, faults)
 
     @field_validator("scale_up", "scale_out")
     @classmethod
@@ -168,7 +168,7 @@ def _systems(value: object, info: ValidationInfo) -> SystemChoice:
         return _system(value, info)
     if not value:
         raise ValueError("expected at least one system, got an empty list")
-    return tuple(fields.collected(value, lambda item: _system(item, info)))
+    return tuple(fields.read_each(value, lambda item: _system(item, info)))
 
 
 def _system(value: object, info: ValidationInfo) -> SystemReference:
@@ -178,7 +178,7 @@ def _system(value: object, info: ValidationInfo) -> SystemReference:
         raise ValueError("expected a system, got a list in a list")
     if not isinstance(value, Mapping):
         return name_or_file(value, "system", "hgx-h200", system_names(), info)
-    return nested(SystemDescription, value, info, REQUIRED)
+    return nested(SystemDescription, value, info, REQUIRED_CHIP_KEYS)
 
 
 _Written = str | SystemDescription
@@ -202,7 +202,7 @@ def resolved_system(choice: str | File | SystemDescription) -> System | File:
 
 
 def _described(choice: SystemDescription) -> System:
-    return system_from({key: value for key, value in choice if key not in FILES})
+    return parse_system({key: value for key, value in choice if key not in FILES})
 
 
 def _double(value: float, figure: float) -> bool:
@@ -210,7 +210,6 @@ def _double(value: float, figure: float) -> bool:
 
 
 def _twice(wanted: str, likely: str, value: float, figure: float, dimension: str) -> str:
-    """What is said of a value that is twice the catalogue's figure."""
     right = show(figure, dimension)
     return (
         f"expected the {wanted}, got {show(value, dimension)}, twice the catalogue's {right}; "

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from planner.scenario.keys import fields
 from planner.scenario.keys.fields import Quantity, Refusals
-from planner.text.errors import QuantityError, quoted
+from planner.text.errors import QuantityError, quote
 from planner.text.quantities import parse
 
 OFFLOADS = ("none", "optimizer", "activations")
 DAY = 86400.0
 MEBI = 1.048576  # 2^20 over 10^6: "4 M tokens" of a published batch are 4 x 2^20
-ALL = "all"  # of the parameters are trained
+ALL_PARAMETERS = "all"  # of the parameters are trained
 LORA = "lora "  # before the rank, where it is written in a word
 
 
@@ -47,7 +47,7 @@ class BatchSize:
 
 
 @dataclass(frozen=True)
-class BatchField(fields.Kind):
+class BatchField(fields.FieldType):
     """A batch: tokens, or whole sequences."""
 
     def schema(self) -> dict[str, object]:
@@ -66,45 +66,45 @@ class BatchField(fields.Kind):
             except QuantityError:
                 raise ValueError(f'{error}; "512 sequences" are read too') from None
         if not count or count % 1:
-            raise ValueError(f"expected a whole number of sequences, got {quoted(value)}")
+            raise ValueError(f"expected a whole number of sequences, got {quote(value)}")
         return BatchSize(count, "seq")
 
 
 @dataclass(frozen=True)
-class Flags(fields.Kind):
+class Flags(fields.FieldType):
     """True, false, or both to choose from."""
 
     def schema(self) -> dict[str, object]:
         """JSON Schema: a truth value, or both."""
-        return fields.one_or_several({"type": "boolean"})
+        return fields.one_or_many({"type": "boolean"})
 
     def read(self, value: object) -> tuple[bool, ...]:
         """The truth values, false first."""
         values = value if isinstance(value, list | tuple) else (value,)
         if not values or any(not isinstance(each, bool) for each in values):
-            raise ValueError(f"expected true, false or [false, true], got {quoted(value)}")
+            raise ValueError(f"expected true, false or [false, true], got {quote(value)}")
         return tuple(sorted(set(values)))
 
 
 @dataclass(frozen=True)
-class Offloads(fields.Kind):
+class Offloads(fields.FieldType):
     """What lives in the memory of the host, or a list to choose from; true is the optimizer."""
 
     def schema(self) -> dict[str, object]:
         """JSON Schema: what may be offloaded; true is the optimizer."""
-        return fields.one_or_several({"enum": [*OFFLOADS, True, False]})
+        return fields.one_or_many({"enum": [*OFFLOADS, True, False]})
 
     def read(self, value: object) -> tuple[str, ...]:
         """The words, without repetitions."""
         values = value if isinstance(value, list | tuple) else [value]
         plain = {True: OFFLOADS[1], False: OFFLOADS[0]}
-        return fields.Words(OFFLOADS).read([
+        return fields.ChoiceListField(OFFLOADS).read([
             plain[each] if isinstance(each, bool) else each for each in values
         ])  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Days(fields.Kind):
+class Days(fields.FieldType):
     """Days: a plain number, or a time with its unit."""
 
     def schema(self) -> dict[str, object]:
@@ -118,25 +118,27 @@ class Days(fields.Kind):
 
 
 @dataclass(frozen=True)
-class Trained(fields.Kind):
+class TrainableField(fields.FieldType):
     """Which parameters are trained: all (read as 0), or {lora: RANK}."""
 
     def schema(self) -> dict[str, object]:
         """JSON Schema: all, or the rank of an adapter."""
         rank = {"type": "integer", "minimum": 1}
-        return {"oneOf": [{"const": ALL}, fields.mapping_schema({"lora": rank}, ["lora"])]}
+        return {
+            "oneOf": [{"const": ALL_PARAMETERS}, fields.mapping_schema({"lora": rank}, ["lora"])]
+        }
 
     def read(self, value: object) -> LoraRank:
         """The rank; 0 for all parameters."""
         if isinstance(value, LoraRank):
             return value
-        if value == ALL:
+        if value == ALL_PARAMETERS:
             return LoraRank()
         if isinstance(value, str) and value.startswith(LORA):
             rank = value.removeprefix(LORA)
             value = {"lora": int(rank) if rank.isdecimal() else rank}
         if not isinstance(value, Mapping) or list(value) != ["lora"]:
-            raise ValueError(f"expected {ALL}, or {{lora: 16}}, got {quoted(value)}")
+            raise ValueError(f"expected {ALL_PARAMETERS}, or {{lora: 16}}, got {quote(value)}")
         try:
             return LoraRank(fields.count(value["lora"], 1))
         except ValueError as error:
@@ -151,4 +153,4 @@ class LoraRank:
 
     def __str__(self) -> str:
         """What is trained, as a scenario has it."""
-        return f"{LORA}{self.lora}" if self.lora else ALL
+        return f"{LORA}{self.lora}" if self.lora else ALL_PARAMETERS

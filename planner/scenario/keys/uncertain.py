@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from planner.scenario.keys.fields import Faults, Kind, Path, Refusals
-from planner.text.errors import did_you_mean, quoted
+from planner.scenario.keys.fields import Faults, FieldType, Path, Refusals
+from planner.text.errors import did_you_mean, quote
 
 # How many values each kind takes, None for two or more, and what they are.
-KINDS: Mapping[str, tuple[int | None, str]] = {
+FAMILIES: Mapping[str, tuple[int | None, str]] = {
     "uniform": (2, "[least, most]"),
     "log_uniform": (2, "[least, most]"),
     "triangular": (3, "[least, likeliest, most]"),
@@ -22,18 +22,18 @@ KINDS: Mapping[str, tuple[int | None, str]] = {
     "one_of": (None, "two or more values, each as likely"),
 }
 CATALOGUE = "catalogue"
-DEEPEST = 8
-LEFT_ASIDE = "uncertain: is left aside here; planner sensitivity --sobol N studies it"
+MAX_PATH_DEPTH = 8
+IGNORED_NOTE = "uncertain: is left aside here; planner sensitivity --sobol N studies it"
 EXAMPLE = "{uniform: [$2/hour, $4/hour]}, or catalogue"
 
 
 @dataclass(frozen=True)
-class _Spreads(Kind):
+class _Spreads(FieldType):
     """Distributions by dotted path."""
 
     def read(self, value: object) -> dict[str, object]:
         if not isinstance(value, Mapping) or not value:
-            raise ValueError(f"expected paths such as price: {EXAMPLE}, got {quoted(value)}")
+            raise ValueError(f"expected paths such as price: {EXAMPLE}, got {quote(value)}")
         spreads: dict[str, object] = {}
         refused: Faults = []
         for path, spread in _flat(value, ()):
@@ -50,7 +50,7 @@ class _Spreads(Kind):
         kinds = {
             name: {**ends, "description": meaning, "minItems": count or 2,
                    **({"maxItems": count} if count else {})}
-            for name, (count, meaning) in KINDS.items()
+            for name, (count, meaning) in FAMILIES.items()
         }  # fmt: skip
         spread = {
             "type": "object", "properties": kinds, "minProperties": 1, "maxProperties": 1,
@@ -63,35 +63,35 @@ Uncertain = Annotated[dict[str, object], _Spreads()]
 
 
 def _flat(value: Mapping[object, object], above: Path) -> Iterator[tuple[Path, object]]:
-    """Paths with what they are given; a mapping of paths below a path is read as longer ones."""
     for key, item in value.items():
         path = (*above, str(key))
-        if len(path) < DEEPEST and isinstance(item, Mapping) and _has_paths(item):
+        if len(path) < MAX_PATH_DEPTH and isinstance(item, Mapping) and _has_paths(item):
             yield from _flat(item, path)
         else:
             yield path, item
 
 
 def _has_paths(item: Mapping[object, object]) -> bool:
-    """Whether keys are paths below: none is, or nearly is, a kind of distribution."""
     below = all(isinstance(each, Mapping | str) for each in item.values())
-    return bool(item) and below and not any(x in KINDS or did_you_mean(x, KINDS) for x in item)
+    return (
+        bool(item) and below and not any(x in FAMILIES or did_you_mean(x, FAMILIES) for x in item)
+    )
 
 
 def _spread(value: object) -> object:
     if value == CATALOGUE:
         return CATALOGUE
     if not isinstance(value, Mapping) or len(value) != 1:
-        raise ValueError(f"expected one distribution such as {EXAMPLE}, got {quoted(value)}")
+        raise ValueError(f"expected one distribution such as {EXAMPLE}, got {quote(value)}")
     ((kind, ends),) = value.items()
-    if kind not in KINDS:
-        hint = did_you_mean(kind, KINDS) or f" (known: {', '.join(KINDS)})"
-        raise ValueError(f"unknown distribution {quoted(kind)}{hint}")
-    count, meaning = KINDS[kind]
+    if kind not in FAMILIES:
+        hint = did_you_mean(kind, FAMILIES) or f" (known: {', '.join(FAMILIES)})"
+        raise ValueError(f"unknown distribution {quote(kind)}{hint}")
+    count, meaning = FAMILIES[kind]
     if not isinstance(ends, list | tuple) or (len(ends) != count if count else len(ends) < 2):
-        raise ValueError(f"{kind}: expected {meaning}, got {quoted(ends)}")
+        raise ValueError(f"{kind}: expected {meaning}, got {quote(ends)}")
     for end in ends:
         number = isinstance(end, int | float) and not isinstance(end, bool)
         if not isinstance(end, str) and not (number and math.isfinite(end)):
-            raise ValueError(f"{kind}: expected a quantity such as 50 ms, got {quoted(end)}")
+            raise ValueError(f"{kind}: expected a quantity such as 50 ms, got {quote(end)}")
     return {str(kind): list(ends)}

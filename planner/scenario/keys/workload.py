@@ -12,13 +12,13 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from planner.scenario.keys import fields
-from planner.scenario.keys.fields import Faults, Numbers, Quantity, Record, Seconds
-from planner.text.errors import QuantityError, quoted
+from planner.scenario.keys.fields import Faults, ListKey, Quantity, Record, Seconds
+from planner.text.errors import QuantityError, quote
 from planner.text.quantities import has_unit, parse
 
-WIDEST = 5.0  # standard deviation of the logarithm of a length
+MAX_LENGTH_LOG_SD = 5.0  # standard deviation of the logarithm of a length
 DISPATCH = ("random", "prefix")  # how requests find a replica and a rank
-MOST = "max"  # a demand: as much as can be served
+MAX_WORD = "max"  # a demand: as much as can be served
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Demand:
 
 
 @dataclass(frozen=True)
-class _Lengths(fields.Kind):
+class _Lengths(fields.FieldType):
     least: float = 1.0
 
     def schema(self) -> dict[str, object]:
@@ -86,7 +86,7 @@ class _Lengths(fields.Kind):
             points = read["quantiles"]
             normal = [NormalDist().inv_cdf(probability) for probability, _ in points]
             sigma, height = linear_regression(normal, [math.log(tokens) for _, tokens in points])
-            if sigma > WIDEST:
+            if sigma > MAX_LENGTH_LOG_SD:
                 raise ValueError("these quantiles are too far apart for a distribution of lengths")
             mean = math.exp(height + sigma**2 / 2)
             return Distribution(mean, math.sqrt(math.expm1(sigma**2)), points)
@@ -98,15 +98,15 @@ Lengths = Annotated[Distribution, _Lengths()]
 
 
 @dataclass(frozen=True)
-class _DemandKind(fields.Kind):
+class _DemandKind(fields.FieldType):
     def schema(self) -> dict[str, object]:
-        examples = ["10 requests/s", "5000 tokens/s", MOST]
+        examples = ["10 requests/s", "5000 tokens/s", MAX_WORD]
         return {"type": ["string", "number"], "examples": examples}
 
     def read(self, value: object) -> Demand:
         if isinstance(value, Demand):
             return value
-        if value == MOST:
+        if value == MAX_WORD:
             return Demand(math.inf, "request")
         try:
             return Demand(Quantity("request_rate").read(value), "request")
@@ -118,10 +118,10 @@ class _DemandKind(fields.Kind):
             if tokens is None:
                 raise ValueError(
                     f'{error}; output tokens such as "5000 tokens/s" are read too, and '
-                    f"{MOST}: as many as the chips can serve"
+                    f"{MAX_WORD}: as many as the chips can serve"
                 ) from None
         if tokens == 0:
-            raise ValueError(f"expected a value above zero, got {quoted(value)}")
+            raise ValueError(f"expected a value above zero, got {quote(value)}")
         return Demand(tokens, "token")
 
 
@@ -137,7 +137,7 @@ class Workload(Record):
     )
     utilisation: Annotated[float, Quantity("share", below=1.0)] | None = None
     """share of its most that the busiest pool serves, requests at random; in place of a demand"""
-    spare_replicas: Annotated[int, fields.Whole(least=0)] = 0
+    spare_replicas: Annotated[int, fields.IntegerField(least=0)] = 0
     """replicas that may be down while the promises hold: 1 for N+1"""
     headroom: Annotated[float, Quantity("share", zero=True, below=1.0)] = 0.0
     """share of the sequence slots kept free under demand, 0 <= x < 1"""
@@ -152,7 +152,7 @@ class Workload(Record):
     """share of the input that a prefix cache serves where it has room, 0 <= x < 1"""
     conversations: fields.Count | None = None
     """conversations at a time whose contexts the prefix cache must keep; their room is counted"""
-    dispatch: Annotated[str, fields.Word(DISPATCH)] = "random"
+    dispatch: Annotated[str, fields.EnumKey(DISPATCH)] = "random"
     """prefix: requests go where their prefix was read, and each rank keeps its part of them"""
 
     @field_validator("spare_replicas", "headroom")
@@ -236,7 +236,7 @@ class Promises(Record):
 def _quantiles(value: object) -> tuple[tuple[float, float], ...]:
     if not isinstance(value, Mapping) or len(value) < 2:
         raise ValueError(
-            f"expected at least two quantiles such as {{p50: 3000, p90: 9000}}, got {quoted(value)}"
+            f"expected at least two quantiles such as {{p50: 3000, p90: 9000}}, got {quote(value)}"
         )
     faults: Faults = []
     length = Quantity("tokens", least=1.0)
@@ -248,7 +248,7 @@ def _quantiles(value: object) -> tuple[tuple[float, float], ...]:
         if low == high or shorter > longer:
             faults.append(((), "expected lengths that grow with distinct probabilities"))
             break
-    return fields.sound(tuple(points), faults)
+    return fields.check_faults(tuple(points), faults)
 
 
 def _probability(key: object) -> float:
@@ -258,21 +258,21 @@ def _probability(key: object) -> float:
     except ValueError:
         value = math.nan
     if not 0 < value < 1:
-        raise ValueError(f"expected a quantile such as p50 or 0.5, got {quoted(key)}")
+        raise ValueError(f"expected a quantile such as p50 or 0.5, got {quote(key)}")
     return value
 
 
 class _Axes(Record):
     """The sizes of a layout."""
 
-    tp: Numbers | None = Field(None, description="chips that shard attention")
-    pp: Numbers | None = Field(None, description="pipeline stages")
-    cp: Numbers | None = None
+    tp: ListKey | None = Field(None, description="chips that shard attention")
+    pp: ListKey | None = Field(None, description="pipeline stages")
+    cp: ListKey | None = None
     """parts of a context; tried for long prompts when absent, else 1"""
-    dcp: Numbers | None = Field(None, description="chips of tp that share contexts by tokens")
-    dp_attention: Numbers | None = Field(None, description="copies of attention in a replica")
-    ep: Numbers | None = Field(None, description="groups the experts are spread over")
-    tp_expert: Numbers | None = Field(None, description="chips that shard one expert")
+    dcp: ListKey | None = Field(None, description="chips of tp that share contexts by tokens")
+    dp_attention: ListKey | None = Field(None, description="copies of attention in a replica")
+    ep: ListKey | None = Field(None, description="groups the experts are spread over")
+    tp_expert: ListKey | None = Field(None, description="chips that shard one expert")
     overlap: fields.Overlaps | None = None
     """whether two half-batches of a pass work and send in turn; both tried when absent"""
 
@@ -280,21 +280,21 @@ class _Axes(Record):
 class PoolChoice(_Axes):
     """Limits on the layout of one of two pools; what is absent is taken from the whole."""
 
-    replicas: Numbers | None = Field(None, description="replicas of this pool")
+    replicas: ListKey | None = Field(None, description="replicas of this pool")
 
 
 class Choose(_Axes):
     """Limits on, or values of, the choices; what is absent is chosen freely."""
 
-    replicas: Numbers | None = Field(None, description="independent copies of the model")
+    replicas: ListKey | None = Field(None, description="independent copies of the model")
     redundant_experts: fields.Copies | None = None
     """routed experts of a layer that are held once more; 0 when absent"""
-    batch: Numbers | None = Field(None, description="sequences in flight over all replicas")
+    batch: ListKey | None = Field(None, description="sequences in flight over all replicas")
     mode: fields.Modes | None = Field(None, description="one pool, two pools, or one phase alone")
     weights: fields.Dtypes | None = Field(None, description="dtype of the weights")
     kv: fields.Dtypes | None = Field(None, description="dtype of the key-value cache")
     activations: fields.Dtypes | None = Field(None, description="dtype of the activations")
-    chunk: Numbers | None = Field(None, description="tokens of prompt per prefill chunk [token]")
+    chunk: ListKey | None = Field(None, description="tokens of prompt per prefill chunk [token]")
     prefill: PoolChoice | None = Field(None, description="of the pool that prefills, if two")
     decode: PoolChoice | None = Field(None, description="of the pool that decodes, if two")
 
@@ -310,10 +310,10 @@ class Current(Record):
     ep: fields.Count | None = None
     tp_expert: fields.Count | None = None
     replicas: fields.Count | None = None
-    overlap: Annotated[str, fields.Word(fields.OVERLAPS)] = "none"
-    redundant_experts: Annotated[int, fields.Whole(least=0)] = 0
+    overlap: Annotated[str, fields.EnumKey(fields.OVERLAPS)] = "none"
+    redundant_experts: Annotated[int, fields.IntegerField(least=0)] = 0
     batch: fields.Count | None = Field(None, description="sequences in flight over all replicas")
-    mode: Annotated[str, fields.Word(fields.MODES)] | None = None
+    mode: Annotated[str, fields.EnumKey(fields.MODES)] | None = None
     weights: fields.Dtype | None = None
     kv: fields.Dtype | None = None
     activations: fields.Dtype | None = None

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 import sympy as sp
 
-from formulas.algebra.calculus import Exponential, Uniform, curvature_at
+from formulas.algebra.calculus import Exponential, Uniform, second_derivative_value
 from formulas.algebra.derivation import Derivation, DerivationError
 from formulas.nomenclature.training import q_pull as z
 from formulas.nomenclature.training import r_all as k
@@ -106,8 +106,8 @@ def test_conditions_travel_with_what_is_put_in():
 def test_a_curvature_that_cancels_is_decided_with_more_digits():
     """Sixty digits agree: the first precision loses them all, the next sees the sign."""
     near = sp.sqrt(n + sp.Rational(1, 10**60)) - sp.sqrt(n)
-    assert curvature_at(near, {n: Fraction(2)}) > 0
-    assert curvature_at(sp.log(n - 3), {n: Fraction(2)}) is None
+    assert second_derivative_value(near, {n: Fraction(2)}) > 0
+    assert second_derivative_value(sp.log(n - 3), {n: Fraction(2)}) is None
 
 
 def test_what_follows_a_driver_moves_both_sides_alike():

@@ -7,7 +7,7 @@ import sympy as sp
 
 from formulas.algebra.derivation import Derivation, DerivationError
 from formulas.algebra.identity import Identity
-from formulas.algebra.points import points
+from formulas.algebra.points import sample_points
 from formulas.nomenclature.training import r_all as k
 from formulas.nomenclature.training import x_over as n
 from formulas.nomenclature.training import x_shift as y
@@ -90,7 +90,7 @@ def test_a_refusal_names_the_point_both_sides_and_the_domain():
 
 def test_the_seed_that_found_it_is_named_and_repeats_it():
     """Points are drawn anew at every check."""
-    drawn = zip(range(40), points([n], 0), strict=False)
+    drawn = zip(range(40), sample_points([n], 0), strict=False)
     hidden = sp.Mul(*(n - sp.Rational(point[n]) for _, point in drawn))
     step = Derivation("false").begin(y, n + hidden).rewrite(n)
     with pytest.raises(DerivationError, match=r"drawn with seed 7: check\(7\) repeats it"):
@@ -99,11 +99,11 @@ def test_the_seed_that_found_it_is_named_and_repeats_it():
 
 def test_points_span_the_decades():
     """Each symbol visits all eighteen in its first eighteen wide points."""
-    drawn = [point for _, point in zip(range(54), points([n, k], 5), strict=False)]
+    drawn = [point for _, point in zip(range(54), sample_points([n, k], 5), strict=False)]
     for x in (n, k):
         wide = [point[x] for point in drawn[::3]]
         assert sorted(int(sp.floor(sp.log(sp.Rational(v), 10))) for v in wide) == list(range(-9, 9))
-    assert drawn != [point for _, point in zip(range(54), points([n, k], 6), strict=False)]
+    assert drawn != [point for _, point in zip(range(54), sample_points([n, k], 6), strict=False)]
 
 
 def test_more_digits_are_carried_where_a_sum_cancels():

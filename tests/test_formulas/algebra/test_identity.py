@@ -15,7 +15,7 @@ from formulas.nomenclature.lecture import (
     n_experts,
     sigma,
 )
-from formulas.numerics.expressions import value_of
+from formulas.numerics.expressions import float_value
 from formulas.registry import find
 from formulas.roofline.roofline import memory_time, step_time
 
@@ -37,11 +37,11 @@ def test_a_solution_put_back_gives_what_it_came_from(name, symbols):
     point = {x: 0.3 + index / 17 for index, x in enumerate(equation.symbols)}
     if coverage in {equation.symbol}:
         point |= {k_experts: 2.0, n_experts: 8.0}
-    left = value_of(equation.rhs, point)
+    left = float_value(equation.rhs, point)
     for each in symbols.split():
         solved = equation.solve_for(each)
         (x,) = [y for y in point if y.name == each]
-        again = value_of(solved.rhs, {**point, equation.symbol: left})
+        again = float_value(solved.rhs, {**point, equation.symbol: left})
         assert again == pytest.approx(point[x], rel=1e-9), each
 
 
@@ -70,7 +70,7 @@ def test_a_quartic_is_not_solved():
     with pytest.raises(ValueError, match="no solution in closed form for 'sigma'"):
         quartic.solve_for(sigma)
     square = Equation("a square", coverage, sigma * sp.sqrt(sigma**2 + 2)).solve_for(sigma)
-    assert value_of(square.rhs, {coverage: 3**0.5}) == pytest.approx(1.0)
+    assert float_value(square.rhs, {coverage: 3**0.5}) == pytest.approx(1.0)
 
 
 def test_the_branches_of_a_max_are_named_with_their_solutions():

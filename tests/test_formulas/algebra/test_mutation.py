@@ -15,8 +15,8 @@ from formulas.algebra.derivation import Derivation, DerivationError
 from formulas.algebra.equation import Equation
 from formulas.nomenclature.dimensions import BASES, UnitError
 from formulas.nomenclature.lecture import B, T_comp, T_mem, T_step
-from formulas.nomenclature.symbols import unit_of_symbol
-from formulas.numerics.expressions import value_of
+from formulas.nomenclature.symbols import symbol_unit
+from formulas.numerics.expressions import float_value
 from formulas.registry import all_derivations, all_equations, by_name
 from formulas.roofline.batching import critical_batch
 from tests.scripts.mutants import expression_mutants, figure, judged, mutants
@@ -122,11 +122,11 @@ def _scales_at(left: sp.Symbol, right: sp.Expr, base: str, symbols: list[sp.Symb
     point = {x: 1 + index / 7 for index, x in enumerate(symbols)}
     scaled = {x: value * 8 ** float(_power(x, base)) for x, value in point.items()}
     try:
-        before, after = value_of(right, point), value_of(right, scaled)
+        before, after = float_value(right, point), float_value(right, scaled)
     except ValueError:
         return True  # it does not exist here; nothing is shown
     return after == pytest.approx(before * 8 ** float(_power(left, base)), rel=1e-6)
 
 
 def _power(x: sp.Symbol, base: str) -> Fraction:
-    return dict(unit_of_symbol(x).powers).get(base, Fraction(0))
+    return dict(symbol_unit(x).powers).get(base, Fraction(0))

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from formulas.book import book_document as module
-from formulas.book.book_document import book, book_document, symbols_of
-from formulas.book.book_values import BookError, Part
+from formulas.book.book_document import book, book_document, printed_symbols
+from formulas.book.book_values import BookError, DerivationPart
 from formulas.book.prose import chapters, prose
 from formulas.export.blocks import BookTable, Heading, Picture, Proof, Statement
 from formulas.export.words import Formula
@@ -32,7 +32,7 @@ def test_a_symbol_is_listed_before_it_is_used(whole):
             break
         if isinstance(block, BookTable) and block.heads[1] == "meaning":
             listed |= {x for row in block.rows for x in row[0][0].symbols}
-        missing = {x for x in symbols_of(block) if SYMBOLS.get(x.name) == x} - listed
+        missing = {x for x in printed_symbols(block) if SYMBOLS.get(x.name) == x} - listed
         assert not missing, (block, missing)
 
 
@@ -42,7 +42,7 @@ def test_what_a_step_puts_in_was_stated(whole):
     stated = set()
     for block in whole.blocks:
         if isinstance(block, Proof):
-            for inner in module.needed(block.entry.item):
+            for inner in module.required_entries(block.entry.item):
                 assert inner.name in stated or inner.name in later(whole, block), inner.name
         if isinstance(block, Proof | Statement):
             stated.add(block.entry.item.name)
@@ -123,13 +123,16 @@ def test_what_cannot_be_set_is_said(monkeypatch):
         book("text", ("x",))
     first = chapters()[0]
     for part, words in (
-        (Part("", "no_such"), "chapter step: no_such is not in the catalogue"),
-        (Part("[there](nowhere)"), "a link leads to nowhere, which the book does not hold"),
-        (Part("$no_such$"), "no_such in 'no_such' is neither a symbol nor an equation"),
-        (Part("{critical_batch:mine}"), "there is no set of values 'mine'"),
+        (DerivationPart("", "no_such"), "chapter step: no_such is not in the catalogue"),
+        (
+            DerivationPart("[there](nowhere)"),
+            "a link leads to nowhere, which the book does not hold",
+        ),
+        (DerivationPart("$no_such$"), "no_such in 'no_such' is neither a symbol nor an equation"),
+        (DerivationPart("{critical_batch:mine}"), "there is no set of values 'mine'"),
     ):
         changed = replace(first, parts=(part, *first.parts))  # a book of one chapter
-        monkeypatch.setattr(module, "chosen", lambda names, changed=changed: (changed,))
+        monkeypatch.setattr(module, "point_lines", lambda names, changed=changed: (changed,))
         with pytest.raises(BookError) as refused:
             book("text", (first.anchor,))
         assert words in str(refused.value)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from formulas.book.book_values import BarRow, BookError, exact, number_at
-from formulas.book.curves import bars, draw_figure, idle_share, short, ticks, traced
+from formulas.book.book_values import BarRow, BookError, evaluate_expression, exact
+from formulas.book.curves import bars, draw_figure, idle_share, sample_curve, short_number, ticks
 from formulas.book.prose import chapters
 from formulas.export.drawing import Label, Spot, characters, pdf_strokes, svg
 
@@ -23,19 +23,21 @@ def test_a_curve_is_its_equation(name, number):
     """At a few of its points, worked one by one from the expression tree."""
     figure = FIGURES[name][1]
     curve = figure.curves[number]
-    line = traced(figure, curve, values(name))
+    line = sample_curve(figure, curve, values(name))
     assert np.isfinite(line.y).all()
     case = {**values(name), **exact(curve.values)}
-    scale = number_at(curve.over, case) * {"ms": 1e-3, "us": 1e-6, "GB": 1e9}.get(figure.unit, 1)
+    scale = evaluate_expression(curve.over, case) * {"ms": 1e-3, "us": 1e-6, "GB": 1e9}.get(
+        figure.unit, 1
+    )
     for k in (0, 57, len(line.x) - 1):
-        value = number_at(curve.of, {**case, figure.axis: float(line.x[k])}) / scale
+        value = evaluate_expression(curve.of, {**case, figure.axis: float(line.x[k])}) / scale
         assert line.y[k] == pytest.approx(value, rel=1e-9)
 
 
 def test_the_kink_of_the_roofline_is_the_critical_batch():
     """3000 positions without caches, a third more with them at a quarter of the balance context."""
     figure = FIGURES["roofline"][1]
-    ((x, y, words),) = traced(figure, figure.curves[0], values("roofline")).kinks
+    ((x, y, words),) = sample_curve(figure, figure.curves[0], values("roofline")).kinks
     assert x == pytest.approx(4000, rel=1e-6)
     assert y == pytest.approx(10, rel=1e-6)
     assert words == "T_mem = T_comp"
@@ -86,4 +88,10 @@ def test_ticks_are_round():
     """Decades where there are many, a handful of round numbers else."""
     assert ticks(1, 1e4, True) == [1, 10, 100, 1000, 10000]
     assert ticks(0, 33, False) == [0, 5, 10, 15, 20, 25, 30]
-    assert [short(x) for x in (0.05, 20, 2000, 3e12, 1e23)] == ["0.05", "20", "2k", "3T", "10²³"]
+    assert [short_number(x) for x in (0.05, 20, 2000, 3e12, 1e23)] == [
+        "0.05",
+        "20",
+        "2k",
+        "3T",
+        "10²³",
+    ]

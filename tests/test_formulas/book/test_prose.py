@@ -5,7 +5,7 @@ import tomllib
 import pytest
 
 from formulas.book.book_values import BookError
-from formulas.book.prose import FOLDER, chapter_of, chapters, chosen
+from formulas.book.prose import FOLDER, chapters, chosen_chapters, parse_chapter
 from formulas.claims import all_claims
 from formulas.registry import by_name
 
@@ -61,14 +61,14 @@ def test_what_a_chapter_lacks_is_said(change, words):
     changed = rows()
     change(changed)
     with pytest.raises(BookError) as refused:
-        chapter_of(changed, "step")
+        parse_chapter(changed, "step")
     assert words in str(refused.value)
 
 
 def test_chapters_are_chosen_by_anchor_or_number():
     """In the order named, each once; an unknown one is refused with the nearest name."""
-    assert [x.anchor for x in chosen(("4", "step", "pipeline"))] == ["pipeline", "step"]
+    assert [x.anchor for x in chosen_chapters(("4", "step", "pipeline"))] == ["pipeline", "step"]
     with pytest.raises(BookError, match=r"no chapter 'pipline'.*did you mean 'pipeline'"):
-        chosen(("pipline",))
+        chosen_chapters(("pipline",))
     with pytest.raises(BookError, match="no chapter '9'; there are step, batch"):
-        chosen(("9",))
+        chosen_chapters(("9",))

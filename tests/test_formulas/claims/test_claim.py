@@ -4,12 +4,12 @@ import math
 
 import pytest
 
-from formulas.claims.claim import RULE, Compared, Verdict, compared, tally
+from formulas.claims.claim import RULE, ClaimComparison, Verdict, compare_with_claim, verdict_counts
 
 
 def judged(*factors):
     """A verdict on numbers that are so many times what is stated."""
-    return Verdict(tuple(Compared("x", 100 * by, 100, 100, "") for by in factors))
+    return Verdict(tuple(ClaimComparison("x", 100 * by, 100, 100, "") for by in factors))
 
 
 @pytest.mark.parametrize(
@@ -39,23 +39,23 @@ def test_the_rule_prints_its_own_limits():
 def test_what_is_stated(says, value, factor):
     """A figure, a fraction, a range, an open end, a formula at the case."""
     unit = "" if isinstance(says, int) else "s"
-    found = compared("x", value, says, {"B": 3e6, "L_ctx": 8e-3}, unit)
+    found = compare_with_claim("x", value, says, {"B": 3e6, "L_ctx": 8e-3}, unit)
     assert found.factor == pytest.approx(factor)
 
 
 def test_a_formula_gives_base_units_and_a_figure_the_unit_of_its_row():
     """0.05 s is 50 ms."""
-    assert compared("x", 50, "T_step", {"T_step": 0.05}, "ms").factor == pytest.approx(1)
-    assert compared("x", 50, 50, {}, "ms").text == "50 ms for 50 ms"
+    assert compare_with_claim("x", 50, "T_step", {"T_step": 0.05}, "ms").factor == pytest.approx(1)
+    assert compare_with_claim("x", 50, 50, {}, "ms").text == "50 ms for 50 ms"
 
 
 def test_without_a_statement_there_is_nothing_to_compare():
     """The number is shown, not judged."""
-    assert compared("x", 1.0, None, {}) is None
+    assert compare_with_claim("x", 1.0, None, {}) is None
     assert judged(0).farthest.factor == math.inf
 
 
 def test_the_tally_has_all_words():
     """In the order of the rule."""
-    words = tally([judged(1), judged(2), judged()])
+    words = verdict_counts([judged(1), judged(2), judged()])
     assert words == "3 claims: holds 1, near 0, off 1, far 0, unnumbered 1."

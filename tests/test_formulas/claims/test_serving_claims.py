@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from formulas.claims import all_claims
-from formulas.claims.claim import KINDS, LECTURE, Claim, Verdict, Worked, figure_text
+from formulas.claims.claim import CLAIM_KINDS, LECTURE, Claim, ComputedNumber, Verdict, figure_text
 from formulas.nomenclature.sources import lecture_notes
 from formulas.registry import by_name, find, tags
 
@@ -69,7 +69,7 @@ def test_every_serving_claim_rests_on_equations_that_bear_its_id(claim):
     assert {each.equation for each in claim.worked} <= set(claim.equations)
     assert any(claim.id in tags(each) for each in claim.equations)
     assert claim.why.endswith(".")
-    assert claim.kind in KINDS
+    assert claim.kind in CLAIM_KINDS
 
 
 @pytest.mark.parametrize("name", NUMBERS)
@@ -108,7 +108,7 @@ def test_numbers_are_shown_to_four_digits():
     assert figure_text(14.4, "ms") == "14.4 ms"
     assert figure_text(2.592e14) == "2.592e+14"
     assert figure_text(30, "%") == "30%"
-    assert Worked("steps", "trains_per_second").value(LECTURE) == pytest.approx(50)
+    assert ComputedNumber("steps", "trains_per_second").value(LECTURE) == pytest.approx(50)
 
 
 # -- what the statements leave out -----------------------------------------------------------------

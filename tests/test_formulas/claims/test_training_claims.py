@@ -5,7 +5,7 @@ import math
 import pytest
 
 from formulas.claims import all_claims
-from formulas.claims.claim import KINDS, Verdict
+from formulas.claims.claim import CLAIM_KINDS, Verdict
 from formulas.registry import by_name, tags
 
 IDS = [f"C{number}" for number in range(29, 58)]
@@ -54,7 +54,7 @@ def test_every_claim_rests_on_equations_that_bear_its_id(name):
     assert {each.equation for each in claim.worked} <= set(claim.equations)
     assert any(name in tags(each) for each in claim.equations) or claim.kind == "rumour"
     assert claim.why.endswith(".")
-    assert claim.kind in KINDS
+    assert claim.kind in CLAIM_KINDS
 
 
 @pytest.mark.parametrize("name", NUMBERS)

@@ -14,7 +14,7 @@ from formulas.algebra.equation import Equation
 from formulas.export import FORMATS, export
 from formulas.export.latex import latex_words
 from formulas.nomenclature.lecture import T_comp, T_mem, T_step
-from formulas.nomenclature.symbols import meaning, unit_of_symbol
+from formulas.nomenclature.symbols import meaning, symbol_unit
 from formulas.registry import by_name
 from formulas.roofline.batching import critical_batch, critical_batch_with_kv
 from formulas.roofline.roofline import memory_time, step_time
@@ -125,7 +125,7 @@ def test_text_and_markdown_list_every_symbol_with_its_unit():
         for x in {x for equation in by_name().values() for x in equation.rhs.free_symbols}:
             assert x.name in written
             assert meaning(x) in plain
-            assert unit_of_symbol(x).written in written
+            assert symbol_unit(x).written in written
 
 
 @pytest.mark.slow

@@ -8,10 +8,10 @@ import pytest
 import sympy as sp
 
 from formulas.algebra.derivation import Derivation
-from formulas.export.lean import TEN, lean, multiplied_out
+from formulas.export.lean import DECIMAL_BASE, cleared_denominators, lean
 from formulas.registry import by_name
 
-PLAIN = {name: by_name()[name] for name in TEN}
+PLAIN = {name: by_name()[name] for name in DECIMAL_BASE}
 
 
 def read(side):
@@ -24,10 +24,10 @@ def read(side):
 def sides(item):
     """The theorems of a derivation, both sides as text."""
     pairs = zip(item.steps, item.steps[1:], strict=False)
-    return [pair for pair in (multiplied_out(*both) for both in pairs) if pair]
+    return [pair for pair in (cleared_denominators(*both) for both in pairs) if pair]
 
 
-@pytest.mark.parametrize("name", TEN)
+@pytest.mark.parametrize("name", DECIMAL_BASE)
 def test_a_theorem_is_true_and_not_by_its_letters(name):
     """Both sides expand to one polynomial, and are written differently."""
     theorems = sides(PLAIN[name])
@@ -43,7 +43,7 @@ def test_a_false_claim_makes_a_false_theorem():
     before, step = item.steps[-2:]
     n_stages, n_micro = sorted(step.rhs.free_symbols, key=lambda x: x.name, reverse=True)
     changed = step.__class__(**{**vars(step), "rhs": (n_stages - 1) / n_micro})
-    left, right = multiplied_out(before, changed)
+    left, right = cleared_denominators(before, changed)
     assert sp.expand(read(left) - read(right)) != 0
 
 

@@ -12,7 +12,7 @@ from formulas.registry import by_name
 from formulas.roofline.batching import critical_batch, critical_batch_anywhere
 from formulas.serving.prefill_network import prefill_network, prompt_exchanges
 from planner.report.files import pdf
-from planner.report.text.derivations import ABOUT, cases
+from planner.report.text.derivations import CASES_NOTE, cases
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")
@@ -23,7 +23,7 @@ latex_needed = pytest.mark.skipif(not shutil.which("pdflatex"), reason="no pdfla
 
 def everything(form):
     """The full document, as the command writes it."""
-    return export(by_name().values(), form, cases(), title="All of it", about=ABOUT)
+    return export(by_name().values(), form, cases(), title="All of it", about=CASES_NOTE)
 
 
 def compiled(folder, source):

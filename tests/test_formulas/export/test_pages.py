@@ -10,9 +10,9 @@ from formulas.export import export
 from formulas.export.formula_document import Chapter, document
 from formulas.export.html import fragment
 from formulas.export.typesetting.layout import layout, relation
-from formulas.export.words import pieces
+from formulas.export.words import split_prose
 from formulas.nomenclature.dimensions import unit
-from formulas.nomenclature.symbols import GREEK, SYMBOLS, latex_names, unit_of_symbol
+from formulas.nomenclature.symbols import GREEK, SYMBOLS, latex_names, symbol_unit
 from formulas.registry import MODULES, all_derivations, by_name, description
 
 
@@ -57,7 +57,7 @@ def test_units_are_written_as_the_field_writes_them(text, written):
 def test_no_unit_on_the_pages_is_code():
     """Of all symbols."""
     by_name()
-    assert not [x for x in SYMBOLS.values() if "*" in unit_of_symbol(x).written]
+    assert not [x for x in SYMBOLS.values() if "*" in symbol_unit(x).written]
 
 
 @pytest.mark.parametrize("derivation", all_derivations(), ids=lambda each: each.name)
@@ -77,7 +77,7 @@ def test_no_step_repeats_the_line_before(derivation):
 def test_formulas_among_words(words, formulas):
     """Relations and symbols are set, words stay words, and nothing is run or lost."""
     by_name()
-    split = list(pieces(words))
+    split = list(split_prose(words))
     assert [str(x) for x in split if not isinstance(x, str)] == formulas
     if not formulas:
         assert "".join(split) == words
@@ -88,7 +88,7 @@ def test_no_assumption_or_reason_is_printed_as_code():
     for name, entry in by_name().items():
         reasons = [step.why for step in getattr(entry, "steps", ())]
         for words in (*entry.assumes, *reasons):
-            left = " ".join(x for x in pieces(words) if isinstance(x, str))
+            left = " ".join(x for x in split_prose(words) if isinstance(x, str))
             assert not re.search(r"\w_\w|\*", left), f"{name}: {left}"
 
 

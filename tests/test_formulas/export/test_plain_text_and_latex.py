@@ -5,7 +5,7 @@ import re
 import pytest
 
 from formulas.export import FORMATS, export
-from formulas.nomenclature.symbols import meaning, unit_of_symbol
+from formulas.nomenclature.symbols import meaning, symbol_unit
 from formulas.registry import by_name
 from formulas.roofline.batching import critical_batch
 from formulas.roofline.roofline import step_time
@@ -43,7 +43,7 @@ def test_an_unknown_format_is_refused():
 def test_text_aligns_the_symbols():
     """Name, unit, meaning."""
     line = next(x for x in export(step_time, "text").splitlines() if x.startswith("  L_ctx"))
-    assert line.split() == f"L_ctx {unit_of_symbol('L_ctx')} {meaning('L_ctx')}".split()
+    assert line.split() == f"L_ctx {symbol_unit('L_ctx')} {meaning('L_ctx')}".split()
 
 
 def test_latex_is_balanced_and_its_letters_are_known():

@@ -11,19 +11,19 @@ from sympy.core.function import AppliedUndef
 from formulas.algebra.derivation import Derivation
 from formulas.export.typesetting.boxes import (
     Accent,
+    Align,
     BoxRow,
     Cases,
     Fence,
     Fraction,
-    Lines,
+    Glyph,
     List,
-    Mark,
     Root,
     Script,
-    fitted,
-    width_of,
+    text_width,
+    wrap,
 )
-from formulas.export.typesetting.layout import figure, layout
+from formulas.export.typesetting.layout import layout, layout_number
 from formulas.export.typesetting.markup import latex_math, mathml, typst_math
 from formulas.nomenclature.lecture import B, F, L_ctx, N_active, W
 from formulas.nomenclature.symbols import SYMBOLS
@@ -52,7 +52,7 @@ def test_every_formula_reads_back_to_its_value(width):
     draw = random.Random(7)
     for case in SIDES:
         (expression,) = case.values
-        shown, meant = at_a_point(expression, fitted(layout(expression), width), draw)
+        shown, meant = at_a_point(expression, wrap(layout(expression), width), draw)
         assert math.isclose(shown, meant, rel_tol=1e-9) or shown == meant, case.id
 
 
@@ -76,7 +76,7 @@ def test_mathml_of_every_formula_is_well_formed():
     core = {"math", "mrow", "mi", "mn", "mo", "mtext", "mspace", "mfrac", "msqrt", "mroot", "msub",
             "msup", "msubsup", "munderover", "mover", "mtable", "mtr", "mtd"}  # fmt: skip
     for case in SIDES:
-        tree = ElementTree.fromstring(mathml(fitted(layout(case.values[0]), 21.0), display=True))
+        tree = ElementTree.fromstring(mathml(wrap(layout(case.values[0]), 21.0), display=True))
         assert {element.tag for element in tree.iter()} <= core, case.id
 
 
@@ -84,20 +84,20 @@ def test_breaking_brings_every_formula_near_a_phone():
     """Nothing is much wider than asked for; what fits is left alone."""
     for case in SIDES:
         whole = layout(case.values[0])
-        assert width_of(fitted(whole, 21.0)) <= 23.0, case.id
-        assert fitted(whole, width_of(whole)) is whole
+        assert text_width(wrap(whole, 21.0)) <= 23.0, case.id
+        assert wrap(whole, text_width(whole)) is whole
 
 
 def test_a_sum_is_broken_before_its_signs():
     """Each line but the first begins with the sign."""
-    lines = fitted(layout(B + F + W + L_ctx + N_active), 5.0)
-    assert isinstance(lines, Lines)
-    assert all(row.parts[0] == Mark("+", "sign") for row in lines.rows[1:])
+    lines = wrap(layout(B + F + W + L_ctx + N_active), 5.0)
+    assert isinstance(lines, Align)
+    assert all(row.parts[0] == Glyph("+", "sign") for row in lines.rows[1:])
 
 
 def test_a_sum_begins_with_what_is_added():
     """`1 - x`, never `-x + 1`."""
-    assert layout(1 - B / F).parts[0] == Mark("1", "number")
+    assert layout(1 - B / F).parts[0] == Glyph("1", "number")
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_forms(expression, latex):
 )  # fmt: skip
 def test_figures(value, latex):
     """Four digits; a power of ten where that is shorter."""
-    assert latex_math(figure(value)) == latex
+    assert latex_math(layout_number(value)) == latex
 
 
 def test_a_node_without_a_rule_is_refused():
@@ -160,13 +160,13 @@ def value_of(box, known):
     if box in known:
         return known[box]
     match box:
-        case Mark("∞", _):
+        case Glyph("∞", _):
             return math.inf
-        case Mark(text, "number"):
+        case Glyph(text, "number"):
             return float(text)
-        case Mark("e", "word"):
+        case Glyph("e", "word"):
             return math.e
-        case Mark("π", "word"):
+        case Glyph("π", "word"):
             return math.pi
         case Script(base, below, above):
             inner = base if below is None else Script(base, below)
@@ -180,7 +180,7 @@ def value_of(box, known):
             return {"⌈": math.ceil, "⌊": math.floor, "|": abs}.get(left, lambda x: x)(inner)
         case Cases(pairs):
             return next(value_of(v, known) for v, when in conditions(pairs) if holds(when, known))
-        case BoxRow() | Lines():
+        case BoxRow() | Align():
             return total(flat(box, known), known)
     raise AssertionError(f"{box} has no value")
 
@@ -189,14 +189,14 @@ def total(parts, known):
     """Terms added, factors multiplied, functions called, `a/b` divided."""
     sums, sign, product, divide, call = 0.0, 1.0, None, False, None
     for part in parts:
-        if isinstance(part, Mark) and part.text in "+−":
+        if isinstance(part, Glyph) and part.text in "+−":
             sums += sign * (product or 0.0) if product is not None else 0.0
             sign, product = (1.0 if part.text == "+" else -1.0), None
-        elif part == Mark("⋅", "sign"):
+        elif part == Glyph("⋅", "sign"):
             continue
-        elif part == Mark("/", "word"):
+        elif part == Glyph("/", "word"):
             divide = True
-        elif isinstance(part, Mark) and part.kind == "word" and part.text in FUNCTIONS | ANY:
+        elif isinstance(part, Glyph) and part.kind == "word" and part.text in FUNCTIONS | ANY:
             call = (FUNCTIONS | ANY)[part.text]
         else:
             value = call(*arguments(part.inside, known)) if call else value_of(part, known)
@@ -210,8 +210,8 @@ def arguments(inside, known):
     """What stands between commas."""
     if isinstance(inside, List):
         return [value_of(part, known) for part in inside.parts]
-    if isinstance(inside, Lines) and Mark(",", "word") in flat(inside):
-        rows = [r.parts[0] if isinstance(r, BoxRow) and Mark(",", "word") in r.parts else r
+    if isinstance(inside, Align) and Glyph(",", "word") in flat(inside):
+        rows = [r.parts[0] if isinstance(r, BoxRow) and Glyph(",", "word") in r.parts else r
                 for r in inside.rows]  # fmt: skip
         return [value_of(row, known) for row in rows]
     return [value_of(inside, known)]
@@ -219,9 +219,9 @@ def arguments(inside, known):
 
 def flat(box, known=()):
     """Rows and lines as one sequence, save those that are a symbol."""
-    if box in known or not isinstance(box, BoxRow | Lines):
+    if box in known or not isinstance(box, BoxRow | Align):
         return [box]
-    parts = box.rows if isinstance(box, Lines) else box.parts
+    parts = box.rows if isinstance(box, Align) else box.parts
     return [x for part in parts for x in flat(part, known)]
 
 
@@ -230,7 +230,7 @@ def conditions(pairs):
     for value, when in pairs:
         if when == BoxRow(()):
             shown, below = value.rows
-            written = isinstance(below, BoxRow) and below.parts[0] == Mark("if ", "word")
+            written = isinstance(below, BoxRow) and below.parts[0] == Glyph("if ", "word")
             yield shown, below.parts[1] if written else below
         else:
             yield value, when
@@ -238,9 +238,9 @@ def conditions(pairs):
 
 def holds(when, known):
     """Whether a relation is true."""
-    if when == Mark("otherwise", "word"):
+    if when == Glyph("otherwise", "word"):
         return True
-    if isinstance(when, Lines):
+    if isinstance(when, Align):
         when = BoxRow((when.rows[0], *when.rows[1].parts))
     left, sign, right = when.parts
     return KINDS[sign.text](float(value_of(left, known)), float(value_of(right, known)))
@@ -248,5 +248,5 @@ def holds(when, known):
 
 def test_accents_are_set():
     """As commands over their letter."""
-    hat = Accent(Mark("N", "letter"), "hat")
+    hat = Accent(Glyph("N", "letter"), "hat")
     assert latex_math(hat) == r"\hat{N}"

@@ -33,7 +33,7 @@ from formulas.network.expert_copies import (
     copy_saving,
     dispatch_time,
     distinct_nodes,
-    distinct_nodes_of,
+    distinct_nodes_equation,
     nodes_in_reach,
     remote_copies,
 )
@@ -169,7 +169,7 @@ def test_distinct_nodes_by_drawing(k, experts, nodes):
     draw = np.random.default_rng(1)
     picks = draw.permuted(np.tile(np.arange(experts), (20000, 1)), axis=1)[:, :k]
     mean = np.mean([len(set(row)) for row in picks // (experts // nodes)])
-    found = of(distinct_nodes_of(k), n_experts=experts, m_group=nodes)
+    found = of(distinct_nodes_equation(k), n_experts=experts, m_group=nodes)
     assert found == pytest.approx(mean, rel=0.01)
 
 
@@ -193,7 +193,7 @@ def test_one_node_receives_no_copy():
 def test_experts_of_a_token_are_counted(k):
     """A token visits a whole number of experts."""
     with pytest.raises(ValueError, match="whole number of experts"):
-        distinct_nodes_of(k)
+        distinct_nodes_equation(k)
 
 
 FP8 = {"b_elem": 1, "b_scale": 4, "c_scale": 128, "h_exp": 7168}

@@ -4,7 +4,7 @@ import pytest
 import sympy as sp
 
 from formulas.algebra.equation import Equation, check_units
-from formulas.nomenclature.dimensions import ONE, UnitError, unit, unit_of
+from formulas.nomenclature.dimensions import DIMENSIONLESS, UnitError, expression_unit, unit
 from formulas.nomenclature.lecture import (
     B,
     F,
@@ -22,12 +22,12 @@ from formulas.nomenclature.lecture import (
     m_pos,
     n_experts,
 )
-from formulas.nomenclature.symbols import unit_of_symbol
+from formulas.nomenclature.symbols import symbol_unit
 from formulas.numerics.expressions import maximum
 
 
 def of(expression):
-    return unit_of(sp.sympify(expression), unit_of_symbol)
+    return expression_unit(sp.sympify(expression), symbol_unit)
 
 
 @pytest.mark.parametrize(
@@ -48,8 +48,8 @@ def test_a_word_that_is_no_unit_is_refused(text):
 
 def test_powers_cancel():
     """A unit over itself is a plain number."""
-    assert unit("byte/s") / unit("byte/s") == ONE
-    assert unit("byte/s") ** 0 == ONE
+    assert unit("byte/s") / unit("byte/s") == DIMENSIONLESS
+    assert unit("byte/s") ** 0 == DIMENSIONLESS
 
 
 @pytest.mark.parametrize(
@@ -125,4 +125,4 @@ def test_sequences_are_not_tokens():
     """Leaving out the positions per sequence is an error, not a factor of one."""
     with pytest.raises(UnitError):
         Equation("no positions", T_comp, B * N_active * c_fwd / F)
-    assert unit_of_symbol(n_experts) == ONE
+    assert symbol_unit(n_experts) == DIMENSIONLESS

@@ -15,7 +15,7 @@ from formulas.nomenclature.symbols import (
     latex_names,
     meaning,
     symbol,
-    unit_of_symbol,
+    symbol_unit,
 )
 
 
@@ -25,7 +25,7 @@ def test_every_symbol_is_positive_and_explained():
         assert x.name == name
         assert x.is_positive
         assert meaning(x)
-        assert str(unit_of_symbol(x))
+        assert str(symbol_unit(x))
         assert latex_names()[x]
 
 

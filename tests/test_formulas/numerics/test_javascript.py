@@ -12,7 +12,7 @@ import pytest
 import sympy as sp
 
 from formulas.numerics.evaluate import kernel, scalar
-from formulas.numerics.javascript import BATCH, LAYOUT, staged
+from formulas.numerics.javascript import BATCH, LAYOUT, to_javascript
 
 x, y, z = sp.symbols("x y z", positive=True)
 NAMES = {
@@ -39,7 +39,7 @@ def test_every_stage_gives_what_the_tree_walk_gives() -> None:
         pytest.skip("needs node")
     equations = [_Given(name, rhs) for name, rhs in NAMES.items()]
     tape = kernel(equations, list(NAMES)).tape
-    script = staged(tape, {"y": LAYOUT, "z": BATCH}, {"batch": list(NAMES)})
+    script = to_javascript(tape, {"y": LAYOUT, "z": BATCH}, {"batch": list(NAMES)})
     rng = np.random.default_rng(7)
     points = rng.uniform(0.1, 20.0, (200, 3)).tolist()
     code = (
@@ -59,7 +59,7 @@ def test_an_output_that_no_function_asks_for_is_not_written() -> None:
     """A function of some outputs holds the operations of these alone."""
     equations = [_Given("short", x + 1), _Given("long", sp.log(y) * sp.exp(z))]
     tape = kernel(equations, ["short", "long"]).tape
-    text = staged(tape, {}, {"batch": ["short"]}).text
+    text = to_javascript(tape, {}, {"batch": ["short"]}).text
     assert "Math.exp" not in text
     assert "NaN" not in text
     assert math.isfinite(len(text))
@@ -71,4 +71,4 @@ def test_an_unknown_operation_is_refused() -> None:
 
     tape = Tape([("argument", "x"), ("sinc", 0)], {"out": 1})
     with pytest.raises(KeyError, match="sinc"):
-        staged(tape, {}, {"batch": ["out"]})
+        to_javascript(tape, {}, {"batch": ["out"]})

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from formulas.numerics import store
-from formulas.numerics.store import digest, stored
+from formulas.numerics.store import cached_json, digest
 from tests.paths import ROOT
 
 
@@ -21,14 +21,14 @@ def test_what_is_shipped_is_read_where_nothing_is_kept(
 ) -> None:
     """Under the digest of its sources alone: of other equations nothing is read."""
     monkeypatch.setenv(store.VARIABLE, str(tmp_path / "kept"))
-    monkeypatch.setattr(store, "SHIPPED", tmp_path / "shipped")
+    monkeypatch.setattr(store, "SHIPPED_FOLDER", tmp_path / "shipped")
     here = tmp_path / "shipped" / digest()
     here.mkdir(parents=True)
     (here / "thing.json").write_text("[1, 2]")
-    assert stored("thing", lambda: [3]) == [1, 2]
+    assert cached_json("thing", lambda: [3]) == [1, 2]
     assert not (tmp_path / "kept").exists()
     here.rename(here.with_name("0" * 24))
-    assert stored("thing", lambda: [3]) == [3]
+    assert cached_json("thing", lambda: [3]) == [3]
 
 
 def written(folder: Path) -> dict[str, bytes]:

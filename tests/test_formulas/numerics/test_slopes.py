@@ -8,7 +8,7 @@ from formulas.nomenclature.lecture import B, C_tok, L_ctx, N_touched, T_step, e_
 from formulas.nomenclature.symbols import SymbolError
 from formulas.numerics.evaluate import kernel
 from formulas.numerics.expressions import maximum, minimum
-from formulas.numerics.slopes import elasticities, slopes_along
+from formulas.numerics.slopes import elasticities, tape_derivatives
 from formulas.numerics.tape import Tape
 from formulas.roofline.experts import touched_parameters
 
@@ -87,7 +87,7 @@ def test_a_root_of_nothing_has_no_influence():
 def test_a_factor_of_zero_stops_a_slope_without_bound(order):
     """g sqrt(h) at g = h = 0, whichever factor comes first: the root is infinitely steep there."""
     nodes = [("argument", "g"), ("argument", "h"), ("sqrt", 1), ("product", order, ())]
-    slopes = slopes_along(Tape(nodes), ["g", "h"], {"g": 0.0, "h": 0.0})
+    slopes = tape_derivatives(Tape(nodes), ["g", "h"], {"g": 0.0, "h": 0.0})
     assert slopes[3].tolist() == [[0, 0], [0, 0]]
 
 

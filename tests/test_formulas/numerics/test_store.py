@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from formulas.numerics import store
-from formulas.numerics.store import LONGEST, by_columns, digest, stored
+from formulas.numerics.store import MAX_CACHED_ELEMENTS, by_columns, cached_json, digest
 from planner.network.layout_collectives import DECODE, PREFILL, exchanges, reductions, rounds
 from topologies import machine
 
@@ -31,7 +31,11 @@ def test_a_thing_is_made_once() -> None:
         made.append(1)
         return {"numbers": [0.1, 1e-300, 2 / 3]}
 
-    assert stored("thing", make) == stored("thing", make) == {"numbers": [0.1, 1e-300, 2 / 3]}
+    assert (
+        cached_json("thing", make)
+        == cached_json("thing", make)
+        == {"numbers": [0.1, 1e-300, 2 / 3]}
+    )
     assert len(made) == 1
 
 
@@ -40,25 +44,25 @@ def test_a_source_that_changes_makes_it_again(own_folder: Path) -> None:
     source = own_folder / "equation.py"
     source.write_text("T = V/W")
     before = digest((source,))
-    assert stored("thing", lambda: 1, (source,)) == 1
+    assert cached_json("thing", lambda: 1, (source,)) == 1
     source.write_text("T = V/W + 1")
     digest.cache_clear()
     assert digest((source,)) != before
-    assert stored("thing", lambda: 2, (source,)) == 2
+    assert cached_json("thing", lambda: 2, (source,)) == 2
 
 
 def test_what_cannot_be_read_or_written_is_made(
     own_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Half a file, a damaged one, and a folder that is a file."""
-    assert stored("thing", lambda: 1) == 1
+    assert cached_json("thing", lambda: 1) == 1
     for number, damaged in enumerate((b"{", b"\xff\xfe", b"null", b""), 2):
         (own_folder / "cache" / digest() / "thing.json").write_bytes(damaged)
-        assert stored("thing", lambda number=number: number) == number
+        assert cached_json("thing", lambda number=number: number) == number
     file = own_folder / "file"
     file.write_text("")
     monkeypatch.setenv(store.VARIABLE, str(file))
-    assert stored("thing", lambda: 3) == 3
+    assert cached_json("thing", lambda: 3) == 3
 
 
 def edited_often(folder: Path) -> None:
@@ -67,7 +71,7 @@ def edited_often(folder: Path) -> None:
     for number in range(3 * store.GENERATIONS):
         source.write_text(str(number))
         digest.cache_clear()
-        stored("thing", lambda: 1, (source,))
+        cached_json("thing", lambda: 1, (source,))
 
 
 def test_few_generations_stay(own_folder: Path) -> None:
@@ -142,7 +146,7 @@ def test_what_is_shared_cannot_be_changed():
 def test_long_columns_are_computed_each_time():
     """Columns beyond the longest kept, and arguments by name, take no memory."""
     pair, computed = counted()
-    column = np.ones(LONGEST + 1)
+    column = np.ones(MAX_CACHED_ELEMENTS + 1)
     assert pair("a", column).total is not pair("a", column).total
     assert pair("a", column=np.ones(2)).total is not pair("a", column=np.ones(2)).total
     assert len(computed) == 4

@@ -5,7 +5,7 @@ import pytest
 import sympy as sp
 
 from formulas.nomenclature.lecture import B, coverage
-from formulas.numerics.evaluate import kernel, unfolded
+from formulas.numerics.evaluate import expand_all, kernel
 from formulas.roofline.experts import (
     active_parameters,
     expert_coverage,
@@ -66,7 +66,7 @@ def test_one_position_reads_the_active_parameters():
 
 def test_with_coverage_the_weight_term_depends_on_the_batch():
     """Result 3, where it changes: below full coverage the fixed part is not fixed."""
-    whole = unfolded(touched_parameters.rhs, (expert_coverage,))
+    whole = expand_all(touched_parameters.rhs, (expert_coverage,))
     assert sp.diff(whole, B) != 0
     run = kernel([touched_parameters], [coverage])
     shares = run(B=np.array([1, 10, 100]), m_pos=1, k_experts=8, n_experts=256)["coverage"]

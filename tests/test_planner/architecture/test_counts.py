@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from planner.architecture import DTYPES, Model, Sizes, dtype, sizes, summary
+from planner.architecture import DTYPES, Model, ModelSizes, dtype, model_sizes, summary
 from planner.architecture.counts import SUMMARY, InnerWidth, abstract_sizes
 from planner.architecture.layers import (
     Cache,
@@ -61,7 +61,7 @@ REFERENCE = {
 }
 
 
-def elements(found: Sizes, cached: float) -> float:
+def elements(found: ModelSizes, cached: float) -> float:
     """Elements that so many bytes of cache hold."""
     return cached / float(dtype(found.kv_dtype).bytes)
 
@@ -77,9 +77,9 @@ def name_of(row: dict[str, str]) -> str:
     return NAMES.get(row["model"], row["model"].lower())
 
 
-def counted(row: dict[str, str], **overrides: str) -> Sizes:
+def counted(row: dict[str, str], **overrides: str) -> ModelSizes:
     """Our sizes of the row's model."""
-    return sizes(models.load(name_of(row)), **overrides)
+    return model_sizes(models.load(name_of(row)), **overrides)
 
 
 def number(row: dict[str, str], key: str) -> float:
@@ -89,7 +89,7 @@ def number(row: dict[str, str], key: str) -> float:
 
 def test_table_is_covered() -> None:
     """Every row of the table has a catalogue entry."""
-    assert {name_of(row) for row in rows()} <= set(models.names())
+    assert {name_of(row) for row in rows()} <= set(models.model_names())
 
 
 @pytest.mark.parametrize("row", rows(), ids=name_of)
@@ -144,30 +144,30 @@ def test_outer_shape(row: dict[str, str]) -> None:
 @pytest.mark.parametrize(("name", "total"), REFERENCE.items())
 def test_total_of_reference_build(name: str, total: int) -> None:
     """Totals equal those of the reference implementation's modules."""
-    assert sizes(models.load(name)).n_total == total
+    assert model_sizes(models.load(name)).n_total == total
 
 
-@pytest.mark.parametrize("name", models.names())
+@pytest.mark.parametrize("name", models.model_names())
 def test_classes_add_up(name: str) -> None:
     """Parameters, active parameters and formats by class add up to the totals."""
-    found = sizes(models.load(name))
+    found = model_sizes(models.load(name))
     assert sum(found.params.values()) == found.n_total
     assert sum(found.active.values()) == found.n_active["no_input_embedding"]
     assert {group: sum(mix.values()) for group, mix in found.weight_mix.items()} == found.params
     assert sum(map(sum, (mix.values() for mix in found.weight_mix.values()))) == found.n_total
 
 
-@pytest.mark.parametrize("name", models.names())
+@pytest.mark.parametrize("name", models.model_names())
 def test_active_never_exceeds_stored(name: str) -> None:
     """A token passes through no more parameters than are stored, class by class."""
-    found = sizes(models.load(name))
+    found = model_sizes(models.load(name))
     for group in ("attention", "dense_ffn", "shared", "routed", "router", "other"):
         assert 0 <= found.active[group] <= found.params[group]
 
 
 def test_tied_head_is_stored_once_and_read_once() -> None:
     """A tied model stores no head, multiplies with it, and reads it in every step."""
-    found = sizes(models.load("qwen3-0.6b"))
+    found = model_sizes(models.load("qwen3-0.6b"))
     assert found.params["head"] == 0
     assert found.active["head"] == found.params["embedding"] == 151936 * 1024
     assert found.streamed_bytes["head"] == found.weight_bytes["embedding"]
@@ -176,13 +176,13 @@ def test_tied_head_is_stored_once_and_read_once() -> None:
 
 def test_expert_width_is_the_latent_one() -> None:
     """What travels to the experts has the latent width where there is one."""
-    assert sizes(models.load("nemotron-3-ultra-550b-a55b")).expert_width == 2048
-    assert sizes(models.load("deepseek-v3")).expert_width == 7168
+    assert model_sizes(models.load("nemotron-3-ultra-550b-a55b")).expert_width == 2048
+    assert model_sizes(models.load("deepseek-v3")).expert_width == 7168
 
 
 def test_prediction_block_is_separate() -> None:
     """DeepSeek-V3's checkpoint of about 685B is the model, its block, and two copied matrices."""
-    found = sizes(models.load("deepseek-v3"))
+    found = model_sizes(models.load("deepseek-v3"))
     assert found.mtp_params is not None
     copies = found.params["embedding"] + found.params["head"]
     assert found.n_total + found.mtp_params + copies == pytest.approx(684.5e9, rel=1e-3)
@@ -191,7 +191,7 @@ def test_prediction_block_is_separate() -> None:
 
 def test_latent_attention_flop() -> None:
     """DeepSeek-V3 scores 128 heads against the latent in decode, 61 layers."""
-    found = sizes(models.load("deepseek-v3"))
+    found = model_sizes(models.load("deepseek-v3"))
     assert found.attention_flop_per_cached_token == 61 * 2 * 128 * (2 * 512 + 64)
     assert found.caches[0].flop_per_pair_prefill == 61 * 2 * 128 * (128 + 64 + 128)
     assert found.n_kv_heads == 1
@@ -199,14 +199,14 @@ def test_latent_attention_flop() -> None:
 
 def test_grouped_attention_flop() -> None:
     """Llama 3.1 70B: 4·H·d for each of 80 layers."""
-    found = sizes(models.load("llama-3.1-70b"))
+    found = model_sizes(models.load("llama-3.1-70b"))
     assert found.attention_flop_per_cached_token == 80 * 4 * 64 * 128
     assert found.n_kv_heads == 8
 
 
 def test_state_flop_is_small_beside_the_weights() -> None:
     """Updating the recurrent states costs less than a tenth of the matrix products."""
-    found = sizes(models.load("nemotron-h-56b"))
+    found = model_sizes(models.load("nemotron-h-56b"))
     assert 0 < found.state_flop_per_token < 0.1 * 2 * found.n_active["no_input_embedding"]
 
 
@@ -262,7 +262,7 @@ def quantised(**changes: Any) -> Model:
 
 def test_a_model_made_by_hand_is_counted() -> None:
     """Parameters and bytes of bf16 by class, and what a token passes: half of the experts."""
-    found = sizes(BY_HAND)
+    found = model_sizes(BY_HAND)
     assert found.params == PARAMS
     assert found.n_total == 80 + 80 + 320 + 136 + 16 + 144 + 32 + 8
     assert found.active == {**PARAMS, "routed": 72, "embedding": 0}
@@ -285,7 +285,7 @@ def test_a_model_made_by_hand_is_counted() -> None:
 
 def test_caches_and_states_of_a_model_made_by_hand() -> None:
     """At 100 tokens: what grows, what stops at a window of 16 or 64, and the state."""
-    found = sizes(BY_HAND, kv="fp8")
+    found = model_sizes(BY_HAND, kv="fp8")
     latent, index = 6, 2 / 4
     state = 5 * 4 + 3 * 2  # recurrent in fp32, the tail in bf16
     assert found.kv_dtype == "fp8"
@@ -300,14 +300,14 @@ def test_caches_and_states_of_a_model_made_by_hand() -> None:
     assert found.attention_flop_per_cached_token == 32 + 4 / 4
     assert found.n_kv_heads == 1
     assert found.latent
-    assert sizes(replace(BY_HAND, layers=HAND_LAYERS[3:])).n_kv_heads == 1
-    assert not sizes(replace(BY_HAND, layers=HAND_LAYERS[:2])).latent
-    assert sizes(replace(BY_HAND, layers=HAND_LAYERS[:2])).n_kv_heads == 2
+    assert model_sizes(replace(BY_HAND, layers=HAND_LAYERS[3:])).n_kv_heads == 1
+    assert not model_sizes(replace(BY_HAND, layers=HAND_LAYERS[:2])).latent
+    assert model_sizes(replace(BY_HAND, layers=HAND_LAYERS[:2])).n_kv_heads == 2
 
 
 def test_a_model_without_experts_has_none_and_its_own_width() -> None:
     """What would travel to experts is as wide as the model; groups are one and all."""
-    found = sizes(replace(BY_HAND, layers=HAND_LAYERS[:1]))
+    found = model_sizes(replace(BY_HAND, layers=HAND_LAYERS[:1]))
     assert (found.n_experts, found.n_experts_active, found.n_shared_experts) == (0, 0, 0)
     assert (found.expert_width, found.expert_groups, found.expert_groups_active) == (8, 1, 1)
     assert (found.n_moe_layers, found.n_dense_ffn_layers) == (0, 1)
@@ -324,7 +324,7 @@ def test_a_tied_head_is_a_look_up_that_is_counted_once() -> None:
         Weight("lm_head", "head", 0, 80, True),
         vector("lm_head.bias", "head", 10),
     )
-    found = sizes(replace(BY_HAND, tied=True, weights=weights, precision=DTYPES["fp32"]))
+    found = model_sizes(replace(BY_HAND, tied=True, weights=weights, precision=DTYPES["fp32"]))
     others = 320 + 136 + 16 + 144 + 32 + 8
     assert found.n_total == others + 80 + 16 + 10
     assert found.n_active == {
@@ -336,7 +336,7 @@ def test_a_tied_head_is_a_look_up_that_is_counted_once() -> None:
 
 def test_prediction_blocks_are_beside_the_counts() -> None:
     """Two of them, with as many parameters as published, in no total."""
-    found = sizes(replace(BY_HAND, prediction=PredictionBlocks(2, 99)))
+    found = model_sizes(replace(BY_HAND, prediction=PredictionBlocks(2, 99)))
     assert (found.mtp_blocks, found.mtp_params, found.n_total) == (2, 99, 816)
 
 
@@ -345,19 +345,19 @@ def test_inner_widths_are_what_a_part_multiplies_down_from(weights: str | None) 
     """Whole numbers of blocks, which only the checkpoint's own format has."""
     block = {None: 3, "fp8": 3, "fp4": 1}[weights]
     expected = [("dense_ffn", 5), ("routed", 3), ("shared", 2), ("dense_ffn", 7)]
-    found = sizes(quantised(), weights=weights).inner
+    found = model_sizes(quantised(), weights=weights).inner
     assert found == tuple(InnerWidth(group, width, block) for group, width in expected)
     assert {type(one.width) for one in found} == {int}
-    assert {one.block for one in sizes(BY_HAND, weights=weights).inner} == {1}
+    assert {one.block for one in model_sizes(BY_HAND, weights=weights).inner} == {1}
     left = quantised(unquantized=Patterns(("layers.4.mlp.down_proj",)))
-    assert sizes(left).inner[-1] == InnerWidth("dense_ffn", 7, 1)
+    assert model_sizes(left).inner[-1] == InnerWidth("dense_ffn", 7, 1)
 
 
 def test_formats_of_a_quantised_model_made_by_hand() -> None:
     """Matrices have scales, vectors and the embedding do not; an answer may ask for other bytes."""
     left = Patterns(("attn.qkv",))
     model = quantised(unquantized=left, cache=DTYPES["fp8"], activation=DTYPES["fp8"])
-    found = sizes(model)
+    found = model_sizes(model)
     assert found.weight_mix["attention"] == {"bf16": 288, "fp8": 32}
     assert found.weight_bytes["attention"] == pytest.approx(288 * 2 + 32 * 5 / 3)
     assert found.weight_bytes["routed"] == pytest.approx(144 * 5 / 3)
@@ -366,7 +366,7 @@ def test_formats_of_a_quantised_model_made_by_hand() -> None:
     assert (found.stored, found.stored_kv, found.kv_dtype) == ("fp8", "fp8", "fp8")
     assert found.activation_dtype == "fp8"
     # The matrices that were left alone stay so in another format.
-    other = sizes(model, weights="int4", kv="bf16")
+    other = model_sizes(model, weights="int4", kv="bf16")
     assert other.weight_mix["attention"] == {"bf16": 288, "int4": 32}
     assert other.weight_bytes["shared"] == 16 * 0.5
     assert (other.stored, other.stored_kv, other.kv_dtype) == ("fp8", "fp8", "bf16")
@@ -375,15 +375,15 @@ def test_formats_of_a_quantised_model_made_by_hand() -> None:
 
 def test_formats_of_a_model_that_nobody_quantised() -> None:
     """Linear layers of the four classes are converted, what else there is stays in bf16."""
-    found = sizes(BY_HAND, weights="fp8")
+    found = model_sizes(BY_HAND, weights="fp8")
     converted = {"attention", "dense_ffn", "shared", "routed"}
     assert {group for group, name in found.weight_dtype.items() if name == "fp8"} == converted
     assert found.total_weight_bytes == 2 * 816 - (320 + 136 + 16 + 144)
     assert found.activation_dtype == "fp8"
-    assert sizes(BY_HAND, weights="INT8").activation_dtype == "bf16"
-    assert sizes(BY_HAND, weights="int8", activations="fp8").activation_dtype == "fp8"
+    assert model_sizes(BY_HAND, weights="INT8").activation_dtype == "bf16"
+    assert model_sizes(BY_HAND, weights="int8", activations="fp8").activation_dtype == "fp8"
     # A class without weights has the model's own format.
-    dense = sizes(replace(BY_HAND, layers=HAND_LAYERS[:1], precision=DTYPES["fp16"]))
+    dense = model_sizes(replace(BY_HAND, layers=HAND_LAYERS[:1], precision=DTYPES["fp16"]))
     assert (dense.weight_dtype["routed"], dense.stored) == ("fp16", "fp16")
 
 
@@ -391,9 +391,9 @@ def test_what_is_stored_is_that_of_most_weights() -> None:
     """Of routed experts where there are some, else of dense parts."""
     wide = Patterns(("layers.4.mlp.down_proj",))
     model = replace(quantised(unquantized=wide, experts=DTYPES["fp4"]), layers=HAND_LAYERS)
-    assert sizes(model).stored == "fp4"
-    assert sizes(model).weight_dtype["dense_ffn"] == "fp8"  # 80 of 136
-    assert sizes(replace(model, layers=HAND_LAYERS[::4])).stored == "fp8"
+    assert model_sizes(model).stored == "fp4"
+    assert model_sizes(model).weight_dtype["dense_ffn"] == "fp8"  # 80 of 136
+    assert model_sizes(replace(model, layers=HAND_LAYERS[::4])).stored == "fp8"
 
 
 def test_a_summary_says_what_was_counted() -> None:
@@ -408,8 +408,8 @@ def test_a_summary_says_what_was_counted() -> None:
     assert found["experts"] == {"routed": 4, "active": 2, "shared": 1}
     assert (found["mtp"], found["excluded"]) == ({"blocks": 0, "params": None}, ["vision"])
     assert found["params"] == {**PARAMS, "attention": 416, "dense_ffn": 216, "other": 16}
-    narrow = summary(BY_HAND, sizes(BY_HAND, weights="fp8"))
-    assert narrow["weight_bytes"] == sizes(BY_HAND, weights="fp8").weight_bytes
+    narrow = summary(BY_HAND, model_sizes(BY_HAND, weights="fp8"))
+    assert narrow["weight_bytes"] == model_sizes(BY_HAND, weights="fp8").weight_bytes
 
 
 FEW_NUMBERS = ModelDescription(
@@ -418,7 +418,7 @@ FEW_NUMBERS = ModelDescription(
 )  # fmt: skip
 
 
-def counted_of(model: ModelDescription, **formats: str) -> Sizes:
+def counted_of(model: ModelDescription, **formats: str) -> ModelSizes:
     """Sizes of a described model, whose record says all that is read of it, only frozen."""
     return abstract_sizes(model, **formats)  # type: ignore[arg-type]
 

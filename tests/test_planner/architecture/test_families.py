@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from planner.architecture import from_config, sizes
+from planner.architecture import from_config, model_sizes
 from planner.catalogue import models
 from planner.text.errors import ModelError
 
@@ -93,7 +93,7 @@ SHAPES: dict[str, tuple[int, dict[str, Any]]] = {
 def varied(name: str, **changes: Any) -> Any:
     """Sizes of a catalogue model with some keys changed; None takes a key out."""
     config = {**models.record(name).config, **changes}
-    return sizes(
+    return model_sizes(
         from_config({key: config[key] for key in config if changes.get(key, 0) != ()}, "m")
     )
 
@@ -102,7 +102,7 @@ def varied(name: str, **changes: Any) -> Any:
 def test_total_of_reference_build(name: str) -> None:
     """Unseen shapes of known families count exactly."""
     total, config = SHAPES[name]
-    assert sizes(from_config(config, name)).n_total == total
+    assert model_sizes(from_config(config, name)).n_total == total
 
 
 def test_missing_window_key_means_windowed() -> None:
@@ -170,4 +170,4 @@ def test_nested_precision_wins_over_the_outer_one() -> None:
         "torch_dtype": "float32",
         "text_config": {**SHAPES["gemma-3-4b"][1], "dtype": "bfloat16"},
     }
-    assert sizes(from_config(config, "m")).kv_dtype == "bf16"
+    assert model_sizes(from_config(config, "m")).kv_dtype == "bf16"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.architecture import from_config, read_config, sizes
+from planner.architecture import from_config, model_sizes, read_config
 from planner.architecture.families import FAMILIES
 from planner.catalogue import models
 from planner.text.errors import ModelError
@@ -60,7 +60,7 @@ HARMLESS: dict[str, Any] = {
     "num_labels": 2,
     "chunk_size_feed_forward": 1,
 }
-SHAPES = [models.record(name).config for name in models.names()]
+SHAPES = [models.record(name).config for name in models.model_names()]
 
 
 def without_prefix(path: Path) -> str:
@@ -71,7 +71,7 @@ def without_prefix(path: Path) -> str:
 @pytest.mark.parametrize("path", CONFIGS, ids=without_prefix)
 def test_published_configurations_are_read(path: Path) -> None:
     """Every configuration of the collection gives a model with its file as source."""
-    found = sizes(read_config(path))
+    found = model_sizes(read_config(path))
     assert found.n_total > 0
     assert found.source == str(path)
 
@@ -81,9 +81,11 @@ def test_catalogue_equals_its_origin(path: Path) -> None:
     """A trimmed catalogue entry counts like the full configuration it comes from."""
     origin = without_prefix(path).replace("--", "/")
     entry = next(
-        name for name in models.names() if f" {origin}, config.json" in models.record(name).source
+        name
+        for name in models.model_names()
+        if f" {origin}, config.json" in models.record(name).source
     )
-    ours, theirs = sizes(models.load(entry)), sizes(read_config(path))
+    ours, theirs = model_sizes(models.load(entry)), model_sizes(read_config(path))
     assert ours.weight_mix == theirs.weight_mix
     assert ours.caches == theirs.caches
     assert ours.n_active == theirs.n_active
@@ -95,8 +97,8 @@ def test_harmless_keys_change_nothing() -> None:
     assert full.warnings == (
         "nobody reads 'unsloth_fixed' of the configuration: taken to change no weight or cache",
     )
-    assert sizes(plain) == sizes(replace(full, warnings=()))
-    assert sizes(plain).n_total == 1_235_814_400
+    assert model_sizes(plain) == model_sizes(replace(full, warnings=()))
+    assert model_sizes(plain).n_total == 1_235_814_400
 
 
 @pytest.mark.parametrize(
@@ -224,7 +226,7 @@ def test_quantisation_file_beside(tmp_path: Path, file: str, beside: str) -> Non
     (tmp_path / beside).write_text(
         json.dumps({"quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8"}})
     )
-    found = sizes(read_config(tmp_path / file))
+    found = model_sizes(read_config(tmp_path / file))
     assert (found.weight_dtype["attention"], found.kv_dtype) == ("fp8", "fp8")
 
 
@@ -243,17 +245,17 @@ def test_towers_are_named_as_excluded() -> None:
         },
         "vision_config": {"hidden_size": 1152},
     }
-    found = sizes(from_config(config, "m"))
+    found = model_sizes(from_config(config, "m"))
     assert found.excluded == ("vision tower (vision_config)",)
     assert found.n_total == 11_766_034_176
 
 
-@pytest.mark.parametrize("name", models.names())
+@pytest.mark.parametrize("name", models.model_names())
 def test_key_order_does_not_matter(name: str) -> None:
     """Counting depends on the keys, not on their order."""
     config = models.record(name).config
     shuffled = dict(sorted(config.items(), reverse=True))
-    assert sizes(from_config(shuffled, name)) == sizes(from_config(config, name))
+    assert model_sizes(from_config(shuffled, name)) == model_sizes(from_config(config, name))
 
 
 JUNK = st.one_of(
@@ -271,7 +273,7 @@ JUNK = st.one_of(
 def outcome(config: dict[str, Any]) -> str:
     """The total of a configuration, or the refusal; any other exception escapes."""
     try:
-        return str(sizes(from_config(config, "altered")).n_total)
+        return str(model_sizes(from_config(config, "altered")).n_total)
     except ModelError as error:
         return str(error)
 
@@ -318,7 +320,7 @@ def test_keys_of_what_is_off_are_accepted() -> None:
     """A window that is not used, experts that are not there, layers that are as always."""
     off = {"use_sliding_window": False, "sliding_window": 4096, "num_experts": 0}
     off |= {"moe_intermediate_size": 768, "layer_types": ["full_attention"] * 16}
-    assert sizes(from_config({**LLAMA, **off}, "m")) == sizes(from_config(LLAMA, "m"))
+    assert model_sizes(from_config({**LLAMA, **off}, "m")) == model_sizes(from_config(LLAMA, "m"))
 
 
 def test_gates_may_be_said_by_layer() -> None:
@@ -327,6 +329,6 @@ def test_gates_may_be_said_by_layer() -> None:
         **LLAMA, "model_type": "laguna", "num_experts": 4, "num_experts_per_tok": 1,
         "moe_intermediate_size": 64, "mlp_layer_types": ["sparse"] * 16, "head_dim": 64,
     }  # fmt: skip
-    plain = sizes(from_config(config, "m")).n_total
+    plain = model_sizes(from_config(config, "m")).n_total
     gates = {"gating_types": ["per_head"] * 15 + ["per_element"]}
-    assert sizes(from_config({**config, **gates}, "m")).n_total == plain + 2048 * 32 * 63
+    assert model_sizes(from_config({**config, **gates}, "m")).n_total == plain + 2048 * 32 * 63

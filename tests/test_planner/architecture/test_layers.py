@@ -6,19 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.architecture import sizes
+from planner.architecture import model_sizes
 from planner.architecture.layers import CacheKind
 from planner.catalogue import models
 from planner.catalogue.chips import chip
-from planner.catalogue.coefficient_spread import Place
+from planner.catalogue.coefficient_spread import RunContext
 
 CONTEXT = st.integers(0, 10**7)
-KINDS = [(name, cache) for name in models.names() for cache in sizes(models.load(name)).caches]
+KINDS = [
+    (name, cache)
+    for name in models.model_names()
+    for cache in model_sizes(models.load(name)).caches
+]
 
 
 def kind_of(name: str, kind: str) -> CacheKind:
     """The cache of this kind of the model called `name`."""
-    return next(cache for cache in sizes(models.load(name)).caches if cache.kind == kind)
+    return next(cache for cache in model_sizes(models.load(name)).caches if cache.kind == kind)
 
 
 @given(context=CONTEXT, index=st.integers(0, len(KINDS) - 1))
@@ -70,10 +74,10 @@ def test_compressed_caches_divide_by_their_ratio() -> None:
     assert window.stored_bytes(10**6) == 61 * 512 * 128 * 2
 
 
-@pytest.mark.parametrize("name", models.names())
+@pytest.mark.parametrize("name", models.model_names())
 def test_sequence_bytes_are_the_sum_of_the_parts(name: str) -> None:
     """At long context a sequence takes its growing caches, its windows and its state."""
-    found = sizes(models.load(name))
+    found = model_sizes(models.load(name))
     context = 10**8
     assert found.stored_bytes(context) == pytest.approx(
         context * found.kv_bytes_per_token
@@ -93,4 +97,6 @@ def test_what_all_heads_share_is_latent_however_it_is_picked() -> None:
     }
     for attention, names in classes.items():
         for name in names:
-            assert Place.of(sizes(models.load(name)), chip("h200")).attention == attention
+            assert (
+                RunContext.of(model_sizes(models.load(name)), chip("h200")).attention == attention
+            )

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from planner.architecture import Sizes, dtype, from_config, sizes
+from planner.architecture import ModelSizes, dtype, from_config, model_sizes
 from planner.catalogue import models
 from planner.text.errors import ModelError
 from tests.cases.elements import kv_elements
@@ -30,14 +30,14 @@ REFERENCE = {
 }
 
 
-def elements(found: Sizes, cached: float) -> float:
+def elements(found: ModelSizes, cached: float) -> float:
     """Elements that so many bytes of cache hold."""
     return cached / float(dtype(found.kv_dtype).bytes)
 
 
 def counted(config: dict[str, Any]) -> Any:
     """Our sizes of a configuration."""
-    return sizes(from_config(config, "m", where="a/config.json"))
+    return model_sizes(from_config(config, "m", where="a/config.json"))
 
 
 @pytest.mark.parametrize("key", ["text_config", "llm_config", "language_config"])
@@ -94,19 +94,19 @@ def test_nested_type_is_refused_by_its_name() -> None:
 @pytest.mark.parametrize(("name", "total"), REFERENCE.items())
 def test_total_of_reference_build(name: str, total: int) -> None:
     """Catalogue models of uneven families count like the reference implementation's modules."""
-    assert sizes(models.load(name)).n_total == total
+    assert model_sizes(models.load(name)).n_total == total
 
 
 def test_full_layers_have_wider_and_fewer_heads() -> None:
     """Gemma 4: 50 windowed layers of 16 heads of 256 cached, 10 full ones of 4 of 512."""
-    found = sizes(models.load("gemma-4-31b"))
+    found = model_sizes(models.load("gemma-4-31b"))
     assert kv_elements(found) == 10 * 2 * 4 * 512
     assert elements(found, found.window_bytes_per_sequence) == 50 * 2 * 16 * 256 * 1024
 
 
 def test_values_may_be_narrower_than_keys() -> None:
     """MiMo V2: 9 full layers of 4 heads, 39 windowed of 8; keys of 192 and values of 128."""
-    found = sizes(models.load("mimo-v2-flash"))
+    found = model_sizes(models.load("mimo-v2-flash"))
     assert kv_elements(found) == 9 * 4 * (192 + 128)
     assert elements(found, found.window_bytes_per_sequence) == 39 * 8 * (192 + 128) * 128
     assert found.attention_flop_per_cached_token == 9 * 2 * 64 * (192 + 128)
@@ -114,7 +114,7 @@ def test_values_may_be_narrower_than_keys() -> None:
 
 def test_blocks_are_picked_and_all_are_kept() -> None:
     """MiniMax M3: 57 of 60 layers read 16 blocks of 128 and scan one index key per token."""
-    found = sizes(models.load("minimax-m3"))
+    found = model_sizes(models.load("minimax-m3"))
     caches = {cache.kind: cache for cache in found.caches}
     assert kv_elements(found) == 60 * 2 * 4 * 128
     assert caches["block_sparse"].limit == 16 * 128
@@ -124,7 +124,7 @@ def test_blocks_are_picked_and_all_are_kept() -> None:
 
 def test_layers_without_attention_cache_nothing() -> None:
     """Nemotron Super 49B: a search left 49 of 80 layers their attention, with 8 groups each."""
-    found = sizes(models.load("llama-3.3-nemotron-super-49b"))
+    found = model_sizes(models.load("llama-3.3-nemotron-super-49b"))
     assert (found.n_layers, found.n_attention_layers) == (80, 49)
     assert kv_elements(found) == 49 * 2 * 8 * 128
 
@@ -201,7 +201,7 @@ def test_experts_without_weights_are_scored_alone() -> None:
 def test_experts_of_any_family_may_be_idle() -> None:
     """Experts without weights take their share of a token's choices; the rest are as before."""
     config = {**models.record("qwen3-30b-a3b").config, "num_null_experts": 128}
-    plain, idle = sizes(models.load("qwen3-30b-a3b")), counted(config)
+    plain, idle = model_sizes(models.load("qwen3-30b-a3b")), counted(config)
     assert idle.active["routed"] * 2 == plain.active["routed"]
     assert idle.n_active_range[1] - idle.n_active_range[0] == plain.active["routed"]
     assert plain.n_active_range == (plain.n_active["no_input_embedding"],) * 2

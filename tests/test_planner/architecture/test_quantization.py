@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from planner.architecture import DTYPES, dtype, from_config, sizes
+from planner.architecture import DTYPES, dtype, from_config, model_sizes
 from planner.architecture.quantization import Patterns
 from planner.catalogue import models
 from planner.text.errors import ModelError
@@ -29,7 +29,7 @@ BLOCK, SCALE, NVFP4 = Fraction(4, 128 * 128), Fraction(2, 128), Fraction(9, 16)
 
 def quantised(**values: Any) -> Any:
     """Sizes of a small model with this `quantization_config`."""
-    return sizes(from_config({**TINY, "quantization_config": values}, "tiny"))
+    return model_sizes(from_config({**TINY, "quantization_config": values}, "tiny"))
 
 
 def test_scale_bytes_are_counted() -> None:
@@ -46,7 +46,7 @@ def test_unknown_format_is_refused_by_name() -> None:
 
 def test_blocked_fp8_keeps_head_router_and_embedding() -> None:
     """DeepSeek-V3: FP8 in blocks of 128 by 128, the rest in bf16."""
-    found = sizes(models.load("deepseek-v3"))
+    found = model_sizes(models.load("deepseek-v3"))
     experts = 58 * 256 * 3 * 7168 * 2048
     assert found.weight_bytes["routed"] == experts * (1 + Fraction(4, 128 * 128))
     assert found.weight_dtype["attention"] == "fp8"
@@ -56,7 +56,7 @@ def test_blocked_fp8_keeps_head_router_and_embedding() -> None:
 
 def test_mxfp4_experts_make_the_published_checkpoint() -> None:
     """gpt-oss: only the experts are MXFP4; 120b is published as 60.8 GiB, 20b as 12.8 GiB."""
-    large, small = (sizes(models.load(f"gpt-oss-{size}")) for size in ("120b", "20b"))
+    large, small = (model_sizes(models.load(f"gpt-oss-{size}")) for size in ("120b", "20b"))
     assert large.weight_mix["routed"].keys() == {"mxfp4", "bf16"}
     assert large.weight_dtype["attention"] == "bf16"
     assert large.total_weight_bytes / 2**30 == pytest.approx(60.8, abs=0.1)
@@ -65,7 +65,7 @@ def test_mxfp4_experts_make_the_published_checkpoint() -> None:
 
 def test_single_matrices_are_kept_by_name() -> None:
     """NVIDIA's DeepSeek-V3.1: of attention only the output projection is NVFP4."""
-    found = sizes(models.load("deepseek-v3.1-nvfp4"))
+    found = model_sizes(models.load("deepseek-v3.1-nvfp4"))
     assert found.weight_mix["attention"]["nvfp4"] == 61 * 128 * 128 * 7168
     assert found.weight_dtype["routed"] == "nvfp4"
     assert (found.activation_dtype, found.kv_dtype) == ("nvfp4", "fp8")
@@ -73,34 +73,38 @@ def test_single_matrices_are_kept_by_name() -> None:
 
 def test_expert_format_of_its_own() -> None:
     """DeepSeek-V4: experts in FP4, everything else quantised in FP8."""
-    found = sizes(models.load("deepseek-v4-pro"))
+    found = model_sizes(models.load("deepseek-v4-pro"))
     assert found.weight_dtype["routed"] == "mxfp4"
     assert found.weight_dtype["attention"] == found.weight_dtype["shared"] == "fp8"
 
 
 def test_weight_only_keeps_activations() -> None:
     """Kimi-K3's MXFP4 experts multiply bf16 activations."""
-    found = sizes(models.load("kimi-k3"))
+    found = model_sizes(models.load("kimi-k3"))
     assert found.weight_dtype["routed"] == "mxfp4"
     assert found.activation_dtype == "bf16"
 
 
 def test_override_converts_what_the_checkpoint_quantises() -> None:
     """`weights` on a quantised checkpoint changes its quantised matrices and no others."""
-    found = sizes(models.load("gpt-oss-120b"), weights="bf16")
+    found = model_sizes(models.load("gpt-oss-120b"), weights="bf16")
     assert found.total_weight_bytes == 2 * found.n_total
-    assert sizes(models.load("gpt-oss-120b"), weights="int8").weight_dtype["attention"] == "bf16"
+    assert (
+        model_sizes(models.load("gpt-oss-120b"), weights="int8").weight_dtype["attention"] == "bf16"
+    )
 
 
 def test_override_leaves_embedding_and_head() -> None:
     """`weights` on a bf16 checkpoint converts attention and feed-forward matrices."""
-    found = sizes(models.load("llama-3.1-70b"), weights="int8")
+    found = model_sizes(models.load("llama-3.1-70b"), weights="int8")
     assert found.weight_dtype["attention"] == found.weight_dtype["dense_ffn"] == "int8"
     assert found.weight_dtype["embedding"] == found.weight_dtype["head"] == "bf16"
     assert found.activation_dtype == "bf16"
-    assert sizes(models.load("llama-3.1-70b"), weights="fp8").activation_dtype == "fp8"
+    assert model_sizes(models.load("llama-3.1-70b"), weights="fp8").activation_dtype == "fp8"
     assert (
-        sizes(models.load("llama-3.1-70b"), weights="int4", activations="int8").activation_dtype
+        model_sizes(
+            models.load("llama-3.1-70b"), weights="int4", activations="int8"
+        ).activation_dtype
         == "int8"
     )
 

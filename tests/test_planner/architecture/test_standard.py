@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.architecture import from_config, sizes
-from planner.architecture.families import FAMILIES, REFUSED, WRAPPERS
+from planner.architecture import from_config, model_sizes
+from planner.architecture.families import FAMILIES, REFUSED_FAMILIES, WRAPPERS
 from planner.text.errors import ModelError
 from tests.cases.elements import kv_elements
 from tests.paths import DATA
@@ -91,7 +91,7 @@ PUBLISHED: dict[str, tuple[int, dict[str, Any]]] = {
 
 def counted(config: dict[str, Any]) -> Any:
     """Our sizes of a configuration."""
-    return sizes(from_config(config, "m"))
+    return model_sizes(from_config(config, "m"))
 
 
 @pytest.mark.parametrize("row", ROWS)
@@ -137,14 +137,14 @@ def test_published_total_is_met(total: int, config: dict[str, Any]) -> None:
 def test_tables_do_not_overlap() -> None:
     """A type is read, wraps another that is read, or is refused: one of the three."""
     assert not set(FAMILIES) & set(WRAPPERS)
-    assert not set(REFUSED) & (set(FAMILIES) | set(WRAPPERS))
+    assert not set(REFUSED_FAMILIES) & (set(FAMILIES) | set(WRAPPERS))
     assert set(WRAPPERS.values()) <= set(FAMILIES)
 
 
-@pytest.mark.parametrize("kind", REFUSED)
+@pytest.mark.parametrize("kind", REFUSED_FAMILIES)
 def test_refused_family_says_what_is_missing(kind: str) -> None:
     """A family that cannot be said in layers is refused with its name and the reason."""
-    with pytest.raises(ModelError, match=REFUSED[kind]) as caught:
+    with pytest.raises(ModelError, match=REFUSED_FAMILIES[kind]) as caught:
         from_config({"model_type": kind, "hidden_size": 64}, "m", where="a/config.json")
     assert str(caught.value).startswith(f"a/config.json  model_type: '{kind}'")
 
@@ -184,6 +184,6 @@ def test_altered_configuration_is_counted_or_refused(
 def outcome(config: dict[str, Any]) -> str:
     """The total of a configuration, or the refusal; any other exception escapes."""
     try:
-        return str(sizes(from_config(config, "m", where="a/config.json")).n_total)
+        return str(model_sizes(from_config(config, "m", where="a/config.json")).n_total)
     except ModelError as error:
         return str(error)

@@ -7,10 +7,17 @@ import pytest
 
 from planner.benchmark.device import TimingSample
 from planner.benchmark.session import fault
-from planner.benchmark.works import AllReduce, Attention, KernelLaunch, Product, Stream, Timed
+from planner.benchmark.works import (
+    AllReduce,
+    Attention,
+    KernelLaunch,
+    Product,
+    Stream,
+    TimedKernelSpec,
+)
 from tests.cases.measuring_device import computed
 
-WORKS: list[Timed] = [
+WORKS: list[TimedKernelSpec] = [
     Stream("read", 2**20),
     Stream("copy", 2**20),
     Stream("triad", 2**20),
@@ -24,13 +31,13 @@ IDS = [str(work) for work in WORKS]
 
 
 @pytest.mark.parametrize("work", WORKS, ids=IDS)
-def test_a_right_result_is_right_after_rounding(work: Timed) -> None:
+def test_a_right_result_is_right_after_rounding(work: TimedKernelSpec) -> None:
     """As the precision rounds it, and no further."""
     assert fault(work, computed(work)) is None
 
 
 @pytest.mark.parametrize("work", WORKS, ids=IDS)
-def test_one_wrong_number_is_found_and_counted(work: Timed) -> None:
+def test_one_wrong_number_is_found_and_counted(work: TimedKernelSpec) -> None:
     """The message has it, and what was expected."""
     right = computed(work)
     result = right.result.copy()
@@ -42,7 +49,7 @@ def test_one_wrong_number_is_found_and_counted(work: Timed) -> None:
 
 @pytest.mark.parametrize("work", WORKS, ids=IDS)
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_what_is_no_number_is_wrong(work: Timed, bad: float) -> None:
+def test_what_is_no_number_is_wrong(work: TimedKernelSpec, bad: float) -> None:
     """It compares with nothing, and must not pass for that."""
     right = computed(work)
     result = right.result.copy()

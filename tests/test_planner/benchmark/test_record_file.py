@@ -10,13 +10,13 @@ from types import MappingProxyType
 
 import pytest
 
-from planner.benchmark import ceilings, misfit, read_measured
+from planner.benchmark import ceilings, chip_mismatch, read_measured
 from planner.benchmark.record import MeasuredChip, toml
-from planner.benchmark.session import measure, recognised
+from planner.benchmark.session import catalogue_chip_name, measure
 from planner.catalogue.chips import chip, chip_names
 from planner.catalogue.profile_choice import choose_profile
 from planner.catalogue.systems import system
-from planner.problems.serving.profiled import limited
+from planner.problems.serving.profiled import limit_efficiencies
 from planner.report.files import dumps
 from planner.report.text.calibration_text import measured_document, measured_text
 from planner.text.errors import InputError
@@ -154,7 +154,7 @@ def test_a_profile_is_limited_and_never_raised(tmp_path: Path) -> None:
     path = file(tmp_path, toml(found()))
     shipped = choose_profile("auto", "h200")[0]
     given = replace(shipped, values={**shipped.values, "e_w": 0.75, "e_kv": 1.0, "e_c": 0.9})
-    kept, source = limited(given, replace(system("hgx-h200"), measured=path))
+    kept, source = limit_efficiencies(given, replace(system("hgx-h200"), measured=path))
     assert kept.values["e_kv"] == pytest.approx(4 / 4.8, rel=1e-5)
     assert kept.values["e_c"] == pytest.approx(700 / 989, rel=1e-5)
     assert kept.values["e_w"] == 0.75
@@ -168,18 +168,18 @@ def test_a_profile_is_limited_and_never_raised(tmp_path: Path) -> None:
 def test_a_system_that_was_not_measured_keeps_its_profile() -> None:
     """As it is, with nothing said."""
     given = choose_profile("auto", "h200")[0]
-    assert limited(given, system("hgx-h200")) == (given, None)
+    assert limit_efficiencies(given, system("hgx-h200")) == (given, None)
 
 
 def test_a_file_of_another_chip_is_refused() -> None:
     """By name, or by a bandwidth that the chip does not have or that somebody else used."""
-    other = misfit(found(), chip("h100"))
+    other = chip_mismatch(found(), chip("h100"))
     assert other is not None
     assert "measured on 'NVIDIA H200' (the chip h200), and this system has h100" in other
-    assert "is above the 4.8 TB/s" in str(misfit(found(bandwidth=8e12), chip("h200")))
-    assert "is far below the 4.8 TB/s" in str(misfit(found(bandwidth=4e11), chip("h200")))
+    assert "is above the 4.8 TB/s" in str(chip_mismatch(found(bandwidth=8e12), chip("h200")))
+    assert "is far below the 4.8 TB/s" in str(chip_mismatch(found(bandwidth=4e11), chip("h200")))
     fast = MappingProxyType({"bf16": 2e15, "fp8": 1.4e15, "int8": 1e15})
-    assert "bf16 rate of 2 PFLOP/s is above" in str(misfit(found(flops=fast), chip("h200")))
+    assert "bf16 rate of 2 PFLOP/s is above" in str(chip_mismatch(found(flops=fast), chip("h200")))
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_a_file_of_another_chip_is_refused() -> None:
 )
 def test_a_chip_is_recognised_by_name_and_memory(name: str, memory: float, expected: str) -> None:
     """Kin and parts of a chip are not taken for it."""
-    assert recognised(name, memory) == expected
+    assert catalogue_chip_name(name, memory) == expected
     assert not expected or expected in chip_names()
 
 

@@ -8,10 +8,16 @@ from datetime import date
 
 import pytest
 
-from planner.benchmark.device import CALLS, MOST, Unsupported, summary, timed
-from planner.benchmark.record import MeasuredChip, line
+from planner.benchmark.device import (
+    CALLS,
+    MAX_REPEATS,
+    UnsupportedByDevice,
+    summary,
+    time_repeatedly,
+)
+from planner.benchmark.record import MeasuredChip, fit_alpha_beta
 from planner.benchmark.session import measure, suite
-from planner.benchmark.works import BEYOND, Attention, Product, Stream
+from planner.benchmark.works import CACHE_MULTIPLE, Attention, Product, Stream
 from tests.cases.measuring_device import H200, Imagined
 
 
@@ -118,11 +124,11 @@ def test_what_is_timed_does_not_come_from_a_cache() -> None:
     facts = replace(H200, cache=130 * 2**20)
     for work in suite(facts):
         if isinstance(work, Stream):
-            assert work.size >= BEYOND * facts.cache
+            assert work.size >= CACHE_MULTIPLE * facts.cache
         if isinstance(work, Product) and work.m <= 512:
-            assert work.copies * work.weight_bytes >= BEYOND * facts.cache
+            assert work.copies * work.weight_bytes >= CACHE_MULTIPLE * facts.cache
         if isinstance(work, Attention):
-            assert work.amount >= BEYOND * facts.cache
+            assert work.amount >= CACHE_MULTIPLE * facts.cache
 
 
 def test_a_last_level_that_drivers_do_not_tell_is_the_catalogue_s() -> None:
@@ -159,17 +165,17 @@ class _Clock:
 def test_short_works_are_run_several_times_in_a_reading(one: float) -> None:
     """The time is that of one run all the same, and no reading is longer than need be."""
     work = _Clock(one)
-    found = timed(work, 0.5)  # type: ignore[arg-type]
+    found = time_repeatedly(work, 0.5)  # type: ignore[arg-type]
     assert found.median == found.best == pytest.approx(one)
     assert found.spread == pytest.approx(0, abs=1e-9)
-    assert 5 <= found.repeats <= MOST
+    assert 5 <= found.repeats <= MAX_REPEATS
     assert max(work.calls) <= max(CALLS, math.ceil(0.05 / one))
 
 
 def test_a_clock_that_stands_still_is_no_measurement() -> None:
     """Times of nothing are refused, not turned into rates without bound."""
-    with pytest.raises(Unsupported, match="did not move"):
-        timed(_Clock(1e-9, step=1.0), 0.5)  # type: ignore[arg-type]
+    with pytest.raises(UnsupportedByDevice, match="did not move"):
+        time_repeatedly(_Clock(1e-9, step=1.0), 0.5)  # type: ignore[arg-type]
 
 
 def test_median_and_spread_are_those_of_the_ranked_times() -> None:
@@ -182,17 +188,17 @@ def test_median_and_spread_are_those_of_the_ranked_times() -> None:
 @pytest.mark.parametrize("bad", [[], [0.0, 1.0], [-1.0], [math.nan], [math.inf]])
 def test_times_that_are_none_are_refused(bad: list[float]) -> None:
     """No times, none at all, backwards, not a number."""
-    with pytest.raises(Unsupported):
+    with pytest.raises(UnsupportedByDevice):
         summary(bad)
 
 
 def test_neither_part_of_a_line_is_negative() -> None:
     """Times that fall with size have no rate, times that start below zero no latency."""
-    falling = line([(1e3, 2e-6), (1e6, 1e-6)])
+    falling = fit_alpha_beta([(1e3, 2e-6), (1e6, 1e-6)])
     assert falling.rate == math.inf
     assert falling.latency > 0
-    steep = line([(1e3, 1e-9), (1e6, 1e-5)])
+    steep = fit_alpha_beta([(1e3, 1e-9), (1e6, 1e-5)])
     assert steep.latency == 0
     assert steep.rate > 0
     with pytest.raises(ValueError, match="two sizes"):
-        line([(1e3, 1e-6), (1e3, 2e-6)])
+        fit_alpha_beta([(1e3, 1e-6), (1e3, 2e-6)])

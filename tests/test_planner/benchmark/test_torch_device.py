@@ -8,15 +8,28 @@ import numpy as np
 import pytest
 
 from planner.benchmark import session
-from planner.benchmark.device import Facts, Ready, TimingSample, Unsupported, timed
+from planner.benchmark.device import (
+    Facts,
+    Ready,
+    TimingSample,
+    UnsupportedByDevice,
+    time_repeatedly,
+)
 from planner.benchmark.session import fault, measure
 from planner.benchmark.torch_device import TorchDevice, torch_device
-from planner.benchmark.works import AllReduce, Attention, KernelLaunch, Product, Stream, Timed
+from planner.benchmark.works import (
+    AllReduce,
+    Attention,
+    KernelLaunch,
+    Product,
+    Stream,
+    TimedKernelSpec,
+)
 from planner.text.errors import InputError
 
 torch = pytest.importorskip("torch", reason="needs the extra measure")
 
-WORKS: list[Timed] = [
+WORKS: list[TimedKernelSpec] = [
     Stream("read", 2**20),
     Stream("copy", 2**20),
     Stream("triad", 2**20),
@@ -40,22 +53,24 @@ def device() -> Iterator[TorchDevice]:
     torch.set_num_threads(before)
 
 
-def made(device: TorchDevice, work: Timed) -> Ready:
+def made(device: TorchDevice, work: TimedKernelSpec) -> Ready:
     """The work ready to be run; processors of older versions do not multiply fp8."""
     try:
         return device.ready(work)
-    except Unsupported as error:
+    except UnsupportedByDevice as error:
         if isinstance(work, Product) and work.dtype == "fp8":
             pytest.skip(str(error))
         raise
 
 
 @pytest.mark.parametrize("work", WORKS, ids=str)
-def test_a_work_is_timed_and_its_result_is_right(device: TorchDevice, work: Timed) -> None:
+def test_a_work_is_timed_and_its_result_is_right(
+    device: TorchDevice, work: TimedKernelSpec
+) -> None:
     """Also after many runs, with weights in turn."""
     ready = made(device, work)
     try:
-        found = timed(ready, 0.01)
+        found = time_repeatedly(ready, 0.01)
         assert found.median > 0
         assert fault(work, ready.sample()) is None
     finally:
@@ -63,7 +78,7 @@ def test_a_work_is_timed_and_its_result_is_right(device: TorchDevice, work: Time
 
 
 @pytest.mark.parametrize("work", WORKS, ids=str)
-def test_a_result_that_is_changed_is_found(device: TorchDevice, work: Timed) -> None:
+def test_a_result_that_is_changed_is_found(device: TorchDevice, work: TimedKernelSpec) -> None:
     """The sample of a device is enough to tell."""
     ready = made(device, work)
     right = ready.sample()
@@ -99,13 +114,13 @@ def test_the_processor_says_what_it_is(device: TorchDevice) -> None:
 
 def test_graphs_are_not_recorded_on_a_processor(device: TorchDevice) -> None:
     """Said as what it is not able to do."""
-    with pytest.raises(Unsupported, match="cuda alone"):
+    with pytest.raises(UnsupportedByDevice, match="cuda alone"):
         device.ready(KernelLaunch("graph"))
 
 
 def test_what_the_library_refuses_is_left_out_by_name(device: TorchDevice) -> None:
     """Memory that is not there, among others."""
-    with pytest.raises(Unsupported, match=r".+"):
+    with pytest.raises(UnsupportedByDevice, match=r".+"):
         device.ready(Stream("read", 2**50))
 
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.calibration.cross_validation import coverage_of, quantiles, score
-from planner.calibration.hierarchy import Effect, EffectFamily, Loss, effects, fitted
+from planner.calibration.cross_validation import cross_validated_coverage, quantiles, score
+from planner.calibration.hierarchy import Effect, EffectFamily, Loss, effects, fit_hierarchy
 from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES
-from planner.measurements.measurement import place_of
+from planner.measurements.measurement import row_context
 from planner.measurements.prediction import WAIT, Features, features, unknowns
 from tests.cases.engine_rows import SEEN, TRUTH, WIDE, made_rows, predicted, sample
 from tools.fit.serving_fit import RUNS
@@ -29,13 +29,13 @@ def columns(rows):
 @pytest.fixture(scope="module")
 def places(rows):
     """Where they stand."""
-    return [place_of(row, RUNS.as_of) for row in rows]
+    return [row_context(row, RUNS.as_of) for row in rows]
 
 
 @pytest.mark.slow
 def test_a_fit_recovers_the_coefficients_that_made_the_data(columns, places):
     """On times made by our own model without noise, what the rows identify comes back."""
-    found = fitted(sample(columns, predicted(columns, TRUTH), places), (), WIDE).values
+    found = fit_hierarchy(sample(columns, predicted(columns, TRUTH), places), (), WIDE).values
     assert [found[name] for name in SEEN] == pytest.approx([TRUTH[name] for name in SEEN], rel=0.02)
 
 
@@ -45,7 +45,7 @@ def test_what_one_engine_changes_is_recovered(columns, places):
     of_vllm = np.array([place.engine == "vllm" for place in places])
     seconds = np.where(of_vllm, predicted(columns, slower), predicted(columns, TRUTH))
     effect = Effect(("t_layer", "t_moe"), {"engine": "vllm"}, 3.0)
-    found = fitted(sample(columns, seconds, places), (effect,), WIDE)
+    found = fit_hierarchy(sample(columns, seconds, places), (effect,), WIDE)
     assert found.factors == pytest.approx([1.25], rel=0.02)
     assert found.values["t_layer"] == pytest.approx(TRUTH["t_layer"], rel=0.02)
 
@@ -53,7 +53,9 @@ def test_what_one_engine_changes_is_recovered(columns, places):
 def test_relative_errors_recover_the_same_coefficients(columns, places):
     """Without noise there is nothing to choose between the two ways of counting."""
     loss = Loss(0.06, relative=True)
-    found = fitted(sample(columns, predicted(columns, TRUTH), places), (), WIDE, loss=loss).values
+    found = fit_hierarchy(
+        sample(columns, predicted(columns, TRUTH), places), (), WIDE, loss=loss
+    ).values
     assert [found[name] for name in SEEN] == pytest.approx([TRUTH[name] for name in SEEN], rel=0.02)
 
 
@@ -62,7 +64,7 @@ def test_relative_errors_of_skewed_rows_are_less_than_those_of_logarithms(column
     seconds = predicted(columns, TRUTH)
     seconds[::4] /= 2
     each = [
-        fitted(
+        fit_hierarchy(
             sample(columns, seconds, places), (), RUNS.prior, loss=Loss(0.06, relative=relative)
         ).values
         for relative in (True, False)
@@ -77,20 +79,20 @@ def test_a_fit_survives_noise_and_outliers(columns, places):
     draw = np.random.default_rng(1)
     noisy = seconds * np.exp(0.05 * draw.standard_normal(len(seconds)))
     noisy[draw.random(len(seconds)) < 0.05] *= 10
-    found = fitted(sample(columns, noisy, places), (), RUNS.prior).values
+    found = fit_hierarchy(sample(columns, noisy, places), (), RUNS.prior).values
     assert score(predicted(columns, found), seconds).median < 0.03
 
 
 def test_unknowns_respect_their_limits(columns, places):
     """No efficiency above one and no negative overhead, whatever the data say."""
-    found = fitted(sample(columns, 0.2 * predicted(columns, TRUTH), places), (), WIDE).values
+    found = fit_hierarchy(sample(columns, 0.2 * predicted(columns, TRUTH), places), (), WIDE).values
     assert all(0 < found[name] <= 1 for name in EFFICIENCIES)
     assert all(found[name] >= 0 for name in COEFFICIENTS)
 
 
 def test_the_slopes_are_those_of_the_errors(columns, places):
     """Gauss-Newton's slopes equal central differences of the predicted times."""
-    found = fitted(sample(columns, predicted(columns, TRUTH), places), (), RUNS.prior)
+    found = fit_hierarchy(sample(columns, predicted(columns, TRUTH), places), (), RUNS.prior)
     x = found.unknowns(places)
     name = COEFFICIENTS.index("n_sched")
     moved = x.copy()
@@ -102,16 +104,16 @@ def test_the_slopes_are_those_of_the_errors(columns, places):
 def test_a_fit_is_the_same_to_the_last_digit(columns, places):
     """Nothing is drawn."""
     seconds = 1.1 * predicted(columns, TRUTH)
-    one, two = (fitted(sample(columns, seconds, places), (), RUNS.prior) for _ in range(2))
+    one, two = (fit_hierarchy(sample(columns, seconds, places), (), RUNS.prior) for _ in range(2))
     assert one.values == two.values
 
 
 def test_starting_elsewhere_ends_at_the_same_place(columns, places):
     """Where a fit begins moves nothing beyond its tolerance."""
     seconds = 1.1 * predicted(columns, TRUTH)
-    one = fitted(sample(columns, seconds, places), (), RUNS.prior)
+    one = fit_hierarchy(sample(columns, seconds, places), (), RUNS.prior)
     far = replace(one, shared=one.shared + 0.3)
-    two = fitted(sample(columns, seconds, places), (), RUNS.prior, start=far)
+    two = fit_hierarchy(sample(columns, seconds, places), (), RUNS.prior, start=far)
     assert columns.times(two.unknowns(places)) == pytest.approx(
         columns.times(one.unknowns(places)), rel=1e-3
     )
@@ -121,11 +123,11 @@ def test_an_efficiency_at_one_stops_no_descent(columns, places):
     """Rows faster than it allows: from either side of one the others end at the same place."""
     seconds = 0.6 * predicted(columns, TRUTH)
     quick = sample(columns, seconds, places)
-    one = fitted(quick, (), RUNS.prior, rounds=150)
+    one = fit_hierarchy(quick, (), RUNS.prior, rounds=150)
     assert max(one.values[name] for name in ("e_w", "e_kv")) > 0.95
     for moved in (-0.5, 0.5):
         start = replace(one, shared=one.shared + moved)
-        again = fitted(quick, (), RUNS.prior, start=start, rounds=150)
+        again = fit_hierarchy(quick, (), RUNS.prior, start=start, rounds=150)
         assert again.times(quick) == pytest.approx(one.times(quick), rel=0.01)
 
 
@@ -147,7 +149,7 @@ def test_monthly_effects_count_by_months(places):
 def test_no_rows_are_refused(columns):
     """There is nothing to fit."""
     with pytest.raises(ValueError, match="no rows"):
-        fitted(sample(columns.take(np.zeros(0, dtype=int)), np.zeros(0), []), (), RUNS.prior)
+        fit_hierarchy(sample(columns.take(np.zeros(0, dtype=int)), np.zeros(0), []), (), RUNS.prior)
 
 
 def test_the_estimate_is_made_of_its_columns(rows, columns):
@@ -189,6 +191,6 @@ def test_bands_hold_four_fifths_of_rows_to_come():
 def test_what_bands_hold_is_asked_of_rows_they_did_not_see():
     """Folds of one distribution hold about four fifths of each other."""
     draw = np.random.default_rng(6)
-    assert coverage_of(np.exp(draw.standard_normal(500)), np.arange(500) % 5) == pytest.approx(
-        0.8, abs=0.03
-    )
+    assert cross_validated_coverage(
+        np.exp(draw.standard_normal(500)), np.arange(500) % 5
+    ) == pytest.approx(0.8, abs=0.03)

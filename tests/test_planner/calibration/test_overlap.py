@@ -7,7 +7,7 @@ import pytest
 
 from formulas.numerics.evaluate import kernel
 from formulas.serving.older_kernels import reading_beside
-from planner.catalogue.profile import COEFFICIENTS, OFF, profile
+from planner.catalogue.profile import COEFFICIENTS, NEUTRAL, profile
 from planner.measurements.prediction import RowStep, features, unknowns
 from planner.measurements.readers.steady_batches import steady_batch
 
@@ -87,7 +87,7 @@ def test_widening_a_pass_hides_nothing():
     )
     share = 2.0 * narrow / stored
     assert added(share, 1.0, 1e9, 2 * share) == pytest.approx(1 + share, rel=1e-6)
-    reading = RowStep([replace(row, prompt=4e6)]).times({**OFF, "e_w": 1.0})[0][0]
+    reading = RowStep([replace(row, prompt=4e6)]).times({**NEUTRAL, "e_w": 1.0})[0][0]
     kept = step_reading(row, 4e6)
     assert (1 + share) * kept < reading < (1 + 2 * share) * kept
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from planner.calibration.cross_validation import LeftOut, own_bands
-from planner.calibration.own_fit import estimates_at, left_out, own_fit, seen_by_rows
+from planner.calibration.own_fit import leave_one_out, own_fit, predict_times, seen_by_rows
 from planner.calibration.sample import Sample, own_rows, own_sample
 from planner.catalogue.profile import COEFFICIENTS
 from planner.measurements.readers import read
@@ -61,7 +61,7 @@ def test_what_takes_no_time_stays_as_it_was(base, fit):
 
 def test_the_fit_predicts_the_rows(sample, fit):
     """What is left is the scatter of 2 % that the rows were given."""
-    error = np.log(estimates_at(sample, fit.profile) / sample.seconds)
+    error = np.log(predict_times(sample, fit.profile) / sample.seconds)
     assert np.median(np.abs(error)) < 0.03
 
 
@@ -118,15 +118,15 @@ def test_an_engine_of_its_own_gets_a_factor(tmp_path):
     factor = {each.scope.get("engine"): each.factor for each in more}
     assert found.engine == "any"
     assert factor["sglang"] > factor.get("vllm", 1.0)
-    error = np.log(estimates_at(sample, found) / sample.seconds)
+    error = np.log(predict_times(sample, found) / sample.seconds)
     assert np.median(np.abs(error)) < np.median(
-        np.abs(np.log(estimates_at(sample, base) / sample.seconds))
+        np.abs(np.log(predict_times(sample, base) / sample.seconds))
     )
 
 
 def test_bands_hold_their_share_of_rows_to_come(sample, base):
     """Bands from half the runs hold 80 % of the other half's values, over six draws of both."""
-    exact = estimates_at(sample, own_fit(sample, base, {}).profile)
+    exact = predict_times(sample, own_fit(sample, base, {}).profile)
     runs, held = sorted({row.id for row in sample.rows}), []
     for seed in range(6):
         draw = np.random.default_rng(seed)
@@ -134,8 +134,8 @@ def test_bands_hold_their_share_of_rows_to_come(sample, base):
         half = set(draw.permutation(runs)[: len(runs) // 2].tolist())
         mask = np.array([row.id in half for row in sample.rows])
         seen, unseen = rows.take(mask), rows.take(~mask)
-        bands = own_bands(left_out(seen, base, {})[0])
-        ratio = unseen.seconds / estimates_at(unseen, own_fit(seen, base, {}).profile)
+        bands = own_bands(leave_one_out(seen, base, {})[0])
+        ratio = unseen.seconds / predict_times(unseen, own_fit(seen, base, {}).profile)
         low = np.where(unseen.prompts, bands["ttft"].low, bands["tpot"].low)
         high = np.where(unseen.prompts, bands["ttft"].high, bands["tpot"].high)
         held += ((low <= ratio) & (ratio <= high)).tolist()
@@ -144,13 +144,13 @@ def test_bands_hold_their_share_of_rows_to_come(sample, base):
 
 def test_each_row_is_predicted_by_a_fit_that_saw_nothing_like_it(sample, base):
     """Rows of one configuration share a fold; another value of one moves no estimate of its own."""
-    left, what = left_out(sample, base, {})
+    left, what = leave_one_out(sample, base, {})
     assert what == "configuration"
     for key in set(sample.configurations):
         assert len(set(left.fold[sample.configurations == key])) == 1
     fold = left.fold == left.fold[0]
     fit = own_fit(sample.take(~fold), base, {})
-    assert left.estimate[fold] == pytest.approx(estimates_at(sample.take(fold), fit.profile))
+    assert left.estimate[fold] == pytest.approx(predict_times(sample.take(fold), fit.profile))
 
 
 @pytest.mark.parametrize("n", [10, 11, 19, 40, 99])

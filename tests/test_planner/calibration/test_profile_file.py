@@ -9,20 +9,20 @@ from types import MappingProxyType
 
 import pytest
 
-from planner.calibration.own_profile import written
+from planner.calibration.own_profile import profile_text
 from planner.catalogue.profile import (
     Adjustment,
     Band,
     Profile,
+    parse_profile,
     profile,
-    profile_from,
     profile_names,
 )
-from planner.catalogue.profile_choice import unsound
+from planner.catalogue.profile_choice import profile_fault
 
 
 def _again(one: Profile) -> Profile:
-    return profile_from(one.name, tomllib.loads(written(one)))
+    return parse_profile(one.name, tomllib.loads(profile_text(one)))
 
 
 @pytest.mark.parametrize("name", profile_names())
@@ -46,7 +46,7 @@ def test_every_profile_that_ships_is_read_as_it_is_written(name):
                 found = again.all_bands[kind][engine][quantity]
                 assert (found.low, found.high) == pytest.approx((band.low, band.high), rel=1e-5)
     assert again.spread == pytest.approx(dict(one.spread), rel=1e-5)
-    assert unsound(one) is None
+    assert profile_fault(one) is None
 
 
 @pytest.mark.parametrize("text", ['a "b" \\ c', "tab\tand\nline", "Größe 😀", "\x7f\x00", "\udcff"])
@@ -80,4 +80,4 @@ def test_what_no_profile_can_say_is_told(changes, told):
     one = profile("engines-2026")
     if "values" in changes:
         changes = {"values": MappingProxyType({**one.values, **changes["values"]})}
-    assert told in str(unsound(replace(one, **changes)))
+    assert told in str(profile_fault(replace(one, **changes)))

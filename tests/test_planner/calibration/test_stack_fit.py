@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.calibration.stack_file import form_of, scores_of, stack_table, stack_text
+from planner.calibration.stack_file import network_form, power_scores, stack_table, stack_text
 from planner.calibration.stack_fit import (
     NOISE,
     ROUTED_NOISE,
     MemorySample,
     StepSample,
-    findings_of,
+    coefficient_estimates,
     fit_memory,
     fit_steps,
     robust,
@@ -23,14 +23,14 @@ from planner.calibration.stack_fit import (
 from planner.catalogue.systems import system
 from planner.catalogue.training.training_stacks import (
     coefficient_priors,
-    stack_from,
+    parse_stack,
     training_stack,
 )
 from planner.measurements.readers.training_rows import TrainingRow
 from planner.measurements.training_steps import predicted_seconds
-from planner.problems.training.step.step_times import fed
+from planner.problems.training.step.step_times import run_kernel
 from planner.problems.training.step.training_counts import shape_counts
-from planner.problems.training.step.training_task import TrainingLayouts, training_machine
+from planner.problems.training.step.training_task import LayoutTable, training_machine
 
 
 def run(stack, width, experts=0, **layout):
@@ -40,7 +40,7 @@ def run(stack, width, experts=0, **layout):
         f"made-{width}-{experts}", layers=32, hidden=width, heads=width // 128,
         kv_heads=width // 128, head_dim=128, ffn=4 * width, gates=1, vocab=50000, **routed,
     )  # fmt: skip
-    ways = TrainingLayouts.of(**layout)
+    ways = LayoutTable.of(**layout)
     chips = int(ways.tp * ways.pp * ways.dp)
     row = TrainingRow(
         line=2, id="made", set="made", date="2024-01", stack="made", era="", counts=counts,
@@ -84,15 +84,16 @@ def test_routed_rows_count_less_where_layouts_do_not_explain_them(made):
     off = 2.5 ** np.random.default_rng(3).uniform(0.3, 1.0, len(exact))
     strange = [replace(row, seconds=row.seconds * x) for row, x in zip(exact, off, strict=True)]
     some, physics = dense[::4], coefficient_priors()
-    form = form_of([*some, *strange])
+    form = network_form([*some, *strange])
     assert form.routed_noise == ROUTED_NOISE
     errors = [
         sum(score.n * score.errors["model out"].mean
-            for score in scores_of([*some, *strange], replace(form, routed_noise=noise), physics))
+            for score in power_scores([*some, *strange], replace(form, routed_noise=noise),
+                                      physics))
         for noise in (NOISE, ROUTED_NOISE)
     ]  # fmt: skip
     assert errors[1] < 0.95 * errors[0]
-    assert form_of(some).routed_noise == NOISE
+    assert network_form(some).routed_noise == NOISE
 
 
 def test_what_no_row_moves_stays_physics(made):
@@ -125,7 +126,7 @@ def test_a_prior_after_other_stacks_is_that_of_all_logarithms_together():
 def test_findings_are_the_rows_without_their_prior(made):
     """Of coefficients that no row moves they say nothing; of others what made the rows."""
     sample = StepSample.of(made[1], training_stack("physical"))
-    alone = findings_of(fit_steps(sample))
+    alone = coefficient_estimates(fit_steps(sample))
     assert set(alone) >= {"k_mat", "k_tp"}
     assert not {"k_expert", "k_ep", "k_quant"} & set(alone)
     mean, deviation = alone["k_mat"]
@@ -150,7 +151,7 @@ def test_a_fitted_stack_is_what_its_file_says(made, tmp_path):
     """The text is TOML; read back it predicts what the fit predicts, to the digits it keeps."""
     rows = made[1]
     table = stack_table("mine", rows)
-    read = stack_from("mine", tomllib.loads(stack_text(table)))
+    read = parse_stack("mine", tomllib.loads(stack_text(table)))
     sample = StepSample.of(rows, training_stack("physical"))
     form = replace(sample.tasks[0].stack, pooled_cards=read.pooled_cards)
     fit = fit_steps(StepSample.of(rows, form), stack_priors("mine", shipped_findings()))
@@ -171,7 +172,7 @@ def test_memory_follows_runs_that_fail():
         for width in (2048, 3072, 4096, 6144) for tp in (1, 2, 4, 8) for micro in (1, 2, 4, 8, 16)
     ]  # fmt: skip
     sample = MemorySample.of(rows, stack)
-    used = np.asarray(fed("used", {**sample.symbols, **twice.values})["used"])
+    used = np.asarray(run_kernel("used", {**sample.symbols, **twice.values})["used"])
     marked = [replace(r, fits=bool(u < r.machine.memory)) for r, u in zip(rows, used, strict=True)]
     fit = fit_memory(MemorySample.of(marked, stack))
     calls = fit.used(sample) <= sample.capacity

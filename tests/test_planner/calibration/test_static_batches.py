@@ -6,7 +6,7 @@ import pytest
 
 from planner.catalogue.profile import COEFFICIENTS
 from planner.measurements.prediction import features
-from planner.measurements.published_names import Refused
+from planner.measurements.published_names import BadRow
 from planner.measurements.readers.steady_batches import steady_batch
 
 PLAIN = {
@@ -126,7 +126,7 @@ def test_chips_that_gather_the_weights_exchange_no_tokens():
     assert (gathered.chips, gathered.batch) == (1, 8)
     arithmetic = 2 * gathered.sizes.n_total * 512 * 2048 / (64 * 275e12)
     assert gathered.seconds == pytest.approx(2 * arithmetic, rel=1e-6)
-    with pytest.raises(Refused, match="do not fit on 1 tpu-v4"):
+    with pytest.raises(BadRow, match="do not fit on 1 tpu-v4"):
         steady_batch({**PLAIN, **row, "metric": "mfu", "value": "0.5", "layout": "DP"})
 
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from planner.catalogue.acceptance import acceptance, curves, fitted, lengths
+from planner.catalogue.acceptance import acceptance, curves, fit_acceptance, lengths
 from tests.paths import shared
 
 NAMES = {
@@ -62,7 +62,7 @@ def test_curves_left_out_are_met_from_their_first_two_depths():
             continue
         others = [row for row in curves() if row is not shipped(*key)]
         before = acceptance(key[1], key[2], others)
-        made = fitted([(d, curve[d]) for d in sorted(BOTH)], before).lengths(max(curve))
+        made = fit_acceptance([(d, curve[d]) for d in sorted(BOTH)], before).lengths(max(curve))
         error = {d: abs(made[d] / length - 1) for d, length in curve.items()}
         whole.append(np.mean(list(error.values())))
         beyond.append(np.mean([e for d, e in error.items() if d not in BOTH]))
@@ -114,7 +114,7 @@ def test_lengths_given_draw_the_curve_to_them():
     given = [(1, 1.55), (2, 1.85), (3, 2.0)]
     errors = []
     for count in (1, 2, 3):
-        made = fitted(given[:count], before).lengths(8)
+        made = fit_acceptance(given[:count], before).lengths(8)
         assert (np.diff(made) > 0).all()
         assert (made <= np.arange(9) + 1).all()
         errors.append(abs(made[3] - 2.0))

@@ -58,11 +58,11 @@ def test_rows_hold_between_their_dates():
     after = api_prices.sheet_rows("anthropic/claude-opus-4-6", date(2026, 3, 13))
     assert {row.above for row in before if row.tier == "standard"} == {0, 200_000}
     assert {row.above for row in after if row.tier == "standard"} == {0}
-    changes = [row for row in api_prices.rows() if row.since > "2026-12"]
+    changes = [row for row in api_prices.listed_token_prices() if row.since > "2026-12"]
     assert changes
     for row in changes:
-        assert row not in api_prices.listed(row.model)
-        assert row in api_prices.listed(row.model, date.fromisoformat(row.since))
+        assert row not in api_prices.prices_on_date(row.model)
+        assert row in api_prices.prices_on_date(row.model, date.fromisoformat(row.since))
 
 
 @pytest.mark.parametrize("name", ["gogle/gemini-2.5-pro", "google/gemini-2.5-prp", "novita/x"])
@@ -111,8 +111,8 @@ def test_a_row_of_one_s_own_file_is_read_as_a_scenario_s(tmp_path, monkeypatch, 
     """What no list would have is refused with the place in the file."""
     file = tmp_path / "prices.csv"
     file.write_text(f"{HEAD}\n{ROW}\n{line}\n", encoding="utf-8")
-    monkeypatch.setenv(api_prices.CHOSEN, str(file))
-    read = api_prices.rows.__wrapped__
+    monkeypatch.setenv(api_prices.PRICES_ENV_VAR, str(file))
+    read = api_prices.listed_token_prices.__wrapped__
     with pytest.raises(CatalogueError) as caught:
         read()
     assert str(caught.value).startswith(f"{file}:3:1  {problem}")

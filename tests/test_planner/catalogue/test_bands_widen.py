@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from planner.catalogue.chips import chip
-from planner.catalogue.coefficient_spread import Place
-from planner.catalogue.hull import ON, added, dimensions
+from planner.catalogue.coefficient_spread import RunContext
+from planner.catalogue.hull import CHIP_SEPARATOR, added_variance, dimensions
 from planner.catalogue.profile import COEFFICIENTS, Profile, profile
-from planner.text.tolerances import TENTH
+from planner.text.tolerances import QUANTILE_90
 
 NAMES = ("engines-2026", "vllm-2026", "steady-2024", "llama-cpp-2024")
 QUANTITIES = ("tpot", "ttft", "usd_per_mtok")
@@ -29,19 +29,25 @@ FARTHER = {
 }  # fmt: skip
 
 
-def measured_place(whole: Profile, draw: np.random.Generator) -> Place | None:
+def measured_place(whole: Profile, draw: np.random.Generator) -> RunContext | None:
     """A place all of whose names rows held; None where no format of its engine was."""
     hull, spread = whole.hull, whole.coefficient_spread
     assert hull is not None
     assert spread is not None
-    pairs = [x for x in hull.names["engine_chip"] if whole.engine in ("any", x.split(ON)[1])]
-    on, engine = draw.choice(pairs).split(ON)
-    formats = [x.split(ON)[0] for x in hull.names["format"] if x.endswith(ON + engine)]
+    pairs = [
+        x for x in hull.names["engine_chip"] if whole.engine in ("any", x.split(CHIP_SEPARATOR)[1])
+    ]
+    on, engine = draw.choice(pairs).split(CHIP_SEPARATOR)
+    formats = [
+        x.split(CHIP_SEPARATOR)[0]
+        for x in hull.names["format"]
+        if x.endswith(CHIP_SEPARATOR + engine)
+    ]
     if not formats:
         return None
     versions = [x for x in hull.names.get("version", ()) if x.startswith(f"{engine} ")]
     math, part = draw.choice(formats).split(" ")
-    return Place(
+    return RunContext(
         chip=on, architecture=chip(on).architecture, maker=chip(on).maker, engine=engine,
         version=draw.choice(versions).split(" ", 1)[1] if versions else "", math=math,
         cache=draw.choice(hull.names["cache"]), attention=draw.choice(hull.names["attention"]),
@@ -114,13 +120,13 @@ def test_one_number_more_outside_never_narrows_and_what_no_run_has_always_widens
 def test_what_an_axis_adds_goes_under_the_root() -> None:
     """By hand, of the band of a known place and the standard deviations of stages and halves."""
     whole = profile("engines-2026")
-    place = Place("h100", "hopper", "vllm", "0.18.0", "fp8", "fp8", "grouped", "llama-3.1-70b",
+    place = RunContext("h100", "hopper", "vllm", "0.18.0", "fp8", "fp8", "grouped", "llama-3.1-70b",
                   shape="80 layers of 8192", maker="nvidia")  # fmt: skip
     seen, shares = whole.at(place), {"e_w": 0.5, "t_layer": 0.3, "t_hop": 0.2}
     assert seen.kinds == ()
     low, high, scatter = whole.coefficient_spread.quantiles["known"]["tpot"]
-    both = [added("tpot")[kind] for kind in ("new_stages", "new_overlap")]
-    off, more = np.hypot(seen.sigma(shares), scatter), TENTH * np.hypot(*both)
+    both = [added_variance("tpot")[kind] for kind in ("new_stages", "new_overlap")]
+    off, more = np.hypot(seen.sigma(shares), scatter), QUANTILE_90 * np.hypot(*both)
     band = seen.band("tpot", shares, dict.fromkeys(("new_stages", "new_overlap"), np.True_))
     assert band.low == pytest.approx(np.exp(-np.hypot(low * off, more)))
     assert band.high == pytest.approx(np.exp(np.hypot(high * off, more)))
@@ -132,7 +138,9 @@ def test_a_band_without_coefficients_widens_as_well() -> None:
     band = plain.band("ttft", {"e_pf": 1.0}, {"new_stages": np.True_})
     for end, known in ((-np.log(band.low), -np.log(plain.bands["ttft"].low)),
                        (np.log(band.high), np.log(plain.bands["ttft"].high))):  # fmt: skip
-        assert end == pytest.approx(np.hypot(known, TENTH * added("ttft")["new_stages"]))
+        assert end == pytest.approx(
+            np.hypot(known, QUANTILE_90 * added_variance("ttft")["new_stages"])
+        )
 
 
 def test_a_version_or_an_engine_that_is_not_told_is_no_narrower_than_one_that_is() -> None:

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from planner.catalogue.coefficient_spread import (
-    KNOWN,
+    IN_SAMPLE,
     NEW_CHIP,
     NEW_MODEL,
     CoefficientSpread,
     EffectFamily,
-    times_at,
-    triangle_from,
+    decode_triangle,
+    effect_multiplicity,
     variances,
 )
 from planner.catalogue.profile import COEFFICIENTS
@@ -24,7 +24,7 @@ from planner.problems.serving.profiled import LECTURE
 from tools.fit.shipped_profile import triangle_text, values_of
 
 QUANTILES = {
-    KNOWN: {"tpot": (-1.5, 1.2, 0.1)},
+    IN_SAMPLE: {"tpot": (-1.5, 1.2, 0.1)},
     NEW_MODEL: {"tpot": (-1.0, 2.0, 0.2)},  # nearer below, farther above
     NEW_CHIP: {"tpot": (-3.0, 0.5, 0.0)},  # farther below, nearer above
 }
@@ -46,19 +46,19 @@ def test_ends_are_quantiles_of_both_spreads(kind):
     for k, sigma in enumerate(SIGMA):
         assert (low[k], high[k]) == pytest.approx(by_hand(kind, sigma))
     assert SPREAD.ends("a kind without rows", "tpot", SIGMA)[0] == pytest.approx(
-        SPREAD.ends(KNOWN, "tpot", SIGMA)[0]
+        SPREAD.ends(IN_SAMPLE, "tpot", SIGMA)[0]
     )
     assert SPREAD.ends(kind, "energy", SIGMA) is None
 
 
 def test_the_band_of_a_new_place_holds_every_band_that_applies():
     """Low is the least of the lows and high the greatest of the highs, only where a kind holds."""
-    low, high = SPREAD.widest(KNOWN, {NEW_MODEL: np.array([True, False])}, "tpot", SIGMA)
-    own, other = by_hand(KNOWN, 0.1), by_hand(NEW_MODEL, 0.1)
+    low, high = SPREAD.widest(IN_SAMPLE, {NEW_MODEL: np.array([True, False])}, "tpot", SIGMA)
+    own, other = by_hand(IN_SAMPLE, 0.1), by_hand(NEW_MODEL, 0.1)
     assert (low[0], high[0]) == pytest.approx((min(own[0], other[0]), max(own[1], other[1])))
-    assert (low[1], high[1]) == pytest.approx(by_hand(KNOWN, 0.4))
+    assert (low[1], high[1]) == pytest.approx(by_hand(IN_SAMPLE, 0.4))
     both = {NEW_MODEL: np.True_, NEW_CHIP: np.True_}
-    low, high = SPREAD.widest(KNOWN, both, "tpot", SIGMA)
+    low, high = SPREAD.widest(IN_SAMPLE, both, "tpot", SIGMA)
     every = [[by_hand(kind, sigma) for kind in QUANTILES] for sigma in SIGMA]
     assert low == pytest.approx([min(end[0] for end in ends) for ends in every])
     assert high == pytest.approx([max(end[1] for end in ends) for ends in every])
@@ -79,7 +79,7 @@ def test_a_variance_is_the_quadratic_form_of_shares():
 def test_a_triangle_is_read_as_it_was_written():
     """To the eleven bits of half precision, the upper part empty."""
     factor = np.tril(np.random.default_rng(7).normal(size=(6, 6)))
-    again = triangle_from(triangle_text(factor))
+    again = decode_triangle(triangle_text(factor))
     assert again == pytest.approx(factor, rel=2**-10)
     assert not np.triu(again, 1).any()
 
@@ -119,12 +119,12 @@ def test_the_farthest_kind_that_is_new_is_told():
         "new_engine": ("vllm",), "new_engine_on_chip": ("vllm h100",),
     }  # fmt: skip
     spread = CoefficientSpread((), np.eye(1), held, QUANTILES)
-    assert spread.regime(place()) == KNOWN
+    assert spread.regime(place()) == IN_SAMPLE
     assert spread.regime(place(shape="8b")) == NEW_MODEL
     assert spread.regime(place(shape="8b", chip="b200")) == NEW_CHIP
     assert spread.regime(place(architecture="hybrid", chip="b200")) == "new_architecture"
     assert spread.regime(place(engine="sglang")) == "new_engine"
-    assert spread.regime(place(engine="")) == KNOWN
+    assert spread.regime(place(engine="")) == IN_SAMPLE
 
 
 def test_an_effect_by_the_month_counts_once_for_each():
@@ -136,9 +136,9 @@ def test_an_effect_by_the_month_counts_once_for_each():
     family = EffectFamily(("version",), ("y",), 0.7, monthly=True)
     spread = CoefficientSpread((family,), factor, {}, QUANTILES)
     effects = [effect(scope={"chip": "b200"}), effect(of=("y",), scope={"version": "1"})]
-    assert times_at(effects[1], place(months=4.0)) == 4.0
-    assert times_at(effects[1], place(version="2")) == 0.0
-    assert times_at(effect(monthly=False, scope={}), place(months=4.0)) == 1.0
+    assert effect_multiplicity(effects[1], place(months=4.0)) == 4.0
+    assert effect_multiplicity(effects[1], place(version="2")) == 0.0
+    assert effect_multiplicity(effect(monthly=False, scope={}), place(months=4.0)) == 1.0
     at = spread.covariance(("x", "y"), effects, place(months=4.0))
     assert at == pytest.approx(np.diag([0.04, 0.09 + 16 * 0.01]))
     new = spread.covariance(("x", "y"), effects, place(months=4.0, version="2"))
@@ -176,7 +176,7 @@ def test_the_table_of_a_file_is_read():
         "families": [{"by": ["chip"], "of": ["x"], "width": 0.3},
                      {"by": ["engine"], "of": ["x", "y"], "width": 0.1, "monthly": True}],
         "factor": triangle_text(factor), "values": {NEW_CHIP: ["h100", "h200"]},
-        "quantiles": {KNOWN: {"tpot": [-1.5, 1.2, 0.1]}},
+        "quantiles": {IN_SAMPLE: {"tpot": [-1.5, 1.2, 0.1]}},
     })  # fmt: skip
     assert spread.families == (
         EffectFamily(("chip",), ("x",), 0.3, monthly=False),
@@ -184,14 +184,14 @@ def test_the_table_of_a_file_is_read():
     )
     assert (spread.factor == factor).all()
     assert spread.values == {NEW_CHIP: ("h100", "h200")}
-    assert spread.quantiles == {KNOWN: {"tpot": (-1.5, 1.2, 0.1)}}
+    assert spread.quantiles == {IN_SAMPLE: {"tpot": (-1.5, 1.2, 0.1)}}
 
 
 def test_a_text_that_is_no_triangle_is_refused():
     """Neither base 64 nor as many numbers as a triangle has; a zero is written without a sign."""
     for text in ("AAA!AAAA", triangle_text(np.eye(2))[:4] + "AA=="):
         with pytest.raises(ValueError, match=r"base64|shape mismatch|broadcast|incorrect"):
-            triangle_from(text)
+            decode_triangle(text)
     small = np.array([[1.0, 0.0], [-1e-9, 1.0]])
     assert triangle_text(small) == triangle_text(np.eye(2))
 
@@ -215,7 +215,7 @@ def test_pools_apart_and_numbers_worked_out_are_kinds_of_their_own():
     assert spread.regime(place(**new, assumed=True, pooled=True)) == "assumed"
     assert spread.regime(place(**new, pooled=True)) == "pooled"
     assert spread.regime(place(**new)) == NEW_CHIP
-    assert spread.regime(place(shape="8b")) == KNOWN  # no row says which models it held
+    assert spread.regime(place(shape="8b")) == IN_SAMPLE  # no row says which models it held
     plain = replace(spread, quantiles=QUANTILES)
     assert plain.regime(place(**new, assumed=True, pooled=True)) == NEW_CHIP
 
@@ -232,4 +232,4 @@ def test_runs_repeated_scatter_by_six_percent():
 
 def test_a_quantity_without_quantiles_has_no_band():
     """However many kinds of distance hold."""
-    assert SPREAD.widest(KNOWN, {NEW_MODEL: np.True_}, "energy", SIGMA) is None
+    assert SPREAD.widest(IN_SAMPLE, {NEW_MODEL: np.True_}, "energy", SIGMA) is None

@@ -3,7 +3,7 @@
 import pytest
 
 from planner.catalogue import scaling_laws
-from planner.laws.law_forms import form_of
+from planner.laws.law_forms import get_form
 from planner.scenario import kinds
 from planner.text.errors import CatalogueError, InputError
 from planner.text.tables import table
@@ -34,12 +34,12 @@ def test_a_row_that_is_no_law_is_named(monkeypatch, change, words):
 def test_a_form_without_equations_is_named():
     """A form of the table that nobody has written down yet."""
     with pytest.raises(CatalogueError, match="unknown form of law 'kapplan'; did you mean"):
-        form_of("kapplan")
+        get_form("kapplan")
 
 
 def test_a_kind_of_one_file_has_no_starter(monkeypatch):
     """`planner init` of it says what is missing; a kind that there is not, which there are."""
-    monkeypatch.setitem(kinds.ROOMS, "toy", "tests.cases.toy")
+    monkeypatch.setitem(kinds.PROBLEM_PACKAGES, "toy", "tests.cases.toy")
     with pytest.raises(InputError, match=r"the kind toy has no starter: .* starter\.yaml"):
         kinds.starter("toy")
     with pytest.raises(CatalogueError, match="unknown kind of scenario"):

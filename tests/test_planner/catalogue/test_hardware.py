@@ -11,7 +11,7 @@ import pytest
 import topologies
 from planner.catalogue.chips import chip, chip_names
 from planner.catalogue.listed_prices import Price, default_price, rentals
-from planner.catalogue.systems import system, system_from, system_names
+from planner.catalogue.systems import parse_system, system, system_names
 from planner.text.errors import CatalogueError
 from tests.paths import FACTS, shared
 from tests.test_topologies.machines.test_machines import REQUIRED
@@ -187,29 +187,29 @@ def test_rentals_of_a_chip():
 def test_a_system_is_varied_in_place():
     """Only what is given changes, and what changed is listed."""
     base = system("hgx-h200")
-    varied = system_from({"like": "hgx-h200", "memory_bandwidth": 5e12, "flops": {"fp8": 2e15}})
+    varied = parse_system({"like": "hgx-h200", "memory_bandwidth": 5e12, "flops": {"fp8": 2e15}})
     assert varied.chip.memory_bandwidth == 5e12
     assert varied.chip.peak("fp8") == 2e15
     assert varied.chip.peak("bf16") == base.chip.peak("bf16")
     assert varied.chip.memory == base.chip.memory
     assert varied.topology == "hgx-h200"
     assert varied.varied == ("memory_bandwidth", "flops.fp8")
-    assert system_from({"like": "hgx-h200"}) == base
+    assert parse_system({"like": "hgx-h200"}) == base
 
 
 def test_a_reported_capacity_does_not_outlive_a_changed_one():
     """With a capacity of the user's own there is no driver-reported one."""
-    assert system_from({"like": "hgx-h200", "memory": 100e9}).chip.memory_reported is None
+    assert parse_system({"like": "hgx-h200", "memory": 100e9}).chip.memory_reported is None
 
 
 def test_an_inline_system_needs_its_figures():
     """Without `like`, memory, bandwidth and peaks are required."""
-    made = system_from({"memory": 1e11, "memory_bandwidth": 1e12, "flops": {"bf16": 1e15}})
+    made = parse_system({"memory": 1e11, "memory_bandwidth": 1e12, "flops": {"bf16": 1e15}})
     assert (made.chip.memory, made.topology, made.varied) == (1e11, None, ())
     with pytest.raises(CatalogueError, match="needs memory_bandwidth, flops"):
-        system_from({"memory": 1e11})
+        parse_system({"memory": 1e11})
     with pytest.raises(CatalogueError, match="did you mean 'memory'"):
-        system_from({"like": "hgx-h200", "memry": 1e11})
+        parse_system({"like": "hgx-h200", "memry": 1e11})
 
 
 def test_every_system_names_a_known_chip_and_domain():

@@ -14,7 +14,7 @@ from planner.catalogue import models
 from planner.catalogue.hub import hub_config, is_hub_name
 from planner.cli import main
 from planner.engines import export
-from planner.scenario import resolved
+from planner.scenario import resolve_keys
 from planner.scenario.keys.references import ACCESS, FileAccess
 from planner.text.errors import InputError
 
@@ -110,7 +110,7 @@ def test_a_plan_is_made_and_started_by_the_hubs_name(hub):
     assert plan.scenario["model"] == f"acme/tiny@{COMMITS[0]}"
     hub.shutdown()
     again = planner.load(plan.scenario)
-    assert resolved(again, full_paths=True)["model"] == plan.scenario["model"]
+    assert resolve_keys(again, full_paths=True)["model"] == plan.scenario["model"]
     assert "model=acme/tiny " in export(plan, "vllm").text
 
 
@@ -146,7 +146,7 @@ def test_what_the_hub_lacks_is_a_mistake_at_the_model(hub, name, message):
 def test_the_catalogues_own_models_ask_nobody(hub):
     """A repository that the catalogue was read from is the catalogue's model."""
     assert planner.load({**SCENARIO, "model": "deepseek-ai/DeepSeek-V3"}).model == "deepseek-v3"
-    for name in models.names():
+    for name in models.model_names():
         place = models.repository(name)
         assert place is None or is_hub_name(place)
     assert not _Hub.asked

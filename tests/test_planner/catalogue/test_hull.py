@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.catalogue.coefficient_spread import Place
-from planner.catalogue.hull import REACH, Hull, dimensions, hull_from, names_at
+from planner.catalogue.coefficient_spread import RunContext
+from planner.catalogue.hull import MAX_EXTRAPOLATION, Hull, dimensions, hull_names, parse_hull
 from planner.catalogue.profile import COEFFICIENTS, profile, profile_names
 
 HULL = profile("engines-2026").hull
 INSIDE = {
-    **names_at(
-        Place("h100", "hopper", "vllm", "0.18.0", "fp8", "fp8", "grouped", "llama-3.1-70b")
+    **hull_names(
+        RunContext("h100", "hopper", "vllm", "0.18.0", "fp8", "fp8", "grouped", "llama-3.1-70b")
     ),
     "overlap": np.array([0]), "uneven": np.array([0]), "stages": 1.0, "chips": 8.0,
     "batch": 64.0, "context": 2250.0, "prompt": 2000.0, "ep": 8.0, "domains": 1.0, "drafts": 0.0,
@@ -45,7 +45,7 @@ def test_each_dimension_moved_alone_is_the_only_one_named(name):
 def test_the_ends_of_a_range_are_inside_and_a_quarter_more(name):
     """What lies a little beyond an end is no news; half as much again is."""
     low, high = HULL.ranges[name]
-    for asked in (low, high, low / REACH * 1.001, high * REACH * 0.999):
+    for asked in (low, high, low / MAX_EXTRAPOLATION * 1.001, high * MAX_EXTRAPOLATION * 0.999):
         assert not HULL.outside({name: asked})
     if high:
         assert [each.name for each in HULL.outside({name: high * 1.5})] == [name]
@@ -94,7 +94,7 @@ def test_two_hulls_together_cover_what_either_does():
 def test_what_is_no_hull_is_refused(raw):
     """Another dimension, a range of one end, words for numbers."""
     with pytest.raises(ValueError, match=r"hull|unpack|convert"):
-        hull_from(raw)
+        parse_hull(raw)
 
 
 def test_beyond_a_range_is_a_kind_of_distance_and_never_a_narrower_band():
@@ -105,7 +105,7 @@ def test_beyond_a_range_is_a_kind_of_distance_and_never_a_narrower_band():
     assert beyond["new_batch"].tolist() == [False, False, True]
     assert HULL.beyond({"drafts": np.array([3.0])})["new_batch"].tolist() == [True]
     assert beyond["new_scale"].tolist() == [False]
-    one = profile("engines-2026").at(Place("h100", "hopper", "vllm", "0.18.0", "fp8", "fp8"))
+    one = profile("engines-2026").at(RunContext("h100", "hopper", "vllm", "0.18.0", "fp8", "fp8"))
     shares = np.full((len(COEFFICIENTS), 3), 1 / len(COEFFICIENTS))
     near, far = one.band_ends("tpot", shares), one.band_ends("tpot", shares, beyond)
     assert (far[0] <= near[0]).all()
@@ -116,17 +116,19 @@ def test_beyond_a_range_is_a_kind_of_distance_and_never_a_narrower_band():
 
 def test_an_engine_that_nobody_names_is_none_that_is_new():
     """Nor is its pairing with a chip."""
-    known = profile("engines-2026").at(Place("h100", "hopper"))
+    known = profile("engines-2026").at(RunContext("h100", "hopper"))
     assert known.regime == "known"
-    assert profile("engines-2026").at(Place("h100", "hopper", "x")).regime == "new_engine"
+    assert profile("engines-2026").at(RunContext("h100", "hopper", "x")).regime == "new_engine"
 
 
 def test_formats_of_sixteen_bits_are_one():
     """Rows in fp16 cover bf16; none cover int4."""
     steady = profile("steady-2024").hull
     for math in ("fp16", "bf16"):
-        assert not steady.outside(names_at(Place("rtx-4090", math=math, cache=math)))
-    out = steady.outside(names_at(Place("rtx-4090", engine="llama.cpp", math="int3", cache="int4")))
+        assert not steady.outside(hull_names(RunContext("rtx-4090", math=math, cache=math)))
+    out = steady.outside(
+        hull_names(RunContext("rtx-4090", engine="llama.cpp", math="int3", cache="int4"))
+    )
     assert [each.name for each in out] == ["format", "cache"]
 
 
@@ -135,7 +137,7 @@ def test_a_profile_of_one_engine_counts_no_other_as_measured():
     own = profile("llama-cpp-2024")
     assert [each.name for each in own.hull.outside({"engine": "trtllm"})] == ["engine"]
     assert not profile("steady-2024").hull.outside({"engine": "trtllm"})
-    card = Place("rtx-4090", "ada", maker="nvidia")
+    card = RunContext("rtx-4090", "ada", maker="nvidia")
     assert own.engine_asked(card) == "llama.cpp"
     assert own.engine_asked(replace(card, runs=("llama.cpp", "vllm"))) == "llama.cpp"
     assert own.engine_asked(replace(card, runs=("vllm", "sglang"))) == "vllm or sglang"

@@ -7,8 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from planner.catalogue.chips import MakerFactor, chip, chip_names, lent_sentence, maker_factor
-from planner.catalogue.coefficient_spread import Place
+from planner.catalogue.chips import (
+    MakerFactor,
+    borrowed_efficiency_note,
+    chip,
+    chip_names,
+    maker_factor,
+)
+from planner.catalogue.coefficient_spread import RunContext
 from planner.catalogue.profile import COEFFICIENTS, profile
 from planner.protocol.solve import solve
 
@@ -33,13 +39,13 @@ def test_nothing_is_lent_to_a_maker_that_was_fitted(maker, chips):
     """Rows of their own chips say more than a round of a benchmark."""
     assert maker_factor(maker, chips) == MakerFactor()
     name = {"NVIDIA": "h100", "AMD": "mi300x"}[maker]
-    assert lent_sentence(name, chips) == ""
+    assert borrowed_efficiency_note(name, chips) == ""
 
 
 @pytest.mark.parametrize(("name", "words"), [("mi300x", "times 0.70"), ("ironwood", "not given")])
 def test_what_is_lent_is_said(name, words):
     """With its number where one was published; that there is no rank where none was."""
-    sentence = lent_sentence(name, NVIDIA)
+    sentence = borrowed_efficiency_note(name, NVIDIA)
     assert words in sentence
     assert "rank" in sentence
 
@@ -48,7 +54,7 @@ def test_times_are_longer_and_bands_wider():
     """Every time by the same factor, the number of steps waited for by none."""
     none = {"adjustments": (), "coefficient_spread": None}  # which also knows who was fitted
     shipped = replace(profile("engines-2026"), chips=NVIDIA, **none)
-    own, lent = (shipped.at(Place(maker=maker)) for maker in ("NVIDIA", "AMD"))
+    own, lent = (shipped.at(RunContext(maker=maker)) for maker in ("NVIDIA", "AMD"))
     factor = maker_factor("AMD", NVIDIA)
     assert lent.values["t_layer"] == pytest.approx(own.values["t_layer"] / factor.factor)
     assert lent.values["e_w"] == pytest.approx(own.values["e_w"] * factor.factor)

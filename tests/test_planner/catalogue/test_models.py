@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from planner.architecture import sizes, summary
+from planner.architecture import model_sizes, summary
 from planner.catalogue import models
 from planner.text.errors import CatalogueError
 
@@ -18,7 +18,7 @@ EXPLAINED = {
 }
 
 
-@pytest.mark.parametrize("name", models.names())
+@pytest.mark.parametrize("name", models.model_names())
 def test_entry_has_source_and_date(name: str) -> None:
     """Every entry says where it comes from and when it was read."""
     entry = models.record(name)
@@ -27,32 +27,33 @@ def test_entry_has_source_and_date(name: str) -> None:
     assert models.load(name).source == f"{entry.source} ({entry.as_of})"
 
 
-@pytest.mark.parametrize("name", models.names())
+@pytest.mark.parametrize("name", models.model_names())
 def test_published_total_is_met(name: str) -> None:
     """Our count is within 1 % of the published figure, or the gap is explained."""
     entry = models.record(name)
     if entry.published_total is None:
         return
     assert entry.published_source
-    gap = abs(sizes(models.load(name)).n_total / entry.published_total - 1)
+    gap = abs(model_sizes(models.load(name)).n_total / entry.published_total - 1)
     assert gap < (0.02 if name in EXPLAINED else 0.01)
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in models.names() if (models.record(name).published_total or 0) % 1e6]
+    "name",
+    [name for name in models.model_names() if (models.record(name).published_total or 0) % 1e6],
 )
 def test_exact_published_total_is_met_exactly(name: str) -> None:
     """A figure published to the last parameter is met to the last parameter."""
-    assert sizes(models.load(name)).n_total == models.record(name).published_total
+    assert model_sizes(models.load(name)).n_total == models.record(name).published_total
 
 
-@pytest.mark.parametrize("name", models.names())
+@pytest.mark.parametrize("name", models.model_names())
 def test_published_active_is_met(name: str) -> None:
     """Active parameters are within 2.1 % of the published figure in its convention."""
     entry = models.record(name)
     if entry.published_active is None:
         return
-    active = sizes(models.load(name)).n_active[entry.convention]
+    active = model_sizes(models.load(name)).n_active[entry.convention]
     assert active == pytest.approx(entry.published_active, rel=0.021)
 
 
@@ -69,7 +70,7 @@ def test_a_name_is_not_a_path() -> None:
         models.load("../models/deepseek-v3")
 
 
-@pytest.mark.parametrize("name", models.names())
+@pytest.mark.parametrize("name", models.model_names())
 def test_summary_is_plain_data(name: str) -> None:
     """The summary survives JSON and describes every layer."""
     told = summary(models.load(name))

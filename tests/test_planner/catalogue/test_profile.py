@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from planner.catalogue.chips import chip
-from planner.catalogue.coefficient_spread import Place
-from planner.catalogue.figures import months_between
+from planner.catalogue.coefficient_spread import RunContext
+from planner.catalogue.figures import month_count
 from planner.catalogue.profile import (
     COEFFICIENTS,
     EFFICIENCIES,
     Adjustment,
+    parse_profile,
     profile,
-    profile_from,
     profile_names,
 )
-from planner.catalogue.profile_choice import choose_profile, unsound
+from planner.catalogue.profile_choice import choose_profile, profile_fault
 from planner.problems.serving.profiled import LECTURE
 from planner.text.errors import CatalogueError
 from tests.paths import ROOT
@@ -100,7 +100,7 @@ def test_a_profile_with_other_coefficients_is_refused(change, named):
     values = {**ENGINES.values, **change}
     raw = {"coefficients": {k: v for k, v in values.items() if v is not None}}
     with pytest.raises(CatalogueError, match=named):
-        profile_from("mine", raw)
+        parse_profile("mine", raw)
 
 
 def test_an_adjustment_holds_in_its_scope_alone():
@@ -108,26 +108,26 @@ def test_an_adjustment_holds_in_its_scope_alone():
     slower = Adjustment(("e_w", "t_layer"), {"engine": "vllm"}, 2.0, (2.0, 2.0))
     values = MappingProxyType({**ENGINES.values, "e_w": 0.8})
     one = replace(ENGINES, values=values, adjustments=(slower,))
-    here, there = one.at(Place(engine="vllm")), one.at(Place(engine="sglang"))
+    here, there = one.at(RunContext(engine="vllm")), one.at(RunContext(engine="sglang"))
     assert here.values["e_w"] == pytest.approx(0.4)
     assert here.values["t_layer"] == pytest.approx(2 * values["t_layer"])
     assert dict(there.values) == dict(values)
     faster = replace(one, adjustments=(replace(slower, factor=0.5),))
-    assert faster.at(Place(engine="vllm")).values["e_w"] == 1.0
+    assert faster.at(RunContext(engine="vllm")).values["e_w"] == 1.0
 
 
 def test_monthly_factors_count_back_from_the_profiles_date():
     """A run of three months before counts them three times; today's none."""
     older = Adjustment(("t_layer",), {"engine": "vllm"}, 1.1, (1.1, 1.1), monthly=True)
     one = replace(ENGINES, adjustments=(older,))
-    three = one.at(Place(engine="vllm", months=3.0)).values["t_layer"]
+    three = one.at(RunContext(engine="vllm", months=3.0)).values["t_layer"]
     assert three == pytest.approx(1.1**3 * ENGINES.values["t_layer"])
-    assert one.at(Place(engine="vllm")).values["t_layer"] == ENGINES.values["t_layer"]
+    assert one.at(RunContext(engine="vllm")).values["t_layer"] == ENGINES.values["t_layer"]
 
 
 def test_old_kernels_reach_on_a_new_chip_what_they_reach_on_the_old(monkeypatch):
     """Weights of int4 on Blackwell: no more bytes or products a second than the chip before."""
-    place = Place(chip="b200", architecture="blackwell", engine="vllm", math="int4")
+    place = RunContext(chip="b200", architecture="blackwell", engine="vllm", math="int4")
     here = replace(place, chip="h200", architecture="hopper")
     old, new, before = chip("h200"), ENGINES.at(place).values, ENGINES.at(here).values
     assert ENGINES.at(place).at(place).values == new
@@ -145,7 +145,7 @@ def test_old_kernels_reach_on_a_new_chip_what_they_reach_on_the_old(monkeypatch)
 
 def test_a_resolved_profile_stays_as_it_is():
     """Asking a second time changes nothing."""
-    place = Place(chip="b200", architecture="blackwell", engine="vllm", math="fp8")
+    place = RunContext(chip="b200", architecture="blackwell", engine="vllm", math="fp8")
     once = ENGINES.at(place)
     assert dict(once.at(place).values) == dict(once.values)
     assert dict(once.at(place).bands) == dict(once.bands)
@@ -154,14 +154,14 @@ def test_a_resolved_profile_stays_as_it_is():
 def test_the_profile_of_one_engine_is_that_of_all_seen_by_it():
     """Its adjustments hold without being asked for."""
     own, every = profile("vllm-2026"), ENGINES
-    place = Place(chip="h200", architecture="hopper", math="fp8")
+    place = RunContext(chip="h200", architecture="hopper", math="fp8")
     assert dict(own.at(place).values) == dict(every.at(replace(place, engine="vllm")).values)
     assert own.band("tpot") == every.at(replace(place, engine="vllm")).band("tpot")
 
 
 def test_what_was_never_seen_gets_a_wider_band():
     """Models and chips that no fit saw borrow the coefficients and widen."""
-    known = Place(chip="h200", model=ENGINES.models[0])
+    known = RunContext(chip="h200", model=ENGINES.models[0])
     width = [
         ENGINES.at(place).band("tpot").high / ENGINES.at(place).band("tpot").low
         for place in (known, replace(known, model="something-else"))
@@ -173,7 +173,7 @@ def test_a_chip_of_a_known_architecture_borrows_its_adjustments():
     """What holds of an architecture holds of a chip of it that was never seen."""
     slower = Adjustment(("t_layer",), {"architecture": "blackwell"}, 2.0, (2.0, 2.0))
     one = replace(ENGINES, adjustments=(slower,))
-    place = Place(chip="x", architecture="blackwell")
+    place = RunContext(chip="x", architecture="blackwell")
     assert one.at(place).values["t_layer"] == pytest.approx(2 * one.values["t_layer"])
 
 
@@ -208,7 +208,7 @@ def test_auto_takes_the_engines_own_profile_nearest_to_the_chip(on, engines, nam
 
 def test_what_another_engine_measured_is_not_lent_a_second_time():
     """Rows of other engines on a chip are in the fit: no factor of its maker comes on top."""
-    place = Place("mi300x", "cdna3", maker="AMD", engine="vllm")
+    place = RunContext("mi300x", "cdna3", maker="AMD", engine="vllm")
     assert profile("vllm-2026").at(place).values == ENGINES.at(place).values
 
 
@@ -228,7 +228,7 @@ def test_every_listed_chip_has_an_architecture():
 
 def test_the_lecture_stands_everywhere():
     """A profile without adjustments or kinds of bands is itself at any place."""
-    assert dict(LECTURE.at(Place(chip="h200", engine="vllm")).values) == dict(LECTURE.values)
+    assert dict(LECTURE.at(RunContext(chip="h200", engine="vllm")).values) == dict(LECTURE.values)
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_the_lecture_stands_everywhere():
 )
 def test_months_between_dates(earlier, later, months):
     """Days count as parts of a month; a later date is no age."""
-    assert months_between(earlier, later) == pytest.approx(months, abs=0.01)
+    assert month_count(earlier, later) == pytest.approx(months, abs=0.01)
 
 
 @pytest.mark.parametrize("text", ["", "as_of = 1", "[coefficients]\ne_w = 'fast'"])
@@ -296,6 +296,6 @@ def test_figures_that_an_answer_quotes_are_looked_at_when_a_profile_is_read(
     shipped = (files("planner.catalogue") / "profiles/engines-2026.toml").read_text("utf-8")
     assert figure in shipped
     file = tmp_path / "own.toml"
-    assert unsound(profile("engines-2026")) is None
+    assert profile_fault(profile("engines-2026")) is None
     file.write_text(shipped.replace(figure, changed, 1), encoding="utf-8")
-    assert fault in (unsound(profile(str(file))) or "")
+    assert fault in (profile_fault(profile(str(file))) or "")

@@ -4,7 +4,7 @@ import csv
 
 import pytest
 
-from planner.catalogue.listed_prices import KINDS, tier, tier_names
+from planner.catalogue.listed_prices import TIERS, tier, tier_names
 from planner.report.text.catalog import catalog, catalog_text
 from planner.text.errors import CatalogueError
 from tests.paths import FACTS
@@ -14,7 +14,7 @@ from tests.paths import FACTS
 def test_every_tier_says_where_it_comes_from(name):
     """Capacity and rate with unit, source, date and standing."""
     found = tier(name)
-    assert found.kind in KINDS
+    assert found.kind in TIERS
     for figure in found.figures.values():
         assert figure.base > 0
         assert "http" in figure.source
@@ -24,7 +24,7 @@ def test_every_tier_says_where_it_comes_from(name):
 
 def test_faster_kinds_stand_first():
     """DRAM, CXL, flash, disk; the names of one kind are a part of all."""
-    kinds = [KINDS.index(tier(name).kind) for name in tier_names()]
+    kinds = [TIERS.index(tier(name).kind) for name in tier_names()]
     assert kinds == sorted(kinds)
     assert set(tier_names("flash")) < set(tier_names())
 

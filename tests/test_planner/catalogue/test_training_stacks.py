@@ -7,7 +7,7 @@ import pytest
 from planner.catalogue.training.training_stacks import (
     choose_training_stack,
     coefficient_priors,
-    stack_from,
+    parse_stack,
     training_stack,
     training_stack_names,
     usual_adjustments,
@@ -59,7 +59,7 @@ def test_a_place_changes_its_coefficients():
             {"of": "every", "scope": "era", "at": "2024", "factor": 0.5},
         ],
     }  # fmt: skip
-    stack = stack_from("made", table)
+    stack = parse_stack("made", table)
     plain, old = (stack.coefficients({"kernel": k}) for k in ("flash", "flash-1"))
     assert old["k_att"] == plain["k_att"] * usual.factor
     halved = stack.coefficients({"era": "2024"})
@@ -72,7 +72,7 @@ def test_an_unknown_name_or_coefficient_is_refused(tmp_path):
     with pytest.raises(CatalogueError, match="did you mean 'aa-scaling-2023'"):
         training_stack("aa-scaling-2024")
     with pytest.raises(CatalogueError, match="no coefficient 'k_matt'"):
-        stack_from("made", {"coefficients": {"k_matt": 1.0}, "bands": {}})
+        parse_stack("made", {"coefficients": {"k_matt": 1.0}, "bands": {}})
     path = tmp_path / "serving.toml"
     path.write_text("engine = 'vllm'\n", encoding="utf-8")
     with pytest.raises(CatalogueError, match="is no training stack"):
@@ -86,7 +86,7 @@ def test_a_share_above_one_is_refused():
         "coefficients": {"k_hide": 2.08}, "bands": {"dense": {"known": [0.9, 1.1, 9]}},
     }  # fmt: skip
     with pytest.raises(CatalogueError, match=r"k_hide = 2\.08 is a share"):
-        stack_from("mine", table)
+        parse_stack("mine", table)
 
 
 def test_a_format_that_no_row_ran_widens_the_band():

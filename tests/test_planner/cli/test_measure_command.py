@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 import planner
-from planner.architecture import sizes
+from planner.architecture import model_sizes
 from planner.benchmark import read_measured, torch_device
 from planner.benchmark.record import toml
 from planner.catalogue import models
 from planner.catalogue.chips import chip
-from planner.catalogue.coefficient_spread import Place
+from planner.catalogue.coefficient_spread import RunContext
 from planner.catalogue.profile import profile
 from planner.text.errors import InputError
 from tests.cases.measuring_device import Imagined
@@ -132,8 +132,8 @@ def test_a_plan_counts_on_what_the_chip_sustains(tmp_path: Path) -> None:
     plain = solved("hgx-h200", choose=choose)
     slow = solved({"like": "hgx-h200", "measured": str(path)}, choose=choose)
     before, after = plain["plan"]["time_per_step"], slow["plan"]["time_per_step"]
-    model = sizes(models.load(SCENARIO["model"]))
-    was = profile(plain["provenance"]["profile"]).at(Place.of(model, chip("h200"))).values
+    model = model_sizes(models.load(SCENARIO["model"]))
+    was = profile(plain["provenance"]["profile"]).at(RunContext.of(model, chip("h200"))).values
     assert after["weights"] / before["weights"] == pytest.approx(was["e_w"] / 0.25, rel=1e-4)
     assert after["kv"] / before["kv"] == pytest.approx(was["e_kv"] / 0.25, rel=1e-4)
     assert slow["bound"]["tpot"] == pytest.approx(plain["bound"]["tpot"])

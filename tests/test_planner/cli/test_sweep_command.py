@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from planner.protocol.problem import problem_of
+from planner.protocol.problem import get_problem
 from planner.sweep import chunk as solving
 from planner.sweep import run as run_module
 from planner.sweep import table as parts_module
@@ -198,27 +198,27 @@ def test_a_full_disk_keeps_what_was_computed(run, monkeypatch):
 
 def test_two_runs_do_not_write_one_sweep(run, monkeypatch, tmp_path):
     """A second run is refused while the first holds the folder."""
-    from planner.sweep.table import Parts
+    from planner.sweep.table import SweepParts
     from planner.text.errors import InputError
 
     meta = {"digest": "0" * 64, "version": "1", "points": 2}
-    first = Parts(tmp_path / "x.csv", meta, resume=True)
+    first = SweepParts(tmp_path / "x.csv", meta, resume=True)
     with pytest.raises(InputError, match="another run is at work"):
-        Parts(tmp_path / "x.csv", meta, resume=True)
+        SweepParts(tmp_path / "x.csv", meta, resume=True)
     first.close()
-    Parts(tmp_path / "x.csv", meta, resume=True).close()
+    SweepParts(tmp_path / "x.csv", meta, resume=True).close()
 
 
 def test_a_fault_at_one_point_is_a_row(run, monkeypatch):
     """Status failed with the reason; the other points have their answers."""
-    real = problem_of("serving").search_many
+    real = get_problem("serving").search_many
 
     def search_many(questions: Any, coefficients: Any = None) -> Any:
         if any(question.systems()[0].name == "hgx-h200" for question in questions):
             raise ZeroDivisionError("by  zero")
         return real(questions, coefficients)
 
-    monkeypatch.setattr(problem_of("serving"), "search_many", search_many)
+    monkeypatch.setattr(get_problem("serving"), "search_many", search_many)
     assert run(*OVER, "--out", "a.csv")[0] == 0
     failed = [row for row in rows("a.csv") if row["status"] == "failed"]
     assert len(failed) == 3

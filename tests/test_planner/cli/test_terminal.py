@@ -15,7 +15,7 @@ import pytest
 
 from planner.cli.app import app
 from planner.text.console import Commands
-from planner.text.terminal import FRAMES, emphasised, in_signs_of, wrapped_lines
+from planner.text.terminal import FRAMES, encodable, style_text, wrapped_lines
 from tests.paths import EXAMPLES, ROOT
 from tests.sizes import first
 
@@ -87,8 +87,8 @@ def test_a_pipe_has_the_columns_and_the_signs_that_it_is_given():
     assert max(map(len, text.splitlines())) <= 60
     assert {"recompute", "charge", "pays"} <= {*text.split()}
     assert "?" not in text.split("Do ", 1)[1]
-    assert in_signs_of("✓ 2 × 3 ≤ 6", "ascii") == "ok 2 x 3 <= 6"
-    assert in_signs_of("✓ 2 × 3 ≤ 6", None) == "✓ 2 × 3 ≤ 6"
+    assert encodable("✓ 2 × 3 ≤ 6", "ascii") == "ok 2 x 3 <= 6"
+    assert encodable("✓ 2 × 3 ≤ 6", None) == "✓ 2 × 3 ≤ 6"
 
 
 @pytest.mark.slow
@@ -113,12 +113,12 @@ def test_lines_are_folded_at_words_below_their_indent():
 
 def test_titles_and_verdicts_have_weight():
     """A line at the edge with lines below it, and the word of a verdict beside its text."""
-    text = emphasised("a title\n  BROKEN  x: 1\n  kept    y: 2\nno title")
+    text = style_text("a title\n  BROKEN  x: 1\n  kept    y: 2\nno title")
     assert text.startswith("\x1b[1ma title\x1b[0m")
     assert "\x1b[1;31mBROKEN\x1b[0m  x: 1" in text
     assert text.endswith("\nno title")
     long = "a title\n  x: 1\nlabel  a text that\n       goes on"
-    assert emphasised(long).endswith(long.removeprefix("a title"))
+    assert style_text(long).endswith(long.removeprefix("a title"))
 
 
 COMPLETED = {

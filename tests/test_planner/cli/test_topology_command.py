@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 import topologies
-from planner.network.network_document import measured
+from planner.network.network_document import measurements
 from planner.network.network_source import network
 from planner.report.files import dumps
 from planner.report.text.topology import topology_text
@@ -57,7 +57,7 @@ def test_every_machine_is_measured_in_80_columns(name):
     """Text and JSON of each machine: links, groups, sources; no number that is none."""
     # A pod of thousands of chips takes seconds; a cube of it says the same.
     large = topologies.machine(name).chips_per_domain > 2000
-    found = measured(network(name, shape="4x4x4" if large else None))
+    found = measurements(network(name, shape="4x4x4" if large else None))
     text = topology_text(found)
     assert all(len(line) <= 80 for line in text.splitlines())
     for word in ("links", "all-to-all", "bisection", "what binds"):

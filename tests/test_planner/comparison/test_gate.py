@@ -14,7 +14,7 @@ from planner.cli import main
 from planner.comparison.gate import DOCUMENTS, document_schema, gate
 from planner.comparison.price_difference import difference
 from planner.scenario import kinds
-from planner.scenario.kinds import ROOMS
+from planner.scenario.kinds import PROBLEM_PACKAGES
 from planner.text.errors import InputError
 from tests.cases.frozen import examples, file_of
 from tests.paths import DATA, EXAMPLES
@@ -26,7 +26,7 @@ TOY = "problem: toy\npromise: 40 ms\n"
 @pytest.fixture
 def toy(monkeypatch, tmp_path):
     """A scenario of the toy kind."""
-    monkeypatch.setitem(kinds.ROOMS, "toy", "tests.cases.toy")
+    monkeypatch.setitem(kinds.PROBLEM_PACKAGES, "toy", "tests.cases.toy")
     file = tmp_path / "toy.yaml"
     file.write_text(TOY, "utf-8")
     return file
@@ -212,7 +212,7 @@ def keys(name: str) -> list[str]:
     return sorted(f"{x}.{key}" for x, y in schema["$defs"].items() for key in y["properties"])
 
 
-@pytest.mark.parametrize("name", [*ROOMS, *DOCUMENTS])
+@pytest.mark.parametrize("name", [*PROBLEM_PACKAGES, *DOCUMENTS])
 def test_a_key_that_was_there_is_there_under_the_same_version(name):
     """Adding keeps the version; renaming or leaving out raises it."""
     recorded = json.loads(RECORDED.read_text("utf-8"))

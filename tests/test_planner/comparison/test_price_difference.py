@@ -23,7 +23,7 @@ TOY = {"problem": "toy", "promise": "40 ms"}
 @pytest.fixture
 def _toy(monkeypatch):
     """The toy kind has the face too."""
-    monkeypatch.setitem(kinds.ROOMS, "toy", "tests.cases.toy")
+    monkeypatch.setitem(kinds.PROBLEM_PACKAGES, "toy", "tests.cases.toy")
 
 
 def printed(capsys, *words: str) -> tuple[int, str, str]:

@@ -8,8 +8,8 @@ from functools import cache
 import planner
 from planner.engines import ENGINES
 from planner.engines.deployment import Deployment, checkpoint, deployments
-from planner.engines.imported import imported
-from planner.scenario import checked
+from planner.engines.imported import scenario_from_launch
+from planner.scenario import check_tree
 from planner.scenario.tree import Tree
 from tests.paths import ROOT
 
@@ -27,7 +27,7 @@ SAID = ("system=hgx-h200", "workload.input_tokens=1000", "workload.output_tokens
 def pools() -> tuple[Deployment, ...]:
     """Two stages that prefill, one that decodes."""
     plan = planner.solve(QUESTION)
-    question = checked(Tree("scenario", dict(QUESTION)), ROOT)
+    question = check_tree(Tree("scenario", dict(QUESTION)), ROOT)
     return deployments(question, checkpoint(question), plan.chosen)
 
 
@@ -93,16 +93,16 @@ def test_heads_and_models_of_their_own_draft():
     assert '"draft_model", "model": "meta-llama/Llama-3.2-1B"' in words
     assert options("sglang", eagle)["--speculative-algorithm"] == "EAGLE3"
     line = f"vllm serve openai/gpt-oss-120b --speculative-config '{words}'"
-    assert "3 drafts a step" in " ".join(imported([line], SAID).notes)
-    assert "does not run" not in " ".join(imported([line], SAID).notes)
+    assert "3 drafts a step" in " ".join(scenario_from_launch([line], SAID).notes)
+    assert "does not run" not in " ".join(scenario_from_launch([line], SAID).notes)
 
 
 def test_a_companion_alone_says_nothing_of_the_plan():
     """A backend without overlap is no overlap; SGLang's spreads experts over tp-size."""
     line = "vllm serve openai/gpt-oss-120b -tp 4 --all2all-backend deepep_low_latency"
-    assert imported([line], SAID).data["current"]["overlap"] == "none"
+    assert scenario_from_launch([line], SAID).data["current"]["overlap"] == "none"
     line = "python3 -m sglang.launch_server --model-path openai/gpt-oss-120b --tp 4"
-    current = imported([f"{line} --moe-a2a-backend deepep"], SAID).data["current"]
+    current = scenario_from_launch([f"{line} --moe-a2a-backend deepep"], SAID).data["current"]
     assert (current["ep"], current["overlap"], current["dp_attention"]) == (4, "none", 1)
     line = 'vllm serve openai/gpt-oss-120b --speculative-config \'{"method": "ngram"}\''
-    assert "--speculative-config: of a kind" in " ".join(imported([line], SAID).notes)
+    assert "--speculative-config: of a kind" in " ".join(scenario_from_launch([line], SAID).notes)

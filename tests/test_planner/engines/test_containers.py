@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from planner.engines.containers import containers
-from planner.engines.imported import imported
+from planner.engines.imported import scenario_from_launch
 from planner.text.errors import InputError
 
 SAID = ("system=hgx-h200", "workload.input_tokens=1000", "workload.output_tokens=200")
@@ -63,7 +63,7 @@ def test_a_launch_is_found(text, tmp_path):
     """Images with their own program, shells, arrays, variables with defaults, launchers, pipes."""
     file = tmp_path / "launch.yaml"
     file.write_text(text, "utf-8")
-    data = imported([file], SAID).data
+    data = scenario_from_launch([file], SAID).data
     assert data["model"] == "gpt-oss-120b"
     assert data["current"]["tp"] == 4
     assert data["current"]["replicas"] == TEXTS[text]
@@ -74,7 +74,7 @@ def test_a_quoted_line_and_standard_input(monkeypatch):
     line = f"vllm serve {OSS} -tp 4"
     piped = io.TextIOWrapper(io.BytesIO(line.encode()))
     monkeypatch.setattr(sys, "stdin", piped)
-    assert imported(["-"], SAID).data == imported([line], SAID).data
+    assert scenario_from_launch(["-"], SAID).data == scenario_from_launch([line], SAID).data
 
 
 def test_a_program_of_its_own_is_not_the_images(tmp_path):
@@ -83,7 +83,7 @@ def test_a_program_of_its_own_is_not_the_images(tmp_path):
     command = 'command: ["python3", "bench.py"]\n      args: ["--tensor-parallel-size=4"]'
     file.write_text(POD.replace("args: [", "x: [").replace("image:", f"{command}\n      image:"))
     with pytest.raises(InputError, match="starts no engine"):
-        imported([file], SAID)
+        scenario_from_launch([file], SAID)
 
 
 @pytest.mark.parametrize("text", ["services: [1]", "services: {a: 5}", "services: {a: {scale: 0}}"])

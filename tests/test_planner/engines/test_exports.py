@@ -25,7 +25,7 @@ from planner.engines.launch import OptionRow
 from planner.measurements.readers import read
 from planner.problems.serving.step.engine_effects import overlaps
 from planner.problems.serving.step.memory_terms import pool_context
-from planner.scenario import checked
+from planner.scenario import check_tree
 from planner.scenario.tree import Tree
 from planner.text.errors import Infeasible, InputError
 from tests.paths import DATA, EXAMPLES, ROOT
@@ -77,7 +77,7 @@ def exported(case: str, target: str, engine: str | None = None) -> Export:
 def deployed(name: str, sets: tuple[str, ...] = ()) -> Deployment:
     """What the engines' pages are asked about."""
     plan = solved(name, sets)
-    scenario = checked(Tree("scenario", dict(plan.document["scenario"])), EXAMPLES)
+    scenario = check_tree(Tree("scenario", dict(plan.document["scenario"])), EXAMPLES)
     return deployments(scenario, checkpoint(scenario), plan.chosen)[0]
 
 
@@ -330,14 +330,14 @@ def test_nothing_is_exported_where_there_is_no_plan():
         export(solved("infeasible"), "vllm")
 
 
-@pytest.mark.parametrize("name", models.names())
+@pytest.mark.parametrize("name", models.model_names())
 def test_a_model_is_loaded_from_where_it_was_published(name):
     """A catalogue name leads to a repository; models nobody published have none."""
     asked = {
         "problem": "serving", "units": "base", "model": name, "system": "hgx-h200", "chips": 8,
         "workload": {"input_tokens": 1, "output_tokens": 2},
     }  # fmt: skip
-    scenario = checked(Tree("scenario", asked), ROOT)
+    scenario = check_tree(Tree("scenario", asked), ROOT)
     if name.split("-")[0] in ("gpt", "palm", "mt") and "oss" not in name:
         with pytest.raises(InputError, match="not published"):
             checkpoint(scenario)

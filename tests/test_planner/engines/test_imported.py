@@ -11,7 +11,7 @@ import pytest
 import planner
 from planner.cli import main
 from planner.engines import ENGINES, export
-from planner.engines.imported import imported
+from planner.engines.imported import scenario_from_launch
 from planner.problems.serving.advice.current_layout import current_layout
 from planner.problems.serving.task.resolve import resolve
 from planner.text.errors import Infeasible, InputError
@@ -58,7 +58,7 @@ def round_trip(plan: planner.Plan, target: str, engine: str | None, folder: Path
         (folder / name).write_text(text, "utf-8")
         files += [folder / name] if name.endswith((".sh", "kubernetes.yaml")) else []
     layout = plan.chosen["layout"]
-    return imported(files, said(plan), layout and layout["replicas"])
+    return scenario_from_launch(files, said(plan), layout and layout["replicas"])
 
 
 def said(plan: planner.Plan) -> list[str]:
@@ -162,7 +162,7 @@ def test_a_command_as_people_type_it(text, tmp_path):
     """Short names, equals signs, continued lines, variables, launchers."""
     file = tmp_path / "run.sh"
     file.write_text(text, "utf-8")
-    data = imported([file], SAID).data
+    data = scenario_from_launch([file], SAID).data
     found = (data["current"]["tp"], data["current"]["dp_attention"], data["current"]["batch"])
     assert found == TYPED[text]
     assert data["model"] == "gpt-oss-120b"
@@ -197,7 +197,7 @@ def test_what_cannot_be_read_is_refused(text, tmp_path):
     file = tmp_path / "run.sh"
     file.write_text(text, "utf-8")
     with pytest.raises(InputError, match=BAD[text]):
-        imported([file], SAID)
+        scenario_from_launch([file], SAID)
 
 
 def test_what_a_launch_does_not_say_is_asked_for(tmp_path, capsys):

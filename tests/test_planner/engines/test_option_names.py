@@ -7,7 +7,7 @@ import json
 import pytest
 
 from planner.engines import ENGINES
-from planner.engines.imported import imported
+from planner.engines.imported import scenario_from_launch
 from planner.engines.option_names import OptionError, engine_options
 from planner.text.errors import InputError
 from planner.text.tables import table
@@ -20,7 +20,7 @@ OSS = "openai/gpt-oss-120b"
 
 def read(text: str, *sets: str):
     """A command as a scenario."""
-    return imported([text], (*SAID, *sets))
+    return scenario_from_launch([text], (*SAID, *sets))
 
 
 def notes(text: str) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 import planner
 from planner.engines import ENGINES, export
-from planner.engines.imported import Imported, imported
+from planner.engines.imported import ImportedScenario, scenario_from_launch
 from planner.problems.serving.advice.current_layout import current_layout
 from planner.problems.serving.task.resolve import resolve
 from planner.text.errors import Infeasible, InputError
@@ -21,7 +21,9 @@ from tests.sizes import first, seldom
 AXES = ("tp", "pp", "cp", "dcp", "dp_attention", "ep", "tp_expert", "overlap", "replicas")
 
 
-def read_back(plan: planner.Plan, engine: str, asked: Mapping[str, Any], folder: Path) -> Imported:
+def read_back(
+    plan: planner.Plan, engine: str, asked: Mapping[str, Any], folder: Path
+) -> ImportedScenario:
     """The scenario that the scripts of a plan are read as; what no launch says is said again."""
     scripts = []
     for name, text in export(plan, engine).files.items():
@@ -30,7 +32,7 @@ def read_back(plan: planner.Plan, engine: str, asked: Mapping[str, Any], folder:
     keys = ("system", "price", "workload", "speculation")
     sets = [f"{key}={json.dumps(asked[key])}" for key in keys if key in asked]
     layout = plan.chosen["layout"]
-    return imported(scripts, sets, layout and layout["replicas"])
+    return scenario_from_launch(scripts, sets, layout and layout["replicas"])
 
 
 def round_trips(seed: int, folder: Path) -> int:

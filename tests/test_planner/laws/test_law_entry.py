@@ -7,9 +7,9 @@ import pytest
 
 import planner
 from planner.catalogue.scaling_laws import law, law_names
-from planner.laws.scaling_law import of_catalogue
+from planner.laws.scaling_law import law_from_record
 from planner.text.errors import FieldError, InputError
-from planner.token_costs.budget_task import terms_of
+from planner.token_costs.budget_task import law_terms
 
 DENSE = {"loss_min": 1.8, "A_N": 480, "B_D": 2000, "alpha_N": 0.35, "beta_D": 0.37}
 ROUTED = {"a_route": 0.08, "b_route": 0.11, "c_route": 0.009, "d_route": 1.1, "E_first": 1.8,
@@ -46,10 +46,10 @@ def test_a_coefficient_beyond_every_law_is_told_at_its_key(name):
 
 def test_parameters_that_raise_the_loss_are_refused():
     """Far beyond its sparsities a joint law turns round: no budget is sought there."""
-    joint = of_catalogue(law("ludziejewski-2025"))
+    joint = law_from_record(law("ludziejewski-2025"))
     joint = replace(joint, values={**joint.values, "gamma_E": 0.08})
     with pytest.raises(FieldError, match="more parameters, or more tokens, raise the loss"):
-        terms_of(joint, 20.0)
+        law_terms(joint, 20.0)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import differential_evolution
 
-from planner.laws.law_fit import Points, fit_law, huber_objective, read_points
+from planner.laws.law_fit import ScalingPoints, fit_law, huber_objective, read_points
 from planner.laws.laws import scaling_law
 from planner.text.errors import InputError
 
@@ -21,7 +21,9 @@ def made(count=240, noise=NOISE, seed=0, law=LAW):
     size = np.exp(rng.uniform(np.log(5.7e7), np.log(1.6e10), count))
     arithmetic = np.exp(rng.uniform(np.log(6e18), np.log(3e21), count))
     tokens = arithmetic / 6 / size
-    return Points(size, tokens, law.loss(size, tokens) * np.exp(noise * rng.standard_normal(count)))
+    return ScalingPoints(
+        size, tokens, law.loss(size, tokens) * np.exp(noise * rng.standard_normal(count))
+    )
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +83,7 @@ def test_the_objective_is_hubers():
     """Squares below delta, lines above."""
     size, tokens = np.array([1e9, 1e9]), np.array([1e10, 1e10])
     true = float(LAW.loss(1e9, 1e10))
-    points = Points(size, tokens, np.array([true * math.exp(5e-4), true * math.exp(-0.1)]))
+    points = ScalingPoints(size, tokens, np.array([true * math.exp(5e-4), true * math.exp(-0.1)]))
     x = LAW.values
     at = [
         math.log(x["A_N"]),
@@ -101,7 +103,7 @@ def test_outliers_hardly_move_the_fit():
     spoilt = clean.loss.copy()
     spoilt[::20] *= 1.5
     size, tokens = np.geomspace(1e8, 1e10, 5), np.geomspace(2e9, 2e11, 5)
-    found = fit_law(Points(clean.size, clean.tokens, spoilt), resamples=2)
+    found = fit_law(ScalingPoints(clean.size, clean.tokens, spoilt), resamples=2)
     again = scaling_law({"form": "chinchilla", "coefficients": found.values})
     assert again.loss(size, tokens) == pytest.approx(LAW.loss(size, tokens), rel=5e-3)
 
@@ -129,9 +131,18 @@ def test_the_highest_losses_can_be_left_out():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda p: Points(p.size[:5], p.tokens[:5], p.loss[:5]), "5 points for 5 coefficients"),
-        (lambda p: Points(p.size * 0 + 1e9, p.tokens, p.loss), "fewer than three model sizes"),
-        (lambda p: Points(p.size, p.tokens * 0 + 1e9, p.loss), "fewer than three numbers of tok"),
+        (
+            lambda p: ScalingPoints(p.size[:5], p.tokens[:5], p.loss[:5]),
+            "5 points for 5 coefficients",
+        ),
+        (
+            lambda p: ScalingPoints(p.size * 0 + 1e9, p.tokens, p.loss),
+            "fewer than three model sizes",
+        ),
+        (
+            lambda p: ScalingPoints(p.size, p.tokens * 0 + 1e9, p.loss),
+            "fewer than three numbers of tok",
+        ),
     ],
 )
 def test_too_little_to_tell_is_refused(change, message):
@@ -146,7 +157,7 @@ def test_a_term_that_the_points_do_not_show_is_refused():
     points = made(30, noise=0.0)
     flat = 1.8 + 482 * points.size**-0.3478
     with pytest.raises(InputError, match="tokens"):
-        fit_law(Points(points.size, points.tokens, flat), resamples=2)
+        fit_law(ScalingPoints(points.size, points.tokens, flat), resamples=2)
 
 
 # --- files ----------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from planner.laws.law_forms import FORMS, reward_arithmetic
 from planner.laws.laws import scaling_law
 from planner.laws.scaling_law import ALLOCATIONS
 from planner.text.errors import CatalogueError, FieldError, InputError
-from planner.token_costs.budget_task import Required
+from planner.token_costs.budget_task import LossTarget
 from planner.token_costs.optimum import NoBudget, solve_one
 from planner.token_costs.posynomial_form import Saturation
 from tests.cases.budget import question, solved
@@ -374,14 +374,14 @@ def test_twenty_tokens_per_parameter():
 def test_a_loss_becomes_the_model_that_reaches_it(name):
     """There and back."""
     there = solved(question(name, limit=3e23))
-    back = solved(question(name, required=Required(loss=there.loss)))
+    back = solved(question(name, required=LossTarget(loss=there.loss)))
     assert back.n_active == pytest.approx(there.n_active, rel=1e-7)
     assert back.total == pytest.approx(3e23, rel=1e-7)
 
 
 def test_no_model_reaches_the_floor():
     """The law, its floor, and what was asked."""
-    none = solve_one(question(required=Required(loss=1.8)))
+    none = solve_one(question(required=LossTarget(loss=1.8)))
     assert isinstance(none, NoBudget)
     assert none.short_by == pytest.approx(BESIROGLU.values["loss_min"] / 1.8)
     assert none.reason == "the law besiroglu-2024 has 1.817 that no size and no data removes"

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 import planner
-from planner.architecture import sizes
+from planner.architecture import model_sizes
 from planner.catalogue import models
 from planner.catalogue.chips import chip
 from planner.catalogue.systems import system
 from planner.catalogue.training.training_runs import training_rates
-from planner.laws.model_family import TIED_BELOW, ModelFamily
+from planner.laws.model_family import TIED_PARAMS, ModelFamily
 from planner.problems.lifecycle.members import FamilyRule, Formats, ScaledModel
 from planner.problems.lifecycle.question import Serving
 from planner.problems.lifecycle.serving_cost import serving_question
 from planner.text.errors import FieldError, ModelError
-from planner.token_costs.phase_costs import cheapest_phase, spending, symbol_values
+from planner.token_costs.phase_costs import best_phase, spending, symbol_values
 from planner.token_costs.spending import PhaseTokens
 
 LOAD = {"input_tokens": 3000, "output_tokens": 600}
@@ -42,16 +42,16 @@ def serving(**changes):
 def test_members_have_the_parameters_they_are_asked_for(attention, sparsity):
     """Active and total parameters are within a percent at every size."""
     for n in np.geomspace(6e8, 5e12, 25):
-        made = sizes(ModelFamily(attention).member(float(n), sparsity))
+        made = model_sizes(ModelFamily(attention).member(float(n), sparsity))
         assert made.n_active["all"] == pytest.approx(n, rel=0.01)
         assert made.n_total == pytest.approx(n * sparsity, rel=0.01)
 
 
-@pytest.mark.parametrize("ends", [(1e9, 0.999 * TIED_BELOW), (TIED_BELOW, 1e12)])
+@pytest.mark.parametrize("ends", [(1e9, 0.999 * TIED_PARAMS), (TIED_PARAMS, 1e12)])
 @pytest.mark.parametrize("sparsity", [1.0, 16.0])
 def test_larger_members_are_nowhere_smaller(ends, sparsity):
     """Depth, width and cache never fall with the size, but where embedding and head part."""
-    made = [sizes(ModelFamily().member(float(n), sparsity)) for n in np.geomspace(*ends, 60)]
+    made = [model_sizes(ModelFamily().member(float(n), sparsity)) for n in np.geomspace(*ends, 60)]
     for name in ("n_layers", "hidden", "kv_bytes_per_token"):
         found = [getattr(each, name) for each in made]
         assert found == sorted(found)
@@ -62,17 +62,17 @@ def test_larger_members_are_nowhere_smaller(ends, sparsity):
 )
 def test_dense_members_look_like_the_llama_of_their_size(name):
     """Layers, width and cache are within a fifth of the published model's."""
-    known = sizes(models.load(name))
-    made = sizes(ModelFamily().member(float(known.n_total)))
+    known = model_sizes(models.load(name))
+    made = model_sizes(ModelFamily().member(float(known.n_total)))
     for each in ("n_layers", "hidden", "kv_bytes_per_token", "n_q_heads"):
         assert getattr(made, each) == pytest.approx(getattr(known, each), rel=0.2)
 
 
 def test_a_sparse_member_looks_like_deepseek_v3():
     """Layers, width, heads, experts and cache are within a tenth of the published model's."""
-    known = sizes(models.load("deepseek-v3"))
+    known = model_sizes(models.load("deepseek-v3"))
     ratio = known.n_total / known.n_active["all"]
-    made = sizes(ModelFamily("mla").member(float(known.n_active["all"]), ratio))
+    made = model_sizes(ModelFamily("mla").member(float(known.n_active["all"]), ratio))
     for each in ("n_layers", "hidden", "kv_bytes_per_token", "n_q_heads", "n_experts"):
         assert getattr(made, each) == pytest.approx(getattr(known, each), rel=0.1)
 
@@ -165,7 +165,7 @@ def trained(name: str, dtype: str, mfu: float | None, price: float, *, sparse: b
     """Pre-training on a chip at a price per hour, at a given share of the peak or a published."""
     on = replace(system("hgx-h100"), chip=chip(name))
     phase = SimpleNamespace(mfu=mfu, dtype=dtype, systems=lambda: (on,), price=price / HOUR)
-    return cheapest_phase("pretrain", phase, 6.0, unpriced="phases.pretrain.price", sparse=sparse)
+    return best_phase("pretrain", phase, 6.0, unpriced="phases.pretrain.price", sparse=sparse)
 
 
 def test_deepseek_v3_takes_its_published_hours():

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from planner.measurements.measurement import NotComputed, layout_of
-from planner.measurements.published_names import Refused, chip_of, sizes_of
+from planner.measurements.measurement import NotComputed, as_layout
+from planner.measurements.published_names import BadRow, published_sizes, resolve_chip
 from planner.measurements.readers import runs, steadies
 
 HEADER = (
@@ -37,7 +37,7 @@ RUNS_HEADER = (
 )
 def test_layouts_are_read(text, chips, ways):
     """Free text becomes ways by axis."""
-    found = layout_of(text, chips, 64)
+    found = as_layout(text, chips, 64)
     assert found is not None
     assert tuple(found[axis] for axis in ("tp", "pp", "dp_attention", "ep")) == ways
 
@@ -47,15 +47,15 @@ def test_layouts_are_read(text, chips, ways):
 )
 def test_a_layout_that_is_not_understood_is_none(text, chips):
     """No layout is guessed."""
-    assert layout_of(text, chips, 0) is None
+    assert as_layout(text, chips, 0) is None
 
 
 def test_names_without_an_entry_are_refused():
     """An unknown chip or model is named in the reason."""
-    with pytest.raises(Refused, match="Cray-1"):
-        chip_of("Cray-1")
-    with pytest.raises(Refused, match="HAL"):
-        sizes_of("HAL", None, None)
+    with pytest.raises(BadRow, match="Cray-1"):
+        resolve_chip("Cray-1")
+    with pytest.raises(BadRow, match="HAL"):
+        published_sizes("HAL", None, None)
 
 
 def test_a_rate_is_the_time_it_implies(tmp_path):

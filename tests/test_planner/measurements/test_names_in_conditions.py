@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from formulas.nomenclature import sources
-from planner.catalogue.models import names
+from planner.catalogue.models import model_names
 from tests.paths import ROOT
 
 # Formats of configurations, wording, claims of a lecture, a server's documents and what is cited
@@ -24,7 +24,7 @@ ASIDE = (
     "formulas/nomenclature",
 )  # fmt: skip
 CITED = {source.key for source in vars(sources).values() if isinstance(source, sources.Source)}
-FAMILIES = sorted({re.match(r"[a-z]+", name)[0] for name in names()} - {"phi"})
+FAMILIES = sorted({re.match(r"[a-z]+", name)[0] for name in model_names()} - {"phi"})
 MODEL = re.compile(
     rf"\b({'|'.join(FAMILIES)})(?![.\w])|\b({'|'.join(FAMILIES)}|phi-)-?v?\d", re.IGNORECASE
 )

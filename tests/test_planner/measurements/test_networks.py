@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.measurements.measurement import network_between
+from planner.measurements.measurement import network_for_chips
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,7 @@ from planner.measurements.measurement import network_between
 )
 def test_groups_have_the_links_they_share(chip, name, chips, rate):
     """A machine of the catalogue where it reaches, else the host's PCI Express. [byte/s]"""
-    found = network_between(chip, name, chips)
+    found = network_for_chips(chip, name, chips)
     assert found is not None
     assert found.scale_up == pytest.approx(rate)
     assert chips <= found.chips_per_domain or found.scale_out is not None
@@ -23,16 +23,16 @@ def test_groups_have_the_links_they_share(chip, name, chips, rate):
 
 def test_a_chip_alone_needs_no_network():
     """Whatever it is."""
-    assert network_between("m2-ultra-76", None, 1) is not None
+    assert network_for_chips("m2-ultra-76", None, 1) is not None
 
 
 def test_chips_that_nothing_is_known_to_join_have_none():
     """No link is guessed."""
-    assert network_between("m2-ultra-76", None, 2) is None
+    assert network_for_chips("m2-ultra-76", None, 2) is None
 
 
 def test_a_slice_of_a_torus_has_so_many_chips():
     """TPU v4 in a cube of sixty-four; a number that no slice has is none."""
-    found = network_between("tpu-v4", "tpu-v4", 64)
+    found = network_for_chips("tpu-v4", "tpu-v4", 64)
     assert found is not None
     assert found.chips_per_domain == 64

@@ -3,7 +3,7 @@
 import pytest
 
 import planner
-from planner.measurements.readers.file_kinds import entries_in
+from planner.measurements.readers.file_kinds import read_measured_values
 from tests.cases.rl_questions import question
 
 COLUMNS = (
@@ -25,7 +25,7 @@ def written(folder, *rows):
 
 def test_a_row_is_the_question_of_its_layouts(tmp_path):
     """The estimate is what `problem: rl` answers when asked the same; nothing beats the bound."""
-    _, (entry,) = entries_in(written(tmp_path, {}), {})
+    _, (entry,) = read_measured_values(written(tmp_path, {}), {})
     choose = {"tp": 4, "cp": 1, "pp": 1}
     work = {"prompt": 1, "answer": 1500, "most": 4095}
     alone = planner.solve(question(work=work, training={"choose": choose},
@@ -38,7 +38,7 @@ def test_a_row_is_the_question_of_its_layouts(tmp_path):
 def test_what_is_not_understood_is_refused_by_row(tmp_path):
     """Each row with its reason; the others stand."""
     rows = ({"s": ""}, {"chip": "Abacus"}, {"policy": "in-between"})
-    _, entries = entries_in(written(tmp_path, *rows), {})
+    _, entries = read_measured_values(written(tmp_path, *rows), {})
     reasons = [entry.reason for entry in entries]
     assert "not a positive number" in reasons[0]
     assert "Abacus" in reasons[1]

@@ -5,7 +5,7 @@ import csv
 import pytest
 
 from planner.measurements.readers import steadies
-from planner.measurements.roofline_bound import bounds_of
+from planner.measurements.roofline_bound import row_bounds
 from tests.paths import shared
 
 # Clean rows below the bound, each with what is wrong with it. There is none.
@@ -27,7 +27,7 @@ def table():
 @pytest.fixture(scope="module")
 def ratios(table):
     """Measured over bound, by row."""
-    bounds = bounds_of(table[0])
+    bounds = row_bounds(table[0])
     return {row.id: row.seconds / bound for row, bound in zip(table[0], bounds, strict=True)}
 
 

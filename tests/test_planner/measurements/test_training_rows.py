@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from planner.measurements.readers import recognised
+from planner.measurements.readers import detect_file_kind
 from planner.measurements.readers.file_kinds import table
-from planner.measurements.readers.sheets import opened
+from planner.measurements.readers.sheets import open_tables
 from planner.measurements.readers.training_rows import training_rows
-from planner.measurements.training_steps import least_seconds, stack_of, training_layout_entries
+from planner.measurements.training_steps import min_step_seconds, row_stack, training_layout_entries
 from tests.paths import shared
 
 COLUMNS = (
@@ -32,7 +32,7 @@ def read(tmp_path: Path, *rows: dict[str, str]):
     lines = [",".join(COLUMNS)]
     lines += [",".join({**GPT, **row}.get(name, "") for name in COLUMNS) for row in rows]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    assert recognised(opened(path)) == "training layouts"
+    assert detect_file_kind(open_tables(path)) == "training layouts"
     return training_rows(path)
 
 
@@ -107,7 +107,7 @@ def test_no_row_is_faster_than_its_arithmetic_at_peak():
     """Every timed row of the shared table, its bound counted from causal halves."""
     rows = [row for row in training_rows(shared("training_layouts.csv")) if row.usable]
     assert len(rows) > 350
-    shares = [least_seconds(row) / row.seconds for row in rows]
+    shares = [min_step_seconds(row) / row.seconds for row in rows]
     assert max(shares) < 0.75
     assert min(shares) > 0.01
 
@@ -138,6 +138,6 @@ def test_predictions_are_in_the_unit_of_the_row(tmp_path):
 def test_a_framework_counts_on_chips_that_it_was_fitted_on(tmp_path, chip, named):
     """On others of the same name the stack is that of a plan on the chip."""
     (row,) = read(tmp_path, {"chip": chip, "framework": "Megatron-LM", "version": "2021"})
-    chosen = stack_of(row)
+    chosen = row_stack(row)
     assert row.machine.chip in chosen.chips
     assert (chosen.name == row.stack) is named

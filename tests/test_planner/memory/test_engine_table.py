@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner.architecture.counts import sizes
+from planner.architecture.counts import model_sizes
 from planner.catalogue import models
 from planner.catalogue.chips import chip
 from planner.engines.fit_question import FitOptions, fit
@@ -70,13 +70,15 @@ def test_what_a_runtime_sees():
 )  # fmt: skip
 def test_kernels_pad_experts(model, tp, logged):
     """Resident GiB of MXFP4 experts of 2,880 columns, as vLLM 0.11 to 0.22 logged them."""
-    made = model_memory(sizes(models.load(model)), ReplicaLayout(tp), engine_memory("vllm", "0.19"))
+    made = model_memory(
+        model_sizes(models.load(model)), ReplicaLayout(tp), engine_memory("vllm", "0.19")
+    )
     assert made.weights * made.factor / GIB == pytest.approx(logged, rel=0.015)
 
 
 def test_widths_that_kernels_take_are_not_padded():
     """DeepSeek V4: 4,096 columns, 2,048 rows; two H20 keep 7.7 GiB (vllm 51041)."""
-    v4 = sizes(models.load("deepseek-v4-flash"))
+    v4 = model_sizes(models.load("deepseek-v4-flash"))
     assert model_memory(v4, ReplicaLayout(2), engine_memory("vllm", "0.26")).factor == 1.0
     options = FitOptions(
         model="deepseek-v4-flash", system="h20", tp=2, engine="vllm", version="0.26", share=0.9,

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 import planner
-from planner.architecture.counts import Sizes, sizes
+from planner.architecture.counts import ModelSizes, model_sizes
 from planner.catalogue import models
 from planner.memory.engine_room import ReplicaLayout, fullest_weights, model_memory
 from planner.memory.engine_table import engine_memory
-from planner.problems.serving.step.kernels import fed
+from planner.problems.serving.step.kernels import feed
 from planner.problems.serving.step.step import Step
 from tests.cases.serving import columns, question
 
 
-def fullest(model: Sizes, pp: int, tp: int = 1, ways: int = 1, *, read: bool = False) -> float:
+def fullest(model: ModelSizes, pp: int, tp: int = 1, ways: int = 1, *, read: bool = False) -> float:
     """The weights of the fullest stage of one layout over the mean."""
     one = (np.array([n]) for n in (tp, pp, ways))
     return float(fullest_weights(model, *one, read=read)[0])
@@ -34,7 +34,7 @@ def fullest(model: Sizes, pp: int, tp: int = 1, ways: int = 1, *, read: bool = F
 )  # fmt: skip
 def test_what_the_fullest_stage_reads(name, weights, pp, over_mean):
     """Of 60 % of a layer in Llama-8B's head to two and a half layers in Qwen3-32B's at fp8."""
-    assert fullest(sizes(models.load(name), weights), pp, read=True) == pytest.approx(
+    assert fullest(model_sizes(models.load(name), weights), pp, read=True) == pytest.approx(
         over_mean, abs=0.006
     )
 
@@ -50,7 +50,7 @@ def dealt(layers: int, pp: int) -> list[int]:
 @pytest.mark.parametrize("name", ["deepseek-v3", "gpt-oss-20b", "llama-4-maverick", "gemma-2-9b"])
 def test_every_stage_counted_layer_by_layer(name):
     """Brute force over all stages of all pipelines, at three ways to cut them."""
-    model = sizes(models.load(name))
+    model = model_sizes(models.load(name))
     head = model.streamed_bytes["head"]
     for pp in range(2, model.n_layers + 1):
         for tp, ways in ((1, 1), (8, 8), (2, 64)):
@@ -69,7 +69,7 @@ def test_every_stage_counted_layer_by_layer(name):
 def test_layers_are_all_of_a_model_but_its_ends():
     """Bytes by layer add up to those by class, without embedding, head and the last norm."""
     for name in ("deepseek-v3", "qwen3-30b-a3b", "gpt-oss-120b", "nemotron-3-nano-30b-a3b"):
-        model = sizes(models.load(name))
+        model = model_sizes(models.load(name))
         ends = model.weight_bytes["embedding"] + model.weight_bytes["head"]
         inside = sum(map(sum, model.layer_bytes))
         norm = model.total_weight_bytes - ends - inside
@@ -78,7 +78,7 @@ def test_layers_are_all_of_a_model_but_its_ends():
 
 def test_a_pipeline_of_one_stage_and_a_model_of_bare_numbers():
     """Nothing is fuller than itself; layers nobody described are alike."""
-    model = sizes(models.load("deepseek-v3"))
+    model = model_sizes(models.load("deepseek-v3"))
     assert fullest(model, 1) == fullest(model, 1, read=True) == 1.0
     assert fullest(replace(model, layer_bytes=()), 4) == 16 * 4 / 61
 
@@ -95,21 +95,21 @@ def test_a_plan_of_four_stages_holds_its_head():
     }).answer.plan  # fmt: skip
     last = 8 * 436_224_000 + 128_256 * 4_096 * 2
     assert plan.memory_per_chip.weights == pytest.approx(last, rel=3e-3)  # as kernels lay them out
-    model = sizes(models.load("llama-3.1-8b"))
+    model = model_sizes(models.load("llama-3.1-8b"))
     kept = model_memory(model, ReplicaLayout(pp=4), engine_memory("vllm", "0.19"))
     assert kept.weights == pytest.approx(last, rel=1e-6)
 
 
 def test_the_last_stage_sets_the_pace():
     """Full of microbatches, a pipeline advances by one in the time of its slowest stage."""
-    model = sizes(models.load("qwen3-32b"), "fp8")
+    model = model_sizes(models.load("qwen3-32b"), "fp8")
     step = Step(question(model, mode="decode", chips=(8,)), columns([(1, 8, 1, 1, 1, 1, 1, 8)]),
                 bound=False)  # fmt: skip
     values = step.values(np.array([64.0]))
-    times = fed(step.model.lowered("every_symbol"), values)
+    times = feed(step.model.lowered("every_symbol"), values)
     last = sum(map(sum, model.layer_bytes[-8:])) + model.streamed_bytes["head"]
     read = 8 * last / (values["W_chip"] * values["e_w"])
     assert times["T_w_dec"] == pytest.approx(read, rel=1e-5)
-    alone = fed(step.model.lowered("every_symbol"), step.values(np.array([1.0])))
+    alone = feed(step.model.lowered("every_symbol"), step.values(np.array([1.0])))
     whole = sum(model.streamed_bytes.values()) / (values["W_chip"] * values["e_w"])
     assert alone["T_w_dec"] == pytest.approx(whole, rel=1e-9)  # which others do not wait behind

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from planner.catalogue.collective_curves import collectives
-from planner.network.collective_times import collective_time, hop_time, timed
-from planner.network.group import group_of
+from planner.network.collective_times import collective_time, collective_time_table, hop_time
+from planner.network.group import place_group
 from planner.network.network_source import DescribedNetwork
 from planner.network.network_source import network as described
 from planner.text.errors import InputError
@@ -23,7 +23,7 @@ SIZES = np.array([1e4, 1e6, 1e8, 1e10])
 
 def test_the_fastest_algorithm_answers_at_each_size():
     """All-reduces of eight H100: a fused kernel is faster for few bytes, the switch for many."""
-    group = group_of(HGX, 8)
+    group = place_group(HGX, 8)
     best = collective_time(group, "all-reduce", SIZES)
     names = ("in-network", "fused")
     each = [collective_time(group, "all-reduce", SIZES, algorithm=name) for name in names]
@@ -44,7 +44,7 @@ def test_the_bound_is_bytes_over_the_rate_and_bands_are_those_of_the_evidence():
     bands = collectives().bands
     (curve,) = (c for c in collectives().of("h100", "all-gather", "ring") if c.n == 2)
     assert curve.evidence == "measured"
-    group = replace(group_of(HGX, 2), all_gather=curve.rate)
+    group = replace(place_group(HGX, 2), all_gather=curve.rate)
     sizes = np.array([curve.sizes[0], 1e6, curve.sizes[-1], 4e11])
     times = collective_time(group, "all-gather", sizes)
     assert times.bound == pytest.approx(sizes / 2 / curve.rate)
@@ -67,7 +67,7 @@ def test_the_bound_is_bytes_over_the_rate_and_bands_are_those_of_the_evidence():
 
 def test_a_group_over_domains_stands_on_physics():
     """Its band is that of anything; the reason names the network between."""
-    group, (low, high) = group_of(HGX, 16), collectives().bands["any"]
+    group, (low, high) = place_group(HGX, 16), collectives().bands["any"]
     for network in ("infiniband", "efa"):
         times = collective_time(group, "all-reduce", SIZES, network=network)
         assert times.high == pytest.approx(times.seconds * high)
@@ -79,18 +79,18 @@ def test_a_group_over_domains_stands_on_physics():
 
 def test_a_single_chip_talks_to_nobody():
     """No time, no band; an operation that does not exist is refused all the same."""
-    times = collective_time(group_of(HGX, 1), "all-reduce", SIZES)
+    times = collective_time(place_group(HGX, 1), "all-reduce", SIZES)
     for seconds in (times.seconds, times.low, times.high, times.bound):
         assert seconds.tolist() == [0, 0, 0, 0]
     assert set(times.algorithm) == {"none"}
-    assert collective_time(group_of(HGX, 1), "all-reduce", 0.0).seconds == 0
+    assert collective_time(place_group(HGX, 1), "all-reduce", 0.0).seconds == 0
 
 
 @pytest.mark.parametrize("size", [-1.0, [1.0, float("nan")], float("inf")])
 def test_a_message_has_a_size(size):
     """Finite, and not negative."""
     with pytest.raises(ValueError, match="finite and not negative"):
-        collective_time(group_of(HGX, 8), "all-reduce", size)
+        collective_time(place_group(HGX, 8), "all-reduce", size)
     with pytest.raises(ValueError, match="finite and not negative"):
         hop_time(size, 1e9)
 
@@ -122,23 +122,23 @@ def test_a_hop_of_impossible_figures_is_refused(changes, said):
 def test_rows_of_a_table():
     """Each size of group and of message, by the machine where it is one of the catalogue."""
     network = SimpleNamespace(machine=HGX, fabric=None)
-    rows = timed(network, "all-gather", [4, 16], [1e6, 1e8])
+    rows = collective_time_table(network, "all-gather", [4, 16], [1e6, 1e8])
     assert [(row["chips"], row["domains"], row["bytes"]) for row in rows] == [
         (4, 1, 1e6), (4, 1, 1e8), (16, 2, 1e6), (16, 2, 1e8)
     ]  # fmt: skip
     for row in rows:
-        times = collective_time(group_of(HGX, row["chips"]), "all-gather", row["bytes"])
+        times = collective_time(place_group(HGX, row["chips"]), "all-gather", row["bytes"])
         for name in ("seconds", "low", "high", "bound"):
             assert row[name] == float(getattr(times, name))
         assert (row["operation"], row["algorithm"]) == ("all-gather", str(times.algorithm))
         assert row["reason"] == str(times.reason)
     fabric = SimpleNamespace(machine=None, fabric=graph("hgx-h100", 8))
-    (row,) = timed(fabric, "all-gather", [8], [1e6])
+    (row,) = collective_time_table(fabric, "all-gather", [8], [1e6])
     assert row["seconds"] == pytest.approx(
-        float(collective_time(group_of(HGX, 8), "all-gather", 1e6).seconds)
+        float(collective_time(place_group(HGX, 8), "all-gather", 1e6).seconds)
     )
     with pytest.raises(InputError, match="9 "):
-        timed(fabric, "all-gather", [9], [1e6])
+        collective_time_table(fabric, "all-gather", [9], [1e6])
 
 
 def drawn(seed):
@@ -186,7 +186,7 @@ def test_no_algorithm_is_faster_than_its_floor(seed, operation):
             leaves = leaving(G, near, [chip for chip in chips if chip not in near])
             floors["ring"] = max(floors["ring"], times * (n - 1) / n * V / leaves)
             floors["two-level"] = max(floors["two-level"], times * k / n * V / leaves)
-    rows = timed(DescribedNetwork("drawn", G), operation, [n], [V])
+    rows = collective_time_table(DescribedNetwork("drawn", G), operation, [n], [V])
     assert [row["algorithm"] for row in rows] == ["two-level", "ring"][2 - len(rows) :]
     for row in rows:
         floor = floors[row["algorithm"]]
@@ -224,7 +224,9 @@ overrides:
 def test_four_cards_for_eight_chips_hold_a_ring_up(tmp_path):
     """2 * 15/16 * 4 GB at 100 GB/s out of a machine are 75 ms; by levels half of it crosses."""
     (tmp_path / "four.yaml").write_text(CASE_27, encoding="utf-8")
-    levels, ring = timed(described(str(tmp_path / "four.yaml")), "all-reduce", [16], [4e9])
+    levels, ring = collective_time_table(
+        described(str(tmp_path / "four.yaml")), "all-reduce", [16], [4e9]
+    )
     assert (levels["algorithm"], ring["algorithm"]) == ("two-level", "ring")
     assert (levels["bound"], ring["bound"]) == (pytest.approx(0.040), pytest.approx(0.075))
     assert 7.5e9 / ring["seconds"] == pytest.approx(86e9, rel=0.05)  # measured in nccl#1048
@@ -232,7 +234,7 @@ def test_four_cards_for_eight_chips_hold_a_ring_up(tmp_path):
 
 def test_a_card_for_each_chip_halves_the_ring(tmp_path):
     """200 GB/s leave a machine: 37.5 ms; by levels the links inside bind, 2 * 7/8 * 4 GB / 300."""
-    levels, ring = timed(described("hgx-a100", 16), "all-reduce", [16], [4e9])
+    levels, ring = collective_time_table(described("hgx-a100", 16), "all-reduce", [16], [4e9])
     assert ring["bound"] == pytest.approx(0.0375)
     assert levels["bound"] == pytest.approx(2 * 7 / 8 * 4e9 / 300e9)
 
@@ -240,5 +242,5 @@ def test_a_card_for_each_chip_halves_the_ring(tmp_path):
 def test_leaves_that_two_machines_share_hold_a_ring_up():
     """Four to one above a leaf of two machines: 2 x 8 cards of 50 GB/s share 200 GB/s up."""
     of = described("hgx-h100", 64, join="clos", leaf=16, oversubscription=4)
-    _, ring = timed(of, "all-gather", [64], [6.4e9])
+    _, ring = collective_time_table(of, "all-gather", [64], [6.4e9])
     assert ring["bound"] == pytest.approx(63 / 64 * 6.4e9 / 200e9)

@@ -11,7 +11,7 @@ import pytest
 
 import planner
 from formulas.network.expert_traffic import crossing_batch, crossing_expert
-from planner.network import collective_time, group_of
+from planner.network import collective_time, place_group
 from tests.paths import ROOT, shared
 from topologies import graph, machine
 
@@ -63,7 +63,9 @@ def test_the_example_prints_the_output_beside_it():
 def test_ep64_inside_a_rack_takes_what_was_measured(operation):
     """GB200 NVL72, 128 tokens per rank, bf16: within 10 %."""
     told = measured("GB200 NVL72 NVLinkTwoSided", operation, 64, "128 tokens/rank")
-    found = collective_time(group_of(machine("gb200-nvl72"), 64), operation, 128 * TOKEN[operation])
+    found = collective_time(
+        place_group(machine("gb200-nvl72"), 64), operation, 128 * TOKEN[operation]
+    )
     assert found.seconds == pytest.approx(told, rel=0.10)
 
 
@@ -71,18 +73,18 @@ def test_ep64_inside_a_rack_takes_what_was_measured(operation):
 def test_ep64_over_boards_of_eight_takes_what_was_measured(operation, size):
     """DeepEP's low-latency kernels on eight H800 boards, 128 tokens: within 10 %."""
     told = measured("DeepEP V1 low-latency", operation, 64, "128 tokens/rank")
-    found = collective_time(group_of(machine("hgx-h800"), 64), operation, 128 * size)
+    found = collective_time(place_group(machine("hgx-h800"), 64), operation, 128 * size)
     assert found.seconds == pytest.approx(told, rel=0.10)
 
 
 def test_leaving_the_board_costs_what_was_measured():
     """Dispatch and combine of EP64: 487 us over boards, 84 within a rack, 5.8 times."""
     within = sum(
-        float(collective_time(group_of(machine("gb200-nvl72"), 64), op, 128 * size).seconds)
+        float(collective_time(place_group(machine("gb200-nvl72"), 64), op, 128 * size).seconds)
         for op, size in TOKEN.items()
     )
     across = sum(
-        float(collective_time(group_of(machine("hgx-h800"), 64), op, 128 * size).seconds)
+        float(collective_time(place_group(machine("hgx-h800"), 64), op, 128 * size).seconds)
         for op, size in (("dispatch", NARROW), ("combine", TOKEN["combine"]))
     )
     assert across / within == pytest.approx((173 + 314) / (41 + 43), rel=0.15)
@@ -91,8 +93,8 @@ def test_leaving_the_board_costs_what_was_measured():
 def test_a_drawn_rack_has_the_times_of_its_figures():
     """The same group on the fabric itself."""
     for n in (64, 144):
-        drawn = group_of(graph("gb200-nvl72", 144), n, "gb200")
-        figures = group_of(machine("gb200-nvl72"), n)
+        drawn = place_group(graph("gb200-nvl72", 144), n, "gb200")
+        figures = place_group(machine("gb200-nvl72"), n)
         there, here = (collective_time(g, "dispatch", 1e7).seconds for g in (drawn, figures))
         assert there == pytest.approx(here, rel=1e-9)
 
@@ -102,7 +104,7 @@ def test_one_moe_layer_wants_one_rack(example, tokens):
     """On racks of 72 the best group stays inside one, and up to long prompts is the largest."""
     rack = "racks of 72 GB200"
     best = min(example.GROUPS, key=lambda ep: example.layer(rack, ep, tokens))
-    assert group_of(machine("gb200-nvl72"), best).domains == 1
+    assert place_group(machine("gb200-nvl72"), best).domains == 1
     assert best == 64 or tokens > 1024
 
 

@@ -8,11 +8,11 @@ from planner.catalogue.collective_curves import collectives
 from planner.network.group import (
     Group,
     algorithms,
-    chip_of,
+    chip_in_name,
     collective_kernel,
-    group_of,
+    get_algorithm,
     library,
-    named,
+    place_group,
 )
 from planner.text.errors import CatalogueError
 from topologies import graph, machine
@@ -48,30 +48,30 @@ def test_a_switch_reduces_from_a_size_of_group_on():
     """NCCL's limit by family, the latest where there is none, or the machine's own."""
     assert dict(FAMILY_FROM) == {"hopper": 5, "blackwell": 6}
     for chip, least in (("h100", 5), ("b200", 6), ("mi300x", 6), (None, 5)):
-        assert [group_of(HGX, n, chip).reduces for n in range(1, 9)] == [
+        assert [place_group(HGX, n, chip).reduces for n in range(1, 9)] == [
             n >= least for n in range(1, 9)
         ]  # fmt: skip
     early = replace(HGX, reduce_from=2)
-    assert [group_of(early, n).reduces for n in (1, 2, 3)] == [False, True, True]
-    assert not group_of(machine("hgx-a100"), 8).reduces
-    assert group_of(graph("hgx-h100", 8), 8, "h100").reduces
-    assert not group_of(graph("hgx-a100", 8), 8, "a100").reduces
+    assert [place_group(early, n).reduces for n in (1, 2, 3)] == [False, True, True]
+    assert not place_group(machine("hgx-a100"), 8).reduces
+    assert place_group(graph("hgx-h100", 8), 8, "h100").reduces
+    assert not place_group(graph("hgx-a100", 8), 8, "a100").reduces
 
 
 def test_a_group_over_domains_knows_the_fullest_of_them():
     """Twelve chips are six and six; no switch adds up what leaves its domain."""
-    group = group_of(HGX, 12)
+    group = place_group(HGX, 12)
     assert (group.n, group.domains, group.reduces, group.chip) == (12, 2, False, "h100")
-    assert group.inside == group_of(HGX, 6)
-    assert group_of(HGX, 17).inside.n == 6
-    assert group_of(HGX, 8).inside is None
+    assert group.inside == place_group(HGX, 6)
+    assert place_group(HGX, 17).inside.n == 6
+    assert place_group(HGX, 8).inside is None
 
 
 def test_the_chip_whose_name_stands_in_that_of_a_machine():
     """In either case, between anything that is no letter or digit."""
-    assert chip_of("hgx-h100") == chip_of("My H100/box") == "h100"
-    assert chip_of("gb200-nvl72") == "gb200"
-    assert chip_of("mi300x-8") == chip_of("") == "any"
+    assert chip_in_name("hgx-h100") == chip_in_name("My H100/box") == "h100"
+    assert chip_in_name("gb200-nvl72") == "gb200"
+    assert chip_in_name("mi300x-8") == chip_in_name("") == "any"
 
 
 LATENCY, TWO_SIDED = "deepep-low-latency", "nvlink-two-sided"
@@ -97,20 +97,22 @@ OFFERED = {
 def test_algorithms_are_offered_up_to_twice_the_group_that_was_measured(case):
     """What the library does first; across domains what was made for it."""
     name, n, operation = case
-    group = group_of(machine(name), n)
+    group = place_group(machine(name), n)
     assert algorithms(group, operation) == OFFERED[case]
-    assert library(group, operation) == named(group, operation, "library") == OFFERED[case][0]
+    assert (
+        library(group, operation) == get_algorithm(group, operation, "library") == OFFERED[case][0]
+    )
     for algorithm in OFFERED[case]:
-        assert named(group, operation, algorithm) == algorithm
+        assert get_algorithm(group, operation, algorithm) == algorithm
 
 
 def test_an_algorithm_by_name_may_be_one_that_is_not_offered():
     """Inside one domain, however few chips it was measured on; across domains none is made up."""
-    assert named(group_of(NVL72, 64), "dispatch", LATENCY) == LATENCY
-    assert named(group_of(NVL72, 64), "all-reduce", "ring") == "ring"
+    assert get_algorithm(place_group(NVL72, 64), "dispatch", LATENCY) == LATENCY
+    assert get_algorithm(place_group(NVL72, 64), "all-reduce", "ring") == "ring"
     with pytest.raises(CatalogueError, match="16 chips over 2 domains has no algorithm"):
-        named(group_of(HGX, 16), "dispatch", TWO_SIDED)
+        get_algorithm(place_group(HGX, 16), "dispatch", TWO_SIDED)
     with pytest.raises(CatalogueError, match="usable: two-level"):
-        named(group_of(HGX, 16), "all-reduce", "fused")
+        get_algorithm(place_group(HGX, 16), "all-reduce", "fused")
     with pytest.raises(CatalogueError, match="no collective 'all-redcue'; did you mean"):
-        algorithms(group_of(HGX, 8), "all-redcue")
+        algorithms(place_group(HGX, 8), "all-redcue")

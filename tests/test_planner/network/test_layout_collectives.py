@@ -8,7 +8,7 @@ import pytest
 from planner.catalogue.collective_curves import collectives
 from planner.network import layout_collectives
 from planner.network.collective_times import coefficients
-from planner.network.group import Group, group_of
+from planner.network.group import Group, place_group
 from planner.network.layout_collectives import DECODE, PREFILL, exchanges, reductions, rounds
 from planner.network.measured_curves import borrowed_curve, crossing
 from topologies import group_rate, machine
@@ -45,7 +45,7 @@ def test_all_reduces_of_either_phase():
         for place, n in ((0, 8), (4, 2)):
             expected = law(HGX, "h100", n, "all-reduce", name, within)
             assert row(each, place) == pytest.approx(expected, rel=1e-12)
-        far = crossing(group_of(HGX, 16, "h100"), "all-reduce",
+        far = crossing(place_group(HGX, 16, "h100"), "all-reduce",
                        "long" if within == PREFILL else "two-level", "infiniband")  # fmt: skip
         expected = far.alpha, far.efficiency / far.wire, far.gamma
         assert row(each, 2) == pytest.approx(expected, rel=1e-12)
@@ -122,7 +122,7 @@ def test_parts_of_a_context_over_domains_by_hand(parts, stage):
     """At the rate between two domains, after what the parts inside one do."""
     rate, between = group_rate(HGX, stage), collectives().crossing("infiniband", "all-gather", "x")
     domains = min(parts, rate.domains)
-    inner = group_of(HGX, parts // domains, "h100")
+    inner = place_group(HGX, parts // domains, "h100")
     gathered = exchanged = 0.0
     if inner.n > 1:
         gathered = borrowed_curve(inner, "all-gather", "ring").alpha

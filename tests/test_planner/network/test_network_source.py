@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner import library
-from planner.network.network_source import fabric_of, network
+from planner.network.network_source import network, read_fabric
 from planner.text.errors import InputError
 
 
@@ -69,6 +69,6 @@ def test_a_printed_machine_is_taken_as_often_as_its_chips_are_asked_for(tmp_path
 def test_a_plan_of_more_chips_than_a_printed_machine_has(tmp_path):
     """A shared card is divided among the chips that hang on it."""
     (tmp_path / "box.txt").write_text(BOX, encoding="utf-8")
-    fabric, figures = fabric_of(tmp_path / "box.txt", 4)
+    fabric, figures = read_fabric(tmp_path / "box.txt", 4)
     assert sum(kind == "accelerator" for _, kind in fabric.nodes(data="kind")) == 4
     assert (figures.chips_per_domain, figures.scale_out) == (2, 25e9)

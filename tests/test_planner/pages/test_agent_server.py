@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from planner.cli import main
 from planner.pages.agent_server import RESOURCES, TOOLS, agent_server
-from planner.pages.operations import operate
+from planner.pages.operations import run_operation
 from planner.pages.web_app import web_app
 from tests.cases.doors import Inline, hostile, mutated, opened, question
 from tests.paths import ROOT
@@ -173,7 +173,7 @@ def test_only_the_protocol_is_on_standard_output():
         assert process.wait(30) == 0
     assert "error" in replies[1]
     text = replies[2]["result"]["content"][0]["text"]
-    assert text == operate("check", {"scenario": question("lecture")}).text
+    assert text == run_operation("check", {"scenario": question("lecture")}).text
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
-from planner.pages.operations import operate
+from planner.pages.operations import run_operation
 from planner.pages.web_app import web_app
 from tests.cases.doors import Inline, question
 
@@ -85,7 +85,7 @@ def test_edit_mistake_solve_compare(browser, address):
     typed(browser, "before", scenario)
     answer, mistakes = clicked(browser, "solve")
     assert not mistakes
-    assert answer == operate("solve", {"scenario": scenario, "form": "text"}).text + "\n"
+    assert answer == run_operation("solve", {"scenario": scenario, "form": "text"}).text + "\n"
     typed(browser, "after", scenario | {"price": "$12/hour"})
     answer, mistakes = clicked(browser, "compare")
     assert not mistakes

@@ -13,8 +13,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from planner.cli import main
-from planner.pages.killable import TooBusy, TookTooLong, Workers
-from planner.pages.operations import FAILED, LARGEST
+from planner.pages.killable import OperationTimeout, TooBusy, Workers
+from planner.pages.operations import MAX_BYTES, STATUS_FAILED
 from planner.pages.web_app import web_app
 from planner.text.errors import InputError
 from tests.cases.doors import CHEAP, Inline, mutated, opened, question, raw
@@ -129,7 +129,7 @@ def test_who_may_ask(client, headers, status):
 
 def test_what_may_be_asked(client):
     """Too large, too deep, twice the same key, another method, an unknown parameter."""
-    large = client.post("/check", content=b" " * (LARGEST + 1), headers=JSON)
+    large = client.post("/check", content=b" " * (MAX_BYTES + 1), headers=JSON)
     assert large.status_code == 413
     chunks = (b" " * 100_000 for _ in range(11))
     assert client.post("/check", content=chunks, headers=JSON).status_code == 413
@@ -205,7 +205,7 @@ def test_the_time_limit_ends_the_process_and_the_next_answers():
     try:
         slow = {"scenario": question("carry-a-load")}
         started = time.monotonic()
-        with pytest.raises(TookTooLong):
+        with pytest.raises(OperationTimeout):
             workers.answer("solve", slow)
         assert time.monotonic() - started < 60
         assert not workers.idle
@@ -220,13 +220,13 @@ def test_a_question_that_takes_too_much_memory_is_told_so():
     """Beyond its limit a process is refused memory, and says so in words."""
     code = (
         "from planner.pages import killable, operations\n"
-        "killable.limited(2**30)\n"
+        "killable.limit_memory(2**30)\n"
         "operations.OPERATIONS['large'] = lambda _: (0, str(len(bytearray(2**31))))\n"
-        "reply = operations.operate('large', {})\n"
+        "reply = operations.run_operation('large', {})\n"
         "print(reply.status, reply.text)"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.startswith(f"{FAILED} ")
+    assert run.stdout.startswith(f"{STATUS_FAILED} ")
     assert "memory" in run.stdout
 
 

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from planner.programs.integer import least_covers
+from planner.programs.integer import minimum_covers
 
 
 def cheapest(target: float, firm: float, rates: np.ndarray, costs: np.ndarray) -> float:
@@ -25,8 +25,8 @@ def test_a_bound_and_a_cover_enclose_the_cheapest(seed):
     target, firm = np.array([4.0, 5.5]), np.array([1.0, 4.0])
     both = (np.tile(rates[:2], (2, 1)), np.tile(rates[2:], (2, 1)))
     paid = (np.tile(costs[:2], (2, 1)), np.tile(costs[2:], (2, 1)))
-    below = least_covers(target, firm, both, paid, 500, True)
-    above = least_covers(target, firm, both, paid, 500, False)
+    below = minimum_covers(target, firm, both, paid, 500, True)
+    above = minimum_covers(target, firm, both, paid, 500, False)
     for i in range(2):
         exact = cheapest(target[i], firm[i], rates, costs)
         assert below.costs[i] <= exact * (1 + 1e-12) <= above.costs[i] * (1 + 2e-12)
@@ -39,6 +39,6 @@ def test_a_bound_and_a_cover_enclose_the_cheapest(seed):
 def test_what_is_not_offered_covers_nothing():
     """Infinite costs of all of a class that must cover something."""
     one, never = np.ones((1, 1)), np.full((1, 1), np.inf)
-    covers = least_covers(np.ones(1), np.full(1, 0.5), (one, one), (never, one), 10, True)
+    covers = minimum_covers(np.ones(1), np.full(1, 0.5), (one, one), (never, one), 10, True)
     assert np.isinf(covers.costs[0])
     assert not covers.counts.any()

@@ -7,7 +7,7 @@ import math
 import pytest
 import sympy as sp
 
-from planner.programs.geometric import GeometricProgram, Program, Shortage
+from planner.programs.geometric import GeometricProgram, InfeasibleProgram, Program
 from planner.text.errors import Infeasible
 
 B, T = sp.symbols("B T", positive=True)
@@ -29,9 +29,9 @@ def layout(*, limits: bool = False) -> Program:
     return problem.compile()
 
 
-def shortage(**changes: float) -> Shortage:
+def shortage(**changes: float) -> InfeasibleProgram:
     given = GIVEN | {symbol: changes[str(symbol)] for symbol in GIVEN if str(symbol) in changes}
-    with pytest.raises(Shortage) as caught:
+    with pytest.raises(InfeasibleProgram) as caught:
         layout().solve(given)
     return caught.value
 
@@ -93,7 +93,7 @@ def test_a_step_back_by_the_shortfall_is_feasible() -> None:
 
 def test_laws_and_limits_are_never_eased() -> None:
     """Without promises the contradiction is named, and no factor is offered."""
-    with pytest.raises(Shortage) as caught:
+    with pytest.raises(InfeasibleProgram) as caught:
         layout(limits=True).solve(GIVEN | {T_max: 0.5})
     assert caught.value.common is None
     assert caught.value.shortfalls == ()
@@ -109,7 +109,9 @@ def test_promises_that_cannot_help_are_not_blamed() -> None:
     problem.subject("promise", sp.Le(B, M), promise=True)
     problem.subject("wall", sp.Ge(B, least))
     problem.minimise(B)
-    with pytest.raises(Shortage, match=r"No easing of the promises helps(.|\n)*wall") as caught:
+    with pytest.raises(
+        InfeasibleProgram, match=r"No easing of the promises helps(.|\n)*wall"
+    ) as caught:
         problem.compile().solve({M: 100.0, least: 20.0})
     assert "promise   (" not in str(caught.value)
 
@@ -117,7 +119,7 @@ def test_promises_that_cannot_help_are_not_blamed() -> None:
 def test_magnitudes_do_not_blur_the_factor() -> None:
     """Bytes of 1e18 against seconds of 1e-12."""
     scale = {W: 1e18, M: 1e17, T_max: 1e-12, least: 1e3, weights: 1e9}
-    with pytest.raises(Shortage) as caught:
+    with pytest.raises(InfeasibleProgram) as caught:
         layout().solve(scale)
     assert caught.value.common == pytest.approx((1e9 + 1e3) / 1e18 / 1e-12, rel=1e-6)
 

@@ -11,9 +11,9 @@ import pytest
 
 import planner
 from planner.protocol.page import plan_page
-from planner.protocol.problem import problem_of
+from planner.protocol.problem import get_problem
 from planner.protocol.section import Line, Section
-from planner.protocol.solve import answered
+from planner.protocol.solve import solve_with_question
 from planner.report.pages.report_page import report_page
 from planner.text.wording import excess, quantity
 from tests.paths import EXAMPLES
@@ -67,7 +67,7 @@ def test_every_number_of_the_plan_stands_on_its_page(name):
     """Question, outputs with range and bound, parts, limits: what the sections of the kind hold."""
     plan = solved(name)
     page = parsed(plan._repr_html_())
-    for section in problem_of(plan.kind).sections(plan):
+    for section in get_problem(plan.kind).sections(plan):
         assert section.title in page.text
         for line in section.lines:
             if section.adds_up and not line.value:
@@ -82,12 +82,12 @@ def test_every_number_of_the_plan_stands_on_its_page(name):
 @pytest.mark.parametrize("name", HEADED)
 def test_every_face_has_the_rows_of_the_head(name):
     """The text in few lines of 80 columns, a notebook's card and the page of a report."""
-    question, plan = answered(str(EXAMPLES / f"{name}.yaml"))
+    question, plan = solve_with_question(str(EXAMPLES / f"{name}.yaml"))
     lines, most = str(plan).splitlines(), 30 if plan.kind in ("training", "rl") else 25
     assert len(lines) <= most
     assert max(map(len, lines)) <= 80
     faces = [str(plan), parsed(plan_page(plan)).text, unescape(report_page(plan, question, name))]
-    rows = [*problem_of(plan.kind).head(plan).rows()]
+    rows = [*get_problem(plan.kind).head(plan).rows()]
     assert dict(rows)["How sure"][0].startswith(HEADED[name])
     for label, words in rows:
         for text in (label, *words):
@@ -125,7 +125,7 @@ def test_names_are_text_not_markup(monkeypatch):
     """What looks like a tag in a question or a label is shown as it is written."""
     plan = solved("budget-70b-quality")
     evil = Section("<script>1</script>", (Line("<img onerror=1>", "<b>bold"), Line("<i>", 1.0)))
-    monkeypatch.setattr(type(problem_of(plan.kind)), "sections", lambda self, plan: (evil, evil))
+    monkeypatch.setattr(type(get_problem(plan.kind)), "sections", lambda self, plan: (evil, evil))
     page = parsed(plan_page(plan))
     assert page.seen <= TAGS
     assert "<img onerror=1>" in page.text

@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 import planner
-from planner.pages.operations import operate
+from planner.pages.operations import run_operation
 from planner.problems.fleet.plan import FleetAnswer, FleetCertificate
-from planner.protocol.document import versioned
+from planner.protocol.document import versioned_schema
 from planner.protocol.page import plan_page
-from planner.protocol.plan import Provenance, status_of, status_text, widest
+from planner.protocol.plan import Provenance, gap_status, max_gap, status_text
 from planner.protocol.problem import search
-from planner.protocol.solve import answered
-from planner.sweep.chunk import row_of
+from planner.protocol.solve import solve_with_question
+from planner.sweep.chunk import result_row
 from tests.cases.fleet_brute_force import least_bill, small_scenario
 
 SERVING = {
@@ -51,14 +51,14 @@ THREE = {
     ],
 )
 def test_a_status_follows_from_the_gap(gap: float | None, status: str, words: str) -> None:
-    assert status_of(gap) == status
+    assert gap_status(gap) == status
     assert status_text(status, gap) == words
-    assert status_of(gap, feasible=False) == "infeasible"
+    assert gap_status(gap, feasible=False) == "infeasible"
 
 
 def test_the_widest_gap_is_unknown_where_one_is() -> None:
-    assert widest([0.1, 0.3]) == 0.3
-    assert widest([0.1, None]) is widest([]) is None
+    assert max_gap([0.1, 0.3]) == 0.3
+    assert max_gap([0.1, None]) is max_gap([]) is None
 
 
 def test_no_answer_is_told_its_status() -> None:
@@ -80,7 +80,7 @@ def test_a_fleet_of_three_models_says_how_far_it_is_from_proved() -> None:
     assert plan.document["gap"] == plan.gap
     assert str(plan).endswith(f"Lower bound {100 * gap:.2g}% below (loose)")
     assert f"fleet, feasible, within {100 * gap:.2g}% of the best" in plan_page(plan)
-    reply = operate("solve", {"scenario": THREE})
+    reply = run_operation("solve", {"scenario": THREE})
     assert (reply.status, json.loads(reply.text)["status"]) == (0, "feasible")
 
 
@@ -118,15 +118,15 @@ def test_every_face_of_a_kind_without_a_bound_says_feasible() -> None:
 
 @pytest.mark.parametrize("name", ["budget-70b-quality", "cache-deepseek-v3", "train-lora-70b-h100"])
 def test_a_row_of_a_sweep_has_the_status_of_the_plan(name: str) -> None:
-    question, plan = answered(f"examples/{name}.yaml")
+    question, plan = solve_with_question(f"examples/{name}.yaml")
     best = search(question)
     assert (best.status, plan.status) == ("optimal", "optimal")
     assert best.gap == pytest.approx(plan.gap, abs=1e-6)
-    assert row_of(plan.kind, replace(best, gap=2e-6), 0.0)["status"] == "feasible"
+    assert result_row(plan.kind, replace(best, gap=2e-6), 0.0)["status"] == "feasible"
 
 
 def test_a_schema_lists_what_a_status_can_be() -> None:
-    schema = versioned(FleetAnswer, "fleet/1")
+    schema = versioned_schema(FleetAnswer, "fleet/1")
     assert schema["$defs"]["FleetAnswer"]["properties"]["status"] == {
         "enum": ["optimal", "feasible", "infeasible"]
     }

@@ -12,7 +12,7 @@ import planner
 from planner.cli import main
 from planner.protocol.elasticity import EVERYTHING_FOLLOWS, LAYOUT_HELD
 from planner.protocol.output import output_named
-from planner.protocol.problem import problem_of, search, search_many
+from planner.protocol.problem import get_problem, search, search_many
 from planner.scenario import kinds, load
 from planner.sensitivity.elasticities import elasticity_table, re_solved_row
 from planner.sensitivity.switch_point import break_even, next_switches
@@ -27,7 +27,7 @@ SPREAD = {"rent": {"uniform": ["$2/hour", "$4/hour"]}, "weights": {"uniform": [1
 @pytest.fixture(autouse=True)
 def room(monkeypatch):
     """The one line outside the room of a kind."""
-    monkeypatch.setitem(kinds.ROOMS, "toy", "tests.cases.toy")
+    monkeypatch.setitem(kinds.PROBLEM_PACKAGES, "toy", "tests.cases.toy")
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_the_table_has_all_three_methods_and_they_agree():
     assert {method for _, method in rows} == {"dual", "slope", "re-solve"}
     assert rows["rent", "dual"].right == pytest.approx(rows["rent", "slope"].right)
     assert rows["work", "re-solve"].right == pytest.approx(rows["work", "slope"].right, abs=1e-6)
-    question, problem = load(TOY), problem_of("toy")
+    question, problem = load(TOY), get_problem("toy")
     (rent,) = (row for row in problem.parameters(question) if row.path == "rent")
     again = re_solved_row(problem, question, rent, "price")
     assert again.right == pytest.approx(rows["rent", "dual"].right, abs=1e-6)
@@ -126,7 +126,7 @@ def test_a_switch_and_a_break_even_are_solved_on_both_sides():
     """A shorter promise needs the big chip; a price is as good as the other where both say so."""
     question = load(TOY)
     best = search(question)
-    (promise,) = (x for x in problem_of("toy").parameters(question) if x.path == "promise")
+    (promise,) = (x for x in get_problem("toy").parameters(question) if x.path == "promise")
     (switch,) = next_switches(best, [(promise, False)])
     assert search(promise.to(switch["before"])).choice == "small"
     assert search(promise.to(switch["factor"])).choice == "big"
@@ -169,11 +169,11 @@ def test_an_output_is_its_equation():
     plan = answered.answer.plan
     values = {**question.model_dump(), **toy.CHIPS[plan.chip], "B": plan.batch}
     values["rent"] *= values["share"]
-    for output in problem_of("toy").outputs:
+    for output in get_problem("toy").outputs:
         expression = output.equation(answered)
         exact = expression.subs({x: values[x.name] for x in expression.free_symbols})
         assert math.isclose(exact, getattr(plan, output.name), rel_tol=1e-12)
-    assert output_named(problem_of("toy"), question, "cost").name == "price"
+    assert output_named(get_problem("toy"), question, "cost").name == "price"
 
 
 def test_a_notebook_shows_a_page():

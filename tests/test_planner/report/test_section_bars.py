@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import planner
-from planner.report.pictures.section_bars import plan_drawn
+from planner.report.pictures.section_bars import draw_plan_bars
 from planner.text.errors import InputError
 from tests.paths import ROOT
 
@@ -38,7 +38,7 @@ def test_every_part_of_a_plan_has_a_bar(plan, monkeypatch):
         return barh(self, y, width, *rest, **options)
 
     monkeypatch.setattr(Axes, "barh", recorded)
-    plan_drawn(plan, "svg")
+    draw_plan_bars(plan, "svg")
     point = plan.answer.plan
     step = {name: value for name, value in vars(point.time_per_step).items() if value}
     assert dict(drawn[: len(step)]) == step
@@ -50,11 +50,11 @@ def test_every_part_of_a_plan_has_a_bar(plan, monkeypatch):
 
 def test_the_same_plan_draws_the_same_bytes(plan):
     """As every picture does."""
-    assert plan_drawn(plan, "svg") == plan_drawn(plan, "svg")
+    assert draw_plan_bars(plan, "svg") == draw_plan_bars(plan, "svg")
 
 
 def test_a_plan_of_which_nothing_adds_up_is_not_drawn():
     """An infeasible question has neither parts nor slopes."""
     plan = planner.solve(ROOT / "examples" / "infeasible.yaml")
     with pytest.raises(InputError, match="nothing of this plan adds up"):
-        plan_drawn(plan, "svg")
+        draw_plan_bars(plan, "svg")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from planner.report.pictures.sweep_axes import scaled
+from planner.report.pictures.sweep_axes import scale_column
 from planner.report.pictures.sweep_lines import draw_sweep
 from planner.sweep.table import Table
 from planner.text.errors import InputError
@@ -150,7 +150,7 @@ def test_three_axes_are_not_drawn():
 )
 def test_units_are_those_people_read(unit, values, read):
     """By the size of the middle value."""
-    found = scaled(table({"x": values}, {"x": unit}), "x")
+    found = scale_column(table({"x": values}, {"x": unit}), "x")
     assert found.unit == read[0]
     assert found.values == pytest.approx(read[1])
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from planner.report.pages.validation_page import numbers
+from planner.report.pages.validation_page import page_data
 from planner.validation.estimates import read
 from planner.validation.validation_document import document
 from tests.paths import ROOT, shared
@@ -74,7 +74,7 @@ def test_the_page_that_ships_is_what_the_command_writes(before):
     Table by table: none changes what is said of another.
     """
     by = tuple(shipped()["files"][0]["sections"][0]["by"])  # the command's groupings
-    (file,) = numbers(document("auto", [read(shared() / before["name"])], by))["files"]
+    (file,) = page_data(document("auto", [read(shared() / before["name"])], by))["files"]
     for section, old in zip(file["sections"], before["sections"], strict=True):
         name = f"{file['name']} {section['part']} {section['quantity']}"
         assert alike(json.loads(json.dumps(section)), old), name

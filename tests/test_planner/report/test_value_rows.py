@@ -7,8 +7,8 @@ import math
 import pytest
 
 import planner
-from planner.protocol.problem import problem_of
-from planner.report.pictures.section_bars import plan_drawn
+from planner.protocol.problem import get_problem
+from planner.report.pictures.section_bars import draw_plan_bars
 from planner.report.pictures.value_rows import ValuePanel, ValueRow, ValueRows
 from planner.text.errors import InputError
 from tests.paths import EXAMPLES
@@ -19,13 +19,13 @@ pytest.importorskip("matplotlib")
 def picture(name: str) -> ValueRows:
     """The picture of an example."""
     plan = planner.solve(EXAMPLES / f"{name}.yaml")
-    return problem_of(plan.kind).picture(plan)
+    return get_problem(plan.kind).picture(plan)
 
 
 def test_a_cache_shows_what_each_tier_costs_and_fills_the_cheapest() -> None:
     """Recompute among them; the dot that is filled is the plan's choice."""
     plan = planner.solve(EXAMPLES / "cache-deepseek-v3.yaml")
-    panels = problem_of(plan.kind).picture(plan).panels
+    panels = get_problem(plan.kind).picture(plan).panels
     for panel, hold in zip(panels, plan.answer.plan.holds, strict=True):
         costs = {row.label: row.low for row in panel.rows}
         assert costs.pop("recompute") == hold.recompute
@@ -54,7 +54,7 @@ def test_a_sheet_shows_readings_of_one_quantity_beside_each_other() -> None:
 def test_a_step_of_reinforcement_learning_is_lanes_on_one_time_axis() -> None:
     """Off policy both pools begin with the step; what is beside follows, weights end it."""
     plan = planner.solve(EXAMPLES / "rl-qwen3-32b-h100.yaml")
-    point, (lanes, steps) = plan.answer.plan, problem_of(plan.kind).picture(plan).panels
+    point, (lanes, steps) = plan.answer.plan, get_problem(plan.kind).picture(plan).panels
     writing, learning, beside, sent = lanes.rows
     assert (writing.low, writing.high) == (0.0, point.rollouts.seconds)
     assert (learning.low, beside.low) == (0.0, learning.high)
@@ -88,7 +88,7 @@ def test_names_below_a_bar_stay_inside_the_picture_and_above_the_next(
         save(self, *rest, **options)
 
     monkeypatch.setattr(Figure, "savefig", kept_figure)
-    plan_drawn(planner.solve(EXAMPLES / f"{name}.yaml"), "png")
+    draw_plan_bars(planner.solve(EXAMPLES / f"{name}.yaml"), "png")
     axes = seen[0].axes
     legends = [x.get_legend().get_window_extent() for x in axes if x.get_legend()]
     assert len(legends) >= 2

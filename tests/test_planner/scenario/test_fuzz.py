@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from planner.problems.serving.question import Scenario
-from planner.scenario import load, resolved
+from planner.scenario import load, resolve_keys
 from planner.scenario.keys.fields import QuestionRecord
 from planner.scenario.tree import yaml_tree
 from planner.text.errors import InputError
@@ -100,7 +100,7 @@ def test_any_value_anywhere(edits):
             holder[path[-1]] = value
     scenario = assert_read_or_refused(tree)
     if isinstance(scenario, Scenario):
-        assert load(resolved(scenario, full_paths=True)) == scenario
+        assert load(resolve_keys(scenario, full_paths=True)) == scenario
 
 
 @settings(deadline=None)

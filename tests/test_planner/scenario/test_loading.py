@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from planner.problems.serving.question import Scenario
-from planner.scenario import json_schema, load, resolved
+from planner.scenario import json_schema, load, resolve_keys
 from planner.scenario.keys.references import File
 from planner.scenario.keys.workload import Demand, Distribution
 from planner.scenario.kinds import starter
@@ -134,7 +134,7 @@ def test_a_model_file_is_found_beside_the_scenario(tmp_path):
     file.write_text(json.dumps(given(model="weird name")))
     model = load(file).model
     assert model == File("weird name", tmp_path / "weird name")
-    assert resolved(load(file))["model"] == "weird name"
+    assert resolve_keys(load(file))["model"] == "weird name"
     absolute = load(given(model={"like": str(tmp_path / "weird name"), "kv": "fp8"})).model
     assert absolute.like.path == tmp_path / "weird name"
 
@@ -227,7 +227,7 @@ def test_a_scenario_can_be_changed_again():
 def test_resolved_is_json_and_loads_again(changes):
     """What is given out in base units is the same scenario."""
     scenario = load(given(**changes))
-    again = load(json.loads(json.dumps(resolved(scenario))))
+    again = load(json.loads(json.dumps(resolve_keys(scenario))))
     assert again == scenario
 
 

@@ -10,14 +10,14 @@ import pytest
 
 from planner.protocol.elasticity import EVERYTHING_FOLLOWS, LAYOUT_HELD, Elasticity
 from planner.protocol.parameter import Parameter
-from planner.protocol.problem import problem_of
+from planner.protocol.problem import get_problem
 from planner.scenario import kinds, load
 from planner.sensitivity import elasticities, switch_point
 from planner.sensitivity.elasticities import (
     Elasticities,
+    elasticity_rows,
     elasticity_table,
     re_solved_row,
-    rows_of,
     tornado_bars,
 )
 from planner.text.errors import Infeasible, InputError
@@ -30,7 +30,7 @@ PRICE = 4 / 3600 * 0.2 * 140e9 / 0.3e15 * 1e6
 @pytest.fixture(autouse=True)
 def room(monkeypatch: pytest.MonkeyPatch) -> None:
     """The toy is a kind of its own."""
-    monkeypatch.setitem(kinds.ROOMS, "toy", "tests.cases.toy")
+    monkeypatch.setitem(kinds.PROBLEM_PACKAGES, "toy", "tests.cases.toy")
 
 
 def row(path: str, left: float, right: float | None = None, **changes: Any) -> Elasticity:
@@ -80,12 +80,12 @@ def test_switches_are_sought_where_a_search_is_quick_or_asked_for(monkeypatch):
         asked.append((best.choice, len(parameters), shown))
         return {"promise": ({"factor": 0.9},)}
 
-    monkeypatch.setattr(switch_point, "switched", switched)
+    monkeypatch.setattr(switch_point, "switch_points", switched)
     table = elasticity_table(TOY)
     switches = {each.path: each.switches for each in table.rows}
     assert switches == {"promise": ({"factor": 0.9},), "rent": None, "work": None, "weights": None}
     elasticity_table(TOY, shown=True)
-    monkeypatch.setattr(type(problem_of("toy")), "slow", True)
+    monkeypatch.setattr(type(get_problem("toy")), "slow", True)
     elasticity_table(TOY)
     elasticity_table(TOY, switches=True)
     assert asked == [("small", 4, False), ("small", 4, True), ("small", 4, False)]
@@ -110,8 +110,8 @@ def test_a_toy_without_a_plan_has_no_table():
 
 def test_a_kind_has_duals_slopes_and_else_is_solved_again():
     """Where a parameter has two of them the first stands, the other beside it."""
-    question, problem = load(TOY), problem_of("toy")
-    rows = {each.path: each for each in rows_of(problem, question, "price")}
+    question, problem = load(TOY), get_problem("toy")
+    rows = {each.path: each for each in elasticity_rows(problem, question, "price")}
     methods = {path: (x.method, *(y.method for y in x.beside)) for path, x in rows.items()}
     assert methods == {
         "rent": ("dual", "slope"), "work": ("re-solve", "slope"),
@@ -121,7 +121,7 @@ def test_a_kind_has_duals_slopes_and_else_is_solved_again():
     assert asked == {"dual": EVERYTHING_FOLLOWS, "re-solve": EVERYTHING_FOLLOWS,
                      "slope": LAYOUT_HELD}  # fmt: skip
     own = SimpleNamespace(elasticities=lambda *_: [row("a", 1.0), row("b", 2.0), row("a", 3.0)])
-    first, second = rows_of(own, question, "price")
+    first, second = elasticity_rows(own, question, "price")
     assert (first.left, first.beside[0].left, second.left) == (1.0, 3.0, 2.0)
 
 

@@ -12,8 +12,8 @@ import planner
 from planner.problems.budget.problem import budget_rows
 from planner.problems.lifecycle.elasticities import (
     lifecycle_elasticities,
-    moved,
     parameters,
+    perturbed_outputs,
     smooth_values,
 )
 from planner.problems.lifecycle.search.optimal_size import FixedLayoutOptimum
@@ -181,17 +181,22 @@ def compared_life(given: dict, paths: dict = PATHS) -> int:
             ]
         except planner.SolverError:
             continue
-        own = [moved(best, givens[dotted], math.exp(sign * 1e-3)) for sign in (1, -1)]
+        own = [perturbed_outputs(best, givens[dotted], math.exp(sign * 1e-3)) for sign in (1, -1)]
         for name in ("n_active", "tokens.pretrain", "over_training", "cost.total.usd"):
             slope = math.log(other[0][name] / other[1][name]) / 1e-2
             mine = math.log(own[0][name] / own[1][name]) / 2e-3
             if mine != pytest.approx(slope, rel=2e-3, abs=1e-3):  # a kink lies between the steps
-                far = [moved(best, givens[dotted], math.exp(sign * 5e-3)) for sign in (1, -1)]
+                far = [
+                    perturbed_outputs(best, givens[dotted], math.exp(sign * 5e-3))
+                    for sign in (1, -1)
+                ]
                 mine = math.log(far[0][name] / far[1][name]) / 1e-2
             assert mine == pytest.approx(slope, rel=2e-3, abs=1e-3), (name, dotted)
             count += 1
         if worth.get(dotted, 0.0) != pytest.approx(mine, rel=2e-3, abs=1e-3):
-            ends = [moved(best, givens[dotted], math.exp(sign * 1e-4)) for sign in (1, -1)]
+            ends = [
+                perturbed_outputs(best, givens[dotted], math.exp(sign * 1e-4)) for sign in (1, -1)
+            ]
             mine = math.log(ends[0][name] / ends[1][name]) / 2e-4  # within the kink
         if abs(mine) > 1e-3:
             assert worth[dotted] == pytest.approx(mine, rel=2e-3, abs=1e-3), dotted

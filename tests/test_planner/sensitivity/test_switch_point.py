@@ -9,13 +9,19 @@ from typing import Any
 import pytest
 
 import planner
-from planner.problems.serving.slopes.serving import parameters_of, serving_rows
+from planner.problems.serving.slopes.serving import all_parameters, serving_rows
 from planner.protocol.elasticity import Elasticity, one_per_parameter
 from planner.protocol.parameter import Parameter
-from planner.protocol.problem import NO_PLAN, Search, problem_of, search
+from planner.protocol.problem import NO_PLAN, Search, get_problem, search
 from planner.scenario import kinds, load
 from planner.sensitivity import switch_point
-from planner.sensitivity.switch_point import CLOSE, _Rivalry, break_even, next_switches, switched
+from planner.sensitivity.switch_point import (
+    RATIO_TOLERANCE,
+    _Rivalry,
+    break_even,
+    next_switches,
+    switch_points,
+)
 from tests.paths import EXAMPLES
 
 SMALL = {
@@ -37,11 +43,13 @@ def test_a_switch_is_one(path):
     """Just before it the plan's own choice is best, just after it another."""
     scenario = load(SMALL)
     best = search(scenario)
-    given = next(each for each in parameters_of(scenario) if each.path == path)
+    given = next(each for each in all_parameters(scenario) if each.path == path)
     found = next_switches(best, [(given, up) for up in (False, True)])
     assert any(found)
     for switch in filter(None, found):
-        assert abs(math.log(switch["factor"] / switch["before"])) <= math.log(CLOSE) * 1.001
+        assert (
+            abs(math.log(switch["factor"] / switch["before"])) <= math.log(RATIO_TOLERANCE) * 1.001
+        )
         then = search(given.to(switch["factor"]))
         assert not best.switched(search(given.to(switch["before"])))
         assert best.switched(then)
@@ -63,7 +71,7 @@ def test_one_more_of_few_sequences_is_a_switch():
     assert best.small_counts == f"batch {batch} a replica"
     rows = {row.path: row for row in one_per_parameter(serving_rows(scenario, "usd_per_mtok"))}
     assert (rows["promises.tpot"].left, rows["promises.tpot"].right) == (0, 0)
-    given = next(each for each in parameters_of(scenario) if each.path == "promises.tpot")
+    given = next(each for each in all_parameters(scenario) if each.path == "promises.tpot")
     (switch,) = next_switches(best, [(given, True)])
     assert switch["counts"] == [best.small_counts, f"batch {batch + 1} a replica"]
     value = given.value * switch["factor"]
@@ -74,7 +82,7 @@ def test_one_more_of_few_sequences_is_a_switch():
 def test_a_share_of_cached_prompts_stays_below_one():
     """Twice eight tenths is no share: there is no such scenario, and no crash."""
     scenario = load({**SMALL, "workload": {**SMALL["workload"], "cached_input": 0.8}})
-    given = next(each for each in parameters_of(scenario) if each.path == "workload.cached_input")
+    given = next(each for each in all_parameters(scenario) if each.path == "workload.cached_input")
     assert given.to(1.2).workload.cached_input == pytest.approx(0.96)
     with pytest.raises(planner.InputError, match="less than 1"):
         given.to(2.0)
@@ -83,7 +91,9 @@ def test_a_share_of_cached_prompts_stays_below_one():
 def test_a_switch_is_what_set_would_make_of_it():
     """The scenario that is varied is the one that `--set` gives."""
     scenario = load(SMALL)
-    given = next(each for each in parameters_of(scenario) if each.path == "system.memory_bandwidth")
+    given = next(
+        each for each in all_parameters(scenario) if each.path == "system.memory_bandwidth"
+    )
     for factor in (0.7, 1.3):
         value = given.value * factor
         said = planner.solve(SMALL, sets=[f"system.memory_bandwidth={value!r}"])
@@ -100,7 +110,7 @@ def test_both_sides_of_a_kink_are_told():
     bandwidth, flops = rows["system.memory_bandwidth"], rows["system.flops"]
     assert (bandwidth.left, bandwidth.right) == pytest.approx((-1, 0), abs=1e-9)
     assert (flops.left, flops.right) == pytest.approx((-1, 0), abs=1e-9)
-    for given in parameters_of(scenario):
+    for given in all_parameters(scenario):
         if given.path not in ("system.memory_bandwidth", "system.flops"):
             continue
         for step, side in ((-1e-3, "left"), (1e-3, "right")):
@@ -159,8 +169,8 @@ TOY = {"problem": "toy", "units": "base"}
 @pytest.fixture
 def toy(monkeypatch):
     """The toy is a kind of its own; its parameters by path."""
-    monkeypatch.setitem(kinds.ROOMS, "toy", "tests.cases.toy")
-    return {row.path: row for row in problem_of("toy").parameters(load(TOY))}
+    monkeypatch.setitem(kinds.PROBLEM_PACKAGES, "toy", "tests.cases.toy")
+    return {row.path: row for row in get_problem("toy").parameters(load(TOY))}
 
 
 def test_switches_of_a_toy_are_where_the_small_chip_is_too_slow(toy):
@@ -175,7 +185,7 @@ def test_switches_of_a_toy_are_where_the_small_chip_is_too_slow(toy):
     for switch, place in ((down, 70.5 / 80), (up, 80 / 70.5)):
         ends = sorted([switch["before"], switch["factor"]])
         assert ends[0] <= place <= ends[1]
-        assert ends[1] / ends[0] <= CLOSE
+        assert ends[1] / ends[0] <= RATIO_TOLERANCE
         assert (switch["from"], switch["to"], switch["verified"]) == ("small", "big", True)
     assert down["factor"] < down["before"]
     # The big chip is never as cheap: however far the small one is eased it stays the choice.
@@ -209,7 +219,7 @@ def test_switches_are_sought_of_what_matters_and_of_limits(monkeypatch):
     parameters = [
         Parameter(row.path, 1.0, "", row.group) if row.path in fixed else row for row in varied
     ]
-    nearest = switched(NO_PLAN, parameters, rows, shown=True)
+    nearest = switch_points(NO_PLAN, parameters, rows, shown=True)
     ((pairs, shown),) = sought
     order = ["other", "b", "a", "promises.tpot", "system.memory"]
     assert pairs == [(path, up) for path in order for up in (False, True)]
@@ -217,7 +227,7 @@ def test_switches_are_sought_of_what_matters_and_of_limits(monkeypatch):
     one = ({"factor": 0.5},)
     assert nearest == {"other": one, "b": (), "a": one, "promises.tpot": one, "system.memory": one}
     many = [element(f"r{k}", 1 - k / 100) for k in range(15)]
-    switched(NO_PLAN, [Parameter(r.path, 1.0, "", "chip", lambda f: f) for r in many], many)
+    switch_points(NO_PLAN, [Parameter(r.path, 1.0, "", "chip", lambda f: f) for r in many], many)
     assert len(sought[1][0]) == 20
     assert not sought[1][1]
 

@@ -13,11 +13,11 @@ import yaml
 
 import planner
 from planner.cli.app import main
-from planner.protocol.document import document_of
+from planner.protocol.document import to_document
 from planner.report.pictures.sweep_axes import Boundary
 from planner.report.pictures.sweep_lines import NO_FORM, PartCrossing, crossing_lines, draw_sweep
 from planner.sweep.boundaries import boundaries, crossings
-from planner.sweep.run import computed, ordered
+from planner.sweep.run import compute_missing, prepare_sweep
 from planner.sweep.table import Memory, Table
 
 DENSE: dict[str, Any] = {
@@ -45,8 +45,8 @@ def kinks(
     source: dict[str, Any], over: dict[str, str], *sets: str
 ) -> tuple[Table, list[PartCrossing]]:
     """A sweep and its crossings."""
-    order, memory = ordered(source, over, sets), Memory()
-    computed(order, memory)
+    order, memory = prepare_sweep(source, over, sets), Memory()
+    compute_missing(order, memory)
     table = Table(memory.columns(), order.meta, None)
     return table, crossings(order.closed, table)
 
@@ -186,8 +186,8 @@ def test_no_crossing_says_nothing():
 
 def bordered(over: dict[str, str], *sets: str) -> tuple[Table, dict[str, Boundary]]:
     """A map and the lines on it, by the parts that they part."""
-    order, memory = ordered(DENSE, over, sets), Memory()
-    computed(order, memory)
+    order, memory = prepare_sweep(DENSE, over, sets), Memory()
+    compute_missing(order, memory)
     table = Table(memory.columns(), order.meta, None)
     found = boundaries(order.closed, table)
     return table, {f"{each.before}, {each.after}": each for each in found}
@@ -235,12 +235,14 @@ def test_a_map_shows_its_lines_and_their_closed_form():
         assert f"{number}  {each}" in picture
     lines = crossing_lines(list(found.values()), table.units)
     assert lines[1:] == [f"  {each}" for each in found.values()]
-    assert json.loads(json.dumps(document_of(found["kv, overhead"])))["forms"]
+    assert json.loads(json.dumps(to_document(found["kv, overhead"])))["forms"]
 
 
 def test_a_solved_map_has_no_lines():
     """Layouts are searched at each point: nothing is known between them."""
     free = {**DENSE, "choose": {"mode": "decode", "tp": [4, 8]}}
-    order = ordered(free, {"promises.tpot": "20 ms,30 ms", "workload.input_tokens": "100,200"})
+    order = prepare_sweep(
+        free, {"promises.tpot": "20 ms,30 ms", "workload.input_tokens": "100,200"}
+    )
     assert order.closed is None
     assert boundaries(order.closed, None) == []

@@ -17,7 +17,7 @@ import pytest
 
 import planner
 from planner.sweep import workers as cluster_module
-from planner.sweep.workers import Unsolved, connected
+from planner.sweep.workers import UnsolvedChunks, connect_dask
 from planner.text.errors import SolverError
 from tests.paths import ROOT
 from tests.test_planner.sweep.test_workers import SMALL, answer, by_point, once, pieces, poisoned
@@ -99,7 +99,7 @@ def test_a_cluster_gives_the_rows_of_one_process(running):
 @pytest.mark.slow
 def test_a_point_that_kills_dask_workers_is_a_row(running, tmp_path):
     """Dask gives up on a task that killed four workers; its points are then tried one by one."""
-    with connected(running.address) as cluster:
+    with connect_dask(running.address) as cluster:
         found = by_point(cluster.solved(pieces(tmp_path, 12, 4), poisoned))
     assert sorted(found) == list(range(12))
     assert [point for point, status in found.items() if status == "failed"] == [7]
@@ -108,7 +108,7 @@ def test_a_point_that_kills_dask_workers_is_a_row(running, tmp_path):
 @pytest.mark.slow
 def test_a_dask_worker_that_is_killed_costs_no_point(running, tmp_path):
     """Its nanny starts another one."""
-    with connected(running.address) as cluster:
+    with connect_dask(running.address) as cluster:
         found = by_point(cluster.solved(pieces(tmp_path, 12, 4), once))
     assert found == dict.fromkeys(range(12), "optimal")
 
@@ -117,7 +117,7 @@ def test_a_dask_worker_that_is_killed_costs_no_point(running, tmp_path):
 def test_rows_that_die_with_their_worker_are_solved_again(running, tmp_path):
     """A worker that dies after its chunk, before the rows are fetched; the scheduler is well."""
     (chunk,) = pieces(tmp_path, 3, 3)
-    with connected(running.address) as cluster:
+    with connect_dask(running.address) as cluster:
         address, process = next(iter(cluster.client.run(os.getpid).items()))
         future = cluster.client.submit(poisoned, chunk, workers=[address], pure=False)
         future.result(timeout=60)
@@ -126,7 +126,7 @@ def test_rows_that_die_with_their_worker_are_solved_again(running, tmp_path):
         while future.status == "finished" and time.monotonic() < limit:
             time.sleep(0.01)
         assert future.status == "lost"
-        assert cluster._rows(future, chunk) == Unsolved((chunk,))
+        assert cluster._rows(future, chunk) == UnsolvedChunks((chunk,))
 
 
 @pytest.mark.slow
@@ -134,7 +134,7 @@ def test_a_scheduler_that_dies_is_said(tmp_path):
     """The message names it; nothing waits for ever."""
     own = started(tmp_path, workers=1)
     try:
-        with connected(own.address) as cluster:
+        with connect_dask(own.address) as cluster:
             done = cluster.solved(pieces(tmp_path, 200, 1))
             next(done)
             own.scheduler.kill()

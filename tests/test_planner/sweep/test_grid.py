@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.scenario.grid import grid_of, measured
+from planner.scenario.grid import parse_grid, split_number
 from planner.text.errors import InputError
 
 
 def values(spec: str) -> list[str]:
     """What `--set` would take, one after the other."""
-    axis = grid_of([f"chips={spec}"]).axes[0]
+    axis = parse_grid([f"chips={spec}"]).axes[0]
     return [axis.set_to(i).removeprefix("chips=") for i in range(len(axis))]
 
 
@@ -64,7 +64,9 @@ def test_a_spec_that_cannot_be_is_refused(spec, told):
 def test_everything_wrong_is_said_at_once():
     """One line for each axis, and for axes that overwrite each other."""
     with pytest.raises(InputError) as told:
-        grid_of(["chips=", "B=1,2", "choose.batch=3", "system.memory=1 GB", "system=hgx-h200", "x"])
+        parse_grid(
+            ["chips=", "B=1,2", "choose.batch=3", "system.memory=1 GB", "system=hgx-h200", "x"]
+        )
     lines = str(told.value).splitlines()
     assert len(lines) == 4
     assert "choose.batch: is given twice" in lines[2]
@@ -74,12 +76,12 @@ def test_everything_wrong_is_said_at_once():
 def test_nothing_to_vary_is_refused():
     """A sweep over nothing is one scenario."""
     with pytest.raises(InputError, match="nothing is varied"):
-        grid_of([])
+        parse_grid([])
 
 
 def test_a_grid_beyond_counting_is_counted():
     """Nothing is listed before it is asked for."""
-    grid = grid_of([f"choose.{name}=lin(1..2,999999999999)" for name in "abcdefgh"])
+    grid = parse_grid([f"choose.{name}=lin(1..2,999999999999)" for name in "abcdefgh"])
     assert grid.count == 999999999999**8
     assert grid.sets(grid.count - 1) == [f"choose.{name}=2" for name in "abcdefgh"]
 
@@ -87,14 +89,14 @@ def test_a_grid_beyond_counting_is_counted():
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=4))
 def test_points_are_the_product_with_the_last_axis_fastest(sizes):
     """Point by point the grid is itertools.product."""
-    grid = grid_of({f"a{i}": list(range(size)) for i, size in enumerate(sizes)})
+    grid = parse_grid({f"a{i}": list(range(size)) for i, size in enumerate(sizes)})
     found = [grid.places(i) for i in range(grid.count)]
     assert found == list(product(*map(range, sizes)))
 
 
 def test_values_of_python_are_taken_as_they_are():
     """Numbers, texts, mappings and None; a text alone is a SPEC."""
-    grid = grid_of({"a": [8, 1.5, None, "20 ms", {"like": "hgx-h200"}], "b": "1..3", "B": 7})
+    grid = parse_grid({"a": [8, 1.5, None, "20 ms", {"like": "hgx-h200"}], "b": "1..3", "B": 7})
     assert grid.axes[0].set_to(4) == 'a={"like": "hgx-h200"}'
     assert grid.axes[0].set_to(2) == "a=null"
     assert len(grid.axes[1]) == 3
@@ -104,4 +106,4 @@ def test_values_of_python_are_taken_as_they_are():
 @pytest.mark.parametrize("word", ["hgx-h200", "", "1..2", "nan", "3-4"])
 def test_what_is_no_number_is_none(word):
     """Words stay words."""
-    assert measured(word) is None
+    assert split_number(word) is None

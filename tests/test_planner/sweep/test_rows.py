@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import planner
-from planner.scenario.grid import grid_of
-from planner.sweep.chunk import chunks, solved, survey
+from planner.scenario.grid import parse_grid
+from planner.sweep.chunk import chunks, solved, validate_sweep
 from tests.paths import EXAMPLES
 
 LAYOUT = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "replicas")
@@ -17,8 +17,8 @@ LAYOUT = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "replicas")
 def row(name: str, sets: tuple[str, ...] = (), certify: bool = False) -> dict[str, Any]:
     """The only row of a sweep of an example."""
     file = str(EXAMPLES / f"{name}.yaml")
-    grid = grid_of([f"problem={planner.check(file).problem}"])
-    looked = survey(file, sets, grid, certify)
+    grid = parse_grid([f"problem={planner.check(file).problem}"])
+    looked = validate_sweep(file, sets, grid, certify)
     (rows,) = map(solved, chunks(looked, [(0, 0)], 1))
     return rows[0]
 

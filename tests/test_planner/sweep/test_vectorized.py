@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from planner.protocol.output import plain
+from planner.protocol.output import tolist
 from planner.sweep.chunk import chunks, solved
-from planner.sweep.run import Order, ordered
+from planner.sweep.run import Order, prepare_sweep
 
 FIXED: dict[str, Any] = {
     "problem": "serving",
@@ -86,14 +86,14 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
 def evaluated(order: Order, point: int) -> dict[str, Any]:
     """One row of the closed form."""
     assert order.closed is not None
-    return {name: plain(column)[0] for name, column in order.closed.columns(point, point).items()}
+    return {name: tolist(column)[0] for name, column in order.closed.columns(point, point).items()}
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_value_of_the_closed_form_is_that_of_solve(case):
     """Status, reason, words and numbers to 1e-9, at points drawn at random."""
     base, over, sets = CASES[case]
-    order = ordered(base, over, sets)
+    order = prepare_sweep(base, over, sets)
     assert order.method == "closed form"
     drawn = random.Random(case).sample(range(order.points), min(8, order.points))
     for point in drawn:
@@ -110,9 +110,9 @@ def test_a_value_of_the_closed_form_is_that_of_solve(case):
 def test_a_piece_is_the_same_in_whatever_company():
     """A point does not depend on those that are computed with it."""
     base, over, sets = CASES["batch, answer, system"]
-    order = ordered(base, over, sets)
+    order = prepare_sweep(base, over, sets)
     assert order.closed is not None
-    whole = {n: plain(c) for n, c in order.closed.columns(100, 160).items() if n != "elapsed_s"}
+    whole = {n: tolist(c) for n, c in order.closed.columns(100, 160).items() if n != "elapsed_s"}
     for point in (100, 131, 160):
         alone = evaluated(order, point)
         assert {name: column[point - 100] for name, column in whole.items()} == {
@@ -134,11 +134,11 @@ def test_a_piece_is_the_same_in_whatever_company():
 )
 def test_what_leaves_a_choice_is_solved(sets, over):
     """Several layouts, batches, formats or modes, or a load: no closed form."""
-    assert ordered(FIXED, over, sets).closed is None
+    assert prepare_sweep(FIXED, over, sets).closed is None
 
 
 def test_whole_numbers_between_two_ends_must_be_whole():
     """A span whose steps are no whole numbers is refused where only these are read."""
     with pytest.raises(ValueError, match="whole number"):
-        ordered(FIXED, {"choose.batch": "log(1..512,8)"})
-    assert ordered(FIXED, {"choose.batch": "log(1..512,10)"}).closed is not None
+        prepare_sweep(FIXED, {"choose.batch": "log(1..512,8)"})
+    assert prepare_sweep(FIXED, {"choose.batch": "log(1..512,10)"}).closed is not None

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 import planner
-from planner.scenario.grid import grid_of
+from planner.scenario.grid import parse_grid
 from planner.scenario.tree import Tree
-from planner.sweep.chunk import Chunk, chunks, survey
+from planner.sweep.chunk import Chunk, chunks, validate_sweep
 from planner.sweep.workers import in_processes
 from planner.text.errors import InputError, SolverError
 from tests.paths import ROOT
@@ -98,7 +98,7 @@ def test_a_worker_that_is_killed_costs_no_point(tmp_path):
 def test_chunks_get_smaller_towards_the_end(tmp_path):
     """Every point once, and the last chunks are of one point: workers end together."""
     base = {**SMALL, "choose": {}}
-    sound = survey(base, (), grid_of({"promises.ttft": "lin(1 s..2 s,400)"}))
+    sound = validate_sweep(base, (), parse_grid({"promises.ttft": "lin(1 s..2 s,400)"}))
     found = list(chunks(sound, [(0, 99), (150, 399)], 2))
     covered = [i for chunk in found for i in range(chunk.first, chunk.last + 1)]
     assert covered == [*range(100), *range(150, 400)]

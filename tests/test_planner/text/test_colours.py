@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from planner.text.colours import PARTS
+from planner.text.colours import PART_COLOURS
 
 # Linear RGB as seen with one kind of cone missing (Machado, Oliveira and Fernandes, 2009).
 SEEN = {
@@ -37,5 +37,5 @@ def lab(colour: str, seen: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("kind", list(SEEN))
 def test_parts_are_told_apart(mode: int, kind: str) -> None:
     """The least CIELAB distance between two of the six is 14 or more."""
-    points = [lab(pair[mode], SEEN[kind]) for pair in PARTS.values()]
+    points = [lab(pair[mode], SEEN[kind]) for pair in PART_COLOURS.values()]
     assert min(float(np.linalg.norm(a - b)) for a, b in combinations(points, 2)) >= 14

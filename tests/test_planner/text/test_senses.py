@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.catalogue.models import names
+from planner.catalogue.models import model_names
 from planner.catalogue.systems import system_names
 from planner.scenario import load
 from planner.scenario.kinds import question_types
@@ -21,8 +21,8 @@ KEYS = ("model", "system", "chips", "nodes", "objective")
         ("gpus", KEYS, "chips"), ("servers", KEYS, "nodes"), ("Hardware", KEYS, "system"),
         ("nodes", ("model", "system", "chips"), "chips"), ("goal", KEYS, "objective"),
         ("latency", ("ttft", "tpot"), "tpot"), ("modle", KEYS, "model"),
-        ("lama-3.1-8b", names(), "llama-3.1-8b"),
-        ("qwen3-32", names(), "qwen3-32b"), ("8xH100", system_names(), "hgx-h100"),
+        ("lama-3.1-8b", model_names(), "llama-3.1-8b"),
+        ("qwen3-32", model_names(), "qwen3-32b"), ("8xH100", system_names(), "hgx-h100"),
         ("8x MI300X", system_names(), "mi300x-8"),
     ],
 )  # fmt: skip
@@ -33,8 +33,8 @@ def test_a_word_is_answered_with_what_it_means(word, candidates, meant):
 
 @pytest.mark.parametrize(
     ("word", "candidates"),
-    [("nodes", ("model", "objective")), ("gpt-5", names()), ("qwen4-32b", names()),
-     ("llama-5", names()), ("input", ("buy", "pue"))],
+    [("nodes", ("model", "objective")), ("gpt-5", model_names()), ("qwen4-32b", model_names()),
+     ("llama-5", model_names()), ("input", ("buy", "pue"))],
 )  # fmt: skip
 def test_nothing_is_suggested_for_what_means_something_else(word, candidates):
     """Nodes are no model, and another version is another model."""

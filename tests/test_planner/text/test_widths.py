@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import planner
-from planner.protocol.problem import problem_of
-from planner.protocol.section import Section, text_of
+from planner.protocol.problem import get_problem
+from planner.protocol.section import Section, sections_text
 from planner.text.terminal import MARGIN
 from planner.text.wording import COLUMNS, WIDTH
 from tests.paths import EXAMPLES
@@ -26,13 +26,13 @@ FILES = sorted(EXAMPLES.glob("*.yaml"), key=lambda file: file.stem not in QUICK)
 def test_an_answer_fits_its_terminal_and_a_screen(file: Path) -> None:
     """No line is wider than the terminal, no word of a table is lost; 25 lines at 80, or 30."""
     plan = planner.solve(file)
-    problem = problem_of(plan.kind)
+    problem = get_problem(plan.kind)
     assert len(plan.text().splitlines()) <= problem.most_lines <= 30
     for width in (60, 80, 120, 200):
         token = COLUMNS.set(width - MARGIN)
         try:
             lines = [*plan.text().splitlines(), *plan.text("more").splitlines()]
-            tables = [(x, text_of([x])) for x in problem.sections(plan) if x.heads]
+            tables = [(x, sections_text([x])) for x in problem.sections(plan) if x.heads]
         finally:
             COLUMNS.reset(token)
         assert [line for line in lines if len(line) > width] == []
@@ -48,15 +48,15 @@ def test_columns_that_do_not_fit_go_below_the_one_before_them() -> None:
                       cells=(("TPOT", "1" * 20, "2" * 20, "3" * 20),))  # fmt: skip
     both = Section("", heads=("step", "10 s", "memory", "80 GB"), halves=True,
                    cells=(("x" * 30, "5 s", "y" * 30, "40 GB"), ("z", "5 s", "", "")))  # fmt: skip
-    assert len(text_of([wide]).splitlines()) == 2
+    assert len(sections_text([wide]).splitlines()) == 2
     token = COLUMNS.set(58)
     try:
-        below = text_of([numbers]).splitlines()
-        parts = text_of([both]).splitlines()
+        below = sections_text([numbers]).splitlines()
+        parts = sections_text([both]).splitlines()
     finally:
         COLUMNS.reset(token)
     assert [line.split() for line in below] == [
         ["price", "limit"], ["80%", "range"], ["TPOT", "1" * 20, "3" * 20], ["2" * 20]]  # fmt: skip
     assert below[0].index("price") + 5 == below[3].index("2" * 20) + 20
     assert [line.split()[0] for line in parts] == ["step", "x" * 30, "z", "memory", "y" * 30]
-    assert max(map(len, text_of([numbers, both]).splitlines())) <= WIDTH
+    assert max(map(len, sections_text([numbers, both]).splitlines())) <= WIDTH

@@ -8,24 +8,24 @@ import numpy as np
 import pytest
 
 from planner.laws.laws import scaling_law
-from planner.problems.budget.certificate import programmed, proof
+from planner.problems.budget.certificate import proof, solve_geometric_program
 from planner.problems.budget.outputs import life_cost
 from planner.text.errors import FieldError, SolverError
-from planner.token_costs.budget_task import Required, assembled
+from planner.token_costs.budget_task import LossTarget, stack_budgets
 from planner.token_costs.optimum import (
     BudgetOptimum,
     NoBudget,
     _check_fed,
-    allowed,
-    best_of,
     best_possible,
-    beyond,
+    data_exhaustion,
+    extrapolation_warnings,
+    implausible_optimum,
     lagrangian_slope,
-    least_loss,
+    min_loss,
+    not_converged,
+    select_best,
     solve_many,
     solve_one,
-    unsolved,
-    worn_out,
 )
 from planner.token_costs.phase_keys import RewardedLoss
 from planner.token_costs.stationary_points import start, stationary_point, stationary_points
@@ -36,8 +36,8 @@ CASES = {
     "not served": question(),
     "dear serving": question(served=2e12, phases=phases(inference=4.0)),
     "reinforcement": question(served=1e12, rl_tokens=3e11, phases=phases(rl=3.0, k=4.5)),
-    "a loss": question(served=1e13, required=Required(loss=2.0)),
-    "an over-trained model": question(served=1e13, required=Required(n_active=8e9, tokens=15e12)),
+    "a loss": question(served=1e13, required=LossTarget(loss=2.0)),
+    "an over-trained model": question(served=1e13, required=LossTarget(n_active=8e9, tokens=15e12)),
     "a cost": question(served=1e12, limit=1e24),
     "a small cost": question(limit=1e20),
     "sardana": question("sardana-2024", served=2e12),
@@ -64,7 +64,7 @@ def test_the_four_ways_agree(name):
     assert best.n_active == pytest.approx(size, rel=3e-3)  # a valley is flat: 1e-6 in the score
     assert best.pretrain == pytest.approx(tokens, rel=3e-3)
     assert best.score <= score * (1 + 1e-9)
-    there, program = programmed(best.budgets.tangent(best.point), start(best.budgets))
+    there, program = solve_geometric_program(best.budgets.tangent(best.point), start(best.budgets))
     assert there == pytest.approx(best.point[0], abs=1e-4)
     assert program.multipliers["limit"] == pytest.approx(best.multiplier, rel=1e-4)
     point, error = stationary_point(best.budgets)
@@ -81,7 +81,7 @@ def test_tokens_of_reinforcement_learning_are_chosen_where_the_loss_knows_them()
     asked = question(
         served=1e12,
         rl_term=RewardedLoss(coefficient=5.0, exponent=0.2),
-        required=Required(loss=2.3),
+        required=LossTarget(loss=2.3),
     )
     best = solved(asked)
     proof(best)
@@ -98,7 +98,7 @@ def test_a_law_with_a_term_of_its_own_is_as_one_with_a_term_given():
     beside = question(
         served=1e12,
         rl_term=RewardedLoss(coefficient=5.0, exponent=0.2),
-        required=Required(loss=2.3),
+        required=LossTarget(loss=2.3),
     )
     values = {**beside.law.values, "B_rl": 5.0, "beta_rl": 0.2}
     law = scaling_law({"form": "reinforced", "coefficients": values})
@@ -112,7 +112,7 @@ def test_a_law_with_a_term_of_its_own_is_as_one_with_a_term_given():
     proof(given)
     assert given.total == pytest.approx(own.total, rel=1e-9)
     with pytest.raises(FieldError, match=r"give quality\.loss"):
-        solve_one(replace(own.task, required=Required(n_active=1e9)))
+        solve_one(replace(own.task, required=LossTarget(n_active=1e9)))
 
 
 def test_arithmetic_that_a_reward_asks_for_moves_no_size():
@@ -156,7 +156,7 @@ def test_the_price_of_a_loss_is_what_a_little_more_of_it_saves(name):
     if asked.required is None:
         ends = [solved(replace(asked, limit=asked.limit * (1 + s))) for s in (step, -step)]
     else:
-        ends = [solved(replace(asked, required=Required(loss=best.loss * (1 + s))))
+        ends = [solved(replace(asked, required=LossTarget(loss=best.loss * (1 + s))))
                 for s in (step, -step)]  # fmt: skip
     cost = np.log(ends[0].total / ends[1].total)
     loss = ends[0].loss - ends[1].loss
@@ -186,14 +186,14 @@ def test_what_more_data_would_be_worth_where_it_runs_out():
 def test_a_limit_that_leaves_no_choice_has_no_price():
     """Of the least cost nothing more of the loss would be saved; of the best loss all would."""
     both = {"n_active": 7e9, "pretrain": 1e12}
-    assert solved(question(required=Required(loss=2.5), fixed_choices=both)).loss_price == 0.0
+    assert solved(question(required=LossTarget(loss=2.5), fixed_choices=both)).loss_price == 0.0
     assert solved(question(limit=1e23, fixed_choices=both)).loss_price == np.inf
 
 
 def test_the_conditions_hold_along_choices_that_are_free():
     """Zero there; along a held one by the sum of both slopes, here by differences."""
     best, step = solved(CASES["reinforcement"]), 1e-5
-    whole = assembled([best.task])
+    whole = stack_budgets([best.task])
     at = best.at(whole.choices)
     assert np.exp(at[0]) == pytest.approx([best.n_active, best.pretrain])
     for choice in whole.choices:
@@ -204,7 +204,7 @@ def test_the_conditions_hold_along_choices_that_are_free():
     found = lagrangian_slope(whole, at, "pretrain", 3.0)
     assert found == pytest.approx(cost + 3.0 * loss, abs=1e-8)
     limited = replace(best.task, required=None, limit=best.total)
-    found = lagrangian_slope(assembled([limited]), at, "pretrain", 3.0)
+    found = lagrangian_slope(stack_budgets([limited]), at, "pretrain", 3.0)
     assert found == pytest.approx(loss + 3.0 * cost, abs=1e-8)
 
 
@@ -243,7 +243,7 @@ def test_random_budgets_have_no_better_neighbour():
     several = [
         question(served=float(10 ** rng.uniform(9, 15)), rl_tokens=float(10 ** rng.uniform(9, 12)),
                  phases=phases(*rng.uniform(0.3, 3, 3)),
-                 required=Required(n_active=float(10 ** rng.uniform(8, 12))))
+                 required=LossTarget(n_active=float(10 ** rng.uniform(8, 12))))
         for _ in range(300)
     ]  # fmt: skip
     best = solve_many(several)
@@ -258,7 +258,7 @@ def test_random_budgets_have_no_better_neighbour():
 
 def test_a_start_from_before_leads_to_the_same_optimum():
     """A warm start saves steps and moves nothing."""
-    budgets = assembled([CASES["served"]])
+    budgets = stack_budgets([CASES["served"]])
     cold = stationary_points(budgets)
     warm = stationary_points(budgets, cold.point + 1e-3)
     assert warm.steps < cold.steps
@@ -267,7 +267,7 @@ def test_a_start_from_before_leads_to_the_same_optimum():
 
 @pytest.mark.parametrize(
     ("asked", "promise", "told"),
-    [(question(required=Required(loss=1.8)), "loss", "no size and no data removes"),
+    [(question(required=LossTarget(loss=1.8)), "loss", "no size and no data removes"),
      (question("muennighoff-2023", unique=2e10), "loss", "however often they are repeated"),
      (question(unique=1e9), "loss", "unique tokens"),
      (question(fixed_choices={"n_active": 1e8}), "loss", "at the values in choose"),
@@ -288,7 +288,7 @@ def test_more_parameters_than_the_data_feeds_count_for_less():
     """Given few tokens the size follows from the law's own loss, excess parameters included."""
     for unique in (None, 1e11):
         asked = question("muennighoff-2023", fixed_choices={"pretrain": 1.8e11}, unique=unique,
-                         required=Required(n_active=11e9))  # fmt: skip
+                         required=LossTarget(n_active=11e9))  # fmt: skip
         best = solved(asked)
         proof(best)
         assert best.n_active > asked.law.fed(min(1.8e11, unique or 1.8e11))
@@ -308,14 +308,14 @@ def test_an_answer_that_does_not_hold_is_refused():
 
 IDLE = {  # what a percent of one choice changes is far below what a program is solved to
     "little training": question(served=1e24, fixed_choices={"n_active": 1e12},
-                                required=Required(n_active=1e12, tokens=1e13)),
+                                required=LossTarget(n_active=1e12, tokens=1e13)),
     "hardly any rollouts": question(served=1e12,
                                     rl_term=RewardedLoss(coefficient=1e-3, exponent=5.0)),
     "rollouts at a cost": question(limit=1e25,
                                    rl_term=RewardedLoss(coefficient=1e-3, exponent=3.0)),
     "kaplan on little data": question("kaplan-2020", limit=2e27, unique=4e4, served=8e7),
     "repeated as good as for ever": question("muennighoff-2023", served=4e18, unique=9e5,
-                                             required=Required(n_active=2e8, tokens=3e6)),
+                                             required=LossTarget(n_active=2e8, tokens=3e6)),
 }  # fmt: skip
 
 
@@ -361,16 +361,16 @@ KAPLAN_SIZE = (KAPLAN["N_c"] / 1e8) ** KAPLAN["alpha_N"]  # data without end
 
 @pytest.mark.parametrize(
     ("asked", "short_by", "least"),
-    [(question(required=Required(loss=FLOOR / 2)), 2.0, None),
-     (question(required=Required(loss=FLOOR)), 1.0, None),
-     (question(required=Required(loss=2.0), unique=1e9), (FLOOR + of_tokens(1e9)) / 2, None),
-     (replace(REPEATED, required=Required(loss=2.0)), CEILING / 2, CEILING),
-     (question(required=Required(loss=1.9), fixed_choices={"n_active": 1e8}),
+    [(question(required=LossTarget(loss=FLOOR / 2)), 2.0, None),
+     (question(required=LossTarget(loss=FLOOR)), 1.0, None),
+     (question(required=LossTarget(loss=2.0), unique=1e9), (FLOOR + of_tokens(1e9)) / 2, None),
+     (replace(REPEATED, required=LossTarget(loss=2.0)), CEILING / 2, CEILING),
+     (question(required=LossTarget(loss=1.9), fixed_choices={"n_active": 1e8}),
       (FLOOR + of_size(1e8)) / 1.9, FLOOR + of_size(1e8)),
-     (question(required=Required(loss=2.0), fixed_choices={"n_active": 1e9, "pretrain": 2e10}),
+     (question(required=LossTarget(loss=2.0), fixed_choices={"n_active": 1e9, "pretrain": 2e10}),
       (FLOOR + of_size(1e9) + of_tokens(2e10)) / 2, FLOOR + of_size(1e9) + of_tokens(2e10)),
      (question(limit=1e20, rl_flop=1e21), 10.0, FLOOR),
-     (question("kaplan-2020", required=Required(loss=2.0), fixed_choices={"n_active": 1e8}),
+     (question("kaplan-2020", required=LossTarget(loss=2.0), fixed_choices={"n_active": 1e8}),
       KAPLAN_SIZE / 2, KAPLAN_SIZE)],
 )  # fmt: skip
 def test_by_how_much_a_limit_falls_short(asked, short_by, least):
@@ -381,17 +381,17 @@ def test_by_how_much_a_limit_falls_short(asked, short_by, least):
     assert found.promise == ("cost" if asked.required is None else "loss")
     assert found.short_by == pytest.approx(short_by, rel=1e-9)
     if least is not None:
-        assert least_loss(asked) == pytest.approx(least, rel=1e-9)
+        assert min_loss(asked) == pytest.approx(least, rel=1e-9)
         assert f"{least:.4g}" in found.reason or asked.required is None
 
 
 def test_the_least_of_what_is_limited_is_without_end_unless_something_is_held():
     """Nothing of a loss is left at choices without end, nothing of a cost at none."""
     for asked in (question(), question(limit=1e24)):
-        assert best_possible(assembled([asked]))[0] < -20
-    held = assembled([question()]).fixed("n_active", np.log([1e9]))
+        assert best_possible(stack_budgets([asked]))[0] < -20
+    held = stack_budgets([question()]).fixed("n_active", np.log([1e9]))
     assert np.exp(best_possible(held)[0]) == pytest.approx(of_size(1e9))
-    paid = assembled([question(limit=1e24, served=1e12)]).fixed("n_active", np.log([1e9]))
+    paid = stack_budgets([question(limit=1e24, served=1e12)]).fixed("n_active", np.log([1e9]))
     assert np.exp(best_possible(paid)[0]) == pytest.approx(2 * 1e9 * 1e12)
 
 
@@ -407,13 +407,13 @@ def test_a_cost_that_repeats_data_in_vain():
     assert f"{useless:.3g}" in found.reason
     for factor, worn in ((1.001, True), (0.999, False)):
         limited = replace(asked, limit=useless * factor)
-        assert (worn_out(limited, assembled([limited])) is not None) == worn
-    wanted = assembled([replace(asked, limit=None, required=Required(loss=3.0))])
-    assert worn_out(asked, wanted) is None  # a loss is limited, no cost
-    row = assembled([asked])
-    assert worn_out(asked, replace(row, curved={})) is None
+        assert (data_exhaustion(limited, stack_budgets([limited])) is not None) == worn
+    wanted = stack_budgets([replace(asked, limit=None, required=LossTarget(loss=3.0))])
+    assert data_exhaustion(asked, wanted) is None  # a loss is limited, no cost
+    row = stack_budgets([asked])
+    assert data_exhaustion(asked, replace(row, curved={})) is None
     only = replace(row, curved={"pretrain": row.curved["pretrain"]})
-    assert worn_out(asked, only) is None  # a size without a knee is of use without end
+    assert data_exhaustion(asked, only) is None  # a size without a knee is of use without end
     both = {"n_active": 1e9, "pretrain": 1e11}
     assert solved(replace(asked, fixed_choices=both)).total == pytest.approx(6e20)
 
@@ -428,7 +428,7 @@ def test_a_cost_that_repeats_data_in_vain():
 def test_what_is_no_model_that_anybody_could_train(aim, n, d, promise, short_by):
     """Less than ten thousand of a cost, less than one or over 1e25 of either."""
     task = question() if aim == "cost" else question(limit=1e20)
-    found = beyond(task, {"n_active": np.log(n), "pretrain": np.log(d)})
+    found = implausible_optimum(task, {"n_active": np.log(n), "pretrain": np.log(d)})
     assert (found is None) == (promise is None)
     if found is not None:
         assert (found.promise, found.short_by) == (promise, pytest.approx(short_by))
@@ -438,23 +438,23 @@ def test_what_is_no_model_that_anybody_could_train(aim, n, d, promise, short_by)
 def test_what_the_steps_do_not_reach_is_told_of_what_is_limited():
     """Its promise is the loss, or the cost; by how much it falls short no number says."""
     for asked, promise in ((question(), "loss"), (question(limit=1.0), "cost")):
-        found = unsolved(asked)
+        found = not_converged(asked)
         assert (found.promise, found.short_by) == (promise, 1.0)
 
 
 def test_sentences_on_a_law_are_warnings_unless_they_are_refused():
     """Told where nothing is said of them; a fault where the file forbids them."""
     for extrapolate in (None, True):
-        assert allowed(["far", "out"], extrapolate) == ("far", "out")
-    assert allowed([], False) == ()
+        assert extrapolation_warnings(["far", "out"], extrapolate) == ("far", "out")
+    assert extrapolation_warnings([], False) == ()
     with pytest.raises(FieldError, match="far; out; extrapolate: true answers all the same"):
-        allowed(["far", "out"], False)
+        extrapolation_warnings(["far", "out"], False)
 
 
 def test_a_size_is_fed_to_a_millionth():
     """Where a size is given and tokens are free: by what is seen of the data, not its repeats."""
     asked = question("muennighoff-2023", unique=1e11, fixed_choices={"n_active": 1e9},
-                     required=Required(n_active=1e9, tokens=3e10))  # fmt: skip
+                     required=LossTarget(n_active=1e9, tokens=3e10))  # fmt: skip
     for tokens, seen in ((5e10, 5e10), (4e11, 1e11)):
         fed = asked.law.fed(seen)
         _check_fed(asked, fed * (1 + 0.9e-6), tokens)
@@ -471,12 +471,12 @@ def test_a_size_is_fed_to_a_millionth():
 def test_the_best_of_several_is_the_best_answer_or_the_nearest_miss():
     """By its score; where none is an answer, by the factor."""
     dear, cheap = solved(question(served=1e13)), solved(question(served=1e12))
-    miss, near = (solve_one(question(required=Required(loss=x))) for x in (1.0, 1.5))
-    assert best_of([miss, dear, cheap, near]) is cheap
-    assert best_of([miss, near]) is near
+    miss, near = (solve_one(question(required=LossTarget(loss=x))) for x in (1.0, 1.5))
+    assert select_best([miss, dear, cheap, near]) is cheap
+    assert select_best([miss, near]) is near
     assert (dear.score, cheap.score) == (dear.total, cheap.total)
     poor, rich = solved(question(limit=1e22)), solved(question(limit=1e24))
-    assert best_of([poor, rich]) is rich
+    assert select_best([poor, rich]) is rich
     assert (poor.score, rich.score) == (poor.loss, rich.loss)
     assert poor.total == pytest.approx(1e22)
     assert sum(poor.cost) == poor.total

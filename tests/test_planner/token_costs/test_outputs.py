@@ -19,15 +19,15 @@ from planner.token_costs.budget_task import compute_optimal_tokens
 from planner.token_costs.outputs import (
     OUTPUTS,
     at_limit,
-    by,
+    evaluate,
+    formula,
+    law_loss,
     life_point,
     loss_equations,
-    loss_of,
-    overtraining_at,
     overtraining_of_pools,
     recheck_shared,
-    refuse,
-    value_of,
+    require,
+    size_overtraining_ratio,
 )
 from planner.token_costs.outputs import _loss as loss_expression
 from planner.token_costs.phase_costs import SizedShare, spending, symbol_values
@@ -83,36 +83,36 @@ def test_experts_count_among_all_parameters():
     sparse = replace(TASK, law=scaling_law("abnar-2025"), sparsity=8.0)
     assert point(sparse).n_total == pytest.approx(8 * SIZE)
     of_size = Terms(1.0, (Term(400.0, -0.3, 0.0),))
-    assert overtraining_at(SimpleNamespace(terms=of_size), SIZE, 3e11) is None
+    assert size_overtraining_ratio(SimpleNamespace(terms=of_size), SIZE, 3e11) is None
 
 
 @pytest.mark.parametrize("walk", [False, True])
 def test_a_loss_is_the_sum_of_its_equations(walk):
     """The law's, and what reinforcement learning takes off; compiled or walked."""
-    assert loss_of(TASK, SIZE, TOKENS, walk=walk) == pytest.approx(LOSS, rel=1e-12)
+    assert law_loss(TASK, SIZE, TOKENS, walk=walk) == pytest.approx(LOSS, rel=1e-12)
     beside = replace(TASK, rl_term=RewardedLoss(coefficient=5.0, exponent=0.2))
     assert len(list(loss_equations(beside, SIZE, TOKENS))) == 2
     expected = LOSS + 5 * 2e10**-0.2
-    assert loss_of(beside, SIZE, TOKENS, walk=walk) == pytest.approx(expected, rel=1e-12)
+    assert law_loss(beside, SIZE, TOKENS, walk=walk) == pytest.approx(expected, rel=1e-12)
     repeated = question("muennighoff-2023", unique=1e11)
     expected = float(repeated.law.loss(SIZE, 3e11, unique=1e11))
-    assert loss_of(repeated, SIZE, TOKENS, walk=walk) == pytest.approx(expected, rel=1e-12)
+    assert law_loss(repeated, SIZE, TOKENS, walk=walk) == pytest.approx(expected, rel=1e-12)
     fresh = float(repeated.law.loss(SIZE, 3e11))
-    assert loss_of(replace(repeated, unique=None), SIZE, TOKENS) == pytest.approx(fresh, rel=1e-12)
+    assert law_loss(replace(repeated, unique=None), SIZE, TOKENS) == pytest.approx(fresh, rel=1e-12)
     reinforced = scaling_law(
         {"form": "reinforced", "coefficients": {**LAW, "B_rl": 5.0, "beta_rl": 0.2}}
     )
-    found = loss_of(replace(TASK, law=reinforced), SIZE, TOKENS, walk=walk)
+    found = law_loss(replace(TASK, law=reinforced), SIZE, TOKENS, walk=walk)
     assert found == pytest.approx(LOSS + 5 * 2e10**-0.2, rel=1e-12)
 
 
 def test_a_number_is_refused_that_is_another_by_its_equation():
     """By more than a part in 1e9, or where there is none."""
-    refuse("it", 2.0, 2.0 * (1 + 0.9e-9))
-    refuse("it", 0.0, 0.9e-300)
+    require("it", 2.0, 2.0 * (1 + 0.9e-9))
+    require("it", 0.0, 0.9e-300)
     for number, again in ((2.0, 2.0 * (1 + 1.1e-9)), (None, 2.0), (0.0, 1.1e-300)):
         with pytest.raises(SolverError, match=r"it is .* in the plan, but"):
-            refuse("it", number, again)
+            require("it", number, again)
 
 
 WRONG = 1 + 1e-6
@@ -146,7 +146,7 @@ def test_what_is_wrong_in_a_plan_is_refused(name):
 
 def test_a_loss_is_checked_without_what_computed_it(monkeypatch):
     """Walked: a kernel that is off by a millionth is found out."""
-    monkeypatch.setattr(module, "value_of", lambda *e, **x: WRONG * value_of(*e, **x))
+    monkeypatch.setattr(module, "evaluate", lambda *e, **x: WRONG * evaluate(*e, **x))
     off = replace(point(), n_total=SIZE, tokens_per_parameter=75.0)
     assert off.loss == pytest.approx(LOSS * WRONG, rel=1e-12)
     with pytest.raises(SolverError, match="loss is"):
@@ -159,7 +159,7 @@ def test_pools_ask_for_the_tokens_that_the_optimum_has(reward):
     asked = question(served=2e12, phases=phases(rl=3.0), rl_flop=reward,
                      rl_tokens=0.0 if reward else 3e11)  # fmt: skip
     best = solved(asked)
-    ratio = overtraining_at(best.task, best.n_active, best.pretrain)
+    ratio = size_overtraining_ratio(best.task, best.n_active, best.pretrain)
     assert overtraining_of_pools(best) == pytest.approx(ratio, rel=1e-8)
     training, rl, serving = best.cost
     by_hand = (training + (0 if reward else rl) + 0.5 * serving) / training
@@ -211,7 +211,7 @@ def plan():
 
 def test_an_equation_of_a_phase_has_the_tokens_of_no_other(plan):
     """What is absent is 0 in it, and all else stands."""
-    whole, alone = by("life_cost")(plan), by("life_cost", "D_rl", "D_inf")(plan)
+    whole, alone = formula("life_cost")(plan), formula("life_cost", "D_rl", "D_inf")(plan)
     rest = {x.name for x in whole.free_symbols}
     assert {"D_rl", "D_inf", "D_pt"} < rest
     assert alone == whole.subs({SYMBOLS["D_rl"]: 0, SYMBOLS["D_inf"]: 0})

@@ -11,7 +11,7 @@ import pytest
 from scipy.integrate import quad
 
 from planner.catalogue.chips import chip
-from planner.catalogue.listed_prices import given_price, rent_of
+from planner.catalogue.listed_prices import chip_rent, given_price
 from planner.catalogue.ranges import mfu_range, rent_range
 from planner.catalogue.systems import system
 from planner.catalogue.training.training_runs import training_rate
@@ -19,7 +19,7 @@ from planner.text.errors import CatalogueError, FieldError
 from planner.token_costs.phase_costs import (
     PhaseCost,
     SizedShare,
-    cheapest_phase,
+    best_phase,
     listed_of_phases,
     phase_costs,
     price_source,
@@ -151,20 +151,20 @@ def test_what_nobody_gave_is_not_known_and_what_is_absent_costs_nothing():
 def test_a_flop_costs_the_rent_over_what_the_chip_does_in_it():
     """Of several systems the cheapest FLOP is taken; a price that is given is that of all."""
     names = ["hgx-h100", "hgx-a100"]
-    cost = cheapest_phase("rl", phase(system=names, mfu=0.3), 4.5, unpriced="x", duration=9.0)
+    cost = best_phase("rl", phase(system=names, mfu=0.3), 4.5, unpriced="x", duration=9.0)
     each = {}
     for name in names:
         machine = system(name)
-        price = rent_of(name.removeprefix("hgx-"))
+        price = chip_rent(name.removeprefix("hgx-"))
         each[name] = price.value / (0.3 * machine.chip.peak("bf16"))
     best = min(each, key=each.__getitem__)
     assert (cost.name, cost.arithmetic, cost.mfu, cost.dtype) == ("rl", 4.5, 0.3, "bf16")
     assert cost.usd_per_flop == pytest.approx(each[best], rel=1e-12, abs=0)
     assert (cost.system.name, cost.rate, cost.duration) == (best, None, 9.0)
-    turned = cheapest_phase("rl", phase(system=names[::-1], mfu=0.3), 4.5, unpriced="x")
+    turned = best_phase("rl", phase(system=names[::-1], mfu=0.3), 4.5, unpriced="x")
     assert turned.system.name == best
     rented = phase(system=names, mfu=0.3, price="$1/hour")
-    cost = cheapest_phase("rl", rented, 4.5, unpriced="x")
+    cost = best_phase("rl", rented, 4.5, unpriced="x")
     assert cost.system.name == "hgx-h100"  # at one rent, the faster chip
     assert cost.usd_per_flop == pytest.approx(
         1 / 3600 / (0.3 * H100.chip.peak("bf16")), rel=1e-12, abs=0
@@ -175,7 +175,7 @@ def test_a_flop_costs_the_rent_over_what_the_chip_does_in_it():
 @pytest.mark.parametrize("sparse", [False, True])
 def test_a_share_that_is_not_given_is_that_of_a_published_run(sparse):
     """On a model of its kind, of the peak of the chip that it ran on."""
-    cost = cheapest_phase("pretrain", phase(system="hgx-h100"), 6.0, unpriced="x", sparse=sparse)
+    cost = best_phase("pretrain", phase(system="hgx-h100"), 6.0, unpriced="x", sparse=sparse)
     run = training_rate(H100.chip, "bf16", sparse=sparse)
     expected = run.mfu(chip(run.chip).peak("bf16"))
     assert cost.rate == run
@@ -183,7 +183,7 @@ def test_a_share_that_is_not_given_is_that_of_a_published_run(sparse):
     paid = cost.price.value / (expected * H100.chip.peak("bf16"))
     assert cost.usd_per_flop == pytest.approx(paid, rel=1e-12, abs=0)
     if not sparse:
-        default = cheapest_phase("pretrain", phase(system="hgx-h100"), 6.0, unpriced="x")
+        default = best_phase("pretrain", phase(system="hgx-h100"), 6.0, unpriced="x")
         assert default.rate == run
 
 
@@ -191,10 +191,10 @@ def test_what_is_lacking_is_refused_where_it_is_lacking(monkeypatch):
     """A price, at the path of the system; a run, at the phase's share."""
     monkeypatch.setattr("planner.token_costs.phase_costs.training_rate", _unknown)
     with pytest.raises(FieldError, match=r"phases\.rl\.mfu: none is known"):
-        cheapest_phase("rl", phase(system="hgx-h100"), 4.5, unpriced="phases.rl.system")
-    monkeypatch.setattr("planner.token_costs.phase_costs.rent_of", _unknown)
+        best_phase("rl", phase(system="hgx-h100"), 4.5, unpriced="phases.rl.system")
+    monkeypatch.setattr("planner.token_costs.phase_costs.chip_rent", _unknown)
     with pytest.raises(FieldError, match=r"phases\.rl\.system: none is known"):
-        cheapest_phase("rl", phase(system="hgx-h100", mfu=0.3), 4.5, unpriced="phases.rl.system")
+        best_phase("rl", phase(system="hgx-h100", mfu=0.3), 4.5, unpriced="phases.rl.system")
 
 
 def _unknown(*_: object, **__: object) -> None:

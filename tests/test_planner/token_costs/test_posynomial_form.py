@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from formulas.scaling.power_laws import excess_worth, passes_for_worth, repetition_worth
-from planner.token_costs.budget_task import assembled
+from planner.token_costs.budget_task import stack_budgets
 from planner.token_costs.posynomial_form import Budgets, Saturation
 from tests.cases.budget import question
 
@@ -166,7 +166,7 @@ def test_tangents_touch_from_below(n, d):
     grid = [np.log(x * np.geomspace(0.01, 30, 41)) for x in (n, d)]
     points = np.stack([axis.ravel() for axis in np.meshgrid(*grid)], axis=1)
     at = np.log([[n, d]])
-    budgets = assembled([question("muennighoff-2023", unique=UNIQUE, served=1e12)])
+    budgets = stack_budgets([question("muennighoff-2023", unique=UNIQUE, served=1e12)])
     tangent = budgets.tangent(at)
     here, there = budgets.losses(at), tangent.losses(at)
     assert there.value == pytest.approx(here.value, rel=1e-12)
@@ -183,5 +183,5 @@ def test_tangents_touch_from_below(n, d):
 
 def test_without_repetition_the_tangent_is_the_law():
     """Monomials are their own tangents."""
-    budgets = assembled([question("besiroglu-2024", served=1e12)])
+    budgets = stack_budgets([question("besiroglu-2024", served=1e12)])
     assert budgets.tangent(np.log([[1e9, 1e10]])) is budgets

@@ -6,11 +6,11 @@ from html import unescape
 import pytest
 
 import planner
-from planner.protocol.problem import problem_of
-from planner.protocol.section import MOST_LINES
+from planner.protocol.problem import get_problem
+from planner.protocol.section import MAX_LINES
 from planner.report.pages.report_page import report_page
 from planner.text.wording import increase, percent
-from planner.token_costs.presentation import dollars, ends_text, scaled
+from planner.token_costs.presentation import dollars, ends_text, scale_text
 from tests.paths import EXAMPLES
 
 KINDS = ("budget", "lifecycle", "prices", "plan-fleet")
@@ -32,7 +32,7 @@ def life() -> planner.Plan:
 
 def rows(plan: planner.Plan) -> dict[str, str]:
     """The head's rows, each in one line."""
-    head = problem_of(plan.kind).head(plan)
+    head = get_problem(plan.kind).head(plan)
     return {label: " ".join(words) for label, words in head.rows()}
 
 
@@ -41,7 +41,7 @@ def test_an_example_of_these_kinds_is_short_and_in_plain_words(file):
     """No more lines than a screen, none over 80 columns, a head of ten rows, a proof at the end."""
     if file.stem.startswith(KINDS) and file.with_suffix(".yaml").exists():
         text = file.read_text(encoding="utf-8")
-        assert len(text.splitlines()) <= MOST_LINES
+        assert len(text.splitlines()) <= MAX_LINES
         assert max(map(len, text.splitlines())) <= 80
         assert not PRIVATE.search(text)
         blocks = text.split("\n\n")
@@ -54,14 +54,14 @@ def test_a_budget_says_what_most_would_build_in_dollars_and_percent():
     plan = planner.solve(MONEY)
     whole, told = plan.answer, rows(plan)
     usual, (bound,) = whole.compute_optimal, whole.binding
-    assert told["Build"].startswith(f"{scaled(plan.n_active)} parameters on ")
+    assert told["Build"].startswith(f"{scale_text(plan.n_active)} parameters on ")
     assert told["Cost"].startswith(f"{dollars(plan.cost)} ({ends_text(whole.band.cost, dollars)}):")
     assert f"{dollars(usual.cost)} ({increase(usual.worse_by)})" in told["Instead"]
     worth = -bound.elasticity / 100
     assert f"costs {percent(worth)} more ({dollars(worth * plan.cost)})" in told["Limit"]
     assert f"{len(whole.over_laws.laws)} laws: " in told["How sure"]
     assert told["How sure"].startswith("EXTRAPOLATED") == any("fitted" in x for x in plan.warnings)
-    _, table, costs, *_ = problem_of(plan.kind).sections(plan)
+    _, table, costs, *_ = get_problem(plan.kind).sections(plan)
     assert table.heads == ("", "expected", "80% of law fits", "over 10 laws")
     assert sum(value for _, value in costs.parts) == pytest.approx(plan.cost)
     assert plan.between == "80% of law fits lie between"
@@ -78,14 +78,14 @@ def test_without_an_answer_the_head_and_the_sections_say_what_falls_short():
         "✗ NO PLAN: loss missed by 6.89%\n\nAsked     Smallest total cost for a"
     )
     assert told["Why"] == plan.infeasible[0].expression
-    (section,) = problem_of(plan.kind).sections(plan)
+    (section,) = get_problem(plan.kind).sections(plan)
     assert [line.words for line in section.lines] == [told["Why"]]
 
 
 def test_a_life_beside_other_sizes_is_the_cheapest_of_its_table(life):
     """The plan stands in the middle; another size is dearer by what its row says."""
     whole, told = life.answer, rows(life)
-    table = next(x for x in problem_of("lifecycle").sections(life) if x.shown)
+    table = next(x for x in get_problem("lifecycle").sections(life) if x.shown)
     place = [cells[-1] for cells in table.cells].index("plan")
     assert table.cells[place][-2] == dollars(life.cost)
     assert all(cells[-1].startswith("+") for cells in table.cells if cells[-1] != "plan")
@@ -98,7 +98,7 @@ def test_a_life_beside_other_sizes_is_the_cheapest_of_its_table(life):
 def test_every_face_has_the_rows_of_the_head(life):
     """The notebook's card and the report's page, word by word."""
     page = report_page(life, life.question, "life.yaml")
-    head = problem_of("lifecycle").head(life)
+    head = get_problem("lifecycle").head(life)
     for text in (unescape(page), unescape(life._repr_html_())):
         assert all("; ".join(words) in text for _, words in head.rows())
         assert "measured runs" not in text

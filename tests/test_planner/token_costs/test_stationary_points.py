@@ -10,14 +10,14 @@ import pytest
 from scipy.optimize import brentq
 
 from planner.token_costs import stationary_points as module
-from planner.token_costs.budget_task import BudgetTask, Required
+from planner.token_costs.budget_task import BudgetTask, LossTarget
 from planner.token_costs.phase_costs import PhaseCost, SizedShare
 from planner.token_costs.phase_keys import RewardedLoss
 from planner.token_costs.posynomial_form import Budgets, Saturation
 from planner.token_costs.stationary_points import (
     _solved,
     _stepped,
-    sides,
+    objective_and_constraint,
     start,
     stationary_point,
     stationary_points,
@@ -58,7 +58,7 @@ def rollouts(aim: str) -> Budgets:
 
 def violations(budgets: Budgets, point: np.ndarray, multiplier: np.ndarray) -> np.ndarray:
     """The first-order conditions and the limit, one row a budget."""
-    goal, limited = sides(budgets, point)
+    goal, limited = objective_and_constraint(budgets, point)
     stationary = goal.slope + multiplier[:, None] * limited.slope
     return np.column_stack([stationary, limited.value - budgets.limit])
 
@@ -213,7 +213,7 @@ def test_a_step_is_that_of_newton_on_the_first_order_conditions(aim, longest):
     asked = rollouts(aim)
     first = np.array([[18.0, 25.0, 15.0], [30.8, 1.1, 2.0], [28.0, 28.5, 20.0]])
     begun = first.tolist()
-    goal, limited = sides(asked, first)
+    goal, limited = objective_and_constraint(asked, first)
     along = (goal.slope * limited.slope).sum(axis=1)
     multiplier = np.clip(-along / (limited.slope**2).sum(axis=1), 1e-3, 1e6)
     whole = np.column_stack([first, multiplier])
@@ -232,7 +232,7 @@ def test_a_step_is_that_of_newton_on_the_first_order_conditions(aim, longest):
     assert point == pytest.approx(first + share[:, None] * change[:, :3], abs=1e-6)
     assert found == pytest.approx(multiplier + share * fall, rel=1e-5)
     there = violations(asked, point, found)
-    heights = np.abs(sides(asked, point)[0].slope).max(axis=1)
+    heights = np.abs(objective_and_constraint(asked, point)[0].slope).max(axis=1)
     expected = np.maximum(np.abs(there[:, :3]).max(axis=1) / heights, np.abs(there[:, 3]))
     assert error == pytest.approx(expected, rel=1e-9)
     assert first.tolist() == begun
@@ -276,7 +276,7 @@ def test_how_closely_the_conditions_are_to_hold(monkeypatch):
         moved = replace(asked, limit=asked.limit + off)
         assert _stepped(moved, best, 2.0, 60)[3] == steps
     monkeypatch.setattr(module, "STEPS", 0)
-    monkeypatch.setattr(module, "PATIENCE", 0)
+    monkeypatch.setattr(module, "MAX_SHORT_STEPS", 0)
     moved = replace(asked, limit=asked.limit + np.array([0.7e-9, 0.99e-9, 1.5e-9]))
     assert stationary_points(moved, best).converged.tolist() == [True, True, False]
 
@@ -308,7 +308,7 @@ def test_a_singular_system_is_made_regular_and_spoils_no_other():
 def test_a_gap_is_how_far_the_tangent_falls_within_its_box(aim, monkeypatch):
     """At points short of the optimum: the Lagrangian's tangent at its lowest corner, by hand."""
     monkeypatch.setattr(module, "STEPS", 4)
-    monkeypatch.setattr(module, "PATIENCE", 4)
+    monkeypatch.setattr(module, "MAX_SHORT_STEPS", 4)
     asked = rollouts(aim)
     found = stationary_points(asked)
     far = ~found.converged
@@ -318,8 +318,8 @@ def test_a_gap_is_how_far_the_tangent_falls_within_its_box(aim, monkeypatch):
     expected = -lowest + np.abs(found.multiplier * left[:, 3])
     assert found.gap == pytest.approx(expected, rel=1e-9)
     monkeypatch.undo()
-    true = sides(asked, stationary_points(asked).point)[0].value
-    reached = sides(asked, found.point)[0].value
+    true = objective_and_constraint(asked, stationary_points(asked).point)[0].value
+    reached = objective_and_constraint(asked, found.point)[0].value
     assert (reached - found.gap <= true + 1e-9).all()
 
 
@@ -328,7 +328,7 @@ def test_short_steps_arrive_where_long_ones_do_not(monkeypatch):
     asked = rollouts("cost")
     expected = stationary_points(asked)
     monkeypatch.setattr(module, "STEPS", 1)
-    monkeypatch.setattr(module, "PATIENCE", 900)
+    monkeypatch.setattr(module, "MAX_SHORT_STEPS", 900)
     found = stationary_points(asked, expected.point + np.array([[0.0], [0.0], [9.0]]))
     assert found.converged.all()
     assert found.point == pytest.approx(expected.point, abs=1e-9)
@@ -339,7 +339,7 @@ def test_short_steps_arrive_where_long_ones_do_not(monkeypatch):
 def test_a_short_step_is_at_most_a_quarter_long(monkeypatch):
     """Of the choice that moves most, in logarithms: one step alone, from where they begin."""
     monkeypatch.setattr(module, "STEPS", 0)
-    monkeypatch.setattr(module, "PATIENCE", 1)
+    monkeypatch.setattr(module, "MAX_SHORT_STEPS", 1)
     asked = rollouts("cost")
     found = stationary_points(asked)
     moved = np.abs(found.point - start(asked)).max(axis=1)
@@ -398,7 +398,7 @@ def tokens_needed(task: BudgetTask, size: float) -> float:
 
 def wanted(law: str = "besiroglu-2024", **given: object) -> BudgetTask:
     """A budget that asks for the loss."""
-    return question(law, required=Required(loss=LOSS), **given)
+    return question(law, required=LossTarget(loss=LOSS), **given)
 
 
 def test_training_at_every_size_costs_what_its_tokens_do():

@@ -13,12 +13,12 @@ from scipy import stats
 
 import planner
 from planner.catalogue.ranges import ListedRange
-from planner.protocol.parameter import folder_of
-from planner.protocol.problem import NO_PLAN, UncertainCoefficient, problem_of
-from planner.scenario import kinds, load, opened
+from planner.protocol.parameter import base_folder
+from planner.protocol.problem import NO_PLAN, UncertainCoefficient, get_problem
+from planner.scenario import kinds, load, load_tree
 from planner.text.errors import InputError
 from planner.uncertainty import evaluate_samples
-from planner.uncertainty.evaluate_samples import Draws, Marginal, marginals_of
+from planner.uncertainty.evaluate_samples import Draws, Marginal, read_marginals
 from tests.cases.toy import CHIPS
 
 SHARES = np.array([0.001, 0.05, 0.2, 0.5, 0.7, 0.95, 0.999])
@@ -39,12 +39,12 @@ TOY = {"problem": "toy", "uncertain": {"rent": {"uniform": ["$2/hour", "$4/hour"
 @pytest.fixture(autouse=True)
 def room(monkeypatch):
     """A kind that is answered at once: the price is that of its arithmetic on the cheaper chip."""
-    monkeypatch.setitem(kinds.ROOMS, "toy", "tests.cases.toy")
+    monkeypatch.setitem(kinds.PROBLEM_PACKAGES, "toy", "tests.cases.toy")
 
 
 def drawn(source: dict) -> tuple:
-    tree, scenario = opened(source)
-    return tree, folder_of(source), marginals_of(tree, folder_of(source), scenario)
+    tree, scenario = load_tree(source)
+    return tree, base_folder(source), read_marginals(tree, base_folder(source), scenario)
 
 
 def toy(**uncertain) -> list[Marginal]:
@@ -119,7 +119,7 @@ def test_ends_are_read_as_their_path_reads_them():
 
 def test_what_a_kind_lists_is_the_range(monkeypatch):
     """Of a path of the scenario or of a coefficient beside it, with its source and its share."""
-    problem = problem_of("toy")
+    problem = get_problem("toy")
     listed = ListedRange("lognormal", (2.0, 8.0), "three lists", 0.5)
     monkeypatch.setattr(problem, "listed", lambda question, path: listed, raising=False)
     assert toy(rent="catalogue") == [
@@ -367,9 +367,9 @@ def closed(monkeypatch):
 
     def answered(problem, name="y", path="x", kind="uniform", values=(0.2, 0.9, 0.4)):
         monkeypatch.setattr(
-            evaluate_samples, "checked", lambda tree, folder: SimpleNamespace(problem="closed")
+            evaluate_samples, "check_tree", lambda tree, folder: SimpleNamespace(problem="closed")
         )
-        monkeypatch.setattr(evaluate_samples, "problem_of", lambda kind: problem)
+        monkeypatch.setattr(evaluate_samples, "get_problem", lambda kind: problem)
         return evaluate_samples._closed(
             None, None, [Marginal(path, kind, (0.0, 1.0))], [np.array(values)], name
         )
@@ -395,7 +395,7 @@ def test_draws_that_are_no_arrays_are_searched(closed):
     assert closed(Closed(), name="mode") is None
     assert closed(Closed(), name="z") is None
     assert closed(Closed(), values=()) is None
-    assert closed(problem_of("toy")) is None
+    assert closed(get_problem("toy")) is None
 
 
 def test_a_closed_form_and_the_solver_answer_alike():

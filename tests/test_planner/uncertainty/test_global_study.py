@@ -15,12 +15,12 @@ import pytest
 from scipy import stats
 
 import planner
-from planner.protocol.parameter import folder_of
-from planner.report.text.sensitivity import KnowingValue, MorrisEffect
-from planner.scenario import kinds, load, opened
+from planner.protocol.parameter import base_folder
+from planner.report.text.sensitivity import MorrisEffect, ValueOfInformation
+from planner.scenario import kinds, load, load_tree
 from planner.text.errors import Infeasible
 from planner.uncertainty import evaluate_samples
-from planner.uncertainty.evaluate_samples import Answered, Draws, Marginal, marginals_of
+from planner.uncertainty.evaluate_samples import Draws, Marginal, SampleAnswers, read_marginals
 from planner.uncertainty.global_study import (
     Study,
     _by_morris,
@@ -28,12 +28,12 @@ from planner.uncertainty.global_study import (
     _check_count,
     _value_of_knowing,
     effects,
-    explore,
-    frequent,
-    knowing,
     morris_design,
+    rank_choices_by_frequency,
+    run_global_sensitivity,
     sobol,
     sobol_design,
+    value_of_information,
 )
 
 FREE = {
@@ -55,8 +55,8 @@ HELD = {**FREE, "choose": {"mode": "aggregated", "tp": 1, "batch": 32}}
 
 
 def drawn(source: dict) -> tuple:
-    tree, scenario = opened(source)
-    return tree, folder_of(source), marginals_of(tree, folder_of(source), scenario)
+    tree, scenario = load_tree(source)
+    return tree, base_folder(source), read_marginals(tree, base_folder(source), scenario)
 
 
 def test_sobol_indices_are_those_of_salib():
@@ -73,7 +73,7 @@ def test_sobol_indices_are_those_of_salib():
         calc_second_order=False,
         seed=3,
     )
-    ours = explore(HELD, sobol=1024).document["sobol"]
+    ours = run_global_sensitivity(HELD, sobol=1024).document["sobol"]
     for i, name in enumerate(names):
         for key, their in (("first", "S1"), ("total", "ST")):
             low, high = ours[name][f"{key}_interval"]
@@ -142,7 +142,7 @@ def test_knowing_is_worth_what_it_is_worth_by_hand():
     """Two choices, one certain at 0.5, one as uncertain as x: E|min| is 3/8, so it is 1/8."""
     shares = np.random.default_rng(0).random((4000, 2))
     costs = np.stack([np.full(4000, 0.5), shares[:, 0]], axis=1)
-    found = knowing(costs, shares, ("certain", "open"), ("x", "y"))
+    found = value_of_information(costs, shares, ("certain", "open"), ("x", "y"))
     assert found.all == pytest.approx(1 / 8, abs=0.01)
     assert found.alone["x"] == pytest.approx(1 / 8, abs=0.01)
     assert found.alone["y"] == pytest.approx(0, abs=0.005)
@@ -153,7 +153,7 @@ def test_a_study_of_plans_that_are_chosen_tells_all():
     """Shares of the draws add up; what knowing is worth is not negative."""
     few = {name: FREE["uncertain"][name] for name in ("price", "workload.input_tokens")}
     asked = {**FREE, "chips": 8, "promises": {"tpot": "12 ms"}, "uncertain": few}
-    study = explore(asked, sobol=16, morris=2)
+    study = run_global_sensitivity(asked, sobol=16, morris=2)
     document = study.document
     assert isinstance(study, Study)
     told = sum(each["best"] for each in document["choices"]) + document["without_plan"]
@@ -185,9 +185,9 @@ def test_a_choice_is_held_in_the_formats_of_its_checkpoint():
 
 def test_the_same_seed_draws_the_same():
     """And another one draws another."""
-    first, again = (explore(HELD, sobol=16, seed=4).document for _ in range(2))
+    first, again = (run_global_sensitivity(HELD, sobol=16, seed=4).document for _ in range(2))
     assert first == again
-    other = explore(HELD, sobol=16, seed=5).document
+    other = run_global_sensitivity(HELD, sobol=16, seed=5).document
     assert other["distribution"] != first["distribution"]
 
 
@@ -205,7 +205,7 @@ def test_published_runs_are_the_range_of_an_mfu():
     assert 0.1 < mfu.ends[0] < 0.4 < mfu.ends[1] < 0.8
     assert str(sum(rate.dtype == "bf16" for rate in training_rates())) in mfu.source
     assert price.ends[0] < price.ends[1]
-    study = explore(scenario, sobol=8)
+    study = run_global_sensitivity(scenario, sobol=8)
     assert study.document["distribution"]["deviation"] > 0
     assert "published training runs" in " ".join(str(study).split())
     assert "without regard to the others" in str(study)
@@ -215,7 +215,7 @@ def test_the_bound_has_no_profile_that_could_be_uncertain():
     """Said, not answered with a spread of nothing."""
     asked = {**HELD, "estimate": "bound", "uncertain": {"profile.t_step": "catalogue"}}
     with pytest.raises(planner.InputError, match="the bound knows no profile"):
-        explore(asked, sobol=4)
+        run_global_sensitivity(asked, sobol=4)
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_the_bound_has_no_profile_that_could_be_uncertain():
 def test_what_is_wrong_with_uncertain_givens_is_told(uncertain, told):
     """At its path, with what was expected."""
     with pytest.raises(planner.InputError, match=told):
-        explore({**HELD, "uncertain": uncertain}, sobol=4)
+        run_global_sensitivity({**HELD, "uncertain": uncertain}, sobol=4)
 
 
 @pytest.mark.slow
@@ -256,7 +256,7 @@ def test_processes_find_what_one_finds():
     """Plans of a serving scenario come back from other processes with their numbers."""
     few = {name: FREE["uncertain"][name] for name in ("price", "workload.input_tokens")}
     asked = {**FREE, "uncertain": few}
-    several, alone = (explore(asked, sobol=4, workers=n).document for n in (2, 1))
+    several, alone = (run_global_sensitivity(asked, sobol=4, workers=n).document for n in (2, 1))
     assert several["distribution"] == alone["distribution"]
     assert several["sobol"] == alone["sobol"]
 
@@ -264,25 +264,27 @@ def test_processes_find_what_one_finds():
 def test_counts_of_draws_are_checked():
     """A power of two, and not more than anybody waits for."""
     with pytest.raises(planner.InputError, match="power of two"):
-        explore(HELD, sobol=17)
+        run_global_sensitivity(HELD, sobol=17)
     with pytest.raises(planner.InputError, match="1 to 174,762, each of which is 6 draws"):
-        explore(HELD, sobol=1 << 40)
+        run_global_sensitivity(HELD, sobol=1 << 40)
     with pytest.raises(planner.InputError, match=r"0: expected 1 to 209,715, .* is 5 draws"):
-        explore(HELD, morris=0)
+        run_global_sensitivity(HELD, morris=0)
     _check_count("--sobol", 1 << 18, 4)
     _check_count("--sobol", 1, 1)
     with pytest.raises(planner.InputError, match="expected 1 to 262,144, each of which is 4"):
         _check_count("--sobol", (1 << 18) + 1, 4)
     with pytest.raises(planner.InputError, match="uncertain: is missing"):
-        explore({key: value for key, value in HELD.items() if key != "uncertain"}, sobol=4)
+        run_global_sensitivity(
+            {key: value for key, value in HELD.items() if key != "uncertain"}, sobol=4
+        )
 
 
 def test_an_uncertain_scenario_is_resolved_and_read_again():
     """What was read is what is written."""
-    from planner.scenario import resolved
+    from planner.scenario import resolve_keys
 
     scenario = load(FREE)
-    assert load(resolved(scenario)) == scenario
+    assert load(resolve_keys(scenario)) == scenario
     assert math.isclose(planner.solve(FREE).cost, planner.solve({**FREE, "uncertain": None}).cost)
 
 
@@ -428,7 +430,7 @@ def test_knowing_one_given_rests_on_a_cubic_in_its_quantile():
         ],
         axis=1,
     )
-    found = knowing(costs, shares, ("a", "b", "c"), ("x", "y"))
+    found = value_of_information(costs, shares, ("a", "b", "c"), ("x", "y"))
     means = costs.mean(axis=0)
     assert found.all == pytest.approx(means.min() - costs.min(axis=1).mean())
     assert (found.best, found.draws) == ("abc"[int(means.argmin())], 60)
@@ -446,16 +448,16 @@ def test_knowing_rests_on_the_draws_at_which_every_choice_has_a_plan():
     shares = np.linspace(0, 1, 20)[:, None]
     costs = np.stack([np.full(20, 1.0), np.full(20, 2.0)], axis=1)
     costs[:3, 1] = np.nan
-    found = knowing(costs, shares, ("a", "b"), ("x",))
+    found = value_of_information(costs, shares, ("a", "b"), ("x",))
     assert (found.draws, found.best, found.mean) == (17, "a", 1.0)
     assert (found.all, found.alone["x"]) == (0.0, pytest.approx(0, abs=1e-12))
     costs[3, 0] = np.nan
-    assert knowing(costs, shares, ("a", "b"), ("x",)) is None
+    assert value_of_information(costs, shares, ("a", "b"), ("x",)) is None
 
 
 def test_choices_are_counted_by_how_often_they_are_best():
     """Of all draws, the most frequent first, those of one frequency by name."""
-    found = frequent(("b", "a", None, "c", "b", "a", None, "c", "b", "d"), 3)
+    found = rank_choices_by_frequency(("b", "a", None, "c", "b", "a", None, "c", "b", "d"), 3)
     assert found == [("b", 0.3), ("a", 0.2), ("c", 0.2)]
 
 
@@ -466,7 +468,7 @@ class Pretended(Draws):
     outputs: Mapping[str, Callable[[np.ndarray], np.ndarray]] = field(default_factory=dict)
     rises: bool = False
 
-    def at(self, shares: np.ndarray, sets: Sequence[str] = ()) -> Answered:
+    def at(self, shares: np.ndarray, sets: Sequence[str] = ()) -> SampleAnswers:
         every = np.stack([f(shares) * np.ones(len(shares)) for f in self.outputs.values()])
         costs = np.where(np.isnan(every), np.inf, -every if self.rises else every)
         here = list(self.outputs).index(sets[0]) if sets else costs.argmin(axis=0)
@@ -475,7 +477,7 @@ class Pretended(Draws):
         choices = tuple(
             None if math.isnan(v) else x for x, v in zip(names.tolist(), values, strict=True)
         )
-        return Answered(values, choices, {name: (name,) for name in self.outputs}, "pretended")
+        return SampleAnswers(values, choices, {name: (name,) for name in self.outputs}, "pretended")
 
 
 def pretended(outputs, rises=False) -> Pretended:
@@ -567,7 +569,7 @@ def test_eight_choices_are_shown_and_five_frequent_ones_compared():
     rare = [("a", 0.9), ("b", 0.02), ("c", 0.019)]
     assert _value_of_knowing(draws, answers, shares, rare, 1.0).compared == ["a", "b"]
     one = _value_of_knowing(draws, answers, shares, rare[:1], 1.0)
-    assert one == KnowingValue(0.0, "a", None, 50, ["a"], {"x": 0.0, "y": 0.0})
+    assert one == ValueOfInformation(0.0, "a", None, 50, ["a"], {"x": 0.0, "y": 0.0})
     assert _value_of_knowing(draws, answers, shares, [("a", 0.01)], 1.0).best is None
     unset = replace(answers, sets={**answers.sets, "b": ()})
     assert _value_of_knowing(draws, unset, shares, rare, 1.0) is None
@@ -575,10 +577,10 @@ def test_eight_choices_are_shown_and_five_frequent_ones_compared():
 
 def test_a_study_of_a_kind_is_that_of_its_prices(monkeypatch):
     """The toy's price is proportional to its rent, so that all of the variance is the rent's."""
-    monkeypatch.setitem(kinds.ROOMS, "toy", "tests.cases.toy")
+    monkeypatch.setitem(kinds.PROBLEM_PACKAGES, "toy", "tests.cases.toy")
     asked = {"problem": "toy", "uncertain": {"rent": {"uniform": ["$2/hour", "$4/hour"]},
                                              "work": {"uniform": [140e9, 140.001e9]}}}  # fmt: skip
-    document = explore(asked, sobol=2, morris=3, seed=6).document
+    document = run_global_sensitivity(asked, sobol=2, morris=3, seed=6).document
     price = planner.solve({"problem": "toy", "rent": "$1/hour"}).cost
     assert (document["of"], document["unit"], document["seed"]) == (
         "price",
@@ -591,14 +593,14 @@ def test_a_study_of_a_kind_is_that_of_its_prices(monkeypatch):
     assert document["method"] == "solved again at each draw"
     assert document["morris"]["rent"]["mean"] == pytest.approx(2 * price, rel=1e-4)
     assert document["knowing"]["compared"] == ["small"]
-    faster = explore(asked, "tpot", ["promise=50 ms"], morris=2).document
+    faster = run_global_sensitivity(asked, "tpot", ["promise=50 ms"], morris=2).document
     assert (faster["of"], faster["sobol"], faster["draws"]) == ("tpot", None, None)
-    assert explore(asked, sobol=2).document["seed"] == 0
+    assert run_global_sensitivity(asked, sobol=2).document["seed"] == 0
 
 
 def test_a_bar_is_shown_only_where_it_is_asked_for(monkeypatch):
     """The same answers with and without one."""
-    monkeypatch.setitem(kinds.ROOMS, "toy", "tests.cases.toy")
+    monkeypatch.setitem(kinds.PROBLEM_PACKAGES, "toy", "tests.cases.toy")
     bars = []
 
     @contextmanager
@@ -608,6 +610,9 @@ def test_a_bar_is_shown_only_where_it_is_asked_for(monkeypatch):
 
     monkeypatch.setattr(evaluate_samples, "progress", bar)
     asked = {"problem": "toy", "uncertain": {"rent": {"uniform": ["$2/hour", "$4/hour"]}}}
-    plain, shown = explore(asked, morris=1), explore(asked, morris=1, shown=True)
+    plain, shown = (
+        run_global_sensitivity(asked, morris=1),
+        run_global_sensitivity(asked, morris=1, shown=True),
+    )
     assert plain.document == shown.document
     assert bars == [False, True]

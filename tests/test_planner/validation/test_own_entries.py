@@ -9,7 +9,7 @@ import pytest
 
 from planner.report.text.validation_text import validation_text
 from planner.text.errors import InputError
-from planner.validation.estimates import found_in, predictions_text, read
+from planner.validation.estimates import predictions_text, read, scan_folder
 from planner.validation.validation_document import document
 from tests.cases.validation import RUN_HEAD, run_row, written
 
@@ -71,7 +71,7 @@ def test_results_of_a_load_generator_need_facts(tmp_path):
     assert {entry.quantity for entry in entries if entry.scored} == {"tpot", "ttft"}
     with pytest.raises(InputError, match="no CSV table"):
         predictions_text(held, entries)
-    assert found_in(tmp_path).paths == (path,)
+    assert scan_folder(tmp_path).paths == (path,)
 
 
 def test_a_table_that_says_everything_takes_no_facts(tmp_path):

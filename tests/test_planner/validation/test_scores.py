@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.architecture import sizes
+from planner.architecture import model_sizes
 from planner.calibration.cross_validation import constant, folds, score
 from planner.catalogue.chips import chip
 from planner.catalogue.models import load
@@ -19,7 +19,7 @@ from planner.validation.validation_document import (
     band_share,
     by_kind,
     curve_shape,
-    grouped,
+    group_scores,
     section,
 )
 
@@ -109,14 +109,14 @@ def test_a_single_group_is_scaled_by_itself():
 def test_groupings_count_every_scored_row_once():
     """Rows of engines, chips or models add up to all of them, those with most rows first."""
     rows = [entry(1.0, 1.1, engine=name) for name in "abbccc"]
-    found = grouped(rows, "engine")
+    found = group_scores(rows, "engine")
     assert [(row.name, row.score.n) for row in found] == [("c", 3), ("b", 2), ("a", 1)]
 
 
 def test_groups_of_a_chip_count_once_each():
     """Nine rows inside their band and three outside: three rows in four, of two groups one."""
     rows = [entry(1.0, 1.1, engine="a") for _ in range(9)] + [entry(1.0, 9.0, engine="b")] * 3
-    (found,) = grouped(rows, "chip")
+    (found,) = group_scores(rows, "chip")
     assert (found.groups, found.band_holds, found.group_band_holds) == (2, 0.75, pytest.approx(0.5))
     assert found.group_log == pytest.approx((np.log(1.1) + np.log(9)) / 2)
 
@@ -124,7 +124,7 @@ def test_groups_of_a_chip_count_once_each():
 def point(concurrency: float, seconds: float, estimate: float, prompt: float = 1000.0) -> Entry:
     """A measured point of a curve over the concurrency, prompts of so many tokens."""
     row = Measurement(
-        "", "", "e", "m", sizes(load("llama-3.1-8b")), chip("h100"), None, 1, {"tp": 1},
+        "", "", "e", "m", model_sizes(load("llama-3.1-8b")), chip("h100"), None, 1, {"tp": 1},
         concurrency, prompt, 100.0, prompt, "tpot", seconds, "", looped=True,
     )  # fmt: skip
     return entry(seconds, estimate, measurement=row)

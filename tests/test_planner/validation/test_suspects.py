@@ -8,7 +8,11 @@ import pytest
 
 from planner.calibration.sample import row_digest
 from planner.validation.estimates import read
-from planner.validation.validation_document import below_bound, speculating, unit_suspects
+from planner.validation.validation_document import (
+    faster_than_bound,
+    inferred_speculation,
+    suspected_unit_errors,
+)
 from tests.cases.validation import RUN_HEAD, STEADY_HEAD, run_row, steady_row, written
 from tools.fit.published_sample import digests_text
 
@@ -34,7 +38,7 @@ def drafted(tmp_path_factory):
 
 def test_another_unit_is_suspected_by_a_thousand(steady):
     """In both directions; such a row is listed and not scored, the others are."""
-    found = {entry.row: why for entry, why in unit_suspects(steady)}
+    found = {entry.row: why for entry, why in suspected_unit_errors(steady)}
     assert set(found) == {1, 2}
     assert "seconds given as ms" in found[1]
     assert "ms given as seconds" in found[2]
@@ -44,7 +48,7 @@ def test_another_unit_is_suspected_by_a_thousand(steady):
 
 def test_every_row_below_its_bound_is_listed(steady):
     """With the unit as the explanation where it is far off, else with a doubt."""
-    found = {entry.row: why for entry, why in below_bound(steady)}
+    found = {entry.row: why for entry, why in faster_than_bound(steady)}
     assert set(found) == {1, 3}
     assert "seconds given as ms" in found[1]
     assert found[3] == "suspect data or a fault of ours"
@@ -60,7 +64,7 @@ def test_a_group_is_taken_to_speculate_as_a_whole(drafted):
             seconds = factor * entry.prediction.estimate
             row = replace(entry.measurement, seconds=seconds)
             made.append(replace(entry, seconds=seconds, measurement=row))
-        return speculating(made)
+        return inferred_speculation(made)
 
     assert timed((0.5, 1.0, 1.1)) == frozenset()
     assert len(timed((0.5, 0.6, 1.1))) == 1

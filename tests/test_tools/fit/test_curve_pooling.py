@@ -14,7 +14,7 @@ from planner.catalogue.collective_curves import collectives
 from planner.measurements.entry import Prediction
 from planner.measurements.measurement import CollectiveRow
 from planner.measurements.prediction import predict_collective
-from planner.network import algorithms, coefficients, collective_time, group_of, hop_time
+from planner.network import algorithms, coefficients, collective_time, hop_time, place_group
 from planner.text.errors import CatalogueError, InputError
 from tests.paths import ROOT, SHARED, shared
 from tools.fit.curve_file import collectives_text
@@ -73,7 +73,7 @@ def fabric(name: str):
 
 def time_of(name: str, n: int, operation: str, size: float, **how) -> float:
     """One time [us]."""
-    found = collective_time(group_of(fabric(name), n), operation, size, **how)
+    found = collective_time(place_group(fabric(name), n), operation, size, **how)
     return float(found.seconds) * 1e6
 
 
@@ -177,7 +177,7 @@ def test_measured_points_are_reproduced():
     """The curve goes through every point that no larger message undercut."""
     for curve in curves():
         name = {"gb200": "gb200-nvl72", "gb300": "gb300-nvl72"}.get(curve.chip, f"hgx-{curve.chip}")
-        group = group_of(fabric(name), curve.n)
+        group = place_group(fabric(name), curve.n)
         found = collective_time(group, curve.operation, curve.sizes, algorithm=curve.algorithm)
         assert found.seconds == pytest.approx(envelope(curve.seconds), rel=1e-5)
         assert set(found.reason) == {f"measured on {curve.chip}"}
@@ -201,7 +201,7 @@ def test_long_messages_beyond_the_sweeps_are_foreseen():
 
 def test_four_nodes_over_cards_stay_in_their_bracket():
     """4x8 B200 over EFA, 4 GiB: 16.1 ms <= 22.05 measured <= 26.3; the estimate within 5 %."""
-    group = group_of(fabric("hgx-b200"), 32)
+    group = place_group(fabric("hgx-b200"), 32)
     found = collective_time(group, "all-reduce", 2.0**32, network="efa")
     inside = time_of("hgx-b200", 8, "all-reduce", 2.0**32, algorithm="library") / 1e6
     assert float(found.bound) == pytest.approx(16.1e-3, abs=0.05e-3)
@@ -248,7 +248,7 @@ def test_times_are_sound(name, operation, n):
     """Finite, positive, never below the bound or the band's low end, never falling with size."""
     if n > fabric(name).chips_per_domain and fabric(name).scale_out is None:
         pytest.skip("such a group has no network")
-    group = group_of(fabric(name), n)
+    group = place_group(fabric(name), n)
     for algorithm in (None, *algorithms(group, operation)):
         found = collective_time(group, operation, SIZES, algorithm=algorithm)
         assert np.isfinite(found.seconds).all()
@@ -265,7 +265,7 @@ def test_times_are_sound(name, operation, n):
 def test_a_single_chip_waits_for_nobody(operation):
     """Time exactly 0 at every size."""
     for name in names():
-        found = collective_time(group_of(fabric(name), 1), operation, SIZES)
+        found = collective_time(place_group(fabric(name), 1), operation, SIZES)
         assert (found.seconds == 0).all()
         assert (found.high == 0).all()
         one = coefficients(fabric(name), operation, [1])
@@ -292,7 +292,7 @@ def test_coefficients_are_a_posynomial(operation):
 def test_coefficients_follow_the_curve(n):
     """Within a factor of 1.6 everywhere, and closer where only a range matters."""
     curve = collective_time(
-        group_of(fabric("hgx-h200"), n), "all-gather", SIZES[4:20], algorithm="library"
+        place_group(fabric("hgx-h200"), n), "all-gather", SIZES[4:20], algorithm="library"
     )
     whole = coefficients(fabric("hgx-h200"), "all-gather", [n]).seconds(SIZES[4:20])[0]
     assert np.abs(np.log(whole / curve.seconds)).max() < np.log(1.6)
@@ -309,8 +309,8 @@ def test_half_the_rate_never_makes_it_faster():
 
     whole = fabric("hgx-h100")
     half = replace(whole, scale_up=whole.scale_up / 2)
-    fast = collective_time(group_of(whole, 8), "all-to-all", SIZES)
-    slow = collective_time(group_of(half, 8, "h100"), "all-to-all", SIZES)
+    fast = collective_time(place_group(whole, 8), "all-to-all", SIZES)
+    slow = collective_time(place_group(half, 8, "h100"), "all-to-all", SIZES)
     assert (slow.seconds >= fast.seconds).all()
     assert slow.seconds[0] == fast.seconds[0]
     assert slow.seconds[-1] / fast.seconds[-1] == pytest.approx(2, rel=0.02)
@@ -321,8 +321,8 @@ def test_the_switch_adds_up_from_a_size_on():
     for name, least in (("hgx-h200", 5), ("hgx-b200", 6)):
         for n in range(2, 9):
             expected = "in-network" if n >= least else "ring"
-            assert algorithms(group_of(fabric(name), n), "all-reduce")[0] == expected
-    assert algorithms(group_of(fabric("hgx-a100"), 8), "all-reduce")[0] == "ring"
+            assert algorithms(place_group(fabric(name), n), "all-reduce")[0] == expected
+    assert algorithms(place_group(fabric("hgx-a100"), 8), "all-reduce")[0] == "ring"
 
 
 def test_what_is_not_known_is_borrowed_and_said():
@@ -334,20 +334,20 @@ def test_what_is_not_known_is_borrowed_and_said():
         ("hgx-h100", 8): "borrowed from curves of h100 and its family",
     }
     for (name, n), reason in told.items():
-        found = collective_time(group_of(fabric(name), n), "all-gather", 2.0**20)
+        found = collective_time(place_group(fabric(name), n), "all-gather", 2.0**20)
         assert str(found.reason) == reason
-    measured = collective_time(group_of(fabric("hgx-h100"), 2), "all-gather", [2.0**20, 2.0**40])
+    measured = collective_time(place_group(fabric("hgx-h100"), 2), "all-gather", [2.0**20, 2.0**40])
     assert measured.reason.tolist() == ["measured on h100", "beyond the sizes measured on h100"]
 
 
 def test_a_fabric_is_timed_as_the_machine_it_draws():
     """The same links, the same times, whichever way they are written down."""
     for name, chips in (("hgx-b200", 8), ("hgx-b200", 32), ("gb200-nvl72", 72)):
-        drawn = group_of(graph(name, chips), chips)
-        assert drawn.chip == group_of(fabric(name), chips).chip
+        drawn = place_group(graph(name, chips), chips)
+        assert drawn.chip == place_group(fabric(name), chips).chip
         for operation in ("all-reduce", "all-to-all"):
             one = collective_time(drawn, operation, SIZES)
-            other = collective_time(group_of(fabric(name), chips), operation, SIZES)
+            other = collective_time(place_group(fabric(name), chips), operation, SIZES)
             assert one.seconds == pytest.approx(other.seconds, rel=1e-6)
             assert one.algorithm.tolist() == other.algorithm.tolist()
 
@@ -380,7 +380,7 @@ def test_three_coefficients_are_found_again():
 
 def test_mistakes_are_named():
     """The operation, the algorithm, the network, the size, the group."""
-    group, wide = group_of(fabric("hgx-h100"), 8), group_of(fabric("hgx-h100"), 16)
+    group, wide = place_group(fabric("hgx-h100"), 8), place_group(fabric("hgx-h100"), 16)
     with pytest.raises(CatalogueError, match="no collective 'all_reduce'"):
         collective_time(group, "all_reduce", 1e6)
     with pytest.raises(CatalogueError, match="has no algorithm 'fused'"):
@@ -397,7 +397,7 @@ def test_mistakes_are_named():
     with pytest.raises(ValueError, match="smallest < largest"):
         coefficients(fabric("hgx-h100"), "all-reduce", [8], within=(1e6, 1e3))
     with pytest.raises(TopologyError):
-        group_of(fabric("mi300x-8"), 0)
+        place_group(fabric("mi300x-8"), 0)
 
 
 def test_the_profile_says_when_and_on_what():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.measurements.published_names import Refused
+from planner.measurements.published_names import BadRow
 from planner.text.errors import InputError
 from tests.paths import shared
 from tools.fit.deployments import (
@@ -79,9 +79,9 @@ def test_a_row_that_no_question_can_be_made_of_is_named(tmp_path):
         "a1,own,llama-3.1-8b,mixed,h100,1,,fp8,,,,128,tok_s_total,5000,\n",
         encoding="utf-8",
     )
-    with pytest.raises(Refused, match="a1: context_or_isl is not given"):
+    with pytest.raises(BadRow, match="a1: context_or_isl is not given"):
         deployment_questions(path, ["a1"])
-    with pytest.raises(Refused, match="no row has the id b2"):
+    with pytest.raises(BadRow, match="no row has the id b2"):
         deployment_questions(path, ["b2"])
 
 

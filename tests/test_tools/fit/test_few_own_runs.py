@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.calibration.own_fit import common_width, estimates_at, own_fit, seen_by_rows
-from planner.calibration.own_profile import contradictions
+from planner.calibration.own_fit import common_width, own_fit, predict_times, seen_by_rows
+from planner.calibration.own_profile import inconsistent_repeats
 from planner.calibration.sample import Sample, own_rows, own_sample
-from planner.catalogue.coefficient_spread import Place
+from planner.catalogue.coefficient_spread import RunContext
 from planner.catalogue.profile import Adjustment, Profile, profile
 from planner.measurements.readers import read, runs, steadies
 from tests.cases.calibration import known, made_up, settings, table
@@ -54,9 +54,9 @@ def _errors(count: int, cell: Sample, base: Profile, order: np.ndarray) -> np.nd
     unseen = cell.take(~np.isin(ids, order[:KEPT_BACK]) & ~cell.prompts)
     if count:
         seen = own_fit(cell.take(np.isin(ids, order[:count])), base, {})
-        times = estimates_at(unseen, seen.profile)
+        times = predict_times(unseen, seen.profile)
     else:
-        times = estimates_at(unseen, base)
+        times = predict_times(unseen, base)
     return np.abs(times / unseen.seconds - 1)
 
 
@@ -103,7 +103,7 @@ def test_one_run_moves_a_new_model_part_of_its_way(tmp_path):
     ids = twice.column("id")
     for count in (0, 1, 3, 5):
         seen = twice.take(np.isin(ids, np.unique(ids)[:count]))
-        times = estimates_at(twice, own_fit(seen, start, {}).profile if count else start)
+        times = predict_times(twice, own_fit(seen, start, {}).profile if count else start)
         off.append(np.median(np.log(twice.seconds / times)))
     assert np.log(2) == pytest.approx(off[0], rel=0.05)
     assert off[0] * 0.9 > off[1] > off[2] > off[3] > 0
@@ -112,7 +112,7 @@ def test_one_run_moves_a_new_model_part_of_its_way(tmp_path):
 def test_what_is_new_is_moved_together_and_what_is_known_is_not():
     """By as much as the bands of what is new are wider."""
     shipped = profile("engines-2026")
-    place = Place(model=shipped.models[0], chip=shipped.chips[0])
+    place = RunContext(model=shipped.models[0], chip=shipped.chips[0])
     assert common_width(shipped, [place]) == 0
     model, chip = (common_width(shipped, [replace(place, **{k: "x"})]) for k in ("model", "chip"))
     assert 0.1 < min(model, chip) <= max(model, chip) < 0.4
@@ -123,6 +123,6 @@ def test_runs_that_contradict_each_other_are_told_with_their_ratio(tmp_path):
     line = settings(tp=(4,))[0]
     path = tmp_path / "own.csv"
     table(path, [(*line, "900", "31"), (*line, "905", "62"), (*line, "910", "32")])
-    (sentence,) = contradictions(own_rows({path.name: read(path)}).usable)
+    (sentence,) = inconsistent_repeats(own_rows({path.name: read(path)}).usable)
     assert "own.csv:2 and own.csv:3 contradict each other" in sentence
     assert "tpot differs by a factor of 2" in sentence

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from planner.text.errors import InputError
-from planner.validation.estimates import files_in, read
-from planner.validation.validation_document import GROUPINGS
+from planner.validation.estimates import measurement_files, read
+from planner.validation.validation_document import GROUP_KEYS
 from tests.cases.validation import COLLECTIVE_HEAD, RUN_HEAD, run_row, written
 from tests.paths import shared
 from tests.sizes import first
@@ -89,11 +89,11 @@ def test_rows_of_several_tables_are_fitted_together(entries, tmp_path):
     for name, tp in list(MODELS.items())[:2]:
         rows = [run_row(100, 10, model=name, tp=tp, concurrency=n) for n in (1, 8, 64)]
         paths.append(written(tmp_path / f"{tp}.csv", RUN_HEAD, *rows))
-    both = refitted_tables(files_in(paths), "models").tables
+    both = refitted_tables(measurement_files(paths), "models").tables
     assert [len(made) for _, made in both] == [6, 6]
     assert {e.profile for _, made in both for e in made} == {"refitted, models left out"}
     with pytest.raises(InputError, match="two models or more"):
-        refitted_tables(files_in(paths[:1]), "models")
+        refitted_tables(measurement_files(paths[:1]), "models")
 
 
 def test_bands_of_rows_left_out_follow_from_what_their_times_rest_on(entries):
@@ -101,7 +101,7 @@ def test_bands_of_rows_left_out_follow_from_what_their_times_rest_on(entries):
     rows = [e for e in refitted(entries, "models") if e.quantity == "tpot"]
     wide = {(e.model, round(e.prediction.high / e.prediction.low, 6)) for e in rows}
     assert len(wide) > len({e.model for e in rows})
-    assert {GROUPINGS["maker"](e) for e in rows} == {"NVIDIA"}
+    assert {GROUP_KEYS["maker"](e) for e in rows} == {"NVIDIA"}
 
 
 def test_one_model_alone_cannot_be_left_out(entries):

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from planner.calibration.cross_validation import mean_by_group
-from planner.calibration.hierarchy import effects, fitted
+from planner.calibration.hierarchy import effects, fit_hierarchy
 from planner.calibration.sample import Sample
 from planner.catalogue.coefficient_spread import (
     DISTANCES,
     CoefficientSpread,
     EffectFamily,
-    Place,
-    triangle_from,
+    RunContext,
+    decode_triangle,
 )
 from planner.catalogue.profile import COEFFICIENTS, COVERAGE, profile
 from planner.measurements.prediction import Features
@@ -81,13 +81,13 @@ def sample_of_engines(draw, engines, rows=40):
     flat = np.zeros(len(names))
     columns = Features(matrix, flat, np.zeros_like(matrix), flat, flat)
     seconds = np.exp(effect + draw.normal(0, 0.06, len(names)))
-    places = tuple(Place(engine=name, shape="any", chip="any") for name in names)
+    places = tuple(RunContext(engine=name, shape="any", chip="any") for name in names)
     return Sample((), columns, seconds, np.ones(len(names)), places, {}), names
 
 
 def fit(rows):
     """A fit with one family of effects, by engine."""
-    made = fitted(rows, effects(rows.places, [FAMILY]), RUNS.prior)
+    made = fit_hierarchy(rows, effects(rows.places, [FAMILY]), RUNS.prior)
     return SpreadHierarchy.of(made, (FAMILY,))
 
 
@@ -163,7 +163,7 @@ def test_an_effect_that_no_row_told_has_its_prior_width():
     """Of an engine that was fitted the band is narrower, of another by its width, all shares."""
     rows, names = sample_of_engines(np.random.default_rng(5), 4)
     made = fit(Bare(**{**vars(rows), "rows": names}))
-    here, new = Place(engine="engine 1"), Place(engine="another")
+    here, new = RunContext(engine="engine 1"), RunContext(engine="another")
     spread = made.covariances([here, new])
     share = np.zeros(N)
     share[[COEFFICIENTS.index("e_w"), COEFFICIENTS.index("t_layer")]] = 0.5
@@ -178,14 +178,14 @@ def test_a_covariance_comes_back_from_its_text():
     """To half precision, whatever its size."""
     draw = np.random.default_rng(1)
     factor = np.tril(draw.normal(size=(17, 17)))
-    assert triangle_from(triangle_text(factor)) == pytest.approx(factor, rel=1e-3)
+    assert decode_triangle(triangle_text(factor)) == pytest.approx(factor, rel=1e-3)
     with pytest.raises(ValueError, match="base64"):
-        triangle_from("no base 64!")
+        decode_triangle("no base 64!")
 
 
 def test_the_farthest_that_is_new_names_the_distance():
     """An architecture before a chip, a chip before a model, and so on to what is known."""
-    place = Place(
+    place = RunContext(
         architecture="a", chip="c", shape="s", engine="e", version="v", math="fp8", cache="fp8"
     )
     spread = CoefficientSpread((), np.zeros((0, 0)), values_of([place]), {})
@@ -231,7 +231,7 @@ def _nearest(whole):
         for pair in values["new_engine_on_chip"]
         if pair.startswith(f"{engine} ")
     )
-    return Place(
+    return RunContext(
         engine=engine, chip=chip, shape=values["new_model"][0],
         architecture=values["new_architecture"][0],
     )  # fmt: skip

@@ -6,7 +6,7 @@ import pytest
 
 from planner.catalogue.chips import chip
 from planner.catalogue.profile import COEFFICIENTS
-from planner.measurements.measurement import place_of
+from planner.measurements.measurement import row_context
 from planner.measurements.prediction import features
 from tests.paths import shared
 from tools.fit.published_sample import MAKERS, weighed, weight_of
@@ -55,7 +55,7 @@ def test_what_older_kernels_cost_is_not_learned_again():
     """Columns of int4 weights are as many times longer on B200 as its profile says, on H200 not."""
     rows = [r for r in rows_of_runs([shared("serving_runs_3.csv")]) if r.precision == "int4"]
     assert {row.chip.name for row in rows} == {"h100", "h200", "b200"}
-    sample = weighed(rows, [place_of(row, RUNS.as_of) for row in rows])
+    sample = weighed(rows, [row_context(row, RUNS.as_of) for row in rows])
     weights, launches = COEFFICIENTS.index("e_w"), COEFFICIENTS.index("t_layer")
     for row, column, plain in zip(rows, sample.columns.matrix, features(rows).matrix, strict=True):
         faster = row.chip.memory_bandwidth / chip("h200").memory_bandwidth

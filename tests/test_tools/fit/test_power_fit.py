@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.catalogue.chips import KNOWN, NEW_CHIP, NEW_MODEL, chip, chip_power
-from planner.measurements.published_names import Refused
+from planner.catalogue.chips import IN_SAMPLE, NEW_CHIP, NEW_MODEL, chip, chip_power
+from planner.measurements.published_names import BadRow
 from planner.text.tables import file_names
 from tests.paths import ROOT, shared
 from tools.fit.power_fit import (
@@ -46,11 +46,13 @@ def _mean(scores, watts):
 
 def test_power_of_rows_left_out_is_met_and_plain_guesses_are_not(scores):
     """At most a tenth off on configurations left out, 15 % on models; twice better than a share."""
-    assert _mean(scores, scores.predicted[KNOWN]) <= 0.10
+    assert _mean(scores, scores.predicted[IN_SAMPLE]) <= 0.10
     assert _mean(scores, scores.predicted[NEW_MODEL]) <= 0.15
     assert _mean(scores, scores.predicted[NEW_CHIP]) < _mean(scores, scores.baselines["share"])
     assert _mean(scores, scores.baselines["rated"]) > 0.40
-    assert _mean(scores, scores.baselines["share"]) > 1.6 * _mean(scores, scores.predicted[KNOWN])
+    assert _mean(scores, scores.baselines["share"]) > 1.6 * _mean(
+        scores, scores.predicted[IN_SAMPLE]
+    )
     assert "models left out" in text(scores)
 
 
@@ -127,7 +129,7 @@ def test_a_table_without_a_column_and_a_row_without_sense_are_refused(tmp_path):
     """What is missing is named."""
     table = tmp_path / "power.csv"
     table.write_text("id,gpu\na,H100\n")
-    with pytest.raises(Refused, match="without the column model_id"):
+    with pytest.raises(BadRow, match="without the column model_id"):
         read_power(table, {})
     cells = dict.fromkeys(NEEDED, "1") | {"id": "a", "gpu": "H100", "task": "odd"}
     table.write_text(",".join(cells) + "\n" + ",".join(cells.values()) + "\n")

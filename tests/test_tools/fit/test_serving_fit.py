@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.calibration.hierarchy import Effect, EffectFamily, Loss, fitted
+from planner.calibration.hierarchy import Effect, EffectFamily, Loss, fit_hierarchy
 from planner.catalogue.profile import COEFFICIENTS
-from planner.measurements.measurement import place_of
+from planner.measurements.measurement import row_context
 from planner.measurements.prediction import features
 from tests.cases.engine_rows import TRUTH, WIDE, made_rows, predicted, sample
 from tools.fit.fit_spread import SpreadHierarchy, with_pruned, worthwhile
@@ -29,7 +29,7 @@ def columns(rows):
 @pytest.fixture(scope="module")
 def places(rows):
     """Where they stand."""
-    return [place_of(row, RUNS.as_of) for row in rows]
+    return [row_context(row, RUNS.as_of) for row in rows]
 
 
 def test_effects_that_the_rows_do_not_need_are_dropped(columns, places):
@@ -41,7 +41,7 @@ def test_effects_that_the_rows_do_not_need_are_dropped(columns, places):
         Effect(("t_layer",), {"engine": "vllm"}, 0.5),
         Effect(("e_w",), {"math": "fp8"}, 0.5),
     )
-    found = fitted(sample(columns, seconds, places), (true, idle), WIDE)
+    found = fit_hierarchy(sample(columns, seconds, places), (true, idle), WIDE)
     assert worthwhile(sample(columns, seconds, places), found, WIDE, 1.0) == (true,)
     assert worthwhile(sample(columns, seconds, places), found, WIDE, 0.0) == (true, idle)
 
@@ -50,7 +50,7 @@ def test_a_dropped_effect_is_measured_all_the_same(columns, places):
     """It stays at none, no time moves, and no more than the rows leave open of it is unknown."""
     rows = sample(columns, predicted(columns, TRUTH), places)
     idle = Effect(("e_w",), {"engine": "vllm"}, 0.5)
-    without, fit = fitted(rows, (), WIDE), fitted(rows, (idle,), WIDE)
+    without, fit = fit_hierarchy(rows, (), WIDE), fit_hierarchy(rows, (idle,), WIDE)
     kept = with_pruned(rows, (idle,), without, WIDE, Loss())
     assert kept.adjusted.tolist() == [0.0]
     assert kept.times(rows) == pytest.approx(without.times(rows), rel=1e-12)
@@ -89,7 +89,7 @@ def test_rivals_change_what_they_say_and_nothing_else():
 
 def test_what_no_row_tells_is_named_and_stays(columns, places):
     """No row has pipeline stages: the hand-off keeps its prior and is called unidentified."""
-    made = fitted(sample(columns, predicted(columns, TRUTH), places), (), RUNS.prior)
+    made = fit_hierarchy(sample(columns, predicted(columns, TRUTH), places), (), RUNS.prior)
     found = SpreadHierarchy.of(made, ())
     assert "t_hop" in found.unidentified
     assert "e_w" not in found.unidentified

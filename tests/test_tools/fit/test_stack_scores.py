@@ -5,7 +5,7 @@ import pytest
 
 from planner.calibration.cross_validation import quantiles
 from planner.catalogue.training.training_stacks import training_stack
-from planner.measurements.readers.training_rows import BESIDE, training_rows
+from planner.measurements.readers.training_rows import SCORED_SEPARATELY_NOTE, training_rows
 from planner.measurements.training_steps import predicted_seconds
 from tests.paths import shared
 from tools.fit.stack_scores import by_stack, cross_coverage, judged
@@ -67,7 +67,9 @@ def test_small_models_with_layouts_and_widths_left_out():
 def test_fine_tunes_are_scored_by_stacks_that_never_saw_one():
     """LoRA makes two passes of three: five rows of four chips, within a fifth on the mean."""
     rows = [
-        row for row in training_rows(shared("training_layouts.csv")) if row.reason.endswith(BESIDE)
+        row
+        for row in training_rows(shared("training_layouts.csv"))
+        if row.reason.endswith(SCORED_SEPARATELY_NOTE)
     ]
     assert not any(row.usable for row in rows)
     off = {

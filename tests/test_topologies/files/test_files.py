@@ -19,7 +19,7 @@ from topologies.builders import BUILDERS
 from topologies.fabric.fabric import accelerators, fabric, link
 from topologies.files.arc_counts import arcs
 from topologies.files.description import RATIOS
-from topologies.files.units import Misread, latency, rate
+from topologies.files.units import UnitMismatch, latency, rate
 
 SMALL = {
     "switch": {"chips": 4, "up": 450e9, "latency": 5e-7, "in_network_reduce": True},
@@ -110,7 +110,7 @@ def test_a_time_is_read_with_its_unit(text, value):
 )
 def test_what_is_no_quantity_is_told_with_what_was_meant(what, text, said):
     """The message names the unit that would have been right."""
-    with pytest.raises(Misread) as caught:
+    with pytest.raises(UnitMismatch) as caught:
         what(text)
     assert said in str(caught.value)
 

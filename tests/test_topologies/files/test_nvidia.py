@@ -8,8 +8,8 @@ import pytest
 
 from tests.paths import shared
 from topologies import TopologyError, group_rate, read
-from topologies.files.nvidia import NETWORK, machines_alike
-from topologies.groups.fabric_groups import grouped
+from topologies.files.nvidia import NETWORK, equal_machines
+from topologies.groups.fabric_groups import fabric_groups
 
 HEAD = "\t\x1b[4m{}\tCPU Affinity\tNUMA Affinity\x1b[0m\n"
 CARD = (
@@ -212,12 +212,12 @@ def test_chips_hang_on_the_cards_nearest_to_them(tmp_path):
 
 def test_machines_alike_share_their_cards_as_written(tmp_path):
     """4 x 50 GB/s leave a machine of eight: 8 x 8 messages cross for 15 of each, rings 200 GB/s."""
-    G = machines_alike(cards(tmp_path, SHARED, 4)[0], 2)
+    G = equal_machines(cards(tmp_path, SHARED, 4)[0], 2)
     assert (G.number_of_nodes(), G.nodes["1 gpu3"]["domain"]) == (2 * 13 + 1, 1)
     rate = group_rate(G, 16)
     assert rate.all_to_all == pytest.approx(4 * 50e9 / 64 * 15)
     assert rate.send == pytest.approx(25e9)
-    assert grouped(G).ring(16) == pytest.approx(200e9)
+    assert fabric_groups(G).ring(16) == pytest.approx(200e9)
 
 
 def test_a_card_has_no_nvlink(tmp_path):
@@ -257,7 +257,7 @@ def test_cards_of_nccl_s_file(tmp_path):
 def test_machines_without_cards_are_not_joined(tmp_path):
     """Nothing is made up between them."""
     with pytest.raises(TopologyError, match="names no network cards"):
-        machines_alike(matrix(tmp_path, even("NV18", 8)), 2)
+        equal_machines(matrix(tmp_path, even("NV18", 8)), 2)
 
 
 @pytest.mark.parametrize(
@@ -268,5 +268,5 @@ def test_published_output_carries_its_cards(name, chips, leaves):
     """Two cards of 50 GB/s for four chips, one for two: what a ring may take out of a machine."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        G = machines_alike(read(shared(f"cases/{name}")), 2)
-    assert grouped(G).ring(2 * chips) == pytest.approx(leaves)
+        G = equal_machines(read(shared(f"cases/{name}")), 2)
+    assert fabric_groups(G).ring(2 * chips) == pytest.approx(leaves)

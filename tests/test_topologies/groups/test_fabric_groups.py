@@ -25,8 +25,8 @@ from topologies.fabric.fabric import SCALE_UP, SWITCH, Fabric, accelerators, lin
 from topologies.groups import concurrent_groups as joint
 from topologies.groups import concurrent_groups as ways
 from topologies.groups.concurrent_groups import GroupPaths, group_rates
-from topologies.groups.fabric_groups import FabricGroups, grouped
-from topologies.groups.tree_networks import tree_of
+from topologies.groups.fabric_groups import FabricGroups, fabric_groups
+from topologies.groups.tree_networks import switch_tree
 from topologies.rates.concurrent_collectives import joint_rate
 from topologies.rates.flow import concurrent_flow
 from topologies.rates.traffic import all_to_all
@@ -266,7 +266,7 @@ def test_an_unsound_fabric_has_no_rates():
 def test_a_fabric_that_has_changed_is_looked_at_anew():
     """Equal fabrics share what was found; a changed link does not."""
     G = switch(4, up=1e9)
-    assert grouped(G) is grouped(switch(4, up=1e9))
+    assert fabric_groups(G) is fabric_groups(switch(4, up=1e9))
     before = group_rate(G, 4).all_to_all
     for arc in G.edges.values():
         arc["bandwidth"] = 2e9
@@ -276,11 +276,11 @@ def test_a_fabric_that_has_changed_is_looked_at_anew():
 def test_a_frozen_fabric_is_looked_through_once(monkeypatch):
     """Who freezes it says that it stays as it is; its rates are those of its copy."""
     G = nx.freeze(hierarchy(switch(4, up=8e9), 3, out=1e9))
-    first = grouped(G)
+    first = fabric_groups(G)
     monkeypatch.setattr("topologies.groups.fabric_groups.sha256", None)
-    assert grouped(G) is first
+    assert fabric_groups(G) is first
     order = sorted(accelerators(G), reverse=True)
-    assert grouped(G, order) is grouped(G, list(order)) is not first
+    assert fabric_groups(G, order) is fabric_groups(G, list(order)) is not first
     monkeypatch.undo()
     assert [first.rate(n) for n in (2, 4, 6)] == [group_rate(G.copy(), n) for n in (2, 4, 6)]
 
@@ -386,7 +386,7 @@ def test_a_group_of_thousands_is_looked_at_from_some_of_its_chips(monkeypatch):
     for chip in G:
         del G.nodes[chip]["coord"]
     whole = group_rates(G, [tuple(G)])
-    monkeypatch.setattr(ways, "SEARCHED", 10 * G.number_of_edges())
+    monkeypatch.setattr(ways, "MAX_SEARCH_WORK", 10 * G.number_of_edges())
     assert group_rates(G, [tuple(G)]) == whole
     assert whole.latency_hops == 7
 
@@ -416,9 +416,9 @@ def test_levels_that_are_not_alike_are_not_counted(change):
     """A slow, long or missing uplink, a chip that relays, a link between leaves."""
     G = clos(4, 16, 2.0)
     domains = [[(d, i) for i in range(8)] for d in range(4)]
-    assert tree_of(G, domains) is not None
+    assert switch_tree(G, domains) is not None
     change(G)
-    assert tree_of(G, domains) is None
+    assert switch_tree(G, domains) is None
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 8])
@@ -430,7 +430,7 @@ def test_where_it_is_too_large_to_solve_a_gather_is_on_the_safe_side(n, monkeypa
     G.graph["orbits"] = False
     groups = FabricGroups(G).groups(n)
     exact = group_rates(G, groups)
-    monkeypatch.setattr(joint, "LARGEST", 0)
+    monkeypatch.setattr(joint, "MAX_PROGRAM_SIZE", 0)
     safe = group_rates(G, groups)
     assert not exact.shared_evenly
     assert safe.shared_evenly
@@ -445,7 +445,7 @@ def test_a_large_network_without_symmetry_is_held_to_the_cables_of_a_domain():
     The program is too large to be solved; the rounds of routings that are tried say no more than
     918 GB/s.
     """
-    rate = grouped(dragonfly(1, 20, 1, up=900e9, local=45e9, out=10e9)).rate(256)
+    rate = fabric_groups(dragonfly(1, 20, 1, up=900e9, local=45e9, out=10e9)).rate(256)
     assert rate.all_to_all == pytest.approx(20 * 10e9 / (20 * 236) * 255)
     assert rate.all_to_all <= rate.all_gather
 
@@ -455,7 +455,7 @@ def test_a_large_torus_with_a_slow_link_says_what_is_shared_evenly():
     G = torus((4, 4, 8), link=45e9)
     G.edges[(0, 0, 0), (0, 0, 1)]["bandwidth"] = 22.5e9
     G.graph["orbits"] = False
-    assert len(G) * G.number_of_edges() > joint.LARGEST
+    assert len(G) * G.number_of_edges() > joint.MAX_PROGRAM_SIZE
     assert group_rate(G, 8).shared_evenly
     assert not group_rate(G, 128).shared_evenly
 

@@ -15,8 +15,8 @@ import topologies
 from tests.paths import ROOT
 from topologies.fabric.fabric import fabric, link
 from topologies.fabric.soundness import check
-from topologies.picture.degraded_links import damage
-from topologies.picture.scene import Gap, chosen, read, without_gaps
+from topologies.picture.degraded_links import find_link_faults
+from topologies.picture.scene import Gap, limit_items, read, without_gaps
 from topologies.picture.svg_canvas import rate_text, time_text
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -172,7 +172,7 @@ def test_the_groups_of_a_dragonfly_sit_on_a_circle():
 def test_a_lost_card_is_red_and_said():
     """What a chip lacks that its like have is found without being told."""
     G = nic_down()
-    assert [fault.text for fault in damage(read(G))] == ["chip 0.3: no link to spine"]
+    assert [fault.text for fault in find_link_faults(read(G))] == ["chip 0.3: no link to spine"]
     picture = topologies.svg(G)
     assert "chip 0.3: no link to spine" in words(picture)
     assert "#dc2626" in picture
@@ -181,7 +181,7 @@ def test_a_lost_card_is_red_and_said():
 
 def test_a_slow_link_and_a_missing_one_of_a_torus_are_red_and_said():
     """Degraded and removed links of a torus, both with their places."""
-    said = [fault.text for fault in damage(read(hurt_torus()))]
+    said = [fault.text for fault in find_link_faults(read(hurt_torus()))]
     assert said == ["1.1.0 - 2.1.0: 22.5 GB/s, not 45 GB/s", "0.2.0 - 0.3.0: no link"]
     assert set(said) <= set(words(topologies.svg(hurt_torus())))
 
@@ -200,7 +200,7 @@ def test_a_fault_is_drawn_wherever_it_is():
 @pytest.mark.parametrize("case", sorted(CASES.keys() - {"nic down", "hurt torus"}))
 def test_sound_fabrics_have_no_faults(case):
     """Edges of open grids, uneven ways and odd shapes are no damage."""
-    assert damage(read(CASES[case]())) == []
+    assert find_link_faults(read(CASES[case]())) == []
 
 
 @pytest.mark.parametrize(
@@ -326,11 +326,11 @@ def test_a_fabric_without_chips_has_no_picture():
 
 def test_what_is_left_out_is_counted():
     """Those that must be there, the first ones and the last; a gap holds the others."""
-    found = chosen(range(100), 6, {50})
+    found = limit_items(range(100), 6, {50})
     assert without_gaps(found) == [0, 1, 2, 50, 99] or without_gaps(found) == [0, 1, 50, 99]
     hidden = [i for gap in found if isinstance(gap, Gap) for i in gap.items]
     assert sorted([*without_gaps(found), *hidden]) == list(range(100))
-    assert chosen([1, 2, 3], 3) == [1, 2, 3]
+    assert limit_items([1, 2, 3], 3) == [1, 2, 3]
 
 
 def test_amounts_are_read_at_a_glance():

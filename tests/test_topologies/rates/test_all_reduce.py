@@ -8,8 +8,8 @@ from topologies import TopologyError, hierarchy, mesh, switch, torus
 from topologies.builders.clusters import clos
 from topologies.builders.switches import planes
 from topologies.rates.concurrent_collectives import (
+    ALGORITHM_PLAIN,
     IN_NETWORK,
-    PLAIN,
     all_reduce_bounds,
     best_all_reduce,
 )
@@ -44,14 +44,14 @@ def test_small_groups_do_not_use_it() -> None:
     """Below the threshold of a machine the plain algorithm is all there is."""
     G = switch(8, up=450e9, in_network_reduce=True)
     four, five = ([(i,) for i in range(n)] for n in (4, 5))
-    assert [b.algorithm for b in all_reduce_bounds(G, four, reduce_from=5)] == [PLAIN]
-    assert best_all_reduce(G, four, reduce_from=5).algorithm == PLAIN
+    assert [b.algorithm for b in all_reduce_bounds(G, four, reduce_from=5)] == [ALGORITHM_PLAIN]
+    assert best_all_reduce(G, four, reduce_from=5).algorithm == ALGORITHM_PLAIN
     assert best_all_reduce(G, five, reduce_from=5).algorithm == IN_NETWORK
 
 
 def test_two_chips_gain_nothing() -> None:
     """To send S once is what two chips do anyway."""
-    assert best_all_reduce(switch(2, up=1.0, in_network_reduce=True)).algorithm == PLAIN
+    assert best_all_reduce(switch(2, up=1.0, in_network_reduce=True)).algorithm == ALGORITHM_PLAIN
 
 
 def test_nothing_that_adds() -> None:

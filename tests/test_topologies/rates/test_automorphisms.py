@@ -16,7 +16,7 @@ from topologies import clos, switch, torus
 from topologies.fabric.fabric import accelerators, fabric, link
 from topologies.rates import color_refinement as refinement
 from topologies.rates.automorphisms import ColoredStructure
-from topologies.rates.color_refinement import shrunk
+from topologies.rates.color_refinement import equitable_partition
 from topologies.rates.flow import all_to_all_rate, concurrent_flow
 from topologies.rates.flow_network import demand, network
 from topologies.rates.flow_program import ReducedProgram, by_program
@@ -184,8 +184,8 @@ def test_copies_in_a_matrix_fold_into_one(rows, columns, copies, data):
     block = np.array(data.draw(st.lists(cells, min_size=rows, max_size=rows)))
     whole = csr_array(np.kron(np.eye(copies), block))
     zeros = np.zeros(rows * copies, dtype=np.int64), np.zeros(columns * copies, dtype=np.int64)
-    small = shrunk(whole, *zeros)
-    alone = shrunk(csr_array(block), zeros[0][:rows], zeros[1][:columns])
+    small = equitable_partition(whole, *zeros)
+    alone = equitable_partition(csr_array(block), zeros[0][:rows], zeros[1][:columns])
     assert small.matrix.shape == alone.matrix.shape
     sums = np.zeros((rows * copies, small.matrix.shape[1]))
     for j, which in enumerate(small.columns):
@@ -197,12 +197,12 @@ def test_hashes_that_collide_change_nothing(monkeypatch):
     """With three colours in all, refinement proves nothing and nothing false is concluded."""
     G = changed(pods(4, 2, 9, 1, "rails"), ((0, 1), ("rail", 1)), factor=0.5)
     rate = all_to_all_rate(G).rate
-    proper = refinement.mixed
+    proper = refinement.mix_hashes
 
     def weak(values, seed=0):
         return proper(values, seed) % np.uint64(3)
 
-    monkeypatch.setattr(refinement, "mixed", weak)
+    monkeypatch.setattr(refinement, "mix_hashes", weak)
     assert all_to_all_rate(G).rate == pytest.approx(rate, rel=1e-9)
     program = ReducedProgram(
         network(G),

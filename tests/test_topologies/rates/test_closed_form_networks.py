@@ -69,7 +69,7 @@ def test_clos_networks_reach_their_formula(data, chips, below, domains, up, out)
 @pytest.mark.parametrize("dims", [(2, 4), (3, 6), (2, 2, 4), (2, 4, 4), (8, 4), (4, 4, 8)], ids=str)
 def test_twisted_tori_reach_their_formula(dims):
     """Every way that can be the same is: capacity over distances is the flow itself."""
-    assert_agree(twisted_torus(dims, link=45.0), closed_forms.twisted(dims, 45.0))
+    assert_agree(twisted_torus(dims, link=45.0), closed_forms.twisted_torus_rates(dims, 45.0))
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,9 @@ def test_twisted_tori_reach_their_formula(dims):
 def test_a_twist_gains_what_is_published(dims, gain):
     """Over the plain torus of the same sides, by formula and by the bound of hops."""
     plain = closed_forms.box(dims, (50e9,) * 3, (True,) * 3).all_to_all
-    assert closed_forms.twisted(dims, 50e9).all_to_all / plain == pytest.approx(gain, rel=1e-7)
+    assert closed_forms.twisted_torus_rates(dims, 50e9).all_to_all / plain == pytest.approx(
+        gain, rel=1e-7
+    )
     assert hop_bound(twisted_torus(dims, link=50e9)) / plain == pytest.approx(gain, rel=1e-7)
 
 

@@ -158,7 +158,9 @@ def test_domains_on_a_spine_exchange_what_their_cards_carry(what, chips):
 def test_rails_are_bound_by_cards_or_by_the_boards_that_feed_them(up, out):
     """theta = min(b/(n-g), B/((g-1)(1+(n-g)/g))), whichever of the two is slow."""
     inside = closed_forms.switch(3, up)
-    shares = closed_forms.joined(6, least=3, most=3, out=out, smallest=inside, largest=inside)
+    shares = closed_forms.multi_domain_rates(
+        6, least=3, most=3, out=out, smallest=inside, largest=inside
+    )
     G = rails(2, 3, up=up, out=out)
     # The board's share can be relieved by sending on another's rail, so the form is a floor.
     assert shares.all_to_all <= flow_rate(G) * (1 + 1e-6)
@@ -170,7 +172,9 @@ def test_rails_are_bound_by_cards_or_by_the_boards_that_feed_them(up, out):
 def test_two_boards_of_eight_reach_the_published_numbers():
     """Two HGX boards with 50 GB/s cards: 6.25 GB/s per pair, gathering 33.3333 per member."""
     inside = closed_forms.switch(8, 450e9)
-    shares = closed_forms.joined(16, least=8, most=8, out=50e9, smallest=inside, largest=inside)
+    shares = closed_forms.multi_domain_rates(
+        16, least=8, most=8, out=50e9, smallest=inside, largest=inside
+    )
     assert shares.all_to_all == pytest.approx(6.25e9)
     assert shares.all_gather == pytest.approx(100e9 / 3)
 
@@ -178,7 +182,9 @@ def test_two_boards_of_eight_reach_the_published_numbers():
 def test_four_boards_of_b200_are_bound_by_the_cut_around_a_board():
     """4x8 B200 with 50 GB/s each: 16.6667 GB/s per member, 516.7 GB/s of bus bandwidth."""
     inside = closed_forms.switch(8, 900e9)
-    shares = closed_forms.joined(32, least=8, most=8, out=50e9, smallest=inside, largest=inside)
+    shares = closed_forms.multi_domain_rates(
+        32, least=8, most=8, out=50e9, smallest=inside, largest=inside
+    )
     assert shares.all_gather == pytest.approx(50e9 / 3)
     assert group_rate(machine("hgx-b200"), 32).all_gather == pytest.approx(31 * 50e9 / 3)
 
@@ -187,7 +193,9 @@ def test_gathering_over_two_boards_agrees_with_the_cut():
     """Two small boards: what enters one chip binds."""
     G = hierarchy(switch(4, up=45.0), 2, out=5.0)
     inside = closed_forms.switch(4, 45.0)
-    shares = closed_forms.joined(8, least=4, most=4, out=5.0, smallest=inside, largest=inside)
+    shares = closed_forms.multi_domain_rates(
+        8, least=4, most=4, out=5.0, smallest=inside, largest=inside
+    )
     assert cut_rate(G) == pytest.approx(shares.all_gather, rel=1e-6)
 
 
@@ -196,7 +204,9 @@ def test_unequal_parts_never_promise_more_than_flows_allow():
     G = hierarchy(switch(4, up=45.0), 2, out=5.0)
     G.remove_node((1, 3))
     part = {n: closed_forms.switch(n, 45.0) for n in (3, 4)}
-    shares = closed_forms.joined(7, least=3, most=4, out=5.0, smallest=part[3], largest=part[4])
+    shares = closed_forms.multi_domain_rates(
+        7, least=3, most=4, out=5.0, smallest=part[3], largest=part[4]
+    )
     assert shares.all_to_all == pytest.approx(flow_rate(G), rel=1e-6)
     assert shares.all_gather == pytest.approx(cut_rate(G), rel=1e-6)
 

@@ -65,7 +65,7 @@ def test_flows_and_cuts_agree(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
     G = FABRICS[name].copy()
     G.edges[next(iter(G.edges))]["bandwidth"] *= 0.7
     flows = joint_rate(G, [accelerators(G)], "all_reduce")
-    monkeypatch.setattr(jointly, "FOLDED", 0)
+    monkeypatch.setattr(jointly, "MAX_FOLD", 0)
     cuts = joint_rate(G, [accelerators(G)], "all_reduce")
     assert cuts.engine.endswith("cuts")
     assert cuts.rate == pytest.approx(flows.rate, rel=1e-7)

@@ -12,8 +12,8 @@ from topologies import TopologyError, hierarchy, mesh, rails, switch, torus
 from topologies.fabric.fabric import ACCELERATOR, SWITCH, Fabric, accelerators, fabric, link
 from topologies.rates import closed_forms
 from topologies.rates.cut import CutSearch, all_gather_rate, all_reduce_rate, reduce_scatter_rate
-from topologies.rates.flow_network import involved, network
-from topologies.rates.link_usage import Flows, arcs_of
+from topologies.rates.flow_network import network, usable_subfabric
+from topologies.rates.link_usage import Flows, group_subnetwork
 
 
 def undeclared(G: Fabric) -> Fabric:
@@ -142,7 +142,7 @@ def test_tori_and_grids_by_formula(sides: tuple[int, ...], ring: bool) -> None:
 def test_joined_domains_by_formula(g: int, m: int, out: float) -> None:
     """Switches joined by cards agree with the closed form."""
     inside = closed_forms.switch(g, 450e9)
-    expected = closed_forms.joined(
+    expected = closed_forms.multi_domain_rates(
         g * m, least=g, most=g, out=out, smallest=inside, largest=inside
     ).all_gather
     G = undeclared(hierarchy(switch(g, up=450e9), m, out=out))
@@ -231,9 +231,9 @@ def test_chips_out_of_reach_are_named() -> None:
 def test_chips_that_carry_nothing_change_nothing(members, relay):
     """A group of 16 chips on rails, among chips and switches that it has no use for."""
     G = rails(4, 4, up=450e9, out=50e9, relay=relay, oversubscription=2)
-    part = involved(G, members)
+    part = usable_subfabric(G, members)
     assert (len(part) < len(G)) == (relay != "all")
-    whole = arcs_of(network(G), np.array([list(G).index(node) for node in members]))
+    whole = group_subnetwork(network(G), np.array([list(G).index(node) for node in members]))
     search = CutSearch(Flows(whole))
     search.run([np.flatnonzero(whole.is_member)[i : i + 1] for i in range(len(members))])
     assert all_gather_rate(G, members).rate == pytest.approx(search.rate)

@@ -12,7 +12,7 @@ from tests.cases.flow import GB, KNOWN, changed, fabrics, pair_rate, pods
 from topologies import TopologyError, mesh, switch, torus, twisted_torus
 from topologies.fabric.fabric import accelerators, fabric, link
 from topologies.rates import flow as engine
-from topologies.rates.flow import all_to_all_rate, concurrent_flow, narrowest
+from topologies.rates.flow import all_to_all_rate, concurrent_flow, narrowest_cut
 from topologies.rates.flow_network import demand, network
 from topologies.rates.flow_program import ReducedProgram, by_program
 from topologies.rates.orbits import orbits
@@ -60,8 +60,8 @@ def test_what_is_too_large_for_the_program_is_bounded_from_above(dims, mixed, mo
     G = changed(torus(dims, link=45 * GB), *list(torus(dims, link=1.0).edges)[:1], factor=0.3)
     exact = all_to_all_rate(G)
     monkeypatch.setattr(engine, "SOLVED", 0)
-    monkeypatch.setattr(engine, "MIXED", mixed * G.number_of_edges())
-    monkeypatch.setattr(engine, "ROUTED", 0)
+    monkeypatch.setattr(engine, "PRICING_WORK_LIMIT", mixed * G.number_of_edges())
+    monkeypatch.setattr(engine, "MAX_ROUTED_PATHS", 0)
     bound = all_to_all_rate(G)
     assert bound.rate >= exact.rate * (1 - 1e-9)
     assert bound.rate <= 2 * exact.rate
@@ -75,8 +75,8 @@ def test_cuts_alone_never_lie_below_the_rate(name, monkeypatch):
     build, rate = KNOWN[name]
     G = build()
     traffic = all_to_all(accelerators(G))
-    assert narrowest(G, traffic).rate >= rate * GB * (1 - 1e-6)
-    monkeypatch.setattr(engine, "MIXED", 0)
+    assert narrowest_cut(G, traffic).rate >= rate * GB * (1 - 1e-6)
+    monkeypatch.setattr(engine, "PRICING_WORK_LIMIT", 0)
     flow = all_to_all_rate(G)
     assert flow.rate >= rate * GB * (1 - 1e-6)
     assert not flow.exact or flow.rate == pytest.approx(rate * GB, rel=1e-6)

@@ -16,7 +16,7 @@ import pytest
 from tests.paths import SHARED, shared
 from topologies import graph, group_rate, hierarchy, machine, switch
 from topologies.fabric.fabric import Fabric, accelerators
-from topologies.rates.concurrent_collectives import IN_NETWORK, PLAIN, all_reduce_bounds
+from topologies.rates.concurrent_collectives import ALGORITHM_PLAIN, IN_NETWORK, all_reduce_bounds
 from topologies.rates.cut import all_gather_rate, reduce_scatter_rate
 
 FILE = SHARED / "collectives.csv"
@@ -124,7 +124,7 @@ def test_all_reduces(kind: tuple[str, str, int, str], some: list[Row]) -> None:
     G, members = built(*kind[:3])
     bounds = {bound.algorithm: bound.bus_bandwidth for bound in all_reduce_bounds(G, members)}
     reached = busiest(some)
-    if reached > bounds[PLAIN]:
+    if reached > bounds[ALGORITHM_PLAIN]:
         assert (kind[0], kind[2]) in IN_NETWORK_ONLY
         assert reached <= bounds[IN_NETWORK]
 

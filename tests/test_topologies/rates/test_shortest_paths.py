@@ -132,7 +132,7 @@ def test_nodes_prefer_their_own_switch() -> None:
     """Of two ways of two hops the sooner is taken: cards carry what leaves the node, no more."""
     G = hierarchy(switch(8, up=450.0, latency=5e-7), 2, out=50.0, latency=2.5e-6)
     expected = closed_forms.switch(8, 450.0)
-    joined = closed_forms.joined(
+    joined = closed_forms.multi_domain_rates(
         16, least=8, most=8, out=50.0, smallest=expected, largest=expected
     ).all_to_all
     assert whole(G) == pytest.approx(joined, rel=1e-9)
@@ -179,7 +179,7 @@ def test_paths_followed_one_by_one_are_those_of_a_look_at_every_arc(
     sent = pairs({arc: 1.0 + 2 * (i % 2) for i, arc in enumerate(partners)})
     answers = []
     for share in (0.0, 1.0):
-        monkeypatch.setattr(paths, "FOLLOWED", share)
+        monkeypatch.setattr(paths, "MIN_FOLLOWED_SHARE", share)
         routed, lanes = ecmp(G, sent), ShortestPaths(G).lanes(chips[:2], chips[-3:])
         answers.append((routed.rate, routed.load.tolist(), lanes))
     assert answers[0] == answers[1]
@@ -203,5 +203,5 @@ def test_hops_asked_for_again_are_those_of_the_first_time(monkeypatch: pytest.Mo
     chips, several = accelerators(G), ShortestPaths(G)
     first = several.distances(chips[:3], chips).hops
     assert (several.distances(chips[4:1:-1], chips).hops[-1] == first[2]).all()
-    monkeypatch.setattr(paths, "REMEMBERED", 1)
+    monkeypatch.setattr(paths, "MAX_CACHED_HOPS", 1)
     assert (ShortestPaths(G).distances(chips[:3], chips).hops == first).all()

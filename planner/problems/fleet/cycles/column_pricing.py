@@ -18,15 +18,10 @@ from planner.problems.fleet.fleet_task import FleetTask
 from planner.problems.fleet.plan import Pricing
 from planner.problems.fleet.program import FleetProgram, fleet_program
 from planner.problems.fleet.question import FleetScenario
-from planner.problems.fleet.replica_columns import (
-    MadeColumn,
-    larger_replicas,
-    reading_rate,
-    replica,
-)
+from planner.problems.fleet.replica_columns import NewColumn, larger_replicas, reading_rate, replica
 from planner.problems.fleet.resolve import ResolvedFleet, resolve_fleet
-from planner.programs.integer import LinearPoint, NoPoint, relaxed
-from planner.text.tolerances import SAME
+from planner.programs.integer import LinearPoint, NoPoint, solve_lp_relaxation
+from planner.text.tolerances import REL_TOL
 
 Array = np.ndarray
 IMPROVES = 1e-6  # of what a replica earns, by which it must cost less
@@ -46,7 +41,7 @@ class PricedFleet:
 class PricedLayouts:
     """What a search returned, by number: rates [seq/s] and hours to start, all (P,)."""
 
-    search: MadeColumn
+    search: NewColumn
     rates: Array
     starts: Array
 
@@ -63,14 +58,14 @@ def priced_fleet(scenario: FleetScenario) -> PricedFleet:
     searches = [each for each in (*made.searched, *larger_replicas(scenario, made))
                 if not each.cell.phase]  # fmt: skip
     every = [_layouts(scenario, search) for search in searches]
-    tested: list[MadeColumn] = []
+    tested: list[NewColumn] = []
     rounds = 0
     while True:
         rounds += 1
         trial = _with(resolution, tested)
         program = fleet_program(replace(trial.task, one_layout=False))
         try:
-            linear = relaxed(program.program.compiled())
+            linear = solve_lp_relaxation(program.program.compiled())
         except NoPoint:
             if tested:
                 return PricedFleet(resolution)
@@ -87,21 +82,19 @@ def priced_fleet(scenario: FleetScenario) -> PricedFleet:
     return PricedFleet(_with(resolution, used), Pricing(layouts, rounds, len(used)))
 
 
-def _in_use(program: FleetProgram, linear: LinearPoint, tested: list[MadeColumn]) -> list[bool]:
-    """Which of the last columns the relaxation uses."""
+def _in_use(program: FleetProgram, linear: LinearPoint, tested: list[NewColumn]) -> list[bool]:
     there = linear.point[program.firm] + linear.point[program.spot]
     return [bool(row.max() > USED) for row in there[there.shape[0] - len(tested) :]]
 
 
-def _with(resolution: ResolvedFleet, more: list[MadeColumn]) -> ResolvedFleet:
-    """The question with further columns."""
+def _with(resolution: ResolvedFleet, more: list[NewColumn]) -> ResolvedFleet:
     assert resolution.made is not None
     columns = (*resolution.task.columns, *(each.column for each in more))
     made = replace(resolution.made, made=(*resolution.made.made, *more))
     return replace(resolution, task=replace(resolution.task, columns=columns), made=made)
 
 
-def _layouts(scenario: FleetScenario, search: MadeColumn) -> PricedLayouts:
+def _layouts(scenario: FleetScenario, search: NewColumn) -> PricedLayouts:
     """Every layout that a search found, each at its best batch."""
     pool = search.pool.pools[-1]
     searched, step = pool.searched, pool.step
@@ -117,7 +110,7 @@ def _layouts(scenario: FleetScenario, search: MadeColumn) -> PricedLayouts:
 def _better(
     scenario: FleetScenario, task: FleetTask, program: FleetProgram, linear: LinearPoint,
     every: list[PricedLayouts],
-) -> Iterator[MadeColumn]:  # fmt: skip
+) -> Iterator[NewColumn]:  # fmt: skip
     """Of each search the layout that improves the relaxation most, where one does."""
     for layouts in every:
         free = _not_stood_for(task, layouts)
@@ -139,9 +132,9 @@ def _not_stood_for(task: FleetTask, layouts: PricedLayouts) -> Array:
         copies = column.chips // smaller.chips
         if (smaller.model, smaller.pool, smaller.phase) != kind or not copies:
             continue
-        fits = (smaller.rate <= layouts.rates * (1 + SAME)) | (smaller.chips == column.chips)
-        fits &= copies * smaller.rate >= layouts.rates * (1 - SAME)
-        free &= ~(fits & (smaller.start <= layouts.starts * (1 + SAME)))
+        fits = (smaller.rate <= layouts.rates * (1 + REL_TOL)) | (smaller.chips == column.chips)
+        fits &= copies * smaller.rate >= layouts.rates * (1 - REL_TOL)
+        free &= ~(fits & (smaller.start <= layouts.starts * (1 + REL_TOL)))
     return free
 
 

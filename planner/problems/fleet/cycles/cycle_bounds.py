@@ -14,17 +14,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.problems.fleet.fleet_task import FleetTask
-from planner.problems.fleet.program import FleetProgram, most_replicas
+from planner.problems.fleet.program import FleetProgram, replica_upper_bounds
 from planner.programs.integer import LinearPoint
 
 Array = np.ndarray
-LISTED, FEWEST = 20_000, 200  # covers of an hour, of all models together, and of one
+MAX_COVERS, MIN_COVERS = 20_000, 200  # covers of an hour, of all models together, and of one
 PARTIAL = 20_000  # covers begun that are looked at together
 FIRST, TRIES = 0.04, 12  # of the least cost of an hour, up to which covers are listed at first
-WIDER, NEARLY_WIDER = 1.6, 1.25  # that range from one try to the next, of few covers and of many
-LAPS = 4
-NEAR = 1e-9
-CHEAPEST = 1e-9  # USD, of an item, that counts of it be finite
+WIDER, WIDENING = 1.6, 1.25  # that range from one try to the next, of few covers and of many
+MAX_CYCLE_ITERATIONS = 4
+FEASIBLE_TOL = 1e-9
+MIN_ITEM_COST = 1e-9  # USD, of an item, that counts of it be finite
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,13 @@ class CoverItems:
         worth = min((self.costs[i] / self.served[i] for i in items), default=np.inf)
         if worth * target > budget:
             return []
-        spare = budget - worth * target + NEAR
+        spare = budget - worth * target + FEASIBLE_TOL
         dear = self.costs - worth * self.served > spare
         return [i for i in items if i % count == always or not dear[i]]
 
 
 @dataclass(frozen=True)
-class NearCovers:
+class CheapestCovers:
     """The cheapest covers of an hour (K, 2 n), their costs (K,), and what no other is below."""
 
     counts: Array
@@ -60,15 +60,15 @@ class NearCovers:
     others: float
 
 
-def near_covers(
+def cheapest_covers(
     items: CoverItems, needed: float, firmly: float, spare: int, wanted: int
-) -> NearCovers:
+) -> CheapestCovers:
     """As many covers of a demand with the spare as are wanted, and what no other is below."""
     count = items.served.size // 2
     offered = items.most > 0
     worth = float((items.costs[offered] / items.served[offered]).min())
     least = worth * (needed + spare * items.served[:count].min())
-    listed = NearCovers(np.zeros((0, 2 * count), int), np.zeros(0), least)
+    listed = CheapestCovers(np.zeros((0, 2 * count), int), np.zeros(0), least)
     wide = max(FIRST * least, 1e-3)
     for _ in range(TRIES):
         groups = list(_by_largest(items, needed, firmly, spare, least + wide))
@@ -76,16 +76,16 @@ def near_covers(
             break
         counts = [np.zeros((0, 2 * count), int), *(group[0] for group in groups if group)]
         costs = np.concatenate([np.zeros(0), *(group[1] for group in groups if group)])
-        listed = NearCovers(np.concatenate(counts), costs, least + wide)
+        listed = CheapestCovers(np.concatenate(counts), costs, least + wide)
         if costs.size > wanted:
             break
-        wide *= WIDER if 4 * costs.size < wanted else NEARLY_WIDER
+        wide *= WIDER if 4 * costs.size < wanted else WIDENING
     order = np.argsort(listed.costs, kind="stable")
     others = listed.others
     if order.size > wanted:
         others = min(others, float(listed.costs[order[wanted]]))
     order = order[:wanted]
-    return NearCovers(listed.counts[order], listed.costs[order], others)
+    return CheapestCovers(listed.counts[order], listed.costs[order], others)
 
 
 def _by_largest(
@@ -113,10 +113,10 @@ def _within(
     rest_worth = np.append(np.minimum.accumulate(worth[::-1])[::-1], np.inf)
     counts, cost = np.zeros((1, 2 * count), int), np.zeros(1)
     need, firm_need = np.array([target[0]]), np.array([target[1]])
-    tiny = NEAR * target[0]
+    tiny = FEASIBLE_TOL * target[0]
     for place, item in enumerate(which):
-        usd = max(float(items.costs[item]), CHEAPEST)
-        most = np.minimum(np.floor((budget - cost) / usd + NEAR), items.most[item])
+        usd = max(float(items.costs[item]), MIN_ITEM_COST)
+        most = np.minimum(np.floor((budget - cost) / usd + FEASIBLE_TOL), items.most[item])
         more = np.maximum(most.astype(int), -1) + 1
         if more.sum() > PARTIAL:
             return None
@@ -129,9 +129,9 @@ def _within(
         counts[:, item] += added
         left = np.where(need > tiny, need, 0.0)
         rest = np.multiply(left, rest_worth[place + 1], out=np.zeros_like(left), where=left > 0)
-        good = cost + rest <= budget + NEAR
+        good = cost + rest <= budget + FEASIBLE_TOL
         if place + 1 == len(which):
-            good &= firm_need <= NEAR * max(target[1], 1.0)
+            good &= firm_need <= FEASIBLE_TOL * max(target[1], 1.0)
         if place + 1 == len(which) or which[place + 1] % count != largest:
             good &= counts[:, largest] + counts[:, count + largest] > 0
         counts, cost, need, firm_need = counts[good], cost[good], need[good], firm_need[good]
@@ -148,7 +148,7 @@ def cycle_bound(task: FleetTask, made: FleetProgram, linear: LinearPoint) -> flo
     carried[np.flatnonzero(task.starts > 0)] = linear.duals[made.start_rows]
     prices, machines = _offered(task, prices)
     models = sum(_model_bound(task, m, prices, carried) for m in range(len(task.models)))
-    return (machines + models) * (1 - NEAR)
+    return (machines + models) * (1 - FEASIBLE_TOL)
 
 
 def _offered(task: FleetTask, prices: Array) -> tuple[Array, float]:
@@ -190,15 +190,15 @@ def _model_bound(task: FleetTask, m: int, prices: Array, carried: Array) -> floa
         after = (t + 1) % task.hours
         carried[:, after] = np.minimum(carried[:, after], least[:, t] + carried[:, t])
     costs = np.maximum(0.0, chips + (carried - np.roll(carried, -1, axis=1)))
-    most = most_replicas(task)[mine]
+    most = replica_upper_bounds(task)[mine]
     lent = np.array([offer.size * offer.spot_most for offer in offers]) // used
     rates = task.rates[mine]
     served = np.concatenate([rates, rates * (1 - task.lost[mine])])
     firm = np.concatenate([rates, np.zeros_like(rates)])
     limits = np.concatenate([most, np.where(spot, np.minimum(most, lent), 0)])
-    wanted = max(FEWEST, LISTED // (len(task.models) * task.hours))
+    wanted = max(MIN_COVERS, MAX_COVERS // (len(task.models) * task.hours))
     listed = [
-        near_covers(
+        cheapest_covers(
             CoverItems(served, firm, np.concatenate([costs[0, :, t], costs[1, :, t]]), limits),
             task.demand[m, t] * (1 + task.headroom), (1 - task.spot_share) * task.demand[m, t],
             task.spare, wanted,
@@ -210,16 +210,16 @@ def _model_bound(task: FleetTask, m: int, prices: Array, carried: Array) -> floa
         for t in range(task.hours)
     ]
     value = np.zeros(steps[0].shape[0])
-    for step in LAPS * steps:
+    for step in MAX_CYCLE_ITERATIONS * steps:
         value = (value[:, None] + step).min(axis=0)
-    return float(value.min()) / LAPS
+    return float(value.min()) / MAX_CYCLE_ITERATIONS
 
 
 def _step(
     task: FleetTask,
     mine: Array,
-    before: NearCovers,
-    after: NearCovers,
+    before: CheapestCovers,
+    after: CheapestCovers,
     carried: Array,
     demand: float,
 ) -> Array:
@@ -237,5 +237,5 @@ def _step(
         started = np.maximum(0, change)
         inner += task.start_costs[c] * started - carried[i] * change
         room -= rates[i] * task.starts[c] * started
-    inner[room < demand * (1 + task.headroom) * (1 - NEAR)] = np.inf
+    inner[room < demand * (1 + task.headroom) * (1 - FEASIBLE_TOL)] = np.inf
     return step

@@ -13,12 +13,12 @@ import scipy.sparse as sp
 
 from planner.problems.fleet.fleet_task import FleetTask
 from planner.problems.fleet.program import FleetProgram
-from planner.programs.integer import Covers, LinearPoint, MixedProgram, SparseRows, least_covers
+from planner.programs.integer import Covers, LinearPoint, MixedProgram, SparseRows, minimum_covers
 
 Array = np.ndarray
-PARTS = 1200  # of a demand in which rates are counted
+DISCRETIZATION_STEPS = 1200  # of a demand in which rates are counted
 AT_A_TIME = 5000  # demands
-LIFTS = 1e-4  # of a cover's price, below which a cut is no use
+LIFT_TOL = 1e-4  # of a cover's price, below which a cut is no use
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def cover_cuts(
         paid = np.concatenate([prices.firm[mine], spot_prices, prices.started[mine]])
         numbers = np.concatenate([made.firm[mine], made.spot[mine], made.started[mine]])
         here = (paid * linear.point[numbers]).sum(axis=0)
-        for t in np.flatnonzero(np.isfinite(least[m]) & (least[m] > here * (1 + LIFTS) + 1e-9)):
+        for t in np.flatnonzero(np.isfinite(least[m]) & (least[m] > here * (1 + LIFT_TOL) + 1e-9)):
             scale = max(float(np.abs(paid[:, t]).max()), 1e-9)
             entries.append((numbers[:, t], paid[:, t] / scale))
             low.append(float(least[m, t]) / scale)
@@ -116,7 +116,6 @@ def _asks(task: FleetTask) -> Iterator[CoverAsk]:
 
 
 def _largest(task: FleetTask, m: int) -> Array:
-    """The rates that may be the largest in use of a model; without spare it does not matter."""
     rates = np.unique(task.rates[task.model_of == m])
     return rates if task.spare else rates[-1:]
 
@@ -136,7 +135,7 @@ def _covered(task: FleetTask, prices: CoverPrices, up: bool) -> Iterator[tuple[C
         rates = np.where(usable, rates, 0.0)
         hours = ask.hours[:, None]
         demand = task.demand[ask.models, ask.hours]
-        covers = least_covers(
+        covers = minimum_covers(
             demand * (1 + task.headroom) + task.spare * ask.largest,
             (1 - task.spot_share) * demand,
             (rates, rates * (1 - task.lost[which])),
@@ -144,7 +143,7 @@ def _covered(task: FleetTask, prices: CoverPrices, up: bool) -> Iterator[tuple[C
                 np.where(usable, prices.firm[which, hours], np.inf),
                 np.where(usable, prices.spot[which, hours], np.inf),
             ),
-            PARTS,
+            DISCRETIZATION_STEPS,
             up,
         )  # fmt: skip
         yield ask, covers

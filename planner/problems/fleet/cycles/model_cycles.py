@@ -15,14 +15,14 @@ from planner.problems.fleet.cycles.model_covers import CoverPrices, tried_replic
 from planner.problems.fleet.fleet_task import FleetTask
 
 Array = np.ndarray
-NEAR = 1e-9  # relative, of capacity over demand
+FEASIBLE_TOL = 1e-9  # relative, of capacity over demand
 FROM_PRICES = (1.0, 0.95, 0.9, 0.9, 0.8, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0, 0.0)
 FROM_PLAN = (0.5, 0.4, 0.3, 0.2, 0.1, 0.0, 0.0)  # share of a chip's price, the rest exact machines
-DEAR = 100.0  # times its rent, of a machine that is not offered
-MOST = 300  # rows of a model that are tried at a time
-CHEAP, SWAPPED = 6, 8  # items that are added to others, and that others are changed for
-LONGEST = 60  # replicas added one by one
-LEVELS = (0.0, 0.35, 0.7)  # quantiles of demand whose covers are added to
+MAX_RENT = 100.0  # times its rent, of a machine that is not offered
+MAX_STATES = 300  # rows of a model that are tried at a time
+ADDED_ITEMS, SWAPPED_ITEMS = 6, 8  # items that are added to others, and that others are changed for
+MAX_ADDED_REPLICAS = 60  # replicas added one by one
+COVER_LEVELS = (0.0, 0.35, 0.7)  # quantiles of demand whose covers are added to
 SLACK = 1.15  # of the busiest hour, up to which replicas are added
 BASES = 2  # covers of each level
 
@@ -81,15 +81,15 @@ class ReplicaItems:
 
     def fewer(self, rows: Array, always: Array) -> Array:
         """The rows that cost least for what they serve, and those that stay in any case."""
-        if len(rows) > MOST:
+        if len(rows) > MAX_STATES:
             paid = rows @ np.where(np.isfinite(self.costs), self.costs, 0.0)
             worth = paid / np.maximum(rows @ self.rates, 1e-9)
-            best = rows[np.argsort(worth, kind="stable")[:MOST]]
+            best = rows[np.argsort(worth, kind="stable")[:MAX_STATES]]
             rows = np.concatenate([best, always])
         return np.unique(rows, axis=0)
 
 
-def items_of(task: FleetTask, m: int, prices: CoverPrices) -> ReplicaItems:
+def knapsack_items(task: FleetTask, m: int, prices: CoverPrices) -> ReplicaItems:
     """The items of a model at prices of chips."""
     mine = np.flatnonzero(task.model_of == m)
     rates = task.rates[mine]
@@ -108,14 +108,14 @@ def _longer(task: FleetTask, m: int, covers: Array, items: ReplicaItems) -> list
     paid = covers @ np.where(np.isfinite(items.costs), items.costs, 0.0)
     most = (task.demand[m].max() * (1 + task.headroom) + task.spare * rates.max()) * SLACK
     rows = []
-    for level in np.quantile(task.demand[m], LEVELS):
+    for level in np.quantile(task.demand[m], COVER_LEVELS):
         good = served >= level * (1 + task.headroom)
         good &= covers[:, :n] @ rates >= (1 - task.spot_share) * level
         enough = np.flatnonzero(good)
         for base in covers[enough[np.argsort(paid[enough], kind="stable")[:BASES]]]:
-            for item in items.order[:CHEAP]:
+            for item in items.order[:ADDED_ITEMS]:
                 count = int(np.clip(np.ceil((most - base @ items.rates) / items.rates[item]),
-                                    0, LONGEST))  # fmt: skip
+                                    0, MAX_ADDED_REPLICAS))  # fmt: skip
                 added = np.zeros((count, 2 * n), int)
                 added[:, item] = np.arange(1, count + 1)
                 rows.append(base + added)
@@ -126,7 +126,7 @@ def next_choices(rows: Array, items: ReplicaItems) -> Array:
     """Rows in use and those beside them: an item more, one less, one for a cheap other."""
     used = np.unique(rows, axis=0)
     unit = np.eye(used.shape[1], dtype=int)
-    offered, cheap = items.order, items.order[:SWAPPED]
+    offered, cheap = items.order, items.order[:SWAPPED_ITEMS]
     beside: list[Array] = [used]
     for row in used:
         there = np.flatnonzero(row > 0)
@@ -135,7 +135,7 @@ def next_choices(rows: Array, items: ReplicaItems) -> Array:
     return items.fewer(np.concatenate(beside), used)
 
 
-def placed(rows: Array, path: Sequence[Array]) -> Array:
+def row_indices(rows: Array, path: Sequence[Array]) -> Array:
     """The number of each row of a path among some rows."""
     number = {tuple(row): i for i, row in enumerate(rows.tolist())}
     return np.array([number[tuple(row.tolist())] for row in path])
@@ -178,7 +178,7 @@ class ModelCycles:
         """Machines for chips in use (..., pools, hours): on demand beside those there; on spot."""
         sizes = np.array([pool.size for pool in self.task.pools])[:, None]
         owned = np.array([pool.owned for pool in self.task.pools])
-        firm, spot = np.ceil(used / sizes - NEAR)
+        firm, spot = np.ceil(used / sizes - FEASIBLE_TOL)
         return np.maximum(0, firm - (self.reserved + owned)[:, None]), spot
 
     def usd(self, used: Array) -> tuple[Array, Array]:
@@ -193,7 +193,7 @@ class ModelCycles:
             over = np.maximum(0, taken - (pool.spot_most if pool.spot is not None else 0))
             most = 0 if pool.on_demand is None else pool.on_demand_most
             over = over + (0 if most is None else np.maximum(0, more - most))
-            penalty += over * DEAR * max(pool.start_price, 1.0)
+            penalty += over * MAX_RENT * max(pool.start_price, 1.0)
         return rent, penalty
 
     def total(self) -> float:
@@ -241,14 +241,14 @@ class ModelCycles:
         for k, pool in enumerate(self.task.pools):
             if pool.reserved is None:
                 continue
-            needed = np.maximum(0, np.ceil(firm[k] / pool.size - NEAR) - pool.owned)
+            needed = np.maximum(0, np.ceil(firm[k] / pool.size - FEASIBLE_TOL) - pool.owned)
             most = np.inf if pool.reserved_most is None else pool.reserved_most
             counts = np.unique(np.minimum(np.append(needed, 0.0), most))
             rest = np.maximum(0, needed[None, :] - counts[:, None])
             rented = 0 if pool.on_demand is None else pool.on_demand_most
             usd = rest * (pool.on_demand or 0.0)
             if rented is not None:
-                usd += np.maximum(0, rest - rented) * DEAR * max(pool.start_price, 1.0)
+                usd += np.maximum(0, rest - rented) * MAX_RENT * max(pool.start_price, 1.0)
             bills = counts * pool.reserved * self.task.hours + usd.sum(axis=1)
             self.reserved[k] = counts[int(np.argmin(bills))]
 
@@ -263,7 +263,7 @@ class ModelCycles:
         return CyclePlan(firm, spot, self.reserved.copy(), rented, taken)
 
 
-def cycled(
+def improve_by_model(
     task: FleetTask, prices: CoverPrices, chips: Array, reserved: Array,
     start: CyclePlan | None = None,
 ) -> CyclePlan | None:  # fmt: skip
@@ -278,15 +278,15 @@ def cycled(
     if start is None:
         rows = []
         for model, covers in enumerate(tried_replicas(task, [prices])):
-            items = items_of(task, model, prices)
+            items = knapsack_items(task, model, prices)
             longer = _longer(task, model, covers, items)
             rows.append(items.fewer(np.concatenate([covers, *longer]), covers))
         paths = np.full(task.demand.shape, -1)
     else:
         columns = [task.model_of == m for m in models]
         here = [np.vstack([start.firm[mine], start.spot[mine]]).T for mine in columns]
-        rows = [next_choices(here[m], items_of(task, m, prices)) for m in models]
-        paths = np.array([placed(rows[m], list(here[m])) for m in models])
+        rows = [next_choices(here[m], knapsack_items(task, m, prices)) for m in models]
+        paths = np.array([row_indices(rows[m], list(here[m])) for m in models])
     choices = [replica_choices(task, m, rows[m]) for m in models]
     making = ModelCycles(task, choices, chips, reserved.astype(float), paths)
     least, best = making.total(), start
@@ -299,14 +299,13 @@ def cycled(
             least, best = total, making.plan()
         for m in models:
             here_m = making.choices[m].counts[making.paths[m]]
-            rows_m = next_choices(here_m, items_of(task, m, prices))
-            making.paths[m] = placed(rows_m, list(here_m))
+            rows_m = next_choices(here_m, knapsack_items(task, m, prices))
+            making.paths[m] = row_indices(rows_m, list(here_m))
             making.choices[m] = replica_choices(task, m, rows_m)
     return best
 
 
 def _worth(choices: ReplicaChoices, cost: Array, path: Array) -> float:
-    """What a cycle costs, with its starts."""
     rows = cost[path, np.arange(path.size)]
     return float(rows.sum() + choices.begun[np.roll(path, 1), path].sum())
 
@@ -316,8 +315,8 @@ def _cycle(task: FleetTask, m: int, choices: ReplicaChoices, cost: Array) -> Arr
 
     A lap finds where a cycle comes back to; another is closed there.
     """
-    wanted = task.demand[m] * (1 + task.headroom) * (1 + NEAR)
-    firm = (1 - task.spot_share) * task.demand[m] * (1 + NEAR)
+    wanted = task.demand[m] * (1 + task.headroom) * (1 + FEASIBLE_TOL)
+    firm = (1 - task.spot_share) * task.demand[m] * (1 + FEASIBLE_TOL)
     steps = [
         np.where((choices.room >= wanted[t]) & (choices.firm >= firm[t])[None, :],
                  choices.begun + cost[None, :, t], np.inf)

@@ -21,8 +21,8 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from planner.scenario.keys.fields import Quantity, Record, Seconds
 from planner.scenario.keys.references import File, name_or_file
-from planner.text.errors import InputError, Mistake, quoted
-from topologies.files.units import Amount, UnreadAmount, amount
+from planner.text.errors import InputError, Mistake, quote
+from topologies.files.units import ParsedQuantity, QuantityParseError, parse_quantity
 
 HOUR, DAY, WEEK = 3600, 24, 168
 THURSDAY = 72 * HOUR  # 1970-01-01, from Monday
@@ -31,12 +31,12 @@ LARGEST_FILE = 2_000_000  # bytes
 RATE = (("s", -1), ("seq", 1))
 TIMES = {"hour", "hours", "utc", "time", "timestamp", "date", "datetime"}
 UNIVERSAL = {"", "utc", "gmt", "z", "h"}  # what may stand in brackets behind the head of times
-PLAIN = {"demand", "rate", "load"}  # heads of an only column that say no model
-BRACKETED = re.compile(r"(.*?)\s*[\[(]([^\])]*)[\])]")
-NUMBERED = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+RATE_HEADS = {"demand", "rate", "load"}  # heads of an only column that say no model
+IN_BRACKETS = re.compile(r"(.*?)\s*[\[(]([^\])]*)[\])]")
+NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::[0-9]{2})?")
 EXAMPLE = 'hours such as 0, "13:00" or "2026-05-01T13:00Z"'
-FEW = 8  # faults of a file that are told
+MAX_FAULTS = 8  # faults of a file that are told
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,10 @@ class _Faults:
 
     def stop(self) -> None:
         """Raises InputError where there are faults."""
-        if len(self.mistakes) > FEW:
-            more = f"; {len(self.mistakes) - FEW} more lines are wrong"
-            last = self.mistakes[FEW - 1]
-            self.mistakes[FEW - 1 :] = [replace(last, message=last.message + more)]
+        if len(self.mistakes) > MAX_FAULTS:
+            more = f"; {len(self.mistakes) - MAX_FAULTS} more lines are wrong"
+            last = self.mistakes[MAX_FAULTS - 1]
+            self.mistakes[MAX_FAULTS - 1 :] = [replace(last, message=last.message + more)]
         if self.mistakes:
             raise InputError(self.mistakes)
 
@@ -73,12 +73,12 @@ class _Faults:
 def has_unit(head: str) -> bool:
     """Whether the head of a column says what it is counted in."""
     unit = _unit(head)
-    return BRACKETED.fullmatch(head) is not None or (unit is not None and unit.powers == RATE)
+    return IN_BRACKETS.fullmatch(head) is not None or (unit is not None and unit.powers == RATE)
 
 
 def _rows(file: File) -> list[_CsvRow]:
     """The head and at least one row, empty lines left out."""
-    written = quoted(file.written)
+    written = quote(file.written)
     try:
         raw = file.path.read_bytes()[: LARGEST_FILE + 1]
         text = raw.decode("utf-8-sig")
@@ -106,12 +106,12 @@ def _times_in(head: _CsvRow, faults: _Faults) -> int:
     """The column of times."""
     columns = []
     for at, cell in enumerate(head.cells):
-        bracketed = BRACKETED.fullmatch(cell)
+        bracketed = IN_BRACKETS.fullmatch(cell)
         name, zone = bracketed.groups() if bracketed else (cell, "")
         if name.casefold() in TIMES:
             columns.append(at)
             if zone.casefold() not in UNIVERSAL:
-                faults.add(head, at, f"times are of UTC, got {quoted(zone)}; or give each its zone")
+                faults.add(head, at, f"times are of UTC, got {quote(zone)}; or give each its zone")
     if len(columns) > 1:
         faults.add(head, columns[1], "a second column of times; leave one of them")
     if not columns:
@@ -125,38 +125,37 @@ def _column(head: _CsvRow, times: int, name: str, faults: _Faults) -> int:
     others = [at for at in range(len(head.cells)) if at != times]
     columns = [at for at in others if _is_called(head.cells[at], name)]
     if len(columns) > 1:
-        faults.add(head, columns[1], f"a second column of {quoted(name)}")
+        faults.add(head, columns[1], f"a second column of {quote(name)}")
     if columns:
         return columns[0]
     if len(others) == 1:
         cell = head.cells[others[0]]
-        if cell.casefold() in PLAIN or _unit(cell) is not None:
+        if cell.casefold() in RATE_HEADS or _unit(cell) is not None:
             return others[0]
-    there = ", ".join(quoted(head.cells[at]) for at in others) or "none"
+    there = ", ".join(quote(head.cells[at]) for at in others) or "none"
     faults.add(head, times, (
-        f"no column is called {quoted(name)}, there is {there}: name it so, or say which it is, "
+        f"no column is called {quote(name)}, there is {there}: name it so, or say which it is, "
         f"demand: {{file: {faults.file.written}, column: NAME}}"
     ))  # fmt: skip
     return times
 
 
 def _is_called(head: str, name: str) -> bool:
-    bracketed = BRACKETED.fullmatch(head)
+    bracketed = IN_BRACKETS.fullmatch(head)
     return name.casefold() in {x.casefold() for x in (head, bracketed and bracketed[1]) if x}
 
 
-def _unit(text: str) -> Amount | None:
-    """What one of a unit is; None for what is no unit."""
+def _unit(text: str) -> ParsedQuantity | None:
     try:
-        return amount(f"1 {text}") if text else None
-    except UnreadAmount:
+        return parse_quantity(f"1 {text}") if text else None
+    except QuantityParseError:
         return None
 
 
 def _scale(head: _CsvRow, at: int, name: str, faults: _Faults) -> float:
     """One of a column's unit [seq/s]."""
     cell = head.cells[at]
-    bracketed = BRACKETED.fullmatch(cell)
+    bracketed = IN_BRACKETS.fullmatch(cell)
     words = bracketed[2] if bracketed else cell
     unit = _unit(words)
     if unit is not None and unit.powers == RATE:
@@ -198,14 +197,14 @@ def _spaced(rows: Sequence[_CsvRow], times: int, faults: _Faults) -> tuple[int |
 def _time(row: _CsvRow, at: int, faults: _Faults) -> tuple[str, int]:
     """What kind of time a row has, and the time [s]."""
     cell = row.cells[at] if at < len(row.cells) else ""
-    if NUMBERED.fullmatch(cell):
+    if NUMBER.fullmatch(cell):
         return "number", round(float(cell) * HOUR)
     if match := CLOCK.fullmatch(cell):
         return "clock", (int(match[1]) * 60 + int(match[2])) * 60
     try:
         time = datetime.fromisoformat(cell)
     except ValueError:
-        faults.add(row, at, f"expected {EXAMPLE}, got {quoted(cell)}")
+        faults.add(row, at, f"expected {EXAMPLE}, got {quote(cell)}")
         return "", 0
     if time.tzinfo is None:
         return "date", round((time - datetime(1970, 1, 1)).total_seconds())
@@ -213,7 +212,6 @@ def _time(row: _CsvRow, at: int, faults: _Faults) -> tuple[str, int]:
 
 
 def _over_midnight(times: Sequence[int]) -> list[int]:
-    """Times of day as times since the first midnight: an earlier one is of the next day."""
     seconds: list[int] = []
     for time in times:
         last = seconds[-1] if seconds else 0
@@ -241,19 +239,18 @@ def _rate(row: _CsvRow, at: int, scale: float, faults: _Faults) -> float:
     """Requests per second of a cell, in the column's unit where it says none of its own."""
     cell = row.cells[at] if at < len(row.cells) else ""
     try:
-        read = amount(cell)
-    except UnreadAmount as error:
+        read = parse_quantity(cell)
+    except QuantityParseError as error:
         faults.add(row, at, f"expected a rate of requests, {error}")
         return 0.0
     if not read.bare and read.powers != RATE:
-        faults.add(row, at, f"expected a rate of requests such as 12.5, got {quoted(cell)}")
+        faults.add(row, at, f"expected a rate of requests such as 12.5, got {quote(cell)}")
     elif not 0 <= read.value < float("inf"):
-        faults.add(row, at, f"expected a rate of at least 0, got {quoted(cell)}")
+        faults.add(row, at, f"expected a rate of at least 0, got {quote(cell)}")
     return read.value * (scale if read.bare else 1.0)
 
 
 def _from_midnight(hourly: Sequence[float], begin: int | None) -> list[float]:
-    """The hours, which repeat, from midnight of UTC on, of whole weeks from that of Monday."""
     count = len(hourly)
     if begin is None or count % DAY:
         return list(hourly)

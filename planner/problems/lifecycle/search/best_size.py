@@ -17,18 +17,20 @@ from planner.problems.lifecycle.resolve import LifecycleTask, with_serving
 from planner.problems.lifecycle.search import optimal_size as search
 from planner.problems.lifecycle.serving_cost import ServedMember
 from planner.text.errors import Infeasible, SolverError
-from planner.token_costs.budget_task import BudgetTask, assembled
+from planner.token_costs.budget_task import BudgetTask, stack_budgets
 from planner.token_costs.optimum import NoBudget, solve_one
 from planner.token_costs.phase_costs import SizedShare
 from planner.token_costs.posynomial_form import Array
 from planner.token_costs.stationary_points import training_curve
 
 ROUNDS = 24  # of planning serving at a better size
-SAME = 1e-6  # ln N: the same member
-NEAR = 0.15  # ln N: sizes at which a tangent of the price may be believed
+REL_TOL = 1e-6  # ln N: the same member
+TRUST_REGION = 0.15  # ln N: sizes at which a tangent of the price may be believed
 
 
-def best_size(life: LifecycleTask, sparsity: float) -> search.FixedLayoutOptimum | search.Unserved:
+def best_size(
+    life: LifecycleTask, sparsity: float
+) -> search.FixedLayoutOptimum | search.NotServable:
     """The best size at one sparsity.
 
     Raises FieldError where a choice contradicts itself, the law cannot say that, or no size has a
@@ -37,12 +39,12 @@ def best_size(life: LifecycleTask, sparsity: float) -> search.FixedLayoutOptimum
     if life.scenario.phases.pretrain.training is None:
         return search.optimal_size(life, sparsity)
     layouts = life.layouts(sparsity)
-    at_peak = life.budget(sparsity, training.cost_at(layouts.phase, 1.0))
+    at_peak = life.budget(sparsity, training.cost_with_mfu(layouts.phase, 1.0))
     alone = solve_one(replace(at_peak, served=0.0))
     if isinstance(alone, NoBudget):
-        return search.Unserved(sparsity, alone)
+        return search.NotServable(sparsity, alone)
     trained = _Trained(at_peak)
-    step = training.ladder_search(layouts, trained.usd, alone.n_active, life.bounds)
+    step = training.search_size_grid(layouts, trained.usd, alone.n_active, life.bounds)
     trend = life.budget(sparsity, training.planned_cost(layouts, step).smooth())
     begun = search.optimal_size(life, sparsity, trend)
     if not isinstance(begun, search.FixedLayoutOptimum):
@@ -54,20 +56,20 @@ def best_size(life: LifecycleTask, sparsity: float) -> search.FixedLayoutOptimum
             serving = _price(evaluated, tangents, sizes) * at_peak.served
             return trained.usd(sizes, shares) + serving
 
-        step = training.ladder_search(layouts, total, begun.whole.n_active, life.bounds)
+        step = training.search_size_grid(layouts, total, begun.whole.n_active, life.bounds)
         members = (served.member.n_active for served in evaluated.values() if served is not None)
-        if any(abs(math.log(size / step.n_active)) < SAME for size in members):
+        if any(abs(math.log(size / step.n_active)) < REL_TOL for size in members):
             break
-        evaluated[step.n_active] = search.cheapest_at(life, step.n_active, sparsity)
+        evaluated[step.n_active] = search.cheapest_plan_at_size(life, step.n_active, sparsity)
     # The optimum at the member that costs least, on the layouts of its training and serving.
     there = [x for x in evaluated.values() if x is not None]
     steps = {x.member.n_active: layouts.at(x.member.n_active) for x in there}
     budget = life.budget(sparsity, training.planned_cost(layouts, step))
-    totals = [search.total_of(life, budget, x) if steps[x.member.n_active] else math.inf
+    totals = [search.total_cost(life, budget, x) if steps[x.member.n_active] else math.inf
               for x in there]  # fmt: skip
     place = int(np.argmin(totals))
     if not math.isfinite(totals[place]):
-        return search.Unserved(sparsity, None, tuple(evaluated))
+        return search.NotServable(sparsity, None, tuple(evaluated))
     cheapest = there[place]
     best = steps[cheapest.member.n_active]
     assert best is not None  # its total is finite
@@ -112,7 +114,6 @@ class _Tangents(dict[float, float]):
 
 
 def _tangent(served: ServedMember) -> float | None:
-    """d ln(price of serving) / d ln(size) of a member; None at the very edge of what fits."""
     try:
         with np.errstate(over="ignore"):
             return served.tangent(served.member.n_active)[1]
@@ -131,11 +132,11 @@ def _price(evaluated: dict[float, ServedMember | None], tangents: _Tangents, siz
     lines = ServingPrices(ends, np.array([served[size].price for size in ends]), 0.0).at(sizes)
     least = lines.copy()
     for size, member in served.items():
-        near = np.abs(np.log(sizes / size)) < NEAR
+        near = np.abs(np.log(sizes / size)) < TRUST_REGION
         if near.any():
             tangent = member.price * (sizes / size) ** tangents.of(member)
             least = np.where(near, np.minimum(least, tangent), least)
-    planned = np.abs(np.log(sizes[:, None] / ends)).min(axis=1) < SAME
+    planned = np.abs(np.log(sizes[:, None] / ends)).min(axis=1) < REL_TOL
     unserved = [size for size, x in evaluated.items() if x is None and size > ends[-1]]
     prices = np.where(planned, lines, least)
     return np.where(sizes < min(unserved, default=math.inf), prices, math.inf)
@@ -150,7 +151,7 @@ def _growth(flat: BudgetTask, served: ServedMember, trend: float) -> float:
     size, slope = served.member.n_active, _tangent(served)
     if slope is None:
         return trend
-    program = with_serving(assembled([flat]), size, served.price, slope, flat.served)
+    program = with_serving(stack_budgets([flat]), size, served.price, slope, flat.served)
     at = math.log(size)
     rise = search.rise(flat, program, at)
     if not math.isfinite(rise):

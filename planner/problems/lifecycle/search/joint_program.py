@@ -21,12 +21,12 @@ from planner.problems.lifecycle.search.optimal_size import FixedLayoutOptimum
 from planner.problems.lifecycle.serving_cost import SPAN, growth_of_symbols
 from planner.programs.geometric import GeometricProgram, Program
 
-WIDE = 1e3  # factor within which size and tokens are chosen
+MAX_VARIABLE_RATIO = 1e3  # factor within which size and tokens are chosen
 ROUNDS = 8
-SETTLED = 1e-10  # change of the batch at which tangents have settled
-SIZE, TOKENS = auxiliary("x_size", positive=True), auxiliary("x_tokens", positive=True)
+STOP_TOL = 1e-10  # change of the batch at which tangents have settled
+SIZE_VARIABLE, TOKENS = auxiliary("x_size", positive=True), auxiliary("x_tokens", positive=True)
 POWER = auxiliary("trained_size", real=True)  # of the size in the cost of training
-TRAINED, REINFORCED, SERVED = (
+PRETRAIN_COST_TERM, RL_COST_TERM, SERVING_COST_TERM = (
     auxiliary(name, nonnegative=True) for name in ("u_pretrain", "u_rl", "u_served")
 )
 
@@ -68,14 +68,14 @@ def joint_optimum(settled: FixedLayoutOptimum) -> JointOptimum | None:
     names = [name for name in serving.shared_values(step.task) if grown.get(name)]
     model = {name: (float(np.ravel(here[name])[0]), grown[name] / SPAN) for name in names}
     used = tuple((bool(term.size), bool(term.tokens)) for term in terms.terms)
-    program = _compiled(tuple(sorted(serving.declared(step).items(), key=str)), tuple(model), used)
+    program = _compiled(tuple(sorted(serving.declare(step).items(), key=str)), tuple(model), used)
     limit = budget.required.value(budget.law) - terms.floor if budget.required else math.nan
     # The price of the program is that of a token; whole numbers and idle time are a factor.
     whole = settled.served.price / value
     inputs = {
-        SERVED.name: settled.answer.cost[2] * whole / settled.served.at(size),
-        TRAINED.name: settled.answer.cost[0],
-        REINFORCED.name: settled.answer.cost[1],
+        SERVING_COST_TERM.name: settled.answer.cost[2] * whole / settled.served.at(size),
+        PRETRAIN_COST_TERM.name: settled.answer.cost[0],
+        RL_COST_TERM.name: settled.answer.cost[1],
         POWER.name: budget.phases["pretrain"].size_power(),
     }
     for place, term in enumerate(terms.terms):
@@ -92,21 +92,25 @@ def _compiled(
 ) -> Program:
     """The program of a shape: how serving is declared, what follows the size, the law's terms."""
     problem = GeometricProgram("lifecycle")
-    for choice in (SIZE, TOKENS):
-        problem.choose(choice, within=(1 / WIDE, WIDE))
+    for choice in (SIZE_VARIABLE, TOKENS):
+        problem.choose(choice, within=(1 / MAX_VARIABLE_RATIO, MAX_VARIABLE_RATIO))
     problem.define(
-        *(sp.Eq(SYMBOLS[name], _input("scale", name) * SIZE ** _input("power", name))
+        *(sp.Eq(SYMBOLS[name], _input("scale", name) * SIZE_VARIABLE ** _input("power", name))
           for name in model)
     )  # fmt: skip
     price = serving.layout(problem, **dict(words))
     loss = sp.Add(*(
         _input("loss", place)
-        * (SIZE ** -_input("size", place) if of_size else 1)
+        * (SIZE_VARIABLE ** -_input("size", place) if of_size else 1)
         * (TOKENS ** -_input("tokens", place) if of_tokens else 1)
         for place, (of_size, of_tokens) in enumerate(used)
     ))  # fmt: skip
     problem.subject("loss", sp.Le(loss, 1), promise=True)
-    problem.minimise(TRAINED * SIZE**POWER * TOKENS + REINFORCED * SIZE + SERVED * price)
+    problem.minimise(
+        PRETRAIN_COST_TERM * SIZE_VARIABLE**POWER * TOKENS
+        + RL_COST_TERM * SIZE_VARIABLE
+        + SERVING_COST_TERM * price
+    )
     return problem.compile()
 
 
@@ -128,12 +132,12 @@ def _solved(
         row = {**serving.layout_given(step, batch, at), **inputs}
         solution = program.solve({s: row[names.get(s, str(s))] for s in program.givens})
         chosen = solution.choices[SYMBOLS["B"]]
-        if abs(chosen / at - 1) < SETTLED:
+        if abs(chosen / at - 1) < STOP_TOL:
             break
         at = chosen
     slopes = {names.get(s, str(s)): slope for s, slope in solution.elasticities().items()}
     return JointOptimum(
-        n_active=reference[0] * solution.choices[SIZE],
+        n_active=reference[0] * solution.choices[SIZE_VARIABLE],
         pretrain=reference[1] * solution.choices[TOKENS],
         batch=chosen,
         cost=solution.value,

@@ -23,22 +23,23 @@ from planner.problems.lifecycle.serving_cost import ServedMember
 from planner.text.errors import Infeasible, ModelError, SolverError
 from planner.token_costs import optimum
 from planner.token_costs import stationary_points as conditions
-from planner.token_costs.budget_task import BudgetTask, assembled
+from planner.token_costs.budget_task import BudgetTask, stack_budgets
 from planner.token_costs.posynomial_form import Array, Budgets
 
-TINY = 1e-9  # rounding of a logarithm
-SETTLED = 1e-14  # of ln N, where the cost turns
-APART = 1e-6  # ln N: the same size
-ASIDE = 0.1  # how far it is then taken to be
-STEEP = 20.0  # d ln(price) / d ln N beyond which the optimum of a tangent is too far to be found
-FINE = 241  # sizes at which training alone is computed
-ABOVE = (1.0, 1.003, 1.02)  # factors of that size at which serving is planned too
-DEEPEST = 1e4  # factor below the size of least training cost at which the search begins
-SCANNED = 9  # sizes at which serving is planned
-BEST = 2  # of them are refined
+LOG_ROUNDOFF = 1e-9  # rounding of a logarithm
+STOP_TOL = 1e-14  # of ln N, where the cost turns
+MIN_LOG_SPACING = 1e-6  # ln N: the same size
+STEEP_OFFSET = 0.1  # how far it is then taken to be
+# d ln(price) / d ln N beyond which the optimum of a tangent is too far to be found.
+MAX_SLOPE = 20.0
+FINE_GRID_POINTS = 241  # sizes at which training alone is computed
+SIZE_FACTORS_TRIED = (1.0, 1.003, 1.02)  # factors of that size at which serving is planned too
+MAX_SIZE_REDUCTION = 1e4  # factor below the size of least training cost at which the search begins
+SCAN_POINTS = 9  # sizes at which serving is planned
+REFINED_MINIMA = 2  # of them are refined
 ROUNDS = 8  # of asking the planner again at a better size
-BESIDE = (0.98, 1.0, 1.02)  # sizes over the optimum at which whole members are compared
-CLOSE = 2e-3  # change of ln N below which serving is not planned again
+NEIGHBOR_FACTORS = (0.98, 1.0, 1.02)  # sizes over the optimum at which whole members are compared
+SIZE_TOLERANCE = 2e-3  # change of ln N below which serving is not planned again
 
 
 @dataclass(frozen=True)
@@ -122,15 +123,15 @@ def fixed_layout_optimum(
 
     Raises SolverError if the size does not settle.
     """
-    budgets, (least, most) = assembled([budget]), life.bounds
+    budgets, (least, most) = stack_budgets([budget]), life.bounds
 
     def priced(at: float, price: float, slope: float) -> Budgets:
         return with_serving(budgets, math.exp(at), price, slope, budget.served)
 
     def offset(touch: tangent_search.Tangent, slope: float) -> float:
         program = priced(touch.at, touch.price, slope)
-        if slope > STEEP:
-            return -min(max(rise(budget, program, touch.at), -ASIDE), ASIDE)
+        if slope > MAX_SLOPE:
+            return -min(max(rise(budget, program, touch.at), -STEEP_OFFSET), STEEP_OFFSET)
         return math.log(_optimal(budget, program, life.bounds).n_active) - touch.at
 
     def look(at: float) -> tangent_search.Tangent | None:
@@ -147,7 +148,7 @@ def fixed_layout_optimum(
     first = math.log(start or served.member.n_active)
     low, high = tangent_search.bracketing_tangents(look, first, (math.log(least), math.log(most)))
     at = tangent_search.tangent_at_kink(low, high, offset)
-    if high is not None and abs(at.offset) > APART:
+    if high is not None and abs(at.offset) > MIN_LOG_SPACING:
         raise SolverError("the size of the model does not settle on this layout")
     program = priced(at.at, at.price, at.slope)
     largest = most if high is not None else min(most, math.exp(at.at))
@@ -193,11 +194,11 @@ def _optimal(
         logs = dict(zip(free.choices, points.point[0].tolist(), strict=True)) | fixed
         if not low <= logs["n_active"] <= high:
             fixed["n_active"] = min(max(logs["n_active"], low), high)
-        elif budget.runs_out(logs["pretrain"] - TINY):
+        elif budget.runs_out(logs["pretrain"] - LOG_ROUNDOFF):
             fixed["pretrain"] = math.log(budget.unique or math.nan)
         else:
             break
-    return optimum.optimum_at(budget, program, free, points, logs)
+    return optimum.make_optimum(budget, program, free, points, logs)
 
 
 def stationary(budgets: Budgets) -> Array:
@@ -218,11 +219,11 @@ def _where_cost_turns(budget: BudgetTask, program: Budgets, low: float, high: fl
     """
 
     def near(size: float) -> float:
-        return min(max(rise(budget, program, size), -ASIDE), ASIDE)
+        return min(max(rise(budget, program, size), -STEEP_OFFSET), STEEP_OFFSET)
 
     if near(high) <= 0:
         return high
-    return low if near(low) >= 0 else float(brentq(near, low, high, xtol=SETTLED, rtol=SETTLED))
+    return low if near(low) >= 0 else float(brentq(near, low, high, xtol=STOP_TOL, rtol=STOP_TOL))
 
 
 def rise(budget: BudgetTask, program: Budgets, size: float) -> float:
@@ -235,13 +236,12 @@ def rise(budget: BudgetTask, program: Budgets, size: float) -> float:
         return -math.inf
     points = _checked(conditions.stationary_points(rest))
     at = np.insert(points.point, program.choices.index("n_active"), size, axis=1)
-    if budget.runs_out(float(at[0, program.choices.index("pretrain")]) - TINY):
+    if budget.runs_out(float(at[0, program.choices.index("pretrain")]) - LOG_ROUNDOFF):
         return -math.inf
     return optimum.lagrangian_slope(program, at, "n_active", float(points.multiplier[0]))
 
 
 def _of_the_bound(program: Budgets, answer: optimum.BudgetOptimum) -> float:
-    """d ln(cost) / d ln N at a size that a limit holds."""
     if "n_active" in answer.budgets.choices:
         return 0.0
     return optimum.lagrangian_slope(
@@ -250,7 +250,7 @@ def _of_the_bound(program: Budgets, answer: optimum.BudgetOptimum) -> float:
 
 
 @dataclass(frozen=True)
-class Unserved:
+class NotServable:
     """Why a sparsity has no answer: the law's reason, or that no unit serves any of the sizes."""
 
     sparsity: float
@@ -260,7 +260,7 @@ class Unserved:
 
 def optimal_size(
     life: LifecycleTask, sparsity: float, budget: BudgetTask | None = None
-) -> FixedLayoutOptimum | Unserved:
+) -> FixedLayoutOptimum | NotServable:
     """The best size at one sparsity, of the life's own budget or of another.
 
     Raises FieldError where a choice contradicts itself, or the law cannot say that.
@@ -268,16 +268,18 @@ def optimal_size(
     budget = budget or life.budget(sparsity)
     alone = optimum.solve_one(replace(budget, served=0.0))
     if isinstance(alone, optimum.NoBudget):
-        return Unserved(sparsity, alone)
+        return NotServable(sparsity, alone)
     evaluated = _scan(life, budget, sparsity, alone.n_active)
     priced = [
-        (total_of(life, budget, each), each) for each in evaluated.values() if each is not None
+        (total_cost(life, budget, each), each) for each in evaluated.values() if each is not None
     ]
     priced = sorted((pair for pair in priced if math.isfinite(pair[0])), key=lambda pair: pair[0])
     if not priced:
         served = [size for size, each in evaluated.items() if each is not None]
-        return Unserved(sparsity, _untrained(budget, served), tuple(evaluated))
-    refined = [_refined(life, budget, sparsity, each, evaluated) for _, each in priced[:BEST]]
+        return NotServable(sparsity, _untrained(budget, served), tuple(evaluated))
+    refined = [
+        _refined(life, budget, sparsity, each, evaluated) for _, each in priced[:REFINED_MINIMA]
+    ]
     return min(refined, key=lambda row: row.whole.total)
 
 
@@ -287,7 +289,7 @@ def _untrained(budget: BudgetTask, sizes: Sequence[float]) -> optimum.NoBudget |
         return None
     fixed = replace(budget, fixed_choices={"n_active": max(sizes)})
     least, wanted = (
-        optimum.least_loss(fixed),
+        optimum.min_loss(fixed),
         fixed.required.value(fixed.law) if fixed.required else 1.0,
     )
     data = f" on {budget.unique:.3g} unique tokens" if budget.unique else ""
@@ -301,16 +303,18 @@ def _scan(
     """The serving planner at sizes from the one of least training cost downwards."""
     least, most_active = life.bounds
     top = min(max(trained, least), most_active)
-    fine = conditions.training_curve(budget, np.geomspace(max(top / DEEPEST, least), top, FINE))
+    fine = conditions.training_curve(
+        budget, np.geomspace(max(top / MAX_SIZE_REDUCTION, least), top, FINE_GRID_POINTS)
+    )
     # A member in whole numbers may be a little smaller than asked for, and just not good enough.
-    ends = [top * factor for factor in ABOVE if top * factor <= most_active]
-    evaluated = {size: cheapest_at(life, size, sparsity) for size in ends}
-    most = min(total_of(life, budget, each) if each else math.inf for each in evaluated.values())
+    ends = [top * factor for factor in SIZE_FACTORS_TRIED if top * factor <= most_active]
+    evaluated = {size: cheapest_plan_at_size(life, size, sparsity) for size in ends}
+    most = min(total_cost(life, budget, each) if each else math.inf for each in evaluated.values())
     worthwhile = fine.sizes[fine.training < most]
     if not worthwhile.size or worthwhile[0] >= top:
         return evaluated
-    for size in np.geomspace(worthwhile[0], top, SCANNED)[:-1].tolist():
-        evaluated[size] = cheapest_at(life, size, sparsity)
+    for size in np.geomspace(worthwhile[0], top, SCAN_POINTS)[:-1].tolist():
+        evaluated[size] = cheapest_plan_at_size(life, size, sparsity)
     return evaluated
 
 
@@ -325,9 +329,9 @@ def _refined(
     best = fixed_layout_optimum(life, budget, start, sparsity)
     for _ in range(ROUNDS):
         size = best.answer.n_active
-        if abs(math.log(size / best.served.member.n_active)) < CLOSE:
+        if abs(math.log(size / best.served.member.n_active)) < SIZE_TOLERANCE:
             break
-        served = evaluated[size] = cheapest_at(life, size, sparsity)
+        served = evaluated[size] = cheapest_plan_at_size(life, size, sparsity)
         if served is None:
             break
         nearer = fixed_layout_optimum(life, budget, served, sparsity)
@@ -344,19 +348,19 @@ def _polished(
     """The best of the members beside it: whole layers and widths cost a little more or less."""
     life, budget, sparsity = best.life, best.answer.task, best.sparsity
     low, high = life.bounds
-    for step in BESIDE:
+    for step in NEIGHBOR_FACTORS:
         size = min(max(best.answer.n_active * step, low), high)
-        near = any(abs(math.log(size / each)) < CLOSE for each in evaluated)
-        served = None if near else cheapest_at(life, size, sparsity)
+        near = any(abs(math.log(size / each)) < SIZE_TOLERANCE for each in evaluated)
+        served = None if near else cheapest_plan_at_size(life, size, sparsity)
         if served is None:
             continue
         evaluated[size] = served
-        if total_of(life, budget, served) < best.whole.total:
+        if total_cost(life, budget, served) < best.whole.total:
             best = fixed_layout_optimum(life, budget, served, sparsity)
     return best
 
 
-def cheapest_at(life: LifecycleTask, size: float, sparsity: float) -> ServedMember | None:
+def cheapest_plan_at_size(life: LifecycleTask, size: float, sparsity: float) -> ServedMember | None:
     """The cheapest plan for a member; None where there is no such member, or nothing serves it."""
     try:
         return life.serving.cheapest(life.family, size, sparsity)
@@ -364,7 +368,7 @@ def cheapest_at(life: LifecycleTask, size: float, sparsity: float) -> ServedMemb
         return None
 
 
-def total_of(life: LifecycleTask, budget: BudgetTask, served: ServedMember) -> float:
+def total_cost(life: LifecycleTask, budget: BudgetTask, served: ServedMember) -> float:
     """Cost of a member's whole life [USD]; infinite where it cannot be as good."""
     curve = conditions.training_curve(budget, [served.member.n_active])
     return float(curve.training[0]) + served.price * life.demand.counted

@@ -13,15 +13,16 @@ from dataclasses import dataclass
 from planner.text.errors import SolverError
 
 STEPS = 40  # before the two sides are sought
-SLOWEST = 0.5  # of what is left after a step to what was before, for such steps to go on
-SAME = 1e-11  # change of ln N at which tangents have settled
+MAX_RATIO = 0.5  # of what is left after a step to what was before, for such steps to go on
+POINT_TOLERANCE = 1e-11  # change of ln N at which tangents have settled
 CLOSED = 1e-9  # distance in ln N of the two sides of a kink
-ENDED = 1e-7  # of the largest size and one too large: nearer, solvers give up and slopes are noise
-HALVINGS = 80
-FARTHEST = 0.02  # first step towards the other side, if it is not yet known; then doubled
-REACH = 8  # doublings
-LONGEST = 0.5  # of a step: farther off the member is no longer what it was
-OVER = 0.01  # of the distance to the nearer side
+# Of the largest size and one too large: nearer, solvers give up and slopes are noise.
+SIZE_TOL = 1e-7
+MAX_BISECTIONS = 80
+FIRST_STEP = 0.02  # first step towards the other side, if it is not yet known; then doubled
+MAX_DOUBLINGS = 8  # doublings
+MAX_LOG_STEP = 0.5  # of a step: farther off the member is no longer what it was
+OVERSHOOT = 0.01  # of the distance to the nearer side
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,11 @@ class Tangent:
     offset: float
 
 
-Look = Callable[[float], Tangent | None]
+TangentOracle = Callable[[float], Tangent | None]
 
 
 def bracketing_tangents(
-    look: Look, first: float, within: tuple[float, float] = (-math.inf, math.inf)
+    look: TangentOracle, first: float, within: tuple[float, float] = (-math.inf, math.inf)
 ) -> tuple[Tangent, Tangent | None]:
     """The tangents on both sides of the optimum, the same twice where the price is smooth.
 
@@ -57,21 +58,21 @@ def bracketing_tangents(
     Raises SolverError if no size near the first one is served, or the optimum is nowhere near it.
     """
     here = look(first)
-    for k in range(REACH):
+    for k in range(MAX_DOUBLINGS):
         if here is not None:
             break
-        here = look(max(first - FARTHEST * 2**k / 16, within[0]))
+        here = look(max(first - FIRST_STEP * 2**k / 16, within[0]))
     if here is None:
         raise SolverError("the layout serves no size near that of its plan")
     seen, step = [here], here.offset
     for _ in range(STEPS):
-        if abs(here.offset) < SAME:
+        if abs(here.offset) < POINT_TOLERANCE:
             return here, here
-        ahead = look(here.at + min(max(step, -LONGEST), LONGEST))
+        ahead = look(here.at + min(max(step, -MAX_LOG_STEP), MAX_LOG_STEP))
         if ahead is None:
             break
         seen.append(ahead)
-        if abs(ahead.offset) > SLOWEST * abs(here.offset):
+        if abs(ahead.offset) > MAX_RATIO * abs(here.offset):
             break
         step = ahead.offset * (ahead.at - here.at) / (here.offset - ahead.offset)
         here = ahead
@@ -88,7 +89,7 @@ def tangent_at_kink(
     if high is None or high is low:
         return low
     gentle, steep = low.slope, high.slope
-    for _ in range(HALVINGS):
+    for _ in range(MAX_BISECTIONS):
         slope = (gentle + steep) / 2
         if slope in (gentle, steep):
             break
@@ -97,18 +98,18 @@ def tangent_at_kink(
 
 
 def _bracket(
-    look: Look, seen: list[Tangent], within: tuple[float, float]
+    look: TangentOracle, seen: list[Tangent], within: tuple[float, float]
 ) -> tuple[Tangent, Tangent | None, float]:
     """The nearest sizes known to be too small and too large, and where the latter is."""
     low = max((t for t in seen if t.offset > 0), key=lambda t: t.at, default=None)
     high = min((t for t in seen if t.offset <= 0), key=lambda t: t.at, default=None)
-    step = FARTHEST
-    for _ in range(REACH):
+    step = FIRST_STEP
+    for _ in range(MAX_DOUBLINGS):
         if low is not None:
             break
         assert high is not None  # one of both was seen
         tangent = look(max(high.at - step, within[0]))
-        if tangent is not None and abs(tangent.offset) < SAME:
+        if tangent is not None and abs(tangent.offset) < POINT_TOLERANCE:
             return tangent, tangent, tangent.at
         if tangent is not None and tangent.offset <= 0:
             high = tangent
@@ -118,14 +119,14 @@ def _bracket(
     if low is None:
         raise SolverError("the size of the model does not settle: every smaller one is better")
     end = high.at if high is not None else low.at + step
-    for _ in range(REACH):
+    for _ in range(MAX_DOUBLINGS):
         if high is not None:
             break
         end = min(end, within[1])
         tangent = look(end)
         if tangent is None:
             break
-        if abs(tangent.offset) < SAME:
+        if abs(tangent.offset) < POINT_TOLERANCE:
             return tangent, tangent, end
         if tangent.offset <= 0:
             high = tangent
@@ -136,16 +137,16 @@ def _bracket(
 
 
 def _closed(
-    look: Look, low: Tangent, high: Tangent | None, end: float
+    look: TangentOracle, low: Tangent, high: Tangent | None, end: float
 ) -> tuple[Tangent, Tangent | None]:
     """The two sides brought together."""
-    for turn in range(3 * HALVINGS):
-        if end - low.at < (CLOSED if high is not None else ENDED):
+    for turn in range(3 * MAX_BISECTIONS):
+        if end - low.at < (CLOSED if high is not None else SIZE_TOL):
             break
         tangent = look(at := _between(turn, low, high, end))
         if tangent is None:
             high, end = None, at
-        elif abs(tangent.offset) < SAME:
+        elif abs(tangent.offset) < POINT_TOLERANCE:
             return tangent, tangent
         elif tangent.offset > 0:
             low = tangent
@@ -166,7 +167,7 @@ def _between(turn: int, low: Tangent, high: Tangent | None, end: float) -> float
         at = apart / (low.slope - high.slope)
         near = min(at - low.at, end - at)
         # A little over the crossing, so that the farther side comes nearer too.
-        over = max(OVER * near, CLOSED / 4)
+        over = max(OVERSHOOT * near, CLOSED / 4)
         at += over if at - low.at < end - at else -over
     else:
         return middle

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from planner.problems.serving.parameters import QUANTITIES
 from planner.problems.serving.point import layout_text
-from planner.problems.serving.task.plan_limits import title_of
-from planner.protocol.note import Note, ordered
-from planner.protocol.plan import outside_text
+from planner.problems.serving.task.plan_limits import limit_title
+from planner.protocol.note import Note, sort_notes
+from planner.protocol.plan import extrapolation_text
 from planner.protocol.promise import LIKELY
 from planner.protocol.section import Line
 from planner.text.quantities import show
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
     from planner.protocol.promise import PromiseChance
 
 
-WORDS = {row.path.rpartition(".")[2]: row.words for row in QUANTITIES if row.words}
+QUANTITY_WORDS = {row.path.rpartition(".")[2]: row.words for row in QUANTITIES if row.words}
 # How more and less of a quantity are said.
-COMPARED = {
+COMPARISON_ADJECTIVES = {
     "tokens": ("longer", "shorter"),
     "time": ("longer", "shorter"),
     "price": ("above", "below"),
 }
-WORSE = {
+OBJECTIVE_ADJECTIVES = {
     "cost": ("dearer", "cheaper"), "latency": ("slower", "faster"),
     "energy": ("more energy", "less energy"), "throughput": ("less throughput", "more throughput"),
 }  # fmt: skip
-SELDOM = 5e-4  # share of time that is shown
+NEGLIGIBLE_SHARE = 5e-4  # share of time that is shown
 
 
 def cheaper_text(answer: ServingAnswer) -> str:
@@ -70,7 +70,7 @@ def advice_in_full(answer: ServingAnswer) -> list[str]:
     if answer.limits_used:
         lines += ["", "How much of each limit is used"]
         lines += [
-            f"  {title_of(limit.limit):<28} {limit.used:7.1%}" for limit in answer.limits_used
+            f"  {limit_title(limit.limit):<28} {limit.used:7.1%}" for limit in answer.limits_used
         ]
     return lines
 
@@ -91,7 +91,7 @@ def promise_text(promise: PromiseChance) -> str:
     """One promise with its value, its limit and its chance."""
     value, limit = duration(promise.value), show(promise.limit, "time")
     chance = "" if promise.chance is None else f", holds in {100 * promise.chance:.0f} of 100 cases"
-    return f"{title_of(promise.promise)} {value} of {limit}: {promise.word}{chance}"
+    return f"{limit_title(promise.promise)} {value} of {limit}: {promise.word}{chance}"
 
 
 def simplest_text(answer: ServingAnswer) -> str:
@@ -188,11 +188,12 @@ def uncounted_queue(point: ServingPoint, promises: Mapping[str, Any]) -> str:
 
 
 def _too_few(share: float) -> str:
-    """How often there is no room."""
-    return f"too few {share:.1%} of the time" if share >= SELDOM else "hardly ever too few"
+    return (
+        f"too few {share:.1%} of the time" if share >= NEGLIGIBLE_SHARE else "hardly ever too few"
+    )
 
 
-def kept_prefixes(prefixes: KeptPrefixes | None) -> list[Line]:
+def prefix_cache_lines(prefixes: KeptPrefixes | None) -> list[Line]:
     """How many conversations are kept, and what is found of the input."""
     if prefixes is None:
         return []
@@ -203,7 +204,7 @@ def kept_prefixes(prefixes: KeptPrefixes | None) -> list[Line]:
 
 def plan_notes(answer: ServingAnswer) -> tuple[Note, ...]:
     """The notes of an answer, the gravest first."""
-    return ordered(_notes(answer))
+    return sort_notes(_notes(answer))
 
 
 def _notes(answer: ServingAnswer) -> Iterator[Note]:
@@ -212,7 +213,7 @@ def _notes(answer: ServingAnswer) -> Iterator[Note]:
         if promise.chance is not None and promise.chance < LIKELY:
             yield Note("broken", "promise", promise_text(promise), "promises")
     plan, band = answer.plan, answer.band
-    if text := outside_text(answer.outside):
+    if text := extrapolation_text(answer.outside):
         if plan is not None and band is not None and band.usd_per_mtok:
             low, high = (end / plan.usd_per_mtok for end in band.usd_per_mtok)
             text += f"; price expected between {low:.2f} and {high:.2f} of this"
@@ -251,9 +252,9 @@ def switch_points(plan: ServingPlan) -> list[str]:
 def _change(change: WinningChange, systems: Sequence[str]) -> str:
     """One change: what, how far, and by which factor."""
     *where, name = change.what.split(".")
-    up, down = COMPARED.get(change.dimension, ("above", "below"))
+    up, down = COMPARISON_ADJECTIVES.get(change.dimension, ("above", "below"))
     system = f" of {systems[int(where[1])]}" if len(where) > 1 else ""
-    words, times = f"{WORDS[name]}{system} is", f"x{change.factor:.3g}"
+    words, times = f"{QUANTITY_WORDS[name]}{system} is", f"x{change.factor:.3g}"
     words = f"{words} {up if change.factor > 1 else down}"
     if change.value is None:
         return f"{words} {times} of what it is"
@@ -290,4 +291,4 @@ def worse(answer: ServingAnswer, behind: float) -> str:
     if abs(behind) < UNSEEN:
         return "as good"
     change = abs(behind / (1 + behind) if objective == "throughput" else behind)
-    return f"{100 * change:.3g}% {WORSE[objective][behind < 0]}"
+    return f"{100 * change:.3g}% {OBJECTIVE_ADJECTIVES[objective][behind < 0]}"

@@ -9,24 +9,24 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from planner.catalogue.coefficient_spread import KNOWN
+from planner.catalogue.coefficient_spread import IN_SAMPLE
 from planner.catalogue.profile import Profile
 from planner.catalogue.systems import System
 from planner.problems.serving.advice import records
-from planner.problems.serving.deployment.beyond_fit import kinds_outside
+from planner.problems.serving.deployment.beyond_fit import distance_kinds
 from planner.problems.serving.deployment.candidate import READING, Candidate
 from planner.problems.serving.deployment.missed_promises import missed_promises
-from planner.problems.serving.deployment.pool import least_value
+from planner.problems.serving.deployment.pool import min_output
 from planner.problems.serving.deployment.questions import (
     Question,
+    all_searches,
     double_pools,
-    questions_of,
-    rival_questions,
+    searches_with_best_point,
 )
-from planner.problems.serving.deployment.scored_points import Point, best_point, simplest
+from planner.problems.serving.deployment.scored_points import PlanPoint, best_point, plain_plan
 from planner.problems.serving.point import short_point
 from planner.problems.serving.question import Scenario
-from planner.problems.serving.search.admitted_layouts import layouts_of
+from planner.problems.serving.search.admitted_layouts import admissible_layouts
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.plan_limits import PROMISES
 from planner.problems.serving.task.resolve import resolve
@@ -41,15 +41,17 @@ DIGITS = 3  # of a promise, as texts print it
 
 
 @dataclass(frozen=True)
-class Change:
+class Variation:
     """A scenario with values changed: `sets` are their paths, and how a file writes them."""
 
     sets: Mapping[str, str | float | None]
     scenario: Scenario
-    point: Point | None = None  # its best plan, where it is known already
+    point: PlanPoint | None = None  # its best plan, where it is known already
 
     @classmethod
-    def of(cls, scenario: Scenario, path: str, value: object, text: str | float | None) -> Change:
+    def of(
+        cls, scenario: Scenario, path: str, value: object, text: str | float | None
+    ) -> Variation:
         """A scenario with one value put in place of its own."""
         record, _, name = path.rpartition(".")
         if not record:
@@ -57,7 +59,7 @@ class Change:
         changed = getattr(scenario, record).model_copy(update={name: value})
         return cls({path: text}, scenario.model_copy(update={record: changed}))
 
-    def promising(self, promise: str, limit: float) -> Change:
+    def promising(self, promise: str, limit: float) -> Variation:
         """The same with another limit of a promise as well [s], no shorter when it is typed."""
         digit = 10.0 ** (math.floor(math.log10(limit)) - DIGITS + 1)
         value = math.ceil(limit / digit) * digit
@@ -66,14 +68,14 @@ class Change:
             values["tokens_per_s_per_user"] = None
         promises = self.scenario.promises.model_copy(update=values)
         sets = {**self.sets, f"promises.{promise}": f"{value * 1e3:.6g} ms"}
-        return Change(sets, self.scenario.model_copy(update={"promises": promises}))
+        return Variation(sets, self.scenario.model_copy(update={"promises": promises}))
 
-    def best(self) -> Point | None:
+    def best(self) -> PlanPoint | None:
         """The best plan; None where nothing keeps the promises, or the change cannot be made."""
         if self.point is not None:
             return self.point
         try:
-            return best_point(rival_questions(resolve(self.scenario)))
+            return best_point(searches_with_best_point(resolve(self.scenario)))
         except InputError:
             return None
 
@@ -90,19 +92,18 @@ class Change:
     def lacked(self) -> dict[str, float]:
         """What a question without a plan misses, and by which factor; empty where it is none."""
         try:
-            missed = missed_promises(questions_of(resolve(self.scenario)))
+            missed = missed_promises(all_searches(resolve(self.scenario)))
         except InputError:
             return {}
         return {each.promise: each.short_by or 1.0 for each in missed}
 
 
 def _served(task: Task) -> bool:
-    """Whether one pool keeps its promises: at its smallest batch each is nearest to being kept."""
-    step = Step(task, layouts_of(task), bound=task.uses_bound)
-    return math.isfinite(least_value(step, "need"))
+    step = Step(task, admissible_layouts(task), bound=task.uses_bound)
+    return math.isfinite(min_output(step, "need"))
 
 
-def narrower_weights(scenario: Scenario, bits: int) -> Iterator[Change]:
+def narrower_weights(scenario: Scenario, bits: int) -> Iterator[Variation]:
     """The same with weights of each format below so many bits that all its chips multiply.
 
     Nothing where the scenario chooses a format, or the lecture counts.
@@ -113,10 +114,10 @@ def narrower_weights(scenario: Scenario, bits: int) -> Iterator[Change]:
     chips = [each.chip for each in used if isinstance(each, System)]
     tried = [f for f in FORMATS if BITS[f] < bits and all(chip.computes(f) for chip in chips)]
     for name in {BITS[name]: name for name in reversed(tried)}.values():
-        yield Change.of(scenario, "choose.weights", (name,), name)
+        yield Variation.of(scenario, "choose.weights", (name,), name)
 
 
-def narrower_caches(scenario: Scenario, task: Task) -> Change | None:
+def narrower_caches(scenario: Scenario, task: Task) -> Variation | None:
     """The same with caches in fp8; None where they are chosen, as narrow, or no chip's own."""
     choose, used = scenario.choose, scenario.systems()
     narrow = BITS[task.sizes.kv_dtype] <= BITS[CACHE]
@@ -124,28 +125,28 @@ def narrower_caches(scenario: Scenario, task: Task) -> Change | None:
         return None
     if not all(isinstance(each, System) and each.chip.computes(CACHE) for each in used):
         return None
-    return Change.of(scenario, "choose.kv", (CACHE,), CACHE)
+    return Variation.of(scenario, "choose.kv", (CACHE,), CACHE)
 
 
-def bits_of(task: Task) -> int:
+def weight_bits(task: Task) -> int:
     """Bits of a weight, of experts where there are any."""
     return BITS[task.sizes.weight_dtype["routed" if task.sizes.n_experts else "dense_ffn"]]
 
 
-FULL = 0.995  # share of a limit that counts as all of it
-WORTH_SAYING = 0.10  # saving from which on another format is worth a line
+FULL_SHARE = 0.995  # share of a limit that counts as all of it
+MIN_SAVING_SHOWN = 0.10  # saving from which on another format is worth a line
 # What was left out of the fits whose errors hold for a plan, by how far it is from the rows.
 LEFT_OUT = {
-    KNOWN: "configurations", "new_model": "models", "new_chip": "chips",
+    IN_SAMPLE: "configurations", "new_model": "models", "new_chip": "chips",
     "new_architecture": "architectures", "new_engine": "engines",
     "new_engine_on_chip": "engine-chips", "new_version": "versions", "new_format": "formats",
     "new_cache": "caches", "new_batch": "batches", "new_scale": "scale",
 }  # fmt: skip
-LEAST_RUNS = 8  # of which an error is quoted, as of which a fit counts as having seen a name
-QUEUED = "assumed_setup_ttft"  # of two pools, whose queue no row tells
+MIN_RUNS = 8  # of which an error is quoted, as of which a fit counts as having seen a name
+QUEUED_TTFT_KEY = "assumed_setup_ttft"  # of two pools, whose queue no row tells
 
 
-def cheaper_weights(scenario: Scenario, best: Point) -> records.CheaperWeights | None:
+def cheaper_weights(scenario: Scenario, best: PlanPoint) -> records.CheaperWeights | None:
     """The cheapest other format of the weights that the chips run, where it saves a tenth.
 
     One that an engine loads comes before one of a checkpoint that has to be made first.
@@ -154,12 +155,12 @@ def cheaper_weights(scenario: Scenario, best: Point) -> records.CheaperWeights |
     if scenario.objective != "cost":
         return None
     savings = []
-    for change in narrower_weights(scenario, bits_of(plan.task)):
+    for change in narrower_weights(scenario, weight_bits(plan.task)):
         point = change.best()
         if point is None:
             continue
         candidate = point.candidate
-        if candidate.usd_per_mtok <= (1 - WORTH_SAYING) * plan.usd_per_mtok:
+        if candidate.usd_per_mtok <= (1 - MIN_SAVING_SHOWN) * plan.usd_per_mtok:
             savings.append((candidate.plan().engines, candidate.usd_per_mtok, change))
     if not savings:
         return None
@@ -168,7 +169,7 @@ def cheaper_weights(scenario: Scenario, best: Point) -> records.CheaperWeights |
     return records.CheaperWeights(weights, engines, least, 1 - least / plan.usd_per_mtok)
 
 
-def cheaper_caches(scenario: Scenario, best: Point) -> records.CheaperCaches | None:
+def cheaper_caches(scenario: Scenario, best: PlanPoint) -> records.CheaperCaches | None:
     """Caches of half the bytes, where chips multiply them, an engine keeps them, and a tenth goes.
 
     What they cost in quality only the user may risk.
@@ -181,14 +182,14 @@ def cheaper_caches(scenario: Scenario, best: Point) -> records.CheaperCaches | N
     if change is None or point is None:
         return None
     least = point.candidate.usd_per_mtok
-    if least > (1 - WORTH_SAYING) * price:
+    if least > (1 - MIN_SAVING_SHOWN) * price:
         return None
     return records.CheaperCaches(str(change.sets["choose.kv"]), least, 1 - least / price)
 
 
-def simpler_plan(questions: Sequence[Question], best: Point) -> records.SimplerPlan | None:
+def simpler_plan(questions: Sequence[Question], best: PlanPoint) -> records.SimplerPlan | None:
     """The best plain plan that measured runs cover, and what it loses; None where there is none."""
-    point = simplest(questions)
+    point = plain_plan(questions)
     if point is None:
         return None
     plan, plain = short_point(best.candidate.plan()), short_point(point.candidate.plan())
@@ -211,7 +212,7 @@ def used_limits(candidate: Candidate) -> tuple[records.UsedLimit, ...]:
         used[READING] = max(used.get(READING, 0.0), candidate.pools[0].utilisation)
     exceeded = candidate.held_by()
     limits = (
-        records.UsedLimit(name, share, share >= FULL or name in exceeded)
+        records.UsedLimit(name, share, share >= FULL_SHARE or name in exceeded)
         for name, share in used.items() if share > UNSEEN
     )  # fmt: skip
     return tuple(sorted(limits, key=lambda limit: (not limit.binds, -limit.used)))
@@ -226,22 +227,24 @@ def quoted_accuracy(candidate: Candidate) -> records.QuotedAccuracy | None:
     task, pooled = candidate.task, candidate.joint is not None
     if task.uses_bound:
         return None
-    of, kinds = "two pools" if pooled else "one pool", kinds_outside(candidate) or {KNOWN}
+    of, kinds = "two pools" if pooled else "one pool", distance_kinds(candidate) or {IN_SAMPLE}
     word = LEFT_OUT.get(next(iter(kinds))) if len(kinds) == 1 else None
     reads, decodes = candidate.pools[0].prefills, candidate.last.decodes
     tpot = _error(task.profile, word, "pooled tpot" if pooled else "tpot") if decodes else None
-    ttft = _error(task.profile, word, QUEUED if pooled else "ttft") if reads else None
+    ttft = _error(task.profile, word, QUEUED_TTFT_KEY if pooled else "ttft") if reads else None
     if tpot is None and ttft is None:
         return records.QuotedAccuracy(of, None, None, None, None, None)
     return records.QuotedAccuracy(of, word, *(tpot or (None, None)), *(ttft or (None, None)))
 
 
 def _error(profile: Profile, word: str | None, quantity: str) -> tuple[float, int] | None:
-    """Median error, relative, and rows: of those left out in one way; None without."""
     for row in profile.left_out:
-        if (row["word"], row["quantity"]) == (word, quantity) and row["rows"] >= LEAST_RUNS:
+        if (row["word"], row["quantity"]) == (word, quantity) and row["rows"] >= MIN_RUNS:
             return float(row["median"]), int(row["rows"])
     name = quantity.replace(" ", "_")
-    if word != LEFT_OUT[KNOWN] or not {f"{name}_median", f"{name}_rows"} <= profile.errors.keys():
+    if (
+        word != LEFT_OUT[IN_SAMPLE]
+        or not {f"{name}_median", f"{name}_rows"} <= profile.errors.keys()
+    ):
         return None
     return profile.errors[f"{name}_median"], int(profile.errors[f"{name}_rows"])

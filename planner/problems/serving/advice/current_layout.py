@@ -12,7 +12,7 @@ import numpy as np
 from planner.problems.serving.deployment.candidate import Candidate
 from planner.problems.serving.deployment.missed_promises import exceeded_promises
 from planner.problems.serving.deployment.pool import evaluate
-from planner.problems.serving.deployment.questions import rival_questions
+from planner.problems.serving.deployment.questions import searches_with_best_point
 from planner.problems.serving.deployment.scored_points import best_point
 from planner.problems.serving.plan import CurrentPoint
 from planner.problems.serving.point import ServingPoint
@@ -25,10 +25,10 @@ from planner.problems.serving.task.task import Task
 from planner.scenario.keys.workload import Current
 from planner.text.errors import FieldError
 
-WHOLE = {"aggregated", "disaggregated"}  # modes that do all of a request
+WHOLE_MODES = {"aggregated", "disaggregated"}  # modes that do all of a request
 
 
-def least_price(scenario: Scenario) -> float | None:
+def price_lower_bound(scenario: Scenario) -> float | None:
     """USD per million tokens that no plan of any mode goes below; None without a given load.
 
     A plan under a load pays its chips whatever they do, so that its own roofline costs what it
@@ -38,10 +38,10 @@ def least_price(scenario: Scenario) -> float | None:
     if rate is None or rate == float("inf"):
         return None
     choose = scenario.choose
-    if choose.mode and WHOLE & {*choose.mode} and choose.prefill is choose.decode is None:
+    if choose.mode and WHOLE_MODES & {*choose.mode} and choose.prefill is choose.decode is None:
         choose = choose.model_copy(update={"mode": None})
     changes = {"estimate": "bound", "objective": "cost", "choose": choose}
-    point = best_point(rival_questions(resolve(scenario.model_copy(update=changes))))
+    point = best_point(searches_with_best_point(resolve(scenario.model_copy(update=changes))))
     return None if point is None else point.candidate.usd_per_mtok
 
 
@@ -87,7 +87,7 @@ def current_layout(scenario: Scenario, tasks: Sequence[Task]) -> CurrentPoint | 
         for task in (x.with_layout(redundant=current.redundant_experts) for x in depths.values())
     ]
     pool = min(pools, key=lambda depth: depth.chosen_by["slot"])
-    candidate, least = Candidate((pool,)), least_price(scenario)
+    candidate, least = Candidate((pool,)), price_lower_bound(scenario)
     broken = exceeded_promises(pool.task, pool.chosen_by)
     point = _without_end(candidate.plan())
     return CurrentPoint(**vars(point), bound=candidate.floor(least), breaks=broken)

@@ -16,20 +16,20 @@ from dataclasses import replace
 import numpy as np
 
 from planner.catalogue.systems import System
-from planner.problems.serving.advice.change import Change
+from planner.problems.serving.advice.change import Variation
 from planner.problems.serving.advice.records import FleetSize, SurePlan
 from planner.problems.serving.deployment import questions
 from planner.problems.serving.deployment.missed_promises import missed_promises
 from planner.problems.serving.deployment.pool import HOUR
-from planner.problems.serving.deployment.promise_chances import least_chance
-from planner.problems.serving.deployment.scored_points import Point, best_point
+from planner.problems.serving.deployment.promise_chances import min_chance
+from planner.problems.serving.deployment.scored_points import PlanPoint, best_point
 from planner.problems.serving.pairs.pool_pairs import best_pairs, matched_together
 from planner.problems.serving.point import short_point
 from planner.problems.serving.question import Scenario
-from planner.problems.serving.search.admitted_layouts import layouts_of
+from planner.problems.serving.search.admitted_layouts import admissible_layouts
 from planner.problems.serving.search.batch import fixed_batches
 from planner.problems.serving.search.promise_limits import PromiseLimits
-from planner.problems.serving.search.sizing import fitted
+from planner.problems.serving.search.sizing import minimize_feasible_chips
 from planner.problems.serving.step.layouts import AXES, Layouts
 from planner.problems.serving.step.packing import distinct
 from planner.problems.serving.step.step import Step
@@ -37,11 +37,11 @@ from planner.problems.serving.task.requests import arrivals
 from planner.problems.serving.task.resolve import ServingTasks, resolve
 from planner.problems.serving.task.task import Task
 from planner.protocol.plan import MissedPromise
-from planner.protocol.promise import SURE, word_of
+from planner.protocol.promise import SURE_CHANCE, chance_word
 from planner.text.errors import InputError
 from planner.text.tolerances import TIE
 
-FEW = 64  # of more numbers so many are looked at first
+COARSE_COUNT = 64  # of more numbers so many are looked at first
 
 
 class PrefixSearch:
@@ -59,25 +59,25 @@ class PrefixSearch:
         self._counts, self._tasks_on = counts, tasks_on
         every = tasks_on(counts)
         self._singles = questions.single_pools(every.tasks)
-        self._pools = [questions.pools_of(pair) for pair in every.pools]
+        self._pools = [questions.both_pools(pair) for pair in every.pools]
         steps = [
             (pair, first.step.with_task(pair.prefill), last.step)
             for pair, (first, last) in zip(every.pools, self._pools, strict=True)
         ]
         self._matched = matched_together(steps)
         self._enough = np.inf
-        coarse = counts[:: -(-len(counts) // FEW)]
+        coarse = counts[:: -(-len(counts) // COARSE_COUNT)]
         if len(coarse) < len(counts) and (near := self._on(coarse)) is not None:
             self._enough = near.score * (1 + TIE)  # what scores more is the best of no more counts
         self.best = self.first(len(counts))
         if self.best is not None:
             self._enough = self.best.score * (1 + TIE)
 
-    def first(self, number: int) -> Point | None:
+    def first(self, number: int) -> PlanPoint | None:
         """The best plan on the first so many numbers; None where none scores as the best of all."""
         return self._on(self._counts[:number])
 
-    def _on(self, counts: Sequence[int]) -> Point | None:
+    def _on(self, counts: Sequence[int]) -> PlanPoint | None:
         try:
             tasks = self._tasks_on(counts)
         except InputError:
@@ -109,9 +109,8 @@ class PrefixSearch:
 
 
 def _also_in(task: Task, wanted: Layouts) -> Layouts:
-    """Those of the layouts of a question that are among some, on whatever chips."""
     try:
-        layouts = layouts_of(task)
+        layouts = admissible_layouts(task)
     except InputError:
         return wanted.take(np.arange(0))
     both = Layouts.joined([layouts, wanted])
@@ -119,19 +118,19 @@ def _also_in(task: Task, wanted: Layouts) -> Layouts:
     return layouts.take(np.isin(kind[: len(layouts)], kind[len(layouts) :]))
 
 
-FEWEST, LEAST_PRICE = "fewest", "least price"
-MOST_MACHINES = 8  # of the fewest, up to which it matters what single chips would cost
-MORE = 4  # times the chips asked for, up to which a fleet that is sure is sought
+MIN_CHIPS, MIN_PRICE = "fewest", "least price"
+MAX_MACHINES = 8  # of the fewest, up to which it matters what single chips would cost
+MAX_GROWTH = 4  # times the chips asked for, up to which a fleet that is sure is sought
 LARGEST_FLEET = 1024  # chips from which on no larger fleet is looked at
 
 
-def fleet_sizes(scenario: Scenario, best: Point) -> tuple[FleetSize, ...]:
+def fleet_sizes(scenario: Scenario, best: PlanPoint) -> tuple[FleetSize, ...]:
     """The sizes of a question that has a plan: of whole machines, then of single chips.
 
     Empty where nothing is paid for by its size: where the best plan is no cheapest one and no load
     is given.
     """
-    if not (loaded(scenario) or scenario.objective == "cost"):
+    if not (has_load(scenario) or scenario.objective == "cost"):
         return ()
     on_chips = _on_systems_of(scenario, best)
     sizes = [*_sizes(on_chips)]
@@ -140,7 +139,7 @@ def fleet_sizes(scenario: Scenario, best: Point) -> tuple[FleetSize, ...]:
         scenario.rent.unit is None
         and on_chips.unit > 1
         and smallest
-        and (smallest.machines <= MOST_MACHINES)
+        and (smallest.machines <= MAX_MACHINES)
     ):
         # The same where chips are rented one by one, and replicas still share machines evenly.
         rent = on_chips.rent.model_copy(update={"unit": 1, "even": True})
@@ -149,25 +148,25 @@ def fleet_sizes(scenario: Scenario, best: Point) -> tuple[FleetSize, ...]:
     return tuple(sizes)
 
 
-def loaded(scenario: Scenario) -> bool:
+def has_load(scenario: Scenario) -> bool:
     """Whether a scenario says how much is to be served."""
     load, rate = scenario.workload, arrivals(scenario)
     in_flight = load.concurrency is not None or scenario.choose.batch is not None
     return in_flight or load.utilisation is not None or (rate is not None and rate < np.inf)
 
 
-def sure_plan(scenario: Scenario, best: Point) -> SurePlan | None:
+def sure_plan(scenario: Scenario, best: PlanPoint) -> SurePlan | None:
     """The best plan whose promises hold in nine of ten cases; None where the plan's do."""
-    chance = least_chance(best.candidate)
-    if chance is None or chance >= SURE:
+    chance = min_chance(best.candidate)
+    if chance is None or chance >= SURE_CHANCE:
         return None
-    point = _with_chance(scenario, SURE).best()
+    point = _with_chance(scenario, SURE_CHANCE).best()
     if point is None:
-        return SurePlan(SURE, None, None, None, None)
+        return SurePlan(SURE_CHANCE, None, None, None, None)
     candidate = point.candidate
     price, bill = candidate.usd_per_mtok, candidate.outputs["usd_per_s"] * HOUR
     dearer = price / best.candidate.usd_per_mtok - 1
-    return SurePlan(SURE, price, bill, dearer, short_point(candidate.plan()))
+    return SurePlan(SURE_CHANCE, price, bill, dearer, short_point(candidate.plan()))
 
 
 def _sizes(scenario: Scenario) -> Iterator[FleetSize]:
@@ -178,33 +177,32 @@ def _sizes(scenario: Scenario) -> Iterator[FleetSize]:
         return
     # With the least price fewer chips cost more, and mostly keep every promise.
     fewer = size.chips - size.unit
-    dearer = size.reason == LEAST_PRICE and fewer > 0 and _on(scenario, (fewer,)).serves()
+    dearer = size.reason == MIN_PRICE and fewer > 0 and _on(scenario, (fewer,)).serves()
     yield size if dearer else replace(size, lacks=_lacks(scenario, fewer))
-    if not loaded(scenario) or size.chance is None or size.chance >= SURE:
+    if not has_load(scenario) or size.chance is None or size.chance >= SURE_CHANCE:
         return
-    more = most * MORE if most <= LARGEST_FLEET else most
-    sure = _fewest_size(_with_chance(scenario, SURE).scenario, more, size.chips)
+    more = most * MAX_GROWTH if most <= LARGEST_FLEET else most
+    sure = _fewest_size(_with_chance(scenario, SURE_CHANCE).scenario, more, size.chips)
     yield from [replace(sure, reason="sure")] if sure else []
 
 
 def _fewest_size(scenario: Scenario, most: int, least: int = 1) -> FleetSize | None:
-    """The smallest fleet between two numbers of chips, or without a load that of least price."""
     unit = scenario.unit
     counts = range(-(-least // unit) * unit, max(most // unit * unit, unit) + 1, unit)
     if not counts:
         return None
-    if loaded(scenario):
-        return _sized(scenario, FEWEST, fewest(scenario, counts))
-    return _sized(scenario, LEAST_PRICE, _least_price(scenario, counts))
+    if has_load(scenario):
+        return _sized(scenario, MIN_CHIPS, min_feasible(scenario, counts))
+    return _sized(scenario, MIN_PRICE, _least_price(scenario, counts))
 
 
-def fewest(scenario: Scenario, counts: Sequence[int]) -> Point | None:
+def min_feasible(scenario: Scenario, counts: Sequence[int]) -> PlanPoint | None:
     """The best plan on the fewest of some numbers of chips that keep every promise, if any do."""
     load, single = scenario.workload, scenario.choose.mode in (None, ("aggregated",))
     if load.concurrency is not None or (scenario.choose.batch is not None and single):
         count = _fewest_in_flight(scenario, counts)
     elif load.utilisation is None:
-        point = Change(
+        point = Variation(
             {}, scenario.model_copy(update={"chips": counts, "objective": "cost"})
         ).best()
         if point is None or scenario.objective == "cost":
@@ -216,7 +214,6 @@ def fewest(scenario: Scenario, counts: Sequence[int]) -> Point | None:
 
 
 def _fewest_in_flight(scenario: Scenario, counts: Sequence[int]) -> int | None:
-    """The fewest chips whose replicas share the requests in flight within the promises."""
     try:
         tasks = resolve(scenario.model_copy(update={"chips": counts})).tasks
     except InputError:
@@ -243,13 +240,13 @@ def _fewest_of(task: Task) -> int | None:
         return good
 
     # More chips leave each replica less: where halves are too small to be cut, fewer chips may do.
-    step = Step(task, layouts_of(whole), bound=task.uses_bound)
-    step = fitted(step, lambda part: keeps(part, uncut=True))
+    step = Step(task, admissible_layouts(whole), bound=task.uses_bound)
+    step = minimize_feasible_chips(step, lambda part: keeps(part, uncut=True))
     chips = step.layouts.chips[keeps(step, uncut=False)]
     return int(chips.min()) if chips.size else None
 
 
-def _least_price(scenario: Scenario, counts: Sequence[int]) -> Point | None:
+def _least_price(scenario: Scenario, counts: Sequence[int]) -> PlanPoint | None:
     """The best plan on the fewest chips whose price per token is a tie with the least of all."""
 
     def tasks(chips: Sequence[int]) -> ServingTasks:
@@ -276,7 +273,6 @@ def _least_price(scenario: Scenario, counts: Sequence[int]) -> Point | None:
 
 
 def _first(values: Sequence[int], holds: Callable[[int], bool]) -> int | None:
-    """The first value from which on all hold, by bisection; None where the last does not."""
     low, high = -1, len(values) - 1
     if not holds(values[high]):
         return None
@@ -286,12 +282,12 @@ def _first(values: Sequence[int], holds: Callable[[int], bool]) -> int | None:
     return values[high]
 
 
-def _sized(scenario: Scenario, reason: str, point: Point | None) -> FleetSize | None:
+def _sized(scenario: Scenario, reason: str, point: PlanPoint | None) -> FleetSize | None:
     """What the chips of a plan cost and how they are used."""
     if point is None:
         return None
     candidate, unit, count = point.candidate, scenario.unit, point.chips
-    chance = least_chance(candidate)
+    chance = min_chance(candidate)
     promised = candidate.task.promises or candidate.pools[0].task.promises
     machines = scenario.nodes is not None and count % scenario.unit == 0 and scenario.unit > 1
     sets: dict[str, str | float | None] = {"chips": count}
@@ -301,8 +297,8 @@ def _sized(scenario: Scenario, reason: str, point: Point | None) -> FleetSize | 
         sets = {"nodes": None, "chips": count}
     if scenario.rent.even and scenario.rent.unit == 1:
         sets |= {"rent.unit": 1, "rent.even": "true"}
-    if scenario.promises.chance == SURE:
-        sets["promises.chance"] = f"{SURE:.0%}"
+    if scenario.promises.chance == SURE_CHANCE:
+        sets["promises.chance"] = f"{SURE_CHANCE:.0%}"
     return FleetSize(
         reason=reason,
         chips=count,
@@ -311,7 +307,7 @@ def _sized(scenario: Scenario, reason: str, point: Point | None) -> FleetSize | 
         usd_per_hour=candidate.outputs["usd_per_s"] * HOUR,
         usd_per_mtok=candidate.usd_per_mtok,
         chance=chance,
-        word=word_of(chance, within=True) if promised else None,
+        word=chance_word(chance, within=True) if promised else None,
         plan=short_point(candidate.plan()),
         sets=sets,
     )
@@ -323,22 +319,22 @@ def _lacks(scenario: Scenario, count: int) -> tuple[MissedPromise, ...]:
         return ()
     try:
         return tuple(
-            missed_promises(questions.questions_of(resolve(_on(scenario, (count,)).scenario)))
+            missed_promises(questions.all_searches(resolve(_on(scenario, (count,)).scenario)))
         )
     except InputError as error:
         return (MissedPromise("layout", None, str(error)),)
 
 
-def _on(scenario: Scenario, counts: Sequence[int]) -> Change:
-    return Change({}, scenario.model_copy(update={"chips": counts}))
+def _on(scenario: Scenario, counts: Sequence[int]) -> Variation:
+    return Variation({}, scenario.model_copy(update={"chips": counts}))
 
 
-def _with_chance(scenario: Scenario, chance: float) -> Change:
+def _with_chance(scenario: Scenario, chance: float) -> Variation:
     promises = scenario.promises.model_copy(update={"chance": chance})
-    return Change({}, scenario.model_copy(update={"promises": promises}))
+    return Variation({}, scenario.model_copy(update={"promises": promises}))
 
 
-def _on_systems_of(scenario: Scenario, best: Point) -> Scenario:
+def _on_systems_of(scenario: Scenario, best: PlanPoint) -> Scenario:
     """The question on the systems of its plan alone, where it compares several."""
     if not isinstance(scenario.system, tuple):
         return scenario
@@ -352,5 +348,4 @@ def _on_systems_of(scenario: Scenario, best: Point) -> Scenario:
 
 
 def _cheaper(size: FleetSize, sizes: Sequence[FleetSize]) -> bool:
-    """Whether single chips make a size cheaper than machines do."""
     return all(size.usd_per_hour < each.usd_per_hour for each in sizes if each.word == size.word)

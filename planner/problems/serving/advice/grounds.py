@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from planner.problems.serving.question import Scenario
     from planner.problems.serving.task.resolve import ServingTasks
 
-WORTH = 1.05  # experts of the fullest rank over the mean, from which on it is worth a word
+# Experts of the fullest rank over the mean, from which on it is worth a word.
+IMBALANCE_SHOWN = 1.05
 
 
 def provenance(scenario: Scenario, tasks: ServingTasks, profile: Profile) -> ServingProvenance:
@@ -39,7 +40,7 @@ def _queueing(scenario: Scenario) -> str:
     return "ttft includes the mean wait before a prompt is read, Poisson arrivals dealt at random"
 
 
-def uneven(point: ServingPoint, experts: int) -> tuple[str, ...]:
+def imbalance(point: ServingPoint, experts: int) -> tuple[str, ...]:
     """A warning for each pool of a plan whose fullest expert rank is well above the mean."""
     pools: dict[str, PlannedPool | ServingPoint] = {"": point} if point.layout else {}
     pools |= {f"{name} ": pool for name, pool in point.phases.items()}
@@ -47,7 +48,7 @@ def uneven(point: ServingPoint, experts: int) -> tuple[str, ...]:
     for name, pool in pools.items():
         ep, stored = pool.layout.ep if pool.layout else 1, experts + (pool.redundant_experts or 0)
         fullest = ceil(stored / ep)
-        if fullest * ep < stored * WORTH:
+        if fullest * ep < stored * IMBALANCE_SHOWN:
             continue
         warnings.append(
             f"{stored} experts are uneven on {name}ep {ep}: the fullest rank has {fullest}, "

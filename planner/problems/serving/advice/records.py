@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from planner.problems.serving.point import Chips, PerHour, PerMillion, Share, ShortPoint
+from planner.problems.serving.point import Chips, PerHour, Share, ShortPoint, UsdPerMtok
 from planner.protocol.plan import MissedPromise
 
 
@@ -12,7 +12,7 @@ class WayOut:
     """A change that leaves a plan, as `--set` takes it, and what that plan costs."""
 
     sets: Mapping[str, str | float | None]
-    usd_per_mtok: PerMillion
+    usd_per_mtok: UsdPerMtok
     usd_per_hour: PerHour
 
 
@@ -25,7 +25,7 @@ class CheaperWeights:
 
     weights: str
     engines: tuple[str, ...] | None
-    usd_per_mtok: PerMillion
+    usd_per_mtok: UsdPerMtok
     saving: Share
 
 
@@ -34,7 +34,7 @@ class CheaperCaches:
     """Caches of a narrower format, as `choose.kv` takes it, and the price with them."""
 
     kv: str
-    usd_per_mtok: PerMillion
+    usd_per_mtok: UsdPerMtok
     saving: Share
 
 
@@ -53,7 +53,7 @@ class FleetSize:
     unit: Chips
     machines: int
     usd_per_hour: PerHour
-    usd_per_mtok: PerMillion
+    usd_per_mtok: UsdPerMtok
     chance: Share | None
     word: str | None
     plan: ShortPoint
@@ -78,7 +78,7 @@ class SurePlan:
     """The best plan whose promises hold in nine of ten cases, and what it costs more per token."""
 
     chance: Share
-    usd_per_mtok: PerMillion | None
+    usd_per_mtok: UsdPerMtok | None
     usd_per_hour: PerHour | None
     dearer: Share | None
     plan: ShortPoint | None

@@ -13,26 +13,26 @@ from typing import TypeAlias
 import numpy as np
 
 from planner.problems.serving.deployment.questions import OnePool, Question, search_steps
-from planner.problems.serving.deployment.scored_points import Point
-from planner.problems.serving.pairs.pool_pairs import search_pools_together
+from planner.problems.serving.deployment.scored_points import PlanPoint
+from planner.problems.serving.pairs.pool_pairs import search_pools_batched
 from planner.problems.serving.parameters import serving_parameters
 from planner.problems.serving.plan import WinningChange
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.step.step import Step
-from planner.problems.serving.task.resolve import hardware_of
+from planner.problems.serving.task.resolve import resolve_hardware
 from planner.problems.serving.task.task import TaskPair
 from planner.problems.serving.task.task_builder import Hardware, TaskBuilder
-from planner.protocol.bracket import Bracket, bracketed_together
+from planner.protocol.bracket import Bracket, find_brackets
 from planner.protocol.parameter import Parameter
-from planner.text.tolerances import SAME
+from planner.text.tolerances import REL_TOL
 
-CLOSE = 1.01  # factor within which the break-even is found
-NEAREST = 2  # changes of one kind that are printed
-TRIED = 4  # guesses that are followed to find them, the nearest first
+TOLERANCE = 1.01  # factor within which the break-even is found
+N_PRINTED = 2  # changes of one kind that are printed
+MAX_GUESSES = 4  # guesses that are followed to find them, the nearest first
 ROUNDS = 7
-FARTHEST = 3.0  # factor of a parameter beyond which no change is sought
-NUDGE = 1.1  # factor by which it is felt whether a parameter matters
-SHORTEST = 8.0  # tokens; shorter requests are not varied
+MAX_FACTOR = 3.0  # factor of a parameter beyond which no change is sought
+PROBE_FACTOR = 1.1  # factor by which it is felt whether a parameter matters
+MIN_LENGTH = 8.0  # tokens; shorter requests are not varied
 OF_SYSTEMS = ("memory_bandwidth", "flops", "price", "scale_up", "scale_out")
 LENGTHS = ("workload.input_tokens", "workload.output_tokens")
 DIMENSIONS = {
@@ -51,7 +51,7 @@ class Contender:
 
     kind: str
     question: int
-    point: Point
+    point: PlanPoint
     rows: np.ndarray | None
 
 
@@ -72,7 +72,7 @@ Steps: TypeAlias = tuple[Step, ...]
 
 
 @dataclass(frozen=True)
-class Contest:
+class SwitchScan:
     """One scenario's questions, to be asked again of some layouts with other values."""
 
     scenario: Scenario
@@ -87,7 +87,7 @@ class Contest:
     @cached_property
     def hardware(self) -> tuple[Hardware, ...]:
         """The machines of the scenario, with profiles that no task has placed yet."""
-        return hardware_of(self.scenario)
+        return resolve_hardware(self.scenario)
 
     def machines(self, number: int) -> tuple[int, ...]:
         """Which systems a question is about."""
@@ -125,7 +125,7 @@ class Contest:
         before = self.hardware
         if parameter.group in ("workload", "promises"):
             return scenario, before
-        varied = zip(hardware_of(scenario), before, strict=True)
+        varied = zip(resolve_hardware(scenario), before, strict=True)
         return scenario, tuple(replace(new, profile=old.profile) for new, old in varied)
 
     def leads(
@@ -152,7 +152,7 @@ class Contest:
         searched = search_steps([step for (step,) in singles.values()])
         for key, (_, points) in zip(singles, searched, strict=True):
             self.scores[key] = float(points.score.min(initial=math.inf))
-        paired = search_pools_together(list(doubles.values()))
+        paired = search_pools_batched(list(doubles.values()))
         for key, (pairs, _) in zip(doubles, paired, strict=True):
             self.scores[key] = pairs[0].score if pairs else math.inf
 
@@ -169,16 +169,18 @@ def _lead(first: float, second: float) -> float:
     return math.log(second / first) if math.isfinite(second) else math.inf
 
 
-def switches(contest: Contest, plan: Contender, rival: Contender) -> tuple[WinningChange, ...]:
+def switches(contest: SwitchScan, plan: Contender, rival: Contender) -> tuple[WinningChange, ...]:
     """The nearest changes at which the rival overtakes, nearest first, each verified."""
     start = math.log(rival.point.score / plan.point.score)
-    if start <= SAME:
+    if start <= REL_TOL:
         return ()
     used = sorted({*contest.machines(plan.question), *contest.machines(rival.question)})
     probes = [
         (parameter, probe)
         for parameter in _worth_varying(contest, used)
-        for probe in ((1 / FARTHEST, FARTHEST) if parameter.group == "promises" else (NUDGE,))
+        for probe in (
+            (1 / MAX_FACTOR, MAX_FACTOR) if parameter.group == "promises" else (PROBE_FACTOR,)
+        )
     ]
     guesses = []
     still: set[str] = set()
@@ -188,9 +190,9 @@ def switches(contest: Contest, plan: Contender, rival: Contender) -> tuple[Winni
         guess = _guess(start, at, probe)
         if guess is not None:
             guesses.append(_Approach(parameter, guess, start))
-        if abs(at - start) <= SAME:
+        if abs(at - start) <= REL_TOL:
             still.add(parameter.path)
-    approaches = sorted(guesses, key=lambda approach: approach.distance)[:TRIED]
+    approaches = sorted(guesses, key=lambda approach: approach.distance)[:MAX_GUESSES]
 
     def differences(points: Sequence[tuple[int, float]]) -> list[float]:
         looked = [approaches[number].change(step) for number, step in points]
@@ -200,7 +202,7 @@ def switches(contest: Contest, plan: Contender, rival: Contender) -> tuple[Winni
             for (number, _), lead in zip(points, leads, strict=True)
         ]
 
-    brackets = bracketed_together(
+    brackets = find_brackets(
         differences,
         [approach.bracket for approach in approaches],
         [approach.propose for approach in approaches],
@@ -210,21 +212,21 @@ def switches(contest: Contest, plan: Contender, rival: Contender) -> tuple[Winni
     nearest: dict[tuple[str, bool], WinningChange] = {}
     for approach, bracket in zip(approaches, brackets, strict=True):
         key = (approach.parameter.path, approach.up)
-        if len(nearest) < NEAREST and key not in nearest:
+        if len(nearest) < N_PRINTED and key not in nearest:
             switch = approach.switch(bracket)
             if switch is not None:
                 nearest[key] = switch
     return tuple(sorted(nearest.values(), key=lambda switch: abs(math.log(switch.factor))))
 
 
-def _worth_varying(contest: Contest, used: Sequence[int]) -> list[Parameter]:
+def _worth_varying(contest: SwitchScan, used: Sequence[int]) -> list[Parameter]:
     """The parameters of the systems that are `used`, the promises, and the lengths of requests."""
     scenario, several = contest.scenario, contest.systems > 1
     names = [name for name in OF_SYSTEMS if name != "price" or scenario.objective == "cost"]
     prefixes = [f"system.{k}" for k in used] if several else ["system"]
     paths = [f"{prefix}.{name}" for prefix in prefixes for name in names]
     rows = {row.path: row for row in serving_parameters(scenario, contest.hardware)}
-    lengths = [path for path in LENGTHS if (rows[path].value or 0.0) >= SHORTEST]
+    lengths = [path for path in LENGTHS if (rows[path].value or 0.0) >= MIN_LENGTH]
     promises = [path for path in rows if path.startswith("promises.")]
     return [rows[path] for path in (*paths, *promises, *lengths) if path in rows]
 
@@ -242,7 +244,7 @@ class _Approach:
 
     def switch(self, bracket: Bracket) -> WinningChange | None:
         """The last factor at which the plan leads and the first at which it does not, close by."""
-        if not bracket.closed or bracket.far - bracket.near > 2 * math.log(CLOSE):
+        if not bracket.closed or bracket.far - bracket.near > 2 * math.log(TOLERANCE):
             return None
         near, far = self.factors[bracket.near], self.factors[bracket.far]
         value = self.parameter.value
@@ -259,7 +261,7 @@ class _Approach:
         """The step to look at next; none where it was looked at."""
         self.bracket = bracket
         if not bracket.turn:
-            step = self.distance + math.log(CLOSE) / 3
+            step = self.distance + math.log(TOLERANCE) / 3
         elif not bracket.closed:
             # A step past the last one, as far as a line through the first suggests and a little
             # more.
@@ -269,7 +271,7 @@ class _Approach:
                 if slope > 0 and math.isfinite(slope)
                 else 2 * bracket.near
             )
-            step = min(max(on * 1.01, bracket.near + math.log(CLOSE)), math.log(FARTHEST))
+            step = min(max(on * 1.01, bracket.near + math.log(TOLERANCE)), math.log(MAX_FACTOR))
         else:
             step = _between(bracket)
         factor = _rounded(self.parameter, math.exp(step if self.up else -step))
@@ -287,17 +289,15 @@ class _Approach:
         """The lead; not a number where there is no plan, or where the lead grows again."""
         if not self.bracket.closed and lead >= self.bracket.ahead:
             return math.nan
-        return lead if lead < -SAME else max(lead, 0.0)
+        return lead if lead < -REL_TOL else max(lead, 0.0)
 
 
 def _enough(bracket: Bracket) -> bool:
-    """Whether the bracket is close, or as far away as is looked."""
-    beyond = not bracket.closed and bracket.near >= math.log(FARTHEST)
-    return beyond or bracket.far - bracket.near <= math.log(CLOSE)
+    beyond = not bracket.closed and bracket.near >= math.log(MAX_FACTOR)
+    return beyond or bracket.far - bracket.near <= math.log(TOLERANCE)
 
 
 def _rounded(parameter: Parameter, factor: float) -> float:
-    """The factor of a value that can be said in few digits, no nearer to what is given."""
     base = 1.0 if parameter.value is None else parameter.value
     value = base * factor
     digit = 1.0 if parameter.unit == "token" else 10.0 ** (math.floor(math.log10(value)) - 3)
@@ -305,13 +305,12 @@ def _rounded(parameter: Parameter, factor: float) -> float:
 
 
 def _guess(start: float, at: float, probe: float) -> float | None:
-    """Where the lead would end if it went on as between no change and the probe."""
     if not math.isfinite(at):
         return probe if at == -math.inf else None
     if at == start:
         return None
     steps = math.log(probe) * start / (start - at)
-    return math.exp(steps) if abs(steps) <= math.log(FARTHEST) else None
+    return math.exp(steps) if abs(steps) <= math.log(MAX_FACTOR) else None
 
 
 def _between(bracket: Bracket) -> float:
@@ -321,6 +320,6 @@ def _between(bracket: Bracket) -> float:
         return (near + far) / 2
     crossing = near + (far - near) * lead / (lead - behind)
     # On either side of the crossing in turn, so that the bracket closes from both ends.
-    aside = math.log(CLOSE) / 3 * (1 if far - crossing > crossing - near else -1)
+    aside = math.log(TOLERANCE) / 3 * (1 if far - crossing > crossing - near else -1)
     margin = (far - near) / 20
     return min(max(crossing + aside, near + margin), far - margin)

@@ -12,57 +12,56 @@ from itertools import islice
 from typing import TypeAlias
 
 from planner.catalogue.systems import System, system, system_names
-from planner.problems.serving.advice.change import DIGITS, Change, bits_of, narrower_weights
+from planner.problems.serving.advice.change import DIGITS, Variation, narrower_weights, weight_bits
 from planner.problems.serving.advice.records import WayOut
 from planner.problems.serving.deployment.missed_promises import common_factor, relaxed_promises
 from planner.problems.serving.deployment.pool import HOUR
-from planner.problems.serving.deployment.questions import Question, questions_of
+from planner.problems.serving.deployment.questions import Question, all_searches
 from planner.problems.serving.plan import RelaxedPromise
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.task.resolve import resolve
-from planner.protocol.bracket import Bracket, bracketed
+from planner.protocol.bracket import Bracket, find_bracket
 from planner.protocol.plan import MissedPromise
 from planner.text.errors import InputError
 
 MEMORY, DEMAND = "memory", "demand"
-ROOM = (MEMORY, DEMAND, "chips", "prefill keeps up", "prefill queue is stable")
-MOST_CHIPS = 16  # times the chips paid, beyond which nobody asks
-MOST_CHIPS_OF_PAIRS = 4  # the same where every number of chips is a search of two pools
+CAPACITY_LIMITS = (MEMORY, DEMAND, "chips", "prefill keeps up", "prefill queue is stable")
+MAX_CHIP_FACTOR = 16  # times the chips paid, beyond which nobody asks
+MAX_CHIP_FACTOR_TWO_POOLS = 4  # the same where every number of chips is a search of two pools
 LARGEST_FLEET = 1024  # chips of a load, beyond which its layouts are too many to be tried here
 LARGEST_SYSTEM = 1_000_000  # chips beyond which nobody has one
 TRIES = 3  # guesses of how many chips carry a load
-ENOUGH = 2  # times the chips that would carry a load if each carried as much as now
+CHIP_ESTIMATE_FACTOR = 2  # times the chips that would carry a load if each carried as much as now
 SYSTEMS_TRIED = 4  # of those with the memory, the cheapest first
 
 # Changes that ease promises of a change, as far as the questions that it leaves say.
-Easing: TypeAlias = Callable[
-    [Change, Sequence[RelaxedPromise], Sequence[Question]], Iterator[Change]
+RemedyGenerator: TypeAlias = Callable[
+    [Variation, Sequence[RelaxedPromise], Sequence[Question]], Iterator[Variation]
 ]
 
 
-def ways_out(
+def find_remedies(
     scenario: Scenario,
     missed: Sequence[MissedPromise],
     relaxed: Sequence[RelaxedPromise],
     questions: Sequence[Question],
 ) -> tuple[WayOut, ...]:
     """Every single change that was seen to leave a plan, with the price of that plan."""
-    bits = bits_of(questions[0].task)
+    bits = weight_bits(questions[0].task)
     short = {promise.promise: promise.short_by or 1.0 for promise in missed}
-    alone = list(_eased_alone(Change({}, scenario), relaxed, questions))
+    alone = list(_eased_alone(Variation({}, scenario), relaxed, questions))
     changes = [*(alone or _together(scenario, relaxed, short))]
     changes += [*_loads(scenario, short), *_machines(scenario, short, bits)]
     return (
         _priced(changes)
         or _priced(_with_promises(scenario, short, bits, _eased_alone))
-        or _priced(_eased_alike(Change({}, scenario), relaxed, questions))
+        or _priced(_eased_alike(Variation({}, scenario), relaxed, questions))
         or _priced(_with_promises(scenario, short, bits, _eased_alike) if MEMORY in short else ())
         or _priced(_elsewhere(scenario, short[MEMORY]) if MEMORY in short else ())
     )
 
 
-def _priced(changes: Iterable[Change]) -> tuple[WayOut, ...]:
-    """Those that leave a plan, with what it costs."""
+def _priced(changes: Iterable[Variation]) -> tuple[WayOut, ...]:
     plans = [
         (change.sets, point.candidate) for change in changes if (point := change.best()) is not None
     ]
@@ -73,32 +72,30 @@ def _priced(changes: Iterable[Change]) -> tuple[WayOut, ...]:
 
 def _together(
     scenario: Scenario, relaxed: Sequence[RelaxedPromise], short: Mapping[str, float]
-) -> list[Change]:
+) -> list[Variation]:
     """All promises that are missed, each by as much; nothing where more than those is missed."""
     made = {promise.promise: promise.promised for promise in relaxed}
     common = short.get("promises together")
     factors = dict.fromkeys(made, common) if common else short
     if not factors or not factors.keys() <= made.keys():
         return []
-    change = Change({}, scenario)
+    change = Variation({}, scenario)
     for name, factor in factors.items():
         change = change.promising(name, made[name] * (factor or 1.0))
     return [change]
 
 
 def _eased_alone(
-    change: Change, relaxed: Sequence[RelaxedPromise], _: Sequence[Question]
-) -> Iterator[Change]:
-    """Each promise that leaves a plan when it alone is eased."""
+    change: Variation, relaxed: Sequence[RelaxedPromise], _: Sequence[Question]
+) -> Iterator[Variation]:
     for promise in relaxed:
         if promise.alone is not None:
             yield change.promising(promise.promise, promise.alone)
 
 
 def _eased_alike(
-    change: Change, relaxed: Sequence[RelaxedPromise], questions: Sequence[Question]
-) -> Iterator[Change]:
-    """All promises by one factor, the least that leaves a plan."""
+    change: Variation, relaxed: Sequence[RelaxedPromise], questions: Sequence[Question]
+) -> Iterator[Variation]:
     common = common_factor(questions) if relaxed else None
     if common is not None:
         for promise in relaxed:
@@ -106,8 +103,7 @@ def _eased_alike(
         yield change
 
 
-def _machines(scenario: Scenario, short: Mapping[str, float], bits: int) -> Iterator[Change]:
-    """More chips, chips of more memory, and weights of fewer bits."""
+def _machines(scenario: Scenario, short: Mapping[str, float], bits: int) -> Iterator[Variation]:
     yield from _chips(scenario, short)
     # The cheapest machines of chips with memory enough, at their listed rent.
     need = short.get(MEMORY, 0.0) * _memory(scenario)
@@ -118,8 +114,8 @@ def _machines(scenario: Scenario, short: Mapping[str, float], bits: int) -> Iter
 
 
 def _with_promises(
-    scenario: Scenario, short: Mapping[str, float], bits: int, eased: Easing
-) -> Iterator[Change]:
+    scenario: Scenario, short: Mapping[str, float], bits: int, eased: RemedyGenerator
+) -> Iterator[Variation]:
     """The same with what the promises that are missed then have to be, each change by itself."""
     missed = [name for name in short if name in type(scenario.promises).model_fields]
     none = dict.fromkeys((*missed, *(["tokens_per_s_per_user"] if "tpot" in missed else [])))
@@ -127,24 +123,24 @@ def _with_promises(
     for change in _machines(free, short, bits) if missed else ():
         promised = change.scenario.model_copy(update={"promises": scenario.promises})
         try:
-            questions = questions_of(resolve(promised))
+            questions = all_searches(resolve(promised))
         except InputError:
             continue
-        yield from eased(Change(change.sets, promised), relaxed_promises(questions), questions)
+        yield from eased(Variation(change.sets, promised), relaxed_promises(questions), questions)
 
 
-def _chips(scenario: Scenario, short: Mapping[str, float]) -> Iterator[Change]:
+def _chips(scenario: Scenario, short: Mapping[str, float]) -> Iterator[Variation]:
     """The fewest chips of a system that would do, if any do; one pool decides where it may serve.
 
     Of a load the search itself finds the fewest.
     """
     paid, unit = max(scenario.paid), scenario.model_copy(update={"chips": (LARGEST_SYSTEM,)}).unit
     pairs = "aggregated" not in (scenario.choose.mode or ("aggregated",))
-    room = max((short[name] for name in ROOM if name in short), default=1.0)
+    room = max((short[name] for name in CAPACITY_LIMITS if name in short), default=1.0)
     guess = max(_whole(paid * room, unit), _whole(paid + 1, unit))
 
-    def paying(count: float) -> Change:
-        return Change.of(scenario, "chips", (int(count),), int(count))
+    def paying(count: float) -> Variation:
+        return Variation.of(scenario, "chips", (int(count),), int(count))
 
     # Chips of less than a machine are rented one by one.
     for change in map(paying, range(paid + 1, unit)):
@@ -162,38 +158,40 @@ def _chips(scenario: Scenario, short: Mapping[str, float]) -> Iterator[Change]:
         if at.closed:
             return (max(_whole((at.near + at.far) / 2, unit) - unit, at.near + unit),)
         further = guess if at.turn == 0 else _whole(2 * at.near, unit)
-        most = max(paid * (MOST_CHIPS_OF_PAIRS if pairs else MOST_CHIPS), ENOUGH**2 * guess)
+        most = max(
+            paid * (MAX_CHIP_FACTOR_TWO_POOLS if pairs else MAX_CHIP_FACTOR),
+            CHIP_ESTIMATE_FACTOR**2 * guess,
+        )
         return (further,) if further <= min(most, LARGEST_SYSTEM) else ()
 
-    chips = bracketed(difference, Bracket(paid), propose, lambda at: at.far - at.near <= unit)
+    chips = find_bracket(difference, Bracket(paid), propose, lambda at: at.far - at.near <= unit)
     if chips.closed:
         yield paying(chips.far)
 
 
 def _whole(chips: float, unit: int) -> int:
-    """The fewest whole units that hold so many chips."""
     return math.ceil(chips / unit) * unit
 
 
-def _carrying(scenario: Scenario, tried: int, guess: int) -> Iterator[Change]:
+def _carrying(scenario: Scenario, tried: int, guess: int) -> Iterator[Variation]:
     """The fewest chips that carry a load; what those tried miss of it says how many more may."""
     for _ in range(TRIES):
         if guess > LARGEST_FLEET:
             return
-        counts = tuple(range(tried + 1, ENOUGH * guess + 1))
-        point = Change.of(scenario, "chips", counts, "").best()
+        counts = tuple(range(tried + 1, CHIP_ESTIMATE_FACTOR * guess + 1))
+        point = Variation.of(scenario, "chips", counts, "").best()
         if point is not None:
             count = point.candidate.plan().chips
-            yield replace(Change.of(scenario, "chips", (count,), count), point=point)
+            yield replace(Variation.of(scenario, "chips", (count,), count), point=point)
             return
         tried = counts[-1]
-        lacked = Change.of(scenario, "chips", (tried,), tried).lacked().get(DEMAND, 0.0)
+        lacked = Variation.of(scenario, "chips", (tried,), tried).lacked().get(DEMAND, 0.0)
         if lacked <= 1:
             return
         guess = math.ceil(tried * lacked)
 
 
-def _elsewhere(scenario: Scenario, short: float) -> Iterator[Change]:
+def _elsewhere(scenario: Scenario, short: float) -> Iterator[Variation]:
     """The machines whose chips hold the model at the least rent, as many as that takes."""
     need = short * _memory(scenario) * max(scenario.paid)
     counts = ((rent, name, math.ceil(need / memory)) for rent, name, memory in _listed(scenario))
@@ -201,8 +199,8 @@ def _elsewhere(scenario: Scenario, short: float) -> Iterator[Change]:
     for _, name, count in cheapest[: SYSTEMS_TRIED if need else 0]:
         moved = _moved(scenario, name)
         least = moved.scenario.model_copy(update={"chips": (count,)}).paid[0]
-        for chips in (n for n in (least, ENOUGH * least) if n <= LARGEST_SYSTEM):
-            change = Change.of(moved.scenario, "chips", (chips,), chips)
+        for chips in (n for n in (least, CHIP_ESTIMATE_FACTOR * least) if n <= LARGEST_SYSTEM):
+            change = Variation.of(moved.scenario, "chips", (chips,), chips)
             if change.serves(pairs="aggregated" not in (scenario.choose.mode or ("aggregated",))):
                 yield replace(change, sets={**moved.sets, **change.sets})
                 return
@@ -224,20 +222,19 @@ def _listed(scenario: Scenario) -> Iterator[tuple[float, str, float]]:
             yield free.price_of(system(name)).value, name, system(name).chip.memory
 
 
-def _moved(scenario: Scenario, name: str) -> Change:
-    """The same on another system, at its listed rent."""
+def _moved(scenario: Scenario, name: str) -> Variation:
     free = scenario.model_copy(update={"price": None})
-    change = Change.of(free, "system", name, name)
+    change = Variation.of(free, "system", name, name)
     return (
         change if scenario.price is None else replace(change, sets={**change.sets, "price": None})
     )
 
 
-def _loads(scenario: Scenario, short: Mapping[str, float]) -> Iterator[Change]:
+def _loads(scenario: Scenario, short: Mapping[str, float]) -> Iterator[Variation]:
     """The part of the load that these chips carry, or of a batch that two pools decode."""
     if "batch" in short:
         batch = round(min(scenario.choose.batch or (0,)) / short["batch"])
-        yield Change.of(scenario, "choose.batch", (batch,), batch)
+        yield Variation.of(scenario, "choose.batch", (batch,), batch)
     demand = scenario.workload.demand
     if demand is None or not short.get(DEMAND, 0.0) > 1:
         return
@@ -246,4 +243,4 @@ def _loads(scenario: Scenario, short: Mapping[str, float]) -> Iterator[Change]:
     rate = math.floor(served / digit) * digit
     unit = "requests/s" if demand.per == "request" else "tokens/s"
     words = f"{rate:.{DIGITS}g} {unit}"
-    yield Change.of(scenario, "workload.demand", replace(demand, value=rate), words)
+    yield Variation.of(scenario, "workload.demand", replace(demand, value=rate), words)

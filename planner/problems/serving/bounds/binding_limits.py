@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from formulas.numerics.store import stored
+from formulas.numerics.store import cached_json
 from planner.problems.serving.parameters import QUANTITIES
 from planner.problems.serving.task.plan_limits import LIMITS
 from planner.programs import geometric
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from planner.problems.serving.point import ServingPoint
 
 
-MARK = "_"  # ends the names of parameters that are no symbols of the equations
+NAME_SEPARATOR = "_"  # ends the names of parameters that are no symbols of the equations
 # The objective where power follows from the work, and where that is paid beside the rent.
-DRAWN, PAID = "energy drawn", "cost with power drawn"
+POWER_DRAWN, POWER_PAID = "energy drawn", "cost with power drawn"
 # Beside the equations.
 SOURCES = (Path(__file__), Path(__file__).with_name("programs.py"), Path(geometric.__file__).parent)
 
 
 @cache
-def relaxed(
+def relaxable(
     *,
     bound: bool,
     objective: str,
@@ -96,18 +96,17 @@ def _stored_program(
     promises: frozenset[str],
     plain: Callable[[], dict[str, object]],
 ) -> Program:
-    """A program as it was kept under its words, else compiled to plain data and kept."""
     name = "-".join([*words, *(flag for flag, on in flags.items() if on), *sorted(promises)])
-    return Program(ProgramStructure.of_plain(stored(name, plain, SOURCES)))
+    return Program(ProgramStructure.of_plain(cached_json(name, plain, SOURCES)))
 
 
 SYMBOLS = {row.path: row.symbols for row in QUANTITIES if row.symbols}
-RANKS, LATE = 4, 0.05  # ranks, and share of a step, from which on waiting is worth a word
+RANKS, MIN_WAIT_SHARE = 4, 0.05  # ranks, and share of a step, from which on waiting is worth a word
 # Constraints of the programs as a person would say them; times go by the step's names there.
 BINDS = {key: row.binds for row in LIMITS.values() if row.binds for key in (row.name, row.step)}
 
 
-def together(plan: ServingPoint) -> tuple[str, ...]:
+def synchronized_ranks_warning(plan: ServingPoint) -> tuple[str, ...]:
     """What a plan takes for granted of its ranks, where it matters: a warning, or nothing.
 
     Ranks that decode in step wait for one that reads a prompt. Nine measured runs with eight ranks
@@ -117,7 +116,7 @@ def together(plan: ServingPoint) -> tuple[str, ...]:
     if plan.mode != "aggregated" or not parts or ranks < RANKS:
         return ()
     share = parts.prefill / sum(vars(parts).values())
-    if share < LATE:
+    if share < MIN_WAIT_SHARE:
         return ()
     return (
         f"assumes that {ranks} DP ranks prefill together; if yours do not, TPOT rises (prefill is "
@@ -138,7 +137,7 @@ def binding(solution: ProgramSolution) -> list[BindingLimit]:
     ]
 
 
-def followed(
+def propagate_slopes(
     slopes: Mapping[str, float], coefficients: Mapping[str, Mapping[str, float]]
 ) -> dict[str, float]:
     """Slopes by symbol, those of an engine's coefficients passed on to the symbols they follow.
@@ -152,7 +151,7 @@ def followed(
     return total
 
 
-def worth(
+def parameter_elasticities(
     solution: ProgramSolution,
     coefficients: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
 ) -> dict[str, float]:
@@ -161,11 +160,11 @@ def worth(
     `coefficients` say d ln coefficient / d ln symbol where an engine's coefficient follows others.
     """
     slopes = {str(symbol): slope for symbol, slope in solution.elasticities().items()}
-    slopes = followed(slopes, coefficients)
+    slopes = propagate_slopes(slopes, coefficients)
     values = {
         quantity: sum(slopes.get(name, 0.0) for name in names)
         for quantity, names in SYMBOLS.items()
     }
     for promise in ("ttft", "tpot", "e2e"):
-        values[f"promises.{promise}"] = slopes.get(f"{LIMITS[promise].step}{MARK}", 0.0)
+        values[f"promises.{promise}"] = slopes.get(f"{LIMITS[promise].step}{NAME_SEPARATOR}", 0.0)
     return {name: value for name, value in values.items() if abs(value) > 5e-7}

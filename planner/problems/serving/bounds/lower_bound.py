@@ -16,11 +16,22 @@ from typing import TypeAlias
 import numpy as np
 
 from planner.catalogue.profile import EFFICIENCIES
-from planner.problems.serving.bounds.binding_limits import DRAWN, MARK, PAID, continuous, relaxed
-from planner.problems.serving.bounds.monomials import chords, least_unsaved, tangents, unsaved
-from planner.problems.serving.search.batch import Found
+from planner.problems.serving.bounds.binding_limits import (
+    NAME_SEPARATOR,
+    POWER_DRAWN,
+    POWER_PAID,
+    continuous,
+    relaxable,
+)
+from planner.problems.serving.bounds.monomials import (
+    cache_miss_monomial,
+    chords,
+    min_cache_miss_share,
+    tangents,
+)
+from planner.problems.serving.search.batch import LayoutSearchResult
 from planner.problems.serving.step.engine_effects import loop_symbols
-from planner.problems.serving.step.kernels import BILLED, FOLLOWS, OF_A_STEP, fed, lowered
+from planner.problems.serving.step.kernels import BILLING, FOLLOWS, OF_A_STEP, feed, get_kernel
 from planner.problems.serving.step.memory_terms import BLOCKS
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.plan_limits import PROMISES
@@ -29,12 +40,12 @@ from planner.programs.geometric import Program, ProgramSolution
 from planner.text.errors import SolverError
 
 SOLVES = 60  # programs solved at most; the bound holds however early it stops
-CLOSE = 1e-3  # gap below which splitting further is not worth a solve
-SETTLED = 1e-9
-ROOM = 1 + 1e-5  # the programs want room between their bounds; a wider box is a safe one
+BOUND_TOLERANCE = 1e-3  # gap below which splitting further is not worth a solve
+STOP_TOL = 1e-9
+BOUND_SLACK = 1 + 1e-5  # the programs want room between their bounds; a wider box is a safe one
 
 # What takes its least value over the layouts of a group, and what its largest.
-LEAST = (
+MINIMIZED_SYMBOLS = (
     "n_ar", "q_ar", "n_a2a", "n_ep", "k_copies", "k_copies_pf", "n_hop", "t_hop_net", "a_ar",
     "g_ar", "a_ar_pf", "g_ar_pf", "a_x", "g_x", "a_x_pf", "g_x_pf", "f_heads", "f_stage", "u_ep",
     "x_ep", "f_skew", "c_imb", "c_rank", "n_cp", "n_ask", "n_gather", "c_chunk", "a_cp", "g_cp",
@@ -43,9 +54,10 @@ LEAST = (
     "x_budget", "f_held", "f_read", "r_idx", "N_attn_pf",
 )  # fmt: skip
 # More ranks that share contexts hold less, and fewer ask each other for less.
-LARGEST = ("r_ar", "r_hop", "w_ar", "w_ar_pf", "w_x", "w_x_pf", "w_cp", "w_ring", "x_mem", "dcp",
+MAXIMIZED_SYMBOLS = ("r_ar", "r_hop", "w_ar", "w_ar_pf", "w_x", "w_x_pf", "w_cp", "w_ring", "x_mem",
+                     "dcp",
            "tp_a")  # fmt: skip
-ENDLESS = 1e12  # sequences in flight, more than any replica holds
+MAX_SEQUENCES = 1e12  # sequences in flight, more than any replica holds
 StepValues: TypeAlias = Mapping[str, float | np.ndarray]  # of every layout, by symbol
 PACES = {"f_pace": "f_stage", "f_pace_w": "f_read"}  # each with what is fullest of a stage
 
@@ -76,7 +88,7 @@ class _Box:
 
 def relaxation(
     step: Step,
-    outcome: Found,
+    outcome: LayoutSearchResult,
     incumbent: float,
     enough: Callable[[Relaxation], bool] | None = None,
     *,
@@ -97,14 +109,16 @@ def relaxation(
     most = max(most, len(heap) + most // 2)
     work = _work(step, outcome)
     # At a batch of any size caches are read as fast as they ever are.
-    values = step.values(np.array([ENDLESS]))
+    values = step.values(np.array([MAX_SEQUENCES]))
     bound = heap[0].bound
-    while bound + work(bound) < incumbent * (1 - CLOSE) and solves < most:
+    while bound + work(bound) < incumbent * (1 - BOUND_TOLERANCE) and solves < most:
         if enough and enough(Relaxation(bound, solves, work(bound))):
             break
         weakest = heapq.heappop(heap)
         for part in _halves(step, weakest) if weakest.tried else [weakest]:
-            high = max(min(part.high, _most_sequences(step, outcome, part.rows)), part.low * ROOM)
+            high = max(
+                min(part.high, _most_sequences(step, outcome, part.rows)), part.low * BOUND_SLACK
+            )
             least = _solve(step, values, part.rows, part.low, high, weakest.bound)
             solves += 1
             if least is not None:
@@ -118,7 +132,7 @@ def relaxation(
     return Relaxation(min(bound, incumbent), solves, work(bound))
 
 
-def _work(step: Step, outcome: Found) -> Callable[[float], float]:
+def _work(step: Step, outcome: LayoutSearchResult) -> Callable[[float], float]:
     """What a bound rises by for the work of a request, from a bound at the least power.
 
     Energy grows with the time and with the work that chips do in it: at the least time the least
@@ -132,11 +146,11 @@ def _work(step: Step, outcome: Found) -> Callable[[float], float]:
     group = layouts.pp * layouts.dp_attention * layouts.cp
     most = np.maximum(outcome.largest[rows], max(task.batches or (1,)))
     part = step.take(rows)
-    values = fed(part.model.lowered("every_symbol"), part.values(np.ceil(most / group) * group))
+    values = feed(part.model.lowered("every_symbol"), part.values(np.ceil(most / group) * group))
     energies = values["E_run"] + values.get("E_w", 0.0)
     least_work = float(np.min(energies * layouts.replica_chips))
     busy = float(np.min(layouts.replicas * layouts.replica_chips / layouts.chips))
-    limited = lowered("drawn_power")
+    limited = get_kernel("drawn_power")
     per_time = (task.power if task.objective == "energy" else task.price) or 1.0
 
     def power(watts: float) -> float:
@@ -160,7 +174,7 @@ def whole_chips(task: Task, load: float, value: float, spare: float) -> float:
     """
     paid = np.unique(np.asarray(task.chips, dtype=float))
     needed = value * load / task.price + spare
-    place = int(np.searchsorted(paid, needed * (1 - SETTLED)))
+    place = int(np.searchsorted(paid, needed * (1 - STOP_TOL)))
     return value if place == paid.size else max(value, task.price * float(paid[place]) / load)
 
 
@@ -178,36 +192,36 @@ def _halves(step: Step, box: _Box) -> list[_Box]:
     return [replace(box, rows=box.rows[~upper]), replace(box, rows=box.rows[upper])]
 
 
-def elastic(step: Step, batch: float) -> ProgramSolution:
+def optimum(step: Step, batch: float) -> ProgramSolution:
     """The plan's layout with a real batch near `batch`, solved; its multipliers are elasticities.
 
     `step` holds one layout. Tangents of what is no posynomial are renewed until the batch settles.
     """
-    program = continuous(**declared(step))
-    at = max(batch, alone(step))
+    program = continuous(**declare(step))
+    at = max(batch, contention_free_batch(step))
     for _ in range(8):
         values = layout_given(step, batch, at)
         solution = program.solve(_named(program, values))
         settled = solution.choices["B"]
-        if abs(settled / at - 1) < SETTLED:
+        if abs(settled / at - 1) < STOP_TOL:
             break
-        at = max(settled, alone(step))
+        at = max(settled, contention_free_batch(step))
     return solution
 
 
-def declared(step: Step) -> dict[str, object]:
+def declare(step: Step) -> dict[str, object]:
     """What the program of a layout is declared by."""
     task, objective = step.task, step.task.objective
     if objective == "energy" and step.model.powered in FOLLOWS:
-        objective = DRAWN
-    if objective == "cost" and step.model.powered == BILLED:
-        objective = PAID
+        objective = POWER_DRAWN
+    if objective == "cost" and step.model.powered == BILLING:
+        objective = POWER_PAID
     return {"bound": step.bound, "objective": objective, "promises": _promised(step),
             "mode": task.mode, "loop": _looped(step),
             "halved": _halved(step, np.array([0]))}  # fmt: skip
 
 
-def alone(step: Step) -> float:
+def contention_free_batch(step: Step) -> float:
     """Least batch at which tangents touch: a sequence meets others."""
     return 1.0 + (1e-6 if _decided(step) else 1e-2)
 
@@ -236,13 +250,12 @@ def layout_given(step: Step, batch: float, at: float) -> dict[str, float]:
         **tangents(row, at, task.mode),
         "lo": span[0],
         "hi": span[1],
-        **unsaved(step, at),
+        **cache_miss_monomial(step, at),
         **_power_of_work(step, batch),
     }
 
 
 def _halved(step: Step, rows: np.ndarray) -> bool:
-    """Whether half-batches overlap in these layouts, which are alike in it."""
     return not step.bound and int(step.layouts.halves[rows[0]]) > 1
 
 
@@ -252,7 +265,7 @@ def _power_of_work(step: Step, batch: float) -> dict[str, float]:
     if draw is None or step.model.powered not in FOLLOWS:
         return {}
     symbols = step.values(np.array([batch]))
-    values = fed(step.model.lowered("every_symbol"), symbols)
+    values = feed(step.model.lowered("every_symbol"), symbols)
     wanted, made, mean = (
         float(np.ravel(values[name])[0]) for name in ("P_asked", "P_work", "P_chip")
     )
@@ -267,12 +280,10 @@ def _power_of_work(step: Step, batch: float) -> dict[str, float]:
 
 
 def _looped(step: Step) -> bool:
-    """Whether first tokens wait for the prompts of a closed loop."""
     return step.task.loop is not None and not step.bound
 
 
 def _decided(step: Step) -> bool:
-    """Whether the batch is no choice of the program."""
     task = step.task
     decided = task.batches is not None or task.loaded or task.site_power is not None
     decided |= "cache_fits" in task.promises
@@ -280,8 +291,6 @@ def _decided(step: Step) -> bool:
 
 
 def _groups(step: Step, rows: np.ndarray) -> Iterator[np.ndarray]:
-    """Rows by tp, cp, ranks of a context or none, halves, and by where copies are: none, in one
-    domain, in several."""
     layouts = step.layouts
     across = layouts.stage > step.task.machine.chips_per_domain
     where = (layouts.dp_attention > 1).astype(int) + across + 3 * layouts.halves
@@ -295,8 +304,10 @@ def _shared(step: Step, values: StepValues, rows: np.ndarray) -> dict[str, float
     """One set of values that favours the objective over all these layouts."""
     layouts = step.layouts
     group = {k: float(v) for k, v in values.items() if not np.ndim(v)}
-    group |= {k: float(np.asarray(values[k])[rows].min()) for k in LEAST if np.ndim(values[k])}
-    most = (k for k in (*LARGEST, *EFFICIENCIES, "x_hit") if np.ndim(values[k]))
+    group |= {
+        k: float(np.asarray(values[k])[rows].min()) for k in MINIMIZED_SYMBOLS if np.ndim(values[k])
+    }
+    most = (k for k in (*MAXIMIZED_SYMBOLS, *EFFICIENCIES, "x_hit") if np.ndim(values[k]))
     group |= {k: float(np.asarray(values[k])[rows].max()) for k in most}
     # More found in prefix caches is less to read, and more to gather before a chunk.
     group |= {"n_gather": 0.0} if np.ndim(values["x_hit"]) else {}
@@ -323,7 +334,7 @@ def _solve(
     """
     task = step.task
     shared = _shared(step, values, rows)
-    program = relaxed(
+    program = relaxable(
         bound=step.bound,
         objective="latency" if task.objective == "latency" else "cost",
         promises=_promised(step),
@@ -339,15 +350,15 @@ def _solve(
         **shared,
         **_limits(step),
         **chords(shared, low, high, task.mode),
-        "least_passes": float(new / shared["c_chunk"]) / ROOM,
+        "least_passes": float(new / shared["c_chunk"]) / BOUND_SLACK,
         "lo": low,
         "hi": high,
-        "unsaved": least_unsaved(shared),
+        "unsaved": min_cache_miss_share(shared),
         "batch": float(min(task.batches or (1,))),
         "paid": float(step.layouts.chips[rows].max()),
         "factor": _factor(step, rows),
-        "most_dp": shared["most_dp"] * ROOM,
-        "most_pp": shared["most_pp"] * ROOM,
+        "most_dp": shared["most_dp"] * BOUND_SLACK,
+        "most_pp": shared["most_pp"] * BOUND_SLACK,
     }
     try:
         # How far an impossible part falls short does not matter, and may be beyond any float.
@@ -372,9 +383,8 @@ def _factor(step: Step, rows: np.ndarray) -> float:
     return per_request * task.price
 
 
-def _most_sequences(step: Step, outcome: Found, rows: np.ndarray) -> float:
-    """Most sequences of one stage in these layouts, by the exact search."""
-    return float(np.ceil(outcome.largest[rows] / step.layouts.pp[rows]).max()) * ROOM
+def _most_sequences(step: Step, outcome: LayoutSearchResult, rows: np.ndarray) -> float:
+    return float(np.ceil(outcome.largest[rows] / step.layouts.pp[rows]).max()) * BOUND_SLACK
 
 
 def _limits(step: Step) -> dict[str, float]:
@@ -386,5 +396,4 @@ def _promised(step: Step) -> frozenset[str]:
 
 
 def _named(program: Program, values: dict[str, float]) -> dict[Hashable, float]:
-    """Values for exactly the symbols that a program asks for."""
-    return {symbol: values[str(symbol).removesuffix(MARK)] for symbol in program.givens}
+    return {symbol: values[str(symbol).removesuffix(NAME_SEPARATOR)] for symbol in program.givens}

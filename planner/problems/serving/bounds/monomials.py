@@ -9,15 +9,16 @@ import math
 
 import numpy as np
 
-from planner.problems.serving.step.kernels import fed, lowered
+from planner.problems.serving.step.kernels import feed, get_kernel
 from planner.problems.serving.step.step import Step
 
-LEAST_SHARE = 1e-9  # of a step's traffic, where on-chip memory holds all of it
-ROOM = 1 + 1e-5  # a chord needs two ends
+MIN_SHARE = 1e-9  # of a step's traffic, where on-chip memory holds all of it
+MIN_INTERVAL_RATIO = 1 + 1e-5  # a chord needs two ends
 LARGEST_LOG = 700.0  # of a number
-MOST_MOVED = 1e18  # bytes of one step, beyond any machine
-NOTHING = 1e-12  # share of the experts that decoding leaves to a pass, where it reads about all
-ENDLESS = 1e30  # tokens of a chunk that is never full
+MAX_BYTES_MOVED = 1e18  # bytes of one step, beyond any machine
+# Share of the experts that decoding leaves to a pass, where it reads about all.
+MIN_EXPERT_SHARE = 1e-12
+UNBOUNDED_CHUNK = 1e30  # tokens of a chunk that is never full
 
 
 def chords(values: dict[str, float], low: float, high: float, mode: str) -> dict[str, float]:
@@ -27,7 +28,7 @@ def chords(values: dict[str, float], low: float, high: float, mode: str) -> dict
     Coverage is one of the sequences of a copy of the experts, at least one and a share of 1/cp.
     """
     ends = np.array([low, high])
-    seen = np.maximum(ends / values["cp"], [1.0, ROOM])
+    seen = np.maximum(ends / values["cp"], [1.0, MIN_INTERVAL_RATIO])
     others = np.maximum(ends - 1.0, 0.0)
     c_others, s_others = _line(ends, others) if others[0] > 0 else (0.0, 1.0)
     # A rank has its share of a stage's sequences; fewer than one of them count as they are.
@@ -38,7 +39,7 @@ def chords(values: dict[str, float], low: float, high: float, mode: str) -> dict
         **_covered(values, seen, seen), "c_others": c_others, "s_others": s_others,
         "c_pass": c_pass, "s_pass": -s_pass,
         # It falls ever faster: what the most sequences leave is left by all.
-        "c_left": max(1.0 - float(most[0]), NOTHING), "s_left": 0.0,
+        "c_left": max(1.0 - float(most[0]), MIN_EXPERT_SHARE), "s_left": 0.0,
     }  # fmt: skip
 
 
@@ -50,7 +51,7 @@ def tangents(values: dict[str, float], batch: float, mode: str) -> dict[str, flo
     room = values["L_in"] * (1 - values["x_hit"]) / values["c_chunk"]
     c_pass, s_pass = _falling(ranks, np.maximum(shared_passes(values, ranks, mode), room))
     left = 1.0 - _seen(values, seen)
-    c_left, s_left = _falling(near, left) if left[1] > NOTHING else (NOTHING, 0.0)
+    c_left, s_left = _falling(near, left) if left[1] > MIN_EXPERT_SHARE else (MIN_EXPERT_SHARE, 0.0)
     met = batch - values["x_own"]
     s_others = batch / met
     return {
@@ -64,12 +65,11 @@ def shared_passes(values: dict[str, float], sequences: np.ndarray, mode: str) ->
 
     Prompts come out of step, or together: both are log-log concave in the sequences.
     """
-    row = {**values, "B": sequences, "pp": 1.0, "dp": 1.0, "L_new": 1.0, "c_chunk": ENDLESS}
-    return np.asarray(fed(lowered("passes", mode), row)["n_shared"])
+    row = {**values, "B": sequences, "pp": 1.0, "dp": 1.0, "L_new": 1.0, "c_chunk": UNBOUNDED_CHUNK}
+    return np.asarray(feed(get_kernel("passes", mode), row)["n_shared"])
 
 
 def _covered(values: dict[str, float], at: np.ndarray, sequences: np.ndarray) -> dict[str, float]:
-    """Monomials in the batch `at` through the coverages of a step and of a pass of its drafter."""
     drafted = values["k_draft"] / values["e_draft"]
     c_cov, s_cov = _line(at, _seen(values, sequences))
     c_seen, s_seen = _line(at, _coverage(drafted, sequences))
@@ -77,47 +77,43 @@ def _covered(values: dict[str, float], at: np.ndarray, sequences: np.ndarray) ->
 
 
 def _seen(values: dict[str, float], sequences: np.ndarray) -> np.ndarray:
-    """Share of the experts that a step of so many sequences of a slice reads, or a half of it."""
     positions = sequences * values["m_pos"] / values["n_half"]
     return _coverage(values["k_experts"] / values["n_experts"], positions)
 
 
 def _coverage(picked: float, positions: np.ndarray) -> np.ndarray:
-    """Share of the experts that so many positions read, as `popular_share` has it."""
     return picked * positions / (1 - picked + picked * positions)
 
 
 def _line(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
-    """Coefficient and exponent of the monomial through two points."""
     slope = float(np.log(y[1] / y[0]) / np.log(x[1] / x[0]))
     return float(y[0] / x[0] ** slope), slope
 
 
 def _falling(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
-    """The same of what never rises, whatever the last digits of two near points say."""
     return _line(x, np.minimum.accumulate(y))
 
 
-def least_unsaved(values: dict[str, float]) -> float:
+def min_cache_miss_share(values: dict[str, float]) -> float:
     """Least share of a step's traffic that on-chip memory cannot hold, over a group."""
     least = (values["S_fixed"] / values["tp"]) + values["S_routed"] * values["k_experts"] / (
         values["n_experts"] * values["tp"] * values["most_dp"]
     )
-    return max(LEAST_SHARE, 1.0 - values["most_pp"] * values["M_sram"] / least)
+    return max(MIN_SHARE, 1.0 - values["most_pp"] * values["M_sram"] / least)
 
 
-def unsaved(step: Step, batch: float) -> dict[str, float]:
+def cache_miss_monomial(step: Step, batch: float) -> dict[str, float]:
     """The monomial in a step's traffic that touches what on-chip memory cannot hold of it."""
     if not step.bound:
         return {}
     row = step.values(np.array([batch]))
     row["b_rank"] = batch / (row["pp"] * row["dp"])
     row["b_own"] = row["b_rank"] / row["cp"]
-    moved = fed(lowered("traffic"), row)
+    moved = feed(get_kernel("traffic"), row)
     bytes_moved = float(np.ravel(moved["V_w_bound"] + moved["V_kv_dec"])[0])
     left = bytes_moved - float(step.layouts.pp[0]) * float(row["M_sram"])
-    if left <= LEAST_SHARE * bytes_moved:
-        return {"unsaved": LEAST_SHARE, "steep": 1.0, "most_moved": MOST_MOVED}
+    if left <= MIN_SHARE * bytes_moved:
+        return {"unsaved": MIN_SHARE, "steep": 1.0, "most_moved": MAX_BYTES_MOVED}
     # Where hardly anything is left, the slope is the steepest whose power a number can hold.
-    steep = min(bytes_moved / left, LARGEST_LOG / math.log(MOST_MOVED))
-    return {"unsaved": left / bytes_moved**steep, "steep": steep, "most_moved": MOST_MOVED}
+    steep = min(bytes_moved / left, LARGEST_LOG / math.log(MAX_BYTES_MOVED))
+    return {"unsaved": left / bytes_moved**steep, "steep": steep, "most_moved": MAX_BYTES_MOVED}

@@ -17,14 +17,14 @@ from formulas.serving.closed_loop import CLOSED_LOOP
 from formulas.serving.decode import DECODE
 from formulas.serving.passes import PASSES
 from formulas.serving.prefill import PREFILL
-from formulas.serving.throughput import AGGREGATED, AGGREGATED_BOUND, MEMORY
-from planner.problems.serving.bounds.binding_limits import DRAWN, MARK, PAID
+from formulas.serving.throughput import AGGREGATED_BOUND, AGGREGATED_EQUATIONS, MEMORY
+from planner.problems.serving.bounds.binding_limits import NAME_SEPARATOR, POWER_DRAWN, POWER_PAID
 from planner.problems.serving.step.kernels import OF_A_STEP
 from planner.programs.geometric import GeometricProgram, Program
 
 
 def _parameter(name: str) -> sp.Symbol:
-    return auxiliary(f"{name}{MARK}", positive=True)
+    return auxiliary(f"{name}{NAME_SEPARATOR}", positive=True)
 
 
 # Coefficient and exponent of the monomials that stand in for coverages, for B - 1, for passes by
@@ -47,8 +47,8 @@ LIMITS = {
     )
 }
 # Memory traffic of a step, a choice of its own: a power of it touches what on-chip memory leaves.
-MOVED = _parameter("V_moved")
-CEILED = {b_rank, b_stage, b_mem, b_own, b_slice, b_state}
+V_MOVED = _parameter("V_moved")
+CEILINGS = {b_rank, b_stage, b_mem, b_own, b_slice, b_state}
 
 
 def relaxed_layouts(
@@ -129,8 +129,8 @@ def layout(
     """
     P.choose(B, within=(LIMITS["lo"], LIMITS["hi"]))
     if bound:
-        P.choose(MOVED, within=(1, LIMITS["most_moved"]))
-        P.roof(MOVED, memory=V_w_bound + V_kv_dec)
+        P.choose(V_MOVED, within=(1, LIMITS["most_moved"]))
+        P.roof(V_MOVED, memory=V_w_bound + V_kv_dec)
     P.define(
         sp.Eq(b_rank, B / (pp * dp) + c_rank * sp.sqrt(B / (pp * dp))),
         sp.Eq(b_stage, B / pp),
@@ -139,7 +139,7 @@ def layout(
         sp.Eq(b_slice, b_stage / cp),
         sp.Eq(b_state, b_mem / cp),
         *_equations(
-            bound, LIMITS["unsaved"] * MOVED ** LIMITS["steep"], mode, halved=halved, loop=loop
+            bound, LIMITS["unsaved"] * V_MOVED ** LIMITS["steep"], mode, halved=halved, loop=loop
         ),
         relax={B - x_own * one_seq: CHORDS["c_others"] * B ** CHORDS["s_others"]},
     )
@@ -152,9 +152,9 @@ def layout(
     _promise(P, bound, promises, mode, loop)
     if objective == "throughput":
         return 1 / _of(outputs.request_rate, bound, mode)
-    if objective == DRAWN:
+    if objective == POWER_DRAWN:
         return _drawn(P, mode)
-    if objective == PAID:
+    if objective == POWER_PAID:
         rented = _of(outputs.PRICE[mode], bound, mode, loop).subs(p_chip, p_rent)
         return rented + p_joule * _drawn(P, mode)
     by_mode = {"latency": outputs.LATENCY, "energy": outputs.ENERGY, "cost": outputs.PRICE}
@@ -162,7 +162,6 @@ def layout(
 
 
 def _covered(sequences: sp.Symbol) -> tuple[sp.Eq, sp.Eq]:
-    """Shares of the experts that a step and a pass of its drafter read, as monomials."""
     return (
         sp.Eq(coverage, CHORDS["c_cov"] * sequences ** CHORDS["s_cov"]),
         sp.Eq(cov_draft, CHORDS["c_seen"] * sequences ** CHORDS["s_seen"]),
@@ -170,7 +169,6 @@ def _covered(sequences: sp.Symbol) -> tuple[sp.Eq, sp.Eq]:
 
 
 def _left(mode: str, sequences: sp.Symbol) -> list[sp.Eq]:
-    """What a pass that shares its step reads: experts that decoding leaves, by a monomial."""
     left = CHORDS["c_left"] / sequences ** CHORDS["s_left"]
     return [sp.Eq(V_pass, S_routed * left * u_ep / (ep * xtp))] if mode == "aggregated" else []
 
@@ -182,7 +180,7 @@ def _drawn(P: GeometricProgram, mode: str) -> sp.Expr:
     way before the rated power.
     """
     steps = () if mode == "prefill" else (math_bound,)
-    P.define(*steps, prefill_math_bound, *power.WORKED[mode])
+    P.define(*steps, prefill_math_bound, *power.WORK_EQUATIONS[mode])
     reads = power.reading_power if mode == "prefill" else power.asked_power
     work = sp.expand((reads.rhs - P_idle) * T_slot)
     taken = (P_idle * T_slot + work) ** LIMITS["given_way"] * T_slot ** LIMITS["not_given_way"]
@@ -207,11 +205,11 @@ def _equations(
             *PREFILL,
             *PASSES[mode],
             *MEMORY,
-            *AGGREGATED,
+            *AGGREGATED_EQUATIONS,
             *(CLOSED_LOOP if loop else ()),
         )
     )
-    replaced = CEILED | {n_chunks, n_new, n_shared, coverage, cov_draft, f_pace, T_mem_bound}
+    replaced = CEILINGS | {n_chunks, n_new, n_shared, coverage, cov_draft, f_pace, T_mem_bound}
     replaced |= {T_exposed, f_pace_w} | ({V_pass} if mode == "aggregated" else set())
     equations: list[Equation | sp.Eq] = [
         e if halved or not e.rhs.has(x_hid) else sp.Eq(e.symbol, put(e.rhs, {x_hid: sp.S.Zero}))
@@ -224,7 +222,6 @@ def _equations(
 
 
 def _of(output: Equation, bound: bool, mode: str, loop: bool = False) -> sp.Expr:
-    """An output by the times that the program defines, those of the roofline or of the estimate."""
     first = outputs.FIRST_OF_A_LOOP if loop and not bound else outputs.immediate_first_token
     names = [first, *(outputs.ROOFLINE if bound else ())]
     if mode == "prefill":

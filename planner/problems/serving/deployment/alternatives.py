@@ -12,10 +12,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.catalogue.chips import lent_sentence
-from planner.problems.serving.advice.switch_points import Contender, Contest, machines, switches
-from planner.problems.serving.deployment.questions import Question, TwoPools, questions_of
-from planner.problems.serving.deployment.scored_points import Point, ranked
+from planner.catalogue.chips import borrowed_efficiency_note
+from planner.problems.serving.advice.switch_points import Contender, SwitchScan, machines, switches
+from planner.problems.serving.deployment.questions import Question, TwoPools, all_searches
+from planner.problems.serving.deployment.scored_points import PlanPoint, ranked_points
 from planner.problems.serving.pairs.pool_pairs import Pair, search_parts
 from planner.problems.serving.plan import ComparedSystem, RivalKind
 from planner.problems.serving.point import short_point
@@ -24,10 +24,10 @@ from planner.problems.serving.search.batch import SAME_PRICE
 from planner.problems.serving.task.resolve import resolve
 from planner.scenario.keys.references import File
 
-MOST = 4  # alternative kinds that are printed
-COARSE = 3  # of them by mode and machines, where there are other families as well
-NEAREST = 24  # layouts that decode, tried first when the best of another family is sought
-WAYS = {
+MAX_ALTERNATIVES = 4  # alternative kinds that are printed
+MAX_COARSE_ALTERNATIVES = 3  # of them by mode and machines, where there are other families as well
+NEAREST_LAYOUTS = 24  # layouts that decode, tried first when the best of another family is sought
+FAMILIES = {
     "tp": "tensor-parallel attention",
     "cp": "contexts cut into parts",
     "dcp": "contexts cut over chips of tp",
@@ -40,14 +40,14 @@ WAYS = {
 
 
 def alternative_kinds(
-    scenario: Scenario, questions: Sequence[Question], best: Point, *, why: bool = False
+    scenario: Scenario, questions: Sequence[Question], best: PlanPoint, *, why: bool = False
 ) -> tuple[RivalKind, ...]:
     """The best plan of every other kind, best first.
 
     `behind` is by how much its objective is worse, as a fraction. `wins_if` lists the nearest
     changes of one given quantity at which its kind overtakes the plan's; it is None unless `why`.
     """
-    contest = Contest(scenario, questions)
+    contest = SwitchScan(scenario, questions)
     return tuple(
         RivalKind(
             kind=contender.kind,
@@ -61,13 +61,13 @@ def alternative_kinds(
 
 def explained_kinds(scenario: Scenario) -> tuple[RivalKind, ...]:
     """The same with what would let each kind win; none without a plan."""
-    questions = questions_of(resolve(scenario))
-    points = ranked(questions)
+    questions = all_searches(resolve(scenario))
+    points = ranked_points(questions)
     return alternative_kinds(scenario, questions, points[0], why=True) if points else ()
 
 
 def compared_systems(
-    scenario: Scenario, questions: Sequence[Question], best: Point
+    scenario: Scenario, questions: Sequence[Question], best: PlanPoint
 ) -> tuple[ComparedSystem, ...] | None:
     """The best plan on each system of a list alone, beside the plan; None if there is one system.
 
@@ -76,7 +76,7 @@ def compared_systems(
     systems = scenario.systems()
     if len(systems) == 1:
         return None
-    points: dict[int, Point] = {}
+    points: dict[int, PlanPoint] = {}
     for number, question in enumerate(questions):
         of = set(machines(questions, number, len(systems)))
         if len(of) == 1 and (alone := question.points()):
@@ -94,10 +94,9 @@ def compared_systems(
     )
 
 
-def _unranked(point: Point, best: Point) -> bool:
-    """Whether a system's efficiencies are lent, or its chips another maker's and as good may be."""
+def _unranked(point: PlanPoint, best: PlanPoint) -> bool:
     task = point.tasks[-1]
-    if lent_sentence(task.chip.name, task.profile.chips):
+    if borrowed_efficiency_note(task.chip.name, task.profile.chips):
         return True
     if task.chip.maker in {task.chip.maker for task in best.tasks}:
         return False
@@ -105,8 +104,7 @@ def _unranked(point: Point, best: Point) -> bool:
     return ends is not None and least is not None and ends[0] < least[1]
 
 
-def _ends(point: Point) -> tuple[float, float] | None:
-    """The band of what is minimised, of a latency that of its longest time."""
+def _ends(point: PlanPoint) -> tuple[float, float] | None:
     candidate = point.candidate
     band = candidate.band(candidate.plan())
     if band is None:
@@ -116,7 +114,7 @@ def _ends(point: Point) -> tuple[float, float] | None:
     return band.joule_per_token if point.objective == "energy" else band.usd_per_mtok
 
 
-def winner(questions: Sequence[Question], best: Point) -> Contender:
+def winner(questions: Sequence[Question], best: PlanPoint) -> Contender:
     """The plan as a contender: every layout of its question."""
     number = next(k for k, each in enumerate(questions) if each.task is best.tasks[-1])
     return Contender("", number, best, None)
@@ -145,18 +143,17 @@ def contenders(
     worse = plan.point.score * (1 + SAME_PRICE)
     families = [pair for pair in _families(questions, plan) if pair[0].point.score > worse]
     families.sort(key=_by_price)
-    first = coarse[: COARSE if families else MOST]
-    pairs = [(contender, plan) for contender in first] + families[: MOST - len(first)]
+    first = coarse[: MAX_COARSE_ALTERNATIVES if families else MAX_ALTERNATIVES]
+    pairs = [(contender, plan) for contender in first] + families[: MAX_ALTERNATIVES - len(first)]
     return sorted(pairs, key=_by_price)
 
 
 def _by_price(pair: tuple[Contender, Contender]) -> tuple[float, int, int]:
-    """The price to nine digits, of equal prices, whose rounding differs, the plainest layout."""
     point = pair[0].point
     return float(f"{point.score:.9g}"), point.chips, point.odd()
 
 
-def _where(point: Point, plan: Point) -> str:
+def _where(point: PlanPoint, plan: PlanPoint) -> str:
     """Chips of a point; machines as well where the chips alone do not tell it from the plan."""
     names = [task.chip.name for task in point.tasks]
     ambiguous = len(set(names)) == 1 and (
@@ -176,14 +173,14 @@ def _families(
     question = questions[plan.question]
     # The family of every layout: one bit for each way of splitting that it uses.
     layouts = question.pools[-1].step.layouts
-    used = [(getattr(layouts, name) > 1) * (1 << k) for k, name in enumerate(WAYS)]
+    used = [(getattr(layouts, name) > 1) * (1 << k) for k, name in enumerate(FAMILIES)]
     flags = np.sum(used, axis=0)
     mine = int(flags[plan.point.rows[-1]])
     against = replace(plan, rows=np.flatnonzero(flags == mine))
     for point in _best_of_others(question, flags, mine):
         family = int(flags[point.rows[-1]])
-        more = [words for k, words in enumerate(WAYS.values()) if family & ~mine & (1 << k)]
-        less = [words for k, words in enumerate(WAYS.values()) if mine & ~family & (1 << k)]
+        more = [words for k, words in enumerate(FAMILIES.values()) if family & ~mine & (1 << k)]
+        less = [words for k, words in enumerate(FAMILIES.values()) if mine & ~family & (1 << k)]
         parts = (("with", more), ("without", less))
         words = ", ".join(f"{word} {' and '.join(names)}" for word, names in parts if names)
         if isinstance(question, TwoPools):
@@ -191,7 +188,7 @@ def _families(
         yield Contender(words, plan.question, point, np.flatnonzero(flags == family)), against
 
 
-def _best_of_others(question: Question, flags: np.ndarray, mine: int) -> Iterator[Point]:
+def _best_of_others(question: Question, flags: np.ndarray, mine: int) -> Iterator[PlanPoint]:
     """The best point of each other family; of two pools the best of all others."""
     if isinstance(question, TwoPools):
         point = _best_pair(question, np.flatnonzero(flags != mine))
@@ -204,7 +201,7 @@ def _best_of_others(question: Question, flags: np.ndarray, mine: int) -> Iterato
             yield question.point(int(at))
 
 
-def _best_pair(question: TwoPools, rows: np.ndarray) -> Point | None:
+def _best_pair(question: TwoPools, rows: np.ndarray) -> PlanPoint | None:
     """The best pair whose decoding layout is one of the `rows`."""
     reading, decoding = (pool.searched for pool in question.pools)
     order, first = np.unique(decoding.rows, return_index=True)
@@ -216,11 +213,11 @@ def _best_pair(question: TwoPools, rows: np.ndarray) -> Point | None:
     best: Pair | None = None
 
     def nearest() -> Iterator[np.ndarray]:
-        for start in range(0, rows.size, NEAREST):
+        for start in range(0, rows.size, NEAREST_LAYOUTS):
             # No split costs less than what either pool costs by itself.
             if best is not None and alone[rows[start]] + least >= best.score:
                 return
-            yield rows[start : start + NEAREST]
+            yield rows[start : start + NEAREST_LAYOUTS]
 
     for pairs in search_parts(question.pair, *question.steps, nearest()) if rows.size else ():
         if pairs and (best is None or pairs[0].score < best.score):

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.catalogue.chips import chip_names
-from planner.catalogue.coefficient_spread import KNOWN, NEW_ARCHITECTURE, NEW_CHIP, Place
-from planner.catalogue.hull import HullDimension, Value, dimensions, names_at
+from planner.catalogue.coefficient_spread import IN_SAMPLE, NEW_ARCHITECTURE, NEW_CHIP, RunContext
+from planner.catalogue.hull import HullDimension, HullValue, dimensions, hull_names
 from planner.catalogue.models import repository
 from planner.catalogue.profile import COEFFICIENTS
 from planner.problems.serving.advice.records import NarrowingRun
-from planner.problems.serving.step.runnable import engines_of
-from planner.problems.serving.step.shares import DIGITS, distances_at, numbers_at
+from planner.problems.serving.step.runnable import supporting_engines
+from planner.problems.serving.step.shares import DIGITS, extrapolation_masks, hull_numbers
 from planner.protocol.output import CodedColumn
-from planner.protocol.plan import LEAST_SHARE, Outside
+from planner.protocol.plan import MIN_SHOWN_SHARE, Outside
 from planner.scenario.keys.references import File
 
 if TYPE_CHECKING:
@@ -36,17 +36,17 @@ ROLES = ("prefill", "decode")
 TIMES = {"tpot": "step", "ttft": "first token"}
 
 
-def outside_fit(candidate: Candidate) -> tuple[Outside, ...]:
+def extrapolations(candidate: Candidate) -> tuple[Outside, ...]:
     """What of a plan no row of the profile covers, what widens its band most first.
 
     Empty for a bound, which rests on no row.
     """
     if candidate.task.uses_bound:
         return ()
-    merged: dict[tuple[str, Value], tuple[float, Outside]] = {}
+    merged: dict[tuple[str, HullValue], tuple[float, Outside]] = {}
     roles = ROLES if candidate.joint else ("",)
     for role, pool in zip(roles, candidate.pools, strict=True):
-        for variance, dimension, part in pool_outside(pool):
+        for variance, dimension, part in pool_extrapolation(pool):
             key = dimension.name, part.value
             if key in merged:
                 merged[key] = max(merged[key], (variance, part), key=lambda pair: pair[1].share)
@@ -58,18 +58,18 @@ def outside_fit(candidate: Candidate) -> tuple[Outside, ...]:
     return tuple(part for _, part in ranked)
 
 
-def kinds_outside(candidate: Candidate) -> set[str]:
+def distance_kinds(candidate: Candidate) -> set[str]:
     """The kinds of distance at which a plan lies outside; of chips and architectures the farther.
 
     What follows from another, as an engine's formats from a new engine, is none of its own.
     """
-    kinds = {each.regime for pool in candidate.pools for _, each, _ in pool_outside(pool)}
+    kinds = {each.regime for pool in candidate.pools for _, each, _ in pool_extrapolation(pool)}
     if NEW_CHIP in kinds and candidate.task.profile.regime == NEW_ARCHITECTURE:
         kinds = kinds - {NEW_CHIP} | {NEW_ARCHITECTURE}
     return kinds
 
 
-def pool_outside(pool: EvaluatedPool) -> list[tuple[float, HullDimension, Outside]]:
+def pool_extrapolation(pool: EvaluatedPool) -> list[tuple[float, HullDimension, Outside]]:
     """The dimensions in which a pool lies outside, and what that says of its own time.
 
     Each comes with the variance of the logarithm of that time [1] that rests on coefficients which
@@ -79,7 +79,7 @@ def pool_outside(pool: EvaluatedPool) -> list[tuple[float, HullDimension, Outsid
     hull, point = task.profile.hull, _point(task, layouts, batch)
     rests = {name: np.array([[each] for each in of.values()]) for name, of in pool.rests_on.items()}
     parts = []
-    for dimension, times in shares_outside(task, layouts, batch, rests).items():
+    for dimension, times in extrapolated_shares(task, layouts, batch, rests).items():
         time, share = max(times.items(), key=lambda pair: float(pair[1][0]))
         resting = [(name, x) for name, x in pool.rests_on[time].items() if dimension.holds(name)]
         value = dimension.value(point[dimension.name])
@@ -93,7 +93,7 @@ def pool_outside(pool: EvaluatedPool) -> list[tuple[float, HullDimension, Outsid
     return parts
 
 
-def shares_outside(
+def extrapolated_shares(
     task: Task, layouts: Layouts, batch: np.ndarray, rests: Mapping[str, np.ndarray]
 ) -> dict[HullDimension, dict[str, np.ndarray]]:
     """Shares of the times that a dimension is said of, by dimension and time, each of shape (n,).
@@ -103,16 +103,16 @@ def shares_outside(
 
     Parameters
     ----------
-    rests : shares of both times by coefficient, as `resting_on` gives them.
+    rests : shares of both times by coefficient, as `coefficient_shares` gives them.
     """
-    hull, beyond = task.profile.hull, distances_at(task, layouts, batch)
+    hull, beyond = task.profile.hull, extrapolation_masks(task, layouts, batch)
     every: dict[HullDimension, dict[str, np.ndarray]] = {}
     for dimension, out in hull.outside(_point(task, layouts, batch)).items() if hull else ():
         rows = [i for i, name in enumerate(COEFFICIENTS) if dimension.holds(name)]
         has = {"tpot": task.mode != "prefill", "ttft": task.mode != "decode"}
         times = [name for name in TIMES if has[name]][: None if dimension.prompts else 1]
         shares = {name: np.minimum(rests[name][rows].sum(axis=0), 1.0) for name in times}
-        small = np.maximum.reduce([*shares.values()]) < LEAST_SHARE
+        small = np.maximum.reduce([*shares.values()]) < MIN_SHOWN_SHARE
         here = out & ~small
         if (out & small).any():
             # Its bands would be narrower but for this kind of distance.
@@ -135,12 +135,12 @@ def shares_outside(
     return every
 
 
-def outside_column(
+def extrapolation_column(
     task: Task, layouts: Layouts, batch: np.ndarray, rests: Mapping[str, np.ndarray]
 ) -> CodedColumn:
-    """What lies outside at n points, as `outside_cell` says it; the first word is none."""
+    """What lies outside at n points, as `scope_cell` says it; the first word is none."""
     count = rests["tpot"].shape[1]
-    every = shares_outside(task, layouts, batch, rests)
+    every = extrapolated_shares(task, layouts, batch, rests)
     percents = [
         np.where(share > 0, np.round(100 * share) + 1, 0)
         for share in (np.maximum.reduce([*times.values()]) for times in every.values())
@@ -154,7 +154,7 @@ def outside_column(
     return CodedColumn(codes.ravel() + 1, (None, *words))
 
 
-def outside_cell(outside: Sequence[Outside]) -> str | None:
+def scope_cell(outside: Sequence[Outside]) -> str | None:
     """What lies outside and its share of the time, as a cell of a table; None where nothing does.
 
     In the order of the dimensions, so that a column of many points has few words.
@@ -169,30 +169,29 @@ def _cell(pairs: Sequence[tuple[str, float]]) -> str | None:
 
 def distances(pools: Sequence[EvaluatedPool]) -> dict[str, np.bool_]:
     """The kinds of distance at which numbers of some pool lie beyond the rows; all of them hold."""
-    every = [distances_at(x.task, x.layouts, np.array([x.batch])) for x in pools]
+    every = [extrapolation_masks(x.task, x.layouts, np.array([x.batch])) for x in pools]
     return {kind: np.True_ for each in every for kind, holds in each.items() if holds.any()}
 
 
 def farther(regime: str, beyond: Iterable[str]) -> str:
     """The kind of distance of a place, or where the place is known that of its numbers."""
-    return next(iter(beyond), regime) if regime == KNOWN else regime
+    return next(iter(beyond), regime) if regime == IN_SAMPLE else regime
 
 
 def _point(task: Task, layouts: Layouts, batch: np.ndarray) -> dict[str, str | np.ndarray]:
-    """Where pools lie, by dimension of a hull."""
-    return {**place_names(task), **numbers_at(task, layouts, batch)}
+    return {**place_names(task), **hull_numbers(task, layouts, batch)}
 
 
 def place_names(task: Task) -> dict[str, str]:
     """The names of a task's model, chip, engine and formats by dimension of a hull."""
-    place = Place.of(task.sizes, task.chip, runs=task.engines or ())
-    return names_at(replace(place, engine=task.profile.engine_asked(place)))
+    place = RunContext.of(task.sizes, task.chip, runs=task.engines or ())
+    return hull_names(replace(place, engine=task.profile.engine_asked(place)))
 
 
 ROUNDS = 10  # requests of a run for each that is in flight, as published runs have
 # What a loop of whole requests cannot tell: steps and prompts hide different shares of their own.
-UNMEASURED = "overlap"
-USUAL = "vllm"  # where the profile speaks for no engine in particular
+UNMEASURED_DIMENSION = "overlap"
+DEFAULT_ENGINE = "vllm"  # where the profile speaks for no engine in particular
 
 
 def narrowing(candidate: Candidate, scenario: Scenario) -> NarrowingRun | None:
@@ -208,8 +207,8 @@ def narrowing(candidate: Candidate, scenario: Scenario) -> NarrowingRun | None:
         (variance, dimension, pool, commands)
         for pool in candidate.pools
         if (commands := benchmark_commands(candidate, scenario, pool))
-        for variance, dimension, _ in pool_outside(pool)
-        if dimension.name != UNMEASURED
+        for variance, dimension, _ in pool_extrapolation(pool)
+        if dimension.name != UNMEASURED_DIMENSION
     ]
     if not worth:
         return None
@@ -228,9 +227,13 @@ def benchmark_commands(
     place = repository(scenario.model) if isinstance(scenario.model, str) else None
     if place is None or pool.task.chip.name not in chip_names():
         return ()
-    runs = engines_of([(each.task, each.layouts) for each in candidate.pools])
+    runs = supporting_engines([(each.task, each.layouts) for each in candidate.pools])
     task, choice = pool.task, pool.choice
-    engine = task.profile.engine if task.profile.engine != "any" else next(iter(runs or ()), USUAL)
+    engine = (
+        task.profile.engine
+        if task.profile.engine != "any"
+        else next(iter(runs or ()), DEFAULT_ENGINE)
+    )
     layout = choice.layout
     facts = {
         "engine": engine,

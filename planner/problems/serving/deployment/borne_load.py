@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from planner.problems.serving.deployment.candidate import Candidate
 
 
-def borne_load(plan: Candidate) -> BorneLoad | None:
+def queueing_report(plan: Candidate) -> BorneLoad | None:
     """How the plan bears open arrivals: load, waiting, spare room; times in s."""
     first, last = plan.pools[0], plan.last
     if first.task.arrivals is None:
@@ -54,7 +54,7 @@ def loop_times(plan: Candidate) -> LoopTimes | None:
     )
 
 
-def overloaded(plan: Candidate) -> bool:
+def is_overloaded(plan: Candidate) -> bool:
     """Whether the estimate does not carry the load of a plan that the bound carries."""
     if not plan.task.uses_bound or plan.pools[0].task.arrivals is None:
         return False
@@ -62,7 +62,7 @@ def overloaded(plan: Candidate) -> bool:
     return any(at[name] > most[name] for at, most in limits for name in ("load", "readers"))
 
 
-def kept_prefixes(plan: Candidate) -> KeptPrefixes | None:
+def prefix_cache_use(plan: Candidate) -> KeptPrefixes | None:
     """How many of the conversations a plan's caches keep; None where nobody says how many."""
     pool = plan.pools[0]
     task, step = pool.task, pool.step
@@ -75,7 +75,7 @@ def kept_prefixes(plan: Candidate) -> KeptPrefixes | None:
 
 def uncounted_prefixes(plan: Candidate) -> tuple[str, ...]:
     """What to say of a plan that rests on prefixes whose room nobody counted, or is short of it."""
-    task, cache = plan.pools[0].task, kept_prefixes(plan)
+    task, cache = plan.pools[0].task, prefix_cache_use(plan)
     if not task.cached_input or not plan.pools[0].prefills or task.lecture:
         return ()
     if cache is None:

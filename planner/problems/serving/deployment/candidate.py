@@ -12,23 +12,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.catalogue.profile import Band
-from planner.problems.serving.bounds.binding_limits import binding, worth
-from planner.problems.serving.bounds.lower_bound import elastic
+from planner.problems.serving.bounds.binding_limits import binding, parameter_elasticities
+from planner.problems.serving.bounds.lower_bound import optimum
 from planner.problems.serving.choice import Choice
 from planner.problems.serving.deployment import borne_load
-from planner.problems.serving.deployment.beyond_fit import distances, farther, outside_fit
-from planner.problems.serving.deployment.drawn_power import drawn_bands, power_from
+from planner.problems.serving.deployment.beyond_fit import distances, extrapolations, farther
+from planner.problems.serving.deployment.drawn_power import power_bands, power_source
 from planner.problems.serving.deployment.machine_nodes import placements
 from planner.problems.serving.deployment.marginal_prices import marginal_prices, pools_symbols
-from planner.problems.serving.deployment.pool import (
-    HOUR,
-    EvaluatedPool,
-    agree,
-    per_million,
-    recomputed,
-)
+from planner.problems.serving.deployment.pool import HOUR, EvaluatedPool, agree, per_mtok, recompute
 from planner.problems.serving.point import (
-    PER_MILLION,
+    MTOK,
     CacheTransfer,
     ServingBand,
     ServingBound,
@@ -37,31 +31,31 @@ from planner.problems.serving.point import (
 )
 from planner.problems.serving.step.drafting import with_accepted
 from planner.problems.serving.step.kernels import pools_recomputed
-from planner.problems.serving.step.runnable import engines_of
+from planner.problems.serving.step.runnable import supporting_engines
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task, TaskPair
 from planner.protocol.plan import EXPECTED, MEASURED, BindingLimit
 from planner.text.errors import SolverError
-from planner.text.tolerances import SAME
+from planner.text.tolerances import REL_TOL
 
 if TYPE_CHECKING:
-    from planner.catalogue.coefficient_spread import Holds
+    from planner.catalogue.coefficient_spread import ScopeMask
     from planner.problems.serving.pairs.pool_pairs import Pair
 
 
-def costs_of(pools: Sequence[EvaluatedPool], word: str) -> list[float]:
+def pool_costs(pools: Sequence[EvaluatedPool], word: str) -> list[float]:
     """What each of several pools counts for when none waits for the other."""
     if len(pools) == 1:
         return [1.0]
     return [x.chosen_by[word] * (1.0 if word == "latency" else x.utilisation) for x in pools]
 
 
-def rests_on(pools: Sequence[EvaluatedPool]) -> dict[str, Mapping[str, float]]:
+def combined_coefficient_shares(pools: Sequence[EvaluatedPool]) -> dict[str, Mapping[str, float]]:
     """Shares of both times and of the price by coefficient, by quantity.
 
     A pool is paid for the time that it takes: of tokens, or of prompts where it only reads them.
     """
-    costs = costs_of(pools, "usd_per_request")
+    costs = pool_costs(pools, "usd_per_request")
     parts = [pool.rests_on for pool in pools]
     paid = [x["tpot" if p.decodes else "ttft"] for x, p in zip(parts, pools, strict=True)]
     price = {
@@ -70,10 +64,15 @@ def rests_on(pools: Sequence[EvaluatedPool]) -> dict[str, Mapping[str, float]]:
     return {"tpot": parts[-1]["tpot"], "ttft": parts[0]["ttft"], "usd_per_mtok": price}
 
 
-def bands_of(pools: Sequence[EvaluatedPool], plan: ServingPoint, beyond: Holds) -> dict[str, Band]:
+def plan_bands(
+    pools: Sequence[EvaluatedPool], plan: ServingPoint, beyond: ScopeMask
+) -> dict[str, Band]:
     """Measured over predicted, of both times and of the price, accepted drafts in it."""
     task, prices = pools[-1].task, (plan.usd_per_mtok_input, plan.usd_per_mtok_output)
-    bands = {name: task.profile.band(name, x, beyond) for name, x in rests_on(pools).items()}
+    bands = {
+        name: task.profile.band(name, x, beyond)
+        for name, x in combined_coefficient_shares(pools).items()
+    }
     if not task.drafts:
         return bands
     return {
@@ -83,7 +82,7 @@ def bands_of(pools: Sequence[EvaluatedPool], plan: ServingPoint, beyond: Holds) 
 
 
 PHASES = ("prefill", "decode")
-FULL = 1 - 1e-3  # share of time from which on a pool is called busy
+BUSY_UTILISATION = 1 - 1e-3  # share of time from which on a pool is called busy
 READING = "prefill queue is stable"
 
 
@@ -150,7 +149,7 @@ class Candidate:
     @property
     def usd_per_mtok(self) -> float:
         """USD per million tokens at the scenario's mix."""
-        return self.outputs["usd_per_token"] * PER_MILLION
+        return self.outputs["usd_per_token"] * MTOK
 
     def plan(self) -> ServingPoint:
         """The plan as the answer has it, base units; None where a field does not apply."""
@@ -178,7 +177,7 @@ class Candidate:
             redundant_experts=whole.redundant_experts,
             drafts=whole.drafts,
             chunk=int(first.task.chunk) if first.prefills else None,
-            engines=engines_of([(pool.task, pool.layouts) for pool in self.pools]),
+            engines=supporting_engines([(pool.task, pool.layouts) for pool in self.pools]),
             ttft=values["ttft"] if first.prefills else None,
             tpot=last.chosen_by["tpot"] if last.decodes else None,
             e2e=values["latency"] if first.prefills and last.decodes else None,
@@ -187,16 +186,16 @@ class Candidate:
             input_tokens_per_s=values.get("input_tokens_per_s"),
             tokens_per_s_per_chip=values.get("tokens_per_s_per_chip"),
             tokens_per_s_per_user=last.chosen_by.get("tokens_per_s_per_user"),
-            usd_per_mtok_output=per_million(values, "usd_per_output_token"),
-            usd_per_mtok_input=per_million(values, "usd_per_input_token"),
+            usd_per_mtok_output=per_mtok(values, "usd_per_output_token"),
+            usd_per_mtok_input=per_mtok(values, "usd_per_input_token"),
             usd_per_mtok=self.usd_per_mtok,
             usd_per_hour=values["usd_per_s"] * HOUR,
             power_usd_per_hour=values["power_usd_per_s"] * HOUR if paid else None,
             watts_per_chip=values.get("watts"),
-            power_from=power_from([pool.task for pool in self.pools]),
+            power_from=power_source([pool.task for pool in self.pools]),
             joule_per_token=values.get("joule_per_token"),
             joule_per_request=values.get("joule_per_request"),
-            grams_per_mtok=per_million(values, "grams_per_token") if self.task.carbon else None,
+            grams_per_mtok=per_mtok(values, "grams_per_token") if self.task.carbon else None,
             grams_per_request=values["grams_per_request"] if self.task.carbon else None,
             memory_per_chip=whole.memory_per_chip,
             holds=whole.holds,
@@ -204,10 +203,10 @@ class Candidate:
             time_per_step=last.step_times(),
             drafting=last.drafting(),
             bottleneck=last.bottleneck(),
-            demand=borne_load.borne_load(self),
+            demand=borne_load.queueing_report(self),
             marginal=marginal_prices(self),
             unqueued=first.unqueued(values["requests"]),
-            prefixes=borne_load.kept_prefixes(self),
+            prefixes=borne_load.prefix_cache_use(self),
             loop=borne_load.loop_times(self),
         )
 
@@ -215,7 +214,7 @@ class Candidate:
         """The pure roofline of the same plan; `least` is what its load costs at least [USD]."""
         first, last = self.pools[0], self.last
         return ServingBound(
-            usd_per_mtok=self.bound["usd_per_token"] * PER_MILLION if least is None else least,
+            usd_per_mtok=self.bound["usd_per_token"] * MTOK if least is None else least,
             tpot=last.bound["tpot"] if last.decodes else None,
             ttft=first.bound["ttft"] if first.prefills else None,
             roofs=last.roofs(),
@@ -227,13 +226,13 @@ class Candidate:
 
         None also where the plan was chosen on the bound and does not carry its load.
         """
-        if self.task.lecture or borne_load.overloaded(self):
+        if self.task.lecture or borne_load.is_overloaded(self):
             return None
         first, last = self.pools[0], self.last
         late = first.estimate["ttft"] + self.transfer if first.prefills else np.inf
         price = (self.joint or last).estimate["usd_per_token"]
         return ServingEstimate(
-            usd_per_mtok=price * PER_MILLION,
+            usd_per_mtok=price * MTOK,
             tpot=last.estimate["tpot"] if last.decodes else None,
             ttft=late if late < np.inf else None,  # a bound may carry what the estimate does not
         )
@@ -246,7 +245,7 @@ class Candidate:
         if self.task.uses_bound:
             return None
         profile, beyond = self.task.profile, distances(self.pools)
-        bands = bands_of(self.pools, plan, beyond)
+        bands = plan_bands(self.pools, plan, beyond)
 
         def ends(name: str, value: float) -> tuple[float, float]:
             floor = min(getattr(bound, name, None) or 0.0, value)
@@ -259,12 +258,12 @@ class Candidate:
             coverage=profile.coverage,
             profile=profile.name,
             regime=farther(profile.regime, beyond),
-            kind=EXPECTED if outside_fit(self) else MEASURED,
+            kind=EXPECTED if extrapolations(self) else MEASURED,
             tpot=None if plan.tpot is None else ends("tpot", plan.tpot),
             ttft=None if plan.ttft is None else ends("ttft", plan.ttft),
             usd_per_mtok=price,
             tokens_per_s=None if rate is None else (rate * cost / price[1], rate * cost / price[0]),
-            **drawn_bands([pool.task for pool in self.pools], plan, bands["usd_per_mtok"]),
+            **power_bands([pool.task for pool in self.pools], plan, bands["usd_per_mtok"]),
         )
 
     def multipliers(self) -> tuple[tuple[BindingLimit, ...], dict[str, float], tuple[str, ...]]:
@@ -277,7 +276,7 @@ class Candidate:
         """
         words = {"latency": "latency", "energy": "joule_per_request"}
         word = words.get(self.task.objective, "usd_per_request")
-        costs = costs_of(self.pools, word)
+        costs = pool_costs(self.pools, word)
         if word != "latency":
             columns = [pool.layouts for pool in self.pools]
             working = [float((x.replicas * x.replica_chips / x.chips)[0]) for x in columns]
@@ -286,9 +285,9 @@ class Candidate:
         limits: list[BindingLimit] = []
         warnings: dict[str, None] = {}
         for phase, pool, cost in zip(PHASES, self.resized(), costs, strict=False):
-            solved, weight = elastic(pool.promised_step, pool.batch), cost / sum(costs)
+            solved, weight = optimum(pool.promised_step, pool.batch), cost / sum(costs)
             warnings |= dict.fromkeys(solved.warnings)
-            slopes = worth(solved, pool.step.coefficient_powers(pool.batch))
+            slopes = parameter_elasticities(solved, pool.step.coefficient_powers(pool.batch))
             for name, slope in slopes.items():
                 total[name] = total.get(name, 0.0) + weight * slope
             place = f"{phase}: " if self.joint else ""
@@ -310,8 +309,12 @@ class Candidate:
         if self.demand is not None:
             return ()
         names, joint = self.resized()[-1].exceeded_by_one_more(), self.joint is not None
-        decoding = names if not joint or self.last.utilisation >= FULL else ()
-        return (*decoding, READING) if joint and self.pools[0].utilisation >= FULL else decoding
+        decoding = names if not joint or self.last.utilisation >= BUSY_UTILISATION else ()
+        return (
+            (*decoding, READING)
+            if joint and self.pools[0].utilisation >= BUSY_UTILISATION
+            else decoding
+        )
 
     def recheck(self) -> None:
         """Every pool computed again with plain floats, and what they promise together.
@@ -326,14 +329,14 @@ class Candidate:
             agree(pools_recomputed(joint.tasks.load, self._recomputed(joint, bound=bound)), values)
         promised = {**joint.tasks.prefill.promises, **joint.tasks.decode.promises}
         for name, word in (("ttft", "ttft"), ("e2e", "latency")):
-            if name in promised and joint.outputs[word] > promised[name] * (1 + SAME):
+            if name in promised and joint.outputs[word] > promised[name] * (1 + REL_TOL):
                 raise SolverError(f"the chosen plan breaks the promise {name}")
 
     def _recomputed(self, joint: JointPools, *, bound: bool) -> dict[str, float]:
         """Every symbol of both pools together, from each pool computed again by plain floats."""
         chosen, pair = bound == self.task.uses_bound, joint.pair
         steps = [Step(c.task, c.layouts, bound=bound) for c in self.pools]
-        again = [recomputed(s, c.batch, c.fill) for s, c in zip(steps, self.pools, strict=True)]
+        again = [recompute(s, c.batch, c.fill) for s, c in zip(steps, self.pools, strict=True)]
         slots = again[0]["slot"], again[1]["slot"]
         if self.demand is None and chosen:
             # Of pools at their most: the pass that is quickest at the load may read fewer prompts.
@@ -341,8 +344,8 @@ class Candidate:
                 Step(c.task.with_layout(arrivals=None), c.layouts, bound=bound) for c in self.pools
             )
             slots = (
-                recomputed(reading, pair.reads)["slot"],
-                recomputed(decoding, pair.batch)["slot"],
+                recompute(reading, pair.reads)["slot"],
+                recompute(decoding, pair.batch)["slot"],
             )
         chosen |= self.task.batches is not None
         return pools_symbols(

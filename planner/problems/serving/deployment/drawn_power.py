@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.problems.serving.step.kernels import BILLED, COUNTED, FOLLOWS
+from planner.problems.serving.step.kernels import BILLING, FOLLOWS, LOAD_COUNTED
 
 if TYPE_CHECKING:
     from planner.catalogue.profile import Band
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 # Outputs by what is made small and where power comes from, which hang on what decoding draws.
 COUNTS_POWER = {
-    ("energy", COUNTED): "joule_per_request",
-    ("energy", BILLED): "joule_per_request",
-    ("cost", BILLED): "usd_per_request",
+    ("energy", LOAD_COUNTED): "joule_per_request",
+    ("energy", BILLING): "joule_per_request",
+    ("cost", BILLING): "usd_per_request",
 }
 
 
-def drawn(step: Step) -> str | None:
+def power_output(step: Step) -> str | None:
     """The output that plans are scored by where it hangs on what decoding really draws."""
     return COUNTS_POWER.get((step.task.objective, step.model.powered))
 
 
-def power_from(tasks: Sequence[Task]) -> str | None:
+def power_source(tasks: Sequence[Task]) -> str | None:
     """As `power_from` of a point; of two kinds of chips the less sure, None where it is unknown."""
     if any(task.power is None for task in tasks):
         return None
@@ -41,7 +41,7 @@ def power_from(tasks: Sequence[Task]) -> str | None:
     return "measured" if all(draw.measured for draw in draws) else "shared"
 
 
-def drawn_bands(
+def power_bands(
     tasks: Sequence[Task], plan: ServingPoint, time: Band
 ) -> dict[str, tuple[float, float]]:
     """Ranges of power, energy and carbon by the fields of a band; power that is given has none.
@@ -87,6 +87,6 @@ def cost_in_use(step: Step, rows: np.ndarray, watts: np.ndarray) -> np.ndarray:
         )
     if task.objective == "energy":
         return watts
-    if powered != BILLED:
+    if powered != BILLING:
         return np.asarray(values["p_chip"])
     return np.asarray(values["p_rent"] + values["p_joule"] * watts)

@@ -13,14 +13,14 @@ from typing import Annotated, Any
 import numpy as np
 
 from planner.problems.serving import frontier_text
-from planner.problems.serving.advice.current_layout import current_layout, least_price
+from planner.problems.serving.advice.current_layout import current_layout, price_lower_bound
 from planner.problems.serving.advice.grounds import provenance
-from planner.problems.serving.deployment.beyond_fit import outside_fit
+from planner.problems.serving.deployment.beyond_fit import extrapolations
 from planner.problems.serving.deployment.candidate import Candidate
 from planner.problems.serving.deployment.missed_promises import missed_promises
-from planner.problems.serving.deployment.pool import ROOFS, least_value
-from planner.problems.serving.deployment.questions import EDGE, Question, TwoPools, questions_of
-from planner.problems.serving.deployment.scored_points import best_of, ranked
+from planner.problems.serving.deployment.pool import ROOFS, min_output
+from planner.problems.serving.deployment.questions import EDGE, Question, TwoPools, all_searches
+from planner.problems.serving.deployment.scored_points import ranked_points, sort_points
 from planner.problems.serving.make_or_buy.host_prices import MarkedTier, marked_tiers
 from planner.problems.serving.plan import CurrentPoint, ServingProvenance
 from planner.problems.serving.point import ServingBand, ServingBound, ServingEstimate, ServingPoint
@@ -29,18 +29,18 @@ from planner.problems.serving.search.promise_limits import quantile_factors
 from planner.problems.serving.search.sizing import shared_batches
 from planner.problems.serving.task.requests import modes as modes_of
 from planner.problems.serving.task.resolve import resolve
-from planner.protocol.document import Unit, document_of
-from planner.protocol.plan import MissedPromise, Outside, Status, status_of
-from planner.scenario import resolved
+from planner.protocol.document import Unit, to_document
+from planner.protocol.plan import MissedPromise, Outside, Status, gap_status
+from planner.scenario import resolve_keys
 from planner.text.errors import FieldError, InputError
 from planner.text.tolerances import TIE
 
-POINTS = 25
-MOST = 1000
+DEFAULT_POINTS = 25
+MAX_POINTS = 1000
 # What the lecture's fast mode costs beside the normal one (lecture notes, section 1).
 FAST_PRICE = 6.0
 # The fastest pair is looked for among so many promises at once, so often.
-FINENESS = 32
+PROMISES_PER_ROUND = 32
 ROUNDS = 2
 TIED = 1 - 1 / (1 + TIE)  # how far above the cheapest at its speed a plainer plan may lie
 
@@ -116,7 +116,7 @@ class Frontier:
     @cached_property
     def document(self) -> Mapping[str, Any]:
         """Exactly what `planner pareto --json` prints, in base units (s, byte, USD, token)."""
-        document: dict[str, Any] = document_of(self.answer)
+        document: dict[str, Any] = to_document(self.answer)
         return document
 
     @property
@@ -137,7 +137,7 @@ class Frontier:
     @property
     def rows(self) -> list[frontier_text.FrontierRow]:
         """The points as plain dicts of numbers and words, fastest first."""
-        return frontier_text.rows_of(self.answer)
+        return frontier_text.frontier_rows(self.answer)
 
     def __str__(self) -> str:
         return frontier_text.frontier_text(self.answer)
@@ -157,7 +157,7 @@ class Frontier:
         return frontier_text.frontier_page(self.answer)
 
 
-def frontier(scenario: Scenario, points: int = POINTS) -> Frontier:
+def frontier(scenario: Scenario, points: int = DEFAULT_POINTS) -> Frontier:
     """The frontier of a serving question, whatever its objective, within its promises.
 
     Parameters
@@ -167,28 +167,28 @@ def frontier(scenario: Scenario, points: int = POINTS) -> Frontier:
     Raises InputError for a question that contradicts itself, or without decoding; SolverError if a
     plan does not survive its independent evaluation.
     """
-    if not 2 <= points <= MOST:
-        raise InputError(f"points: {points} is not between 2 and {MOST}")
+    if not 2 <= points <= MAX_POINTS:
+        raise InputError(f"points: {points} is not between 2 and {MAX_POINTS}")
     if "prefill" in modes_of(scenario):
         words = "a prompt alone has no speed of its own; choose aggregated, disaggregated or decode"
         raise FieldError(("choose.mode", words))
     tasks = resolve(_on_fewer_chips(scenario).model_copy(update={"objective": "cost"}))
-    questions = questions_of(tasks)
-    cheapest = ranked(questions)
+    questions = all_searches(tasks)
+    cheapest = ranked_points(questions)
     candidates: list[Candidate] = []
     if cheapest:
         last = cheapest[0].candidate
-        first = min(fastest(question) for question in questions)
+        first = min(min_tpot(question) for question in questions)
         paces = np.geomspace(first, _promised_pace(last), points)[:-1] * EDGE
         every = zip(*(question.paced(paces) for question in questions), strict=True)
-        best = [best_of([point for point in row if point is not None]) for row in every]
+        best = [sort_points([point for point in row if point is not None]) for row in every]
         candidates = _undominated([*(row[0].candidate for row in best if row), last])
     for candidate in candidates:
         candidate.recheck()
     plans = [candidate.plan() for candidate in candidates]
     profile = (candidates[-1] if candidates else questions[0]).task.profile
     answer = ServingFrontier(
-        scenario=resolved(scenario),
+        scenario=resolve_keys(scenario),
         current=current_layout(scenario, tasks.tasks),
         provenance=provenance(scenario, tasks, profile),
     )
@@ -196,10 +196,10 @@ def frontier(scenario: Scenario, points: int = POINTS) -> Frontier:
         return Frontier(
             replace(answer, infeasible=tuple(missed_promises(questions))), tasks.warnings
         )
-    marks, least = modes(plans), least_price(scenario)
+    marks, least = modes(plans), price_lower_bound(scenario)
     answer = replace(
         answer,
-        status=status_of(TIED),
+        status=gap_status(TIED),
         gap=TIED,
         points=tuple(_point(*each, least) for each in zip(candidates, plans, strict=True)),
         marks=marks,
@@ -224,7 +224,7 @@ def _on_fewer_chips(scenario: Scenario) -> Scenario:
 
 
 def _point(candidate: Candidate, plan: ServingPoint, least: float | None) -> FrontierPlan:
-    bound, outside = candidate.floor(least), outside_fit(candidate)
+    bound, outside = candidate.floor(least), extrapolations(candidate)
     return FrontierPlan(plan, candidate.band(plan, bound), outside, bound, candidate.expected())
 
 
@@ -243,7 +243,6 @@ def modes(plans: Sequence[ServingPoint]) -> dict[str, int]:
 
 
 def _undominated(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Plans by speed, without those that another matches in speed at no higher price."""
     cheaper: list[Candidate] = []
     for candidate in sorted(candidates, key=lambda x: (x.last.chosen_by["tpot"], x.usd_per_mtok)):
         if not cheaper or candidate.usd_per_mtok < cheaper[-1].usd_per_mtok / EDGE:
@@ -281,14 +280,14 @@ def _cheapest_end(candidate: Candidate) -> CheapestEnd:
     return CheapestEnd(candidate.held_by())
 
 
-def fastest(question: Question) -> float:
+def min_tpot(question: Question) -> float:
     """The least time per output token that keeps the promises [s]; infinite if none does.
 
     A pair that decodes one sequence at a time, or a given batch, is as fast as its layout that
     decodes; a given load slows it down, and the promise it still keeps is found by bisection.
     """
     if not isinstance(question, TwoPools):
-        return least_value(question.step, "tpot")
+        return min_output(question.step, "tpot")
     if not question.pairs:
         return np.inf
     prefill, decode = question.pools
@@ -309,7 +308,7 @@ def fastest(question: Question) -> float:
         return low
     high = _promised_pace(question.point(question.pairs[0]).candidate)
     for _ in range(ROUNDS):
-        low, high = _turn(question, np.geomspace(low, high, FINENESS))
+        low, high = _turn(question, np.geomspace(low, high, PROMISES_PER_ROUND))
     if question.pair.demand is not None:
         return high
     return _turn(question, np.array([low, *alone[(alone > low) & (alone < high)], high]))[1]
@@ -321,7 +320,6 @@ def _promised_pace(candidate: Candidate) -> float:
 
 
 def _turn(question: TwoPools, paces: np.ndarray) -> tuple[float, float]:
-    """The last of some promises that no pair keeps, and the first that one does."""
     points = question.paced(paces[:-1] * EDGE)
     k = next((k for k, point in enumerate(points) if point), paces.size - 1)
     return float(paces[max(k - 1, 0)]), float(paces[k])

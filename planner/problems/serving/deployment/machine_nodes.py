@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from planner.problems.serving.point import MachinePattern, MachinePlacement
 from planner.problems.serving.step.packing import fits
-from planner.problems.serving.step.runnable import machine_of
+from planner.problems.serving.step.runnable import chips_per_box
 
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.pool import EvaluatedPool
@@ -31,7 +31,7 @@ def placements(pools: Sequence[EvaluatedPool]) -> tuple[MachinePlacement, ...]:
 
 def _placement(pools: Sequence[EvaluatedPool]) -> MachinePlacement:
     chips = sum(int(pool.layouts.chips[0]) for pool in pools)
-    machine = machine_of(pools[0].task)
+    machine = chips_per_box(pools[0].task)
     nodes = _nodes(pools, chips, machine)
     return MachinePlacement(
         machine,

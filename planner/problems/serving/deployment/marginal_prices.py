@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.problems.serving.point import PER_MILLION, MarginalPrices
-from planner.problems.serving.step.kernels import fed, lowered, replica_rates
+from planner.problems.serving.point import MTOK, MarginalPrices
+from planner.problems.serving.step.kernels import feed, get_kernel, replica_rates
 from planner.problems.serving.step.step import Step
-from planner.text.tolerances import SAME
+from planner.text.tolerances import REL_TOL
 
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.candidate import Candidate
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from planner.problems.serving.pairs.pool_pairs import Pair
     from planner.problems.serving.task.task import TaskPair
 
-NAMES = {"prefill": "pf", "decode": "dec"}
+POOL_SUFFIXES = {"prefill": "pf", "decode": "dec"}
 
 
 def marginal_prices(candidate: Candidate) -> MarginalPrices | None:
@@ -35,31 +35,35 @@ def marginal_prices(candidate: Candidate) -> MarginalPrices | None:
     symbols = dict(joint.symbols)
     batches = (candidate.pools[0].batch, joint.pair.batch)
     for x, pool, batch, fill in zip(
-        NAMES.values(), candidate.pools, batches, joint.pair.fills, strict=True
+        POOL_SUFFIXES.values(), candidate.pools, batches, joint.pair.fills, strict=True
     ):
         symbols[f"k_{x}"] = float(pool.layouts.replica_chips[0])
         if "chip_price" in pool.chosen_by:
             task = pool.task.with_layout(arrivals=None)
             busy = Step(task, pool.layouts, bound=task.uses_bound)(np.array([batch]), fill)
             symbols[f"p_chip_{x}"] = float(np.ravel(busy["chip_price"])[0])
-    rates = {name: symbols[f"n_{x}"] * symbols[f"X_{x}"] for name, x in NAMES.items()}
+    rates = {name: symbols[f"n_{x}"] * symbols[f"X_{x}"] for name, x in POOL_SUFFIXES.items()}
     full = min(rates, key=rates.__getitem__)
     served = joint.outputs["requests"]
     room = rates[full] / served - 1
-    balanced = max(rates.values()) / rates[full] - 1 <= SAME
+    balanced = max(rates.values()) / rates[full] - 1 <= REL_TOL
     long, short = (
-        fed(lowered(table), {**symbols, "X_pools": served}) for table in ("long_run", "short_run")
+        feed(get_kernel(table), {**symbols, "X_pools": served})
+        for table in ("long_run", "short_run")
     )
-    free = {"prefill": room > SAME or full != "prefill", "decode": room > SAME or full != "decode"}
+    free = {
+        "prefill": room > REL_TOL or full != "prefill",
+        "decode": room > REL_TOL or full != "decode",
+    }
 
     def priced(name: str, phase: str) -> float | None:
-        if balanced and room <= SAME:
+        if balanced and room <= REL_TOL:
             return None
-        return 0.0 if free[phase] else float(short[name]) * PER_MILLION
+        return 0.0 if free[phase] else float(short[name]) * MTOK
 
     return MarginalPrices(
-        usd_per_mtok_input=float(long["C_in"]) * PER_MILLION,
-        usd_per_mtok_output=float(long["C_out"]) * PER_MILLION,
+        usd_per_mtok_input=float(long["C_in"]) * MTOK,
+        usd_per_mtok_output=float(long["C_out"]) * MTOK,
         this_fleet_input=priced("C_in", "prefill"),
         this_fleet_output=priced("C_out", "decode"),
         full=full,

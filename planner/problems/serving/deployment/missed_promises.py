@@ -13,25 +13,25 @@ from dataclasses import replace
 import numpy as np
 
 from planner.problems.serving.deployment.candidate import Candidate
-from planner.problems.serving.deployment.pool import least_value
+from planner.problems.serving.deployment.pool import min_output
 from planner.problems.serving.deployment.questions import OnePool, Question, TwoPools
 from planner.problems.serving.pairs.evaluated_pairs import evaluate_pair
-from planner.problems.serving.pairs.pool_matching import DELAYED, shards
-from planner.problems.serving.pairs.pool_pairs import Pair, search_pools, search_pools_together
+from planner.problems.serving.pairs.pool_matching import TTFT_PROMISES, shards
+from planner.problems.serving.pairs.pool_pairs import Pair, search_pools, search_pools_batched
 from planner.problems.serving.plan import ExceededPromise, RelaxedPromise
-from planner.problems.serving.search.batch import fixed_batches, search, sized, tried_batches
+from planner.problems.serving.search.batch import fixed_batches, min_chips_step, search, try_batches
 from planner.problems.serving.search.promise_limits import quantile_factors
 from planner.problems.serving.search.sizing import NEXT_TO_NOTHING
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.plan_limits import LIMITS, PROMISES
 from planner.problems.serving.task.task import Task, TaskPair
-from planner.protocol.bracket import Bracket, bracketed, middle, within_factor
+from planner.protocol.bracket import Bracket, find_bracket, middle, within_factor
 from planner.protocol.plan import MissedPromise
 
-PHYSICS = ("need", "mixed", "together")  # limits that nobody made and nobody can relax
-CLOSE = 5e-7  # share of a value below which no smaller one is sought
-CLOSE_BY = 1.005  # factor within which promises that clash are eased together
-STRIDE, FARTHEST = 4.0, 1e6  # steps of that factor outwards, and where they end
+PHYSICAL_LIMITS = ("need", "mixed", "together")  # limits that nobody made and nobody can relax
+BISECTION_TOLERANCE = 5e-7  # share of a value below which no smaller one is sought
+JOINT_RELAXATION_TOLERANCE = 1.005  # factor within which promises that clash are eased together
+STRIDE, MAX_RELAXATION = 4.0, 1e6  # steps of that factor outwards, and where they end
 
 
 def missed_promises(questions: Sequence[Question]) -> list[MissedPromise]:
@@ -46,7 +46,7 @@ def missed_promises(questions: Sequence[Question]) -> list[MissedPromise]:
         most = replace(two.pair, demand=None, prefill=prefill, decode=decode)
         reads, writes = (pool.step for pool in two.pools)
         searches.append((most, reads.with_task(prefill), writes.with_task(decode)))
-    rates = [pairs[0].requests if pairs else 0.0 for pairs, _ in search_pools_together(searches)]
+    rates = [pairs[0].requests if pairs else 0.0 for pairs, _ in search_pools_batched(searches)]
     served = dict(zip(map(id, loaded), rates, strict=True))
     for question in questions:
         factors = _exceeded(question, served.get(id(question), 0.0))
@@ -110,7 +110,7 @@ def shortfalls(step: Step) -> list[tuple[str, float]]:
         name: np.broadcast_to(values[name] * late.get(name, 1.0) / limit, rows.shape)
         for name, limit in task.limits.items()
     }
-    physics = np.max([factors[name] for name in PHYSICS if name in factors], axis=0)
+    physics = np.max([factors[name] for name in PHYSICAL_LIMITS if name in factors], axis=0)
     promised = np.max(np.stack(list(factors.values())), axis=0)
     if (physics <= 1).any():
         promised = np.where(physics <= 1, promised, np.inf)
@@ -130,7 +130,7 @@ def _late(question: TwoPools) -> dict[str, float]:
     """The least of each time that a cache's way delays, nobody waiting, over the promised one."""
     prefill, decode = question.steps
     promised = question.pair.decode.limits | question.pair.prefill.limits
-    rows, batch, _ = tried_batches(prefill)
+    rows, batch, _ = try_batches(prefill)
     prefill = prefill.take(rows)
     idle = np.full(batch.size, NEXT_TO_NOTHING)
     values = prefill(batch) if prefill.task.arrivals is None else prefill.filled(batch)(idle)
@@ -141,7 +141,7 @@ def _late(question: TwoPools) -> dict[str, float]:
         name: float(
             np.min((values[name] + transfer) * factors.get(name, 1.0), where=fits, initial=np.inf)
         )
-        for name in DELAYED
+        for name in TTFT_PROMISES
         if name in values
     }
     if "latency" in promised:
@@ -193,17 +193,16 @@ def _most_in_flight(question: TwoPools, batch: int) -> int:
 
 def common_factor(questions: Sequence[Question]) -> float | None:
     """The factor by which all promises eased together are kept by some plan; None where none is."""
-    common = bracketed(
+    common = find_bracket(
         lambda factors: [-1.0 if _serves(questions, factors[0]) else 1.0],
         Bracket(1.0),
-        lambda at: middle(at) if at.closed else (at.near * STRIDE,) * (at.near < FARTHEST),
-        within_factor(CLOSE_BY),
+        lambda at: middle(at) if at.closed else (at.near * STRIDE,) * (at.near < MAX_RELAXATION),
+        within_factor(JOINT_RELAXATION_TOLERANCE),
     )
     return common.far if common.closed else None
 
 
 def _least_chips(question: Question) -> float:
-    """Chips of the smallest replica of every pool that fits into memory, with the spare ones."""
     total = 0.0
     for pool in question.pools:
         step, chips = pool.step, pool.step.layouts.replica_chips * 1.0
@@ -222,7 +221,7 @@ def _serves(questions: Sequence[Question], factor: float) -> bool:
     for question in questions:
         steps = [pool.step.with_task(eased(pool.task)) for pool in question.pools]
         if isinstance(question, OnePool):
-            if search(sized(steps[0])).rows.size:
+            if search(min_chips_step(steps[0])).rows.size:
                 return True
             continue
         pair = question.pair
@@ -244,7 +243,7 @@ def relaxed_promises(questions: Sequence[Question]) -> tuple[RelaxedPromise, ...
     for name in made:
         single = [_least_of_one(q, name) for q in questions if isinstance(q, OnePool)]
         least[name] = min(single, default=math.inf)
-        first = _reached_within(pairs, name, least[name] * (1 - CLOSE))
+        first = _reached_within(pairs, name, least[name] * (1 - BISECTION_TOLERANCE))
         for question, reached in zip(pairs, first, strict=True):
             if math.isfinite(reached):
                 least[name] = min(least[name], _least_of_two(question, name, least[name]))
@@ -252,25 +251,23 @@ def relaxed_promises(questions: Sequence[Question]) -> tuple[RelaxedPromise, ...
 
 
 def _relaxed(name: str, limit: float, least: float) -> RelaxedPromise:
-    """A promise in the words of the question, where the share without room is what is limited."""
     if name == "cache_fits":
         limit, least = 1 - limit, 1 - least
     return RelaxedPromise(name, limit, least if math.isfinite(least) else None)
 
 
 def _least_of_one(question: OnePool, name: str) -> float:
-    """The least value in one pool; infinite where the other promises cannot be kept."""
     if name not in question.task.promises:
         return math.inf
     free = question.step.with_task(question.task.promising(None, name))
-    return least_value(free, LIMITS[name].step)
+    return min_output(free, LIMITS[name].step)
 
 
 def _least_of_two(question: TwoPools, name: str, bound: float) -> float:
     """The least value in two pools, sought below a `bound`; infinite where there is none."""
     pair = question.pair
     promises = {**pair.prefill.promises, **pair.decode.promises}
-    (reached,) = _reached_within([question], name, bound * (1 - CLOSE))
+    (reached,) = _reached_within([question], name, bound * (1 - BISECTION_TOLERANCE))
     if not math.isfinite(reached):
         return reached
     missed = False
@@ -282,7 +279,7 @@ def _least_of_two(question: TwoPools, name: str, bound: float) -> float:
     def propose(bracket: Bracket) -> Sequence[float]:
         if missed and tight(bracket.turn - 1):
             return ()
-        below = reached * (1 - CLOSE)
+        below = reached * (1 - BISECTION_TOLERANCE)
         return (below,) if tight(bracket.turn) else (math.sqrt(bracket.far * reached),)
 
     def difference(values: Sequence[float]) -> list[float]:
@@ -293,7 +290,9 @@ def _least_of_two(question: TwoPools, name: str, bound: float) -> float:
         return [-1.0 if missed else 1.0]
 
     start = Bracket(reached, promises[name])
-    bracketed(difference, start, propose, lambda bracket: reached / bracket.far <= 1 + CLOSE)
+    find_bracket(
+        difference, start, propose, lambda bracket: reached / bracket.far <= 1 + BISECTION_TOLERANCE
+    )
     return reached
 
 
@@ -317,7 +316,7 @@ def _reached_within(questions: Sequence[TwoPools], name: str, value: float) -> l
         plans = (evaluate_pair(pair, prefill, decode, each) for each in serving)
         return min((_reached(plan, name) for plan in plans), default=math.inf)
 
-    searched = search_pools_together(searches)
+    searched = search_pools_batched(searches)
     return [least(*of, pairs) for of, (pairs, _) in zip(searches, searched, strict=True)]
 
 

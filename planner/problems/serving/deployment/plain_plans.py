@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.catalogue.hull import REACH
-from planner.problems.serving.deployment.beyond_fit import shares_outside
+from planner.catalogue.hull import MAX_EXTRAPOLATION
+from planner.problems.serving.deployment.beyond_fit import extrapolated_shares
 from planner.problems.serving.step.layouts import AXES
-from planner.problems.serving.step.shares import resting_on
+from planner.problems.serving.step.shares import coefficient_shares
 
 if TYPE_CHECKING:
-    from planner.problems.serving.search.batch import Found
+    from planner.problems.serving.search.batch import LayoutSearchResult
     from planner.problems.serving.step.layouts import Layouts
     from planner.problems.serving.step.step import Step
 
-TOGETHER = 50_000  # layouts of which is worked out together whether measured runs cover them
-OUTSIDE, DOMAINS, STAGES, HALVES = 10**8, 10**4, 10**3, 10**2  # digits of how odd a layout is
-MOST_DOMAINS = 9_999
+BLOCK_SIZE = 50_000  # layouts of which is worked out together whether measured runs cover them
+OUTSIDE_FIT, DOMAINS, STAGES, HALVES = 10**8, 10**4, 10**3, 10**2  # digits of how odd a layout is
+MAX_DOMAINS = 9_999
 
 
-def inside_fit(step: Step, batch: np.ndarray) -> np.ndarray:
+def is_covered(step: Step, batch: np.ndarray) -> np.ndarray:
     """Whether measured runs cover layouts at their batches, shape (n_layouts,); all of a bound."""
     inside = np.ones(len(step.layouts), dtype=bool)
     if step.bound or step.task.uses_bound:
@@ -35,18 +35,19 @@ def inside_fit(step: Step, batch: np.ndarray) -> np.ndarray:
     for rows, part in step.by_task():
         for at in _parts(part.layouts.halves):
             piece, sizes = part.take(at), batch[rows[at]]
-            out = shares_outside(piece.task, piece.layouts, sizes, resting_on(piece, sizes))
+            out = extrapolated_shares(
+                piece.task, piece.layouts, sizes, coefficient_shares(piece, sizes)
+            )
             for shares in out.values():
                 inside[rows[at]] &= np.maximum.reduce([*shares.values()]) <= 0
     return inside
 
 
 def _parts(halves: np.ndarray) -> Iterator[np.ndarray]:
-    """Rows of layouts that are all whole or all in halves, `TOGETHER` at most."""
     for number in np.unique(halves):
         rows = np.flatnonzero(halves == number)
-        for k in range(0, rows.size, TOGETHER):
-            yield rows[k : k + TOGETHER]
+        for k in range(0, rows.size, BLOCK_SIZE):
+            yield rows[k : k + BLOCK_SIZE]
 
 
 def oddness(step: Step, batch: np.ndarray) -> np.ndarray:
@@ -57,13 +58,13 @@ def oddness(step: Step, batch: np.ndarray) -> np.ndarray:
     and sizes that are no powers of two. Numbers of two pools add up.
     """
     layouts, domain = step.layouts, step.task.machine.chips_per_domain
-    domains = np.minimum(-(-layouts.replica_chips // domain) - 1, MOST_DOMAINS)
+    domains = np.minimum(-(-layouts.replica_chips // domain) - 1, MAX_DOMAINS)
     uneven = np.zeros(len(layouts), dtype=np.int64)
     for axis in AXES:
         sizes = getattr(layouts, axis)
         uneven += (sizes & (sizes - 1)) > 0
     return np.asarray(
-        OUTSIDE * ~inside_fit(step, batch) + DOMAINS * domains + STAGES * (layouts.pp > 1)
+        OUTSIDE_FIT * ~is_covered(step, batch) + DOMAINS * domains + STAGES * (layouts.pp > 1)
         + STAGES * (layouts.dcp > 1) + HALVES * (layouts.halves > 1) + uneven
     )  # fmt: skip
 
@@ -94,16 +95,16 @@ def largest_measured(step: Step) -> np.ndarray | float:
     hull = step.task.profile.hull
     if hull is None or "batch" not in hull.ranges:
         return np.inf
-    return np.floor(hull.ranges["batch"][1] * REACH) * step.layouts.dp_attention
+    return np.floor(hull.ranges["batch"][1] * MAX_EXTRAPOLATION) * step.layouts.dp_attention
 
 
-def plainest_first(step: Step, points: Found, tie: float) -> np.ndarray:
+def plainest_first(step: Step, points: LayoutSearchResult, tie: float) -> np.ndarray:
     """The order of points found, those about as good as the best by how plain they are."""
     tied = np.flatnonzero(points.score <= points.score[:1] * (1 + tie))
     order = np.arange(points.score.size)
     if tied.size > 1:
         part = step.take(points.rows[tied])
         odd = oddness(part, points.batch[tied])
-        keys = tied, odd, part.layouts.chips, odd >= OUTSIDE
+        keys = tied, odd, part.layouts.chips, odd >= OUTSIDE_FIT
         order[: tied.size] = tied[np.lexsort(keys)]
     return order

@@ -11,28 +11,28 @@ import numpy as np
 from planner.catalogue.profile import COEFFICIENTS
 from planner.problems.serving import point
 from planner.problems.serving.choice import ChosenPool
-from planner.problems.serving.search.batch import tried_batches
+from planner.problems.serving.search.batch import try_batches
 from planner.problems.serving.search.promise_limits import PromiseLimits, quantile_factors
-from planner.problems.serving.search.sizing import NEXT_TO_NOTHING, carrying
+from planner.problems.serving.search.sizing import NEXT_TO_NOTHING, min_batch_for_load
 from planner.problems.serving.step import occupancy
 from planner.problems.serving.step.cache_held import requests_held
 from planner.problems.serving.step.drafting import break_even
 from planner.problems.serving.step.engine_effects import loop_symbols
-from planner.problems.serving.step.kernels import PARTS, WAITED, walked
+from planner.problems.serving.step.kernels import STEP_PARTS, WAITING_OUTPUTS, load_scalar_program
 from planner.problems.serving.step.layouts import Layouts
-from planner.problems.serving.step.shares import resting_on
+from planner.problems.serving.step.shares import coefficient_shares
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.plan_limits import LIMITS, PROMISES
 from planner.problems.serving.task.task import Task
 from planner.text.errors import SolverError
-from planner.text.tolerances import SAME
+from planner.text.tolerances import REL_TOL
 
 HOUR = 3600.0
 ROOFS = ("memory", "compute", "network")
-Number = TypeVar("Number", float, np.ndarray)
+ArrayOrFloat = TypeVar("ArrayOrFloat", float, np.ndarray)
 
 
-class Later(Mapping[str, float]):
+class Lazy(Mapping[str, float]):
     """Values by name that are computed when one of them is first asked for."""
 
     def __init__(self, make: Callable[[], Mapping[str, float]]) -> None:
@@ -78,7 +78,7 @@ class EvaluatedPool:
     @cached_property
     def rests_on(self) -> Mapping[str, Mapping[str, float]]:
         """Shares of both times by coefficient, where the plan was chosen on the estimate."""
-        shares = resting_on(self.step, np.array([self.batch]))
+        shares = coefficient_shares(self.step, np.array([self.batch]))
         return {
             time: dict(zip(COEFFICIENTS, of[:, 0].tolist(), strict=True))
             for time, of in shares.items()
@@ -155,7 +155,7 @@ class EvaluatedPool:
         """Parts of a decode step; None where nothing is decoded, or of a bound."""
         if self.task.uses_bound or not self.decodes:
             return None
-        return point.StepTimes(**{part: self.estimate[f"part.{part}"] for part in PARTS})
+        return point.StepTimes(**{part: self.estimate[f"part.{part}"] for part in STEP_PARTS})
 
     def drafting(self) -> point.DraftedTokens | None:
         """What drafts bring; None where nothing is drafted, or of a bound."""
@@ -181,16 +181,16 @@ class EvaluatedPool:
         """
         if not (self.task.sizes.n_experts and self.decodes):
             return None
-        price = self.uniform["usd_per_token"] * point.PER_MILLION
+        price = self.uniform["usd_per_token"] * point.MTOK
         return point.UniformRouting(usd_per_mtok=price, tpot=self.uniform["tpot"])
 
-    def crowding(self) -> occupancy.Crowding:
+    def crowding(self) -> occupancy.BlockingEstimate:
         """How crowded a replica is under its load, spare replicas down."""
         step, values = self.step, self.chosen_by
         if not self.decodes:
-            return occupancy.Crowding(0.0, int(step.occupancy.room[0]), 0.0)
+            return occupancy.BlockingEstimate(0.0, int(step.occupancy.room[0]), 0.0)
         decoding, _ = step.crowding({name: np.array([x]) for name, x in values.items()})
-        return occupancy.Crowding(
+        return occupancy.BlockingEstimate(
             float(decoding[0]), int(step.occupancy.room[0]), values["crowded"]
         )
 
@@ -205,7 +205,7 @@ class EvaluatedPool:
             "T_dec": values["step"], "x_load": requests / self.replicas,
         })  # fmt: skip
         busy, added = (float(np.ravel(late[name])[0]) for name in ("readers", "ttft_p95"))
-        ends = math.isfinite(added) and busy < 1 - SAME
+        ends = math.isfinite(added) and busy < 1 - REL_TOL
         return point.UncountedQueue(min(busy, 1.0), added if ends else None)
 
     def bottleneck(self) -> str:
@@ -214,7 +214,7 @@ class EvaluatedPool:
             return max(ROOFS, key=lambda roof: self.bound[f"roof.{roof}"])
         if self.task.mode == "prefill":
             return "prefill"
-        return max(PARTS, key=lambda part: self.estimate[f"part.{part}"])
+        return max(STEP_PARTS, key=lambda part: self.estimate[f"part.{part}"])
 
     def fits_at_full_context(self) -> bool:
         """Whether every sequence could hold its whole context at once, not the mean one.
@@ -266,11 +266,9 @@ class EvaluatedPool:
         """
         task, values = self.task, self.chosen_by
         for bound, computed in ((task.uses_bound, values), (True, self.bound)):
-            agree(
-                recomputed(Step(task, self.layouts, bound=bound), self.batch, self.fill), computed
-            )
+            agree(recompute(Step(task, self.layouts, bound=bound), self.batch, self.fill), computed)
         for name, limit in task.limits.items():
-            if name in values and values[name] > limit * (1 + SAME):
+            if name in values and values[name] > limit * (1 + REL_TOL):
                 raise SolverError(f"the chosen plan breaks the promise {PROMISES[name]}")
 
 
@@ -292,18 +290,18 @@ def evaluate(
             return sized
         return Step(task, layouts, bound=bound)
 
-    bound = Later(lambda: floats(model(True)))
-    uniform = bound if task.lecture else Later(lambda: floats(model(True).routed_uniformly(batch)))
-    estimate = bound if task.lecture else Later(lambda: floats(model(False)))  # lectures have none
+    bound = Lazy(lambda: floats(model(True)))
+    uniform = bound if task.lecture else Lazy(lambda: floats(model(True).routed_uniformly(batch)))
+    estimate = bound if task.lecture else Lazy(lambda: floats(model(False)))  # lectures have none
     return EvaluatedPool(task, layouts, float(batch), float(fill), estimate, bound, uniform)
 
 
-def per_million(values: Mapping[str, Number], name: str) -> Number | None:
+def per_mtok(values: Mapping[str, ArrayOrFloat], name: str) -> ArrayOrFloat | None:
     """A price of a million tokens [USD]; None of a phase that is not there."""
-    return values[name] * point.PER_MILLION if name in values else None
+    return values[name] * point.MTOK if name in values else None
 
 
-def least_value(step: Step, name: str) -> float:
+def min_output(step: Step, name: str) -> float:
     """The least value of an output that grows with the batch; infinite where no layout keeps all.
 
     Of a time it is that at the quantile at which promises must hold: what could be promised.
@@ -329,12 +327,12 @@ def _smallest(step: Step) -> tuple[Step, np.ndarray, np.ndarray]:
             step = step.on(
                 step.layouts.on(np.full(ones.size, max(task.chips)), task.machine.chips_per_domain)
             )
-        batch = carrying(step, occupancy.LARGEST_BATCH)
+        batch = min_batch_for_load(step, occupancy.LARGEST_BATCH)
         carries = batch > 0
         return step.take(carries), batch[carries], ones[carries]
     rows, batch, fill = np.arange(ones.size), ones, ones
     if task.batches is not None or task.mode == "prefill":
-        rows, batch, fill = tried_batches(step)
+        rows, batch, fill = try_batches(step)
     return step.take(rows), batch, fill if task.load == "none" else fill * NEXT_TO_NOTHING
 
 
@@ -345,11 +343,11 @@ def agree(again: Mapping[str, float], values: Mapping[str, float]) -> None:
     """
     for name, second in again.items():
         first = values[name]
-        if first != second and not abs(first - second) <= SAME * abs(second):
+        if first != second and not abs(first - second) <= REL_TOL * abs(second):
             raise SolverError(f"{name}: two evaluations differ, {first!r} and {second!r}")
 
 
-def recomputed(step: Step, batch: float, fill: float = 1.0) -> dict[str, float]:
+def recompute(step: Step, batch: float, fill: float = 1.0) -> dict[str, float]:
     """Every output of one layout by walking the equations with plain floats, the price first."""
     bound = step.values(np.array([float(batch)]), fill)
     symbols = {name: float(np.ravel(value)[0]) for name, value in bound.items()}
@@ -361,8 +359,10 @@ def recomputed(step: Step, batch: float, fill: float = 1.0) -> dict[str, float]:
     elif task.load != "none" and not step.bound and task.mode != "decode":
         wait = "queue"
         del symbols["T_wait"]
-    again = walked("recomputed", *step.model.key, wait, names=frozenset(symbols))(symbols)
-    again |= occupancy.crowded_again(step, symbols, again)
+    again = load_scalar_program("recheck_outputs", *step.model.key, wait, names=frozenset(symbols))(
+        symbols
+    )
+    again |= occupancy.recheck_overflow(step, symbols, again)
     if wait != "queue":
         none = {} if task.load == "none" else {"readers": 0.0, "wait": 0.0}
         tails = dict.fromkeys(occupancy.TAILS, again["ttft"])
@@ -371,14 +371,14 @@ def recomputed(step: Step, batch: float, fill: float = 1.0) -> dict[str, float]:
                      "T_slot": "slot"}  # fmt: skip
             late = {**symbols, **{name: again[word] for name, word in times.items()}}
             for tail, share in occupancy.TAILS.items():
-                at = {**late, **occupancy.exceeded_by(share)}
-                made = walked("loop_tails", names=frozenset(at))(at)
+                at = {**late, **occupancy.excess_symbols(share)}
+                made = load_scalar_program("loop_tails", names=frozenset(at))(at)
                 tails |= {tail: made["T_late"], f"settled.{tail}": made["T_settled"]}
         return {**again, **none, **tails}
-    late = {name: again.pop(name) for name in WAITED}
+    late = {name: again.pop(name) for name in WAITING_OUTPUTS}
     line = {**symbols, **late, "T_ttft": again["first"]}
     tails = {}
     for tail, share in occupancy.TAILS.items():
         at = {**line, "x_tail": share, "rho_pf": max(line["rho_pf"], share)}
-        tails[tail] = walked("recomputed_tail", names=frozenset(at))(at)["T_first"]
+        tails[tail] = load_scalar_program("recomputed_tail", names=frozenset(at))(at)["T_first"]
     return {**again, "readers": line["rho_pf"], "wait": line["T_wait"], **tails}

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.problems.serving.search.promise_limits import BANDED, time_bands
+from planner.problems.serving.search.promise_limits import BAND_TIMES, time_bands
 from planner.problems.serving.task.plan_limits import LIMITS
-from planner.protocol.promise import PromiseChance, chance_within, word_of
-from planner.text.tolerances import SAME
+from planner.protocol.promise import PromiseChance, chance_word, sum_chance
+from planner.text.tolerances import REL_TOL
 
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.candidate import Candidate
 
-PROMISED = ("ttft", "ttft_p95", "ttft_p99", "tpot", "e2e")
+PROMISE_TIMES = ("ttft", "ttft_p95", "ttft_p99", "tpot", "e2e")
 
 
 def promise_chances(candidate: Candidate) -> tuple[PromiseChance, ...]:
@@ -22,26 +22,25 @@ def promise_chances(candidate: Candidate) -> tuple[PromiseChance, ...]:
     tasks = (candidate.pools[0].task, candidate.task)
     limits = {name: limit for task in tasks for name, limit in task.promises.items()}
     times, bands, chances = _times(candidate), _bands(candidate), []
-    for name, limit in ((name, limits[name]) for name in PROMISED if name in limits):
+    for name, limit in ((name, limits[name]) for name in PROMISE_TIMES if name in limits):
         names = ("ttft", "rest") if name == "e2e" else (LIMITS[name].step,)
         value = sum(times[part] for part in names)
         parts = [(times[part], *bands[part]) for part in names if bands]
-        chance = chance_within(limit, parts) if parts else None
-        word = word_of(chance, within=value <= limit * (1 + SAME))
+        chance = sum_chance(limit, parts) if parts else None
+        word = chance_word(chance, within=value <= limit * (1 + REL_TOL))
         chances.append(PromiseChance(name, value, limit, chance, word))
     return tuple(chances)
 
 
-def least_chance(candidate: Candidate) -> float | None:
+def min_chance(candidate: Candidate) -> float | None:
     """The chance of the promise that is the least likely to hold; None where none is known."""
     chances = [each.chance for each in promise_chances(candidate) if each.chance is not None]
     return min(chances, default=None)
 
 
 def _times(candidate: Candidate) -> dict[str, float]:
-    """Promised times by their name in the step, and what a request takes after its first token."""
     first, last = candidate.pools[0], candidate.last
-    late = {name: first.chosen_by[name] + candidate.transfer for name in BANDED
+    late = {name: first.chosen_by[name] + candidate.transfer for name in BAND_TIMES
             if name != "tpot" and name in first.chosen_by}  # fmt: skip
     tpot = last.chosen_by["tpot"] if last.decodes else 0.0
     return {**late, "tpot": tpot, "rest": tpot * (candidate.task.output_tokens - 1)}
@@ -58,4 +57,4 @@ def _bands(candidate: Candidate) -> dict[str, tuple[float, float]]:
         return float(low[0]), float(high[0])
 
     later = ends(-1, "tpot")
-    return {**dict.fromkeys(BANDED, ends(0, "ttft")), "tpot": later, "rest": later}
+    return {**dict.fromkeys(BAND_TIMES, ends(0, "ttft")), "tpot": later, "rest": later}

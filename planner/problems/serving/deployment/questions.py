@@ -17,34 +17,39 @@ import numpy as np
 from planner.problems.serving.bounds.lower_bound import Relaxation, relaxation, whole_chips
 from planner.problems.serving.deployment import plain_plans
 from planner.problems.serving.deployment.candidate import Candidate
-from planner.problems.serving.deployment.drawn_power import drawn
+from planner.problems.serving.deployment.drawn_power import power_output
 from planner.problems.serving.deployment.pool import evaluate
-from planner.problems.serving.deployment.scored_points import Point, best_of, best_point, ranked
+from planner.problems.serving.deployment.scored_points import (
+    PlanPoint,
+    best_point,
+    ranked_points,
+    sort_points,
+)
 from planner.problems.serving.pairs import pool_pairs
 from planner.problems.serving.pairs.evaluated_pairs import EvaluatedPairs
-from planner.problems.serving.search.admitted_layouts import layouts_of
+from planner.problems.serving.search.admitted_layouts import admissible_layouts
 from planner.problems.serving.search.batch import (
-    Found,
-    largest_at,
+    LayoutSearchResult,
     largest_feasible,
+    max_batch_at_tpot,
+    min_chips_step,
     search,
-    search_together,
-    sized,
+    search_batched,
 )
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.resolve import ServingTasks
 from planner.problems.serving.task.task import Task, TaskPair
-from planner.text.tolerances import SAME, TIE
+from planner.text.tolerances import REL_TOL, TIE
 
 ALTERNATIVES = 5
 # Whole replicas leave a gap between two pools that no number of programs closes.
 SOLVES_OF_A_POOL = 24
-EDGE = 1 + SAME  # a promise equal to a plan's own time must not fail by a rounding
+EDGE = 1 + REL_TOL  # a promise equal to a plan's own time must not fail by a rounding
 
 
 @dataclass(frozen=True)
-class Decided:
+class SearchCounts:
     """How many layouts a search had, with how many batches, and how many of those it computed."""
 
     layouts: int
@@ -58,10 +63,10 @@ class OnePool:
 
     task: Task
     step: Step
-    together: Found | None = None  # where it was searched together with others
+    together: LayoutSearchResult | None = None  # where it was searched together with others
 
     @cached_property
-    def searched(self) -> Found:
+    def searched(self) -> LayoutSearchResult:
         """Every feasible layout at its best batch."""
         return self.together or search(self.step)
 
@@ -76,12 +81,14 @@ class OnePool:
         return (self,)
 
     @property
-    def decided(self) -> Decided:
+    def decided(self) -> SearchCounts:
         """Layouts of the pool, with their batches."""
         looked = self.searched
-        return Decided(looked.layouts_considered, looked.points_considered, looked.points_evaluated)
+        return SearchCounts(
+            looked.layouts_considered, looked.points_considered, looked.points_evaluated
+        )
 
-    def points(self) -> list[Point]:
+    def points(self) -> list[PlanPoint]:
         """The best batch of the best few layouts, one cut in halves no other than it whole."""
         order, layouts = (
             plain_plans.plainest_first(self.step, self.searched, TIE),
@@ -125,22 +132,24 @@ class OnePool:
         chips = self.step.layouts.replica_chips[self.searched.largest >= 1]
         return int(chips.min()) if chips.size else 0
 
-    def paced(self, paces: np.ndarray) -> list[Point | None]:
+    def paced(self, paces: np.ndarray) -> list[PlanPoint | None]:
         """The best point at each promise on the time per output token [s]; None where none is."""
         task = self.task.promising(None)
         if task.load != "none" or task.batches is not None:
-            steps = [sized(self.step.with_task(task.promising(float(pace)))) for pace in paces]
+            steps = [
+                min_chips_step(self.step.with_task(task.promising(float(pace)))) for pace in paces
+            ]
             every = [OnePool(step.task, step, search(step)).points() for step in steps]
             return [points[0] if points else None for points in every]
         count, step = len(self.step.layouts), self.step.with_task(task)
-        largest = largest_at(step, largest_feasible(step)[0], paces)
+        largest = max_batch_at_tpot(step, largest_feasible(step)[0], paces)
         rows = np.tile(np.arange(count), paces.size)
         tiled = search(step.take(rows), largest.ravel())
         pace = tiled.rows // count
         leading = (np.flatnonzero(pace == k) for k in range(paces.size))
         return [self.point(int(at[0]), tiled, rows) if at.size else None for at in leading]
 
-    def simplest(self) -> Point | None:
+    def simplest(self) -> PlanPoint | None:
         """The best of the plain layouts that measured runs cover; None where there is none."""
         rows = np.flatnonzero(plain_plans.plain_layouts(self.step.layouts))
         part = self.step.take(rows)
@@ -148,16 +157,18 @@ class OnePool:
         if not task.loaded and task.mode != "prefill" and not task.batch_of_all:
             largest = np.minimum(largest_feasible(part)[0], plain_plans.largest_measured(part))
         searched = search(part, largest)
-        inside = plain_plans.inside_fit(part.take(searched.rows), searched.batch)
+        inside = plain_plans.is_covered(part.take(searched.rows), searched.batch)
         return self.point(int(np.argmax(inside)), searched, rows) if inside.any() else None
 
-    def point(self, i: int, searched: Found | None = None, rows: np.ndarray | None = None) -> Point:
+    def point(
+        self, i: int, searched: LayoutSearchResult | None = None, rows: np.ndarray | None = None
+    ) -> PlanPoint:
         """One of the points found; `rows` are the layouts' numbers if others were searched."""
         of = searched or self.searched
         row = int(of.rows[i] if rows is None else rows[of.rows[i]])
         layouts, batch = self.step.layouts.take(np.array([row])), float(of.batch[i])
         pool = partial(evaluate, self.task, layouts, batch, float(of.fill[i]))
-        return Point(
+        return PlanPoint(
             float(of.score[i]), self.tasks, (row,), lambda: Candidate((pool(),)),
             int(layouts.chips[0]),
             lambda: int(plain_plans.oddness(self.step.take(np.array([row])), np.array([batch]))[0]),
@@ -194,25 +205,25 @@ class TwoPools:
         return prefill.step.with_task(self.pair.prefill), decode.step
 
     @property
-    def decided(self) -> Decided:
+    def decided(self) -> SearchCounts:
         """Pairs of layouts, with every batch of the second; splits of the chips between them."""
         first, last = (pool.decided for pool in self.pools)
         evaluated = first.evaluated + last.evaluated + self.looked
-        return Decided(first.layouts * last.layouts, first.layouts * last.points, evaluated)
+        return SearchCounts(first.layouts * last.layouts, first.layouts * last.points, evaluated)
 
-    def points(self) -> list[Point]:
+    def points(self) -> list[PlanPoint]:
         """The best split of the best few pairs, by what decoding really draws where that counts."""
         return list(self._settled)
 
     @cached_property
-    def _settled(self) -> list[Point]:
-        points, word = [self.point(pair) for pair in self.pairs], drawn(self.pools[1].step)
-        return best_of([point.settled(word) for point in points]) if word else points
+    def _settled(self) -> list[PlanPoint]:
+        points, word = [self.point(pair) for pair in self.pairs], power_output(self.pools[1].step)
+        return sort_points([point.settled(word) for point in points]) if word else points
 
     @property
     def least_score(self) -> float:
         """What no point scores less than: where power counts, the rent."""
-        if drawn(self.pools[1].step) is None:
+        if power_output(self.pools[1].step) is None:
             return min((pair.score for pair in self.pairs), default=np.inf)
         rents = np.array([task.price - task.electricity for task in self.tasks])
         paid = [float(rents @ pair.chips) / pair.requests for pair in self.pairs]
@@ -246,12 +257,12 @@ class TwoPools:
             )  # fmt: skip
         return Relaxation(value(*bounds), sum(bound.solves for bound in bounds))
 
-    def paced(self, paces: np.ndarray) -> list[Point | None]:
+    def paced(self, paces: np.ndarray) -> list[PlanPoint | None]:
         """The best point at each promise on the time per output token [s]; None where none is."""
-        every = pool_pairs.search_paces(self.pair, *self.steps, paces)
+        every = pool_pairs.search_at_tpots(self.pair, *self.steps, paces)
         return [self.point(pairs[0]) if pairs else None for pairs in every]
 
-    def simplest(self) -> Point | None:
+    def simplest(self) -> PlanPoint | None:
         """The best of the pairs of plain layouts that measured runs cover; None without one."""
         rows = [np.flatnonzero(plain_plans.plain_layouts(step.layouts)) for step in self.steps]
         if not all(each.size for each in rows):
@@ -266,9 +277,9 @@ class TwoPools:
         first, last = (int(at[row]) for at, row in zip(rows, pairs[0].rows, strict=True))
         return self.point(replace(pairs[0], rows=(first, last)))
 
-    def point(self, pair: pool_pairs.Pair) -> Point:
+    def point(self, pair: pool_pairs.Pair) -> PlanPoint:
         """One of the pairs found."""
-        return Point(
+        return PlanPoint(
             pair.score, self.tasks, pair.rows, partial(self.evaluated, pair), sum(pair.chips),
             lambda: pair.odd,
         )  # fmt: skip
@@ -282,18 +293,18 @@ def single_pools(tasks: Sequence[Task]) -> list[OnePool]:
 
     Raises FieldError if the limits on the choices of one admit no layout at all.
     """
-    steps = [Step(task, layouts_of(task), bound=task.uses_bound) for task in tasks]
+    steps = [Step(task, admissible_layouts(task), bound=task.uses_bound) for task in tasks]
     return [OnePool(task, *best) for task, best in zip(tasks, search_steps(steps), strict=True)]
 
 
-def search_steps(steps: Sequence[Step]) -> list[tuple[Step, Found]]:
+def search_steps(steps: Sequence[Step]) -> list[tuple[Step, LayoutSearchResult]]:
     """Models on the chips that they need, and their best points; those alike searched together."""
-    results: dict[int, tuple[Step, Found]] = {}
-    for numbers in pool_pairs.alike([(step,) for step in steps]):
+    results: dict[int, tuple[Step, LayoutSearchResult]] = {}
+    for numbers in pool_pairs.group_compatible_steps([(step,) for step in steps]):
         counts = [len(steps[number].layouts) for number in numbers]
-        joined = sized(Step.joined([steps[number] for number in numbers]))
+        joined = min_chips_step(Step.joined([steps[number] for number in numbers]))
         ends = np.cumsum([0, *counts])
-        parts = zip(numbers, pairwise(ends), search_together(joined, counts), strict=True)
+        parts = zip(numbers, pairwise(ends), search_batched(joined, counts), strict=True)
         for number, part, searched in parts:
             layouts = joined.layouts.take(np.arange(*part))
             step = steps[number].on(layouts) if len(numbers) > 1 else joined
@@ -305,11 +316,13 @@ def double_pools(several: Sequence[TaskPair], most: float = np.inf) -> list[TwoP
     """`single_pools` of questions of two pools; pairs that score `most` or more may be left out."""
     afforded, pools = [], []
     for pair in several:
-        layouts = pool_pairs.affordable(pair, [layouts_of(task) for task in _alone(pair)], most)
+        layouts = pool_pairs.affordable(
+            pair, [admissible_layouts(task) for task in _alone(pair)], most
+        )
         if all(map(len, layouts)):  # else not even the smallest two are as cheap
             afforded.append(pair)
-            pools.append(pools_of(pair, layouts))
-    searched = pool_pairs.search_pools_together([
+            pools.append(both_pools(pair, layouts))
+    searched = pool_pairs.search_pools_batched([
         (pair, prefill.step.with_task(pair.prefill), decode.step)
         for pair, (prefill, decode) in zip(afforded, pools, strict=True)
     ])  # fmt: skip
@@ -317,13 +330,12 @@ def double_pools(several: Sequence[TaskPair], most: float = np.inf) -> list[TwoP
 
 
 def _alone(pair: TaskPair) -> tuple[Task, Task]:
-    """Both pools as questions of their own."""
     return pair.prefill.with_layout(arrivals=None), pair.decode.with_layout(arrivals=None)
 
 
-def pools_of(pair: TaskPair, layouts: Sequence[Layouts] = ()) -> tuple[OnePool, OnePool]:
+def both_pools(pair: TaskPair, layouts: Sequence[Layouts] = ()) -> tuple[OnePool, OnePool]:
     """Both pools of a question on some layouts, or all; FieldError where one has none."""
-    pools = zip(_alone(pair), layouts or map(layouts_of, _alone(pair)), strict=True)
+    pools = zip(_alone(pair), layouts or map(admissible_layouts, _alone(pair)), strict=True)
     prefill, decode = (OnePool(task, Step(task, of, bound=task.uses_bound)) for task, of in pools)
     return prefill, decode
 
@@ -343,8 +355,8 @@ def searched_pairs(
     ]
 
 
-def rival_questions(tasks: ServingTasks) -> list[Question]:
-    """Those of `questions_of` with the best point: two pools only cheaper than the best one pool.
+def searches_with_best_point(tasks: ServingTasks) -> list[Question]:
+    """Those of `all_searches` with the best point: two pools only cheaper than the best one pool.
 
     Raises FieldError if the limits on the choices admit no layout at all.
     """
@@ -353,16 +365,16 @@ def rival_questions(tasks: ServingTasks) -> list[Question]:
     return [*singles, *double_pools(tasks.pools, best.score * (1 + TIE) if best else np.inf)]
 
 
-def questions_of(tasks: ServingTasks) -> list[Question]:
+def all_searches(tasks: ServingTasks) -> list[Question]:
     """Every question of the scenario, searched.
 
     Raises FieldError if the limits on the choices admit no layout at all.
     """
-    return questions_together([tasks])[0]
+    return all_searches_batched([tasks])[0]
 
 
-def questions_together(several: Sequence[ServingTasks]) -> list[list[Question]]:
-    """`questions_of` several scenarios, layouts of those that are alike evaluated together."""
+def all_searches_batched(several: Sequence[ServingTasks]) -> list[list[Question]]:
+    """`all_searches` several scenarios, layouts of those that are alike evaluated together."""
     singles = iter(single_pools([task for tasks in several for task in tasks.tasks]))
     doubles = iter(double_pools([pair for tasks in several for pair in tasks.pools]))
     return [
@@ -371,14 +383,14 @@ def questions_together(several: Sequence[ServingTasks]) -> list[list[Question]]:
     ]
 
 
-def planned(questions: list[Question]) -> tuple[list[Question], list[Point]]:
+def best_plans(questions: list[Question]) -> tuple[list[Question], list[PlanPoint]]:
     """The questions and their best points.
 
     Where no plan has a place for all requests of a closed loop they are those in which some wait.
     """
-    points = ranked(questions)
+    points = ranked_points(questions)
     waiting = [] if points else waiting_for_places(questions)
-    late = ranked(waiting)
+    late = ranked_points(waiting)
     return (waiting, late) if late else (questions, points)
 
 

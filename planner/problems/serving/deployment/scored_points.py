@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.problems.serving.deployment.candidate import Candidate
-from planner.problems.serving.deployment.plain_plans import OUTSIDE
+from planner.problems.serving.deployment.plain_plans import OUTSIDE_FIT
 from planner.problems.serving.search.batch import SAME_PRICE
 from planner.problems.serving.task.task import Task
 from planner.text.tolerances import TIE
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Point:
+class PlanPoint:
     """A feasible layout of every pool of a question, not yet evaluated in full.
 
     `rows` are their numbers among the layouts of the question, the pool that decodes last. `chips`
@@ -52,17 +52,17 @@ class Point:
     def plainness(self) -> tuple[bool, int, int]:
         """What makes a plan the plainer of two where it is less: outside the fit, chips, sizes."""
         odd = self.odd()
-        return odd >= OUTSIDE, self.chips, odd
+        return odd >= OUTSIDE_FIT, self.chips, odd
 
-    def settled(self, word: str) -> Point:
+    def settled(self, word: str) -> PlanPoint:
         """The same, scored by an output of its plan."""
         made = self.candidate
         return replace(self, score=made.outputs[word], evaluated=lambda: made)
 
 
-def ranked(questions: Sequence[Question]) -> list[Point]:
+def ranked_points(questions: Sequence[Question]) -> list[PlanPoint]:
     """The best points of all questions, best first; the simplest before them where preferred."""
-    points = best_of([point for question in questions for point in question.points()])
+    points = sort_points([point for question in questions for point in question.points()])
     preferred = _preferred(questions, points)
     return points if preferred is None else [preferred, *points]
 
@@ -73,40 +73,39 @@ def tie_gap(questions: Sequence[Question], score: float) -> float:
     return max(0.0, 1 - least / score)
 
 
-def simplest(questions: Sequence[Question]) -> Point | None:
+def plain_plan(questions: Sequence[Question]) -> PlanPoint | None:
     """The best plain plan of all questions that measured runs cover; None where there is none."""
     points = [point for question in questions if (point := question.simplest()) is not None]
     return min(points, key=lambda point: point.score, default=None)
 
 
-def _preferred(questions: Sequence[Question], points: Sequence[Point]) -> Point | None:
-    """The simplest plan where the question prefers it to the best; None where it does not."""
+def _preferred(questions: Sequence[Question], points: Sequence[PlanPoint]) -> PlanPoint | None:
     share = questions[0].task.prefer_simple if questions else 0.0
     if not share or not points:
         return None
-    point = simplest(questions)
+    point = plain_plan(questions)
     return point if point is not None and point.score <= points[0].score * (1 + share) else None
 
 
-def best_point(questions: Sequence[Question]) -> Point | None:
+def best_point(questions: Sequence[Question]) -> PlanPoint | None:
     """The first of those `ranked`; questions that cannot hold it are not looked at further."""
-    points: list[list[Point]] = [[] for _ in questions]
+    points: list[list[PlanPoint]] = [[] for _ in questions]
     least, floors = np.inf, [question.least_score for question in questions]
     for number in np.argsort(floors, kind="stable").tolist():
         if floors[number] > least * (1 + TIE):
             break
         points[number] = questions[number].points()
         least = min([least, *(point.score for point in points[number])])
-    best = best_of([point for several in points for point in several])
+    best = sort_points([point for several in points for point in several])
     return _preferred(questions, best) or next(iter(best), None)
 
 
-def best_of(points: Sequence[Point]) -> list[Point]:
+def sort_points(points: Sequence[PlanPoint]) -> list[PlanPoint]:
     """The points, best first; of those of several questions that are as good the plainer."""
     least = min((point.score for point in points), default=1.0)
     tied = [point for point in points if point.score <= least * (1 + TIE)]
     # Of one question the plainer comes first already.
-    first: dict[tuple[int, ...], Point] = {}
+    first: dict[tuple[int, ...], PlanPoint] = {}
     for point in tied:
         first.setdefault(tuple(map(id, point.tasks)), point)
     if len(first) > 1:

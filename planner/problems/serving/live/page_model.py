@@ -10,30 +10,35 @@ from typing import Any
 
 import numpy as np
 
-from formulas.numerics.javascript import StagedScript, staged
-from planner.problems.serving.deployment.missed_promises import PHYSICS
+from formulas.numerics.javascript import StagedScript, to_javascript
+from planner.problems.serving.deployment.missed_promises import PHYSICAL_LIMITS
 from planner.problems.serving.deployment.plain_plans import (
     DOMAINS,
     HALVES,
-    MOST_DOMAINS,
-    OUTSIDE,
+    MAX_DOMAINS,
+    OUTSIDE_FIT,
     STAGES,
 )
-from planner.problems.serving.deployment.promise_chances import PROMISED
+from planner.problems.serving.deployment.promise_chances import PROMISE_TIMES
 from planner.problems.serving.live import scenario_values
-from planner.problems.serving.live.pool_bands import CONSTANTS, bands_of, fit_of, judged_of
+from planner.problems.serving.live.pool_bands import (
+    CONSTANTS,
+    hull_dimensions,
+    pool_bands,
+    time_bands,
+)
 from planner.problems.serving.live.pool_rows import DIGITS, ColumnTable, PoolRows, chain
 from planner.problems.serving.outputs import ABSENT, OUTPUTS
-from planner.problems.serving.pairs.pool_pairs import FEW, KEPT, MOST_TIED, POINTS
+from planner.problems.serving.pairs.pool_pairs import FIRST_SPLITS, MAX_SPLITS, MAX_TIES, N_PAIRS
 from planner.problems.serving.parameters import serving_parameters
 from planner.problems.serving.plan import ServingPlan
 from planner.problems.serving.point import layout_text
 from planner.problems.serving.question import Scenario
-from planner.problems.serving.search.admitted_layouts import layouts_of
+from planner.problems.serving.search.admitted_layouts import admissible_layouts
 from planner.problems.serving.search.batch import SAME_PRICE
-from planner.problems.serving.search.sizing import EVERY, HALVINGS, STEP
+from planner.problems.serving.search.sizing import MAX_BISECTIONS, PROMPTS_PER_RANK, STEP
 from planner.problems.serving.step.drafting import resident
-from planner.problems.serving.step.kernels import PARTS, lowered
+from planner.problems.serving.step.kernels import STEP_PARTS, get_kernel
 from planner.problems.serving.step.layouts import AXES
 from planner.problems.serving.step.occupancy import LARGEST_BATCH
 from planner.problems.serving.step.runnable import tied_stages
@@ -48,12 +53,13 @@ from planner.text.quantities import needs_unit
 from planner.text.tolerances import TIE
 
 WAITING = "of more requests in flight than memory holds some wait: planner solve says how long"
-NUDGE = 1.07  # of a quantity, at which what a slider moves is compared with what a scenario would
-CLOSE = 1e-12
+# Of a quantity, at which what a slider moves is compared with what a scenario would.
+CHECK_FACTOR = 1.07
+CHECK_TOLERANCE = 1e-12
 # Scripts of every page, and those of a load, of two pools, and of both.
 SCRIPTS = ("bands.js", "bound_pool.js", "search.js")
-LOADED, PAIRED, LOADED_PAIRS = ("crowding.js",), ("search_pools.js",), ("load_pools.js",)
-BESIDE = ("packing.js", "load.js")  # of a load or of two pools
+LOAD_SCRIPTS, PAIRS, LOADED_PAIRS = (("crowding.js",), ("search_pools.js",), ("load_pools.js",))
+WORKER_SCRIPTS = ("packing.js", "load.js")  # of a load or of two pools
 FIXED = (
     "the model and its formats, the chips and their number, the shape of the network, the "
     "calibration of the engine and the ratio of its band are those of the scenario",
@@ -77,12 +83,12 @@ class PageModel:
     @cached_property
     def rows(self) -> tuple[scenario_values.SliderRow, ...]:
         """Sliders that this question has a value for, and that move what a scenario would."""
-        return tuple(row for row in scenario_values.ROWS if row.label not in self.unmoved)
+        return tuple(row for row in scenario_values.SLIDER_ROWS if row.label not in self.unmoved)
 
     @cached_property
     def unmoved(self) -> dict[str, str]:
         """Labels of the sliders that the page leaves out, and why."""
-        pairs = ((row.label, self._unmoved(row)) for row in scenario_values.ROWS)
+        pairs = ((row.label, self._unmoved(row)) for row in scenario_values.SLIDER_ROWS)
         return {label: why for label, why in pairs if why}
 
     @cached_property
@@ -110,7 +116,6 @@ class PageModel:
                          {"choose.batch": 0.0}, whole=True)  # fmt: skip
 
     def _carried(self) -> dict[str, Any]:
-        """The plan as Python has it, with which the page compares its own."""
         point = self.plan.point
         if point is None:
             return {"layout": "", "outputs": {}}
@@ -151,12 +156,12 @@ class PageModel:
         )  # fmt: skip
 
     def _scripts(self) -> tuple[str, ...]:
-        """The scripts that these questions are searched by."""
         loaded = any(task.arrivals is not None for task in self.every)
         paired = bool(self.tasks.pools)
         return (
-            *SCRIPTS, *(BESIDE if loaded or paired else ()), *(LOADED if loaded else ()),
-            *(PAIRED if paired else ()), *(LOADED_PAIRS if loaded and paired else ()),
+            *SCRIPTS, *(WORKER_SCRIPTS if loaded or paired else ()),
+            *(LOAD_SCRIPTS if loaded else ()),
+            *(PAIRS if paired else ()), *(LOADED_PAIRS if loaded and paired else ()),
         )  # fmt: skip
 
     def _pool(
@@ -170,19 +175,22 @@ class PageModel:
         ranks = tuple(sorted({1, *ways}))
         rows = PoolRows.of(task, self.longest, parts_chosen=chosen, ranks=ranks)
         made, follow = rows.script(shown), scenario_values.following(task, self.scenario)
-        after = staged(follow.tape, {}, {"batch": follow.outputs})
+        after = to_javascript(follow.tape, {}, {"batch": follow.outputs})
         numbers = {"kernel": kernels.number(made), "follow": kernels.number(after)}
-        numbers |= {"band": bands.number(bands_of(rows)), "fit": fits.number(fit_of(rows))}
-        numbers |= judged_of(rows)
+        numbers |= {
+            "band": bands.number(pool_bands(rows)),
+            "fit": fits.number(hull_dimensions(rows)),
+        }
+        numbers |= time_bands(rows)
         document = rows.document(made, table)
-        document["values"] |= scenario_values.demanded(self.scenario)
+        document["values"] |= scenario_values.demand_symbols(self.scenario)
         return {**document, **numbers}
 
     def _pair(self, number: int, pair: TaskPair, kernels: _Kernels) -> dict[str, Any]:
         """Two pools by the numbers of their rows, and what they give together."""
         powered = all(task.power is not None for task in pair.tasks)
-        tape = lowered("whole_pools", pair.load, powered)
-        whole = staged(tape.tape, {}, {"batch": tape.outputs})
+        tape = get_kernel("whole_pools", pair.load, powered)
+        whole = to_javascript(tape.tape, {}, {"batch": tape.outputs})
         place = len(self.tasks.tasks) + 2 * number
         numbers = {"read": place, "decode": place + 1, "kernel": kernels.number(whole)}
         # Where nobody chooses the mode, a given batch is one of a single pool: as `modes`.
@@ -202,16 +210,16 @@ class PageModel:
             "constants": {
                 **CONSTANTS,
                 "axes": list(AXES),
-                "odd": [OUTSIDE, DOMAINS, STAGES, HALVES, MOST_DOMAINS],
+                "odd": [OUTSIDE_FIT, DOMAINS, STAGES, HALVES, MAX_DOMAINS],
             },
-            "physics": list(PHYSICS),
-            "parts": list(PARTS),
-            "every": EVERY,
+            "physics": list(PHYSICAL_LIMITS),
+            "parts": list(STEP_PARTS),
+            "every": PROMPTS_PER_RANK,
             "stride": STEP,
             "absent": {mode: list(names) for mode, names in ABSENT.items()},
             "outputs": [{name: getattr(x, name) for name in outputs} for x in shown],
             "titles": {limit.step: limit.title or limit.name for limit in LIMITS.values()},
-            "promises": [{"name": name, "step": LIMITS[name].step} for name in PROMISED],
+            "promises": [{"name": name, "step": LIMITS[name].step} for name in PROMISE_TIMES],
             "carried": self._carried(),
             "sliders": [
                 {**{name: getattr(row, name) for name in moves}, "value": slider.value}
@@ -241,7 +249,7 @@ class PageModel:
             high = max(value, min(high, most - beside.mean))
         unit, written = row.unit, row.unit if needs_unit(row.unit) else ""
         if row.path == "workload.demand":
-            tokens = bool(scenario_values.tokens_asked(self.scenario))
+            tokens = bool(scenario_values.token_demand(self.scenario))
             unit, written = ("token/s", "tokens/s") if tokens else (unit, "requests/s")
         return Slider(
             row.name, row.label, row.group, unit, value, float(low), float(high),
@@ -271,7 +279,7 @@ class PageModel:
         if not row.path:
             return ""
         # Which symbol a scenario would change otherwise than the slider does.
-        to = {row.name: value * NUDGE if value else 0.1}
+        to = {row.name: value * CHECK_FACTOR if value else 0.1}
         varied = self._varied(row, to[row.name])
         if varied is None:
             return "no scenario has another value of it"
@@ -279,11 +287,11 @@ class PageModel:
         if len(others) != len(self.every):
             return "another value lets in other formats"
         for task, changed in zip(self.every, others, strict=True):
-            layouts = Step(task, layouts_of(task), bound=task.uses_bound).layouts
+            layouts = Step(task, admissible_layouts(task), bound=task.uses_bound).layouts
             mine, after = (_symbols(each, layouts) for each in (task, changed))
-            predicted = scenario_values.moved((row,), mine, task, self.scenario, to)
+            predicted = scenario_values.apply_sliders((row,), mine, task, self.scenario, to)
             for name in after:
-                if not np.allclose(predicted[name], after[name], rtol=CLOSE, atol=0):
+                if not np.allclose(predicted[name], after[name], rtol=CHECK_TOLERANCE, atol=0):
                     return f"it moves more than this page recomputes ({name})"
         return ""
 
@@ -305,7 +313,6 @@ class PageModel:
 
 
 def _every(tasks: ServingTasks) -> tuple[Task, ...]:
-    """Tasks of one pool, then of either pool of each pair; the one that decodes knows no queue."""
     pairs = ((x.prefill, x.decode.with_layout(arrivals=None)) for x in tasks.pools)
     return (*tasks.tasks, *(task for pair in pairs for task in pair))
 
@@ -354,8 +361,8 @@ def _pair(pair: TaskPair) -> dict[str, Any]:
     return {
         "rate": pair.rate,
         "loaded": pair.demand is not None,
-        "busiest": [HALVINGS, float(np.finfo(float).tiny ** 0.5)],
-        "first": [KEPT, FEW, POINTS, MOST_TIED],
+        "busiest": [MAX_BISECTIONS, float(np.finfo(float).tiny ** 0.5)],
+        "first": [N_PAIRS, FIRST_SPLITS, MAX_SPLITS, MAX_TIES],
         "latency": pair.latency,
         "drafted": resident(first).get("b_store", 0.0),
         "together": pair.together,

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from planner.catalogue.coefficient_spread import ASSUMED, KNOWN, NOISE, POOLED
-from planner.catalogue.hull import REACH, HullDimension, added, dimensions
-from planner.catalogue.profile import COEFFICIENTS, OFF
+from planner.catalogue.coefficient_spread import DISTANCE_ASSUMED, DISTANCE_POOLED, IN_SAMPLE, NOISE
+from planner.catalogue.hull import MAX_EXTRAPOLATION, HullDimension, added_variance, dimensions
+from planner.catalogue.profile import COEFFICIENTS, NEUTRAL
 from planner.problems.serving.deployment.beyond_fit import TIMES, place_names
 from planner.problems.serving.search import promise_limits
 from planner.problems.serving.step.binding import engine_values
 from planner.problems.serving.step.shares import DIGITS, REST
 from planner.protocol import promise
-from planner.protocol.plan import LEAST_SHARE
-from planner.text.tolerances import SAME, TENTH
+from planner.protocol.plan import MIN_SHOWN_SHARE
+from planner.text.tolerances import QUANTILE_90, REL_TOL
 
 if TYPE_CHECKING:
     from planner.catalogue.profile import Profile
@@ -26,20 +26,21 @@ if TYPE_CHECKING:
 
 # What all pools share, as the scripts name it.
 CONSTANTS = {
-    "rest": REST, "noise": NOISE, "tenth": TENTH, "digits": 10**DIGITS, "least": LEAST_SHARE,
-    "times": TIMES, "adds": {time: dict(added(time)) for time in TIMES},
-    "lower": [promise_limits.STEP, promise_limits.LEAST_RATIO], "banded": promise_limits.BANDED,
-    "search": [promise.FARTHEST, promise.ROUNDS, promise.CLOSE], "sure": promise.SURE,
-    "likely": promise.LIKELY, "same": SAME,
+    "rest": REST, "noise": NOISE, "tenth": QUANTILE_90, "digits": 10**DIGITS,
+    "least": MIN_SHOWN_SHARE,
+    "times": TIMES, "adds": {time: dict(added_variance(time)) for time in TIMES},
+    "lower": [promise_limits.STEP, promise_limits.MIN_RATIO], "banded": promise_limits.BAND_TIMES,
+    "search": [promise.MAX_SIGMA, promise.ROUNDS, promise.SIGMA_TOL], "sure": promise.SURE_CHANCE,
+    "likely": promise.LIKELY, "same": REL_TOL,
 }  # fmt: skip
 
 
-def times_of(mode: str) -> tuple[str, ...]:
+def mode_times(mode: str) -> tuple[str, ...]:
     """Times that a pool of this mode has."""
     return tuple(time for time in TIMES if mode != ("prefill" if time == "tpot" else "decode"))
 
 
-def bands_of(rows: PoolRows) -> dict[str, Any] | None:
+def pool_bands(rows: PoolRows) -> dict[str, Any] | None:
     """What the ends of the bands of a pool follow from; None for a bound, which has none.
 
     Coefficients by their symbols with what switches each off and the covariance of their
@@ -52,25 +53,25 @@ def bands_of(rows: PoolRows) -> dict[str, Any] | None:
     covariance = profile.covariance
     return {
         "names": [next(iter(engine_values({COEFFICIENTS[i]: 0.0}))) for i in counted],
-        "over": [bool(OFF[COEFFICIENTS[i]]) for i in counted],
+        "over": [bool(NEUTRAL[COEFFICIENTS[i]]) for i in counted],
         "covariance": "" if covariance is None else _triangle(covariance[np.ix_(counted, counted)]),
         "accepted": [log(end) for end in task.accepted_range] if task.drafts else None,
     }
 
 
-def judged_of(rows: PoolRows) -> dict[str, Any]:
+def time_bands(rows: PoolRows) -> dict[str, Any]:
     """Ends of the band of each time, and the standard deviations at which promises must hold.
 
     Neither for a bound. Kinds of distance are those that hold of every layout.
     """
     task = rows.task
-    ends = {} if task.uses_bound else {x: _ends(task.profile, x) for x in times_of(task.mode)}
+    ends = {} if task.uses_bound else {x: _ends(task.profile, x) for x in mode_times(task.mode)}
     chance = None if task.chance is None else NormalDist().inv_cdf(task.chance)
     kinds = [task.profile.regime, *task.profile.kinds]
     return {"spreads": ends, "deviations": chance, "kinds": kinds}
 
 
-def fit_of(rows: PoolRows) -> list[dict[str, Any]]:
+def hull_dimensions(rows: PoolRows) -> list[dict[str, Any]]:
     """The dimensions of a pool's hull in their order; empty for a bound, which rests on no row.
 
     Of a range both ends and those up to which it counts as inside, of levels those that lie
@@ -101,12 +102,12 @@ def fit_of(rows: PoolRows) -> list[dict[str, Any]]:
         elif name in hull.ranges:
             low, high = hull.ranges[name]
             made.append({**described(dimension, dimension.words), "ends": [low, high],
-                         "inside": [low / REACH, high * REACH]})  # fmt: skip
+                         "inside": [low / MAX_EXTRAPOLATION,
+                             high * MAX_EXTRAPOLATION]})  # fmt: skip
     return made
 
 
 def _triangle(matrix: np.ndarray) -> str:
-    """The rows of a lower triangle one after the other, as doubles in base 64."""
     return b64encode(matrix[np.tril_indices(len(matrix))].astype("<f8").tobytes()).decode()
 
 
@@ -122,8 +123,8 @@ def _ends(profile: Profile, time: str) -> dict[str, list[float]]:
     spread, band = profile.coefficient_spread, profile.bands[time]
     if spread is None or profile.covariance is None:
         return {"plain": [log(band.low), log(band.high)]}
-    base = profile.regime if profile.regime in (POOLED, ASSUMED) else KNOWN
-    nearest = [kind for kind in (base, KNOWN) if time in spread.quantiles.get(kind, {})]
+    base = profile.regime if profile.regime in (DISTANCE_POOLED, DISTANCE_ASSUMED) else IN_SAMPLE
+    nearest = [kind for kind in (base, IN_SAMPLE) if time in spread.quantiles.get(kind, {})]
     if not nearest:
         return {"plain": [log(band.low), log(band.high)]}
     kinds = {profile.regime, *profile.kinds, *(x.regime for x in dimensions().values())}

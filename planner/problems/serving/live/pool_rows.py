@@ -15,17 +15,17 @@ import sympy as sp
 from formulas.algebra.equation import Equation
 from formulas.export.typesetting.layout import layout, relation
 from formulas.export.typesetting.markup import mathml
-from formulas.nomenclature.symbols import SYMBOLS, meaning, unit_of_symbol
-from formulas.numerics.javascript import BATCH, LAYOUT, StagedScript, staged
+from formulas.nomenclature.symbols import SYMBOLS, meaning, symbol_unit
+from formulas.numerics.javascript import BATCH, LAYOUT, StagedScript, to_javascript
 from planner.problems.serving.closed_form import closed_form
 from planner.problems.serving.outputs import OUTPUTS
-from planner.problems.serving.search.admitted_layouts import grows, layouts_of
+from planner.problems.serving.search.admitted_layouts import admissible_layouts, grows
 from planner.problems.serving.step import equations
 from planner.problems.serving.step.engine_effects import loop_symbols
-from planner.problems.serving.step.kernels import BILLED, OF_A_STEP, PARTS, lowered
+from planner.problems.serving.step.kernels import BILLING, OF_A_STEP, STEP_PARTS, get_kernel
 from planner.problems.serving.step.layouts import AXES, Layouts
 from planner.problems.serving.step.step import Step
-from planner.problems.serving.task.requests import PART_DECODED, PART_READ, parts
+from planner.problems.serving.task.requests import PART_DECODED, PART_READ, context_parts
 from planner.protocol.live_page import LiveEquation, LiveSymbol
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 MEMORY = ("M_need", "M_weights", "M_kv", "M_reserve")
-BEHIND = ("T_tpot", "T_share", "T_ttft", "L_ctx")
+SLOT_SYMBOLS = ("T_tpot", "T_share", "T_ttft", "L_ctx")
 
 
 def chain(plan: ServingPlan) -> tuple[tuple[LiveEquation, ...], tuple[LiveSymbol, ...]]:
@@ -44,8 +44,8 @@ def chain(plan: ServingPlan) -> tuple[tuple[LiveEquation, ...], tuple[LiveSymbol
     first = closed_form(mode, bound=bound, load="none", tpot=False, energy=False, counted=False)
     phase = "decode" if mode == "disaggregated" else mode
     defined = {e.symbol.name: e for e in equations.pool(phase, bound, "none")}
-    parts = [name for names in PARTS.values() for name in names if name != "T_spec"]
-    wanted = dict.fromkeys((*BEHIND, *parts, *MEMORY))
+    parts = [name for names in STEP_PARTS.values() for name in names if name != "T_spec"]
+    wanted = dict.fromkeys((*SLOT_SYMBOLS, *parts, *MEMORY))
     every = list(dict.fromkeys((*first, *(defined[name] for name in wanted if name in defined))))
     return tuple(map(_typeset, every)), tuple(_symbol_letters(every))
 
@@ -55,7 +55,7 @@ def _typeset(equation: Equation) -> LiveEquation:
         equation.name,
         mathml(relation(equation.symbol, "=", equation.rhs), display=True),
         equation.symbol.name,
-        str(unit_of_symbol(equation.symbol)),
+        str(symbol_unit(equation.symbol)),
         str(equation.source),
     )
 
@@ -66,9 +66,7 @@ def _symbol_letters(every: Iterable[Equation]) -> list[LiveSymbol]:
         names |= dict.fromkeys([equation.symbol.name])
         names |= dict.fromkeys(sorted(x.name for x in equation.rhs.free_symbols))
     return [
-        LiveSymbol(
-            mathml(layout(SYMBOLS[x])), x, meaning(SYMBOLS[x]), str(unit_of_symbol(SYMBOLS[x]))
-        )
+        LiveSymbol(mathml(layout(SYMBOLS[x])), x, meaning(SYMBOLS[x]), str(symbol_unit(SYMBOLS[x])))
         for x in names
         if isinstance(SYMBOLS[x], sp.Symbol)
     ]
@@ -76,13 +74,13 @@ def _symbol_letters(every: Iterable[Equation]) -> list[LiveSymbol]:
 
 # Letters of an index: all that JSON and HTML leave as they are.
 DIGITS = "".join(letter for letter in map(chr, range(33, 127)) if letter not in "\"\\<&>'")
-WAYS = (*AXES, "replicas", "chips", "halves", "engines")
-FOLLOWED = ("B", "r_fill", "n_others")  # symbols that a batch brings
+LAYOUT_COLUMNS = (*AXES, "replicas", "chips", "halves", "engines")
+BATCH_SYMBOLS = ("B", "r_fill", "n_others")  # symbols that a batch brings
 # Symbols that come with a fleet's size and use under a load, and with how many caches find room.
-COUNTED, GATHERED = ("n_rep", "n_up", "n_chips", "r_busy"), ("n_flat",)
+REPLICA_COUNT_SYMBOLS, GATHERED_SYMBOLS = ("n_rep", "n_up", "n_chips", "r_busy"), ("n_flat",)
 
 
-def part_least(task: Task) -> int:
+def min_context_part(task: Task) -> int:
     """Least tokens of one part of a context, where nobody chooses parts."""
     return PART_DECODED if task.pooled and task.mode == "decode" else PART_READ
 
@@ -100,12 +98,12 @@ def all_layouts(
     if task.loop is not None:  # how many are in flight is a slider
         task = task.with_layout(batches=None)
     if parts_chosen or task.lecture:
-        return layouts_of(task)
-    unasked = parts(longest, part_least(task))
+        return admissible_layouts(task)
+    unasked = context_parts(longest, min_context_part(task))
     limits = {name: values for name, values in limits.items() if name != "cp"}
     if len(unasked) > 1:
         limits["cp"] = unasked
-    return layouts_of(task.with_layout(limits_of=limits))
+    return admissible_layouts(task.with_layout(limits_of=limits))
 
 
 @dataclass(frozen=True)
@@ -138,8 +136,8 @@ class PoolRows:
     @property
     def followed(self) -> tuple[str, ...]:
         """The symbols that come with a batch, under a load also those of a fleet's size."""
-        counted = COUNTED if self.task.load != "none" else ()
-        return (*FOLLOWED, *counted, *(GATHERED if self.crowds else ()))
+        counted = REPLICA_COUNT_SYMBOLS if self.task.load != "none" else ()
+        return (*BATCH_SYMBOLS, *counted, *(GATHERED_SYMBOLS if self.crowds else ()))
 
     @property
     def crowds(self) -> bool:
@@ -160,7 +158,7 @@ class PoolRows:
     def script(self, shown: Collection[str]) -> StagedScript:
         """The kernel of the pool as JavaScript; of symbols it gives those that are shown."""
         gathers = self.step.prompts_gather
-        kernel = lowered("page_outputs", *self.step.model.key, self.crowds, gathers)
+        kernel = get_kernel("page_outputs", *self.step.model.key, self.crowds, gathers)
         stages = dict.fromkeys(self.columns, LAYOUT) | dict.fromkeys(self.followed, BATCH)
         limits = tuple(name for name in self.task.limits if name in kernel.outputs)
         dots = (OUTPUTS[0].word, "tpot") if self.task.mode != "prefill" else ()
@@ -177,14 +175,14 @@ class PoolRows:
             functions["needed"] = self.occupancy_limits
         if self.crowds:
             functions |= {"paced": ("step",), "gathered": ("n_met", "x_need")}
-        return staged(kernel.tape, stages, functions)
+        return to_javascript(kernel.tape, stages, functions)
 
     def document(self, script: StagedScript, table: ColumnTable) -> dict[str, Any]:
         """The rows, the values and what is limited; plain and finite."""
         values, task = self.values, self.task
         columns = {name: np.asarray(values[name], float) for name in script.names[1]}
         layouts = self.step.layouts
-        ways = {f"way.{name}": np.asarray(getattr(layouts, name), float) for name in WAYS}
+        ways = {f"way.{name}": np.asarray(getattr(layouts, name), float) for name in LAYOUT_COLUMNS}
         return {
             "mode": task.mode,
             "rows": len(self.step.layouts),
@@ -202,18 +200,17 @@ class PoolRows:
             "occupancy_limits": list(self.occupancy_limits),
             "batches": list(task.batches or ()),
             "score": SCORES[task.objective],
-            "least_part": 0 if self.parts_chosen else part_least(task),
+            "least_part": 0 if self.parts_chosen else min_context_part(task),
             "words": self._words(),
         }  # fmt: skip
 
     def _load(self) -> dict[str, Any]:
-        """What decides how many chips carry the load."""
         task = self.task
         return {
             "paid": sorted({int(chips) for chips in task.chips}),
             "grows": grows(task),
             "spare": task.spare,
-            "priced": task.objective == "cost" and self.step.model.powered != BILLED,
+            "priced": task.objective == "cost" and self.step.model.powered != BILLING,
         }
 
     def _words(self) -> dict[str, Any]:

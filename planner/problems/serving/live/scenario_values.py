@@ -16,10 +16,10 @@ from formulas.numerics.expressions import put
 from formulas.numerics.kernel import Kernel
 from formulas.serving.request_lengths import emitted_tokens, mean_context, seen_context, seen_prompt
 from planner.problems.serving.question import Scenario
-from planner.problems.serving.search.admitted_layouts import layouts_of
+from planner.problems.serving.search.admitted_layouts import admissible_layouts
 from planner.problems.serving.search.batch import memory_rises
 from planner.problems.serving.step.drafting import resident
-from planner.problems.serving.step.engine_effects import slows
+from planner.problems.serving.step.engine_effects import has_slowdown
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task, TaskPair
 from planner.text.tables import table
@@ -31,13 +31,13 @@ def refused_task(task: Task) -> str:
         return "whether the simplest plan is near enough to be preferred is looked at in Python"
     if task.uses_bound and task.arrivals is not None:
         return "the roofline knows no queue: what load its plan bears is worked out in Python"
-    if task.uses_bound and memory_rises(Step(task, layouts_of(task), bound=True)).any():
+    if task.uses_bound and memory_rises(Step(task, admissible_layouts(task), bound=True)).any():
         return "on-chip memory holds all weights: the price on the roofline turns with the batch"
     if task.load == "most" and not task.pooled:
         return "how much the promises let a fleet serve is sought by bisection in Python"
     if task.static:
         return "of a static batch all prompts are read in one go"
-    if task.engine and slows(task):
+    if task.engine and has_slowdown(task):
         return "the engine's older kernels slow a step in a way that follows the batch"
     if task.conversations:
         return "room for caches is counted by chance, which this page does not"
@@ -83,7 +83,7 @@ class SliderRow:
 
 
 _LISTS = ("sets", "adds", "times", "ends")
-ROWS = tuple(
+SLIDER_ROWS = tuple(
     SliderRow(**row | {name: tuple(row[name]) for name in _LISTS if name in row})
     for row in table("planner.problems.serving.live", "sliders.toml")["sliders"]
 )
@@ -119,23 +119,23 @@ def following(task: Task, scenario: Scenario) -> Kernel:
         pairs = [(mean_context.symbol, SYMBOLS["L_in"])]
     first = task.mode == "aggregated" or task.pooled
     pairs.append((emitted_tokens.symbol, emitted_tokens.rhs if first else SYMBOLS["L_out"]))
-    equations = [*pairs, *_seen(task), *(arriving if tokens_asked(scenario) else ())]
+    equations = [*pairs, *_seen(task), *(arriving if token_demand(scenario) else ())]
     return kernel([_Definition(*pair) for pair in equations], [x.name for x, _ in equations])
 
 
-def tokens_asked(scenario: Scenario) -> dict[str, float]:
+def token_demand(scenario: Scenario) -> dict[str, float]:
     """The demand in output tokens per second by its symbol, where it is given in tokens."""
     demand = scenario.workload.demand
     return {"X_out": demand.value} if demand is not None and demand.per == "token" else {}
 
 
-def demanded(scenario: Scenario) -> dict[str, float]:
+def demand_symbols(scenario: Scenario) -> dict[str, float]:
     """The demand by its symbols: in requests, and in tokens where it is given in them."""
     demand = scenario.workload.demand
     if demand is None or not math.isfinite(demand.value):
         return {}
     rate = demand.requests_per_s(scenario.workload.output_tokens.mean)
-    return {"X_arr": rate, **tokens_asked(scenario)}
+    return {"X_arr": rate, **token_demand(scenario)}
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,6 @@ def _seen(task: Task) -> list[tuple[sp.Symbol, sp.Expr]]:
 
 
 def _of_caches(seen: sp.Expr, caches: Iterable[tuple[float, float | None]]) -> list[sp.Expr]:
-    """So much per token of each cache, times what is seen of it."""
     return [
         sp.Float(float(much)) * put(seen, {L_WIN: sp.Float(float(limit or 0))})
         for much, limit in caches
@@ -184,7 +183,7 @@ def _of_caches(seen: sp.Expr, caches: Iterable[tuple[float, float | None]]) -> l
     ]
 
 
-def moved(
+def apply_sliders(
     rows: Sequence[SliderRow],
     values: Mapping[str, Any],
     task: Task,
@@ -198,7 +197,7 @@ def moved(
     values : every symbol of the task, numbers or one for each layout.
     to : values of sliders by name.
     """  # fmt: skip
-    symbols = {**values, **tokens_asked(scenario)}
+    symbols = {**values, **token_demand(scenario)}
     for row in rows:
         if row.name not in to:
             continue

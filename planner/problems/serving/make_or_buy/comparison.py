@@ -7,23 +7,23 @@ import numpy as np
 
 from planner.catalogue.systems import System, machine_chips
 from planner.problems.serving.deployment.candidate import Candidate
-from planner.problems.serving.deployment.questions import rival_questions
-from planner.problems.serving.deployment.scored_points import Point, best_point
+from planner.problems.serving.deployment.questions import searches_with_best_point
+from planner.problems.serving.deployment.scored_points import PlanPoint, best_point
 from planner.problems.serving.make_or_buy import offers
 from planner.problems.serving.make_or_buy import offers as records
-from planner.problems.serving.make_or_buy.host_prices import HostList, HostPrice, mix_of
-from planner.problems.serving.point import PER_MILLION, ServingBand, ServingPoint
+from planner.problems.serving.make_or_buy.host_prices import HostList, HostPrice, token_mix
+from planner.problems.serving.point import MTOK, ServingBand, ServingPoint
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.task.resolve import resolve
 from planner.text.errors import InputError
-from planner.text.tolerances import SAME
+from planner.text.tolerances import REL_TOL
 
 HOUR = 3600.0
 DOUBLINGS = 3  # of the chips asked about, up to which a fleet that is worth renting is sought
 GRID = 13  # demands and rents of the map
 DECADES = 2  # of demand below and above what the plan serves
-AROUND = (0.5, 2.0)  # of the rent, where no contract has a range
-ALONE = "Reached only by a fleet that is always full"
+RENT_RANGE = (0.5, 2.0)  # of the rent, where no contract has a range
+SINGLE_FLEET_NOTE = "Reached only by a fleet that is always full"
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,13 @@ class OwnPlan:
     @property
     def fleet(self) -> offers.Fleet:
         """The plan as one fleet."""
-        bill = self.point.usd_per_mtok / PER_MILLION * self.tokens
+        bill = self.point.usd_per_mtok / MTOK * self.tokens
         return offers.Fleet(self.point.chips, bill, self.tokens)
 
 
-def compared(
+def compare_make_or_buy(
     scenario: Scenario,
-    points: Sequence[Point],
+    points: Sequence[PlanPoint],
     chosen: ServingPoint,
     band: ServingBand | None,
     listed: HostList,
@@ -58,13 +58,13 @@ def compared(
         full = alone or full
     prices = [host.mix for host in listed.hosts]
     spread = _spread(prices, scenario.buy.quantile if scenario.buy else 0.5)
-    target = spread.quantile / PER_MILLION
+    target = spread.quantile / MTOK
     fleets = _fleets(scenario, full, target)
-    cost = chosen.usd_per_mtok / PER_MILLION
+    cost = chosen.usd_per_mtok / MTOK
     rows = best.band(chosen)  # whose ends no bound has cut
-    width = offers.spread_of(rows.usd_per_mtok, rows.coverage) if rows else 0.0
+    width = offers.log_sd(rows.usd_per_mtok, rows.coverage) if rows else 0.0
     cheaper = offers.chance_of_buying(cost, width, prices)
-    met = offers.meeting_point(full.fleet, target)
+    met = offers.break_even_point(full.fleet, target)
     economic = [row for row in fleets if row.usd_per_mtok <= spread.quantile]
     return records.MakeOrBuy(
         ours=records.OwnCost(
@@ -84,7 +84,7 @@ def compared(
             met.tokens_per_day,
             met.always_from,
             {
-                name: offers.meeting_point(full.fleet, getattr(spread, name) / PER_MILLION)
+                name: offers.break_even_point(full.fleet, getattr(spread, name) / MTOK)
                 for name in ("min", "q25", "median", "q75")
             },
         ),
@@ -96,13 +96,13 @@ def compared(
         offers=tuple(_offer(host, full.fleet) for host in (*listed.hosts, *listed.resellers)),
         fleets=fleets,
         smallest_fleet=min(economic, key=lambda row: row.chips, default=None),
-        map=who_wins(scenario, fleets, full, target),
-        cached=mix_of(scenario).cached,
+        map=cost_ratio_map(scenario, fleets, full, target),
+        cached=token_mix(scenario).cached,
         rule=listed.rule,
     )
 
 
-def row_beside_hosts(
+def make_or_buy_row(
     scenario: Scenario, best: Candidate, chosen: ServingPoint, listed: HostList
 ) -> dict[str, float | str | None]:
     """The columns of make or buy beside one plan; fleets of other sizes are not looked at."""
@@ -112,12 +112,12 @@ def row_beside_hosts(
         full = full_use(scenario, chosen.chips) or full
     prices = [host.mix for host in listed.hosts]
     target = _spread(prices, scenario.buy.quantile if scenario.buy else 0.5).quantile
-    met = offers.meeting_point(full.fleet, target / PER_MILLION)
-    width = offers.spread_of(band.usd_per_mtok, band.coverage) if band else 0.0
+    met = offers.break_even_point(full.fleet, target / MTOK)
+    width = offers.log_sd(band.usd_per_mtok, band.coverage) if band else 0.0
     more = _marginal(chosen)
     values = (
         "buy" if chosen.usd_per_mtok > target else "rent",
-        offers.chance_of_buying(chosen.usd_per_mtok / PER_MILLION, width, prices),
+        offers.chance_of_buying(chosen.usd_per_mtok / MTOK, width, prices),
         len(prices), target, full.point.usd_per_mtok, met.utilisation, met.tokens_per_day,
         more.input, more.output,
     )  # fmt: skip
@@ -127,13 +127,12 @@ def row_beside_hosts(
 def _plan_of(
     scenario: Scenario, candidate: Candidate, point: ServingPoint, band: ServingBand | None
 ) -> OwnPlan:
-    """A candidate with the tokens that it serves, input and output together."""
     lengths = scenario.workload.input_tokens.mean + scenario.workload.output_tokens.mean
     bound = candidate.floor(None).usd_per_mtok
     return OwnPlan(point, band, bound, point.requests_per_s * lengths)
 
 
-def unloaded(scenario: Scenario, chips: int) -> Scenario:
+def at_full_utilisation(scenario: Scenario, chips: int) -> Scenario:
     """The same question on so many chips that are always full: no arrivals, no queue."""
     alone = {"demand": None, "utilisation": None, "spare_replicas": 0, "headroom": 0.0}
     no_tails = {"ttft_p95": None, "ttft_p99": None, "cache_fits": None}
@@ -149,9 +148,9 @@ def unloaded(scenario: Scenario, chips: int) -> Scenario:
 
 def full_use(scenario: Scenario, chips: int) -> OwnPlan | None:
     """The cheapest plan on so many chips, always full; None where none keeps the promises."""
-    question = unloaded(scenario, chips)
+    question = at_full_utilisation(scenario, chips)
     try:
-        fullest = best_point(rival_questions(resolve(question)))
+        fullest = best_point(searches_with_best_point(resolve(question)))
     except InputError:
         return None  # a layout that is asked for needs more chips
     if fullest is None:
@@ -191,7 +190,7 @@ def _contracts(
 
 def _spread(prices: Sequence[float], quantile: float) -> records.HostSpread:
     """Least and quartiles of the hosts' prices of the mix [USD per million tokens]."""
-    at = np.quantile(prices, [0.0, 0.25, 0.5, 0.75, quantile]) * PER_MILLION
+    at = np.quantile(prices, [0.0, 0.25, 0.5, 0.75, quantile]) * MTOK
     low, first, middle, third, wanted = map(float, at)
     return records.HostSpread(low, first, middle, third, len(prices), wanted)
 
@@ -201,21 +200,21 @@ def _offer(host: HostPrice, fleet: offers.Fleet) -> records.HostOffer:
     from formulas.economics.make_or_buy import implied_markup
 
     prices = (host.mix, host.input, host.output)
-    mix, read, written = (price * PER_MILLION for price in prices)
+    mix, read, written = (price * MTOK for price in prices)
     return records.HostOffer(
         host=host.host,
         usd_per_mtok=mix,
         input=read,
         output=written,
-        cached=None if host.cached is None else host.cached * PER_MILLION,
+        cached=None if host.cached is None else host.cached * MTOK,
         markup=float(implied_markup.numpy()(C_host=host.mix, C_full=fleet.full)),
-        break_even=offers.meeting_point(fleet, host.mix),
+        break_even=offers.break_even_point(fleet, host.mix),
         as_of=host.as_of,
         counted=host.counted,
     )
 
 
-def _formats(points: Sequence[Point]) -> Iterator[records.FormatCost]:
+def _formats(points: Sequence[PlanPoint]) -> Iterator[records.FormatCost]:
     """The cheapest plan in each format of the weights, the best first."""
     best: dict[str, float] = {}
     for point in points:
@@ -228,7 +227,6 @@ def _formats(points: Sequence[Point]) -> Iterator[records.FormatCost]:
 
 
 def _marginal(point: ServingPoint) -> records.MarginalCost:
-    """What a token more of each kind costs: in the long run of two pools, shared of one."""
     long = point.marginal
     if long is not None:
         source = "each pool sized anew for what it serves"
@@ -262,7 +260,7 @@ def _fleets(scenario: Scenario, full: OwnPlan, target: float) -> tuple[records.F
         size *= 2
     for chips in sorted({*sizes, full.point.chips}):
         row = looked_at(chips)
-        if row is None or row.usd_per_mtok > target * PER_MILLION * (1 + SAME):
+        if row is None or row.usd_per_mtok > target * MTOK * (1 + REL_TOL):
             dear = chips
             continue
         low, high, unit = dear, chips, _machine(full)
@@ -271,14 +269,13 @@ def _fleets(scenario: Scenario, full: OwnPlan, target: float) -> tuple[records.F
             if middle in (low, high):
                 break
             between = looked_at(middle)
-            cheap = between is not None and between.usd_per_mtok <= target * PER_MILLION
+            cheap = between is not None and between.usd_per_mtok <= target * MTOK
             low, high = (low, middle) if cheap else (middle, high)
         break
     return tuple(looked_up[chips] for chips in sorted(looked_up))
 
 
 def _machine(full: OwnPlan) -> int:
-    """Chips of one machine; of chips of two kinds those of a server."""
     return machine_chips(full.point.chip or "")
 
 
@@ -286,14 +283,14 @@ def _fleet(plan: OwnPlan, target: float) -> records.FleetCost:
     fleet = plan.fleet
     return records.FleetCost(
         chips=fleet.chips,
-        usd_per_mtok=fleet.full * PER_MILLION,
+        usd_per_mtok=fleet.full * MTOK,
         tokens_per_day=fleet.rate * offers.DAY,
         usd_per_day=fleet.bill * offers.DAY,
-        break_even_tokens_per_day=offers.meeting_point(fleet, target).tokens_per_day,
+        break_even_tokens_per_day=offers.break_even_point(fleet, target).tokens_per_day,
     )
 
 
-def who_wins(
+def cost_ratio_map(
     scenario: Scenario, fleets: Sequence[records.FleetCost], full: OwnPlan, target: float
 ) -> records.WhoWins:
     """Own cost over the host's price by demand and rent, fleets rented whole."""
@@ -307,8 +304,8 @@ def who_wins(
             ends += [end for price in scenario.rents_of(system).values()
                      for end in (price.low, price.high)]  # fmt: skip
     low, high = min(ends), max(ends)
-    if high / low < AROUND[1]:
-        low, high = base * AROUND[0], base * AROUND[1]
+    if high / low < RENT_RANGE[1]:
+        low, high = base * RENT_RANGE[0], base * RENT_RANGE[1]
     rents = np.geomspace(low, high, GRID)
     middle = full.tokens
     demands = np.geomspace(middle / 10**DECADES, middle * 10**DECADES, GRID)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.problems.serving.make_or_buy.offers import DAY, ComparedPoint, Fleet, own_cost
-from planner.problems.serving.point import PER_MILLION
+from planner.problems.serving.point import MTOK
 from planner.protocol.section import Line, Section
-from planner.report.pictures.style import BLACK, large_numbers, pictured, ticked, titled
+from planner.report.pictures.style import BLACK, axes_title, large_numbers, render_figure, set_ticks
 from planner.text.wording import count, digits
 
 if TYPE_CHECKING:
@@ -23,26 +23,26 @@ if TYPE_CHECKING:
 
     from planner.problems.serving.make_or_buy.offers import MakeOrBuy
     from planner.problems.serving.plan import ServingAnswer
-    from planner.problems.serving.point import Ends
+    from planner.problems.serving.point import Interval
 
 
 DECADE = tuple(float(digit) for digit in range(1, 10))  # ticks of the rent
 INCHES = (8.5, 5.2)
-FINE = (801, 81)  # demands and rents that are drawn
+GRID_SHAPE = (801, 81)  # demands and rents that are drawn
 COLOURS = ("#cfe5f5", "#fbe3cf")  # renting wins, buying wins
-LEVELS = (0.5, 1.0, 2.0)  # own cost over the host's price that are drawn as lines
+COST_RATIOS = (0.5, 1.0, 2.0)  # own cost over the host's price that are drawn as lines
 WIDTHS = (0.6, 1.6, 0.6)  # points, of those lines
 
 
 @dataclass(frozen=True)
-class WhoWinsPicture:
+class CostRatioChart:
     """Demand across, rent upwards; below the line of one, renting is the cheaper."""
 
     comparison: MakeOrBuy
 
     def draw(self, form: str) -> bytes:
         """The picture as `svg`, `png` or `pdf`; raises MissingExtra without Matplotlib."""
-        return pictured(INCHES, self._filled, form)
+        return render_figure(INCHES, self._filled, form)
 
     def ratios(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Demands [token/day], rents [USD/(chip*hour)], own cost over the host's (rents, demands).
@@ -50,10 +50,10 @@ class WhoWinsPicture:
         The bills of the fleets are those of the map's own rows; whole fleets are rented.
         """
         rows, grid = self.comparison.fleets, self.comparison.map
-        demands = np.geomspace(grid.tokens_per_day[0], grid.tokens_per_day[-1], FINE[0])
-        rents = np.geomspace(grid.rent[0], grid.rent[-1], FINE[1])
+        demands = np.geomspace(grid.tokens_per_day[0], grid.tokens_per_day[-1], GRID_SHAPE[0])
+        rents = np.geomspace(grid.rent[0], grid.rent[-1], GRID_SHAPE[1])
         fleets = [Fleet(x.chips, x.usd_per_day / DAY, x.tokens_per_day / DAY) for x in rows]
-        price = self.comparison.hosts.quantile / PER_MILLION
+        price = self.comparison.hosts.quantile / MTOK
         costs = [own_cost(fleets, demands / DAY, rent / self.rent) for rent in rents]
         return demands, rents, np.array(costs) / price
 
@@ -67,11 +67,11 @@ class WhoWinsPicture:
         axes: Axes = canvas.subplots()
         demands, rents, ratios = self.ratios()
         axes.contourf(demands, rents, ratios, levels=[0, 1, np.inf], colors=COLOURS)
-        axes.contour(demands, rents, ratios, levels=LEVELS, colors=BLACK, linewidths=WIDTHS)
+        axes.contour(demands, rents, ratios, levels=COST_RATIOS, colors=BLACK, linewidths=WIDTHS)
         axes.set_xscale("log")
         axes.set_yscale("log")
-        ticked(axes.yaxis, "${:,.3g}".format, DECADE)
-        large_numbers(axes.xaxis, demands[FINE[0] // 2])
+        set_ticks(axes.yaxis, "${:,.3g}".format, DECADE)
+        large_numbers(axes.xaxis, demands[GRID_SHAPE[0] // 2])
         ours, even = self.comparison.ours, self.comparison.break_even.tokens_per_day
         axes.plot(ours.tokens_per_day, self.rent, "o", color=BLACK, ms=6)
         axes.annotate(f"{ours.chips} chips, full", (ours.tokens_per_day, self.rent),
@@ -81,21 +81,21 @@ class WhoWinsPicture:
         axes.set_xlabel("tokens a day, input and output together")
         axes.set_ylabel("rent of a chip and hour")
         host = self.comparison.hosts.quantile
-        titled(
+        axes_title(
             axes,
             f"blue: rent chips; orange: buy at ${host:.3g}/Mtok; lines at half, once, twice it",
         )
 
 
-SHOWN = 6  # hosts
-BETTER = {"rent": "renting, against", "buy": "buying, at"}
+MAX_HOSTS_SHOWN = 6  # hosts
+VERDICT_PHRASES = {"rent": "renting, against", "buy": "buying, at"}
 QUARTILES = {"min": "the least", "q25": "q25", "median": "median", "q75": "q75"}
 TITLE = "make or buy"
 DECIDES = ("break-even", "cheaper")  # what stands beside every answer
 PRICE = "USD per million tokens"
 
 
-def bought(answer: ServingAnswer) -> MakeOrBuy | None:
+def buy_answer(answer: ServingAnswer) -> MakeOrBuy | None:
     """The comparison beside a plan, None where none was asked for."""
     return answer.plan.buy if isinstance(answer.plan, ComparedPoint) else None
 
@@ -118,12 +118,10 @@ def comparison_section(buy: MakeOrBuy) -> Section:
 
 
 def _usd(value: float) -> str:
-    """A price per million tokens, its unit left to the first of a line."""
     return f"${value:.3g}"
 
 
-def _ends(ends: Ends) -> str:
-    """A range, one number where it has no width."""
+def _ends(ends: Interval) -> str:
     low, high = map(_usd, ends)
     return low if low == high else f"{low} to {high}"
 
@@ -155,7 +153,8 @@ def _rows(buy: MakeOrBuy) -> Iterator[tuple[str, str]]:
     yield (
         "cheaper",
         (
-            f"{BETTER[buy.better]} {_usd(hosts.quantile)}/Mtok; over all hosts, and within the "
+            f"{VERDICT_PHRASES[buy.better]} {_usd(hosts.quantile)}/Mtok; over all hosts, and "
+            "within the "
             f"band, buying is cheaper with a chance of {_share(buy.cheaper)}"
         ),
     )
@@ -180,8 +179,8 @@ def _rows(buy: MakeOrBuy) -> Iterator[tuple[str, str]]:
             ),
         )
     offers = [each for each in buy.offers if each.counted]
-    marks = ", ".join(f"{each.host} {_times(each.markup)}" for each in offers[:SHOWN])
-    left = f" and {len(offers) - SHOWN} more" if len(offers) > SHOWN else ""
+    marks = ", ".join(f"{each.host} {_times(each.markup)}" for each in offers[:MAX_HOSTS_SHOWN])
+    left = f" and {len(offers) - MAX_HOSTS_SHOWN} more" if len(offers) > MAX_HOSTS_SHOWN else ""
     below = sum(each.markup < 1 for each in offers)
     under = f"; {below} of {len(offers)} sold below our cost" if below else ""
     yield "mark-up", f"over our cost at full use: {marks}{left}{under}"
@@ -205,17 +204,14 @@ def _meets(buy: MakeOrBuy) -> str:
 
 
 def _times(factor: float) -> str:
-    """A factor; a large one in whole numbers."""
     return f"{factor:,.0f}x" if factor >= 100 else f"{digits(factor)}x"
 
 
 def _share(share: float) -> str:
-    """A share in percent, its ends said as such."""
     return "under 1%" if share < 0.005 else "over 99%" if share > 0.995 else f"{share:.0%}"
 
 
 def _formats(buy: MakeOrBuy) -> str:
-    """Which format was taken, and what the others cost."""
     others = ", ".join(
         f"{each.weights} {_usd(each.usd_per_mtok)}"
         for each in buy.formats

@@ -12,21 +12,14 @@ from math import prod
 from planner.catalogue import api_prices
 from planner.problems.serving.point import ServingPoint, layout_text
 from planner.problems.serving.question import Scenario
-from planner.scenario.keys.buy_keys import (
-    Buy,
-    HostRow,
-    PriceTier,
-    multiples_text,
-    multiplied,
-    relative,
-)
+from planner.scenario.keys.buy_keys import Buy, HostRow, PriceTier, ratios, relative, scaled_prices
 from planner.scenario.keys.model_keys import ModelDescription
 from planner.text.errors import CatalogueError, FieldError
 
 OWN_ROWS = "rows of one's own, one price for each host; resellers out"
-SHOWN = 6  # hosts in a remark
+MAX_HOSTS_SHOWN = 6  # hosts in a remark
 YEAR = 365  # days
-WHOLE = 1e-6  # by which shares of a host's rows may miss one
+SHARE_SUM_TOLERANCE = 1e-6  # by which shares of a host's rows may miss one
 
 
 @dataclass(frozen=True)
@@ -76,7 +69,7 @@ class TokenMix:
         )
 
 
-def mix_of(scenario: Scenario) -> TokenMix:
+def token_mix(scenario: Scenario) -> TokenMix:
     """The mix of a scenario's requests."""
     load, buy = scenario.workload, scenario.buy
     lengths = load.input_tokens.mean, load.output_tokens.mean
@@ -89,7 +82,7 @@ def host_list(scenario: Scenario, today: date | None = None) -> HostList:
 
     Raises FieldError where no price of the model is listed, or a host does not serve it.
     """
-    buy, mix = scenario.buy, mix_of(scenario)
+    buy, mix = scenario.buy, token_mix(scenario)
     assert buy is not None
     day = date.fromisoformat(buy.on) if buy.on else today or date.today()
     listed = _catalogue(scenario, buy, mix) if isinstance(buy.prices, str) else _rows(buy, mix)
@@ -100,13 +93,13 @@ def host_list(scenario: Scenario, today: date | None = None) -> HostList:
     warnings = [*listed.warnings, *(f"{x} lists output below half of its input" for x in low)]
     old = [x.host for x in listed.hosts if x.as_of and _age(x.as_of, day) > YEAR]
     if old:
-        many = f" and {len(old) - SHOWN} more" if len(old) > SHOWN else ""
-        words = f"prices of {', '.join(old[:SHOWN])}{many} are older than a year: "
+        many = f" and {len(old) - MAX_HOSTS_SHOWN} more" if len(old) > MAX_HOSTS_SHOWN else ""
+        words = f"prices of {', '.join(old[:MAX_HOSTS_SHOWN])}{many} are older than a year: "
         words += listed.as_of or "own rows"
         warnings.append(words)
     later = [x.host for x in listed.hosts if x.as_of and x.as_of > day.isoformat()]
     if later:
-        words = f"prices of {', '.join(later[:SHOWN])} are of a later day than {day}"
+        words = f"prices of {', '.join(later[:MAX_HOSTS_SHOWN])} are of a later day than {day}"
         warnings.append(
             f"{words} ({len(later)} of {len(listed.hosts)} hosts): they count all the same"
         )
@@ -120,16 +113,15 @@ def _multiplied(listed: HostList, multiples: Mapping[str, float]) -> HostList:
     """Every price times what holds of all."""
     if not multiples:
         return listed
-    rule = f"{listed.rule}; {multiples_text(multiples)}"
+    rule = f"{listed.rule}; {ratios(multiples)}"
     hosts, resellers = (
-        tuple(multiplied(host, multiples, "input", "output", "cached", "mix") for host in each)
+        tuple(scaled_prices(host, multiples, "input", "output", "cached", "mix") for host in each)
         for each in (listed.hosts, listed.resellers)
     )
     return replace(listed, hosts=hosts, resellers=resellers, rule=rule)
 
 
 def _age(as_of: str, day: date) -> int:
-    """Days since a date, YYYY-MM or YYYY-MM-DD."""
     whole = as_of if len(as_of) > len("2026-11") else f"{as_of}-28"
     return (day - date.fromisoformat(whole)).days
 
@@ -146,7 +138,7 @@ def _catalogue(scenario: Scenario, buy: Buy, mix: TokenMix) -> HostList:
     path = "buy.hosts" if buy.hosts and wanted in api_prices.model_names() else "buy.model"
     try:
         rows = api_prices.host_prices(wanted, buy.hosts, day)
-        others = [row for row in api_prices.listed(wanted, day) if row.reseller]
+        others = [row for row in api_prices.prices_on_date(wanted, day) if row.reseller]
     except CatalogueError as error:
         words = f"{error}; or give buy.prices as rows {{host, input, output}}"
         raise FieldError((path, words)) from None
@@ -154,11 +146,11 @@ def _catalogue(scenario: Scenario, buy: Buy, mix: TokenMix) -> HostList:
     for row in others:
         if row.tier == api_prices.STANDARD and not row.above and not row.hours:
             by_host[row.host].append(row)
-    resellers = [api_prices.newest(rows) for _, rows in sorted(by_host.items())]
+    resellers = [api_prices.newest_price(rows) for _, rows in sorted(by_host.items())]
     return HostList(
         tuple(_listed(row, mix, counted=True) for row in rows),
         tuple(_listed(row, mix, counted=False) for row in resellers),
-        api_prices.COUNTED,
+        api_prices.SELECTION_RULE,
         (),
         f"listed prices of {wanted}, {len(rows)} hosts{api_prices.chosen_file()}",
         max((row.as_of for row in rows), default=None),
@@ -194,7 +186,7 @@ def _averaged(host: str, rows: Sequence[HostRow], mix: TokenMix, *, counted: boo
     """One host's rows as one price."""
     shares = [row.share for row in rows]
     times = [prod(row.multiply.values()) for row in rows]
-    if abs(sum(shares) - 1) > WHOLE:
+    if abs(sum(shares) - 1) > SHARE_SUM_TOLERANCE:
         words = f"the rows of {host} are of {sum(shares):.0%} of the tokens: shares must add to 1"
         raise FieldError(("buy.prices", words))
 
@@ -210,8 +202,8 @@ def _averaged(host: str, rows: Sequence[HostRow], mix: TokenMix, *, counted: boo
     return HostPrice(host, read, written, cached, price, max(dates, default=None), counted)
 
 
-MILLION = 1e6
-ALIKE = 1e-9  # relative difference of speeds that are one
+MTOK = 1e6
+SPEED_TOL = 1e-9  # relative difference of speeds that are one
 
 
 @dataclass(frozen=True)
@@ -243,19 +235,19 @@ def marked_tiers(
 
 def _marked(tier: PriceTier, plans: Sequence[ServingPoint], normal: ServingPoint) -> MarkedTier:
     """One tier beside the plan that would serve it; plans are the fastest first."""
-    price = relative(tier.price, normal.usd_per_mtok / MILLION)
+    price = relative(tier.price, normal.usd_per_mtok / MTOK)
     speeds = [(normal.tpot or 0.0) / (plan.tpot or 1.0) for plan in plans]
     prices = [plan.usd_per_mtok / normal.usd_per_mtok for plan in plans]
     if tier.speed is not None:
-        able = [i for i, speed in enumerate(speeds) if speed >= tier.speed * (1 - ALIKE)][-1:]
+        able = [i for i, speed in enumerate(speeds) if speed >= tier.speed * (1 - SPEED_TOL)][-1:]
         missing = "faster than any plan"
     else:
-        able = [i for i, each in enumerate(prices) if each <= price * (1 + ALIKE)][:1]
+        able = [i for i, each in enumerate(prices) if each <= price * (1 + SPEED_TOL)][:1]
         missing = "cheaper than any plan"
     if not able:
         return MarkedTier(tier.name, price, tier.speed, None, None, None, missing)
     (place,) = able
-    fits = price >= prices[place] * (1 - ALIKE)
+    fits = price >= prices[place] * (1 - SPEED_TOL)
     verdict = "pays for itself" if fits else "priced below our cost of that speed"
     return MarkedTier(
         tier.name, price, tier.speed, place, prices[place], speeds[place],

@@ -13,12 +13,12 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.problems.serving.point import PER_MILLION, Chips, Ends, PerMillion, ServingPoint, Share
+from planner.problems.serving.point import MTOK, Chips, Interval, ServingPoint, Share, UsdPerMtok
 from planner.protocol.document import Unit
 
 TokensPerDay = Annotated[float, Unit("token/day")]
-PerChipHour = Annotated[Ends, Unit("USD/(chip*hour)")]
-PriceEnds = Annotated[Ends, Unit("USD per million tokens")]
+PerChipHour = Annotated[Interval, Unit("USD/(chip*hour)")]
+PriceEnds = Annotated[Interval, Unit("USD per million tokens")]
 
 
 # What a row of a sweep has of make or buy, with its units.
@@ -49,9 +49,9 @@ class OwnCost:
     of contract. The fleet costs `usd_per_day` and serves at most `tokens_per_day`.
     """
 
-    full: PerMillion
-    at_demand: PerMillion | None
-    bound: PerMillion | None
+    full: UsdPerMtok
+    at_demand: UsdPerMtok | None
+    bound: UsdPerMtok | None
     band: PriceEnds | None
     demand_band: PriceEnds | None
     contracts: Mapping[str, ContractCost]
@@ -64,12 +64,12 @@ class OwnCost:
 class HostSpread:
     """Prices of the hosts at the mix, and the one at the quantile that is asked for."""
 
-    min: PerMillion
-    q25: PerMillion
-    median: PerMillion
-    q75: PerMillion
+    min: UsdPerMtok
+    q25: UsdPerMtok
+    median: UsdPerMtok
+    q75: UsdPerMtok
     n: int
-    quantile: PerMillion
+    quantile: UsdPerMtok
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class MeetingPoint:
     cheaper whatever it is.
     """
 
-    price: PerMillion
+    price: UsdPerMtok
     utilisation: Share
     tokens_per_day: TokensPerDay | None
     always_from: TokensPerDay | None
@@ -102,10 +102,10 @@ class HostOffer:
     """One host: its prices, that of the mix, its mark-up over our cost, where we meet it."""
 
     host: str
-    usd_per_mtok: PerMillion
-    input: PerMillion
-    output: PerMillion
-    cached: PerMillion | None
+    usd_per_mtok: UsdPerMtok
+    input: UsdPerMtok
+    output: UsdPerMtok
+    cached: UsdPerMtok | None
     markup: Share
     break_even: MeetingPoint
     as_of: str | None
@@ -117,7 +117,7 @@ class FleetCost:
     """A fleet by its chips: its cost at full use, and from which demand it beats the host."""
 
     chips: Chips
-    usd_per_mtok: PerMillion
+    usd_per_mtok: UsdPerMtok
     tokens_per_day: TokensPerDay
     usd_per_day: Annotated[float, Unit("USD/day")]
     break_even_tokens_per_day: TokensPerDay | None
@@ -128,15 +128,15 @@ class FormatCost:
     """The cheapest plan in one format of the weights; null where none keeps the promises."""
 
     weights: str
-    usd_per_mtok: PerMillion | None
+    usd_per_mtok: UsdPerMtok | None
 
 
 @dataclass(frozen=True)
 class MarginalCost:
     """What a token more of each kind costs where pools are sized anew (two pools) or shared."""
 
-    input: PerMillion | None
-    output: PerMillion | None
+    input: UsdPerMtok | None
+    output: UsdPerMtok | None
     source: str
 
 
@@ -201,7 +201,7 @@ class Fleet:
         return self.bill / self.rate
 
 
-def meeting_point(fleet: Fleet, price: float) -> MeetingPoint:
+def break_even_point(fleet: Fleet, price: float) -> MeetingPoint:
     """Where a fleet meets a price [USD/token]: use, demand, demand from which it is safe."""
     from formulas.economics import make_or_buy as equations
 
@@ -215,7 +215,7 @@ def meeting_point(fleet: Fleet, price: float) -> MeetingPoint:
         # Up to the last number of fleets at which one more was rented too early.
         always = max(math.ceil(fleets - SLACK), 1) * demand
     return MeetingPoint(
-        price=price * PER_MILLION,
+        price=price * MTOK,
         utilisation=even,
         tokens_per_day=demand * DAY if reached else None,
         always_from=None if always is None else always * DAY,
@@ -250,7 +250,7 @@ def chance_of_buying(cost: float, spread: float, prices: Sequence[float]) -> flo
     return float(np.mean([normal.cdf(math.log(cost / price) / spread) for price in prices]))
 
 
-def spread_of(ends: tuple[float, float] | None, coverage: float) -> float:
+def log_sd(ends: tuple[float, float] | None, coverage: float) -> float:
     """Standard deviation of the logarithm of a cost whose ends hold so much; 0 without a band."""
     if ends is None:
         return 0.0

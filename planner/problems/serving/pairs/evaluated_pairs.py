@@ -8,12 +8,12 @@ from typing import TypeVar
 import numpy as np
 
 from planner.problems.serving.deployment.candidate import Candidate, JointPools
-from planner.problems.serving.deployment.drawn_power import drawn
+from planner.problems.serving.deployment.drawn_power import power_output
 from planner.problems.serving.deployment.marginal_prices import pools_symbols
-from planner.problems.serving.deployment.pool import Later, evaluate
+from planner.problems.serving.deployment.pool import Lazy, evaluate
 from planner.problems.serving.pairs.pool_matching import shards
-from planner.problems.serving.pairs.pool_pairs import Pair, alike
-from planner.problems.serving.search.sizing import carrying, quickest_pass
+from planner.problems.serving.pairs.pool_pairs import Pair, group_compatible_steps
+from planner.problems.serving.search.sizing import fastest_prefill_batch, min_batch_for_load
 from planner.problems.serving.step.kernels import load_share, pools_values
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import TaskPair
@@ -37,7 +37,7 @@ class EvaluatedPairs:
         self, questions: Sequence[tuple[TaskPair, Step, Step]], pairs: Sequence[Sequence[Pair]]
     ) -> None:
         self._questions = questions
-        settled = [drawn(decoding) is not None for *_, decoding in questions]
+        settled = [power_output(decoding) is not None for *_, decoding in questions]
         several = [*enumerate(zip(settled, pairs, strict=True))]
         self._settled = [(k, pair) for k, (counts, of) in several if counts for pair in of]
         self._best = [(k, pair) for k, (counts, of) in several if not counts for pair in of[:1]]
@@ -58,10 +58,10 @@ class EvaluatedPairs:
     @cached_property
     def _carried(self) -> dict[tuple[int, Pair], float]:
         every = [(self._questions[k][0], self._questions[k][2], pair) for k, pair in self._best]
-        return dict(zip(self._best, carried_batches(every), strict=True))
+        return dict(zip(self._best, min_decode_batches(every), strict=True))
 
 
-def carried_batches(questions: Sequence[tuple[TaskPair, Step, Pair]]) -> list[float]:
+def min_decode_batches(questions: Sequence[tuple[TaskPair, Step, Pair]]) -> list[float]:
     """The least batch of each pair's decoding layout that carries what the pair serves.
 
     The pairs of questions that are alike are looked at together.
@@ -70,9 +70,9 @@ def carried_batches(questions: Sequence[tuple[TaskPair, Step, Pair]]) -> list[fl
     if questions and questions[0][0].decode.batches is not None:
         return batches.tolist()  # all of a given batch is in flight
     steps = [_decoding(*question) for question in questions]
-    for numbers in alike([(step,) for step in steps]):
+    for numbers in group_compatible_steps([(step,) for step in steps]):
         together = Step.joined([steps[number] for number in numbers])
-        carried = carrying(together, batches[numbers])
+        carried = min_batch_for_load(together, batches[numbers])
         # The load a pool was sized for may lie a rounding beside what it carries.
         batches[numbers] = np.where(carried > 0, carried, batches[numbers])
     return batches.tolist()
@@ -85,10 +85,14 @@ def evaluate_pairs(questions: Sequence[tuple[TaskPair, Step, Step, Pair]]) -> li
     decoding = [_decoding(tasks, step, pair) for tasks, _, step, pair in questions]
     reads = np.array([pair.reads for pair in pairs])
     fills = np.array([_fill(tasks, pair) for tasks, *_, pair in questions])
-    carried = np.array(carried_batches([(tasks, step, pair) for tasks, _, step, pair in questions]))
+    carried = np.array(
+        min_decode_batches([(tasks, step, pair) for tasks, _, step, pair in questions])
+    )
 
     def quickest(step: Step, at: list[int]) -> list[float]:
-        passes = quickest_pass(step) if step.task.arrivals is not None else np.zeros(len(at))
+        passes = (
+            fastest_prefill_batch(step) if step.task.arrivals is not None else np.zeros(len(at))
+        )
         return np.where(passes > 0, passes, reads[at]).tolist()
 
     reads = np.array(_together(reading, quickest))
@@ -104,15 +108,13 @@ def evaluate_pairs(questions: Sequence[tuple[TaskPair, Step, Step, Pair]]) -> li
 
 
 def _together(steps: Sequence[Step], of: Callable[[Step, list[int]], list[T]]) -> list[T]:
-    """`of` models of one layout each, in turn: of those that are alike joined, and their places."""
     results: dict[int, T] = {}
-    for at in alike([(step,) for step in steps]):
+    for at in group_compatible_steps([(step,) for step in steps]):
         results |= zip(at, of(Step.joined([steps[k] for k in at]), at), strict=True)
     return [results[k] for k in range(len(steps))]
 
 
 def _floats(step: Step, batch: np.ndarray, fill: np.ndarray) -> list[dict[str, float]]:
-    """What a model says of each of its layouts."""
     columns = {k: np.broadcast_to(v, batch.shape).tolist() for k, v in step(batch, fill).items()}
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
@@ -126,12 +128,12 @@ def evaluate_pair(
 ) -> Candidate:
     """One pair at its split: the pool with room to spare runs below its most.
 
-    `carried` gives its `carried_batches`, where those of other questions are worked out with it.
+    `carried` gives its `min_decode_batches`, where those of other questions are worked out with it.
     """
     step = _reading(tasks, reading, pair)
     waits = tasks.prefill.arrivals is not None
-    reads = (float(quickest_pass(step)[0]) if waits else 0.0) or pair.reads
-    batch = carried() if carried else carried_batches([(tasks, decoding, pair)])[0]
+    reads = (float(fastest_prefill_batch(step)[0]) if waits else 0.0) or pair.reads
+    batch = carried() if carried else min_decode_batches([(tasks, decoding, pair)])[0]
     steps = step, _decoding(tasks, decoding, pair)
     return _joint(tasks, reading, decoding, pair, steps, (reads, batch))
 
@@ -162,40 +164,36 @@ def _joint(
         slots = values[0]["slot"], values[1]["slot"]
         return pools_values(tasks.load, pools_symbols(tasks, pools, values, transfer, made, slots))
 
-    symbols = Later(
+    symbols = Lazy(
         lambda: pools_symbols(
             tasks, pools, [pool.chosen_by for pool in pools], transfer, pair, pair.slots
         )
     )
-    outputs = estimate = Later(lambda: pools_values(tasks.load, symbols))
+    outputs = estimate = Lazy(lambda: pools_values(tasks.load, symbols))
     if last.task.uses_bound:
-        estimate = Later(lambda: together([pool.estimate for pool in pools], pair))
+        estimate = Lazy(lambda: together([pool.estimate for pool in pools], pair))
     made = pair if last.task.batches else None
-    bound = Later(lambda: together([pool.bound for pool in pools], made))
+    bound = Lazy(lambda: together([pool.bound for pool in pools], made))
     return Candidate(pools, JointPools(tasks, pair, transfer, symbols, outputs, estimate, bound))
 
 
 def _fill(tasks: TaskPair, pair: Pair) -> float:
-    """The share of its slots that the pool that reads fills; all where prompts wait for it."""
     if tasks.prefill.arrivals is not None:
         return 1.0
     return load_share(pair.requests, pair.slots[0], pair.replicas[0])
 
 
 def _reading(tasks: TaskPair, reading: Step, pair: Pair) -> Step:
-    """The model of the layout that reads, under what the pair serves."""
     waits = tasks.prefill.arrivals is not None
     task = tasks.prefill.with_layout(arrivals=pair.requests if waits else None)
     return _sized(reading, pair.rows[0], pair.replicas[0], pair.chips[0]).with_values_of(task)
 
 
 def _decoding(tasks: TaskPair, decoding: Step, pair: Pair) -> Step:
-    """The model of the layout that decodes, under what the pair serves."""
     step = _sized(decoding, pair.rows[1], pair.replicas[1], pair.chips[1])
     return step.with_values_of(tasks.decode.with_layout(arrivals=pair.requests))
 
 
 def _sized(step: Step, row: int, replicas: int, chips: int) -> Step:
-    """One layout of a step, on so many replicas and chips."""
     part = step.take(np.array([row]))
     return part.on(replace(part.layouts, replicas=np.array([replicas]), chips=np.array([chips])))

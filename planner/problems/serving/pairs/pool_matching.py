@@ -22,23 +22,23 @@ from planner.problems.serving.pairs.receiving_chips import ReceivingChips, by_en
 from planner.problems.serving.search import batch as batch_search
 from planner.problems.serving.search.promise_limits import PromiseLimits, quantile_factors
 from planner.problems.serving.search.sizing import (
-    POINTS,
-    Ahead,
+    CHUNK_POINTS,
     PhaseLayouts,
-    busiest,
+    UtilisationStep,
+    max_utilisation,
     shared_batches,
 )
-from planner.problems.serving.step.kernels import BILLED, replica_rates
+from planner.problems.serving.step.kernels import BILLING, replica_rates
 from planner.problems.serving.step.packing import distinct
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import TaskPair
-from planner.text.tolerances import SAME
+from planner.text.tolerances import REL_TOL
 
-DELAYED: tuple[str, ...] = ("ttft", "ttft_p95", "ttft_p99", "latency")
+TTFT_PROMISES: tuple[str, ...] = ("ttft", "ttft_p95", "ttft_p99", "latency")
 
 
 # Layouts that prefill, and that decode; those of one group may be paired.
-Matched: TypeAlias = tuple[PhaseLayouts, PhaseLayouts]
+MatchedLayouts: TypeAlias = tuple[PhaseLayouts, PhaseLayouts]
 
 
 def shards(step: Step) -> np.ndarray:
@@ -49,7 +49,10 @@ def shards(step: Step) -> np.ndarray:
 
 
 def prefill_layouts(
-    step: Step, transfer: np.ndarray, ahead: Ahead | None = None, alike: np.ndarray | None = None
+    step: Step,
+    transfer: np.ndarray,
+    ahead: UtilisationStep | None = None,
+    alike: np.ndarray | None = None,
 ) -> PhaseLayouts:
     """The layouts that read prompts in time, each as busy as its promises let it be.
 
@@ -58,7 +61,7 @@ def prefill_layouts(
     in `alike`, and are evaluated once.
     """
     task = step.task
-    every, batches, _ = batch_search.tried_batches(step)
+    every, batches, _ = batch_search.try_batches(step)
     alike = np.arange(len(step.layouts)) if alike is None else alike
     unlike, kind = distinct(alike)
     odd = plain_plans.coarse_oddness(step.take(unlike))[kind]
@@ -85,22 +88,22 @@ def prefill_layouts(
             fill = np.ones(rows.size)
             values = {name: each[rows] for name, each in values.items()}
         else:
-            rows, fill = busiest(part, batch, keeps, first)
+            rows, fill = max_utilisation(part, batch, keeps, first)
             values = part.take(rows)(batch[rows], fill)
             rate = fill / values["slot"]
             good = np.flatnonzero(first(rows, rate, rate))
             rows, fill = rows[good], fill[good]
             values = {name: np.broadcast_to(x, rate.shape)[good] for name, x in values.items()}
         if task.inside_only:
-            at = np.flatnonzero(plain_plans.inside_fit(part.take(rows), batch[rows]))
+            at = np.flatnonzero(plain_plans.is_covered(part.take(rows), batch[rows]))
             rows, fill, values = rows[at], fill[at], {name: x[at] for name, x in values.items()}
         values = _delayed(values, late[rows])
         taken = tried[rows]
         return _columns(step, taken, batch[rows], fill, values, "ttft", odd[taken])
 
-    starts = range(0, max(every.size, 1), POINTS)
+    starts = range(0, max(every.size, 1), CHUNK_POINTS)
     return PhaseLayouts.joined(
-        [read(every[k : k + POINTS], batches[k : k + POINTS]) for k in starts]
+        [read(every[k : k + CHUNK_POINTS], batches[k : k + CHUNK_POINTS]) for k in starts]
     )
 
 
@@ -119,7 +122,7 @@ def decode_layouts(
     most = batch_search.largest_feasible(step)[0] if largest is None else largest
     if task.inside_only:
         most = np.minimum(most, plain_plans.largest_measured(step))
-    rows, batch, fill = batch_search.chosen(step, most)
+    rows, batch, fill = batch_search.candidate_batches(step, most)
     count = np.zeros(rows.size, np.int64)
     if task.batches is not None:
         rows, batch, fill, count = shared_batches(step, most)
@@ -127,7 +130,7 @@ def decode_layouts(
     values = part(batch, fill)
     keep = PromiseLimits(part, batch).hold(values)
     if task.inside_only:
-        keep &= plain_plans.inside_fit(part, batch)
+        keep &= plain_plans.is_covered(part, batch)
     values = {name: np.broadcast_to(value, keep.shape)[keep] for name, value in values.items()}
     rows, batch = rows[keep], batch[keep]
     odd = plain_plans.coarse_oddness(step.take(rows), batch)
@@ -160,14 +163,13 @@ def _columns(
 
 
 def _delayed(values: dict[str, np.ndarray], transfer: np.ndarray) -> dict[str, np.ndarray]:
-    """The same with a cache's way to the other pool added to every time it delays."""
-    late = [name for name in DELAYED if name in values]
+    late = [name for name in TTFT_PROMISES if name in values]
     return {**values, **{name: values[name] + transfer for name in late}}
 
 
 def matched_pools(
     several: Sequence[TaskPair], reading: tuple[Step, ...], decoding: tuple[Step, ...]
-) -> list[Matched]:
+) -> list[MatchedLayouts]:
     """Layouts of both pools that may be paired, of questions whose steps are `joinable` alike."""
     prefills = _receivers(several, reading, decoding)
     return _beside(several, prefills, decoding)
@@ -175,7 +177,7 @@ def matched_pools(
 
 def matched_parts(
     tasks: TaskPair, reading: Step, decoding: Step, parts: Iterable[np.ndarray]
-) -> Iterator[tuple[np.ndarray, Matched]]:
+) -> Iterator[tuple[np.ndarray, MatchedLayouts]]:
     """Parts of the layouts that decode, given as rows, each with its `matched_pools`.
 
     Layouts that read in time are worked out once.
@@ -189,7 +191,7 @@ def matched_parts(
 
 def _beside(
     several: Sequence[TaskPair], prefills: Sequence[PhaseLayouts], decoding: tuple[Step, ...]
-) -> list[Matched]:
+) -> list[MatchedLayouts]:
     """What may decode beside layouts that read in time, of each question."""
     decoding = tuple(_at_most(*each) for each in zip(several, decoding, strict=True))
     if several[0].decode.promises.get("e2e") is not None:
@@ -206,9 +208,9 @@ def _beside(
     return [_by_receivers(*question) for question in questions]
 
 
-def matched_pools_at(
+def match_pools_at_tpot(
     tasks: TaskPair, reading: Step, decoding: Step, paces: np.ndarray
-) -> list[Matched]:
+) -> list[MatchedLayouts]:
     """`matched_pools` of one question for each promise on the time per output token [s]."""
     prefill = _receivers([tasks], (reading,), (decoding,))[0]
     decoding = _at_most(tasks, decoding)
@@ -221,7 +223,6 @@ def matched_pools_at(
 
 
 def _at_most(tasks: TaskPair, decoding: Step) -> Step:
-    """Decoding as it can carry most where a load is given, whatever is made small."""
     if tasks.demand is None or decoding.task.objective != "latency":
         return decoding
     return decoding.with_task(decoding.task.with_layout(objective="throughput"))
@@ -229,12 +230,11 @@ def _at_most(tasks: TaskPair, decoding: Step) -> Step:
 
 def _by_receivers(
     tasks: TaskPair, decoding: Step, prefill: PhaseLayouts, decode: PhaseLayouts
-) -> Matched:
-    """Both pools in groups by the chips that receive a cache."""
+) -> MatchedLayouts:
     return _best(tasks, prefill, replace(decode, group=shards(decoding)[decode.rows]))
 
 
-def _best(tasks: TaskPair, prefill: PhaseLayouts, decode: PhaseLayouts) -> Matched:
+def _best(tasks: TaskPair, prefill: PhaseLayouts, decode: PhaseLayouts) -> MatchedLayouts:
     """Both pools without what another layout of the same group and room betters."""
     prefill, decode = by_engine(prefill, decode)
     if tasks.decode.batches is not None:
@@ -249,13 +249,12 @@ def _best(tasks: TaskPair, prefill: PhaseLayouts, decode: PhaseLayouts) -> Match
 
 
 def _worth(tasks: TaskPair, of: PhaseLayouts) -> np.ndarray:
-    """What the objective counts of a request in each layout."""
     return of.latency if tasks.prefill.objective == "latency" else of.weight / of.rate
 
 
 def _within_request(
     tasks: TaskPair, decoding: Step, prefill: PhaseLayouts, paces: np.ndarray
-) -> list[Matched]:
+) -> list[MatchedLayouts]:
     """Pools where the whole request is promised: what prefills with what may decode after it."""
     whole, steps = tasks.decode.promises["e2e"], tasks.decode.output_tokens - 1
     receiving = shards(decoding)
@@ -269,7 +268,7 @@ def _within_request(
         largest = _largest(tasks, step, slowest), _largest(tasks, step, paces)
         parts.append((first, at, step, slowest, *largest))
 
-    def matched(k: int) -> Iterator[Matched]:
+    def matched(k: int) -> Iterator[MatchedLayouts]:
         for reading, at, step, slowest, slow, fast in parts:
             first = replace(reading, group=np.zeros_like(reading.group))
             # Those that leave more room than the pace takes share what decodes after them.
@@ -289,7 +288,7 @@ def _within_request(
     return [_best(tasks, *_grouped([(none, none), *matched(k)])) for k in range(paces.size)]
 
 
-def _grouped(matched: Sequence[Matched]) -> Matched:
+def _grouped(matched: Sequence[MatchedLayouts]) -> MatchedLayouts:
     """Layouts of both pools one after the other, the groups of each part apart from all others."""
     counts = [1 + max(int(pool.group.max(initial=0)) for pool in pools) for pools in matched]
     starts = np.cumsum([0, *counts])
@@ -304,7 +303,6 @@ def _grouped(matched: Sequence[Matched]) -> Matched:
 
 
 def _parted(layouts: PhaseLayouts, counts: Sequence[int]) -> list[PhaseLayouts]:
-    """Layouts of questions that follow each other in a joined step, rows counted from each."""
     ends = np.cumsum([0, *counts])
     question = np.searchsorted(ends, layouts.rows, side="right") - 1
     several = [layouts.take(np.flatnonzero(question == k)) for k in range(len(counts))]
@@ -312,9 +310,8 @@ def _parted(layouts: PhaseLayouts, counts: Sequence[int]) -> list[PhaseLayouts]:
 
 
 def _largest(tasks: TaskPair, decoding: Step, paces: np.ndarray) -> np.ndarray:
-    """Largest batches that memory and each time per output token allow, (n_paces, n_layouts)."""
     alone = decoding.with_task(tasks.decode.promising(None).with_layout(arrivals=None))
-    return batch_search.largest_at(alone, batch_search.largest_feasible(alone)[0], paces)
+    return batch_search.max_batch_at_tpot(alone, batch_search.largest_feasible(alone)[0], paces)
 
 
 def _receivers(
@@ -346,14 +343,14 @@ def _ahead(
     step: Step,
     ways: Sequence[ReceivingChips],
     odd: np.ndarray,
-) -> Ahead | None:
+) -> UtilisationStep | None:
     """Which layouts, `odd` by so much, may be the fastest as plain in the same room beside the same
     receivers.
 
     None where more than their rates counts: chips of several prices, or times.
     """
     promised, objective = several[0].decode.promises, several[0].prefill.objective
-    priced = objective in ("cost", "throughput") and reading[0].model.powered != BILLED
+    priced = objective in ("cost", "throughput") and reading[0].model.powered != BILLING
     if not priced or promised.get("e2e") is not None:
         return None
     pairs = zip(reading, ways, strict=True)
@@ -367,6 +364,6 @@ def _ahead(
 
     def ahead(rows: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         np.maximum.at(best, kind[rows], low)
-        return np.asarray(high * (1 + SAME) >= best[kind[rows]])
+        return np.asarray(high * (1 + REL_TOL) >= best[kind[rows]])
 
     return ahead

@@ -17,10 +17,10 @@ import numpy as np
 
 from planner.problems.serving.deployment.drawn_power import chip_cost
 from planner.problems.serving.pairs.pool_matching import (
-    Matched,
+    MatchedLayouts,
+    match_pools_at_tpot,
     matched_parts,
     matched_pools,
-    matched_pools_at,
 )
 from planner.problems.serving.search import replica_counts
 from planner.problems.serving.search.batch import SAME_PRICE
@@ -31,12 +31,12 @@ from planner.problems.serving.step.occupancy import first
 from planner.problems.serving.step.packing import distinct
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task, TaskPair
-from planner.text.tolerances import SAME, TIE
+from planner.text.tolerances import REL_TOL, TIE
 
-KEPT = 6  # pairs of a question that are worth evaluating in full
-MOST_TIED = 64  # splits of one number of chips that may share the best score
-FEW, POINTS = 2_000, 200_000  # splits looked at together, at first and at most
-TOGETHER = 1_000_000  # pairs put in order together: 0.3 kB each
+N_PAIRS = 6  # pairs of a question that are worth evaluating in full
+MAX_TIES = 64  # splits of one number of chips that may share the best score
+FIRST_SPLITS, MAX_SPLITS = 2_000, 200_000  # splits looked at together, at first and at most
+MAX_SORTED = 1_000_000  # pairs put in order together: 0.3 kB each
 
 
 @dataclass(frozen=True)
@@ -79,40 +79,40 @@ def affordable(pair: TaskPair, layouts: Sequence[Layouts], most: float) -> list[
         beside = int(layouts[1 - k].replica_chips.min())
         whole = paid[np.searchsorted(paid, of.replica_chips + beside)] * min(prices)
         rent = np.maximum(of.replica_chips * prices[k] + beside * prices[1 - k], whole)
-        cheap.append(of.take(rent / pair.demand < most * (1 - SAME)))
+        cheap.append(of.take(rent / pair.demand < most * (1 - REL_TOL)))
     return cheap
 
 
 def search_pools(tasks: TaskPair, reading: Step, decoding: Step) -> SearchedPairs:
     """The best pairs, best first, and how many splits were evaluated; no pair if none serves."""
-    return search_pools_together([(tasks, reading, decoding)])[0]
+    return search_pools_batched([(tasks, reading, decoding)])[0]
 
 
-def search_pools_together(questions: Sequence[tuple[TaskPair, Step, Step]]) -> list[SearchedPairs]:
+def search_pools_batched(questions: Sequence[tuple[TaskPair, Step, Step]]) -> list[SearchedPairs]:
     """`search_pools` of several questions, the layouts of those that are alike sized together."""
     matched = matched_together(questions)
     return [best_pairs(*each) for each in zip((of[0] for of in questions), matched, strict=True)]
 
 
-def matched_together(questions: Sequence[tuple[TaskPair, Step, Step]]) -> list[Matched]:
+def matched_together(questions: Sequence[tuple[TaskPair, Step, Step]]) -> list[MatchedLayouts]:
     """What of both pools may be paired in each question, those that are alike sized together."""
     steps = [(reading, decoding) for _, reading, decoding in questions]
     promises = [frozenset(tasks.decode.promises) for tasks, _, _ in questions]
-    matched: dict[int, Matched] = {}
-    for numbers in alike(steps, promises):
+    matched: dict[int, MatchedLayouts] = {}
+    for numbers in group_compatible_steps(steps, promises):
         columns = zip(*(questions[k] for k in numbers), strict=True)
         matched |= zip(numbers, matched_pools(*columns), strict=True)
     return [matched[number] for number in range(len(questions))]
 
 
-def search_paces(
+def search_at_tpots(
     tasks: TaskPair, reading: Step, decoding: Step, paces: np.ndarray
 ) -> list[list[Pair]]:
     """The best pairs at each promise on the time per output token: `search_pools` of all at once.
 
     What the promise does not change, layouts that read in time above all, is worked out once.
     """
-    every = matched_pools_at(tasks, reading, decoding, paces)
+    every = match_pools_at_tpot(tasks, reading, decoding, paces)
     return [best_pairs(tasks, matched)[0] for matched in every]
 
 
@@ -125,7 +125,7 @@ def search_parts(
         yield [replace(pair, rows=(pair.rows[0], int(rows[pair.rows[1]]))) for pair in pairs]
 
 
-def best_pairs(tasks: TaskPair, matched: Matched, most: float = np.inf) -> SearchedPairs:
+def best_pairs(tasks: TaskPair, matched: MatchedLayouts, most: float = np.inf) -> SearchedPairs:
     """Every pair of a group at its best split, a few that promise most first, while any may win.
 
     Pairs that score more than `most` may be left out.
@@ -150,23 +150,24 @@ def best_pairs(tasks: TaskPair, matched: Matched, most: float = np.inf) -> Searc
             np.minimum.accumulate(of[order][::-1])[::-1]
             for of in (least, prefill.odd[i] + decode.odd[j])
         )
-        start, size = 0, FEW
+        start, size = 0, FIRST_SPLITS
         while start < order.size:
             part = order[start : start + max(1, size // looks)]
-            if len(best) == KEPT and _settled(best, rest[start], odd[start]):
+            if len(best) == N_PAIRS and _settled(best, rest[start], odd[start]):
                 break
             at, chips = _paying(tasks, prefill.take(i[part]), decode.take(j[part]), paid)
             pairs = i[part[at]], j[part[at]], chips
-            reads, decodes, chips = replica_counts.supplied(tasks, prefill, decode, pairs)
+            reads, decodes, chips = replica_counts.counts_with_prefill_capacity(
+                tasks, prefill, decode, pairs
+            )
             best = _merged(best, _split(tasks, prefill.take(reads), decode.take(decodes), chips))
-            looked, start, size = looked + at.size, start + part.size, min(2 * size, POINTS)
+            looked, start, size = looked + at.size, start + part.size, min(2 * size, MAX_SPLITS)
     return best, looked
 
 
 def _promising(
     score: np.ndarray, a: PhaseLayouts, b: PhaseLayouts, i: np.ndarray, j: np.ndarray
 ) -> np.ndarray:
-    """The order of scores of pairs: within a tie of the least the plainer, then the faster."""
     lowest, odd = score.min(initial=np.inf), a.odd[i] + b.odd[j]
     coarse = np.floor(np.log(score / lowest) / SAME_PRICE) if 0 < lowest < np.inf else score
     tied = np.where(score <= lowest * (1 + TIE), odd, np.inf)
@@ -174,7 +175,6 @@ def _promising(
 
 
 def _settled(best: list[Pair], score: float, odd: int) -> bool:
-    """Whether pairs of no less than this score and oddness better none of the best."""
     scores = [pair.score for pair in best]
     tied = score < min(scores) * (1 + TIE)
     return score >= max(scores) and not (tied and odd < best[0].odd)
@@ -183,12 +183,12 @@ def _settled(best: list[Pair], score: float, odd: int) -> bool:
 def _pairs(
     prefill: np.ndarray, decode: np.ndarray, fastest: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Rows of every pair within a group, `TOGETHER` at a time, of those that decode some rows."""
+    """Rows of every pair within a group, `MAX_SORTED` at a time, of those that decode some rows."""
     first = np.searchsorted(decode[fastest], prefill, side="left")
     last = np.searchsorted(decode[fastest], prefill, side="right")
     ends = np.cumsum(last - first)
-    for k in range(0, int(ends[-1]) if ends.size else 0, TOGETHER):
-        number = np.arange(k, min(k + TOGETHER, ends[-1]))
+    for k in range(0, int(ends[-1]) if ends.size else 0, MAX_SORTED):
+        number = np.arange(k, min(k + MAX_SORTED, ends[-1]))
         i = np.searchsorted(ends, number, side="right")
         yield i, fastest[number - ends[i] + last[i]]
 
@@ -205,8 +205,8 @@ def _least_score(tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, paid: np.nda
         return a.weight * parts[0] + b.weight * parts[1]
     if objective == "throughput":
         return np.full(a.rate.size, 1.0 / tasks.demand)
-    taken = replica_counts.needed(tasks, a.rate) * a.room.chips
-    beside = replica_counts.needed(tasks, b.rate) * b.room.chips
+    taken = replica_counts.required_replicas(tasks, a.rate) * a.room.chips
+    beside = replica_counts.required_replicas(tasks, b.rate) * b.room.chips
     place = np.searchsorted(paid, taken + beside)
     rest = np.append(paid.astype(float), np.inf)[place] - taken - beside
     busy = tasks.demand / (np.maximum(taken / a.room.chips - tasks.prefill.spare, 1) * a.rate)
@@ -244,7 +244,9 @@ def _fewest(
 
     def holds(rows: np.ndarray, index: np.ndarray) -> np.ndarray:
         chips = paid[index.astype(np.int64)]
-        beside = replica_counts.left(tasks, a.room.take(rows), b.room.take(rows), read[rows], chips)
+        beside = replica_counts.decode_replicas(
+            tasks, a.room.take(rows), b.room.take(rows), read[rows], chips
+        )
         return np.asarray(beside >= decode[rows])
 
     most = np.full(read.size, paid.size - 1.0)
@@ -262,7 +264,7 @@ def _split(tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, chips: np.ndarray)
         order = good[_promising(score[good], a, b, good, good)]
         # Of each pair the number of chips that is best for it; equals count, the search settles.
         leading, _ = distinct(a.rows[order], b.rows[order])
-        for k in _leading(score, b.rows, order[np.sort(leading)][:MOST_TIED]):
+        for k in _leading(score, b.rows, order[np.sort(leading)][:MAX_TIES]):
             rows = (int(a.rows[k]), int(b.rows[k]))
             if rows not in pairs or score[k] < pairs[rows].score * (1 - SAME_PRICE):
                 taken = int(chips_read[k])
@@ -283,7 +285,6 @@ def _split(tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, chips: np.ndarray)
 
 
 def _leading(score: np.ndarray, decode: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Of splits, best first, those that are about the best of the layout that decodes."""
     _, first, layout = np.unique(decode[order], return_index=True, return_inverse=True)
     scores = score[order]
     return order[scores <= scores[first][layout] * (1 + 4 * SAME_PRICE)]
@@ -296,7 +297,7 @@ def _scored(
     """Chips that read, requests per second, and the objective, of splits of n and m replicas."""
     prefill, pools = tasks.prefill, [*zip(tasks.tasks, (a, b), strict=True)]
     idle = _drawn(*pools[0], 0.0), _drawn(*pools[1], 0.0)
-    taken = replica_counts.chips_that_read(tasks, a, b, n, m, chips, idle)
+    taken = replica_counts.prefill_chips(tasks, a, b, n, m, chips, idle)
     up = [np.maximum(count - prefill.spare, 0) for count in (n, m)]
     rates = up[0] * a.rate, up[1] * b.rate
     served = np.minimum(*rates) if tasks.demand is None else np.full(n.shape, tasks.demand)
@@ -347,10 +348,10 @@ def _merged(best: list[Pair], pairs: list[Pair]) -> list[Pair]:
 
     for pair in sorted([*best, *pairs], key=order):
         leading.setdefault(pair.rows[1], pair)
-    return list(leading.values())[:KEPT]
+    return list(leading.values())[:N_PAIRS]
 
 
-def alike(
+def group_compatible_steps(
     steps: Sequence[tuple[Step, ...]], keys: Sequence[object] | None = None
 ) -> list[list[int]]:
     """Numbers of questions that may be joined: their steps, and any other `keys`, are alike."""

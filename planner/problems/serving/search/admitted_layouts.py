@@ -12,10 +12,10 @@ from planner.problems.serving.search.paid_counts import on_paid_counts
 from planner.problems.serving.step.layouts import OVERLAP, Layouts, enumerate_layouts
 from planner.problems.serving.step.runnable import (
     copies_dense,
-    misfit,
+    engine_pool,
     on_engines,
-    pool_of,
-    refused,
+    refusal_location,
+    refusal_text,
 )
 from planner.text.errors import FieldError
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from planner.problems.serving.task.task import Task
 
 
-def layouts_of(task: Task) -> Layouts:
+def admissible_layouts(task: Task) -> Layouts:
     """Every layout that a task may take; `FieldError` if there is none.
 
     Where none fills machines evenly, as when another was asked for, any may be.
@@ -55,7 +55,9 @@ def _layouts_of(task: Task) -> Layouts:
         return layouts
     layouts = on_engines(task, layouts)
     if not layouts.engines.any():
-        raise FieldError(misfit(task.limits_of, refused(pool_of(task), layouts, task.engines)))
+        raise FieldError(
+            refusal_location(task.limits_of, refusal_text(engine_pool(task), layouts, task.engines))
+        )
     return layouts.take(layouts.engines > 0)
 
 

@@ -35,7 +35,7 @@ SAME_PRICE = 1e-9  # prices closer than this are one price: the faster plan is t
 
 
 @dataclass(frozen=True)
-class Found:
+class LayoutSearchResult:
     """What a search decided: candidates, best first, and over how many points.
 
     `largest` is the largest feasible batch per replica of every layout, shape (n_layouts,), 0
@@ -53,17 +53,17 @@ class Found:
     points_evaluated: int
 
 
-def search(step: Step, largest: np.ndarray | None = None) -> Found:
+def search(step: Step, largest: np.ndarray | None = None) -> LayoutSearchResult:
     """Every feasible layout at its best batch, best first; empty if nothing keeps the promises.
 
     `largest` are the largest feasible batches where they are known already, shape (n_layouts,).
     """
-    return search_together(step, [len(step.layouts)], largest)[0]
+    return search_batched(step, [len(step.layouts)], largest)[0]
 
 
-def search_together(
+def search_batched(
     step: Step, counts: Sequence[int], largest: np.ndarray | None = None
-) -> list[Found]:
+) -> list[LayoutSearchResult]:
     """`search` of several questions at once, whose layouts follow each other in a joined step.
 
     Parameters
@@ -78,20 +78,20 @@ def search_together(
         if largest is None:
             largest, looked = largest_feasible(step)
         largest = np.minimum(largest, max(task.batches or (LARGEST_BATCH,)))
-        rows, batch, fill = chosen(step, largest)
+        rows, batch, fill = candidate_batches(step, largest)
         if step.bound and task.objective != "latency":
             batch = _smallest_as_cheap(step, rows, batch)
         elif task.load == "most" and not step.bound:
             both = (rows, batch, fill), sizing.filled_in_part(step, rows, batch)
             rows, batch, fill = map(np.concatenate, zip(*both, strict=True))
     else:
-        rows, batch, fill = tried_batches(step)
+        rows, batch, fill = try_batches(step)
         if task.arrivals is not None:
             part = step.take(rows)
-            at, fill = sizing.busiest(part, batch, PromiseLimits(part, batch).hold)
+            at, fill = sizing.max_utilisation(part, batch, PromiseLimits(part, batch).hold)
             rows, batch = rows[at], batch[at]
         largest, looked = np.zeros(len(layouts)), np.zeros(len(layouts))
-    values = sizing.evaluated(step, rows, batch, fill)
+    values = sizing.evaluate_chunked(step, rows, batch, fill)
     keep = PromiseLimits(step.take(rows), batch).hold(values)
     given_batches = not task.loaded and (task.batches is not None or task.mode == "prefill")
     np.maximum.at(largest, rows[keep], batch[keep])
@@ -105,7 +105,7 @@ def search_together(
         most = largest[begin:end]
         points = tried.sum() if given_batches else np.minimum(most + 1, LARGEST_BATCH).sum()
         results.append(
-            Found(
+            LayoutSearchResult(
                 largest=most,
                 rows=rows[at][order] - begin,
                 batch=batch[at][order],
@@ -119,18 +119,18 @@ def search_together(
     return results
 
 
-def sized(step: Step) -> Step:
+def min_chips_step(step: Step) -> Step:
     """Every layout on the fewest chips of the question that keep its promises under the load."""
     task = step.task
     if not grows(task):
         return step
 
     def keeps(part: Step) -> np.ndarray:
-        batch = sizing.carrying(part, LARGEST_BATCH)
+        batch = sizing.min_batch_for_load(part, LARGEST_BATCH)
         tried = np.maximum(batch, 1)
         return (batch > 0) & PromiseLimits(part, tried).hold(part(tried))
 
-    return sizing.fitted(step, keeps)
+    return sizing.minimize_feasible_chips(step, keeps)
 
 
 def largest_feasible(step: Step) -> tuple[np.ndarray, np.ndarray]:
@@ -160,7 +160,7 @@ def largest_feasible(step: Step) -> tuple[np.ndarray, np.ndarray]:
     return low, looked
 
 
-def largest_at(step: Step, largest: np.ndarray, paces: np.ndarray) -> np.ndarray:
+def max_batch_at_tpot(step: Step, largest: np.ndarray, paces: np.ndarray) -> np.ndarray:
     """Largest batch, of at most `largest`, that keeps each time per output token [s].
 
     Shape (n_paces, n_layouts).
@@ -181,7 +181,7 @@ def largest_at(step: Step, largest: np.ndarray, paces: np.ndarray) -> np.ndarray
 
 def _loaded(step: Step) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Under a given load: the largest batch were there none, and the one batch that carries it."""
-    batch = sizing.carrying(step, LARGEST_BATCH)
+    batch = sizing.min_batch_for_load(step, LARGEST_BATCH)
     rows = np.flatnonzero(batch > 0)
     unloaded = step.with_task(step.task.with_layout(arrivals=None))
     if step.task.mode == "prefill":
@@ -192,12 +192,11 @@ def _loaded(step: Step) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray,
 
 
 def _between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Whole numbers between, geometric means at first: batches differ by orders of magnitude."""
     least = np.maximum(low, 1)
     return np.floor(np.where(high > 4 * least, np.sqrt(least * high), (low + high) / 2))
 
 
-def chosen(step: Step, largest: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def candidate_batches(step: Step, largest: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The batches worth pricing: those where the price may turn, or for latency the smallest."""
     rows = np.flatnonzero(largest >= 1)
     if step.task.objective == "latency":
@@ -269,7 +268,7 @@ def _smallest_as_cheap(step: Step, rows: np.ndarray, batch: np.ndarray) -> np.nd
     return np.minimum(first(cheap, np.zeros(rows.size), np.ceil(batch / group)) * group, batch)
 
 
-def tried_batches(step: Step) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def try_batches(step: Step) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The batches the question fixes, or how many prompts may share a pass of a pool of readers."""
     if step.task.mode == "prefill" and step.task.batches is None:
         rows, batch = sizing.pass_sizes(step)
@@ -295,7 +294,6 @@ def fixed_batches(step: Step) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _ranked(task: Task, layouts: Layouts, values: dict[str, np.ndarray]) -> np.ndarray:
-    """Order of candidates: score, then speed, then fewer chips per replica and plainer layouts."""
     score = task.score(values)
     coarse = np.floor(np.log(score / score.min()) / SAME_PRICE) if score.size else score
     return np.lexsort((

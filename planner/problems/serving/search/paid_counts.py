@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.problems.serving.step.layouts import Layouts
-from planner.problems.serving.step.packing import ChipSplit, chips_least, distinct, replicas_most
+from planner.problems.serving.step.packing import ChipSplit, distinct, max_replicas, min_chips
 from planner.text.errors import FieldError
 from planner.text.tolerances import TIE
 
 if TYPE_CHECKING:
     from planner.problems.serving.task.task import Task
 
-MOST_ROWS = 1_000_000  # layouts on numbers of chips that are searched: 1 kB each
+MAX_ROWS = 1_000_000  # layouts on numbers of chips that are searched: 1 kB each
 
 
 def on_paid_counts(task: Task, layouts: Layouts) -> Layouts:
@@ -34,7 +34,7 @@ def on_paid_counts(task: Task, layouts: Layouts) -> Layouts:
         return layouts
     if task.limits_of.get("replicas") is not None:
         rooms = ChipSplit(layouts.stage, layouts.pp, np.full(len(layouts), domain))
-        least = chips_least(layouts.replicas, rooms)
+        least = min_chips(layouts.replicas, rooms)
         return replace(layouts, chips=paid[np.searchsorted(paid, least)])
     alike = (
         layouts.pp * layouts.dp_attention if task.mode == "prefill" else np.ones_like(layouts.pp)
@@ -43,15 +43,15 @@ def on_paid_counts(task: Task, layouts: Layouts) -> Layouts:
     counts = []
     for row in at.tolist():
         room = ChipSplit(layouts.stage[[row]], layouts.pp[[row]], np.array([domain]))
-        counts.append(paid[_worth_trying(task, replicas_most(paid, room), paid, int(alike[row]))])
+        counts.append(paid[_worth_trying(task, max_replicas(paid, room), paid, int(alike[row]))])
     sizes = np.array([each.size for each in counts])
     total = int(sizes[kind].sum())
-    if total > MOST_ROWS:
+    if total > MAX_ROWS:
         words = (
             f"{len(layouts):,} layouts on {paid.size:,} numbers of chips are {total:,} questions"
         )
-        remedy = f"what would work: at most {MOST_ROWS // len(layouts):,} numbers, as a list"
-        raise FieldError(("chips", f"{words}, more than the {MOST_ROWS:,} searched; {remedy}"))
+        remedy = f"what would work: at most {MAX_ROWS // len(layouts):,} numbers, as a list"
+        raise FieldError(("chips", f"{words}, more than the {MAX_ROWS:,} searched; {remedy}"))
     rows, starts = np.repeat(np.arange(kind.size), sizes[kind]), np.cumsum(sizes) - sizes
     place = np.arange(total) - np.repeat(np.cumsum(sizes[kind]) - sizes[kind], sizes[kind])
     chips = np.concatenate(counts)[starts[kind[rows]] + place]

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.problems.serving.step.drafting import with_accepted
-from planner.problems.serving.step.shares import distances_at, resting_on
-from planner.text.tolerances import TENTH
+from planner.problems.serving.step.shares import coefficient_shares, extrapolation_masks
+from planner.text.tolerances import QUANTILE_90
 
 if TYPE_CHECKING:
     from planner.problems.serving.step.step import Step
 
 TIMES = ("tpot", "ttft")
 # Limited times, and the one whose band they have; that of a whole request is made of both.
-BANDED = {"tpot": "tpot", "ttft": "ttft", "ttft_p95": "ttft", "ttft_p99": "ttft"}
+BAND_TIMES = {"tpot": "tpot", "ttft": "ttft", "ttft_p95": "ttft", "ttft_p99": "ttft"}
 WHOLE = "latency"
-STEP, LEAST_RATIO = 0.8, 0.05  # of a batch that fails to the next tried, squared from then on
-TOGETHER = 50_000  # layouts whose factors are worked out together: 30 evaluations each
+STEP, MIN_RATIO = 0.8, 0.05  # of a batch that fails to the next tried, squared from then on
+BLOCK_SIZE = 50_000  # layouts whose factors are worked out together: 30 evaluations each
 
 
 def quantile_factor(low: np.ndarray, high: np.ndarray, chance: float) -> np.ndarray:
@@ -36,14 +36,14 @@ def quantile_factor(low: np.ndarray, high: np.ndarray, chance: float) -> np.ndar
     """
     deviations = NormalDist().inv_cdf(chance)
     low, high = np.log(low), np.log(high)
-    log_factor = (low + high) / 2 + deviations * (high - low) / (2 * TENTH)
+    log_factor = (low + high) / 2 + deviations * (high - low) / (2 * QUANTILE_90)
     return np.asarray(np.exp(np.maximum(log_factor, 0)))
 
 
 def time_bands(step: Step, batch: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Ends of the bands of both times as ratios, accepted drafts in them, shape (n_layouts,)."""
-    task, rests = step.task, resting_on(step, batch)
-    beyond = distances_at(task, step.layouts, batch)
+    task, rests = step.task, coefficient_shares(step, batch)
+    beyond = extrapolation_masks(task, step.layouts, batch)
     bands = {time: task.profile.band_ends(time, rests[time], beyond) for time in TIMES}
     if task.drafts:
         bands["tpot"] = with_accepted(task, "tpot", bands["tpot"], (None, None))
@@ -61,7 +61,7 @@ def quantile_factors(step: Step, batch: np.ndarray, also: str = "") -> dict[str,
     Empty where nothing is promised of a time, or where the plan is chosen on the bound; `also` is
     one more output.
     """
-    promised = [name for name in (*BANDED, WHOLE) if name == also or name in step.task.limits]
+    promised = [name for name in (*BAND_TIMES, WHOLE) if name == also or name in step.task.limits]
     if not by_chance(step) or not promised:
         return {}
     if step.one_task:  # of one layout at many values as well
@@ -76,7 +76,7 @@ def quantile_factors(step: Step, batch: np.ndarray, also: str = "") -> dict[str,
 def _factors(step: Step, batch: np.ndarray, promised: list[str]) -> dict[str, np.ndarray]:
     task, bands = step.task, time_bands(step, batch)
     by_time = {time: quantile_factor(*band, task.chance or 0.5) for time, band in bands.items()}
-    factors = {name: by_time[BANDED[name]] for name in promised if name in BANDED}
+    factors = {name: by_time[BAND_TIMES[name]] for name in promised if name in BAND_TIMES}
     if WHOLE in promised and task.mode != "aggregated":
         factors[WHOLE] = by_time["tpot" if task.mode == "decode" else "ttft"]
     elif WHOLE in promised:
@@ -120,10 +120,9 @@ class PromiseLimits:
         return good
 
     def _at(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """The factors of some layouts, each worked out once."""
         missing = np.unique(rows[~self._seen[rows]])
-        for k in range(0, missing.size, TOGETHER):
-            part = missing[k : k + TOGETHER]
+        for k in range(0, missing.size, BLOCK_SIZE):
+            part = missing[k : k + BLOCK_SIZE]
             for name, factor in quantile_factors(self._step.take(part), self._batch[part]).items():
                 self._factors.setdefault(name, np.ones(self._seen.size))[part] = factor
         self._seen[missing] = True
@@ -137,7 +136,7 @@ def lowered(step: Step, batch: np.ndarray) -> np.ndarray:
     slowly with the batch, and not always one way: below the first smaller batch that holds none is
     looked for, between it and what failed the largest is found by bisection.
     """
-    if not by_chance(step) or not {*BANDED, WHOLE} & step.task.limits.keys():
+    if not by_chance(step) or not {*BAND_TIMES, WHOLE} & step.task.limits.keys():
         return batch
     names = tuple(step.limits)
 
@@ -158,7 +157,7 @@ def lowered(step: Step, batch: np.ndarray) -> np.ndarray:
         good[left[fits]] = tried[fits]
         left, tried = left[~fits], tried[~fits]
         bad[left] = tried
-        ratio = max(ratio**2, LEAST_RATIO)
+        ratio = max(ratio**2, MIN_RATIO)
     while (left := np.flatnonzero((good > 0) & (bad - good > 1))).size:
         tried = np.floor((good[left] + bad[left]) / 2)
         fits = holds(rows[left], tried)

@@ -15,13 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.problems.serving.step.occupancy import first
-from planner.problems.serving.step.packing import (
-    ChipSplit,
-    chips_least,
-    replicas_left,
-    replicas_most,
-)
-from planner.text.tolerances import SAME
+from planner.problems.serving.step.packing import ChipSplit, max_replicas, min_chips, replicas_left
+from planner.text.tolerances import REL_TOL
 
 if TYPE_CHECKING:
     from planner.problems.serving.search.sizing import PhaseLayouts
@@ -39,7 +34,10 @@ def replica_counts(
     fixed = tasks.decode.batches is not None
     if tasks.demand is not None or (tasks.prefill.objective == "latency" and not fixed):
         return [
-            (read, np.where(left(tasks, a.room, b.room, read, chips) >= decode, decode, 0))
+            (
+                read,
+                np.where(decode_replicas(tasks, a.room, b.room, read, chips) >= decode, decode, 0),
+            )
             for read, decode in loaded_counts(tasks, a, b)
         ]
     counts = _crossings(tasks, a, b, chips)
@@ -54,20 +52,22 @@ def _crossings(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Replicas of `a` on either side of where its rate crosses that of all `b` beside them."""
     spare, fixed = tasks.prefill.spare, tasks.decode.batches is not None
-    most = np.maximum(replicas_most(chips, a.room), 1.0)
+    most = np.maximum(max_replicas(chips, a.room), 1.0)
 
     def crossing(decodes: np.ndarray) -> np.ndarray:
         """The fewest replicas that read no slower than `decodes`, or all others, decode."""
 
         def enough(at: np.ndarray, count: np.ndarray) -> np.ndarray:
             n = count.astype(np.int64)
-            m = np.minimum(left(tasks, a.room.take(at), b.room.take(at), n, chips[at]), decodes[at])
+            m = np.minimum(
+                decode_replicas(tasks, a.room.take(at), b.room.take(at), n, chips[at]), decodes[at]
+            )
             return (n - spare) * a.rate[at] >= (m - spare) * b.rate[at]
 
         return first(enough, np.zeros(chips.size), most).astype(np.int64)
 
     counts = []
-    for reads, number in product(*wanted(tasks)):
+    for reads, number in product(*admissible_counts(tasks)):
         decodes = b.count if fixed else np.full(chips.size, number)
         limited = fixed or number > 0
         if reads:
@@ -75,22 +75,22 @@ def _crossings(
         else:
             cross = crossing(decodes if limited else np.full(chips.size, np.inf))
             if limited:
-                cross = np.minimum(cross, most_beside(tasks, a, b, decodes, chips))
+                cross = np.minimum(cross, max_prefill_replicas(tasks, a, b, decodes, chips))
             tried = [cross, cross - 1]
             if not tasks.together:
                 # A unit or a domain fewer, all of them full, may be the least per request.
                 short = _rented(tasks.prefill, a.room, cross - 1) - 1
                 blocks = tasks.prefill.unit, a.domain
-                tried += [replicas_most(short // block * block, a.room) for block in blocks]
+                tried += [max_replicas(short // block * block, a.room) for block in blocks]
         for n in tried:
-            m = left(tasks, a.room, b.room, n, chips)
+            m = decode_replicas(tasks, a.room, b.room, n, chips)
             if fixed:
-                m = np.where(n * a.rate * (1 + SAME) >= decodes * b.rate, m, 0)
+                m = np.where(n * a.rate * (1 + REL_TOL) >= decodes * b.rate, m, 0)
             counts.append((n, np.where(m >= decodes, decodes, 0) if limited else m))
     return counts
 
 
-def supplied(
+def counts_with_prefill_capacity(
     tasks: TaskPair, prefill: PhaseLayouts, decode: PhaseLayouts, pairs: tuple[np.ndarray, ...]
 ) -> tuple[np.ndarray, ...]:
     """Pairs, rows of either pool and chips, with the best of each kind that prompts suffice for.
@@ -104,31 +104,31 @@ def supplied(
     place = begin + np.searchsorted(rates, decode.rate, "right")
     i, j, chips = pairs
     a, b = prefill.take(i), decode.take(j)
-    most = most_beside(tasks, a, b, b.count, chips)
-    for reads in wanted(tasks)[0]:
+    most = max_prefill_replicas(tasks, a, b, b.count, chips)
+    for reads in admissible_counts(tasks)[0]:
         read = np.where(most >= reads, reads or np.maximum(most, 0), 0)
-        enough = np.searchsorted(rates, read * a.rate / b.count * (1 + SAME), "right")
+        enough = np.searchsorted(rates, read * a.rate / b.count * (1 + REL_TOL), "right")
         row = np.searchsorted(place, begin[j] + enough, "right") - 1
         good = row >= j - b.slower
         parts.append((i[good], row[good], chips[good]))
     return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 
 
-def most_beside(
+def max_prefill_replicas(
     tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, decodes: np.ndarray, chips: np.ndarray
 ) -> np.ndarray:
     """The most replicas that read beside `decodes` that decode, on `chips` in all; 0 if none."""
 
     def too_many(at: np.ndarray, count: np.ndarray) -> np.ndarray:
         rooms = a.room.take(at), b.room.take(at)
-        beside = left(tasks, *rooms, count.astype(np.int64), chips[at])
+        beside = decode_replicas(tasks, *rooms, count.astype(np.int64), chips[at])
         return np.asarray(beside < decodes[at])
 
-    most = np.maximum(replicas_most(chips, a.room), 1.0) + 1
+    most = np.maximum(max_replicas(chips, a.room), 1.0) + 1
     return first(too_many, np.zeros(chips.size), most).astype(np.int64) - 1
 
 
-def left(
+def decode_replicas(
     tasks: TaskPair, first: ChipSplit, second: ChipSplit, count: np.ndarray, chips: np.ndarray
 ) -> np.ndarray:
     """Most replicas that decode, of `second` each, beside `count` of `first` that read."""
@@ -136,16 +136,16 @@ def left(
         return replicas_left(chips, first, count, second)
     rest = chips - _rented(tasks.prefill, first, count)
     whole = np.maximum(rest, 0) // tasks.decode.unit * tasks.decode.unit
-    return np.asarray(replicas_most(whole, second)) - (rest < 0)
+    return np.asarray(max_replicas(whole, second)) - (rest < 0)
 
 
-def needed(tasks: TaskPair, rate: np.ndarray) -> np.ndarray:
+def required_replicas(tasks: TaskPair, rate: np.ndarray) -> np.ndarray:
     """Replicas that carry the load, spare ones included; 2**40, beyond any system, if more do."""
     count = np.minimum(np.ceil((tasks.demand or 0.0) / rate - 1e-12), 2.0**40)
     return count.astype(np.int64) + tasks.prefill.spare
 
 
-def chips_that_read(
+def prefill_chips(
     tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, n: np.ndarray, m: np.ndarray,
     chips: np.ndarray, idle: tuple[np.ndarray, np.ndarray],
 ) -> np.ndarray:  # fmt: skip
@@ -163,12 +163,11 @@ def chips_that_read(
 
 
 def _rented(task: Task, room: ChipSplit, count: np.ndarray) -> np.ndarray:
-    """Fewest chips of one system, in whole units of what is rented, that hold its replicas."""
-    least = chips_least(np.maximum(count, 0), room)
+    least = min_chips(np.maximum(count, 0), room)
     return np.asarray(-(-least // task.unit) * task.unit)
 
 
-def wanted(tasks: TaskPair) -> list[Sequence[int]]:
+def admissible_counts(tasks: TaskPair) -> list[Sequence[int]]:
     """Numbers of replicas of either pool that the question admits; 0 where it leaves them free."""
     return [task.limits_of.get("replicas", (0,)) for task in tasks.tasks]
 
@@ -179,11 +178,11 @@ def loaded_counts(
     """Replicas of either pool that the load, or nothing but the spare ones, asks for; 0 if none."""
     n = m = np.full(a.rate.size, 1 + tasks.prefill.spare)
     if tasks.demand is not None:
-        n, m = needed(tasks, a.rate), needed(tasks, b.rate)
+        n, m = required_replicas(tasks, a.rate), required_replicas(tasks, b.rate)
     return [
         (
             np.where(n <= reads, reads, 0) if reads else n,
             np.where(m <= decodes, decodes, 0) if decodes else m,
         )
-        for reads, decodes in product(*wanted(tasks))
+        for reads, decodes in product(*admissible_counts(tasks))
     ]

@@ -22,18 +22,18 @@ from planner.problems.serving.search.promise_limits import PromiseLimits
 from planner.problems.serving.step.occupancy import LARGEST_BATCH, first
 from planner.problems.serving.step.packing import ChipSplit
 from planner.problems.serving.step.step import Step
-from planner.text.tolerances import SAME
+from planner.text.tolerances import REL_TOL
 
-EVERY, STEP = 8.0, 1.25  # prompts a rank, and the factor to the next number beyond
-POINTS = 50_000  # layouts at a batch that are computed together: 5 kB each
-HALVINGS = 40  # of the share of time that readers may be busy
+PROMPTS_PER_RANK, STEP = 8.0, 1.25  # prompts a rank, and the factor to the next number beyond
+CHUNK_POINTS = 50_000  # layouts at a batch that are computed together: 5 kB each
+MAX_BISECTIONS = 40  # of the share of time that readers may be busy
 NEXT_TO_NOTHING = np.finfo(float).tiny ** 0.5  # share of its time that a pool nobody waits for uses
-WORTHWHILE = 0.8  # of rows that go on, below which the others are left out
+COMPACTION_SHARE = 0.8  # of rows that go on, below which the others are left out
 
 # Which of some rows, at what a step says of them, keep their promises.
 Keeps: TypeAlias = Callable[[dict[str, np.ndarray], np.ndarray], np.ndarray]
 # Which of some rows may be the best of their kind, at rates that lie between two.
-Ahead: TypeAlias = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+UtilisationStep: TypeAlias = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,6 @@ class PhaseLayouts:
         return order[stays], np.arange(number.size) - np.searchsorted(number, number)
 
     def _kinds(self, *of: np.ndarray) -> np.ndarray:
-        """Numbers of the group, room, count, `odd` and `of` of each row, groups in their order."""
         kind = self.group
         rank = np.unique(self.odd, return_inverse=True)[1]
         for column in (self.stage, self.stages, self.count, rank, *of):
@@ -139,7 +138,7 @@ class PhaseLayouts:
         return np.asarray(order[np.unique(room[order], return_index=True)[1]])
 
 
-def carrying(step: Step, largest: int | np.ndarray) -> np.ndarray:
+def min_batch_for_load(step: Step, largest: int | np.ndarray) -> np.ndarray:
     """The smallest batch of each layout that carries its load, 0 where none up to `largest` does.
 
     `largest` is one for all layouts, or one for each of them.
@@ -149,7 +148,7 @@ def carrying(step: Step, largest: int | np.ndarray) -> np.ndarray:
     """
     layouts = step.layouts
     if step.task.mode == "prefill":
-        return quickest_pass(step)
+        return fastest_prefill_batch(step)
     batches = np.zeros(len(layouts))
     group = layouts.group
     most = np.maximum(np.floor(largest / group), 1)
@@ -191,11 +190,11 @@ def _piece(step: Step, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return start, end
 
 
-def busiest(
+def max_utilisation(
     step: Step,
     batch: np.ndarray,
     keeps: Keeps,
-    ahead: Ahead | None = None,
+    ahead: UtilisationStep | None = None,
     least: np.ndarray | float = NEXT_TO_NOTHING,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Layouts that keep their promises when next to nothing arrives, and how busy they may be.
@@ -211,12 +210,12 @@ def busiest(
     slot = np.broadcast_to(values["slot"], rows.shape)
     # Readers are as busy as slots are filled: beyond their limit nothing need be tried.
     reads = values["readers"] / idle / step.limits.get("readers", np.inf)
-    most = np.broadcast_to(1 / np.maximum(reads * (1 + 0.5**HALVINGS), 1), rows.shape)
+    most = np.broadcast_to(1 / np.maximum(reads * (1 + 0.5**MAX_BISECTIONS), 1), rows.shape)
     rows = rows[keeps(values, rows)]
     low, high, at = idle[rows], most[rows], None
-    for turn in range(1 + HALVINGS):
+    for turn in range(1 + MAX_BISECTIONS):
         good = ahead(rows, low / slot[rows], high / slot[rows]) if ahead else rows >= 0
-        if at is None or good.mean() < WORTHWHILE:
+        if at is None or good.mean() < COMPACTION_SHARE:
             rows, low, high = rows[good], low[good], high[good]
             at = step.take(rows).filled(batch[rows])
         middle = (low + high) / 2 if turn else high
@@ -237,7 +236,7 @@ def filled_in_part(step: Step, rows: np.ndarray, batch: np.ndarray) -> tuple[np.
     free, hurries = 1 - step.task.headroom, step.task.objective == "latency"
     soonest = np.full(len(step.layouts), np.inf)
     up, most = step.layouts.replicas - step.task.spare, np.full(len(step.layouts), NEXT_TO_NOTHING)
-    values = evaluated(step, rows, batch, np.ones(rows.size))
+    values = evaluate_chunked(step, rows, batch, np.ones(rows.size))
     keeps = PromiseLimits(step.take(rows), batch).hold(values)
     np.maximum.at(most, rows[keeps], free / values["slot"][keeps])
     np.minimum.at(soonest, rows[keeps], values["latency"][keeps])
@@ -246,15 +245,17 @@ def filled_in_part(step: Step, rows: np.ndarray, batch: np.ndarray) -> tuple[np.
     # Waits and chances turn with every rank that has one more: what a batch breaks a larger one
     # may keep.
     while at.size:
-        load = most[at] * up[at] * (1 + SAME)
-        batch = carrying(step.take(at).bearing(load), LARGEST_BATCH)
+        load = most[at] * up[at] * (1 + REL_TOL)
+        batch = min_batch_for_load(step.take(at).bearing(load), LARGEST_BATCH)
         at, batch = at[batch > 0], batch[batch > 0]
         if hurries:
             sooner = step.take(at).filled(batch)(NEXT_TO_NOTHING)["latency"] < soonest[at]
             at, batch = at[sooner], batch[sooner]
         part = step.take(at)
         rate = free / np.broadcast_to(part.work(batch)["slot"], at.shape)
-        good, fill = busiest(part, batch, PromiseLimits(part, batch).hold, least=most[at] / rate)
+        good, fill = max_utilisation(
+            part, batch, PromiseLimits(part, batch).hold, least=most[at] / rate
+        )
         at, batch = at[good], batch[good]
         parts.append((at, batch, fill))
         most[at] = rate[good]
@@ -302,19 +303,19 @@ def with_places(step: Step, batch: np.ndarray) -> np.ndarray:
     return np.maximum(most, 1.0)
 
 
-def evaluated(
+def evaluate_chunked(
     step: Step, rows: np.ndarray, batch: np.ndarray, fill: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """What a step says of layouts at batches, one value a row; `POINTS` computed together."""
+    """What a step says of layouts at batches, one value a row; `CHUNK_POINTS` computed together."""
     parts = []
-    for k in range(0, max(rows.size, 1), POINTS):
-        at = slice(k, k + POINTS)
+    for k in range(0, max(rows.size, 1), CHUNK_POINTS):
+        at = slice(k, k + CHUNK_POINTS)
         values = step.take(rows[at])(batch[at], fill[at])
         parts.append({name: np.broadcast_to(x, rows[at].shape) for name, x in values.items()})
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def fitted(step: Step, keeps: Callable[[Step], np.ndarray]) -> Step:
+def minimize_feasible_chips(step: Step, keeps: Callable[[Step], np.ndarray]) -> Step:
     """The same layouts, each on the fewest chips of the question that `keeps` approves.
 
     Layouts that no number of chips approves stay on the most. `keeps` maps a step to one verdict
@@ -367,14 +368,14 @@ def pass_sizes(step: Step) -> tuple[np.ndarray, np.ndarray]:
     rows, sizes = [np.arange(len(layouts))], [np.ones(len(layouts))]
     number = 1.0
     while (at := np.flatnonzero(room > number)).size:
-        number = np.floor(number * STEP) if number >= EVERY else number + 1
+        number = np.floor(number * STEP) if number >= PROMPTS_PER_RANK else number + 1
         rows.append(at)
         sizes.append(np.minimum(number, room[at]))
     tried = np.concatenate(rows)
     return tried, np.concatenate(sizes) * ranks[tried]
 
 
-def quickest_pass(step: Step) -> np.ndarray:
+def fastest_prefill_batch(step: Step) -> np.ndarray:
     """Prompts in flight of each layout whose first token is earliest under its load, 0 if none.
 
     Where few share a pass they wait for it longer; where many do, for each other. Of those that

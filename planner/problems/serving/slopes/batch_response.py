@@ -18,22 +18,22 @@ import numpy as np
 from formulas.numerics.tape import Tape
 from planner.problems.serving.slopes.directional_derivatives import (
     Directions,
-    slopes_at,
-    smoothed,
+    differentiate_tape,
+    evaluate_tape,
     symbol_slopes,
-    values_at,
+    without_ceilings,
 )
 from planner.problems.serving.step.engine_effects import loop_first_token
-from planner.problems.serving.step.kernels import OF_A_STEP, StepModel, lowered
+from planner.problems.serving.step.kernels import OF_A_STEP, StepModel, get_kernel
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.occupancy import LARGEST_BATCH, queue
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task
-from planner.protocol.bracket import Bracket, bracketed
-from planner.text.tolerances import SAME
+from planner.protocol.bracket import Bracket, find_bracket
+from planner.text.tolerances import REL_TOL
 
 ARRIVALS = "X_arr"
-CLOSE = 1e-13  # logarithms of batches that are one
+ROOT_TOLERANCE = 1e-13  # logarithms of batches that are one
 STEP = 1e-5  # of a given, in logarithms
 
 
@@ -70,7 +70,7 @@ def _varied(row: Mapping[str, float], symbols: Mapping[str, float], by: float) -
 
 
 def _wait(task: Task, tape: Tape, row: Mapping[str, float], batch: float) -> float:
-    values = values_at(tape, row, batch)
+    values = evaluate_tape(tape, row, batch)
     names = {
         "T_pf_busy": "busy", "T_dec": "step", "T_ttft": "ttft", "T_tpot": "tpot", "T_slot": "slot",
     }  # fmt: skip
@@ -83,8 +83,8 @@ def _wait(task: Task, tape: Tape, row: Mapping[str, float], batch: float) -> flo
 
 LIMIT = "limit."  # of a promise, as if it were a symbol
 ACTIVE = 1e-7  # share of a limit below which it does not hold the batch
-FLAT = 1e-7  # d ln price / d ln batch, below which a larger batch is no cheaper
-ASIDE = 1e-6  # of a batch at which two roofs meet, where each is looked at
+FLAT_TOLERANCE = 1e-7  # d ln price / d ln batch, below which a larger batch is no cheaper
+SIDE_STEP = 1e-6  # of a batch at which two roofs meet, where each is looked at
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class FixedLayout:
         values, slopes = self._at(top, directions)
         if not self.free:
             return self._at_fixed_batch(values, slopes, directions)
-        if slopes["slot"][0, -1] > -FLAT:
+        if slopes["slot"][0, -1] > -FLAT_TOLERANCE:
             return self._flat(top, directions)
         growth = self._growth(values, slopes, directions)
         return Response({**values, "batch": top}, _total(slopes, growth))
@@ -158,15 +158,14 @@ class FixedLayout:
         batch = self._carries(load) if self.free else self.batch
         values, slopes = self._at(batch, directions)
         slot = slopes["slot"]
-        if not self.free or batch <= 1 or slot[0, -1] > -FLAT:
+        if not self.free or batch <= 1 or slot[0, -1] > -FLAT_TOLERANCE:
             return self._at_fixed_batch({**values, "batch": batch}, slopes, directions)
         pull = slot[:, :-1] + rising
         growth = pull / np.abs(np.where(_grows(pull), slot[1, -1], slot[0, -1]))
         return Response({**values, "batch": batch}, _total(slopes, growth))
 
     def _at(self, batch: float, directions: Directions) -> tuple[dict, dict]:
-        """Values and slopes with a batch, waiting included where a load makes prompts wait."""
-        values, slopes = slopes_at(self.tape, self.row, batch, directions)
+        values, slopes = differentiate_tape(self.tape, self.row, batch, directions)
         if waits(self.task):
             first = values["ttft"], slopes["ttft"]
             late = with_wait(self.task, self.tape, self.row, batch, directions, first)
@@ -212,8 +211,7 @@ class FixedLayout:
         return first + self.row["L_dec"] * values["tpot"]
 
     def _fullest(self, batch: float) -> float:
-        """The largest of what is limited over its limit, in logarithms."""
-        values = values_at(self.tape, self.row, batch)
+        values = evaluate_tape(self.tape, self.row, batch)
         return max(math.log(max(ratio, 1e-300)) for ratio in self._limits(values).values())
 
     def _largest(self) -> float:
@@ -272,40 +270,39 @@ class FixedLayout:
 
     def _flat(self, top: float, directions: Directions) -> Response:
         """Where a larger batch is no cheaper: the smallest that is as cheap, and how it moves."""
-        goal = self._price(top) * (1 + SAME)
+        goal = self._price(top) * (1 + REL_TOL)
         low, high = 0.0, math.log(top)
         while high - low > 1e-12 * max(high, 1.0):
             middle = (low + high) / 2
             low, high = (low, middle) if self._price(math.exp(middle)) <= goal else (middle, high)
         turn = math.exp(high)
-        below = slopes_at(self.tape, self.row, turn * (1 - ASIDE), directions)
-        above = slopes_at(self.tape, self.row, turn * (1 + ASIDE), directions)
+        below = differentiate_tape(self.tape, self.row, turn * (1 - SIDE_STEP), directions)
+        above = differentiate_tape(self.tape, self.row, turn * (1 + SIDE_STEP), directions)
         before, after = below[1]["slot"], above[1]["slot"]
         steep = before[:, -1] - after[:, -1]
-        moves = turn > 1 + ASIDE and bool((steep < -FLAT).all())
+        moves = turn > 1 + SIDE_STEP and bool((steep < -FLAT_TOLERANCE).all())
         growth = (
             (after - before)[:, :-1] / steep[:, None] if moves else np.zeros((2, len(directions)))
         )
         return Response({**above[0], "batch": turn}, _total(above[1], growth))
 
     def _price(self, batch: float) -> float:
-        return values_at(self.tape, self.row, batch)["slot"]
+        return evaluate_tape(self.tape, self.row, batch)["slot"]
 
 
 def _crossing(excess: Callable[[float], float], near: float, far: float) -> float:
-    """Where what is at most zero at `near` and above it at `far` changes its sign."""
-    return bracketed(
+    return find_bracket(
         lambda points: [-excess(point) for point in points],
         Bracket(near, far),
         lambda bracket: ((bracket.near + bracket.far) / 2,),
-        lambda bracket: abs(bracket.far - bracket.near) <= CLOSE,
+        lambda bracket: abs(bracket.far - bracket.near) <= ROOT_TOLERANCE,
     ).near
 
 
 @cache
 def _tape(model: StepModel, *, queued: bool, smooth: bool) -> Tape:
-    tape = lowered("batch_times", *model.key, queued).tape
-    return smoothed(tape) if smooth else tape
+    tape = get_kernel("batch_times", *model.key, queued).tape
+    return without_ceilings(tape) if smooth else tape
 
 
 def _total(slopes: dict[str, np.ndarray], growth: np.ndarray) -> dict[str, np.ndarray]:
@@ -322,5 +319,4 @@ def _total(slopes: dict[str, np.ndarray], growth: np.ndarray) -> dict[str, np.nd
 
 
 def _grows(pull: np.ndarray) -> np.ndarray:
-    """Whether the batch grows where givens pull it so, by their left and right sides: (2, n)."""
     return (pull > 0) == np.array([[False], [True]])

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from formulas.numerics.slopes import slopes_along, values_along
+from formulas.numerics.slopes import tape_derivatives, tape_values
 from formulas.numerics.tape import Tape
 
 BATCH = "B"
@@ -18,7 +18,7 @@ Directions = Mapping[str, Mapping[str, float]]
 """{given: {symbol: d ln symbol / d ln given}}"""
 
 
-def smoothed(tape: Tape) -> Tape:
+def without_ceilings(tape: Tape) -> Tape:
     """The same with a real number of sequences: no ceiling of what depends on the batch."""
     nodes: list[tuple] = []
     places: list[int] = []
@@ -40,12 +40,12 @@ def symbol_slopes(directions: Directions, symbol: str) -> np.ndarray:
     return np.array([moved.get(symbol, 0.0) for moved in directions.values()])
 
 
-def values_at(tape: Tape, row: Mapping[str, float], batch: float) -> dict[str, float]:
+def evaluate_tape(tape: Tape, row: Mapping[str, float], batch: float) -> dict[str, float]:
     """The outputs of a tape with a batch."""
-    return values_along(tape, {**row, BATCH: batch})
+    return tape_values(tape, {**row, BATCH: batch})
 
 
-def slopes_at(
+def differentiate_tape(
     tape: Tape, row: Mapping[str, float], batch: float, directions: Directions
 ) -> tuple[dict[str, float], dict[str, np.ndarray]]:
     """Values of the outputs, and d ln output / d ln of every given, last of the batch.
@@ -54,8 +54,8 @@ def slopes_at(
     """
     names = [*directions, BATCH]
     turned = _turned(tape, row, directions)
-    values = values_at(tape, row, batch)
-    slopes = slopes_along(turned, names, {**dict.fromkeys(directions, 1.0), BATCH: batch})
+    values = evaluate_tape(tape, row, batch)
+    slopes = tape_derivatives(turned, names, {**dict.fromkeys(directions, 1.0), BATCH: batch})
     elasticities = {
         name: slopes[place] / values[name] if values[name] else np.zeros((2, len(names)))
         for name, place in turned.outputs.items()
@@ -94,7 +94,6 @@ def _append(nodes: list[tuple], node: tuple) -> int:
 
 
 def _inner(operation: str, operands: Sequence) -> list[int]:
-    """The slots that a node needs."""
     if operation in ("constant", "argument"):
         return []
     if operation in ("sum", "product"):

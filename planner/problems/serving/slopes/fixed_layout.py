@@ -25,15 +25,15 @@ from planner.problems.serving.slopes.batch_response import ACTIVE, ARRIVALS, Fix
 from planner.problems.serving.slopes.directional_derivatives import (
     BATCH,
     Directions,
-    slopes_at,
+    differentiate_tape,
     symbol_slopes,
 )
-from planner.problems.serving.step.kernels import lowered
+from planner.problems.serving.step.kernels import get_kernel
 from planner.problems.serving.task.resolve import resolve
-from planner.protocol.problem import FEW
+from planner.protocol.problem import SMALL_COUNT
 
 if TYPE_CHECKING:
-    from planner.problems.serving.deployment.scored_points import Point
+    from planner.problems.serving.deployment.scored_points import PlanPoint
     from planner.problems.serving.question import Scenario
     from planner.problems.serving.task.resolve import ServingTasks
     from planner.problems.serving.task.task import Task, TaskPair
@@ -41,11 +41,14 @@ if TYPE_CHECKING:
 
 
 # What the equations call the outputs that they give, beside a time and a batch that are followed.
-NAMES = {x.name: x.word for x in OUTPUTS if x.name not in ("tpot", "batch")}
+PATH_NAMES = {x.name: x.word for x in OUTPUTS if x.name not in ("tpot", "batch")}
 NOISE = 1e-14  # of terms that cancel
-PAID = {"p_chip": "chip_price", "p_power": "chip_power_price"}  # that follow the power drawn
-SHARED = ("L_in", "L_out", "L_dec", "m_grid")  # by two pools
-POWERLESS = 1.0  # W; where no power is known its elasticities are those of any
+PAID_SYMBOLS = {
+    "p_chip": "chip_price",
+    "p_power": "chip_power_price",
+}  # that follow the power drawn
+SHARED_SYMBOLS = ("L_in", "L_out", "L_dec", "m_grid")  # by two pools
+PLACEHOLDER_POWER_W = 1.0  # W; where no power is known its elasticities are those of any
 
 
 def one_pool_slopes(
@@ -57,7 +60,8 @@ def one_pool_slopes(
     """
     task, values, slopes = pool.task, response.values, response.slopes
     symbols = {
-        "P_chip": POWERLESS, **pool.row, "T_slot": values["slot"], "T_pf_busy": values["busy"],
+        "P_chip": PLACEHOLDER_POWER_W, **pool.row, "T_slot": values["slot"],
+        "T_pf_busy": values["busy"],
         "T_first": values["ttft"], "T_tpot": values["tpot"], "r_fill": 1.0,
     }  # fmt: skip
     moved = {
@@ -66,19 +70,19 @@ def one_pool_slopes(
     }  # fmt: skip
     if "watts" in values:
         symbols["P_chip"], moved["P_chip"] = values["watts"], slopes["watts"]
-    for name, word in PAID.items():
+    for name, word in PAID_SYMBOLS.items():
         if word in values:
             symbols[name], moved[name] = values[word], slopes[word]
     if resized:
         follow = symbol_slopes(directions, "X_arr") + slopes["slot"]
         moved |= {"n_rep": follow, "n_chips": follow}
-    tape = lowered(
-        "pool_from_times", task.mode, "none" if resized else task.load, *NAMES.values()
+    tape = get_kernel(
+        "pool_from_times", task.mode, "none" if resized else task.load, *PATH_NAMES.values()
     ).tape
     names = [name for name in tape.arguments if name != "B"]  # the batch apart
     direct = {name: symbol_slopes(directions, name) + 0.0 * slopes["slot"] for name in names}
     out = _composed(tape, symbols, {**direct, **moved})
-    present = {name: word for name, word in NAMES.items() if name not in ABSENT[task.mode]}
+    present = {name: word for name, word in PATH_NAMES.items() if name not in ABSENT[task.mode]}
     answer = {name: out[word] for name, word in present.items() if word in out}
     if task.mode != "prefill":
         answer["tpot"] = slopes["tpot"]
@@ -103,28 +107,28 @@ def two_pool_slopes(
     symbols = {
         "one_seq": 1.0, "X_arr": 1.0, "T_ttft": first.values["ttft"], "T_wait": 0.0,
         "T_move": transfer[0], "T_tpot": second.values["tpot"],
-        **{name: pools[1].row[name] for name in SHARED},
+        **{name: pools[1].row[name] for name in SHARED_SYMBOLS},
     }  # fmt: skip
     flat = 0.0 * requests
     moved = {
         "X_arr": requests, "T_ttft": first.slopes["ttft"], "T_move": transfer[1] + flat,
         "T_tpot": second.slopes["tpot"],
-        **{name: symbol_slopes(directions[1], name) + flat for name in SHARED},
+        **{name: symbol_slopes(directions[1], name) + flat for name in SHARED_SYMBOLS},
     }  # fmt: skip
     for place, name in enumerate(("pf", "dec")):
         row, turned = pools[place].row, directions[place]
         symbols[f"n_chips_{name}"] = weights[place]
         moved[f"n_chips_{name}"] = chips[place]
         for symbol in ("p_chip", "P_chip", "p_power"):
-            symbols[f"{symbol}_{name}"] = row.get(symbol, POWERLESS)
+            symbols[f"{symbol}_{name}"] = row.get(symbol, PLACEHOLDER_POWER_W)
             moved[f"{symbol}_{name}"] = symbol_slopes(turned, symbol) + flat
         response = responses[place]
-        for symbol, word in {"P_chip": "watts", **PAID}.items():
+        for symbol, word in {"P_chip": "watts", **PAID_SYMBOLS}.items():
             if word in response.values:
                 symbols[f"{symbol}_{name}"] = response.values[word]
                 moved[f"{symbol}_{name}"] = response.slopes[word]
-    out = _composed(lowered("pools", "given", *NAMES.values()).tape, symbols, moved)
-    elasticities = {name: out[word] for name, word in NAMES.items()}
+    out = _composed(get_kernel("pools", "given", *PATH_NAMES.values()).tape, symbols, moved)
+    elasticities = {name: out[word] for name, word in PATH_NAMES.items()}
     elasticities |= {"tpot": second.slopes["tpot"], "batch": second.slopes["batch"]}
     late = first.values["ttft"] + transfer[0]
     return {"ttft": late, "tpot": second.values["tpot"]}, elasticities
@@ -136,9 +140,9 @@ def slower_rate_slopes(
     """Slopes of the rate of the slower of two pools, from those of their slot times."""
     level = abs(math.log(rates[0] / rates[1])) <= ACTIVE
     symbols = {"n_pf": 1.0, "n_dec": 1.0, "X_pf": rates[0], "X_dec": rates[0 if level else 1]}
-    return _composed(lowered("slower_rate").tape, symbols, {"X_pf": -slots[0], "X_dec": -slots[1]})[
-        "requests"
-    ]
+    return _composed(
+        get_kernel("slower_rate").tape, symbols, {"X_pf": -slots[0], "X_dec": -slots[1]}
+    )["requests"]
 
 
 def _composed(
@@ -153,7 +157,7 @@ def _composed(
             str(i): {name: float(column[i]) for name, column in columns.items() if column[i]}
             for i in range(count)
         }
-        _, slopes = slopes_at(tape, symbols, symbols.get("B", 1.0), directions)
+        _, slopes = differentiate_tape(tape, symbols, symbols.get("B", 1.0), directions)
         sides.append({name: slope[side, :-1] for name, slope in slopes.items()})
         for slope in sides[-1].values():
             slope[np.abs(slope) < NOISE] = 0.0
@@ -161,7 +165,7 @@ def _composed(
 
 
 STEP = 1e-5  # of a given, in logarithms, at which the numbers of the equations are looked up
-STILL = 1e-9  # a symbol that moves less does not move
+ZERO_SLOPE = 1e-9  # a symbol that moves less does not move
 
 
 @dataclass(frozen=True)
@@ -194,7 +198,7 @@ class Bound:
         """Whether replicas are real numbers: they are many, and none has to be paid for idle."""
         if self.follows is not None:
             return self.follows
-        return not self._counts_stay and all(pool.replicas >= FEW for pool in self.pools)
+        return not self._counts_stay and all(pool.replicas >= SMALL_COUNT for pool in self.pools)
 
     @property
     def may_follow(self) -> bool:
@@ -203,7 +207,6 @@ class Bound:
 
     @property
     def _counts_stay(self) -> bool:
-        """Whether the chips that carry a load, or the replicas of a given batch, stay."""
         tasks = [pool.task for pool in self.pools]
         fixed = len(tasks) > 1 and tasks[-1].batches is not None
         return fixed or any(task.loaded and len(task.chips) < 2 for task in tasks)
@@ -217,7 +220,7 @@ class Bound:
         return resolved.pools[self.number - len(resolved.tasks)]
 
 
-def bound_to(scenario: Scenario, number: int, point: Point) -> Bound:
+def fix_layouts(scenario: Scenario, number: int, point: PlanPoint) -> Bound:
     """The plan of a point found, ready to be varied; `number` is that of its question."""
     candidate = point.candidate
     pools = tuple(
@@ -263,7 +266,7 @@ def _fixed_layout(task: Task, layouts: Any, batch: float) -> FixedLayout:
     small = task.objective == "latency" and not task.loaded
     # What gathers by chance moves with room and pace alike; where it holds the batch that is held.
     small |= "cache_fits" in task.promises and not task.loaded
-    fixed = task.batches is not None or task.mode == "prefill" or small or batch < FEW
+    fixed = task.batches is not None or task.mode == "prefill" or small or batch < SMALL_COUNT
     return FixedLayout(task, layouts, batch, not fixed)
 
 
@@ -289,11 +292,10 @@ def _symbols(bound: Bound, parameter: Parameter) -> tuple[dict[str, float], ...]
 
 
 def _through(pool: FixedLayout, symbols: Iterable[str]) -> dict[str, float]:
-    """d ln symbol / d ln given, of what an engine slows as well, where the given is symbols."""
     moved = dict.fromkeys((name for name in symbols if name in pool.row), 1.0)
     for name, powers in pool.step.coefficient_powers(pool.batch).items():
         power = sum(powers.get(symbol, 0.0) for symbol in moved)
-        if abs(power) > STILL:
+        if abs(power) > ZERO_SLOPE:
             moved = {**moved, name: power}
     return moved
 
@@ -302,11 +304,10 @@ def _power(above: float, below: float) -> float:
     if above == below or not (above > 0 and below > 0):
         return 0.0
     power = math.log(above / below) / (2 * STEP)
-    return power if abs(power) > STILL else 0.0
+    return power if abs(power) > ZERO_SLOPE else 0.0
 
 
 def _later(bound: Bound, parameter: Parameter) -> float:
-    """d ln (the cache's way) / d ln given."""
     if parameter.to is None:
         return float(parameter.path == "model.kv_bytes_per_token")
     ends = [bound.transfer(resolve(parameter.to(math.exp(sign * STEP)))) for sign in (1, -1)]

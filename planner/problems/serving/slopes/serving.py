@@ -7,24 +7,24 @@ from dataclasses import replace
 import numpy as np
 
 from planner.problems.serving.deployment.alternatives import winner
-from planner.problems.serving.deployment.questions import planned, questions_of
+from planner.problems.serving.deployment.questions import all_searches, best_plans
 from planner.problems.serving.parameters import serving_parameters
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.slopes.fixed_layout import (
     Bound,
     SymbolPowers,
-    bound_to,
     elasticities,
+    fix_layouts,
     symbol_powers,
 )
-from planner.problems.serving.task.resolve import hardware_of, resolve
+from planner.problems.serving.task.resolve import resolve, resolve_hardware
 from planner.protocol.elasticity import EVERYTHING_FOLLOWS, LAYOUT_HELD, Elasticity, counted_sides
 from planner.protocol.parameter import Parameter
 from planner.protocol.problem import search
 
 METHOD = "slopes of the equations, layout held"
-RESIZED = f"{METHOD}, replicas as real numbers"
-AGAIN = "solved again with a few fewer and a few more"
+METHOD_RESIZED = f"{METHOD}, replicas as real numbers"
+RE_SOLVED = "solved again with a few fewer and a few more"
 
 
 def serving_rows(scenario: Scenario, name: str) -> list[Elasticity]:
@@ -43,11 +43,10 @@ def serving_rows(scenario: Scenario, name: str) -> list[Elasticity]:
 
 
 def _bound(scenario: Scenario) -> tuple[Bound, list[Parameter]]:
-    """The plan of a scenario that has one, ready to be varied, and every given."""
-    questions, points = planned(questions_of(resolve(scenario)))
+    questions, points = best_plans(all_searches(resolve(scenario)))
     best = points[0]
-    givens = serving_parameters(scenario, hardware_of(scenario))
-    return bound_to(scenario, winner(questions, best).question, best), givens
+    givens = serving_parameters(scenario, resolve_hardware(scenario))
+    return fix_layouts(scenario, winner(questions, best).question, best), givens
 
 
 def _rows(
@@ -58,7 +57,7 @@ def _rows(
     slope = slopes[name]
     reach = np.max([np.abs(each).max(axis=0) for each in slopes.values()], axis=0)
     resized = bound.resized and bound.counted
-    basis, question = (RESIZED, EVERYTHING_FOLLOWS) if resized else (METHOD, LAYOUT_HELD)
+    basis, question = (METHOD_RESIZED, EVERYTHING_FOLLOWS) if resized else (METHOD, LAYOUT_HELD)
     return [
         Elasticity(
             given.path,
@@ -99,9 +98,9 @@ def _counted(row: Parameter, name: str) -> Elasticity:
         return None if output is None else math.log(output)
 
     left, right = counted_sides(value, log)
-    return Elasticity(row.path, row.value, row.unit, row.group, left, right, "re-solve", AGAIN)
+    return Elasticity(row.path, row.value, row.unit, row.group, left, right, "re-solve", RE_SOLVED)
 
 
-def parameters_of(scenario: Scenario) -> list[Parameter]:
+def all_parameters(scenario: Scenario) -> list[Parameter]:
     """Every given of a scenario, its catalogues' figures among them."""
-    return serving_parameters(scenario, hardware_of(scenario))
+    return serving_parameters(scenario, resolve_hardware(scenario))

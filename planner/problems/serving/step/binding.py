@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from formulas.numerics.store import by_columns
-from planner.architecture.counts import Sizes
+from planner.architecture.counts import ModelSizes
 from planner.architecture.layers import uncut_share
 from planner.memory.engine_room import fullest_weights
 from planner.network.layout_collectives import (
@@ -27,7 +27,7 @@ from planner.network.layout_collectives import (
 )
 from planner.problems.serving.step.drafting import draft_collectives, drafter_values, resident
 from planner.problems.serving.step.engine_effects import captures
-from planner.problems.serving.step.kernels import lowered
+from planner.problems.serving.step.kernels import get_kernel
 from topologies.groups.group_rate import rate_table
 
 if TYPE_CHECKING:
@@ -70,17 +70,15 @@ def contexts(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
 
 
 def _law(term: str, law: Reduction | Exchange) -> dict[str, np.ndarray]:
-    """Values of the symbols of a + V/w + g sqrt(V), named by what is sent."""
     return {f"a_{term}": law.floor, f"w_{term}": law.rate, f"g_{term}": law.root}
 
 
 def _nothing_sent(layouts: Layouts) -> Reduction:
-    """The lecture sends nothing between chips."""
     nothing = np.zeros(len(layouts))
     return Reduction(nothing, np.ones(len(layouts)), nothing)
 
 
-def evenness(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
+def expert_imbalance(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
     """Weights and tokens of the fullest expert rank over the mean.
 
     Copies of experts are weights that a rank holds beyond its share; tokens follow all of its
@@ -103,12 +101,12 @@ def imbalance(task: Task, ep: np.ndarray) -> np.ndarray:
     return np.sqrt(2 * np.log(ep) * ep / (k * task.positions_per_step))
 
 
-def copies(sizes: Sizes, ep: np.ndarray) -> np.ndarray:
+def copies(sizes: ModelSizes, ep: np.ndarray) -> np.ndarray:
     """Expected number of expert ranks that hold at least one of a token's k experts."""
     return _distinct(sizes.n_experts, sizes.n_experts_active, ep, ep)
 
 
-def copies_to_domains(sizes: Sizes, domains: np.ndarray) -> np.ndarray:
+def copies_to_domains(sizes: ModelSizes, domains: np.ndarray) -> np.ndarray:
     """Expected number of domains that hold at least one of a token's k experts.
 
     Group-limited routing keeps a token to some of the domains, over which groups of experts lie in
@@ -121,7 +119,6 @@ def copies_to_domains(sizes: Sizes, domains: np.ndarray) -> np.ndarray:
 
 @by_columns
 def _distinct(stored: int, picked: int, places: np.ndarray, reach: np.ndarray) -> np.ndarray:
-    """How many of the `reach` places among which k experts are `picked` evenly are met."""
     group = stored / places
     experts, missed = group * reach, np.ones(np.shape(places))
     for i in range(picked):
@@ -239,7 +236,7 @@ def layout_values(
         # Ranks of one batch skip the experts of others; what they add up is all-reduced.
         "n_ep": np.where((ep > 1) & (dp == 1), sizes.n_moe_layers, 0),
     }  # fmt: skip
-    even, whole, heads = evenness(task, layouts), np.ones(len(layouts)), tp // layouts.dcp
+    even, whole, heads = expert_imbalance(task, layouts), np.ones(len(layouts)), tp // layouts.dcp
     cut = (tp, pp, ep * xtp / even["u_ep"])
     return {
         **{name: count.astype(float) for name, count in counts.items()},
@@ -367,18 +364,16 @@ def _model(task: Task) -> dict[str, float]:
 
 
 def _lecture_model(task: Task) -> dict[str, float]:
-    """The lecture's reading: all weights are read, attention and network cost nothing."""
     absent = ("R_bnd", "A_bnd", "A_state", "A_bnd_pf", "h_part", "a_kv", "a_pf", "h_act", "h_exp",
               "h_mid", "vocab")  # fmt: skip
     return {**_model(task), **dict.fromkeys(absent, 0.0), "n_experts": 1.0, "k_experts": 1.0}
 
 
 def _seen(context: float, prompt: float, limit: float) -> tuple[float, float]:
-    """Keys that a decode step, and the mean token of a prompt, see under a window or top-k."""
-    seen = lowered("seen_keys")(L_ctx=context, L_in=prompt, L_win=float(limit))
+    seen = get_kernel("seen_keys")(L_ctx=context, L_in=prompt, L_win=float(limit))
     return seen["L_seen"], seen["L_seen_pf"]  # type: ignore[return-value]
 
 
-def _dispatch_bytes(sizes: Sizes) -> float:
+def _dispatch_bytes(sizes: ModelSizes) -> float:
     narrow = sizes.weight_dtype["routed"] in ("fp8", "fp4", "nvfp4", "mxfp4")
     return 1.0 + FP8_SCALE_BYTES if narrow else ACTIVATION_BYTES

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from planner.problems.serving.step.kernels import fed, lowered
+from planner.problems.serving.step.kernels import feed, get_kernel
 
 if TYPE_CHECKING:
     from planner.problems.serving.step.layouts import Layouts
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from planner.problems.serving.task.task import Task
 
 # Symbols of a step that nothing is drafted for; without experts any k < E keeps coverage finite.
-NOTHING = dict.fromkeys(
+NO_DRAFTER_VALUES = dict.fromkeys(
     ("n_draft", "S_draft", "S_draft_x", "N_draft", "N_draft_lay", "N_draft_x", "b_draft",
      "R_draft", "c_draft", "A_draft", "n_draft_moe", "n_draft_lay"), 0.0,
 ) | {"k_draft": 1.0, "e_draft": 2.0, "h_draft": 1.0}  # fmt: skip
@@ -24,7 +24,7 @@ def drafter_values(task: Task) -> dict[str, float]:
     """Values of the symbols of a drafter that no layout changes, by symbol name."""
     drafter = task.drafter
     if drafter is None:
-        return NOTHING
+        return NO_DRAFTER_VALUES
     plain = [c for c in drafter.caches if c.limit is None]
     bounded = [(c, np.minimum(task.context, float(c.limit))) for c in drafter.caches if c.limit]
     share = drafter.share
@@ -103,7 +103,7 @@ def break_even(step: Step, batch: float) -> tuple[float, float]:
         "g": task.tokens_per_step, "one_seq": 1.0, "one_token": 1.0,
     }  # fmt: skip
     gain = task.tokens_per_step - 1.0
-    even = max(float(fed(lowered("break_even"), symbols)["B_even"]), 0.0)
+    even = max(float(feed(get_kernel("break_even"), symbols)["B_even"]), 0.0)
     # What is cheaper for each sequence pays from where that has made up for a dearer fixed part.
     return (even, np.inf) if drafts * (checked[1] + passes[1]) < gain * t_each else (0.0, even)
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from planner.problems.serving.step.kernels import fed, lowered
-from planner.problems.serving.step.occupancy import TAILS, exceeded_by
+from planner.problems.serving.step.kernels import feed, get_kernel
+from planner.problems.serving.step.occupancy import TAILS, excess_symbols
 from planner.problems.serving.task.task import WEIGHT_ONLY
 from planner.text.tables import table
 
@@ -27,19 +27,21 @@ CHUNK = 8192  # tokens of prompt per step: vLLM's default max_num_batched_tokens
 
 # Ten prompts per slot, as the published runs were sent (InferenceX, benchmark_serving, 2025-10).
 RAMP = 0.5 / 10
-TOGETHER = 0.5  # prompts that one waits for, of those of the others, where all come at once
-SEEN = 2.0  # steps in which a request that nothing holds meets others: it arrives, it is read
-RESERVED = 0.9  # share of memory that engines fill (vLLM: gpu_memory_utilization)
+# Prompts that one waits for, of those of the others, where all come at once.
+GATHERED_WAIT_SHARE = 0.5
+N_STEPS = 2.0  # steps in which a request that nothing holds meets others: it arrives, it is read
+ENGINE_MEMORY_SHARE = 0.9  # share of memory that engines fill (vLLM: gpu_memory_utilization)
 RUNTIME = 2e9  # byte beside weights and cache: graphs, workspaces, the driver
-AT_LEAST = 0.6  # share of what weights leave: engines are set to fill more where they must
-BEHIND = 0.95  # of a residence, for each request in flight beyond those that fit
+MIN_CACHE_SHARE = 0.6  # share of what weights leave: engines are set to fill more where they must
+EXCESS_WAIT_RESIDENCES = 0.95  # of a residence, for each request in flight beyond those that fit
 # What vector units do in fp32 [flop/s], for chips that such rows were measured on (NVIDIA data
 # sheets of A100, H100, H200 and L40S).
 VECTOR = {"a100": 19.5e12, "h100": 67e12, "h200": 67e12, "l40s": 91.6e12}
-ALONE = 50e9  # what one multiprocessor reads by itself [byte/s], about alike on the chips above
+# What one multiprocessor reads by itself [byte/s], about alike on the chips above.
+SINGLE_SM_BANDWIDTH = 50e9
 IN_KERNEL = "apple-silicon"  # chips whose kernels widen quantised weights on the way
 STEP = 1e-5  # of a symbol, in logarithms
-WIDE = 2.0  # bytes per widened weight, written once and read once
+DEQUANTIZED_BYTES = 2.0  # bytes per widened weight, written once and read once
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ ENGINES: Mapping[str, EngineTraits] = {
 }
 
 
-def engine_called(name: str, as_of: str = "") -> str:
+def engine_name(name: str, as_of: str = "") -> str:
     """The name under which an engine's effects are kept: with its year where that matters.
 
     `as_of` is the day of the engine that is meant.
@@ -99,7 +101,7 @@ def engine_called(name: str, as_of: str = "") -> str:
     return dated if dated in ENGINES else name
 
 
-def chunk_of(engine: str) -> float:
+def prefill_chunk_tokens(engine: str) -> float:
     """Prompt tokens that an engine reads in one pass. [token]"""
     return _engine(engine).chunk
 
@@ -121,15 +123,15 @@ def _engine(name: str) -> EngineTraits:
     return next((ENGINES[word] for word in name.split("-") if word in ENGINES), EngineTraits())
 
 
-def slows(task: Task) -> bool:
-    """Whether there is a factor of `slowness` in a phase that this engine runs."""
+def has_slowdown(task: Task) -> bool:
+    """Whether there is a factor of `slowdown_factors` in a phase that this engine runs."""
     engine = _engine(task.engine)
     if task.mode == "prefill":
         return engine.fused and not task.static
     return engine.unsplit or engine.largest_group < np.inf
 
 
-def slowness(
+def slowdown_factors(
     task: Task, layouts: Layouts, values: Mapping[str, float | np.ndarray]
 ) -> dict[str, float | np.ndarray]:
     """Factors on times by the coefficient that they belong to, each of shape (n_layouts,).
@@ -139,12 +141,12 @@ def slowness(
     """
     engine = _engine(task.engine)
     factors: dict[str, float | np.ndarray] = {}
-    if not slows(task):
+    if not has_slowdown(task):
         return factors
     if task.mode == "prefill":
         wide, beside = _read_beside(task)
         symbols = {**values, "e_w": 1.0, "n_pr": 1.0, "x_wide": wide, "x_beside": beside}
-        times = fed(_beside_kernel(), symbols)
+        times = feed(_beside_kernel(), symbols)
         return {"e_w": np.asarray(times["T_pf_beside"]) / times["T_pf_read"]}
     flop = sum(cache.flop_per_cached_token for cache in task.sizes.caches)
     group = flop / max(2 * sum(cache.elements_per_token for cache in task.sizes.caches), 1.0)
@@ -154,8 +156,8 @@ def slowness(
     if engine.unsplit:
         # Groups that no kernel takes whole are taken head by head.
         heads = np.ceil(task.sizes.n_kv_heads / layouts.tp) * (group if vectored else 1.0)
-        symbols = {**values, "w_mp": ALONE, "n_mp": heads}
-        factors["e_kv"] = np.asarray(fed(_cache_kernel(), symbols)["x_lone"])
+        symbols = {**values, "w_mp": SINGLE_SM_BANDWIDTH, "n_mp": heads}
+        factors["e_kv"] = np.asarray(feed(_cache_kernel(), symbols)["x_lone"])
     return factors
 
 
@@ -167,14 +169,16 @@ def coefficient_powers(
     `values` are every symbol of the step, the batch included. A batch that moves is left out.
     """
     powers: dict[str, dict[str, float]] = {}
-    for name in slowness(task, layouts, values):
+    for name in slowdown_factors(task, layouts, values):
         # Attention on vector units is as fast whatever the peak that its efficiency is a share of.
         powers[name] = {"F_sdpa": -1.0} if name == "e_at" else {}
         for symbol in (*_beside_kernel().names, *_cache_kernel().names):
             if symbol == "B" or symbol not in values or not np.all(values[symbol]):
                 continue
             ends = [
-                slowness(task, layouts, {**values, symbol: values[symbol] * np.exp(sign * STEP)})
+                slowdown_factors(
+                    task, layouts, {**values, symbol: values[symbol] * np.exp(sign * STEP)}
+                )
                 for sign in (1, -1)
             ]
             change = np.log(ends[0][name] / ends[1][name]) / (2 * STEP)
@@ -182,7 +186,7 @@ def coefficient_powers(
     return powers
 
 
-def slowness_follows_batch(task: Task) -> bool:
+def slowdown_depends_on_batch(task: Task) -> bool:
     """Whether the factors of `slowness` change with the batch: that of lone caches alone does."""
     return task.mode != "prefill" and _engine(task.engine).unsplit
 
@@ -198,8 +202,8 @@ def loop_first_token(
     outputs : what the step computed of them.
     """
     symbols = {**values, **outputs, **loop_symbols(task, values)}
-    loop = lowered("closed_loop", "prefill" if task.mode == "prefill" else "aggregated")
-    return np.asarray(fed(loop, symbols)["T_loop"])
+    loop = get_kernel("closed_loop", "prefill" if task.mode == "prefill" else "aggregated")
+    return np.asarray(feed(loop, symbols)["T_loop"])
 
 
 def loop_tails(
@@ -214,7 +218,7 @@ def loop_tails(
     every = {**symbols, **loop_symbols(task, symbols), **_step_times(values)}
     tails: dict[str, np.ndarray] = {}
     for name, share in TAILS.items():
-        late = fed(lowered("loop_tails"), {**every, **exceeded_by(share)})
+        late = feed(get_kernel("loop_tails"), {**every, **excess_symbols(share)})
         tails |= {name: late["T_late"], f"settled.{name}": late["T_settled"]}
     return tails
 
@@ -226,14 +230,14 @@ def loop_symbols(
     loop, engine = task.loop, _engine(task.engine)
     if loop is None:
         raise ValueError("the task is no closed loop")
-    meet = np.minimum(np.add(loop.poll, loop.hold) + SEEN, np.maximum(task.output_tokens, 2.0))
+    meet = np.minimum(np.add(loop.poll, loop.hold) + N_STEPS, np.maximum(task.output_tokens, 2.0))
     # Where all prompts in flight are read before any decodes on, each round is like the first; a
     # pool that only prefills has no decode steps to put them before.
     decodes = task.mode != "prefill"
     together = decodes and engine.prompts_first and loop.even and not loop.mixed
     return {
         "n_others": np.maximum(values["B"] / values["dp"] - 1.0, 0.0),
-        "x_ramp": TOGETHER if together else RAMP,
+        "x_ramp": GATHERED_WAIT_SHARE if together else RAMP,
         "n_meet": meet,
         "n_back": np.multiply(loop.poll, 0.5) + loop.hold,
         "n_rounds": loop.rounds,
@@ -244,7 +248,6 @@ def loop_symbols(
 
 
 def _turns(users: int, values: Mapping[str, float | np.ndarray]) -> np.ndarray:
-    """Turns of all places that a request waits where so many users share those of replicas."""
     return rounds_waited(np.ceil(users / np.asarray(values["n_rep"])), np.asarray(values["B"]))
 
 
@@ -255,16 +258,17 @@ def static_first_token(task: Task, values: Mapping[str, float | np.ndarray]) -> 
     """
     prompts = values["B"] / values["dp"]
     wide, beside = _read_beside(task)
-    arithmetic = lowered("prompt", "T_pf_math", "T_pf_x", "T_pf_attn", "T_ring", "T_pf_peak")
+    arithmetic = get_kernel("prompt", "T_pf_math", "T_pf_x", "T_pf_attn", "T_ring", "T_pf_peak")
     # All prompts of a copy of attention in one.
     merged = {**values, "L_in": values["L_in"] * prompts}
-    reading = lowered("prompt", "T_pf_read", "T_pf_net", "T_hop_pf", "T_pf_over", "n_chunks")
-    symbols = {**values, **fed(arithmetic, values), **fed(reading, merged), "n_pr": prompts,
+    reading = get_kernel("prompt", "T_pf_read", "T_pf_net", "T_hop_pf", "T_pf_over", "n_chunks")
+    symbols = {**values, **feed(arithmetic, values), **feed(reading, merged),
+                                      "n_pr": prompts,
                "x_wide": wide, "x_beside": beside}  # fmt: skip
-    return np.asarray(fed(lowered("static_batch"), symbols)["T_batch"])
+    return np.asarray(feed(get_kernel("static_batch"), symbols)["T_batch"])
 
 
-def resident_most(
+def max_resident(
     task: Task, layouts: Layouts, weights: np.ndarray, cache: np.ndarray
 ) -> np.ndarray:
     """Most sequences of a replica that an engine lets in at once, shape (n_layouts,).
@@ -276,7 +280,7 @@ def resident_most(
     # What drivers report is more than what vendors list.
     whole = task.chip.memory_reported or task.chip.memory
     left = whole - weights
-    free = np.maximum(left - (1 - RESERVED) * whole - RUNTIME, AT_LEAST * left)
+    free = np.maximum(left - (1 - ENGINE_MEMORY_SHARE) * whole - RUNTIME, MIN_CACHE_SHARE * left)
     later = _engine(task.engine).set_aside * task.output_tokens + task.input_tokens
     per_sequence = np.maximum(cache * later / task.context, 1.0)
     most: np.ndarray = layouts.dp_attention * np.maximum(free / per_sequence, 1.0)
@@ -285,7 +289,7 @@ def resident_most(
 
 def rounds_waited(sent: np.ndarray, most: np.ndarray) -> np.ndarray:
     """Residences of others that a request waits, of `sent` in flight where `most` fit."""
-    rounds: np.ndarray = BEHIND * np.maximum(sent / most - 1.0, 0.0)
+    rounds: np.ndarray = EXCESS_WAIT_RESIDENCES * np.maximum(sent / most - 1.0, 0.0)
     return rounds
 
 
@@ -298,16 +302,16 @@ def _read_beside(task: Task) -> tuple[float, float]:
         return 0.0, 1.0
     sizes = task.sizes
     narrow = sum(n for part, n in sizes.params.items() if sizes.weight_dtype[part] in WEIGHT_ONLY)
-    wide = WIDE * narrow / sum(sizes.streamed_bytes.values())
+    wide = DEQUANTIZED_BYTES * narrow / sum(sizes.streamed_bytes.values())
     return 2 * wide, wide if narrow else 1.0
 
 
 def _cache_kernel() -> Kernel:
-    return lowered("lone_cache")
+    return get_kernel("lone_cache")
 
 
 def _beside_kernel() -> Kernel:
-    return lowered("prompt", "T_pf_beside", "T_pf_read")
+    return get_kernel("prompt", "T_pf_beside", "T_pf_read")
 
 
 def gathered_first_token(
@@ -322,7 +326,6 @@ def gathered_first_token(
 
 
 def _step_times(values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """What a step computed of its times, by symbol name."""
     return {
         "T_ttft": values["first"], "T_dec": values["step"], "T_tpot": values["tpot"],
         "T_pf_busy": values["busy"], "T_slot": values["slot"],

@@ -19,11 +19,11 @@ from planner.problems.serving.step.layouts import Layouts
 from planner.text.tables import table
 
 if TYPE_CHECKING:
-    from planner.architecture.counts import Sizes
+    from planner.architecture.counts import ModelSizes
     from planner.catalogue.chips import Chip
 
 METHODS = frozenset(table("planner.catalogue", "speculation.toml")["methods"])
-PADDED = 64  # rows to which vLLM and SGLang fill up a vocabulary
+PADDING_MULTIPLE = 64  # rows to which vLLM and SGLang fill up a vocabulary
 FP4_CACHES = frozenset({"nvfp4", "fp4"})
 SENDERS = {"ranks behind stages": "pp", "ranks behind parts": "cp"}  # axes, by rule of ranks
 PEERS = 8  # chips of one machine that DeepEP joins (NUM_MAX_NVL_PEERS)
@@ -80,7 +80,7 @@ class EnginePool:
     of what prefills for a pool that decodes; 0 where they are not known.
     """
 
-    sizes: Sizes
+    sizes: ModelSizes
     chip: Chip
     role: str
     weights: str
@@ -136,7 +136,7 @@ class EnginePool:
         return broken
 
 
-Broken: TypeAlias = Callable[[EnginePool, Layouts, EngineTable], Any]
+RuleTest: TypeAlias = Callable[[EnginePool, Layouts, EngineTable], Any]
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class EngineRule:
     does. Both texts are filled in by the facts of a layout.
     """
 
-    broken: Broken
+    broken: RuleTest
     what: str
     axes: tuple[str, ...] = ()
     remedy: str = ""
@@ -164,7 +164,6 @@ def _uneven(pool: EnginePool, x: Layouts) -> np.ndarray | bool:
 
 
 def _ragged(pool: EnginePool, x: Layouts) -> np.ndarray | bool:
-    """Whether a replica of several machines has no nodes of one size, of whole or cut stages."""
     if not pool.machine:
         return False
     nodes = -(-x.replica_chips // pool.machine)
@@ -187,11 +186,11 @@ def _drafting(pool: EnginePool, _: Layouts, engine: EngineTable) -> bool:
     return bool(pool.drafts) and unfit
 
 
-DENSE = EngineRule(
+RULE_DENSE_REPLICAS = EngineRule(
     lambda p, x, _: p.cut("dense_ffn", x.tp),
     "the feed-forward width, {dense_ffn}, is not whole on each of tp {tp} chips", ("tp",),
 )  # fmt: skip
-SHARED = "the width of shared experts, {shared}, is not whole on each of "
+SHARED_EXPERTS_MESSAGE = "the width of shared experts, {shared}, is not whole on each of "
 INDEX_RANKS = EngineRule(
     lambda p, x, _: (x.dcp > 1) & ("index" in p.kinds),
     "dcp {dcp}: {family} models pick by an index, not known to run so on {chip}", ("dcp",),
@@ -206,24 +205,25 @@ RULES: dict[str, EngineRule] = {
         _kv_heads,
         "tp {tp} neither divides the {kv_heads} KV heads of {model} nor is a multiple of them",
         ("tp",)),
-    "dense width over tp": DENSE,
+    "dense width over tp": RULE_DENSE_REPLICAS,
     "dense width of a dense model": replace(
-        DENSE, broken=lambda p, x, _: not p.sizes.n_experts and p.cut("dense_ffn", x.tp)),
+        RULE_DENSE_REPLICAS, broken=lambda p, x,
+        _: not p.sizes.n_experts and p.cut("dense_ffn", x.tp)),
     "dense width over the stage": EngineRule(
         lambda p, x, _: p.cut("dense_ffn", x.whole) & ((x.tp > 1) | (p.sizes.n_experts == 0)),
         "the feed-forward width, {dense_ffn}, is not whole on each of the chips that share it",
         ("tp", "dp_attention")),
     "shared width over tp": EngineRule(
-        lambda p, x, _: p.cut("shared", x.tp), SHARED + "tp {tp} chips", ("tp",)),
+        lambda p, x, _: p.cut("shared", x.tp), SHARED_EXPERTS_MESSAGE + "tp {tp} chips", ("tp",)),
     "shared width over the stage": EngineRule(
         lambda p, x, _: p.cut("shared", x.whole) & (x.tp_expert > 1),
-        SHARED + "{whole} chips of a stage", ("tp", "dp_attention")),
+        SHARED_EXPERTS_MESSAGE + "{whole} chips of a stage", ("tp", "dp_attention")),
     "expert width": EngineRule(
         lambda p, x, engine: p.cut("routed", x.tp_expert, engine.pads),
         "the width of an expert, {routed}, is not whole on each of expert tp {tp_expert} chips",
         ("ep", "dp_attention")),
     "vocabulary": EngineRule(
-        lambda p, x, _: -(-p.sizes.vocab // PADDED) * PADDED % x.tp != 0,
+        lambda p, x, _: -(-p.sizes.vocab // PADDING_MULTIPLE) * PADDING_MULTIPLE % x.tp != 0,
         "the vocabulary of {model}, {vocab} filled up to blocks of 64, does not divide by tp {tp}",
         ("tp",)),
     "even experts": EngineRule(

@@ -37,23 +37,23 @@ from formulas.serving.pools import (
 )
 from formulas.serving.prefill import PREFILL, PREFILL_SHARED
 from formulas.serving.speculation import break_even_batch
-from formulas.serving.throughput import AGGREGATED, AGGREGATED_BOUND, MEMORY
+from formulas.serving.throughput import AGGREGATED_BOUND, AGGREGATED_EQUATIONS, MEMORY
 from planner.problems.serving.step.kernels import (
     BATCH_TIMES,
-    BILLED,
+    BILLING,
     FOLLOWS,
-    GIVEN,
-    PARTS,
+    LOAD_GIVEN,
     QUEUED_TIMES,
-    WAITED,
+    STEP_PARTS,
+    WAITING_OUTPUTS,
     StepModel,
 )
-from planner.problems.serving.step.occupancy import TAILS, exceeded_by
+from planner.problems.serving.step.occupancy import TAILS, excess_symbols
 
 Definitions: TypeAlias = tuple[Equation, ...]
 Outputs: TypeAlias = Mapping[str, sp.Expr]
 ESTIMATE: Mapping[str, Definitions] = {  # by the phases that a pool runs
-    mode: tuple(dict.fromkeys((*DECODE, *PREFILL, *shared, *MEMORY, *AGGREGATED)))
+    mode: tuple(dict.fromkeys((*DECODE, *PREFILL, *shared, *MEMORY, *AGGREGATED_EQUATIONS)))
     for mode, shared in PASSES.items()
 }
 BOUND = tuple(dict.fromkeys((*BOUNDS, *MEMORY, *AGGREGATED_BOUND)))
@@ -83,7 +83,8 @@ _PAID: Outputs = {"chip_price": p_chip, "chip_power_price": p_power}
 _SITE: Outputs = {"site_watts": P_chip * n_chips}
 _ESTIMATED: Outputs = {
     "mixed": phi_mixed, "step": T_dec,
-    **{f"part.{part}": sp.Add(*map(SYMBOLS.__getitem__, names)) for part, names in PARTS.items()},
+    **{f"part.{part}": sp.Add(*map(SYMBOLS.__getitem__, names)) for part,
+                              names in STEP_PARTS.items()},
 }  # fmt: skip
 _BOUNDED: Outputs = {
     "mixed": sp.Integer(0), "roof.memory": T_mem_bound, "roof.compute": T_math_bound,
@@ -106,7 +107,7 @@ PROMPT = (hop_latency, *(e for e in PREFILL if e.symbol.name not in ("T_ttft", "
 _STATIC = {"T_pf_beside", "T_pf_all", "T_batch", "L_new", "x_hid"}
 _uniform = Equation.of(coverage, put(expert_coverage.rhs, {B: b_slice / n_half}))
 # What depends on nothing but its symbols: the equations, and the symbols that they are to give.
-ALONE: Mapping[str, tuple[Definitions, tuple[str, ...]]] = {
+NAMED_TABLES: Mapping[str, tuple[Definitions, tuple[str, ...]]] = {
     # What follows from the lengths of requests.
     "seen_keys": (request_lengths.REQUESTS[2:], ("L_seen", "L_seen_pf")),
     # The share of the experts that one microbatch reads under uniform routing.
@@ -141,7 +142,7 @@ ALONE: Mapping[str, tuple[Definitions, tuple[str, ...]]] = {
     "recomputed_tail": ((queues.waiting_quantile, outputs.first_token_quantile), ("T_first",)),
     "reading": ((queues.reading_share,), ("r_pf",)),
     # Requests in flight: how many decode, and the variance over mean of their caches.
-    "flight": (queues.ROOM, ("n_dealt", "n_met", "x_need")),
+    "flight": (queues.CAPACITY_EQUATIONS, ("n_dealt", "n_met", "x_need")),
     # The share of the input that is found in a prefix cache of so much room.
     "prefix_hits": ((queues.prefix_hits,), ("x_hit",)),
     # Requests per second of one replica at its most, and share of its slots that a load takes.
@@ -153,10 +154,10 @@ ALONE: Mapping[str, tuple[Definitions, tuple[str, ...]]] = {
 }  # fmt: skip
 
 
-def tabled(table: str, *key: object) -> tuple[Definitions, Outputs]:
+def equation_table(table: str, *key: object) -> tuple[Definitions, Outputs]:
     """The equations and the outputs of a table: one of `ALONE`, or a function of this module."""
-    if table in ALONE:
-        equations, names = ALONE[table]
+    if table in NAMED_TABLES:
+        equations, names = NAMED_TABLES[table]
         return equations, symbols(*names)
     made: tuple[Definitions, Outputs] = globals()[table](*key)
     return made
@@ -176,20 +177,19 @@ def pool(mode: str, bound: bool, load: str, powered: str = "") -> Definitions:
     if bound:
         rest = outputs.DECODING.get(mode, outputs.DECODING["aggregated"])
         slot = (*slot, *outputs.ROOFLINE, rest)
-    work = worked(mode) if powered in FOLLOWS else ()
+    work = work_equations(mode) if powered in FOLLOWS else ()
     return (*times, *slot, *work, *_busy(mode, load, powered))
 
 
-def worked(mode: str) -> Definitions:
+def work_equations(mode: str) -> Definitions:
     """What a request makes a chip read and multiply, and the energy of it."""
     steps = () if mode == "prefill" else (math_bound,)
-    return (*steps, prefill_math_bound, *power.WORKED[mode])
+    return (*steps, prefill_math_bound, *power.WORK_EQUATIONS[mode])
 
 
 def _busy(mode: str, load: str, powered: str) -> Definitions:
-    """What depends on how busy a replica is."""
-    drawn = power.DRAWN[mode] if powered in FOLLOWS else ()
-    paid = power.BILLED if powered == BILLED else ()
+    drawn = power.DRAW_EQUATIONS[mode] if powered in FOLLOWS else ()
+    paid = power.BILLED_POWER_EQUATIONS if powered == BILLING else ()
     return (*outputs.one_pool(mode, load), *drawn, *paid)
 
 
@@ -202,7 +202,7 @@ def pool_outputs(mode: str, bound: bool, powered: str) -> dict[str, sp.Expr]:
         **(_READ if mode != "decode" else {}),
         **({"together": sp.Integer(0) if bound else x_room} if mode == "prefill" else {}),
         **({**_ENERGY, **_DRAWN, **_SITE} if powered else {}),
-        **(_PAID if powered == BILLED else {}),
+        **(_PAID if powered == BILLING else {}),
         "usd_per_token": outputs.PRICE[mode].symbol,
     }
 
@@ -236,23 +236,21 @@ def page_outputs(
     if crowds:
         dealt = queues.decoding_sequences
         met = x_load * (1 - x_free) if load == "none" else x_load
-        equations = (*equations, *(x for x in queues.ROOM if x is not dealt),
+        equations = (*equations, *(x for x in queues.CAPACITY_EQUATIONS if x is not dealt),
                      Equation(dealt.name, dealt.symbol, put(dealt.rhs, {x_load: met}),
                               dealt.assumes, dealt.source))  # fmt: skip
     return equations, {**every, **symbols(*dict.fromkeys(e.symbol.name for e in equations))}
 
 
 def _in_a_loop(equations: Definitions, mode: str) -> Definitions:
-    """The equations of a pool with the first token of a closed loop in place of its own."""
     rest = tuple(e for e in equations if e.symbol != T_first)
     loop = PREFILL_LOOP if mode == "prefill" else CLOSED_LOOP
     return (*rest, *loop, outputs.FIRST_OF_A_LOOP)
 
 
 def _loop_tail(share: float) -> sp.Expr:
-    """The time to first token that a share of a closed loop's requests exceed."""
     values: dict[sp.Symbol, sp.Expr | float] = {
-        SYMBOLS[name]: value for name, value in exceeded_by(share).items()
+        SYMBOLS[name]: value for name, value in excess_symbols(share).items()
     }
     for equation in (e for e in LOOP_TAIL if e not in LOOP_WORK):
         values[equation.symbol] = put(equation.rhs, values)
@@ -260,7 +258,6 @@ def _loop_tail(share: float) -> sp.Expr:
 
 
 def _tail(share: sp.Rational) -> sp.Expr:
-    """The time to first token that a share of the requests exceed."""
     least = maximum(rho_pf, share)  # fewer wait in line where readers are idler than it
     return put(T_ttft + queues.waiting_quantile.rhs, {x_tail: share, rho_pf: least})
 
@@ -279,7 +276,9 @@ def work_times(mode: str, bound: bool, load: str, powered: str) -> tuple[Definit
     return pool(mode, bound, load, powered), {**plain, **symbols(*work)}
 
 
-def busyness(mode: str, bound: bool, load: str, powered: str) -> tuple[Definitions, Outputs]:
+def occupancy_outputs(
+    mode: str, bound: bool, load: str, powered: str
+) -> tuple[Definitions, Outputs]:
     """All other outputs, from those times."""
     equations = _busy(mode, load, powered)
     busy = {e.symbol for e in equations}
@@ -316,7 +315,6 @@ def loop_tails() -> tuple[Definitions, Outputs]:
 
 
 def _read_ahead(mode: str) -> Definitions:
-    """What reading the prompts of others takes."""
     covered = tuple(e for e in DECODE if e.symbol in (coverage, b_slice, b_stage))
     return (*covered, *PROMPT, *PASSES[mode])
 
@@ -341,7 +339,7 @@ def batch_times(
     mode: str, bound: bool, load: str, powered: str, queued: bool
 ) -> tuple[Definitions, Outputs]:
     """What a batch follows, and the times of which every output is made; `ttft` has no wait."""
-    drawn = (*(_DRAWN if powered in FOLLOWS else ()), *(_PAID if powered == BILLED else ()))
+    drawn = (*(_DRAWN if powered in FOLLOWS else ()), *(_PAID if powered == BILLING else ()))
     words = (*BATCH_TIMES, *(QUEUED_TIMES if queued else ()), *drawn)
     every = pool_outputs(mode, bound, powered)
     return pool(mode, bound, load, powered), {
@@ -354,11 +352,11 @@ def pool_from_times(mode: str, load: str, *words: str) -> tuple[Definitions, Out
     """The outputs of a pool from its times, the wait for a first token in that."""
     rest = outputs.DECODING.get(mode, outputs.DECODING["aggregated"])
     equations = tuple(e for e in outputs.one_pool(mode, load) if e.symbol != T_first)
-    every = pool_outputs(mode, False, GIVEN)
+    every = pool_outputs(mode, False, LOAD_GIVEN)
     return (*equations, rest), {word: every[word] for word in words if word in every}
 
 
-def recomputed(
+def recheck_outputs(
     mode: str, bound: bool, load: str, powered: str, wait: str
 ) -> tuple[Definitions, Outputs]:
     """Every output again, the price first; `wait` is `none`, or that of a `loop` or a `queue`."""
@@ -368,7 +366,7 @@ def recomputed(
     if wait == "loop":
         return _in_a_loop(equations, mode), every
     if wait == "queue":
-        late = symbols(*WAITED)
+        late = symbols(*WAITING_OUTPUTS)
         return (*equations, *queues.QUEUE), {**every, **late}
     return equations, every
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from formulas.numerics.store import kept_kernel, kept_scalar
+from formulas.numerics.store import cached_kernel, cached_program
 
 if TYPE_CHECKING:
     from formulas.numerics.kernel import Kernel
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # What the answer calls each part of a step, and the symbols that add up to it; of collectives what
 # nothing hides.
-PARTS: Mapping[str, tuple[str, ...]] = {
+STEP_PARTS: Mapping[str, tuple[str, ...]] = {
     "weights": ("T_w_dec",),
     "kv": ("T_kv_dec",),
     "compute": ("T_math",),
@@ -33,45 +33,44 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "prefill": ("T_share",),
 }
 # What the tail of a wait is made of, beside what a rank is given.
-WAITED = (
+WAITING_OUTPUTS = (
     *("rho_pf", "T_wait", "T_line", "T_join", "T_dec", "S_occ", "v_occ", "x_load", "x_heavy"),
     "r_both",
 )
 WORK = ("T_slot", "T_pf_busy", "T_out", "T_ttft", "T_tpot")  # times that no load changes
 # Where a chip's power comes from; what is counted may be paid beside the rent.
-GIVEN, COUNTED, BILLED = "given", "counted", "billed"
-FOLLOWS = (COUNTED, BILLED)
+LOAD_GIVEN, LOAD_COUNTED, BILLING = "given", "counted", "billed"
+FOLLOWS = (LOAD_COUNTED, BILLING)
 # Of a step's limits that an engine may be told.
 OF_A_STEP = ("sequences_of_step", "tokens_of_step")
 # What a batch follows, and the times of which every output is made.
 BATCH_TIMES = ("tpot", "slot", "busy", "need", "mixed", *OF_A_STEP)
 QUEUED_TIMES = ("step", "arrivals")
 SOURCES = (Path(__file__), Path(__file__).with_name("equations.py"))
-SHORT = 60  # characters of a file's name; what is longer is a digest
+MAX_NAME_LENGTH = 60  # characters of a file's name; what is longer is a digest
 
 
 def _file(table: str, key: tuple[object, ...]) -> str:
-    """The name of the file of a table at a key."""
     words = "-".join(map(str, key))
-    if len(words) > SHORT:
+    if len(words) > MAX_NAME_LENGTH:
         words = blake2b(words.encode(), digest_size=8).hexdigest()
     return f"serving-{table}-{words}"
 
 
 @cache
-def lowered(table: str, *key: object) -> Kernel:
+def get_kernel(table: str, *key: object) -> Kernel:
     """The kernel of a table of `equations` at its arguments."""
 
     def make() -> Kernel:
         from formulas.numerics.evaluate import kernel
-        from planner.problems.serving.step.equations import tabled
+        from planner.problems.serving.step.equations import equation_table
 
-        return kernel(*tabled(table, *key))
+        return kernel(*equation_table(table, *key))
 
-    return kept_kernel(_file(table, key), make, SOURCES)
+    return cached_kernel(_file(table, key), make, SOURCES)
 
 
-def fed(kernel: Kernel, symbols: Mapping[str, object]) -> dict[str, np.ndarray]:
+def feed(kernel: Kernel, symbols: Mapping[str, object]) -> dict[str, np.ndarray]:
     """The outputs of a kernel, the symbols that it asks for picked out of more.
 
     Arrays of their common shape, floats where all of them are numbers.
@@ -80,7 +79,7 @@ def fed(kernel: Kernel, symbols: Mapping[str, object]) -> dict[str, np.ndarray]:
 
 
 @cache
-def walked(table: str, *key: object, names: frozenset[str]) -> ScalarProgram:
+def load_scalar_program(table: str, *key: object, names: frozenset[str]) -> ScalarProgram:
     """The same as plain trees, which share nothing with the kernel but the equations.
 
     `names` are the symbols whose values are given.
@@ -88,11 +87,11 @@ def walked(table: str, *key: object, names: frozenset[str]) -> ScalarProgram:
 
     def make() -> ScalarProgram:
         from formulas.numerics.evaluate import scalar_program
-        from planner.problems.serving.step.equations import tabled
+        from planner.problems.serving.step.equations import equation_table
 
-        return scalar_program(*tabled(table, *key), names)
+        return scalar_program(*equation_table(table, *key), names)
 
-    return kept_scalar(f"{_file(table, key)}-{_file('', tuple(sorted(names)))}", make, SOURCES)
+    return cached_program(f"{_file(table, key)}-{_file('', tuple(sorted(names)))}", make, SOURCES)
 
 
 @dataclass(frozen=True)
@@ -123,7 +122,7 @@ class StepModel:
 
     def lowered(self, table: str) -> Kernel:
         """The kernel of a table that depends on all of these."""
-        return lowered(table, *self.key)
+        return get_kernel(table, *self.key)
 
 
 POWERS = frozenset({"P_chip_pf", "P_chip_dec"})
@@ -131,28 +130,28 @@ POWERS = frozenset({"P_chip_pf", "P_chip_dec"})
 
 def pools_values(load: str, symbols: Mapping[str, float]) -> dict[str, float]:
     """Every output of two pools: money [USD], rates [1/s], times [s]; where powered, energy [J]."""
-    values = fed(lowered("whole_pools", load, symbols.keys() >= POWERS), symbols)
+    values = feed(get_kernel("whole_pools", load, symbols.keys() >= POWERS), symbols)
     return {name: float(value) for name, value in values.items()}
 
 
 def pools_recomputed(load: str, symbols: Mapping[str, float]) -> dict[str, float]:
     """The same by walking the equations with plain floats."""
     powered = symbols.keys() >= POWERS
-    return walked("whole_pools", load, powered, names=frozenset(symbols))(symbols)
+    return load_scalar_program("whole_pools", load, powered, names=frozenset(symbols))(symbols)
 
 
 def split_values(load: str, symbols: Mapping[str, object]) -> dict[str, np.ndarray]:
     """Requests served [1/s] and what one costs [USD] of many splits, shaped as the symbols are."""
-    return fed(lowered("pools", load, "requests", "usd_per_request"), symbols)
+    return feed(get_kernel("pools", load, "requests", "usd_per_request"), symbols)
 
 
 def replica_rates(slot: np.ndarray, busy: np.ndarray | float, free: float) -> np.ndarray:
     """Requests per second of one replica at its most, of the shape of `slot`."""
-    rate = lowered("replica_most")
+    rate = get_kernel("replica_most")
     return np.asarray(rate(T_slot=slot, r_busy=busy, x_free=free, one_seq=1.0)["X_rep"])
 
 
 def load_share(rate: float, slot: float, replicas: int) -> float:
     """Share of the slots of some replicas that so many requests per second keep in use."""
-    values = lowered("load_share")(X_arr=rate, T_slot=slot, n_up=replicas, one_seq=1.0)
+    values = get_kernel("load_share")(X_arr=rate, T_slot=slot, n_up=replicas, one_seq=1.0)
     return float(values["r_load"])

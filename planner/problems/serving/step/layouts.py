@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from planner.problems.serving.step.packing import ChipSplit, replicas_most
+from planner.problems.serving.step.packing import ChipSplit, max_replicas
 
 if TYPE_CHECKING:
     from planner.problems.serving.task.task import Task
@@ -28,12 +28,12 @@ AXES = ("tp", "pp", "cp", "dcp", "dp_attention", "ep", "tp_expert")
 # Half-batches of a pass, by what the choice is called.
 HALVES = {"none": 1, "two-batch": 2}
 OVERLAP = {count: name for name, count in HALVES.items()}
-UNEVEN = {False: "even", True: "uneven"}  # groups of experts, by whether they differ in size
+EXPERT_SIZES = {False: "even", True: "uneven"}  # groups of experts, by whether they differ in size
 
 # The largest replica with a published use has 320 chips (DeepSeek-V3 report, section 3.4.2); more
 # than this are tried only where the sizes asked for make more. Larger fleets are replicas.
 LARGEST_REPLICA = 512
-KEPT = 32  # tables of layouts that a process keeps, the latest asked for
+MAX_CACHED_TABLES = 32  # tables of layouts that a process keeps, the latest asked for
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Layouts:
     def on(self, chips: np.ndarray, domain: int) -> Layouts:
         """The same layouts on other numbers of chips, with as many replicas as these hold."""
         rooms = ChipSplit(self.stage, self.pp, np.full(len(self), domain))
-        replicas = replicas_most(chips, rooms)
+        replicas = max_replicas(chips, rooms)
         return replace(self, chips=chips, replicas=replicas)
 
     def take(self, rows: np.ndarray) -> Layouts:
@@ -113,7 +113,7 @@ class Layouts:
         return {**ways, "overlap": OVERLAP[int(self.halves[i])]}
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=MAX_CACHED_TABLES)
 def enumerate_layouts(
     *,
     heads: int,
@@ -177,7 +177,6 @@ def enumerate_layouts(
 
 
 def _columns(table: np.ndarray) -> Layouts:
-    """The rows as layouts, which are shared and read-only."""
     table.flags.writeable = False
     tp, dp, cp, pp, ep, xtp, bought, replicas, halves, dcp = table.T
     return Layouts(tp, pp, cp, dp, ep, xtp, replicas, bought, halves, dcp=dcp)
@@ -239,9 +238,8 @@ def _aligned(table: np.ndarray, domain: int, tiled: bool) -> np.ndarray:
 
 
 def _most(table: np.ndarray, domain: int) -> np.ndarray:
-    """Most replicas of rows of (tp, dp, cp, pp, ep, xtp, chips, ...) on their chips."""
     rooms = ChipSplit(table[:, :3].prod(axis=1), table[:, 3], np.full(len(table), domain))
-    return replicas_most(table[:, 6], rooms)
+    return max_replicas(table[:, 6], rooms)
 
 
 def _allowed(values: np.ndarray, wanted: Sequence[int] | None) -> np.ndarray:

@@ -22,7 +22,7 @@ from planner.memory.engine_table import (
     chip_memory,
     engine_memory,
     engine_names,
-    figures,
+    memory_table,
 )
 from planner.problems.serving.step.engine_rules import engine_tables
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 BLOCKS = ("f_whole", "f_bound", "f_pool", "f_state", "L_pad", "R_pad", "R_least")
 GRAPHS = 102  # two of each size up to 512 sequences
 LIVE_VECTORS = 8  # hidden vectors alive per token in one layer: residual, norm, q, k, v, FFN
-SURE = 0.9  # chance from which the low end of the room is charged
+SURE_CHANCE = 0.9  # chance from which the low end of the room is charged
 
 
 def memory_rules(
@@ -59,7 +59,7 @@ def seen_chip(chip: Chip, rules: Sequence[tuple[int, EngineMemory | None]]) -> C
 
 def pool_context(chip: Chip) -> float:
     """What lies outside a share of a chip's pool [byte]: contexts, and links where it has any."""
-    table = figures()
+    table = memory_table()
     links = table["links"]["experts"] if chip_memory(chip).links else 0.0
     return float(table["context"] + links) * GIB if chip.figures else 0.0
 
@@ -109,11 +109,11 @@ def memory_terms(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
 def _of_engine(task: Task, layouts: Layouts, rules: EngineMemory) -> dict[str, np.ndarray | float]:
     """What differs of the terms under an engine's rules, each for all layouts or one number."""
     sizes, ranks = task.sizes, layouts.tp * layouts.dp_attention
-    seen, era, band = chip_memory(task.chip), rules.era, figures()["band"]
+    seen, era, band = chip_memory(task.chip), rules.era, memory_table()["band"]
     narrow, ways = engine_room.packed_format(sizes), layouts.ep * layouts.tp_expert
     margin = np.where((ranks > 1) & seen.links, band["several"], band["one_rank"]) * GIB
     factor = engine_room.kernel_factor(sizes, layouts.tp, ways, layouts.tp_expert, ranks)
-    hold = margin * ((task.chance or 0) >= SURE)
+    hold = margin * ((task.chance or 0) >= SURE_CHANCE)
     cuts, place = np.unique(np.stack([layouts.tp, layouts.pp]), axis=1, return_inverse=True)
     rows = [_blocks_of_cut(task, rules, tp, pp) for tp, pp in cuts.T.tolist()]
     blocks = {name: np.array([row[name] for row in rows])[place.ravel()] for name in BLOCKS}

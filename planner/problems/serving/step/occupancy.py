@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.problems.serving.step.kernels import fed, lowered, walked
+from planner.problems.serving.step.kernels import feed, get_kernel, load_scalar_program
 
 if TYPE_CHECKING:
     from planner.problems.serving.point import BorneLoad
@@ -30,20 +30,21 @@ if TYPE_CHECKING:
 # Shares of the requests that wait longer than the quantile of that name.
 TAILS = {"ttft_p95": 0.05, "ttft_p99": 0.01}
 LARGEST_BATCH = 1 << 20  # sequences of one replica; beyond it no batch is tried
-CROWDED = 0.05  # share of time beyond which a plan warns
-BESIDE = 0.75  # batch, of the fullest, at which the growth of a step is measured
-STEEPEST = 0.99  # share of a step that grows, or of time that is read; at 1 no number is steady
+MAX_OVERFLOW_SHARE = 0.05  # share of time beyond which a plan warns
+PROBE = 0.75  # batch, of the fullest, at which the growth of a step is measured
+# Share of a step that grows, or of time that is read; at 1 no number is steady.
+MAX_LOAD_SHARE = 0.99
 IN_FLIGHT = ("tpot", "arrivals", "busy")  # outputs that say how many are in flight
-EVEN = 1e-6  # variance over mean, less one, below which a number is Poisson
+POISSON_TOLERANCE = 1e-6  # variance over mean, less one, below which a number is Poisson
 
 
-def exceeded_by(share: float) -> dict[str, float]:
+def excess_symbols(share: float) -> dict[str, float]:
     """The symbols of what a share of the requests exceed."""
     return {"x_tail": share, "z_tail": NormalDist().inv_cdf(1 - share)}
 
 
 @dataclass(frozen=True)
-class Crowding:
+class BlockingEstimate:
     """Sequences of one replica under a load.
 
     `decoding` is the number whose time per output token the plan gives, `room` the most whose
@@ -83,12 +84,12 @@ class Occupancy:
         # Ranks hold whole sequences: between two numbers of them that all share alike.
         group = step.layouts.group
         most = np.maximum(np.floor(room / group), 1.0) * group
-        beside = np.where(most > group, np.floor(BESIDE * most / group) * group, BESIDE * most)
+        beside = np.where(most > group, np.floor(PROBE * most / group) * group, PROBE * most)
         # The bound knows no step, only the time per output token.
         word = "tpot" if step.bound else "step"
         paces = [alone.only((word,), batch)[word] for batch in (most, beside)]
         ratio = np.broadcast_to(paces[0] / paces[1], most.shape)
-        grows = np.clip((1 - 1 / ratio) / (1 - beside / most), EVEN, STEEPEST)
+        grows = np.clip((1 - 1 / ratio) / (1 - beside / most), POISSON_TOLERANCE, MAX_LOAD_SHARE)
         return cls(room, most * (1 / grows - 1))
 
     def take(self, rows: np.ndarray) -> Occupancy:
@@ -98,7 +99,7 @@ class Occupancy:
     def hits(self, task: Task, layouts: Layouts) -> np.ndarray:
         """Share of the input found in the prefix caches of ranks with so much room."""
         where = layouts.dp_attention * layouts.replicas if task.routed else np.ones(len(layouts))
-        return np.asarray(lowered("prefix_hits")(
+        return np.asarray(get_kernel("prefix_hits")(
             x_same=task.cached_input, n_room=np.floor(self.room / layouts.dp_attention),
             n_where=where, n_conv=float(task.conversations),
         )["x_hit"])  # fmt: skip
@@ -107,15 +108,15 @@ class Occupancy:
         """Sequences that a replica decodes, if all of them took its time per output token, and the
         share of time in which a rank lacks room.
 
-        `symbols` hold what is `arriving` among the others.
+        `symbols` hold what is `arrival_values` among the others.
         """
-        values = fed(lowered("flight"), {**symbols, "n_flat": self.flat})
+        values = feed(get_kernel("flight"), {**symbols, "n_flat": self.flat})
         ranks = np.asarray(symbols["dp"])
-        late = exceeding(values["n_met"], values["x_need"], np.floor(self.room / ranks))
+        late = overflow_probability(values["n_met"], values["x_need"], np.floor(self.room / ranks))
         return values["n_dealt"] * ranks, late
 
 
-def arriving(step: Step, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def arrival_values(step: Step, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """What arrives at a replica, its time per output token, and the share of time that is read.
 
     The share is short of where nothing else is done; the bound knows no queue.
@@ -125,36 +126,36 @@ def arriving(step: Step, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarr
     symbols = {"x_load": values["arrivals"] * (1 - free), "T_tpot": values["tpot"]}
     if step.bound or task.mode == "decode":
         return {**symbols, "r_pf": np.zeros(())}
-    read = fed(lowered("reading"), {**symbols, "one_seq": 1.0, "T_pf_busy": values["busy"]})
-    return {**symbols, "r_pf": np.minimum(read["r_pf"], STEEPEST)}
+    read = feed(get_kernel("reading"), {**symbols, "one_seq": 1.0, "T_pf_busy": values["busy"]})
+    return {**symbols, "r_pf": np.minimum(read["r_pf"], MAX_LOAD_SHARE)}
 
 
-def crowded_again(
+def recheck_overflow(
     step: Step, symbols: Mapping[str, float], again: Mapping[str, float]
 ) -> dict[str, float]:
     """The share of time without room, where that is counted, by walking the equations."""
     if not step.crowds:
         return {}
-    late = arriving(step, {name: np.array(again[name]) for name in IN_FLIGHT})
+    late = arrival_values(step, {name: np.array(again[name]) for name in IN_FLIGHT})
     late["n_flat"] = step.occupancy.flat[0]
     at = {**symbols, **{name: float(value) for name, value in late.items()}}
-    values = walked("flight", names=frozenset(at))(at)
+    values = load_scalar_program("flight", names=frozenset(at))(at)
     room = step.occupancy.room[0] // symbols["dp"]
     shares = (np.array(x) for x in (values["n_met"], values["x_need"], room))
-    return {"crowded": float(exceeding(*shares))}
+    return {"crowded": float(overflow_probability(*shares))}
 
 
-def exceeding(mean: np.ndarray, spread: np.ndarray, room: np.ndarray) -> np.ndarray:
+def overflow_probability(mean: np.ndarray, spread: np.ndarray, room: np.ndarray) -> np.ndarray:
     """Share of time in which more than `room` are in flight, `mean` on average; arrays alike.
 
     `spread` is the variance of the number over its mean, at least 1.
     """
     from scipy.special import betainc, gammainc
 
-    more = np.maximum(spread - 1, EVEN)
+    more = np.maximum(spread - 1, POISSON_TOLERANCE)
     shape = np.maximum(mean, np.finfo(float).tiny) / more
     gathered = betainc(room + 1, shape, 1 - 1 / (1 + more))
-    return np.asarray(np.where(spread - 1 > EVEN, gathered, gammainc(room + 1, mean)))
+    return np.asarray(np.where(spread - 1 > POISSON_TOLERANCE, gathered, gammainc(room + 1, mean)))
 
 
 def queue(values: Mapping[str, float | np.ndarray]) -> dict[str, np.ndarray]:
@@ -165,25 +166,25 @@ def queue(values: Mapping[str, float | np.ndarray]) -> dict[str, np.ndarray]:
     quantiles.
     """
     values = {**values, "x_load": np.maximum(values["x_load"], np.finfo(float).tiny)}
-    values |= fed(lowered("prefill_queue"), values)
+    values |= feed(get_kernel("prefill_queue"), values)
     busy = values["rho_pf"]
     endless = (busy >= 1) | (values["r_pf"] >= 1)
     # Those that cannot keep up are computed as if nothing arrived, and then put to infinity.
     ready = {**values, **{n: np.where(endless, 0.0, values[n]) for n in ("rho_pf", "r_pf")}}
-    ready |= fed(lowered("mean_wait"), ready)
-    kernel = lowered("wait_quantile")
+    ready |= feed(get_kernel("mean_wait"), ready)
+    kernel = get_kernel("wait_quantile")
     dimensions = max(np.ndim(ready[name]) for name in kernel.names if name in ready)
     # Fewer than the share wait in line where readers are idler than it.
     shares = np.array(list(TAILS.values()))[(..., *[None] * dimensions)]
     at = {**ready, "rho_pf": np.maximum(ready["rho_pf"], shares), "x_tail": shares}
-    tails = np.where(endless, np.inf, np.asarray(fed(kernel, at)["T_tail"]))
+    tails = np.where(endless, np.inf, np.asarray(feed(kernel, at)["T_tail"]))
     wait = np.where(endless, np.inf, ready["T_wait"])
     return {"readers": busy, "wait": wait, **dict(zip(TAILS, tails, strict=True))}
 
 
-def crowded(demand: BorneLoad | None) -> tuple[str, ...]:
+def overflow_warnings(demand: BorneLoad | None) -> tuple[str, ...]:
     """What to say of a plan whose replicas are full too often."""
-    if demand is None or demand.crowded <= CROWDED:
+    if demand is None or demand.crowded <= MAX_OVERFLOW_SHARE:
         return ()
     return (
         f"requests come at random: {demand.crowded:.0%} of the time a replica has more than the "

@@ -20,8 +20,8 @@ from itertools import pairwise
 
 import numpy as np
 
-NEVER = -1  # of a second pool where the first alone does not fit
-LARGEST = np.iinfo(np.int64).max
+UNREACHABLE = -1  # of a second pool where the first alone does not fit
+MAX_INT64 = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,12 @@ class ChipSplit:
         return self.stage * self.stages
 
 
-def replicas_most(chips: np.ndarray, room: ChipSplit) -> np.ndarray:
+def max_replicas(chips: np.ndarray, room: ChipSplit) -> np.ndarray:
     """Most replicas that `chips` chips of one pool alone hold."""
     return _stages_most(chips, room.stage, room.domain) // room.stages
 
 
-def chips_least(count: np.ndarray, room: ChipSplit) -> np.ndarray:
+def min_chips(count: np.ndarray, room: ChipSplit) -> np.ndarray:
     """Fewest chips that hold `count` replicas of one pool alone."""
     stages, inside_one = count * room.stages, np.maximum(room.domain // room.stage, 1)
     full = np.maximum(stages - 1, 0) // inside_one
@@ -72,7 +72,7 @@ def replicas_left(
     columns = (chips, first.stage, count * first.stages, second.stage, first.domain)
     at, back = distinct(*columns)
     stages = _stages_left(*(column[at] for column in columns))[back]
-    return np.where(stages < 0, NEVER, stages // second.stages)
+    return np.where(stages < 0, UNREACHABLE, stages // second.stages)
 
 
 def distinct(*columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -84,7 +84,7 @@ def distinct(*columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     key, keys = np.zeros(columns[0].shape, dtype=np.int64), 1
     for column in columns:
         digit, digits = column, int(column.max(initial=0)) + 1
-        if keys * digits > LARGEST:
+        if keys * digits > MAX_INT64:
             key, digit = (np.unique(x, return_inverse=True)[1] for x in (key, column))
             keys, digits = (int(x.max(initial=0)) + 1 for x in (key, digit))
         key, keys = key * digits + digit, keys * digits
@@ -107,14 +107,14 @@ def _stages_left(
     begun = -(-np.maximum(count - ends, 0) // np.maximum(domain // first, 1))
     taken = np.where(first > domain, count * (first // domain), begun)
     free = (whole - taken) * domain + np.where(first > domain, rest, 0)
-    apart = np.where(taken > whole, NEVER, _stages_most(np.maximum(free, 0), second, domain))
+    apart = np.where(taken > whole, UNREACHABLE, _stages_most(np.maximum(free, 0), second, domain))
     shared = (first <= domain) & (second <= domain)
-    best = np.where(shared, NEVER, apart)
-    for number in range(int(ends[shared].max(initial=NEVER)) + 1):
+    best = np.where(shared, UNREACHABLE, apart)
+    for number in range(int(ends[shared].max(initial=UNREACHABLE)) + 1):
         at = np.flatnonzero(shared & (number <= ends) & (number <= count))
         under = _under(first[at], second[at], domain[at], whole[at], count[at] - number)
         beside = (rest[at] - number * first[at]) // second[at]
-        best[at] = np.maximum(best[at], np.where(under < 0, NEVER, under + beside))
+        best[at] = np.maximum(best[at], np.where(under < 0, UNREACHABLE, under + beside))
     return best
 
 
@@ -133,12 +133,11 @@ def _under(
     table = np.array([side + side[-1:] * (most - len(side)) for side in sides])
     run, fall, height = np.moveaxis(table[back], 2, 0)
     under = (height * whole[:, None] - fall * count[:, None]) // run
-    return np.where(count > whole * (domain // first), NEVER, under.min(axis=1))
+    return np.where(count > whole * (domain // first), UNREACHABLE, under.min(axis=1))
 
 
 @lru_cache(maxsize=1 << 16)
 def _upper_sides(first: int, second: int, domain: int) -> tuple[tuple[int, int, int], ...]:
-    """Upper sides (r, f, h) of the polygon of one domain: r j <= h - f i at i and j stages."""
     hull = [(0, domain // second)]
     for x in range(1, domain // first + 1):
         corner = x, (domain - x * first) // second

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from planner.problems.serving.step.engine_effects import gathered_first_token, loop_tails
-from planner.problems.serving.step.kernels import fed, lowered
+from planner.problems.serving.step.kernels import feed, get_kernel
 from planner.problems.serving.step.occupancy import TAILS, queue
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _waiting(
     })  # fmt: skip
     first = values["first"]
     waits = np.stack([late[tail] for tail in TAILS])
-    latest = np.asarray(lowered("first_token_tails")(T_ttft=first, T_tail=waits)["T_first"])
+    latest = np.asarray(get_kernel("first_token_tails")(T_ttft=first, T_tail=waits)["T_first"])
     tails = dict(zip(TAILS, latest, strict=True))
     return {**late, **_late(step, symbols, values, first, late["wait"]), **tails}
 
@@ -65,4 +65,4 @@ def _late(
         **symbols, "T_ttft": first, "T_wait": wait, "T_tpot": values["tpot"],
         "X_seq": values["requests"],
     }  # fmt: skip
-    return fed(lowered("waiting", step.model.mode), every)
+    return feed(get_kernel("waiting", step.model.mode), every)

@@ -27,7 +27,7 @@ from planner.problems.serving.step.layouts import Layouts
 if TYPE_CHECKING:
     from planner.problems.serving.task.task import Task
 
-LARGEST = 1024  # chips up to which a remedy is sought
+MAX_REMEDY_CHIPS = 1024  # chips up to which a remedy is sought
 
 
 def stamps(names: Sequence[str]) -> str:
@@ -36,17 +36,17 @@ def stamps(names: Sequence[str]) -> str:
     return ", ".join(every) or "none of those read loads and runs it as it stands"
 
 
-def pool_of(task: Task) -> EnginePool:
+def engine_pool(task: Task) -> EnginePool:
     """What rules ask of the pool of a task."""
     sizes, role = task.sizes, "" if task.mode == "aggregated" else task.mode
     weights = sizes.weight_dtype["routed" if sizes.n_experts else "dense_ffn"]
     return EnginePool(
         sizes, task.chip, role, weights, task.redundant, task.drafts, task.drafting,
-        machine_of(task),
+        chips_per_box(task),
     )  # fmt: skip
 
 
-def machine_of(task: Task) -> int:
+def chips_per_box(task: Task) -> int:
     """Chips of one machine of the task's; those of a domain where machines do not divide it."""
     domain, machine = task.machine.chips_per_domain, machine_chips(task.chip.name)
     return machine if domain % machine == 0 or machine % domain == 0 else domain
@@ -58,7 +58,7 @@ def tied_stages() -> int:
     return sum(1 << k for k, ties in enumerate([*tied, *tied]) if ties)
 
 
-def engines_of(pools: Sequence[tuple[Task, Layouts]]) -> tuple[str, ...] | None:
+def supporting_engines(pools: Sequence[tuple[Task, Layouts]]) -> tuple[str, ...] | None:
     """Engines that run every pool of a plan, one layout each; None if none was asked about.
 
     None of them lets in requests longer than the model was made for.
@@ -70,13 +70,15 @@ def engines_of(pools: Sequence[tuple[Task, Layouts]]) -> tuple[str, ...] | None:
     first, several = pools[0][1], len(pools) > 1
     stages, parts = (int(x[0]) if several else 0 for x in (first.pp, first.cp))
     for task, layouts in pools:
-        pool = replace(pool_of(task), stages=stages, parts=parts)
-        runs = int(run_by(pool, layouts, task.engines or ())[0])
-        names = loaded_by(pool, [n for n in names if runs >> list(engine_tables()).index(n) & 1])
+        pool = replace(engine_pool(task), stages=stages, parts=parts)
+        runs = int(supports(pool, layouts, task.engines or ())[0])
+        names = engines_loading_checkpoint(
+            pool, [n for n in names if runs >> list(engine_tables()).index(n) & 1]
+        )
     return names
 
 
-def run_by(pool: EnginePool, layouts: Layouts, names: Sequence[str]) -> np.ndarray:
+def supports(pool: EnginePool, layouts: Layouts, names: Sequence[str]) -> np.ndarray:
     """Which of the engines run each layout, as bits, shape (n_layouts,)."""
     runs = np.zeros(len(layouts), dtype=np.int64)
     for k, (name, engine) in enumerate(engine_tables().items()):
@@ -97,7 +99,7 @@ def on_engines(task: Task, layouts: Layouts) -> Layouts:
     """
     if task.engines is None or task.any_layout:
         return layouts
-    runs = run_by(pool_of(task), layouts, task.engines)
+    runs = supports(engine_pool(task), layouts, task.engines)
     reads, number = task.mode == "prefill", len(engine_tables())
     for k, engine in enumerate(engine_tables().values()):
         axes = [axis for rule, axis in SENDERS.items() if rule in engine.rules]
@@ -108,7 +110,7 @@ def on_engines(task: Task, layouts: Layouts) -> Layouts:
     return replace(layouts, engines=runs)
 
 
-def loaded_by(pool: EnginePool, names: Sequence[str]) -> tuple[str, ...]:
+def engines_loading_checkpoint(pool: EnginePool, names: Sequence[str]) -> tuple[str, ...]:
     """Those of the engines that take the published checkpoint for it."""
     whole, rows = Layouts.of(), engine_tables()
     every = [(name, rule) for name in names for rule in rows[name].rules]
@@ -120,7 +122,7 @@ def loaded_by(pool: EnginePool, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in names if name not in refused)
 
 
-def refused(pool: EnginePool, layouts: Layouts, names: Sequence[str]) -> str:
+def refusal_text(pool: EnginePool, layouts: Layouts, names: Sequence[str]) -> str:
     """Why none of the engines runs any of the layouts: of each the layout it comes nearest to."""
     reasons: dict[str, list[str]] = {}
     for name in names:
@@ -135,20 +137,22 @@ def refused(pool: EnginePool, layouts: Layouts, names: Sequence[str]) -> str:
     return f"no engine that was read runs this; {'; '.join(parts)}; or engine: none, for your own"
 
 
-def misfit(pinned: Iterable[str], words: str) -> tuple[str, str]:
+def refusal_location(pinned: Iterable[str], words: str) -> tuple[str, str]:
     """Where the words of `refused` belong: the choice that a remedy names, else the one pinned."""
     remedies, keys = re.findall(r"choose\.(\w+)=", words), list(pinned)
     key = next((key for key in remedies if key in keys), keys[0] if keys else "")
     return f"choose.{key or next(iter(remedies), '')}".rstrip("."), words
 
 
-def unfit_for(task: Task) -> str:
+def task_refusal(task: Task) -> str:
     """Why no engine runs a task whatever its layout; empty if one does, or none was asked about."""
     if not task.engines or task.any_layout:
         return ""
     # Copies of experts take several chips, of which this one layout has one.
-    pool, single = replace(pool_of(task), copies=0), Layouts.of()
-    return "" if run_by(pool, single, task.engines)[0] else refused(pool, single, task.engines)
+    pool, single = replace(engine_pool(task), copies=0), Layouts.of()
+    return (
+        "" if supports(pool, single, task.engines)[0] else refusal_text(pool, single, task.engines)
+    )
 
 
 def refusals(
@@ -171,7 +175,7 @@ def _nearest(pool: EnginePool, layout: Layouts, engine: EngineTable, axis: str) 
     Experts that lie over all chips of a stage follow it.
     """
     now, whole, ep = (int(x[0]) for x in (getattr(layout, axis), layout.whole, layout.ep))
-    most = whole if axis == "ep" else LARGEST // whole * now
+    most = whole if axis == "ep" else MAX_REMEDY_CHIPS // whole * now
     values = np.arange(1, max(most, now) + 1)
     tried = replace(layout.take(np.zeros(values.size, dtype=int)), **{axis: values})
     follows = pool.sizes.n_experts > 0 and axis != "ep" and ep == whole

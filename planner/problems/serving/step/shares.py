@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.catalogue.profile import COEFFICIENTS, OFF
+from planner.catalogue.profile import COEFFICIENTS, NEUTRAL
 
 if TYPE_CHECKING:
     from planner.problems.serving.step.layouts import Layouts
@@ -15,16 +15,15 @@ if TYPE_CHECKING:
 
 QUANTITIES = ("tpot", "ttft")
 REST = 1e-9  # of the time of a coefficient that is switched off
-TINY = 1e-30  # s
+TINY_TIME = 1e-30  # s
 DIGITS = 9  # of a share: the last ones hang on what else is computed beside
 
 
 def _off(name: str, value: float) -> float:
-    """A coefficient that takes a share of its time that nobody sees."""
-    return value / REST if OFF[name] else value * REST
+    return value / REST if NEUTRAL[name] else value * REST
 
 
-def resting_on(step: Step, batch: np.ndarray) -> dict[str, np.ndarray]:
+def coefficient_shares(step: Step, batch: np.ndarray) -> dict[str, np.ndarray]:
     """Shares of both times by coefficient, each of shape (n_coefficients, n).
 
     For times that are sums it is d ln time / d ln coefficient. All are of one evaluation, in which
@@ -46,19 +45,19 @@ def resting_on(step: Step, batch: np.ndarray) -> dict[str, np.ndarray]:
     for quantity in QUANTITIES:
         times = np.atleast_2d(every[quantity])
         times = np.broadcast_to(times, (len(off), times.shape[1]))
-        parts = np.abs(1 - times[:-1] / np.maximum(times[-1], TINY))
+        parts = np.abs(1 - times[:-1] / np.maximum(times[-1], TINY_TIME))
         rows[quantity] = np.zeros((len(COEFFICIENTS), times.shape[1]))
         rows[quantity][counted] = np.minimum(parts, 1.0).round(DIGITS)
     return rows
 
 
-def distances_at(task: Task, layouts: Layouts, batch: np.ndarray) -> dict[str, np.ndarray]:
+def extrapolation_masks(task: Task, layouts: Layouts, batch: np.ndarray) -> dict[str, np.ndarray]:
     """The kinds of distance, and whether numbers lie so; of tasks that hold arrays for each."""
     hull = task.profile.hull
-    return {} if hull is None else hull.beyond(numbers_at(task, layouts, batch))
+    return {} if hull is None else hull.beyond(hull_numbers(task, layouts, batch))
 
 
-def numbers_at(task: Task, layouts: Layouts, batch: np.ndarray) -> dict[str, np.ndarray]:
+def hull_numbers(task: Task, layouts: Layouts, batch: np.ndarray) -> dict[str, np.ndarray]:
     """The numbers of a pool, by dimension of a hull; of those with levels their places."""
     chips = layouts.replica_chips.astype(float)
     numbers = {"chips": chips, "domains": np.ceil(chips / task.machine.chips_per_domain)}

@@ -17,7 +17,7 @@ from planner.problems.serving.step import engine_effects, kernels
 from planner.problems.serving.step.binding import engine_values, layout_values, peaks, shared_values
 from planner.problems.serving.step.layouts import Layouts, hop_groups
 from planner.problems.serving.step.memory_terms import memory_terms
-from planner.problems.serving.step.occupancy import IN_FLIGHT, TAILS, Occupancy, arriving
+from planner.problems.serving.step.occupancy import IN_FLIGHT, TAILS, Occupancy, arrival_values
 from planner.problems.serving.step.queued_times import queued_times
 from planner.problems.serving.step.runnable import cut_otherwise
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from planner.problems.serving.task.task import Task
 
 # Outputs that no wait changes.
-UNHURRIED = frozenset(
+QUEUE_INDEPENDENT_OUTPUTS = frozenset(
     (
         *("need", *kernels.OF_A_STEP, "tpot", "load", "mixed", "slot", "busy", "fill", "requests"),
         *("arrivals", "crowded"),
@@ -33,7 +33,7 @@ UNHURRIED = frozenset(
 )
 # Of a layout's own question, beside its limits: what arrives, and its number.
 ARRIVALS, QUESTION = "arrivals", "question"
-FEW = 1e-9  # replicas: none, where as many are spare as there are
+NEGLIGIBLE_REPLICAS = 1e-9  # replicas: none, where as many are spare as there are
 
 
 class Step:
@@ -65,9 +65,9 @@ class Step:
     def model(self) -> kernels.StepModel:
         """The equations that answer this question."""
         task = self.task
-        powered = "" if task.power is None else kernels.GIVEN
+        powered = "" if task.power is None else kernels.LOAD_GIVEN
         if task.draw is not None and not self.bound:
-            powered = kernels.BILLED if task.electricity else kernels.COUNTED
+            powered = kernels.BILLING if task.electricity else kernels.LOAD_COUNTED
         return kernels.StepModel(task.mode, self.bound, task.load, powered)
 
     @property
@@ -118,7 +118,7 @@ class Step:
     def joinable(self) -> tuple[object, ...] | None:
         """Steps of the same value are `joined`; None where what a task says is no symbol."""
         task = self.task
-        if self.prompts_gather or (not self.bound and engine_effects.slows(task)):
+        if self.prompts_gather or (not self.bound and engine_effects.has_slowdown(task)):
             return None
         return (
             self.model, task.objective, task.batches, tuple(task.chips), task.spare,
@@ -154,7 +154,6 @@ class Step:
 
     @property
     def _values(self) -> dict[str, float | np.ndarray]:
-        """The values bound; those of some rows of another step are taken when first needed."""
         if self._bound_values is None and self._origin is not None:
             step, rows = self._origin
             self._bound_values = {
@@ -209,7 +208,7 @@ class Step:
     def routed_uniformly(self, batch: float) -> Step:
         """The bound with the experts that uniform routing reads at this batch, not the least."""
         symbols = self.values(np.array([batch]))
-        share = kernels.fed(kernels.lowered("expert_share"), symbols)["coverage"]
+        share = kernels.feed(kernels.get_kernel("expert_share"), symbols)["coverage"]
         return self._copy(self.layouts, self._values | {"k_experts": share * symbols["n_experts"]})
 
     def _copy(self, layouts: Layouts, values: dict[str, float | np.ndarray] | None) -> Step:
@@ -229,13 +228,13 @@ class Step:
         values = {**self._values, "B": batch, "T_wait": 0.0, **self._busy(fill)}
         if self.model.powered in kernels.FOLLOWS:
             del values["P_chip"]  # it follows
-        if self.model.powered == kernels.BILLED:
+        if self.model.powered == kernels.BILLING:
             del values["p_power"], values["p_chip"]
         if self.task.load != "none":
-            values["n_rep"] = np.maximum(values["n_rep"], FEW)
+            values["n_rep"] = np.maximum(values["n_rep"], NEGLIGIBLE_REPLICAS)
         if self.bound or not self.task.engine:
             return values
-        factors = engine_effects.slowness(self.task, self.layouts, values)
+        factors = engine_effects.slowdown_factors(self.task, self.layouts, values)
         return values | {name: values[name] / factor for name, factor in factors.items()}
 
     def _busy(self, fill: np.ndarray | float) -> dict[str, float | np.ndarray]:
@@ -243,12 +242,12 @@ class Step:
         task = self.task
         if task.load == "none":
             return {"r_fill": fill}
-        up = np.maximum(self.layouts.replicas - float(task.spare), FEW)
+        up = np.maximum(self.layouts.replicas - float(task.spare), NEGLIGIBLE_REPLICAS)
         if task.load == "given":
             arrivals = self._rowwise.get(ARRIVALS, float(task.arrivals or 0.0))
             return {"n_up": up, "X_arr": arrivals}
         # Without a replica that runs, the load is beyond any limit.
-        busy = np.where(up > FEW, fill, 1 / FEW)
+        busy = np.where(up > NEGLIGIBLE_REPLICAS, fill, 1 / NEGLIGIBLE_REPLICAS)
         return {"n_up": up, "x_free": task.headroom, "r_busy": busy}
 
     def coefficient_powers(self, batch: float) -> dict[str, dict[str, float]]:
@@ -278,7 +277,9 @@ class Step:
         What depends on them alone is computed, where nothing waits for anything.
         """
         task, names = self.task, tuple(words)
-        waits = task.load == "most" or (task.load != "none" and not {*names} <= UNHURRIED)
+        waits = task.load == "most" or (
+            task.load != "none" and not {*names} <= QUEUE_INDEPENDENT_OUTPUTS
+        )
         if waits or self.prompts_gather:
             return self(batch)
         if "crowded" in names:
@@ -301,7 +302,7 @@ class Step:
         at = self._busy(fill) if np.ndim(fill) else {}
         ready = self._prepared(None if np.ndim(fill) else float(fill), tuple(at))
         if ready is None or np.shape(batch) != (ready.rows,):
-            return kernels.fed(self.model.lowered("all_outputs"), self.values(batch, fill))
+            return kernels.feed(self.model.lowered("all_outputs"), self.values(batch, fill))
         varying = {name: np.asarray(at[name]) for name in ready.varying if name != "B"}
         return ready(words, B=batch, **varying)
 
@@ -311,7 +312,7 @@ class Step:
         None where the values of a symbol follow the batch, or are those of many questions.
         """
         task, model = self.task, self.model
-        if not self.bound and task.engine and engine_effects.slowness_follows_batch(task):
+        if not self.bound and task.engine and engine_effects.slowdown_depends_on_batch(task):
             return None
         key = (model, fill, task.spare, task.arrivals, task.headroom)
         if key in self._ready:
@@ -340,7 +341,7 @@ class Step:
         They may be none, where every coefficient is switched off.
         """
         symbols = self.values(batch)
-        values = kernels.fed(self.model.lowered("work_times"), symbols)
+        values = kernels.feed(self.model.lowered("work_times"), symbols)
         first = engine_effects.gathered_first_token(self.task, symbols, values, self.prompts_gather)
         return {**values, "ttft": first}
 
@@ -349,13 +350,13 @@ class Step:
 
         How long a step takes does not depend on it, only rates, prices and queues do.
         """
-        symbols, rest = self.values(batch), self.model.lowered("busyness")
-        work = kernels.fed(self.model.lowered("work_times"), symbols)
+        symbols, rest = self.values(batch), self.model.lowered("occupancy_outputs")
+        work = kernels.feed(self.model.lowered("work_times"), symbols)
         symbols |= {name: work.pop(name) for name in self.model.work}
 
         def at(fill: np.ndarray | float) -> dict[str, np.ndarray]:
             every = {**symbols, **self._busy(fill)}
-            return queued_times(self, every, {**work, **kernels.fed(rest, every)})
+            return queued_times(self, every, {**work, **kernels.feed(rest, every)})
 
         return at
 
@@ -374,11 +375,10 @@ class Step:
         return self._occupancy
 
     def _keep_prefixes(self) -> None:
-        """Count the room of prefix caches; a bound takes it for granted."""
         if self.task.conversations and self.task.mode != "decode" and not self.bound:
             self._values["x_hit"] = self.occupancy.hits(self.task, self.layouts)
             self._ready, self.largest = {}, {}
 
     def crowding(self, values: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Sequences that a replica decodes, how often a rank lacks room; at most, unloaded."""
-        return self.occupancy.crowding({**self._values, **arriving(self, values)})
+        return self.occupancy.crowding({**self._values, **arrival_values(self, values)})

@@ -9,15 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from planner.architecture.counts import Sizes
-from planner.architecture.counts import sizes as counted
+from planner.architecture.counts import ModelSizes
+from planner.architecture.counts import model_sizes as counted
 from planner.architecture.layers import GROUPS
 from planner.architecture.quantization import dtype
 from planner.catalogue import models
-from planner.catalogue.acceptance import acceptance, draft_method, fitted, lengths
+from planner.catalogue.acceptance import acceptance, draft_method, fit_acceptance, lengths
 from planner.scenario.keys.speculation_keys import MODEL as DRAFT_MODEL
 from planner.text.errors import FieldError
-from planner.text.tolerances import TENTH
+from planner.text.tolerances import QUANTILE_90
 
 if TYPE_CHECKING:
     from planner.architecture.layers import CacheKind
@@ -54,7 +54,7 @@ class Drafter:
     dtype: str
 
 
-def predictor(sizes: Sizes, method: DraftMethod) -> Drafter:
+def predictor(sizes: ModelSizes, method: DraftMethod) -> Drafter:
     """A predictor layer on top of a model, with a projection of what it is given, and a head.
 
     With experts where the method is trained together with the model, else a dense layer as wide as
@@ -103,7 +103,7 @@ def predictor(sizes: Sizes, method: DraftMethod) -> Drafter:
     )
 
 
-def draft_model(sizes: Sizes) -> Drafter:
+def draft_model(sizes: ModelSizes) -> Drafter:
     """A model of its own, as it is published."""
     fixed = [group for group in GROUPS if group != "routed"]
     return Drafter(
@@ -125,19 +125,18 @@ def draft_model(sizes: Sizes) -> Drafter:
     )
 
 
-def _layers_of(sizes: Sizes, group: str) -> int:
-    """Over how many layers the weights of a class are spread."""
+def _layers_of(sizes: ModelSizes, group: str) -> int:
     if group in ("routed", "shared", "router"):
         return max(sizes.n_moe_layers, 1)
     return max(sizes.n_dense_ffn_layers if group == "dense_ffn" else sizes.n_layers, 1)
 
 
-AUTO_MOST = 8  # drafts that are tried where nobody says: published curves end there
+MAX_AUTO_DEPTH = 8  # drafts that are tried where nobody says: published curves end there
 PADDING = 0.01  # share of the words by which tables of one family differ
 
 
 @dataclass(frozen=True)
-class Speculating:
+class SpeculationDepth:
     """A number of drafts per step, what draws them, and how many tokens a step brings [token].
 
     `low` and `high` hold four in five of such curves, where lengths are not the user's own.
@@ -166,16 +165,18 @@ def depths(speculation: Speculation | None) -> tuple[int, ...]:
     if not isinstance(speculation.drafts, str):
         return (speculation.drafts,)
     deepest = len(speculation.accepted) if isinstance(speculation.accepted, tuple) else 0
-    return tuple(range(max(AUTO_MOST, deepest) + 1))
+    return tuple(range(max(MAX_AUTO_DEPTH, deepest) + 1))
 
 
-def speculating(speculation: Speculation | None, sizes: Sizes, drafts: int) -> Speculating:
+def speculation_depth(
+    speculation: Speculation | None, sizes: ModelSizes, drafts: int
+) -> SpeculationDepth:
     """What so many drafts a step bring to a model, and what they take.
 
     Raises FieldError if the model has no predictor layers and they are asked for.
     """
     if speculation is None or not drafts:
-        return Speculating()
+        return SpeculationDepth()
     name = speculation.method or (
         DRAFT_MODEL if speculation.draft_model else (PREDICTORS if sizes.mtp_blocks else HEAD)
     )
@@ -190,7 +191,7 @@ def speculating(speculation: Speculation | None, sizes: Sizes, drafts: int) -> S
     elif method.passes:
         drafter = predictor(sizes, method)
     curve = acceptance(sizes.name, name)
-    low, mean, high = (float(lengths[drafts]) for lengths in curve.range(drafts, TENTH))
+    low, mean, high = (float(lengths[drafts]) for lengths in curve.range(drafts, QUANTILE_90))
     if speculation.acceptance is not None:
         low = mean = high = float(lengths(speculation.acceptance, 1.0, drafts)[drafts])
     if isinstance(speculation.accepted, float):
@@ -198,12 +199,12 @@ def speculating(speculation: Speculation | None, sizes: Sizes, drafts: int) -> S
     elif speculation.accepted is not None:
         low = mean = high = _continued(speculation.accepted, curve, drafts)
     users = speculation.acceptance is not None or speculation.accepted is not None
-    return Speculating(
+    return SpeculationDepth(
         drafts, mean, low, high, drafter, "" if users else curve.source, users or curve.measured
     )
 
 
-def _sharing(name: str, sizes: Sizes) -> Sizes:
+def _sharing(name: str, sizes: ModelSizes) -> ModelSizes:
     """The counts of a model that drafts; tables of words are padded to different lengths.
 
     Raises FieldError if it has other words than the model that checks it.
@@ -224,5 +225,5 @@ def _continued(accepted: tuple[float, ...], curve: Acceptance, drafts: int) -> f
     """Mean tokens of a step, as given, and beyond what is given by a curve through it [token]."""
     if drafts <= len(accepted):
         return accepted[drafts - 1]
-    after = fitted(tuple(enumerate(accepted, 1)), curve).lengths(drafts)
+    after = fit_acceptance(tuple(enumerate(accepted, 1)), curve).lengths(drafts)
     return accepted[-1] + float(after[drafts] - after[len(accepted)])

@@ -24,7 +24,7 @@ LIMITS = MappingProxyType({row["name"]: PlanLimit(**row) for row in _ROWS})
 PROMISES = MappingProxyType({limit.step: limit.name for limit in LIMITS.values()})
 
 
-def title_of(promise: str) -> str:
+def limit_title(promise: str) -> str:
     """How texts call a promise; any other limit by its name."""
     limit = LIMITS.get(promise)
     return limit.title if limit and limit.title else promise

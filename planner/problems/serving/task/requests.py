@@ -11,11 +11,11 @@ from planner.text.errors import FieldError
 # and in a pool that only decodes.
 PART_READ, PART_DECODED = 16_384, 131_072
 CACHE_FITS = 0.99  # share of time in which caches have room under arrivals, where nobody says
-MOST_DOUBLINGS = 4  # sixteen parts are the most published (arXiv 2411.01783, section 4)
+MAX_DOUBLINGS = 4  # sixteen parts are the most published (arXiv 2411.01783, section 4)
 # Chances with which promises hold where nobody says: even odds where runs of such a model, chip and
 # engine tell the level of its times; more where they do not, since four in ten such choices broke
 # their limit by expectation.
-MEASURED, NOT_MEASURED = 0.5, 0.7
+CHANCE_MEASURED, NOT_MEASURED = 0.5, 0.7
 LAYOUT_KEYS = ("tp", "pp", "cp", "dcp", "dp_attention", "ep", "tp_expert", "replicas")
 
 
@@ -37,7 +37,7 @@ def modes(scenario: Scenario) -> tuple[str, ...]:
     return ("aggregated",) if single else ("aggregated", "disaggregated")
 
 
-def limits_of(
+def layout_limits(
     scenario: Scenario, pool: str | None, *, halved: bool = True
 ) -> Mapping[str, tuple[int, ...]]:
     """Allowed values by axis of a layout, of one of two pools or of a single one.
@@ -47,7 +47,7 @@ def limits_of(
     choose, tokens = scenario.choose, scenario.workload.input_tokens.mean
     pool_choice = getattr(choose, pool) if pool else None
     limits = {}
-    unasked = parts(tokens, PART_DECODED if pool == "decode" else PART_READ)
+    unasked = context_parts(tokens, PART_DECODED if pool == "decode" else PART_READ)
     if scenario.assumptions != "lecture" and len(unasked) > 1:
         limits["cp"] = unasked
     for key in LAYOUT_KEYS:
@@ -75,12 +75,12 @@ def whole_machines(scenario: Scenario, unit: int, machine: int) -> int:
     return machine if even and not free else 0
 
 
-def parts(tokens: float, least: float = PART_READ) -> tuple[int, ...]:
+def context_parts(tokens: float, least: float = PART_READ) -> tuple[int, ...]:
     """Into how many parts contexts are cut where nobody says: powers of two, while they are long.
 
     Each part keeps `least` tokens: with fewer a part gains less than the rounds between parts cost.
     """
-    return tuple(1 << i for i in range(MOST_DOUBLINGS + 1) if not i or tokens / (1 << i) >= least)
+    return tuple(1 << i for i in range(MAX_DOUBLINGS + 1) if not i or tokens / (1 << i) >= least)
 
 
 def batches(scenario: Scenario, pool: str | None) -> tuple[int, ...] | None:
@@ -107,7 +107,7 @@ def arrivals(scenario: Scenario) -> float | None:
     return load.arrivals.requests_per_s(load.output_tokens.mean)
 
 
-def method_of(scenario: Scenario) -> str:
+def draft_method(scenario: Scenario) -> str:
     """What drafts where the scenario says, else empty: the checkpoint's own blocks."""
     speculation = scenario.speculation
     return "" if speculation is None else speculation.draft_model or speculation.method or ""
@@ -127,17 +127,17 @@ def context(lengths: Workload) -> float:
     return lengths.input_tokens.mean + output.mean * (1 + output.cv**2) / 2
 
 
-def chance_of(scenario: Scenario, *, measured: bool) -> float | None:
+def needed_chance(scenario: Scenario, *, measured: bool) -> float | None:
     """Chance with which promised times must hold; None where a plan is chosen on the bound.
 
     `measured` says whether runs of the model's shape were measured on the chip and the engine.
     """
     if scenario.assumptions == "lecture" or scenario.estimate == "bound":
         return None
-    return scenario.promises.chance or (MEASURED if measured else NOT_MEASURED)
+    return scenario.promises.chance or (CHANCE_MEASURED if measured else NOT_MEASURED)
 
 
-def promised(mode: str, scenario: Scenario, *, pooled: bool) -> dict[str, float]:
+def checked_promises(mode: str, scenario: Scenario, *, pooled: bool) -> dict[str, float]:
     """Promises that the mode can keep or break: a phase alone knows nothing of the other.
 
     Of two pools the one that decodes is held to the whole request. Under arrivals the share of

@@ -11,32 +11,37 @@ from math import isinf, prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from planner.architecture.counts import Sizes, abstract_sizes, sizes
+from planner.architecture.counts import ModelSizes, abstract_sizes, model_sizes
 from planner.architecture.huggingface import read_config
 from planner.catalogue import models
 from planner.catalogue.chips import Chip, chip_power
 from planner.catalogue.profile import Profile
 from planner.catalogue.profile_choice import choose_profile
 from planner.catalogue.systems import System
-from planner.network.network_source import doubts_of, fabric_of, machine_of
-from planner.problems.serving.profiled import LECTURE, limited
+from planner.network.network_source import read_fabric, system_machine, topology_doubts
+from planner.problems.serving.profiled import LECTURE, limit_efficiencies
 from planner.problems.serving.question import UTILISATION, Scenario
-from planner.problems.serving.step.runnable import misfit, unfit_for
-from planner.problems.serving.task.drafter import depths, speculating
-from planner.problems.serving.task.requests import limits_of, modes, promised
+from planner.problems.serving.step.runnable import refusal_location, task_refusal
+from planner.problems.serving.task.drafter import depths, speculation_depth
+from planner.problems.serving.task.requests import checked_promises, layout_limits, modes
 from planner.problems.serving.task.task import Task, TaskPair
-from planner.problems.serving.task.task_builder import Hardware, TaskBuilder, engines_read, meant_by
+from planner.problems.serving.task.task_builder import (
+    Hardware,
+    TaskBuilder,
+    engine_candidates,
+    engines_read,
+)
 from planner.protocol.plan import DataSource
 from planner.scenario.keys.engine_keys import SETTINGS
 from planner.scenario.keys.model_keys import ModelDescription
-from planner.scenario.keys.references import File, wanted_profile
-from planner.scenario.keys.uncertain import LEFT_ASIDE
+from planner.scenario.keys.references import File, profile_reference
+from planner.scenario.keys.uncertain import IGNORED_NOTE
 from planner.text.errors import FieldError, InputError, ModelError
 
 if TYPE_CHECKING:
     from planner.architecture.layers import Model
 
-HANDFUL = 5  # runs of one's own, up to which every answer says how many
+SMALL_SAMPLE_RUNS = 5  # runs of one's own, up to which every answer says how many
 OF_CHIPS = ("tp", "dp_attention", "pp", "replicas")  # ways that multiply to chips
 
 
@@ -59,10 +64,10 @@ class _Notes:
     data: list[DataSource]
     warnings: list[str]
 
-    def drafted(self, scenario: Scenario, counted: Sizes) -> None:
+    def drafted(self, scenario: Scenario, counted: ModelSizes) -> None:
         """Where the accepted lengths of a model come from, and how sure they are."""
         most = max(depths(scenario.speculation))
-        drafted = speculating(scenario.speculation, counted, most)
+        drafted = speculation_depth(scenario.speculation, counted, most)
         if not drafted.source:
             return
         self.data.append(DataSource("accepted drafts", drafted.source, ""))
@@ -94,16 +99,16 @@ def resolve(scenario: Scenario, today: date | None = None) -> ServingTasks:
     hardware = tuple(_hardware(scenario, system, notes) for system in scenario.systems())
     tasks: list[Task] = []
     pools: list[TaskPair] = []
-    counts: list[tuple[Sizes, int | None, int]] = []
+    counts: list[tuple[ModelSizes, int | None, int]] = []
     for weights, kv, activations, chunk, redundant in _formats(scenario):
         with _at("model"):
             # What is read of a description is all there, only frozen.
-            count = abstract_sizes if isinstance(model, ModelDescription) else sizes
+            count = abstract_sizes if isinstance(model, ModelDescription) else model_sizes
             counted = count(model, weights, kv, activations)  # type: ignore[arg-type]
         if (counted, chunk, redundant) in counts:  # a checkpoint in the very format that is tried
             continue
         counts.append((counted, chunk, redundant))
-        for words in beyond(scenario, counted):
+        for words in context_length_warnings(scenario, counted):
             if scenario.engine not in ("any", "none"):
                 raise FieldError(("workload.input_tokens", words))
             notes.warnings.append(words)
@@ -121,11 +126,11 @@ def resolve(scenario: Scenario, today: date | None = None) -> ServingTasks:
             else:
                 tasks += (builder.task(machine, mode) for machine in hardware)
     notes.warnings.extend(_unread(scenario, hardware))
-    unfit = {*map(unfit_for, (*tasks, *(task for pair in pools for task in pair.tasks)))}
-    tasks = [task for task in tasks if not unfit_for(task)]
-    pools = [pair for pair in pools if not any(map(unfit_for, pair.tasks))]
+    unfit = {*map(task_refusal, (*tasks, *(task for pair in pools for task in pair.tasks)))}
+    tasks = [task for task in tasks if not task_refusal(task)]
+    pools = [pair for pair in pools if not any(map(task_refusal, pair.tasks))]
     if not (tasks or pools):
-        raise FieldError(*(misfit((), words) for words in sorted(unfit - {""})))
+        raise FieldError(*(refusal_location((), words) for words in sorted(unfit - {""})))
     notes.warnings.extend(f"left out: {words}" for words in sorted(unfit - {""}))
     warned = tuple(dict.fromkeys(notes.warnings))
     return ServingTasks(hardware, tuple(tasks), tuple(pools), tuple(notes.data), warned)
@@ -145,7 +150,6 @@ def _unread(scenario: Scenario, hardware: Sequence[Hardware]) -> Iterator[str]:
 
 @contextmanager
 def _at(path: str) -> Iterator[None]:
-    """What is refused while a value is looked up is the fault of that value."""
     try:
         yield
     except InputError as error:
@@ -201,7 +205,7 @@ def _too_much(scenario: Scenario) -> Iterator[tuple[str, str]]:
             yield f"choose.{name}", words
     elif pools:
         least = [
-            prod(min(limits_of(scenario, name).get(axis, (1,))) for axis in OF_CHIPS)
+            prod(min(layout_limits(scenario, name).get(axis, (1,))) for axis in OF_CHIPS)
             for name in ("prefill", "decode")
         ]
         if sum(least) > chips:
@@ -209,7 +213,7 @@ def _too_much(scenario: Scenario) -> Iterator[tuple[str, str]]:
             yield f"choose.{pools[0]}", words
 
 
-def hardware_of(scenario: Scenario) -> tuple[Hardware, ...]:
+def resolve_hardware(scenario: Scenario) -> tuple[Hardware, ...]:
     """The machines of a scenario with their prices and profiles, looked up."""
     notes = _Notes(date.today(), [], [])
     return tuple(_hardware(scenario, system, notes) for system in scenario.systems())
@@ -227,8 +231,8 @@ def _hardware(scenario: Scenario, system: System | File, notes: _Notes) -> Hardw
     with _at("profile"):
         profile, borrowed = _profile(scenario, system)
     with _at("system.measured"):
-        profile, limits = limited(profile, system)
-    handful = handful_warning(profile)
+        profile, limits = limit_efficiencies(profile, system)
+    handful = small_sample_warning(profile)
     notes.warnings.extend(
         _warnings(scenario, system, price.warning(notes.today), borrowed, handful)
     )
@@ -240,18 +244,17 @@ def _hardware(scenario: Scenario, system: System | File, notes: _Notes) -> Hardw
     rented = scenario.rent.on(scenario.chips, system), system.machine
     chip = _lecture_chip(system) if lecture else system.chip.usable
     if system.file is not None:
-        fabric, network = fabric_of(system.file, scenario.paid[-1])
-        notes.warnings.extend(doubts_of(system.file))
+        fabric, network = read_fabric(system.file, scenario.paid[-1])
+        notes.warnings.extend(topology_doubts(system.file))
         source, dated = (fabric.graph.get(key) for key in ("source", "as_of"))
         what = f"network {system.file.name}"
         notes.data.append(DataSource(what, source or "given", dated or ""))
         return Hardware(chip, network, price.value, profile, fabric, draws, *rented)
-    network = machine_of(system, scenario.paid[-1], lecture=lecture)
+    network = system_machine(system, scenario.paid[-1], lecture=lecture)
     return Hardware(chip, network, price.value, profile, None, draws, *rented)
 
 
 def _drawn(chip: Chip) -> Iterator[DataSource]:
-    """What the power of a chip rests on."""
     draw = chip_power(chip)
     if draw is not None:
         borrowed = "" if draw.measured else f"; no rows of {chip.name}: what those measured share"
@@ -309,13 +312,13 @@ def _profile(scenario: Scenario, system: System) -> tuple[Profile, str | None]:
     if scenario.assumptions == "lecture":
         return LECTURE, None
     family = getattr(_model(scenario, _Notes(date.today(), [], [])), "family", "")
-    engines = meant_by(scenario, system.chip, family)
-    return choose_profile(wanted_profile(scenario.profile), system.chip.name, engines)
+    engines = engine_candidates(scenario, system.chip, family)
+    return choose_profile(profile_reference(scenario.profile), system.chip.name, engines)
 
 
-def handful_warning(profile: Profile) -> str | None:
+def small_sample_warning(profile: Profile) -> str | None:
     """What to know of a profile that a handful of runs gave."""
-    if not 0 < profile.runs <= HANDFUL:
+    if not 0 < profile.runs <= SMALL_SAMPLE_RUNS:
         return None
     runs = "one run" if profile.runs == 1 else f"{profile.runs} runs"
     return (
@@ -345,20 +348,22 @@ def _left_aside(scenario: Scenario) -> Iterator[str]:
             "have a little less latency"
         )
     if scenario.uncertain is not None:
-        yield LEFT_ASIDE
+        yield IGNORED_NOTE
     asked_modes = modes(scenario)
     pooled = "disaggregated" in asked_modes
-    used = {name for mode in asked_modes for name in promised(mode, scenario, pooled=pooled)}
+    used = {
+        name for mode in asked_modes for name in checked_promises(mode, scenario, pooled=pooled)
+    }
     if scenario.promises.cache_fits is None:
         used.add("cache_fits")
-    for name in promised("aggregated", scenario, pooled=False).keys() - used:
+    for name in checked_promises("aggregated", scenario, pooled=False).keys() - used:
         yield (
             f"promises.{name} is left aside: mode {asked_modes[0]} alone does not know of it; "
             "what would use it: choose.mode aggregated or disaggregated"
         )
 
 
-def beyond(scenario: Scenario, counted: Sizes) -> Iterator[str]:
+def context_length_warnings(scenario: Scenario, counted: ModelSizes) -> Iterator[str]:
     """What the user should know of requests longer than the model was made for."""
     load, limit = scenario.workload, counted.max_context
     into, out = load.input_tokens.mean, load.output_tokens.mean

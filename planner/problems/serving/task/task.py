@@ -15,7 +15,7 @@ from planner.problems.serving.task.plan_limits import PROMISES
 from planner.text.errors import CatalogueError, InputError
 
 if TYPE_CHECKING:
-    from planner.architecture.counts import Sizes
+    from planner.architecture.counts import ModelSizes
     from planner.catalogue.chips import Chip, ChipPower
     from planner.catalogue.profile import Profile
     from planner.memory.engine_table import EngineMemory
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from topologies.machines.named_machines import Machine
 
 WEIGHT_ONLY = frozenset({"int8", "int4"})
-BUSIEST = 0.99  # share of time; beyond it the length of a queue is anyone's guess
+MAX_UTILISATION = 0.99  # share of time; beyond it the length of a queue is anyone's guess
 BITS = MappingProxyType(
     {"fp32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8}
     | dict.fromkeys(("fp4", "nvfp4", "mxfp4", "int4"), 4)
@@ -93,7 +93,7 @@ class Task:
     tokens of its step; it then keeps memory for a step of these.
     """
 
-    sizes: Sizes
+    sizes: ModelSizes
     chip: Chip
     machine: Machine
     price: float
@@ -127,7 +127,7 @@ class Task:
     headroom: float = 0.0
     input_spread: float = 0.0
     output_spread: float = 0.0
-    busiest: float = BUSIEST
+    busiest: float = MAX_UTILISATION
     conversations: int = 0
     routed: bool = False
     pooled: bool = False
@@ -182,9 +182,9 @@ class Task:
         """Whether chips relay for each other, so that stages are slices that tile a domain."""
         if self.fabric is None:
             return self.machine.kind == "torus"
-        from topologies.groups.fabric_groups import grouped
+        from topologies.groups.fabric_groups import fabric_groups
 
-        return grouped(self.fabric).tiled
+        return fabric_groups(self.fabric).tiled
 
     @property
     def drafts(self) -> int:
@@ -278,7 +278,6 @@ class Task:
         return self.with_layout(promises=others if limit is None else {**others, name: limit})
 
     def _fastest(self, dtype: str) -> float:
-        """The peak of the narrowest dtype, no narrower than this one, that the chip multiplies."""
         if dtype in WEIGHT_ONLY and BITS[self.sizes.activation_dtype] >= BITS["bf16"]:
             dtype = "bf16"
         while not self.chip.computes(dtype) and dtype in WIDER:

@@ -9,23 +9,23 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from planner.catalogue.chips import chip_power
-from planner.catalogue.coefficient_spread import Place
+from planner.catalogue.coefficient_spread import RunContext
 from planner.catalogue.models import repository
 from planner.memory.engine_table import chip_memory
-from planner.network.network_source import between
+from planner.network.network_source import pool_link
 from planner.problems.serving.question import whole_units
-from planner.problems.serving.step.engine_effects import chunk_of, engine_called, overlaps
+from planner.problems.serving.step.engine_effects import engine_name, overlaps, prefill_chunk_tokens
 from planner.problems.serving.step.engine_rules import engine_tables
 from planner.problems.serving.step.memory_terms import memory_rules, seen_chip
-from planner.problems.serving.step.runnable import loaded_by, pool_of
+from planner.problems.serving.step.runnable import engine_pool, engines_loading_checkpoint
 from planner.problems.serving.task import requests
-from planner.problems.serving.task.drafter import speculating
-from planner.problems.serving.task.task import BUSIEST, ClosedLoop, Task, TaskPair
+from planner.problems.serving.task.drafter import speculation_depth
+from planner.problems.serving.task.task import MAX_UTILISATION, ClosedLoop, Task, TaskPair
 from planner.scenario.keys.model_keys import ModelDescription
 from planner.text.errors import FieldError
 
 if TYPE_CHECKING:
-    from planner.architecture.counts import Sizes
+    from planner.architecture.counts import ModelSizes
     from planner.catalogue.chips import Chip
     from planner.catalogue.profile import Profile
     from planner.problems.serving.question import Scenario
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from topologies import Machine
     from topologies.fabric.fabric import Fabric
 
-SEATS = 256  # sequences that engines let in unasked, vllm/engine/arg_utils.py
+MAX_SEQUENCES = 256  # sequences that engines let in unasked, vllm/engine/arg_utils.py
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class TaskBuilder:
     """
 
     scenario: Scenario
-    sizes: Sizes
+    sizes: ModelSizes
     chunk: float | None
     redundant: int = 0
     drafts: int = 0
@@ -76,10 +76,10 @@ class TaskBuilder:
         scenario, lengths = self.scenario, self.scenario.workload
         lecture = scenario.assumptions == "lecture"
         waits, loop, used = requests.arrivals(scenario), _loop(lengths), lengths.utilisation
-        engine = engine_called(hardware.profile.engine, hardware.profile.as_of)
+        engine = engine_name(hardware.profile.engine, hardware.profile.as_of)
         runs = engines_read(scenario, hardware.chip)
         unbound = scenario.estimate == "bound" and scenario.engine == "any"
-        place = Place.of(self.sizes, hardware.chip, runs=runs or ())
+        place = RunContext.of(self.sizes, hardware.chip, runs=runs or ())
         phase = mode if pooled else None
         task = Task(
             sizes=self.sizes,
@@ -91,19 +91,19 @@ class TaskBuilder:
             chips=whole_units(scenario.chips, unit or hardware.unit),
             unit=hardware.unit,
             whole_machines=requests.whole_machines(scenario, hardware.unit, hardware.machine_chips),
-            limits_of=requests.limits_of(scenario, phase, halved=overlaps(engine)),
+            limits_of=requests.layout_limits(scenario, phase, halved=overlaps(engine)),
             input_tokens=lengths.input_tokens.mean,
             output_tokens=requests.outputs(mode, lengths.output_tokens.mean, pooled=pooled),
             context=lengths.input_tokens.mean if mode == "prefill" else requests.context(lengths),
             cached_input=lengths.cached_input,
-            chunk=float(self.chunk or chunk_of(engine)),
+            chunk=float(self.chunk or prefill_chunk_tokens(engine)),
             max_num_seqs=scenario.max_num_seqs,
             max_num_batched_tokens=scenario.max_num_batched_tokens,
             mode=mode,
             batches=requests.batches(scenario, phase),
             kappa=1.0 if lengths.concurrency is None else 0.5,
-            promises=requests.promised(mode, scenario, pooled=pooled),
-            chance=requests.chance_of(scenario, measured=hardware.profile.measured_at(place)),
+            promises=requests.checked_promises(mode, scenario, pooled=pooled),
+            chance=requests.needed_chance(scenario, measured=hardware.profile.measured_at(place)),
             objective=scenario.objective,
             estimate=scenario.estimate,
             lecture=lecture,
@@ -112,7 +112,7 @@ class TaskBuilder:
             spare=lengths.spare_replicas,
             headroom=1 - used if used else lengths.headroom,
             prefer_simple=scenario.prefer.simple or 0.0,
-            busiest=min(BUSIEST, used or BUSIEST),
+            busiest=min(MAX_UTILISATION, used or MAX_UTILISATION),
             input_spread=lengths.input_tokens.cv,
             output_spread=lengths.output_tokens.cv,
             pooled=pooled,
@@ -139,15 +139,14 @@ class TaskBuilder:
             return task.chunk
         seats, chip = task.max_num_seqs, chip_memory(task.chip)
         if seats is None:
-            seats = next((x.limits(chip)[0] for _, x in task.memory_rules if x), SEATS)
+            seats = next((x.limits(chip)[0] for _, x in task.memory_rules if x), MAX_SEQUENCES)
         answers = min(seats * task.positions_per_step, budget // 2)
         return float(budget - (answers if task.mode == "aggregated" else 0))
 
     def _with_memory(self, task: Task) -> Task:
-        """The question with what engines that take the checkpoint, or else all, use of a chip."""
         if task.engines is None or task.any_layout or task.lecture:
             return task
-        names = loaded_by(pool_of(task), task.engines) or task.engines
+        names = engines_loading_checkpoint(engine_pool(task), task.engines) or task.engines
         rules = memory_rules(names, task.chip, self.scenario.engine_version)
         return replace(task, memory_rules=rules, chip=seen_chip(task.chip, rules))
 
@@ -171,14 +170,14 @@ class TaskBuilder:
 
     def _with_drafts(self, task: Task) -> Task:
         """The question with the tokens that a step drafts, and those that it accepts."""
-        drafted = speculating(self.scenario.speculation, self.sizes, self.drafts)
+        drafted = speculation_depth(self.scenario.speculation, self.sizes, self.drafts)
         return replace(
             task,
             positions_per_step=drafted.positions,
             tokens_per_step=drafted.emitted,
             accepted_range=(drafted.low / drafted.emitted, drafted.high / drafted.emitted),
             drafter=None if task.lecture else drafted.drafter,
-            drafting=requests.method_of(self.scenario),
+            drafting=requests.draft_method(self.scenario),
         )
 
     def pools(
@@ -202,7 +201,7 @@ class TaskBuilder:
         load, together = requests.arrivals(self.scenario), first is second
         self._within_power(first.chip, second.chip)
         unit = math.gcd(first.unit, second.unit)
-        rate, latency = between(first.machine, second.machine, self.scenario.paid[-1],
+        rate, latency = pool_link(first.machine, second.machine, self.scenario.paid[-1],
                                 together=together)  # fmt: skip
         return TaskPair(
             prefill=self.task(first, "prefill", pooled=True, unit=unit),
@@ -234,7 +233,6 @@ class TaskBuilder:
 
 
 def _loop(lengths: Workload) -> ClosedLoop | None:
-    """The closed loop of a workload, where requests are kept in flight."""
     if lengths.concurrency is None:
         return None
     return ClosedLoop(even=not (lengths.input_tokens.cv or lengths.output_tokens.cv))
@@ -249,10 +247,14 @@ def engines_read(scenario: Scenario, chip: Chip) -> tuple[str, ...] | None:
     name = model.like if isinstance(model, ModelDescription) else model
     unread = name is None or (isinstance(name, str) and repository(name) is None)
     none = scenario.engine == "any" and (unread or not chip.figures)
-    return None if none or scenario.assumptions == "lecture" else meant_by(scenario, chip) or None
+    return (
+        None
+        if none or scenario.assumptions == "lecture"
+        else engine_candidates(scenario, chip) or None
+    )
 
 
-def meant_by(scenario: Scenario, chip: Chip, family: str = "") -> tuple[str, ...]:
+def engine_candidates(scenario: Scenario, chip: Chip, family: str = "") -> tuple[str, ...]:
     """Engines that a question means: of any, those of the chip's maker that know the family.
 
     Empty where any engine's speeds will do: none is to run the plan, or none was read for the chip.

@@ -26,7 +26,7 @@ OF_STAGE: Mapping[str, tuple[sp.Expr, sp.Expr, sp.Expr, sp.Expr]] = {
 }
 
 
-def tabled(table: str) -> tuple[tuple[Equation, ...], Mapping[str, sp.Expr]]:
+def equation_table(table: str) -> tuple[tuple[Equation, ...], Mapping[str, sp.Expr]]:
     """The equations and the outputs of a kernel: `step`, `used`, `terms` or `memory`."""
     if table == "step":
         return STEP, {"step": T_train}

@@ -1,7 +1,7 @@
 """Time and memory of a step for all layouts of a task: equations lowered once, fed with arrays.
 
-Where the maths meets the machine, this number is that symbol: `shared_symbols` are what all layouts
-have in common, `layout_symbols` arrays of what one changes. Groups are filled in the order tensor,
+Where the maths meets the machine, this number is that symbol: `run_symbols` are what all layouts
+have in common, `row_symbols` arrays of what one changes. Groups are filled in the order tensor,
 context, data, pipeline: neighbours meet in one domain.
 """
 
@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 
 from formulas.numerics.kernel import Kernel
-from formulas.numerics.store import kept_kernel
+from formulas.numerics.store import cached_kernel
 from planner.problems.training.step.training_task import (
-    PLAIN,
+    NORM_PLAIN,
     RECOMPUTE,
     SCHEDULES,
-    TrainingLayouts,
+    LayoutTable,
     TrainingTask,
 )
 
@@ -30,7 +30,7 @@ NORM_MOVES = 10  # elements read and written a layer and pass: two norms, two re
 SOFTMAX_MOVES = 4  # scores written, read and written by the softmax, read again
 
 
-def shared_symbols(task: TrainingTask) -> dict[str, float]:
+def run_symbols(task: TrainingTask) -> dict[str, float]:
     """Symbols of the model, the machine, the stack and the workload."""
     counts, machine, state = task.counts, task.machine, task.state
     routed = counts.topk * counts.expert_width * counts.moe_share
@@ -41,7 +41,7 @@ def shared_symbols(task: TrainingTask) -> dict[str, float]:
     gated = counts.gates + 1 + eager * (counts.gates - 1)  # a gate of two kernels keeps one more
     stays = B16 * (2 * counts.queries + 2 * counts.keys + gated * counts.width)
     masks = 2 * MASK * counts.hidden if task.dropout else 0
-    normed = 4 if eager and task.norm == PLAIN else 0  # a copy in 32 bits, and one unscaled
+    normed = 4 if eager and task.norm == NORM_PLAIN else 0  # a copy in 32 bits, and one unscaled
     expert = B16 * counts.topk * (2 * counts.hidden + (counts.gates + 1) * counts.expert_width)
     return {
         "c_fwd": 2.0, "L_train": task.sequence, "B_step": task.batch,
@@ -49,7 +49,7 @@ def shared_symbols(task: TrainingTask) -> dict[str, float]:
         "P_routed": counts.routed, "P_rest": counts.rest, "P_head": counts.head,
         "P_emb": counts.embedding, "x_moe": counts.moe_share, "n_blocks": counts.n_layers,
         "a_score": counts.pair_flop(task.sequence), "x_scores": 2.0 if task.unfused else 1.0,
-        "x_odd": float(odd(counts.head_dim, HEAD_TILE)),
+        "x_odd": float(tile_remainder(counts.head_dim, HEAD_TILE)),
         "h_norm": B16 * NORM_MOVES * counts.hidden, "h_cut": B16 * (rotary + wide),
         "h_model": B16 * counts.hidden, "h_kv": 2 * B16 * counts.keys,
         "h_pairs": B16 * SOFTMAX_MOVES * counts.heads if task.unfused else 0.0,
@@ -68,13 +68,13 @@ def shared_symbols(task: TrainingTask) -> dict[str, float]:
     }  # fmt: skip
 
 
-def odd(width: np.ndarray | float, tile: int) -> np.ndarray:
+def tile_remainder(width: np.ndarray | float, tile: int) -> np.ndarray:
     """How far widths are from multiples of a tile: 0 where they are, 1 where they are odd [1]."""
     whole = np.maximum(1, np.round(width)).astype(np.int64)
     return 1 - np.log2(np.gcd(whole, tile)) / np.log2(tile)
 
 
-def layout_symbols(task: TrainingTask, layouts: TrainingLayouts) -> dict[str, np.ndarray]:
+def row_symbols(task: TrainingTask, layouts: LayoutTable) -> dict[str, np.ndarray]:
     """Symbols that a layout changes, arrays that broadcast as its fields do."""
     tp, pp, dp, cp, ep, etp, micro, virtual = (
         np.asarray(getattr(layouts, name), dtype=np.float64)
@@ -88,10 +88,14 @@ def layout_symbols(task: TrainingTask, layouts: TrainingLayouts) -> dict[str, np
     share = counts.attention / max(1.0, counts.attention + counts.ffn)
     rows = micro * task.sequence / cp
     narrow = share * TILE * tp / (heads / 3)
-    uneven = share * (odd(heads / tp, WHOLE_TILE) + odd(counts.hidden, WHOLE_TILE)) / 2
+    uneven = (
+        share
+        * (tile_remainder(heads / tp, WHOLE_TILE) + tile_remainder(counts.hidden, WHOLE_TILE))
+        / 2
+    )
     if counts.width:
         narrow = narrow + (1 - share) * TILE * tp / counts.width
-        both = odd(wide / tp, WHOLE_TILE) + odd(counts.hidden, WHOLE_TILE)
+        both = tile_remainder(wide / tp, WHOLE_TILE) + tile_remainder(counts.hidden, WHOLE_TILE)
         uneven = uneven + (1 - share) * both / 2
     thin = np.zeros(())
     if counts.n_experts:
@@ -131,7 +135,6 @@ def _stages(task: TrainingTask, pp: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def _dealt_stages(layers: int, items: Sequence[int], pp: np.ndarray) -> dict[str, np.ndarray]:
-    """Layers of the fullest, the first and the last stage where all items are dealt alike."""
     before, behind = items
     every = layers + before + behind
     least, over = np.floor(every / pp), np.mod(every, pp)
@@ -176,9 +179,9 @@ def _rates(
     }  # fmt: skip
 
 
-def bound_symbols(task: TrainingTask, layouts: TrainingLayouts) -> Mapping[str, object]:
+def bound_symbols(task: TrainingTask, layouts: LayoutTable) -> Mapping[str, object]:
     """Every symbol of a step's equations, coefficients of the stack among them."""
-    return {**shared_symbols(task), **task.coefficients, **layout_symbols(task, layouts)}
+    return {**run_symbols(task), **task.coefficients, **row_symbols(task, layouts)}
 
 
 OUTPUTS = ("step", "terms", "memory", "used", "fits", "worst_stage", "bubble", "bound")
@@ -214,20 +217,20 @@ class TrainingTimes:
 
 
 @cache
-def lowered(table: str) -> Kernel:
+def get_kernel(table: str) -> Kernel:
     """The kernel of a table of `step_tables`."""
 
     def make() -> Kernel:
         from formulas.numerics.evaluate import kernel
-        from planner.problems.training.step.step_tables import tabled
+        from planner.problems.training.step.step_tables import equation_table
 
-        return kernel(*tabled(table))
+        return kernel(*equation_table(table))
 
-    return kept_kernel(f"training-{table}", make, SOURCES)
+    return cached_kernel(f"training-{table}", make, SOURCES)
 
 
 def step_times(
-    task: TrainingTask, layouts: TrainingLayouts, outputs: Sequence[str] | None = None
+    task: TrainingTask, layouts: LayoutTable, outputs: Sequence[str] | None = None
 ) -> TrainingTimes:
     """Step times and memory of all layouts; the fewer `outputs`, the faster.
 
@@ -240,15 +243,15 @@ def step_times(
     symbols = bound_symbols(task, layouts)
     values: dict[str, np.ndarray] = {}
     if wanted & {"terms", "bubble"}:
-        values |= fed("terms", symbols)
+        values |= run_kernel("terms", symbols)
         if wanted & {"used", "fits"}:
-            values |= fed("used", symbols)
+            values |= run_kernel("used", symbols)
     elif "step" in wanted and wanted & {"used", "fits"}:
-        values |= fed("both", symbols)
+        values |= run_kernel("both", symbols)
     elif "step" in wanted:
-        values |= fed("step", symbols)
+        values |= run_kernel("step", symbols)
     elif wanted & {"used", "fits"}:
-        values |= fed("used", symbols)
+        values |= run_kernel("used", symbols)
     parts: dict[str, np.ndarray] = {}
     stage: np.ndarray | None = None
     if wanted & {"memory", "worst_stage"}:
@@ -265,7 +268,7 @@ def step_times(
         fits=np.asarray(used) <= usable(task) if "fits" in wanted else None,
         worst_stage=stage if "worst_stage" in wanted else None,
         bubble=np.asarray(values["bubble"]) / values["step"] if "bubble" in wanted else None,
-        bound=least_time(task, layouts) if "bound" in wanted else None,
+        bound=min_step_time(task, layouts) if "bound" in wanted else None,
     )
 
 
@@ -274,7 +277,7 @@ def usable(task: TrainingTask) -> float:
     return task.machine.memory * task.stack.memory_share
 
 
-def least_time(task: TrainingTask, layouts: TrainingLayouts) -> np.ndarray:
+def min_step_time(task: TrainingTask, layouts: LayoutTable) -> np.ndarray:
     """The causal arithmetic of a step at the peak of the chips that a layout uses [s]."""
     columns = layouts.columns()
     chips = np.prod(
@@ -284,17 +287,17 @@ def least_time(task: TrainingTask, layouts: TrainingLayouts) -> np.ndarray:
     return task.model_flop / (chips * peak)
 
 
-def fed(table: str, symbols: Mapping[str, object]) -> dict[str, np.ndarray]:
+def run_kernel(table: str, symbols: Mapping[str, object]) -> dict[str, np.ndarray]:
     """The outputs of a kernel, the symbols that it asks for picked out of more."""
-    kernel = lowered(table)
+    kernel = get_kernel(table)
     return kernel(**{name: symbols[name] for name in kernel.names})  # type: ignore[return-value]
 
 
 def _memory(
-    task: TrainingTask, layouts: TrainingLayouts, symbols: Mapping[str, object]
+    task: TrainingTask, layouts: LayoutTable, symbols: Mapping[str, object]
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Memory of the worst stage by part [byte], and its number, from one."""
-    values = fed("memory", symbols)
+    values = run_kernel("memory", symbols)
     whole = np.stack([np.asarray(values[f"{stage}.used"]) for stage in STAGES])
     alone = np.broadcast_to(np.asarray(symbols["x_alone"]) > 0, whole.shape[1:])
     whole[1] = np.where(alone, 0, whole[1])

@@ -5,7 +5,7 @@ Layers are counted by their mean: a stage of a pipeline has as many of each kind
 
 from dataclasses import dataclass
 
-from planner.architecture.counts import Sizes, sizes
+from planner.architecture.counts import ModelSizes, model_sizes
 from planner.architecture.layers import Model
 
 FLOP = 2  # of a parameter and token: a multiply and an add
@@ -99,10 +99,10 @@ class TrainingCounts:
 
 def training_counts(model: Model) -> TrainingCounts:
     """What a training step needs of a model of the catalogue."""
-    return counts_of(sizes(model))
+    return counts_from_sizes(model_sizes(model))
 
 
-def counts_of(counted: Sizes) -> TrainingCounts:
+def counts_from_sizes(counted: ModelSizes) -> TrainingCounts:
     """What a training step needs of a model that is counted."""
     layers = counted.n_layers
     params, active = counted.params, counted.active

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SCHEDULES = ("gpipe", "1f1b", "interleaved", "zero-bubble")
 RECOMPUTE = ("none", "selective", "full", "reversible")
 OFFLOAD = ("none", "optimizer", "activations")
-WORDS: Mapping[str, tuple[str, ...]] = {
+CHOICE_WORDS: Mapping[str, tuple[str, ...]] = {
     "schedule": SCHEDULES,
     "recompute": RECOMPUTE,
     "offload": OFFLOAD,
@@ -33,7 +33,7 @@ SWITCHES = ("sequence_parallel", "overlap")
 
 
 @dataclass(frozen=True)
-class TrainingLayouts:
+class LayoutTable:
     """Layouts as arrays of integers that broadcast against each other.
 
     Counts of parallel parts, sequences of a micro-batch and virtual stages; `schedule`, `recompute`
@@ -57,7 +57,7 @@ class TrainingLayouts:
     overlap: np.ndarray
 
     @classmethod
-    def of(cls, **choices: object) -> TrainingLayouts:
+    def of(cls, **choices: object) -> LayoutTable:
         """Layouts from words, switches or numbers; what is left out is 1, `1f1b`, none or hidden.
 
         Raises InputError for a field or a word that there is not.
@@ -84,12 +84,12 @@ class TrainingLayouts:
         """Every field by name."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
-    def at(self, index: int | tuple[int, ...]) -> TrainingLayouts:
+    def at(self, index: int | tuple[int, ...]) -> LayoutTable:
         """One layout, its fields without axes, at a place of the common shape."""
         shape = self.shape
         where = np.unravel_index(index, shape) if isinstance(index, int) else index
         columns = self.columns().items()
-        return TrainingLayouts(
+        return LayoutTable(
             **{name: np.asarray(np.broadcast_to(value, shape)[where]) for name, value in columns}
         )
 
@@ -101,22 +101,21 @@ class TrainingLayouts:
             if name in SWITCHES:
                 words[name] = bool(number)
             else:
-                words[name] = WORDS[name][number] if name in WORDS else number
+                words[name] = CHOICE_WORDS[name][number] if name in CHOICE_WORDS else number
         return words
 
 
 def _code(name: str, value: object) -> object:
-    """A word as its number; numbers and arrays as they are."""
     if not isinstance(value, str):
         return value
-    words = WORDS.get(name, ())
+    words = CHOICE_WORDS.get(name, ())
     if value not in words:
         raise InputError(f"{name}: {value!r} is none of {', '.join(words) or 'its numbers'}")
     return words.index(value)
 
 
-FLASH, UNFUSED = "flash", "unfused"  # attention kernels; a stack may know more by name
-PLAIN, FUSED = "plain", "fused"  # norms
+FLASH, ATTENTION_UNFUSED = "flash", "unfused"  # attention kernels; a stack may know more by name
+NORM_PLAIN, NORM_FUSED = "plain", "fused"  # norms
 
 
 @dataclass(frozen=True)
@@ -195,7 +194,7 @@ class TrainingTask:
     precision: str = "bf16"
     reversible: bool = False
     kernel: str = FLASH
-    norm: str = PLAIN
+    norm: str = NORM_PLAIN
     dropout: bool = False
     era: str = ""
     trained: float = 1.0

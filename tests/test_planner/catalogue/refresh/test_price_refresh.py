@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 
 from planner.catalogue import api_prices
-from planner.catalogue.api_prices import CHOSEN, rows
+from planner.catalogue.api_prices import PRICES_ENV_VAR, listed_token_prices
 from planner.catalogue.refresh import price_refresh
 from planner.cli.app import main
 from planner.report.text.price_table import refresh_text
@@ -100,13 +100,13 @@ def test_each_row_is_that_of_the_package(stand_in):
 def test_rows_of_other_lists_stay_and_all_that_differs_is_said(stand_in):
     """Nothing is new, gone or changed that the table leaves out."""
     anew = price_refresh.price_refresh(DAY)
-    others = [row for row in rows() if not row.source.startswith("genai-prices")]
+    others = [row for row in listed_token_prices() if not row.source.startswith("genai-prices")]
     kept = [row for row in anew.rows if not row.source.startswith("genai-prices")]
     assert {(x.model, x.host, x.input, x.output) for x in others} == {
         (x.model, x.host, x.input, x.output) for x in kept
     }
     gone = {x.before for x in anew.changes if x.before is not None}
-    left = {x for x in rows() if x.source.startswith("genai-prices")} - gone
+    left = {x for x in listed_token_prices() if x.source.startswith("genai-prices")} - gone
     fresh = {(x.model, x.host, x.tier, x.above, x.input, x.output) for x in anew.rows}
     assert all((x.model, x.host, x.tier, x.above, x.input, x.output) in fresh for x in left)
     text = refresh_text(anew, "claude-haiku-4-5")
@@ -117,25 +117,25 @@ def test_rows_of_other_lists_stay_and_all_that_differs_is_said(stand_in):
 
 def test_the_command_writes_what_a_variable_has_read(stand_in, tmp_path, monkeypatch, capsys):
     """Without the variable answers stay as they were; with it they take the file, and say so."""
-    shipped, file = rows(), tmp_path / "prices.csv"
+    shipped, file = listed_token_prices(), tmp_path / "prices.csv"
     with pytest.raises(SystemExit) as left:
         main(["catalog", "api-prices", "claude-haiku-4-5", "--refresh", "--out", str(file)])
     assert left.value.code == 0
-    assert CHOSEN in capsys.readouterr().err
+    assert PRICES_ENV_VAR in capsys.readouterr().err
     caches = [each for each in vars(api_prices).values() if hasattr(each, "cache_clear")]
     for each in caches:
         each.cache_clear()
-    assert rows() == shipped
-    monkeypatch.setenv(CHOSEN, str(file))
+    assert listed_token_prices() == shipped
+    monkeypatch.setenv(PRICES_ENV_VAR, str(file))
     for each in caches:
         each.cache_clear()
     try:
-        (row,) = [x for x in rows() if (x.model, x.host, x.tier)
+        (row,) = [x for x in listed_token_prices() if (x.model, x.host, x.tier)
                   == ("claude-haiku-4-5", "anthropic", "standard")]  # fmt: skip
         assert (row.input, row.source) == (pytest.approx(4e-6), "genai-prices 9.9.9")
         assert api_prices.chosen_file() == ", from prices.csv"
     finally:
-        monkeypatch.delenv(CHOSEN)
+        monkeypatch.delenv(PRICES_ENV_VAR)
         for each in caches:
             each.cache_clear()
 
@@ -149,9 +149,9 @@ def test_a_file_that_is_no_list_of_prices_is_refused(text, words, tmp_path, monk
     file = tmp_path / "prices.csv"
     if text is not None:
         file.write_text(text.replace("head", ",".join(api_prices.COLUMNS)), encoding="utf-8")
-    monkeypatch.setenv(CHOSEN, str(file))
+    monkeypatch.setenv(PRICES_ENV_VAR, str(file))
     with pytest.raises(CatalogueError, match=words):
-        rows.__wrapped__()
+        listed_token_prices.__wrapped__()
 
 
 def test_without_the_package_the_extra_is_named(monkeypatch):
@@ -182,7 +182,9 @@ def test_the_version_of_the_snapshot_gives_the_snapshot(monkeypatch):
     pytest.importorskip("genai_prices", reason="the package genai-prices is not installed")
     monkeypatch.setattr(socket, "socket", None)
     anew = price_refresh.price_refresh(DAY)
-    if {anew.source} != {x.source for x in rows() if x.source.startswith("genai-prices")}:
+    if {anew.source} != {
+        x.source for x in listed_token_prices() if x.source.startswith("genai-prices")
+    }:
         pytest.skip(f"the snapshot is of another version than {anew.source}")
     gone = [x.before for x in anew.changes if x.what == "gone"]
     assert len(gone) <= 3

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from planner.catalogue.chips import chip
-from planner.measurements.measurement import unfit
-from planner.measurements.published_names import Refused
-from planner.measurements.readers import read, recognised
+from planner.measurements.measurement import skip_reason
+from planner.measurements.published_names import BadRow
+from planner.measurements.readers import detect_file_kind, read
 from planner.measurements.readers.steady_batches import deployments, stated_layout
 from tests.paths import shared
 
@@ -17,11 +17,11 @@ NAMES = ("chip figures", "network", "shape", "number format")
 def test_the_table_is_recognised_and_no_row_is_refused_for_want_of_a_name():
     """54 rows; what is refused lacks a number that no prediction can do without."""
     path = shared("deployments.csv")
-    assert recognised(path) == "deployments"
+    assert detect_file_kind(path) == "deployments"
     readings = read(path)
     assert readings.lines == 54
     assert len({row.id for row in readings.rows}) >= 32
-    assert not any(unfit(row) for row in readings.rows)
+    assert not any(skip_reason(row) for row in readings.rows)
     assert not [x for x in readings.refused if any(name in x.reason for name in NAMES)]
 
 
@@ -43,7 +43,7 @@ def test_layouts_are_read_in_chips(text, phase, name, chips, meant):
 
 def test_a_layout_that_does_not_multiply_is_refused():
     """Three ways on four chips are no layout of them, nor of their cores."""
-    with pytest.raises(Refused, match="not stated in ways: TP3"):
+    with pytest.raises(BadRow, match="not stated in ways: TP3"):
         stated_layout("TP3", "serve", chip("h100"), 4, 0)
 
 

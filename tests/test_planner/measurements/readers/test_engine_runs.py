@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 
 from planner.measurements.published_names import (
-    Refused,
-    base_of,
-    chip_of,
-    format_of,
-    model_of,
-    sizes_of,
-    sizes_on,
+    BadRow,
+    base_architecture,
+    number_format,
+    published_sizes,
+    resolve_chip,
+    resolve_model,
+    sizes_on_chip,
 )
 from planner.measurements.readers import runs
 from planner.measurements.readers.engine_runs import run
-from planner.measurements.readers.run_layouts import chips_of, parallel_sizes, pools_of
-from planner.measurements.roofline_bound import bounds_of
+from planner.measurements.readers.run_layouts import parallel_sizes, run_pools, worker_chips
+from planner.measurements.roofline_bound import row_bounds
 from planner.text.errors import InputError
 from tests.paths import SHARED, shared
 
@@ -108,13 +108,13 @@ def test_runs_in_both_exports_have_one_layout():
             continue
         key = (f"{float(row['ttft_ms']):.12g}", f"{float(row['tpot_ms']):.12g}")
         ways = parallel_sizes(row, 256)
-        same.setdefault(key, set()).add((chips_of(ways), ways["ep"]))
+        same.setdefault(key, set()).add((worker_chips(ways), ways["ep"]))
     assert all(len(layouts) == 1 for layouts in same.values())
 
 
 def test_experts_that_do_not_divide_the_chips_are_refused():
     """A layout that cannot be is named."""
-    with pytest.raises(Refused, match="3 expert groups on 8 chips"):
+    with pytest.raises(BadRow, match="3 expert groups on 8 chips"):
         parallel_sizes({"tp_size": "8", "moe_ep_size": "3"}, 256)
 
 
@@ -233,7 +233,9 @@ def test_attention_is_copied_where_the_cache_outweighs(concurrency, chips, copie
         "prefill_moe_ep_size": "4",
         "decode_tp_size": chips,
     }
-    found = pools_of(row, sizes_of("DeepSeek-R1", "nvfp4", "fp8"), chip_of("gb200")).decode
+    found = run_pools(
+        row, published_sizes("DeepSeek-R1", "nvfp4", "fp8"), resolve_chip("gb200")
+    ).decode
     assert found.layout["dp_attention"] == copies
     assert found.low <= found.workers <= found.high
     assert (found.workers > 1) == (copies == 1)
@@ -249,7 +251,7 @@ def test_chips_of_all_pools_are_taken_apart():
         "concurrency": "16",
         **{f"{pool}_{name}_size": "36" for pool in ("prefill", "decode") for name in ("tp",)},
     }
-    found = pools_of(row, sizes_of("DeepSeek-R1", "nvfp4", "fp8"), chip_of("gb200"))
+    found = run_pools(row, published_sizes("DeepSeek-R1", "nvfp4", "fp8"), resolve_chip("gb200"))
     assert (found.prefill.chips, found.decode.chips, found.decode.workers) == (4, 8, 4)
 
 
@@ -318,8 +320,8 @@ def test_scripts_start_the_workers_that_the_table_gives():
 def open_rows_pools(row):
     """Pools of a raw row."""
     weights = "nvfp4" if row["gemm_quant_mode"] == "nvfp4" else "fp8"
-    sizes = sizes_of(row["model_path"], weights, "fp8")
-    return pools_of(row, sizes, chip_of(row["system"]))
+    sizes = published_sizes(row["model_path"], weights, "fp8")
+    return run_pools(row, sizes, resolve_chip(row["system"]))
 
 
 def test_open_runs_meet_the_bound(open_rows):
@@ -330,8 +332,8 @@ def test_open_runs_meet_the_bound(open_rows):
     model in 8.7 ms, where the cache alone takes longer, and eight prompts are read at a time.
     """
     rows = open_rows.rows
-    assert all(row.seconds >= bound for row, bound in zip(rows, bounds_of(rows), strict=True))
-    sent = zip(rows, bounds_of(rows, sent=True), strict=True)
+    assert all(row.seconds >= bound for row, bound in zip(rows, row_bounds(rows), strict=True))
+    sent = zip(rows, row_bounds(rows, sent=True), strict=True)
     assert {row.id for row, bound in sent if row.seconds < bound} == {"818", "1865", "2331"}
 
 
@@ -342,9 +344,9 @@ def test_only_requests_that_decode_count_in_a_bound(open_rows):
     decode = (tokens.output - 1) * tokens.seconds
     inside = 128 * decode / (decode + prompt.seconds)
     assert inside == pytest.approx(48, abs=1)
-    bound = dict(zip([row.quantity for row in both], bounds_of(both), strict=True))["tpot"]
-    assert bound == pytest.approx(bounds_of([replace(tokens, batch=inside)])[0])
-    assert bound < tokens.seconds < bounds_of([tokens])[0]
+    bound = dict(zip([row.quantity for row in both], row_bounds(both), strict=True))["tpot"]
+    assert bound == pytest.approx(row_bounds([replace(tokens, batch=inside)])[0])
+    assert bound < tokens.seconds < row_bounds([tokens])[0]
 
 
 @pytest.mark.parametrize(
@@ -365,38 +367,43 @@ def test_only_requests_that_decode_count_in_a_bound(open_rows):
 )
 def test_model_ids_are_resolved_by_their_parts(published, entry, weights):
     """Organisation, tuning, release and format are told from the shape."""
-    found = model_of(published)
+    found = resolve_model(published)
     assert (found.name, found.weights) == (entry, weights)
 
 
 @pytest.mark.parametrize("published", ["Qwen/Qwen3-14B", "mistralai/Mistral-Large", "DeepSeek", ""])
 def test_a_model_without_a_shape_is_refused(published):
     """Another size is another model: nothing is guessed from a family."""
-    with pytest.raises(Refused, match="no shape"):
-        model_of(published)
+    with pytest.raises(BadRow, match="no shape"):
+        resolve_model(published)
 
 
 def test_tunings_of_one_shape_are_one_model():
     """Rows of one are no unseen model to rows of the other."""
-    assert base_of("deepseek-r1") == base_of("deepseek-v3") == base_of("deepseek-v3.1-nvfp4")
-    assert base_of("qwen3-32b-fp8") == "qwen3-32b"
+    assert (
+        base_architecture("deepseek-r1")
+        == base_architecture("deepseek-v3")
+        == base_architecture("deepseek-v3.1-nvfp4")
+    )
+    assert base_architecture("qwen3-32b-fp8") == "qwen3-32b"
 
 
 def test_a_checkpoint_is_taken_as_published():
     """Told its own format, or a wider one that it does not exist in, its parts keep theirs."""
-    own = sizes_of("openai/gpt-oss-120b", None, "fp8")
-    assert sizes_of("openai/gpt-oss-120b", "nvfp4", "fp8") == own
-    assert sizes_of("openai/gpt-oss-120b", "fp8", "fp8") == own
-    assert sizes_of("Qwen/Qwen3-32B", "fp8", "fp8").weight_dtype["head"] == "bf16"
+    own = published_sizes("openai/gpt-oss-120b", None, "fp8")
+    assert published_sizes("openai/gpt-oss-120b", "nvfp4", "fp8") == own
+    assert published_sizes("openai/gpt-oss-120b", "fp8", "fp8") == own
+    assert published_sizes("Qwen/Qwen3-32B", "fp8", "fp8").weight_dtype["head"] == "bf16"
 
 
 def test_formats_that_a_chip_only_stores_are_multiplied_in_bf16():
     """NVFP4 weights run on Hopper, at its bf16 rate."""
-    found = sizes_on(chip_of("h200"), "nvidia/Kimi-K2.5-NVFP4", None, "fp8")
+    found = sizes_on_chip(resolve_chip("h200"), "nvidia/Kimi-K2.5-NVFP4", None, "fp8")
     assert found.activation_dtype == "bf16"
     assert found.weight_dtype["routed"] == "nvfp4"
     assert (
-        sizes_on(chip_of("b200"), "nvidia/Kimi-K2.5-NVFP4", None, "fp8").activation_dtype != "bf16"
+        sizes_on_chip(resolve_chip("b200"), "nvidia/Kimi-K2.5-NVFP4", None, "fp8").activation_dtype
+        != "bf16"
     )
 
 
@@ -406,7 +413,7 @@ def test_formats_that_a_chip_only_stores_are_multiplied_in_bf16():
 )
 def test_formats_of_other_tables_are_understood(told, name):
     """Modes of TensorRT-LLM and aiconfigurator by the format that is stored."""
-    assert format_of(told) == name
+    assert number_format(told) == name
 
 
 def test_a_table_without_a_needed_column_is_refused(tmp_path):
@@ -423,7 +430,7 @@ def test_a_table_without_a_needed_column_is_refused(tmp_path):
 )
 def test_chips_are_found_under_their_usual_spellings(spelling, name):
     """Vendor, capacity and mounting say nothing that the catalogue does not."""
-    assert chip_of(spelling).name == name
+    assert resolve_chip(spelling).name == name
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from planner.catalogue.models import record
-from planner.measurements.published_names import Refused, model_of, sizes_of
+from planner.measurements.published_names import BadRow, published_sizes, resolve_model
 from planner.measurements.readers import read
 from planner.text.errors import InputError
 from planner.validation.estimates import read as predicted
@@ -180,8 +180,8 @@ def test_a_name_stays_inside_of_the_folders(tmp_path, folder):
 def test_a_configuration_is_named_by_its_file(tmp_path, folder):
     """And its format by the id after the number sign."""
     text = f"{folder / 'acme--Turbine-20B_config.json'}#acme/Turbine-20B-Chat-FP8"
-    named = model_of(text)
+    named = resolve_model(text)
     assert (named.name, named.weights) == ("turbine-20b", "fp8")
-    assert sizes_of(text, None, None).n_layers == 48
-    with pytest.raises(Refused, match="cannot be read"):
-        sizes_of(str(tmp_path / "none_config.json"), None, None)
+    assert published_sizes(text, None, None).n_layers == 48
+    with pytest.raises(BadRow, match="cannot be read"):
+        published_sizes(str(tmp_path / "none_config.json"), None, None)

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from planner.measurements.readers import own_runs, read, recognised
-from planner.measurements.readers.own_table import COLUMNS, columns_of
+from planner.measurements.readers import detect_file_kind, own_runs, read
+from planner.measurements.readers.own_table import COLUMNS, map_columns
 from planner.text.errors import InputError
 
 HEAD = "model,system,engine,weights,tp,ep,concurrency,input_tokens,output_tokens,ttft_ms,tpot_ms"
@@ -119,7 +119,7 @@ def test_words_of_others_are_understood(table):
 def test_every_mistake_of_a_header_is_said_at_once():
     """A misspelt column, a missing one and a doubled one, in one message."""
     with pytest.raises(InputError) as caught:
-        columns_of(["model", "tpott_ms", "isl", "input_tokens", "batch"], {}, "mine.csv")
+        map_columns(["model", "tpott_ms", "isl", "input_tokens", "batch"], {}, "mine.csv")
     told = str(caught.value)
     assert "did you mean 'tpot_ms'" in told
     assert "missing column system or chip" in told
@@ -130,7 +130,7 @@ def test_every_mistake_of_a_header_is_said_at_once():
 def test_columns_of_something_else_are_left_alone():
     """Remarks and dates stand in no one's way."""
     names = ["model", "chip", "batch", "input_tokens", "output_tokens", "step_ms", "remark"]
-    assert "remark" not in columns_of(names, {}, "mine.csv")
+    assert "remark" not in map_columns(names, {}, "mine.csv")
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_results_of_sglang_are_read_line_by_line(result):
     """One run a line; an acceptance length above one means speculation."""
     path = result(SGLANG, {**SGLANG, "max_concurrency": 4, "accept_length": None})
     rows = read(path, model="Qwen/Qwen3-32B", **PLACE).rows
-    assert recognised(path) == "sglang"
+    assert detect_file_kind(path) == "sglang"
     assert [row.batch for row in rows] == [16, 16, 4, 4]
     assert [row.speculated for row in rows] == [True, True, False, False]
 
@@ -310,7 +310,7 @@ def test_a_sweep_of_guidellm_is_a_run_per_benchmark(result):
     """Its time per output token holds the first one, so the inter-token latency is taken."""
     path = result(GUIDELLM)
     readings = read(path, **PLACE)
-    assert recognised(path) == "guidellm"
+    assert detect_file_kind(path) == "guidellm"
     tokens = [row for row in readings.rows if row.quantity == "tpot"]
     assert [(row.id, row.batch, row.seconds) for row in tokens] == [
         ("2", 8, 0.014),
@@ -336,20 +336,20 @@ def test_the_model_of_a_report_of_guidellm_stands_where_its_version_has_it(resul
 def test_results_of_inference_perf_are_in_seconds(result):
     """A stage names its concurrency; a summary holds rate times latency requests."""
     stage = result(PERF)
-    assert recognised(stage) == "inference-perf"
+    assert detect_file_kind(stage) == "inference-perf"
     first, token = read(stage, model="Qwen/Qwen3-32B", **PLACE).rows
     assert (first.seconds, token.seconds, token.batch) == (0.2, 0.022, 24)
     summary = result({**PERF, "load_summary": {}})
     assert read(summary, model="Qwen/Qwen3-32B", **PLACE).rows[0].batch == pytest.approx(24)
     counters = {"load_summary": {}, "successes": {"count": 480, "rate": 8.0}, "failures": {}}
     with pytest.raises(InputError, match="no known load generator"):
-        recognised(result(counters))
+        detect_file_kind(result(counters))
 
 
 def test_results_of_two_generators_are_told_apart(result):
     """Each in a file of its own."""
     with pytest.raises(InputError, match="results of sglang, vllm in one file"):
-        recognised(result(VLLM, SGLANG))
+        detect_file_kind(result(VLLM, SGLANG))
 
 
 def test_a_result_without_a_request_is_refused(result):
@@ -380,16 +380,16 @@ def test_a_file_of_something_else_is_refused(tmp_path, name, text, reason):
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=reason):
-        recognised(path)
+        detect_file_kind(path)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
     """As is one that is not text."""
     with pytest.raises(InputError, match="cannot be read"):
-        recognised(tmp_path / "none.csv")
+        detect_file_kind(tmp_path / "none.csv")
     (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="UTF-8"):
-        recognised(tmp_path / "bytes.csv")
+        detect_file_kind(tmp_path / "bytes.csv")
 
 
 def test_a_table_that_nearly_is_one_names_what_it_lacks(tmp_path):
@@ -397,14 +397,14 @@ def test_a_table_that_nearly_is_one_names_what_it_lacks(tmp_path):
     path = tmp_path / "steady.csv"
     path.write_text("model,chip,phase,metric,value\n", encoding="utf-8")
     with pytest.raises(InputError, match="steady batches without the column 'batch'"):
-        recognised(path)
+        detect_file_kind(path)
 
 
 def test_a_table_of_collectives_is_no_serving(tmp_path):
     """It is recognised, and said to be something else."""
     path = tmp_path / "rings.csv"
     path.write_text("accelerator,ranks,operation,size_bytes,time_us\n", encoding="utf-8")
-    assert recognised(path) == "collectives"
+    assert detect_file_kind(path) == "collectives"
     with pytest.raises(InputError, match="not measurements of serving"):
         read(path)
 

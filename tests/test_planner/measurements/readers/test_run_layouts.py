@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from planner.catalogue.chips import chip
-from planner.measurements.published_names import Refused, sizes_of
+from planner.measurements.published_names import BadRow, published_sizes
 from planner.measurements.readers import runs
 from planner.measurements.readers.run_layouts import (
     capacity,
-    chips_of,
     parallel_sizes,
-    refuse_overfull,
+    require_fits_memory,
+    worker_chips,
 )
 from tests.paths import shared
 
@@ -51,16 +51,16 @@ def test_ways_that_do_not_multiply_are_refused_with_those_that_would(
 ):
     """A layout that cannot be is named, with the copies that would make it one."""
     row = {"tp_size": tp, "attention_dp_size": copies, "moe_tp_size": tp_expert, "moe_ep_size": ep}
-    with pytest.raises(Refused, match=reason):
+    with pytest.raises(BadRow, match=reason):
         parallel_sizes(row, EXPERTS)
 
 
 def test_weights_beyond_the_memory_are_refused():
     """235 billion weights of a byte: not on one H200, on two they ran; the answer says which."""
-    sizes, h200 = sizes_of("qwen3-235b-a22b", "fp8", "bf16"), chip("h200")
-    with pytest.raises(Refused, match=r"236 GB of weights do not fit on 1 h200 .*: 2 would"):
-        refuse_overfull(sizes, h200, 1)
-    refuse_overfull(sizes, h200, 2)
+    sizes, h200 = published_sizes("qwen3-235b-a22b", "fp8", "bf16"), chip("h200")
+    with pytest.raises(BadRow, match=r"236 GB of weights do not fit on 1 h200 .*: 2 would"):
+        require_fits_memory(sizes, h200, 1)
+    require_fits_memory(sizes, h200, 2)
 
 
 @pytest.mark.parametrize("name", ["h100", "h200", "b200", "gb200", "rtx-4080", "trainium1"])
@@ -75,7 +75,7 @@ def test_rows_of_runs_fit_and_multiply():
         readings = runs(shared(file))
         assert not readings.refused
         for row in readings.rows:
-            refuse_overfull(row.sizes, row.chip, row.chips)
+            require_fits_memory(row.sizes, row.chip, row.chips)
             if row.sizes.n_experts:
                 layout = row.layout
                 assert layout["tp"] * layout["dp_attention"] == layout["tp_expert"] * layout["ep"]
@@ -85,4 +85,4 @@ def test_copies_left_out_of_the_open_rows_are_those_that_fit():
     """Rows with tp 1 and experts cut in two and four ran on two and four chips, not on one."""
     rows = [r for r in runs(shared("serving_runs_2.csv")).rows if r.layout["dp_attention"] > 1]
     assert {(r.layout["tp"], r.layout["dp_attention"]) for r in rows} == {(1, 2), (1, 4), (2, 2)}
-    assert all(chips_of(dict(r.layout)) == r.chips for r in rows)
+    assert all(worker_chips(dict(r.layout)) == r.chips for r in rows)

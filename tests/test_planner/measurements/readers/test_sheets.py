@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from planner.measurements.readers import read, recognised
-from planner.measurements.readers.sheets import Documents, opened, sheet
+from planner.measurements.readers import detect_file_kind, read
+from planner.measurements.readers.sheets import Documents, open_tables, sheet
 from planner.text.errors import InputError
 from planner.validation.estimates import predictions_text
 from planner.validation.estimates import read as predicted
@@ -88,8 +88,8 @@ def test_json_is_known_by_how_it_opens(saved):
     """Whatever the file is called: a pipe has no ending."""
     held = {"model_id": "x", "completed": 1, "total_input_tokens": 1, "max_concurrency": 1}
     path = saved(b"\n " + json.dumps(held).encode(), "stdin")
-    assert isinstance(opened(path), Documents)
-    assert recognised(path) == "vllm"
+    assert isinstance(open_tables(path), Documents)
+    assert detect_file_kind(path) == "vllm"
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from planner.measurements.readers import recognised
+from planner.measurements.readers import detect_file_kind
 from planner.measurements.readers.file_kinds import table
 from planner.text.errors import InputError
-from planner.validation.estimates import found_in
+from planner.validation.estimates import scan_folder
 from tests.cases.validation import (
     COLLECTIVE_HEAD,
     EXCHANGE_HEAD,
@@ -32,7 +32,7 @@ from tests.cases.validation import (
 def test_a_table_is_known_by_its_columns(tmp_path, head, kind):
     """The five column sets are told apart, in any order and with more columns."""
     names = [*reversed(head.split(",")), "remark"]
-    assert recognised(written(tmp_path / "t.csv", ",".join(names))) == kind
+    assert detect_file_kind(written(tmp_path / "t.csv", ",".join(names))) == kind
 
 
 def test_short_rows_are_filled_and_blank_lines_skipped(tmp_path):
@@ -78,10 +78,10 @@ def test_a_folder_gives_its_tables_and_nothing_else(tmp_path):
     """Other files are passed over by name; a folder without a table is refused."""
     written(tmp_path / "prices.csv", "a,b", "1,2")
     with pytest.raises(InputError, match="holds no measurements"):
-        found_in(tmp_path)
+        scan_folder(tmp_path)
     one = written(tmp_path / "z.csv", RUN_HEAD, run_row())
     other = written(tmp_path / "a.csv", TRAINING_HEAD, "x")
-    files = found_in(tmp_path)
+    files = scan_folder(tmp_path)
     assert files.paths == (one, other)
     assert [str(each) for each in files.skipped] == [
         "skipped prices.csv: holds no kind of measurements that is known"

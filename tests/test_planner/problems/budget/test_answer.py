@@ -13,11 +13,11 @@ import planner
 from planner.cli.app import main
 from planner.problems.budget.problem import PROBLEM
 from planner.problems.budget.resolve import resolve_budget
-from planner.protocol.output import values_in
+from planner.protocol.output import output_values
 from planner.report.files import dumps
 from planner.scenario import load
 from planner.token_costs.budget_task import compute_optimal_tokens
-from planner.token_costs.optimum import best_of, solve_many
+from planner.token_costs.optimum import select_best, solve_many
 from planner.token_costs.outputs import loss_equations
 from planner.token_costs.phase_costs import symbol_values
 from tests.sizes import first
@@ -154,14 +154,14 @@ def test_outputs_are_what_their_equations_give(name):
     """At the symbols of the plan each expression evaluates to the number printed beside it."""
     plan = solved(name)
     point = plan.answer.plan
-    task = best_of(solve_many(resolve_budget(plan.question).tasks)).task
+    task = select_best(solve_many(resolve_budget(plan.question).tasks)).task
     values = symbol_values(task.phases, point.n_active, point.tokens)
     values |= {"sigma": point.sparsity, "D_opt": compute_optimal_tokens(task.terms, point.n_active)}
     for _, symbols in loss_equations(task, point.n_active, point.tokens):
         values |= symbols
     unlike = set()
     for output in PROBLEM.outputs:
-        printed = values_in([output], point).get(output.name)
+        printed = output_values([output], point).get(output.name)
         if output.equation is None or printed is None:
             unlike.add(output.name)
             continue

@@ -8,7 +8,7 @@ import pytest
 from formulas.scaling.token_budgets import equalisation
 from planner.laws.laws import scaling_law
 from planner.problems.budget.outputs import compute_optimal, equal_pools, interval, overtraining
-from planner.token_costs.budget_task import Required
+from planner.token_costs.budget_task import LossTarget
 from planner.token_costs.phase_keys import RewardedLoss
 from tests.cases.budget import phases, question, solved
 
@@ -22,7 +22,7 @@ def test_pools_that_gain_alike_are_equal_whatever_a_token_costs(price):
     term = RewardedLoss(
         coefficient=BESIROGLU["B_D"] * cost ** -BESIROGLU["beta_D"], exponent=BESIROGLU["beta_D"]
     )
-    best = solved(question(rl_term=term, phases=phases(rl=price), required=Required(loss=2.2)))
+    best = solved(question(rl_term=term, phases=phases(rl=price), required=LossTarget(loss=2.2)))
     assert best.cost[1] == pytest.approx(best.cost[0], rel=1e-9)
     assert best.pretrain == pytest.approx(best.rl * cost, rel=1e-9)
 
@@ -32,7 +32,7 @@ def test_pools_are_as_their_quality_elasticities(exponent):
     """A counter-example to equal pools: other exponents, other pools, by the derivation's ratio."""
     best = solved(
         question(
-            rl_term=RewardedLoss(coefficient=5.0, exponent=exponent), required=Required(loss=2.3)
+            rl_term=RewardedLoss(coefficient=5.0, exponent=exponent), required=LossTarget(loss=2.3)
         )
     )
     terms = best.task.terms.terms
@@ -118,7 +118,7 @@ def test_a_law_without_standard_errors_has_no_interval():
 
 def test_a_fixed_loss_near_the_floor_leaves_some_drawn_laws_without_answer():
     """The share that answers is told; drawn floors lie above the loss that is asked for."""
-    band = interval(solved(question(served=2e12, required=Required(loss=1.84))), 200, 0.8)
+    band = interval(solved(question(served=2e12, required=LossTarget(loss=1.84))), 200, 0.8)
     assert 0.3 < band.answered < 1
     if band.answered < 0.5:
         assert band.cost is None

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from planner.problems.budget.outputs import point_of, recheck
+from planner.problems.budget.outputs import budget_point, recheck
 from planner.problems.budget.plan import BudgetPoint
-from planner.protocol.document import document_of, schema_of
-from planner.protocol.problem import problem_of
+from planner.protocol.document import json_schema, to_document
+from planner.protocol.problem import get_problem
 from planner.text.errors import SolverError
 from planner.token_costs.spending import Spending
 from tests.cases.budget import question, solved
@@ -25,7 +25,7 @@ def dearer(spending: Spending) -> Spending:
 
 def mutants() -> dict[str, BudgetPoint]:
     """The plan of a budget with one number wrong."""
-    point = point_of(BEST)
+    point = budget_point(BEST)
     cost, tokens = point.cost, point.tokens
     return {
         "the objective": replace(point, cost=replace(cost, total=dearer(cost.total))),
@@ -46,7 +46,7 @@ def mutants() -> dict[str, BudgetPoint]:
 
 def test_a_plan_as_it_is_passes():
     """The check itself refuses nothing that is right."""
-    recheck(point_of(BEST), BEST)
+    recheck(budget_point(BEST), BEST)
 
 
 @pytest.mark.parametrize("name", mutants())
@@ -59,11 +59,11 @@ def test_a_wrong_number_is_refused(name):
 @pytest.mark.parametrize("kind", ["budget", "lifecycle"])
 def test_an_answers_schema_knows_every_key_and_unit(kind):
     """The JSON Schema is made of the type that the JSON is made of."""
-    schema = schema_of(problem_of(kind).plan_type.answer_type, kind)
+    schema = json_schema(get_problem(kind).plan_type.answer_type, kind)
     defined = schema["$defs"]
     spending = defined["Spending"]["properties"]
     assert spending["usd"]["unit"] == "USD"
     assert spending["flop"]["unit"] == "flop"
     if kind == "budget":
-        document = document_of(point_of(BEST))
+        document = to_document(budget_point(BEST))
         assert document.keys() == defined["BudgetPoint"]["properties"].keys()

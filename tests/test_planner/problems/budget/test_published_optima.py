@@ -7,7 +7,7 @@ import pytest
 import planner
 from planner.laws.laws import scaling_law
 from planner.problems.budget.outputs import overtraining
-from planner.token_costs.budget_task import BudgetTask, Required, compute_optimal_tokens
+from planner.token_costs.budget_task import BudgetTask, LossTarget, compute_optimal_tokens
 from planner.token_costs.phase_costs import PhaseCost
 from tests.cases.budget import question, solved
 
@@ -32,7 +32,7 @@ def test_a_13b_quality_for_two_trillion_served_tokens():
 def test_a_7b_quality_for_a_hundred_billion_served_tokens():
     """Sardana et al. 2024: 6B on 1.18 times the data."""
     asked = BudgetTask(
-        scaling_law("sardana-2024"), FLOP, served=1e11, required=Required(n_active=7e9)
+        scaling_law("sardana-2024"), FLOP, served=1e11, required=LossTarget(n_active=7e9)
     )
     best = solved(asked)
     fresh = compute_optimal_tokens(asked.terms, 7e9)
@@ -48,7 +48,7 @@ def test_a_7b_quality_for_a_hundred_billion_served_tokens():
 )  # fmt: skip
 def test_the_same_question_by_three_laws(law, size, ratio, saving):
     """13B quality and 2e12 served tokens: the exponents decide what is saved."""
-    asked = BudgetTask(scaling_law(law), FLOP, served=2e12, required=Required(n_active=13e9))
+    asked = BudgetTask(scaling_law(law), FLOP, served=2e12, required=LossTarget(n_active=13e9))
     best = solved(asked)
     fresh = compute_optimal_tokens(asked.terms, 13e9)
     before = 13e9 * (6 * fresh + 2 * 2e12)
@@ -112,5 +112,5 @@ def test_equal_pools_ask_for_twenty_to_fifty_times_not_a_hundred(law, two, three
 
 def test_a_heavily_served_model_does_not_equalise_its_pools():
     """70B quality and 2e14 served tokens: serving costs 3.4 times pre-training (Besiroglu)."""
-    best = solved(question(served=2e14, required=Required(n_active=70e9)))
+    best = solved(question(served=2e14, required=LossTarget(n_active=70e9)))
     assert best.cost[2] / best.cost[0] == pytest.approx(3.4, abs=0.05)

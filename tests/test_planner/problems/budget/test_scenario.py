@@ -10,7 +10,7 @@ from scipy.integrate import quad
 
 from planner.problems.budget.question import BudgetScenario
 from planner.problems.budget.resolve import resolve_budget
-from planner.scenario import json_schema, load, resolved
+from planner.scenario import json_schema, load, resolve_keys
 from planner.scenario.kinds import starter
 from planner.text.errors import FieldError, InputError
 from planner.token_costs.phase_costs import served_tokens
@@ -68,7 +68,7 @@ CASES = {
 def test_a_resolved_scenario_loads_again_to_an_equal_one(name):
     """And it is JSON: no infinity, no objects."""
     scenario = load(CASES[name])
-    plain = resolved(scenario)
+    plain = resolve_keys(scenario)
     assert load(json.loads(json.dumps(plain, allow_nan=False))) == scenario
 
 

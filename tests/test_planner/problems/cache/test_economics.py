@@ -12,9 +12,9 @@ from planner.problems.cache.economics import (
     best_lifetime,
     decision,
     resolve_cache,
-    reused,
+    trace_reuse,
 )
-from planner.problems.cache.reuse_trace import of_requests
+from planner.problems.cache.reuse_trace import trace_of_requests
 from planner.scenario.loading import load
 from tests.test_planner.problems.cache.test_tiers_of_a_cache import H200
 
@@ -113,8 +113,8 @@ TIMES, PROMPTS = [0.0, 10.0, 40.0, 45.0], [["a", "b"], ["a", "b", "c"], ["a", "b
 
 def test_a_trace_is_followed_by_hand():
     """Uses found at 5 s: one of a; at 10 s also a and b; at 30 s these twice. Blocks of 64."""
-    asked, trace = costs(prefix=None), of_requests(TIMES, PROMPTS)
-    seen = reused(asked, trace, 64, (5.0, 10.0, 29.0, 30.0), (1, 2, 3))
+    asked, trace = costs(prefix=None), trace_of_requests(TIMES, PROMPTS)
+    seen = trace_reuse(asked, trace, 64, (5.0, 10.0, 29.0, 30.0), (1, 2, 3))
     assert (seen.requests, seen.blocks, seen.block, seen.duration) == (4, 9, 64, 45.0)
     rates = [(row.ttl, row.hit_rate) for row in seen.ttl]
     assert rates == [(5.0, 1 / 9), (10.0, 3 / 9), (29.0, 3 / 9), (30.0, 5 / 9)]
@@ -125,7 +125,7 @@ def test_a_trace_is_followed_by_hand():
 
 def test_the_lifetime_that_pays_by_hand():
     """Of nine uses four are of a, 10, 30, and 5 s apart, and three of b, 10 and 30 s apart."""
-    asked, trace = costs(prefix=None, sharing=1), of_requests(TIMES, PROMPTS)
+    asked, trace = costs(prefix=None, sharing=1), trace_of_requests(TIMES, PROMPTS)
     held, found = {5.0: 9 * 5.0, 10.0: 8 * 10.0 + 5, 30.0: 2 * 10 + 6 * 30.0 + 5}, {5.0: 1}
     found |= {10.0: 3, 30.0: 5}
     assert trace.stored(np.array([*held])) == pytest.approx([*held.values()])
@@ -144,7 +144,7 @@ def test_the_lifetime_that_pays_by_hand():
 
 def test_requests_of_one_moment_hold_nothing():
     """What comes again at once is found at a lifetime of zero, in which nothing is held."""
-    asked, trace = costs(prefix=None), of_requests([3.0, 3.0], [["a", "b"], ["a", "b", "c"]])
+    asked, trace = costs(prefix=None), trace_of_requests([3.0, 3.0], [["a", "b"], ["a", "b", "c"]])
     best = best_lifetime(asked, asked.task.tiers[0], trace, 64)
     assert (best.ttl, best.hit_rate, best.bytes) == (0.0, 2 / 5, 0.0)
     assert best.saved == pytest.approx(2 / 5)

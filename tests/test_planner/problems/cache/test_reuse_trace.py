@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import planner
-from planner.problems.cache.reuse_trace import of_requests
+from planner.problems.cache.reuse_trace import trace_of_requests
 from planner.text.errors import InputError
 from tests.paths import shared
 from tests.test_planner.problems.cache.test_tiers_of_a_cache import H200
@@ -44,7 +44,7 @@ def random_trace(seed: int) -> tuple[list[float], list[list[str]]]:
 def test_lifetimes_are_those_of_blocks_followed_one_by_one(seed):
     """Each block has a clock that use sets back; a prompt is found up to its first lost block."""
     times, prompts = random_trace(seed)
-    trace = of_requests(times, prompts)
+    trace = trace_of_requests(times, prompts)
     for lifetime in (1.0, 7.5, 40.0, 200.0):
         clock: dict[str, float] = {}
         hits = uses = 0
@@ -69,7 +69,7 @@ def test_the_best_lifetime_is_that_of_a_search_over_all(tmp_path):
     rows = (f"{t},{' '.join(p)}" for t, p in zip(times, prompts, strict=True))
     file.write_text("timestamp_s,block_hashes\n" + "\n".join(rows), encoding="utf-8")
     plan = planner.solve({**H200, "reuse": {"trace": str(file), "block": 64}}).answer.plan
-    trace, dram = of_requests(times, prompts), plan.trace.best_ttl[1]
+    trace, dram = trace_of_requests(times, prompts), plan.trace.best_ttl[1]
     price = 0.004e-9 / 3600 * plan.kv_bytes_per_token * 1e6
 
     def saved(lifetime: float) -> float:

@@ -8,7 +8,7 @@ import pytest
 
 from planner.problems.fleet.answer import recheck
 from planner.problems.fleet.resolve import resolve_fleet
-from planner.problems.fleet.search import cheapest
+from planner.problems.fleet.search import solve_min_cost
 from planner.programs.integer import NoPoint
 from planner.scenario import load
 from tests.cases.fleet_brute_force import (
@@ -54,7 +54,7 @@ def test_the_cheapest_of_every_plan(
         task = resolve_fleet(load(scenario | {"layouts": layouts})).task
         assert bool(task.rival_layouts) == (rivals and layouts == "one")
         try:
-            choice = cheapest(task)
+            choice = solve_min_cost(task)
             recheck(task, choice)
             value = choice.value
         except NoPoint:

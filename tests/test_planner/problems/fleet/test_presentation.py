@@ -11,10 +11,10 @@ import planner
 from planner.engines import export
 from planner.engines.kubernetes import schedule
 from planner.problems.fleet.plan import FleetPlan
-from planner.protocol.problem import ReplicaHours, problem_of
-from planner.report.pictures.section_bars import MOST_LINES, StackedHours
+from planner.protocol.problem import ReplicaHours, get_problem
+from planner.report.pictures.section_bars import MAX_LINES, StackedHours
 from planner.text.errors import Infeasible, InputError
-from planner.text.wording import money
+from planner.text.wording import usd_text
 
 PRICES = {"on_demand": "$4/hour", "reserved": {"price": "$2.5/hour", "term": "1 day"}}
 
@@ -79,7 +79,7 @@ def plan() -> FleetPlan:
 
 def test_the_layers_of_the_picture_are_the_machines_of_the_plan(plan):
     """Owned, reserved, on demand, spot in every hour, and the demand as it was asked."""
-    picture, point = problem_of(plan.problem).picture(plan), plan.answer.plan
+    picture, point = get_problem(plan.problem).picture(plan), plan.answer.plan
     drawn = picture.layers
     assert set(drawn["b"]["owned"]) == {2}
     assert set(drawn["a"]["reserved"]) == {point.reserved["a"]}
@@ -95,7 +95,7 @@ def test_the_layers_of_the_picture_are_the_machines_of_the_plan(plan):
 
 def test_the_sections_of_a_page_hold_the_whole_answer(plan):
     """Bills of models add up to the plan's; every comparison and every price has its line."""
-    first, *others = problem_of(plan.problem).sections(plan)
+    first, *others = get_problem(plan.problem).sections(plan)
     assert first.title.startswith("Fleet for 2 models (m0, m1) over 24 hours on a and b; 1 spare")
     assert first.lines[0].value == plan.cost
     bills = next(each for each in others if each.adds_up)
@@ -108,13 +108,13 @@ def test_the_sections_of_a_page_hold_the_whole_answer(plan):
 
 def test_the_head_says_what_to_buy_and_what_the_rules_cost(plan):
     """Machines, bill, gap and spare as the answer has them, on the terminal and on a card."""
-    point, rows = plan.answer.plan, dict(problem_of(plan.kind).head(plan).rows())
+    point, rows = plan.answer.plan, dict(get_problem(plan.kind).head(plan).rows())
     bought, rented = rows["Buy"]
     reserved = ", ".join(f"{count} {name}" for name, count in point.reserved.items() if count)
     assert bought == f"2 b in hand; {reserved} reserved"
     assert f"spot: {min(point.spot['a'])}–{max(point.spot['a'])} a" in rented
     (spared,) = (x for x in plan.answer.beside if x.restriction == "without N+1")
-    assert f"spare {money(plan.cost - spared.usd_per_hour)}/hour (" in rows["Limit"][0]
+    assert f"spare {usd_text(plan.cost - spared.usd_per_hour)}/hour (" in rows["Limit"][0]
     assert f"{100 * point.served:.3g}% of hours if every spot machine" in rows["Promises"][0]
     assert rows["Cheaper"][0].startswith("no: ")
     for text in (str(plan), plan._repr_html_()):
@@ -129,7 +129,7 @@ def test_the_head_says_what_to_buy_and_what_the_rules_cost(plan):
 def test_a_line_of_hours_holds_every_hour(hours, axis):
     """The most of each sign is the most of its hours; marks stand over the hours they name."""
     plan = planner.solve(small_fleet(1, hours))
-    table = problem_of(plan.kind).sections(plan)[1]
+    table = get_problem(plan.kind).sections(plan)[1]
     assert table.heads[-1].startswith(axis)
     assert max(map(len, str(plan).splitlines())) <= 80
     (signs,) = (cells[-1] for cells in table.cells if cells[0] == "b firm")
@@ -143,7 +143,7 @@ def test_a_picture_of_many_models_names_the_largest_and_sums_the_others():
     demand = {f"m{i}": [float(i), 2.0 * i] for i in range(1, 21)}
     lines = StackedHours("", "", demand, "", {}).lines()
     assert next(iter(lines)) == "m20"
-    assert len(lines) == MOST_LINES + 1
+    assert len(lines) == MAX_LINES + 1
     assert sum(row[1] for row in lines.values()) == sum(row[1] for row in demand.values())
 
 

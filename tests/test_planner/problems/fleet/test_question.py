@@ -9,7 +9,7 @@ import pytest
 import planner
 from planner.problems.fleet.answer import recheck
 from planner.problems.fleet.resolve import resolve_fleet
-from planner.problems.fleet.search import cheapest
+from planner.problems.fleet.search import solve_min_cost
 from planner.scenario import load
 from planner.text.errors import InputError, SolverError
 
@@ -192,7 +192,7 @@ def test_prompts_and_answers_of_two_regions_by_replicas_of_a_phase():
         assert min(row) >= least.pop(column)
     assert not least
     task = resolve_fleet(load(data)).task
-    choice = cheapest(task)
+    choice = solve_min_cost(task)
     recheck(task, choice)
     for flows in (choice.flows * 0.9, choice.flows[:, ::-1]):
         with pytest.raises(SolverError, match="requests/s go"):

@@ -8,19 +8,19 @@ import pytest
 from scipy.special import ndtri
 
 from planner.catalogue.coefficient_spread import NOISE
-from planner.catalogue.profile import KNOWN, profile
+from planner.catalogue.profile import IN_SAMPLE, profile
 from planner.problems.fleet.fleet_task import FleetColumn, FleetTask, PoolOffer
 from planner.problems.fleet.resolve import resolve_fleet
 from planner.problems.fleet.robust import (
     Errors,
-    errors_of,
-    levels_of,
+    forecast_errors,
     linear_use,
+    margin_levels,
     robust,
     saved_by_run,
     valued_runs,
 )
-from planner.problems.fleet.search import cheapest
+from planner.problems.fleet.search import solve_min_cost
 from planner.scenario import load
 from tests.cases.fleets import large_fleet
 
@@ -43,7 +43,7 @@ def margin(speed: np.ndarray | float) -> np.ndarray:
 
 def worth_of(task: FleetTask, errors: Errors, cell: int) -> float:
     """What a run saves at the chance [USD/hour]."""
-    return saved_by_run(task, errors, levels_of(task, errors, linear_use(task), CHANCE), cell)
+    return saved_by_run(task, errors, margin_levels(task, errors, linear_use(task), CHANCE), cell)
 
 
 def expected(price: float, cell: int, draws: int = 200_000) -> tuple[float, float]:
@@ -65,14 +65,14 @@ def test_a_run_is_worth_the_mean_of_its_outcomes(price: float, cell: int) -> Non
     """Of the kind in use and of the other, which a good outcome would bring in."""
     task = two_kinds(price)
     mean, error = expected(price, cell)
-    saved = worth_of(task, errors_of(task, DEMAND, SPEED), cell) / 1000
+    saved = worth_of(task, forecast_errors(task, DEMAND, SPEED), cell) / 1000
     assert saved == pytest.approx(mean, abs=3 * error + 0.03 * mean)  # sixteen outcomes for all
 
 
 def test_whole_plans_made_anew_cost_what_the_worth_says() -> None:
     """Every plan a whole one: the mean of those after forty outcomes, beside the one of today."""
     task = two_kinds(1.05, 400)
-    errors = errors_of(task, DEMAND, SPEED)
+    errors = forecast_errors(task, DEMAND, SPEED)
     left = np.array([errors.left[0], SPEED])
     after = Errors(errors.demand, left, left)
     step = math.sqrt(SPEED**2 - left[0] ** 2)
@@ -82,7 +82,7 @@ def test_whole_plans_made_anew_cost_what_the_worth_says() -> None:
             replace(c, rate=rate / float(margin(s)))
             for c, rate, s in zip(task.columns, rates, spread, strict=True)
         ]
-        return cheapest(replace(task, columns=tuple(columns))).value
+        return solve_min_cost(replace(task, columns=tuple(columns))).value
 
     outcomes = ndtri((np.arange(40) + 0.5) / 40)
     bills = [bill([math.exp(step * y), 1.0], after.speed) for y in outcomes]
@@ -93,10 +93,10 @@ def test_whole_plans_made_anew_cost_what_the_worth_says() -> None:
 def test_nothing_is_saved_where_nothing_depends_on_it() -> None:
     """A kind so dear that no outcome brings it in; a speed that is known."""
     task = two_kinds(9.0)
-    errors = errors_of(task, DEMAND, SPEED)
+    errors = forecast_errors(task, DEMAND, SPEED)
     assert worth_of(task, errors, 1) == pytest.approx(0, abs=1e-6)
     assert [run.column for run in valued_runs(task, errors, CHANCE)] == [0]
-    exact = errors_of(task, DEMAND, 0.0)
+    exact = forecast_errors(task, DEMAND, 0.0)
     assert not valued_runs(task, exact, CHANCE)
 
 
@@ -105,7 +105,7 @@ def test_the_less_is_known_the_more_a_run_is_worth() -> None:
     task = large_fleet(2, 3, seed=1, pools=2)
     rows = []
     for speed in (0.05, 0.15, 0.35):
-        errors = errors_of(task, DEMAND, speed)
+        errors = forecast_errors(task, DEMAND, speed)
         rows.append([worth_of(task, errors, cell) for cell in np.unique(task.cell_of)])
     worth = np.array(rows)
     assert worth.min() >= -1e-6
@@ -116,7 +116,7 @@ def test_the_less_is_known_the_more_a_run_is_worth() -> None:
 def test_a_run_saves_no_more_than_knowing_the_speed() -> None:
     """Runs of a robust plan, the best first, each below the bill."""
     task = two_kinds(1.6)
-    sure = robust(task, errors_of(task, DEMAND, SPEED), CHANCE)
+    sure = robust(task, forecast_errors(task, DEMAND, SPEED), CHANCE)
     worth = [run.usd_per_hour for run in sure.runs]
     assert worth == sorted(worth, reverse=True)
     assert 0 < worth[0] < sure.choice.value
@@ -143,7 +143,7 @@ def test_one_speed_is_drawn_of_a_model_in_all_regions_and_runs_name_their_comman
     assert set(task.cell_of) == {0}
     first = made.made[0]
     assert first.point.candidate.task.profile.name == "vllm-2026"
-    scatter = profile("vllm-2026").width(KNOWN, "usd_per_mtok")
+    scatter = profile("vllm-2026").width(IN_SAMPLE, "usd_per_mtok")
     spread, left = first.column.spread, first.column.left
     assert spread is not None
     assert left is not None

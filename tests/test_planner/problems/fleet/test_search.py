@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from planner.problems.fleet.answer import recheck
-from planner.problems.fleet.evaluation import WholePlan, broken_rules, fit_into, served_share
+from planner.problems.fleet.evaluation import WholePlan, broken_rules, can_pack, served_share
 from planner.problems.fleet.fleet_task import FleetColumn, FleetTask, PoolOffer
-from planner.problems.fleet.robust import DRAWS, SEED, errors_of, robust
-from planner.problems.fleet.search import FleetChoice, cheapest
+from planner.problems.fleet.robust import DRAWS, SEED, forecast_errors, robust
+from planner.problems.fleet.search import FleetChoice, solve_min_cost
 from planner.programs.integer import filling_ways, needs_ways
 from planner.text.errors import SolverError
 from tests.cases.fleets import large_fleet
@@ -28,7 +28,7 @@ def whole_plan(choice: FleetChoice) -> WholePlan:
 def small() -> tuple[FleetTask, FleetChoice]:
     """Two models over twelve hours."""
     task = large_fleet(2, 12, seed=3, pools=2)
-    return task, cheapest(task, by_hours=True)
+    return task, solve_min_cost(task, by_hours=True)
 
 
 def test_a_plan_by_hours_keeps_all_rules_and_costs_what_it_says(small):
@@ -51,10 +51,10 @@ def test_a_plan_with_less_of_anything_breaks_a_rule(small, what):
 
 def test_replicas_are_packed_and_not_only_counted():
     """4 + 4 + 8 in eights are two machines; 3 + 3 + 3 + 3 + 4 are sixteen chips and need three."""
-    assert fit_into([4, 4, 8], 8, 2)
-    assert not fit_into([4, 4, 8, 1], 8, 2)
-    assert not fit_into([3, 3, 3, 3, 4], 8, 2)
-    assert not fit_into([12], 8, 1)
+    assert can_pack([4, 4, 8], 8, 2)
+    assert not can_pack([4, 4, 8, 1], 8, 2)
+    assert not can_pack([3, 3, 3, 3, 4], 8, 2)
+    assert not can_pack([12], 8, 1)
     assert not needs_ways([1, 2, 4, 8, 16], 8)
     assert needs_ways([3], 8)
     assert filling_ways([3, 4], 8) == ((4, 3), [(2, 0), (1, 1), (0, 2)])
@@ -79,7 +79,7 @@ def test_twenty_models_on_six_kinds_over_a_day():
     task = large_fleet(20, 24)
     assert len(task.columns) == 199
     start = process_time()
-    choice = cheapest(task)
+    choice = solve_min_cost(task)
     assert process_time() - start <= 20
     assert choice.gap <= 0.04
     recheck(task, choice)
@@ -94,7 +94,7 @@ def test_twenty_models_of_few_replicas():
     """
     task = large_fleet(20, 24, seed=1)
     task = replace(task, demand=task.demand * 0.2)
-    choice = cheapest(task)
+    choice = solve_min_cost(task)
     assert choice.gap <= 0.08
     recheck(task, choice)
 
@@ -103,7 +103,7 @@ def test_twenty_models_of_few_replicas():
 def test_a_plan_with_a_chance_keeps_it_on_draws_it_did_not_see():
     """95 % asked: 93 to 97 % kept."""
     task = large_fleet(2, 24, seed=5, pools=2)
-    sure = robust(task, errors_of(task, 0.1, 0.08), 0.95)
+    sure = robust(task, forecast_errors(task, 0.1, 0.08), 0.95)
     assert 0.93 <= sure.share <= 0.97
     costs = [usd for _, usd in sure.curve]
     assert costs == sorted(costs)
@@ -119,7 +119,7 @@ def test_a_plan_with_a_chance_costs_next_to_what_the_best_plan_of_its_draws_cost
     2 %. Without spare, which a draw knows nothing of; the plan made sees the same draws.
     """
     task = replace(large_fleet(2, 2, seed, pools=1), spare=0, spot_share=1.0)
-    errors = errors_of(task, 0.1, 0.08)
+    errors = forecast_errors(task, 0.1, 0.08)
     sure = robust(task, errors, 0.95)
     draw = np.random.default_rng(SEED)
     drawn = np.exp(draw.normal(size=(DRAWS, 2)) * errors.demand)
@@ -134,14 +134,14 @@ def test_a_plan_with_a_chance_costs_next_to_what_the_best_plan_of_its_draws_cost
     bills = []
     for few in np.array_split(levels, 25):  # no pair of these is below the least of both
         raised = task.demand * np.array([[few[-1]], [other(few[0])]])
-        bills.append(cheapest(replace(task, demand=raised, headroom=0.0)).value)
+        bills.append(solve_min_cost(replace(task, demand=raised, headroom=0.0)).value)
     assert min(bills) * (1 - 1e-6) <= sure.choice.value <= 1.02 * min(bills)
 
 
 def test_one_layout_of_a_model_on_a_kind_of_machine_where_programs_are_large() -> None:
     """Two sizes of a replica side by side are free; one of each is proved by the bound of both."""
     task = replace(large_fleet(2, 24, 1, 7, 2), one_layout=True)
-    free, one = cheapest(replace(task, one_layout=False)), cheapest(task)
+    free, one = solve_min_cost(replace(task, one_layout=False)), solve_min_cost(task)
     mixed = {m for g in task.rival_layouts for m in task.model_of[np.concatenate(g)]}
     assert mixed  # there is something to choose
     recheck(task, one)

@@ -8,11 +8,11 @@ import pytest
 
 from planner.problems.fleet import program
 from planner.problems.fleet.answer import prices
-from planner.problems.fleet.bills import restrictions
+from planner.problems.fleet.bills import restricted_tasks
 from planner.problems.fleet.fleet_task import FleetTask, Route
 from planner.problems.fleet.program import fleet_program
 from planner.problems.fleet.search import FleetChoice
-from planner.programs.integer import relaxed
+from planner.programs.integer import solve_lp_relaxation
 from tests.cases.fleets import large_fleet
 
 STEP = 1e-4
@@ -20,7 +20,7 @@ STEP = 1e-4
 
 def relaxed_bill(task: FleetTask) -> float:
     """What no plan is below [USD/hour]."""
-    return relaxed(fleet_program(task).program.compiled()).value / task.hours
+    return solve_lp_relaxation(fleet_program(task).program.compiled()).value / task.hours
 
 
 def slope(task: FleetTask, changed: Callable[[float], FleetTask]) -> float:
@@ -45,7 +45,7 @@ def test_every_price_is_the_slope_of_the_bill(task, window, moves):
         columns = tuple(replace(c, slack=0.1 * (i % 2)) for i, c in enumerate(task.columns))
         routes = (Route(0, 0), Route(1, 1), Route(0, 1, 0.1))
         task = replace(task, columns=columns, routes=routes)
-    linear = relaxed(fleet_program(task).program.compiled())
+    linear = solve_lp_relaxation(fleet_program(task).program.compiled())
     none = np.zeros(0)
     choice = FleetChoice(0.0, none, none, none, none, none, linear, linear.value, 0, "")
     said = prices(task, choice)
@@ -73,12 +73,12 @@ def test_every_price_is_the_slope_of_the_bill(task, window, moves):
 
 def test_the_price_of_a_spare_replica_is_the_slope_of_the_bill(task, monkeypatch):
     """Of all models together, the most replicas of a column as they are; none without spare."""
-    linear = relaxed(fleet_program(task).program.compiled())
+    linear = solve_lp_relaxation(fleet_program(task).program.compiled())
     none = np.zeros(0)
     choice = FleetChoice(0.0, none, none, none, none, none, linear, linear.value, 0, "")
     said = prices(task, choice).spare
-    most = program.most_replicas(task)
-    monkeypatch.setattr(program, "most_replicas", lambda _: most)
+    most = program.replica_upper_bounds(task)
+    monkeypatch.setattr(program, "replica_upper_bounds", lambda _: most)
     more = slope(task, lambda by: replace(task, spare=task.spare + by))
     assert min(said.values()) > 0
     assert sum(said.values()) == pytest.approx(more, rel=1e-4)
@@ -89,7 +89,7 @@ def test_a_freedom_less_never_costs_less_and_a_rule_less_never_more(task):
     """Each restriction by itself; what both parts of the spare save together is at least either."""
     spotted = replace(task, spot_share=0.5)
     bill = relaxed_bill(spotted)
-    bills = {words: relaxed_bill(changed) for words, changed in restrictions(spotted)
+    bills = {words: relaxed_bill(changed) for words, changed in restricted_tasks(spotted)
              if not words.startswith("only") and not words.endswith("alone")}  # fmt: skip
     eased = {"without spare", "without N+1", "without headroom", "no limit on spot",
              "instant start-up"}  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 import planner
 from planner.problems.fleet.fleet_task import FleetTask
 from planner.problems.fleet.resolve import resolve_fleet
-from planner.problems.fleet.search import cheapest
+from planner.problems.fleet.search import solve_min_cost
 from planner.problems.fleet.shortage import cheapest_repair, shortfalls
 from planner.programs.integer import NoPoint
 from planner.scenario import load
@@ -25,7 +25,7 @@ def feasible(task: FleetTask, more: tuple[int, ...]) -> bool:
         for pool, extra in zip(task.pools, more, strict=True)
     )
     try:
-        cheapest(replace(task, pools=pools))
+        solve_min_cost(replace(task, pools=pools))
     except NoPoint:
         return False
     return True

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from planner.problems.fleet.resolve import resolve_fleet
-from planner.problems.fleet.search import cheapest
+from planner.problems.fleet.search import solve_min_cost
 from planner.scenario import load
 from tests.cases.fleet_simulation import hours_served
 from tests.paths import ROOT
@@ -18,7 +18,7 @@ STRETCHED = 40  # times slower: as many hours and replicas, fewer requests, so m
 def test_demand_is_served_in_99_percent_of_hours():
     """A week of days of the example: machines lost at 5 % an hour, replicas failing, starts."""
     task = resolve_fleet(load(str(ROOT / "examples" / "plan-fleet-day.yaml"))).task
-    choice = cheapest(task)
+    choice = solve_min_cost(task)
     assert choice.spot.any()
     columns = tuple(replace(c, rate=c.rate / STRETCHED) for c in task.columns)
     slower = replace(task, demand=task.demand / STRETCHED, columns=columns)

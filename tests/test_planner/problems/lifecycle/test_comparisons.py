@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 
 import planner
-from planner.problems.lifecycle.comparisons import point_of, recheck
+from planner.problems.lifecycle.comparisons import optimum_point, recheck
 from planner.problems.lifecycle.plan import LifecyclePoint
 from planner.problems.lifecycle.problem import PROBLEM
 from planner.problems.lifecycle.resolve import resolve_life
 from planner.problems.lifecycle.search.optimal_size import FixedLayoutOptimum, optimal_size
-from planner.protocol.output import values_in
+from planner.protocol.output import output_values
 from planner.scenario import load
 from planner.text.errors import SolverError
 from planner.token_costs.budget_task import compute_optimal_tokens
@@ -77,14 +77,14 @@ MUTANTS: dict[str, Callable[[LifecyclePoint], LifecyclePoint]] = {
 @pytest.mark.slow
 def test_a_plan_as_it_is_passes(best):
     """The check itself refuses nothing that is right."""
-    recheck(point_of(best), best)
+    recheck(optimum_point(best), best)
 
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_wrong_number_is_refused(best, name):
     """By its equation walked without a kernel, or by the search's own sum."""
     with pytest.raises(SolverError, match="in the plan, but"):
-        recheck(MUTANTS[name](point_of(best)), best)
+        recheck(MUTANTS[name](optimum_point(best)), best)
 
 
 @pytest.mark.slow
@@ -101,5 +101,5 @@ def test_outputs_are_what_their_equations_give(best):
     assert len(equations) == 8
     for output, expression in equations.items():
         again = expression.subs({x: values[x.name] for x in expression.free_symbols})
-        printed = values_in([output], point)[output.name]
+        printed = output_values([output], point)[output.name]
         assert float(again) == pytest.approx(printed, rel=1e-12), output.name

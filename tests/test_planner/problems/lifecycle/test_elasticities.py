@@ -16,15 +16,18 @@ from planner.problems.lifecycle import elasticities
 from planner.problems.lifecycle.elasticities import (
     lifecycle_elasticities,
     lifecycle_rows,
-    moved,
     overtraining_from_pools,
+    perturbed_outputs,
     serving_parameters,
     smooth_values,
 )
 from planner.problems.lifecycle.resolve import resolve_life
 from planner.problems.lifecycle.search.joint_program import joint_optimum
-from planner.problems.lifecycle.search.optimal_size import cheapest_at, fixed_layout_optimum
-from planner.programs.geometric import ProgramShortfall, Shortage
+from planner.problems.lifecycle.search.optimal_size import (
+    cheapest_plan_at_size,
+    fixed_layout_optimum,
+)
+from planner.programs.geometric import InfeasibleProgram, ProgramShortfall
 from planner.protocol.parameter import Parameter
 from planner.scenario import load
 from planner.text.errors import SolverError
@@ -51,7 +54,7 @@ def found(seed):
         if not isinstance(alone, BudgetOptimum):
             continue
         size = max(alone.n_active * rng.uniform(0.3, 0.9), life.bounds[0])
-        served = cheapest_at(life, size, sparsity)
+        served = cheapest_plan_at_size(life, size, sparsity)
         if served is None:
             continue
         try:
@@ -150,7 +153,9 @@ def kinked():
         "phases": {"pretrain": {"system": "hgx-b200", "mfu": 0.26}},
     }  # fmt: skip
     life = resolve_life(load(asked))
-    return fixed_layout_optimum(life, life.budget(16.0), cheapest_at(life, 7.1e9, 16.0), 16.0)
+    return fixed_layout_optimum(
+        life, life.budget(16.0), cheapest_plan_at_size(life, 7.1e9, 16.0), 16.0
+    )
 
 
 @pytest.mark.slow
@@ -197,7 +202,9 @@ def test_where_a_layout_ends_more_memory_is_room_for_a_larger_model():
         "workload": {"input_tokens": 2000, "output_tokens": 400},
     }  # fmt: skip
     life = resolve_life(load(asked))
-    settled = fixed_layout_optimum(life, life.budget(1.0), cheapest_at(life, 5e10, 1.0), 1.0)
+    settled = fixed_layout_optimum(
+        life, life.budget(1.0), cheapest_plan_at_size(life, 5e10, 1.0), 1.0
+    )
     assert settled.size_bound < 0
     worth = lifecycle_elasticities(settled)
     assert settled.full
@@ -258,7 +265,7 @@ class Served:
         if short["memory"] <= 1:
             return 2e-6, 0.5
         rows = tuple(ProgramShortfall(name, "", each, each) for name, each in short.items())
-        raise Shortage("size", rows, None, ())
+        raise InfeasibleProgram("size", rows, None, ())
 
     def changed(self, change: Any) -> Served:
         return replace(self, task=change(self.task))
@@ -335,7 +342,9 @@ def test_outputs_of_a_life_where_its_size_is_a_real_number():
     best.answer.n_active = 4.0
     best.answer.cost = (60.0, 0.0, 30.0)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(elasticities, "overtraining_at", lambda task, size, tokens: tokens / size)
+        patched.setattr(
+            elasticities, "size_overtraining_ratio", lambda task, size, tokens: tokens / size
+        )
         values = smooth_values(best)
     assert values == pytest.approx({
         "n_active": 4.0, "n_total": 16.0, "tokens.pretrain": 160.0, "tokens_per_parameter": 40.0,
@@ -365,7 +374,7 @@ def test_rows_of_a_life_are_multipliers_or_settled_again(trained, monkeypatch):
     def settled(best, row, factor):
         return {"loss": 5 * factor**3} if row.path == "a" or factor > 1 else None
 
-    monkeypatch.setattr(elasticities, "moved", settled)
+    monkeypatch.setattr(elasticities, "perturbed_outputs", settled)
     cubes = lifecycle_rows(None, "loss")
     assert [row.path for row in cubes] == ["serving.price", "a"]
     for row in cubes:
@@ -391,12 +400,15 @@ def test_a_quantity_moves_the_budget_or_what_serves(monkeypatch):
     monkeypatch.setattr(elasticities, "smooth_values", lambda best: {"loss": best})
     monkeypatch.setattr(elasticities, "BudgetTask", float)
     budget = best.answer.task = 7.0
-    assert moved(best, Parameter("a", 1.0, "", "", lambda factor: 7.0 * factor), 2.0) == {
-        "loss": "settled"
-    }
-    assert moved(best, Parameter("a", 1.0, "", "", lambda factor: "faster"), 2.0) is not None
-    assert moved(best, Parameter("a", 1.0, "", ""), 2.0) is not None
-    assert moved(best, Parameter("a", 1.0, "", "", lambda factor: "none"), 2.0) is None
+    assert perturbed_outputs(
+        best, Parameter("a", 1.0, "", "", lambda factor: 7.0 * factor), 2.0
+    ) == {"loss": "settled"}
+    assert (
+        perturbed_outputs(best, Parameter("a", 1.0, "", "", lambda factor: "faster"), 2.0)
+        is not None
+    )
+    assert perturbed_outputs(best, Parameter("a", 1.0, "", ""), 2.0) is not None
+    assert perturbed_outputs(best, Parameter("a", 1.0, "", "", lambda factor: "none"), 2.0) is None
     assert asked == [(14.0, best.served, 4.0), (budget, "faster", 4.0), (budget, best.served, 4.0),
                      (budget, "none", 4.0)]  # fmt: skip
 

@@ -13,10 +13,10 @@ from planner.problems.lifecycle.elasticities import lifecycle_elasticities, over
 from planner.problems.lifecycle.resolve import resolve_life, with_serving
 from planner.problems.lifecycle.search.joint_program import joint_optimum
 from planner.problems.lifecycle.search.optimal_size import fixed_layout_optimum, optimal_size
-from planner.scenario import load, resolved
+from planner.scenario import load, resolve_keys
 from planner.scenario.kinds import starter
 from planner.text.errors import InputError, SolverError
-from planner.token_costs.budget_task import assembled, compute_optimal_tokens
+from planner.token_costs.budget_task import compute_optimal_tokens, stack_budgets
 from planner.token_costs.optimum import solve_one
 from planner.token_costs.phase_costs import PhaseCost
 from planner.token_costs.stationary_points import stationary_points, training_curve
@@ -96,7 +96,7 @@ def test_a_price_in_proportion_to_the_size_is_a_budget(settled):
     question, member = settled.answer.task, settled.served.member
     price = settled.served.price
     mine = stationary_points(
-        with_serving(assembled([question]), member.n_active, price, 1.0, question.served)
+        with_serving(stack_budgets([question]), member.n_active, price, 1.0, question.served)
     )
     serving = PhaseCost("inference", 2.0, 1.0, price / (2 * member.n_active))
     other = solve_one(replace(question, phases={**question.phases, "inference": serving}))
@@ -332,7 +332,7 @@ def test_following_simpler_rules_costs_more(plan):
 def test_a_resolved_scenario_loads_again():
     """What `check --json` prints is the same question."""
     read = load(scenario())
-    assert load(resolved(read)) == read
+    assert load(resolve_keys(read)) == read
 
 
 def test_the_answer_is_told_in_words(plan):

@@ -7,7 +7,7 @@ import pytest
 
 import planner
 from planner.cli.app import main
-from planner.protocol.problem import problem_of
+from planner.protocol.problem import get_problem
 from planner.token_costs.picture import LifePicture
 from tests.cases.lifecycle import scenario
 
@@ -22,7 +22,7 @@ BUDGET = {
 
 def picture(plan) -> LifePicture:
     """The picture of an answer of any kind."""
-    return problem_of(plan.problem).picture(plan)
+    return get_problem(plan.problem).picture(plan)
 
 
 @pytest.fixture(scope="module", params=["budget", "lifecycle"])

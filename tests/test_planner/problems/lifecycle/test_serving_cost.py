@@ -16,7 +16,7 @@ from planner.problems import serving
 from planner.problems.lifecycle.members import FamilyRule, Formats
 from planner.problems.lifecycle.question import Serving
 from planner.problems.lifecycle.serving_cost import ServedMember, ServingQuestion, serving_question
-from planner.text.errors import FieldError, faults_at
+from planner.text.errors import FieldError, error_paths
 
 N, INTO, OUT = 8e9, 3000, 600
 GIVEN: dict[str, Any] = {
@@ -191,7 +191,7 @@ def test_the_best_plan_of_the_best_format_is_taken(monkeypatch):
         ServingQuestion, "_formats",
         lambda _: [(Formats(weights=name), None, 0, 0) for name in ranked],
     )  # fmt: skip
-    monkeypatch.setattr(serving, "ranked", lambda _: next(points))
+    monkeypatch.setattr(serving, "ranked_points", lambda _: next(points))
     best = question.cheapest(FamilyRule(ModelFamily()), N, 1.0)
     assert best.candidate == ("fp8", 2.0)
     assert best.member.sizes.weight_dtype["attention"] == "fp8"
@@ -288,7 +288,7 @@ def test_what_contradicts_itself_is_told_of_the_serving_part():
     with pytest.raises(FieldError) as caught:
         served(choose={"tp": 64})
     assert [place for place, _ in caught.value.faults] == ["serving.choose"]
-    with pytest.raises(FieldError) as caught, faults_at("serving.{}".format):
+    with pytest.raises(FieldError) as caught, error_paths("serving.{}".format):
         raise FieldError(("system", "no price"), ("profile", "no chip"))
     assert caught.value.faults == (
         ("serving.system", "no price"), ("serving.profile", "no chip"),

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import linprog
 
 import planner
-from planner.problems.prices.contradictions import LogRow, LogSystem, fewest_of_each
+from planner.problems.prices.contradictions import LogRow, LogSystem, minimum_hitting_sets
 from planner.problems.prices.price_regression import laws
 from tests.sizes import first
 
@@ -205,7 +205,7 @@ def test_the_fewest_that_settle_all():
     for seed in range(40):
         pick = random.Random(seed)
         sets = [pick.sample("abcdef", pick.randint(1, 4)) for _ in range(pick.randint(1, 5))]
-        ways = fewest_of_each(sets)
+        ways = minimum_hitting_sets(sets)
         (count,) = {len(chosen) for chosen in ways}
         settle = [x for x in combinations("abcdef", count) if all({*x} & {*y} for y in sets)]
         assert {frozenset(x) for x in ways} == {frozenset(x) for x in settle}
@@ -220,9 +220,9 @@ def test_of_two_clashes_of_their_own_both_are_said():
     one, other = planner.solve(scenario).answer.plan.contradictions
     assert {*one.minimal}.isdisjoint(other.minimal)
     both = LogSystem(one.system.rows + other.system.rows)
-    for left_out in fewest_of_each([one.minimal, other.minimal]):
+    for left_out in minimum_hitting_sets([one.minimal, other.minimal]):
         assert not both.minimal(without=left_out)
-    for left_out in fewest_of_each([one.minimal]):
+    for left_out in minimum_hitting_sets([one.minimal]):
         assert {*both.minimal(without=left_out)} == {*other.minimal}
 
 

@@ -8,7 +8,7 @@ from datetime import date
 import pytest
 
 import planner
-from planner.architecture.counts import sizes
+from planner.architecture.counts import model_sizes
 from planner.catalogue import api_prices, models
 from planner.catalogue.chips import chip
 from planner.catalogue.listed_prices import default_price, rentals
@@ -207,7 +207,7 @@ def test_the_physical_size_holds_every_open_model():
     """20 of 20: the truth lies within the physical interval, which spans a factor of hundreds."""
     spans = set()
     for name in api_prices.open_models():
-        counted = sizes(models.load({"deepseek-v3.1": "deepseek-v3"}.get(name, name)))
+        counted = model_sizes(models.load({"deepseek-v3.1": "deepseek-v3"}.get(name, name)))
         plan = solved(name, chips=None)
         line = lines(plan, "n_active", "input price, physical")[0]
         assert line["low"] <= counted.n_active["no_input_embedding"] <= line["high"]
@@ -269,7 +269,7 @@ def test_two_of_twenty_open_models_are_priced_below_memory_cost_first():
     paid_for = {}
     for name in api_prices.open_models():
         alike = {"deepseek-v3.1": "deepseek-v3"}.get(name, name)
-        counted, scenario = sizes(models.load(alike)), {"problem": "prices", "sheet": name}
+        counted, scenario = model_sizes(models.load(alike)), {"problem": "prices", "sheet": name}
         plan = planner.solve(scenario | {"given": {"model": alike}}).document["plan"]
         (line,) = lines(plan, "afforded_context")
         ratio = plan["sheet"]["output"] / plan["sheet"]["input"] * 0.9 / 0.25

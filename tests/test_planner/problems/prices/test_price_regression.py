@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from planner.problems.prices.price_regression import LAWS, fitted, laws, observations
+from planner.problems.prices.price_regression import LAWS, fit_price_law, laws, observations
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def rows():
 @pytest.mark.parametrize("of", LAWS)
 def test_the_shipped_laws_are_the_fit(of, rows):
     """Coefficients and errors of the file, computed anew."""
-    shipped, anew = laws()[of], fitted(of, rows)
+    shipped, anew = laws()[of], fit_price_law(of, rows)
     assert shipped.reference == pytest.approx(anew.reference, rel=1e-4)
     assert shipped.powers == pytest.approx(anew.powers, rel=1e-4)
     assert (shipped.factor, shipped.guess) == pytest.approx((anew.factor, anew.guess), rel=1e-3)
@@ -29,7 +29,7 @@ def test_the_shipped_laws_are_the_fit(of, rows):
 def test_sizes_beat_the_mean_and_caches_do_not(rows):
     """Left out: sizes and the output price far better than guessing; caches worse, so refused."""
     assert len(rows) == 15
-    errors = {of: fitted(of, rows) for of in LAWS}
+    errors = {of: fit_price_law(of, rows) for of in LAWS}
     assert errors["n_total"].factor < 2.3 < errors["n_total"].guess
     assert errors["n_active"].factor <= 2.5 < errors["n_active"].guess
     assert errors["p_out"].factor < 1.7 < errors["p_out"].guess
@@ -58,13 +58,13 @@ def test_a_size_in_proportion_to_the_input_price_is_nearer_than_a_fitted_power(r
         c, k = min(lines, key=lambda each: sum(abs(b - each[0] - each[1] * a) for a, b in others))
         return c + k * x
 
-    assert left_out(constant) == pytest.approx(fitted("n_active", rows).factor)
+    assert left_out(constant) == pytest.approx(fit_price_law("n_active", rows).factor)
     assert left_out(constant) <= 2.5 < left_out(line)
 
 
 def test_no_other_plane_has_less_absolute_error(rows):
     """The fit of two prices: no plane through three observations is better, by exhaustion."""
-    law = fitted("n_total", rows)
+    law = fit_price_law("n_total", rows)
     design = np.array(
         [[1.0, math.log(row.p_in / 1e-6), math.log(row.p_out / 1e-6)] for row in rows]
     )

@@ -222,7 +222,13 @@ def test_the_answer_has_the_scenario_that_gives_it_again():
 @pytest.mark.slow
 def test_every_listed_sheet_is_answered():
     """A sheet of every twelfth listed model and host: JSON without a hole, ends in order."""
-    names = sorted({f"{row.host}/{row.model}" for row in api_prices.rows() if row.in_force(None)})
+    names = sorted(
+        {
+            f"{row.host}/{row.model}"
+            for row in api_prices.listed_token_prices()
+            if row.in_force(None)
+        }
+    )
     for name in names[::12]:
         answer = planner.solve(asked(name, date="2026-11-24"))
         plan = json.loads(json.dumps(answer.to_json(), allow_nan=False))["plan"]

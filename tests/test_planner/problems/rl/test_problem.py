@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from planner.problems.rl import problem, search
-from planner.problems.rl.problem import _binding, _lanes, _others, missed_of, point_of
+from planner.problems.rl.problem import _binding, _lanes, _others, missed_promises, rl_point
 from planner.problems.rl.rollouts import Rollouts
-from planner.problems.rl.search import Learning, Pools, PoolTally, _placed, _splits
+from planner.problems.rl.search import Pools, PoolTally, TrainerTime, _placed, _splits
 
 WORK = SimpleNamespace(rollouts=256, prompt=100, answer=1500, updates=2)
 
@@ -29,7 +29,7 @@ def pools(writing: float, learning: float, *, beside: float = 0.5, **changes: An
         full=0.02, alone=0.01, ending=3.0, seconds=writing,
     )  # fmt: skip
     layout = SimpleNamespace(step_time=4.0, mfu=0.4)
-    learner = Learning(16 if on else 4, layout, "TP4", 2, 3.0, learning)
+    learner = TrainerTime(16 if on else 4, layout, "TP4", 2, 3.0, learning)
     return search._timed(resolution, writes, learner)
 
 
@@ -46,7 +46,7 @@ def test_a_step_and_what_follows_from_it(case):
     """8 s of rollouts at 1.5, 5 s of learning at 2; weights of 20 GB to eight chips at 5 GB/s."""
     changes, seconds = STEPS[case]
     made = pools(8.0, 5.0, **changes, steps=1000)
-    point = point_of(made)
+    point = rl_point(made)
     assert made.sent == pytest.approx(0.5)
     assert point.step_time == pytest.approx(seconds)
     assert (point.rollouts.seconds, point.learning.seconds) == (12.0, 10.0)
@@ -59,7 +59,7 @@ def test_a_step_and_what_follows_from_it(case):
     assert point.usd == pytest.approx(1000 * 16 * 0.01 * seconds)
     assert (point.weights_sent, point.beside) == (0.5, changes.get("beside", 0.5))
     assert (point.system, point.chips, point.policy) == ("ours", 16, changes.get("policy", "off"))
-    assert (point_of(pools(8.0, 5.0)).days, point_of(pools(8.0, 5.0)).usd) == (None, None)
+    assert (rl_point(pools(8.0, 5.0)).days, rl_point(pools(8.0, 5.0)).usd) == (None, None)
     assert made.choice.endswith(f"generate (PP2 × TP4), {16 if case == 'on' else 4} train (TP4)")
     lanes = _lanes(point)
     assert lanes[-1][2] == pytest.approx(seconds)
@@ -84,7 +84,7 @@ def test_other_pools_lose_what_they_take_longer():
     assert [each.step_time for each in others] == [each.seconds for each in ranked[1:5]]
     assert [each.loses for each in others] == pytest.approx([1.5 * n / 12.5 for n in range(1, 5)])
     assert _others(PoolTally()) == []
-    (missed,) = missed_of(PoolTally(seen=9))
+    (missed,) = missed_promises(PoolTally(seen=9))
     assert (missed.promise, "9 pairs" in missed.expression) == ("memory", True)
 
 
@@ -110,11 +110,11 @@ def test_no_step_is_shorter_than_its_arithmetic(monkeypatch):
     point = SimpleNamespace(mfu=0.4, step_time=6.0, chips_used=12)
     question: Any = SimpleNamespace(chips=16, forwards=2)
     learner = SimpleNamespace(point=point, updates=2)
-    monkeypatch.setattr(search, "learning", lambda *_: learner)
-    least = search.least_seconds(question)
+    monkeypatch.setattr(search, "best_trainer_layout", lambda *_: learner)
+    least = search.min_step_seconds(question)
     assert least == pytest.approx(2 * (1 + 2 / 3) * 6.0 * 0.4 * 12 / 16)
-    monkeypatch.setattr(search, "learning", lambda *_: None)
-    assert search.least_seconds(question) == 0.0
+    monkeypatch.setattr(search, "best_trainer_layout", lambda *_: None)
+    assert search.min_step_seconds(question) == 0.0
 
 
 def test_mistakes_of_learning_are_placed_in_the_scenario():

@@ -7,7 +7,11 @@ import pytest
 from scipy.stats import poisson
 
 import planner
-from planner.problems.schedule.bulk_queue import left_behind, seated_times, simulated_intervals
+from planner.problems.schedule.bulk_queue import (
+    mean_queue_after_service,
+    simulated_intervals,
+    sojourn_time_distribution,
+)
 from planner.text.errors import InputError
 from tests.sizes import first
 
@@ -107,7 +111,7 @@ def test_the_quantiles_are_those_of_simulated_requests():
         waiting += list(arrived)
         times += [departure + 1 - moment for moment in waiting[:seats]]
         waiting = waiting[seats:]
-    exact = seated_times(seats, load)
+    exact = sojourn_time_distribution(seats, load)
     assert exact is not None
     for share in (0.5, 0.95, 0.99):
         assert exact.quantile(share) == pytest.approx(np.quantile(times, share), rel=0.03)
@@ -120,7 +124,7 @@ def test_the_quantiles_are_those_of_simulated_requests():
 def test_what_is_left_behind_is_the_sum_of_excesses(seats, load):
     """Roots of the generating function against Spitzer's identity, which shares nothing with it."""
     plan = planner.solve(asked(load, seats)).answer.plan
-    assert plan.queue == pytest.approx(left_behind(seats, load), rel=1e-8)
+    assert plan.queue == pytest.approx(mean_queue_after_service(seats, load), rel=1e-8)
 
 
 @pytest.mark.parametrize("seats", [1, 2, 8, 7680])

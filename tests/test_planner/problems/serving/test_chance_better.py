@@ -9,7 +9,7 @@ import pytest
 
 import planner
 from planner.catalogue.profile import profile
-from planner.problems.serving.profiled import LECTURE, chance_better
+from planner.problems.serving.profiled import LECTURE, probability_cheaper
 
 FIELDS = {
     "usd_per_mtok": 1.0, "mode": "aggregated", "chip": "h100", "weights": "fp8", "kv": "bf16",
@@ -21,7 +21,7 @@ PROFILE = replace(profile("engines-2026"), spread=MappingProxyType({"alike": 0.0
 
 def test_a_tie_is_anyones():
     """Equal prices: one half."""
-    assert chance_better(PLAN, PLAN, PROFILE) == pytest.approx(0.5)
+    assert probability_cheaper(PLAN, PLAN, PROFILE) == pytest.approx(0.5)
 
 
 def test_the_chance_is_that_of_two_errors_drawn_apart():
@@ -29,16 +29,18 @@ def test_the_chance_is_that_of_two_errors_drawn_apart():
     draw = np.random.default_rng(3).standard_normal((2, 1_000_000))
     for price in (1.05, 1.2, 1.5):
         often = np.mean(np.log(price) + 0.08 * draw[0] < 0.08 * draw[1])
-        found = chance_better(PLAN, SimpleNamespace(**FIELDS | {"usd_per_mtok": price}), PROFILE)
+        found = probability_cheaper(
+            PLAN, SimpleNamespace(**FIELDS | {"usd_per_mtok": price}), PROFILE
+        )
         assert found == pytest.approx(often, abs=2e-3)
 
 
 def test_a_plan_of_another_kind_shares_less_of_the_error():
     """The same distance leaves more doubt."""
     other = SimpleNamespace(**FIELDS | {"usd_per_mtok": 1.1})
-    alike = chance_better(PLAN, other, PROFILE)
+    alike = probability_cheaper(PLAN, other, PROFILE)
     other.mode = "disaggregated"
-    apart = chance_better(PLAN, other, PROFILE)
+    apart = probability_cheaper(PLAN, other, PROFILE)
     assert alike is not None
     assert apart is not None
     assert alike < apart < 0.5
@@ -74,7 +76,7 @@ def chips(plan):
 
 def test_without_a_spread_nobody_knows():
     """The lecture errs nowhere."""
-    assert chance_better(PLAN, PLAN, LECTURE) is None
+    assert probability_cheaper(PLAN, PLAN, LECTURE) is None
 
 
 def test_alternatives_say_how_likely_they_are_better():

@@ -7,7 +7,7 @@ import pytest
 
 import planner
 from planner.catalogue.profile import profile
-from planner.problems.serving.arrays import model_of
+from planner.problems.serving.arrays import build_vectorized_model
 from planner.problems.serving.problem import PROBLEM
 from planner.scenario import load
 from tests.cases.simulation import Replica, closed_loop
@@ -126,8 +126,8 @@ def test_points_of_a_sweep_wait_as_an_answer_does():
     """Where some find no place at one of the values, no closed form stands for all of them."""
     scenario = load(crowd(2000))
     fitting, waiting = ({"workload.concurrency": np.array([100.0, n])} for n in (250.0, 2000.0))
-    assert model_of(scenario, fitting) is not None
-    assert model_of(scenario, waiting) is None
+    assert build_vectorized_model(scenario, fitting) is not None
+    assert build_vectorized_model(scenario, waiting) is None
     point = PROBLEM.search(scenario)
     assert point.outputs["ttft"] == planner.solve(crowd(2000)).answer.plan.ttft
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import planner
-from planner.problems.serving.head import MONTH, head, missed
-from planner.protocol.section import MOST_LINES
-from planner.text.wording import joined_ends, laid_out, three_digits
+from planner.problems.serving.head import MONTH, head, miss_text
+from planner.protocol.section import MAX_LINES
+from planner.text.wording import joined_ends, pools_text, three_digits
 from tests.paths import EXAMPLES
 
 LOADED: dict[str, Any] = {
@@ -76,7 +76,7 @@ def test_an_answer_is_short_and_in_words_of_the_field(name: str) -> None:
     plan = planner.solve(str(EXAMPLES / f"{name}.yaml"))
     text, short, more = plan.text(), plan.text("short"), plan.text("more")
     assert max(map(len, more.splitlines())) <= 80
-    assert len(text.splitlines()) <= MOST_LINES
+    assert len(text.splitlines()) <= MAX_LINES
     assert len(short.splitlines()) <= 17
     assert [words for words in PRIVATE if words in more] == []
     assert "http" not in text
@@ -97,7 +97,7 @@ def test_an_answer_is_short_and_in_words_of_the_field(name: str) -> None:
 )  # fmt: skip
 def test_layouts_are_written_as_engines_name_them(ways: dict[str, Any], words: str) -> None:
     """Ways of one are left out; experts say whether they are spread, cut, or both."""
-    assert laid_out({"layout": {**LAYOUT, **ways}}) == words
+    assert pools_text({"layout": {**LAYOUT, **ways}}) == words
 
 
 def test_ends_share_a_unit_and_numbers_keep_three_digits() -> None:
@@ -117,7 +117,7 @@ def test_ends_share_a_unit_and_numbers_keep_three_digits() -> None:
 
 def test_a_miss_is_a_share_below_twice_and_a_factor_beyond() -> None:
     """In the user's words, with what falls short."""
-    assert missed("tpot", 1.87) == "TPOT 87% too slow"
-    assert missed("ttft", 3.5) == "TTFT 3.50 times too slow"
-    assert missed("memory", 1.31) == "memory 31% too small"
-    assert missed("demand", 1.952) == "51.2% of the load carried"
+    assert miss_text("tpot", 1.87) == "TPOT 87% too slow"
+    assert miss_text("ttft", 3.5) == "TTFT 3.50 times too slow"
+    assert miss_text("memory", 1.31) == "memory 31% too small"
+    assert miss_text("demand", 1.952) == "51.2% of the load carried"

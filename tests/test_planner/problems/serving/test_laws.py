@@ -15,12 +15,12 @@ from planner.catalogue.profile import EFFICIENCIES
 from planner.problems.serving.deployment.candidate import Candidate
 from planner.problems.serving.deployment.pool import evaluate
 from planner.problems.serving.pairs.pool_pairs import search_pools
-from planner.problems.serving.search.admitted_layouts import layouts_of
+from planner.problems.serving.search.admitted_layouts import admissible_layouts
 from planner.problems.serving.search.batch import search
-from planner.problems.serving.step.kernels import PARTS
+from planner.problems.serving.step.kernels import STEP_PARTS
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task
-from planner.protocol.document import document_of
+from planner.protocol.document import to_document
 from tests.cases.serving import MODELS, question, questions, searched
 from tests.sizes import examples
 from tests.test_planner.problems.serving.deployment.test_questions import pools_of
@@ -100,7 +100,7 @@ def test_serving_plan_adds_up(task: Task) -> None:
     layouts = step.layouts.take(found.rows[:1])
     batch, fill = float(found.batch[0]), float(found.fill[0])
     point = evaluate(task, layouts, batch, fill)
-    plan, values = document_of(Candidate((point,)).plan()), point.chosen_by
+    plan, values = to_document(Candidate((point,)).plan()), point.chosen_by
     memory = plan["memory_per_chip"]
     assert sum(memory[k] for k in memory if k != "capacity") == pytest.approx(memory["capacity"])
     if task.mode == "aggregated":
@@ -114,7 +114,7 @@ def test_serving_plan_adds_up(task: Task) -> None:
     )
     assert spent * tokens == pytest.approx(plan["usd_per_hour"])
     if not task.uses_bound and task.mode != "prefill":
-        parts = sum(values[f"part.{part}"] for part in PARTS)
+        parts = sum(values[f"part.{part}"] for part in STEP_PARTS)
         assert parts == pytest.approx(task.tokens_per_step * plan["tpot"])
         emitted = task.output_tokens - (task.mode == "aggregated")
         # A slot is busy for its share of all prefill and for its own steps.
@@ -191,7 +191,8 @@ def test_serving_plan_scales_with_rates(model: str, load: float | None, *, poole
             waits = pools.prefill.with_layout(arrivals=math.inf)
             pools = replace(pools, prefill=waits, demand=None if math.isinf(load) else load * 10)
         steps = [
-            Step(task, layouts_of(task), bound=False) for task in (pools.prefill, pools.decode)
+            Step(task, admissible_layouts(task), bound=False)
+            for task in (pools.prefill, pools.decode)
         ]
         slow = search_pools(pools, *steps)[0][0]
         fast_steps = [hurried(step, 3.0) for step in steps]

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import planner
-from planner.problems.serving.deployment.questions import questions_of
-from planner.problems.serving.deployment.scored_points import ranked
+from planner.problems.serving.deployment.questions import all_searches
+from planner.problems.serving.deployment.scored_points import ranked_points
 from planner.problems.serving.task.resolve import resolve
 from planner.scenario import load
-from planner.text.wording import below
+from planner.text.wording import gap_percent
 from tests.sizes import examples
 
 ROUNDING = 1 + 1e-9
@@ -72,7 +72,7 @@ def figures(values: dict[str, float]) -> dict[str, Any]:
 
 def least(scenario: dict[str, Any]) -> float:
     """The best score of a scenario, infinite where nothing keeps the promises."""
-    points = ranked(questions_of(resolve(load(scenario))))
+    points = ranked_points(all_searches(resolve(load(scenario))))
     return points[0].score if points else math.inf
 
 
@@ -184,7 +184,7 @@ def test_more_to_bear_never_costs_less(scenario: dict[str, Any], what: str) -> N
 def test_a_price_scales_what_is_paid_and_nothing_else(scenario: dict[str, Any]) -> None:
     """Half the price, half the cost, the same plan."""
     cheap = changed(scenario, "price", scenario["price"] / 2)
-    one, half = (ranked(questions_of(resolve(load(s)))) for s in (scenario, cheap))
+    one, half = (ranked_points(all_searches(resolve(load(s)))) for s in (scenario, cheap))
     assert len(one) == len(half)
     if one:
         scale = 2.0 if scenario["objective"] == "cost" else 1.0
@@ -213,7 +213,7 @@ def asked(mode: str, chips: Any, per_chip: Any = None, **others: Any) -> dict[st
 
 def evaluations(scenario: dict[str, Any]) -> int:
     """Points computed to decide a scenario."""
-    return sum(each.decided.evaluated for each in questions_of(resolve(load(scenario))))
+    return sum(each.decided.evaluated for each in all_searches(resolve(load(scenario))))
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -256,7 +256,7 @@ def test_the_relaxation_lies_below_the_plan_and_says_by_how_much(mode: str, per_
     proof = plan.document["certificate"]
     assert 0 < proof["relaxation"] <= proof["objective"]
     assert proof["gap"] == pytest.approx(1 - proof["relaxation"] / proof["objective"])
-    told = f"lower bound {below(proof['gap'])} below"
+    told = f"lower bound {gap_percent(proof['gap'])} below"
     assert told in " ".join(plan.text("more").split())
 
 

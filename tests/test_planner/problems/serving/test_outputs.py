@@ -11,10 +11,10 @@ import pytest
 from formulas.numerics.evaluate import scalar
 from formulas.serving.pools import two_pools as equations_of_two
 from planner.problems.serving.answer import answer
-from planner.problems.serving.closed_form import closed_form, symbols_of
+from planner.problems.serving.closed_form import candidate_symbols, closed_form
 from planner.problems.serving.deployment.candidate import Candidate
 from planner.problems.serving.deployment.pool import evaluate
-from planner.problems.serving.deployment.questions import questions_of
+from planner.problems.serving.deployment.questions import all_searches
 from planner.problems.serving.problem import PROBLEM
 from planner.problems.serving.task.resolve import resolve
 from planner.scenario import load
@@ -47,7 +47,7 @@ def pairs():
             "problem": "serving", "units": "base", "choose": {"mode": "disaggregated"},
             "workload": {"input_tokens": 1000, "output_tokens": 300, "demand": demand}, **base,
         })  # fmt: skip
-        (found,) = questions_of(resolve(scenario))
+        (found,) = all_searches(resolve(scenario))
         yield from (point.candidate for point in found.points())
 
 
@@ -67,7 +67,7 @@ def test_the_printed_closed_form_gives_the_price(plans):
     for pool in plans[0]:
         task = pool.task
         equations = closed_form(task.mode, bound=task.uses_bound, load=task.load, **PLAIN)
-        values = symbols_of(Candidate((pool,)))
+        values = candidate_symbols(Candidate((pool,)))
         made = {e.symbol.name for e in equations}
         given = {name: value for name, value in values.items() if name not in made}
         price = equations[0].symbol.name
@@ -126,8 +126,8 @@ def test_every_output_has_the_equation_that_gives_it(case, load_):
         "workload": {"input_tokens": 1000, "output_tokens": 300, **ARRIVING[load_]}, **ASKED[case],
     })  # fmt: skip
     plan = answer(scenario)
-    (found,) = questions_of(resolve(scenario))
-    values = symbols_of(found.points()[0].candidate)
+    (found,) = all_searches(resolve(scenario))
+    values = candidate_symbols(found.points()[0].candidate)
     for output in PROBLEM.outputs:
         printed, expression = getattr(plan.point, output.name), output.equation(plan)
         assert (printed is None) == (expression is None)

@@ -9,7 +9,7 @@ import pytest
 import planner
 from planner.problems.serving.plan import ServingAnswer
 from planner.problems.serving.point import ServingPoint
-from planner.protocol.document import document_of, schema_of
+from planner.protocol.document import json_schema, to_document
 from tests.cases.documents import typed
 
 BASE = {
@@ -53,8 +53,8 @@ def test_the_document_is_the_typed_answer(plan):
     assert next(iter(document.items())) == ("schema", "serving/2")
     whole = {key: value for key, value in document.items() if key != "schema"}
     assert typed(ServingAnswer, whole) == plan.answer
-    assert list(document_of(plan.point)) == list(document["plan"])
-    schema = schema_of(ServingAnswer, "serving/2")
+    assert list(to_document(plan.point)) == list(document["plan"])
+    schema = json_schema(ServingAnswer, "serving/2")
     assert set(schema["$defs"]["ServingPoint"]["required"]) == set(document["plan"])
     assert schema["$defs"]["ServingPoint"]["properties"]["tpot"]["unit"] == "s"
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import planner
-from planner.architecture import sizes
+from planner.architecture import model_sizes
 from planner.catalogue.chips import chip, chip_power
 from planner.catalogue.models import load
-from planner.measurements.roofline_bound import bounds_of
+from planner.measurements.roofline_bound import row_bounds
 from planner.text.errors import InputError
 from tests.paths import shared
 from tests.sizes import first
@@ -49,7 +49,7 @@ def test_power_of_a_decoding_chip_by_hand():
         chips=1, choose={"mode": "decode", "batch": 64, "weights": "bf16", "kv": "bf16"},
         promises={},
     )  # fmt: skip
-    draw, step, model = chip_power(chip("h100")), made["tpot"], sizes(load("llama-3.1-8b"))
+    draw, step, model = chip_power(chip("h100")), made["tpot"], model_sizes(load("llama-3.1-8b"))
     read = sum(model.streamed_bytes.values()) + 64 * model.read_bytes(2000 + 400 / 2)
     peak = chip("h100").peak("bf16")
     flop = 2 * sum(model.active.values()) * (64 + draw.tile)
@@ -95,7 +95,7 @@ def test_no_measured_energy_lies_below_the_bound():
     rows, _ = read_power(shared("energy.csv"), PRIORS["prompts"])
     for row in rows:
         any_layout = {"prompt": 1.0, "context": row.output / 2, "layout": None, "machine": None}
-        step = bounds_of([replace(row, **any_layout)])[0]
+        step = row_bounds([replace(row, **any_layout)])[0]
         least = chip_power(row.chip, row.model).least * row.chips * step / row.batch
         assert row.watts * row.chips / row.rate > least, row.id
 

@@ -11,7 +11,13 @@ import pytest
 
 from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES, Band, Profile
 from planner.problems.serving import profiled as profiles
-from planner.problems.serving.profiled import LECTURE, chance_better, coefficient, limited, profiled
+from planner.problems.serving.profiled import (
+    LECTURE,
+    coefficient,
+    limit_efficiencies,
+    probability_cheaper,
+    with_profile_values,
+)
 from planner.problems.serving.task import resolve
 from planner.problems.serving.task.resolve import ServingTasks
 from planner.text.errors import FieldError, InputError
@@ -67,7 +73,7 @@ def test_the_lecture_loses_nothing():
     assert {LECTURE.values[name] for name in COEFFICIENTS if name not in EFFICIENCIES} == {0.0}
     assert set(LECTURE.bands.values()) == {Band(1.0, 1.0)}
     assert (LECTURE.rows, LECTURE.coverage) == (0, 1.0)
-    assert limited(LECTURE, SimpleNamespace(measured=None)) == (LECTURE, None)
+    assert limit_efficiencies(LECTURE, SimpleNamespace(measured=None)) == (LECTURE, None)
 
 
 @pytest.mark.usefixtures("own")
@@ -141,22 +147,26 @@ def test_a_drawn_coefficient_is_that_of_the_first_task():
     second = replace(PROFILE, values={**PROFILE.values, "e_w": 0.3, "e_c": 0.8, "t_ar": 1e-6})
     third = replace(second, ceilings={"e_w": 0.35, "e_c": 1.02})
     before = tasks(PROFILE, second, third)
-    assert profiled(before, {}) is before
-    after = profiled(before, {"e_w": 0.9, "e_c": 0.75, "t_ar": 8e-6, "n_sched": 3.0})
+    assert with_profile_values(before, {}) is before
+    after = with_profile_values(before, {"e_w": 0.9, "e_c": 0.75, "t_ar": 8e-6, "n_sched": 3.0})
     found = [one.profile.values for one in after.tasks]
     assert [one["e_w"] for one in found] == pytest.approx([0.9, 0.45, 0.35])
     assert [one["e_c"] for one in found] == pytest.approx([0.75, 1.0, 1.0])
     assert [one["t_ar"] for one in found] == pytest.approx([8e-6, 2e-6, 2e-6])
     assert [one["n_sched"] for one in found] == pytest.approx([3.0, 3.0, 3.0])
     assert all(one["t_hop"] == 2e-6 for one in found)
-    nothing = [one.profile.values["t_moe"] for one in profiled(before, {"t_moe": 1e-6}).tasks]
+    nothing = [
+        one.profile.values["t_moe"] for one in with_profile_values(before, {"t_moe": 1e-6}).tasks
+    ]
     assert (PROFILE.values["t_moe"], nothing) == (0.0, [1e-6] * 3)
 
 
 def test_pools_apart_wait_for_the_hop_that_is_drawn():
     """What the decoding pool's hop is longer; the first task is that of the reading pool."""
     slower = replace(PROFILE, values={**PROFILE.values, "t_hop": 6e-6})
-    (pair,) = profiled(tasks(pairs=(Apart(Asked(PROFILE), Asked(slower)),)), {"t_hop": 4e-6}).pools
+    (pair,) = with_profile_values(
+        tasks(pairs=(Apart(Asked(PROFILE), Asked(slower)),)), {"t_hop": 4e-6}
+    ).pools
     assert pair.prefill.profile.values["t_hop"] == pytest.approx(4e-6)
     assert pair.decode.profile.values["t_hop"] == pytest.approx(12e-6)
     assert pair.latency == pytest.approx(1e-3 + 6e-6)
@@ -191,7 +201,7 @@ def measured(monkeypatch):
 def test_an_efficiency_and_its_interval_end_where_the_chip_does(measured):
     """What is below stays, and what was not measured."""
     given = replace(PROFILE, intervals={"e_w": (0.5, 0.8), "e_c": (0.4, 0.6), "e_kv": (0.97, 1.0)})
-    found, source = limited(given, measured({"e_w": 0.55, "e_c": 0.7, "e_kv": 0.9}))
+    found, source = limit_efficiencies(given, measured({"e_w": 0.55, "e_c": 0.7, "e_kv": 0.9}))
     assert (found.values["e_w"], found.values["e_c"], found.values["e_kv"]) == (0.55, 0.5, 0.9)
     assert found.intervals == {"e_w": (0.5, 0.55), "e_c": (0.4, 0.6), "e_kv": (0.9, 0.9)}
     assert found.ceilings == {"e_w": 0.55, "e_c": 0.7, "e_kv": 0.9}
@@ -203,10 +213,10 @@ def test_an_efficiency_and_its_interval_end_where_the_chip_does(measured):
 
 def test_a_measurement_says_what_it_lacks(measured):
     """That it changes nothing, or was not finished."""
-    _, source = limited(PROFILE, measured({"e_w": 0.6}, complete=False))
+    _, source = limit_efficiencies(PROFILE, measured({"e_w": 0.6}, complete=False))
     words = "no efficiency of the profile is above what it sustains"
     assert source.source == f"my-chip.toml: {words} (the measurement is not complete)"
-    _, source = limited(PROFILE, measured({"e_w": 0.6}))
+    _, source = limit_efficiencies(PROFILE, measured({"e_w": 0.6}))
     assert source.source == f"my-chip.toml: {words}"
 
 
@@ -214,14 +224,14 @@ def test_a_measurement_that_is_of_no_use_is_refused(measured, monkeypatch):
     """With the name of its file; a lecture has no losses that it could limit."""
     system = measured({})
     with pytest.raises(InputError, match="the lecture counts no losses"):
-        limited(LECTURE, system)
+        limit_efficiencies(LECTURE, system)
 
     def other(*_: object) -> None:
         raise InputError("is of another chip")
 
     monkeypatch.setattr(profiles, "ceilings", other)
     with pytest.raises(InputError, match=r"my-chip\.toml: is of another chip"):
-        limited(PROFILE, system)
+        limit_efficiencies(PROFILE, system)
 
 
 # -- two plans ----------------------------------------------------------------------------------
@@ -253,8 +263,8 @@ def pools(*chips: str) -> dict[str, SimpleNamespace]:
 def test_the_chance_of_a_dearer_plan_is_that_of_a_normal(change, spread):
     """The difference of two errors is root two times as wide: one of its deviations is 16 %."""
     dearer = plan(usd_per_mtok=2.0 * math.exp(spread * math.sqrt(2)), **change)
-    assert chance_better(plan(), dearer, SPREAD) == pytest.approx(0.15865525)
-    assert chance_better(dearer, plan(), SPREAD) == pytest.approx(1 - 0.15865525)
+    assert probability_cheaper(plan(), dearer, SPREAD) == pytest.approx(0.15865525)
+    assert probability_cheaper(dearer, plan(), SPREAD) == pytest.approx(1 - 0.15865525)
 
 
 def test_plans_apart_are_alike_where_both_pools_are():
@@ -263,12 +273,12 @@ def test_plans_apart_are_alike_where_both_pools_are():
     near, far = 2 * math.exp(0.1 * math.sqrt(2)), 2 * math.exp(0.3 * math.sqrt(2))
     alike = plan(phases=pools("h100", "h200"), usd_per_mtok=near, chip=None)
     other = plan(phases=pools("h100", "h100"), usd_per_mtok=far)
-    assert chance_better(both, alike, SPREAD) == pytest.approx(0.15865525)
-    assert chance_better(both, other, SPREAD) == pytest.approx(0.15865525)
+    assert probability_cheaper(both, alike, SPREAD) == pytest.approx(0.15865525)
+    assert probability_cheaper(both, other, SPREAD) == pytest.approx(0.15865525)
 
 
 def test_nobody_knows_without_a_spread_or_a_price():
     """Of either plan."""
-    assert chance_better(plan(), plan(), LECTURE) is None
-    assert chance_better(plan(usd_per_mtok=0.0), plan(), SPREAD) is None
-    assert chance_better(plan(), plan(usd_per_mtok=0.0), SPREAD) is None
+    assert probability_cheaper(plan(), plan(), LECTURE) is None
+    assert probability_cheaper(plan(usd_per_mtok=0.0), plan(), SPREAD) is None
+    assert probability_cheaper(plan(), plan(usd_per_mtok=0.0), SPREAD) is None

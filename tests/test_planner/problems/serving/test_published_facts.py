@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import planner
-from planner.architecture import sizes
+from planner.architecture import model_sizes
 from planner.catalogue import models
 from planner.catalogue.systems import system
 from planner.problems.serving.step.layouts import Layouts
@@ -147,7 +147,7 @@ OUT, EACH, BOARDS = 14_800.0, 21.0, 18
 
 def critical_batch() -> float:
     """B0 in sequences: multiply-accumulates per byte of weights, over the share that is active."""
-    chip, model = system("hgx-h800").chip, sizes(models.load("deepseek-v3"))
+    chip, model = system("hgx-h800").chip, model_sizes(models.load("deepseek-v3"))
     balance = chip.peak("fp8") / 2 / chip.memory_bandwidth
     return balance * model.n_total / model.n_active["all"]
 
@@ -240,7 +240,8 @@ def test_palm_on_tpu_v4_takes_what_was_published(name):
     model, weights, chips, batch, published, within = PALM[name]
     on = system("tpu-v4")
     task = question(
-        sizes(models.load(model), weights, "bf16"), system="tpu-v4", mode="decode", ideal=True,
+        model_sizes(models.load(model), weights, "bf16"), system="tpu-v4", mode="decode",
+        ideal=True,
         chips=(chips,), input_tokens=2048.0, output_tokens=64.0, context=2080.0,
     )  # fmt: skip
     task = replace(task, chip=on.chip, machine=machine("tpu-v4"))
@@ -256,15 +257,15 @@ def test_palm_on_tpu_v4_takes_what_was_published(name):
 
 def test_parts_side_by_side_are_reduced_once():
     """PaLM adds attention and feed-forward up before it sends them: half of the all-reduces."""
-    model = sizes(models.load("palm-540b"))
+    model = model_sizes(models.load("palm-540b"))
     assert model.n_parallel_layers == model.n_layers == 118
-    assert sizes(models.load("llama-3.1-8b")).n_parallel_layers == 0
+    assert model_sizes(models.load("llama-3.1-8b")).n_parallel_layers == 0
     scenario = {"tp": 16, "pp": 1, "replicas": 1, "dp_attention": 1}
     both = [
         decoding(name, "tpu-v5p", 16, 1, (100, 100), scenario)["time_per_step"]["collectives"]
         for name in ("palm-62b", "llama-3.1-70b")
     ]
-    layers = [sizes(models.load(name)).n_layers for name in ("palm-62b", "llama-3.1-70b")]
+    layers = [model_sizes(models.load(name)).n_layers for name in ("palm-62b", "llama-3.1-70b")]
     assert both[0] / layers[0] == pytest.approx(both[1] / layers[1] / 2, rel=0.05)
 
 

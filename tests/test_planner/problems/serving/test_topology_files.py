@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import planner
-from planner.scenario import load, resolved
+from planner.scenario import load, resolve_keys
 from planner.text.errors import InputError
 from tests.paths import EXAMPLES
 
@@ -137,6 +137,6 @@ def test_a_broken_file_is_told_with_its_lines(wired):
 
 def test_the_resolved_scenario_names_the_file(wired):
     """As it was given, so that it loads again."""
-    found = resolved(load(scenario(wired())))
+    found = resolve_keys(load(scenario(wired())))
     assert found["system"]["topology"] == "pod.yaml"
     assert load(found) == load(scenario(wired()))

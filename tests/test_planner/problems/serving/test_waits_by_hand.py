@@ -17,7 +17,7 @@ import planner
 from planner.catalogue.chips import chip
 from planner.problems.serving.plan import ServingPlan
 from planner.problems.serving.step.binding import shared_values
-from planner.problems.serving.step.occupancy import crowded
+from planner.problems.serving.step.occupancy import overflow_warnings
 from tests.cases.serving import dense, question, searched
 
 ASKED: dict[str, Any] = {
@@ -139,8 +139,8 @@ def test_crowding_is_that_of_births_and_deaths(share, room):
 def test_a_replica_full_one_time_in_twenty_is_warned_of(share, warned):
     """Not before, and nothing is said without a load."""
     load = SimpleNamespace(crowded=share, room_per_replica=7)
-    assert bool(crowded(load)) == warned
-    assert crowded(None) == ()
+    assert bool(overflow_warnings(load)) == warned
+    assert overflow_warnings(None) == ()
 
 
 @pytest.mark.parametrize("mode", ["aggregated", "prefill", "decode"])
@@ -179,10 +179,10 @@ def test_vectors_go_to_experts_in_the_format_of_their_weights():
 
 def planner_sizes(name: str, dtype: str) -> Any:
     """The counts of a catalogued model with all weights in one format."""
-    from planner.architecture import sizes
+    from planner.architecture import model_sizes
     from planner.catalogue.models import load
 
-    return sizes(load(name), weights=dtype)
+    return model_sizes(load(name), weights=dtype)
 
 
 def test_two_pools_expect_the_way_of_the_cache_and_their_roof_does_not():

@@ -12,7 +12,7 @@ from planner.catalogue.training.training_stacks import training_stack
 from planner.problems.training.presentation import sections
 from planner.problems.training.resolve import resolve_training
 from planner.problems.training.step.step_times import step_times
-from planner.problems.training.step.training_task import TrainingLayouts
+from planner.problems.training.step.training_task import LayoutTable
 from planner.scenario import load
 from planner.text.wording import duration
 from tests.cases.training import BASE, SMALL, asked, pipeline_time
@@ -222,7 +222,7 @@ ORDERS = {
 def test_a_bubble_is_that_of_the_simulated_schedule(schedule, pp, micro):
     """Every pass of every stage, of the times that the plan has of a micro-batch."""
     case = resolve_training(load(asked(work__global_batch="64 sequences"))).cases[0]
-    layout = TrainingLayouts.of(
+    layout = LayoutTable.of(
         tp=8, pp=pp, dp=64 // micro, micro_batch=1, tp_expert=8, schedule=schedule
     )
     terms = {x: float(y) for x, y in step_times(case.task, layout).terms.items()}
@@ -243,7 +243,7 @@ def test_schedules_rank_as_their_formulas():
     case = resolve_training(load(asked(work__global_batch="64 sequences"))).cases[0]
 
     def wait(schedule, v=1):
-        layout = TrainingLayouts.of(
+        layout = LayoutTable.of(
             tp=8, pp=4, dp=4, micro_batch=1, tp_expert=8, schedule=schedule, virtual_stages=v
         )
         return float(step_times(case.task, layout).terms["bubble"])
@@ -265,7 +265,7 @@ def test_adapters_are_counted_by_hand():
 
 def test_frozen_weights_have_no_gradients():
     """Two passes of three, gradients and optimiser states of the adapters alone."""
-    layout = TrainingLayouts.of(tp=8, dp=2, zero=1, sequence_parallel=1)
+    layout = LayoutTable.of(tp=8, dp=2, zero=1, sequence_parallel=1)
     low = {"chips": 16, "precision": "fp8"}
     full, lora = (
         step_times(resolve_training(load(asked(**low, train=train))).cases[0].task, layout)

@@ -10,7 +10,7 @@ import pytest
 
 import planner
 from planner.cli import main
-from planner.problems.training.problem import undominated
+from planner.problems.training.problem import nondominated_points
 from planner.scenario import load
 from planner.scenario.kinds import starter
 from planner.sensitivity.elasticities import elasticity_table
@@ -103,7 +103,7 @@ def test_points_that_nothing_betters_by_exhaustion():
     """Of points at random, those that no other is as good as in both and better in one."""
     rng = np.random.default_rng(3)
     x, y = rng.integers(0, 30, (2, 200)).astype(float)
-    kept_places = set(undominated(x, y).tolist())
+    kept_places = set(nondominated_points(x, y).tolist())
     best = {
         (x[i], y[i]) for i in range(200)
         if not any((x[j] <= x[i] and y[j] < y[i]) or (x[j] < x[i] and y[j] <= y[i])

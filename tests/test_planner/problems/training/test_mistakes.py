@@ -98,8 +98,8 @@ def test_batches_in_tokens(batch, sequences):
 
 def test_a_question_loads_again_as_it_is_resolved():
     """What `solve` prints as the scenario is the same question."""
-    from planner.scenario import resolved
+    from planner.scenario import resolve_keys
 
     question = load(asked(current={"tp": 8}, choose={"offload": True, "overlap": [True, False]}))
-    again = load(resolved(question))
-    assert resolved(again) == resolved(question)
+    again = load(resolve_keys(question))
+    assert resolve_keys(again) == resolve_keys(question)

@@ -13,11 +13,11 @@ import pytest
 
 import planner
 from planner.problems.training.layout_lattice import layout_faults
-from planner.problems.training.outputs import point_of, recheck
+from planner.problems.training.outputs import recheck, training_point
 from planner.problems.training.resolve import resolve_training
 from planner.problems.training.search import search_layouts
 from planner.problems.training.step.step_times import step_times, usable
-from planner.problems.training.step.training_task import TrainingLayouts
+from planner.problems.training.step.training_task import LayoutTable
 from planner.scenario import load
 from planner.text.errors import SolverError
 from tests.cases.training import BASE, SMALL, asked
@@ -72,7 +72,7 @@ def test_brute_force_finds_nothing_better(memory, chips, batch):
     for words in every_layout(case.divisions, chips, free):
         if words["zero"] == 3 and words["pp"] > 1:
             continue
-        times = step_times(case.task, TrainingLayouts.of(**words), ("step", "used"))
+        times = step_times(case.task, LayoutTable.of(**words), ("step", "used"))
         seen += 1
         if times.used <= usable(case.task):
             steps.append(float(times.step))
@@ -181,7 +181,7 @@ def test_a_plan_that_is_not_its_equation_is_refused():
     """A mutant of the step or of a number that follows from it does not pass the recheck."""
     resolution = resolve_training(load(asked(SMALL)))
     (best,) = search_layouts(resolution).ranked(1)
-    point = point_of(best)
+    point = training_point(best)
     recheck(best, point)
     for name in ("step_time", "mfu", "hfu", "tokens_per_s", "days", "usd", "usd_per_mtok"):
         mutant = replace(point, **{name: getattr(point, name) * 1.0001})

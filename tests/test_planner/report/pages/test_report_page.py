@@ -24,11 +24,11 @@ import planner
 from planner.cli.app import main
 from planner.problems.serving.advice.advice_text import promise_text
 from planner.problems.serving.head import head
-from planner.protocol.plan import outside_text
-from planner.protocol.solve import answered
-from planner.report.pages.report_page import finite, plain, report_page
+from planner.protocol.plan import extrapolation_text
+from planner.protocol.solve import solve_with_question
+from planner.report.pages.report_page import finite, minified_script, report_page
 from planner.scenario import load
-from planner.text.colours import BROKEN, PARTS, SURFACE, contrast, letters_on
+from planner.text.colours import BROKEN_COLOUR, PART_COLOURS, SURFACE, contrast, text_colour
 from tests.cases.live_page import DENSE, browser
 from tests.paths import EXAMPLES
 from tests.sizes import seldom
@@ -38,7 +38,7 @@ HOSTILE = "</script><img src=x onerror=alert(1)>"
 
 def page_of(question: Any, name: str = "plan.yaml") -> str:
     """The report of a scenario."""
-    read, plan = answered(question)
+    read, plan = solve_with_question(question)
     return report_page(plan, read, name)
 
 
@@ -178,9 +178,9 @@ def test_text_on_every_surface_and_part_can_be_read() -> None:
             for paper in ("paper", "panel"):
                 assert contrast(surface[ink], surface[paper]) >= 4.5, (mode, ink, paper)
         for paper in ("paper", "panel"):
-            assert contrast(BROKEN[mode], surface[paper]) >= 4.5, (mode, paper)
-        for name, pair in PARTS.items():
-            assert contrast(letters_on(pair[mode]), pair[mode]) >= 4.5, (mode, name)
+            assert contrast(BROKEN_COLOUR[mode], surface[paper]) >= 4.5, (mode, paper)
+        for name, pair in PART_COLOURS.items():
+            assert contrast(text_colour(pair[mode]), pair[mode]) >= 4.5, (mode, name)
 
 
 def test_what_scrolls_or_shows_has_a_name_and_is_reached_by_keyboard(page: str) -> None:
@@ -207,7 +207,7 @@ def test_a_kind_that_draws_has_its_picture_in_the_page() -> None:
 def test_a_shorter_script_means_the_same() -> None:
     """Texts, templates and lines stay; comments and spaces beside signs go."""
     script = "const a = `x ${ b + `c  d` } = e`; // said\nf (a , 'g  =  h') - -1\n"
-    assert plain(script) == "const a=`x ${ b + `c  d` } = e`;\nf(a,'g  =  h')- -1"
+    assert minified_script(script) == "const a=`x ${ b + `c  d` } = e`;\nf(a,'g  =  h')- -1"
 
 
 def test_a_full_disk_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,7 +303,7 @@ def test_in_a_browser_it_asks_for_nothing_and_agrees_with_itself(tmp_path: Path,
         moved = planner.solve(DENSE, ["promises.tpot=20 ms"]).answer
         assert promised == "; ".join(map(promise_text, moved.promises))
         outside = script("return document.getElementById('outside').textContent")
-        assert outside == outside_text(moved.outside)
+        assert outside == extrapolation_text(moved.outside)
         said = script("return document.getElementById('notice').textContent")
         assert "unknown" in said
         assert "ttft=900" in said

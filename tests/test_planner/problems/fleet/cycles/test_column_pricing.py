@@ -11,7 +11,7 @@ from planner.problems.fleet.fleet_task import FleetTask
 from planner.problems.fleet.program import fleet_program
 from planner.problems.fleet.replica_columns import larger_replicas
 from planner.problems.fleet.resolve import resolve_fleet
-from planner.programs.integer import relaxed
+from planner.programs.integer import solve_lp_relaxation
 from planner.scenario import load
 
 
@@ -31,7 +31,7 @@ def large_model(spare: int) -> dict:
 
 def relaxed_bill(task: FleetTask) -> float:
     """What no plan is below [USD/hour]."""
-    return relaxed(fleet_program(task).program.compiled()).value / task.hours
+    return solve_lp_relaxation(fleet_program(task).program.compiled()).value / task.hours
 
 
 @pytest.fixture(scope="module")

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from planner.problems.fleet.answer import recheck
-from planner.problems.fleet.cycles.cycle_bounds import CoverItems, cycle_bound, near_covers
+from planner.problems.fleet.cycles.cycle_bounds import CoverItems, cheapest_covers, cycle_bound
 from planner.problems.fleet.cycles.model_covers import cover_cuts
 from planner.problems.fleet.fleet_task import FleetTask
 from planner.problems.fleet.program import fleet_program
 from planner.problems.fleet.resolve import resolve_fleet
-from planner.problems.fleet.search import cheapest, cheapest_by_cycles
-from planner.programs.integer import NoPoint, relaxed, solved
+from planner.problems.fleet.search import cheapest_by_cycles, solve_min_cost
+from planner.programs.integer import NoPoint, solve_lp_relaxation, solved
 from planner.scenario import load
 from tests.cases.fleet_brute_force import small_scenario
 from tests.cases.fleets import large_fleet
@@ -33,7 +33,7 @@ def test_cuts_of_covers_cut_no_cheapest_plan_away(seed):
     made = fleet_program(task)
     program = made.program.compiled()
     try:
-        linear = relaxed(program)
+        linear = solve_lp_relaxation(program)
         best = solved(program)
     except NoPoint:
         return
@@ -42,7 +42,7 @@ def test_cuts_of_covers_cut_no_cheapest_plan_away(seed):
     again = solved(cut)
     assert again is not None
     assert again.value == pytest.approx(best.value, rel=1e-6)
-    lifted = relaxed(cut)
+    lifted = solve_lp_relaxation(cut)
     assert linear.value * (1 - 1e-9) <= lifted.value <= best.value * (1 + 1e-9)
     if not any(task.windows):
         for point in (linear, lifted):
@@ -63,7 +63,7 @@ def test_a_plan_by_models_keeps_all_rules_and_the_optimum_lies_between_it_and_it
     assert best is not None
     assert plan.linear.value * (1 - 1e-9) <= plan.bound <= best.value * (1 + 1e-9)
     assert best.bound <= plan.value * (1 + 1e-9)
-    assert cheapest(task).value <= 1.04 * best.value
+    assert solve_min_cost(task).value <= 1.04 * best.value
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -74,7 +74,7 @@ def test_no_cover_that_is_not_listed_costs_less_than_what_is_said_of_all_others(
     costs[0] += 1.0
     served, firm = np.append(rates, 0.9 * rates), np.append(rates, [0.0, 0.0])
     most, spare = np.array([7, 6, 5, 4]), seed % 2
-    listed = near_covers(CoverItems(served, firm, costs, most), 9.0, 4.0, spare, 100)
+    listed = cheapest_covers(CoverItems(served, firm, costs, most), 9.0, 4.0, spare, 100)
     counts = np.array(list(product(*(range(n + 1) for n in most))))
     largest = np.where(counts[:, :2] + counts[:, 2:] > 0, rates, 0.0).max(axis=1)
     good = (counts @ served - spare * largest >= 9.0) & (counts @ firm >= 4.0)
@@ -91,8 +91,8 @@ def test_cycles_lift_the_bound_over_that_of_hours(seed):
     task = small_fleet(seed)
     made = fleet_program(task)
     program = made.program.compiled()
-    linear = relaxed(program)
-    lifted = relaxed(program.with_rows(cover_cuts(task, made, program, linear)))
+    linear = solve_lp_relaxation(program)
+    lifted = solve_lp_relaxation(program.with_rows(cover_cuts(task, made, program, linear)))
     best = solved(program, gap=0.04)
     assert best is not None
     assert lifted.value < cycle_bound(task, made, lifted) <= best.value

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import planner
-from planner.scenario import load, resolved
+from planner.scenario import load, resolve_keys
 from planner.text.errors import InputError
 
 WIDE = {"chat": (9.0, 3.0), "code": (2.0, 4.0), "summaries": (1.0, 8.0)}
@@ -49,7 +49,7 @@ def test_each_model_has_the_column_of_its_name(tmp_path):
     assert "column code of" in " ".join(plan.warnings)
     assert not any("says no unit" in words for words in listed.warnings)
     question = load(fleet(dict.fromkeys(WIDE, str(wide))))
-    assert load(resolved(question)) == question
+    assert load(resolve_keys(question)) == question
 
 
 @pytest.mark.parametrize(

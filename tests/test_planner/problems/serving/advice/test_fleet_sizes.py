@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import planner
-from planner.protocol.promise import SURE
+from planner.protocol.promise import SURE_CHANCE
 from planner.text.errors import InputError
 from tests.sizes import first, seldom
 
@@ -118,7 +118,7 @@ def test_the_fleet_that_is_sure_keeps_promises_in_nine_of_ten_cases():
     plan = planner.solve(asked)
     sizes = {size.reason: size for size in plan.answer.sizes}
     assert sizes["fewest"].word == "likely"
-    assert sizes["sure"].chance >= SURE
+    assert sizes["sure"].chance >= SURE_CHANCE
     assert sizes["sure"].sets["promises.chance"] == "90%"
     fewer = asked | {"chips": sizes["sure"].chips - 8}
     assert planner.solve(fewer, ["promises.chance=90%"]).status == "infeasible"

@@ -12,10 +12,10 @@ from planner.problems.serving.bounds import programs
 from planner.problems.serving.bounds.binding_limits import (
     binding,
     continuous,
-    followed,
-    relaxed,
-    together,
-    worth,
+    parameter_elasticities,
+    propagate_slopes,
+    relaxable,
+    synchronized_ranks_warning,
 )
 from planner.programs.geometric import Program
 
@@ -29,7 +29,7 @@ def plain_of(program: Program) -> Any:
 
 def test_kept_programs_are_those_of_the_equations() -> None:
     """Rows, exponents and coefficients of both programs, lowered afresh and as they were kept."""
-    kept = relaxed(
+    kept = relaxable(
         bound=False, objective="cost", promises=PROMISES, given_batch=False, mode="aggregated"
     )
     fresh = programs.relaxed_layouts(False, "cost", PROMISES, "aggregated", given_batch=False)
@@ -56,18 +56,18 @@ def planned(prefill: float, ranks: int = 8, mode: str = "aggregated") -> Any:
 
 def test_ranks_that_wait_for_each_other_are_worth_a_word_where_prompts_take_long():
     """From four ranks and a twentieth of a step on, with both figures."""
-    (told,) = together(planned(0.02))
+    (told,) = synchronized_ranks_warning(planned(0.02))
     assert "8 DP ranks prefill together" in told
     assert "prefill is 20% of a step" in told
-    assert len(together(planned(0.0051, ranks=4))) == 1
+    assert len(synchronized_ranks_warning(planned(0.0051, ranks=4))) == 1
     for plan in (planned(0.0049), planned(0.02, ranks=3), planned(0.02, mode="decode")):
-        assert together(plan) == ()
+        assert synchronized_ranks_warning(plan) == ()
     unknown = planned(0.02)
     unknown.time_per_step = None
-    assert together(unknown) == ()
+    assert synchronized_ranks_warning(unknown) == ()
     unlaid = planned(0.02)
     unlaid.layout = None
-    assert together(unlaid) == ()
+    assert synchronized_ranks_warning(unlaid) == ()
 
 
 def test_what_binds_is_told_in_words_and_costs_with_its_sign():
@@ -81,15 +81,17 @@ def test_a_quantity_is_worth_what_its_symbols_are_together():
     """Rent twice, bandwidth once, promises by the step's names, and nothing below noise."""
     slopes = {"p_chip": 0.75, "p_rent": 0.25, "W_chip": -0.5, "ttft_": -0.2, "latency_": -0.1,
               "M_cap": 4e-7, "b_kv": 6e-7, "e_w": -0.3, "t_ar": 0.01}  # fmt: skip
-    told = worth(solved(slopes))
+    told = parameter_elasticities(solved(slopes))
     assert told == pytest.approx({
         "price": 1.0, "system.memory_bandwidth": -0.5, "promises.ttft": -0.2,
         "promises.e2e": -0.1, "model.kv_bytes_per_token": 6e-7, "engine.efficiency": -0.3,
         "engine.overhead": 0.01,
     })  # fmt: skip
     # An efficiency that rises by half with bandwidth passes on half of what it is worth.
-    told = worth(solved(slopes), {"e_w": {"W_chip": 0.5, "M_cap": 2.0}, "e_c": {"W_chip": 9.0}})
+    told = parameter_elasticities(
+        solved(slopes), {"e_w": {"W_chip": 0.5, "M_cap": 2.0}, "e_c": {"W_chip": 9.0}}
+    )
     assert told["system.memory_bandwidth"] == pytest.approx(-0.5 - 0.15)
     assert told["system.memory"] == pytest.approx(-0.6 + 4e-7)
     assert told["engine.efficiency"] == pytest.approx(-0.3)
-    assert followed({"a": 1.0}, {"a": {"b": 3.0}}) == {"a": 1.0, "b": 3.0}
+    assert propagate_slopes({"a": 1.0}, {"a": {"b": 3.0}}) == {"a": 1.0, "b": 3.0}

@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 import planner
 from formulas.numerics.evaluate import Kernel, kernel
 from planner.catalogue.chips import chip_power
-from planner.problems.serving.bounds.binding_limits import SYMBOLS, worth
+from planner.problems.serving.bounds.binding_limits import SYMBOLS, parameter_elasticities
 from planner.problems.serving.bounds.lower_bound import (
     _Box,
     _decided,
@@ -23,9 +23,9 @@ from planner.problems.serving.bounds.lower_bound import (
     _most_sequences,
     _power_of_work,
     _work,
-    alone,
-    declared,
-    elastic,
+    contention_free_batch,
+    declare,
+    optimum,
     relaxation,
     whole_chips,
 )
@@ -255,7 +255,9 @@ def test_a_batch_is_free_where_nothing_decides_it():
     ):  # fmt: skip
         step = searched(replace(free, **changes))
         assert _decided(step) == decides, changes
-        assert alone(step) == pytest.approx(1 + (1e-6 if decides else 1e-2), abs=1e-9)
+        assert contention_free_batch(step) == pytest.approx(
+            1 + (1e-6 if decides else 1e-2), abs=1e-9
+        )
 
 
 def test_a_real_batch_may_grow_by_less_than_a_group():
@@ -268,7 +270,7 @@ def test_a_real_batch_may_grow_by_less_than_a_group():
     for batch, expected in ((4.0, 7.6), (1.0, 1.3)):
         tpot = smooth(task, row, expected)["tpot"]
         asked = searched(replace(task, promises={"tpot": tpot}))
-        assert elastic(asked, batch).choices["B"] == pytest.approx(expected, rel=1e-6)
+        assert optimum(asked, batch).choices["B"] == pytest.approx(expected, rel=1e-6)
 
 
 def test_programs_are_declared_by_what_the_step_is():
@@ -289,7 +291,7 @@ def test_programs_are_declared_by_what_the_step_is():
         ({"loop": ClosedLoop(), "estimate": "bound"}, {"bound": True}),
         ({"limits_of": {"halves": (2,)}}, {"halved": True}),
     ):  # fmt: skip
-        assert declared(searched(replace(plain, **changes))) == expected | other
+        assert declare(searched(replace(plain, **changes))) == expected | other
 
 
 CASES = {
@@ -334,7 +336,7 @@ def test_serving_elasticities_are_slopes(name: str, model: str, estimate: str) -
             continue
         one = step.take(found.rows[:1])
         expected = slopes(one, float(found.batch[0]))
-        given_slopes = worth(elastic(one, float(found.batch[0])))
+        given_slopes = parameter_elasticities(optimum(one, float(found.batch[0])))
         for quantity, slope in expected.items():
             assert given_slopes.get(quantity, 0.0) == pytest.approx(slope, abs=1e-3), quantity
 
@@ -431,7 +433,7 @@ def test_serving_elasticities_of_the_fastest_decode() -> None:
     task = question(MODELS["sparse"], mode="decode", objective="latency", chips=(8,))
     step = searched(task)
     found = search(step)
-    found_slopes = worth(elastic(step.take(found.rows[:1]), float(found.batch[0])))
+    found_slopes = parameter_elasticities(optimum(step.take(found.rows[:1]), float(found.batch[0])))
     assert "price" not in found_slopes
     assert found_slopes["engine.overhead"] > 0
 

@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 import planner
-from planner.problems.serving.bounds.monomials import chords, least_unsaved, tangents, unsaved
+from planner.problems.serving.bounds.monomials import (
+    cache_miss_monomial,
+    chords,
+    min_cache_miss_share,
+    tangents,
+)
 from tests.cases.serving import dense, question, searched, sparse
 
 VALUES = {
@@ -102,8 +107,8 @@ SHARES = {"S_fixed": 6e9, "S_routed": 64e9, "k_experts": 2.0, "n_experts": 8.0, 
 
 def test_the_least_share_that_on_chip_memory_leaves_by_hand():
     """Of 3 GB and a quarter of 64 over eight ranks, 5 GB in all, three stages hold 0.3."""
-    assert least_unsaved(SHARES) == pytest.approx(1 - 0.3 / 5)
-    assert least_unsaved({**SHARES, "M_sram": 2e9}) == 1e-9
+    assert min_cache_miss_share(SHARES) == pytest.approx(1 - 0.3 / 5)
+    assert min_cache_miss_share({**SHARES, "M_sram": 2e9}) == 1e-9
 
 
 def of_a_bound(sram):
@@ -121,7 +126,7 @@ def test_what_on_chip_memory_leaves_of_a_step_by_hand():
     step, row = of_a_bound(2e6)
     read = row["S_fixed"] + 10 * row["b_kv"] * row["L_ctx"] * float(row["f_heads"][0])
     left = read - 2 * 2e6
-    found = unsaved(step, 20.0)
+    found = cache_miss_monomial(step, 20.0)
     # d ln(V - M) / d ln V is V / (V - M).
     assert found["steep"] == pytest.approx(read / left, rel=1e-9)
     assert found["unsaved"] * read ** found["steep"] == pytest.approx(left, rel=1e-9)
@@ -139,7 +144,7 @@ def test_ranks_and_parts_read_their_sequences_caches():
         row["S_fixed"] + row["S_routed"] * 2 / 8 / 3
         + 8 * row["b_kv"] * row["L_ctx"] * float(row["f_heads"][0]) / 2 + 4 * 2 * 7e4
     )  # fmt: skip
-    found = unsaved(step, 24.0)
+    found = cache_miss_monomial(step, 24.0)
     assert found["steep"] == pytest.approx(read / (read - 1e5), rel=1e-9)
     assert found["unsaved"] * read ** found["steep"] == pytest.approx(read - 1e5, rel=1e-9)
 
@@ -147,14 +152,14 @@ def test_ranks_and_parts_read_their_sequences_caches():
 def test_what_on_chip_memory_leaves_is_a_number_whatever_it_holds():
     """All of a step, or all but next to nothing: no power is too large for a number."""
     step, row = of_a_bound(1e9)
-    assert unsaved(step, 20.0) == {"unsaved": 1e-9, "steep": 1.0, "most_moved": 1e18}
+    assert cache_miss_monomial(step, 20.0) == {"unsaved": 1e-9, "steep": 1.0, "most_moved": 1e18}
     read = row["S_fixed"] + 10 * row["b_kv"] * row["L_ctx"] * float(row["f_heads"][0])
     step, _ = of_a_bound(read / 2 * (1 - 1e-4))
-    found = unsaved(step, 20.0)
+    found = cache_miss_monomial(step, 20.0)
     assert found["steep"] == pytest.approx(700 / math.log(1e18))
     assert found["unsaved"] * read ** found["steep"] == pytest.approx(read * 1e-4, rel=1e-6)
     estimate = searched(question(dense(), limits_of={"tp": (1,), "pp": (2,)}, chips=(2,)))
-    assert unsaved(estimate, 20.0) == {}
+    assert cache_miss_monomial(estimate, 20.0) == {}
 
 
 @pytest.mark.parametrize("cohort", [0.0, 1.0])

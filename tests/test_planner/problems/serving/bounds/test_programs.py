@@ -51,7 +51,7 @@ def of_a_group(
 def afresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """No program is read from the disk, nor from another test."""
     monkeypatch.setattr(lower_bound, "continuous", cache(of_a_layout))
-    monkeypatch.setattr(lower_bound, "relaxed", cache(of_a_group))
+    monkeypatch.setattr(lower_bound, "relaxable", cache(of_a_group))
 
 
 def step_of(name: str, mode: str, **changes: Any) -> Step:
@@ -100,7 +100,7 @@ def test_the_program_of_a_layout_touches_the_step_at_its_batch(kind, mode):
     """Price or time are those of the step at the batch, and change with it at the same rate."""
     step = step_of("all", mode, **KINDS[kind])
     batch = 8 * GROUP
-    program = of_a_layout(**lower_bound.declared(step))
+    program = of_a_layout(**lower_bound.declare(step))
     per = TOKENS[mode] if step.task.objective in ("cost", "energy") else 1
 
     def values(at):
@@ -138,7 +138,7 @@ def test_a_batch_that_is_free_grows_to_its_limit(mode, estimate):
         if limit == "memory":
             task = filled_by(step, batch)
         step = searched(replace(task, promises=longer))
-        solution = lower_bound.elastic(step, float(batch))
+        solution = lower_bound.optimum(step, float(batch))
         assert solution.choices["B"] == pytest.approx(batch, rel=1e-6), limit
 
 
@@ -184,9 +184,9 @@ def test_the_program_of_one_layout_is_hardly_below_the_step(mode, kind):
 
 def relaxed_between(step, low, high):
     """The bound of all layouts of a step with `low` to `high` sequences per replica."""
-    values = step.values(np.array([lower_bound.ENDLESS]))
+    values = step.values(np.array([lower_bound.MAX_SEQUENCES]))
     pp, rows = step.layouts.pp, np.arange(len(step.layouts))
-    ends = low / pp.max(), max(high / pp.min(), low / pp.max() * lower_bound.ROOM)
+    ends = low / pp.max(), max(high / pp.min(), low / pp.max() * lower_bound.BOUND_SLACK)
     return lower_bound._solve(step, values, rows, *ends, 0.0)
 
 
@@ -205,7 +205,7 @@ def test_no_layout_of_a_group_beats_its_program(mode, objective):
         task = question(MODELS[name], batch=400.0, mode=mode, objective=objective, chips=chips,
                         limits_of={"halves": (1,), **limits})  # fmt: skip
         step = searched(task)
-        pp, fastest = step.layouts.pp, step.values(np.array([lower_bound.ENDLESS]))
+        pp, fastest = step.layouts.pp, step.values(np.array([lower_bound.MAX_SEQUENCES]))
         for low, high in ((4.0, 8.0), (8.0, 32.0)):
             best = math.inf
             for batch in range(int(low), int(high * pp.max()) + 1):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import planner
 from planner.catalogue.systems import system
-from planner.problems.serving.advice.switch_points import Contest
+from planner.problems.serving.advice.switch_points import SwitchScan
 from planner.problems.serving.deployment.alternatives import (
     alternative_kinds,
     contenders,
@@ -23,12 +23,12 @@ from planner.problems.serving.deployment.alternatives import (
     winner,
 )
 from planner.problems.serving.deployment.missed_promises import relaxed_promises
-from planner.problems.serving.deployment.questions import questions_of
-from planner.problems.serving.deployment.scored_points import ranked
+from planner.problems.serving.deployment.questions import all_searches
+from planner.problems.serving.deployment.scored_points import ranked_points
 from planner.problems.serving.parameters import serving_parameters
-from planner.problems.serving.presentation import answer, why
+from planner.problems.serving.presentation import answer, explanation_text
 from planner.problems.serving.task.resolve import resolve
-from planner.protocol.document import document_of
+from planner.protocol.document import to_document
 from planner.scenario import load
 from tests.cases import serving as serving_cases
 from tests.cases.serving import one_pool
@@ -63,13 +63,13 @@ def two(first: str, second: str, **changes: Any) -> dict[str, Any]:
 
 def least(scenario: dict[str, Any]) -> float:
     """The best objective of a question, infinite without a plan."""
-    points = ranked(questions_of(resolve(load(scenario))))
+    points = ranked_points(all_searches(resolve(load(scenario))))
     return points[0].score if points else math.inf
 
 
 def explained(scenario: dict[str, Any]) -> list[dict[str, Any]]:
     """The rivals of a question with what lets them win."""
-    document: list[dict[str, Any]] = document_of(explained_kinds(load(scenario)))
+    document: list[dict[str, Any]] = to_document(explained_kinds(load(scenario)))
     return document
 
 
@@ -168,9 +168,9 @@ def _rest(scenario: dict[str, Any], change: dict[str, Any], factor: float) -> di
 def test_a_change_of_nothing_scores_as_the_plans_do(name, profile):
     """Of one pool and two, and of chips that borrow another maker's efficiencies, once."""
     loaded = load(asked(system=name, profile=profile))
-    questions = questions_of(resolve(loaded))
-    contest = Contest(loaded, questions)
-    best = winner(questions, ranked(questions)[0])
+    questions = all_searches(resolve(loaded))
+    contest = SwitchScan(loaded, questions)
+    best = winner(questions, ranked_points(questions)[0])
     rivals = [rival for rival, _ in contenders(questions, best, 1)]
     change = next(
         row for row in serving_parameters(loaded, contest.hardware) if row.path == "price"
@@ -187,8 +187,8 @@ def test_deepseek_has_a_rival_of_the_other_mode_and_of_another_family():
     """How far behind is what solving that mode alone says."""
     scenario = asked(DEEPSEEK, choose={"pp": 1})
     loaded = load(scenario)
-    questions = questions_of(resolve(loaded))
-    found = document_of(alternative_kinds(loaded, questions, ranked(questions)[0]))
+    questions = all_searches(resolve(loaded))
+    found = to_document(alternative_kinds(loaded, questions, ranked_points(questions)[0]))
     modes = [least(asked(scenario, choose={"mode": m})) for m in ("aggregated", "disaggregated")]
     mode = next(each for each in found if each["kind"] in ("aggregated", "disaggregated"))
     assert mode["behind"] == pytest.approx(max(modes) / min(modes) - 1)
@@ -233,8 +233,8 @@ def test_what_would_have_to_change_is_worked_out_when_asked():
     """The document has the kinds at once; `why` has a sentence for each; a plan still pickles."""
     plan = pickle.loads(pickle.dumps(planner.solve(SMALL)))
     assert [each["wins_if"] for each in plan.document["rivals"]] == [None] * len(plan.rivals)
-    assert plan.explained().document["rivals"] == document_of(plan.rivals)
-    text = " ".join(why(plan).split())
+    assert plan.explained().document["rivals"] == to_document(plan.rivals)
+    text = " ".join(explanation_text(plan).split())
     assert all(each.kind in text for each in plan.rivals)
 
 

@@ -11,10 +11,10 @@ import pytest
 from planner.problems.serving import answer
 from planner.problems.serving.bounds.lower_bound import Relaxation
 from planner.problems.serving.deployment.questions import (
-    Decided,
+    SearchCounts,
     TwoPools,
-    questions_of,
-    rival_questions,
+    all_searches,
+    searches_with_best_point,
 )
 from planner.problems.serving.deployment.scored_points import best_point
 from planner.problems.serving.pairs.evaluated_pairs import evaluate_pair
@@ -34,9 +34,9 @@ class Searched:
     looks: list[float] = field(default_factory=list)
 
     @property
-    def decided(self) -> Decided:
+    def decided(self) -> SearchCounts:
         """One layout."""
-        return Decided(1, 2, 3)
+        return SearchCounts(1, 2, 3)
 
     def points(self) -> list[Any]:
         """Its points."""
@@ -108,7 +108,7 @@ def test_layouts_of_two_pools_left_out_cost_more_than_one_pool(
 ) -> None:
     """The best point is that of all layouts, whichever of them are left out (of 27 in a pool)."""
     tasks = resolve(load({**LOADED, **changes}))
-    every, rivals = questions_of(tasks), rival_questions(tasks)
+    every, rivals = all_searches(tasks), searches_with_best_point(tasks)
     best, same = best_point(every), best_point(rivals)
     left = [len(pool.step.layouts) for question in rivals[1:] for pool in question.pools]
     assert (len(best.tasks) if best else 0) == pools
@@ -132,7 +132,7 @@ def test_pairs_evaluated_together_are_those_evaluated_alone(change):
     """Where power counts: batches of both pools, the score, and every output."""
     promises = {"promises": {"tpot": "50 ms"}}
     tasks = resolve(load({**LOADED, **promises, "chips": [2, 4], **change}))
-    questions = [each for each in questions_of(tasks) if isinstance(each, TwoPools)]
+    questions = [each for each in all_searches(tasks) if isinstance(each, TwoPools)]
     assert sum(len(question.pairs) for question in questions) > 2
     for question in questions:
         reading, decoding = (pool.step for pool in question.pools)

@@ -11,24 +11,24 @@ import numpy as np
 import pytest
 
 import planner
-from planner.catalogue.coefficient_spread import KNOWN, CoefficientSpread
+from planner.catalogue.coefficient_spread import IN_SAMPLE, CoefficientSpread
 from planner.catalogue.hull import Hull
 from planner.catalogue.profile import COEFFICIENTS
 from planner.problems.serving.deployment.beyond_fit import (
     TIMES,
     distances,
+    extrapolated_shares,
+    extrapolation_column,
+    extrapolations,
     farther,
-    outside_cell,
-    outside_column,
-    outside_fit,
-    pool_outside,
-    shares_outside,
+    pool_extrapolation,
+    scope_cell,
 )
 from planner.problems.serving.profiled import LECTURE
 from planner.problems.serving.step.layouts import Layouts
-from planner.problems.serving.step.shares import resting_on
+from planner.problems.serving.step.shares import coefficient_shares
 from planner.problems.serving.task.task import Task
-from planner.protocol.output import plain
+from planner.protocol.output import tolist
 from planner.protocol.plan import Outside
 from planner.text.errors import InputError
 from tests.cases.serving import dense, one_pool, question, sparse
@@ -125,7 +125,7 @@ def test_shares_are_parts_of_the_time_and_nothing_where_the_term_is_absent(model
     """All coefficients together are all but what no coefficient scales; one chip sends nothing."""
     for point in one_pool(question(model, mode="aggregated", chips=(4,))).points():
         pool = point.candidate.last
-        for times in resting_on(pool.step, np.array([pool.batch])).values():
+        for times in coefficient_shares(pool.step, np.array([pool.batch])).values():
             of = dict(zip(COEFFICIENTS, times[:, 0], strict=True))
             assert ((times >= 0) & (times <= 1)).all()
             assert times.sum() > 0.9
@@ -164,7 +164,7 @@ def resting(n: int, **of: Mapping[str, float | list[float]]) -> dict[str, np.nda
 
 def outside(asked: Task, batch: list[float], rests: dict[str, np.ndarray]) -> dict[str, dict]:
     """Shares outside by the dimension's name and the time, as lists."""
-    found = shares_outside(asked, layouts(), np.array(batch), rests)
+    found = extrapolated_shares(asked, layouts(), np.array(batch), rests)
     return {
         dimension.name: {time: share.tolist() for time, share in times.items()}
         for dimension, times in found.items()
@@ -237,7 +237,7 @@ def test_where_a_pool_lies_is_told_by_names():
     every = {"overlap": ("none",), "engine": ("vllm",), "format": ("bf16 weights",)}
     asked = task(every, {})
     assert outside(asked, [1.0], rests) == {}
-    found = shares_outside(asked, layouts(halves=2), np.array([1.0]), rests)
+    found = extrapolated_shares(asked, layouts(halves=2), np.array([1.0]), rests)
     assert [dimension.name for dimension in found] == ["overlap"]
     assert list(outside(task(every, {}, engine="sglang"), [1.0], rests)) == ["engine"]
     assert outside(task(every, {}, engine="vllm"), [1.0], rests).keys() == {"format"}
@@ -251,22 +251,22 @@ def test_a_column_says_of_each_point_what_its_cell_says():
         5, tpot={"e_w": [0.5, 0.0, 0.5, 0.996, 0.0], "e_kv": [0.1, 0.2, 0.0, 0.3, 0.0]},
         ttft={"t_tok": [0.125, 0.25, 0.0, 0.0, 0.0]},
     )  # fmt: skip
-    column = outside_column(asked, layouts(), np.array([99.0, 99.0, 99.0, 32.0, 32.0]), rests)
-    assert plain(column) == [
+    column = extrapolation_column(asked, layouts(), np.array([99.0, 99.0, 99.0, 32.0, 32.0]), rests)
+    assert tolist(column) == [
         "model 50%; batch 10%; prompt length 12%", "batch 20%; prompt length 25%", "model 50%",
         "model 100%", None,
     ]  # fmt: skip
     assert (column.codes > 0).all()
-    inside = outside_column(task(), layouts(), np.array([32.0, 33.0]), resting(2))
-    assert plain(inside) == [None, None]
+    inside = extrapolation_column(task(), layouts(), np.array([32.0, 33.0]), resting(2))
+    assert tolist(inside) == [None, None]
 
 
 def test_a_cell_is_in_the_order_of_the_dimensions():
     """Whatever widens the band most; empty where nothing lies outside."""
     parts = [Outside(what, (), share, "step", 1.0) for what, share in
              (("chips", 0.126), ("model", 0.5), ("batch", 0.004))]  # fmt: skip
-    assert outside_cell(parts) == "model 50%; batch 0%; chips 13%"
-    assert outside_cell([]) is None
+    assert scope_cell(parts) == "model 50%; batch 0%; chips 13%"
+    assert scope_cell([]) is None
 
 
 def pool(asked: Task, batch: float = 99.0, **of: Mapping[str, float]) -> SimpleNamespace:
@@ -284,13 +284,13 @@ def test_what_widens_a_band_most_is_told_first():
     """By the squares of shares times widths beforehand, of one where none is known."""
     asked = task({**OWN, "model": ("another",)}, {**RANGES, "prompt": (2000.0, 9000.0)})
     one = pool(asked, tpot={"e_w": 0.5, "e_kv": 0.2, "e_pf": 0.1}, ttft={"t_tok": 0.3, "e_pf": 0.4})
-    found = {dimension.name: variance for variance, dimension, _ in pool_outside(one)}
+    found = {dimension.name: variance for variance, dimension, _ in pool_extrapolation(one)}
     assert found == {
         "model": pytest.approx((0.5 * 0.5) ** 2 + 0.1**2),
         "batch": pytest.approx((0.2 * 2.0) ** 2),
         "prompt": pytest.approx(0.3**2 + 0.4**2),
     }
-    prompts, batch, model = outside_fit(plan(one))
+    prompts, batch, model = extrapolations(plan(one))
     assert (prompts.what, prompts.of, prompts.share) == ("prompt length", "first token", 0.7)
     assert (prompts.value, prompts.fitted) == (1000.0, (2000.0, 9000.0))
     assert prompts.words == "prompts of 1,000 tokens"
@@ -299,18 +299,18 @@ def test_what_widens_a_band_most_is_told_first():
     assert (model.what, model.share, model.value) == ("model", pytest.approx(0.6), "dense")
     assert (model.fitted, model.words) == (("another",), "this model")
     bound = replace(asked, estimate="bound")
-    assert outside_fit(plan(pool(bound, tpot={"e_w": 0.5}))) == ()
+    assert extrapolations(plan(pool(bound, tpot={"e_w": 0.5}))) == ()
 
 
 def test_of_equal_variances_the_longer_share_is_told_first():
     """Whatever the order of the dimensions."""
     new = task({**OWN, "chip": ("h100",), "model": ("another",)})
     one = pool(new, 32.0, tpot={"e_w": 0.5, "t_step": 0.0, "e_kv": 0.0})
-    assert [part.what for part in outside_fit(plan(one))] == ["model", "chip"]
+    assert [part.what for part in extrapolations(plan(one))] == ["model", "chip"]
     free = replace(new.profile.hull, widths={"t_step": 0.0})
     new = replace(new, profile=replace(new.profile, hull=free))
     one = pool(new, 32.0, tpot={"e_w": 0.5, "t_step": 0.25})
-    assert [part.what for part in outside_fit(plan(one))] == ["chip", "model"]
+    assert [part.what for part in extrapolations(plan(one))] == ["chip", "model"]
 
 
 def test_both_pools_of_a_plan_are_looked_at():
@@ -318,15 +318,15 @@ def test_both_pools_of_a_plan_are_looked_at():
     new = task({**OWN, "model": ("another",)}, {**RANGES, "prompt": (2000.0, 9000.0)})
     reading = pool(replace(new, mode="prefill"), ttft={"t_tok": 0.3, "e_w": 0.75})
     writing = pool(replace(new, mode="decode"), tpot={"e_kv": 0.2, "e_w": 0.5})
-    found = {part.what: part for part in outside_fit(plan(reading, writing, joint=True))}
+    found = {part.what: part for part in extrapolations(plan(reading, writing, joint=True))}
     assert found.keys() == {"model", "prompt length", "batch"}
     assert (found["model"].share, found["model"].of) == (0.75, "first token")
     assert found["model"].words == "this model"
     assert found["prompt length"].words == "prompts of 1,000 tokens to prefill"
     assert found["batch"].words == "99 sequences on a copy of attention to decode"
-    found = {part.what: part for part in outside_fit(plan(writing, reading, joint=True))}
+    found = {part.what: part for part in extrapolations(plan(writing, reading, joint=True))}
     assert (found["model"].share, found["model"].of) == (0.75, "first token")
-    (alone,) = outside_fit(plan(pool(task(), tpot={"e_kv": 0.2})))
+    (alone,) = extrapolations(plan(pool(task(), tpot={"e_kv": 0.2})))
     assert alone.words == "99 sequences on a copy of attention"
 
 
@@ -336,6 +336,6 @@ def test_a_plan_is_as_far_from_the_rows_as_its_pools():
     assert distances([near, far]) == {"new_batch": np.True_}
     assert distances([near, near]) == {}
     assert distances([pool(replace(task(), profile=LECTURE))]) == {}
-    assert farther(KNOWN, {"new_batch": True}) == "new_batch"
-    assert farther(KNOWN, {}) == KNOWN
+    assert farther(IN_SAMPLE, {"new_batch": True}) == "new_batch"
+    assert farther(IN_SAMPLE, {}) == IN_SAMPLE
     assert farther("new_chip", {"new_batch": True}) == "new_chip"

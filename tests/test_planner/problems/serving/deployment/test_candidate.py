@@ -13,7 +13,7 @@ from planner.catalogue.profile import Band
 from planner.problems.serving.deployment import candidate
 from planner.problems.serving.deployment.candidate import Candidate, JointPools
 from planner.problems.serving.deployment.pool import EvaluatedPool, evaluate
-from planner.problems.serving.pairs.evaluated_pairs import carried_batches, evaluate_pair
+from planner.problems.serving.pairs.evaluated_pairs import evaluate_pair, min_decode_batches
 from planner.problems.serving.pairs.pool_matching import shards
 from planner.problems.serving.pairs.pool_pairs import Pair
 from planner.problems.serving.point import CacheTransfer, ServingBound
@@ -109,7 +109,7 @@ def test_the_pool_that_decodes_has_the_least_batch_that_carries(load):
     pools = asked(load)
     steps, pairs = solved(pools)
     every = [(pools, steps[1], pair) for pair in pairs]
-    for (_, step, pair), batch in zip(every, carried_batches(every), strict=True):
+    for (_, step, pair), batch in zip(every, min_decode_batches(every), strict=True):
         row = np.array([pair.rows[1]])
         layouts = replace(step.layouts.take(row), replicas=np.array([pair.replicas[1]]))
         alone = Step(pools.decode.with_layout(arrivals=None), layouts, bound=False)
@@ -118,11 +118,11 @@ def test_the_pool_that_decodes_has_the_least_batch_that_carries(load):
         enough = [n for n, rate in enumerate(rates, 1) if rate >= pair.requests * (1 - 1e-12)]
         assert batch == enough[0]
         more = replace(pair, requests=rates[-1] * 1.1)
-        assert carried_batches([(pools, step, more)]) == [pair.batch]
-    assert carried_batches([]) == []
+        assert min_decode_batches([(pools, step, more)]) == [pair.batch]
+    assert min_decode_batches([]) == []
     fixed = asked({"batches": (12,)})
     several = [(fixed, steps[1], replace(pairs[0], batch=batch)) for batch in (12.0, 6.0)]
-    assert carried_batches(several) == [12.0, 6.0]
+    assert min_decode_batches(several) == [12.0, 6.0]
     plan = evaluate_pair(pools, *steps, pairs[0], lambda: pairs[0].batch + 1)
     assert plan.last.batch == pairs[0].batch + 1
 
@@ -242,7 +242,7 @@ def test_the_roofline_and_the_estimate_of_a_plan_stand_beside_it():
 def test_a_band_ends_at_what_nothing_beats(monkeypatch):
     """Ratios times the plan's own numbers; throughput lacks what a request costs in time."""
     bands = {"tpot": Band(0.5, 2.0), "ttft": Band(0.8, 1.5), "usd_per_mtok": Band(0.4, 3.0)}
-    monkeypatch.setattr(candidate, "bands_of", lambda *_: bands)
+    monkeypatch.setattr(candidate, "plan_bands", lambda *_: bands)
     made = planned(asked({}))
     plan = replace(made.plan(), tpot=0.01, ttft=0.5, usd_per_mtok=2.0, tokens_per_s=600.0)
     free = made.band(plan)
@@ -303,8 +303,8 @@ def test_elasticities_of_two_pools_are_weighted_with_what_their_work_costs(objec
         seen.append((step.task.mode, batch))
         return SimpleNamespace(mode=step.task.mode, warnings=("close", step.task.mode))
 
-    monkeypatch.setattr(candidate, "elastic", elastic)
-    monkeypatch.setattr(candidate, "worth", lambda solved, _: slopes[solved.mode])
+    monkeypatch.setattr(candidate, "optimum", elastic)
+    monkeypatch.setattr(candidate, "parameter_elasticities", lambda solved, _: slopes[solved.mode])
     monkeypatch.setattr(candidate, "binding", lambda solved: limits[solved.mode])
     first, second = {
         "cost": (3.0 * 0.5 * 3 / 4, 4.0 * 0.75 * 4 / 5),
@@ -382,4 +382,4 @@ def test_the_best_pairs_of_many_questions_share_their_batches():
     """Worked out together they are those worked out alone."""
     several = [asked({}), asked({"demand": 100.0}), asked({})]
     questions = [(pools, steps_of(pools)[1], solved(pools)[1][0]) for pools in several]
-    assert carried_batches(questions) == [carried_batches([one])[0] for one in questions]
+    assert min_decode_batches(questions) == [min_decode_batches([one])[0] for one in questions]

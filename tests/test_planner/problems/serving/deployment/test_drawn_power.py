@@ -15,8 +15,8 @@ from planner.catalogue.profile import Band
 from planner.problems.serving.deployment.drawn_power import (
     chip_cost,
     cost_in_use,
-    drawn_bands,
-    power_from,
+    power_bands,
+    power_source,
 )
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task
@@ -47,7 +47,7 @@ def test_power_comes_from_the_less_sure_of_two_kinds_of_chips():
         ([given, measured], "given"), ([measured, given], "given"), ([bound, bound], "least"),
         ([unknown], None), ([measured, unknown], None), ([unknown, given], None),
     ]:  # fmt: skip
-        assert power_from(tasks) == expected
+        assert power_source(tasks) == expected
 
 
 def plan(watts: float | None = 400.0, joules: float | None = 2.0, grams: float | None = 5.0) -> Any:
@@ -64,26 +64,26 @@ def test_ranges_of_energy_add_the_squares_of_those_of_time_and_power():
         math.exp(math.hypot(math.log(1.5), math.log(1.25))),
     ]
     for tasks in ([task(draw=wide), task(draw=narrow)], [task(draw=narrow), task(draw=wide)]):
-        bands = drawn_bands(tasks, plan(), time)
+        bands = power_bands(tasks, plan(), time)
         assert bands["joule_per_token"] == pytest.approx([2 * end for end in ends])
         assert bands["grams_per_mtok"] == pytest.approx([5 * end for end in ends])
         # 1.5 * 320 W are rated, below 400 W * 1.25.
         assert bands["watts_per_chip"] == pytest.approx((360.0, 480.0))
-    above = drawn_bands([task(draw=wide)], plan(watts=490.0), time)
+    above = power_bands([task(draw=wide)], plan(watts=490.0), time)
     assert above["watts_per_chip"] == pytest.approx((441.0, 490.0))
-    free = drawn_bands([task(draw=replace(wide, rated=900.0))], plan(grams=None), time)
+    free = power_bands([task(draw=replace(wide, rated=900.0))], plan(grams=None), time)
     assert free["watts_per_chip"] == pytest.approx((360.0, 500.0))
     assert "grams_per_mtok" not in free
 
 
 def test_power_that_is_given_has_no_range_and_unknown_power_no_energy():
     """Energy of given power is off as chip time is."""
-    bands = drawn_bands([task(draw=None)], plan(), Band(0.8, 1.5))
+    bands = power_bands([task(draw=None)], plan(), Band(0.8, 1.5))
     assert bands == {
         "joule_per_token": pytest.approx((1.6, 3.0)), "grams_per_mtok": pytest.approx((4.0, 7.5))
     }  # fmt: skip
-    assert drawn_bands([task()], plan(watts=None), Band(0.8, 1.5)) == {}
-    assert drawn_bands([task()], plan(joules=None), Band(0.8, 1.5)) == {}
+    assert power_bands([task()], plan(watts=None), Band(0.8, 1.5)) == {}
+    assert power_bands([task()], plan(joules=None), Band(0.8, 1.5)) == {}
 
 
 def test_a_chip_costs_its_rent_and_what_it_draws_beyond_the_least():

@@ -17,14 +17,14 @@ import pytest
 
 import planner
 from planner.cli.app import main
-from planner.problems.serving.deployment.frontier import FAST_PRICE, fastest, modes
+from planner.problems.serving.deployment.frontier import FAST_PRICE, min_tpot, modes
 from planner.problems.serving.deployment.questions import double_pools
-from planner.problems.serving.frontier_text import frontier_text, rows_of
+from planner.problems.serving.frontier_text import frontier_rows, frontier_text
 from planner.problems.serving.pairs.pool_pairs import search_pools
 from planner.problems.serving.search.batch import fixed_batches
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import TaskPair
-from planner.report.pictures.frontier_curve import frontier_drawn
+from planner.report.pictures.frontier_curve import draw_frontier
 from planner.report.pictures.picture_files import frontier_csv
 from planner.text.terminal import MARGIN
 from planner.text.wording import COLUMNS
@@ -96,7 +96,7 @@ def test_every_point_is_the_best_of_all_layouts_and_batches(case):
         task = task.with_layout(promises={"ttft": case["late"] * float(first)})
     tpot, price = every_point(task, 200)
     pool = one_pool(task)
-    assert fastest(pool) == pytest.approx(tpot.min(), rel=1e-12)
+    assert min_tpot(pool) == pytest.approx(tpot.min(), rel=1e-12)
     paces = np.geomspace(tpot.min(), tpot[price.argmin()], 9) * EDGE
     for pace, point in zip(paces, pool.paced(paces), strict=True):
         assert point.score == pytest.approx(price[tpot <= pace].min(), rel=1e-8)
@@ -113,7 +113,7 @@ def test_given_batches_leave_the_choice_of_layouts():
     values = pool.step.take(rows)(batch, fill)
     kept = within_limits(task, values)
     tpot, price = values["tpot"][kept], values["usd_per_request"][kept]
-    assert fastest(pool) == pytest.approx(tpot.min(), rel=1e-12)
+    assert min_tpot(pool) == pytest.approx(tpot.min(), rel=1e-12)
     paces = np.geomspace(tpot.min(), tpot.max(), 6) * EDGE
     for pace, point in zip(paces, pool.paced(paces), strict=True):
         assert point.score == pytest.approx(price[tpot <= pace].min(), rel=1e-8)
@@ -144,7 +144,7 @@ def test_promises_searched_at_once_find_what_each_finds_alone(promises, demand, 
     pools = replace(pools, decode=pools.decode.with_layout(batches=batches))
     found = double_pools([pools])[0]
     reading, decoding = found.steps
-    paces = np.geomspace(fastest(found), 3 * fastest(found), 4) * EDGE
+    paces = np.geomspace(min_tpot(found), 3 * min_tpot(found), 4) * EDGE
     for pace, point in zip(paces, found.paced(paces), strict=True):
         promising = replace(pools, decode=pools.decode.promising(float(pace)))
         alone, _ = search_pools(promising, reading, decoding)
@@ -270,7 +270,7 @@ def test_rows_as_csv(answered):
     """The header names the columns, the numbers are those of the rows."""
     rows = list(csv.DictReader(io.StringIO(frontier_csv(answered))))
     assert [float(row["usd_per_mtok"]) for row in rows] == [
-        row["usd_per_mtok"] for row in rows_of(answered.answer)
+        row["usd_per_mtok"] for row in frontier_rows(answered.answer)
     ]
 
 
@@ -278,8 +278,8 @@ def test_rows_as_csv(answered):
 def test_a_picture_is_the_same_every_time(answered, form, start):
     """Twice the same bytes, of the kind asked for, and no date in them."""
     pytest.importorskip("matplotlib")
-    first = frontier_drawn(answered.document, form)
-    assert first == frontier_drawn(answered.document, form)
+    first = draw_frontier(answered.document, form)
+    assert first == draw_frontier(answered.document, form)
     assert first.startswith(start)
     assert b"<dc:date>" not in first
 
@@ -288,7 +288,7 @@ def test_a_picture_of_one_point():
     """A frontier of a single plan, chosen on the bound, is drawn too."""
     pytest.importorskip("matplotlib")
     found = planner.pareto(EXAMPLES / "lecture.yaml")
-    assert frontier_drawn(found.document, "svg").startswith(b"<?xml")
+    assert draw_frontier(found.document, "svg").startswith(b"<?xml")
 
 
 def ran(arguments, capsys):
@@ -371,7 +371,7 @@ def test_a_missing_library_is_named(scenario, tmp_path, capsys, monkeypatch, ans
     assert status == 2
     assert "pip install 'token-planner[plot]'" in said
     with pytest.raises(planner.PlannerError, match=r"token-planner\[plot\]"):
-        frontier_drawn(answered.document, "svg")
+        draw_frontier(answered.document, "svg")
     assert ran(["pareto", scenario, "--points", "3", "--quiet"], capsys)[0] == 0
 
 

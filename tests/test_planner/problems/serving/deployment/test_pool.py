@@ -10,20 +10,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from planner.architecture import sizes
+from planner.architecture import model_sizes
 from planner.catalogue.models import load
-from planner.problems.serving.deployment.candidate import bands_of, costs_of, rests_on
+from planner.problems.serving.deployment.candidate import (
+    combined_coefficient_shares,
+    plan_bands,
+    pool_costs,
+)
 from planner.problems.serving.deployment.pool import (
     EvaluatedPool,
     agree,
     evaluate,
-    least_value,
-    per_million,
-    recomputed,
+    min_output,
+    per_mtok,
+    recompute,
 )
 from planner.problems.serving.point import DraftedTokens, Roofs, StepTimes
 from planner.problems.serving.step.drafting import break_even
-from planner.problems.serving.step.kernels import PARTS
+from planner.problems.serving.step.kernels import STEP_PARTS
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import ClosedLoop, Task
 from planner.text.errors import SolverError
@@ -33,8 +37,8 @@ from tests.cases.serving import all_layouts, columns, dense, product, question, 
 ROW = (2, 2, 2, 3, 1, 1, 2, 50, 1)
 ONE = (1, 1, 1, 1, 1, 1, 3, 4, 1)
 MODEL = dense(5)
-NEMOTRON = sizes(load("nemotron-3-nano-30b-a3b"))
-WINDOWS = sizes(load("gpt-oss-120b"))  # half of its caches grow, half stop at a window
+NEMOTRON = model_sizes(load("nemotron-3-nano-30b-a3b"))
+WINDOWS = model_sizes(load("gpt-oss-120b"))  # half of its caches grow, half stop at a window
 
 
 def pool(task: Task, row: tuple[int, ...] = ONE, batch: float = 8.0, **of: Any) -> EvaluatedPool:
@@ -146,7 +150,7 @@ def test_a_pool_is_told_as_its_layout_and_its_values_are():
 
 def test_what_a_mode_or_a_bound_has_no_number_for_is_none():
     """Steps, roofs, drafts and an even router, by whether tokens are decoded and experts routed."""
-    parts = {f"part.{part}": 1.0 + k for k, part in enumerate(PARTS)}
+    parts = {f"part.{part}": 1.0 + k for k, part in enumerate(STEP_PARTS)}
     roofs = {"roof.memory": 3.0, "roof.compute": 2.0, "roof.network": 1.0}
     even = {"usd_per_token": 2e-6, "tpot": 0.25}
     of: Any = {"values": parts, "bound": roofs, "uniform": even}
@@ -275,8 +279,8 @@ def test_every_output_is_walked_again(case):
     step = Step(task, columns([ONE]), bound=task.uses_bound)
     batch = 1.0 if task.mode == "prefill" else 10.0
     for again, values in [
-        (recomputed(step, batch, fill), outputs(step, batch, fill)),
-        *([(recomputed(step, batch), outputs(step, batch))] if task.load == "none" else []),
+        (recompute(step, batch, fill), outputs(step, batch, fill)),
+        *([(recompute(step, batch), outputs(step, batch))] if task.load == "none" else []),
     ]:
         assert {*again} == {*values}
         agree(again, values)
@@ -308,8 +312,8 @@ def test_a_pool_is_evaluated_by_both_models_at_its_batch_and_fill(lecture):
 
 def test_a_price_of_a_million_tokens():
     """A million times that of one; none of a phase that is not there."""
-    assert per_million({"usd_per_input_token": 2.5e-6}, "usd_per_input_token") == pytest.approx(2.5)
-    assert per_million({}, "usd_per_input_token") is None
+    assert per_mtok({"usd_per_input_token": 2.5e-6}, "usd_per_input_token") == pytest.approx(2.5)
+    assert per_mtok({}, "usd_per_input_token") is None
 
 
 @pytest.mark.parametrize(
@@ -353,10 +357,10 @@ def test_the_least_time_is_that_of_the_smallest_batch(case):
         least = min([least, *times])
     whole = Step(task, columns(small if task.loaded else rows), bound=False)
     assert least < math.inf
-    assert least_value(whole, name) == pytest.approx(least)
+    assert min_output(whole, name) == pytest.approx(least)
     tight = whole.with_task(replace(task, promises={name: least / 2}))
-    assert least_value(tight, name) == math.inf
-    assert least_value(whole.take(np.arange(0)), name) == math.inf
+    assert min_output(tight, name) == math.inf
+    assert min_output(whole.take(np.arange(0)), name) == math.inf
 
 
 def of_pool(**values: Any) -> Any:
@@ -370,9 +374,9 @@ def test_pools_count_for_what_their_work_costs():
         of_pool(chosen_by={"usd_per_request": 3.0, "latency": 5.0}, utilisation=0.5),
         of_pool(chosen_by={"usd_per_request": 2.0, "latency": 7.0}, utilisation=0.75),
     ]
-    assert costs_of(two, "usd_per_request") == [1.5, 1.5]
-    assert costs_of(two, "latency") == [5.0, 7.0]
-    assert costs_of(two[:1], "usd_per_request") == [1.0]
+    assert pool_costs(two, "usd_per_request") == [1.5, 1.5]
+    assert pool_costs(two, "latency") == [5.0, 7.0]
+    assert pool_costs(two[:1], "usd_per_request") == [1.0]
 
 
 def test_a_price_rests_on_what_each_pool_rests_on_by_its_cost():
@@ -383,7 +387,7 @@ def test_a_price_rests_on_what_each_pool_rests_on_by_its_cost():
         of_pool(rests_on=rows[k], decodes=k == 1, utilisation=1.0,
                 chosen_by={"usd_per_request": [1.0, 3.0][k]}) for k in (0, 1)
     ]  # fmt: skip
-    shares = rests_on(two)
+    shares = combined_coefficient_shares(two)
     assert shares["tpot"] == rows[1]["tpot"]
     assert shares["ttft"] == rows[0]["ttft"]
     assert shares["usd_per_mtok"] == pytest.approx({"a": (0.2 + 3 * 0.6) / 4, "b": 0.5})
@@ -398,10 +402,10 @@ def test_bands_hold_the_accepted_drafts_too(drafts):
     )  # fmt: skip
     made = modelled(task)
     plan: Any = SimpleNamespace(usd_per_mtok_input=2.0, usd_per_mtok_output=5.0)
-    bands = bands_of([made], plan, {})
+    bands = plan_bands([made], plan, {})
     shares = {"tpot": 1.0, "ttft": 0.0, "usd_per_mtok": 1000 / 3000}
     for name, share in shares.items():
-        plain = task.profile.band(name, rests_on([made])[name], {})
+        plain = task.profile.band(name, combined_coefficient_shares([made])[name], {})
         low, high = math.log(plain.low), math.log(plain.high)
         if drafts:
             low = -math.hypot(low, share * math.log(1.25))

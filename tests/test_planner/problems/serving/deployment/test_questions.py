@@ -15,11 +15,11 @@ import planner
 from planner.problems.serving.deployment.questions import double_pools
 from planner.problems.serving.pairs.evaluated_pairs import evaluate_pair
 from planner.problems.serving.pairs.pool_matching import prefill_layouts
-from planner.problems.serving.search.admitted_layouts import layouts_of
-from planner.problems.serving.step.packing import ChipSplit, replicas_most
+from planner.problems.serving.search.admitted_layouts import admissible_layouts
+from planner.problems.serving.step.packing import ChipSplit, max_replicas
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import TaskPair
-from planner.protocol.document import document_of
+from planner.protocol.document import to_document
 from tests.cases.packing import laid_out
 from tests.cases.serving import all_layouts, columns, dense, sparse
 from tests.cases.two_pools import pools_of, solved
@@ -83,7 +83,7 @@ def exhaustive(pools: TaskPair, most: int) -> float:
                     sizes_of = ChipSplit(np.array([d[0] * d[3]]), np.array([d[1]]),
                                          np.array([second.machine.chips_per_domain]))  # fmt: skip
                     splits = [
-                        (read, int(replicas_most(np.array([chips - read]), sizes_of)[0]))
+                        (read, int(max_replicas(np.array([chips - read]), sizes_of)[0]))
                         for read in range(taken, chips)
                         if placed(read, inside, sizes, n, (1, 1)) >= 0
                     ]
@@ -175,7 +175,7 @@ def test_a_pair_evaluated_in_full_serves_what_the_search_said(model):
     for pair in pairs:
         plan = evaluate_pair(pools, *steps, pair)
         plan.recheck()
-        document = document_of(plan.plan())
+        document = to_document(plan.plan())
         tokens = pools.decode.input_tokens + pools.decode.output_tokens
         assert document["usd_per_mtok"] * tokens / 1e6 == pytest.approx(pair.score, rel=1e-9)
         assert document["requests_per_s"] == pytest.approx(pair.requests)
@@ -209,7 +209,7 @@ def test_more_load_never_needs_fewer_chips():
 def test_a_reader_is_as_busy_as_its_promise_lets_it_be():
     """The wait fills what the promise leaves beside reading and moving, and no more."""
     task = pools_of(dense(2), chips=(4,)).prefill
-    alone = Step(task, layouts_of(task), bound=False)
+    alone = Step(task, admissible_layouts(task), bound=False)
     nothing = np.zeros(len(alone.layouts))
     quickest = prefill_layouts(alone, nothing).latency.min()
     promised = task.with_layout(arrivals=math.inf, promises={"ttft": 1.15 * quickest})

@@ -11,7 +11,7 @@ import planner
 from planner.problems.serving.live.page_model import PageModel
 from planner.problems.serving.live.scenario_values import following
 from planner.problems.serving.point import layout_text
-from planner.problems.serving.step.occupancy import exceeding
+from planner.problems.serving.step.occupancy import overflow_probability
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.resolve import resolve
 from planner.scenario import load
@@ -220,7 +220,9 @@ def test_how_often_caches_find_no_room_is_what_the_planner_computes() -> None:
     _, page = live(LOADED["dense under a load"])
     points = [{"a": a, "b": b, "c": c} for a, b, c in zip(mean, spread, room, strict=True)]
     made = in_node(page, points, "STATES.map((x) => Crowding.exceeding(x.a, x.b, x.c))")
-    np.testing.assert_allclose(np.array(made), exceeding(mean, spread, room), rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(
+        np.array(made), overflow_probability(mean, spread, room), rtol=1e-8, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("count", [*first(0, [16]), *seldom([34])])
@@ -256,9 +258,9 @@ def test_kernels_give_what_the_step_gives_at_many_points() -> None:
 
 
 def _layouts(task: Any) -> Any:
-    from planner.problems.serving.search.admitted_layouts import layouts_of
+    from planner.problems.serving.search.admitted_layouts import admissible_layouts
 
-    return layouts_of(task)
+    return admissible_layouts(task)
 
 
 @pytest.mark.parametrize(

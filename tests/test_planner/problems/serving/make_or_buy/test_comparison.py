@@ -10,8 +10,8 @@ import pytest
 
 import planner
 from planner.catalogue.api_prices import host_prices
-from planner.problems.serving.make_or_buy.comparison_text import WhoWinsPicture
-from planner.protocol.problem import problem_of
+from planner.problems.serving.make_or_buy.comparison_text import CostRatioChart
+from planner.protocol.problem import get_problem
 from planner.text.errors import InputError
 
 ROWS = [
@@ -220,7 +220,7 @@ def test_the_map_is_the_cost_of_whole_fleets_over_the_host():
                 for x in fleet
             ]
             assert ratio == pytest.approx(1e6 * min(costs) / price, rel=1e-6)
-    demands, rents, ratios = WhoWinsPicture(buy).ratios()
+    demands, rents, ratios = CostRatioChart(buy).ratios()
     assert ratios.shape == (len(rents), len(demands))
     assert ratios[-1, 0] == pytest.approx(buy.map.own_over_host[-1][0])
     assert ratios[0, 0] == pytest.approx(buy.map.own_over_host[0][0])
@@ -229,11 +229,11 @@ def test_the_map_is_the_cost_of_whole_fleets_over_the_host():
 def test_the_map_is_drawn():
     """The picture of a plan with hosts is the map; without them the bars stay."""
     pytest.importorskip("matplotlib")
-    problem = problem_of("serving")
+    problem = get_problem("serving")
     drawn = problem.picture(beside_rows()).draw("svg")
     assert drawn == problem.picture(beside_rows()).draw("svg")
     assert b"<svg" in drawn
-    assert isinstance(problem.picture(beside_rows()), WhoWinsPicture)
+    assert isinstance(problem.picture(beside_rows()), CostRatioChart)
 
 
 def test_hosts_of_the_catalogue_are_one_row_each():
@@ -256,7 +256,7 @@ def test_text_and_sections_say_it():
     assert all(f"\n  {label}: " in str(plan) for label in ("break-even", "cheaper"))
     assert "make or buy" in text
     assert max(map(len, text.splitlines())) <= 80
-    titles = [section.title for section in problem_of("serving").sections(plan)]
+    titles = [section.title for section in get_problem("serving").sections(plan)]
     assert "make or buy" in titles
 
 

@@ -8,10 +8,10 @@ import pytest
 from planner.problems.serving.make_or_buy.offers import (
     DAY,
     Fleet,
+    break_even_point,
     chance_of_buying,
-    meeting_point,
+    log_sd,
     own_cost,
-    spread_of,
 )
 
 CASES = 1000
@@ -50,7 +50,7 @@ def test_break_evens_are_those_of_brute_force():
     reached = 0
     for _ in range(CASES):
         fleet, price = random_case(rng)
-        met, demand = meeting_point(fleet, price), bisected(fleet, price)
+        met, demand = break_even_point(fleet, price), bisected(fleet, price)
         assert met.utilisation == pytest.approx(fleet.full / price)
         if demand is None:
             assert met.tokens_per_day is None
@@ -82,7 +82,7 @@ def test_the_chance_of_buying_is_that_of_draws():
     """Our cost from a log-normal band, a host at random."""
     rng = np.random.default_rng(2)
     prices = [0.3, 0.44, 0.49, 1.2, 2.0]
-    spread = spread_of((0.25, 0.9), 0.9)
+    spread = log_sd((0.25, 0.9), 0.9)
     drawn = math.sqrt(0.25 * 0.9) * np.exp(spread * rng.standard_normal(400_000))
     share = np.mean(drawn > rng.choice(prices, 400_000))
     cost = math.sqrt(0.25 * 0.9)

@@ -46,7 +46,7 @@ def question(**changes: Any) -> TaskPair:
 @pytest.mark.parametrize("together", [1, 3, 100])
 def test_pairs_are_all_of_one_group(monkeypatch, together):
     """Every row of either pool with every row of the other where both have the group."""
-    monkeypatch.setattr(pool_pairs, "TOGETHER", together)
+    monkeypatch.setattr(pool_pairs, "MAX_SORTED", together)
     first, second = np.array([0, 0, 2, 2, 3, 7]), np.array([0, 2, 2, 2, 5, 7, 7])
     expected = [(i, j) for i, j in itertools.product(range(6), range(7)) if first[i] == second[j]]
     every = np.arange(7)
@@ -311,7 +311,7 @@ def test_splits_that_share_the_best_score_are_so_many_at_most():
     """Layouts that decode alike are as many pairs, of which a few are enough."""
     many = phase(rate=np.full(80, 4.0))
     a, b, chips = phase(rate=np.full(80, 4.0), rows=0), many, np.full(80, 2)
-    assert len(pool_pairs._split(question(), a, b, chips)) == pool_pairs.MOST_TIED == 64
+    assert len(pool_pairs._split(question(), a, b, chips)) == pool_pairs.MAX_TIES == 64
 
 
 def test_of_splits_that_cost_the_same_the_one_that_reads_sooner_stays():
@@ -399,7 +399,7 @@ def test_the_best_few_pairs_have_each_another_layout_that_decodes():
     merged = pool_pairs._merged(old, new)
     assert [one.rows[1] for one in merged] == [2, 0, 1, 3, 4, 5]
     assert merged[2].score == 1.5
-    assert len(merged) == pool_pairs.KEPT
+    assert len(merged) == pool_pairs.N_PAIRS
     assert pool_pairs._merged([], []) == []
     assert pool_pairs._merged([pair(1.0, 0)], [pair(1 + 3e-9, 2, 0.1)])[0].rows[1] == 0
 
@@ -419,14 +419,14 @@ def test_questions_are_alike_where_all_their_steps_and_keys_are():
     """Those whose steps cannot be joined stand alone; numbers keep their order."""
     one, two, alone = Joinable(("a",)), Joinable(("b",)), Joinable(None)
     steps: Any = [(one, one), (one, two), (one, one), (one, alone), (one, alone), (one, two)]
-    assert pool_pairs.alike(steps) == [[0, 2], [1, 5], [3], [4]]
-    assert pool_pairs.alike(steps, [*"xyxxxz"]) == [[0, 2], [1], [3], [4], [5]]
+    assert pool_pairs.group_compatible_steps(steps) == [[0, 2], [1, 5], [3], [4]]
+    assert pool_pairs.group_compatible_steps(steps, [*"xyxxxz"]) == [[0, 2], [1], [3], [4], [5]]
 
 
 def test_parts_that_are_looked_at_together_double(monkeypatch):
     """Few pairs at first, then twice as many each time up to the most; none is left out."""
-    monkeypatch.setattr(pool_pairs, "FEW", 2)
-    monkeypatch.setattr(pool_pairs, "POINTS", 8)
+    monkeypatch.setattr(pool_pairs, "FIRST_SPLITS", 2)
+    monkeypatch.setattr(pool_pairs, "MAX_SPLITS", 8)
     pools = question(chips=(2, 4))
     looked = []
 
@@ -448,13 +448,13 @@ def test_parts_that_are_looked_at_together_double(monkeypatch):
 
 def test_a_search_ends_where_no_pair_left_can_be_among_the_best(monkeypatch):
     """What is left out promises no less than the last of the best few."""
-    monkeypatch.setattr(pool_pairs, "FEW", 1)
-    monkeypatch.setattr(pool_pairs, "POINTS", 1)
+    monkeypatch.setattr(pool_pairs, "FIRST_SPLITS", 1)
+    monkeypatch.setattr(pool_pairs, "MAX_SPLITS", 1)
     reads, decodes = phase(rate=np.full(1, 50.0)), phase(rate=np.arange(1.0, 31.0))
     pools = question(chips=(8,))
     best, looked = pool_pairs.best_pairs(pools, (reads, decodes))
     assert [one.rows[1] for one in best] == [29, 28, 27, 26, 25, 24]
-    assert pool_pairs.KEPT <= looked < 30
+    assert pool_pairs.N_PAIRS <= looked < 30
     every = np.sort(1 / 50 + 1 / decodes.rate)
     assert every[looked] >= best[-1].score / (1.0 + 1e-12) or looked == 30
 
@@ -509,7 +509,7 @@ def test_pairs_of_questions_searched_together_are_those_searched_alone():
     """At several promises and loads at once, and for parts of the layouts that decode."""
     several = [pools_of(MODEL, chips=(2,), promises={"tpot": pace}) for pace in (0.0015, 0.002)]
     several += [replace(several[0], demand=2.0), pools_of(MODEL, chips=(3,))]
-    together = pool_pairs.search_pools_together([(each, *steps_of(each)) for each in several])
+    together = pool_pairs.search_pools_batched([(each, *steps_of(each)) for each in several])
     for each, (pairs, _) in zip(several, together, strict=True):
         assert pairs == solved(each)[1]
     (reading, decoding), every = solved(several[0])
@@ -527,7 +527,7 @@ def test_pairs_at_many_paces_are_those_of_each_promise(objective, whole):
     """What is worked out once for all paces changes no pair."""
     free = pools_of(MODEL, chips=(2,), objective=objective, promises=whole)
     paces = np.array([0.0012, 0.0016, 1.0])
-    every = pool_pairs.search_paces(free, *steps_of(free), paces)
+    every = pool_pairs.search_at_tpots(free, *steps_of(free), paces)
     assert any(every)
     for pace, pairs in zip(paces.tolist(), every, strict=True):
         alone = pools_of(MODEL, chips=(2,), objective=objective, promises={**whole, "tpot": pace})

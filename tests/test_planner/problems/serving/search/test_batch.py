@@ -12,23 +12,23 @@ import pytest
 
 from planner.problems.serving.search import admitted_layouts
 from planner.problems.serving.search import batch as batches
-from planner.problems.serving.search.admitted_layouts import grows, layouts_of
+from planner.problems.serving.search.admitted_layouts import admissible_layouts, grows
 from planner.problems.serving.search.batch import (
     _between,
     _memory_takes_over,
     _ranked,
     _smallest_as_cheap,
-    chosen,
+    candidate_batches,
     fixed_batches,
-    largest_at,
     largest_feasible,
+    max_batch_at_tpot,
     memory_rises,
+    min_chips_step,
     search,
-    search_together,
-    sized,
-    tried_batches,
+    search_batched,
+    try_batches,
 )
-from planner.problems.serving.search.sizing import carrying, pass_sizes
+from planner.problems.serving.search.sizing import min_batch_for_load, pass_sizes
 from planner.problems.serving.step.layouts import AXES, Layouts
 from planner.problems.serving.step.occupancy import LARGEST_BATCH
 from planner.problems.serving.step.step import Step
@@ -47,7 +47,7 @@ def asked(model: str = "sparse", **changes: Any) -> Task:
 def step_of(model: str = "sparse", **changes: Any) -> Step:
     """That question on all its layouts."""
     task = asked(model, **changes)
-    return Step(task, layouts_of(task), bound=task.uses_bound)
+    return Step(task, admissible_layouts(task), bound=task.uses_bound)
 
 
 def points(step: Step, *names: str, most: int = MOST) -> list[np.ndarray]:
@@ -120,7 +120,7 @@ def test_largest_batches_at_several_paces_are_those_of_each() -> None:
     largest[:3] = 0.0, 1.0, 2.0
     (tpot,) = points(step, "tpot", most=32)
     paces = np.array([np.quantile(tpot, 0.3), np.quantile(tpot, 0.7), 1e-9, 1e9, tpot[4, 5]])
-    found = largest_at(step, largest, paces)
+    found = max_batch_at_tpot(step, largest, paces)
     tried = np.arange(1, 33)[:, None]
     expected = [((tpot <= pace) & (tried <= largest)).sum(axis=0) for pace in paces]
     assert found.tolist() == np.array(expected).tolist()
@@ -145,7 +145,7 @@ def imagined(objective: str = "cost", layouts: Layouts = THREE, *, bound: bool =
 
 def tried(step: Any, *largest: float) -> dict[int, set[float]]:
     """Batches worth pricing by layout."""
-    rows, batch, fill = chosen(step, np.array(largest))
+    rows, batch, fill = candidate_batches(step, np.array(largest))
     assert set(fill.tolist()) <= {1}
     assert batch.size == rows.size == fill.size
     return {row: set(batch[rows == row].tolist()) for row in set(rows.tolist())}
@@ -204,14 +204,14 @@ def test_prompts_of_a_given_batch_lie_evenly_on_ranks_and_stages() -> None:
 def test_batches_that_are_tried_are_given_or_prompts_of_a_pass() -> None:
     """Only a pool of readers without a batch shares passes."""
     reading = step_of(mode="prefill", input_tokens=100.0)
-    rows, batch, fill = tried_batches(reading)
+    rows, batch, fill = try_batches(reading)
     expected = pass_sizes(reading)
     assert (rows.tolist(), batch.tolist()) == (expected[0].tolist(), expected[1].tolist())
     assert set(fill.tolist()) == {1}
     assert rows.size > len(reading.layouts)
     for mode in ("prefill", "aggregated"):
         fixed = step_of(mode=mode, batches=(6,), input_tokens=100.0)
-        rows, batch, fill = tried_batches(fixed)
+        rows, batch, fill = try_batches(fixed)
         found = fixed_batches(fixed)
         assert [x.tolist() for x in (rows, batch, fill)] == [x.tolist() for x in found]
 
@@ -330,14 +330,14 @@ def test_of_plans_alike_the_plainer_one_is_taken() -> None:
 
 def test_layouts_are_those_that_the_limits_leave() -> None:
     """Of two pools each is sized later; a roofline cuts no passes."""
-    every = layouts_of(asked("wide", chips=(6,), domain=6))
+    every = admissible_layouts(asked("wide", chips=(6,), domain=6))
     assert set(every.halves.tolist()) == {1, 2}
-    three = layouts_of(asked("wide", chips=(6,), domain=6, limits_of={"replicas": (3,)}))
+    three = admissible_layouts(asked("wide", chips=(6,), domain=6, limits_of={"replicas": (3,)}))
     assert set(three.replicas.tolist()) == {3}
-    pooled = layouts_of(asked("wide", chips=(6,), domain=6, limits_of={"replicas": (3,)},
+    pooled = admissible_layouts(asked("wide", chips=(6,), domain=6, limits_of={"replicas": (3,)},
                               pooled=True, mode="decode"))  # fmt: skip
     assert set(pooled.replicas.tolist()) > {3}
-    bound = layouts_of(asked("wide", chips=(6,), domain=6, estimate="bound"))
+    bound = admissible_layouts(asked("wide", chips=(6,), domain=6, estimate="bound"))
     assert set(bound.halves.tolist()) == {1}
     assert len(bound) == (every.halves == 1).sum()
 
@@ -350,28 +350,28 @@ def test_chips_of_layouts_are_those_that_may_be_best_or_the_most() -> None:
         ({"arrivals": 1.0, "objective": "latency"}, {8}),
         ({"objective": "latency"}, {2, 3, 8}),
     ):  # fmt: skip
-        found = layouts_of(asked("dense", chips=(2, 3, 8), **changes))
+        found = admissible_layouts(asked("dense", chips=(2, 3, 8), **changes))
         assert set(found.chips.tolist()) == chips
         fits = found.replica_chips <= found.chips
         assert fits.all()
     task = asked("dense", chips=(12,), domain=4)
     alone = replace(task, machine=replace(task.machine, scale_out=None))
-    assert layouts_of(task).replica_chips.max() > 4
-    assert layouts_of(alone).replica_chips.max() == 4
+    assert admissible_layouts(task).replica_chips.max() > 4
+    assert admissible_layouts(alone).replica_chips.max() == 4
 
 
 def test_experts_are_spread_with_their_copies() -> None:
     """Eight and four copies lie on twelve chips; a dense model has neither."""
     for copies, most in ((0, 8), (4, 12)):
-        found = layouts_of(asked("sparse", chips=(12,), domain=12, redundant=copies))
+        found = admissible_layouts(asked("sparse", chips=(12,), domain=12, redundant=copies))
         assert found.ep.max() == most
-    assert layouts_of(asked("dense", redundant=4)).ep.max() == 1
+    assert admissible_layouts(asked("dense", redundant=4)).ep.max() == 1
 
 
 def test_copies_of_attention_of_a_dense_model_are_tried_where_they_are_asked_for() -> None:
     """The lecture tries none unasked."""
-    assert layouts_of(asked("dense", lecture=True)).dp_attention.max() == 1
-    wanted = layouts_of(asked("dense", lecture=True, limits_of={"dp_attention": (1, 2)}))
+    assert admissible_layouts(asked("dense", lecture=True)).dp_attention.max() == 1
+    wanted = admissible_layouts(asked("dense", lecture=True, limits_of={"dp_attention": (1, 2)}))
     assert set(wanted.dp_attention.tolist()) == {1, 2}
 
 
@@ -394,7 +394,7 @@ def test_limits_that_admit_no_layout_are_told_with_the_nearest_that_do(
 ) -> None:
     """At the one limit without which there were some."""
     with pytest.raises(FieldError) as raised:
-        layouts_of(asked("dense", **changes))
+        admissible_layouts(asked("dense", **changes))
     ((path, told),) = raised.value.faults
     assert path == key
     assert told.endswith(words) if "choose." in words else words in told
@@ -404,12 +404,12 @@ def test_limits_that_admit_no_layout_are_told_with_the_nearest_that_do(
 def test_what_was_asked_for_is_no_remedy() -> None:
     """Halves of one sequence: layouts have them, and the batch leaves none."""
     with pytest.raises(FieldError, match=r"what would work: choose\.overlap=none$"):
-        layouts_of(asked("sparse", batches=(1,), limits_of={"halves": (2,)}))
+        admissible_layouts(asked("sparse", batches=(1,), limits_of={"halves": (2,)}))
 
 
 def halves_of(**changes: Any) -> set[tuple[int, int]]:
     """(halves, sequences of a full group) of the layouts of eight experts on four chips."""
-    found = layouts_of(asked("sparse", limits_of={"replicas": (1,)}, **changes))
+    found = admissible_layouts(asked("sparse", limits_of={"replicas": (1,)}, **changes))
     return set(zip(found.halves.tolist(), found.group.tolist(), strict=True))
 
 
@@ -426,15 +426,15 @@ def test_passes_are_cut_where_each_half_has_a_sequence() -> None:
     # Replicas share a batch, but for those of one of two pools, where fewer may have it.
     several = {"limits_of": {"replicas": (2,), "dp_attention": (2,), "tp": (1,), "pp": (1,)},
                "batches": (4,)}  # fmt: skip
-    assert set(layouts_of(asked("sparse", **several)).halves.tolist()) == {1}
+    assert set(admissible_layouts(asked("sparse", **several)).halves.tolist()) == {1}
     pool = asked("sparse", **several, pooled=True, mode="decode")
-    assert set(layouts_of(pool).halves.tolist()) == {1, 2}
+    assert set(admissible_layouts(pool).halves.tolist()) == {1, 2}
 
 
 def test_layouts_are_run_by_engines_where_some_were_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that none runs are left out; bounds over all of them keep everything."""
     task = asked("dense", engines=("vllm", "sglang"))
-    every = layouts_of(replace(task, any_layout=True))
+    every = admissible_layouts(replace(task, any_layout=True))
     runs = np.arange(len(every)) % 4
 
     def on_engines(of: Task, layouts: Layouts) -> Layouts:
@@ -442,13 +442,13 @@ def test_layouts_are_run_by_engines_where_some_were_read(monkeypatch: pytest.Mon
         return replace(layouts, engines=runs)
 
     monkeypatch.setattr(admitted_layouts, "on_engines", on_engines)
-    monkeypatch.setattr(admitted_layouts, "refused", lambda *_: "none runs it; choose.tp=1")
-    found = layouts_of(task)
+    monkeypatch.setattr(admitted_layouts, "refusal_text", lambda *_: "none runs it; choose.tp=1")
+    found = admissible_layouts(task)
     assert found.engines.tolist() == runs[runs > 0].tolist()
-    assert layouts_of(replace(task, any_layout=True)).engines.tolist() == [-1] * len(every)
+    assert admissible_layouts(replace(task, any_layout=True)).engines.tolist() == [-1] * len(every)
     runs = np.zeros(len(every), dtype=int)
     with pytest.raises(FieldError, match=r"none runs it") as raised:
-        layouts_of(task)
+        admissible_layouts(task)
     assert raised.value.faults[0][0] == "choose.tp"
 
 
@@ -470,7 +470,7 @@ def test_questions_searched_together_are_answered_as_alone(changes: dict[str, An
     half = len(step.layouts) // 2
     assert half > 0
     parts = [np.arange(half), np.arange(half, len(step.layouts))]
-    together = search_together(step, [part.size for part in parts])
+    together = search_batched(step, [part.size for part in parts])
     for part, found in zip(parts, together, strict=True):
         alone = search(step.take(part))
         assert found.layouts_considered == part.size
@@ -486,7 +486,7 @@ def test_points_that_are_considered_and_looked_at_are_counted() -> None:
     found = search(step)
     assert found.largest.tolist() == largest.tolist()
     assert found.points_considered == (largest + 1).sum()
-    tested = chosen(step, largest)[0].size
+    tested = candidate_batches(step, largest)[0].size
     assert found.points_evaluated == looked.sum() + tested
     told = search(step, largest)
     assert (told.points_evaluated, told.points_considered) == (tested, found.points_considered)
@@ -512,7 +512,7 @@ def test_the_largest_batch_of_a_load_is_that_of_none_or_what_carries_it() -> Non
     """A pool of readers has what it carries; looking is counted with the one batch of each."""
     step = step_of("dense", arrivals=2.0)
     unloaded = step_of("dense")
-    found, batch = search(step), carrying(step, LARGEST_BATCH)
+    found, batch = search(step), min_batch_for_load(step, LARGEST_BATCH)
     largest, looked = largest_feasible(unloaded)
     # Where ranks share contexts memory has room for more than a step with prompts in it.
     held = step.layouts.dcp == 1
@@ -523,7 +523,7 @@ def test_the_largest_batch_of_a_load_is_that_of_none_or_what_carries_it() -> Non
     assert once <= found.points_evaluated <= once + (~held).sum()
     assert (batch > 0).any()
     reading = step_of("dense", mode="prefill", arrivals=2.0)
-    batch = carrying(reading, LARGEST_BATCH)
+    batch = min_batch_for_load(reading, LARGEST_BATCH)
     read = search(reading)
     assert read.largest.tolist() == batch.tolist()
     assert read.points_evaluated == 2 * (batch > 0).sum()
@@ -553,15 +553,15 @@ def test_layouts_of_a_load_are_on_the_fewest_chips_that_keep_their_promises() ->
     """Number by number; those that none keeps stay on the most."""
     chips = (1, 2, 3, 5, 8)
     step = step_of("dense", chips=chips, arrivals=30.0, promises={"tpot": 0.02})
-    found = sized(step)
+    found = min_chips_step(step)
     fewest = np.full(len(step.layouts), 8)
     for number in reversed(chips):
         paid = np.full(len(step.layouts), number)
         part = step.on(step.layouts.on(paid, step.task.machine.chips_per_domain))
-        batch = carrying(part, LARGEST_BATCH)
+        batch = min_batch_for_load(part, LARGEST_BATCH)
         keeps = (batch > 0) & within_limits(part.task, part(np.maximum(batch, 1)))
         fewest[keeps] = number
     assert found.layouts.chips.tolist() == fewest.tolist()
     assert len(set(fewest.tolist())) > 2
     fixed = step_of("dense", chips=(8,), arrivals=30.0)
-    assert sized(fixed) is fixed
+    assert min_chips_step(fixed) is fixed

@@ -10,13 +10,13 @@ import pytest
 
 import planner
 from planner.engines import export
-from planner.engines.imported import imported
+from planner.engines.imported import scenario_from_launch
 from planner.problems.serving.bounds.lower_bound import relaxation
 from planner.problems.serving.pairs.pool_matching import shards
-from planner.problems.serving.search.admitted_layouts import layouts_of
+from planner.problems.serving.search.admitted_layouts import admissible_layouts
 from planner.problems.serving.search.batch import search
 from planner.problems.serving.search.promise_limits import PromiseLimits
-from planner.problems.serving.step.kernels import fed
+from planner.problems.serving.step.kernels import feed
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.resolve import resolve
@@ -46,7 +46,7 @@ def test_one_rank_is_what_was_before_there_were_any():
     """To the last bit: cache bytes read, and held, in the equations without ranks."""
     for model in ("deepseek-v3.2", "llama-3.1-405b", "gpt-oss-120b"):
         step = Step(task_of(model, "hgx-h200", 8, 8000), ranks(1), bound=False)
-        x = {**step.values(np.array([7.0])), **fed(step.model.lowered("every_symbol"),
+        x = {**step.values(np.array([7.0])), **feed(step.model.lowered("every_symbol"),
                                                   step.values(np.array([7.0])))}  # fmt: skip
         read = x["b_rank"] * (x["b_kv"] * x["L_ctx"] + x["R_bnd"]) * x["f_heads"] / x["cp"]
         assert x["V_kv_dec"] == read + x["b_own"] * 2 * x["R_state"] / x["tp"]
@@ -75,7 +75,7 @@ def test_ranks_hold_a_share_of_the_cache_and_all_index_keys(dcp: int):
 def test_what_ranks_answer_each_other_takes_what_a_peer_measured():
     """5 ms a step of DeepSeek-V3 on 8 B200, dcp 8, batch 32 (aisimulate, pull request 240)."""
     step = Step(task_of("deepseek-v3", "hgx-b200", 8, 32_768), ranks(8), bound=False)
-    values = fed(step.model.lowered("every_symbol"), step.values(np.array([32.0])))
+    values = feed(step.model.lowered("every_symbol"), step.values(np.array([32.0])))
     assert float(values["T_cp"][0]) == pytest.approx(5e-3, rel=0.25)
 
 
@@ -112,7 +112,7 @@ def test_long_contexts_are_cheaper(of: tuple[Any, ...], more: dict[str, Any], ga
 def test_no_layout_at_any_batch_is_cheaper(model: str, promise: dict[str, str], prompt: int):
     """The search against every batch of every layout, ranks among them; the relaxation below."""
     task = task_of(model, "hgx-h200", 16, prompt, promises=promise, engine="none")
-    step = Step(task, layouts_of(task), bound=False)
+    step = Step(task, admissible_layouts(task), bound=False)
     found, best = search(step), np.inf
     for number in range(1, int(found.largest.max()) + 2):
         batch = np.full(len(step.layouts), float(number))
@@ -126,15 +126,17 @@ def test_no_layout_at_any_batch_is_cheaper(model: str, promise: dict[str, str], 
 
 def test_ranks_are_tried_where_they_hold_less_and_nowhere_else():
     """As many KV heads as a domain has chips: none; pools that read alone, and parts: none."""
-    assert (layouts_of(task_of("llama-3.1-405b", "hgx-h200", 8, 120_000)).dcp == 1).all()
+    assert (admissible_layouts(task_of("llama-3.1-405b", "hgx-h200", 8, 120_000)).dcp == 1).all()
     one = {"mode": "aggregated"}
-    few = layouts_of(task_of("qwen3-235b-a22b", "hgx-h200", 8, 32_000, engine="vllm", choose=one))
+    few = admissible_layouts(
+        task_of("qwen3-235b-a22b", "hgx-h200", 8, 32_000, engine="vllm", choose=one)
+    )
     assert {*zip(few.tp[few.dcp > 1], few.dcp[few.dcp > 1], strict=True)} == {(8, 2)}
-    latent = layouts_of(task_of("deepseek-v3", "hgx-h200", 16, 1_000_000))
+    latent = admissible_layouts(task_of("deepseek-v3", "hgx-h200", 16, 1_000_000))
     assert ((latent.dcp == 1) | (latent.cp == 1)).all()
     assert (latent.tp % latent.dcp == 0).all()
     reading = task_of("deepseek-v3", "hgx-h200", 16, 120_000, choose={"mode": "prefill"})
-    assert (layouts_of(reading).dcp == 1).all()
+    assert (admissible_layouts(reading).dcp == 1).all()
     step = Step(task_of("qwen3-235b-a22b", "hgx-h200", 16, 120_000), ranks(2), bound=False)
     assert shards(step).tolist() == [8]
 
@@ -146,7 +148,7 @@ def test_prompts_of_one_pool_gather_what_ranks_hold():
         task = task_of("deepseek-v3", "hgx-h200", 8, 32_000,
                        choose={"mode": "aggregated", "chunk": chunk})  # fmt: skip
         step = Step(task.with_layout(**load), ranks(8), bound=False)
-        return float(fed(step.model.lowered("every_symbol"),
+        return float(feed(step.model.lowered("every_symbol"),
                          step.values(np.array([8.0])))["T_gather"][0])  # fmt: skip
 
     assert read(32_000) == 0.0
@@ -223,7 +225,7 @@ def test_a_launch_with_ranks_is_read_back(engine: str, tmp_path: Path):
     assert any(WRITTEN[engine] in text for text in files.values())
     sets = ["system=hgx-b200", "price=$5/hour", "workload.input_tokens=60000",
             "workload.output_tokens=1000", "memory_utilisation=0.9"]  # fmt: skip
-    data = imported(sorted(tmp_path.glob("*.sh")), sets, 1).data
+    data = scenario_from_launch(sorted(tmp_path.glob("*.sh")), sets, 1).data
     again = data["choose"]["decode"] if pooled else data["current"]
     assert (again["tp"], again["dcp"]) == (8, 8)
     if not pooled:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from planner.problems.serving.search.sizing import fitted
+from planner.problems.serving.search.sizing import minimize_feasible_chips
 from planner.problems.serving.step.layouts import Layouts
 
 
@@ -43,7 +43,7 @@ def test_the_fewest_chips_that_are_approved_by_trying_all(chips):
         table = part.layouts
         return table.replicas >= needs[np.argmax(table.tp[:, None] == stage, axis=1)]
 
-    table = fitted(step, keeps).layouts
+    table = minimize_feasible_chips(step, keeps).layouts
     for row, (of, need) in enumerate(zip(stage.tolist(), needs.tolist(), strict=True)):
         enough = [n for n in sorted(chips) if replicas(n, of) >= need]
         paid = enough[0] if enough else max(chips)

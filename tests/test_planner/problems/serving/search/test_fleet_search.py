@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from formulas.numerics.evaluate import Kernel, kernel
 from formulas.serving.queues import QUEUE
 from planner.problems.serving.deployment.missed_promises import shortfalls
-from planner.problems.serving.search.sizing import carrying
+from planner.problems.serving.search.sizing import min_batch_for_load
 from planner.problems.serving.step.equations import BOUND, ESTIMATE
 from planner.problems.serving.step.occupancy import LARGEST_BATCH
 from planner.problems.serving.step.step import Step
-from planner.problems.serving.task.task import BUSIEST, Task
+from planner.problems.serving.task.task import MAX_UTILISATION, Task
 from tests.cases.serving import MODELS, all_layouts, columns, one_pool, question, searched
 from tests.sizes import examples
 
@@ -69,7 +69,7 @@ def waits(task: Task, at: dict[str, Any], index: int, rate: float) -> dict[str, 
     given_ = {**at["values"], "B": float(at["B"][index]), "x_load": rate}
     compiled, busy_only = queues(task.mode, *WAITS), queues(task.mode, "rho_pf")
     busy = float(busy_only(**{n: given_[n] for n in busy_only.names})["rho_pf"])
-    if busy >= BUSIEST * (1 + 1e-12):
+    if busy >= MAX_UTILISATION * (1 + 1e-12):
         return {"readers": busy, "wait": math.inf, **dict.fromkeys(TAILS, math.inf)}
     found = compiled(**{n: given_[n] for n in compiled.names})
     late = {
@@ -112,7 +112,7 @@ def kept(task: Task, at: dict[str, Any], index: int, rate: float) -> tuple[bool,
         **{name: ttft + late[name] for name in TAILS},
     }  # fmt: skip
     good = all(made[name] <= limit for name, limit in task.promises.items())
-    good &= float(at["need"][index]) <= task.chip.memory and late["readers"] <= BUSIEST
+    good &= float(at["need"][index]) <= task.chip.memory and late["readers"] <= MAX_UTILISATION
     good &= task.mode != "aggregated" or task.uses_bound or float(at["mixed"][index]) <= 1
     return bool(good), e2e
 
@@ -198,7 +198,7 @@ def test_the_batch_is_the_smallest_that_carries_the_load(task: Task) -> None:
     if task.mode == "prefill":
         return
     rows = all_layouts(replace(task, chips=task.chips[-1:]))
-    found = carrying(Step(task, columns(rows), bound=task.uses_bound), LARGEST_BATCH)
+    found = min_batch_for_load(Step(task, columns(rows), bound=task.uses_bound), LARGEST_BATCH)
     for row, batch in zip(rows, found, strict=True):
         index = smallest(task, row, points(task, row))
         assert (batch if 0 < batch <= MOST else None) == (None if index is None else index + 1)
@@ -324,7 +324,7 @@ def test_with_the_spare_replicas_down_the_rest_carry_the_load():
         assert float(alone[name][0]) == pytest.approx(float(whole[name][0]), rel=1e-12)
     fewer = replace(rest, replicas=rest.replicas - 1)
     short = Step(replace(task, spare=0), fewer, bound=False)
-    batch = carrying(short, LARGEST_BATCH)
+    batch = min_batch_for_load(short, LARGEST_BATCH)
     limits = replace(task, spare=0).limits
     values = short(np.maximum(batch, 1))
     assert not batch[0] or any(values[name][0] > limit for name, limit in limits.items())

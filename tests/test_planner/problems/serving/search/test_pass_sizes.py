@@ -9,7 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from planner.problems.serving.search.sizing import carrying, pass_sizes, quickest_pass
+from planner.problems.serving.search.sizing import (
+    fastest_prefill_batch,
+    min_batch_for_load,
+    pass_sizes,
+)
 from planner.problems.serving.step.layouts import Layouts
 
 
@@ -83,6 +87,6 @@ def test_the_earliest_first_token_under_a_load_by_loops(seed):
                 late = first > 1.25 or need > 1.25
                 tried.append((late, first, n * ranks))
         best.append(min(tried)[2] if tried else 0)
-    assert quickest_pass(step).tolist() == best
-    assert carrying(step, 5).tolist() == best
+    assert fastest_prefill_batch(step).tolist() == best
+    assert min_batch_for_load(step, 5).tolist() == best
     assert 0 in best

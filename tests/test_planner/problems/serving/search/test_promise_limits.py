@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from planner.catalogue.coefficient_spread import Place
+from planner.catalogue.coefficient_spread import RunContext
 from planner.catalogue.profile import profile
-from planner.problems.serving.search.admitted_layouts import layouts_of
+from planner.problems.serving.search.admitted_layouts import admissible_layouts
 from planner.problems.serving.search.batch import largest_feasible
 from planner.problems.serving.search.promise_limits import (
     PromiseLimits,
@@ -24,7 +24,7 @@ from planner.problems.serving.search.promise_limits import (
 )
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task
-from planner.protocol.promise import chance_within
+from planner.protocol.promise import sum_chance
 from tests.cases.serving import MODELS, question
 
 TENTH = NormalDist().inv_cdf(0.9)
@@ -33,12 +33,12 @@ TENTH = NormalDist().inv_cdf(0.9)
 def asked(chance: float | None, model: str = "sparse", **changes: Any) -> Task:
     """A question whose profile says how far its times may be off."""
     task = question(MODELS[model], chance=chance, **changes)
-    known = profile("engines-2026").at(Place.of(task.sizes, task.chip))
+    known = profile("engines-2026").at(RunContext.of(task.sizes, task.chip))
     return replace(task, profile=known)
 
 
 def step_of(task: Task) -> Step:
-    return Step(task, layouts_of(task), bound=False)
+    return Step(task, admissible_layouts(task), bound=False)
 
 
 def test_every_limit_must_be_kept_up_to_itself():
@@ -58,13 +58,13 @@ def test_every_limit_must_be_kept_up_to_itself():
 
 def test_a_chance_is_that_of_a_log_normal_through_the_ends_of_the_band():
     """The tenths are the ends, the middle is their geometric mean; two parts are off together."""
-    assert chance_within(2.0, [(1.0, 0.5, 2.0)]) == pytest.approx(0.9, abs=1e-5)
-    assert chance_within(0.5, [(1.0, 0.5, 2.0)]) == pytest.approx(0.1, abs=1e-5)
-    assert chance_within(math.sqrt(0.8 * 1.8), [(1.0, 0.8, 1.8)]) == pytest.approx(0.5, abs=1e-9)
-    alike = chance_within(3.0, [(1.0, 0.7, 1.6), (2.0, 0.7, 1.6)])
-    assert alike == pytest.approx(chance_within(3.0, [(3.0, 0.7, 1.6)]), abs=1e-9)
-    assert chance_within(1.0, [(1.0, 1.0, 1.0)]) == 1.0
-    assert chance_within(0.99, [(1.0, 1.0, 1.0)]) == 0.0
+    assert sum_chance(2.0, [(1.0, 0.5, 2.0)]) == pytest.approx(0.9, abs=1e-5)
+    assert sum_chance(0.5, [(1.0, 0.5, 2.0)]) == pytest.approx(0.1, abs=1e-5)
+    assert sum_chance(math.sqrt(0.8 * 1.8), [(1.0, 0.8, 1.8)]) == pytest.approx(0.5, abs=1e-9)
+    alike = sum_chance(3.0, [(1.0, 0.7, 1.6), (2.0, 0.7, 1.6)])
+    assert alike == pytest.approx(sum_chance(3.0, [(3.0, 0.7, 1.6)]), abs=1e-9)
+    assert sum_chance(1.0, [(1.0, 1.0, 1.0)]) == 1.0
+    assert sum_chance(0.99, [(1.0, 1.0, 1.0)]) == 0.0
 
 
 @pytest.mark.parametrize("chance", [0.5, 0.7, 0.9, 0.99])
@@ -74,7 +74,7 @@ def test_a_factor_is_the_inverse_of_the_chance(chance):
     for factor, *ends in zip(quantile_factor(low, high, chance), low, high, strict=True):
         assert factor >= 1.0
         if factor > 1.0:
-            assert chance_within(factor, [(1.0, *ends)]) == pytest.approx(chance, abs=1e-9)
+            assert sum_chance(factor, [(1.0, *ends)]) == pytest.approx(chance, abs=1e-9)
     assert quantile_factor(np.array([0.5]), np.array([1.1]), 0.5) == 1.0
 
 
@@ -95,7 +95,7 @@ def test_factors_are_those_of_each_layout_at_its_own_batch():
 def test_steps_of_several_questions_keep_each_their_own_profile():
     """Joined or alone, a layout's factor is the one of its own question."""
     tasks = [asked(0.9, promises={"tpot": 1.0}), asked(0.9, promises={"tpot": 1.0})]
-    here = Place.of(tasks[1].sizes, tasks[1].chip)
+    here = RunContext.of(tasks[1].sizes, tasks[1].chip)
     other = replace(here, chip="another", architecture="another")
     tasks[1] = replace(tasks[1], profile=profile("engines-2026").at(other))
     steps = [step_of(task) for task in tasks]

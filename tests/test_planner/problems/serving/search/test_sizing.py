@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 from planner.problems.serving.search import sizing
-from planner.problems.serving.search.batch import chosen, largest_feasible
+from planner.problems.serving.search.batch import candidate_batches, largest_feasible
 from planner.problems.serving.search.promise_limits import PromiseLimits
 from planner.problems.serving.search.sizing import (
     NEXT_TO_NOTHING,
-    busiest,
-    carrying,
-    evaluated,
+    evaluate_chunked,
     filled_in_part,
+    max_utilisation,
+    min_batch_for_load,
     shared_batches,
 )
 from planner.problems.serving.step.layouts import Layouts
@@ -98,7 +98,7 @@ def least_batches(step: Ceilings, most: int) -> np.ndarray:
 def test_the_least_batch_is_that_of_trying_every_one(seed):
     """Of ranks, stages and parts in all numbers; a load that a batch just carries is carried."""
     step, batch = ceilings(seed)
-    found = carrying(step, 4000)
+    found = min_batch_for_load(step, 4000)
     assert found.tolist() == least_batches(step, int(batch.max())).tolist()
     assert (found <= batch).all()
     assert len(set(found / step.layouts.group % 1)) > 10, "no batch lies within a group"
@@ -110,16 +110,18 @@ def test_no_batch_beyond_the_largest_is_found():
     group, every = step.layouts.group, least_batches(step, 1000)
     for largest in (1, 40, np.where(np.arange(group.size) % 2, 2 * group, 3 * group + 1)):
         most = np.maximum(np.floor(largest / group), 1) * group
-        assert carrying(step, largest).tolist() == np.where(every <= most, every, 0).tolist()
+        assert (
+            min_batch_for_load(step, largest).tolist() == np.where(every <= most, every, 0).tolist()
+        )
 
 
 def test_a_load_beyond_any_batch_has_none():
     """Zero for every layout, or for that one alone."""
     step, _ = ceilings(3)
     least = step.times[1:].sum(axis=0) * 0
-    assert not carrying(replace(step, most=least), 100).any()
+    assert not min_batch_for_load(replace(step, most=least), 100).any()
     least[5] = step.most[5]
-    assert np.flatnonzero(carrying(replace(step, most=least), 4000)).tolist() == [5]
+    assert np.flatnonzero(min_batch_for_load(replace(step, most=least), 4000)).tolist() == [5]
 
 
 # -- how busy a layout may be -------------------------------------------------------------------
@@ -178,7 +180,7 @@ def test_shares_at_which_waits_reach_their_limit(limit):
     by_hand = 2 / (2 + step.late)
     if limit is not None:
         by_hand = np.minimum(by_hand, limit / step.reads)
-    rows, fill = busiest(step, np.ones(12), step.keeps)
+    rows, fill = max_utilisation(step, np.ones(12), step.keeps)
     assert rows.tolist() == list(range(12))
     assert fill == pytest.approx(by_hand, rel=1e-10)
     assert (fill <= by_hand * (1 + 1e-12)).all()
@@ -194,7 +196,7 @@ def test_readers_alone_end_where_they_are_busy_enough_without_halving():
         shares.append(values["readers"] / step.reads[rows])
         return step.keeps(values, rows)
 
-    _, fill = busiest(step, np.ones(12), keeps)
+    _, fill = max_utilisation(step, np.ones(12), keeps)
     by_hand = 1 / np.maximum(step.reads / 0.75 * (1 + 2.0**-40), 1)
     assert fill == pytest.approx(by_hand, rel=1e-14, abs=0)
     assert len(shares) == 2, "next to nothing, and the most"
@@ -203,7 +205,7 @@ def test_readers_alone_end_where_they_are_busy_enough_without_halving():
 def test_rows_of_which_none_may_be_filled():
     """All of them are halved until they are near their limits."""
     step = waiting().take(np.arange(3))
-    _, fill = busiest(step, np.ones(3), step.keeps)
+    _, fill = max_utilisation(step, np.ones(3), step.keeps)
     assert fill == pytest.approx(2 / (2 + step.late), rel=1e-10)
 
 
@@ -212,7 +214,7 @@ def test_rows_that_keep_no_promise_at_the_least_share_are_left_out():
     step = waiting()
     by_hand = 2 / (2 + step.late)
     least = np.where(np.arange(12) % 3, 0.5, by_hand * 0.9)
-    rows, fill = busiest(step, np.ones(12), step.keeps, least=least)
+    rows, fill = max_utilisation(step, np.ones(12), step.keeps, least=least)
     assert rows.tolist() == np.flatnonzero(least <= by_hand).tolist()
     assert fill == pytest.approx(by_hand[rows], rel=1e-10)
 
@@ -227,7 +229,7 @@ def test_rows_that_fall_behind_are_left_out_where_they_are_many(behind, left):
         seen.append((low * step.slot[rows], high * step.slot[rows]))
         return (rows >= behind) | (len(seen) == 1)
 
-    rows, fill = busiest(step, np.ones(10), step.keeps, ahead)
+    rows, fill = max_utilisation(step, np.ones(10), step.keeps, ahead)
     assert rows.tolist() == list(range(10 - left, 10))
     assert fill == pytest.approx(2 / (2 + step.late[rows]), rel=1e-10)
     assert seen[0][0] / NEXT_TO_NOTHING == pytest.approx(np.ones(10))
@@ -281,7 +283,7 @@ def test_batches_filled_in_part_serve_the_most_of_all(model, batch, parts, chang
                     **changes)  # fmt: skip
     step = searched(task)
     step = step.take(np.flatnonzero(step.layouts.replicas > task.spare))
-    full = chosen(step, largest_feasible(step)[0])
+    full = candidate_batches(step, largest_feasible(step)[0])
     partly = filled_in_part(step, *full[:2])
     assert partly[0].size >= parts
     rows, batches, fill = map(np.concatenate, zip(full, partly, strict=True))
@@ -303,14 +305,14 @@ def test_slots_of_many_seconds_are_filled_as_far_as_promises_hold():
     values = step.filled(batch)(1.0)
     assert (values["slot"] > 200).all()
     assert (values["readers"] < 0.1).all()
-    rows, fill = busiest(step, batch, PromiseLimits(step, batch).hold)
+    rows, fill = max_utilisation(step, batch, PromiseLimits(step, batch).hold)
     assert (rows.tolist(), fill.tolist()) == ([0], [1.0])
 
 
 def filled(**changes: Any) -> list[int]:
     """How many are filled in part of a small question."""
     step = searched(question(MODELS["dense"], arrivals=np.inf, **changes))
-    full = chosen(step, largest_feasible(step)[0])
+    full = candidate_batches(step, largest_feasible(step)[0])
     return [column.size for column in filled_in_part(step, *full[:2])]
 
 
@@ -329,7 +331,7 @@ def test_batches_that_are_left_out_are_no_sooner(batch, counts, changes):
         partly = filled_in_part(step, every, np.ones(every.size))
         full = every, np.ones(every.size), np.ones(every.size)
         rows, batches, fill = map(np.concatenate, zip(full, partly, strict=True))
-        values = evaluated(step, rows, batches, fill)
+        values = evaluate_chunked(step, rows, batches, fill)
         latency = np.where(within_limits(task, values), values["latency"], np.inf)
         soonest.append([latency[rows == row].min() for row in every])
         filled.append(partly[0].size)
@@ -399,9 +401,9 @@ class Told:
 @pytest.mark.parametrize("count", [0, 1, 3, 4, 10])
 def test_rows_are_computed_a_few_at_a_time(monkeypatch, count):
     """Each once, in their order; what is one number for all stands in every row."""
-    monkeypatch.setattr(sizing, "POINTS", 3)
+    monkeypatch.setattr(sizing, "CHUNK_POINTS", 3)
     rows = np.arange(count)[::-1] * 2
-    values = evaluated(Told(np.arange(100)), rows, rows + 0.5, rows / 10)
+    values = evaluate_chunked(Told(np.arange(100)), rows, rows + 0.5, rows / 10)
     assert values["row"].tolist() == rows.tolist()
     assert values["batch"].tolist() == (rows + 0.5).tolist()
     assert values["fill"].tolist() == (rows / 10).tolist()

@@ -19,7 +19,7 @@ from planner.problems.serving.slopes.batch_response import (
     waits,
     with_wait,
 )
-from planner.problems.serving.slopes.directional_derivatives import values_at
+from planner.problems.serving.slopes.directional_derivatives import evaluate_tape
 from planner.problems.serving.step.occupancy import LARGEST_BATCH
 from planner.problems.serving.task.task import ClosedLoop
 from tests.cases.serving import MODELS, question, searched
@@ -60,7 +60,7 @@ def put(pool: FixedLayout, moved: dict[str, float], by: float) -> FixedLayout:
 
 def smooth(pool: FixedLayout, batch: float) -> dict[str, float]:
     """The outputs at a real batch."""
-    return values_at(pool.tape, pool.row, batch)
+    return evaluate_tape(pool.tape, pool.row, batch)
 
 
 def agrees(pool: FixedLayout, givens=GIVENS, nearby=NEARBY, near=2e-5) -> Response:
@@ -284,7 +284,7 @@ def test_a_wait_moves_with_what_it_waits_for(case):
     response = agrees(pool, givens, near=1e-4)
     exact = float(np.ravel(pool.step(np.array([24.0]))["ttft"])[0])
     assert response.values["ttft"] == pytest.approx(exact, rel=1e-9)
-    alone = values_at(pool.tape, pool.row, 24.0)["ttft"]
+    alone = evaluate_tape(pool.tape, pool.row, 24.0)["ttft"]
     assert exact > 1.01 * alone
     nothing = alone, np.zeros((2, len(givens) + 1))
     tape = replace(pool, free=True).tape

@@ -17,8 +17,8 @@ import pytest
 
 from formulas.numerics.evaluate import kernel
 from planner.problems.serving.deployment.alternatives import winner
-from planner.problems.serving.deployment.questions import questions_of
-from planner.problems.serving.deployment.scored_points import ranked
+from planner.problems.serving.deployment.questions import all_searches
+from planner.problems.serving.deployment.scored_points import ranked_points
 from planner.problems.serving.outputs import OUTPUTS
 from planner.problems.serving.parameters import serving_parameters
 from planner.problems.serving.slopes import fixed_layout
@@ -30,17 +30,17 @@ from planner.problems.serving.slopes.fixed_layout import (
     _power,
     _shared,
     _symbols,
-    bound_to,
     elasticities,
+    fix_layouts,
     one_pool_slopes,
     slower_rate_slopes,
     two_pool_slopes,
 )
 from planner.problems.serving.step.equations import BOUND, ESTIMATE
-from planner.problems.serving.step.kernels import fed
+from planner.problems.serving.step.kernels import feed
 from planner.problems.serving.step.occupancy import LARGEST_BATCH
 from planner.problems.serving.step.step import Step
-from planner.problems.serving.task.resolve import hardware_of, resolve
+from planner.problems.serving.task.resolve import resolve, resolve_hardware
 from planner.protocol.parameter import Parameter
 from planner.scenario import load
 from tests.cases.serving import MODELS as SMALL
@@ -59,7 +59,7 @@ POOLS: dict[str, dict[str, Any]] = {
 
 def evaluated(pool: FixedLayout) -> dict[str, float]:
     """Every output of a pool at its batch, nobody waiting."""
-    return fed(pool.step.model.lowered("all_outputs"), {**pool.row, "B": pool.batch})
+    return feed(pool.step.model.lowered("all_outputs"), {**pool.row, "B": pool.batch})
 
 
 @pytest.mark.parametrize("case", POOLS)
@@ -236,13 +236,13 @@ def scenario(seed: int) -> dict:
 def found(given: dict):
     """The best point of a question, its givens and its number; None without a plan."""
     asked = load(given)
-    questions = questions_of(resolve(asked))
-    points = ranked(questions)
+    questions = all_searches(resolve(asked))
+    points = ranked_points(questions)
     if not points:
         return None
-    givens = serving_parameters(asked, hardware_of(asked))
+    givens = serving_parameters(asked, resolve_hardware(asked))
     number = winner(questions, points[0]).question
-    return points[0], bound_to(asked, number, points[0]), givens
+    return points[0], fix_layouts(asked, number, points[0]), givens
 
 
 SMOOTH = ("b_rank", "b_stage", "b_mem", "b_own", "b_slice", "b_state")
@@ -521,7 +521,7 @@ def test_a_plan_is_bound_to_its_question():
         for task in (first, second)
     ]
     candidate = SimpleNamespace(resized=lambda: pools, transfer=0.25)
-    bound = bound_to("scenario", 4, SimpleNamespace(candidate=candidate))  # type: ignore[arg-type]
+    bound = fix_layouts("scenario", 4, SimpleNamespace(candidate=candidate))  # type: ignore[arg-type]
     assert (bound.scenario, bound.number, bound.moved, bound.follows) == ("scenario", 4, 0.25, None)
     assert [(pool.task, pool.layouts, pool.free) for pool in bound.pools] == [
         (first, "prefill", False), (second, "decode", True)]  # fmt: skip

@@ -11,9 +11,9 @@ import pytest
 from planner.problems.serving.slopes import serving
 from planner.problems.serving.slopes.fixed_layout import Bound
 from planner.problems.serving.slopes.serving import (
-    AGAIN,
     METHOD,
-    RESIZED,
+    METHOD_RESIZED,
+    RE_SOLVED,
     layout_held,
     serving_rows,
 )
@@ -70,7 +70,7 @@ def test_each_parameter_has_a_row_for_either_question(asked):
     assert [(row.left, row.right) for row in followed] == [(-3.0, -1.5), (0.75, 0.0)]
     assert [(row.left, row.right) for row in held] == [(-1.0, -0.5), (0.25, 0.0)]
     assert [row.reach for row in followed] == [6.0, 1.5]
-    assert {(row.basis, row.question) for row in followed} == {(RESIZED, EVERYTHING_FOLLOWS)}
+    assert {(row.basis, row.question) for row in followed} == {(METHOD_RESIZED, EVERYTHING_FOLLOWS)}
     assert {(row.basis, row.question) for row in held} == {(METHOD, LAYOUT_HELD)}
     assert (held[0].value, held[0].unit, held[0].group, held[0].method) == (
         2.0,
@@ -95,7 +95,7 @@ def test_a_whole_number_is_solved_again_with_one_fewer_and_one_more(asked):
     """Of ten, whose square is the output, exactly two; beyond what has an answer the other side."""
     count, few, fixed = serving_rows(None, "ttft")[:3]
     assert (count.left, count.right) == pytest.approx((2.0, 2.0))
-    assert (count.value, count.method, count.basis) == (10.0, "re-solve", AGAIN)
+    assert (count.value, count.method, count.basis) == (10.0, "re-solve", RE_SOLVED)
     assert (few.left, few.right) == (0.0, 0.0)
     assert (fixed.left, fixed.right) == (0.0, 0.0)
 
@@ -110,14 +110,14 @@ def test_prices_with_the_layout_held_are_asked_for_where_they_differ(asked):
 def test_a_plan_is_bound_to_the_question_that_won(monkeypatch):
     """The best point of all questions, with every quantity of the scenario and its machines."""
     monkeypatch.setattr(serving, "resolve", lambda scenario: f"resolved {scenario}")
-    monkeypatch.setattr(serving, "questions_of", lambda resolved: [resolved])
-    monkeypatch.setattr(serving, "planned", lambda questions: (questions, ["best", "second"]))
-    monkeypatch.setattr(serving, "hardware_of", lambda scenario: f"machines of {scenario}")
+    monkeypatch.setattr(serving, "all_searches", lambda resolved: [resolved])
+    monkeypatch.setattr(serving, "best_plans", lambda questions: (questions, ["best", "second"]))
+    monkeypatch.setattr(serving, "resolve_hardware", lambda scenario: f"machines of {scenario}")
     monkeypatch.setattr(serving, "serving_parameters", lambda *asked: [asked])
     monkeypatch.setattr(
         serving, "winner", lambda questions, best: SimpleNamespace(question=(questions, best))
     )
-    monkeypatch.setattr(serving, "bound_to", lambda *asked: asked)
+    monkeypatch.setattr(serving, "fix_layouts", lambda *asked: asked)
     bound, givens = serving._bound("it")
     assert bound == ("it", (["resolved it"], "best"), "best")
-    assert givens == [("it", "machines of it")] == serving.parameters_of("it")
+    assert givens == [("it", "machines of it")] == serving.all_parameters("it")

@@ -7,19 +7,19 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from planner.architecture import sizes
+from planner.architecture import model_sizes
 from planner.architecture.layers import CacheKind
 from planner.catalogue.chips import Chip, ChipPower
 from planner.catalogue.models import load
 from planner.network.layout_collectives import DECODE, PREFILL, Exchange, Reduction, rounds
-from planner.problems.serving.advice.grounds import uneven
+from planner.problems.serving.advice.grounds import imbalance
 from planner.problems.serving.profiled import LECTURE
 from planner.problems.serving.step import binding
 from planner.problems.serving.step.binding import (
     contexts,
     copies_to_domains,
     engine_values,
-    evenness,
+    expert_imbalance,
     layout_values,
     peaks,
     shared_values,
@@ -125,10 +125,10 @@ def test_ranks_are_dealt_unevenly_where_a_pool_decodes():
 def test_fullest_expert_rank_by_hand():
     """8 experts and 3 copies on 4 ranks: three on the fullest, of 11/4 on the mean."""
     layouts = columns([(1, 1, 1, 4, 4, 1, 1, 4), (1, 1, 1, 1, 1, 1, 1, 1)])
-    values = evenness(question(SPARSE, redundant=3, skew=1.25), layouts)
+    values = expert_imbalance(question(SPARSE, redundant=3, skew=1.25), layouts)
     assert values["u_ep"].tolist() == [3 * 4 / 8, 11 / 8]
     assert values["x_ep"] == pytest.approx([12 / 11 * 1.25, 1.0])
-    values = evenness(question(DENSE), layouts)
+    values = expert_imbalance(question(DENSE), layouts)
     assert (values["u_ep"][1], values["x_ep"][1]) == (1, 1)
 
 
@@ -136,15 +136,15 @@ def test_fullest_expert_rank_by_hand():
 def test_uneven_experts_are_a_word_from_five_percent_on(ep, said):
     """Of 20 experts the fullest of 7 ranks has 3, 5 % more than the mean; one copy evens them."""
     pool = SimpleNamespace(layout=SimpleNamespace(ep=ep), redundant_experts=None, phases={})
-    warnings = uneven(pool, 20)
+    warnings = imbalance(pool, 20)
     assert bool(warnings) is said
     if ep == 7:
         assert "has 3, 5% more than the mean" in warnings[0]
         assert "choose.redundant_experts: 1 would" in warnings[0]
     half = replace_pool(pool, redundant_experts=1)
-    assert not uneven(half, 20) if ep == 7 else True
+    assert not imbalance(half, 20) if ep == 7 else True
     alone = SimpleNamespace(layout=None, redundant_experts=None)
-    assert uneven(SimpleNamespace(layout=None, phases={"decode": alone}), 20) == ()
+    assert imbalance(SimpleNamespace(layout=None, phases={"decode": alone}), 20) == ()
 
 
 def replace_pool(pool, **changes):
@@ -380,7 +380,7 @@ def test_a_chip_and_its_bill_by_hand():
 
 def test_an_indexer_is_whole_on_every_rank():
     """Its scores stand apart from the attention that ranks share: tp times their part of them."""
-    cards = {name: sizes(load(name)) for name in ("glm-5", "glm-5.2", "deepseek-v3")}
+    cards = {name: model_sizes(load(name)) for name in ("glm-5", "glm-5.2", "deepseek-v3")}
     layers = {name: shared_values(question(card))["n_idx"] for name, card in cards.items()}
     assert layers == {"glm-5": 78, "glm-5.2": 21, "deepseek-v3": 0}
     task = question(cards["glm-5"])

@@ -5,7 +5,7 @@ import math
 import pytest
 
 import planner
-from planner.architecture import sizes
+from planner.architecture import model_sizes
 from planner.catalogue import models
 from planner.text.wording import duration
 
@@ -22,7 +22,7 @@ SCENARIO = {
 def resident(plan: planner.Plan, context: float) -> float:
     """Bytes one chip holds with every sequence at this context."""
     memory = plan.chosen["memory_per_chip"]
-    counted = sizes(models.load("llama-3.1-70b"))
+    counted = model_sizes(models.load("llama-3.1-70b"))
     heads = math.ceil(counted.n_kv_heads / 8) / counted.n_kv_heads
     cache = plan.batch * counted.stored_bytes(context) * heads
     return sum(memory[name] for name in ("weights", "activations", "reserved")) + cache

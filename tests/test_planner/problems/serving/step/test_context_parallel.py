@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 import planner
-from planner.architecture import sizes
-from planner.architecture.counts import Sizes
+from planner.architecture import model_sizes
+from planner.architecture.counts import ModelSizes
 from planner.catalogue import models
 from planner.catalogue.systems import system
-from planner.problems.serving.search.sizing import carrying
+from planner.problems.serving.search.sizing import min_batch_for_load
 from planner.problems.serving.step.layouts import Layouts, enumerate_layouts
 from planner.problems.serving.step.step import Step
-from planner.problems.serving.task.requests import PART_DECODED, parts
+from planner.problems.serving.task.requests import PART_DECODED, context_parts
 from planner.problems.serving.task.task import Task
 from tests.cases.serving import MODELS, columns, question
 from tests.paths import ROOT
@@ -28,11 +28,11 @@ from tests.sizes import first
 PEAK = 502 / 0.63
 TETON = {"like": "hgx-h100", "memory": "96 GB", "memory_bandwidth": "2.4 TB/s",
          "flops": {"bf16": f"{PEAK} TFLOP/s", "fp8": f"{2 * PEAK} TFLOP/s"}}  # fmt: skip
-LLAMA = sizes(models.load("llama-3.1-70b"))
-DEEPSEEK = sizes(models.load("deepseek-v3"))
+LLAMA = model_sizes(models.load("llama-3.1-70b"))
+DEEPSEEK = model_sizes(models.load("deepseek-v3"))
 
 
-def asked(model: Sizes, prompt: float, **changes: Any) -> Task:
+def asked(model: ModelSizes, prompt: float, **changes: Any) -> Task:
     """A question of prompts of this length on as many H200 as a replica takes."""
     task = question(model, input_tokens=prompt, output_tokens=500.0, chunk=8192.0, **changes)
     return replace(task, chip=system("hgx-h200").chip, context=prompt + 250.0)
@@ -172,18 +172,18 @@ def test_serving_smallest_batch_that_carries_a_load_in_parts(pp: int, dp: int, c
     for rate in np.random.default_rng(0).uniform(1 / slots[0], 1 / slots.min(), 25):
         loaded = Step(replace(task, arrivals=float(rate)), layout, bound=False)
         expected = batches[np.argmax(rate * slots <= 1)]
-        assert carrying(loaded, 1 << 20)[0] == expected
+        assert min_batch_for_load(loaded, 1 << 20)[0] == expected
 
 
 def test_serving_contexts_are_cut_unasked_only_where_they_are_long() -> None:
     """Powers of two, as long as each part has 16,384 tokens, or more where a pool only decodes."""
-    assert parts(4000.0) == (1,)
-    assert parts(32_767.0) == (1,)
-    assert parts(32_768.0) == (1, 2)
-    assert parts(131_072.0) == (1, 2, 4, 8)
-    assert parts(1e9) == (1, 2, 4, 8, 16)
-    assert parts(131_072.0, PART_DECODED) == (1,)
-    assert parts(1e6, PART_DECODED) == (1, 2, 4)
+    assert context_parts(4000.0) == (1,)
+    assert context_parts(32_767.0) == (1,)
+    assert context_parts(32_768.0) == (1, 2)
+    assert context_parts(131_072.0) == (1, 2, 4, 8)
+    assert context_parts(1e9) == (1, 2, 4, 8, 16)
+    assert context_parts(131_072.0, PART_DECODED) == (1,)
+    assert context_parts(1e6, PART_DECODED) == (1, 2, 4)
 
 
 def test_serving_layouts_in_parts_are_few() -> None:
@@ -192,7 +192,7 @@ def test_serving_layouts_in_parts_are_few() -> None:
         "heads": 128, "layers": 61, "experts": 256, "domain": 8, "chips": (100_000,)
     }  # fmt: skip
     plain = enumerate_layouts(**common)
-    cut = enumerate_layouts(**common, limits=frozenset({("cp", parts(1e6))}))
+    cut = enumerate_layouts(**common, limits=frozenset({("cp", context_parts(1e6))}))
     assert len(plain) < len(cut) < 2 * len(plain)
 
 

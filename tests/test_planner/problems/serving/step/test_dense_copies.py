@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import planner
-from planner.problems.serving.search.admitted_layouts import layouts_of
+from planner.problems.serving.search.admitted_layouts import admissible_layouts
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.resolve import resolve
 from planner.problems.serving.task.task import Task
-from planner.scenario import checked
+from planner.scenario import check_tree
 from planner.scenario.tree import Tree
 from planner.text.errors import InputError
 from tests.paths import ROOT
@@ -28,7 +28,7 @@ ASKED = {
 
 def task(**changes: Any) -> Task:
     """The first task of the question with changes."""
-    return resolve(checked(Tree("scenario", {**ASKED, **changes}), ROOT)).tasks[0]
+    return resolve(check_tree(Tree("scenario", {**ASKED, **changes}), ROOT)).tasks[0]
 
 
 def one_expert(dense: Task) -> Task:
@@ -85,9 +85,9 @@ def test_a_bound_holds_over_copies_of_attention():
 
 def test_copies_are_offered_where_an_engine_has_them():
     """SGLang copies attention of Llama and Qwen models, vLLM of none, a mesh of any."""
-    assert layouts_of(task()).dp_attention.max() > 1
-    assert layouts_of(task(engine="vllm")).dp_attention.max() == 1
-    assert layouts_of(task(model="phi-4")).dp_attention.max() == 1
-    assert layouts_of(task(model="phi-4", engine="none")).dp_attention.max() > 1
+    assert admissible_layouts(task()).dp_attention.max() > 1
+    assert admissible_layouts(task(engine="vllm")).dp_attention.max() == 1
+    assert admissible_layouts(task(model="phi-4")).dp_attention.max() == 1
+    assert admissible_layouts(task(model="phi-4", engine="none")).dp_attention.max() > 1
     with pytest.raises(InputError, match=r"choose\.dp_attention=1"):
         planner.check({**ASKED, "engine": "vllm", "choose": {"dp_attention": 2}})

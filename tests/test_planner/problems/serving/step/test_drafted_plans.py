@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import planner
-from planner.architecture.counts import sizes
+from planner.architecture.counts import model_sizes
 from planner.catalogue import models
 from planner.catalogue.acceptance import draft_method
 from planner.problems.serving.task.drafter import predictor
@@ -57,7 +57,7 @@ def test_drafted_positions_touch_more_experts():
         point("deepseek-v3", "hgx-h200", 8, 1, s).chosen["time_per_step"]["weights"]
         for s in (None, {"drafts": 3, "acceptance": 0.5})
     )
-    counted = sizes(models.load("deepseek-v3"))
+    counted = model_sizes(models.load("deepseek-v3"))
     routed = counted.streamed_bytes["routed"]
     fixed = sum(counted.streamed_bytes.values()) - routed
     share = 8 / 256
@@ -67,11 +67,11 @@ def test_drafted_positions_touch_more_experts():
 
 def test_a_predictor_layer_is_as_large_as_published():
     """DeepSeek-V3: 11.5B in its module beside the shared head; EAGLE-3 on Llama-3.1-8B: 0.4B."""
-    own = sizes(models.load("deepseek-v3"))
+    own = model_sizes(models.load("deepseek-v3"))
     layer = predictor(own, draft_method("mtp"))
     assert layer.resident + layer.routed_resident == pytest.approx(own.mtp_params, rel=0.03)
     assert own.mtp_params == pytest.approx(11.5e9, rel=0.02)
-    small = sizes(models.load("llama-3.1-8b"))
+    small = model_sizes(models.load("llama-3.1-8b"))
     head = predictor(small, draft_method("eagle-3"))
     assert head.resident / 2 == pytest.approx(0.425e9, rel=0.1)
 
@@ -133,7 +133,7 @@ def test_a_model_of_its_own_drafts_with_its_own_weights():
             {"drafts": 3, "accepted": 2.4, **HEAD},
         )
     )
-    held = sizes(models.load("llama-3.2-1b")).total_weight_bytes / 8
+    held = model_sizes(models.load("llama-3.2-1b")).total_weight_bytes / 8
     weights = [plan["memory_per_chip"]["weights"] for plan in (plain, small)]
     assert weights[1] - weights[0] == pytest.approx(held, rel=1e-6)
     assert small["memory_per_chip"]["kv"] > plain["memory_per_chip"]["kv"]

@@ -12,20 +12,20 @@ from planner.problems.serving.step import engine_effects
 from planner.problems.serving.step.engine_effects import (
     EngineTraits,
     captures,
-    chunk_of,
     coefficient_powers,
-    engine_called,
+    engine_name,
     gathered_first_token,
+    has_slowdown,
     loop_symbols,
+    max_resident,
     overlaps,
-    resident_most,
+    prefill_chunk_tokens,
     rounds_waited,
-    slowness,
-    slowness_follows_batch,
-    slows,
+    slowdown_depends_on_batch,
+    slowdown_factors,
     static_first_token,
 )
-from planner.problems.serving.step.kernels import fed, lowered
+from planner.problems.serving.step.kernels import feed, get_kernel
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import ClosedLoop
 from tests.cases.serving import columns, dense, question
@@ -48,11 +48,16 @@ def task_of(engine, heads=8.0, **changes):
 
 def test_an_engine_by_its_name():
     """With its year where that matters; a plugin has the scheduler of the engine that it names."""
-    assert engine_called("trtllm", "2024-05-01") == OLD
-    assert engine_called("trtllm", "2026-05-01") == "trtllm"
-    assert engine_called("vllm") == "vllm"
-    assert chunk_of("vllm") == chunk_of("vllm-ascend") == chunk_of("") == 8192
-    assert chunk_of("llama.cpp") == chunk_of("my-llama.cpp-port") == 512
+    assert engine_name("trtllm", "2024-05-01") == OLD
+    assert engine_name("trtllm", "2026-05-01") == "trtllm"
+    assert engine_name("vllm") == "vllm"
+    assert (
+        prefill_chunk_tokens("vllm")
+        == prefill_chunk_tokens("vllm-ascend")
+        == prefill_chunk_tokens("")
+        == 8192
+    )
+    assert prefill_chunk_tokens("llama.cpp") == prefill_chunk_tokens("my-llama.cpp-port") == 512
     assert (captures(OLD), captures("trtllm"), captures("unheard-of")) == (False, True, True)
     assert (overlaps("trtllm"), overlaps("a-trtllm"), overlaps("sglang")) == (False, False, True)
 
@@ -70,15 +75,15 @@ def test_which_phases_an_engine_slows(engine, monkeypatch):
     decodes, reads, static = SLOW[engine]
     task = task_of(engine)
     prefill = replace(task, mode="prefill")
-    assert [slows(x) for x in (task, prefill, replace(prefill, static=True))] == [
+    assert [has_slowdown(x) for x in (task, prefill, replace(prefill, static=True))] == [
         decodes, reads, static
     ]  # fmt: skip
     follows = engine in (OLD, "fastertransformer-2022")
-    assert slowness_follows_batch(task) is slowness_follows_batch(
+    assert slowdown_depends_on_batch(task) is slowdown_depends_on_batch(
         replace(task, mode="decode")) is follows  # fmt: skip
-    assert not slowness_follows_batch(prefill)
+    assert not slowdown_depends_on_batch(prefill)
     if not decodes:
-        assert slowness(task, LAYOUT, {}) == {}
+        assert slowdown_factors(task, LAYOUT, {}) == {}
 
 
 @pytest.mark.parametrize(
@@ -94,7 +99,7 @@ def test_a_cache_that_is_left_to_few_multiprocessors(heads, batch, on, lone, vec
     """Each reads 50 GB/s; large groups of heads go to vector units where their speed is known."""
     task = replace(task_of(OLD, heads), chip=on)
     values = {"W_chip": on.memory_bandwidth, "dp": 2.0, "pp": 1.0, "B": np.array([batch])}
-    factors = slowness(task, LAYOUT, values)
+    factors = slowdown_factors(task, LAYOUT, values)
     assert factors["e_kv"] == pytest.approx(lone)
     assert factors.get("e_at") == (None if vector is None else pytest.approx(vector))
     powers = coefficient_powers(task, LAYOUT, values)
@@ -113,7 +118,9 @@ def test_three_heads_over_two_chips_are_two_on_the_fuller():
     three = replace(grouped(8.0), caches=(replace(grouped(8.0).caches[0], heads=3),))
     task = replace(task_of(OLD), sizes=three)
     values = {"W_chip": 1e12, "dp": 1.0, "pp": 1.0, "B": 1.0}
-    assert slowness(task, LAYOUT, values)["e_kv"] == pytest.approx(1e12 / (50e9 * ceil(3 / 2)))
+    assert slowdown_factors(task, LAYOUT, values)["e_kv"] == pytest.approx(
+        1e12 / (50e9 * ceil(3 / 2))
+    )
 
 
 READING = {  # engine, weights: bytes written and read to widen weights, share read beside products
@@ -139,11 +146,11 @@ def test_weights_are_read_beside_products(case):
         half = 2.0 * task.sizes.params["dense_ffn"] / sum(task.sizes.streamed_bytes.values())
         wide, beside = 2 * half, half
     read, peak = (
-        float(np.ravel(fed(lowered("prompt", name), symbols)[name])[0])
+        float(np.ravel(feed(get_kernel("prompt", name), symbols)[name])[0])
         for name in ("T_pf_read", "T_pf_peak")
     )
     expected = 1 + wide - beside + (sqrt((beside * read) ** 2 + peak**2) - peak) / read
-    factors = slowness(task, LAYOUT, symbols)
+    factors = slowdown_factors(task, LAYOUT, symbols)
     if case == "vllm":
         assert factors == {}
         return
@@ -151,7 +158,7 @@ def test_weights_are_read_beside_products(case):
     powers = coefficient_powers(task, LAYOUT, symbols)["e_w"]
     for symbol in ("W_chip", "F_attn"):
         ends = [
-            slowness(task, LAYOUT, {**symbols, symbol: symbols[symbol] * factor})["e_w"]
+            slowdown_factors(task, LAYOUT, {**symbols, symbol: symbols[symbol] * factor})["e_w"]
             for factor in (1.01, 1 / 1.01)
         ]
         slope = np.log(ends[0] / ends[1]) / (2 * np.log(1.01))
@@ -193,17 +200,17 @@ def test_sequences_that_an_engine_lets_in_by_hand():
     weights, cache = np.array([40e9, 78e9]), np.array([1e9, 1e6])
     later = (0.5 * 200 + 1000) / 1100  # half of the answer must fit, of a mean context of 1100
     expected = [(72e9 - 2e9 - 40e9) / (1e9 * later), 3 * 0.6 * 2e9 / (1e6 * later)]
-    assert resident_most(task, layouts, weights, cache) == pytest.approx(expected)
+    assert max_resident(task, layouts, weights, cache) == pytest.approx(expected)
     reported = replace(task, chip=replace(task.chip, memory_reported=90e9))
     first = (81e9 - 2e9 - 40e9) / (1e9 * later)
-    assert resident_most(reported, layouts, weights, cache)[0] == pytest.approx(first)
+    assert max_resident(reported, layouts, weights, cache)[0] == pytest.approx(first)
     whole = replace(task, engine="trtllm")
     aside = (72e9 - 2e9 - 40e9) / (1e9 * 1200 / 1100)
-    assert resident_most(whole, layouts, weights, cache)[0] == pytest.approx(aside)
+    assert max_resident(whole, layouts, weights, cache)[0] == pytest.approx(aside)
     # One sequence to each copy of attention at the least; caches of nothing count as a byte.
-    full = resident_most(task, layouts, np.array([80e9, 80e9]), cache)
+    full = max_resident(task, layouts, np.array([80e9, 80e9]), cache)
     assert full.tolist() == [1, 3]
-    nothing = resident_most(task, layouts, weights, np.zeros(2))
+    nothing = max_resident(task, layouts, weights, np.zeros(2))
     assert nothing == pytest.approx([72e9 - 2e9 - 40e9, 3 * 0.6 * 2e9], rel=1e-12)
     waits = rounds_waited(np.array([10.0, 4.0, 6.0]), np.array([4.0, 4.0, 8.0]))
     assert waits == pytest.approx([0.95 * 1.5, 0, 0])

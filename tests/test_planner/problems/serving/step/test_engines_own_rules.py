@@ -26,10 +26,10 @@ import planner
 from planner.catalogue import models
 from planner.engines import ENGINES, export
 from planner.engines.deployment import checkpoint, deployments
-from planner.problems.serving.search.admitted_layouts import layouts_of
+from planner.problems.serving.search.admitted_layouts import admissible_layouts
 from planner.problems.serving.step.engine_rules import RULES, engine_tables
 from planner.problems.serving.task.resolve import resolve
-from planner.scenario import checked
+from planner.scenario import check_tree
 from planner.scenario.tree import Tree
 from planner.text.errors import Infeasible, InputError
 from tests.paths import ROOT
@@ -136,7 +136,7 @@ def pools_of(plan: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]
 def test_no_layout_that_is_searched_is_one_its_engines_refuse(seed):
     """Of random questions a sample of all layouts: just what the sources refuse is left out."""
     asked = scenario(seed, 64)
-    question = checked(Tree("scenario", asked), ROOT)
+    question = check_tree(Tree("scenario", asked), ROOT)
     if asked["engine"] == "trtllm" and asked["system"] == "mi300x-8":
         with pytest.raises(InputError, match=r"NVIDIA|was made for"):
             resolve(question)
@@ -145,9 +145,9 @@ def test_no_layout_that_is_searched_is_one_its_engines_refuse(seed):
     config, rng = config_of(asked), np.random.default_rng(seed)
     for task in [*tasks.tasks, *(each for pair in tasks.pools for each in pair.tasks)]:
         role = "" if task.mode == "aggregated" else task.mode
-        every = layouts_of(task.with_layout(engines=None))
+        every = admissible_layouts(task.with_layout(engines=None))
         sample = rng.choice(len(every), min(len(every), 60), replace=False)
-        offered = layouts_of(task)
+        offered = admissible_layouts(task)
         runs = {(*offered.split(k), int(offered.halves[k])): offered.engines[k]
                 for k in range(len(offered))}  # fmt: skip
         for k in sample.tolist():
@@ -174,7 +174,7 @@ def judged(seed: int, most: int) -> int:
     if not answer.chosen:
         return 0
     whole = answer.document
-    question = checked(Tree("scenario", asked), ROOT)
+    question = check_tree(Tree("scenario", asked), ROOT)
     if any("was made for" in warning for warning in answer.warnings):
         assert not whole["plan"]["engines"]
         with pytest.raises(Infeasible, match="was made for"):

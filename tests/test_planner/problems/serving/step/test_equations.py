@@ -10,11 +10,11 @@ import sympy as sp
 
 from formulas.algebra.notation import P_chip, T_first, T_pf_busy, T_slot, n_chips, x_pf
 from formulas.numerics.evaluate import kernel
-from formulas.serving.queues import ROOM
+from formulas.serving.queues import CAPACITY_EQUATIONS
 from planner.problems.serving.step import equations
-from planner.problems.serving.step.equations import ALONE, tabled
-from planner.problems.serving.step.kernels import OF_A_STEP, StepModel, fed, lowered
-from planner.problems.serving.step.occupancy import TAILS, arriving
+from planner.problems.serving.step.equations import NAMED_TABLES, equation_table
+from planner.problems.serving.step.kernels import OF_A_STEP, StepModel, feed, get_kernel
+from planner.problems.serving.step.occupancy import TAILS, arrival_values
 from planner.problems.serving.step.step import Step
 from tests.cases.serving import columns, question, sparse
 
@@ -40,7 +40,7 @@ ROOFS = {"roof.memory", "roof.compute", "roof.network"}
 def test_a_pool_says_each_thing_once(key):
     """Outputs of its phases; every symbol by one equation, in two halves that share no output."""
     mode, bound, _, powered = key
-    defined, outputs = tabled("all_outputs", *key)
+    defined, outputs = equation_table("all_outputs", *key)
     symbols = [equation.symbol for equation in defined]
     assert len(set(symbols)) == len(symbols)
     expected = ALWAYS | (ROOFS if bound else PARTS) | (ENERGY if powered else set())
@@ -53,8 +53,11 @@ def test_a_pool_says_each_thing_once(key):
     assert outputs["busy"] == x_pf * T_pf_busy
     if powered:
         assert outputs["site_watts"] == P_chip * n_chips
-    assert set(tabled("every_symbol", *key)[1]) == {symbol.name for symbol in symbols}
-    (whole, fixed), (rest, follows) = tabled("work_times", *key), tabled("busyness", *key)
+    assert set(equation_table("every_symbol", *key)[1]) == {symbol.name for symbol in symbols}
+    (whole, fixed), (rest, follows) = (
+        equation_table("work_times", *key),
+        equation_table("occupancy_outputs", *key),
+    )
     work = StepModel(*key).work
     assert fixed.keys() - set(work) == expected - follows.keys()
     assert set(work) <= fixed.keys()
@@ -71,9 +74,9 @@ def test_a_pool_says_each_thing_once(key):
 def test_what_is_computed_again_begins_with_the_price(mode):
     """All outputs; in a closed loop with its own first token, under a load with what waits are."""
     key = (mode, False, "given", "given")
-    plain = tabled("all_outputs", *key)[1]
+    plain = equation_table("all_outputs", *key)[1]
     for wait in ("none", "loop", "queue"):
-        defined, outputs = tabled("recomputed", *key, wait)
+        defined, outputs = equation_table("recheck_outputs", *key, wait)
         assert next(iter(outputs)) == "usd_per_token"
         more = {"rho_pf", "T_wait", "T_line", "T_join", "T_dec", "S_occ", "v_occ", "x_load",
                 "x_heavy", "r_both"} if wait == "queue" else set()  # fmt: skip
@@ -90,36 +93,36 @@ def test_what_is_computed_again_begins_with_the_price(mode):
 
 def test_small_tables_hold_what_they_are_asked_for():
     """Nothing that gives its symbols is missing or twice, and words are those of all outputs."""
-    for name, (defined, given) in ALONE.items():
+    for name, (defined, given) in NAMED_TABLES.items():
         symbols = [equation.symbol.name for equation in defined]
         assert len(set(symbols)) == len(symbols)
         assert set(given) <= set(symbols), name
-        assert tabled(name)[1].keys() == set(given)
-    assert {x.symbol.name for x in ALONE["seen_keys"][0]} == {"L_seen", "L_seen_pf"}
-    shares = [e for e in ALONE["expert_share"][0] if e.symbol.name == "coverage"]
+        assert equation_table(name)[1].keys() == set(given)
+    assert {x.symbol.name for x in NAMED_TABLES["seen_keys"][0]} == {"L_seen", "L_seen_pf"}
+    shares = [e for e in NAMED_TABLES["expert_share"][0] if e.symbol.name == "coverage"]
     assert len(shares) == 1
-    names = [e.symbol.name for e in tabled("prompt", "T_pf_read")[0]]
+    names = [e.symbol.name for e in equation_table("prompt", "T_pf_read")[0]]
     assert {"T_ttft", "T_pf_busy"}.isdisjoint(names)
     assert {"T_pf_read", "T_batch", "T_hop_pf"} <= set(names)
     for mode in ("aggregated", "prefill"):
-        names = [e.symbol.name for e in tabled("closed_loop", mode)[0]]
+        names = [e.symbol.name for e in equation_table("closed_loop", mode)[0]]
         assert {"coverage", "b_slice", "b_stage"} <= set(names)
         assert ("n_ahead" in names) is (mode == "aggregated")
-        names = {e.symbol.name for e in tabled("passes", mode)[0]}
+        names = {e.symbol.name for e in equation_table("passes", mode)[0]}
         assert {"n_shared"} <= names <= {"n_new", "n_shared"}
-    words = tabled("pool_from_times", "decode", "none", "latency", "usd_per_input_token")
+    words = equation_table("pool_from_times", "decode", "none", "latency", "usd_per_input_token")
     assert words[1].keys() == {"latency"}
     assert T_first not in {e.symbol for e in words[0]}
-    assert tabled("slower_rate")[1].keys() == {"requests"}
-    whole = tabled("whole_pools", "none", True)[1].keys()
-    assert whole - tabled("whole_pools", "none", False)[1].keys() == ENERGY - {"site_watts"}
+    assert equation_table("slower_rate")[1].keys() == {"requests"}
+    whole = equation_table("whole_pools", "none", True)[1].keys()
+    assert whole - equation_table("whole_pools", "none", False)[1].keys() == ENERGY - {"site_watts"}
     assert next(iter(whole)) == "usd_per_token"
-    assert tabled("pools", "given", "watts")[1].keys() == {"watts"}
+    assert equation_table("pools", "given", "watts")[1].keys() == {"watts"}
     for bound, mode in product((False, True), MODES):
         slots = [e for e in equations.pool(mode, bound, "none") if e.symbol == T_slot]
         assert len(slots) == 1
-    assert {e.symbol.name for e in equations.worked("prefill")} >= {"E_run"}
-    assert "T_math_bound" not in {e.symbol.name for e in equations.worked("prefill")}
+    assert {e.symbol.name for e in equations.work_equations("prefill")} >= {"E_run"}
+    assert "T_math_bound" not in {e.symbol.name for e in equations.work_equations("prefill")}
 
 
 @pytest.mark.parametrize(("powered", "more"), [("given", set()), ("counted", {"watts"}),
@@ -128,7 +131,7 @@ def test_small_tables_hold_what_they_are_asked_for():
 @pytest.mark.parametrize("queued", [False, True])
 def test_what_a_batch_follows(powered, more, queued):
     """Times of which all outputs are made, those of a queue under a load, power if it follows."""
-    outputs = tabled("batch_times", "aggregated", False, "given", powered, queued)[1]
+    outputs = equation_table("batch_times", "aggregated", False, "given", powered, queued)[1]
     times = {"tpot", "slot", "busy", "need", "mixed", "ttft", *OF_A_STEP}
     assert outputs.keys() == times | ({"step", "arrivals"} if queued else set()) | more
     assert outputs["ttft"] == sp.Symbol("T_ttft", **outputs["ttft"].assumptions0)
@@ -143,7 +146,7 @@ def test_what_a_page_computes_is_what_the_step_does(mode, load, arrivals):
     step = Step(task, columns([(2, 1, 1, 1, 2, 1, 2, 4)]), bound=False)
     batch = np.array([16.0])
     expected, symbols = step(batch), step.values(batch)
-    defined, outputs = tabled("page_outputs", *step.model.key, True)
+    defined, outputs = equation_table("page_outputs", *step.model.key, True)
     waits = load == "given" and mode != "decode"
     names = {equation.symbol.name for equation in defined}
     assert ("T_wait" in names) is waits
@@ -154,15 +157,15 @@ def test_what_a_page_computes_is_what_the_step_does(mode, load, arrivals):
     if load == "given" and mode == "decode":
         assert outputs["readers"] == 0
     compiled = kernel(defined, {word: outputs[word] for word in (*words, *room)})
-    arrives = arriving(step, expected)
+    arrives = arrival_values(step, expected)
     met = {**arrives, **symbols, "n_flat": step.occupancy.flat, "x_free": task.headroom}
     values = compiled(**{name: met[name] for name in compiled.names})
     for word in words:
         if word != "crowded":
             both = np.ravel(values[word]), np.ravel(expected[word])
             assert both[0] == pytest.approx(both[1], rel=1e-9), word
-    flight = fed(lowered("flight"), {**met, **arrives})
+    flight = feed(get_kernel("flight"), {**met, **arrives})
     for name in room:
         assert np.ravel(values[name]) == pytest.approx(np.ravel(flight[name]), rel=1e-9)
-    bare = {equation.symbol.name for equation in tabled("page_outputs", *step.model.key)[0]}
-    assert bare == names - {equation.symbol.name for equation in ROOM}
+    bare = {equation.symbol.name for equation in equation_table("page_outputs", *step.model.key)[0]}
+    assert bare == names - {equation.symbol.name for equation in CAPACITY_EQUATIONS}

@@ -14,21 +14,21 @@ from hypothesis import strategies as st
 
 import planner
 from formulas.network.expert_copies import distinct_nodes, nodes_in_reach
-from planner.architecture import from_config, sizes
-from planner.architecture.counts import Sizes
+from planner.architecture import from_config, model_sizes
+from planner.architecture.counts import ModelSizes
 from planner.catalogue import models
-from planner.problems.serving.advice.grounds import uneven
-from planner.problems.serving.search.admitted_layouts import layouts_of
+from planner.problems.serving.advice.grounds import imbalance
+from planner.problems.serving.search.admitted_layouts import admissible_layouts
 from planner.problems.serving.search.batch import search
-from planner.problems.serving.step.binding import copies, copies_to_domains, evenness
+from planner.problems.serving.step.binding import copies, copies_to_domains, expert_imbalance
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.resolve import resolve
 from planner.scenario import load
 from planner.text.errors import InputError, ModelError
 from tests.cases.serving import MODELS, columns, question, searched
 
-DEEPSEEK = sizes(models.load("deepseek-v3"))
-KIMI = sizes(models.load("kimi-k2"))
+DEEPSEEK = model_sizes(models.load("deepseek-v3"))
+KIMI = model_sizes(models.load("kimi-k2"))
 RACK = {
     "problem": "serving", "model": "deepseek-v3", "system": "gb200-nvl72", "chips": 72,
     "workload": {"input_tokens": 4000, "output_tokens": 1000}, "promises": {"tpot": "50 ms"},
@@ -36,9 +36,9 @@ RACK = {
 }  # fmt: skip
 
 
-def ranks(model: Sizes, ep: int, **changes: Any) -> dict[str, float]:
+def ranks(model: ModelSizes, ep: int, **changes: Any) -> dict[str, float]:
     """Weights and tokens of the fullest of ep ranks over the mean."""
-    found = evenness(question(model, **changes), columns([(1, 1, 1, ep, ep, 1, 1, ep)]))
+    found = expert_imbalance(question(model, **changes), columns([(1, 1, 1, ep, ep, 1, 1, ep)]))
     return {name: float(value[0]) for name, value in found.items()}
 
 
@@ -122,14 +122,14 @@ def test_serving_uneven_experts_are_told() -> None:
         layout = SimpleNamespace(ep=ep)
         return SimpleNamespace(layout=layout, redundant_experts=redundant, phases={})
 
-    (warning,) = uneven(pool(72), 256)
+    (warning,) = imbalance(pool(72), 256)
     assert "choose.redundant_experts: 32" in warning
-    assert not uneven(pool(72, 32), 256)
-    assert not uneven(pool(8), 256)
+    assert not imbalance(pool(72, 32), 256)
+    assert not imbalance(pool(8), 256)
     pools = SimpleNamespace(layout=None, phases={"prefill": pool(72), "decode": pool(48)})
-    assert [("prefill" in line, "decode" in line) for line in uneven(pools, 256)] == [
-        (True, False), (False, True)
-    ]  # fmt: skip
+    prefill, decode = imbalance(pools, 256)
+    assert ("prefill" in prefill, "decode" in prefill) == (True, False)
+    assert ("prefill" in decode, "decode" in decode) == (False, True)
     assert any("redundant_experts: 32" in w for w in planner.solve(RACK).warnings)
 
 
@@ -139,7 +139,9 @@ def test_serving_uneven_experts_go_to_every_chip() -> None:
     def sent(ep: int, engine: str, *, bound: bool = False) -> np.ndarray:
         asked = {**RACK, "chips": ep, "engine": engine, "choose": {"mode": "decode", "ep": ep}}
         task = resolve(load(asked)).tasks[0]
-        return np.asarray(Step(task, layouts_of(task), bound=bound).values(np.ones(1))["k_copies"])
+        return np.asarray(
+            Step(task, admissible_layouts(task), bound=bound).values(np.ones(1))["k_copies"]
+        )
 
     assert (sent(24, "vllm") == 23).all()
     assert (sent(24, "none") < 8).all()
@@ -158,7 +160,7 @@ def test_serving_groups_are_read() -> None:
     """DeepSeek-V3 picks 4 of 8 groups, Kimi K2 and GLM-5 have one, others none."""
     assert (DEEPSEEK.expert_groups, DEEPSEEK.expert_groups_active) == (8, 4)
     for name in ("kimi-k2", "glm-5", "gpt-oss-120b", "llama-3.1-70b"):
-        model = sizes(models.load(name))
+        model = model_sizes(models.load(name))
         assert (model.expert_groups, model.expert_groups_active) == (1, 1)
 
 
@@ -177,7 +179,7 @@ CONFIG = {
 )  # fmt: skip
 def test_serving_impossible_groups_are_refused(changes: dict[str, int], problem: str) -> None:
     """What no router can do is a mistake in the configuration."""
-    assert sizes(from_config(CONFIG, "grouped")).expert_groups == 4
+    assert model_sizes(from_config(CONFIG, "grouped")).expert_groups == 4
     with pytest.raises(ModelError, match=problem):
         from_config(CONFIG | changes, "grouped")
 

@@ -13,17 +13,17 @@ import pytest
 
 from formulas.numerics.evaluate import kernel, scalar_program
 from formulas.numerics.tape import Tape
-from planner.problems.serving.step.equations import ALONE, tabled
+from planner.problems.serving.step.equations import NAMED_TABLES, equation_table
 from planner.problems.serving.step.kernels import (
-    SHORT,
+    MAX_NAME_LENGTH,
     StepModel,
+    get_kernel,
+    load_scalar_program,
     load_share,
-    lowered,
     pools_recomputed,
     pools_values,
     replica_rates,
     split_values,
-    walked,
 )
 from tests.paths import ROOT
 
@@ -34,7 +34,7 @@ MODELS = [
     )
 ]
 OTHERS: dict[str, tuple[Any, ...]] = {
-    **dict.fromkeys(ALONE, ()), "slower_rate": (),
+    **dict.fromkeys(NAMED_TABLES, ()), "slower_rate": (),
     "pools": ("given", "requests", "usd_per_request"), "closed_loop": ("prefill",),
     "prompt": ("T_pf_beside", "T_pf_read"), "waiting": ("aggregated",),
 }  # fmt: skip
@@ -48,27 +48,29 @@ def through_json(tape: Tape) -> Any:
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_kept_kernels_of_a_pool_are_those_of_its_equations(model: StepModel) -> None:
     """Every node and every output of what is searched with, and of what a batch follows."""
-    for table in ("all_outputs", "work_times", "busyness"):
-        fresh = kernel(*tabled(table, *model.key))
-        assert through_json(lowered(table, *model.key).tape) == through_json(fresh.tape)
-    fresh = kernel(*tabled("batch_times", *model.key, False))
-    assert through_json(lowered("batch_times", *model.key, False).tape) == through_json(fresh.tape)
+    for table in ("all_outputs", "work_times", "occupancy_outputs"):
+        fresh = kernel(*equation_table(table, *model.key))
+        assert through_json(get_kernel(table, *model.key).tape) == through_json(fresh.tape)
+    fresh = kernel(*equation_table("batch_times", *model.key, False))
+    assert through_json(get_kernel("batch_times", *model.key, False).tape) == through_json(
+        fresh.tape
+    )
 
 
 @pytest.mark.parametrize("table", OTHERS)
 def test_other_kept_kernels_are_those_of_their_equations(table: str) -> None:
     """Queues, loops, transfers, two pools."""
-    fresh = kernel(*tabled(table, *OTHERS[table]))
-    assert through_json(lowered(table, *OTHERS[table]).tape) == through_json(fresh.tape)
+    fresh = kernel(*equation_table(table, *OTHERS[table]))
+    assert through_json(get_kernel(table, *OTHERS[table]).tape) == through_json(fresh.tape)
 
 
 @pytest.mark.parametrize("model", [m for m in MODELS if m.load == "none"], ids=str)
 def test_what_is_walked_again_is_what_the_equations_say(model: StepModel) -> None:
     """The plain trees of the check of a plan, which no kernel takes part in."""
-    definitions, outputs = tabled("recomputed", *model.key, "none")
-    names = frozenset(lowered("all_outputs", *model.key).names)
+    definitions, outputs = equation_table("recheck_outputs", *model.key, "none")
+    names = frozenset(get_kernel("all_outputs", *model.key).names)
     fresh = scalar_program(definitions, outputs, names)
-    trees = walked("recomputed", *model.key, "none", names=names)
+    trees = load_scalar_program("recheck_outputs", *model.key, "none", names=names)
     assert json.loads(json.dumps(trees.plain())) == json.loads(json.dumps(fresh.plain()))
 
 
@@ -126,7 +128,9 @@ def test_which_symbols_no_load_changes() -> None:
         model = StepModel(mode, False, "none", powered)
         assert model.work == (*times, *energy)
         assert model.key == (mode, False, "none", powered)
-    assert len("aggregated-False-given-billed") < SHORT  # usual keys stand in names of files
+    assert (
+        len("aggregated-False-given-billed") < MAX_NAME_LENGTH
+    )  # usual keys stand in names of files
 
 
 @pytest.mark.slow

@@ -14,11 +14,11 @@ from scipy import stats
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.occupancy import (
     Occupancy,
-    arriving,
-    crowded_again,
-    exceeding,
+    arrival_values,
     first,
+    overflow_probability,
     queue,
+    recheck_overflow,
 )
 from planner.problems.serving.step.step import Step
 
@@ -190,14 +190,14 @@ def test_more_in_flight_than_there_is_room_for_term_by_term(case):
             shape = mean / (spread - 1)
             ways = math.gamma(n + shape) / (math.factorial(n) * math.gamma(shape))
             fits += ways * (1 / spread) ** shape * (1 - 1 / spread) ** n
-    late = exceeding(*map(np.array, (mean, spread, float(room))))
+    late = overflow_probability(*map(np.array, (mean, spread, float(room))))
     assert float(late) == pytest.approx(1 - fits, rel=1e-7)
 
 
 def test_a_hardly_spread_number_is_poisson():
     """Up to a millionth of the mean the variance is the mean's, beyond it its own."""
     mean, room = np.full(2, 50.0), np.full(2, 60.0)
-    late = exceeding(mean, 1 + np.array([0.9e-6, 1.2e-6]), room)
+    late = overflow_probability(mean, 1 + np.array([0.9e-6, 1.2e-6]), room)
     assert late[0] == stats.gamma.cdf(50.0, 61)
     assert late[1] == pytest.approx(late[0], rel=1e-4)
     assert late[1] != late[0]
@@ -205,7 +205,7 @@ def test_a_hardly_spread_number_is_poisson():
 
 def test_nobody_is_in_flight_where_nothing_arrives():
     """The share is zero, whatever the spread."""
-    late = exceeding(np.zeros(2), np.array([1.0, 3.0]), np.zeros(2))
+    late = overflow_probability(np.zeros(2), np.array([1.0, 3.0]), np.zeros(2))
     assert late == pytest.approx([0.0, 0.0], abs=1e-300)
 
 
@@ -220,13 +220,13 @@ def test_the_share_of_time_that_is_read():
     A load that is given leaves room already; chips that only decode, and the bound, read nothing.
     """
     values = {"arrivals": np.array([2.0, 5.0, 40.0]), "tpot": np.ones(3), "busy": np.full(3, 0.1)}
-    free, given_ = arriving(asked("none"), values), arriving(asked("given"), values)
+    free, given_ = arrival_values(asked("none"), values), arrival_values(asked("given"), values)
     assert free["x_load"] == pytest.approx(values["arrivals"] * 0.8)
     assert free["r_pf"] == pytest.approx([0.16, 0.4, 0.99])
     assert given_["x_load"].tolist() == [2.0, 5.0, 40.0]
     assert given_["r_pf"] == pytest.approx([0.2, 0.5, 0.99])
     for step in (asked("given", "decode"), asked("given", bound=True)):
-        assert arriving(step, values)["r_pf"].tolist() == 0.0
+        assert arrival_values(step, values)["r_pf"].tolist() == 0.0
 
 
 def test_crowding_by_walking_the_equations_is_the_same():
@@ -238,9 +238,9 @@ def test_crowding_by_walking_the_equations_is_the_same():
     again = {"arrivals": 5.0, "tpot": 0.03, "busy": 0.04}
     _, late = room.crowding({**symbols, "x_load": 5.0, "T_tpot": 0.03, "r_pf": 5.0 * 0.04})
     assert 0.01 < late[0] < 0.99
-    assert crowded_again(step, symbols, again) == {"crowded": pytest.approx(late[0], rel=1e-12)}
+    assert recheck_overflow(step, symbols, again) == {"crowded": pytest.approx(late[0], rel=1e-12)}
     step.crowds = False
-    assert crowded_again(step, symbols, again) == {}
+    assert recheck_overflow(step, symbols, again) == {}
 
 
 # Chips that only read, prompts of one length and a chunk that each fills: an M/D/1 queue.

@@ -8,11 +8,11 @@ import pytest
 
 from planner.problems.serving.step.packing import (
     ChipSplit,
-    chips_least,
     distinct,
     fits,
+    max_replicas,
+    min_chips,
     replicas_left,
-    replicas_most,
 )
 from tests.cases.packing import laid_out
 
@@ -38,13 +38,13 @@ def agree(seed):
     left = int(replicas_left(np.array([chips]), rooms[0], np.array([count]), rooms[1])[0])
     best = laid_out(chips, domain, first, count * stages, second)
     assert left == (best // others if best >= 0 else -1)
-    most = int(replicas_most(np.array([chips]), rooms[1])[0])
+    most = int(max_replicas(np.array([chips]), rooms[1])[0])
     assert most == laid_out(chips, domain, second, 0, second) // others
     for held in (count, count + 1):
-        least = int(chips_least(np.array([held]), rooms[0])[0])
-        enough = int(replicas_most(np.array([least]), rooms[0])[0])
+        least = int(min_chips(np.array([held]), rooms[0])[0])
+        enough = int(max_replicas(np.array([least]), rooms[0])[0])
         assert enough >= held
-        assert held == 0 or int(replicas_most(np.array([least - 1]), rooms[0])[0]) < held
+        assert held == 0 or int(max_replicas(np.array([least - 1]), rooms[0])[0]) < held
 
 
 @pytest.mark.parametrize("domain", [1, 2, 3, 4, 5])
@@ -63,10 +63,10 @@ def test_all_small_systems_are_laid_out(domain):
     left = replicas_left(chips, rooms[0], count, rooms[1])
     best = [laid_out(n, domain, a, i, b) for n, a, i, b in systems]
     assert left.tolist() == best
-    most = replicas_most(chips, rooms[1])
+    most = max_replicas(chips, rooms[1])
     assert most.dtype.kind == left.dtype.kind == "i"
     assert most.tolist() == [laid_out(n, domain, b, 0, b) for n, _, _, b in systems]
-    least = chips_least(count, rooms[0])
+    least = min_chips(count, rooms[0])
     for (_, a, i, _), enough in zip(systems, least.tolist(), strict=True):
         assert laid_out(enough, domain, a, i, a) >= 0
         assert i == 0 or laid_out(enough - 1, domain, a, i, a) < 0
@@ -96,9 +96,9 @@ def test_a_pool_of_several_stages_takes_them_all():
     room = ChipSplit(np.array([3]), np.array([2]), np.array([8]))
     assert room.chips.tolist() == [6]
     # Two stages to a machine, and the second of two replicas' four fills the second machine.
-    assert replicas_most(np.array([16]), room).tolist() == [2]
-    assert chips_least(np.array([2]), room).tolist() == [8 + 6]
-    assert chips_least(np.array([0]), room).tolist() == [0]
+    assert max_replicas(np.array([16]), room).tolist() == [2]
+    assert min_chips(np.array([2]), room).tolist() == [8 + 6]
+    assert min_chips(np.array([0]), room).tolist() == [0]
     # Beside one replica, a full machine but two, stand two stages of 3 or four of 2 and one more.
     pair = ChipSplit(np.array([2]), np.array([2]), np.array([8]))
     assert replicas_left(np.array([16]), room, np.array([1]), pair).tolist() == [2]

@@ -14,7 +14,7 @@ from formulas.serving.queues import (
     reading_spread,
     room_spread,
 )
-from planner.problems.serving.step.occupancy import exceeding
+from planner.problems.serving.step.occupancy import overflow_probability
 from tests.cases.arrivals import Followed, Rank, lengths, witnessed
 
 
@@ -68,7 +68,7 @@ def test_the_share_of_time_with_too_many_in_flight(grows):
         low, high = (load, high) if mean < mean_wanted else (low, load)
     for room in (40, 55, 80):
         exact = float(share[room + 1 :].sum())
-        found = exceeding(*map(np.array, (mean_wanted, 1 / (1 - grows), room)))
+        found = overflow_probability(*map(np.array, (mean_wanted, 1 / (1 - grows), room)))
         assert float(found) == pytest.approx(exact, rel=0.15, abs=1e-3)
 
 
@@ -89,7 +89,7 @@ def test_the_cache_of_a_rank_is_too_small_as_often_as_simulated(spreads, each):
             alone(rank, rate, (prompt, spreads[0]), (answer, spreads[1])), 30_000, room
         )
         at = [np.array(x) for x in (seen.decoding, spread, room - 0.5)]
-        share = float(exceeding(*at))
+        share = float(overflow_probability(*at))
         assert seen.decoding == pytest.approx(mean, rel=0.05)
         assert share == pytest.approx(seen.crowded, rel=0.3, abs=4 * seen.crowded_error)
 

@@ -9,22 +9,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from planner.architecture.counts import InnerWidth, sizes
+from planner.architecture.counts import InnerWidth, model_sizes
 from planner.catalogue import models
 from planner.problems.serving.step.engine_rules import engine_tables
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.runnable import (
     copies_dense,
     cut_otherwise,
-    engines_of,
-    loaded_by,
-    misfit,
-    pool_of,
+    engine_pool,
+    engines_loading_checkpoint,
+    refusal_location,
+    refusal_text,
     refusals,
-    refused,
-    run_by,
     stamps,
-    unfit_for,
+    supporting_engines,
+    supports,
+    task_refusal,
 )
 from tests.cases.engine_pools import FULL, H100, MI300, MODEL, pool_with
 from tests.cases.serving import dense, question, sparse
@@ -48,11 +48,13 @@ def test_a_column_of_layouts_is_judged_at_once():
     table = rows({}, {"tp": 2, "dp_attention": 2, "ep": 2, "tp_expert": 2}, {"tp": 5})
     pool = pool_with({**WHOLE, "weights": "fp8"})
     assert tuple(engine_tables()) == ("vllm", "sglang", "trtllm")
-    every = run_by(pool, table, ("vllm", "sglang", "trtllm"))
+    every = supports(pool, table, ("vllm", "sglang", "trtllm"))
     assert every.tolist() == [VLLM + SGLANG + TRTLLM, SGLANG, 0]
-    assert run_by(pool, table, ("vllm", "trtllm")).tolist() == [VLLM + TRTLLM, 0, 0]
-    assert loaded_by(pool, ["trtllm", "vllm"]) == ("vllm",)  # it converts no bf16 checkpoint
-    assert loaded_by(pool_with({}), ["trtllm", "vllm"]) == ("trtllm", "vllm")
+    assert supports(pool, table, ("vllm", "trtllm")).tolist() == [VLLM + TRTLLM, 0, 0]
+    assert engines_loading_checkpoint(pool, ["trtllm", "vllm"]) == (
+        "vllm",
+    )  # it converts no bf16 checkpoint
+    assert engines_loading_checkpoint(pool_with({}), ["trtllm", "vllm"]) == ("trtllm", "vllm")
     assert stamps(["vllm"]) == f"vLLM {engine_tables()['vllm'].version}"
     assert stamps([]).startswith("none of those read")
 
@@ -71,29 +73,31 @@ def test_all_pools_of_a_plan_are_run_by_one_engine():
     """Requests of 1000 tokens, 200 more and two drafts beyond them fit the model, or none does."""
     plain, odd = Layouts.of(), Layouts.of(tp=2, dp_attention=2, ep=4)
     names = ("vllm", "sglang", "trtllm")
-    assert engines_of([(drafting(), plain)]) == names
-    assert engines_of([(drafting(), plain), (drafting(), odd)]) == names[:2]
-    assert engines_of([(drafting(), odd), (drafting(engines=None), plain)]) is None
-    assert engines_of([(drafting(engines=("sglang",)), plain)]) == ("sglang",)
-    assert engines_of([(drafting(engines=()), plain)]) == ()
-    assert engines_of([(drafting(model={"max_context": 1202}), plain)]) == names
-    assert engines_of([(drafting(model={"max_context": 1201}), plain)]) == ()
+    assert supporting_engines([(drafting(), plain)]) == names
+    assert supporting_engines([(drafting(), plain), (drafting(), odd)]) == names[:2]
+    assert supporting_engines([(drafting(), odd), (drafting(engines=None), plain)]) is None
+    assert supporting_engines([(drafting(engines=("sglang",)), plain)]) == ("sglang",)
+    assert supporting_engines([(drafting(engines=()), plain)]) == ()
+    assert supporting_engines([(drafting(model={"max_context": 1202}), plain)]) == names
+    assert supporting_engines([(drafting(model={"max_context": 1201}), plain)]) == ()
     longer = drafting(input_tokens=1001.0, model={"max_context": 1202})
-    assert engines_of([(replace(longer, input_tokens=1000.0), plain), (longer, plain)]) == ()
+    assert (
+        supporting_engines([(replace(longer, input_tokens=1000.0), plain), (longer, plain)]) == ()
+    )
     # Without blocks that predict, nobody loads it for drafting.
-    assert engines_of([(drafting(model={"mtp_blocks": 0}), plain)]) == ()
+    assert supporting_engines([(drafting(model={"mtp_blocks": 0}), plain)]) == ()
 
 
 def test_a_pool_is_asked_about_in_the_words_of_rules():
     """Its role where it does one phase alone, the weights of its experts, copies and drafts."""
     task = drafting(redundant=2, drafting="eagle")
-    pool = pool_of(task)
+    pool = engine_pool(task)
     assert (pool.role, pool.copies, pool.drafts, pool.method) == ("", 2, 2, "eagle")
-    assert pool_of(replace(task, mode="decode")).role == "decode"
+    assert engine_pool(replace(task, mode="decode")).role == "decode"
     kinds = {**MODEL.weight_dtype, "routed": "fp4", "dense_ffn": "fp8"}
     model = replace(MODEL, weight_dtype=kinds)
-    assert pool_of(replace(task, sizes=model)).weights == "fp4"
-    assert pool_of(replace(task, sizes=replace(model, n_experts=0))).weights == "fp8"
+    assert engine_pool(replace(task, sizes=model)).weights == "fp4"
+    assert engine_pool(replace(task, sizes=replace(model, n_experts=0))).weights == "fp8"
 
 
 def test_an_engine_says_what_would_work():
@@ -149,29 +153,33 @@ def test_an_engine_says_why_it_does_not_draft(changes, said):
 def test_all_engines_refuse_by_the_layout_that_each_comes_nearest_to():
     """Of a layout that breaks two rules and one that breaks one, the latter's is told."""
     table = rows({"tp": 5, "halves": 2}, {"halves": 2})
-    said = refused(pool_with(WHOLE), table, ["trtllm"])
+    said = refusal_text(pool_with(WHOLE), table, ["trtllm"])
     stamp = engine_tables()["trtllm"].stamp
     assert said == (
         f"no engine that was read runs this; {stamp}: {stamp} has no option that lets two "
         "half-batches overlap; what would work: choose.overlap=none; "
         "or engine: none, for your own"
     )
-    both = refused(pool_with(WHOLE), rows({"tp": 5}), ["vllm", "sglang"])
+    both = refusal_text(pool_with(WHOLE), rows({"tp": 5}), ["vllm", "sglang"])
     names = " and ".join(engine_tables()[name].stamp for name in ("vllm", "sglang"))
     assert f"; {names}: tp 5 does not divide" in both
     task = drafting(model={"kv_dtype": "int8"})
-    assert "no int8 KV cache" in unfit_for(task)
-    assert unfit_for(drafting()) == unfit_for(replace(task, engines=None)) == ""
-    assert unfit_for(replace(task, any_layout=True)) == unfit_for(replace(task, engines=())) == ""
+    assert "no int8 KV cache" in task_refusal(task)
+    assert task_refusal(drafting()) == task_refusal(replace(task, engines=None)) == ""
+    assert (
+        task_refusal(replace(task, any_layout=True))
+        == task_refusal(replace(task, engines=()))
+        == ""
+    )
 
 
 def test_an_error_stands_where_the_remedy_does():
     """At the choice that was made and would mend it, else at the first made, else at the remedy."""
     words = "tp 3; what would work: choose.ep=2, or choose.tp=4"
-    assert misfit(["kv", "tp"], words) == ("choose.tp", words)
-    assert misfit(["kv", "mode"], words)[0] == "choose.kv"
-    assert misfit([], words)[0] == "choose.ep"
-    assert misfit([], "another model")[0] == "choose"
+    assert refusal_location(["kv", "tp"], words) == ("choose.tp", words)
+    assert refusal_location(["kv", "mode"], words)[0] == "choose.kv"
+    assert refusal_location([], words)[0] == "choose.ep"
+    assert refusal_location([], "another model")[0] == "choose"
 
 
 def test_attention_of_a_dense_model_is_copied_where_something_does():
@@ -207,7 +215,7 @@ def test_down_projections_and_routers_are_whole_on_every_chip():
 
     Eight chips hold and multiply eight times as much of it as one; the bound lets them cut it.
     """
-    task = question(sizes(models.load("deepseek-v3")))
+    task = question(model_sizes(models.load("deepseek-v3")))
     parameters = 61 * 7168 * (1536 + 576) + 58 * 7169 * 256
     assert task.sizes.copied[0] == parameters
     assert task.sizes.copied[1] == pytest.approx(61 * 7168 * 2112 + 2 * 58 * 7168 * 256, rel=2e-3)

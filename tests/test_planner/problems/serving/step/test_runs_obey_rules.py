@@ -10,7 +10,7 @@ from planner.measurements.measurement import Measurement
 from planner.measurements.readers import runs
 from planner.problems.serving.step.engine_rules import EnginePool, engine_tables
 from planner.problems.serving.step.layouts import Layouts
-from planner.problems.serving.step.runnable import run_by
+from planner.problems.serving.step.runnable import supports
 from tests.paths import SHARED
 
 TABLES = ("serving_runs.csv", "serving_runs_2.csv", "serving_more_runs.csv")
@@ -40,7 +40,7 @@ def runs_it(row: Measurement, name: str, copies: int = 0) -> bool:
     weights = row.sizes.weight_dtype["routed" if row.sizes.n_experts else "dense_ffn"]
     role = ("prefill" if row.quantity == "ttft" else "decode") if row.pooled else ""
     pool = EnginePool(row.sizes, row.chip, role, weights, copies, row.drafts)
-    return bool(np.all(run_by(pool, Layouts.of(**row.layout), (name,))))
+    return bool(np.all(supports(pool, Layouts.of(**row.layout), (name,))))
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from planner.catalogue.chips import ChipPower
-from planner.problems.serving.step.step import FEW, Step
+from planner.problems.serving.step.step import NEGLIGIBLE_REPLICAS, Step
 from planner.problems.serving.task.task import ClosedLoop
 from tests.cases.serving import columns, dense, question, sparse
 
@@ -151,16 +151,16 @@ def test_how_busy_replicas_are_by_hand():
     """Without a load the share of slots; under one the replicas that run, and their busy share."""
     assert step_of("plain").values(BATCH, 0.5)["r_fill"] == 0.5
     given = step_of("given").values(BATCH)
-    assert given["n_up"].tolist() == [3, 1, FEW, 2]
+    assert given["n_up"].tolist() == [3, 1, NEGLIGIBLE_REPLICAS, 2]
     assert given["X_arr"] == 0.5
     assert given["n_rep"].tolist() == [4, 2, 1, 3]
     assert "r_fill" not in given
     most = step_of("most", spare=1).values(BATCH, 0.7)
-    assert most["n_up"].tolist() == [3, 1, FEW, 2]
+    assert most["n_up"].tolist() == [3, 1, NEGLIGIBLE_REPLICAS, 2]
     assert most["x_free"] == 0.1
-    assert most["r_busy"].tolist() == [0.7, 0.7, 1 / FEW, 0.7]
+    assert most["r_busy"].tolist() == [0.7, 0.7, 1 / NEGLIGIBLE_REPLICAS, 0.7]
     none = step_of("given", columns([(1, 1, 1, 1, 1, 1, 0, 4)])).values(np.ones(1))
-    assert none["n_rep"].tolist() == [FEW]
+    assert none["n_rep"].tolist() == [NEGLIGIBLE_REPLICAS]
     rates = np.array([0.1, 0.2, 0.3, 0.4])
     bearing = step_of("plain").bearing(rates)
     assert bearing.values(BATCH)["X_arr"].tolist() == rates.tolist()

@@ -10,7 +10,7 @@ import pytest
 import planner
 from planner.problems.serving.bounds.lower_bound import relaxation
 from planner.problems.serving.search.batch import search
-from planner.problems.serving.step.kernels import fed
+from planner.problems.serving.step.kernels import feed
 from planner.problems.serving.step.step import Step
 from planner.text.errors import InputError
 from tests.cases.serving import MODELS, columns, question, searched
@@ -29,7 +29,7 @@ def halved(layout: tuple[int, ...] = WIDE, **changes: Any) -> tuple[Step, Step]:
 def parts(step: Step, batch: float) -> dict[str, float]:
     """Every symbol of a step at a batch."""
     values = step.values(np.array([batch]))
-    found = fed(step.model.lowered("every_symbol"), values)
+    found = feed(step.model.lowered("every_symbol"), values)
     return {name: float(np.ravel(value)[0]) for name, value in {**values, **found}.items()}
 
 

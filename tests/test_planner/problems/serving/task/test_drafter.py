@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from planner.architecture.counts import Sizes, sizes
+from planner.architecture.counts import ModelSizes, model_sizes
 from planner.catalogue import models
 from planner.catalogue.acceptance import Acceptance, DraftMethod, acceptance, draft_method, lengths
 from planner.problems.serving.task.drafter import (
-    Speculating,
+    SpeculationDepth,
     _continued,
     depths,
     draft_model,
     predictor,
-    speculating,
+    speculation_depth,
 )
 from planner.scenario.keys.speculation_keys import Speculation
 from planner.text.errors import FieldError
-from planner.text.tolerances import TENTH
+from planner.text.tolerances import QUANTILE_90
 from tests.cases.serving import MODELS
 
 # Five layers, of which three attend and four have experts; 10 wide, 120 words.
@@ -154,23 +154,23 @@ def test_numbers_of_drafts_are_one_or_tried() -> None:
 def test_a_step_brings_one_token_where_nothing_is_drafted() -> None:
     """At one position, and it takes no drafter."""
     for speculation, drafts in ((None, 0), (None, 3), (Speculation(drafts="auto"), 0)):
-        nothing = speculating(speculation, SPARSE, drafts)
-        assert nothing == Speculating()
+        nothing = speculation_depth(speculation, SPARSE, drafts)
+        assert nothing == SpeculationDepth()
         assert (nothing.positions, nothing.emitted, nothing.low, nothing.high) == (1, 1, 1, 1)
         assert (nothing.drafter, nothing.source, nothing.measured) == (None, "", True)
 
 
 def test_accepted_tokens_as_the_user_gives_them_have_no_range() -> None:
     """Each of three accepted at one half: 1 + 1/2 + 1/4 + 1/8; or the length itself."""
-    chance = speculating(Speculation(drafts=3, acceptance=0.5), SPARSE, 3)
+    chance = speculation_depth(Speculation(drafts=3, acceptance=0.5), SPARSE, 3)
     assert (chance.drafts, chance.positions) == (3, 4)
     assert chance.emitted == chance.low == chance.high == 1.875
     assert (chance.source, chance.measured) == ("", True)
-    length = speculating(Speculation(drafts=3, accepted=2.5), SPARSE, 3)
+    length = speculation_depth(Speculation(drafts=3, accepted=2.5), SPARSE, 3)
     assert length.emitted == length.low == length.high == 2.5
     assert (length.source, length.measured) == ("", True)
     for drafts, tokens in ((1, 1.6), (2, 1.9)):
-        curve = speculating(Speculation(drafts="auto", accepted=(1.6, 1.9)), SPARSE, drafts)
+        curve = speculation_depth(Speculation(drafts="auto", accepted=(1.6, 1.9)), SPARSE, drafts)
         assert curve.emitted == curve.low == curve.high == tokens
         assert (curve.source, curve.measured) == ("", True)
 
@@ -178,9 +178,9 @@ def test_accepted_tokens_as_the_user_gives_them_have_no_range() -> None:
 @pytest.mark.parametrize(("name", "measured"), [("deepseek-v4-pro", True), ("hand", False)])
 def test_accepted_tokens_that_nobody_gives_are_those_of_curves(name: str, measured: bool) -> None:
     """Of the model where there are some, with a band that four in five are in."""
-    drafted = speculating(Speculation(drafts=4), replace(SPARSE, name=name), 4)
+    drafted = speculation_depth(Speculation(drafts=4), replace(SPARSE, name=name), 4)
     curve = acceptance(name, "mtp")
-    low, middle, high = curve.range(4, TENTH)
+    low, middle, high = curve.range(4, QUANTILE_90)
     assert (drafted.low, drafted.emitted, drafted.high) == (low[4], middle[4], high[4])
     assert 1 < drafted.low < drafted.emitted < drafted.high < 5
     assert (drafted.measured, drafted.source) == (measured, curve.source)
@@ -188,32 +188,32 @@ def test_accepted_tokens_that_nobody_gives_are_those_of_curves(name: str, measur
 
 def test_a_model_drafts_with_its_own_layers_or_with_a_head() -> None:
     """Or with what is asked for; looking words up takes no drafter."""
-    own = speculating(Speculation(drafts=2, acceptance=0.5), SPARSE, 2)
+    own = speculation_depth(Speculation(drafts=2, acceptance=0.5), SPARSE, 2)
     assert own.drafter == predictor(SPARSE, draft_method("mtp"))
-    head = speculating(Speculation(drafts=2, acceptance=0.5), DENSE, 2)
+    head = speculation_depth(Speculation(drafts=2, acceptance=0.5), DENSE, 2)
     assert head.drafter == predictor(DENSE, draft_method("eagle-3"))
-    asked = speculating(Speculation(drafts=2, acceptance=0.5, method="eagle"), SPARSE, 2)
+    asked = speculation_depth(Speculation(drafts=2, acceptance=0.5, method="eagle"), SPARSE, 2)
     assert asked.drafter == predictor(SPARSE, draft_method("eagle"))
-    assert speculating(Speculation(drafts=2, method="n-gram"), SPARSE, 2).drafter is None
+    assert speculation_depth(Speculation(drafts=2, method="n-gram"), SPARSE, 2).drafter is None
     with pytest.raises(FieldError, match="hand has no predictor layers in its checkpoint; choose"):
-        speculating(Speculation(drafts=2, method="mtp"), DENSE, 2)
+        speculation_depth(Speculation(drafts=2, method="mtp"), DENSE, 2)
 
 
-def words_of(model: str, factor: float) -> Sizes:
+def words_of(model: str, factor: float) -> ModelSizes:
     """A model of so many times the words of another."""
-    return replace(DENSE, vocab=round(sizes(models.load(model)).vocab * factor))
+    return replace(DENSE, vocab=round(model_sizes(models.load(model)).vocab * factor))
 
 
 def test_a_model_drafts_for_one_of_the_same_words() -> None:
     """Tables that are padded differ by less than a hundredth; a described model has none."""
     small = Speculation(drafts=2, acceptance=0.5, draft_model="llama-3.2-1b")
-    expected = draft_model(sizes(models.load("llama-3.2-1b")))
+    expected = draft_model(model_sizes(models.load("llama-3.2-1b")))
     for target in (words_of("llama-3.2-1b", 1.007), words_of("llama-3.2-1b", 0.993),
                    replace(DENSE, vocab=0)):  # fmt: skip
-        assert speculating(small, target, 2).drafter == expected
+        assert speculation_depth(small, target, 2).drafter == expected
     for factor in (1.013, 0.987, 2.0):
         with pytest.raises(FieldError, match=r"llama-3.2-1b has 128,256 words and hand"):
-            speculating(small, words_of("llama-3.2-1b", factor), 2)
+            speculation_depth(small, words_of("llama-3.2-1b", factor), 2)
 
 
 def test_lengths_go_on_beyond_what_is_given_as_the_curve_through_them_does() -> None:

@@ -11,9 +11,9 @@ import pytest
 import planner
 from planner.engines import export
 from planner.engines.fit_question import FitOptions, fit
-from planner.engines.imported import imported
+from planner.engines.imported import scenario_from_launch
 from planner.memory.engine_room import EngineLimits, ReplicaLayout, engine_groups, model_memory
-from planner.problems.serving.search.admitted_layouts import layouts_of
+from planner.problems.serving.search.admitted_layouts import admissible_layouts
 from planner.problems.serving.step.memory_terms import charged_engine
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.resolve import resolve
@@ -135,7 +135,7 @@ def test_a_launch_says_what_the_scenario_says(
         assert option in script
     written = tmp_path / "serve.sh"
     written.write_text(script)
-    back = imported([written], ["system=hgx-h100", "workload.input_tokens=2000",
+    back = scenario_from_launch([written], ["system=hgx-h100", "workload.input_tokens=2000",
                                          "workload.output_tokens=500"])  # fmt: skip
     assert back.data["max_model_len"] == 9000
 
@@ -189,7 +189,7 @@ def test_the_search_counts_the_blocks_of_the_engine(
     task = resolve(load(question(engine, 8, model=model, system="hgx-h200", promises={},
                                  workload={"input_tokens": first, "output_tokens": answer},
                                  choose=ONE_CONTEXT))).tasks[0]  # fmt: skip
-    layouts = layouts_of(task)
+    layouts = admissible_layouts(task)
     step, charged = Step(task, layouts, bound=False), charged_engine(task, layouts)
     held = step(layouts.dp_attention * 1.0)["memory.kv"]
     contexts = np.arange(first, first + answer + 1)

@@ -9,13 +9,13 @@ import pytest
 from planner.problems.serving.task.requests import (
     arrivals,
     batches,
+    checked_promises,
     context,
-    limits_of,
-    method_of,
+    context_parts,
+    draft_method,
+    layout_limits,
     modes,
     outputs,
-    parts,
-    promised,
 )
 from planner.text.errors import FieldError
 from tests.cases.scenarios import small
@@ -51,22 +51,22 @@ def test_two_pools_are_tried_where_they_are_possible(
 
 def test_layouts_are_limited_by_what_is_chosen_of_the_whole_or_of_a_pool() -> None:
     """What a pool does not say is taken from the whole; what nobody says is free."""
-    assert limits_of(small(), None) == {}
+    assert layout_limits(small(), None) == {}
     scenario = small(choose={
         "mode": "disaggregated", "tp": [1, 2], "pp": 2, "overlap": "two-batch",
         "decode": {"tp": 1, "replicas": 2, "overlap": "none"},
     })  # fmt: skip
     whole = {"tp": (1, 2), "pp": (2,), "halves": (2,)}
-    assert limits_of(scenario, None) == limits_of(scenario, "prefill") == whole
+    assert layout_limits(scenario, None) == layout_limits(scenario, "prefill") == whole
     decode = {"tp": (1,), "pp": (2,), "replicas": (2,), "halves": (1,)}
-    assert limits_of(scenario, "decode") == decode
+    assert layout_limits(scenario, "decode") == decode
 
 
 def test_an_engine_that_overlaps_no_halves_has_none_unless_they_are_asked_for() -> None:
     """One whole pass where nobody chooses."""
-    assert limits_of(small(), None, halved=False) == {"halves": (1,)}
+    assert layout_limits(small(), None, halved=False) == {"halves": (1,)}
     wanted = small(choose={"overlap": ["none", "two-batch"]})
-    assert limits_of(wanted, None, halved=False) == {"halves": (1, 2)}
+    assert layout_limits(wanted, None, halved=False) == {"halves": (1, 2)}
 
 
 @pytest.mark.parametrize(
@@ -86,21 +86,21 @@ def test_long_contexts_are_cut_where_nobody_says(
     """Parts of 2^14 tokens of a prompt that is read, of 2^17 in a pool that decodes."""
     chosen = {"mode": "disaggregated"} if pool else {}
     long = small(model="llama-3.1-70b", choose=chosen, workload={"input_tokens": tokens})
-    assert limits_of(long, pool) == expected
+    assert layout_limits(long, pool) == expected
     if not pool:
         lecture = small(assumptions="lecture", workload={"input_tokens": tokens})
-        assert limits_of(lecture, None) == {}
+        assert layout_limits(lecture, None) == {}
     fixed = small(choose={**chosen, "cp": 1}, workload={"input_tokens": tokens})
-    assert limits_of(fixed, pool) == {"cp": (1,)}
+    assert layout_limits(fixed, pool) == {"cp": (1,)}
 
 
 def test_parts_are_doubled_up_to_sixteen() -> None:
     """Each keeps its least tokens."""
-    assert parts(99, least=50) == (1,)
-    assert parts(100, least=50) == (1, 2)
-    assert parts(420, least=50) == (1, 2, 4, 8)
-    assert parts(1e9) == (1, 2, 4, 8, 16)
-    assert parts(1.0) == (1,)
+    assert context_parts(99, least=50) == (1,)
+    assert context_parts(100, least=50) == (1, 2)
+    assert context_parts(420, least=50) == (1, 2, 4, 8)
+    assert context_parts(1e9) == (1, 2, 4, 8, 16)
+    assert context_parts(1.0) == (1,)
 
 
 def test_a_batch_is_given_or_that_of_a_closed_loop() -> None:
@@ -128,10 +128,10 @@ def test_arrivals_are_requests_whatever_they_are_counted_in() -> None:
 
 def test_what_drafts_is_a_model_or_a_method_or_not_said() -> None:
     """A model by its name, else the method; empty where the checkpoint's own blocks draft."""
-    assert method_of(small()) == ""
-    assert method_of(small(speculation={"drafts": 2})) == ""
-    assert method_of(small(speculation={"drafts": 2, "method": "eagle"})) == "eagle"
-    assert method_of(small(speculation={"drafts": 2, "draft_model": "llama-3.2-1b"})) == (
+    assert draft_method(small()) == ""
+    assert draft_method(small(speculation={"drafts": 2})) == ""
+    assert draft_method(small(speculation={"drafts": 2, "method": "eagle"})) == "eagle"
+    assert draft_method(small(speculation={"drafts": 2, "draft_model": "llama-3.2-1b"})) == (
         "llama-3.2-1b"
     )
 
@@ -174,20 +174,22 @@ def test_a_phase_keeps_the_promises_that_it_can_break(
 ) -> None:
     """Of two pools the one that decodes ends the request, and caches gather in it."""
     expected = {name: limit for name, limit in MADE.items() if name in kept}
-    assert promised(mode, small(promises=PROMISES), pooled=pooled) == expected
-    assert promised(mode, small(), pooled=pooled) == {}
+    assert checked_promises(mode, small(promises=PROMISES), pooled=pooled) == expected
+    assert checked_promises(mode, small(), pooled=pooled) == {}
     crowds = {} if mode == "prefill" else {"cache_fits": pytest.approx(0.01)}
     loaded = small(promises=PROMISES, **DEMAND)
-    assert promised(mode, loaded, pooled=pooled) == {**expected, **crowds}
+    assert checked_promises(mode, loaded, pooled=pooled) == {**expected, **crowds}
 
 
 def test_caches_of_a_load_have_room_for_all_but_a_share_of_the_time() -> None:
     """Where it is said, another one or none; no bound knows of chance."""
-    most = promised("aggregated", small(**DEMAND, promises={"cache_fits": 0.75}), pooled=False)
+    most = checked_promises(
+        "aggregated", small(**DEMAND, promises={"cache_fits": 0.75}), pooled=False
+    )
     assert most == {"cache_fits": 0.25}
     for changes in (
         {"promises": {"cache_fits": 0}}, {"estimate": "bound"}, {"assumptions": "lecture"}
     ):  # fmt: skip
-        assert promised("aggregated", small(**DEMAND, **changes), pooled=False) == {}
-    speed = promised("decode", small(promises={"tokens_per_s_per_user": 20}), pooled=False)
+        assert checked_promises("aggregated", small(**DEMAND, **changes), pooled=False) == {}
+    speed = checked_promises("decode", small(promises={"tokens_per_s_per_user": 20}), pooled=False)
     assert speed == {"tpot": 0.05}

@@ -15,13 +15,13 @@ from planner.catalogue import models
 from planner.catalogue.chips import chip, chip_names, chip_power
 from planner.catalogue.profile import profile
 from planner.problems.serving.profiled import LECTURE
-from planner.problems.serving.question import RUNS_ON
+from planner.problems.serving.question import ENGINE_CHOICES
 from planner.problems.serving.step.engine_rules import engine_tables
 from planner.problems.serving.task.resolve import (
     ServingTasks,
-    handful_warning,
-    hardware_of,
     resolve,
+    resolve_hardware,
+    small_sample_warning,
 )
 from planner.problems.serving.task.task import Task
 from planner.protocol.solve import solve
@@ -348,7 +348,7 @@ def test_on_chip_memory_that_is_not_known_is_told() -> None:
 def test_systems_that_nobody_rents_out_are_left_aside() -> None:
     """Unless a price is given."""
     kinds: dict[str, Any] = {"system": ["hgx-h100", "cloudmatrix384"], "price": None}
-    assert [one.chip.name for one in hardware_of(small(**kinds))] == ["h100"]
+    assert [one.chip.name for one in resolve_hardware(small(**kinds))] == ["h100"]
     found = asked(**kinds)
     assert [task.chip.name for task in found.tasks] == ["h100"]
     assert [words.split(" ")[0] for words in found.warnings] == ["cloudmatrix384"]
@@ -362,7 +362,7 @@ def test_systems_that_nobody_rents_out_are_left_aside() -> None:
 )
 def test_a_profile_of_a_handful_of_runs_says_so(runs: int, words: str | None) -> None:
     """Up to five of one's own; more are a fit, and those of the catalogue have none."""
-    told = handful_warning(replace(LECTURE, runs=runs))
+    told = small_sample_warning(replace(LECTURE, runs=runs))
     assert told is None if words is None else f"was fitted on {words} of one's own" in str(told)
 
 
@@ -375,7 +375,7 @@ def test_faults_of_what_is_looked_up_stand_at_the_key_that_asked() -> None:
 
 RUN_BY = [
     (name, {"engine": engine})
-    for engine, name in product(RUNS_ON, chip_names())
+    for engine, name in product(ENGINE_CHOICES, chip_names())
     if engine not in engine_tables() or chip(name).maker in engine_tables()[engine].vendors
 ]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from planner.architecture.counts import Sizes
+from planner.architecture.counts import ModelSizes
 from planner.problems.serving.task.task import Task, TaskPair
 from planner.text.errors import CatalogueError, InputError
 from tests.cases.serving import MODELS, question
@@ -112,7 +112,7 @@ def test_positions_of_a_step_are_drafts_and_one(drafts: int) -> None:
 PEAKS = {"bf16": 100.0, "fp8": 200.0, "int8": 300.0}
 
 
-def multiplying(sizes: Sizes, **peaks: float) -> Task:
+def multiplying(sizes: ModelSizes, **peaks: float) -> Task:
     """A question on a chip of these peaks."""
     task = asked(sizes=sizes)
     return replace(task, chip=replace(task.chip, flops=peaks))

@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 
-from planner.architecture.counts import sizes
+from planner.architecture.counts import model_sizes
 from planner.catalogue import models
 from planner.catalogue.chips import chip, chip_power
-from planner.problems.serving.step.engine_effects import chunk_of
-from planner.problems.serving.task.drafter import speculating
-from planner.problems.serving.task.resolve import hardware_of
+from planner.problems.serving.step.engine_effects import prefill_chunk_tokens
+from planner.problems.serving.task.drafter import speculation_depth
+from planner.problems.serving.task.resolve import resolve_hardware
 from planner.problems.serving.task.task import ClosedLoop, Task, TaskPair
 from planner.problems.serving.task.task_builder import Hardware, TaskBuilder, engines_read
 from planner.scenario.keys.speculation_keys import Speculation
 from planner.text.errors import FieldError
 from tests.cases.scenarios import small
 
-MODEL = sizes(models.load("llama-3.1-8b"))
-H100, H200 = (hardware_of(small(system=name))[0] for name in ("hgx-h100", "hgx-h200"))
+MODEL = model_sizes(models.load("llama-3.1-8b"))
+H100, H200 = (resolve_hardware(small(system=name))[0] for name in ("hgx-h100", "hgx-h200"))
 PER_JOULE = 0.09 / 3.6e6  # USD
 LOAD = {"demand": "3 requests/s"}
 LOOP = {"concurrency": 6}
@@ -63,7 +63,7 @@ def test_lengths_and_formats_of_a_task_are_those_of_its_scenario() -> None:
     assert (task.chips, task.sizes, task.machine) == ((2, 4), MODEL, H100.machine)
     assert (task.mode, task.objective, task.estimate, task.lecture) == (
         "aggregated", "cost", "calibrated", False)  # fmt: skip
-    assert (task.chunk, task.redundant) == (chunk_of("any"), 0)
+    assert (task.chunk, task.redundant) == (prefill_chunk_tokens("any"), 0)
     other = built(builder={"chunk": 96, "redundant": 3})
     assert (other.chunk, other.redundant) == (96, 3)
     assert (task.utilisation, built(memory_utilisation=0.8).utilisation) == (0.9, 0.8)
@@ -144,9 +144,9 @@ def test_drafts_add_positions_and_tokens_to_a_step() -> None:
     task = built(builder={"drafts": 3}, speculation=asked)
     assert (task.positions_per_step, task.tokens_per_step) == (4, 1.875)
     assert (task.accepted_range, task.drafting) == ((1, 1), "")
-    assert task.drafter == speculating(Speculation(**asked), MODEL, 3).drafter
+    assert task.drafter == speculation_depth(Speculation(**asked), MODEL, 3).drafter
     unknown = built(builder={"drafts": 2}, speculation={"drafts": 2, "method": "eagle"})
-    curve = speculating(Speculation(drafts=2, method="eagle"), MODEL, 2)
+    curve = speculation_depth(Speculation(drafts=2, method="eagle"), MODEL, 2)
     ends = (curve.low / curve.emitted, curve.high / curve.emitted)
     assert unknown.accepted_range == pytest.approx(ends)
     assert unknown.drafting == "eagle"

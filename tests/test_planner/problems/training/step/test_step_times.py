@@ -14,14 +14,10 @@ from planner.catalogue.training.training_stacks import (
     training_stack,
     training_stack_names,
 )
-from planner.problems.training.step.step_tables import tabled
+from planner.problems.training.step.step_tables import equation_table
 from planner.problems.training.step.step_times import MEMORY, bound_symbols, step_times
 from planner.problems.training.step.training_counts import training_counts
-from planner.problems.training.step.training_task import (
-    TrainingLayouts,
-    TrainingTask,
-    training_machine,
-)
+from planner.problems.training.step.training_task import LayoutTable, TrainingTask, training_machine
 from planner.text.errors import InputError
 
 
@@ -40,7 +36,7 @@ def some_layouts(rows, columns, seed=0):
     def powers(top):
         return 2 ** rng.integers(0, top, (rows, 1))
 
-    return TrainingLayouts.of(
+    return LayoutTable.of(
         tp=powers(4), pp=powers(5), dp=powers(7), micro_batch=powers(3), cp=powers(2),
         schedule=rng.integers(0, 4, (1, columns)), recompute=rng.integers(0, 4, (1, columns)),
         zero=rng.integers(0, 4, (1, columns)), offload=rng.integers(0, 3, (1, columns)),
@@ -72,7 +68,7 @@ def test_rows_against_columns_are_the_flat_layouts():
 
 def test_the_kernel_is_the_trees_walked_with_floats():
     task, layouts = task_of(), some_layouts(6, 4, seed=3)
-    equations, outputs = tabled("both")
+    equations, outputs = equation_table("both")
     for index in range(24):
         layout = layouts.at(index)
         symbols = {n: float(v) for n, v in bound_symbols(task, layout).items()}
@@ -109,15 +105,15 @@ def test_a_sliding_window_has_fewer_pairs():
 def test_embedding_and_head_even_126_layers_on_8_stages():
     """Llama 3 405B: 16 layers a stage, 15 on the first and the last."""
     task = task_of("llama-3.1-405b", "hgx-h100", "megatron-bridge-2026")
-    symbols = bound_symbols(task, TrainingLayouts.of(pp=8))
+    symbols = bound_symbols(task, LayoutTable.of(pp=8))
     assert [float(symbols[n]) for n in ("n_full", "n_first", "n_last")] == [16, 15, 15]
-    even = bound_symbols(task, TrainingLayouts.of(pp=7))
+    even = bound_symbols(task, LayoutTable.of(pp=7))
     assert [float(even[n]) for n in ("n_full", "n_first", "n_last")] == [18, 18, 18]
 
 
 def test_members_of_a_group_pool_their_cards():
     task = task_of(stack="megatron-lm-2021")
-    layout = TrainingLayouts.of(tp=np.array([8, 4, 2, 1]), dp=64)
+    layout = LayoutTable.of(tp=np.array([8, 4, 2, 1]), dp=64)
     pooled = bound_symbols(task, layout)["W_dp"]
     assert pooled.tolist() == [25e9, 50e9, 100e9, 200e9]
     flat = replace(task, stack=replace(task.stack, pooled_cards=False))
@@ -127,7 +123,7 @@ def test_members_of_a_group_pool_their_cards():
 def test_zero_3_pays_for_every_micro_batch():
     """Half the micro-batch gathers the weights twice as often."""
     task = task_of(batch=512)
-    layouts = TrainingLayouts.of(dp=128, zero=3, micro_batch=np.array([4, 2, 1]), overlap=0)
+    layouts = LayoutTable.of(dp=128, zero=3, micro_batch=np.array([4, 2, 1]), overlap=0)
     exposed = step_times(task, layouts, ("step", "terms")).terms["dp_exposed"]
     assert exposed[1] / exposed[0] == pytest.approx(2, rel=0.02)
     assert exposed[2] / exposed[1] == pytest.approx(2, rel=0.02)
@@ -135,7 +131,7 @@ def test_zero_3_pays_for_every_micro_batch():
 
 def test_the_last_stage_is_the_worst_where_logits_are_large():
     task = task_of("llama-3.1-8b", "hgx-h100", "megatron-bridge-2026", sequence=8192)
-    layout = TrainingLayouts.of(pp=4, dp=2, micro_batch=4, recompute="full", zero=1)
+    layout = LayoutTable.of(pp=4, dp=2, micro_batch=4, recompute="full", zero=1)
     times = step_times(task, layout)
     assert times.worst_stage == 4
     logits = 4 * 128256 * 4 * 8192 * task.coefficients["k_loss"]
@@ -143,16 +139,16 @@ def test_the_last_stage_is_the_worst_where_logits_are_large():
 
 
 def test_a_layout_in_words_and_back():
-    layout = TrainingLayouts.of(tp=8, recompute="selective", schedule="interleaved")
+    layout = LayoutTable.of(tp=8, recompute="selective", schedule="interleaved")
     words = layout.words()
     assert (words["recompute"], words["schedule"], words["overlap"]) == (
         "selective", "interleaved", True,
     )  # fmt: skip
-    assert TrainingLayouts.of(**words) == layout
+    assert LayoutTable.of(**words) == layout
     with pytest.raises(InputError, match="no 'tpp'"):
-        TrainingLayouts.of(tpp=2)
+        LayoutTable.of(tpp=2)
     with pytest.raises(InputError, match="none of gpipe"):
-        TrainingLayouts.of(schedule="2f2b")
+        LayoutTable.of(schedule="2f2b")
 
 
 ARITHMETIC = (
@@ -222,7 +218,7 @@ def test_llama_405b_as_it_was_trained(virtual, zero):
     """The Llama 3 Herd of Models, table 4: 400 TFLOP/s a chip at tp 8, pp 16, dp 128 in bf16, its
     optimiser states and gradients sharded, nothing run again. A stack of the same publisher."""
     task = task_of("llama-3.1-405b", "hgx-h100", "torchtitan-2025", batch=2048, sequence=8192)
-    layout = TrainingLayouts.of(
+    layout = LayoutTable.of(
         tp=8, pp=16, dp=128, schedule="interleaved", virtual_stages=virtual, zero=zero,
         sequence_parallel=1,
     )  # fmt: skip
@@ -249,7 +245,7 @@ def test_items_are_dealt_to_stages_like_layers(layers, items, pp):
     task = task_of()
     stack = replace(task.stack, stage_items=items)
     counts = replace(task.counts, n_layers=layers)
-    symbols = bound_symbols(replace(task, stack=stack, counts=counts), TrainingLayouts.of(pp=pp))
+    symbols = bound_symbols(replace(task, stack=stack, counts=counts), LayoutTable.of(pp=pp))
     made = [float(symbols[name]) for name in ("n_full", "n_first", "n_last")]
     assert made == [max(stages), stages[0], stages[-1]]
 
@@ -262,7 +258,7 @@ def test_single_kernels_keep_every_tensor_between_them():
     attention = [2 * queries, 2 * keys, 2 * keys, 2 * queries]
     gate = [2 * width] * 4  # gate, its activation, up, their product
     eager = replace(task, stack=replace(task.stack, eager=True))
-    symbols = bound_symbols(eager, TrainingLayouts.of())
+    symbols = bound_symbols(eager, LayoutTable.of())
     layer = sum(float(symbols[name]) for name in ("a_whole", "a_undiv", "a_split"))
     assert layer == sum([*norm, *norm, *attention, *gate])
 
@@ -270,7 +266,7 @@ def test_single_kernels_keep_every_tensor_between_them():
 def test_a_stack_that_gathers_holds_logits_and_inputs_whole():
     task = task_of("llama-3.1-8b", stack="physical", batch=64)
     gathers = replace(task, stack=replace(task.stack, gathered=True))
-    layouts = TrainingLayouts.of(tp=np.array([1, 8]), dp=8, sequence_parallel=1)
+    layouts = LayoutTable.of(tp=np.array([1, 8]), dp=8, sequence_parallel=1)
     memory = step_times(gathers, layouts).memory
     assert memory["logits"][1] == memory["logits"][0]
     divided = step_times(task, layouts).memory
@@ -297,7 +293,7 @@ def test_products_of_a_format_that_never_ran_are_no_faster_than_the_best_measure
 def test_the_default_stack_meets_the_rates_of_llama_405b(chips, dp, rate):
     """The Llama 3 Herd of Models, table 4; it fits where gradients are sharded as there."""
     task = task_of("llama-3.1-405b", "hgx-h100", "megatron-bridge-2026", batch=2048, sequence=8192)
-    layout = TrainingLayouts.of(
+    layout = LayoutTable.of(
         tp=8, pp=16, dp=dp, schedule="interleaved", virtual_stages=8, zero=2, sequence_parallel=1
     )
     times = step_times(task, layout)
