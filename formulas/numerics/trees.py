@@ -1,6 +1,6 @@
 """Expressions as plain nested tuples, and their values at one point with Python floats.
 
-A tree is a number, the name of a symbol, or (operation, *trees). `expressions.tree_of` makes it of
+A tree is a number, the name of a symbol, or (operation, *trees). `expressions.expr_tree` makes it of
 a SymPy expression, node for node, so that walking it shares nothing with the array kernels but the
 equations; it is kept in files as JSON, and read and walked without SymPy.
 """

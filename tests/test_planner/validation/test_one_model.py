@@ -142,5 +142,5 @@ def _expressible(row: Measurement) -> bool:
     stored = planner.catalogue.models.load(row.sizes.name) if row.sizes.name else None
     if stored is None:
         return False
-    counted = planner.architecture.counts.sizes(stored, None, row.sizes.kv_dtype, None)
+    counted = planner.architecture.counts.model_sizes(stored, None, row.sizes.kv_dtype, None)
     return counted == row.sizes and (RowStep([row]).batch == row.batch).all()

@@ -60,7 +60,7 @@ def relaxed_layouts(
     given_batch: bool,
     halved: bool = False,
 ) -> Program:
-    """The program of `binding_limits.relaxed`.
+    """The program of `binding_limits.relaxable`.
 
     Choices are the ranks dp, the stages pp and the sequences of a stage; tp and cp are given. A
     given batch is spread over as many replicas as the chips allow.
