@@ -49,14 +49,14 @@ MODULES = tuple(f"{room}.{name}" for room, names in _IN_ORDER for name in names.
 
 @cache
 def _by_module() -> dict[str, tuple[str, Equation | Derivation]]:
-    """{name in Python: (module that makes it, equation or derivation)}, as they stand there."""
+    """{name in Python: (module that makes it, equation or derivation)}, in module order."""
     entries: dict[str, tuple[str, Equation | Derivation]] = {}
     for module in MODULES:
         for name, value in vars(import_module(f"formulas.{module}")).items():
             if name.startswith("_") or not isinstance(value, Equation | Derivation):
                 continue
             if entries.setdefault(name, (module, value))[1] is not value:
-                raise ValueError(f"{name} stands in {entries[name][0]} and in {module}")
+                raise ValueError(f"{name} is defined in {entries[name][0]} and in {module}")
     return entries
 
 
@@ -91,12 +91,12 @@ def _tags() -> dict[str, list[str]]:
 
 
 def tags(name: str) -> tuple[str, ...]:
-    """What an entry of the catalogue is about: claims of the lecture (C1 ... C50), other labels."""
+    """Labels of a catalogue entry: claims of the lecture (C1 ... C50) and other subjects."""
     return tuple(_tags().get(name, ()))
 
 
 def subject(name: str) -> str:
-    """The module in which a name of the catalogue stands, such as `roofline`."""
+    """Name of the module that defines a catalogue entry, such as `roofline`."""
     return _by_module()[name][0].rpartition(".")[2]
 
 

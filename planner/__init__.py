@@ -1,4 +1,4 @@
-"""What should it cost, and what should I run? Scenario in, certified plan out.
+"""Planner of LLM serving and training: scenario in, certified plan with its cost out.
 
 >>> import planner
 >>> plan = planner.solve("examples/serve-deepseek-v3-h200.yaml")   # doctest: +SKIP

@@ -43,7 +43,7 @@ def sensitivity(
     seed: int = 0,
     workers: int = 1,
 ) -> Elasticities | Study:
-    """What one percent of each given quantity is worth.
+    """Compute the elasticity of an output with respect to each parameter of a scenario.
 
     Raises InputError with every mistake in the input, or if the answer has no such output;
     Infeasible if nothing keeps the promises.
@@ -149,7 +149,7 @@ def topology(
 
 @dataclass(frozen=True)
 class Validation:
-    """Predicted against measured, beside plain baselines.
+    """Validation result: predicted against measured values, compared with trivial baselines.
 
     `document` is what `planner validate --json` prints; `str()` is the terminal's text, `page` an
     HTML page of its own.
@@ -177,7 +177,7 @@ class Validation:
 
     @property
     def predictions(self) -> str:
-        """The rows of the only table as CSV, with what is predicted beside each."""
+        """Rows of the only table as CSV, with the prediction for each row."""
         from planner.validation.estimates import predictions_text
 
         ((table, entries),) = self.tables
@@ -195,7 +195,7 @@ def validate(
     models: Sequence[Path] = (),
     by: Sequence[str] = ("engine", "chip", "model"),
 ) -> Validation:
-    """How far plans are from measurements: errors by part, quantity and group.
+    """Compare predictions with measurements: errors by part, quantity and group.
 
     Raises InputError if a file holds no measurements, facts are missing, or the profile is not
     known.
@@ -231,7 +231,7 @@ def calibrate(
     models: Sequence[Path] = (),
     as_of: str | None = None,
 ) -> CalibratedProfile:
-    """A profile fitted to runs of one's own, starting from a shipped one.
+    """Fit a calibration profile to the user's own runs, starting from a shipped profile.
 
     Its `profile` is None where the rows identify none, and `why` says so. Raises InputError if a
     file holds no measurements, or a name, a day or a file cannot be used.

@@ -44,7 +44,7 @@ class OneSided(Identity):
         return self.left, self.right, self.left - self.right
 
     def verdict(self, point: Point) -> Difference | str:
-        """The difference at a point at which the left side is the larger; else that it is not."""
+        """Return the difference if the left side is larger at the point; EQUAL if it is smaller."""
         verdict = super().verdict(point)
         if isinstance(verdict, Difference) and not verdict.domain and verdict.gap.startswith("-"):
             return EQUAL
@@ -52,13 +52,13 @@ class OneSided(Identity):
 
     @cached_property
     def proven(self) -> bool:
-        """Whether SymPy sees that the right side less the left is not negative."""
+        """True if SymPy proves that the right side minus the left is nonnegative."""
         gap = self.right - self.left
         forms = (lambda: gap, lambda: sp.expand(gap), lambda: sp.factor(sp.together(gap)))
         return within_time(lambda: any(form().is_nonnegative for form in forms)) is True
 
     def proof(self) -> str:
-        """How it was shown."""
+        """Describe the proof of the bound: sign of every term, or number of distinct points."""
         where = f" with {', '.join(map(sstr, self.relations))}" if self.relations else ""
         points = f"at {self.distinct} distinct points over 120 decades"
         return f"bound, {'sign of every term' if self.proven else points}{where}"
@@ -66,7 +66,7 @@ class OneSided(Identity):
 
 @dataclass(frozen=True)
 class Optimum:
-    """The roots of a slope are minima, or maxima: what the curvature says there."""
+    """Claim that the roots of a slope are minima, or maxima, by the curvature there."""
 
     x: sp.Symbol
     slope: sp.Expr
@@ -96,7 +96,7 @@ class Optimum:
 
     @property
     def sides(self) -> tuple[sp.Expr, sp.Expr]:
-        """The terms of the slope that rise and those that fall; 0 where there are none."""
+        """Sums of the rising and of the falling terms of the slope; an empty sum is 0."""
         terms = sp.Add.make_args(sp.expand(self.slope, power_base=False, power_exp=False))
         rising = [term for term in terms if term.as_coeff_Mul()[0] > 0]
         falling = [-term for term in terms if term.as_coeff_Mul()[0] < 0]
@@ -106,7 +106,7 @@ class Optimum:
         return sp.Add(*rising), sp.Add(*falling)
 
     def difference(self, thorough: bool = False, seed: int = 0) -> Difference | None:
-        """A root at which the curvature has the wrong sign; None if none is met.
+        """Return a root with the wrong sign of the curvature; None if not found or not `thorough`.
 
         The roots are looked for by a check, not while the step is made. Raises NoPointError if none
         lies within the relations.
@@ -134,7 +134,7 @@ class Optimum:
         return None
 
     def _roots(self, seed: int) -> Iterator[list[Point]]:
-        """The roots at every point tried, as far as they satisfy the relations."""
+        """Yield, for each sampled point, the roots of the slope that satisfy the relations."""
         about = tuple(relation for relation in self.relations if not relation.has(self.x))
         symbols = sorted_symbols((self.slope, self.curvature, *self.relations))
         for point in islice(samples(about, symbols, seed), WITH_ROOTS * COUNTED_POINTS):
@@ -168,7 +168,7 @@ class Optimum:
 
     @cached_property
     def proven(self) -> bool:
-        """Whether the curvature has one sign everywhere, term by term: then there is one root."""
+        """True if SymPy finds the curvature of one sign everywhere, hence a unique root."""
         signed = self.curvature if self.least else -self.curvature
         forms = (lambda: signed, lambda: sp.expand(signed), lambda: sp.factor(signed))
         return within_time(lambda: any(form().is_positive for form in forms)) is True
@@ -221,7 +221,7 @@ class Kink(Identity):
     proven = False
 
     def difference(self, thorough: bool = False, seed: int = 0) -> Difference | None:
-        """A point at which the objective is better than at the kink; None if none is met."""
+        """Return a point with a better objective than at the kink; None if not found."""
         met = 0
         for point in samples(self.relations, self.symbols, seed):
             for at in crossings(self.left - self.right, self.x, point, touching=False):
@@ -234,11 +234,11 @@ class Kink(Identity):
             if met >= (MIN_POINTS if thorough else 1):
                 return None
         if not met:
-            raise NoPointError(f"no kink in {self.x.name} lies within the conditions")
+            raise NoPointError(f"no kink in {self.x.name} satisfies the conditions")
         return None
 
     def _better(self, kink: Point) -> Difference | None:
-        """A point along the symbol at which the objective is better, in the cells of its breaks."""
+        """Return a point along `x` with a better objective, tried in the cells of its breaks."""
         about = (*margins(self.objective), sp.diff(self.left, self.x), sp.diff(self.right, self.x))
         best = evaluation.real_value(self.objective, kink)
         for value in cells(self.x, kink, about, random.Random(0)):
@@ -254,7 +254,7 @@ class Kink(Identity):
         return None
 
     def proof(self) -> str:
-        """What was compared."""
+        """Describe the comparison: branches that meet in a kink, optimal at MIN_POINTS points."""
         kind = "least" if self.least else "largest"
         return f"the branches meet in a kink, the {kind} along {self.x.name} at {MIN_POINTS} points"
 
@@ -318,7 +318,7 @@ class Uniform:
     high: sp.Expr
 
     def ends(self) -> tuple[sp.Expr, sp.Expr]:
-        """Where the support begins and ends."""
+        """Lower and upper end of the support."""
         return self.low, self.high
 
     def density(self, _: sp.Symbol) -> sp.Expr:
@@ -332,12 +332,12 @@ class Uniform:
 
 @dataclass(frozen=True)
 class Exponential:
-    """A wait for what may come at any moment alike, of a given mean."""
+    """Exponential distribution of a waiting time (Poisson arrivals), given its mean."""
 
     average: sp.Expr
 
     def ends(self) -> tuple[sp.Expr, sp.Expr]:
-        """Where the support begins and ends."""
+        """Lower and upper end of the support: 0 and infinity."""
         return sp.S.Zero, sp.oo
 
     def density(self, x: sp.Symbol) -> sp.Expr:

@@ -177,7 +177,7 @@ class Derivation(Readable, Chain):
 
     @refusing
     def drop(self, term: sp.Expr, beside: sp.Expr, why: str = "") -> Derivation:
-        """Neglect an addend of either side beside another addend of the same side."""
+        """Neglect an addend of either side against another addend of the same side."""
         step = drop_term(self._last, term, beside, why)
         if step is None:
             self._refuse(
@@ -224,7 +224,7 @@ class Derivation(Readable, Chain):
     def respond(
         self, x: sp.Symbol, by: sp.Symbol, named: sp.Symbol, traded: sp.Symbol, constant: sp.Expr
     ) -> Derivation:
-        """Percent by which a symbol follows one percent of another, while both sides stay equal.
+        """Derive the elasticity of `x` to `by` (percent per percent), while both sides stay equal.
 
         `named` is that percent; the traded symbol moves as well, to leave `constant` as it is.
         """
@@ -260,7 +260,7 @@ class Derivation(Readable, Chain):
         *,
         named: sp.Symbol | None = None,
     ) -> Derivation:
-        """The mean of the right side over a distribution of a symbol; `named` is what it gives."""
+        """Replace the right side by its mean over a distribution of `x`; `named` names the mean."""
         called = {"x": x, "over": over, "claim": claim, "why": why, "named": named}
         last, claim = self._last, as_expression(claim)
         self._unused(named if named != last.lhs else None, claim, *over.ends())
@@ -302,7 +302,7 @@ class Derivation(Readable, Chain):
         return again
 
     def equation(self) -> Equation:
-        """The last step as an Equation; what was neglected becomes an assumption."""
+        """Return the last step as an Equation; neglected terms become assumptions."""
         return self._equation
 
     @cached_property
@@ -318,7 +318,7 @@ class Derivation(Readable, Chain):
         return self.equation().numpy(*axes)
 
     def strain(self, case: Mapping[str | sp.Symbol, float]) -> dict[str, float]:
-        """Size of what each approximate step neglects, over what it keeps, in a given case.
+        """Relative size of each neglected term (neglected over kept) in a given case.
 
         A solved symbol that the case leaves out takes the value of the result. Raises SymbolError
         if the case lacks a symbol.
@@ -326,7 +326,7 @@ class Derivation(Readable, Chain):
         return domains.approximation_errors(self, case)
 
     def check(self, seed: int | None = None) -> bool:
-        """True when every step, made anew, is the one recorded and follows; raises otherwise.
+        """True if every step, remade, equals the recorded step and follows; raises otherwise.
 
         Points are drawn anew; a message names the seed that repeats them.
         """

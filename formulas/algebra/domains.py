@@ -42,7 +42,7 @@ def relation_set(assumes: Iterable[str], where: Iterable[Definition] = ()) -> tu
 def value_conditions(
     x: sp.Symbol, claim: sp.Expr, relations: tuple[sp.Basic, ...], where: Iterable[Definition] = ()
 ) -> list[Condition]:
-    """What must be positive for a claim to be a value of a symbol, if the relations leave it open.
+    """Conditions that make a claim a positive value of a symbol, if the relations leave it open.
 
     Every symbol is positive, and so must be what stands under a root or a logarithm.
     """
@@ -96,13 +96,13 @@ def first_form(lhs: sp.Expr, rhs: sp.Expr, why: str, parts: tuple[object, ...]) 
     """The first form. Raises DerivationError if it takes a bound for an equation."""
     signs = [bound_sign(part) for part in parts]
     if any(signs) and len(parts) > 1:
-        raise DerivationError("a bound stands alone: two sides taken equal are equations")
+        raise DerivationError("a bound cannot be combined: two sides taken equal are equations")
     borrowed = tuple(step for part in parts for step in approximations(part))
     return DerivationStep("begin", lhs, rhs, why, borrowed=borrowed, direction="".join(signs))
 
 
 def impossible_claim(x: sp.Symbol, claim: sp.Expr) -> str:
-    """Why a claim cannot be a value of a symbol, whatever the equation; empty when it can."""
+    """Reason why a claim cannot be a value of a symbol in any equation; empty string if it can."""
     if claim.has(x):
         return f"the claim for {x.name} still contains {x.name}"
     if not (claim.is_positive or may_be_positive(claim)):
@@ -113,7 +113,7 @@ def impossible_claim(x: sp.Symbol, claim: sp.Expr) -> str:
 def unsatisfiable_reason(
     relations: tuple[sp.Basic, ...], facts: Mapping[sp.Symbol, sp.Expr] = MappingProxyType({})
 ) -> str:
-    """That no positive values satisfy all of some conditions, with facts put in; else empty."""
+    """Reason why no positive values satisfy all conditions, with facts put in; empty if some do."""
     within = tuple(put(relation, facts) for relation in relations)
     if not within or any(True for _ in points.samples(within, points.sorted_symbols(within), 0)):
         return ""
@@ -122,7 +122,7 @@ def unsatisfiable_reason(
 
 
 def refused_values(values: Mapping[sp.Symbol, sp.Expr], relations: tuple[sp.Basic, ...]) -> str:
-    """Why values cannot be put in: floats, not positive, or outside a condition; else empty."""
+    """Reason why values cannot be put in: floats, not positive, outside a condition; else empty."""
     for x, value in values.items():
         if value.atoms(sp.Float):
             return f"{x.name} = {value} is not exact; write a fraction"
@@ -137,7 +137,7 @@ def refused_values(values: Mapping[sp.Symbol, sp.Expr], relations: tuple[sp.Basi
 def contradiction(
     lhs: sp.Expr, rhs: sp.Expr, relation: str, relations: tuple[sp.Basic, ...]
 ) -> str:
-    """Why two sides cannot stand in a relation, whatever the values; empty where they can."""
+    """Reason why a relation of two sides is false at all values; empty string if not shown."""
     odd = [side for side in (lhs, rhs) if side.has(sp.nan, sp.zoo) or side.is_infinite]
     if odd:
         return f"{sstr(odd[0])} is no number"
@@ -197,14 +197,14 @@ def joint_direction(last: DerivationStep, equation: Any) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Solution(Identity):
-    """A claim put back into a line satisfies it, and nothing else does within the conditions."""
+    """Claim that a value solves a step, and is the only solution within the conditions."""
 
     last: DerivationStep = field(default=DerivationStep("begin", sp.S.Zero, sp.S.Zero, ""))
     x: sp.Symbol = sp.S.Zero
     claim: sp.Expr = sp.S.Zero
 
     def difference(self, thorough: bool = False, seed: int = 0) -> Difference | str | None:
-        """A point at which the claim fails, or at which there is another solution."""
+        """Return a point where the claim fails, or the text of a second solution; else None."""
         failure = super().difference(thorough, seed)
         if failure or not thorough or has_one_solution(self.last.lhs, self.last.rhs, self.x):
             return failure
@@ -230,7 +230,7 @@ class Solution(Identity):
         return self.last.lhs - self.last.rhs
 
     def _roots(self, seed: int) -> Iterator[points.Point]:
-        """The claim at a few points at which the conditions hold of it."""
+        """Yield a few points with `x` set to the claim, all within the conditions."""
         about = tuple(put(relation, {self.x: self.claim}) for relation in self.relations)
         symbols = [y for y in points.sorted_symbols((self.gap, self.claim, *about)) if y != self.x]
         for point in islice(points.samples(about, symbols, seed), SOLUTIONS):
@@ -242,7 +242,7 @@ class Solution(Identity):
                 yield {**point, self.x: root}
 
     def _another(self, root: points.Point) -> str:
-        """Where another value within the conditions makes both sides equal; empty if none does."""
+        """Return text on a second solution within the conditions; empty string if not found."""
         for second in points.crossings(self.gap, self.x, root, touching=False):
             here = {**root, self.x: second}
             if abs(second / root[self.x] - 1) <= SAME_POINT or not points.all_true(
@@ -287,7 +287,7 @@ def solved_definitions(derivation: Any) -> list[Assignment]:
 def approximation_errors(
     derivation: Any, case: Mapping[str | sp.Symbol, float]
 ) -> dict[str, float]:
-    """{what is neglected: its size over what is kept}; see `Derivation.strain`."""
+    """Map each neglected term to its size over the kept term; see `Derivation.strain`."""
     values = {x if isinstance(x, str) else x.name: float(v) for x, v in case.items()}
     sizes = {s.neglected: abs(s.size) for s in approximations(derivation) if s.size is not None}
     if not sizes:

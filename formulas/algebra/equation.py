@@ -74,7 +74,7 @@ def display(formula: str) -> str:
 
 
 class Readable:
-    """How a derivation shows itself: LaTeX, a notebook's HTML, plain text."""
+    """Views of a derivation: LaTeX, HTML for a notebook, plain text."""
 
     name: str
     steps: tuple[Any, ...]
@@ -162,7 +162,7 @@ class Equation:
         where: tuple[Equation, ...] = (),
         branches: Mapping[str, sp.Expr] | None = None,
     ) -> Equation:
-        """The equation that gives a symbol what it means, and is called so; its conditions follow.
+        """Build the equation that defines a symbol, named by its meaning; the assumptions follow.
 
         `Equation.of(T_drain, M / W, "every byte is read once")` is a page's shortest line.
         """
@@ -328,7 +328,7 @@ class Function:
         return result
 
     def at(self, values: Mapping[str, float]) -> float:
-        """The value at one point, of whose numbers it takes those that it needs."""
+        """Evaluate at one point; values that the function does not need are ignored."""
         return float(self(**{name: values[name] for name in self.kernel.names}))
 
 

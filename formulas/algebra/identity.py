@@ -43,7 +43,7 @@ STARTS = 3  # points from which the breaks along each symbol are visited
 
 @dataclass(frozen=True)
 class Difference:
-    """A point at which two sides are not equal, each side there, and the domain that lacks."""
+    """Point where two sides differ, with the value of each side and the missing domain."""
 
     point: Point
     left: str
@@ -96,16 +96,16 @@ class Identity:
 
     @property
     def broken(self) -> tuple[sp.Expr, ...]:
-        """The expressions at whose breaks it may fail."""
+        """Expressions with the breaks to test: both sides."""
         return self.left, self.right
 
     def verdict(self, point: Point) -> Difference | str:
-        """The difference at a point; SAME, NOWHERE or UNDECIDED if there is none."""
+        """Return the Difference at a point; else EQUAL, UNDEFINED_AT_POINT or NOT_DECIDED."""
         return compare_at_point(self.left, self.right, point)
 
     @cached_property
     def proven(self) -> bool:
-        """Whether SymPy simplifies the difference to zero, each branching part as a symbol."""
+        """True if SymPy simplifies the difference to zero, with each branching part as a symbol."""
         parts: dict[sp.Basic, sp.Basic] = {}
         for node in chain(*map(sp.preorder_traversal, (self.left, self.right))):
             if isinstance(node, (*BRANCHES, sp.Sum, sp.Integral)):
@@ -137,7 +137,7 @@ class Identity:
         return None
 
     def _in_regions(self, agreeing: list[Point], seed: int) -> Difference | None:
-        """The same in every branch that the points have not met.
+        """Compare the sides in every branch without an agreeing point; a difference or None.
 
         Raises NoPointError if no number of digits decides in one.
         """
@@ -196,7 +196,7 @@ class Identity:
 
 
 def compare_at_point(left: sp.Expr, right: sp.Expr, point: Point) -> Difference | str:
-    """SAME, NOWHERE, UNDECIDED or the difference of two expressions at a point.
+    """EQUAL, UNDEFINED_AT_POINT, NOT_DECIDED, or the difference of two expressions at a point.
 
     Rounded sides are the same if two thirds of the digits carried agree; they differ if they do so
     with more digits as well.
@@ -241,7 +241,7 @@ def _compared(left: sp.Expr, right: sp.Expr, point: Point, digits: int) -> Diffe
 
 
 def under_roots(claim: sp.Expr) -> Iterator[sp.Expr]:
-    """What must be positive for every root and logarithm in an expression to be real."""
+    """Yield arguments of roots and logarithms that must be positive for a real value."""
     for node in sp.preorder_traversal(claim):
         rooted = isinstance(node, sp.Pow) and not node.exp.is_integer
         if (rooted or isinstance(node, sp.log)) and not node.args[0].is_positive:
@@ -251,7 +251,7 @@ def under_roots(claim: sp.Expr) -> Iterator[sp.Expr]:
 def inverse(
     name: str, lhs: sp.Symbol, rhs: sp.Expr, x: sp.Symbol, branches: Mapping[str, sp.Expr] | None
 ) -> sp.Expr:
-    """The one expression for `x` that makes `lhs = rhs` true.
+    """Solve `lhs = rhs` for `x` in closed form; return the unique solution.
 
     Raises ValueError if there is none in closed form, or several; with the solutions, or those of
     each branch.
@@ -298,7 +298,7 @@ def _solutions(lhs: sp.Symbol, rhs: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
 
 
 def _degree(rhs: sp.Expr, x: sp.Symbol) -> int:
-    """Degree in a power of `x` of a product of roots, once they are cleared; 0 of what is none."""
+    """Degree in a power of `x` of a product of roots, once cleared; 0 if it is not polynomial."""
     powers = [factor.as_base_exp()[1] for factor in sp.Mul.make_args(rhs)]
     if not all(power.is_Rational for power in powers):
         return 0
@@ -310,7 +310,7 @@ def _degree(rhs: sp.Expr, x: sp.Symbol) -> int:
 
 
 def _peeled(left: sp.Expr, right: sp.Expr, x: sp.Symbol) -> sp.Expr | None:
-    """`x` where it occurs once: what stands around it is undone from the outside in.
+    """Solve for an `x` that occurs once by inverting the operations from the outside in.
 
     None where it occurs more often, or where an even power could have two roots.
     """
@@ -340,7 +340,7 @@ def _peeled(left: sp.Expr, right: sp.Expr, x: sp.Symbol) -> sp.Expr | None:
 
 
 def has_one_solution(left: sp.Expr, right: sp.Expr, x: sp.Symbol) -> bool:
-    """Whether an equation can have but one solution: linear, or undone from the outside in."""
+    """True if the equation is linear in `x` or invertible from outside in: at most one solution."""
     over, _ = sp.fraction(sp.together(left - right))
     if over.is_polynomial(x) and sp.degree(over, x) == 1:
         return True
@@ -350,7 +350,7 @@ def has_one_solution(left: sp.Expr, right: sp.Expr, x: sp.Symbol) -> bool:
 
 
 def _ratios(rhs: sp.Expr, x: sp.Symbol) -> tuple[sp.Symbol, sp.Expr, dict[sp.Expr, sp.Symbol]]:
-    """Ratios raised to symbols, under short names, so that SymPy does not take them apart.
+    """Give short names to ratios raised to symbols, so that SymPy does not split them.
 
     Where `x` over a scale is such a ratio, that ratio is the unknown to solve for: it comes first,
     then `x` in terms of it. A part of a ratio, raised alone, would have no unit.

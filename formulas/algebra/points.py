@@ -72,7 +72,7 @@ def _drawn(generator: random.Random, decades: dict[sp.Symbol, int]) -> Point:
 
 
 def all_true(relations: Iterable[sp.Basic], point: Point) -> bool:
-    """Whether all relations hold at a point, and can be evaluated there."""
+    """True if all relations hold at a point; False if a relation cannot be evaluated there."""
     try:
         return all(digits.real_value(relation, point) for relation in relations)
     except UNDETERMINED_RELATION:
@@ -146,7 +146,7 @@ def regions(*sides: sp.Basic) -> Iterator[tuple[sp.Basic, ...]]:
 
 
 def margins(*sides: sp.Basic) -> tuple[sp.Expr, ...]:
-    """What is zero at the breaks of some expressions: where a branch, a root, a scale changes."""
+    """Expressions that are zero at the breaks of `sides`: changes of a branch, root or scale."""
     seen: dict[sp.Expr, None] = {}
     for node in (node for side in sides for node in sp.preorder_traversal(side)):
         breaks = (m for m in _margins(node) if m.free_symbols)
@@ -180,7 +180,7 @@ def positive_term(term: sp.Expr) -> sp.Expr:
 
 
 def axis_points(point: Point, *sides: sp.Basic) -> Iterator[Point]:
-    """From a point along each symbol: at each break, beside it, and in each cell between two.
+    """Yield points along each symbol: at each break, close to it, and between two breaks.
 
     Of a great many symbols, and of a great many such points, some are drawn.
     """
@@ -195,7 +195,7 @@ def axis_points(point: Point, *sides: sp.Basic) -> Iterator[Point]:
 def cells(
     x: sp.Symbol, point: Point, about: Iterable[sp.Expr], generator: random.Random
 ) -> Iterator[Fraction]:
-    """Values of a symbol in each cell between breaks, at each break and beside it."""
+    """Yield values of a symbol in each cell between breaks, at each break and close to it."""
     breaks = sorted({at for margin in about if margin.has(x) for at in crossings(margin, x, point)})
     if not breaks:
         return
@@ -210,7 +210,7 @@ def cells(
 
 
 def crossings(margin: sp.Expr, x: sp.Symbol, point: Point, touching: bool = True) -> list[Fraction]:
-    """Positive values of a symbol at which a margin is zero, or comes nearest to it.
+    """Positive values of a symbol where a margin is zero, or comes nearest to zero.
 
     Roots of a polynomial are isolated exactly; of anything else they are looked for on a grid over
     120 decades. Without `touching`, only those at which the sign changes, or the value is zero.
@@ -280,7 +280,7 @@ def _polynomial_roots(coefficients: list[Fraction]) -> list[Fraction]:
 def _closed_in(
     value: Callable[[Fraction], digits.Number], low: Fraction, high: Fraction
 ) -> Fraction:
-    """Where a value changes sign between two ends, exactly if that is a short fraction."""
+    """Bisect a sign change between two ends; the root is exact if it is a short fraction."""
     below = value(low)
     if not below or low == high:
         return low
@@ -339,7 +339,7 @@ _SHORT = tuple(Fraction(10 ** (step / 4)) for step in range(-8, 9))
 def _nearest(
     value: Callable[[Fraction], digits.Number | None], low: Fraction, high: Fraction
 ) -> Fraction:
-    """Where a value of one sign comes nearest to zero between two ends, by golden section."""
+    """Find the minimum of |value| between two ends by golden-section search."""
     golden, ends = (math.sqrt(5) - 1) / 2, (float(low), float(high))
     for _ in range(40):
         a, b = (ends[0] + (ends[1] - ends[0]) * share for share in (1 - golden, golden))
@@ -369,7 +369,7 @@ def _fixed_parts_evaluated(expression: sp.Expr, x: sp.Symbol, values: Point) -> 
 
 
 def has_branches(*sides: sp.Basic) -> bool:
-    """Whether any side has branches to be met."""
+    """True if any side has branches."""
     return any(side.has(*BRANCHES) for side in sides)
 
 

@@ -49,21 +49,21 @@ def refusing(method: Callable[Concatenate[Any, _P], _R]) -> Callable[Concatenate
 
 
 class Provable(Protocol):
-    """What a step claims: an identity, a limit, a bound, an optimum."""
+    """Protocol of the claim of a step: an identity, a limit, a bound, an optimum."""
 
     @property
     def proven(self) -> bool:
-        """Whether it was shown symbolically."""
+        """True if the claim was shown symbolically."""
 
     @property
     def distinct(self) -> int:
         """At how many different points it was compared; fewer than a dozen show nothing."""
 
     def difference(self, thorough: bool = False, seed: int = 0) -> object | None:
-        """A counterexample, which says what it shows; None if none is met."""
+        """Return a counterexample, printable as an explanation; None if not found."""
 
     def proof(self) -> str:
-        """How it was shown, in words."""
+        """Describe the proof in words."""
 
 
 class DerivationError(ValueError):
@@ -72,7 +72,7 @@ class DerivationError(ValueError):
 
 @dataclass(frozen=True)
 class DerivationStep:
-    """One form of the equation, and how it follows from the form before.
+    """Form of the equation after a step, and its derivation from the form before.
 
     `arguments` is what the verb was called with, so that it can be called again; `borrowed` holds
     the approximate steps of a derivation that was put in, whose neglect this step inherits.
@@ -103,7 +103,7 @@ class DerivationStep:
 
     @property
     def symbols(self) -> set[sp.Symbol]:
-        """Every symbol that stands in it, in its conditions, or in a definition put in."""
+        """Every symbol in the step, in its conditions, and in the definitions put in."""
         parts = [self.lhs, self.rhs, *getattr(self.identity, "relations", ())]
         parts += [side for part in self.used for side in (part.symbol, part.rhs)]
         return set().union(*(part.free_symbols for part in parts))
@@ -112,7 +112,7 @@ class DerivationStep:
         return f"{sstr(self.lhs)} {self.relation} {sstr(self.rhs)}"
 
     def text(self, number: int, proof: str) -> str:
-        """Three lines: what is done and why, the new form, how it was shown."""
+        """Return three lines: verb and reason, the new form, and its proof."""
         why = f": {self.why}" if self.why else ""
         size = "" if self.size is None else f"; neglected over kept: {sstr(self.size)}"
         return f"  {number}. {self.verb}{why}\n       {self}\n       [{proof}{size}]"
@@ -125,7 +125,7 @@ class DerivationStep:
         return tuple(part for part in arguments if hasattr(part, "source"))
 
     def proof(self, before: DerivationStep | None, seed: int = 0) -> str:
-        """The proof that this step follows from the one before: its word, then how it was shown.
+        """Prove that this step follows from the step before; return a relation word and the method.
 
         The word is that of the weakest derivation put in, where that is weaker. Raises
         DerivationError if the step does not follow.
@@ -164,7 +164,7 @@ class DerivationStep:
 
 
 class Chain:
-    """What a derivation says of its steps, what it refuses, and how it answers to a wrong verb."""
+    """Properties of the steps of a derivation, its refusals, and hints for a misspelt verb."""
 
     name: str
     steps: tuple[DerivationStep, ...]
@@ -204,7 +204,7 @@ class Chain:
 
     @property
     def premises(self) -> tuple[str, ...]:
-        """What the chain takes: what it begins with, the equations put in, what is neglected."""
+        """Premises of the derivation: its first step, the equations put in, the neglected terms."""
         taken: dict[str, None] = {}
         for step in self.steps:
             sides = (step.arguments.get(side) for side in ("lhs", "rhs"))
@@ -236,7 +236,7 @@ class Chain:
 
     @property
     def weakest(self) -> str:
-        """The weakest word of the steps that follow from the first; that one is a premise."""
+        """Weakest relation word of all steps after the first; the first step is a premise."""
         words = [proof.partition(":")[0] for proof in self.proofs[1:]]
         inner = [part.weakest for part in self.steps[0].used if hasattr(part, "weakest")]
         return max(words + inner, key=RELATION_WORDS.index, default=STATUS_ASSUMED)
@@ -276,7 +276,7 @@ class Chain:
 
 
 def approximations(derivation: object) -> tuple[DerivationStep, ...]:
-    """Every approximate step of a derivation and of what it puts in; an equation has none."""
+    """Every approximate step of a derivation and of its inputs; empty for an equation."""
     approximate: dict[str, DerivationStep] = {}
     for step in getattr(derivation, "steps", ()):
         for part in (*step.borrowed, step):
@@ -312,7 +312,7 @@ _PROOFS = {
 
 
 def may_be_positive(expression: sp.Expr) -> bool:
-    """Whether an expression is positive at a point, or real at none."""
+    """True if an expression is positive at a sampled point, or real at no sampled point."""
     real = False
     for _, point in zip(
         range(sampling.TRIES),
@@ -334,7 +334,7 @@ def sampled_sign(
     seed: int = 0,
     beside_breaks: bool = False,
 ) -> int:
-    """1 if an expression is positive at every point at which it is real, -1 if at none, else 0.
+    """Sign of an expression over its real points: 1 or -1 if constant, else 0.
 
     An expression that exists at no point has no sign: 0.
     """

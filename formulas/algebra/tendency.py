@@ -40,7 +40,7 @@ class LimitClaim:
     relations: tuple[sp.Basic, ...] = ()
 
     def difference(self, thorough: bool = False, seed: int = 0) -> str | None:
-        """A counterexample, at points or by SymPy's own limit; None if there is none.
+        """Return a counterexample, from points or from SymPy's own limit; None if not found.
 
         The symbol comes so near that the sides agree to fifty digits, through even, odd and broken
         numbers, from every side that the conditions leave; each branch that can be met is met.
@@ -71,7 +71,7 @@ class LimitClaim:
 
     @cached_property
     def proven(self) -> bool:
-        """Whether SymPy finds the same limit."""
+        """True if the limit that SymPy finds equals the claim."""
         decided = self._decided
         return decided is not None and Identity(decided, self.after, self._about).proven
 
@@ -83,7 +83,7 @@ class LimitClaim:
         return len(met) if self._others else points.THOROUGH
 
     def proof(self) -> str:
-        """How the limit was shown."""
+        """Describe the proof of the limit: symbolic, or 50 digits at distinct points."""
         if self.proven:
             return "limit, symbolically"
         return f"limit, to 50 digits at {self.distinct} distinct points over 120 decades"
@@ -111,7 +111,7 @@ class LimitClaim:
         return None if before.has(*points.BRANCHES) else _sympy_limit(before, self.x, self.to)
 
     def _gap(self, point: points.Point) -> str | None:
-        """What is left between a limit and its claim, empty if nothing; None where neither exists.
+        """Gap between a limit and its claim as text; empty string if zero, None if undefined.
 
         A gap that still shrinks decides nothing where SymPy finds the limit itself.
         """
@@ -188,7 +188,7 @@ SPREAD = 10**4  # between the symbols of a point, so that a quadrature sees all 
 
 @dataclass(frozen=True)
 class Mean:
-    """The mean of an expression over a distribution of a symbol is what is claimed.
+    """Claim that `after` is the mean of `before` over a distribution of `x`.
 
     By quadrature at points, and by SymPy's integral where it finds one. Whatever the conditions say
     of the symbol must hold over the whole support, which is positive and free of poles.
@@ -201,7 +201,7 @@ class Mean:
     relations: tuple[sp.Basic, ...] = ()
 
     def difference(self, thorough: bool = False, seed: int = 0) -> Difference | str | None:
-        """A counterexample; None if there is none. Raises NoPointError if no point decides."""
+        """Return a counterexample, or None. Raises NoPointError if no point decides."""
         count = points.QUICK_POINTS if self._closed else points.MIN_POINTS
         checked, count = 0, count if thorough else 1
         for point in islice(points.samples(self._about, self._others, seed), 400):
@@ -221,13 +221,13 @@ class Mean:
 
     @cached_property
     def proven(self) -> bool:
-        """Whether SymPy's integral is what is claimed."""
+        """True if SymPy's integral equals the claimed mean."""
         return self._closed is not None and self._closed.proven
 
     distinct = points.MIN_POINTS
 
     def proof(self) -> str:
-        """How it was shown."""
+        """Describe the proof of the mean: SymPy's integral, or quadrature at points."""
         if self._closed is not None:
             return self._closed.proof()
         where = f" with {', '.join(map(sstr, self.relations))}" if self.relations else ""
@@ -258,7 +258,7 @@ class Mean:
         return first, math.inf if high == sp.oo else first + scale, scale
 
     def _support(self, point: points.Point) -> str:
-        """What is wrong with the support at a point: its sign, a condition, a pole; else empty."""
+        """Reason why the support is invalid at a point: sign, condition, pole; empty if valid."""
         low, high, scale = self._range(point)
         if low < 0 or scale <= 0:
             return f"from {low} to {high} at {points.point_text(point)} is no positive range"
@@ -280,7 +280,7 @@ class Mean:
         return ""
 
     def _against(self, point: points.Point) -> Difference | str | None:
-        """The difference from a quadrature at a point, empty if none; None if undecided."""
+        """Difference from a quadrature at a point; empty string if equal, None if undecided."""
         low, high, scale = self._range(point)
         whole = self.before * self.over.density(self.x)
         breaks = {

@@ -151,7 +151,7 @@ def listed_with_numbers(listed: Sequence[BookChapter]) -> list[tuple[int, BookCh
 
 
 class _Setter:
-    """Sets chapters one after the other, and remembers what has been said."""
+    """Set chapters in order, and record the entries and symbols already stated."""
 
     def __init__(self, listed: Sequence[BookChapter], verdicts: Mapping[str, str]) -> None:
         entries = by_name()
@@ -307,7 +307,7 @@ class _Setter:
             yield FoldedAnswer(label, (head, *why, *refused))
 
     def appendix(self) -> list[Block]:
-        """Every derivation of the catalogue: its last line, where it is told, what it is about."""
+        """Blocks of all derivations: a link to the chapter that states it, else result and tags."""
         blocks: list[Block] = [Heading(1, "Appendix: all derivations", "all")]
         blocks.append(Paragraph(prose(APPENDIX, {})))
         homes = {name: chapter for chapter in self._listed for name in chapter.taken}
@@ -341,7 +341,7 @@ class _Setter:
 
 
 def required_entries(item: Derivation) -> list[Equation | Derivation]:
-    """What the steps of a derivation put in, each once, in their order."""
+    """Equations and derivations put in by the steps of a derivation, each once, in order."""
     listed: dict[int, Equation | Derivation] = {}
     for step in item.steps[1:]:  # the first says what it begins with
         for argument in step.arguments.values():

@@ -32,7 +32,7 @@ Values: TypeAlias = Mapping[str, int | float | str]
 
 @dataclass(frozen=True)
 class CurveRow:
-    """One curve: the equation that gives it, its name in the figure, and what it is scaled by."""
+    """Curve of a figure: the equation that gives it, its label, and the divisor `over`."""
 
     of: str
     label: str
@@ -95,7 +95,7 @@ class DerivationPart:
 
 @dataclass(frozen=True)
 class WorkedRow:
-    """One line of the numbers: what it is, the expression that gives it, its unit."""
+    """Row of worked numbers: its label, the expression that gives it, its unit."""
 
     what: str
     of: str
@@ -104,7 +104,7 @@ class WorkedRow:
 
 @dataclass(frozen=True)
 class Failure:
-    """Where a result stops: words, and a relation or a derivation whose neglect is measured."""
+    """Limit of validity: words, and a relation or a derivation with a measured neglect."""
 
     say: str
     holds: str = ""
@@ -139,7 +139,7 @@ CASES = ("lecture", "teaching")
 
 
 class BookError(ValueError):
-    """A chapter that cannot be set: what it lacks, in one sentence."""
+    """Raised if a chapter cannot be set; the message names the missing part."""
 
 
 class MissingValueError(BookError):
@@ -177,7 +177,7 @@ def equation_named(name: str) -> Equation:
 
 
 def parse_expression(expression: str, indices: tuple[str, ...] = ()) -> sp.Basic:
-    """The expression or relation with the symbols of the nomenclature; names stand for themselves.
+    """Parse an expression or relation; names are symbols, catalogue entries or indices.
 
     `indices` are other names that may occur. Raises BookError if it cannot be read, or a name in it
     is neither a symbol nor in the catalogue.
@@ -210,7 +210,7 @@ def evaluate_expression(expression: str, case: Mapping[str, Fraction | float]) -
 
 
 def evaluate_parsed(expression: sp.Basic, case: Mapping[str, Fraction | float]) -> float:
-    """The same of an expression that has been read."""
+    """Evaluate a parsed expression under a set of values; raises MissingValueError."""
     numbers = {name: float(value) for name, value in case.items()}
     try:
         for x in expression.free_symbols:
@@ -235,7 +235,7 @@ class ComparedSides:
 
     @property
     def holds(self) -> bool:
-        """Whether the relation is true there."""
+        """True if the relation holds for the values of both sides."""
         return bool(type(self.relation)(sp.Float(self.left), sp.Float(self.right)))
 
 
@@ -261,14 +261,14 @@ def answer_value(exercise: Exercise, case: Mapping[str, Fraction | float]) -> fl
 
 
 def answer_words(exercise: Exercise, case: Mapping[str, Fraction | float]) -> str:
-    """The answer in one line: a number with its unit, or what the checker says to a false step."""
+    """Answer in one line: a number with its unit, or the checker's refusal of a false step."""
     if exercise.refused is not None:
         return refusal(exercise.refused)
     return figure_text(answer_value(exercise, case), exercise.unit)
 
 
 def refusal(false: FalseStep) -> str:
-    """What refuses the false step, in the checker's words.
+    """Return the checker's message that refuses the false step.
 
     Raises BookError if there is no such derivation, or the step follows after all.
     """

@@ -92,7 +92,7 @@ def _unfolded(equation: Equation, values: Collection[str]) -> Equation:
 def _kinks(
     equation: Equation, axis: str, x: np.ndarray, others: Mapping[str, float]
 ) -> Iterator[tuple[float, str]]:
-    """Where the branch that decides changes, on ever finer grids."""
+    """Yield points where the deciding branch changes, on ever finer grids, with both names."""
 
     def branch(at: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
         return equation.bottlenecks(**{axis: at, **others})
@@ -165,7 +165,7 @@ def _marked(
 
 @dataclass(frozen=True)
 class _Frame:
-    """The plot on its sheet: what its axes run over, and where they stand."""
+    """Plot on its sheet: range and scale of both axes, and position of the base."""
 
     x: tuple[float, float, bool]
     y: tuple[float, float, bool]
@@ -176,7 +176,7 @@ class _Frame:
         return self.base + HEIGHT
 
     def place(self, x: float, y: float) -> Point:
-        """Where a point of the plot stands on the sheet. [pt]"""
+        """Position of a plotted point on the sheet [pt]."""
         wide = WIDTH - MARGIN - RIGHT
         across = MARGIN + wide * _axis_share(x, *self.x)
         return across, min(max(self.base + HEIGHT * _axis_share(y, *self.y), self.base), self.top)
@@ -267,7 +267,7 @@ def bars(row: BookFigureRow, case: Case) -> list[Bar]:
 
 
 def idle_share(listed: Sequence[Bar], stages: int) -> float:
-    """Share of stages and time in which nothing is worked on. [-]"""
+    """Idle share of stages times time, the pipeline bubble [-]."""
     end = max(bar.start + bar.length for bar in listed)
     return 1 - sum(bar.length for bar in listed) / (stages * end)
 

@@ -154,7 +154,7 @@ def chapters() -> tuple[BookChapter, ...]:
 
 
 def chosen_chapters(names: tuple[str, ...]) -> tuple[BookChapter, ...]:
-    """The chapters of these anchors or numbers, all where none is named.
+    """Return the chapters of these anchors or numbers, all chapters if `names` is empty.
 
     Raises BookError if there is no such chapter.
     """
@@ -238,7 +238,7 @@ def number_prose(value: float, unit: str = "") -> Prose:
 
 
 def condition_cell(relation: str, case: str, chapter: BookChapter) -> Prose:
-    """Whether a relation holds in a set of values, with both its sides."""
+    """Table cell: `holds` or `outside`, with the values of both sides of a relation."""
     try:
         met = book_values.condition(relation, case, chapter.sets[case])
     except book_values.MissingValueError:
@@ -269,7 +269,7 @@ def symbol_row(x: sp.Symbol, chapter: BookChapter, *, computed: bool) -> tuple[P
 
 
 def condition_words(relation: str) -> ProseWords | Formula:
-    """The relation as a formula, with what the catalogue gives under its symbol."""
+    """Return the relation as a formula, with symbols for catalogue names; words if ambiguous."""
     names = {x.name for x in formula(relation).symbols if SYMBOLS.get(x.name) != x}
     symbols = {name: book_values.equation_named(name).symbol.name for name in names}
     if len(set(symbols.values())) < len(symbols):  # two of them would read alike
@@ -282,20 +282,20 @@ def condition_words(relation: str) -> ProseWords | Formula:
 
 
 def without_solved(item: Derivation, case: object) -> dict[str, float]:
-    """The set of values without what the derivation finds."""
+    """Return the set of values without the symbols that the derivation solves for."""
     solved = {step.solved for step in item.steps if step.solved} | {item.lhs}
     names = {x.name for x in solved if not item.rhs.has(x)}
     return {x: float(v) for x, v in dict(case).items() if x not in names}  # type: ignore[call-overload]
 
 
 def size_words(size: float) -> str:
-    """How large what was left out is, as a share of what is kept, in words."""
+    """Relative size of a neglected term in words, as a share of the kept term."""
     remark = ": not small" if size >= NOT_SMALL else ""
     return f"{figure_text(size)} of what is kept{remark}"
 
 
 def claim_line(claim: Claim, verdict: str) -> Prose:
-    """What the lecture claims, the verdict on it, and our numbers."""
+    """Line of a claim: the lecture's statement, the verdict on it, and our numbers."""
     ours = f" Ours: {claim.ours}." if claim.worked else ""
     remark = f"Verdict: {verdict}.{ours}" if verdict else ours.strip()
     words = ProseWords(f"{claim.statement} "), ProseWords(remark)

@@ -54,7 +54,7 @@ RULE = (
 
 @dataclass(frozen=True)
 class ClaimComparison:
-    """A computed number beside what the lecture states.
+    """Comparison of a computed number with the number or range that the lecture states.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class ClaimComparison:
 
     @property
     def factor(self) -> float:
-        """How far apart they are, the larger over the smaller; 1 within the range [-]."""
+        """Larger over smaller of the value and the nearest stated end; 1 within the range [-]."""
         if self.low <= self.value <= self.high:
             return 1.0
         end = self.low if self.value < self.low else self.high
@@ -87,7 +87,7 @@ class ClaimComparison:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the rule makes of the numbers of a claim, from its own inputs and the catalogues."""
+    """Verdict on a claim: its numbers compared, from its own inputs and from the catalogues."""
 
     stated: tuple[ClaimComparison, ...] = ()
     catalogue: tuple[ClaimComparison, ...] = ()
@@ -99,7 +99,7 @@ class Verdict:
 
     @property
     def word(self) -> str:
-        """One of the words of the rule."""
+        """Label of the verdict: a word of `VERDICT_WORDS`, `FAR_KIND` or `NO_NUMBER_KINDS`."""
         if self.farthest is None:
             return NO_NUMBER_KINDS
         by = self.farthest.factor
@@ -107,7 +107,7 @@ class Verdict:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many numbers agree, of how many: `agree` and `of` for those of the catalogues."""
+        """Number of catalogue comparisons that agree (`agree`) and of all of them (`of`)."""
         return {"agree": sum(pair.agrees for pair in self.catalogue), "of": len(self.catalogue)}
 
     @property
@@ -181,7 +181,7 @@ class ComputedNumber:
         return scalar([equation], [name], numbers)[name] / float(UNITS.get(self.unit, 1))
 
     def compared(self, values: Mapping[str, float | int | Fraction]) -> ClaimComparison | None:
-        """The number beside what the lecture states; None where it states nothing.
+        """Compare the number with the lecture's statement; None if the lecture states no number.
 
         Raises as `value` does; ValueError if a formula of the lecture holds an unknown symbol.
         """
@@ -192,7 +192,7 @@ class ComputedNumber:
 def compare_with_claim(
     what: str, value: float, says: Stated | None, case: Mapping[str, float], unit: str = ""
 ) -> ClaimComparison | None:
-    """A computed number, in `unit`, beside what is stated of it; None where nothing is.
+    """Compare a computed number, in `unit`, with the lecture's statement; None if `says` is None.
 
     Formulas of the lecture are evaluated at `case`, values in base units. Raises SymbolError if it
     lacks a symbol.
@@ -246,7 +246,7 @@ def _evaluated(node: ast.expr, values: Mapping[str, float]) -> float:
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of the lecture in words and numbers, with the reason for what is made of it.
+    """Statement of the lecture in words and numbers, with the reasons for its verdict.
 
     Parameters
     ----------
@@ -276,7 +276,9 @@ class Claim:
 
     def __post_init__(self) -> None:
         if self.kind not in CLAIM_KINDS:
-            raise ValueError(f"{self.id}: kind {self.kind!r} is none of {', '.join(CLAIM_KINDS)}")
+            raise ValueError(
+                f"{self.id}: unknown kind {self.kind!r}; known: {', '.join(CLAIM_KINDS)}"
+            )
 
     def values(
         self, assumed: Mapping[str, float | int | Fraction] | None = None
@@ -295,7 +297,7 @@ class Claim:
         return "; ".join([*numbers, *([self.note] if self.note else [])])
 
     def compared(self) -> tuple[ClaimComparison, ...]:
-        """Those of the worked numbers for which the lecture states one."""
+        """Comparisons of the worked numbers that have a number of the lecture."""
         case = {**LECTURE, **self.lecture}
         pairs = (each.compared(case) for each in self.worked)
         return tuple(pair for pair in pairs if pair is not None)

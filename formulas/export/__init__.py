@@ -55,7 +55,7 @@ def export(
 
 
 def writer(format: str) -> Callable[[BlockDocument], str]:
-    """What writes blocks in one of `FORMATS`."""
+    """Return the function that writes blocks in one of `FORMATS`."""
     written: Callable[[BlockDocument], str] = getattr(
         import_module(f"formulas.export.{_WRITERS.get(format, format)}"), format
     )

@@ -47,7 +47,7 @@ class Proof:
 
 @dataclass(frozen=True)
 class Steps:
-    """What an entry is, and its steps or its single line; its title stands before it."""
+    """Kind of an entry and its steps or its single line; the title precedes this block."""
 
     entry: FormulaEntry
 
@@ -61,7 +61,7 @@ class Notes:
 
 @dataclass(frozen=True)
 class Article:
-    """What belongs together under a title of its own; without one it is the document's."""
+    """Group of blocks under its own title; if that is empty, under the document's title."""
 
     title: str
     anchor: str
@@ -70,7 +70,7 @@ class Article:
 
 @dataclass(frozen=True)
 class FoldedPart:
-    """A part that is looked up, not read: so many things under a title."""
+    """Part for reference, folded where the format can: `count` items under a title."""
 
     title: str
     count: int
@@ -141,7 +141,7 @@ class BlockDocument:
 
 @dataclass(frozen=True)
 class BlockMarkup:
-    """How a notation writes blocks.
+    """Functions and templates of a notation that write blocks.
 
     Attributes
     ----------
@@ -194,7 +194,7 @@ class BlockMarkup:
         return self.strong(written) if span.strong else written
 
     def written(self, blocks: Iterable[Block]) -> str:
-        """All blocks; answers that do not fold stand behind the exercises of their chapter."""
+        """Write all blocks; answers that do not fold follow the exercises of their chapter."""
         return self.between.join(self._rendered(list(blocks)))
 
     def _rendered(self, blocks: list[Block]) -> Iterator[str]:

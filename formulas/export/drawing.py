@@ -59,7 +59,7 @@ class Label:
 
 @dataclass(frozen=True)
 class Drawing:
-    """What stands on a sheet of a width and a height [pt]."""
+    """Parts drawn on a sheet of a width and a height [pt], with a title."""
 
     width: float
     height: float
@@ -76,7 +76,7 @@ RADIUS = 3.0  # of a dot [pt]
 
 
 def svg(drawing: Drawing, *, themed: bool = False, font: str = "Georgia, serif") -> str:
-    """One `<svg>` element, as wide as where it stands; `themed` takes the page's colours."""
+    """Return an `<svg>` element as wide as its container; `themed` uses the page's colours."""
     inks = {name: f"var(--draw-{name}, {hue})" if themed else hue for name, hue in INKS.items()}
     height = drawing.height
     parts = [

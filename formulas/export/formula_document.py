@@ -71,7 +71,7 @@ class AcceptanceTable:
 
 @dataclass(frozen=True)
 class FormulaEntry:
-    """One object, checked, and what it comes to in each case.
+    """Equation or derivation, checked, with its value in each case.
 
     `home` is the module of the catalogue that holds it and `python` its name there; both are empty
     for an object from elsewhere. `values` are those of the left side, for the cases that give
@@ -110,7 +110,7 @@ class FormulaEntry:
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """What it is about."""
+        """Labels of the entry: claims of the lecture (C1 ... C50) and others."""
         return tags(self.python)
 
     @property
@@ -138,7 +138,7 @@ class FormulaEntry:
 
     @property
     def premises(self) -> tuple[str, ...]:
-        """What a derivation takes; an equation takes itself."""
+        """Premises of a derivation; empty for an equation."""
         return self.item.premises if isinstance(self.item, Derivation) else ()
 
 
@@ -170,7 +170,7 @@ def _sizes(item: Equation | Derivation, name: str, case: Case) -> tuple[Neglecte
 
 
 def solved_symbols(item: Equation | Derivation) -> set[str]:
-    """Names of the symbols whose value is what a derivation finds."""
+    """Names of the symbols that a derivation solves for; empty for an equation."""
     if isinstance(item, Equation) or item.numeric or not item.lhs.is_Symbol:
         return set()
     solved = {step.solved for step in item.steps if step.solved} | {item.lhs}
@@ -241,7 +241,7 @@ class Chapter:
 
     @property
     def about(self) -> str:
-        """What the sentence says beyond the title."""
+        """Part of the description after its colon, with a capital."""
         rest = self.description.partition(":")[2].strip()
         return rest[:1].upper() + rest[1:]
 
@@ -260,13 +260,13 @@ class FormulaDocument:
 
     @property
     def claims(self) -> tuple[ClaimEntry, ...]:
-        """Those of the table, where there is one to be linked to."""
+        """Claims of the acceptance table, if the document prints it whole; otherwise empty."""
         shown = self.acceptance is not None and self.acceptance.whole
         return self.acceptance.entries if self.acceptance and shown else ()
 
     @property
     def anchors(self) -> frozenset[str]:
-        """What a link within the document can lead to."""
+        """Anchors within the document that a link can lead to: entries and claims."""
         return frozenset(
             [*(entry.anchor for entry in self.entries), *(claim.name for claim in self.claims)]
         )
@@ -278,12 +278,12 @@ class FormulaDocument:
 
     @property
     def entries(self) -> tuple[FormulaEntry, ...]:
-        """Of all chapters."""
+        """Entries of all chapters."""
         return tuple(entry for chapter in self.chapters for entry in chapter.entries)
 
     @property
     def differences(self) -> tuple[SymbolRow, ...]:
-        """Symbols on which the cases do not agree."""
+        """Rows of the symbols whose values differ between the cases."""
         return tuple(row for row in self.rows if len(set(row.values) - {None}) > 1)
 
     @property

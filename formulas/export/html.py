@@ -27,7 +27,7 @@ WIDTH = 19.0  # of a formula, so that a phone shows it whole [em]
 
 
 def html(whole: BlockDocument, style: str = "") -> str:
-    """One page that needs nothing but itself; `style` beside that of all pages."""
+    """Write a self-contained HTML page; `style` is added to the style of all pages."""
     parts = ["<header>", f"<h1>{_words(whole.title)}</h1>"]
     parts += [f"<p>{HTML.line(line)}</p>" for line in whole.about]
     parts += [_contents(whole)] if whole.contents else []
@@ -39,12 +39,12 @@ def html(whole: BlockDocument, style: str = "") -> str:
 
 
 def fragment(whole: FormulaDocument) -> str:
-    """The entries, their symbols and the works cited, to stand inside a page of another site."""
+    """Write entries, symbols and cited works as a fragment for a page of another site."""
     return HTML.written(fragment_blocks(whole))
 
 
 def page_head(title: str, style: str) -> str:
-    """What stands before the words of a page."""
+    """HTML of a page up to the opening of its body."""
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'

@@ -69,7 +69,7 @@ HEADINGS = {
 
 
 def latex(whole: BlockDocument, head: str = HEAD) -> str:
-    """A LaTeX article that needs no file beside it."""
+    """Write a LaTeX article that needs no other file."""
     title = rf"\title{{{latex_words(whole.title)}}}\author{{}}\date{{}}"
     parts = [head + title, r"\begin{document}", r"\maketitle", *map(LATEX.line, whole.about)]
     parts += [r"\tableofcontents"] if whole.contents else []
@@ -196,7 +196,7 @@ def bibtex(objects: Iterable[Equation | Derivation]) -> str:
 
 
 def _entry(work: Source) -> str:
-    """Authors are written as they are cited, in braces: `et al.` is no name to be taken apart."""
+    """BibTeX entry of a work; the authors are in braces, so that `et al.` is not split."""
     fields = {
         "author": f"{{{latex_words(work.authors)}}}",
         "title": f"{{{latex_words(work.title)}}}",

@@ -83,7 +83,7 @@ def cleared_denominators(before: DerivationStep, step: DerivationStep) -> tuple[
 
 
 def _fraction(x: sp.Expr, defined: Mapping[sp.Symbol, sp.Expr]) -> tuple[str, str]:
-    """Numerator and denominator in the notation of Lean, by the tree as it stands.
+    """Numerator and denominator in the notation of Lean, from the unsimplified tree.
 
     Raises TypeError if the tree holds more than sums, products and whole powers.
     """

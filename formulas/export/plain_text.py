@@ -42,7 +42,7 @@ def _wrapped(block: str) -> str:
 def _text_grid(
     heads: Sequence[str], rows: Sequence[Sequence[str]], shares: tuple[float, ...]
 ) -> str:
-    """Columns as wide as their cells, else the last or all broken; what does not fit goes below."""
+    """Text table; if wider than `MAX_WIDTH`, the last column or all columns wrap their cells."""
     wide = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
     left = WIDTH - sum(wide[:-1]) - 2 * len(wide)
     if sum(wide) > MAX_WIDTH and left > MIN_WIDTH:

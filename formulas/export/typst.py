@@ -17,7 +17,7 @@ HEAD = Path(__file__).with_name("preamble.typ").read_text("utf-8")
 
 
 def typst(whole: BlockDocument, head: str = "") -> str:
-    """A document that stands alone; `head` beside that of all documents."""
+    """Write a self-contained Typst document; `head` is added to the head of all documents."""
     parts = [HEAD + head, f"#set document(title: {typst_string(whole.title)}, date: none)"]
     parts += [f"#text(size: 1.9em, weight: 700)[{_words(whole.title)}]\n#v(1em)"]
     parts += map(TYPST.line, whole.about)

@@ -22,7 +22,7 @@ from formulas.numerics.expressions import FUNCTIONS, build_expr, sstr
 
 @dataclass(frozen=True)
 class ProseWords:
-    """Plain words, which may stand out."""
+    """Plain words, which may be emphasised."""
 
     text: str
     strong: bool = False
@@ -93,7 +93,7 @@ _EQUAL = re.compile(r"(?<![<>=])=(?!=)")
 
 
 def split_prose(words: str) -> Iterator[str | sp.Basic]:
-    """The words in order, with what is a formula as an expression or a relation."""
+    """Split words into text and formulas, in order; a formula is an expression or a relation."""
     start = at = 0
     while at < len(words):
         before = words[at - 1] if at else " "

@@ -132,7 +132,7 @@ def expression_unit(
 def _common(
     expression: sp.Basic, parts: tuple[sp.Basic, ...], lookup: Callable
 ) -> UnitProduct | None:
-    """The one unit that all parts share."""
+    """Return the unit shared by all parts; None if any fits; raises UnitError if two differ."""
     units = ((part, expression_unit(part, lookup)) for part in parts)
     first, common = next(((part, here) for part, here in units if here is not None), (None, None))
     for part, here in units:

@@ -2,4 +2,4 @@
 
 
 class SymbolError(ValueError):
-    """A name that no symbol bears, one that bears a symbol already, or a value it cannot take."""
+    """Symbol that is unknown, defined twice, missing, or given a value outside its domain."""

@@ -65,7 +65,7 @@ class PreparedTape:
     )
 
     def take(self, rows: np.ndarray) -> PreparedTape:
-        """The same for some of the rows only."""
+        """Return a `PreparedTape` restricted to the given rows."""
         values = {
             slot: value[rows] if slot in self.plan.rows else value  # type: ignore[index]
             for slot, value in self.values.items()
@@ -75,7 +75,7 @@ class PreparedTape:
     def run(
         self, arguments: Mapping[str, np.ndarray], outputs: tuple[str, ...]
     ) -> dict[str, np.ndarray]:
-        """These outputs at the arguments that vary, arrays of one value a row."""
+        """Compute `outputs` at the varying arguments, arrays with one value per row."""
         plan = self.plan
         if outputs not in self.partial:
             needed = {plan.outputs[name] for name in outputs}
@@ -106,7 +106,7 @@ class PreparedTape:
     def _run_rows(
         self, arguments: Mapping[str, np.ndarray], outputs: tuple[str, ...], values: dict
     ) -> dict[str, np.ndarray]:
-        """The outputs of rows that are run at once; `values` are what is known of them."""
+        """Compute the outputs of one block of rows; `values` holds the slots already computed."""
         plan = self.plan
         for name, slot in plan.arguments.items():
             values[slot] = arguments[name]
@@ -187,7 +187,7 @@ class BlockExecutor:
             result[_inside(where, self._shapes[slot])] = values[slot]
 
     def _scheduled(self, axis: int) -> Schedule:
-        """What is computed before the blocks and what within, when they are cut along an axis.
+        """Split the instructions into those before and those within blocks cut along `axis`.
 
         Axis −1 stands for a single block: everything comes before.
         """
@@ -209,7 +209,7 @@ class BlockExecutor:
     def prepared(
         self, arguments: Mapping[str, np.ndarray], varying: frozenset[str]
     ) -> PreparedTape:
-        """All that does not depend on the `varying` arguments computed, the rest left to do.
+        """Compute all values independent of the `varying` arguments; return the remaining tape.
 
         For arguments that are numbers or have one axis.
         """
@@ -223,7 +223,7 @@ class BlockExecutor:
         return PreparedTape(plan, {slot: values[slot] for slot in plan.wanted})
 
     def _planned(self, varying: frozenset[str]) -> ExecutionPlan:
-        """What depends on the varying arguments, and what of the rest it needs."""
+        """Plan the instructions that depend on the varying arguments, and the slots they read."""
         changing = {self._arguments[name] for name in varying if name in self._arguments}
         within = []
         for instruction in self._instructions:

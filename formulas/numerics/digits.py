@@ -53,7 +53,7 @@ class NoRuleError(TypeError):
 
 
 class LostDigitsError(ValueError):
-    """A sum cancels, or a step lies so near, that the digits carried do not decide.
+    """The working digits do not decide a value: a sum cancels, or a step is too near.
 
     Most are met and passed by in a search: the sentence is put together when it is read.
     """
@@ -80,7 +80,7 @@ def comparable(*numbers: Number, digits: int = WORKING) -> list[Number]:
 
 
 def agree_to_digits(a: Number, b: Number, digits: int = WORKING, agree: Number = AGREE) -> bool:
-    """Whether two values, read with so many digits, agree to fifty, or to a share of the larger."""
+    """True if two values read with `digits` digits agree to a share `agree` of the larger."""
     a, b = comparable(a, b, digits=digits)
     if a == b or isinstance(a, Fraction):
         return bool(a == b)
@@ -89,13 +89,13 @@ def agree_to_digits(a: Number, b: Number, digits: int = WORKING, agree: Number =
 
 
 def in_digits(number: Number, digits: int) -> Number:
-    """A fraction, or what has other digits, with so many."""
+    """Convert a fraction, or a number of another precision, to `digits` decimal digits."""
     return _TreeEvaluation({}, precision(digits)).mpf(number)
 
 
 @cache
 def precision(digits: int) -> Any:
-    """Arithmetic of so many digits, apart from everybody else's."""
+    """Return a separate mpmath context with `digits` decimal digits."""
     context = mpmath.mp.clone()
     context.dps = digits
     return context
@@ -188,7 +188,7 @@ class _TreeEvaluation:
         if not isinstance(part, Fraction):
             near = self.context.nint(part)
             if abs(part - near) <= max(1, abs(part)) * self.lost:
-                raise LostDigitsError(x, "lies at a step")
+                raise LostDigitsError(x, "is at a step")
         up = isinstance(x, sp.ceiling)
         if isinstance(part, Fraction):
             return Fraction(-(-part // 1) if up else part // 1)
@@ -247,7 +247,7 @@ class _TreeEvaluation:
         return abs(value) + abs(scale) if x.is_nonnegative else value
 
     def _sum_of(self, x: sp.Sum) -> Number:
-        """Term by term; without end as long as the terms fall so fast that the digits are full."""
+        """Sum term by term; an infinite sum ends once a term is below the working precision."""
         if len(x.limits) > 1:
             raise NoRuleError(f"no rule for a sum over several indices: {x}")
         index, low, high = x.limits[0]

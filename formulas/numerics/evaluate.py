@@ -25,16 +25,16 @@ class Definition(Protocol):
 
     @property
     def symbol(self) -> sp.Symbol:
-        """What is defined."""
+        """The defined symbol."""
 
     @property
     def rhs(self) -> sp.Expr:
-        """What it equals, in other symbols."""
+        """Expression of the symbol in other symbols."""
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """A symbol and the expression it stands for: an equation without units, source or checks."""
+    """A symbol and its defining expression: an equation without units, source or checks."""
 
     symbol: sp.Symbol
     rhs: sp.Expr
@@ -92,7 +92,7 @@ def scalar_program(
     outputs: Iterable[sp.Symbol | str] | Mapping[str, sp.Expr],
     names: Iterable[str],
 ) -> ScalarProgram:
-    """What `scalar` walks where these symbols are given, definitions of the others."""
+    """Build the program that computes the outputs from the symbols `names` and the equations."""
     arguments = list(names)
     definitions = {x: e for x, e in collect(equations).items() if x.name not in arguments}
     wanted = _wanted(outputs, definitions, arguments)
@@ -198,7 +198,7 @@ def record(outputs: Mapping[str, sp.Expr], definitions: Mapping[sp.Symbol, sp.Ex
 
 
 class _Recorder:
-    """Appends nodes, finding those that are there already."""
+    """Appends nodes to a tape and reuses equal nodes."""
 
     def __init__(self, definitions: Mapping[sp.Symbol, sp.Expr]) -> None:
         self.tape = Tape()

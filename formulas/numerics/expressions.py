@@ -85,7 +85,7 @@ class _OutOfTime(BaseException):  # beneath Exception, so that SymPy does not ca
 
 
 def within_time(call: Callable[[], Any], seconds: float = 1.5) -> Any:
-    """What a call of SymPy gives; None when it takes more than so much processor time.
+    """Return the result of a SymPy call; None if it takes over `seconds` of processor time [s].
 
     Only the main thread can be interrupted: elsewhere, and where there is no such timer, it runs to
     its end.
@@ -218,7 +218,7 @@ def _value(part: sp.Basic, values: Mapping[sp.Symbol, float]) -> float | None:
 
 
 def top_extreme(expression: sp.Expr) -> sp.Expr | None:
-    """The one Max or Min that is the expression, or a factor of it beside positive others."""
+    """Return the only Max or Min factor of an expression with positive other factors; else None."""
     factors = sp.Mul.make_args(expression)
     extremes = [f for f in factors if isinstance(f, sp.Max | sp.Min)]
     others = [f for f in factors if not isinstance(f, sp.Max | sp.Min)]
@@ -261,7 +261,7 @@ def cond(*relations: sp.Basic, why: str = "") -> Condition:
 
 
 def sentences(name: str, assumes: Iterable[str]) -> tuple[str, ...]:
-    """Assumptions, each once; raises TypeError if one is not a sentence or a condition."""
+    """Assumptions without duplicates; raises TypeError if any is not a sentence or a condition."""
     listed = tuple(assumes)
     odd = [assumption for assumption in listed if not isinstance(assumption, str)]
     if odd:

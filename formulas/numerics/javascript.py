@@ -27,7 +27,7 @@ _RELATIONS = {
 
 @dataclass(frozen=True)
 class StagedScript:
-    """A tape as JavaScript functions, and the order of what they take and give.
+    """A tape as JavaScript functions, and the order of their arguments and outputs.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class _Step:
 
 @dataclass
 class _Stages:
-    """Operations numbered in an order in which each needs only earlier ones."""
+    """Operations in topological order: each uses only earlier operations."""
 
     stage_of: Mapping[str, int]
     steps: list[_Step] = field(default_factory=list)
@@ -208,7 +208,7 @@ def to_javascript(
 def _words(
     stages: _Stages, places: tuple[dict[int, int], dict[int, int]], stage: int
 ) -> Callable[[int], str]:
-    """How a value is written in the function of a stage."""
+    """Return the function that writes the JavaScript reference of a value within a stage."""
 
     def word(number: int) -> str:
         of = stages.steps[number].stage
@@ -225,7 +225,7 @@ def _body(
     stages: _Stages, live: set[int], stage: int, places: tuple[dict[int, int], dict[int, int]],
     names: tuple[list[str], list[str], list[str]], outputs: Sequence[int] = (),
 ) -> str:  # fmt: skip
-    """The operations of one stage, and what it keeps for the next.
+    """JavaScript body of one stage: its operations, and the values it passes to later stages.
 
     A value that one other needs is written where it is needed.
     """

@@ -76,7 +76,7 @@ class Kernel:
         return PreparedKernel(self, tuple(varying), shape[0], ready)
 
     def _executor(self, arrays: Mapping[str, np.ndarray]) -> BlockExecutor:
-        """What runs arrays of these shapes; few are kept."""
+        """Return the executor for arrays of these shapes; recent executors are cached."""
         shapes = [array.shape for array in arrays.values()]
         return self._executor_of(tuple(tuple([1 if n == 1 else 2 for n in s]) for s in shapes))
 
@@ -93,13 +93,13 @@ class Kernel:
 def _compiled(
     tape: Tape, names: Sequence[str], block: int, pattern: tuple[Shape, ...]
 ) -> BlockExecutor:
-    """What runs a tape for arguments of these shapes."""
+    """Compile the executor of a tape for arguments of these shapes."""
     return BlockExecutor(tape, dict(zip(names, pattern, strict=True)), block)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PreparedKernel:
-    """A kernel with most arguments put in: `Kernel.prepared`. A call costs what is left to do."""
+    """A kernel with most arguments bound by `Kernel.prepared`; a call computes only the rest."""
 
     kernel: Kernel
     varying: tuple[str, ...]
@@ -107,14 +107,14 @@ class PreparedKernel:
     ready: PreparedTape
 
     def take(self, rows: np.ndarray) -> PreparedKernel:
-        """The same for some of the rows (an index or a mask), repeated ones too."""
+        """Restrict the kernel to some rows (an index or a mask); an index may repeat rows."""
         count = int(np.count_nonzero(rows)) if rows.dtype == bool else rows.size
         return PreparedKernel(self.kernel, self.varying, count, self.ready.take(rows))
 
     def __call__(
         self, outputs: Sequence[str] | None = None, **values: np.ndarray
     ) -> dict[str, np.ndarray]:
-        """The outputs, all of them if None, as arrays of shape (n,): those of the kernel's call.
+        """Compute the outputs (None: all), arrays of shape (n,) equal to those of the kernel.
 
         Raises SymbolError if a value is negative or not a number, or an output undefined in a row.
         """

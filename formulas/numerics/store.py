@@ -43,7 +43,7 @@ DIGEST = re.compile(r"[0-9a-f]{24}")  # what a folder of kept files is called
 
 
 def cached_json(name: str, make: Callable[[], T], sources: tuple[Path, ...] = ()) -> T:
-    """What `make` returns, as JSON gives it back: read if it was made before, else made and kept.
+    """Return `make()` after a JSON round trip: read from its cached file, else made and stored.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def cached_json(name: str, make: Callable[[], T], sources: tuple[Path, ...] = ()
 
 
 def cached_kernel(name: str, make: Callable[[], Kernel], sources: tuple[Path, ...] = ()) -> Kernel:
-    """The kernel that `make` lowers, from its tape as it is kept; parameters as of `stored`."""
+    """The kernel that `make` lowers, from its cached tape; parameters as of `cached_json`."""
 
     def plain() -> PlainTape:
         return make().tape.plain()
@@ -84,12 +84,12 @@ def cached_kernel(name: str, make: Callable[[], Kernel], sources: tuple[Path, ..
 def cached_program(
     name: str, make: Callable[[], ScalarProgram], sources: tuple[Path, ...] = ()
 ) -> ScalarProgram:
-    """The scalar program that `make` writes down, as it is kept; parameters as of `cached_json`."""
+    """The scalar program that `make` builds, from the cache; parameters as of `cached_json`."""
     return ScalarProgram.of_plain(cached_json(name, lambda: make().plain(), sources))
 
 
 def folder() -> Path:
-    """Where things are kept: TOKEN_PLANNER_CACHE, or token-planner in the user's cache folder."""
+    """Cache folder: TOKEN_PLANNER_CACHE if set, else token-planner in the user's cache folder."""
     if chosen := os.environ.get(VARIABLE):
         return Path(chosen)
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -98,7 +98,7 @@ def folder() -> Path:
 
 @cache
 def digest(sources: tuple[Path, ...] = ()) -> str:
-    """Of all equations, of the sources and of the SymPy that lowers them."""
+    """Hash of all equations, of the sources and of the SymPy version that lowers them."""
     hashed = blake2b(version("sympy").encode(), digest_size=12)
     for source in (EQUATIONS, *sources):
         for file in sorted(source.rglob("*.py")) if source.is_dir() else [source]:
@@ -129,7 +129,7 @@ class ColumnKey(NamedTuple):
 
 
 def by_columns(function: Callable[P, T]) -> Callable[P, T]:
-    """The same function of hashable values and arrays (n,), remembering its latest answers.
+    """Cache the latest results of a function of hashable values and arrays of shape (n,).
 
     The function gives an array, or a dataclass of arrays, and depends on nothing else; what it
     raises, or gives to arguments by name, is not remembered.

@@ -15,7 +15,7 @@ PlainTape = tuple[list[Node], dict[str, int]]  # as JSON holds it: groups of slo
 
 @dataclass
 class Tape:
-    """Nodes in an order in which each needs only earlier ones.
+    """Nodes in topological order: each needs only earlier nodes.
 
     `sum` and `product` hold two groups of slots: added and subtracted, over and under the line.
     """
@@ -29,7 +29,7 @@ class Tape:
         return tuple(node[1] for node in self.nodes if node[0] == "argument")
 
     def only(self, output: str) -> Tape:
-        """The part of the tape that one output needs; its other slots hold a constant."""
+        """The part of the tape that `output` needs; its other slots hold a constant."""
         needed = {self.outputs[output]}
         for place in range(len(self.nodes) - 1, -1, -1):
             operation, *operands = self.nodes[place]
@@ -45,7 +45,7 @@ class Tape:
 
     @classmethod
     def of_plain(cls, document: PlainTape) -> Tape:
-        """The tape of what `plain` gave, after it went through JSON."""
+        """Rebuild the tape from the output of `plain` after a JSON round trip."""
         listed, outputs = document
         nodes = [
             (name, *(tuple(x) if isinstance(x, list) else x for x in operands))

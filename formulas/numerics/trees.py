@@ -1,8 +1,8 @@
 """Expressions as plain nested tuples, and their values at one point with Python floats.
 
-A tree is a number, the name of a symbol, or (operation, *trees). `expressions.expr_tree` makes it of
-a SymPy expression, node for node, so that walking it shares nothing with the array kernels but the
-equations; it is kept in files as JSON, and read and walked without SymPy.
+A tree is a number, the name of a symbol, or (operation, *trees). `expressions.expr_tree` makes it
+of a SymPy expression, node for node, so that walking it shares only the equations with the array
+kernels; files hold it as JSON, read and walked without SymPy.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TIE = 1e-12
 
 @dataclass(frozen=True)
 class ScalarProgram:
-    """Definitions in an order in which each needs only earlier ones, walked at one point.
+    """Definitions in topological order, evaluated at a single point.
 
     `arguments` are the names that must be given; `steps` and `outputs` pairs of a name and a tree.
     """
@@ -54,7 +54,7 @@ class ScalarProgram:
 
     @classmethod
     def of_plain(cls, document: tuple[Sequence[str], Named, Named]) -> ScalarProgram:
-        """The program of what `plain` gave, after it went through JSON."""
+        """Rebuild the program from the output of `plain` after a JSON round trip."""
         arguments, steps, outputs = document
         return cls(tuple(arguments), tuple(steps), tuple(outputs))
 
@@ -166,7 +166,7 @@ def refuse_missing(values: Mapping[str, object], names: Iterable[str]) -> None:
 
 
 def refuse_unknown(values: Mapping[str, object], names: Sequence[str]) -> None:
-    """Raise, naming the first symbol given that nothing asks for, and the nearest that exists."""
+    """Raise SymbolError for the first value whose name is unknown, with the nearest known name."""
     for name in values:
         if name not in names:
             from formulas.nomenclature.symbols import did_you_mean

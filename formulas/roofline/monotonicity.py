@@ -16,7 +16,7 @@ def _elasticity(time: Expr) -> Expr:
 
 
 def _growth(built: str, combined: Expr, claim: Expr, why: str = "", *where: Equation) -> Derivation:
-    """The most a combination can be at lam times the batch, as lam times what it is."""
+    """Derive that a combination of times grows at most lam-fold when the batch grows lam-fold."""
     return derive(
         f"most that a {built} can be at a larger batch",
         begin(T_grown, combined, why=f"the {built} at the larger batch"),

@@ -92,7 +92,7 @@ prefill_time = Equation.of(
 
 
 def in_passes(work: Symbol, time: Symbol, number: Expr, *assumes: str) -> tuple[Equation, Equation]:
-    """Work, and the time, of one prompt that is charged so many passes."""
+    """Equations of the work and the time of one prompt that is charged `number` prefill passes."""
     read = Equation.of(T_pf_w, n_half * n_chunks * V_pass / (W_chip * e_w))
     done = Equation.of(T_pf, _WORK).substitute(read, prefill_overhead, *context_parallel.RING)
     # What is gathered depends on a prompt's own chunks, whoever shares their passes.

@@ -1,4 +1,4 @@
-"""What a model is made of: layers read from a configuration, and the sizes counted from them."""
+"""Model architecture: layers read from a configuration, and the sizes counted from them."""
 
 from planner.architecture.counts import ModelSizes, model_sizes, summary
 from planner.architecture.huggingface import from_config, read_config

@@ -1,4 +1,4 @@
-"""Softmax attention: the weights of one layer, what it caches and what a cached token costs.
+"""Softmax attention: weights of one layer, its KV cache and the FLOP per cached token.
 
 FLOP of one (query, cached entry) pair, all heads together: 4·H·d where every head keeps its own
 or a grouped key and value of width d; latent attention scores against the latent itself in
@@ -168,7 +168,7 @@ def compressed_attention(
     ratio: int,
     indexer: Indexer | None,
 ) -> Mixer:
-    """DeepSeek-V4 attention: a window of raw entries beside entries that pool `ratio` tokens.
+    """DeepSeek-V4 attention: a window of raw entries plus entries that pool `ratio` tokens.
 
     Key and value are one shared vector of `width`. Ratio 0 is the window alone; with an indexer
     (compressed sparse attention) windows overlap, which doubles the compressor, and only the top

@@ -26,7 +26,7 @@ _FP8, _NVFP4, _MXFP4 = DTYPES["fp8"], DTYPES["nvfp4"], DTYPES["mxfp4"]
 def read_quantization(
     config: object, beside: object, expert_dtype: object, where: str
 ) -> Quantization:
-    """The quantisation that `quantization_config` (`given`) and the file beside it describe.
+    """Quantisation read from `quantization_config` or, without it, from hf_quant_config.json.
 
     `expert_dtype` is DeepSeek-V4's format of the routed experts. Raises ModelError for a method,
     algorithm or format that is not known.
@@ -139,7 +139,7 @@ def _layer_by_layer(
 
 
 def _grouped_integers(values: Mapping[str, object], place: str) -> Quantization:
-    """GPTQ and AWQ: one 16-bit scale and one zero point of as many bits per group."""
+    """GPTQ and AWQ: one 16-bit scale and one zero point of the weights' width per group."""
     method, bits = str(values["quant_method"]), values.get("bits", values.get("w_bit"))
     group = values.get("group_size", values.get("q_group_size", 128))
     if type(group) is not int or not (group == -1 or 0 < group <= 65536):
@@ -294,7 +294,7 @@ _METHODS: Mapping[str, Callable[[Mapping[str, object], str], Quantization]] = {
 
 
 def _sparse(precision: Precision, values: Mapping[str, object], place: str) -> Precision:
-    """A format of which two of four weights are stored, as `sparsity_config` or Marlin-24 say.
+    """Format with 2:4 sparsity if `sparsity_config` or Marlin-24 declares it, else unchanged.
 
     compressed-tensors' sparse-24-bitmask keeps half the values and a bit for each weight, Marlin-24
     half and two bits for each that is kept: a bit a weight in both.

@@ -1,4 +1,4 @@
-"""A configuration read key by key: what was read is checked, what was not read is accounted for.
+"""Configuration reader that tracks its keys: values are checked, unread keys accounted for.
 
 `Reader.finish` refuses every key that looks like structure (`num_*`, `*_size`, `*experts*`, ...),
 says something (is not null, zero, false or empty), repeats nothing known and was never read: an
@@ -27,7 +27,7 @@ _KEYS = {name: re.compile("|".join(patterns)) for name, patterns in _TABLE["patt
 
 
 class Reader:
-    """One configuration and the keys read from it so far; `where` names the file in errors."""
+    """A configuration and the keys already read from it; `where` names the file in errors."""
 
     def __init__(self, values: Mapping[str, object], where: str) -> None:
         self._values = values
@@ -35,15 +35,15 @@ class Reader:
         self.where = where
 
     def fail(self, key: str, problem: str) -> ModelError:
-        """The error that names this file, the key and what is wrong with it."""
+        """Return the error that names this file, the key and the problem."""
         return ModelError(Mistake(self.where, None, None, key, problem))
 
     def has(self, key: str) -> bool:
-        """Whether the key is given and not null."""
+        """True if the key is given and not null."""
         return self._values.get(key) is not None
 
     def is_set(self, key: str) -> bool:
-        """Whether the key is given at all, null included."""
+        """True if the key is given, null included."""
         return key in self._values
 
     def keys(self) -> list[str]:
@@ -56,7 +56,7 @@ class Reader:
         self._read.update(name for key in keys for name in key_names(key))
 
     def value(self, keys: Keys) -> object:
-        """The value under the first of the given names, None if there is none.
+        """Value under the first of the names that is given and not null, else None.
 
         Raises ModelError where two names of the same thing disagree.
         """
@@ -130,7 +130,7 @@ class Reader:
         return precision
 
     def words(self, key: str, length: int, meanings: Mapping[str, T]) -> list[T] | None:
-        """What each of a list of `length` words means, or None where absent."""
+        """Meanings of a list of `length` words, or None if the key is absent."""
         value = self.value(key)
         if value is None:
             return None
@@ -185,7 +185,7 @@ class Reader:
         return Reader(value, f"{self.where}  {key}")
 
     def finish(self) -> list[str]:
-        """The keys that nobody knows; raises ModelError for structural keys never read."""
+        """Return the unknown unread keys; raises ModelError if an unread key is structural."""
         unread = self.unread()
         structural = [key for key in unread if self.structural(key)]
         if structural:
@@ -206,13 +206,13 @@ class Reader:
         )
 
     def structural(self, key: str) -> bool:
-        """Whether a key of this name decides of layers."""
+        """True if the name of the key marks it as determining the layers."""
         if _KEYS["decisive"].search(key):
             return True
         return bool(_KEYS["structural"].search(key)) and not _KEYS["harmless"].search(key)
 
     def beside(self, inner: Mapping[str, object]) -> list[str]:
-        """The structural keys that stand beside a nested language model: those of other towers.
+        """Structural keys outside a nested language model, which belong to other towers.
 
         Raises ModelError for one that decides of a language model and is not said `inner` alike.
         """
@@ -225,7 +225,7 @@ class Reader:
         return keys
 
     def refuse(self, keys: list[str]) -> NoReturn:
-        """Raise ModelError that names the keys, and what each may have meant."""
+        """Raise ModelError naming the keys (five at most), each with the nearest key read."""
         read_keys = sorted(self._read)
         hints = [f"{quote(key)}{did_you_mean(key, read_keys)}" for key in keys[:5]]
         more = f" and {len(keys) - 5} more" if len(keys) > 5 else ""
@@ -235,7 +235,7 @@ class Reader:
         )
 
     def _redundant(self, key: str, value: object) -> bool:
-        """Whether a key says what others say already, or belongs to what a flag has off."""
+        """True if a key is switched off by a flag, has its usual value or follows from others."""
         for pattern, switches in _TABLE["switched_off"].items():
             if re.search(pattern, key) and any(
                 name in self._values and not self._values[name] for name in switches
@@ -273,7 +273,7 @@ _OPERATORS: Mapping[str, Callable[[float, float], float]] = {
 
 
 def key_names(keys: Keys) -> tuple[str, ...]:
-    """The names of one thing, of which errors use the first."""
+    """Alternative names of a key; errors use the first."""
     return (keys,) if isinstance(keys, str) else keys
 
 

@@ -100,7 +100,7 @@ class ModelSizes:
 
     @property
     def latent(self) -> bool:
-        """Whether attention keeps one compressed head (MLA and its sparse kin)."""
+        """True if attention caches one compressed head (MLA and its sparse variants)."""
         return any(one.latent for one in self.caches)
 
     @property
@@ -115,12 +115,12 @@ class ModelSizes:
 
     @property
     def kv_bytes_per_token(self) -> float:
-        """What memory grows by per token, indexer keys included [byte/token]."""
+        """KV cache growth per token, indexer keys included [byte/token]."""
         return sum(one.bytes_per_token for one in self.caches if one.grows)
 
     @property
     def index_bytes_per_token(self) -> float:
-        """What of it are indexer keys [byte/token]."""
+        """KV cache growth per token from indexer keys alone [byte/token]."""
         growing = (one for one in self.caches if one.grows and one.kind == "index")
         return sum(one.bytes_per_token for one in growing)
 
@@ -246,7 +246,7 @@ def _by_convention(active: dict[str, int], looked_up: int) -> dict[str, int]:
 
 
 def _streamed(stored: dict[str, float], tied: int, embedded: int) -> dict[str, float]:
-    """What a step reads [byte]; `tied` of the `embedded` parameters are the head."""
+    """Weights read per step, by group [byte]; `tied` of the `embedded` parameters are the head."""
     head = stored["head"] + (stored["embedding"] * tied / embedded if tied else 0)
     return {**stored, "embedding": 0.0, "head": head}
 
@@ -324,7 +324,7 @@ NumberType = TypeVar("NumberType", int, float)
 
 
 class Description(Protocol):
-    """What is known of such a model; params, byte/param, byte/token, flop/token, byte."""
+    """Totals of a described model; params, byte/param, byte/token, flop/token, byte."""
 
     total_params: float | None
     active_params: float | None

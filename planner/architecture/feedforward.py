@@ -48,7 +48,7 @@ def mixture(
     shared_path: str = "shared_experts",
     groups: tuple[int, int] = (1, 1),
 ) -> FeedForward:
-    """`active` of `experts` routed experts of width `inner` per token, beside shared ones.
+    """Mixture of `experts` routed experts of width `inner`, `active` per token, plus shared ones.
 
     The shared experts are one matrix set of width `shared_inner` (default shared·inner);
     `shared_gate` adds their scalar gate. With `latent` the routed experts work at that width, with

@@ -60,7 +60,7 @@ def from_config(
     where: str | None = None,
     source: str = "",
 ) -> Model:
-    """The model that a configuration's keys describe; `quant` is the file beside it, if any.
+    """Model described by a configuration's keys; `quant` is hf_quant_config.json, if any.
 
     `where` names the configuration in errors, `source` says where it was published.
     """

@@ -35,7 +35,7 @@ class Weight:
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """What one layer keeps per token of context.
+    """KV cache entries of one layer per token of context.
 
     `elements` per entry, one entry per `ratio` tokens; a token attends to at most `limit` tokens'
     worth of entries (None: all); `stored` says whether entries beyond the limit stay in memory.
@@ -55,7 +55,7 @@ class Cache:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What one layer keeps per sequence whatever its length: recurrent elements, convolution tail.
+    """Fixed-size state of one layer per sequence: recurrent elements and convolution tail.
 
     `flop` is the arithmetic of one token's update of, and read from, the recurrent state.
     """
@@ -67,7 +67,7 @@ class State:
 
     @property
     def bytes(self) -> Fraction:
-        """What it takes of memory, the tail in 16 bits [byte]."""
+        """Memory of the state, the tail in 16 bits [byte]."""
         return self.recurrent * self.precision.bytes + self.tail * DTYPES["bf16"].bytes
 
 
@@ -108,7 +108,7 @@ class Experts:
         return self.active * self.routed / (self.routed + self.idle)
 
     def ends(self, routed: int, all_used: int) -> tuple[int, int]:
-        """The fewest and most parameters of a token, whose mean is `all_used`, `routed` of them."""
+        """Minimum and maximum parameters per token; the mean is `all_used`, `routed` in experts."""
         if not self.idle:
             return all_used, all_used
         fewest, rest = max(0, self.active - self.idle), all_used - routed
@@ -165,7 +165,7 @@ class PredictionBlocks:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A language model: its layers, what stands outside them, and how its weights are stored.
+    """A language model: its layers, the tensors outside them, and its weights' formats.
 
     `weights` are the tensors outside the layers (embedding, head, final norm). `excluded` names
     the parts of the checkpoint that are not counted (vision towers, prediction blocks), `warnings`
@@ -194,7 +194,7 @@ class Model:
 
     @property
     def states(self) -> list[State]:
-        """What layers keep of a sequence whatever its length, of those that do."""
+        """Fixed-size states per sequence, of the layers that have a state."""
         mixers = [layer.mixer for layer in self.layers if layer.mixer is not None]
         return [mixer.state for mixer in mixers if mixer.state is not None]
 
@@ -255,16 +255,16 @@ class CacheKind:
 
     @property
     def latent(self) -> bool:
-        """Whether an entry is one vector that all heads share."""
+        """True if an entry is one vector shared by all heads."""
         return self.kind in LATENT
 
     @property
     def cut(self) -> bool:
-        """Whether chips that hold the same heads can each take a share of the tokens."""
+        """True if chips that hold equal heads can shard the cache by tokens."""
         return self.kind in CUT_BY_TOKENS
 
     def reach(self, context: float) -> float:
-        """How many of `context` tokens one query attends to [token]."""
+        """Tokens that a query attends to, at most `limit` of the `context` tokens [token]."""
         return context if self.limit is None else min(context, self.limit)
 
     def stored_bytes(self, context: float) -> float:

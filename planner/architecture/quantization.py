@@ -1,4 +1,4 @@
-"""Number formats of weights and caches, and which weights of a checkpoint are stored in which.
+"""Number formats of weights and caches, and the format of each weight of a checkpoint.
 
 Three sources say so: `quantization_config` inside the configuration, `hf_quant_config.json`
 beside it (NVIDIA ModelOpt), and DeepSeek-V4's `expert_dtype`. Each gives a default format for the
@@ -116,7 +116,7 @@ class Patterns:
         _ = self._expressions, self._globs  # refused where they are read, not where they are used
 
     def match(self, path: str) -> bool:
-        """Whether the module at `path` (such as `layers.3.mlp.gate`) is named."""
+        """True if a name matches the module at `path` (for example `layers.3.mlp.gate`)."""
         if path not in self._matched:
             self._matched[path] = self._any(self._spelled(path), _layer(path))
         return self._matched[path]
@@ -134,7 +134,7 @@ class Patterns:
         ]
 
     def _any(self, paths: Iterable[str], layer: str) -> bool:
-        """Whether one of the paths, all of one layer, is named as it is spelled."""
+        """True if a name matches one of the paths, all of one layer, as spelled."""
         names = (*self._plain.get("", ()), *(self._plain.get(layer, ()) if layer else ()))
         globs = [self._globs[key] for key in dict.fromkeys(("", layer)) if key in self._globs]
         return any(
@@ -145,7 +145,7 @@ class Patterns:
         )
 
     def unmatched(self, paths: Iterable[str], layers: int) -> list[str]:
-        """The names that match none of a model's `paths`, but for those of what is not counted."""
+        """Names that match no path of a model, except names of modules that are not counted."""
         by_layer: dict[str, list[str]] = {}
         for path in paths:
             by_layer.setdefault(_layer(path), []).extend(self._spelled(path))
@@ -164,7 +164,7 @@ class Patterns:
 
 
 def unmatched_words(key: str, names: list[str]) -> str:
-    """What is said of patterns that match nothing."""
+    """Warning about patterns that match no module."""
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     shown = ", ".join(map(quote, names[:_SHOWN]))
     return f"{key}: {shown}{more} match no module of this model, under any name that is known"
@@ -214,7 +214,7 @@ def _layer(path: str) -> str:
 
 @dataclass(frozen=True)
 class Quantization:
-    """How a checkpoint's matrices are stored.
+    """Storage formats of a checkpoint's matrices.
 
     `default` is the format of linear layers (None: not quantised), `experts` that of routed
     experts where it differs, `kept` the modules left in the checkpoint's own format, `chosen`
@@ -234,7 +234,7 @@ class Quantization:
 
     @property
     def active(self) -> bool:
-        """Whether any weight is quantised."""
+        """True if any weight is quantised."""
         return self.default is not None or self.experts is not None or bool(self.chosen)
 
     def precision(self, path: str, group: str, linear: bool) -> Precision | None:
@@ -253,7 +253,7 @@ class Quantization:
         return self.default
 
     def placed(self, paths: Sequence[str], layers: int) -> tuple[Quantization, tuple[str, ...]]:
-        """The same among a model's own `paths`, and a warning of patterns that match nothing."""
+        """Bind patterns to a model's `paths`; also returns warnings of patterns without match."""
         if not (self.unquantized.names or self.chosen):
             return self, ()
         taken = frozenset(part for path in paths for part in path.split("."))

@@ -1,4 +1,4 @@
-"""What a measured chip says an engine cannot exceed, as shares of the catalogue's peaks.
+"""Upper limits of an engine's efficiencies from a measured chip, as shares of catalogue peaks.
 
 A profile's efficiencies hold the losses of engines and of chips together. No engine reads faster
 than the memory was seen to sustain, nor multiplies faster than the best product, so the measured
@@ -54,7 +54,7 @@ def ceilings(measured: MeasuredChip, chip: Chip, link: float | None = None) -> d
 
 
 def chip_mismatch(measured: MeasuredChip, chip: Chip) -> str | None:
-    """Why the file is no measurement of this chip, or None.
+    """Return the reason why the file was not measured on this chip, None if it was.
 
     A chip described in full (`inline`) is taken to be the one that was measured.
     """

@@ -1,4 +1,4 @@
-"""What a measurement asks of a device: facts about itself, works made ready, times and samples.
+"""Device protocol of a measurement: facts of the device, prepared works, times and samples.
 
 The library that runs the works is behind this one small protocol; nothing else here knows it.
 
@@ -27,7 +27,7 @@ class UnsupportedByDevice(Exception):  # noqa: N818 - it says what the device is
 
 @dataclass(frozen=True)
 class Facts:
-    """What a device says of itself.
+    """Facts that a device reports about itself.
 
     `name` as it is reported; `kind` of device (cuda, xpu, mps, cpu); `capacity` and `free` memory
     [byte]; `cache` last on-chip level [byte]; `count` visible devices; `dtypes` worth trying.
@@ -106,7 +106,7 @@ class Timing(Closed):
 
 
 def summary(seconds: Sequence[float]) -> Timing:
-    """What is kept of repeated times of one run [s].
+    """Summarise repeated times of one run [s]: count, minimum, median and relative spread.
 
     Raises Unsupported if a time is not a positive number: the clock is too coarse, or broken.
     """

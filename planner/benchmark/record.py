@@ -1,4 +1,4 @@
-"""A measured chip: what was timed on one device, on one day, and what follows from it.
+"""Measured chip: times of works on one device on one day, and the rates derived from them.
 
 The file, TOML that is read again, holds times; rates are worked out from them here, once.
 
@@ -59,7 +59,7 @@ def fit_alpha_beta(points: Sequence[tuple[float, float]]) -> TimeLine:
 
 
 def separable(sizes: Sequence[float]) -> bool:
-    """Whether messages of these sizes tell a latency from a rate."""
+    """True if the sizes of messages span a factor of 2, so that latency and rate can be fitted."""
     return len(sizes) > 1 and max(sizes) >= 2 * min(sizes)
 
 
@@ -94,7 +94,7 @@ class SkippedWork(works.Closed):
 
 @dataclass(frozen=True)
 class Head(works.Closed):
-    """What a file says of its device and its day."""
+    """Header of a measurement file: device, date, software and completeness."""
 
     device: Annotated[str, Field(min_length=1, max_length=400)]
     kind: Annotated[str, Field(min_length=1, max_length=40)]
@@ -110,7 +110,7 @@ class Head(works.Closed):
 
 @dataclass(frozen=True)
 class MeasuredChip:
-    """What was timed on one device.
+    """Times of works measured on one device.
 
     `head` names device, catalogue chip (or "" where the name is not known), memory [byte], date,
     software, and whether all was timed; then the works of each kind with their times. `refused`
@@ -128,7 +128,7 @@ class MeasuredChip:
 
     @cached_property
     def memory_bandwidth(self) -> float | None:
-        """The most that memory sustained, by arrays or weights beyond the caches [byte/s]."""
+        """Maximum measured bandwidth, by arrays or weights larger than the caches [byte/s]."""
         beyond = works.CACHE_MULTIPLE * self.head.cache
         rates = [each.rate for each in self.memory if each.work.size >= beyond]
         rates += [
@@ -140,7 +140,7 @@ class MeasuredChip:
 
     @cached_property
     def product_rates(self) -> Mapping[str, float]:
-        """The most that products sustained, by precision [flop/s]."""
+        """Maximum measured rate of matrix products, by precision [flop/s]."""
         rates: dict[str, float] = {}
         for product in self.products:
             rates[product.work.dtype] = max(product.rate, rates.get(product.work.dtype, 0.0))
@@ -148,7 +148,7 @@ class MeasuredChip:
 
     @cached_property
     def attention_bandwidth(self) -> float | None:
-        """The most at which the library's attention read a cache [byte/s]."""
+        """Maximum measured rate of the library's attention reading a KV cache [byte/s]."""
         return max((each.rate for each in self.attention), default=None)
 
     @cached_property

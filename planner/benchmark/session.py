@@ -104,7 +104,7 @@ PARTIAL = 4  # roundings of partial sums, at random and at the worst of the samp
 
 
 def fault(work: works.Work, sample: TimingSample) -> str | None:
-    """What is wrong with the result of a work, or None.
+    """Return the error found in the result of a work, or None.
 
     `sample.operands` hold, by kind of work: `x` and, of a triad, `y` and `scale`; `a` of shape
     (rows, k) and `b` of shape (columns, k); `q` (samples, head_dim), `k` and `v` (samples, context,
@@ -178,7 +178,7 @@ MEMORY_MATCH_TOLERANCE = 0.2  # between the memory that is listed and what a dri
 
 
 def catalogue_chip_name(name: str, capacity: float) -> str:
-    """Catalogue name of a device by its reported name and memory [byte], "" where none is sure.
+    """Catalogue name of a device by its reported name and memory [byte], "" without a match.
 
     Names of kin are no match: a laptop's or a quarter of a chip is another chip.
     """
@@ -199,7 +199,7 @@ REPEATS = 20  # readings of an all-reduce
 
 @dataclass(frozen=True)
 class ChipTimes:
-    """What was measured, and whether the user stopped it."""
+    """Measured chip, and a flag that is true if the user interrupted the measurement."""
 
     chip: MeasuredChip
     interrupted: bool
@@ -207,7 +207,7 @@ class ChipTimes:
 
 @dataclass
 class _Session:
-    """A device, whom to tell of what is done on it, and what is gathered on the way."""
+    """Measurement session: a device, its progress callback, and the works timed or skipped."""
 
     device: Device
     facts: Facts
@@ -262,7 +262,7 @@ class _Session:
             self.say(f"warning: {done.work}: {wrong}; its time is not kept")
 
     def of(self, kind: type[W]) -> tuple[TimedKernel[W], ...]:
-        """What was timed of one kind of work."""
+        """Return the timed works of one kind."""
         return tuple(
             TimedKernel(each.work, each.timing) for each in self.done if isinstance(each.work, kind)
         )

@@ -1,4 +1,4 @@
-"""The device as PyTorch sees it: which it is, what it says of itself, and its clock.
+"""PyTorch device: its identity, the facts that it reports, and its clock.
 
 An all-reduce over several devices takes a process for each; their slowest time is kept.
 """
@@ -81,7 +81,7 @@ class TorchDevice:
         return all_reduce(self.kind, self.facts.count, sizes, repeats)
 
     def synchronize(self) -> None:
-        """Wait for what was launched."""
+        """Wait until all launched kernels have finished."""
         if self.kind != "cpu":
             getattr(self.torch, self.kind).synchronize()
 
@@ -91,7 +91,7 @@ class TorchDevice:
             getattr(self.torch, self.kind).empty_cache()
 
     def clocked(self, work: Callable[[], None]) -> float:
-        """Time of what `work` launches, on the device's own clock where it has one [s]."""
+        """Time of the kernels that `work` launches [s], by events on cuda, else by the host."""
         self.synchronize()
         if self.kind != "cuda":
             start = time.perf_counter()

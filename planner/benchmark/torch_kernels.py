@@ -1,4 +1,4 @@
-"""Works in PyTorch: how each is run, and what of it is looked at to check it.
+"""Works in PyTorch: the kernels that run each, and the samples that check its result.
 
 Weights and caches are filled at random, as real ones are: a chip multiplies zeros with less power
 and so at a higher clock.
@@ -28,7 +28,7 @@ GRAPH = 100  # launches recorded in one graph
 
 
 class Run:
-    """Runs a work so many times; `step` runs it once, given how often it was run before."""
+    """Callable that runs a work `calls` times; `step` gets the number of runs before it."""
 
     def __init__(
         self, step: Callable[[int], None], sample: Callable[[int], TimingSample], at_once: int = 1
@@ -119,7 +119,7 @@ def _product(torch: ModuleType, place: str, work: Product) -> Run:
 
 
 def _attention(torch: ModuleType, place: str, work: Attention) -> Run:
-    """Query heads that share keys and values stand side by side as queries of one head.
+    """Decode attention; query heads that share keys and values are queries of one KV head.
 
     Without a mask that is the same arithmetic, and the cache is read once, as engines do.
     """
@@ -146,7 +146,7 @@ def _attention(torch: ModuleType, place: str, work: Attention) -> Run:
 
 
 def _launch(torch: ModuleType, place: str, work: KernelLaunch) -> Run:
-    """A counter that every launch adds one to, so that none is lost unseen."""
+    """Kernel launches that each add one to a counter, so that a lost launch is detected."""
     count = torch.zeros(1, dtype=torch.int32, device=place)
 
     def once() -> None:

@@ -1,4 +1,4 @@
-"""What is timed on a chip: one small frozen description for each kind of work.
+"""Works timed on a chip: one small frozen description for each kind of work.
 
 A description says how much is moved or multiplied; how it is done is the device's own matter.
 Sizes are in bytes, products in FLOP (2 per multiply-add).

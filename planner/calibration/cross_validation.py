@@ -59,7 +59,7 @@ def group_weights(group: np.ndarray) -> np.ndarray:
 
 
 def weights_of_groups(group: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The group of each row, what each weighs, and its rows: one run is no group yet."""
+    """Group of each row, weight of each group (full from 3 rows) and its number of rows."""
     _, member, rows = np.unique(group, return_inverse=True, return_counts=True)
     return member, np.minimum(rows, FULL_WEIGHT_GROUP_ROWS) / FULL_WEIGHT_GROUP_ROWS, rows
 
@@ -142,7 +142,7 @@ def quantities(sample: Sample) -> Mapping[str, np.ndarray]:
 
 
 def folds(groups: Sequence[str] | np.ndarray, count: int = FOLDS, repeat: int = 0) -> np.ndarray:
-    """A fold for every row, whole groups together, shape (n_rows,); at most as many as groups.
+    """Fold of every row, whole groups together, shape (n_rows,); min(`count`, groups) folds.
 
     Groups lie in the order of digests of their names, cut into folds of as many groups each: one
     that joins moves a few across the cuts, and leaves all others where they were. `repeat` draws
@@ -177,7 +177,7 @@ def own_coverage(left: LeftOut) -> dict[str, float]:
 def regime_bands(
     like: Profile, measured: Mapping[str, Band]
 ) -> Mapping[str, Mapping[str, Mapping[str, Band]]]:
-    """Bands by kind of place: one's own where they are known, elsewhere as wide as either's.
+    """Bands by regime: measured in sample, elsewhere the hull of the measured and shipped bands.
 
     A quantity without a band of its own keeps that of the profile it started from.
     """

@@ -1,4 +1,4 @@
-"""Coefficients that all rows share, and what an engine or a format changes about them.
+"""Coefficients shared by all rows, with their adjustments for an engine or a format.
 
 Every coefficient is a power of e. The square of a row's error counts while it is small, its size
 alone beyond the `outlier` of a `Loss`; every unknown has a prior of stated width, so what the rows
@@ -35,7 +35,7 @@ Prior = Mapping[str, tuple[float, float]]
 
 @dataclass(frozen=True)
 class Loss:
-    """How errors count: as squares up to `outlier`, by their size beyond.
+    """Robust loss of the errors: quadratic up to `outlier`, linear beyond.
 
     They are logarithms of predicted over measured, or, where `relative`, that ratio less one, as
     scores have it.
@@ -47,7 +47,7 @@ class Loss:
 
 @dataclass(frozen=True)
 class Effect:
-    """One adjustment that the rows can tell: of which coefficients, where, and how wide before."""
+    """Adjustment of the coefficients `of` within a `scope`, with its prior standard deviation."""
 
     of: tuple[str, ...]
     scope: Mapping[str, str]
@@ -55,13 +55,13 @@ class Effect:
     monthly: bool = False
 
     def weight(self, place: RunContext) -> float:
-        """How often it counts at a place."""
+        """Multiplicity of the effect at a context [-]."""
         return effect_multiplicity(self, place)
 
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """What was fitted: logarithms of the shared unknowns and of the effects, and their widths.
+    """Fitted logarithms of the shared unknowns and of the effects, with their widths.
 
     `shared` has shape (n_coefficients,), `adjusted` (n_effects,); `freedom` is the share of its
     prior width that an unknown keeps, near one where the rows say nothing of it. `covariance` is
@@ -207,7 +207,7 @@ class HierarchyProblem:
         self.precision = np.array(widths) ** -2.0
 
     def start(self, start: Hierarchy | None) -> np.ndarray:
-        """Where to begin: at the prior, or at what is known of the same unknowns."""
+        """Starting point: the prior mean, or an earlier fit (0 for effects new to it)."""
         theta = self.mean.copy()
         if start is not None:
             earlier = {_key(e): x for e, x in zip(start.effects, start.adjusted, strict=True)}
@@ -216,7 +216,7 @@ class HierarchyProblem:
         return theta
 
     def value(self, theta: np.ndarray) -> float:
-        """What is to be least."""
+        """Objective: sum of the robust errors of the rows and of the squares of the priors."""
         error = self._error(self.sample.columns.times(self._rounded(theta)[0])) / self.loss.outlier
         robust = 2 * (np.sqrt(1 + error**2) - 1)
         return float(self.sample.weights @ robust + self.precision @ (theta - self.mean) ** 2)
@@ -239,7 +239,7 @@ class HierarchyProblem:
         return gradient, curvature
 
     def result(self, theta: np.ndarray) -> Hierarchy:
-        """The unknowns by kind, with what the rows identified of each."""
+        """Fitted unknowns by type, with the covariance and the share of prior width left [-]."""
         covariance = np.linalg.inv(self.slopes(theta)[1])
         freedom = np.sqrt(np.diag(covariance) * self.precision)
         shared, adjusted = np.split(theta, [self.shared])
@@ -275,7 +275,7 @@ def _design(
 
 
 def _rounded(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Unknowns whose least is no corner, at which a descent would stop, and d ln of them / d ln x.
+    """Unknowns with a smooth floor (no corner that stops a descent), and d ln(unknown) / d ln(x).
 
     An efficiency that nears one moves less and less: the reciprocal is one plus a soft excess.
     """

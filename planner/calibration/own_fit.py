@@ -1,4 +1,4 @@
-"""A shipped profile moved as far as a user's own rows tell, and no further.
+"""Fit to a user's own rows: a shipped profile, moved only where the rows identify a change.
 
 What the profile says of the rows' engine and version is worked into its coefficients, what it says
 of chips, formats and models stays beside them. The prior of each coefficient is the profile's
@@ -74,7 +74,7 @@ class OwnFit:
 
 
 def seen_by_rows(like: Profile, places: Sequence[RunContext]) -> Profile:
-    """The profile with all worked in that is the same for every row: engine, version, date.
+    """Profile with the adjustments that all rows share applied: engine, version, date.
 
     Adjustments of other engines or versions fall away; what the months before the profile's date
     change is taken at the rows' median. Coefficients are above zero.
@@ -175,7 +175,7 @@ def own_fit(sample: Sample, base: Profile, limits: Mapping[str, float]) -> OwnFi
 def leave_one_out(
     sample: Sample, base: Profile, limits: Mapping[str, float]
 ) -> tuple[LeftOut, str]:
-    """Every row predicted by a fit of the others, and what was left out together.
+    """Predictions of each row by a fit without its group, and the type of group left out.
 
     Rows of one `configuration` (all but the number of requests) where there are enough, else one
     `run` at a time.
@@ -207,7 +207,7 @@ def _identified(sample: Sample, prior: Prior) -> Hierarchy:
 
 
 def common_width(base: Profile, places: Sequence[RunContext]) -> float:
-    """Standard deviation by which all times are off together, beyond that of what is known.
+    """Additional standard deviation of an error common to all times, for a new model or chip.
 
     It is what bands of models or chips left out have more than those of configurations left out; 0
     where nothing is new.
@@ -254,7 +254,7 @@ def _as_scattered(sample: Sample, fit: Hierarchy) -> Sample:
 
 
 def _at_places(sample: Sample, base: Profile) -> Sample:
-    """The rows for unknowns that all share: what a place changes is worked into their columns."""
+    """Rows for unknowns shared by all contexts: adjustments of a context scale its columns."""
     shared = unknowns(base.values)
     by_place = {p: unknowns(base.at(p).values) / shared for p in dict.fromkeys(sample.places)}
     by = np.array([by_place[place] for place in sample.places])

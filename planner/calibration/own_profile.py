@@ -1,4 +1,4 @@
-"""A profile from a user's own rows, its errors on rows left out beside baselines, and its file."""
+"""Calibrate a profile on a user's own rows: fit, held-out errors against baselines, file."""
 
 import json
 from collections import Counter, defaultdict
@@ -49,7 +49,7 @@ class CalibratedProfile:
 
     @property
     def why(self) -> str:
-        """Why there is no profile, empty where there is one."""
+        """Reason why no profile was fitted; empty string if there is a profile."""
         return self.result.why if isinstance(self.result, results.RefusedCalibration) else ""
 
 
@@ -127,7 +127,7 @@ def _counts(rows: UserRows) -> results.CalibrationRows:
 
 
 def _too_few(rows: UserRows) -> str:
-    """Why the rows cannot identify anything, in a sentence; empty where they may."""
+    """Reason why the rows identify no coefficient, in a sentence; empty if a run is usable."""
     runs = len({row.id for row in rows.usable})
     if runs:
         return ""
@@ -154,7 +154,7 @@ def _start(rows: Sequence[Measurement], like: str) -> tuple[Profile, list[str]]:
 
 
 def _limits(rows: Sequence[Measurement], path: Path | None) -> Mapping[str, float]:
-    """The most that efficiencies can be, by the file of a measured chip."""
+    """Upper limits of the efficiencies, from the file of a measured chip; empty without a file."""
     if path is None:
         return {}
     measured, refusals = read_measured(path), []
@@ -196,7 +196,7 @@ def _scores(
 def _beside(
     scores: Mapping[str, results.MethodScores], start: Profile, rows: Sequence[Measurement]
 ) -> list[str]:
-    """What to know of the errors before: whether they are in sample, and whether they fell."""
+    """Notes on the errors of the starting profile: in sample, untested, or not improved."""
     digests = fitted_row_digests(start.name)
     seen = sum(row_digest(row) in digests for row in rows) if digests else 0
     if seen:
@@ -216,7 +216,7 @@ def _beside(
 
 
 def inconsistent_repeats(rows: Sequence[Measurement]) -> list[str]:
-    """A sentence for every configuration of which rows differ by more than repeats do."""
+    """Sentences on configurations whose rows differ by more than `MAX_REPEAT_RATIO`."""
     alike = defaultdict(list)
     for row in rows:
         alike[row_conditions(row)].append(row)
@@ -233,7 +233,7 @@ def inconsistent_repeats(rows: Sequence[Measurement]) -> list[str]:
 
 
 def _profile(fit: OwnFit, sample: Sample, start: Profile, measured: Mapping[str, Band]) -> Profile:
-    """The fitted profile with what it is of, and bands everywhere; without its errors."""
+    """Fitted profile with its chips, models, engines, hull and all bands; without its errors."""
     bands = cross_validation.regime_bands(start, measured)
     return replace(
         fit.profile,

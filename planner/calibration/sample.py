@@ -1,4 +1,4 @@
-"""Which measured rows of a user's own a profile may be fitted on, and which not, why.
+"""Selection of a user's measured rows for a fit, with a reason for each row left out.
 
 A row that no steady decoding explains is left out and counted, never absorbed: repeats, runs
 marked unfinished, rows faster than the bound, and rows in which tokens were drafted.
@@ -67,7 +67,7 @@ class Sample:
 
     @property
     def configurations(self) -> np.ndarray:
-        """What rows share that differ in the number of requests alone, as text."""
+        """Configuration of each row as text; equal if only the number of requests differs."""
         return np.array([configuration_key(row) for row in self.rows])
 
     @property
@@ -111,7 +111,7 @@ USER_EXCLUSION_RULES: Sequence[Rule] = (
 
 
 def first_reason(row: Measurement, rules: Sequence[Rule]) -> str:
-    """The first reason that holds for a row, empty where none does."""
+    """Return the first reason whose rule applies to a row; empty string if no rule does."""
     return next((why.format(row) for why, holds in rules if holds(row)), "")
 
 
@@ -121,7 +121,7 @@ def make_sample(
     weights: Sequence[float],
     left_out: Mapping[str, int] = MappingProxyType({}),
 ) -> Sample:
-    """Rows with their columns, and what each counts in a fit.
+    """Sample of rows with their columns, times and weights in a fit.
 
     Raises InputError if the network between the chips of a row cannot be built.
     """
@@ -139,7 +139,7 @@ BYTES = 4
 
 
 def row_digest(row: Measurement) -> str:
-    """The digest of a row, the same for its repeats with the same value."""
+    """Digest of a row; equal for repeats with equal values."""
     value = f"{row.seconds:.6g} {row.prompt:g} {row.output:g} {row.batch:g}"
     text = f"{row.model} {row.chip.name} {row.quantity} {value}"
     return blake2s(text.encode(), digest_size=BYTES).hexdigest()
@@ -172,7 +172,7 @@ class UserRows:
 
     @property
     def left_out(self) -> dict[str, int]:
-        """How many values were left out, by reason, most frequent first."""
+        """Number of values left out, by reason, most frequent first."""
         return dict(Counter({why: len(rows) for why, rows in self.refused.items()}).most_common())
 
 
@@ -206,7 +206,7 @@ def own_sample(rows: UserRows, as_of: str) -> Sample:
 
 
 def _reasons(rows: Sequence[Measurement]) -> list[str]:
-    """Why each row is left out, empty for those that are kept."""
+    """Reason for leaving out each row; empty for usable rows."""
     if not rows:
         return []
     prompts = {row.id: row for row in rows if row.quantity == "ttft"}
@@ -239,7 +239,7 @@ def _steady(row: Measurement, prompt: Measurement | None) -> Measurement:
 
 
 def row_conditions(row: Measurement) -> tuple[object, ...]:
-    """All that a row says beside its value: what two rows share whose values should be alike."""
+    """Conditions of a row, all but its value: rows with equal conditions are repeats."""
     return (
         row.model, row.chip.name, row.engine, row.version, row.precision, str(row.layout),
         row.quantity, row.prompt, row.output, row.batch, row.drafts,
@@ -249,7 +249,7 @@ def row_conditions(row: Measurement) -> tuple[object, ...]:
 def data_hull(
     sample: Sample, least: int = 1, widths: Mapping[str, float] = MappingProxyType({})
 ) -> Hull:
-    """The names that `least` rows or more have, and the ranges beyond whose ends fewer lie.
+    """Hull of the data: names in `least` rows or more, ranges with fewer rows beyond each end.
 
     Parameters
     ----------
@@ -275,7 +275,7 @@ def data_hull(
 
 
 def _point(row: Measurement, place: RunContext, batch: float) -> Iterator[tuple[str, HullValue]]:
-    """Where a row lies: its checkpoint is called by either of its names."""
+    """Hull dimensions of a row and their values; a checkpoint yields both of its names."""
     yield from hull_names(place).items()
     if row.model != place.model:
         yield "model", row.model

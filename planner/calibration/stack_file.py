@@ -35,7 +35,7 @@ AT_BOUND = 0.02  # above what physics lets it be, within which a coefficient is 
 
 @dataclass(frozen=True)
 class ErrorScore:
-    """Absolute errors of step time [%]: median and mean, with those of the constant MFU beside."""
+    """Absolute errors of step time [%], median and mean: of the fit and of a constant MFU."""
 
     n: int
     median: float
@@ -46,7 +46,7 @@ class ErrorScore:
 
 @dataclass(frozen=True)
 class StackScores:
-    """Scores of one stack's dense or routed rows, by what was left out."""
+    """Scores of the dense or routed rows of one stack, by the type of group left out."""
 
     stack: str
     part: str
@@ -86,7 +86,7 @@ def _new_models(rows: Sequence[TrainingRow], form: TrainingStack) -> float:
 def power_scores(
     timed: Sequence[TrainingRow], form: TrainingStack, priors: Mapping[str, PriorCoefficient]
 ) -> list[StackScores]:
-    """Scores of the usable rows of one stack, dense and routed models apart."""
+    """Scores of the usable rows of one stack, separate for dense and routed models."""
     sample = stack_fit.StepSample.of(timed, form)
     left = {kind: _left_out(sample, groups, priors) for kind, groups in _groupings(timed).items()}
     scores = []
@@ -119,7 +119,7 @@ def _least(sample: stack_fit.StepSample) -> np.ndarray:
 
 
 def _groupings(rows: Sequence[TrainingRow]) -> dict[str, np.ndarray]:
-    """What is left out together, by kind of leaving out."""
+    """Group of each row (n_rows,), by type of hold-out: random half, model, chip, width."""
     half = np.random.default_rng(SEED).permutation(len(rows)) % 2
     groups = {HALF: half}
     names = {
@@ -283,7 +283,7 @@ def _bands(scores: Sequence[StackScores]) -> dict[str, dict[str, list[float]]]:
 
 
 def _errors(scores: Sequence[StackScores]) -> dict[str, list[float]]:
-    """Median, mean and those of a constant MFU [%], by part and what was left out."""
+    """Median and mean errors [%] of fit and constant MFU, by part and type of group left out."""
     return {
         f"{score.part}, {left}": [error.median, error.mean, error.constant_median,
                                   error.constant_mean, error.n]

@@ -1,4 +1,4 @@
-"""Coefficients of a training stack from measured steps and memory, shrunk to what physics says.
+"""Coefficients of a training stack from measured steps and memory, shrunk to physical priors.
 
 Logarithms of coefficients are normal around their priors, adjustments of a chip, a format, a kernel
 or an era around zero; a robust loss keeps single rows from deciding. The equations are those that
@@ -83,7 +83,7 @@ class StepSample:
 
     @cached_property
     def places(self) -> list[dict[str, str]]:
-        """Where each row's coefficients are asked for."""
+        """Context of each row's stack coefficients: chip, precision, kernel, norm, era, part."""
         return [
             {**task.place, "era": stack_version(row)}
             for row, task in zip(self.rows, self.tasks, strict=True)
@@ -244,7 +244,7 @@ Findings = Mapping[str, Mapping[str, tuple[float, float]]]
 
 
 def coefficient_estimates(alone: StepFit) -> dict[str, tuple[float, float]]:
-    """What rows say of each coefficient: logarithm over its prior, and its standard deviation [1].
+    """Estimate of each coefficient from rows: log ratio to its prior, standard deviation [1].
 
     `alone` is a fit whose priors are those of physics; coefficients that no row moves are left out.
     """
@@ -264,7 +264,7 @@ def shipped_findings() -> Findings:
 
 
 def stack_priors(stack: str, findings: Findings) -> dict[str, PriorCoefficient]:
-    """Priors of a stack's coefficients, by what rows of the other stacks say of them.
+    """Priors of a stack's coefficients, updated by the estimates of the other stacks.
 
     A coefficient of a stack is normal, in logarithms, around a mean of all stacks, and that mean
     around what physics says. Of each other stack its likelihood counts, its prior taken out again.
@@ -318,12 +318,12 @@ class MemorySample:
 
     @cached_property
     def fits(self) -> np.ndarray:
-        """Whether each ran."""
+        """True for each row whose run fitted into memory, shape (n_rows,)."""
         return np.array([row.fits for row in self.rows], dtype=bool)
 
     @cached_property
     def peaks(self) -> np.ndarray:
-        """Measured peaks [byte], not a number where none is."""
+        """Measured memory peaks [byte], NaN if not measured, shape (n_rows,)."""
         return np.array([row.peak or np.nan for row in self.rows], dtype=float)
 
     def take(self, where: np.ndarray) -> MemorySample:

@@ -1,4 +1,4 @@
-"""How many drafted tokens a step accepts: by model and method, or what curves of others suggest.
+"""Accepted draft tokens per step, by model and method, or estimated from other curves.
 
 A curve of accepted lengths has two parameters, the chance of the first drafted token and the factor
 from each to the next (`formulas.serving.speculation`). Curves of one model and method are alike,
@@ -24,7 +24,7 @@ CERTAINTY_MARGIN = 1e-9  # below a chance of one, whose odds have no logarithm
 
 @dataclass(frozen=True)
 class DraftMethod:
-    """How tokens are drafted.
+    """Method of drafting tokens.
 
     `projections` are matrices, hidden by hidden, that join what a predictor layer is given; `vocab`
     the words of a head of its own, 0 for the model's; `experts` says whether its layer has experts
@@ -55,7 +55,7 @@ class Acceptance:
     source: str
 
     def range(self, most: int, deviations: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """`lengths`, so many standard deviations below and above in between [token]."""
+        """`lengths` and its band of `deviations` standard deviations: low, middle, high [token]."""
         middle = self.lengths(most)
         position = np.array([_logit(self.first), np.log(self.decay)])
         moved = [
@@ -73,7 +73,7 @@ class Acceptance:
 
 @dataclass(frozen=True)
 class AcceptanceCurve:
-    """The two parameters of one measured curve, and the depths at which it was measured."""
+    """The two parameters of one measured curve, and the depths measured."""
 
     model: str
     method: str
@@ -126,7 +126,7 @@ def curves() -> tuple[AcceptanceCurve, ...]:
 def acceptance(
     model: str, method: str, among: Sequence[AcceptanceCurve] | None = None
 ) -> Acceptance:
-    """What is expected of a model and a method, before anything of its own is known.
+    """Prior acceptance curve of a model and a method, before any measurement by the user.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def acceptance(
 
 
 def fit_acceptance(points: Sequence[tuple[int, float]], before: Acceptance) -> Acceptance:
-    """The curve through accepted lengths at some depths, drawn to what was expected `before`.
+    """Fit a curve to accepted lengths at some depths, shrunk to the prior curve `before`.
 
     Parameters
     ----------

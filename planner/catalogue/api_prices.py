@@ -1,4 +1,4 @@
-"""Listed prices of tokens: a dated snapshot of what hosts and vendors of language models charge.
+"""Listed prices of tokens: a dated snapshot of the rates of hosts and model vendors.
 
 One row is one price in force: a model at a host, in a tier (standard, batch, flex, priority, fast),
 above a length of prompt, at hours of the day, between two dates. A host has one name however a list
@@ -69,13 +69,13 @@ class ListedPrice:
     suspect: str = ""
 
     def in_force(self, day: date | None) -> bool:
-        """Whether the row holds on a day; on the day of the snapshot if None."""
+        """True if the row is in force on a day; None means the end of the snapshot's month."""
         at = day.isoformat() if day else f"{self.as_of[:7]}-31"
         return self.since <= at and (not self.until or at < self.until)
 
     @property
     def counted(self) -> bool:
-        """Whether the row counts among the hosts' prices of its model."""
+        """True if the row counts among the hosts' prices of its model."""
         base = self.tier == STANDARD and not self.above and not self.hours
         sound = not self.reseller and self.status != "deprecated" and OUTLIER not in self.suspect
         return base and sound
@@ -87,7 +87,7 @@ def _hosts() -> dict[str, Any]:
 
 
 def host_name(name: str) -> str:
-    """The one name of a host: `huggingface_novita` and `novita-ai` are `novita`."""
+    """Canonical name of a host: `huggingface_novita` and `novita-ai` become `novita`."""
     hosts = _hosts()
     for prefix in hosts["gateways"]:
         name = name.removeprefix(prefix)
@@ -122,13 +122,13 @@ def listed_token_prices() -> tuple[ListedPrice, ...]:
 
 
 def chosen_file() -> str:
-    """What is said where prices are of a file of one's own; empty for the shipped ones."""
+    """Text that names the user's own price file; empty for the shipped prices."""
     chosen = os.environ.get(PRICES_ENV_VAR)
     return f", from {Path(chosen).name}" if chosen else ""
 
 
 def token_price(price: float, written: object, *, free: bool = False) -> float:
-    """A price per token [USD/token]; `free` where nothing may be charged.
+    """Validate a price per token [USD/token]; `free` allows zero.
 
     Raises ValueError for one that no list would have, with what was probably meant.
     """
@@ -143,7 +143,7 @@ def token_price(price: float, written: object, *, free: bool = False) -> float:
 
 
 def _row(row: dict[str, str]) -> ListedPrice:
-    """A row of the file; raises ValueError, with the column, for what is no price."""
+    """Parse a row of the price file; raises ValueError, with the column, for an invalid entry."""
     if None in row or None in row.values():
         entries = sum(value is not None for key, value in row.items() if key is not None)
         many = "more than" if None in row else f"{entries} of"

@@ -65,12 +65,12 @@ class Chip:
 
     @property
     def maker(self) -> str:
-        """Who makes it, with whom a title begins."""
+        """Name of the maker, the first word of the title."""
         return self.title.split(" ", maxsplit=1)[0]
 
     @property
     def product(self) -> str:
-        """What people call it: the title without its maker, its socket and its sizes."""
+        """Product name: the title without its maker, its socket and its sizes."""
         name = self.title.removeprefix(self.maker).split(",")[0].split(" (")[0]
         return name.removesuffix(" SXM").strip()
 
@@ -89,11 +89,11 @@ class Chip:
 
     @property
     def usable(self) -> Chip:
-        """The same with the memory that its driver reports, of which engines fill a share."""
+        """Copy with the memory that the driver reports; engines fill a share of it."""
         return replace(self, memory=self.memory_reported or self.memory)
 
     def computes(self, dtype: str) -> bool:
-        """Whether the chip multiplies matrices in this dtype."""
+        """True if the chip multiplies matrices in this dtype."""
         return MATH.get(dtype) in self.flops
 
 
@@ -132,7 +132,7 @@ def _chip(name: str, row: Mapping[str, Any]) -> Chip:
 
 @dataclass(frozen=True)
 class MakerFactor:
-    """Speed of a maker's chips beside what their peaks say, where another's coefficients are lent.
+    """Speed of a maker's chips relative to their peaks, if another maker's coefficients are used.
 
     `factor` is the geometric mean of published ratios [1], `spread` the standard deviation of their
     logarithms [1]; 1 and 0 where nothing is lent, or nobody published one.
@@ -149,12 +149,12 @@ class MakerFactor:
 
 
 def maker_factor(maker: str, chips: Sequence[str]) -> MakerFactor:
-    """How a maker's chips compare with those that a profile was fitted on, by their names."""
+    """Speed factor of a maker's chips against those a profile was fitted on, by their names."""
     return _factor(maker, _makers(tuple(chips)))
 
 
 def borrowed_efficiency_note(name: str, chips: Sequence[str]) -> str:
-    """What an answer says of a chip that borrows another maker's efficiencies, else nothing.
+    """Note in an answer if a chip borrows another maker's efficiencies, else an empty string.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ IN_SAMPLE, NEW_MODEL, NEW_CHIP = "known", "new_model", "new_chip"
 
 @dataclass(frozen=True)
 class ChipPower:
-    """Coefficients of the power of one chip, and how far measured power lies from them.
+    """Power coefficients of one chip, and the error range of its predicted power.
 
     Attributes
     ----------
@@ -227,7 +227,7 @@ class ChipPower:
 
 
 def chip_power(chip: Chip, model: str = "") -> ChipPower | None:
-    """The power of a chip that serves a model; None where nobody says what it is rated for."""
+    """Power coefficients of a chip that serves a model; None if its rated power is unknown."""
     if chip.power is None:
         return None
     read = coefficients()

@@ -1,4 +1,4 @@
-"""How far from its estimate a time may be, by the coefficients it rests on and what measured them.
+"""Error band of an estimated time, by its coefficients and the rows that measured them.
 
 What is not known of a coefficient at a place has two parts: the covariance that the fitted rows
 leave, and the prior variance of every effect that no row there measured. A time rests on
@@ -43,7 +43,7 @@ EMPTY_PLACE: ScopeMask = MappingProxyType({})
 
 
 class Effective(Protocol):
-    """What changes some coefficients at the places of a scope, once or by the month."""
+    """Effect that changes some coefficients at the places of a scope, once or per month."""
 
     @property
     def of(self) -> tuple[str, ...]:
@@ -55,12 +55,12 @@ class Effective(Protocol):
 
     @property
     def monthly(self) -> bool:
-        """Whether it counts once for each month before the profile's date."""
+        """True if it counts once for each month before the profile's date."""
 
 
 @dataclass(frozen=True)
 class RunContext:
-    """Where a coefficient is asked for; empty where it is not known or does not matter.
+    """Attributes that select a coefficient's place; empty if unknown or irrelevant.
 
     `math` is the number format that the feed-forward part multiplies in, `cache` that of keys and
     values, `attention` latent, indexed or grouped, `months` how long before the profile's date the
@@ -111,7 +111,7 @@ def _attention(sizes: ModelSizes) -> str:
 
 
 def architecture_key(sizes: ModelSizes) -> str:
-    """What all tunings and formats of a model share: layers, width, experts."""
+    """Text of the shape shared by a model's tunings and formats: layers, width, experts."""
     experts = f", {sizes.n_experts} experts of {sizes.expert_width}" if sizes.n_experts else ""
     return f"{sizes.n_layers} layers of {sizes.hidden}{experts}"
 
@@ -129,7 +129,7 @@ class EffectFamily:
     monthly: bool = False
 
     def holds(self, effect: Effective) -> bool:
-        """Whether an effect is of this family."""
+        """True if an effect belongs to this family."""
         alike = tuple(effect.scope) == self.keys and tuple(effect.of) == self.of
         return alike and effect.monthly == self.monthly
 
@@ -191,7 +191,7 @@ class CoefficientSpread:
         return spread
 
     def unmeasured(self, effects: Sequence[Effective], place: RunContext) -> list[EffectFamily]:
-        """The families of which no row at such a place measured an effect."""
+        """Families without a measured effect that applies at `place`."""
         at = [effect for effect in effects if effect_applies(effect, place)]
         return [f for f in self.families if not any(f.holds(effect) for effect in at)]
 
@@ -200,12 +200,12 @@ class CoefficientSpread:
         return self.setup(place) or next(self.new_at(place), IN_SAMPLE)
 
     def setup(self, place: RunContext) -> str:
-        """Whether a place has pools apart, or numbers worked out, as a kind; empty if neither."""
+        """Kind of a place with assumed numbers or separate pools; empty string otherwise."""
         both = {DISTANCE_ASSUMED: place.assumed, DISTANCE_POOLED: place.pooled}
         return next((kind for kind, is_so in both.items() if is_so and kind in self.quantiles), "")
 
     def new_at(self, place: RunContext) -> Iterator[str]:
-        """The kinds of distance at which a place is new, the farthest first."""
+        """Kinds of distance that make a place new, the farthest first."""
         for kind in DISTANCES:
             # An engine that nobody names is none that is new.
             stated = all(getattr(place, key) for key in DISTANCES[kind]) and kind in self.values
@@ -272,20 +272,20 @@ def decode_triangle(text: str) -> np.ndarray:
 
 
 def attribute(place: RunContext, kind: str) -> str:
-    """What is new at a place at such a distance, as text."""
+    """Text of the attributes that a kind of distance compares at a place."""
     return " ".join(str(getattr(place, key)) for key in DISTANCES[kind])
 
 
 def effect_applies(effect: Effective, place: RunContext) -> bool:
-    """Whether an effect's scope holds at a place."""
+    """True if an effect's scope matches a place."""
     return all(getattr(place, key) == value for key, value in effect.scope.items())
 
 
 def effect_multiplicity(effect: Effective, place: RunContext) -> float:
-    """How often an effect counts at a place: once where it holds, or once a month."""
+    """Multiplicity of an effect at a place: 1, or the months if monthly; 0 out of its scope."""
     return (place.months if effect.monthly else 1.0) * effect_applies(effect, place)
 
 
 def coefficient_indicator(of: Sequence[str], coefficients: Sequence[str]) -> np.ndarray:
-    """One for each coefficient that is among some, shape (n_coefficients,)."""
+    """Indicator of the `coefficients` that are in `of`, 1 or 0, shape (n_coefficients,)."""
     return np.array([float(name in of) for name in coefficients])

@@ -1,4 +1,4 @@
-"""How long collectives were measured to take, as dated curves, with what is borrowed for the rest.
+"""Measured times of collectives as dated curves, with fallbacks for chips without curves.
 
 A curve is one operation by one algorithm in a group of one size on one chip. Chips without curves
 of their own take those of their family, and chips of no known family those of `any`.
@@ -50,7 +50,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class CrossingCosts:
-    """What crossing from one scale-up domain to another adds.
+    """Costs added by crossing from one scale-up domain to another.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class Collectives:
         return {key: tuple(sorted(each, key=lambda c: c.n)) for key, each in made.items()}
 
     def crossing(self, network: str, operation: str, algorithm: str) -> CrossingCosts:
-        """What crossing between domains adds; by default, what holds for any operation.
+        """Costs added by crossing between domains; the default is that of any operation.
 
         Raises CatalogueError if no such network is known.
         """

@@ -38,7 +38,7 @@ def entry(kind: str, name: str, entries: Mapping[str, T]) -> T:
 
 
 def sourced_value(row: Mapping[str, Any], owner: Mapping[str, Any], dimension: str) -> SourcedValue:
-    """A figure of a row; source, date and standing come from its owner where it has none."""
+    """Figure of a row; source, date and verification default to those of its owner."""
     base = parse(f"{row['value']} {row['unit']}", dimension)
     origin = {key: row.get(key, owner[key]) for key in ("source", "as_of", "verified")}
     return SourcedValue(row["value"], row["unit"], base, **origin, note=row.get("note", ""))
@@ -54,7 +54,7 @@ def month_count(earlier: str, later: str) -> float:
 
 
 def load_toml(path: Path, kind: str) -> dict[str, Any]:
-    """What a TOML file of the user holds; CatalogueError where there is none: it is no `kind`."""
+    """Read a user's TOML file; raises CatalogueError if it is missing or is no `kind`."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

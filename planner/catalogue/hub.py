@@ -24,7 +24,7 @@ TIMEOUT_S = 10.0  # seconds that the Hub may take to answer
 
 @dataclass(frozen=True)
 class HubConfig:
-    """The configuration of a repository at a commit, and where it lies here."""
+    """Configuration of a repository at a commit, and its local path."""
 
     repository: str
     commit: str
@@ -41,18 +41,18 @@ class NoSuchFile(CatalogueError):  # noqa: N818 - it names what is missing
 
 
 def is_hub_name(text: str) -> bool:
-    """Whether a text may be the name of a repository, and is no name of a file."""
+    """True if a text may be the name of a repository, and is no name of a file."""
     return REPO_ID.fullmatch(text) is not None and not text.lower().endswith(SUFFIXES)
 
 
 def cache() -> Path:
-    """The folder of what was downloaded."""
+    """Folder of downloads from the Hub."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "token-planner" / "hub"
 
 
 def hub_config(text: str) -> HubConfig:
-    """The configuration of a model on the Hub; from the cache where it is there.
+    """Configuration of a model on the Hub; from the local cache if present.
 
     Raises CatalogueError where the Hub has none, or cannot be reached; MissingExtra without the
     package that asks it.
@@ -128,7 +128,7 @@ def _fetched(repository: str, file: str, commit: str | None) -> tuple[bytes, str
 
 
 def _reachable(endpoint: str) -> bool:
-    """Whether somebody answers there; a proxy is believed.
+    """True if the endpoint accepts a connection; a configured proxy counts as reachable.
 
     The package asks again for half a minute before it gives up, which nobody at a terminal wants.
     """

@@ -1,4 +1,4 @@
-"""What the rows of a profile cover: beyond it an estimate rests on what no row there measured.
+"""Data hull of a profile's rows; outside it an estimate rests on unmeasured coefficients.
 
 A hull is a box. Each dimension is a set of names or a range of numbers, a row of `hull.toml` that
 also says which coefficients a row there would have measured.
@@ -28,7 +28,7 @@ MAX_EXTRAPOLATION = 1.25
 
 @dataclass(frozen=True)
 class HullDimension:
-    """One way in which a question may leave the rows, as `hull.toml` has it."""
+    """Dimension of the hull that a question may leave, a row of `hull.toml`."""
 
     name: str
     title: str
@@ -42,18 +42,18 @@ class HullDimension:
     adds: Mapping[str, float] = field(default_factory=dict, compare=False)
 
     def holds(self, coefficient: str) -> bool:
-        """Whether rows elsewhere tell nothing of a coefficient here."""
+        """True if rows elsewhere do not measure a coefficient here."""
         return any(fnmatchcase(coefficient, pattern) for pattern in self.coefficients)
 
     def value(self, at: str | np.ndarray) -> HullValue:
-        """What is asked for at one point: a name, also of a level, or a number."""
+        """Requested value at the first point: a name, also of a level, or a number."""
         if isinstance(at, str):
             return at
         number = float(np.ravel(at)[0])
         return self.levels[int(number)] if self.levels else number
 
     def asking(self, value: HullValue) -> str:
-        """What is asked for in words."""
+        """Requested value as text."""
         if not isinstance(value, str):
             return self.words.format(asked=f"{value:,.0f}")
         engine = "this engine" if CHIP_SEPARATOR in value else "any engine"
@@ -72,8 +72,8 @@ def dimensions() -> Mapping[str, HullDimension]:
 
 
 @cache
-def added_variance(quantity: str) -> Mapping[str, float]:
-    """What kinds of distance that no leave-out has a band of add to a deviation, by kind."""
+def added_deviation(quantity: str) -> Mapping[str, float]:
+    """Standard deviation added by kinds of distance without a leave-out band, by kind."""
     rows = dimensions().values()
     return {x.regime: x.adds[quantity] for x in rows if quantity in x.adds}
 
@@ -90,7 +90,7 @@ class Hull:
     widths: Mapping[str, float] = field(default_factory=dict)
 
     def outside(self, point: Mapping[str, str | np.ndarray]) -> dict[HullDimension, np.ndarray]:
-        """The dimensions in which points lie outside, and which; one not given is not asked.
+        """Masks of the points outside, by dimension with any; absent dimensions are not checked.
 
         Parameters
         ----------
@@ -109,7 +109,7 @@ class Hull:
         return {dimension: where for dimension, where in alone.items() if where.any()}
 
     def beyond(self, point: Mapping[str, str | np.ndarray]) -> dict[str, np.ndarray]:
-        """Where points lie outside, by the kind of distance that this is.
+        """Masks of the points outside the hull, by kind of distance.
 
         Parameters
         ----------
@@ -124,7 +124,7 @@ class Hull:
         return kinds
 
     def covers(self, name: str, value: str | np.ndarray) -> bool | np.ndarray:
-        """Whether rows are of a name, or reach a number or nearly, by itself."""
+        """True where rows have the name, or reach a number within MAX_EXTRAPOLATION."""
         if isinstance(value, str):
             names = self.names.get(name, (value,))
             return any(one == value or one.startswith(value + CHIP_SEPARATOR) for one in names)
@@ -141,11 +141,11 @@ class Hull:
         return self.ranges[name] if name in self.ranges else self.names[name]
 
     def of_engine(self, engine: str) -> Hull:
-        """The same, but that one engine alone counts as measured."""
+        """Copy of the hull with only `engine` counted as measured."""
         return replace(self, names={**self.names, "engine": (engine,)})
 
     def joined(self, more: Hull) -> Hull:
-        """What either covers."""
+        """Hull that covers both hulls."""
         names = {
             name: tuple(sorted({*self.names.get(name, ()), *more.names.get(name, ())}))
             for name in (*self.names, *more.names)

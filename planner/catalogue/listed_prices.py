@@ -35,7 +35,7 @@ class Rental:
 
 @dataclass(frozen=True)
 class Price:
-    """What a chip costs [USD/(chip*s)], the range of the listed prices, and their newest date.
+    """Price of a chip [USD/(chip*s)], the range of the listed prices, and their newest date.
 
     `count` is the number of rows behind the median; 0 when the user gave the price, in which
     case `as_of` is empty.
@@ -161,7 +161,7 @@ class Tier:
 
     @property
     def read_rate(self) -> float:
-        """Rate at which it is read [byte/s]."""
+        """Read bandwidth of the tier [byte/s]."""
         return self.figures["read_rate"].base
 
 
@@ -177,7 +177,7 @@ def tier(name: str) -> Tier:
 
 @cache
 def tier_price(kind: str) -> SourcedValue | None:
-    """What a byte costs in a kind of tier [USD/(byte*s)]; None where nobody is known to list it."""
+    """Price of a byte in a kind of tier [USD/(byte*s)]; None if no listed price is known."""
     row = table("planner.catalogue", TIER_PRICES)["price"].get(kind)
     return None if row is None else sourced_value(row, row, "byte_price")
 

@@ -23,7 +23,7 @@ _FIGURES = {"total": "published_total", "active": "published_active", "source": 
 
 @dataclass(frozen=True)
 class ModelRecord:
-    """What is known of a model besides its layers.
+    """Catalogue record of a model: its configuration, source and published figures.
 
     `published_total` and `published_active` are the vendor's figures [param], the latter in the
     `convention` that matches our count (all, no_input_embedding, no_embedding_no_head);
@@ -65,7 +65,7 @@ def record(name: str) -> ModelRecord:
 
 
 def repository(name: str) -> str | None:
-    """Where the checkpoint of the model called `name` lies on Hugging Face; None where it does not.
+    """Hugging Face repository of the checkpoint of the model called `name`; None if not there.
 
     Raises CatalogueError with the nearest known name.
     """
@@ -74,7 +74,7 @@ def repository(name: str) -> str | None:
 
 
 def model_of_repository(place: str) -> str | None:
-    """The name of the model whose checkpoint lies in a repository; None where there is none."""
+    """Name of the model whose checkpoint is in a repository; None if no model matches."""
     wanted = place.lower()
     return next(
         (name for name in model_names() if (repository(name) or "").lower() == wanted), None

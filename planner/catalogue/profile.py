@@ -34,7 +34,7 @@ from planner.catalogue.coefficient_spread import (
     variances,
 )
 from planner.catalogue.figures import load_toml
-from planner.catalogue.hull import Hull, added_variance, hull_names, parse_hull
+from planner.catalogue.hull import Hull, added_deviation, hull_names, parse_hull
 from planner.text.errors import CatalogueError, did_you_mean
 from planner.text.tables import file_names, table
 from planner.text.tolerances import QUANTILE_90
@@ -181,7 +181,7 @@ class Profile:
             like = np.ones(shares.shape[1])
             ends = plain.low * like, plain.high * like
         adds = [np.where(holds[kind], QUANTILE_90 * width, 0.0)
-                for kind, width in added_variance(quantity).items() if kind in holds]  # fmt: skip
+                for kind, width in added_deviation(quantity).items() if kind in holds]  # fmt: skip
         if not adds:
             return ends
         # To either side alike: where half of the cases lie is hardly moved by what nobody measured.
@@ -195,7 +195,7 @@ class Profile:
         return np.sqrt(variances(self.covariance, shares) + NOISE**2)
 
     def at(self, place: RunContext) -> Profile:
-        """The profile for one place: adjustments worked in, and the band of what is known there.
+        """Profile for one place: adjustments applied, with the error band at its distance.
 
         The profile's own engine is meant where the place names none.
         """
@@ -224,7 +224,7 @@ class Profile:
         return replace(seen, covariance=covariance, kinds=kinds, regime=regime)
 
     def engine_asked(self, place: RunContext) -> str:
-        """The engine that a place is asked about; empty where it is any that was measured.
+        """Engine requested at a place; empty string if any measured engine will do.
 
         Of several that may run it none is meant, unless rows of none of them were fitted.
         """
@@ -234,7 +234,7 @@ class Profile:
         return place.engine or (" or ".join(runs) if lent else engine)
 
     def measured_at(self, place: RunContext) -> bool:
-        """Whether rows of the model's shape, the chip and the engine of a place were fitted."""
+        """True if rows of the model's shape, the chip and the engine of a place were fitted."""
         if self.coefficient_spread is None:
             return place.chip in self.chips
         place_asked = replace(place, engine=self.engine_asked(place))
@@ -283,7 +283,7 @@ def profile_names() -> tuple[str, ...]:
 
 
 def profile(name: str) -> Profile:
-    """A profile by name, or by the path of a file of one's own that ends in .toml.
+    """Profile by name, or by the path of a user's file that ends in .toml.
 
     Raises CatalogueError if no profile has that name, or the file is no profile.
     """
@@ -362,7 +362,7 @@ def parse_profile(name: str, raw: Mapping[str, Any]) -> Profile:
 
 @cache
 def older_kernels() -> tuple[Adjustment, ...]:
-    """Factors by which formats are slower whose kernels run on a chip as on one of an older kind.
+    """Slow-down factors of formats whose kernels reach only an older chip's rates on a new chip.
 
     They read and multiply there as many bytes and FLOP a second as on the older one, no more.
     """

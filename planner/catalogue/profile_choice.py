@@ -1,4 +1,4 @@
-"""Which profile speaks for a chip and an engine, and whether what one says can be at all."""
+"""Choice of a profile for a chip and an engine, and checks that its figures are possible."""
 
 import math
 import re
@@ -65,7 +65,7 @@ def _nearness(fit: Profile, on: str) -> tuple[bool, bool, str, bool, int]:
 
 
 def profile_fault(profile: Profile) -> str | None:
-    """What no profile can say, the first of it; None where all of it can be.
+    """First impossible figure of a profile, as text; None if all are possible.
 
     Figures of a file of one's own may be of any type.
     """

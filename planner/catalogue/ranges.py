@@ -1,4 +1,4 @@
-"""Ranges that the catalogues know: what `uncertain: {PATH: catalogue}` stands for.
+"""Ranges known to the catalogues, drawn for `uncertain: {PATH: catalogue}`.
 
 Prices of rent are spread over the listed ones, and the MFU of training over published runs. Of
 anything else a catalogue has one figure.
@@ -17,7 +17,7 @@ WITH_RANGES = "rents (price), the MFU of training (phases.pretrain.mfu) and a pr
 
 @dataclass(frozen=True)
 class ListedRange:
-    """A range: between its `ends` lies the share `within` of a lognormal; `source` in words."""
+    """A range: its `ends` contain the share `within` of a lognormal; `source` in words."""
 
     kind: str
     ends: tuple[float, float]
@@ -26,7 +26,7 @@ class ListedRange:
 
 
 def no_range(path: str, reason: str | None = None) -> FieldError:
-    """That no catalogue has a range of a path."""
+    """Return the FieldError for a path without a range in any catalogue."""
     words = reason or f"the catalogue has ranges of {WITH_RANGES}; give a distribution"
     return FieldError((f"uncertain.{path}", words))
 
@@ -43,7 +43,7 @@ def mfu_range(dtype: str, path: str) -> ListedRange:
 
 
 def rent_range(systems: Sequence[object], path: str) -> ListedRange:
-    """The listed rents of one system's chip; FieldError where there are none, or several chips."""
+    """Listed rents of one system's chip; raises FieldError without a range or for several chips."""
     if len(systems) != 1:
         several = " of one system" if systems else ""
         reason = f"the catalogue has ranges of {WITH_RANGES}{several}; give a distribution"

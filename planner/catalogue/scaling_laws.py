@@ -43,7 +43,7 @@ class Coefficient:
 
 @dataclass(frozen=True)
 class Covariance:
-    """How the coefficients of a law err together.
+    """Covariance of the coefficients of a law.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Systems: a chip, the machine that joins such chips, and what a user varies of one in place.
+"""Systems: a chip, the machine that joins such chips, and fields that a user may change.
 
 Links are per chip and one way [byte/s]. The networks themselves are in the package topologies,
 under the same names; this module only says which.
@@ -73,7 +73,7 @@ class System:
         return size if domain % size == 0 or size % domain == 0 else domain
 
     def counted(self, chips: Sequence[int]) -> str:
-        """Chips as they are asked for, by the product's name: `2,048 H800 (256 nodes)`."""
+        """Number of chips with the product's name, as text: `2,048 H800 (256 nodes)`."""
         fewest, most = min(chips), max(chips)
         nodes, rest = divmod(most, self.machine)
         whole = f" ({nodes:,} node{'s' * (nodes != 1)})" if self.machine > 1 and not rest else ""
@@ -83,7 +83,7 @@ class System:
         return f"{count} {product}{whole * (fewest == most)}{changed}"
 
     def source_of_peak(self, dtype: str) -> tuple[str, str]:
-        """Where the chip's dense peak in `dtype` stands, and its date; "given" of a user's own."""
+        """Source and date of the chip's dense peak in `dtype`; "given" for a user's own figure."""
         unit = MATH[dtype]
         figure = None if f"flops.{unit}" in self.varied else self.chip.figures.get(unit)
         return (figure.source, figure.as_of) if figure else ("given", "")

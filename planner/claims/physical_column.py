@@ -1,4 +1,4 @@
-"""The physical column, claim by claim: rows of `figures.toml`, and what no row can say."""
+"""Physical column, claim by claim: rows of `figures.toml`, and figures that need code."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def physical_value(
     unit: str = "",
     says: Stated | None = None,
 ) -> PhysicalFigure:
-    """The number that an equation gives under a case, beside what the lecture states of it."""
+    """Value of an equation under a case, compared with the lecture's statement if given."""
     worked = ComputedNumber(what, equation, says, unit)
     value, beside = worked.value(case), worked.compared(case)
     return PhysicalFigure(what, value, unit, equation, source, compared=beside)
@@ -122,7 +122,7 @@ def quantized_sizes(name: str, fmt: str) -> ModelSizes:
 
 
 class ClaimRow(TypedDict, total=False):
-    """A row of `figures.toml`, which says what each key is; `rows` only beside several."""
+    """Row of `figures.toml`, which documents the keys; `rows` only if it holds several."""
 
     what: str
     equation: str
@@ -187,7 +187,7 @@ def _records() -> Mapping[str, Mapping[str, Mapping[str, float]]]:
 
 
 def edge_of_arithmetic(model: str, name: str, fmt: str) -> PhysicalFigure:
-    """Where no batch is arithmetic-bound any more, attention counted; None where there is none."""
+    """Minimum context without arithmetic-bound batches, attention counted; value None if absent."""
     case = chip_case(name, fmt) | model_case(model, fmt)
     what = f"{model} on {name}, {fmt}, attention counted"
     if case["a_kv"] / case["F"] >= case["b_kv"] / case["W"]:
@@ -287,7 +287,7 @@ def _drain_times() -> tuple[PhysicalFigure, ...]:
 
 
 def _depths() -> tuple[PhysicalFigure, ...]:
-    """C56: rounds counted on the graph of what reads what, of 64 outputs."""
+    """C56: rounds counted on dependency graphs of 64 outputs."""
     half, stages = 32, 6
     everything = np.ones((half, half), dtype=bool)
     same, nothing = np.eye(half, dtype=bool), np.zeros((half, half), dtype=bool)
@@ -335,7 +335,7 @@ COMPUTED_FIGURES: Mapping[str, Callable[[], tuple[PhysicalFigure, ...]]] = {
 
 @dataclass(frozen=True)
 class AcceptanceRow:
-    """A claim, what the catalogues have to say, and what the rule makes of all its numbers."""
+    """Claim, its figures from the catalogues, and the verdict from all its numbers."""
 
     claim: Claim
     physical: tuple[PhysicalFigure, ...]

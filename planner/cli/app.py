@@ -238,7 +238,7 @@ def init(kind: str = "serving", sets: list[str] | None = None, out: Path | None 
         start = kind if kind in STARTS else yaml_tree(text, kind).data
         text = yaml_text(load_tree(start, sets)[0].data)
     if out is not None and out.exists():
-        raise InputError(f"--out {out}: is there already; name another file")
+        raise InputError(f"--out {out} exists already; name another file")
     deliver(text, out)
 
 

@@ -86,7 +86,7 @@ def export(
 
     target, inside = to or engine, engine if to else None
     if target is None:
-        raise InputError(f"say for what with --engine, one of {', '.join(TARGETS)}")
+        raise InputError(f"give --engine, one of {', '.join(TARGETS)}")
     runs = resolve_engine(target, inside).release.name
     require_folder(out)
     changes = with_sure(file, sets, sure=sure)
@@ -157,7 +157,7 @@ def gate(
     from planner.comparison.gate import gate as judged
 
     if may_rise is not None and against is None:
-        raise InputError("--may-rise: from what? give a saved answer by --against plan.json")
+        raise InputError("--may-rise needs a saved answer: --against plan.json")
     limits = {
         "usd_per_mtok": _limit("--max-usd-per-mtok", max_usd_per_mtok, "money"),
         "tpot": _limit("--max-tpot", max_tpot, "time"),

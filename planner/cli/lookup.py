@@ -82,7 +82,7 @@ def formula(
         show(dumps(to_document(rows)) if json else formulas_text(rows))
         return
     if find or where:
-        raise InputError(f"--find and --where choose among what is listed; leave out {name!r}")
+        raise InputError(f"--find and --where filter the whole list; leave out {name!r}")
     card = formula_card(name, solve_for, sets or ())
     show(dumps(to_document(card)) if json else formula_text(card))
 
@@ -143,12 +143,12 @@ def topology(
 
     if name is None:
         if any((chips, shape, group, collective, sizes, svg, out)):
-            raise InputError("of which network? `planner topology` lists the machines")
+            raise InputError("give a network; `planner topology` lists the machines")
         rows = machines()
         show(dumps(rows) if json else machines_text(rows))
         return
     if sizes and collective is None:
-        raise InputError("--bytes: of which --collective? such as --collective all-reduce")
+        raise InputError("--bytes needs --collective, such as --collective all-reduce")
     if svg is not None:
         check_file(svg, "--svg", ("svg",))
     if out is not None:

@@ -128,10 +128,10 @@ def validate(
             raise InputError(f"--by {name}{did_you_mean(name, GROUP_KEYS)} (known: {choices})")
     for option, value in (("--fact", facts), ("--models", models)):
         if value and not data:
-            raise InputError(f"{option}: of which measurements? give a file by --data")
+            raise InputError(f"{option} needs measurements: give a file by --data")
     paths = measurement_files(data or ()).paths
     if predictions is not None and len(paths) != 1:
-        raise InputError(f"--predictions: of which file? {len(paths)} were given by --data")
+        raise InputError(f"--predictions takes one file, and --data gives {len(paths)}")
     named = [
         path.resolve()
         for path in [*paths, predictions, out]

@@ -233,7 +233,7 @@ def _machine(flag: str, args: Sequence[str]) -> int:
 
     names = [*_values(args, "--system")]
     if not names:
-        raise InputError(f"{flag}: of which system? give --system, or --chips")
+        raise InputError(f"{flag} needs --system, or --chips")
     return machine_chips(system(names[-1]).chip.name)
 
 

@@ -112,7 +112,7 @@ def sweep(
     else:
         parts = SweepParts(out, order.meta, resume=resume)
         if parts.done:
-            note(f"{parts.done:,} of {order.points:,} points were kept", warning=True)
+            note(f"{parts.done:,} of {order.points:,} points were solved before", warning=True)
         outcome = run_sweep(order, parts)
     _finish(order, out, plot, of, outcome, json=json)
 

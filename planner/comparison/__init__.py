@@ -1,1 +1,1 @@
-"""What did a change cost, and does a plan keep what was promised?"""
+"""Compare two scenarios change by change, and check a plan against its promises."""

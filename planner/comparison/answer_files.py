@@ -1,4 +1,4 @@
-"""What is compared: a scenario, or an answer that `solve --json` saved; and which keys differ."""
+"""Load scenarios, or answers saved by `solve --json`, for comparison; list the keys that differ."""
 
 import copy
 import json
@@ -79,7 +79,7 @@ ScenarioMapping = dict[str, Any]
 
 @dataclass(frozen=True)
 class ChangedKey:
-    """One key at which two scenarios differ, with its value in each; `ABSENT` where it has none."""
+    """A key with different values in two scenarios; `ABSENT` if a scenario lacks the key."""
 
     path: KeyPath
     before: object
@@ -94,7 +94,7 @@ class ChangedKey:
 def changed_keys(
     before: ScenarioMapping, after: ScenarioMapping, second: ComparedScenario
 ) -> tuple[ChangedKey, ...]:
-    """The keys at which two resolved scenarios differ, in the order of the second's file.
+    """Return the keys that differ between two resolved scenarios, in the second's file order.
 
     A key whose value is a mapping in one and none in the other changes as a whole.
     """
@@ -131,7 +131,7 @@ def apply_changes(before: ScenarioMapping, changes: Sequence[ChangedKey]) -> Sce
 
 
 def json_value(value: object) -> object:
-    """A value of a scenario as JSON has it: what is absent is null."""
+    """Convert a scenario value for JSON: `ABSENT` becomes null."""
     return None if value is ABSENT else value
 
 

@@ -10,7 +10,7 @@ from planner.text.wording import excess, increase, quantity, wrapped
 
 
 def difference_text(result: PriceDifference) -> str:
-    """The two sides, what each change costs, and the numbers that moved with them."""
+    """Return the text of both sides, the cost of each change, and the outputs that moved."""
     before, after = result.before, result.after
     lines = [f"{result.problem}: {before.file} against {after.file}", ""]
     for side in (before, after):

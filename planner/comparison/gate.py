@@ -1,4 +1,4 @@
-"""Does a plan keep what was promised of it? One verdict a limit.
+"""Check a plan against its limits: one verdict per limit.
 
 The limits are those of the scenario, those given beside it, and the price of an earlier answer. A
 limit is kept where the estimate is within it, with the chance that the scenario asks for.
@@ -29,7 +29,7 @@ from planner.text.wording import excess, quantity, wrapped
 
 @dataclass(frozen=True)
 class PromiseVerdict:
-    """One limit: its name, where it comes from, the plan's number, and whether it is kept.
+    """Verdict on one limit: its name, its source, the plan's value, and if the limit holds.
 
     `over` is the share by which the number is beyond the limit, 0 where it is within. `chance` is
     that of the limit being kept, null where nothing is known of the error; it is kept with the
@@ -48,7 +48,7 @@ class PromiseVerdict:
 
     @property
     def reason(self) -> str:
-        """By how much a limit is broken, or with which chance it holds; or neither."""
+        """Excess over a broken limit, else the chance that it holds if required; may be empty."""
         if self.over:
             return f"by {excess(1 + self.over)}"
         if self.chance is None or self.needed is None:
@@ -65,7 +65,7 @@ class PromiseVerdict:
 
 @dataclass(frozen=True)
 class Gate:
-    """Every verdict on a plan; `status` is kept, broken, or infeasible where there is none."""
+    """All verdicts on a plan; `status` is `kept`, `broken`, or `infeasible` if no plan exists."""
 
     file: str
     problem: str
@@ -131,7 +131,7 @@ def gate(
     may_rise: float = 0.0,
     sure: bool = False,
 ) -> Gate:
-    """Whether the plan of a scenario keeps its promises, and the limits that are given.
+    """Check the plan of a scenario against its promises and the given limits.
 
     Raises InputError with every mistake in the input, for a limit on what the answer has no number
     of, and where `sure` asks for a band that was not measured.
@@ -180,7 +180,7 @@ class _Judge:
     sure: bool
 
     def promises(self) -> Iterator[PromiseVerdict]:
-        """What the scenario promises."""
+        """Yield a verdict on each promise of the scenario."""
         for output in (*self.problem.outputs, *self.problem.limited):
             if output.promise is None or (output.applies and not output.applies(self.question)):
                 continue
@@ -189,7 +189,7 @@ class _Judge:
                 yield self._verdict(output, limit, output.promise, "scenario", self.needed)
 
     def at_most(self, name: str, limit: float) -> PromiseVerdict:
-        """A limit that was given beside the scenario."""
+        """Return the verdict on a limit given in addition to the scenario."""
         every = {x.name: x for x in (*self.problem.outputs, *self.problem.limited)}
         if name not in every:
             hint = did_you_mean(name, every) or f" (it has {', '.join(every)})"
@@ -209,7 +209,7 @@ class _Judge:
 
     @property
     def needed(self) -> float | None:
-        """The chance with which limits must be kept."""
+        """Required chance that a limit holds; None if only the estimate is judged."""
         return SURE_CHANCE if self.sure else self.plan.answer.needed_chance
 
     def _verdict(
@@ -221,8 +221,8 @@ class _Judge:
         chance = self.plan.answer.chance(output.name, value, limit, rises=output.rises)
         if self.sure and chance is None:
             raise InputError(
-                f"--sure: the answer has no band of {output.name}, so nothing is sure of it; "
-                "leave --sure, or that limit"
+                f"--sure: the answer has no error band of {output.name}; leave out --sure, "
+                "or that limit"
             )
         ratio = limit / value if output.rises else value / limit
         over = 0.0 if ratio <= 1 + REL_TOL else ratio - 1

@@ -1,4 +1,4 @@
-"""What changed between two scenarios, and what each change costs.
+"""Split the cost difference of two scenarios over the keys that changed.
 
 Every set of changes is a scenario of its own, searched as `solve` searches; the difference of the
 objective, and of the bill of a month where arrivals are given, is split over the changes.
@@ -38,7 +38,7 @@ MAX_SHAPLEY_CHANGES = 10  # changes of which every set is looked at
 
 @dataclass(frozen=True)
 class Split:
-    """What each group of changes adds, in each measured number; the groups in order.
+    """Contribution of each group of changes to each measured number; the groups in order.
 
     `orders` is over how many orders the mean was taken.
     """
@@ -49,7 +49,7 @@ class Split:
 
 
 def shapley(count: int, values: Coalitions) -> Split | None:
-    """The mean over every order in which each step has a value; None where no order has.
+    """Shapley split: mean over the orders with a value at every step; None without such an order.
 
     `values` are those of all sets of `count` changes, by their bits. The parts sum to the whole.
     """
@@ -85,7 +85,7 @@ def _orders(count: int, values: Coalitions) -> tuple[list[int], list[int]]:
 
 
 def in_order(count: int, value: Callable[[int], Sequence[float] | None]) -> Split:
-    """What each change adds when they are made in their order.
+    """Return the contribution of each change when changes are made in their order.
 
     A change after which there is no value is taken together with those that follow it.
     """
@@ -108,7 +108,7 @@ AT_A_TIME = 16  # scenarios that are searched together
 
 @dataclass(frozen=True)
 class ComparedSide:
-    """One of the two: its objective and bill (null without a plan), its choice, what it misses."""
+    """Side of a comparison: objective and bill (null without a plan), choice, missed promises."""
 
     file: str
     value: float | None
@@ -165,7 +165,7 @@ class PriceDifference:
 
 
 def difference(before: Source, after: Source, *, shown: bool = False) -> PriceDifference:
-    """What changed between two scenarios, or saved answers, and what each change costs.
+    """Split the cost difference of two scenarios, or saved answers, over the keys that changed.
 
     Raises InputError with every mistake in either, or where their objectives are not the same.
 
@@ -255,7 +255,7 @@ class _Scenarios:
         return question if isinstance(question, QuestionRecord) else None
 
     def all_of(self, chosen: Iterable[int]) -> list[Search | None]:
-        """The best of each set of changes; None where there is no question."""
+        """Best search result of each set of changes; None if its keys contradict each other."""
         sets = list(chosen)
         new = [one for one in dict.fromkeys(sets) if one not in self.done]
         with progress(len(new), 0, shown=self.shown and len(new) > AT_A_TIME) as advance:
@@ -267,7 +267,7 @@ class _Scenarios:
         return [self.done[one] for one in sets]
 
     def searched(self, chosen: Sequence[int]) -> list[Search]:
-        """The same of sets that are questions; what refuses one is raised."""
+        """Best search result of each set of changes; an invalid set raises its error."""
         answers = self.all_of(chosen)
         for members, best in zip(chosen, answers, strict=True):
             if best is None:
@@ -323,7 +323,7 @@ def _side(
 def _rows(
     changes: Sequence[answer_files.ChangedKey], split: Split | None, kind: str, *, two: bool
 ) -> tuple[ChangeCost, ...]:
-    """A row for each change, or for those that stand together; the dearest first."""
+    """One row per change, or per group of changes without separate values; highest cost first."""
     groups = split.groups if split else tuple((place,) for place in range(len(changes)))
     rows = []
     for number, group in enumerate(groups):

@@ -1,4 +1,4 @@
-"""How do I start it? A plan as the launch of an inference engine: options, script, manifests.
+"""Launch of a plan on an inference engine: options, script, manifests.
 
 What an engine's release offers, and which facts of a plan it carries, are rows of `releases.toml`;
 `engine_rules.toml`, which the search reads too, says what an engine cannot run; `export` is all

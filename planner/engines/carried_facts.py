@@ -1,4 +1,4 @@
-"""What the options of a launch carry: the rows that write an option, read backwards."""
+"""Facts carried by the options of a launch: the rows that write an option, read backwards."""
 
 import json
 import math
@@ -32,7 +32,7 @@ SHARES = ("share_all", "share_free", "share_pool")  # of a chip's memory
 
 
 def facts_of_launch(launch: WrittenLaunch) -> Facts:
-    """What the options carry: the release's rows read backwards.
+    """Return the facts carried by the options: the release's rows read backwards.
 
     An option with two rows means that whose conditions hold; the others are read first.
     """
@@ -75,7 +75,7 @@ def _backwards(row: OptionRow, value: FactValue, launch: WrittenLaunch) -> Facts
 
 
 def _captured(row: OptionRow, text: str) -> Facts | None:
-    """The facts inside a JSON value; None where what the row says does not stand in it."""
+    """Return the facts inside a JSON value; None if it does not match the template of the row."""
     if not isinstance(row.value, str) or not row.value.startswith("{{"):
         return None
     try:
@@ -109,7 +109,7 @@ def _matched(row: object, value: object) -> Facts | None:
 
 
 def _number(row: OptionRow, value: FactValue, launch: WrittenLaunch) -> object:
-    """A value of an option as what it is: a number, else the word."""
+    """Parse the value of an option: a number, else the text; raises OptionError if invalid."""
     text = str(value)
     sized = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)([kmgKMG])", text)
     if sized:

@@ -1,4 +1,4 @@
-"""What a launch's text starts: the words of a script, of pods, or of services of a compose file.
+"""Containers started by a launch: words of a script, of pods, or of services of a compose file.
 
 Shell scripts are split into words as a shell would split them; nothing is run. Manifests of
 Kubernetes are read for their containers, their replicas and their configuration files, and compose
@@ -37,7 +37,7 @@ class Container:
 
 
 def containers(text: str, file: str) -> list[Container]:
-    """All that a text starts: a script's words, or those of every container that it describes.
+    """Return the containers of a text: a script's words, or those of every container described.
 
     Raises InputError for what is neither; `file` names it.
     """
@@ -114,7 +114,7 @@ class _Document:
     above: int
 
     def at(self, *path: str, below: AtLocation | None = None) -> AtLocation | None:
-        """What stands at a path of keys, from the root or `below` a value; None for nothing."""
+        """Return the node at a path of keys, from the root or `below` a value; None if absent."""
         node = below or self.root
         for part in path:
             self.require(node, dict, "keys")
@@ -137,7 +137,7 @@ class _Document:
             raise self.mistake(node, f"expected {words}, got {quote(node.value)}")
 
     def mistake(self, node: AtLocation, message: str) -> InputError:
-        """What is wrong with a value, at its place."""
+        """Return an InputError for a value, with its location in the file."""
         return InputError(Mistake(self.file, node.line + self.above, node.column, "", message))
 
 

@@ -35,7 +35,7 @@ ROLES = MappingProxyType({"aggregated": ("",), "disaggregated": ("prefill", "dec
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What an engine is given to load: repository or folder, and what is known of it."""
+    """Checkpoint that an engine loads: repository or folder, and its model."""
 
     place: str
     model: Model
@@ -87,12 +87,12 @@ class Deployment:
 
     @property
     def own_blocks(self) -> bool:
-        """Whether the checkpoint's own prediction blocks draft."""
+        """True if the checkpoint's own multi-token prediction blocks draft."""
         return self.drafts > 0 and self.method in ("", "mtp")
 
     @property
     def two_batches(self) -> bool:
-        """Whether two half-batches of a pass overlap."""
+        """True if two half-batches of a pass overlap."""
         return bool(self.layout["overlap"] == "two-batch")
 
     @property
@@ -102,7 +102,7 @@ class Deployment:
 
     @cached_property
     def asked_of_rules(self) -> EnginePool:
-        """What the rules of engines ask of it beside its layout."""
+        """Properties of the pool that the rules of engines check in addition to its layout."""
         weights = self.pool["weights"] if self.converted else None
         counted = model_sizes(self.checkpoint.model, weights, self.pool["kv"])
         copies = self.pool["redundant_experts"] or 0
@@ -114,7 +114,7 @@ class Deployment:
 
     @property
     def step_tokens(self) -> int:
-        """Most tokens that one copy of attention computes in a step, as told or of its phases."""
+        """Maximum tokens per step of one attention replica: the limit given, else by its phases."""
         if "max_num_batched_tokens" in self.engine_limits:
             return self.engine_limits["max_num_batched_tokens"]
         prompt = 0 if self.role == "decode" else self.chunk
@@ -123,12 +123,12 @@ class Deployment:
 
     @property
     def converted(self) -> bool:
-        """Whether the plan's weights are not those that the checkpoint stores."""
+        """True if the weight format of the plan differs from the checkpoint's stored format."""
         return bool(self.pool["weights"] != self.checkpoint.weights)
 
     @property
     def even(self) -> bool:
-        """Whether every chip of a stage holds as many experts as any other."""
+        """True if every chip of a stage holds an equal number of experts, or the model has none."""
         experts = self.checkpoint.sizes.n_experts
         return not experts or experts % self.layout["ep"] == 0
 
@@ -143,8 +143,8 @@ def deployments(
     """
     if plan["mode"] not in ROLES:
         raise Infeasible(
-            f"a plan of mode {plan['mode']} is one phase alone, and a server both reads prompts "
-            "and decodes; what would work: choose.mode=aggregated"
+            f"a plan of mode {plan['mode']} is one phase, and a server both reads prompts and "
+            "decodes; what would work: choose.mode=aggregated"
         )
     return tuple(_deployment(scenario, weights, plan, role) for role in ROLES[plan["mode"]])
 
@@ -196,7 +196,7 @@ def _deployment(
 
 
 def checkpoint(scenario: Scenario) -> Checkpoint:
-    """What is loaded for a scenario's model; raises InputError where there is nothing to load."""
+    """Return the checkpoint of a scenario's model; raises InputError if no checkpoint exists."""
     model = scenario.model
     name = model.like if isinstance(model, ModelDescription) else model
     if name is None:
@@ -215,7 +215,7 @@ def checkpoint(scenario: Scenario) -> Checkpoint:
     if repository is None:
         raise InputError(
             f"the weights of {name} are not published on Hugging Face; name a model whose "
-            "checkpoint an engine can load, or the config.json beside your own"
+            "checkpoint an engine can load, or your own config.json with its checkpoint"
         )
     return Checkpoint(repository, models.load(name), folder=False)
 
@@ -231,7 +231,7 @@ def chip_called(name: str) -> Chip:
 
 
 def longest_request(scenario: Scenario, drafts: int, sizes: ModelSizes) -> tuple[int, bool]:
-    """Tokens of the longest request that is let in, and whether some are longer."""
+    """Maximum request length that is admitted [token], and true if some requests may be longer."""
     load = scenario.workload
     lengths = (load.input_tokens, load.output_tokens)
     needed = sum(_quantile(each.mean, each.cv) for each in lengths) + drafts
@@ -242,8 +242,8 @@ def longest_request(scenario: Scenario, drafts: int, sizes: ModelSizes) -> tuple
     limit = sizes.max_context
     if limit is not None and math.ceil(usual) > limit:
         raise Infeasible(
-            f"a request of {usual:g} tokens is longer than the {limit} that {sizes.name} was made "
-            "for; what would work: shorter input_tokens and output_tokens"
+            f"a request of {usual:g} tokens is longer than the context of {sizes.name}, {limit}; "
+            "what would work: shorter input_tokens and output_tokens"
         )
     return rounded if limit is None else min(rounded, limit), any(each.cv for each in lengths)
 
@@ -266,7 +266,7 @@ def _nodes(placement: Sequence[Mapping[str, Any]], *, second: bool) -> tuple[int
 
 
 def pool_utilisation(pool: float, memory: MemoryUse, share: float, chip: Chip) -> float:
-    """The share that `memory_utilisation` means where an engine is told that of its pool.
+    """Convert an engine's pool share (weights and KV cache) to the equivalent `memory_utilisation`.
 
     `memory` is that of the layout at another `share`: what is reserved beside that, libraries and
     graphs, is so at any. Up to the next thousandth, which an engine is told.

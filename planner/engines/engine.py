@@ -25,18 +25,18 @@ RACKS = ("gb200", "gb300", "rubin")  # whose domains span servers
 
 @dataclass(frozen=True)
 class Engine:
-    """One release of an engine, whose rules say what it cannot run."""
+    """One release of an engine, with the rules that exclude plans."""
 
     release: Release
 
     def reasons(self, plan: Deployment) -> list[Reason]:
-        """Why the engine cannot run the plan; empty if it can."""
+        """Return the reasons why the engine cannot run the plan; empty if it can."""
         ways = {axis: plan.layout.get(axis, 1) for axis in AXES}
         layout = Layouts.of(halves=1 + plan.two_batches, **ways)
         return [Reason(*pair) for pair in refusals(plan.asked_of_rules, layout, self.release)]
 
     def launch(self, plan: Deployment) -> Launch:
-        """What starts one replica; `reasons` must have given none."""
+        """Return the launch of one replica; `reasons` must be empty."""
         release, facts = self.release, launch_facts(plan, self.release)
         words = release.mpi if plan.nodes > 1 else ()
         return Launch(
@@ -68,7 +68,7 @@ def _options(rows: Iterable[OptionRow], facts: Mapping[str, FactValue]) -> tuple
 
 
 def launch_facts(plan: Deployment, release: Release) -> dict[str, FactValue]:
-    """What the rows of a release may ask of a plan: numbers, words, and whether something holds."""
+    """Facts of a plan that the rows of a release can use: numbers, texts and booleans."""
     layout, pool, checkpoint, whole = plan.layout, plan.pool, plan.checkpoint, plan.whole
     copies, weights, ranks = layout["dp_attention"], pool["weights"], layout.get("dcp", 1)
     pools = [whole[name] for name in ("prefill", "decode")] if plan.role else []
@@ -127,7 +127,7 @@ def launch_facts(plan: Deployment, release: Release) -> dict[str, FactValue]:
 
 
 def drafter_place(method: str) -> str:
-    """Where the weights of a drafter lie: a catalogue model's repository, else a word to replace.
+    """Repository of the drafter's weights if it is a catalogue model, else a placeholder.
 
     Heads are trained for one model each, and the catalogue has none of them.
     """
@@ -135,7 +135,7 @@ def drafter_place(method: str) -> str:
 
 
 def _phrases(plan: Deployment) -> dict[str, str]:
-    """What several engines say: where sequences come from, and what a step or a request holds."""
+    """Phrases for notes of several engines: sequences, tokens of a step, longest request."""
     layout, copies = plan.layout, plan.layout["dp_attention"]
     sequences = f"{plan.pool['batch_per_replica']} sequences per replica"
     answers = f"the tokens of {plan.in_step} sequences"

@@ -44,7 +44,7 @@ CHOSEN_FACTS = (*AXES, "overlap")
 
 @dataclass(frozen=True)
 class Export:
-    """Files that start a plan, by name, and what they were written for.
+    """Files that start a plan, by name, with their target and launches.
 
     `launches` holds one replica of each pool: one, or the pool that prefills and that which
     decodes; none where the files only say how many replicas run. `text` are the scripts or the
@@ -83,7 +83,7 @@ class Export:
 def export(
     plan: Plan, target: str, engine: str | None = None, folder: str | Path | None = None
 ) -> Export:
-    """What starts the plan on an engine, or on Kubernetes with that engine in the pods.
+    """Export the launch of the plan on an engine, or on Kubernetes with that engine in the pods.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def _pool(launch: Launch) -> dict[str, object]:
 
 
 def _heading(pool: Deployment, launch: Launch) -> list[str]:
-    """What a reader of the file must know before running it."""
+    """Return the heading of a file: sizes, expected times and cost, scope of the launch, notes."""
     plan, chosen, layout, release = pool.whole, pool.pool, pool.layout, launch.release
     sizes = ", ".join(f"{axis} {layout[axis]}" for axis in AXES if layout[axis] > 1) or "one chip"
     sizes += ", two-batch overlap" if pool.two_batches else ""

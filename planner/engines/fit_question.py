@@ -1,4 +1,4 @@
-"""What is wanted of memory, read from a scenario, a launch, or options: `planner fit`.
+"""Input of `planner fit`, read from a scenario, a launch, or options.
 
 No price and no promise is needed. A launch says its share, its longest request and its limits of a
 step; options say what a file leaves open, and where both say a share they must agree.
@@ -38,7 +38,7 @@ CONTEXT = 8192  # tokens of a request, where nothing says how long they are
 
 @dataclass(frozen=True)
 class FitOptions:
-    """What is said beside a file, or instead of one; None or empty where nothing is.
+    """Options of `planner fit` that change a file or replace it; None or empty if not given.
 
     `context` tokens of a request, `requests` at once of a replica; `room` in GiB as a log prints
     it; `seats` and `tokens` are the limits of a step.
@@ -66,7 +66,7 @@ class FitOptions:
 
 
 def fit(source: str | None, options: FitOptions, sets: Sequence[str] = ()) -> Fit:
-    """Whether a model fits, by a scenario, a launch, or options alone.
+    """Return the memory fit of a model, by a scenario, a launch, or options alone.
 
     Raises InputError for what is missing, contradicts itself, or is not known.
     """
@@ -75,7 +75,7 @@ def fit(source: str | None, options: FitOptions, sets: Sequence[str] = ()) -> Fi
 
 
 def _read(source: str, options: FitOptions, sets: Sequence[str]) -> FitOptions:
-    """What a scenario or a launch says."""
+    """Read the fit options from a scenario or a launch."""
     path = Path(source)
     script = path.suffix not in SCENARIOS and source != "-"
     if script or (path.is_file() and MANIFEST.search(path.read_text("utf-8", errors="replace"))):
@@ -124,7 +124,7 @@ def _read(source: str, options: FitOptions, sets: Sequence[str]) -> FitOptions:
 
 
 def _merged(read: FitOptions, options: FitOptions) -> FitOptions:
-    """What a file says, changed by options; raises InputError for two shares."""
+    """Override the options of a file by those given; raises InputError for two different shares."""
     if None not in (read.share, options.share) and read.share != options.share:
         raise InputError(
             f"--share {options.share:g}: the launch says {read.share:g}; leave one of them out"
@@ -145,7 +145,7 @@ def _of_launch(pool: LaunchPool) -> FitOptions:
     if unread:
         notes.append(f"not counted: {', '.join(unread)}")
     if pool.facts.get("drafts"):
-        notes.append("drafts are counted by what their blocks take in logs")
+        notes.append("drafts are counted by the memory that logs show for their blocks")
     return FitOptions(
         model=pool.model,
         engine=name,
@@ -170,7 +170,9 @@ def _question(wanted: FitOptions) -> FitQuestion:
     missing = [key for key in ("model", "system") if getattr(wanted, key) is None]
     if missing:
         words = " and ".join(f"--{key}" for key in missing)
-        raise InputError(f"{words}: of what? such as --model llama-3.1-8b --system hgx-h100")
+        raise InputError(
+            f"{words} missing: give them, such as --model llama-3.1-8b --system hgx-h100"
+        )
     if wanted.room is not None and not 0 < wanted.room < math.inf:
         raise InputError(f"--room {wanted.room:g}: expected GiB above 0, as a log prints it")
     share = _share(wanted.share)
@@ -184,7 +186,7 @@ def _question(wanted: FitOptions) -> FitQuestion:
     chip, context = machine.chip, wanted.context
     if context is None:
         context = min(CONTEXT, counted.max_context or CONTEXT)
-        notes.append(f"nothing says how long requests are: {context:,} tokens")
+        notes.append(f"no request length is given: {context:,} tokens are assumed")
     tower = any(word in part for part in counted.excluded for word in VISION)
     if tower and wanted.images is None:
         notes.append("images are not counted: their profile takes 1.2 to 2.9 GiB; --images adds it")

@@ -1,4 +1,4 @@
-"""A launch as a scenario: the layout in use as `current:`, for a plan to stand beside it.
+"""Import of a launch as a scenario: its layout is `current:`, for comparison with a plan.
 
 The rows that write an option say what it carries; read backwards they give the facts, and the facts
 the layout. What a launch does not say (machines, lengths of requests) is asked for, never guessed.
@@ -37,7 +37,7 @@ MISSING = (
 
 @dataclass(frozen=True)
 class ImportedScenario:
-    """A scenario that a launch was read as, and sentences on what it does not hold.
+    """Scenario imported from a launch, with notes on facts that are missing in either.
 
     `data` is the scenario as plain values; `str()` the file that `planner solve` takes.
     """
@@ -116,7 +116,7 @@ def _utilisation(pool: LaunchPool, scenario: Scenario) -> float | None:
 
 
 def _text(file: str) -> str:
-    """What stands in a file, or came by standard input; a command that is no file is the text."""
+    """Return the text of a file or standard input; a command that is no file is the text."""
     path = Path(file)
     if len(file.split()) > 1 and not path.exists():
         return file
@@ -219,7 +219,7 @@ def _pool(launch: WrittenLaunch, replicas: int | None, model: str) -> LaunchPool
 
 
 def _divided(whole: int, ways: int, launch: WrittenLaunch) -> int:
-    """Chips for each of so many ways; InputError where that is no whole number."""
+    """Chips per way, `whole / ways`; raises InputError if that is not an integer."""
     if ways < 1 or int(whole) % ways:
         raise InputError(
             f"{launch.release.title}: {whole} chips of a stage do not divide by {ways}; "
@@ -295,7 +295,7 @@ def _scenario(pools: Sequence[LaunchPool], files: Sequence[str]) -> dict[str, An
 
 
 def _notes(pools: Sequence[LaunchPool]) -> Iterator[str]:
-    """What a launch holds that a layout does not, and the other way round."""
+    """Yield notes on options that the scenario lacks and on facts that the launch does not give."""
     for pool in pools:
         release, launch = pool.launch.release, pool.launch
         yield f"read from a launch of {release.title}, by its options of {release.version}"

@@ -59,8 +59,8 @@ def schedule(rows: Iterable[ReplicaHours]) -> str:
     for row in rows:
         if len(row.replicas) not in (DAY, 7 * DAY):
             raise Infeasible(
-                f"a schedule repeats by day or by week, and the plan has {len(row.replicas)} hours;"
-                " what would work: hours: 24, or 168"
+                f"a schedule repeats by day or week, but the plan has {len(row.replicas)} hours; "
+                "use hours: 24 or 168"
             )
         name = base = _dns(row.name)
         while name in names:
@@ -97,7 +97,7 @@ def _unmoved(now: int, later: int) -> bool:
 
 
 def _runs(replicas: tuple[int, ...]) -> Iterator[tuple[int, int, int]]:
-    """(first hour, hour after the last, count) of hours with as many replicas, cyclic, none at 0.
+    """Yield (first hour, hour after the last, count) of runs of equal count, cyclic, without zeros.
 
     A run of all hours is two: a trigger that starts when it ends is refused.
     """
@@ -117,8 +117,8 @@ def _documents(launch: Launch, plan: Deployment, model: str) -> Iterator[Manifes
     if launch.prefix:
         raise Infeasible(
             f"a replica has {launch.nodes} nodes, and {launch.release.title} starts those through "
-            "an MPI launcher, which a LeaderWorkerSet does not bring; what would work: --engine "
-            "vllm or sglang, or a layout inside one node"
+            "an MPI launcher, which no LeaderWorkerSet has; what would work: --engine vllm or "
+            "sglang, or a layout inside one node"
         )
     name: Manifest = {"name": _dns(plan.checkpoint.sizes.name, launch.release.name, launch.role)}
     facts: Manifest = {**name, "labels": _filled("labels", name)}
@@ -199,7 +199,7 @@ def _pod(launch: Launch, plan: Deployment, model: str, facts: Manifest, role: st
 
 
 def _arguments(launch: Launch, model: str, *, serves: bool) -> CommentedSeq:
-    """One argument a line, with its reason beside it."""
+    """Return the arguments, a line each, with the reason as a comment."""
     taken = [*launch.options, *(() if serves else launch.followers)]
     arguments = CommentedSeq()
     for index, option in enumerate(taken):

@@ -1,4 +1,4 @@
-"""What starts one replica of a plan on one engine: words, options, a file, and why each is there.
+"""Launch of one replica of a plan on one engine: words, options, a file, and their reasons.
 
 An engine turns a `Deployment` into a `Launch`; a shell script, a manifest and JSON are ways to
 write it down. What differs from node to node is written as RANK, LEADER and HOST.
@@ -26,19 +26,19 @@ FactValue: TypeAlias = str | int | float | bool | None
 
 @dataclass(frozen=True, kw_only=True)
 class _Row:
-    """A row that is written where every fact of `when` holds and none of `unless`."""
+    """Row that is written if every fact of `when` and no fact of `unless` is true."""
 
     when: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
 
     def holds(self, facts: Mapping[str, FactValue]) -> bool:
-        """Whether a plan of these facts has the row."""
+        """True if the facts of a plan satisfy the conditions of the row."""
         return all(facts[name] for name in self.when) and not any(facts[n] for n in self.unless)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OptionRow(_Row):
-    """One option or setting: a `value` as it stands, or a `fact` of the plan; neither: a switch.
+    """Option or setting: a fixed `value`, or a `fact` of the plan; a switch has neither.
 
     Read in a launch it says that `when` holds, or where that is given what it `implies`.
     """
@@ -50,7 +50,7 @@ class OptionRow(_Row):
     implies: tuple[str, ...] | None = None
 
     def value_of(self, facts: Mapping[str, FactValue]) -> FactValue:
-        """The value for a plan of these facts; facts stand in texts in braces."""
+        """Return the value for a plan of these facts, which replace names in braces."""
         if self.fact is not None:
             return facts[self.fact]
         return self.value.format_map(facts) if isinstance(self.value, str) else self.value
@@ -65,7 +65,7 @@ class NoteRow(_Row):
 
 @dataclass(frozen=True, kw_only=True)
 class Release(EngineTable):
-    """An engine as it was read: what it runs, and where and how it is started.
+    """Engine release as read from its sources: its capabilities, and where and how it is started.
 
     `options` are those of the command line, `settings` the keys of its configuration file, by full
     name, `variables` those of the environment, `followers` the options of every node but the first;
@@ -87,7 +87,7 @@ class Release(EngineTable):
 
     @property
     def overlaps(self) -> bool:
-        """Whether a row of it starts two half-batches that overlap."""
+        """True if one of its rows enables the overlap of two half-batches."""
         return any("two_batches" in row.when for row in (*self.options, *self.settings))
 
 
@@ -133,7 +133,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Reason:
-    """Why an engine cannot run a plan, and what would."""
+    """Reason why an engine cannot run a plan, and the remedy."""
 
     what: str
     remedy: str
@@ -141,7 +141,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Launch:
-    """How one replica is started: on one node, or on `nodes` of them with `local` chips each.
+    """Launch of one replica: on one node, or on `nodes` of them with `local` chips each.
 
     `role` is the plan's pool, if it has two. `followers` are options of every node but the first.
     `prefix` runs the program on all nodes at once, for engines that an MPI launcher starts.

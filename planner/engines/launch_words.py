@@ -39,7 +39,7 @@ def with_source_location(error: InputError, file: str, text: str) -> InputError:
 
 @dataclass(frozen=True)
 class WrittenLaunch:
-    """One launch: options by the release's names, of which a switch has None.
+    """Parsed launch: options by the release's names, None as the value of a switch.
 
     `replicas` is None where a script does not say how many there are; `uncounted` are options that
     may change memory or time and that a scenario has no key for, with what they change; `unknown`

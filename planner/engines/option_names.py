@@ -21,7 +21,7 @@ NEGATIONS = (("--no-", "--"), ("--disable-", "--enable-"), ("--enable-", "--disa
 
 
 class OptionError(InputError):
-    """What is wrong with an option of a launch; `word` is its name in the release's rows."""
+    """Error in an option of a launch; `word` is its name in the release's rows."""
 
     def __init__(self, word: str, message: str) -> None:
         self.word = word
@@ -111,7 +111,7 @@ def _dashed(word: str) -> str:
 
 
 def options_by_name(pairs: Iterable[tuple[str, FactValue]]) -> dict[str, FactValue]:
-    """The options by name, the last where one is given twice; JSON of one option is joined."""
+    """Return the options by name, the last of duplicates; JSON values of one option are merged."""
     options: dict[str, FactValue] = {}
     for name, value in pairs:
         before, now = (_mapping(x) for x in (options.get(name), value))

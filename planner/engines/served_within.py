@@ -1,4 +1,4 @@
-"""What promises let through on the layout that `planner fit` answered for."""
+"""Maximum users and load within the promises, on the layout of the answer of `planner fit`."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ def max_load(source: str | None, sets: Sequence[str], fit: Fit, wanted: str) -> 
         raise InputError(f"--for {wanted}: expected one of {', '.join(QUESTIONS)}")
     question = load(source) if source and source.endswith((".yaml", ".yml", ".toml")) else None
     if not isinstance(question, Scenario):
-        raise InputError(f"--for {wanted}: promises stand in a scenario; give one, such as s.yaml")
+        raise InputError(f"--for {wanted} reads promises of a scenario; give one, such as s.yaml")
     layout = {key: n for key, n in fit.layout.items() if key != "ep" or n > 1}
     chips = layout["tp"] * layout["pp"] * layout["dp_attention"]
     pins = [f"choose.{key}={n}" for key, n in {**layout, "replicas": 1, "cp": 1, "dcp": 1}.items()]

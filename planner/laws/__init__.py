@@ -1,1 +1,1 @@
-"""How does loss fall with size and tokens? Scaling laws, their fits, and families of models."""
+"""Scaling laws of the loss in size and tokens, their fits, and families of models."""

@@ -1,4 +1,4 @@
-"""Coefficients drawn from their standard errors, so that an answer can bear an interval.
+"""Coefficients sampled from their standard errors, to give an answer an error interval.
 
 The level of a term and its exponent are fitted to the same runs, far from one parameter and one
 token, so they err together: with the size of the term at the centre of the runs known well, a

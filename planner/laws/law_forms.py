@@ -1,4 +1,4 @@
-"""What each form of law can say: its equation, its monomials, and what it has no word for.
+"""Forms of scaling laws: their equation, their monomials, and the choices they cannot express.
 
 The equations stand in `formulas` and are compiled on first use. What of an equation is a floor and
 what are monomials, in active parameters and tokens at a given sparsity, is read off the equation.
@@ -80,12 +80,12 @@ def form_kernel(form: str) -> Kernel | None:
 
 @cache
 def form_monomials(form: str) -> ScalarProgram:
-    """The floor and the monomials of a form, by name, as they are kept; no outputs without them."""
+    """Cached program of the floor and the monomials of a form, by name; no outputs without them."""
     return cached_program(f"law-{form}", lambda: _monomials_read(form_equation(form, fresh=True)))
 
 
 def _monomials_read(equation: Equation | None) -> ScalarProgram:
-    """What of an equation is a floor and what are monomials.
+    """Split an equation into its floor, its outer power and its monomials.
 
     A term is a monomial if its slopes in logarithms are the same everywhere: they are its
     exponents, and its coefficient is its value at one parameter and one token.
@@ -251,5 +251,5 @@ class Terms:
         return np.asarray(total) ** self.power
 
     def limit(self, loss: float) -> float:
-        """What the sum of the monomials may be at most for a loss [nat]; 0 at the floor."""
+        """Upper limit of the sum of the monomials for a loss [nat]; 0 at the floor."""
         return max(loss - self.floor, 0.0) ** (1 / self.power)

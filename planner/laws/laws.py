@@ -67,7 +67,7 @@ def law_from_mapping(name: str, description: Mapping[str, object]) -> Law:
 
 
 def entry_faults(description: Mapping[str, object]) -> list[Fault]:
-    """(dotted path, what is wrong) for everything that keeps a mapping from being a law."""
+    """Faults (dotted path, message) that keep a mapping from being a law; empty if it is sound."""
     unknown = [key for key in description if key not in KEYS]
     faults = [(str(key), f"unknown{did_you_mean(key, KEYS)}") for key in unknown]
     faults += [
@@ -113,7 +113,7 @@ def _coefficients(form: str, description: Mapping[str, object]) -> list[Fault]:
 
 
 def _coefficient(name: str, entry: object) -> list[Fault]:
-    """What is wrong with one coefficient."""
+    """Faults of the entry of one coefficient."""
     at = f"coefficients.{name}"
     if not isinstance(entry, Mapping):
         return _bare(at, name, entry)
@@ -280,7 +280,7 @@ def scaling_law(
 def _of_mapping(
     description: Mapping[str, object], at: str, folder: Path | None, name: str = "given"
 ) -> ScalingLaw:
-    """A law from a mapping that stands at a dotted path."""
+    """Build a law from the mapping at a dotted path."""
     name = str(description.get("name", name))
     if "law" in description or "routing" in description:
         law, routing = description.get("law"), description.get("routing")

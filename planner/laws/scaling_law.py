@@ -90,7 +90,7 @@ class ScalingLaw:
 
     @property
     def fixed_sparsity(self) -> float | None:
-        """The one sparsity that the law knows, 1 for dense laws; None where it is free."""
+        """The only sparsity that the law covers, 1 for dense laws; None if sparsity is free."""
         if "sparsity" in get_form(self.form).lacks:
             return 1.0
         low, high = self.limits.get("sparsity", (1.0, np.inf))
@@ -200,7 +200,7 @@ class ScalingLaw:
         arithmetic: float | None = None,
         epochs: float | None = None,
     ) -> list[str]:
-        """Sentences, one for each value outside what the law was fitted on, where that is known."""
+        """Sentences, one for each value outside the fitted range, where that range is known."""
         values = {"n": n, "d": d, "sparsity": sparsity, "arithmetic": arithmetic, "epochs": epochs}
         sentences = []
         for key, value in values.items():

@@ -1,1 +1,1 @@
-"""What was measured? Files of measurements, read into rows."""
+"""Measurements: files read into rows, with predictions and bounds."""

@@ -1,4 +1,4 @@
-"""One measured quantity of one row, with what was predicted for it or the reason why nothing was.
+"""Measured quantity of a row, with its prediction or the reason why it has no prediction.
 
 All tables come down to these, so that scores, plots and prediction files are made once.
 """
@@ -14,7 +14,7 @@ from planner.text.errors import InputError
 
 @dataclass(frozen=True)
 class Prediction:
-    """Times of one row [s]: what nothing beats, what to expect, and the band around it."""
+    """Predicted times of one row [s]: lower bound, estimate, and the band around it."""
 
     bound: float
     estimate: float
@@ -78,7 +78,7 @@ class Entry:
 
     @property
     def scored(self) -> bool:
-        """Whether it counts: measured in its unit, predicted, and no repeat."""
+        """True if the entry counts: measured in its unit, predicted, and no repeat."""
         sound = self.seconds is not None and not self.unit
         return sound and self.prediction is not None and not self.repeat
 

@@ -34,7 +34,7 @@ class NotComputed:
 
 @dataclass(frozen=True)
 class RunPool:
-    """One of the two pools of a disaggregated run: `workers` alike, each of `chips`.
+    """Pool of the two of a disaggregated run: `workers` equal workers of `chips` each.
 
     `low` and `high` hold the number of workers of four in five such runs; they equal `workers`
     where the table gives it, or the script that started them (`stated`). A worker that decodes runs
@@ -132,7 +132,7 @@ class Measurement:
 
     @property
     def pooled(self) -> bool:
-        """Whether prompts and decoding ran on different chips."""
+        """True if prefill and decode ran on different chips."""
         return self.pools is not None
 
     @property
@@ -163,7 +163,7 @@ class CollectiveRow:
 
 @dataclass(frozen=True)
 class Readings:
-    """What a file of measurements holds: measurements, and values without one with the reason.
+    """Content of a file of measurements: rows, and refused values with the reason.
 
     `columns` names the column set. Every data line of the file is accounted for: its number is the
     id of at least one entry of `rows` or `refused`. `lines` counts the data lines. `models` are
@@ -177,7 +177,7 @@ class Readings:
     models: Mapping[str, str] = field(default_factory=dict)
 
     def reason(self, line: str, *quantities: str) -> str:
-        """Why values of a line were refused: all of them, or those of some quantities."""
+        """Reason why values of a line were refused: all values, or those of some quantities."""
         refused = self._refused_by_line.get(line, ())
         reasons = [x.reason for x in refused if not quantities or x.quantity in ("", *quantities)]
         return "; ".join(dict.fromkeys(reasons))
@@ -225,7 +225,7 @@ SINGLE_CHIP_RATE = 1e21  # byte/s inside a group of one chip
 
 @cache
 def network_for_chips(chip: str, name: str | None, chips: int) -> Machine | None:
-    """The machine that joins so many chips of a kind; None where nothing is known to.
+    """Return the machine that joins `chips` chips of a kind; None if no link is known.
 
     Parameters
     ----------
@@ -249,7 +249,7 @@ def network_for_chips(chip: str, name: str | None, chips: int) -> Machine | None
 
 
 def skip_reason(row: Measurement) -> str:
-    """Why no step of a row can be estimated, empty where it can."""
+    """Reason why no step of a row can be estimated; empty string if it can."""
     if row.layout is None:
         return "the layout is not understood"
     if network_for_chips(row.chip.name, row.machine, row.chips) is None:
@@ -269,7 +269,7 @@ def engine_name(row: Measurement) -> str:
 
 
 def is_new(row: Measurement) -> bool:
-    """Whether the engine is of the years of the runs, as far as its name says one."""
+    """True if the engine name ends in a year from RECENT_ENGINE_YEAR on."""
     year = row.engine.rpartition("-")[2]
     return year.isdigit() and int(year) >= RECENT_ENGINE_YEAR
 

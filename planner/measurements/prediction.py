@@ -1,4 +1,4 @@
-"""What is expected of measured rows: the bound, the estimate, its band, in the rows' own time.
+"""Prediction of measured rows: the bound, the estimate, its band, in the rows' own time.
 
 Nothing is modelled here. A row's model, chip, layout, batch and lengths become a `Task`, whose
 `Step` is the one that plans are made with; a row's quantity is one of the step's values. The
@@ -109,7 +109,7 @@ class RowStep:
         return {name: np.broadcast_to(values[name], self.batch.shape) for name in shown}
 
     def _step(self, mode: str, loop: ClosedLoop | None = None) -> Step:
-        """The step that answers for the rows, on layouts of so many chips as theirs.
+        """Build the step for the rows, on layouts with the rows' numbers of chips.
 
         Raises InputError if no network is known between their chips.
         """
@@ -153,7 +153,7 @@ def _answering(row: Measurement) -> Measurement:
 
 
 def group_similar_rows(rows: Sequence[Measurement]) -> list[list[int]]:
-    """Indices of rows that one `RowStep` holds, group by group."""
+    """Group the indices of rows that can share a `RowStep`."""
     groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for i, row in enumerate(rows):
         groups[(id(row.sizes), row.chip.name, row.machine, row.quantity, row.prompt, row.output,
@@ -221,7 +221,7 @@ def _under_each(
     coefficients: Mapping[str, float | np.ndarray],
     changes: Sequence[Mapping[str, float]],
 ) -> tuple[RowStep, np.ndarray, np.ndarray]:
-    """Both `times` of rows alike under each change of coefficients [s], (n_changes, n_rows).
+    """Both `times` of similar rows under each change of coefficients [s], (n_changes, n_rows).
 
     All are rows of the one step that is returned: an evaluation costs hardly more with more rows.
     """
@@ -307,7 +307,7 @@ class Features:
     halved: np.ndarray
 
     def take(self, rows: np.ndarray) -> Features:
-        """The same columns for some of the rows."""
+        """Select some of the rows; the columns stay."""
         return Features(*(column[rows] for column in vars(self).values()))
 
     def times(self, x: np.ndarray) -> np.ndarray:
@@ -318,7 +318,7 @@ class Features:
         return seconds - self._hidden(x)[0]
 
     def _hidden(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What two half-batches hide [s], and in which coefficients' parts it is."""
+        """Time hidden by two half-batches [s], and the mask of the coefficients that it hides."""
         parts = self.matrix * x
         sent, work = (parts * SENDING).sum(axis=1), (parts * ~(SENDING | NOT_WORK)).sum(axis=1)
         shorter = np.where((sent < work)[:, None], SENDING, ~(SENDING | NOT_WORK))

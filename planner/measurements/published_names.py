@@ -93,7 +93,7 @@ def row_machine(chip_name: str) -> str | None:
 
 
 def half_batches(words: str, layout: Mapping[str, int] | None) -> int:
-    """Half-batches that overlapped in a run, 1 where its table says nothing of it.
+    """Number of overlapped half-batches in a run; 1 if its table does not state it.
 
     Raises BadRow for an unknown word, or if nothing was sent that a half could hide.
     """
@@ -149,7 +149,7 @@ def resolve_model(published: str) -> NamedModel:
 
 
 def catalogue_name(published: str) -> str | None:
-    """The name of that entry; None if none is met."""
+    """Name of the catalogue entry of a published id; None if not found."""
     try:
         return resolve_model(published).name
     except BadRow:
@@ -157,7 +157,7 @@ def catalogue_name(published: str) -> str | None:
 
 
 def is_entry(published: str) -> bool:
-    """Whether an entry has the very name of a published id, its organisation aside."""
+    """True if a catalogue entry has the name of a published id without its organisation."""
     table = aliases()
     listed = published in table.shapes or published in table.models
     return listed or letters(published.rstrip("/").split("/")[-1]) in _entries()
@@ -191,7 +191,7 @@ def published_sizes(
 
 @cache
 def resolve_checkpoint(model: str, weights: str | None) -> tuple[str, str | None]:
-    """The catalogue entry that holds a published model in a format, and what is left to quantise.
+    """Catalogue entry of a published model in a format, and the format left to quantise to.
 
     The format is None where the entry's own is as narrow. Raises BadRow if no entry is met.
     """
@@ -236,7 +236,7 @@ def _holds(layers: Model, weights: str | None) -> bool:
 
 
 def spellings(published: str) -> list[str]:
-    """Letters of a published name: whole, then without what says nothing of the shape.
+    """Letters of a published name: whole, then without words that do not describe the shape.
 
     That is a vendor that the name repeats, and tunings, releases and formats at its end.
     """
@@ -251,7 +251,7 @@ def spellings(published: str) -> list[str]:
 
 
 def match_name(published: str, entries: Mapping[str, str]) -> str | None:
-    """What an id names among entries by their `letters`, None where it names none.
+    """Look up an id among entries by their `letters`; None if not found.
 
     The last words are left off while they say nothing of the shape.
     """
@@ -291,7 +291,7 @@ def _empty(word: str) -> bool:
 
 
 def letters(name: str) -> str:
-    """What two spellings of one name share."""
+    """Normalise a name to lower-case letters, digits and dots, equal for all its spellings."""
     return re.sub(r"[^a-z0-9.]", "", name.lower())
 
 

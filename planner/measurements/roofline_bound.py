@@ -31,7 +31,7 @@ DISTANCE_PATTERN = re.compile(r"is \S+ times (below )?the bound")
 
 
 def row_bounds(rows: Sequence[Measurement], *, sent: bool = False) -> np.ndarray:
-    """The least time [s] of every row, shape (n_rows,); rows alike but for size are one sweep.
+    """Lower bound of each row's time [s], shape (n_rows,); rows equal but for size are one sweep.
 
     Only requests that decode count, as far as the first tokens of the same run among the rows tell
     how many wait or are read; or all that were `sent`.
@@ -50,7 +50,7 @@ def row_bounds(rows: Sequence[Measurement], *, sent: bool = False) -> np.ndarray
 
 
 def unit_warnings(rows: Sequence[Measurement]) -> list[str | None]:
-    """Why a row's time seems to be in another unit than its column says; None where it does not.
+    """Warn for each row if its time seems to be in another unit than its column says; else None.
 
     Under load prompts may queue for any time, but not beside tokens counted in another unit.
     """
@@ -91,7 +91,7 @@ def _bounds(rows: Sequence[Measurement]) -> np.ndarray:
 
 
 def _decoding(row: Measurement, prompt: Measurement | None) -> Measurement:
-    """The row with the fewest requests that may have decoded of those that were kept in flight.
+    """Set the batch to the lower bound of requests in decode among those in flight.
 
     Of the time that a request is inside they decode a share, by Little's law. Of two pools one is
     full, and where it is the one that reads, its prompts are all that the other is fed.
@@ -108,7 +108,7 @@ def _decoding(row: Measurement, prompt: Measurement | None) -> Measurement:
 
 
 def _favourable(row: Measurement) -> float:
-    """The batch that favours a row of which only the concurrency is known.
+    """Batch most favourable to a row that states only the concurrency.
 
     A prompt may have been read alone, however many requests were in flight; of workers that were
     not counted there may have been as many as such runs have at most.
@@ -144,7 +144,7 @@ def _values(rows: Sequence[Measurement], batch: np.ndarray, mode: str) -> dict[s
 def measured_task(
     row: Measurement, mode: str, network: Machine, profile: Profile, chips: np.ndarray
 ) -> Task:
-    """The question that a row answers on a network, whatever the numbers of chips [n_rows]."""
+    """Task of a row on a network, for every number of chips in `chips` [n_rows]."""
     drafted = (
         speculation_depth(Speculation(drafts=row.drafts), row.sizes, row.drafts)
         if row.drafts

@@ -1,4 +1,4 @@
-"""Measured steps of training and of reinforcement learning as the planners are asked about them."""
+"""Measured steps of training and of reinforcement learning as questions to the planners."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -65,7 +65,7 @@ def training_symbols(row: TrainingRow, task: TrainingTask) -> dict[str, float]:
 
 
 def row_stack(row: TrainingRow, profile: str = "auto") -> training_stacks.TrainingStack:
-    """The shipped stack of a row's framework, or the one that a plan on its chip would take.
+    """Shipped stack of a row's framework if fitted on the chip, else the stack a plan would take.
 
     A framework of one name is another one years later: it counts where it was fitted on the chip.
     """
@@ -170,7 +170,7 @@ FRAMEWORKS: Mapping[str, str] = NAME_TABLE["framework"]
 
 
 def rl_scenario(cells: Mapping[str, str], framework: str = "") -> Any:
-    """A row as a question; prompts are what the rate of tokens leaves beside the answers.
+    """Scenario of a row; the prompt is the total tokens of a rollout minus the answer.
 
     Raises BadRow for a cell that is missing or not understood.
     """

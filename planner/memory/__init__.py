@@ -1,1 +1,1 @@
-"""What does an engine leave for the cache, and how many tokens is that?"""
+"""Memory that an engine leaves for the KV cache, and the tokens that fit in it."""

@@ -1,4 +1,4 @@
-"""Blocks of an engine's cache: groups of layers, pages, and what a request takes of them.
+"""Blocks of an engine's KV cache: groups of layers, pages, and the blocks that a request takes.
 
 vLLM splits layers that keep the same into groups of equal length, so that one block of any group is
 as large as one of any other; the last group of a kind is filled up. So a window costs as much as
@@ -22,7 +22,7 @@ INDEX = 132.0  # bytes per token and layer of an indexer's keys: 128 of 8 bits, 
 
 @dataclass(frozen=True)
 class LayerCache:
-    """Layers that keep the same of a sequence, of one pipeline stage.
+    """Layers of one pipeline stage with equal caches (keys and values, or a state).
 
     `bytes` are those of one layer on one chip: per token [byte/token], or of a state, whatever the
     length [byte]. A `window` bounds what stays [token]; None for all.
@@ -34,7 +34,7 @@ class LayerCache:
     state: bool = False
 
     def bytes_of(self, context: float | np.ndarray) -> np.ndarray:
-        """Bytes of a request of `context` tokens, whatever blocks they lie in, of its shape."""
+        """Bytes of a request of `context` tokens, not rounded to blocks; shape of `context`."""
         tokens = np.minimum(context, 1 if self.state else self.window or np.inf)
         return np.asarray(self.layers * self.bytes * tokens)
 
@@ -62,11 +62,11 @@ class CacheGroups:
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Blocks of a page that one of each window's takes."""
+        """Pages per block of each window's group; 1 where `wide` is empty."""
         return self.wide or (1,) * len(self.windows)
 
     def blocks(self, room: float) -> int:
-        """Blocks in so much memory [byte]; none where it is less than nothing."""
+        """Blocks that fit in `room` [byte]; 0 if `room` is negative."""
         return int(solved("blocks", {"M_room": max(room, 0.0), "M_group": self.page})["n_block"])
 
     def of_request(self, context: int, step: int) -> int:
@@ -86,18 +86,18 @@ class CacheGroups:
         return np.maximum(blocks, self.least)
 
     def requests(self, room: float, context: int, step: int) -> float:
-        """Requests of `context` tokens that so much memory holds."""
+        """Requests of `context` tokens that fit in `room` [byte]; a real number."""
         return self.blocks(room) / max(self.of_request(context, step), 1)
 
     def longest(self, room: float, step: int) -> int:
-        """Tokens of the longest single request [token]; 0 where none has room."""
+        """Length of the longest request that fits alone in `room` [token]; 0 if no request fits."""
         left = self.blocks(room)
         lengths = range(0, (left + 1) * self.tokens, self.tokens)
         fits = bisect_right(lengths, left, key=lambda context: self.of_request(context, step))
         return max(fits - 1, 0) * self.tokens
 
     def most(self, window: int, step: int) -> int:
-        """Blocks of a window in one group: what a step adds lies beside it."""
+        """Maximum blocks of a request in one window's group, with the `step` tokens of a step."""
         return -(-(window - 1 + step) // self.tokens) + 1
 
 

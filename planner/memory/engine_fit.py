@@ -19,7 +19,7 @@ MAX_CHIPS = 64  # of a replica that is sought
 
 @dataclass(frozen=True)
 class FitQuestion:
-    """A model in an engine on chips of a kind, and what is to be held at once.
+    """A model, an engine and a chip type, and the requests whose caches must fit at once.
 
     `requests` of `context` tokens per copy of the engine's cache; `room` is what a log printed, in
     place of the terms [byte].
@@ -37,7 +37,7 @@ class FitQuestion:
     notes: tuple[str, ...] = ()
 
     def on(self, tp: int) -> FitQuestion:
-        """The same cut `tp` ways, experts of one chip along."""
+        """Return a copy with `tp` ways; `ep` = tp dp if `ep` > 1 and `tp_expert` is None."""
         layout = replace(self.layout, tp=tp)
         if self.layout.tp_expert is None and self.layout.ep > 1:
             layout = replace(layout, ep=tp * layout.dp)
@@ -66,7 +66,7 @@ class FitQuestion:
 
 @dataclass(frozen=True)
 class Fit(HeldRequests):
-    """What an engine leaves for the cache, and what that holds; sizes in byte, of one chip.
+    """Memory that an engine leaves for the KV cache, and requests that fit; in byte, of one chip.
 
     `within` are users [seq] or a load [seq/s] of a replica that keeps its promises, where asked.
     """
@@ -147,7 +147,7 @@ def verdict(room: rooms.CacheRoom, groups: CacheGroups, context: int, requests: 
 
 
 def held_requests(question: FitQuestion) -> HeldRequests:
-    """What the cache of a replica holds."""
+    """Tokens and requests that the KV cache of a replica holds."""
     left, groups, context = question.left, question.groups, question.context
     copies = question.layout.dp  # each with a cache of its own
     ends = [max(end, 0.0) for end in (left.low, left.high)]
@@ -211,7 +211,7 @@ def _least_chips(question: FitQuestion) -> int | None:
 
 
 def _least_share(question: FitQuestion) -> float | None:
-    """The least share, in thousandths, with which it fits; the room is affine in the share."""
+    """Minimum memory share that fits (room is affine in it), rounded up to 0.001, or None."""
     shares = (0.5, 1.0)
     low, high = (
         replace(question, room=None, limits=replace(question.limits, share=x)).left.low
@@ -227,14 +227,14 @@ def _least_share(question: FitQuestion) -> float | None:
 
 
 def _notes(question: FitQuestion) -> list[str]:
-    """What a user should know of the answer."""
+    """Notes for the user: memory at start, layers without a paging rule, model context limit."""
     left, groups = question.left, question.groups
     notes = []
     if left.share > left.largest:
         notes.append(f"does not start: at most a share of {left.largest:.3f} is free at start")
     elif not left.starts:
         notes.append(
-            f"{left.outside / GIB:.1f} GiB lie outside the share; context, graphs and a first step "
+            f"{left.outside / GIB:.1f} GiB are outside the share; context, graphs and a first step "
             f"may take {left.beside / GIB:.1f}: a smaller share starts surely"
         )
     if not groups.exact:

@@ -32,7 +32,7 @@ GRAPHS = 512  # most sequences of a captured graph, vllm/config/compilation.py
 
 @dataclass(frozen=True)
 class ModelMemory:
-    """What memory depends on of a model, on one chip.
+    """Properties of a model that determine its memory on one chip.
 
     `weights` are resident, as in the checkpoint [byte]; `factor` what kernels make of them.
     `layers` are those of a stage, `ffn` the widest dense part of a whole model, `expert_width` that
@@ -54,7 +54,7 @@ class ModelMemory:
 
 @dataclass(frozen=True)
 class ReplicaLayout:
-    """How a replica is cut: experts over `ep` groups of chips, each cut `tp_expert` ways."""
+    """Layout of a replica: experts over `ep` groups of chips, each cut `tp_expert` ways."""
 
     tp: int = 1
     pp: int = 1
@@ -70,7 +70,7 @@ class ReplicaLayout:
 
 @dataclass(frozen=True)
 class EngineLimits:
-    """How an engine is started: ranks of a replica and its settings; None where it is left to it.
+    """Start settings of an engine and ranks of a replica; None for a setting left to the engine.
 
     `seats` sequences and `tokens` of a step; `sampler` native, flashinfer or none (of models that
     only embed), empty for the usual; `drafted` tokens a step by the model's own blocks (mtp) or by
@@ -97,7 +97,7 @@ class EngineLimits:
 
 @dataclass(frozen=True)
 class CacheRoom:
-    """What is left for the cache on one chip, from `low` to `high` [byte], and what is taken.
+    """Memory left for the cache on one chip, from `low` to `high` [byte], and the terms subtracted.
 
     `share` of the memory as the engine means it, at most `largest`; `seats` and `tokens` of a step;
     `terms` by name [byte]; `outside` is what the share leaves, of which context, graphs and, beside
@@ -118,7 +118,7 @@ class CacheRoom:
 
     @property
     def starts(self) -> bool:
-        """Whether enough is free for the share, and what lies outside it and a first step fit."""
+        """True if the share is free, and context, graphs and a first step fit outside it."""
         return self.share <= self.largest and self.outside >= self.beside
 
 
@@ -177,7 +177,7 @@ def step_values(
     seats: int,
     tokens: int,
 ) -> dict[str, float]:
-    """What the equations of an engine's room ask for, but its share, by symbol."""
+    """Values by symbol for the equations of an engine's room, without the memory share."""
     table, era = memory_table(), engine.era
     drafts = {"": 0.0, "mtp": table["prediction"], "draft": table["draft"]["fixed"]}
     more = drafts[limits.drafts] + limits.images * table["images"]
@@ -215,7 +215,7 @@ def step_values(
 
 
 def context_bytes(chip: ChipMemory, ranks: int, *, experts: bool) -> float:
-    """What a driver's context and the first buffers of links between `ranks` take [byte]."""
+    """Memory of a driver's context and of the first buffers of links between `ranks` [byte]."""
     table = memory_table()
     links = table["links"]["experts" if experts else "several"] * (ranks > 1 and chip.links)
     return float(table["context" if chip.hopper or chip.links else "context_cards"] + links) * GIB
@@ -242,7 +242,7 @@ def _default_share(chip: ChipMemory, engine: EngineMemory, values: Mapping[str, 
 
 
 def model_memory(sizes: ModelSizes, layout: ReplicaLayout, engine: EngineMemory) -> ModelMemory:
-    """What memory depends on of a model in a layout, on the fullest chip.
+    """Properties of a model in a layout that determine its memory, on the fullest chip.
 
     Where an engine copies the attention of a dense model, the copies may share all else.
     """
@@ -310,7 +310,7 @@ def _stages(
 
 
 def packed_format(sizes: ModelSizes) -> str:
-    """The format of the weights that kernels lay out: the packed one, where there is any."""
+    """Weight format that kernels lay out: the first of `NARROW_DTYPES` in use, else as stored."""
     formats = {name for mix in sizes.weight_mix.values() for name in mix}
     return next((name for name in NARROW_DTYPES if name in formats), sizes.stored or "bf16")
 

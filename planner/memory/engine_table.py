@@ -1,4 +1,4 @@
-"""What engines take of a chip's memory, by version, and how much of it the runtime sees.
+"""Memory that engines take on a chip, by version, and the memory that the runtime sees.
 
 Rows of `engine_table.toml`, with their sources; memory in byte. What logs print of a term is there
 as it was read; the file says which numbers are what terms leave of a room.
@@ -56,7 +56,7 @@ class EngineMemory:
         return str(self.rules["title"])
 
     def elsewhere(self, chip: ChipMemory, ranks: int) -> float:
-        """What libraries and links take inside the share [byte]."""
+        """Memory of libraries and links inside the engine's share [byte]."""
         several = "ranks_nvlink" if chip.links else "ranks_pcie"
         alone = "one_rank_hopper" if chip.hopper else "one_rank"
         return float(self.era[several if ranks > 1 else alone]) * GIB
@@ -81,7 +81,7 @@ def engine_memory(name: str, version: str = "") -> EngineMemory:
 
 
 def version_faults(name: str, version: str) -> str:
-    """What is wrong with the version of an engine that a user names; empty where nothing is."""
+    """Error message for an engine version that a user names; empty if it is known."""
     try:
         engine_memory(name, version)
     except CatalogueError as error:
@@ -108,7 +108,7 @@ def layout_factor(dtype: str) -> float:
 
 
 def chip_memory(chip: Chip) -> ChipMemory:
-    """A chip as its runtime sees it; by a share of the driver's figure where nobody logged it.
+    """Memory of a chip as its runtime sees it; a share of the driver's figure if no log gave it.
 
     Of a chip with another memory than the catalogue's the same share of it is seen.
     """

@@ -1,4 +1,4 @@
-"""What a replica's cache holds in tokens, requests and context: lines of every serving answer."""
+"""Tokens, requests and context that a replica's KV cache holds: lines of every serving answer."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -10,7 +10,7 @@ TokenEnds = Annotated[tuple[int, int], Unit("token")]
 
 @dataclass(frozen=True)
 class HeldRequests:
-    """What the cache of a replica holds, from the low to the high end of its engine's room.
+    """Capacity of a replica's KV cache, from the low to the high end of its engine's room.
 
     `requests` are of `context` tokens each, `longest` is the longest single one, in the blocks of
     `engine`; the verdict is of those that are to be held at once. `least_chips` of a replica and

@@ -1,4 +1,4 @@
-"""The equations of an engine's memory as programs that are kept: SymPy makes each of them once."""
+"""Equations of an engine's memory as cached programs: SymPy makes each program once."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -8,7 +8,7 @@ from formulas.numerics.trees import ScalarProgram
 
 
 def solved(table: str, values: Mapping[str, float]) -> dict[str, float]:
-    """What a table of `formulas.memory.cache_room` gives at the values of its symbols, by name."""
+    """Evaluate a table of `formulas.memory.cache_room` at values by symbol; results by name."""
     return _program(table, frozenset(values))(values)
 
 

@@ -1,4 +1,4 @@
-"""How long a collective takes on a machine: rates of its network, a profile, and the equations.
+"""Times of collectives on a machine: rates of its network, a profile, and the equations.
 
 `collective_time` answers with a band and the reason for it, `coefficients` with the three numbers
 per group that a geometric program needs, `hop_time` for one message from stage to stage.

@@ -1,4 +1,4 @@
-"""How long collectives take, with a band and the reason for it, the least, and as three numbers.
+"""Times of collectives with a band and its reason, lower bounds, and three coefficients.
 
 T = alpha + q V/(r e) + gamma sqrt(V) is a posynomial of the message V. Its coefficients are fitted
 to a curve, non-negative, by relative error to the power POWER: between least squares, which serve
@@ -45,7 +45,7 @@ REASONS = {
 
 @dataclass(frozen=True)
 class CollectiveTime:
-    """Times of messages, each array of the shape of the sizes that were asked for.
+    """Times of messages, each array of the shape of the given sizes.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ def collective_time(
     algorithm: str | None = None,
     network: str = NETWORK,
 ) -> CollectiveTime:
-    """How long messages take.
+    """Return times, bands and lower bounds of messages [s], by the fastest or a given algorithm.
 
     Raises CatalogueError if operation, algorithm or network is not known; ValueError if a size is
     negative or not a number.
@@ -136,7 +136,7 @@ def hop_time(
 
 
 def send_time(group: Group, rate: float, size: ArrayLike) -> CollectiveTime:
-    """How long messages take from a chip to the next of a group, at `rate` [byte/s] one way."""
+    """Time of messages from a chip to the next of a group [s], at `rate` [byte/s] one way."""
     sizes, network = _sizes(size), NETWORK if group.domains > 1 else "scale-up"
     if group.n == 1:
         return _nothing(sizes)
@@ -305,7 +305,7 @@ N_SIZES = 25
 
 @dataclass(frozen=True)
 class Coefficients:
-    """Of groups in the order they were asked for, each array of shape (n_groups,).
+    """Coefficients of groups in the order given, each array of shape (n_groups,).
 
     Attributes
     ----------
@@ -364,7 +364,7 @@ def coefficients(
 def _row(
     group: Group, operation: str, algorithm: str, network: str, within: tuple[float, float] | None
 ) -> tuple[float, ...]:
-    """What `Coefficients` holds of one group, in its order."""
+    """Return the values of `Coefficients` for one group, in the order of its fields."""
     algorithms(group, operation)  # an operation that does not exist is refused for one chip too
     rate = group.rate(operation)
     if group.n == 1:
@@ -388,7 +388,7 @@ def _refitted(curve: BorrowedCurve, within: tuple[float, float]) -> Triple:
     # Where only the rate between domains is varied, curves inside them are the same.
     low, high = within
     if not 0 < low < high < float("inf"):
-        raise ValueError(f"messages lie within {within!r} bytes; give 0 < smallest < largest")
+        raise ValueError(f"messages of {within!r} bytes; give 0 < smallest < largest")
     sizes = np.geomspace(low, high, N_SIZES)
     seconds = curve.seconds(sizes)
     return fit_triple(sizes, curve.wire * sizes, seconds)

@@ -128,14 +128,14 @@ def place_group(
 
 
 def chip_in_name(name: str) -> str:
-    """The chip whose name stands in that of a machine or fabric; `any` where none does."""
+    """Return the chip in the name of a machine or fabric; `any` if it names no measured chip."""
     words = re.split(r"[^a-z0-9]+", name.lower())
     measured = {c.chip for c in collectives().curves} | set(collectives().families)
     return next((word for word in words if word in measured), ANY_CHIP)
 
 
 def library(group: Group, operation: str) -> str:
-    """What the library itself chooses: in an all-reduce a ring, or the switch where it can.
+    """Algorithm chosen by the library: for an all-reduce a ring, or in-network if switches reduce.
 
     Across domains its trees go by levels, which is what crossing was measured on.
     """
@@ -170,7 +170,7 @@ def algorithms(group: Group, operation: str) -> tuple[str, ...]:
 
 
 def get_algorithm(group: Group, operation: str, algorithm: str) -> str:
-    """An algorithm by name; `library` is the one that the library chooses.
+    """Return an algorithm by name; `library` means the choice of the library.
 
     Raises CatalogueError if this group cannot use an algorithm of that name.
     """
@@ -189,7 +189,7 @@ def get_algorithm(group: Group, operation: str, algorithm: str) -> str:
 
 @cache
 def collective_kernel(equation: str) -> Kernel:
-    """The kernel of an equation of collectives, as it is kept."""
+    """Return the kernel of an equation of collectives, from the cache if possible."""
 
     def lowered() -> Kernel:
         from formulas.network import collectives

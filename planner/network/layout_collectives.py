@@ -1,4 +1,4 @@
-"""What the collectives of a layout take: three numbers for each group, looked up before the search.
+"""Coefficients of a layout's collectives: three for each group, looked up before the search.
 
 An all-reduce of a decode step is small and goes through kernels made for it; that of a prompt is
 large and goes through the library. Experts are reached by whichever kernels are fastest at the

@@ -107,7 +107,7 @@ class BorrowedCurve:
         return np.maximum(np.exp(low) + self.more, wire)
 
     def inside(self, size: np.ndarray) -> np.ndarray:
-        """Whether each message lies within what the curves span."""
+        """True for each message whose size is within the range of the measured curves."""
         wire = self.wire * size
         spans = [_wire(curve)[[0, -1]] for curve in {self.lower, self.upper}]
         slack = 1 + 1e-9
@@ -116,7 +116,7 @@ class BorrowedCurve:
 
 
 def borrowed_curve(group: Group, operation: str, algorithm: str) -> BorrowedCurve:
-    """The curves of a group's chip, or of what is nearest to it, moved to the group.
+    """Return the curves of a group's chip, or of the nearest measured chip, scaled to the group.
 
     Raises CatalogueError if no chip has a curve of this algorithm.
     """
@@ -143,7 +143,7 @@ def _neighbours(curves: tuple[Curve, ...], n: int) -> tuple[Curve, Curve, float]
 
 
 def _growth(curves: tuple[Curve, ...], n: int) -> float:
-    """What the floor gains beyond the largest group measured [s], by its last doubling."""
+    """Latency added beyond the largest measured group [s], extrapolated per doubling."""
     last = curves[-1]
     if n <= last.n:
         return 0.0

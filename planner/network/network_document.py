@@ -1,4 +1,4 @@
-"""Everything that is said of a network, as one document in base units.
+"""Description of a network and the rates of its groups, as one document in base units.
 
 What it is, what groups of its chips reach, which engine says so and what holds them back, and where
 leaving a domain begins to cost. Rates are those of `topologies`, bounds without any overhead.
@@ -41,7 +41,7 @@ def measurements(
     collective: str | None = None,
     messages: Sequence[float] = (),
 ) -> dict[str, object]:
-    """What the network is and what groups of its chips reach, base units.
+    """Return the facts of a network and the rates of groups of its chips, base units.
 
     Raises InputError when a group has more chips than the network, or the network cannot be
     measured.
@@ -121,7 +121,7 @@ def _sizes(chips: int, domain: int) -> list[int]:
 
 
 def _leaving(rates: Rates, domain: int, chips: int) -> dict[str, object] | None:
-    """From which group size a domain is left, and how much slower that is."""
+    """Smallest group size that leaves a domain, with the slow-down; None for a single domain."""
     from topologies.fabric.measure import slowdown
 
     if chips == domain:
@@ -141,7 +141,7 @@ def _leaving(rates: Rates, domain: int, chips: int) -> dict[str, object] | None:
 
 
 def _links(classes: Iterable[LinkClass]) -> list[dict[str, object]]:
-    """The classes of links, alike along several sides of a torus together."""
+    """Return the classes of links; equal classes along several sides of a torus are merged."""
     from topologies.picture.scene import side_name
 
     alike: dict[tuple[object, ...], list[LinkClass]] = {}
@@ -176,7 +176,7 @@ class Rates:
         self.adds = any(sums for _, sums in of.fabric.nodes(data="in_network_reduce"))
 
     def row(self, n: int, *, why: bool) -> dict[str, object]:
-        """Rates of a group of `n` chips; with `why`, also what binds and who found it.
+        """Rates of a group of `n` chips; with `why`, also the binding links and the engine.
 
         Raises TopologyError when the network has no such group.
         """
@@ -197,7 +197,7 @@ class Rates:
         return group_rate(self.of.machine, n) if self.of.machine else self._grouped.rate(n)
 
     def _explained(self, n: int, formula: float) -> dict[str, object]:
-        """What the flow and cut engines say of the same groups; `formula` all-to-all [byte/s]."""
+        """Rates by the flow and cut engines for `n` chips; `formula` is the all-to-all [byte/s]."""
         G = self.around(n)
         groups = self._groups(n)
         flow = concurrent_flow(G, all_to_all(*groups), routing=self.routing)
@@ -238,7 +238,7 @@ class Rates:
 
     @property
     def fabric(self) -> Fabric:
-        """The fabric that its groups look at, so that what is seen of it serves all questions."""
+        """Fabric of the groups, one object for all questions, so that cached results are shared."""
         return self.of.fabric if self.of.machine else self._grouped.fabric
 
     @cached_property
@@ -246,7 +246,7 @@ class Rates:
         return fabric_groups(self.of.fabric)
 
     def around(self, n: int) -> Fabric:
-        """What groups of `n` talk through: of one domain not what joins it to others."""
+        """Fabric used by groups of `n`: without scale-out links if the group fits a domain."""
         return self._inner if n <= self.domain else self.fabric
 
     @cached_property
@@ -261,7 +261,7 @@ class Rates:
 
 
 def _classes(G: Fabric, arcs: Iterable[tuple[Arc, float]]) -> list[dict[str, object]]:
-    """Arcs by what they join and how fast they are, elasticities added up, the strongest first."""
+    """Group arcs by ends, tier and bandwidth; elasticities are summed, the strongest first."""
     classes: dict[tuple[str, str, str, float], list[float]] = {}
     for (u, v), elasticity in arcs:
         data = G.edges[u, v]

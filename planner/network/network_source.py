@@ -1,4 +1,4 @@
-"""Which network is meant: a machine of the catalogue and how much of it, a system's, or a file.
+"""Network of a command: a machine of the catalogue with its size, a system's, or a file's.
 
 Loads no graph library before a network is drawn, so that the list of machines is there at once.
 """
@@ -81,7 +81,7 @@ def network(
         options = [x for x in options if x != "--chips" or Path(name).suffix not in TOOL_OUTPUT]
         if options:
             raise InputError(
-                f"{', '.join(options)}: for machines of the catalogue; {name} says what it is"
+                f"{', '.join(options)}: for machines of the catalogue, and {name} is a file"
             )
         try:
             G, doubts = _fabric_read(name, chips or 0)
@@ -117,13 +117,15 @@ def _in_catalogue(name: str) -> bool:
 
 
 def _cards(hosted: System, chips: int | None, options: list[str]) -> DescribedNetwork:
-    """Cards that meet on the PCI Express of their host, which passes on what one sends another."""
+    """Network of cards on the PCI Express of one host, which forwards messages between them."""
     if set(options) - {"--chips"}:
         raise InputError(f"{', '.join(options)}: {hosted.name} is cards of one host; give --chips")
     most = hosted.chips_per_domain or 1
     if hosted.scale_up is None or (chips or most) > most:
         how = f"one host holds {most} cards" if hosted.scale_up else "nothing known joins several"
-        raise InputError(f"{hosted.name}: {how}; describe what does in a topology file")
+        raise InputError(
+            f"{hosted.name}: {how}; describe the network between hosts in a topology file"
+        )
     try:
         drawn = system_machine(hosted, chips or most, lecture=False)
         drawn = replace(drawn, title=f"{hosted.chip.title}, cards of one host")
@@ -161,7 +163,7 @@ def _sides(shape: str) -> tuple[int, ...]:
 
 
 def _fabric_read(name: str, chips: int = 0) -> tuple[Fabric, tuple[str, ...]]:
-    """The fabric of a file, and what of it is not sure; of a printed machine as many as hold chips.
+    """Fabric of a file, and its warnings; a printed machine is repeated to hold `chips`.
 
     Raises TopologyError where it names no cards that join machines, or `chips` are no whole number.
     """
@@ -227,7 +229,7 @@ def read_fabric(file: Path, most: int) -> tuple[Fabric, Machine]:
 
 
 def topology_doubts(file: Path) -> tuple[str, ...]:
-    """What of a topology file that was read is not sure."""
+    """Return the warnings raised when a topology file was read."""
     return _fabric_written(file, _when(file))[1]
 
 
@@ -255,7 +257,7 @@ def _leaving(G: Fabric, tier: str, chips: Iterable[Node]) -> list[float]:
 
 
 def system_machine(system: System, most: int, *, lecture: bool) -> Machine:
-    """The network of a system; what the user varied in the system is varied in it.
+    """Return the network of a system, including the fields that the user varied in it.
 
     `most` is the largest number of chips paid for; the lecture sends nothing between them. Raises
     FieldError if the chips must talk and nothing says how fast, or no such network exists.

@@ -1,1 +1,1 @@
-"""How do I ask from a browser, a program or an agent? The command's documents, by other doors."""
+"""Interfaces for a browser, a program or an agent that return the command's documents."""

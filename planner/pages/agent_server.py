@@ -35,7 +35,7 @@ TEXT_SCHEMA: Schema = {"type": "string"}
 
 @dataclass(frozen=True)
 class _AgentTool:
-    """A tool: what it says, its arguments, and those that must be given."""
+    """A tool: its description, its arguments, and the required arguments."""
 
     about: str
     arguments: Mapping[str, Schema]

@@ -1,4 +1,4 @@
-"""The page of the server: a text field for a scenario, and what the commands answer to it."""
+"""The page of the server: a text field for a scenario, and the commands' answers to it."""
 
 import base64
 import hashlib

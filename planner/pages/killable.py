@@ -27,7 +27,7 @@ STARTING = 60.0  # seconds that a process may take to load before its first answ
 
 
 class TooBusy(Exception):  # noqa: N818 - said to who asked, no error of ours
-    """As many operations as may run at a time are running."""
+    """The maximum number of concurrent operations is already running."""
 
 
 class OperationTimeout(Exception):  # noqa: N818
@@ -35,7 +35,7 @@ class OperationTimeout(Exception):  # noqa: N818
 
 
 def limit_memory(memory: int) -> None:
-    """Let this process map so many bytes at most: beyond them it meets a MemoryError.
+    """Limit the memory this process may map [byte]: beyond the limit it gets a MemoryError.
 
     Only Linux keeps to such a limit; elsewhere the time limit alone ends a question.
     """
@@ -46,7 +46,7 @@ def limit_memory(memory: int) -> None:
 
 
 def answering(pipe: Connection, folder: Path | None, memory: int) -> None:
-    """What a process does: answer what comes until nobody asks any more.
+    """Answer requests from the pipe until it is closed.
 
     Standard output belongs to the protocol of who started it, so that nothing is printed there.
     """
@@ -96,7 +96,7 @@ class _Worker:
         return reply
 
     def kill(self) -> None:
-        """End the process, whatever it does."""
+        """Kill the process, even if it is busy."""
         self.process.kill()
         self.process.join()
         self.pipe.close()

@@ -102,7 +102,7 @@ def _operation(
 
 
 def _moved(part: Any) -> Any:
-    """A schema whose definitions stand with the components."""
+    """Schema with `#/$defs/` references moved to `#/components/schemas/`."""
     if isinstance(part, dict):
         return {key: _moved(value) for key, value in part.items()}
     if isinstance(part, list):

@@ -1,4 +1,4 @@
-"""What may be asked by other doors, each the document of a command: its text, byte for byte.
+"""Operations of the server and agent, each the document of a command: its text, byte for byte.
 
 Everything here runs in a process of its own, which is killed when it takes too long; scenarios
 come as mappings, and what they name is read only where the process may.
@@ -66,7 +66,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(values) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"the key {twice[:60]!r} stands twice")
+        raise InputError(f"duplicate key {twice[:60]!r}")
     return values
 
 
@@ -82,7 +82,7 @@ MISTAKE, STATUS_FAILED, FAULT = 2, 3, 4
 
 @dataclass(frozen=True)
 class Reply:
-    """What an operation answers: the command's exit status and its text.
+    """Reply of an operation: the command's exit status and its text.
 
     With status 2 or more the text is the command's message; `mistakes` are its parts with paths.
     Status 4 is a fault of ours.
@@ -94,7 +94,7 @@ class Reply:
 
 
 def run_operation(name: str, arguments: Arguments) -> Reply:
-    """The reply to an operation by name; nothing is raised."""
+    """Run an operation by name and return its reply; never raises."""
     try:
         status, text = OPERATIONS[name](arguments)
         return Reply(status, text)
@@ -155,7 +155,7 @@ def _check(arguments: Arguments) -> tuple[int, str]:
 
 
 def _sweep(arguments: Arguments) -> tuple[int, str]:
-    """Every row of a grid: what the table of `planner sweep` holds, with its meta data."""
+    """Rows of a grid: the table of `planner sweep`, with its metadata."""
     from planner.scenario.grid import parse_grid
     from planner.sweep import sweep
 

@@ -104,7 +104,7 @@ class _Guard:
         await app(scope, receive, guarded)
 
     def _refusal(self, scope: Scope) -> str | None:
-        """Why a request is not let in; None if it is."""
+        """Reason for refusing a request; None if it is accepted."""
         headers: dict[str, list[str]] = {}
         for name, value in scope["headers"]:
             headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
@@ -153,7 +153,7 @@ async def _answer(workers: Workers, name: str, arguments: Mapping[str, Any]) -> 
 
 
 def _posted(workers: Workers, name: str) -> Endpoint:
-    """The endpoint of an operation on what a body holds."""
+    """Endpoint of an operation on the content of a request body."""
 
     async def endpoint(request: Request) -> Response:
         kind, _, more = request.headers.get("content-type", "").partition(";")
@@ -187,7 +187,7 @@ def _posted(workers: Workers, name: str) -> Endpoint:
 
 
 async def _read(request: Request) -> bytes | None:
-    """The body, no more than is allowed of it; None where there is more."""
+    """Body of a request; None if it is larger than MAX_BYTES."""
     stated = request.headers.get("content-length", "")
     if stated.isdigit() and int(stated[:20]) > MAX_BYTES:
         return None
@@ -200,7 +200,7 @@ async def _read(request: Request) -> bytes | None:
 
 
 def _looked_up(workers: Workers, name: str) -> Endpoint:
-    """The endpoint of what is known, by the address alone."""
+    """Endpoint of a catalogue lookup, with arguments from the address alone."""
 
     async def endpoint(request: Request) -> Response:
         query = request.query_params

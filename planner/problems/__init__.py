@@ -1,1 +1,1 @@
-"""What should I run? One room per kind of problem."""
+"""Problem kinds of the planner: one package per kind."""

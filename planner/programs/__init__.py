@@ -1,1 +1,1 @@
-"""How is it optimised?"""
+"""Optimisation: geometric and integer programs."""

@@ -1,1 +1,1 @@
-"""What is an answer? The protocol every problem kind follows."""
+"""Protocol of an answer, which every problem kind follows."""

@@ -1,4 +1,4 @@
-"""Where does something change? One bracketed search, with many points looked at together.
+"""Bracketing search for the first change of sign, with several points evaluated together.
 
 A difference is above zero where things are as they are at the near end, below zero where they have
 changed, and not a number where there is nothing to compare. The search walks outwards until it
@@ -33,7 +33,7 @@ class Bracket:
 
     @property
     def closed(self) -> bool:
-        """Whether a change was seen."""
+        """True if a change was found."""
         return not math.isinf(self.far)
 
 
@@ -106,7 +106,7 @@ def middle(bracket: Bracket) -> Sequence[float]:
 
 
 def within_factor(factor: float) -> Callable[[Bracket], bool]:
-    """Whether the ends of a bracket are within a factor of each other."""
+    """Return a test: True if a closed bracket has its ends within `factor` of each other."""
     return lambda bracket: (
         bracket.closed and (abs(math.log(bracket.far / bracket.near)) <= math.log(factor))
     )

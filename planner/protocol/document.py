@@ -66,7 +66,7 @@ def _keys(cls: type) -> tuple[tuple[str, str], ...]:
 
 
 def json_schema(cls: type, title: str) -> dict[str, object]:
-    """The JSON Schema (2020-12) of a dataclass, units included; nested ones stand in `$defs`."""
+    """JSON Schema (2020-12) of a dataclass, units included; nested dataclasses go to `$defs`."""
     definitions: dict[str, object] = {}
     root = _shape(cls, definitions)
     return {
@@ -117,7 +117,7 @@ def _shape(hint: object, definitions: dict[str, object]) -> dict[str, object]:
 
 
 def _defined(cls: type, definitions: dict[str, object]) -> str:
-    """The name under which a dataclass stands in `$defs`, put there on first use."""
+    """Name of a dataclass in `$defs`; adds its schema there on first use."""
     name = cls.__name__
     if name not in definitions:
         definitions[name] = {}  # a type may hold itself

@@ -1,4 +1,4 @@
-"""One row of the elasticity table: what a parameter does to an output, by which method."""
+"""Row of the elasticity table: effect of a parameter on an output, and the method."""
 
 from __future__ import annotations
 
@@ -50,17 +50,17 @@ class Elasticity:
 
     @property
     def influence(self) -> float:
-        """The most that the parameter does, to this output or to another."""
+        """Maximum absolute elasticity to the parameter, of this output or any other."""
         return max(abs(self.elasticity), self.reach)
 
     @property
     def elasticity(self) -> float:
-        """The larger side; not a number where the answer beside it was not found."""
+        """Side of larger magnitude; not a number if a neighbouring point has no answer."""
         return max(self.left, self.right, key=abs)
 
     @property
     def solved(self) -> bool:
-        """Whether the answer beside it was found."""
+        """True if an answer was found at neighbouring values of the parameter."""
         return not (math.isnan(self.left) or math.isnan(self.right))
 
     def document(self) -> dict[str, object]:
@@ -83,13 +83,13 @@ class Elasticity:
 
     @property
     def sides(self) -> dict[str, float | None]:
-        """Both sides by name; None where the answer beside it was not found."""
+        """Both sides by name; None if a neighbouring point has no answer."""
         solved = self.solved
         return {"left": self.left if solved else None, "right": self.right if solved else None}
 
 
 def one_per_parameter(rows: Sequence[Elasticity]) -> list[Elasticity]:
-    """The first row of each parameter, with the others of it beside."""
+    """First row of each parameter, with the parameter's other rows attached to it."""
     by_path: dict[str, list[Elasticity]] = {}
     for row in rows:
         by_path.setdefault(row.path, []).append(row)

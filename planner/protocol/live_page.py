@@ -1,4 +1,4 @@
-"""What a page in which the search itself runs is made of, whatever the kind of problem."""
+"""Parts of a live page, which runs the search itself, for any problem kind."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ class Slider:
 
 @dataclass(frozen=True)
 class LiveEquation:
-    """One equation of the chain from the objective down: in MathML, and where its value stands."""
+    """Equation of the chain from the objective down: MathML, symbol of its value, unit, source."""
 
     title: str
     mathml: str
@@ -56,7 +56,7 @@ class LiveSymbol:
 
 @dataclass(frozen=True)
 class LivePage:
-    """What a kind offers to a page that searches by itself; without a script only `refused` counts.
+    """Content that a kind supplies for a live page; without a script only `refused` counts.
 
     Parameters
     ----------

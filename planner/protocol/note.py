@@ -1,4 +1,4 @@
-"""What a reader of an answer must know beside its numbers: sentences, the gravest first."""
+"""Notes that qualify the numbers of an answer: sentences, the most severe first."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ SEVERITIES = ("broken", "extrapolated", "left out", "assumed", "tip")
 
 @dataclass(frozen=True)
 class Note:
-    """One sentence on an answer: how grave it is, of what kind, and the field it is about."""
+    """Sentence on an answer: its severity, its code, and the field that it is about."""
 
     severity: str
     code: str
@@ -31,7 +31,7 @@ def sort_notes(notes: Iterable[Note]) -> tuple[Note, ...]:
 
 
 def default_notes(outside: str, warnings: Iterable[str]) -> tuple[Note, ...]:
-    """What a kind without notes of its own must say: what was never measured, and warnings."""
+    """Notes of a kind without its own: extrapolations beyond measurements, and warnings."""
     extrapolated = [Note("extrapolated", "outside", outside, "outside")] if outside else []
     notes = (Note("assumed", "warning", words, "provenance.warnings") for words in warnings)
     return sort_notes((*extrapolated, *notes))

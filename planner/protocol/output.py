@@ -1,4 +1,4 @@
-"""What an answer says: its numbers by name, each with its unit, its aliases and its equation.
+"""Outputs of an answer: its numbers by name, each with its unit, its aliases and its equation.
 
 Columns of a table: lists, arrays, or few different values with their numbers.
 """
@@ -109,17 +109,17 @@ def by_name(rows: Sequence[Mapping[str, Cell]]) -> dict[str, list[Cell]]:
 
 
 def merge_columns(axes: Columns, answers: Columns) -> Columns:
-    """Columns of what varies, then those of answers; `plan.` begins a name that both have."""
+    """Columns of the varied axes, then of the answers; `plan.` prefixes a name in both."""
     return {**axes, **{f"plan.{x}" if x in axes else x: column for x, column in answers.items()}}
 
 
 def all_names(tables: Iterable[Iterable[str]]) -> list[str]:
-    """The names of all tables, in the order in which they are first met."""
+    """Names of all tables, in order of first appearance."""
     return list(dict.fromkeys(name for table in tables for name in table))
 
 
 def tolist(column: Column) -> list[Cell]:
-    """The values of a column as Python's own, None where there is none."""
+    """Values of a column as Python objects; None for missing values."""
     if isinstance(column, CodedColumn):
         return [column.words[code] for code in column.codes.tolist()]
     if isinstance(column, Sequence):

@@ -1,4 +1,4 @@
-"""A plan as a page: headline numbers, bars of what adds up, ranges and bounds, what binds.
+"""A plan as a page: headline numbers, bars of summed parts, ranges, bounds, binding limits.
 
 One fragment of HTML for whatever kind: it lays out the sections that the kind's room offers, and
 what every plan has. Styles stand in the elements and take the colours of the page around them, so
@@ -165,7 +165,7 @@ def _bar(section: Section) -> str:
 
 
 def _missed(shortfalls: Iterable[MissedPromise]) -> str:
-    """Which promises no plan keeps."""
+    """HTML list of the promises that no plan keeps, with the excess of each."""
     rows = "".join(
         f"<li>{escape(each.promise)}: missed by {excess(each.short_by)}</li>"
         for each in shortfalls
@@ -209,14 +209,14 @@ def _arrow(share: float) -> str:
 
 
 def _grounds(plan: Plan[Any]) -> str:
-    """What was proved, and on what it rests."""
+    """HTML of a plan's proof, sources and program version."""
     document = plan.document
     proof, ground = document["certificate"], document["provenance"]
     lines = []
     if points := search_counts_text(proof):
         lines.append(f"decided over {points}")
     if proof.get("gap") is not None:
-        lines.append(f"an independent bound lies {gap_percent(proof['gap'])} below")
+        lines.append(f"an independent bound is {gap_percent(proof['gap'])} below")
     lines += source_lines(ground)
     rows = "".join(f"<li>{escape(text)}</li>" for text in lines)
     version = f"token-planner {ground['version']}"

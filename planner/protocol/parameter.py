@@ -90,7 +90,7 @@ def assignment(path: str, value: object) -> str:
 
 
 def lookup_value(scenario: Question, path: str) -> object:
-    """What a scenario that was read has at a path, in base units; None where it has nothing."""
+    """Value of a loaded scenario at a path, in base units; None if the path has no value."""
     value: Any = resolve_keys(scenario)
     for part in ALIASES.get(path, tuple(path.split("."))):
         if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""A plan: what to run, what it costs, why, and how good it is at most; the same for every problem.
+"""Plan of any problem kind: the choice, its cost, its reasons and its optimality bound.
 
 A kind of problem extends `Plan` with its own typed answer. Nothing here knows which kinds exist.
 """
@@ -40,7 +40,7 @@ def gap_status(gap: float | None, *, feasible: bool = True) -> Status:
 
 
 def max_gap(gaps: Iterable[float | None]) -> float | None:
-    """The widest of some gaps; None where nothing is proved of one, or there is none."""
+    """Maximum of some gaps; None if a gap is None or there is no gap."""
     every = [*gaps]
     numbers = [gap for gap in every if gap is not None]
     return max(numbers) if numbers and len(numbers) == len(every) else None
@@ -62,7 +62,7 @@ class BindingLimit:
 
 @dataclass(frozen=True)
 class DataSource:
-    """One figure that an answer rests on, where it stands, and of when it is."""
+    """A figure that an answer uses, its source, and its date."""
 
     what: str
     source: str
@@ -71,7 +71,7 @@ class DataSource:
 
 @dataclass(frozen=True)
 class MissedPromise:
-    """A promise that no choice keeps, the factor by which the nearest one misses it, and why."""
+    """A promise that no choice keeps, the excess factor of the nearest choice, and the reason."""
 
     promise: str
     short_by: float | None
@@ -80,7 +80,7 @@ class MissedPromise:
 
 @dataclass(frozen=True)
 class Outside:
-    """What of an answer no measured row covers: where the rows end, and the value there.
+    """Part of an answer outside the measured rows: limits of the rows, and the value asked.
 
     `fitted` are the names that were measured or both ends of a range; `share` is that of the time
     of the step, or of the first token, that rests on what no row there covers; `words` say it.
@@ -102,7 +102,7 @@ class Outside:
 
     @property
     def reach(self) -> str:
-        """Where the rows of a number end; empty for a name."""
+        """Range of the measured rows for a number, as text; empty for a name."""
         ends = dict.fromkeys(f"{end:,.0f}" for end in self.fitted if not isinstance(end, str))
         return f"fit: {' to '.join(ends)}" if ends else ""
 
@@ -112,13 +112,13 @@ class Outside:
 
 
 def extrapolation_text(outside: Sequence[Outside]) -> str:
-    """What of an answer lies outside the measurements, in one line; empty where nothing does."""
+    """Extrapolated parts of an answer, in one line; empty if all parts are measured."""
     return f"{EXTRAPOLATION_LABEL}: {', '.join(map(str, outside))}" if outside else ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """What an answer rests on: version of this program, sources with their dates, warnings."""
+    """Basis of an answer: version of this program, sources with their dates, warnings."""
 
     json_last: ClassVar[tuple[str, ...]] = ("data", "warnings")
 
@@ -127,7 +127,7 @@ class Provenance:
     warnings: tuple[str, ...] = ()
 
     def warned_of(self, question: object) -> Provenance:
-        """With what configurations that a question names say and nobody reads, said once."""
+        """Add the warnings on unread entries of model configurations, without duplicates."""
         from planner.scenario.keys.model_keys import config_warnings
 
         every = dict.fromkeys((*self.warnings, *config_warnings(question)))
@@ -136,7 +136,7 @@ class Provenance:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """The whole answer of any kind, which says of what type its parts are and adds its own.
+    """Base of the answer of any kind; a kind narrows the types of its parts and adds its own.
 
     `gap` is how far above the best the plan may lie, of the plan, by whichever proof is nearer:
     0 where every choice was compared, None where nothing is proved. The status follows from it.
@@ -172,7 +172,7 @@ class Answer:
 
     @property
     def needed_chance(self) -> float | None:
-        """The chance with which promises must hold; None where only the estimate is judged."""
+        """Required probability of keeping promises; None if only the estimate is judged."""
         return None
 
     def chance(self, output: str, value: float, limit: float, *, rises: bool) -> float | None:
@@ -193,7 +193,7 @@ A = TypeVar("A", bound=Answer)
 
 @dataclass(frozen=True)
 class KnownAnswer:
-    """An answer that is there already, where a plan asks for one to be made."""
+    """Callable that returns a precomputed answer, for a plan that computes its answer lazily."""
 
     answer: Any
 
@@ -253,7 +253,7 @@ class Plan(Generic[A]):
 
     @property
     def problem(self) -> str:
-        """Which question was asked."""
+        """Name of the problem kind."""
         return self.kind
 
     @property
@@ -263,12 +263,12 @@ class Plan(Generic[A]):
 
     @property
     def gap(self) -> float | None:
-        """How far above the best the plan may lie, of the plan [1]; None where nothing says."""
+        """Optimality gap relative to the plan's own value [1]; None if no bound is proved."""
         return self.answer.gap
 
     @property
     def feasible(self) -> bool:
-        """Whether there is a plan."""
+        """True if a plan was found."""
         return self.status != "infeasible"
 
     @property
@@ -290,12 +290,12 @@ class Plan(Generic[A]):
 
     @property
     def band(self) -> object | None:
-        """Ranges that hold the stated share of measured runs; None where nothing was measured."""
+        """Ranges that cover the stated share of measured runs; None without measurements."""
         return self.answer.band
 
     @property
     def between(self) -> str:
-        """What every face says before the ends of a range: whether runs alike were measured."""
+        """Phrase before the ends of a range: share of measured runs, or `expected between`."""
         band: Any = self.band
         if getattr(band, "kind", None) != MEASURED:
             return "expected between"
@@ -303,17 +303,17 @@ class Plan(Generic[A]):
 
     @property
     def outside(self) -> tuple[Outside, ...]:
-        """What of the answer no measured row covers; empty inside, and where nothing is fitted."""
+        """Extrapolated parts of the answer; empty inside the measured rows or without a fit."""
         return self.answer.outside
 
     @property
     def bound(self) -> object | None:
-        """What no implementation of the plan, or no choice at all, goes below."""
+        """Lower bound on any implementation of the plan, or on any choice."""
         return self.answer.bound
 
     @property
     def certificate(self) -> object:
-        """How the choice was shown to be best: points considered, relaxation, gap, method."""
+        """Proof of optimality: points considered, relaxation, gap, method."""
         return self.answer.certificate
 
     @property
@@ -333,7 +333,7 @@ class Plan(Generic[A]):
 
     @property
     def infeasible(self) -> Sequence[MissedPromise]:
-        """Promises that fall short and by which factor; empty when there is a plan."""
+        """Missed promises with their excess factors; empty if a plan was found."""
         return self.answer.infeasible or ()
 
     @property
@@ -343,7 +343,7 @@ class Plan(Generic[A]):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Sentences on what the answer does not know or goes beyond."""
+        """Sentences on unknowns and extrapolations of the answer."""
         return tuple(self.provenance.warnings)
 
     if not TYPE_CHECKING:  # a type checker knows the attributes of each kind
@@ -359,11 +359,11 @@ class Plan(Generic[A]):
             raise AttributeError(f"this {self.kind} plan has no {name}{hint}", name=name, obj=self)
 
     def explained(self) -> Plan[A]:
-        """The same plan with what `--why` adds to the document; most kinds add nothing."""
+        """The plan with the details of `--why` in its document; most kinds add no details."""
         return self
 
     def why(self) -> str:
-        """What binds, what each quantity is worth, and the closed form, as text."""
+        """Binding limits, elasticities, and the closed form of a kind that has it, as text."""
         return reasons(self.binding, self.elasticities)
 
     def text(self, depth: Depth = "default") -> str:

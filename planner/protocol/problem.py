@@ -1,4 +1,4 @@
-"""What a problem kind offers. Every face works for whatever offers it, and names no kind.
+"""Interface of a problem kind. Every face works for any kind through it, and names no kind.
 
 A kind is a room, `planner/problems/K`: its question (scenario keys in base units), its outputs,
 its parameters, a search, a typed plan. What a kind may do beyond that are methods with a default,
@@ -74,7 +74,7 @@ class Search:
 
     @property
     def feasible(self) -> bool:
-        """Whether something keeps the promises."""
+        """True if a choice keeps the promises."""
         return self.score != math.inf
 
     @property
@@ -84,16 +84,16 @@ class Search:
 
     @cached_property
     def shortfalls(self) -> tuple[MissedPromise, ...]:
-        """The promises that the nearest choice misses; empty where there is a plan."""
+        """Promises that the nearest choice misses; empty if a plan was found."""
         return tuple(self.missed()) if self.missed else ()
 
     @property
     def small_counts(self) -> str:
-        """The counts of which one more or less is another choice, in words."""
+        """Counts so small that a step of 1 is another choice, as text."""
         return ", ".join(words for words, least in self.counts if least < SMALL_COUNT)
 
     def switched(self, then: Search) -> bool:
-        """Whether another choice is best in `then`, and this one is not as good there."""
+        """True if another choice is best in `then` and this choice is not tied with it."""
         ties = then.ties or ((then.choice, then.counts),)
         return all(choice != self.choice or self._recounted(counts) for choice, counts in ties)
 
@@ -129,7 +129,7 @@ class Problem(ABC, Generic[Q]):
 
     @abstractmethod
     def parameters(self, question: Q) -> Sequence[Parameter]:
-        """What may be varied in a question."""
+        """Parameters of a question that may be varied."""
 
     @abstractmethod
     def search(self, question: Q, coefficients: Mapping[str, float] | None = None) -> Search:
@@ -140,13 +140,13 @@ class Problem(ABC, Generic[Q]):
         """The plan with its certificate, its reasons and its provenance."""
 
     def check(self, question: Q) -> None:
-        """Refuse what `answer` refuses, and nothing else; raises InputError.
+        """Raise InputError for exactly the questions that `answer` refuses.
 
         It is what an answer begins with, up to its search.
         """
 
     def value(self, question: Q, path: str) -> float | None:
-        """What a question has at a path, in base units; None where it has no number there."""
+        """Value of a question at a path, in base units; None if it is not a positive number."""
         value = lookup_value(question, path)
         return float(value) if isinstance(value, int | float) and value > 0 else None
 
@@ -159,7 +159,7 @@ class Problem(ABC, Generic[Q]):
         return (Section("answer", value_lines(self.outputs, plan)),)
 
     def head(self, plan: Plan) -> AnswerHead | None:
-        """The first rows of the answer; None of a kind without."""
+        """First rows of the answer; None for a kind without a head."""
         return None
 
     def search_many(
@@ -175,7 +175,7 @@ class Problem(ABC, Generic[Q]):
         return {}
 
     def slopes(self, question: Q, output: str) -> Mapping[str, tuple[float, float]]:
-        """The same to the left and to the right, layout held: slopes of the equations."""
+        """Left and right d ln output / d ln parameter by path, layout fixed: equation slopes."""
         return {}
 
     def elasticities(self, question: Q, output: str) -> Sequence[Elasticity] | None:
@@ -183,7 +183,7 @@ class Problem(ABC, Generic[Q]):
         return None
 
     def coefficient(self, question: Q, path: str) -> UncertainCoefficient | None:
-        """The coefficient beside the scenario that a path names, None for a path of the scenario.
+        """Coefficient outside the scenario that a path names, None for a path of the scenario.
 
         `search` takes such numbers, those of a profile, in place of the question's own.
         """
@@ -193,7 +193,7 @@ class Problem(ABC, Generic[Q]):
         return None
 
     def listed(self, question: Q, path: str) -> ListedRange | None:
-        """What `uncertain: {PATH: catalogue}` stands for; None where no catalogue knows a range."""
+        """Range for `uncertain: {PATH: catalogue}`; None if no catalogue has a range."""
         return None
 
 
@@ -205,12 +205,12 @@ class ArrayModel(Protocol):
         """Columns that do not vary; `layout` is the choice."""
 
     def __call__(self, values: Mapping[str, np.ndarray]) -> Mapping[str, Any]:
-        """Columns at values of shape (n,); `status` is 0 where the promises are kept."""
+        """Columns at values of shape (n,); `status` is 0 for rows that keep the promises."""
 
 
 @runtime_checkable
 class HasParts(Protocol):
-    """An array model of which one part is the largest: `bottleneck` names it in each row."""
+    """An array model with parts; `bottleneck` names the largest part in each row."""
 
     @property
     def symbols(self) -> Mapping[str, tuple[str, ...]]:
@@ -232,16 +232,16 @@ class HasParts(Protocol):
 
 @runtime_checkable
 class HasArrays(Protocol[Q_contra]):
-    """Sweeps without a search: arrays stand in place of numbers of the equations."""
+    """Sweeps without a search: arrays replace numbers of the equations."""
 
     whole: tuple[str, ...]  # paths of which only whole numbers are values
     batches: tuple[str, ...]  # those of them that are batches, which equations spread evenly
 
     def is_array(self, path: str) -> bool:
-        """Whether arrays may stand in place of what is at a path."""
+        """True if an array may replace the value at a path."""
 
     def array_model(self, question: Q_contra, ends: Mapping[str, np.ndarray]) -> ArrayModel | None:
-        """The model of a question between the ends of what varies; None if there is a choice."""
+        """Model of a question over the ranges `ends` of the axes; None if it has a choice."""
 
 
 @runtime_checkable
@@ -280,14 +280,14 @@ class HasReplicaHours(Protocol):
 
 @runtime_checkable
 class HasLivePage(Protocol[Q_contra]):
-    """An answer that a page can choose again, with what a reader changes."""
+    """An answer that a page can search again, with the reader's changes."""
 
     def live_page(self, question: Q_contra, plan: Plan) -> LivePage:
-        """The search as a script, the layouts as data, and what may be moved."""
+        """Search as a script, layouts as data, and the sliders."""
 
 
 class FrontierAnswer(Protocol):
-    """What a frontier of two outputs answers; `str()` is its text."""
+    """Frontier of two outputs; `str()` is its text."""
 
     @property
     def document(self) -> Mapping[str, Any]:
@@ -295,7 +295,7 @@ class FrontierAnswer(Protocol):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is worth saying beside it."""
+        """Warnings on the frontier."""
 
     @property
     def status(self) -> Status:
@@ -316,7 +316,7 @@ class HasFrontier(Protocol[Q_contra]):
 
 @dataclass(frozen=True)
 class UncertainCoefficient:
-    """A number beside the scenario that may be uncertain, such as one of a profile.
+    """A number outside the scenario that may be uncertain, such as a coefficient of a profile.
 
     `read` checks a value as it is written; `listed` is the range that refits give it, and
     `unlisted` says why there is none.
@@ -364,7 +364,7 @@ def search_each(
     coefficients: Sequence[Mapping[str, float]] = (),
     labels: Sequence[str] = (),
 ) -> list[Search | None]:
-    """The same, None where there is no question or it is refused.
+    """Best point of each question, None where the question is None or refused.
 
     Raises SolverError where a search fails, with the label of its question where it has one.
     """

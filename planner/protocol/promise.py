@@ -1,4 +1,4 @@
-"""A promise is a chance: an estimate beside its limit, read as log-normal through its band."""
+"""Chance of keeping a promise: estimate against limit, log-normal with the error band."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class PromiseChance:
 
 
 def chance_word(chance: float | None, *, within: bool) -> str:
-    """What a chance is called; without one all that is known is that the estimate keeps it."""
+    """Word for the chance of a promise; without a chance `kept` if the estimate is `within`."""
     if not within:
         return "broken"
     if chance is None:

@@ -51,12 +51,12 @@ class Line:
 
     @property
     def range_words(self) -> str:
-        """The ends in words, empty where there are none."""
+        """The ends in words; empty without a range."""
         return " to ".join(quantity(end, self.unit) for end in self.ends or ())
 
     @property
     def bound_words(self) -> str:
-        """The bound in words, empty where there is none."""
+        """The bound in words; empty without a bound."""
         return "" if self.bound is None else quantity(self.bound, self.unit)
 
     def text(self) -> str:
@@ -114,7 +114,7 @@ class AnswerHead:
     proof: str = ""
 
     def rows(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Labels and their lines, in the order in which they are read."""
+        """Labels and their lines, in reading order."""
         order = sorted(LABELS, key=lambda name: self.cheaper_size and name != "smaller")
         for name in order:
             if lines := getattr(self, name):
@@ -123,7 +123,7 @@ class AnswerHead:
                 yield (label.upper() if first else label), lines
 
     def text(self) -> str:
-        """The head as text: the question, a blank line, then a label beside each row."""
+        """The head as text: the question, a blank line, then the labelled rows."""
         lines = wrap_text(self.question)
         for label, texts in self.rows():
             lines += [""] * (len(lines) == len(wrap_text(self.question)))
@@ -144,7 +144,7 @@ def value_lines(outputs: Sequence[Output], plan: Plan[Any], **words: str) -> tup
 
 
 def no_plan(question: str, missed: Sequence[MissedPromise], why: str = "Why") -> AnswerHead:
-    """The head where nothing does what is asked: what falls short, by how much, and why."""
+    """Head of an infeasible answer: the missed promises, the factor of the first, and why."""
     first, factor = missed[0], missed[0].short_by or 1.0
     much = f" by {excess(factor)}" if factor > 1 else ""
     return AnswerHead(
@@ -252,14 +252,14 @@ def _rows(columns: Sequence[Sequence[str]]) -> list[str]:
 
 
 def marked(words: str, word: str, chance: float | None) -> str:
-    """A value beside its limit with its mark and, where it is not sure, what its chance is."""
+    """Value and limit with a mark and, unless the mark is `KEPT`, a word and the chance."""
     percent = "" if chance is None else f", {100 * chance:.0f}%"
     remark = f" ({word.upper() if word == 'unlikely' else word}{percent})"
     return f"{MARKS[word]} {words}{remark * (MARKS[word] != KEPT)}"
 
 
 def largest_elasticities(elasticities: Mapping[str, float]) -> list[tuple[str, float]]:
-    """Quantities with what one percent more of each is worth, the most first."""
+    """Elasticities by quantity, largest magnitude first."""
     return sorted(elasticities.items(), key=lambda pair: (-abs(pair[1]), pair[0]))
 
 
@@ -270,7 +270,7 @@ def top_elasticities(elasticities: Mapping[str, float]) -> dict[str, float]:
 
 
 def search_counts_text(proof: Mapping[str, object]) -> str:
-    """How many points of each kind a choice was made over; empty where none are counted."""
+    """Numbers of points that the search considered, by kind, as text; empty if not counted."""
     return " and ".join(
         f"{value:,} {key.removesuffix('_considered').replace('_', ' ')}"
         for key, value in proof.items() if key.endswith("_considered")
@@ -278,7 +278,7 @@ def search_counts_text(proof: Mapping[str, object]) -> str:
 
 
 def source_lines(ground: Mapping[str, Any]) -> list[str]:
-    """Where each of the data comes from, and of when."""
+    """Source and date of each data set, as lines."""
     return [
         f"{each['what']}: {each['source']}" + (f" ({each['as_of']})" if each["as_of"] else "")
         for each in ground.get("data", ())
@@ -286,7 +286,7 @@ def source_lines(ground: Mapping[str, Any]) -> list[str]:
 
 
 def reasons(binding: Sequence[BindingLimit], elasticities: Mapping[str, float]) -> str:
-    """What binds, and what one percent of each parameter is worth, the most first."""
+    """Binding limits, and the elasticity of each parameter, largest first, as text."""
     ranked = largest_elasticities(elasticities)
     width = max((len(path) for path, _ in ranked), default=0)
     limits = [f"  {limit.name} ({limit.elasticity:+.3f})" for limit in binding] or ["  nothing"]

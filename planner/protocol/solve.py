@@ -48,7 +48,7 @@ def solve(
 def solve_with_question(
     source: Source, sets: Sequence[str] = (), *, strict: bool = False, kind: type[Plan] = Plan
 ) -> tuple[QuestionRecord, Plan]:
-    """The question of a source, read once, and its plan: `solve` for what needs both."""
+    """Question of a source, read once, and its plan: `solve` for callers that need both."""
     with _opened(source, sets) as question:
         problem = get_problem(question.problem)
         if not issubclass(problem.plan_type, kind):
@@ -74,7 +74,7 @@ def check(source: Source, sets: Sequence[str] = ()) -> QuestionRecord:
 def pareto(
     source: Source, sets: Sequence[str] = (), points: int | None = None, *, strict: bool = False
 ) -> FrontierAnswer:
-    """The frontier of a scenario: the best objective at each level of what it limits.
+    """The frontier of a scenario: the best objective at each level of the limited output.
 
     Of serving that is the cheapest plan at each speed, of a budget the least cost at each loss.
 
@@ -100,7 +100,7 @@ def pareto(
 
 
 def answer_schema(kind: str) -> dict[str, object]:
-    """The JSON Schema of what `--json` prints of a kind, units included.
+    """The JSON Schema of a kind's `--json` output, units included.
 
     Raises InputError for a kind that this version does not answer.
     """

@@ -1,4 +1,4 @@
-"""The frontier of any kind: what its objective costs at every level of what the question limits.
+"""The frontier of any kind: optimal objective at every level of the limited output.
 
 The limit is tightened and eased from the best plan on, until nothing keeps it, the objective is
 another SPAN away, or easing it more gains nothing. Every level is the exact problem solved again;
@@ -72,7 +72,7 @@ class ParetoFrontier:
 
     @property
     def title(self) -> str:
-        """What is traded for what."""
+        """Names of the objective and of the limited output, as a title."""
         return f"least {self.objective.name} at every {self.limited.name}, of a {self.problem}"
 
     @property
@@ -157,7 +157,7 @@ def pareto_frontier(question: Question, points: int | None = None) -> ParetoFron
 
 @dataclass(frozen=True)
 class _Level:
-    """Plans with the limit at a factor of what the best plan has of the limited output."""
+    """Plans with the limited output at a factor of its value in the best plan."""
 
     problem: Problem[Any]
     question: Question

@@ -1,1 +1,1 @@
-"""A plan as text, JSON or HTML; nothing is decided or computed here."""
+"""Format a plan as text, JSON or HTML, without decisions or computations."""

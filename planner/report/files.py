@@ -73,7 +73,7 @@ def check_file(out: Path, option: str, forms: Sequence[str], verb: str = "writte
 
 
 def write(path: Path, content: str | bytes) -> None:
-    """Write a file beside its place and move it there, folders included; text ends with a newline.
+    """Write a file atomically by a rename, folders included; text ends with a newline.
 
     A device or a pipe is written to as it stands. Raises InputError if it cannot be written,
     SolverError if the disk is at fault, not the name; what was there is then as it was.

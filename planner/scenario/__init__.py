@@ -1,4 +1,4 @@
-"""What was asked? The scenario file: text with positions, checked into a frozen question.
+"""Scenario file: text with positions, checked into a frozen question.
 
 Names are loaded when they are first used, so that a problem kind may import the keys it shares
 with others while its own question is being loaded.

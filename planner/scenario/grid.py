@@ -103,7 +103,7 @@ class Grid:
         return math.prod(map(len, self.axes))
 
     def places(self, point: int) -> tuple[int, ...]:
-        """Where on each axis a point lies."""
+        """Index of a point on each axis."""
         at = []
         for axis in reversed(self.axes):
             point, place = divmod(point, len(axis))
@@ -133,14 +133,14 @@ def parse_grid(over: Mapping[str, object] | Sequence[str]) -> Grid:
             wrong.append(f"--over {printable(name, 80)}: {error}")
     wrong += _overlaps(axes)
     if not axes and not wrong:
-        wrong.append(f"nothing is varied; give --over PATH=SPEC such as chips={EXAMPLES}")
+        wrong.append(f"no axis is given; give --over PATH=SPEC such as chips={EXAMPLES}")
     if wrong:
         raise InputError("\n".join(wrong))
     return Grid(tuple(axes))
 
 
 def split_number(text: str) -> tuple[float, str, str] | None:
-    """The number of a text and what stands before and after it; None where there is none.
+    """Number in a text and the text before and after it; None if the text has no number.
 
     >>> measured("20 ms"), measured("1.5k"), measured("hgx-h200")
     ((20.0, '', ' ms'), (1500.0, '', ''), None)

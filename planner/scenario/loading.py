@@ -51,7 +51,7 @@ def load(source: Source, sets: Sequence[str] = ()) -> QuestionRecord:
 
 
 def load_tree(source: Source, sets: Sequence[str] = ()) -> tuple[Tree, QuestionRecord]:
-    """The scenario as `load` gives it, and the tree that knows where its values stand."""
+    """Tree with the positions of the scenario's values, and the scenario as `load` gives it."""
     tree = apply_sets(read(source), sets)
     if isinstance(source, QuestionRecord) and not sets:
         return tree, source
@@ -111,12 +111,12 @@ def check_tree(tree: Tree, folder: FilePath) -> QuestionRecord:
 
 
 def in_base_units(tree: Tree) -> Tree:
-    """A tree that was read, to which numbers in base units are added."""
+    """Copy of a read tree that takes added numbers in base units."""
     return replace(tree, data={**tree.data, UNITS: BASE})
 
 
 def _shape(data: Mapping[object, object]) -> type[QuestionRecord]:
-    """What the keys are read as: the problem that is named, else the one that knows most of them.
+    """Record type of the keys: that of the named problem, else of the best-matching problem.
 
     So a mistake in the problem's name is not followed by those of another problem's keys.
     """
@@ -127,7 +127,7 @@ def _shape(data: Mapping[object, object]) -> type[QuestionRecord]:
 
 
 def _ordered(tree: Tree, mistakes: Iterable[Mistake]) -> list[Mistake]:
-    """All mistakes by place; what follows from a value that was not read is left out."""
+    """All mistakes by position; those that follow from an unread value are left out."""
     unread = [key_path(path) for path in tree.unread]
     remaining = [
         mistake

@@ -61,7 +61,7 @@ MAX_VALUES = 20_000  # of a scenario, aliases written out
 
 
 def yaml_tree(text: str, file: str) -> Tree:
-    """The one document of a YAML text, with duplicate keys and foreign tags as its mistakes.
+    """Tree of a YAML text's single document; duplicate keys and foreign tags are mistakes.
 
     Raises InputError if the text is not YAML, or too large or deep.
     """
@@ -94,7 +94,7 @@ def _plain(
     values: dict[Path, Position],
     keys: dict[Path, Position],
 ) -> object:
-    """Plain values below a node; notes where each value and key stands."""
+    """Plain values below a node; records the position of each value and key."""
     values[path] = Position(file, node.line, node.column)
     if isinstance(node.value, list):
         return [_plain(item, (*path, i), file, values, keys) for i, item in enumerate(node.value)]
@@ -114,7 +114,7 @@ SAME_KEYS: dict[Path, str] = {("promises", "speed"): "tokens_per_s_per_user"}
 
 
 def named_once(tree: Tree) -> Tree:
-    """The tree with every key by its one name; a key that is there under both is a mistake."""
+    """Tree with every key by its canonical name; a key given under both names is a mistake."""
     mistakes: list[Mistake] = []
 
     def named(value: object, path: Path) -> object:

@@ -1,1 +1,1 @@
-"""What matters? Elasticities of an answer, the next switch of its choice, break-even points."""
+"""Sensitivities of an answer: elasticities, the next switch of its choice, break-even points."""

@@ -42,7 +42,7 @@ class Elasticities(dict[str, float]):
 
     @classmethod
     def of(cls, rows: Iterable[Elasticity], document: dict[str, Any] | None = None) -> Elasticities:
-        """Those of some rows."""
+        """Sort rows into a table: solved rows first, by absolute elasticity."""
         ranked = sorted(
             rows, key=lambda x: (not x.solved, -abs(x.elasticity) if x.solved else 0.0, x.path)
         )
@@ -88,7 +88,7 @@ def elasticity_table(
     best = problem.search(question)
     if not best.feasible:
         raise Infeasible(
-            "nothing keeps the promises, so there is no answer to vary; planner solve says which "
+            "no plan keeps the promises, so no answer can be varied; planner solve says which "
             "fall short, and by how much"
         )
     if name not in best.outputs:
@@ -108,7 +108,7 @@ def elasticity_table(
 
 
 def _document(kind: str, question: Question, best: Search, target: Output) -> dict[str, Any]:
-    """What `--json` prints of a table, its rows left out."""
+    """Return the `--json` document of a table, without its rows."""
     from planner.scenario import resolve_keys
 
     return {

@@ -1,4 +1,4 @@
-"""Where another choice becomes the best: the next switch, and where two choices break even.
+"""Switch points of the best choice: the next switch, and the break-even of two choices.
 
 Every value looked at is the exact problem solved again, over all its choices. For the next switch
 steps widen from 3 % to threefold; where the choice has changed, the change is closed in on from
@@ -67,7 +67,7 @@ def switch_points(
 def next_switches(
     best: Search, sought: Sequence[tuple[Parameter, bool]], *, shown: bool = False
 ) -> list[dict[str, object] | None]:
-    """Of each parameter, down or up, the first step at which the choice differs, closed in on.
+    """Find, per parameter and direction, the first step with another choice, then bisect.
 
     `factor` is the nearest value looked at with the other choice, `before` the last one with the
     present choice, both solved; None where there is none. A round is searched together.
@@ -110,7 +110,7 @@ def next_switches(
 
 
 def _switch(best: Search, bracket: Bracket, then: Search) -> dict[str, object]:
-    """A bracket in which the choice changes in the words of the answer."""
+    """Describe a bracketed change of choice for the answer."""
     return {
         "factor": bracket.far,
         "before": bracket.near,
@@ -129,7 +129,7 @@ def _may_switch(row: Elasticity) -> bool:
 
 @dataclass(frozen=True)
 class _Side:
-    """One of the two choices: what it is called, and its scenario as a tree."""
+    """A side of a break-even comparison: the name of its choice, and its scenario as a tree."""
 
     name: str
     tree: Tree
@@ -155,7 +155,7 @@ class _Rivalry:
 
     @property
     def alone(self) -> bool:
-        """Whether the path belongs to the rival."""
+        """True if the path belongs to the rival only."""
         return self.path.partition(".")[0] in CONTENDER_ONLY_PATHS
 
     @cached_property
@@ -164,13 +164,13 @@ class _Rivalry:
         return self.first.at(self.path, None) if self.alone else None
 
     def outputs(self, value: float) -> tuple[float | None, float | None]:
-        """Of the first and of the rival at a value; None where nothing keeps the promises."""
+        """Outputs of the first choice and of the rival at a value; None if infeasible."""
         mine = self.still or self.first.at(self.path, value)
         theirs = self.rival.at(self.path, value)
         return mine.outputs.get(self.target.name), theirs.outputs.get(self.target.name)
 
     def lead(self, value: float) -> float:
-        """How far the first leads, in logarithms; not a number where neither has an answer."""
+        """Lead of the first choice over the rival, a log ratio; NaN if both are infeasible."""
         mine, theirs = self.outputs(value)
         if mine is None:
             return math.nan if theirs is None else -math.inf
@@ -180,13 +180,13 @@ class _Rivalry:
         return lead if abs(lead) > REL_TOL else 0.0
 
     def better(self, lead: float) -> str | None:
-        """The name of the one that leads."""
+        """Name of the leading choice, `either` on a tie; None without a lead."""
         if math.isnan(lead):
             return None
         return self.first.name if lead > 0 else self.rival.name if lead < 0 else "either"
 
     def crossing(self, low: float, high: float, *, leads: bool) -> dict[str, object]:
-        """Where the better one changes between two values, solved on both sides.
+        """Bracket the break-even point between two values; both ends are solved.
 
         `leads` says that the first is the better one below.
         """
@@ -212,7 +212,7 @@ class _Rivalry:
         }
 
     def document(self, over: str) -> dict[str, object]:
-        """What is found over the values of PATH=SPEC."""
+        """Return the break-even document over the values of PATH=SPEC."""
         looked = [(value, self.lead(value)) for value in _values(self.rival, self.path, over)]
         problem = check_tree(self.first.tree, self.first.folder).problem
         return {
@@ -236,7 +236,7 @@ class _Rivalry:
 def break_even(
     source: Source, between: str, over: str, output: str = "cost", sets: Sequence[str] = ()
 ) -> list[dict[str, object]]:
-    """Where choices break even with the first of them, over one given.
+    """Find break-even points of choices against the first choice, over a parameter.
 
     For each rival `crossings`, each with its `value`, the nearest values `below` and `above` that
     were solved, and which of the two is better there; and `ends`, which is better at the first and
@@ -256,7 +256,7 @@ def break_even(
     sides = [_side(tree, folder, choices, i) for i in range(len(choices))]
     path = over.partition("=")[0].strip()
     if path == choices.name:
-        raise InputError(f"--over {quote(path)}: is what the choices differ in; vary another")
+        raise InputError(f"--over {quote(path)}: the choices differ in this key; vary another")
     return [_Rivalry(sides[0], rival, path, target).document(over) for rival in sides[1:]]
 
 

@@ -1,4 +1,4 @@
-"""Where another part of a step becomes the largest: points on lines of a sweep, lines of a map.
+"""Changes of the largest part of a step: points on lines of a sweep, lines of a map.
 
 Between two points of the table the closed form is evaluated ever closer to the switch; the equation
 of the two parts is turned round for what is varied where that can be done. Batches are whole: their
@@ -39,7 +39,7 @@ SymbolValues = Mapping[str, float | np.ndarray]
 
 
 def crossings(closed: ClosedForm | None, table: Table) -> list[PartCrossing]:
-    """All along the lines of a table that is drawn as lines; none of a sweep that is solved."""
+    """Crossings along the lines of a table; empty for a sweep by the solver."""
     if closed is None or len(table) > MAX_POINTS:
         return []
     along, others = line_axes(table)
@@ -59,7 +59,7 @@ def crossings(closed: ClosedForm | None, table: Table) -> list[PartCrossing]:
 
 @dataclass(frozen=True)
 class PartSwitch:
-    """Neighbours, of which at the lower one part is the largest, and at the higher one another."""
+    """Neighbouring values with two largest parts: `before` at `low`, `after` at `high`."""
 
     low: float
     high: float
@@ -82,7 +82,7 @@ class SweptLine:
     up: str | None = None
 
     def steps(self, low: float, high: float) -> Iterator[PartSwitch]:
-        """Where the largest part changes between two values."""
+        """Yield the changes of the largest part between two values."""
         before, last = self.largest(np.array([low, high]))
         while before != last:
             low, beyond, after = self._closer(low, high, before, last)
@@ -90,7 +90,7 @@ class SweptLine:
             low, before = beyond, after
 
     def at(self, x: np.ndarray) -> tuple[Mapping[str, np.ndarray], SymbolValues]:
-        """Parts and symbols at values of what is varied."""
+        """Parts and symbols at values of the varied parameter."""
         at_rest = {name: np.full(len(x), value) for name, value in self.at_rest.items()}
         return self.model.parts({**at_rest, self.along: x})
 
@@ -101,7 +101,7 @@ class SweptLine:
         return [tuple(parts)[i] for i in np.argmax(sizes, axis=0)]
 
     def _closer(self, low: float, high: float, before: str, after: str) -> tuple[float, float, str]:
-        """Neighbours between which the first switch lies, and what is the largest at the second.
+        """Neighbours around the first switch, and the largest part at the second neighbour.
 
         They are whole numbers, or as near as floats need be.
         """
@@ -232,7 +232,7 @@ def _numbers(table: Table, name: str) -> list[float]:
 
 
 def _line_at(closed: ClosedForm, axis: int, row: int, up: str | None = None) -> SweptLine | None:
-    """The line on which a row of the table lies; of a map, `up` is what else varies."""
+    """Swept line through a row of a table, None without parts; `up` is a map's other axis."""
     survey, which = closed.survey, 0
     places = survey.grid.places(row)
     for i in closed.fixed:
@@ -251,7 +251,7 @@ def _line_at(closed: ClosedForm, axis: int, row: int, up: str | None = None) -> 
 
 @dataclass(frozen=True)
 class _LineCrossing:
-    """One crossing: on which line of the table it is, counted from the first one, and where."""
+    """A crossing: the number of its line in the table, from the first line, and its point."""
 
     number: int
     line: SweptLine
@@ -260,7 +260,7 @@ class _LineCrossing:
 
 
 def boundaries(closed: ClosedForm | None, table: Table) -> list[Boundary]:
-    """All of a table that is drawn as a map; none of a sweep that is solved."""
+    """Boundaries of a table with two numeric axes; empty for a sweep by the solver."""
     if closed is None or len(table) > MAX_POINTS:
         return []
     names = varied_axes(table)

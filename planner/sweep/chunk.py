@@ -40,7 +40,7 @@ OUTSIDE_COLUMN = "outside"  # the column that says what lies outside the fit
 
 @dataclass(frozen=True)
 class Column:
-    """What one axis is in the table: its name, its unit, and its values in that unit."""
+    """Axis of a sweep as a table column: its name, its unit, and its values in that unit."""
 
     name: str
     unit: str | None
@@ -50,7 +50,7 @@ class Column:
 
     @property
     def numeric(self) -> bool:
-        """Whether every value is a number."""
+        """True if every value is a number."""
         return self.labels is None or all(isinstance(x, int | float) for x in self.labels)
 
     def at(self, i: int) -> Cell:
@@ -129,7 +129,7 @@ def build_point_scenario(tree: Tree, folder: Path, sets: Sequence[str]) -> Quest
 def _first_sound(
     tree: Tree, folder: Path, changes: Iterable[Sequence[str]]
 ) -> Question | list[Mistake]:
-    """The scenario with the first changes that make one; else what is wrong with the first."""
+    """First valid scenario of the changes; the mistakes of the first if all are invalid."""
     missed: list[Mistake] = []
     for sets in changes:
         try:
@@ -247,7 +247,7 @@ def chunks(survey: SweepSpec, ranges: Sequence[tuple[int, int]], workers: int) -
 
 
 def solved(chunk: Chunk) -> list[CellRow]:
-    """A row for every point; what has no answer is a row with its reason.
+    """Solve a chunk: a row for every point; a point without an answer has its reason.
 
     The points are searched together; where one of them is a mistake, one by one.
     """
@@ -291,7 +291,7 @@ def _row(chunk: Chunk, question: Question, point: Search, elapsed: float) -> Cel
 
 
 def error_reason(error: InputError) -> str:
-    """What is wrong at a point, without the place, which is the row itself."""
+    """Error text of a point, without its location, which is the row itself."""
     if isinstance(error, FieldError):
         return "; ".join(dict.fromkeys(f"{path}: {words}" for path, words in error.faults))
     if not error.mistakes:

@@ -1,4 +1,4 @@
-"""Where two parts of a step are equal: the equation turned round for the symbol that is varied.
+"""Boundary of two parts of a step: their equality solved for the varied symbol.
 
 Only what moves with the varied symbol is written out; what does not keeps its symbol, so that the
 closed form is short. It holds at one point and around it: of a maximum the branch that decides
@@ -40,7 +40,7 @@ def solved_boundary(
     equations: tuple[Definition, ...],
     even: bool = False,
 ) -> SolvedBoundary | str:
-    """The closed form of the symbol at which two sums of symbols are equal, or why there is none.
+    """Closed form of the symbol that makes two sums of symbols equal, or the reason it has none.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def relaxed_times(
     values: Mapping[str, float | np.ndarray],
     equations: tuple[Definition, ...],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The two sums [s] without ceilings, of the shape of what is given as an array."""
+    """Both sums [s] without ceilings, of the broadcast shape of the values."""
     compiled = _relaxed_kernel(tuple(first), tuple(second), equations)
     sums = compiled(**{name: values[name] for name in compiled.names})
     shape = np.broadcast_shapes(*(np.shape(value) for value in values.values()))
@@ -106,7 +106,7 @@ def _relaxed_kernel(
 
 @cache
 def _relaxed(equations: tuple[Definition, ...]) -> dict[sp.Symbol, sp.Expr]:
-    """The definitions without ceilings of batches: what they are where these divide evenly."""
+    """Definitions without ceilings of batches: exact if the divisions are even."""
     definitions = _definitions(equations)
     local = _Definitions(definitions, {}, {"B"})
 
@@ -144,7 +144,7 @@ _definitions = cache(collect)
 
 @dataclass(frozen=True)
 class _Definitions:
-    """Definitions at one point, with what moves; values and moves are kept as they are asked."""
+    """Definitions at one point and the moving symbols; values and moves are cached."""
 
     definitions: Mapping[sp.Symbol, sp.Expr]
     values: dict[str, float]
@@ -152,7 +152,7 @@ class _Definitions:
     _moves: dict[sp.Symbol, bool] = field(default_factory=dict)
 
     def written(self, names: Sequence[str]) -> sp.Expr:
-        """The sum of symbols, written out as far as it moves."""
+        """Sum of the named symbols, expanded in the moving symbols."""
         symbols = [x for x in self.definitions if x.name in names]
         total = sp.Add(*symbols)
         if len(symbols) == 1 and not self.moves(symbols[0]):
@@ -173,7 +173,7 @@ class _Definitions:
         return expression
 
     def moves(self, x: sp.Symbol) -> bool:
-        """Whether a symbol changes with what is varied."""
+        """True if a symbol changes with the varied parameter."""
         if x not in self._moves:
             inner = self.definitions[x].free_symbols if x in self.definitions else ()
             self._moves[x] = x.name in self.moving or any(map(self.moves, inner))

@@ -29,7 +29,7 @@ GROUP = 1 << 17  # rows of a group in it
 
 
 class Meta(TypedDict):
-    """What is known of the table of a sweep: `over` are the columns varied, in order.
+    """Metadata of the table of a sweep: `over` are the columns varied, in order.
 
     `digest` is of all that decides the rows, the `version` of this program apart.
     """
@@ -48,7 +48,7 @@ STATUS = re.compile(r'"status": "(\w+)"')
 
 
 def file_kind(out: Path) -> str:
-    """Which kind of file a name asks for.
+    """Kind of file that the ending of a name selects.
 
     Raises InputError if no kind has that ending, or it is a folder; MissingExtra if it is Parquet
     and PyArrow is not installed.
@@ -143,7 +143,7 @@ def load_columns(file: Path) -> dict[str, list[Cell]]:
 
 
 def read_meta(file: Path, kind: str) -> Meta | None:
-    """What is known of a finished file; None where no sweep wrote it.
+    """Metadata of a finished file; None if no sweep wrote it.
 
     Of CSV and JSON lines it stands in a file beside.
     """

@@ -1,4 +1,4 @@
-"""A sweep from start to end: looked at, computed in chunks that are kept, put together."""
+"""A sweep from start to end: checked, computed in stored chunks, assembled."""
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
@@ -41,17 +41,17 @@ class Order:
 
     @property
     def points(self) -> int:
-        """How many points there are."""
+        """Number of points."""
         return self.survey.grid.count
 
     @property
     def method(self) -> str:
-        """How the points are answered, in words."""
+        """Method of the answers: `closed form` or `solver`."""
         return "closed form" if self.closed else "solver"
 
     @cached_property
     def meta(self) -> Meta:
-        """What the table is, for whoever reads it."""
+        """Metadata of the table, for its readers."""
         axes = {column.name: column.unit for column in self.survey.columns}
         problem = get_problem(self.survey.problem)
         answers = {**problem.columns, **problem.more_columns, "elapsed_s": "s"}
@@ -70,7 +70,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a sweep came to: rows by status, those kept from an earlier run, seconds of this one.
+    """Result of a sweep: rows by status, rows resumed from an earlier run, seconds of this run.
 
     `statuses` is None where the whole table was there already.
     """
@@ -90,7 +90,7 @@ def prepare_sweep(
     certify: bool = False,
     strict: bool = False,
 ) -> Order:
-    """A sweep looked at; nothing is computed yet.
+    """Validate the scenario and the grid of a sweep; no point is computed yet.
 
     Raises InputError with every mistake in the scenario and the grid, or if it has more points than
     can be meant; `yes` says that they are.
@@ -115,7 +115,7 @@ def prepare_sweep(
 
 
 def run_sweep(order: Order, parts: SweepParts) -> Outcome:
-    """Compute what is missing, keep it part by part, and put the parts together.
+    """Compute the missing points, store them part by part, and assemble the parts.
 
     Raises SolverError if the disk or the cluster is at fault; what was computed is kept, and the
     message says how to go on; KeyboardInterrupt as it came, with a note that says the same.
@@ -147,7 +147,7 @@ def compute_missing(order: Order, keeper: SweepParts | Memory) -> None:
 
 
 def _inside(columns: Columns) -> Columns:
-    """The rows, of which those that lie outside the fit are refused and hold no numbers."""
+    """Refuse the rows outside the fit: set status and reason, and blank their numbers."""
     outside, names = tolist(columns[OUTSIDE_COLUMN]), list(columns)
     if not any(outside):
         return columns

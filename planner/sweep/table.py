@@ -78,7 +78,7 @@ class SweepParts:
 
     @classmethod
     def finished(cls, out: Path, meta: Meta) -> bool:
-        """Whether the file is this very sweep, complete; InputError if it is another one."""
+        """True if the file is this sweep, complete; InputError if it is another sweep."""
         if not out.is_file() or out.with_name(f"{out.name}.parts").exists():
             return False
         there = read_meta(out, file_kind(out))
@@ -91,7 +91,7 @@ class SweepParts:
 
     @property
     def done(self) -> int:
-        """Points that are kept."""
+        """Number of stored points."""
         return sum(last - first + 1 for first, last, _ in self.ranges)
 
     def missing(self, points: int) -> list[tuple[int, int]]:
@@ -168,7 +168,7 @@ class SweepParts:
             )
 
     def _sound(self) -> list[tuple[int, int, Path]]:
-        """Whole parts of the folder; torn ones are removed and will be computed again."""
+        """Complete parts of the folder; corrupt parts are removed and will be computed again."""
         sound: list[tuple[int, int, Path]] = []
         for name in sorted(os.listdir(self.folder)):
             part, match = self.folder / name, CHUNK_NAME.fullmatch(name)
@@ -249,7 +249,7 @@ class Table:
         return self.meta["points"]
 
     def __getitem__(self, name: str) -> list[Cell]:
-        """The values of a column, as Python's own; None where there is none."""
+        """Values of a column as Python objects; None for missing values."""
         if name not in self.columns:
             hint = did_you_mean(name, self.columns)
             raise InputError(f"the sweep has no column {name!r}{hint}")
@@ -262,7 +262,7 @@ class Table:
             yield dict(zip(self.columns, row, strict=True))
 
     def rows(self, **where: Cell) -> list[CellRow]:
-        """The rows in which the columns have these values."""
+        """Rows whose columns have these values."""
         return [row for row in self if all(row.get(k) == value for k, value in where.items())]
 
     def to_pandas(self) -> pd.DataFrame:
@@ -292,7 +292,7 @@ class Table:
         write_sweep(self, Path(file), of)
 
     def statuses(self) -> dict[str, int]:
-        """How many rows have each status."""
+        """Number of rows by status."""
         return dict(Counter(map(str, self["status"])))
 
     def __repr__(self) -> str:

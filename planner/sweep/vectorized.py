@@ -1,4 +1,4 @@
-"""Where nothing is left to search: all points in array operations, no process and no loop.
+"""Sweeps without a search: all points in array operations, no process and no loop.
 
 A scenario whose layout and batch are given is one evaluation of the equations. Axes that are
 numbers of these (`dials`) become arrays; for each combination of the others the model is bound

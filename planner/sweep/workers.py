@@ -1,4 +1,4 @@
-"""Where chunks are solved: in this process, in processes of this machine, on a Dask cluster.
+"""Solvers of chunks: this process, processes of this machine, or a Dask cluster.
 
 All three take chunks and give (chunk, rows) back as they are done, whatever the order. Where a
 worker dies its chunks are tried again alone, then point by point; a point that kills the worker
@@ -51,7 +51,7 @@ def serially(chunks: Iterable[Chunk]) -> Generator[ChunkResult, None, None]:
 def in_processes(
     chunks: Iterable[Chunk], workers: int, solve: Callable[[Chunk], ResultRows] = solved
 ) -> Generator[ChunkResult, None, None]:
-    """The same in this many processes, which are started anew and end with this one."""
+    """Solve the chunks in `workers` fresh processes, which end with this process."""
     waiting = iter(chunks)
     while True:
         pool = _pool(workers)
@@ -79,7 +79,7 @@ def _drained(
     workers: int,
     solve: Callable[[Chunk], ResultRows],
 ) -> Generator[ChunkResult, None, None]:
-    """What a pool makes of the chunks; `running` holds those that are not yet passed on."""
+    """Yield the results of a pool as chunks finish; `running` holds chunks not yet yielded."""
     while True:
         for chunk in islice(waiting, CHUNKS_AHEAD * workers - len(running)):
             future = _submitted(pool, solve, chunk)
@@ -139,7 +139,7 @@ def _pool(workers: int) -> ProcessPoolExecutor:
 
 
 def _stop(pool: ProcessPoolExecutor) -> None:
-    """End the workers at once: what they are at is not wanted any more."""
+    """End the workers at once; their current work is discarded."""
     processes = list((pool._processes or {}).values())
     manager: threading.Thread | None = pool._executor_manager_thread  # type: ignore[assignment]
     pool.shutdown(wait=False, cancel_futures=True)
@@ -223,7 +223,7 @@ class Cluster:
 
     @property
     def workers(self) -> int:
-        """How many workers the scheduler has now, at least one."""
+        """Number of workers that the scheduler has now, at least 1."""
         return max(1, len(self.client.scheduler_info(n_workers=-1)["workers"]))
 
     def solved(
@@ -267,7 +267,7 @@ class Cluster:
                     yield chunk, rows
 
     def _ready(self, futures: list[TaskOnCluster]) -> list[TaskOnCluster]:
-        """Those that are done; at least one."""
+        """Wait until at least one future is done; returns the futures that are done."""
         from distributed import wait
 
         silent = monotonic()

@@ -1,1 +1,1 @@
-"""How is it said? Errors, quantities, units, wording."""
+"""Text utilities: errors, quantities, units, wording."""

@@ -1,4 +1,4 @@
-"""The terminal: what is printed where, options of every command, faults, and progress of a sweep.
+"""Terminal interface: output streams, options of every command, errors, progress of a sweep.
 
 Answers go to standard output, messages and warnings to standard error; `--quiet` keeps back the
 warnings. A reader who has seen enough (`| head`) is no fault; a full disk is one.
@@ -24,13 +24,13 @@ GLOBAL_OPTIONS = {"--quiet", "-q", "--no-color"}
 
 
 class HelpLines(Protocol):
-    """What help is written to, whichever library typer takes its own from."""
+    """Protocol of the help formatter, from either library that typer uses."""
 
     def section(self, name: str) -> AbstractContextManager[None]:
-        """A title, and what is indented below it."""
+        """Write a title, with indented content below it."""
 
     def write_dl(self, rows: Sequence[tuple[str, str]]) -> None:
-        """Names beside their sentences."""
+        """Write names with their descriptions."""
 
 
 class Commands(TyperGroup):
@@ -61,7 +61,7 @@ class Commands(TyperGroup):
 
 @contextmanager
 def exits() -> Iterator[None]:
-    """Whatever goes wrong inside ends in one message and its exit status, no traceback.
+    """Convert any error inside to a single message and its exit status, without a traceback.
 
     `PLANNER_TRACEBACK=1` in the environment shows where a fault of ours came from.
     """
@@ -115,7 +115,7 @@ def show(content: str | bytes, *, exact: bool = False) -> None:
 
 
 def note(text: str, *, warning: bool = False) -> None:
-    """Say something beside the answer; a warning is kept back by `--quiet`."""
+    """Print a message to standard error; a warning is suppressed by `--quiet`."""
     if sys.stderr is None or (warning and QUIET_MODE.get()):
         return
     SPINNER.stop()

@@ -1,4 +1,4 @@
-"""Everything this package refuses, by what the caller can do about it.
+"""Errors of this package, classified by the possible action of the caller.
 
 The command line prints `str(error)` and exits with `error.exit_status`, 2 where what was given is
 wrong, 1 where the question has no answer, 3 for a failure of ours; there is no traceback. `pointed`
@@ -28,7 +28,7 @@ SEVERAL = re.compile(r"^[0-9]+ ?x ?(?=[a-z])", re.IGNORECASE)  # 8xH100: a machi
 
 
 def did_you_mean(word: object, candidates: Iterable[str]) -> str:
-    """`; did you mean 'tpot'?` for what the word means, else for the nearest spelling, or nothing.
+    """Return `; did you mean 'tpot'?` for the sense of a word or its nearest spelling, or empty.
 
     A word whose sense is known is no slip for one that is spelled alike, and another version of a
     product is another product.
@@ -46,7 +46,7 @@ def did_you_mean(word: object, candidates: Iterable[str]) -> str:
 
 
 def senses(word: object) -> tuple[str, ...]:
-    """The keys that a word may mean, which is not their name; empty where nobody says."""
+    """Keys that a word may mean without being their name; empty if the word is unknown."""
     return _senses().get(str(word)[:200].casefold().replace("-", "_"), ())
 
 
@@ -64,14 +64,14 @@ def _is_another_product(name: str, version: re.Match[str]) -> bool:
 
 
 class PlannerError(ValueError):
-    """Base of all errors raised on purpose; `exit_status` is what the command line returns."""
+    """Base of all errors raised on purpose; `exit_status` is the status of the command line."""
 
     exit_status = 3
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """One thing wrong with the input: where it stands and what was expected.
+    """A mistake in the input: its position and the expected value.
 
     `line` and `column` count from 1 and are None where the source has no positions; `path` is
     the dotted path inside the file, empty for the file as a whole.
@@ -92,7 +92,7 @@ class Mistake:
 
 
 class InputError(PlannerError):
-    """What was given is wrong; `mistakes` lists everything found, one printed line each."""
+    """Invalid input; `mistakes` lists all mistakes found, a printed line each."""
 
     exit_status = 2
 
@@ -149,7 +149,7 @@ class FieldError(InputError):
 
 @contextmanager
 def errors_at(path: str) -> Iterator[None]:
-    """What is refused meanwhile is the fault of the value at a path, unless a fault has its own."""
+    """Attribute an InputError raised inside to the value at a path, unless it is a FieldError."""
     try:
         yield
     except FieldError:
@@ -160,7 +160,7 @@ def errors_at(path: str) -> Iterator[None]:
 
 @contextmanager
 def error_paths(place: Callable[[str], str]) -> Iterator[None]:
-    """What is refused meanwhile of another question has its places in this one."""
+    """Map the paths of a FieldError raised inside for another question to this question."""
     try:
         yield
     except FieldError as error:
@@ -217,7 +217,7 @@ def errors_with_carets(mistakes: Iterable[Mistake]) -> str:
 
 
 def _below(mistake: Mistake) -> tuple[str, ...]:
-    """The line of the source and the caret, where there is such a line."""
+    """Source line and caret of a mistake; empty if the source has no such line."""
     if mistake.line is None or mistake.column is None:
         return ()
     line = _line(mistake.file, mistake.line)

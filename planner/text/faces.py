@@ -19,7 +19,7 @@ def lazy_module(package: str, homes: Mapping[str, str]) -> Callable[[str], objec
 
 
 def imported_for_types(package: str) -> dict[str, str]:
-    """{name: module in it} of what a package imports under `if TYPE_CHECKING`, as it stands there.
+    """Map {name: module in it} for the imports of a package under `if TYPE_CHECKING`.
 
     So a name is listed once, for type checkers and for `lazy_module` alike.
     """

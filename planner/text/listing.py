@@ -1,4 +1,4 @@
-"""Lists as tables: rows that are searched and filtered, in as many columns as there is room for."""
+"""Lists as tables: rows that can be searched and filtered, in columns that fit the width."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CONDITION = re.compile(r"\s*([^<>=!]+?)\s*(>=|<=|!=|=|>|<)\s*(.+?)\s*")
 
 @dataclass(frozen=True)
 class Listing:
-    """Rows of what is known, the name in the first column.
+    """Rows of known entries, the name in the first column.
 
     `columns` are names with the dimension of their figures (in base units), or None for words.
     """
@@ -39,7 +39,7 @@ class Listing:
 
     @property
     def names(self) -> list[str]:
-        """What stands in the first column."""
+        """Names in the first column."""
         return [str(row[0]) for row in self.rows]
 
     @property
@@ -48,7 +48,7 @@ class Listing:
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
     def selected(self, find: str | None, where: Sequence[str] = ()) -> Listing:
-        """The rows in which every word of `find` stands and every condition holds.
+        """Rows that contain every word of `find` and satisfy every condition.
 
         A condition is `memory>=100 GB` or `chip=h200`; where a figure is not known none holds.
         Raises InputError if a condition is none, or names no column of the list.

@@ -35,7 +35,7 @@ MONTH_HOURS = 8760 / 12  # of which a bill of a month is
 
 @dataclass(frozen=True)
 class Dimension:
-    """What a field holds, a row of dimensions.toml: words for it, its base unit and exponents."""
+    """Dimension of a field, a row of dimensions.toml: its phrase, base unit and exponents."""
 
     name: str
     phrase: str
@@ -117,7 +117,7 @@ def _with_unit(value: float, wanted: Dimension) -> float:
 
 
 def has_unit(text: object) -> bool:
-    """Whether a value is a number with a unit, whatever it measures."""
+    """True if a value is a number with a unit, of any dimension."""
     try:
         return isinstance(text, str) and not parse_quantity(text).bare
     except QuantityParseError:
@@ -125,7 +125,7 @@ def has_unit(text: object) -> bool:
 
 
 def needs_unit(unit: str) -> bool:
-    """Whether a number of a base unit is written with it in a scenario: `s`, and not `token`."""
+    """True if a scenario writes numbers of a base unit with the unit: `s`, and not `token`."""
     return unit in {dimension.unit for dimension in DIMENSIONS.values() if dimension.bare}
 
 

@@ -1,4 +1,4 @@
-"""Tables that ship beside the code: TOML files of a package."""
+"""Tables shipped with the code: TOML files of a package."""
 
 import tomllib
 from importlib.resources import files

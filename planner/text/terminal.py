@@ -1,4 +1,4 @@
-"""What a terminal adds to a text: its width, weight and colour, and a sign of life meanwhile.
+"""Terminal formatting of a text: width, weight and colour, and a spinner while waiting.
 
 Where nobody watches (a pipe, a file) only COLUMNS and the encoding of the stream apply.
 """
@@ -26,7 +26,7 @@ PAUSE, STEP = 0.5, 0.1  # seconds before the first sign of life, and between two
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a stream is a terminal that somebody reads."""
+    """True if a stream is an interactive terminal."""
     return stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
@@ -56,7 +56,7 @@ def wrapped_lines(text: str, width: int) -> str:
 
 
 def style_text(text: str) -> str:
-    """The text with its titles bold, and its verdicts in colour beside their words.
+    """Make titles bold, and colour verdicts.
 
     A title stands at the left edge, and what it is of is indented by two below it; the rest of a
     long line is indented further.
@@ -93,14 +93,14 @@ def terminal_text(text: str) -> str:
 
 
 class Spinner:
-    """A sign of life on standard error from the first second on, gone when something is said."""
+    """Spinner on standard error from the first second on, erased before other output."""
 
     def __init__(self) -> None:
         self.done = threading.Event()
         self.thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin to wait; nothing is drawn where nobody watches."""
+        """Begin to wait; the spinner is drawn only on a terminal."""
         if self.thread is None and is_terminal(sys.stderr):
             self.done.clear()
             self.thread = threading.Thread(target=self._draw, daemon=True)

@@ -1,4 +1,4 @@
-"""How is it said? Counts, shares, dollars, times, sizes, layouts and wrapped lines, each once."""
+"""Format counts, shares, dollars, times, sizes, layouts and wrapped lines."""
 
 import math
 import re
@@ -24,17 +24,17 @@ _NUMBER = re.compile(r"([^0-9-]*)(-?[0-9.,]+)((?:e[+-]?[0-9]+)?)(.*)")
 
 
 def gap_text(gap: float) -> str:
-    """How far a bound lies from an answer; below rounding no digits are printed."""
+    """Format the gap between a bound and an answer; below rounding no digits are printed."""
     return f"{100 * gap:.1g}%" if gap >= GAP_TOLERANCE else "less than 1e-6%"
 
 
 def gap_percent(gap: float) -> str:
-    """How far an independent bound lies below; no digits below what conic solvers resolve."""
+    """Format the gap to an independent bound; no digits below the resolution of conic solvers."""
     return f"{100 * gap:.2g}%" if gap >= SOLVER_RESOLUTION else "less than 0.001%"
 
 
 def three_figures(value: float) -> str:
-    """Three digits, and all that stand before the point."""
+    """Format three significant digits, or all digits before the point."""
     return f"{value:,.0f}" if value >= 99.95 else f"{value:.3g}"
 
 
@@ -44,12 +44,12 @@ def digits(value: float) -> str:
 
 
 def three_digits(value: float) -> str:
-    """Three significant digits, zeros kept, or all that stand before the point: 0.100, 50.0."""
+    """Format three significant digits, zeros kept, or all before the point: 0.100, 50.0."""
     return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:#.3g}".rstrip(".")
 
 
 def joined_ends(low: str, high: str) -> str:
-    """Ends of a range in words, `27.5–69.1 ms`; the unit stands once where both share it."""
+    """Format a range, `27.5–69.1 ms`; a unit that both share is printed once."""
     pieces = (_NUMBER.match(end) for end in (low, high))
     (before, first, power, after), (ahead, *second, behind) = (x.groups() for x in pieces if x)
     if (before, after) == (ahead, behind):
@@ -78,12 +78,12 @@ def loss(value: float) -> str:
 
 
 def percent(share: float, precision: int = 2) -> str:
-    """A share in percent, in so many digits or all before the point."""
+    """Format a share in percent, with `precision` digits or all before the point."""
     return f"{100 * share:.{max(precision, len(f'{abs(100 * share):.0f}'))}g}%"
 
 
 def excess(factor: float) -> str:
-    """By how much a limit is missed, from the factor by which it is exceeded."""
+    """Format the excess over a limit, from the factor between value and limit."""
     return (
         f"{100 * (factor - 1):.3g}%" if factor < FACTOR_THRESHOLD else f"a factor of {factor:.3g}"
     )
@@ -125,7 +125,7 @@ def format_bytes(value: float) -> str:
 
 
 def printable(text: str) -> str:
-    """Lines of which cells of a file are part, shown and never obeyed: no escape sequence."""
+    """Escape unprintable characters in lines of a file, so that no escape sequence is executed."""
     return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
 
 
@@ -135,7 +135,7 @@ def breadth() -> int:
 
 
 def label_row(label: str, text: str, width: int = LABEL) -> str:
-    """A label and its text, wrapped beside it."""
+    """Format a label and its text, wrapped in the column after the label."""
     return "\n".join(wrap_text(text, f"{label:<{width}}", " " * width))
 
 
@@ -160,7 +160,7 @@ def first_sentences(title: str, sentences: Sequence[str], most: int) -> str:
 
 
 def wrap_text(text: str, first: str = "", rest: str = "  ") -> list[str]:
-    """A text as lines after their indents, broken between words; a flag keeps what is set."""
+    """Wrap a text into indented lines, broken between words; `--set` keeps its value."""
     lines = textwrap.wrap(
         text.replace("--set ", "--set\u00a0"), breadth(), initial_indent=first,
         subsequent_indent=rest, break_on_hyphens=False,
@@ -169,7 +169,7 @@ def wrap_text(text: str, first: str = "", rest: str = "  ") -> list[str]:
 
 
 def wrap_command(command: str) -> str:
-    """A command over as many lines as it takes, broken between its words."""
+    """Wrap a command over several lines, broken between its words."""
     parts = textwrap.wrap(command, breadth() - 6, break_on_hyphens=False, break_long_words=False)
     return "  " + " \\\n    ".join(parts)
 
@@ -219,7 +219,7 @@ def pools_text(plan: Mapping[str, Any]) -> str:
 
 
 def reference_text(value: object, kind: str) -> str:
-    """A model or system as it was named; a list by its names, a description by what it varies."""
+    """Name of a model or system; names of a list, or the base and changes of a description."""
     if isinstance(value, list):
         return " or ".join(reference_text(item, kind) for item in value)
     if isinstance(value, Mapping):
@@ -231,7 +231,7 @@ def reference_text(value: object, kind: str) -> str:
 
 
 def chip_numbers(chips: object) -> str:
-    """Numbers of chips as they were asked for: `1 chip`, `8 to 64 chips`."""
+    """Format the requested numbers of chips: `1 chip`, `8 to 64 chips`."""
     if isinstance(chips, Mapping):
         return f"{chips['from']} to {chips['to']} chips"
     numbers = ", ".join(map(str, chips)) if isinstance(chips, list) else str(chips)

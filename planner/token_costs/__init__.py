@@ -1,1 +1,1 @@
-"""What do the phases of a model's life cost, and at which size and tokens least?"""
+"""Costs of the phases of a model's life, and the size and tokens that minimise them."""

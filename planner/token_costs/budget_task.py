@@ -1,4 +1,4 @@
-"""One budget as numbers: a law, a sparsity, what every phase costs, and what is asked for."""
+"""Budget task as numbers: law, sparsity, cost of every phase, and the target."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class BudgetTask:
 
     @property
     def aim(self) -> str:
-        """`cost` or `quality`: what is made as good as can be."""
+        """Objective: `cost` (least cost) or `quality` (least loss)."""
         return "cost" if self.required is not None else "quality"
 
     @property
@@ -93,21 +93,21 @@ class BudgetTask:
 
     @property
     def reinforced(self) -> bool:
-        """Whether the loss has a term in tokens of reinforcement learning, so that they matter."""
+        """True if the loss has a term in tokens of reinforcement learning."""
         return self.rl_term is not None or "rl" not in self.law.lacks
 
     @property
     def repeats(self) -> bool:
-        """Whether the law knows what repeated data is worth, and there is data to repeat."""
+        """True if the law models repeated data and the amount of unique data is given."""
         return self.unique is not None and self.law.form == REPETITION
 
     def runs_out(self, log_tokens: float) -> bool:
-        """Whether that is more data than there is, by a law that says nothing of repetition."""
+        """True if the tokens exceed the unique data under a law without repetition."""
         return not (self.unique is None or self.repeats or log_tokens <= math.log(self.unique))
 
     @property
     def curved(self) -> bool:
-        """Whether a token, or a parameter, may be worth less than a fresh or a fed one."""
+        """True if repeated tokens, or parameters beyond the data, have diminishing value."""
         return self.repeats or (self.law.form == REPETITION and "pretrain" in self.fixed_choices)
 
     @property
@@ -117,21 +117,21 @@ class BudgetTask:
 
     @property
     def constant_cost(self) -> float:
-        """The cost that no choice changes: what a reward asks for [USD or flop]."""
+        """Cost independent of the choices: arithmetic for a reward [USD or flop]."""
         return self.rl_flop * self.phases["rl"].weight(self.in_usd) if self.rl_flop else 0.0
 
     def loss(self, n: float, d: float, d_rl: float | None = None) -> float:
-        """The loss [nat] by the law's own equation, which knows nothing of monomials."""
+        """Loss [nat] by the law's own equation, not by its monomials."""
         unique = self.unique if self.repeats else None
         return float(self.law.loss(n, d, sparsity=self.sparsity, unique=unique, d_rl=d_rl))
 
     @property
     def smooth(self) -> BudgetTask:
-        """The budget with the trend of what training costs by size, for draws and other laws."""
+        """Budget with the trend of the training cost by size, for draws and other laws."""
         return replace(self, phases={name: x.smooth() for name, x in self.phases.items()})
 
     def weights(self) -> dict[str, float]:
-        """What one parameter and token costs in each phase, in the unit of the objective."""
+        """Cost per parameter and token of each phase, in the unit of the objective."""
         return {
             name: phase.arithmetic * phase.weight(self.in_usd)
             for name, phase in self.phases.items()
@@ -155,7 +155,7 @@ def law_terms(law: ScalingLaw, sparsity: float) -> Terms:
 
 
 def compute_optimal_tokens(terms: Terms, n: float) -> float | None:
-    """Tokens at which a model of `n` active parameters is compute-optimal, every token fresh.
+    """Compute-optimal tokens of a model of `n` active parameters, without repeated data.
 
     There one percent more size lowers the loss as much as one percent more tokens. None for a law
     in which no number of tokens does that.
@@ -250,7 +250,7 @@ def _curved(tasks: Sequence[BudgetTask]) -> dict[str, Saturation]:
 
 
 def with_rl(task: BudgetTask, rl: Reinforcement) -> BudgetTask:
-    """A budget with what a scenario says of reinforcement learning, in numbers."""
+    """Budget with the reinforcement learning of a scenario, in numbers."""
     return replace(
         task,
         rl_tokens=0.0 if "rl" in task.fixed_choices else rl.tokens or 0.0,

@@ -31,7 +31,7 @@ MIN_PARAMS_OR_TOKENS = 1e4  # parameters, or tokens, below which nothing is a la
 
 @dataclass(frozen=True)
 class NoBudget:
-    """Why a question has no answer: `promise` falls short by a factor, said in a sentence."""
+    """Infeasible result: `promise` falls short by the factor `short_by`; the reason as text."""
 
     task: BudgetTask
     promise: str
@@ -49,7 +49,7 @@ def best_possible(free: Budgets) -> Array:
 
 
 def min_loss(task: BudgetTask) -> float:
-    """The loss [nat] that no cost goes below: floor, held choices, and worn-out data."""
+    """Lower bound on the loss [nat] at any cost: floor, fixed choices, and data exhaustion."""
     free = stack_budgets([task])
     for name, value in task.fixed_choices.items():
         free = free.fixed(name, np.log([value]))
@@ -58,7 +58,7 @@ def min_loss(task: BudgetTask) -> float:
 
 
 def infeasible_result(task: BudgetTask, possible: float) -> NoBudget:
-    """Why nothing keeps the limit, with the factor by which it falls short."""
+    """Infeasible result: the limit, the factor of its shortfall, and the reason."""
     if task.required is None:
         least = math.exp(possible)
         reason = "reinforcement learning and what is given alone cost more than that"
@@ -98,7 +98,7 @@ def data_exhaustion(task: BudgetTask, row: Budgets) -> NoBudget | None:
 
 
 def not_converged(task: BudgetTask) -> NoBudget:
-    """The steps did not arrive: the limit can be kept in theory alone."""
+    """Infeasible result if Newton's steps did not converge: the limit is reached only in theory."""
     what = "loss" if task.required is not None else "cost"
     reason = f"this {what} is so close to what can be reached at all that no number describes it"
     return NoBudget(task, what, 1.0, reason)
@@ -118,7 +118,7 @@ def implausible_optimum(task: BudgetTask, values: Mapping[str, float]) -> NoBudg
 
 
 def extrapolation_warnings(sentences: list[str], extrapolate: bool | None) -> tuple[str, ...]:
-    """Sentences on what lies beyond a law as warnings; FieldError where that is not wanted."""
+    """Extrapolation warnings of a law; raises FieldError for any if `extrapolate` is False."""
     if sentences and extrapolate is False:
         raise FieldError(("law", f"{'; '.join(sentences)}; extrapolate: true answers all the same"))
     return tuple(sentences)
@@ -163,7 +163,7 @@ class BudgetOptimum:
 
     @property
     def outside(self) -> list[str]:
-        """Sentences on what lies beyond the range that the law was fitted on."""
+        """Warnings for values outside the range that the law was fitted on."""
         task, unique = self.task, self.task.unique if self.task.repeats else None
         epochs = None if unique is None else max(1.0, self.pretrain / unique)
         return task.law.outside(self.n_active, self.pretrain, epochs=epochs)
@@ -212,7 +212,7 @@ def solve_many(tasks: Sequence[BudgetTask]) -> list[Solved]:
 
 
 def select_best(solved: Sequence[Solved]) -> Solved:
-    """The best optimum; where there is none, the nearest miss."""
+    """Optimum with the best score; if all are infeasible, the result with the least shortfall."""
     optima = [each for each in solved if isinstance(each, BudgetOptimum)]
     if optima:
         return min(optima, key=lambda row: row.score)
@@ -261,7 +261,7 @@ def _at_the_end_of_the_data(task: BudgetTask, row: Budgets) -> Solved:
 
 
 def lagrangian_slope(budgets: Budgets, at: Array, choice: str, multiplier: float) -> float:
-    """d ln(what is made small) / d ln(choice) with the limit kept, at a point (1, J) [-].
+    """d ln(objective) / d ln(choice) at a fixed limit, at a point (1, J) [-].
 
     The other choices answer; it is 0 along a choice that is free.
     """

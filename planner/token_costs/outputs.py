@@ -116,7 +116,7 @@ def law_loss(task: BudgetTask, size: float, tokens: PhaseTokens, *, walk: bool =
 def life_point(
     task: BudgetTask, size: float, tokens: PhaseTokens, cost: LifeSpending, unique: float | None
 ) -> LifePoint:
-    """What the plans of a budget and of a life have alike, every number by its equation.
+    """Fields common to the plans of a budget and of a life, every number by its equation.
 
     `unique` are the distinct tokens, None where nothing is said of repeating them.
     """
@@ -143,13 +143,13 @@ def life_point(
 
 
 def require(name: str, number: float | None, again: float) -> None:
-    """SolverError unless a number is there, and is that of another way to within 1e-9."""
+    """Raise SolverError unless a number is given and equals its re-evaluation to within 1e-9."""
     if number is None or not math.isclose(number, again, rel_tol=AGREE, abs_tol=1e-300):
         raise SolverError(f"{name} is {number} in the plan, but {again:.10g} by its equation")
 
 
 def recheck_shared(point: LifePoint, task: BudgetTask) -> None:
-    """What the plans of a budget and of a life have alike, again by walking its equations."""
+    """Recompute the fields common to a budget and a life by walking their equations."""
     size, tokens, cost = point.n_active, point.tokens, point.cost
     for column, whole in vars(cost.total).items():
         if whole is not None:

@@ -1,4 +1,4 @@
-"""What a budget or a lifecycle gives: how each quantity is varied, and what a percent of it does.
+"""Parameters of a budget or a lifecycle: how each quantity is varied, and its elasticity.
 
 By the envelope theorem only what a quantity does at fixed choices counts: to the cost, to the loss
 of the plan, and to the loss that is required. The multiplier of the limit turns one into the other.
@@ -53,7 +53,7 @@ class BudgetParameter(Parameter):
 
 
 def scale_value(record: R, path: str, factor: float) -> R:
-    """A record with what stands at a dotted path times a factor: a number, or all of a mapping."""
+    """Copy of a record with a number, or a mapping of numbers, at a dotted path times a factor."""
     name, _, rest = path.partition(".")
     value: Any = record[name] if isinstance(record, Mapping) else getattr(record, name)
     if rest:
@@ -102,7 +102,7 @@ def parameters(
 def elasticities(
     answer: BudgetOptimum, inference: Inference, rl: Reinforcement
 ) -> dict[str, float]:
-    """{path in the scenario: d ln(what is made small) / d ln(quantity)}, those of the law too."""
+    """{path in the scenario: d ln(objective) / d ln(quantity)}, the law's coefficients included."""
     slopes = {
         row.path: row.slope(answer) if row.slope else _by_difference(answer, row)
         for row in parameters(answer.task, inference, rl)
@@ -120,7 +120,7 @@ def law_loss(answer: BudgetOptimum, task: BudgetTask) -> float:
 
 
 def _by_difference(answer: BudgetOptimum, row: BudgetParameter) -> float:
-    """What a quantity does at fixed choices, by a central difference."""
+    """Elasticity to a quantity at fixed choices, by a central difference [-]."""
     assert row.to is not None
     high, low = (row.to(math.exp(sign * DELTA)) for sign in (1, -1))
 
@@ -191,7 +191,7 @@ def _of_layouts(task: BudgetTask, name: str, sized: SizedShare) -> Iterator[Budg
 def _phase(
     task: BudgetTask, name: str, factor: float, *, mfu: bool = False, faster: bool = False
 ) -> BudgetTask:
-    """A phase whose FLOP cost so much more, or less where they are done faster."""
+    """Task with the FLOP price of a phase times `factor`, or over it for `mfu` and `faster`."""
     phase = task.phases[name]
     rate = phase.usd_per_flop
     dearer = rate and (rate / factor if mfu or faster else rate * factor)
@@ -261,7 +261,7 @@ def _of_fixed(name: str, answer: BudgetOptimum) -> float:
 
 
 def scenario_rows(question: Question, rows: Iterable[Parameter]) -> list[Parameter]:
-    """Those rows that a file may set; a law's coefficients stand in none but as a whole."""
+    """Rows that a scenario file may set; a law's coefficients are excluded."""
     return settable(question, (row for row in rows if row.group != "law"))
 
 

@@ -1,4 +1,4 @@
-"""What the phases of a model's life cost, and how many tokens are served: the givens of a budget.
+"""Inputs of a budget: costs of the phases of a model's life, and the tokens served.
 
 Until training layouts are planned, a chip delivers its dense peak times a share (MFU): given, or
 that of a published run of the same kind.
@@ -96,12 +96,12 @@ class PhaseCost:
     sized: SizedShare | None = None
 
     def smooth(self) -> PhaseCost:
-        """The same with the trend of its share over all sizes, for what asks far from the plan."""
+        """Phase cost with the trend of its share over all sizes, for sizes far from the plan."""
         sized = self.sized
         return self if sized is None else replace(self, sized=replace(sized, growth=sized.trend))
 
     def dearer(self, n_active: np.ndarray | float) -> np.ndarray | float:
-        """What a FLOP costs for a model of some size over what it costs in the plan [1]."""
+        """Price of a FLOP for a model of some size, relative to its price in the plan [1]."""
         return 1.0 if self.sized is None or self.mfu is None else self.mfu / self.sized.at(n_active)
 
     def size_power(self) -> float:
@@ -109,11 +109,11 @@ class PhaseCost:
         return 1.0 if self.sized is None else 1.0 - self.sized.growth
 
     def at_one(self) -> float:
-        """What the power of the size is worth at one parameter, in logarithms."""
+        """Logarithm of the relative FLOP price extrapolated to one parameter [-]."""
         return 0.0 if self.sized is None else self.sized.growth * math.log(self.sized.size)
 
     def weight(self, in_usd: bool) -> float:
-        """What one FLOP of this phase counts: in USD, or in FLOP of the peak that is paid for."""
+        """Cost of one FLOP of this phase: in USD, or in FLOP of the peak that is paid for."""
         if in_usd:
             if self.usd_per_flop is None:
                 raise FieldError((f"phases.{self.name}", "a cost in USD needs system and mfu"))
@@ -122,7 +122,7 @@ class PhaseCost:
 
     @property
     def delivered(self) -> float | None:
-        """Arithmetic that one chip delivers [flop/(chip*s)]; None without a chip."""
+        """Arithmetic delivered per chip [flop/(chip*s)]; None without a chip."""
         if self.system is None or self.mfu is None:
             return None
         from formulas.scaling.budget_outputs import delivered_arithmetic
@@ -138,7 +138,7 @@ class PhaseCost:
         return self.rate.chip
 
     def machine(self) -> records.PhaseMachine:
-        """What the phase runs on and what it pays, for the answer."""
+        """Machine and prices of the phase, for the answer."""
         return records.PhaseMachine(
             system=self.system.name if self.system else None,
             chip=self.system.chip.name if self.system else None,
@@ -197,7 +197,7 @@ def spending(values: Mapping[str, float]) -> records.LifeSpending:
 def phase_costs(
     phases: Mapping[str, Phase], k: float
 ) -> tuple[dict[str, PhaseCost], tuple[str, ...], tuple[DataSource, ...]]:
-    """The phases of a budget by name, warnings on their prices, and where their figures stand.
+    """Phase costs of a budget by name, warnings on their prices, and data sources.
 
     They run on the systems whose FLOP cost least at the share given; without one, FLOP alone count.
     """
@@ -218,7 +218,7 @@ def phase_costs(
 
 
 def price_source(cost: PhaseCost) -> DataSource:
-    """Where the price of a phase's chip stands; only for a phase with a chip."""
+    """Data source of the price of a phase's chip; only for a phase with a chip."""
     assert cost.system is not None
     assert cost.price is not None
     what = f"{cost.name}: price of {cost.system.chip.name}"
@@ -314,7 +314,7 @@ def rl_flop_needed(reward: Reward) -> float:
 
 
 def listed_of_phases(phases: object, path: str) -> ListedRange:
-    """What the catalogues know of the phases of a scenario: rents, and the MFU of training."""
+    """Range in the catalogues of a phase's quantity: rents, or the MFU of training."""
     name, _, key = path.removeprefix("phases.").partition(".")
     phase = getattr(phases, name, None) if path.startswith("phases.") else None
     if not isinstance(phase, Phase):

@@ -79,12 +79,12 @@ class Like(Record):
     @classmethod
     def _one_size(cls, value: float | None, info: ValidationInfo) -> float | None:
         if "model" in info.data and (value is None) == (info.data["model"] is None):
-            raise ValueError("give n_active or model, one of them: whose quality is wanted")
+            raise ValueError("give either n_active or model, the size of the wanted quality")
         return value
 
 
 class Quality(Record):
-    """What the model must reach: a loss, or the loss of another model."""
+    """Required quality of the model: a loss, or the loss of another model."""
 
     loss: Annotated[float, Quantity("number", at_most=LARGEST_LOSS)] | None = Field(
         None, description="loss per token on the law's data [nat]"
@@ -158,7 +158,7 @@ class Inference(Record):
 
     @property
     def used(self) -> bool:
-        """Whether anything is served."""
+        """True if any tokens are served."""
         return bool(self.tokens or self.rate)
 
 
@@ -184,14 +184,14 @@ class Reward(Record):
     def _below(cls, value: float, info: ValidationInfo) -> float:
         if info.data.get("needed") is not None and value >= info.data["needed"]:
             raise ValueError(
-                f"expected less than {info.data['needed']:g} (needed), got {value:g}: nothing is "
-                "left to learn"
+                f"expected less than {info.data['needed']:g} (needed), got {value:g}: the start "
+                "meets it already"
             )
         return value
 
 
 class RewardedLoss(Record):
-    """What reinforcement learning takes off the loss: coefficient * tokens**-exponent."""
+    """Loss term of reinforcement learning: coefficient * tokens**-exponent."""
 
     coefficient: Annotated[float, Quantity("number")] = Field(
         description="loss that one token of reinforcement learning would leave [nat]"
@@ -202,7 +202,7 @@ class RewardedLoss(Record):
 
 
 class Reinforcement(Record):
-    """Reinforcement learning: tokens given, or as many as a reward or the law asks for."""
+    """Reinforcement learning: tokens given, or derived from a reward or the law."""
 
     tokens: Tokens | None = Field(
         None, description="tokens of rollouts [token]; null: what the law or the reward asks for"
@@ -226,12 +226,12 @@ class Reinforcement(Record):
 
     @property
     def used(self) -> bool:
-        """Whether there is any reinforcement learning."""
+        """True if the scenario has any reinforcement learning."""
         return bool(self.tokens) or self.reward is not None or self.loss is not None
 
 
 class Phase(Record):
-    """Where a phase runs, and how well; each optional."""
+    """Machine, MFU, price and dtype of a phase; each optional."""
 
     system: SystemField | None = Field(
         None, description="a catalogue name or a description; of a list, the cheapest is taken"
@@ -292,7 +292,7 @@ DRAWS, MAX_DRAWS = 400, 20_000
 
 
 def bounded_draws(draws: int) -> int:
-    """The draws, unless they are more than a machine should be asked for."""
+    """Return the number of draws; raises ValueError if it exceeds `MAX_DRAWS`."""
     if draws > MAX_DRAWS:
         raise ValueError(f"expected at most {MAX_DRAWS:,} draws, got {draws:,}")
     return draws

@@ -95,7 +95,7 @@ class LifePicture:
         return render_figure(INCHES, lambda canvas: _filled(canvas, self), form)
 
     def plane(self) -> LossPlane:
-        """Loss and cost around the plan, what is served and reinforced as in the plan."""
+        """Loss and cost around the plan, at the plan's served tokens and reinforcement learning."""
         plan, law, along = self.plan, self.law, self.curve
         size, trained = plan.n_active, plan.tokens.pretrain
         sizes = np.geomspace(size / SIDE_FACTORS[0], size * SIDE_FACTORS[0], MESH)
@@ -114,7 +114,7 @@ class LifePicture:
 
 
 def plotted_point(answer: LifeAnswer) -> LifePoint:
-    """The plan that is to be drawn; InputError where there is none."""
+    """Return the plan to be drawn; raises InputError if the answer has no plan."""
     if answer.plan is None:
         raise InputError("there is no plan to draw")
     return answer.plan
@@ -187,7 +187,7 @@ def _curve(axes: Axes, picture: LifePicture) -> None:
 
 
 def _pools(axes: Axes, point: LifePoint) -> None:
-    """What each phase costs: the plan, and beside it equal pools."""
+    """Draw the cost of each phase of the plan as a stacked bar."""
     unit, bottom = point.objective, 0.0
     for name, label in PHASE_LABELS.items():
         share = getattr(point.share, name)

@@ -73,7 +73,7 @@ class Budgets:
         )
 
     def row(self, place: int) -> Budgets:
-        """One of the budgets, as an array of one."""
+        """Budget number `place`, as an array of length 1."""
         return self.rows(np.array([place]))
 
     def fixed(self, choice: str, value: Array) -> Budgets:

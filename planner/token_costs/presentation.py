@@ -64,18 +64,18 @@ def dollars(usd: float) -> str:
 
 
 def goal_format(point: LifePoint) -> Callable[[float], str]:
-    """How what is made small is written: in dollars, or in FLOP."""
+    """Format of the objective: in dollars, or in FLOP."""
     return dollars if point.objective == "usd" else "{:.2e} FLOP".format
 
 
 def ends_text(ends: Sequence[float] | None, form: Callable[[float], str]) -> str:
-    """The ends of a range, empty where there is none or it has no width: $35.7–43.1M."""
+    """Text of a range, empty if it is None or has no width: $35.7–43.1M."""
     low, high = map(form, ends or (0.0, 0.0))
     return "" if low == high else say.joined_ends(low, high)
 
 
 def product(name: object) -> str:
-    """What a chip or the chip of a system is sold as; of several, each."""
+    """Product name of a chip or of a system's chip; of a list, the names joined by `or`."""
     if isinstance(name, list):
         return " or ".join(map(product, name))
     if isinstance(name, str) and name in system_names():
@@ -91,13 +91,13 @@ def like_text(like: Like) -> str:
 
 
 def quality_text(quality: Quality) -> str:
-    """The model that is asked for, by its loss or by the one that it is to be as good as."""
+    """Text of the required quality: a loss, or a model whose loss must be met."""
     like = quality.like
     return f"a model as good as {like_text(like)}" if like else f"a loss of {quality.loss:g} nat"
 
 
 def served_text(served: ServedTokens) -> str:
-    """How many tokens are served, and as how many they are counted."""
+    """Text of the number of tokens served, and of their counted number if it differs."""
     many = "tokens served for ever"
     if served.tokens is not None:
         many = f"{say.count(served.tokens)} tokens served"
@@ -124,7 +124,7 @@ def train_text(training: PlannedLayout) -> str:
 
 
 def cost_text(point: LifePoint, band: LawInterval | None) -> str:
-    """What the life costs with its range; of dollars, what of it each phase does."""
+    """Text of the life cost with its range; in dollars, also the cost of each phase."""
     form, total = goal_format(point), point.cost.total
     ends = ends_text(band.cost if band else None, form)
     spread = f" ({ends})" if ends else ""
@@ -137,7 +137,7 @@ def cost_text(point: LifePoint, band: LawInterval | None) -> str:
 
 
 def rule_text(rule: Any, form: Callable[[float], str], *, in_loss: bool = False) -> str:
-    """Another size and tokens, and what it costs, or loses, to build that: `... $130M (+239%)`."""
+    """Text of another size and tokens, with its cost or loss: `... $130M (+239%)`."""
     size = f"{scale_text(rule.n_active)} on " if rule.n_active else ""
     text = f"{size}{scale_text(rule.tokens.pretrain)} tokens"
     if rule.worse_by is None:
@@ -153,7 +153,7 @@ def loss_text(point: LifePoint, quality: Quality | None) -> str:
 
 
 def limit_texts(plan: LifePlan[Any], *, in_loss: bool = False) -> list[str]:
-    """The limits that bind, and what a percent of each is worth; the last says where none does."""
+    """Texts of the binding limits and the effect of a percent of each, or `none binds`."""
     lines, point = [], plan.answer.plan
     for limit in plan.binding:
         worth, form = abs(limit.elasticity) / 100, goal_format(point)
@@ -168,7 +168,7 @@ def limit_texts(plan: LifePlan[Any], *, in_loss: bool = False) -> list[str]:
 
 
 def limit_row(plan: LifePlan[Any], *, in_loss: bool = False) -> tuple[str]:
-    """The same in one row: the first limit, and what a percent of each other is worth."""
+    """Binding limits in one row: the first in full, the others with the effect of a percent."""
     others = [f"; {x.name} too ({say.percent(abs(x.elasticity) / 100)})" for x in plan.binding[1:]]
     return ("".join([limit_texts(plan, in_loss=in_loss)[0], *others]),)
 
@@ -176,7 +176,7 @@ def limit_row(plan: LifePlan[Any], *, in_loss: bool = False) -> tuple[str]:
 def law_notes(
     outside: str, beyond: Sequence[str], warnings: Sequence[str], others: Iterable[Note] = ()
 ) -> tuple[Note, ...]:
-    """What was never measured, where the law is taken `beyond` its fit, warnings and `others`."""
+    """Sorted notes: `outside` measured ranges, the law `beyond` its fit, warnings, `others`."""
     rest = default_notes(outside, (words for words in warnings if words not in beyond))
     shortened = (f"law {words.partition(' was ')[2]}" for words in beyond)
     law = (Note("extrapolated", "law", words, "provenance.law") for words in shortened)
@@ -217,7 +217,7 @@ def _outputs(
 
 
 def spending_lines(point: LifePoint, *, shown: bool = True) -> Section:
-    """What each phase costs: its share of the whole, dollars, FLOP and chip hours."""
+    """Table of the cost of each phase: share of the total, dollars, FLOP and chip hours."""
     total = point.cost.total
     priced, rated = total.usd is not None, total.flop_paid != total.flop
     phases = {x: spent for x in PHASE_LABELS if (spent := getattr(point.cost, x)).flop}
@@ -237,7 +237,7 @@ def spending_lines(point: LifePoint, *, shown: bool = True) -> Section:
 
 
 def training_section(training: PlannedLayout | None, point: LifePoint, *, in_loss: bool) -> Section:
-    """The step of planned training, and what a fixed share of the peak would have given."""
+    """Section with the planned training step, and the result of a fixed share of the peak."""
     if training is None:
         return Section("")
     share = f"{say.percent(training.share, 3)} of the peak, idle chips paid"
@@ -260,7 +260,7 @@ def why_text(
     *,
     in_loss: bool = False,
 ) -> str:
-    """What binds, what a percent of each quantity is worth, and the closed form it comes from."""
+    """Text of the binding limits, the elasticities, and the closed form behind them."""
     lines = [f"Why this {plan.kind}"]
     lines += [line for each in limit_texts(plan, in_loss=in_loss) for line in say.wrapped(each)]
     width, usd = max([NAME_WIDTH, *map(len, slopes)]), 0.0 if in_loss else plan.cost or 0.0

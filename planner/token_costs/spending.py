@@ -1,4 +1,4 @@
-"""What a model's life costs, typed: tokens and spending of its phases, in base units."""
+"""Records of the cost of a model's life: tokens and spending of its phases, in base units."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -33,7 +33,7 @@ class PhaseTokens(TrainedTokens):
 
 @dataclass(frozen=True)
 class PhaseShares:
-    """Share of the cost that each phase bears."""
+    """Share of the cost by phase."""
 
     pretrain: Share
     rl: Share
@@ -42,7 +42,7 @@ class PhaseShares:
 
 @dataclass(frozen=True)
 class Spending:
-    """What a phase costs; null without a price, or without a chip."""
+    """Spending of a phase; null without a price, or without a chip."""
 
     usd: Usd | None
     flop: Flop
@@ -52,7 +52,7 @@ class Spending:
 
 @dataclass(frozen=True)
 class LifeSpending:
-    """What each phase costs, and all of them."""
+    """Spending of each phase, and in total."""
 
     pretrain: Spending
     rl: Spending
@@ -62,7 +62,7 @@ class LifeSpending:
 
 @dataclass(frozen=True)
 class PhaseMachine:
-    """What a phase runs on, and what that costs."""
+    """Machine of a phase, with its MFU and prices."""
 
     system: str | None
     chip: str | None
@@ -74,7 +74,7 @@ class PhaseMachine:
 
 @dataclass(frozen=True)
 class FixedShare:
-    """What a fixed share of the peak gave in place of planned layouts.
+    """Outcome of a fixed share of the peak in place of planned layouts.
 
     `claimed` is what its life costs by its own account, `cost` what it costs with the best layout
     of the size that it chose (of a limited cost both are losses), `worse_by` over the plan.
@@ -120,7 +120,7 @@ class OvertrainingCheck:
 
 @dataclass(frozen=True, kw_only=True)
 class SizeAndTokens:
-    """A size and its tokens: a plan, or another choice beside it."""
+    """Size of a model and its tokens, of a plan or of an alternative."""
 
     n_active: Param
     n_total: Param
@@ -130,7 +130,7 @@ class SizeAndTokens:
 
 @dataclass(frozen=True, kw_only=True)
 class LifePoint(SizeAndTokens):
-    """What the plans of a budget and of a lifecycle have in common."""
+    """Fields common to the plans of a budget and of a lifecycle."""
 
     tokens: PhaseTokens
     epochs: Share | None
@@ -151,7 +151,7 @@ class LifePoint(SizeAndTokens):
 
 
 class EqualPools(Protocol):
-    """The life in which training costs what serving does; null where there is none."""
+    """Life with equal costs of training and serving; null if infeasible."""
 
     @property
     def n_active(self) -> float | None:
@@ -163,7 +163,7 @@ class EqualPools(Protocol):
 
     @property
     def worse_by(self) -> float | None:
-        """How much more it costs than the optimum, a share of that [-]."""
+        """Excess cost over the optimum, as a share of the optimum [-]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,14 +222,14 @@ class FormlessLawNote:
 
 @dataclass(frozen=True, kw_only=True)
 class LifeProvenance(Provenance):
-    """What an answer rests on: version of this program, law, sources, warnings."""
+    """Provenance of an answer: version of this program, law, sources, warnings."""
 
     law: FormlessLawNote
 
 
 @dataclass(frozen=True, kw_only=True)
 class LifeAnswer(Answer):
-    """What the answers to a budget and to a lifecycle have in common."""
+    """Fields common to the answers to a budget and to a lifecycle."""
 
     plan: LifePoint | None = None
     band: LawInterval | None = None
@@ -257,7 +257,7 @@ class LifePlan(Plan[A]):
 
     @property
     def between(self) -> str:
-        """What its ranges hold: answers by laws drawn from the errors of the one that answered."""
+        """Label of the ranges: share of the sampled law fits whose answers they contain."""
         band = self.answer.band
         return f"{band.coverage:.0%} of law fits lie between" if band else super().between
 

@@ -51,7 +51,7 @@ class StationaryPoints:
     steps: int
 
     def row(self, place: int) -> StationaryPoints:
-        """One of the points, as arrays of one."""
+        """Point number `place`, as arrays of length 1."""
         here = slice(place, place + 1)
         return StationaryPoints(self.point[here], self.multiplier[here], self.converged[here],
                                 self.gap[here], self.steps)  # fmt: skip
@@ -130,7 +130,7 @@ def start(budgets: Budgets) -> Array:
 
 
 def objective_and_constraint(budgets: Budgets, point: Array) -> tuple[LogSum, LogSum]:
-    """What is made small, and what is limited."""
+    """Objective and limited quantity at a point: cost and loss, or loss and cost."""
     cost, loss = budgets.costs(point), budgets.losses(point)
     return (cost, loss) if budgets.aim == "cost" else (loss, cost)
 
@@ -181,7 +181,7 @@ def _solved(system: Array, right: Array) -> Array:
 
 @dataclass(frozen=True)
 class TrainingCurve:
-    """Tokens and the cost of training by size, at the quality asked for, infinite where none is.
+    """Tokens and training cost by size at the required quality, infinite if unreachable.
 
     All (P,): active parameters, tokens of pre-training and of reinforcement learning, USD of both.
     """

@@ -1,1 +1,1 @@
-"""How sure? Distributions, samples and Sobol indices of uncertain parameters."""
+"""Uncertainty: distributions, samples and Sobol indices of uncertain parameters."""

@@ -37,7 +37,7 @@ class Marginal(Uncertainty):
 
     @property
     def numeric(self) -> bool:
-        """Whether its values are numbers."""
+        """True if its values are numbers."""
         return self.kind != "one_of"
 
     def at(self, share: np.ndarray) -> np.ndarray:
@@ -154,7 +154,7 @@ def _share(path: str, text: str) -> float:
 
 
 def _wrong(kind: str, ends: tuple[float, ...]) -> str | None:
-    """What is wrong with the ends of a distribution."""
+    """Error text about the ends of a distribution; None if they are valid."""
     if kind == "normal":
         mean, deviation = ends
         if deviation <= 0:
@@ -182,7 +182,7 @@ SAMPLES_PER_BATCH = 128  # draws that are searched together in this process
 
 @dataclass(frozen=True)
 class SampleAnswers:
-    """The answer at each draw: an output, nan where there is no plan, and the choice, in words.
+    """The answer at each draw: an output, nan without a feasible plan, and the choice, in words.
 
     `sets` are the choices as changes of the scenario; empty where nothing is chosen. `gap` is the
     widest of the answers.
@@ -197,7 +197,7 @@ class SampleAnswers:
 
 @dataclass(frozen=True)
 class Draws:
-    """A scenario and what of it is drawn; `name` is the output that is looked at.
+    """A scenario and its uncertain values, drawn by `marginals`; `name` is the output studied.
 
     `workers` are processes that solve; with `shown` a bar on standard error shows how far it is.
     """
@@ -210,7 +210,7 @@ class Draws:
     shown: bool = False
 
     def by_path(self, rows: Sequence[T]) -> dict[str, T]:
-        """What is said of each marginal, by its path."""
+        """Rows of the marginals, by path."""
         return {marginal.path: row for marginal, row in zip(self.marginals, rows, strict=True)}
 
     def at(self, shares: np.ndarray, sets: Sequence[str] = ()) -> SampleAnswers:
@@ -283,7 +283,7 @@ def _question(tree: Tree, folder: Path, sets: Sets) -> tuple[Question | None, Ma
 def _closed(
     tree: Tree, folder: Path, marginals: Sequence[Marginal], drawn: Sequence[np.ndarray], name: str
 ) -> SampleAnswers | None:
-    """All draws at once, where every path is a number of the equations and nothing is chosen."""
+    """All draws in closed form; None unless every path is numeric and no choice is left open."""
     question = check_tree(tree, folder)
     problem = get_problem(question.problem)
     if not isinstance(problem, HasArrays) or not len(drawn[0]):

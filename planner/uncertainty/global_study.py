@@ -41,13 +41,13 @@ MAX_SAMPLES = 1 << 20  # draws
 
 @dataclass(frozen=True)
 class Study:
-    """What a study found."""
+    """Result of a study."""
 
     result: dict[str, Any]
 
     @cached_property
     def document(self) -> dict[str, Any]:
-        """What `--json` prints."""
+        """Document printed by `--json`."""
         document: dict[str, Any] = to_document(self.result)
         return document
 
@@ -103,7 +103,7 @@ def run_global_sensitivity(
 def _check_count(option: str, count: int, times: int) -> None:
     if not 0 < count * times <= MAX_SAMPLES:
         most = f"{MAX_SAMPLES // times:,}"
-        raise InputError(f"{option} {count}: expected 1 to {most}, each of which is {times} draws")
+        raise InputError(f"{option} {count}: expected 1 to {most}; each takes {times} draws")
 
 
 def _by_sobol(draws: Draws, count: int, seed: int, *, rises: bool) -> dict[str, object]:
@@ -114,7 +114,7 @@ def _by_sobol(draws: Draws, count: int, seed: int, *, rises: bool) -> dict[str, 
     values = answers.values[independent]
     finite = values[np.isfinite(values)]
     if not finite.size:
-        raise Infeasible("nothing keeps the promises at any draw")
+        raise Infeasible("no draw has a plan that keeps the promises")
     choices = rank_choices_by_frequency(answers.choices[independent], MAX_CHOICES_SHOWN)
     estimate, sign = sobol(answers.values, len(marginals), seed), -1.0 if rises else 1.0
     counts, edges = np.histogram(finite, BINS)
@@ -162,7 +162,7 @@ def _by_morris(draws: Draws, count: int, seed: int, method: str | None) -> dict[
     design = morris_design(count, len(draws.marginals), seed)
     answers = draws.at(design)
     if not np.isfinite(answers.values).any():
-        raise Infeasible("nothing keeps the promises at any draw")
+        raise Infeasible("no draw has a plan that keeps the promises")
     steps = draws.by_path(effects(design, answers.values))
     return {**_proved(answers), "morris": steps, "method": method or answers.method}
 
@@ -296,7 +296,7 @@ def _worth_of_knowing(costs: np.ndarray, share: np.ndarray) -> float:
 
 
 def rank_choices_by_frequency(choices: Sequence[str | None], most: int) -> list[tuple[str, float]]:
-    """The choices with the share of all draws at which each is best, the most frequent first."""
+    """The `most` most frequent best choices, each with its share of all draws."""
     counted = Counter(choice for choice in choices if choice is not None)
     ranked = sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))
     return [(name, count / len(choices)) for name, count in ranked[:most]]

@@ -1,1 +1,1 @@
-"""Predicted against measured: rows of a file in, scores beside plain baselines out."""
+"""Predictions against measurements: rows of a file in, scores and plain baselines out."""

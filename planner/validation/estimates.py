@@ -124,7 +124,7 @@ def measurement_files(paths: Sequence[Path]) -> MeasurementFiles:
 
 
 def scan_folder(folder: Path) -> MeasurementFiles:
-    """The measurements in a folder, and the other tables there with what is missing.
+    """The measurements in a folder, and the other tables with the reason why they are skipped.
 
     Raises InputError if there are no measurements among its files.
     """
@@ -171,7 +171,7 @@ def predict_entries(entries: Sequence[Entry], wanted: str) -> list[Entry]:
 
 
 def _serving(entries: Sequence[Entry], wanted: str) -> Iterator[Entry]:
-    """Entries of serving with what the step of plans says of them."""
+    """Yield serving entries with the prediction of the plans' step model, or with a reason."""
     rows = [entry.measurement for entry in entries if entry.measurement is not None]
     reasons = [skip_reason(row) for row in rows]
     fit = [i for i, why in enumerate(reasons) if not why]
@@ -211,7 +211,7 @@ def _predicted(rows: Sequence[Measurement], wanted: str) -> list[Prediction | st
 
 
 def _collective(entry: Entry) -> Entry:
-    """The entry of a collective with what the profile of collectives says of it."""
+    """Collective entry with the prediction of the profile of collectives, or its error."""
     if entry.collective is None:
         return entry
     try:
@@ -234,7 +234,7 @@ NEWLINE = "\n"
 
 
 def predictions_text(table: Measurements, entries: Sequence[Entry]) -> str:
-    """Every row of the table in its order and as it stands, with the added columns and the reason.
+    """Every row of the table in order and unchanged, with the added columns and the reason.
 
     Raises InputError if the table has one of the added columns already, or is no table.
     """
@@ -264,7 +264,7 @@ def _row(text: str, cells: Sequence[str], separator: str) -> str:
 
 
 def _values(entry: Entry | None) -> list[str]:
-    """Bound, estimate, low and high in the value's own unit, blank where there is none.
+    """Bound, estimate, low and high in the value's own unit, blank if missing.
 
     The bound of a rate is the most it can be, and the ends of its band change places.
     """

@@ -1,4 +1,4 @@
-"""Logged starts of engines as questions of memory: a row of a CSV beside what the log printed.
+"""Logged starts of engines as memory questions: a row of a CSV with the printed log values.
 
 Columns are those of a table of facts: the model's shape, the chip, the flags, and `log_` what was
 printed, in GiB. A row whose printed terms do not add up is named by its line and not scored.
@@ -40,7 +40,7 @@ LOG_COLUMNS = ("engine", "version", "layers", "hidden", "vocab", "params_b", "ch
 
 @dataclass(frozen=True)
 class LoggedStart:
-    """One start: the question, the class it is scored in, and what was logged [byte, token].
+    """A logged start: its question, its scoring class, and the logged values [byte, token].
 
     `free` is what was free before weights were loaded and after [byte]; `reason` says why
     nothing is scored, empty where something is.
@@ -106,7 +106,9 @@ class StartCells:
 
 def _start(line: int, row: StartCells) -> LoggedStart:
     if row.text("engine") not in engine_names():
-        raise ValueError(f"engine: {row.text('engine')!r} is none of {', '.join(engine_names())}")
+        raise ValueError(
+            f"engine: unknown {row.text('engine')!r}; known: {', '.join(engine_names())}"
+        )
     try:
         engine = engine_memory(row.text("engine"), row.text("version"))
     except CatalogueError:
@@ -155,7 +157,7 @@ def _chip(row: StartCells) -> ChipMemory:
 
 
 def _unscored(row: StartCells, seen: ChipMemory) -> str:
-    """Why nothing can be said of a row; empty where something can."""
+    """Reason why a row cannot be scored; empty if it can."""
     if row.text("complete") == "no":
         return "chip, share or limits are unknown"
     lacking = [name for name in ("params_b", "layers", "share") if not row.text(name)]

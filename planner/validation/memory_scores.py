@@ -1,4 +1,4 @@
-"""How far predicted memory is from what engines logged: rooms, tokens, starts.
+"""Errors of predicted memory against engine logs: rooms, tokens, starts.
 
 Nothing is fitted here: coefficients are a table. Those of a term were read where logs print the
 term, some in the open rows of this very kind of table; rows kept aside tell what they are worth.
@@ -35,7 +35,7 @@ class RowError:
 
     @property
     def error(self) -> float:
-        """The share by which the prediction is too large."""
+        """Relative error: prediction over logged value, minus 1."""
         return self.predicted / self.logged - 1
 
 
@@ -61,7 +61,7 @@ class RoomScore:
 
 @dataclass(frozen=True)
 class MemoryScores:
-    """Scores of rooms and of tokens by class; verdicts of starts and of refusals; what was left."""
+    """Scores of rooms and tokens by class; verdicts of starts and refusals; unscored rows."""
 
     rooms: tuple[RoomScore, ...]
     tokens: tuple[RoomScore, ...]

@@ -1,4 +1,4 @@
-"""What choices by predictions are worth: measured speed of what is chosen over the best measured.
+"""Value of choices by predictions: measured speed of the choice over the best measured.
 
 A decision is a limit of TPOT on a group of measured runs, of which a rule picks one: a layout, its
 chips and its concurrency. Rows of the fit are better known than a user's own, so they are counted,
@@ -48,7 +48,7 @@ class LayoutRun:
 
 @dataclass(frozen=True)
 class ChoiceRule:
-    """Of the runs that keep a limit the most tokens/s per chip, `by` EXPECTED or ROOFLINE.
+    """Choose the run with maximum tokens/s per chip within a limit, `by` EXPECTED or ROOFLINE.
 
     Before that the fewest or the most `chips`, -1 or 1. What keeps a limit is judged by the same
     times, or by the band's `chance` of keeping it; where none does, the least TPOT is chosen.

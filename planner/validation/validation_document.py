@@ -44,7 +44,7 @@ GROUP_KEYS: Mapping[str, Callable[[Entry], str]] = {
 
 
 def band_share(entries: Sequence[Entry]) -> float:
-    """Share of scored entries whose measured time lies in the band of its prediction."""
+    """Share of scored entries with their measured time in the band of the prediction."""
     inside = [
         e.prediction.low <= e.seconds <= e.prediction.high
         for e in entries
@@ -54,7 +54,7 @@ def band_share(entries: Sequence[Entry]) -> float:
 
 
 def section(entries: Sequence[Entry]) -> SectionScores | None:
-    """Scores of the estimate and of both baselines, None where nothing can be scored.
+    """Scores of the estimate and of both baselines, None if no entry can be scored.
 
     Errors are those of the value in its own unit: a rate is scored as a rate.
     """
@@ -83,7 +83,7 @@ def section(entries: Sequence[Entry]) -> SectionScores | None:
 
 
 def curve_shape(scored: Sequence[Entry]) -> CurveShape | None:
-    """How curves over the concurrency bend: errors where each meets its lowest point."""
+    """Errors of the curves over concurrency, each scaled to agree at its lowest point."""
     curves: dict[str, list[Entry]] = defaultdict(list)
     for entry in scored:
         row = entry.measurement
@@ -174,7 +174,7 @@ def faster_than_bound(entries: Sequence[Entry]) -> list[tuple[Entry, str]]:
 
 
 def suspected_unit_errors(entries: Sequence[Entry]) -> list[tuple[Entry, str]]:
-    """Rows about a thousand times slower or faster than they can be: another unit was meant."""
+    """Rows about a thousand times slower or faster than possible: probably a wrong unit."""
     return [(entry, entry.unit) for entry in entries if entry.unit]
 
 
@@ -194,7 +194,7 @@ def inferred_speculation(entries: Sequence[Entry]) -> frozenset[str]:
 
 
 def speculation_group(entry: Entry) -> str:
-    """What a row's choice to speculate is made for."""
+    """Key of the choice to speculate: group, precision and engine version of the row."""
     precision = entry.measurement.precision if entry.measurement else ""
     return f"{entry.group} {precision} {entry.version}"
 
@@ -233,7 +233,7 @@ def document(
     refit: str | None = None,
     skipped: Sequence[validation_result.SkippedFile] = (),
 ) -> validation_result.ValidationDocument:
-    """The validation of some files, and what the profiles record of themselves.
+    """Validation of some files, and the errors that the profiles record of themselves.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ OPEN = {
     "15b-r1-16-h100.yaml": "23.1 to 24.0 ms a token lie above the band, 190 ms to the first below",
     "20b-fsdp-13b-64-a100.yaml": "twice as many, 2,162 tokens/s a chip; the band is tenfold wide",
     "20c-fsdp-7b-128-h100.yaml": "9,600 tokens/s a chip lie above the band",
-    "37-v4-flash-2xh20.yaml": "121,344 tokens are the most; a plan is made for a million",
+    "37-v4-flash-2xh20.yaml": "121,344 tokens are the most; a million are planned, with a warning",
 }
 MEDIAN, EACH = 0.05, 0.15  # what terms of an engine's memory may be off by
 SAID = ("system=hgx-h200", "workload.input_tokens=3000", "workload.output_tokens=600", "price=$2/h")
@@ -89,6 +89,14 @@ def test_launches_that_the_engine_refused(name, options, sets):
     """
     assert asked(name, *(sets or ()), **options).verdict == "does not fit"
     assert sets is None or not planner.solve(case(name), sets).feasible
+
+
+def test_a_plan_that_its_engine_cannot_start_says_so():
+    """A million tokens of V4 on two H20, by bytes of its layers: the gravest note of the answer."""
+    answer = planner.solve(case("37-v4-flash-2xh20.yaml")).answer
+    assert answer.plan.holds.verdict == "does not fit"
+    assert answer.notes[0].severity == "broken"
+    assert "does not start with contexts of 1,040,344 tokens" in answer.notes[0].text
 
 
 def test_tokens_of_a_cache():

@@ -252,7 +252,7 @@ def _leaves(ports: Ports, size: int, *, rail_optimised: bool) -> list[Leaf]:
 
 
 def _split_orbits(G: Fabric, ports: Ports, pods: list[list[Leaf]], trunks: Trunks) -> None:
-    """Split the declared orbits where leaves or pods are not filled alike; drop them where cut.
+    """Split the orbits if leaves or pods are filled unequally; drop all if a copy is cut.
 
     Whole copies below leaves may be exchanged if their leaf, and its pod, are filled alike.
     """

@@ -24,7 +24,7 @@ class TorusSide(NamedTuple):
 
     @property
     def even(self) -> bool:
-        """Are all places along it alike? Two chips are, joined at the ends or not."""
+        """True if all positions along the side are equivalent: a ring, or at most two chips."""
         return self.ring or self.side <= 2
 
 
@@ -153,7 +153,7 @@ def _lane(
 def twisted_torus(
     dims: Sequence[int], *, link: float | Sequence[float], latency: float = 0.0
 ) -> Fabric:
-    """A torus of sides k and 2k in which the rings of the short sides are twisted.
+    """A torus of sides k and 2k with twisted rings along the short sides.
 
     Who leaves a short side at its end comes back half a ring farther along every long side, so
     that no two chips are as far apart as in the plain torus and no dimension is narrow.

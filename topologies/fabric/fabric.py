@@ -138,12 +138,12 @@ def without_orbits(G: Fabric) -> Fabric:
 
 
 def accelerators(G: Fabric) -> list[Node]:
-    """The accelerators of `G`, in the order in which they were added."""
+    """Return the accelerators of `G`, in order of insertion."""
     return [node for node, kind in G.nodes(data="kind") if kind == ACCELERATOR]
 
 
 def by_domain(G: Fabric, chips: Iterable[Node] | None = None) -> dict[Node, list[Node]]:
-    """Chips, all accelerators if none are named, by scale-up domain, each in the order given."""
+    """Group chips, by default all accelerators, by scale-up domain, each in the order given."""
     domains: dict[Node, list[Node]] = {}
     for chip in accelerators(G) if chips is None else chips:
         domains.setdefault(G.nodes[chip].get("domain"), []).append(chip)

@@ -25,7 +25,7 @@ MODEL = re.compile(r"(?=.*[a-z])(?=.*\d).{4,}")  # a part that is of one product
 
 
 def rate_fault(value: object) -> str | None:
-    """Why `value` is not a bandwidth [byte/s one way]."""
+    """Return the reason why `value` is no bandwidth [byte/s one way], or None if it is valid."""
     number = _number(value, "byte/s one way, such as 45e9 for 45 GB/s")
     if isinstance(number, str):
         return number
@@ -39,7 +39,7 @@ def rate_fault(value: object) -> str | None:
 
 
 def latency_fault(value: object) -> str | None:
-    """Why `value` is not a latency [s]."""
+    """Return the reason why `value` is no latency [s], or None if it is valid."""
     number = _number(value, "seconds, such as 1e-6 for one microsecond")
     if isinstance(number, str):
         return number
@@ -51,7 +51,7 @@ def latency_fault(value: object) -> str | None:
 
 
 def count_fault(value: object) -> str | None:
-    """Why `value` does not count anything."""
+    """Return the reason why `value` is no positive count, or None if it is valid."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         return f"is {quote(value)}; a whole number of at least 1 was expected"
     if int(value) > MAX_COUNT:
@@ -77,7 +77,7 @@ def quote(value: object) -> str:
 
 
 def as_tuples(value: object) -> object:
-    """Lists as the tuples that they stand for, which may be compared and kept."""
+    """Convert lists to tuples, nested lists too, so that they can be compared and hashed."""
     return tuple(map(as_tuples, value)) if isinstance(value, list | tuple) else value
 
 
@@ -186,17 +186,17 @@ def check_arguments(
 
 
 def flag_fault(value: object) -> str | None:
-    """Why `value` is neither true nor false."""
+    """Return the reason why `value` is no bool, or None if it is valid."""
     return None if isinstance(value, bool) else f"is {value!r}; True or False was expected"
 
 
 def choice_fault(name: str, value: object, choices: Sequence[str]) -> str | None:
-    """Why `value` is none of the `choices`."""
+    """Return the reason why `value` is not in `choices`, or None if it is valid."""
     return None if value in choices else f"{name} is {value!r}; {suggest(value, choices)}"
 
 
 def ratio_fault(name: str, value: object) -> str | None:
-    """Why `value` is no oversubscription: o of o:1, at least 1."""
+    """Return the reason why `value` is no oversubscription o of o:1, at least 1; None if valid."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 1 <= float(value) < 1e6:
         return f"{name} is {value!r}; a number of at least 1 was expected, such as 4 for 4:1"
     return None

@@ -128,7 +128,7 @@ SOURCE, SINK = ("first half",), ("last half",)
 
 @dataclass(frozen=True)
 class Bisection:
-    """The narrowest of the halvings that were looked at.
+    """Narrowest of the halvings that were evaluated.
 
     Attributes
     ----------

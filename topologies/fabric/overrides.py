@@ -73,7 +73,7 @@ def override(G: Fabric, changes: Sequence[OverrideChange]) -> Fabric:
 
 @dataclass
 class _State:
-    """The fabric as changed so far, what is gone from it, and what was wrong."""
+    """Fabric with all changes applied, nodes removed from it, and problems found."""
 
     fabric: Fabric
     gone: dict[Node, int] = field(default_factory=dict)
@@ -86,7 +86,7 @@ def _where(G: Fabric) -> str:
 
 
 def _cut(G: Fabric, changes: Sequence[OverrideChange]) -> tuple[int, tuple[str, ...]]:
-    """The change after which the fabric stays unsound, and what is wrong with it then."""
+    """Return the index of the change after which the fabric stays unsound, and its problems."""
     state = _State(without_orbits(G.copy()))
     first: tuple[int, tuple[str, ...]] | None = None
     for index, change in enumerate(changes):
@@ -144,7 +144,7 @@ def _form_faults(change: object) -> list[str]:
     if change.get("remove") is False and not any(key in change for key in CHANGE_KEYS[1:]):
         faults.append("remove is False, which changes nothing")
     if change.get("remove") is True and any(key in change for key in CHANGE_KEYS[1:]):
-        faults.append("what is removed has no bandwidth, latency or factor")
+        faults.append("a removed link has no bandwidth, latency or factor")
     if "factor" in change and "bandwidth" in change:
         faults.append("factor and bandwidth are both given; one says the rate")
     for key, fault in FAULTS.items():
@@ -204,7 +204,7 @@ def _subject(state: _State, change: OverrideChange) -> tuple[Node, list[Arc]]:
 
 
 def _nodes(state: _State, names: Iterable[object]) -> list[Node]:
-    """The nodes that the names stand for."""
+    """Return the nodes of the given names; raises TopologyError if any is missing."""
     G, nodes, faults = state.fabric, [], []
     for name in names:
         plain = as_tuples(name)

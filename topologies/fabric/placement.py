@@ -160,7 +160,7 @@ def place(
 
 
 def filling(G: Fabric, order: str = "domains") -> list[Node]:
-    """The accelerators of a fabric in the order in which ranks are given out.
+    """Return the accelerators of a fabric in the order of ranks.
 
     Raises TopologyError when the word is unknown, or an accelerator without coordinates is asked
     for its own.

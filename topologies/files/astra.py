@@ -86,7 +86,7 @@ def _places(chips: Sequence[Node]) -> tuple[dict[Node, Coordinates], list[int]]:
 def _by_dimension(
     G: Fabric, places: dict[Node, Coordinates], sides: list[int], problems: list[str]
 ) -> list[list[Arc]]:
-    """For each dimension its arcs; arcs and nodes that are along none are problems."""
+    """Arcs of each dimension; arcs and nodes along no dimension are added to `problems`."""
     arcs: list[list[Arc]] = [[] for _ in sides]
     for node, data in G.nodes(data=True):
         if data["kind"] == fabric.ACCELERATOR:
@@ -109,7 +109,7 @@ def _by_dimension(
 def _hub_dimension(
     G: Fabric, node: Node, places: dict[Node, Coordinates], sides: list[int]
 ) -> int | str:
-    """The dimension in which a switch joins all chips of one line, or why there is none."""
+    """Dimension of the line of chips that a switch joins, or the reason why it joins no line."""
     data = G.nodes[node]
     if data["kind"] != fabric.SWITCH:
         return f"it is a {data['kind']}; chips and switches are all that a box has"
@@ -146,7 +146,7 @@ def _dimension(
         if direct or len(hubs) != lines or len(seen) != lines:
             problems.append(
                 f"coordinate {d}: one switch for each of {lines} lines was expected, and no "
-                f"other links; {len(hubs)} switches and {len(direct)} arcs between chips are there"
+                f"other links; got {len(hubs)} switches and {len(direct)} arcs between chips"
             )
     elif len(direct) == lines * side * (side - 1) and (side != 3 or not relays):
         block = BLOCK_FULLY_CONNECTED
@@ -257,7 +257,7 @@ def format_fabric(G: Fabric) -> str:
 
 
 def _dimensions(root: AtLocation, document: YamlDocument) -> list[AstraDimension]:
-    """The dimensions of a document, slowest first; what is wrong with them is noted."""
+    """Dimensions of a document, slowest first; errors become faults of the document."""
     for key in root.value:
         if key not in KEYS:
             document.fault(root.keys[key], f"unknown key {quote(key)}; {suggest(key, KEYS)}")
@@ -294,7 +294,7 @@ def _dimensions(root: AtLocation, document: YamlDocument) -> list[AstraDimension
 
 
 def _fault(key: str, value: object) -> str | None:
-    """Why `value` is no entry of the list `key`."""
+    """Reason why `value` is not a valid entry of the list `key`; None if it is valid."""
     if key == "topology":
         return None if value in BLOCKS else f"is {quote(value)}; {suggest(value, BLOCKS)}"
     if key == "npus_count":

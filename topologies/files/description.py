@@ -281,7 +281,7 @@ def _arguments(
     path: str,
     depth: int,
 ) -> dict[str, object]:
-    """Arguments by name, as far as they are sound; the latency of a link goes where it belongs."""
+    """Valid arguments by name; the latency of a link becomes an argument of its own."""
     arguments: dict[str, object] = {}
     late: dict[str, tuple[object, str]] = {}
     for name, parameter in wanted.items():

@@ -134,7 +134,7 @@ def _near(file: Path) -> str:
 
 
 def _replace(file: Path, where: str, text: str) -> None:
-    """Write beside the file and then put it in its place, so that no reader meets half of it."""
+    """Write a temporary file and rename it to `file`, so that no reader meets half of it."""
     beside: str | None = None
     try:
         file = file.resolve()  # a link stays a link

@@ -176,7 +176,7 @@ def _place(key: str, i: int | str, record: object) -> str:
 def _records(
     records: object, key: str, problems: list[str]
 ) -> Iterator[tuple[int, Attributes, str]]:
-    """Number, record and place of each object of a list; what is none is a problem."""
+    """Index, record and location of each object of a list; a non-object is a problem."""
     for i, record in enumerate(records if isinstance(records, list) else []):
         place = _place(key, i, record)
         if isinstance(record, dict):

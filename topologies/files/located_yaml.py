@@ -1,4 +1,4 @@
-"""The one YAML reader: text as values that know their line and column; nothing is constructed.
+"""YAML reader: text as values that know their line and column; no objects are constructed.
 
 Scalars follow the core schema of YAML 1.2: `1e9` is a number, `no` a text, `2026-11-01` a text.
 Duplicate keys, tags, and anything that would grow without bound are faults with their places.
@@ -66,7 +66,7 @@ class AtLocation:
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong at a place of the text; `path` leads to the value, empty for the whole text."""
+    """Error at a location of the text; `path` leads to the value, empty for the whole text."""
 
     line: int
     column: int
@@ -76,7 +76,7 @@ class Fault:
 
 @dataclass
 class YamlDocument:
-    """What a text holds, without a root if it cannot be read; faults in the order of reading.
+    """Content of a YAML text, without a root if unreadable; faults in the order of reading.
 
     What is wrong below the `unread` paths follows from a fault of the text.
     """
@@ -101,7 +101,7 @@ class _LimitExceeded(Exception):  # noqa: N818 - ends the reading, never seen ou
 
 
 def document(text: str, most_values: int = MAX_VALUES) -> YamlDocument:
-    """The one document of a YAML text of at most `most_values` values, aliases written out."""
+    """Read the only document of a YAML text of at most `most_values` values, aliases expanded."""
     reader = _Reader(iter(YAML(typ="rt", pure=True).parse(text)), most_values)
     try:
         reader.run()
@@ -134,7 +134,7 @@ class _Reader:
         self.size = 0
 
     def run(self) -> None:
-        """Read the document, and see that there is only one."""
+        """Read the document; a second document in the text is a fault."""
         documents = 0
         for event in self.events:
             documents += isinstance(event, events.DocumentStartEvent)

@@ -139,7 +139,7 @@ def _cards(G: Fabric, near: Sequence[Sequence[int]], rates: Mapping[str, float])
 
 
 def equal_machines(G: Fabric, count: int) -> Fabric:
-    """So many machines wired as one that NVIDIA's tools printed, their cards on one network.
+    """Fabric of `count` copies of a machine that NVIDIA's tools printed, cards on one network.
 
     Chips relay for those of their machine that share a card, or have none near. Raises
     TopologyError where the output names no cards.
@@ -336,7 +336,7 @@ def _above(element: _Element) -> Iterator[_Element]:
 
 
 def _pci_tree(G: Fabric, gpus: Sequence[_Element], where: str) -> None:
-    """What the XML nests: chips in bridges, bridges in sockets."""
+    """Add the PCI tree of the XML to a fabric: chips in bridges, bridges in sockets."""
     sockets: dict[int, str] = {}
     for i, gpu in enumerate(gpus):
         below, node = f"gpu{i}", gpu.parent

@@ -1,4 +1,4 @@
-"""The one table of unit words, and the small grammar that joins them: `$/GPU-hour`, `USD/(chip*s)`.
+"""Table of unit words, and the small grammar that joins them: `$/GPU-hour`, `USD/(chip*s)`.
 
 A unit is a scale and exponents of the base units s, byte, flop, param, token, seq, chip, USD, J, g;
 units.toml holds them all. A plain number is in base units. `B` is a byte and `b` a bit, case
@@ -39,7 +39,7 @@ class ParsedQuantity:
 
 
 class QuantityParseError(ValueError):
-    """A text that is no number with a unit: what was got, and the part of it that is not read."""
+    """Text that is not a number with a unit: the text, and the part of it that is invalid."""
 
     def __init__(self, got: str, reason: str = "") -> None:
         self.reason = reason
@@ -157,7 +157,7 @@ SIZE_EXPONENTS: Powers = (("byte", 1),)
 
 
 class UnitMismatch(ValueError):  # noqa: N818 - the reader of a file turns it into a problem with a place
-    """Why a value is not the quantity that was asked for; finishes a sentence about it."""
+    """Reason why a value is not the required quantity; completes a sentence about the value."""
 
 
 def rate(quantity: object) -> float:

@@ -34,7 +34,7 @@ CUTS = 100_000  # cuts times variables of that program up to which they are: a s
 
 
 def max_concurrent_rate(G: Fabric, traffic: Traffic, *, routing: str = "optimal") -> ConcurrentRate:
-    """Largest rate at which all of a traffic is served at once, per unit of weight. [byte/s]"""
+    """Maximum concurrent flow of a traffic: largest rate per unit of weight [byte/s]."""
     if routing not in ROUTINGS:
         raise TopologyError("traffic", f"unknown routing {routing!r}; {suggest(routing, ROUTINGS)}")
     if routing != "optimal" or program_size(G, traffic) <= MAX_ROUTED_PATHS:
@@ -80,7 +80,7 @@ class AggregatedFabric:
 
 
 def aggregate_nodes(G: Fabric, groups: Sequence[Group]) -> AggregatedFabric:
-    """`G` with the equivalent chips of every group as one node; `G` itself where none are."""
+    """Merge the equivalent chips of every group into one node; `G` itself if all are distinct."""
     drawn: list[list[Group]] = []
     for group in groups:
         alike: dict[Node, list[Node]] = {}
@@ -160,7 +160,7 @@ def _share_of(
 
 
 def _numbered(part: Fabric, group: Group) -> Node:
-    """Arcs between numbers, members first: equal for two groups only if they are wired alike."""
+    """Arcs between numbered nodes, members first: equal for two groups only if wired equally."""
     number = {chip: i for i, chip in enumerate(group)}
     left = [node for node in part if node not in number]
     while left:  # nearest first, each by those before it: the order of the fabric seldom decides
@@ -223,7 +223,7 @@ class GroupPaths:
         return [tuple(x for node in group for x in node.chips) for group in self.small.groups]
 
     def parts(self) -> list[tuple[Fabric, Group]]:
-        """What each group has of the fabric, arcs of several divided evenly; of like ones one."""
+        """Part of the fabric of each distinct group, shared arcs divided, and its members."""
         G, small, groups = self.fabric, self.small, self._whole
         if len(groups) == 1:
             return [(G, groups[0])]
@@ -296,7 +296,7 @@ class GroupPaths:
         return distances
 
     def farthest(self) -> tuple[int, float]:
-        """Hops and seconds between the two members of a group that are farthest apart.
+        """Maximum hops and latency [s] between two members of a group.
 
         Of groups of more than 2048 chips in all, some are looked at, evenly spread; in a group
         of thousands it is looked from some of them to all.
@@ -340,7 +340,7 @@ def _ring(G: Fabric, group: Group) -> float:
 
 
 def _passes(arcs: GroupArcs, start: int, ends: Sequence[int]) -> float:
-    """The least flow from a member to any of others [byte/s]."""
+    """Minimum over `ends` of the maximum flow from a member [byte/s]."""
     size, unit = arcs.nodes.size, float(arcs.rate.max()) / FLOW_PARTS
     whole = np.rint(arcs.rate / unit).astype(np.int32)
     graph = csr_array((whole, (arcs.tail, arcs.head)), shape=(size, size))

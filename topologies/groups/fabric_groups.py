@@ -29,7 +29,7 @@ from topologies.rates.equal_domains import Domains, GroupRate, cards_bind, domai
 
 
 class DomainWiring:
-    """The wiring of one scale-up domain, shared by all domains wired alike.
+    """The wiring of one scale-up domain, shared by all domains with equal wiring.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ MAX_CACHED_FABRICS = 16  # fabrics whose groups are remembered
 
 
 def fabric_groups(G: Fabric, order: Sequence[Hashable] | None = None) -> FabricGroups:
-    """The groups of a fabric, remembered as long as its nodes, arcs and order stay the same.
+    """The groups of a fabric, cached until its nodes, arcs or order change.
 
     Of a frozen fabric (`networkx.freeze`) that is taken for granted. Raises TopologyError when the
     fabric is unsound, or the order names what is no accelerator or one twice.
@@ -122,7 +122,7 @@ _remembered: OrderedDict[Hashable, FabricGroups] = OrderedDict()
 
 
 class FabricGroups:
-    """Domains of a fabric, their formulas if they have any, and the rates found so far.
+    """Domains of a fabric, their formulas if they have any, and cached rates.
 
     Attributes
     ----------
@@ -171,7 +171,7 @@ class FabricGroups:
 
     @property
     def joined(self) -> bool:
-        """Is there more than one domain?"""
+        """True if the fabric has more than one domain."""
         return len(self.domains) > 1
 
     @property
@@ -207,7 +207,7 @@ class FabricGroups:
         return min(gather, GroupPaths(self.fabric, self.groups(n)).ring())
 
     def groups(self, n: int) -> list[Group]:
-        """The groups of `n` that lie side by side on the fabric."""
+        """The groups of `n` chips, side by side on the fabric."""
         if n <= self.size:
             domains = zip(self.domains, self.inner, strict=True)
             return [group for members, inner in domains for group in inner.tiles(members, n)]
@@ -293,7 +293,7 @@ def _formula(
 def _spread(
     domains: Sequence[Sequence[Node]], inside: Sequence[DomainWiring], n: int
 ) -> list[Group]:
-    """Groups over as few neighbouring domains as hold each, evenly filled."""
+    """Groups over the fewest neighbouring domains that hold each, evenly filled."""
     groups: list[Group] = []
     taken: list[tuple[Sequence[Node], DomainWiring]] = []
     for members, inner in zip(domains, inside, strict=True):

@@ -78,7 +78,7 @@ def _answering(
     if isinstance(of, Machine):
         return lambda n: _of_machine(of, n), f"machine {of.name!r}"
     if isinstance(of, str):
-        raise TopologyError("group rates", f"{of!r} is a name; machine({of!r}) is what it names")
+        raise TopologyError("group rates", f"{of!r} is a name; give machine({of!r})")
     from topologies.groups.fabric_groups import fabric_groups
 
     groups = fabric_groups(of, order)

@@ -58,7 +58,7 @@ class AxisRate:
     latency: float
 
     def time(self, size: float) -> float:
-        """Seconds in which each chip's `size` bytes pass at the rate; 0 for a group of one."""
+        """Time to pass each chip's `size` bytes at the rate [s]; 0 for a group of one."""
         return 0.0 if self.rate is None else size / self.rate
 
 

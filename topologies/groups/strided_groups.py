@@ -1,4 +1,4 @@
-"""Rates of groups whose members stand a stride apart in the order in which chips are filled.
+"""Rates of groups with members at a fixed stride in the order that fills the chips.
 
 Ranks of a layout are mixed-radix numbers, so the groups of an axis are `size` chips at a `stride`:
 the product of the axes that vary faster. All of them talk at once. Inside a domain they have its
@@ -36,7 +36,7 @@ class RankTraffic(NamedTuple):
 
 
 def strided_groups(G: Fabric) -> StridedGroups:
-    """The groups of a fabric, remembered as long as its nodes and arcs stay the same.
+    """The strided groups of a fabric, cached until its nodes or arcs change.
 
     Raises TopologyError when the fabric is unsound.
     """
@@ -52,7 +52,7 @@ class _RankLevel(NamedTuple):
 
 
 class StridedGroups:
-    """A fabric with its chips in the order of ranks, domain after domain, and the rates so far."""
+    """A fabric with its chips in rank order, domain after domain, and cached rates."""
 
     def __init__(self, groups: FabricGroups) -> None:
         self.groups, self.fabric = groups, groups.fabric
@@ -100,7 +100,7 @@ class StridedGroups:
     def _collective(
         self, pattern: str, size: int, stride: int, ranks: int, *, pooled: bool
     ) -> float:
-        """The slower of what its members inside a domain reach and what crosses domains."""
+        """Minimum of the rates inside domains and across domains [byte/s]."""
         groups = np.arange(ranks).reshape(-1, size, stride).swapaxes(1, 2).reshape(-1, size)
         starts = np.ones(groups.shape, dtype=bool)
         starts[:, 1:] = np.diff(self.domain[groups], axis=1) != 0
@@ -121,7 +121,7 @@ class StridedGroups:
         return min(inside, self._served(whole))
 
     def _inside(self, pattern: str, flat: Ranks, first: Ranks, lengths: Ranks) -> float:
-        """What the parts of groups in one domain reach there, the slowest domain. [byte/s]"""
+        """Rate of the parts of groups inside their domains, minimum over domains [byte/s]."""
         slowest, domains = inf, np.where(lengths > 1, self.domain[flat[first]], -1)
         for d in self._unlike(domains[domains >= 0]):
             here, wiring = np.flatnonzero(domains == d), self.groups.inner[d]
@@ -137,7 +137,7 @@ class StridedGroups:
         return slowest
 
     def _stages(self, stride: int, size: int, ranks: int) -> float:
-        """Every rank to the one a stride on, but for those of the last stage. [byte/s]"""
+        """Rate from every rank to the rank a stride later, except the last stage [byte/s]."""
         source = np.flatnonzero(np.arange(ranks) // stride % size < size - 1)
         target = source + stride
         near = self.domain[source] == self.domain[target]
@@ -161,9 +161,7 @@ class StridedGroups:
         return self.fabric if part is None else part
 
     def _served(self, sent: RankTraffic) -> float:
-        """Rate at which all that crosses domains is served at once: by counting where a tree of
-        switches allows it, else on shortest paths. [byte/s]
-        """
+        """Concurrent rate of traffic across domains: tree cuts, else shortest paths [byte/s]."""
         if self._levels is None:
             weights = zip(*(column.tolist() for column in sent), strict=True)
             G, chips = self.fabric, self.chips
@@ -179,7 +177,7 @@ class StridedGroups:
         return slowest
 
     def _of_tree(self) -> list[_RankLevel] | None:
-        """The levels of switches above the domains by rank; None where there is no such tree."""
+        """Levels of switches above the domains by rank; None if the fabric has no such tree."""
         tree = self.groups.tree
         if tree is None:
             return None
@@ -196,7 +194,7 @@ _strided = lru_cache(maxsize=16)(StridedGroups)
 
 
 def _across(pattern: str, group: Ranks, first: Ranks, n: int) -> RankTraffic:
-    """What `n` members of every part of a group send to those of equal place in other parts.
+    """Traffic of `n` members of every part of a group to members of equal place in other parts.
 
     A gather goes round the parts, of an exchange an equal share goes to each.
     """

@@ -22,7 +22,7 @@ from topologies.rates.equal_domains import Crossings, Domains
 
 @dataclass(frozen=True, eq=False)
 class TreeLevel:
-    """Parts of the fabric that lie below one switch of a level, or below several joined ones."""
+    """Parts of the fabric below one switch of a level, or below several joined switches."""
 
     part: Mapping[Node, Node]  # the part that each chip is in
     up: dict[Node, float]  # what leads out of each part [byte/s]
@@ -41,7 +41,7 @@ class SwitchTree:
 
     @property
     def even(self) -> bool:
-        """Does as much lead into every part as out of it? Else cuts of gathers are not reached."""
+        """True if every part has equal bandwidth in and out; else gather cuts are not reached."""
         return all(level.up == level.down for level in self.levels)
 
     def cards(self, groups: Sequence[Group]) -> dict[int, float]:
@@ -92,7 +92,7 @@ class SwitchTree:
         return min(bounds)
 
     def send(self, groups: Sequence[Group]) -> float:
-        """From every chip to the one half its group away, where that is in another domain."""
+        """Rate from every chip to the chip half its group away, if in another domain [byte/s]."""
         bounds = [inf]
         for level in self.levels[:-1]:
             across = _crossings(self, level, tuple(groups))
@@ -100,7 +100,7 @@ class SwitchTree:
         return min(bounds)
 
     def farthest(self, groups: Sequence[Group]) -> tuple[int, float]:
-        """Arcs and seconds between members of different domains that are farthest apart."""
+        """Maximum arcs and latency [s] between members of a group in different domains."""
         top = 1
         for height, level in enumerate(self.levels):
             if any(len({level.part[chip] for chip in group}) > 1 for group in groups):

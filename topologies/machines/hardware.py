@@ -111,7 +111,7 @@ class Machine:
         kind: str = "switch",
         **others: object,
     ) -> Machine:
-        """A machine of one's own; latencies not given are the catalogue's for its kind.
+        """Build a custom machine; latencies not given are the catalogue's for its kind.
 
         Raises TopologyError, listing every figure that is unsound or unknown.
         """
@@ -261,7 +261,7 @@ class MachineFigure:
 
 
 class FigureRow(TypedDict):
-    """A figure as it stands in the file."""
+    """A figure as written in the file."""
 
     value: object
     unit: str
@@ -280,7 +280,7 @@ class MachineFile(TypedDict):
 
 
 def entries() -> Mapping[str, Mapping[str, object]]:
-    """The machines as they stand in the file, by name."""
+    """The machines as written in the file, by name."""
     return _read()["machine"]
 
 
@@ -330,11 +330,11 @@ class Slices:
     alike: bool = True  # whether all sides have links of one rate, so that a shape may be turned
 
     def offers(self, shape: BoxSides) -> bool:
-        """True if a slice of this shape is offered, in any rotation if sides are alike."""
+        """True if a slice of this shape is offered, in any rotation if all links are equal."""
         return any(turned in self._all_sides() for turned in self._turns(shape))
 
     def of(self, chips: int) -> list[BoxSides]:
-        """The shapes of slices with so many chips."""
+        """Shapes of slices with `chips` chips."""
         return [shape for shape in self._all_sides() if prod(shape) == chips]
 
     def near(self, chips: int) -> list[BoxSides]:

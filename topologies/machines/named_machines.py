@@ -28,7 +28,7 @@ def machine(
     shape: Sequence[int] | None = None,
     twisted: bool = False,
 ) -> Machine:
-    """A machine of the catalogue; of a torus, a slice of so many chips or of this shape.
+    """A machine of the catalogue; for a torus, a slice of `chips` chips or of this shape.
 
     More chips than a domain has are several whole domains, joined by scale-out. Of the shapes that
     are offered with as many chips, a slice takes that in which they exchange most. Raises
@@ -69,7 +69,7 @@ def graph(
     rail_optimised: bool = False,
     relay: str | None = None,
 ) -> Fabric:
-    """A machine as a fabric: one domain, or as many chips as are asked for.
+    """A machine as a fabric: one domain, or `chips` chips.
 
     Raises TopologyError when `chips` is more than one domain but not a whole number of them, when
     the domains cannot be joined because scale_out is not known, or when the arguments do not fit.
@@ -117,7 +117,7 @@ def graph(
 def _joined_domains(
     what: Machine, join: str | None, leaf: int | None, oversubscription: float | None
 ) -> tuple[str, int | None, float | None]:
-    """What joins domains; where it is of the machine's kind, the machine's figures fill in."""
+    """Join, leaf and oversubscription; the machine's figures fill in if the join is its own."""
     if join is not None and join != what.join:
         return join, leaf, oversubscription
     usual = what.oversubscription if what.oversubscription > 1 else None
@@ -129,7 +129,7 @@ def _joined_domains(
 
 
 def _chip_count(what: Machine, number: int | None) -> int:
-    """Chips of a fabric: a part of a domain or whole domains; one domain if none are named."""
+    """Chips of a fabric: a part of a domain or whole domains; one domain by default."""
     size, where = what.chips_per_domain, f"machine {what.name!r}"
     chips = size if number is None else number
     if (fault := count_fault(chips)) is not None:

@@ -19,7 +19,7 @@ MIN_HEALTHY_RATIO = 0.75
 
 @dataclass(frozen=True)
 class LinkFault:
-    """One thing that is wrong: where, and in words. `link` is there if it is only slow."""
+    """A fault: its nodes and its text; `link` is set if the link is only slow."""
 
     nodes: Group
     text: str

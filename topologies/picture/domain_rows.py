@@ -210,7 +210,7 @@ def _gap(sheet: PictureSheet, gap: Gap, place: NodePosition) -> None:
 
 
 def _wire(sheet: PictureSheet, domains: list[Node], lines: list[tuple[float, list[Node]]]) -> None:
-    """Links between what is drawn; those of a domain drawn as a whole as one bundle."""
+    """Draw the links; links of a domain drawn as a box are bundled."""
     places = sheet.places
     bundles: dict[Arc, list[Link]] = defaultdict(list)
     whole = {d for d in without_gaps(domains) if ("box", d) in places}

@@ -184,7 +184,7 @@ def _at_the_rim(view: View, a: Coord, b: Coord) -> bool:
 
 
 def _bowed(view: View, p: PagePoint, q: PagePoint) -> list[PagePoint]:
-    """A curve beside the straight way, which other chips stand on; of a box, away from it."""
+    """Curve from `p` to `q` around chips on the straight line; bowed outwards on a box."""
     length = max(((q[0] - p[0]) ** 2 + (q[1] - p[1]) ** 2) ** 0.5, 1.0)
     across = ((q[1] - p[1]) / length, -(q[0] - p[0]) / length)
     middle = (p[0] + q[0]) / 2, (p[1] + q[1]) / 2

@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class LinkKind(NamedTuple):
-    """What makes links one class, whatever their rates; `axis` says along which sides they run."""
+    """Class of links regardless of rate; `axis` gives the sides that its links run along."""
 
     tier: str
     roles: tuple[str, str]  # of the two ends
@@ -99,7 +99,7 @@ CHIP = "chip"
 
 @dataclass(frozen=True)
 class Link:
-    """A cable between two nodes, or an arc of which there is no other way round."""
+    """A cable between two nodes, or an arc without a reverse arc."""
 
     a: Node
     b: Node
@@ -147,7 +147,7 @@ class Scene:
         return dict(sorted(rows.items()))
 
     def inner_rows(self, domain: Node) -> dict[Node, list[Node]]:
-        """The other nodes of a domain: network cards, then switches and hosts by level."""
+        """Nodes of a domain that are not chips: network cards, then switches and hosts by level."""
         rows: dict[Node, list[Node]] = defaultdict(list)
         for node, where in self.inside.items():
             if where == domain:
@@ -156,7 +156,7 @@ class Scene:
         return dict(sorted(rows.items(), key=lambda pair: str(pair[0])))
 
     def domain_title(self, domain: Node) -> str:
-        """The domain and what is in it."""
+        """Title of a domain, with the count of nodes of each role."""
         roles = Counter(role(self.G, n) for n, where in self.inside.items() if where == domain)
         counts = {CHIP: len(self.domains[domain]), **roles}
         inside = ", ".join(counted_text(many, name) for name, many in counts.items())
@@ -240,7 +240,7 @@ def role(G: Fabric, node: Node) -> str:
 
 
 def _levels(G: Fabric, inside: dict[Node, Node]) -> dict[Node, int]:
-    """Steps from the nearest chip, domains' own switches counted apart from those above."""
+    """Steps from the nearest chip, counted inside the domains first, then above them."""
     level: dict[Node, int] = dict.fromkeys(accelerators(G), 0)
     for within in (True, False):
         steps, queue = dict.fromkeys(level, 0), list(level)

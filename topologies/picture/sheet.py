@@ -44,7 +44,7 @@ class NodePosition:
         return self.x - self.dx, self.y - self.dy, 2 * self.dx, 2 * self.dy
 
     def towards(self, target: NodePosition) -> PagePoint:
-        """The point of its edge at which a link to `target` begins. [px]"""
+        """Edge point of this node where a link to `target` begins. [px]"""
         if abs(target.y - self.y) > self.dy + target.dy:
             lean = max(-1.0, min(1.0, (target.x - self.x) / (abs(target.x - self.x) + 160)))
             edge = self.dy if target.y > self.y else -self.dy
@@ -54,7 +54,7 @@ class NodePosition:
 
 @dataclass
 class PictureSheet:
-    """Three layers of paint, the places of what is drawn, and the height of each class of link."""
+    """Three layers of paint, positions of the drawn nodes, and heights of the link classes."""
 
     scene: Scene
     faults: list[LinkFault]
@@ -115,7 +115,7 @@ class PictureSheet:
     def link(
         self, link: Link, points: list[PagePoint], *, faint: bool = False, most: float = THICK_WIDTH
     ) -> None:
-        """Draw a link through these points; the first of a class says where its label stands."""
+        """Draw a link through these points; the first link of a class sets its label height."""
         faulty = self.scene.faulty(link)
         middle = sum(y for _, y in points) / len(points)
         self.heights.setdefault((*link.kind[:3], link.figures), middle)
@@ -183,7 +183,7 @@ MIN_HEIGHT, MAX_FAULTS, MAX_CLASSES = 60.0, 6, 12
 
 
 def classes(sheet: PictureSheet, top: float, bottom: float) -> float:
-    """Label each class of link once, beside where it is drawn; where the labels end."""
+    """Label each class of link once, near its drawn links; returns the y below the labels."""
     groups: dict[Group, list[LinkClass]] = defaultdict(list)
     for link in sheet.scene.classes:
         if not link.faulty:
@@ -291,7 +291,7 @@ def _sentence(sheet: PictureSheet, x: float, y: float, words: str) -> float:
 
 
 def _scale(sheet: PictureSheet, x: float, y: float) -> float:
-    """Three thicknesses and what they carry; the line that they stand on."""
+    """Draw a legend of up to three line widths and their rates; returns its baseline y."""
     rates = sorted({max(c.rate, 1.0) for c in sheet.scene.classes})
     picked = list(dict.fromkeys((rates[0], rates[len(rates) // 2], rates[-1]))) if rates else []
     if len(picked) < 2:

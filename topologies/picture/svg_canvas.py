@@ -13,7 +13,7 @@ GLYPH = 0.56  # mean width of a letter, in font sizes
 
 @dataclass
 class Canvas:
-    """Marks in the order in which they are painted.
+    """Marks in painting order.
 
     Methods add one mark each; a `tooltip` is what a reader hears or sees when pointing at it.
     """
@@ -76,7 +76,7 @@ class Canvas:
         bold: bool = False,
         backed: bool = False,
     ) -> None:
-        """Words on one line; `y` is the line they stand on, `backed` keeps what is behind away."""
+        """Draw words on one line with baseline `y`; `backed` outlines them in the paper colour."""
         style = f'font-size="{_n(size)}" fill="{colour}" text-anchor="{anchor}"'
         style += ' font-weight="600"' if bold else ""
         if backed:

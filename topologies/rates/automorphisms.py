@@ -72,7 +72,7 @@ class ColoredStructure:
         return sha256(b"".join(parts)).hexdigest()
 
     def extended(self, move: Ints) -> Ints | None:
-        """A permutation of the nodes with the groups carried along, or None if one is lost."""
+        """Extend a permutation of the nodes to the groups; None if a group has no image."""
         taken: dict[int, None] = {}
         weights = self.demand.weights
         for members, weight in zip(self.demand.groups, weights, strict=True):
@@ -113,7 +113,7 @@ DEPTH = 200
 
 @dataclass(eq=False)
 class Orbits:
-    """Orbits of nodes and of arcs under the symmetries found so far."""
+    """Orbits of nodes and of arcs under the symmetries already found."""
 
     nodes: Ints
     arcs: Ints
@@ -168,7 +168,7 @@ class AutomorphismSearch:
         return colours
 
     def _classes(self) -> list[Ints]:
-        """Classes of nodes that may be alike and are in several orbits yet."""
+        """Classes of nodes of equal colour that still span several orbits."""
         real = self.what.demand.size
         order = np.argsort(self.base[:real], kind="stable")
         cuts = np.flatnonzero(np.diff(self.base[:real][order])) + 1
@@ -265,7 +265,7 @@ class AutomorphismSearch:
 
 
 def _next(colours: Colours, degrees: Ints) -> int:
-    """A node of several that look alike, or -1 if none do.
+    """A node of a colour that several nodes share; -1 if all colours differ.
 
     Of the classes whose nodes have most links, as those decide most, the smallest.
     """

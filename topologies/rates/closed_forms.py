@@ -37,7 +37,7 @@ def switch(members: int, up: float) -> Shares:
 
 
 def mesh(link: float) -> Shares:
-    """A full mesh: every pair has a link of its own, whatever the size of the group."""
+    """Full mesh: every pair has its own link, for every size of the group."""
     return Shares(link, link)
 
 
@@ -75,7 +75,7 @@ def box(sides: Sequence[int], links: Sequence[float], rings: Sequence[bool]) -> 
 
 
 def box_diameter(sides: Sequence[int], rings: Sequence[bool]) -> int:
-    """Links between the two chips of a box that are farthest apart."""
+    """Diameter of a box: links between its two farthest chips."""
     return sum(k // 2 if ring else k - 1 for k, ring in zip(sides, rings, strict=True))
 
 
@@ -126,7 +126,7 @@ def twisted_torus_rates(sides: Sequence[int], link: float) -> Shares:
 
 
 def twisted_diameter(sides: Sequence[int]) -> int:
-    """Links between the two chips of a twisted torus that are farthest apart."""
+    """Diameter of a twisted torus: links between its two farthest chips."""
     return max(_distances(sides))
 
 

@@ -1,4 +1,4 @@
-"""Colour refinement: which nodes, or which rows and columns, cannot be told apart locally.
+"""Colour refinement: nodes, or rows and columns, that are locally indistinguishable.
 
 Colours are 64-bit hashes that do not depend on numbering, so that two refinements can be
 compared colour by colour. Two different things may share a hash; whoever draws a conclusion
@@ -36,7 +36,7 @@ class ArcEnds:
 
     @classmethod
     def of(cls, size: int, end: Ints, colour: Colours) -> ArcEnds:
-        """Of arcs between `size` nodes."""
+        """Build from the ends and colours of arcs between `size` nodes."""
         colours, which = np.unique(colour, return_inverse=True)
         shared = colours.size * size < end.size
         return cls(end, colours if shared else colour, which * size + end if shared else None)
@@ -128,7 +128,7 @@ class ReducedProgramClasses:
 
 
 def equitable_partition(matrix: SparseMatrix, rows: Ints, columns: Ints) -> ReducedProgramClasses:
-    """The coarsest equitable partition of a matrix that keeps given rows and columns apart.
+    """Coarsest equitable partition of a matrix that never merges rows or columns given as distinct.
 
     Averaging a solution over the columns of each class keeps it feasible when all rows of a
     class have equal sums over each class of columns, and all columns of a class equal sums

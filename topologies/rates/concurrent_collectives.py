@@ -77,7 +77,7 @@ def joint_rate(
     *,
     adding: Collection[Hashable] = (),
 ) -> ConcurrentRate:
-    """The rate at which every group can perform the same collective at the same time.
+    """Maximum rate of every group if all groups perform the collective concurrently.
 
     Raises TopologyError when members are unsound or in two groups, no group has two members, no
     permitted path joins the members of a group, or the solver does not report an optimum.
@@ -165,7 +165,7 @@ def _by_flows(uses: LinkUsage) -> tuple[float, NDArray[np.bool_], str] | None:
 
 
 def _by_cuts(uses: LinkUsage, most: float) -> tuple[float, NDArray[np.bool_], str] | None:
-    """The same by generation of cuts, until the rate reached is within `GAP` of the bound.
+    """Solve by generation of cuts, until the rate reached is within `GAP` of the bound.
 
     None when cuts times variables exceed `most` before.
     """

@@ -56,7 +56,7 @@ class CutSearch:
         self.passed = [self.inside]
 
     def run(self, classes: list[Ints]) -> None:
-        """Find the narrowest cut, from members in classes of which the first stands for all."""
+        """Find the narrowest cut, from classes of members, each represented by its first member."""
         pending, size = classes, 1
         satisfied = np.zeros(self.arcs.nodes.size, dtype=bool)
         while pending and self.rate > 0:
@@ -75,7 +75,7 @@ class CutSearch:
             size = max(1, size // 2) if short else 2 * size
 
     def _lower(self, inside: NDArray[np.bool_]) -> bool:
-        """Take the cut if it is narrower than the narrowest so far."""
+        """Take the cut if it is narrower than the current narrowest; True if taken."""
         if not (self.arcs.is_member & inside).any() or not (self.arcs.is_member & ~inside).any():
             return False
         ratio = self._ratio(inside)

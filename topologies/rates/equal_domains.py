@@ -88,7 +88,7 @@ PartKey = tuple[Hashable, Hashable]  # the domain of a chip, and the part of the
 
 @dataclass(frozen=True)
 class Crossings:
-    """What groups of chips send out of each part of a network and into it, counted."""
+    """Counts of traffic between groups of chips that leaves or enters each part of a network."""
 
     pairs: Counter[Hashable]  # ordered pairs of members: one in the part, one in another domain
     leave: Counter[Hashable]  # shares that leave the part in a gather
@@ -150,7 +150,7 @@ def _shared(groups: Sequence[Sequence[PartKey]], above: float, *, gathers: bool)
 
 @dataclass(frozen=True)
 class Domains:
-    """Domains of one kind and size, and the cards that join them; a machine names them alike."""
+    """Domains of one kind and size, and the cards that join them; named as in a machine."""
 
     kind: str  # `switch`, `mesh` or `torus`
     chips_per_domain: int
@@ -179,7 +179,7 @@ def domain_group_rate(domains: Domains, n: int) -> GroupRate | None:
 
 
 def cards_bind(domains: Domains, n: int) -> bool:
-    """Are the links between domains what a group that leaves its domain waits for?
+    """True if the links between domains limit the rate of a group that leaves its domain.
 
     Then the formula is exact whatever the layer between them: what crosses it, and what must
     first reach a chip of the right place within a domain, fits beside the rest.
@@ -232,7 +232,7 @@ def _inside(domains: Domains, n: int) -> GroupRate:
 
 
 def _across(domains: Domains, n: int, out: float) -> GroupRate:
-    """A group over as few domains as hold it, evenly filled."""
+    """Rates of a group over the fewest domains that hold it, evenly filled."""
     count = ceil(n / domains.chips_per_domain)
     least, most = n // count, ceil(n / count)
     part = _inside(domains, most)
@@ -277,7 +277,7 @@ def _across(domains: Domains, n: int, out: float) -> GroupRate:
 
 @lru_cache(maxsize=4096)
 def _trunk(n: int, join: str, chips: int, leaf: int | None, above: float | None) -> Trunk | None:
-    """Groups of `n` over as few domains as hold each, below leaves or rails; None below neither.
+    """Uplink bounds of groups of `n` over the fewest domains, below leaves or rails; else None.
 
     Notes
     -----

@@ -133,7 +133,7 @@ class _Router:
 
 
 class _Mixtures:
-    """The program over the routings seen so far."""
+    """Restricted master problem over the generated routings."""
 
     def __init__(self, task: ReducedProgram) -> None:
         self.sources = task.sources.size
@@ -173,7 +173,7 @@ BINDING = 1e-9  # An elasticity below this is rounding.
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """Arcs that are full and alike.
+    """Class of saturated arcs with equal role.
 
     Attributes
     ----------
@@ -214,7 +214,7 @@ class Flow:
 def concurrent_flow(
     G: Fabric, traffic: Traffic, *, routing: str = "optimal", shortest: bool = True
 ) -> Flow:
-    """The largest rate at which all of `traffic` flows at once, per unit of weight.
+    """Maximum rate for all of `traffic` concurrently, per unit of weight.
 
     On a large fabric without symmetry an upper bound, which its `engine` says.
 
@@ -286,7 +286,7 @@ def _size(net: FlowNetwork, what: NodeDemand, symmetry: Orbits) -> int:
 
 
 def _bounded(G: Fabric, traffic: Traffic, size: int, *, shortest: bool) -> Flow:
-    """What shortest paths reach if a cut confirms it; else the narrowest of some cuts."""
+    """Rate of shortest paths if a cut confirms it; else the narrowest of some cuts."""
     if shortest:
         routed = ecmp(G, traffic)
         if is_optimal(G, traffic, routed.rate, routed.binding):

@@ -35,7 +35,7 @@ class IncidentArcs:
 
     @classmethod
     def of(cls, ends: Ints, nodes: int) -> IncidentArcs:
-        """The arcs that have such ends among so many nodes."""
+        """Sort arcs by `ends`, their end nodes among `nodes` nodes."""
         order = np.argsort(ends, kind="stable")
         return cls(order, np.searchsorted(ends[order], np.arange(nodes + 1)))
 
@@ -186,7 +186,7 @@ class NodeDemand:
 
     @cached_property
     def exchanges(self) -> dict[int, list[int]]:
-        """Numbers of the groups in which each node exchanges."""
+        """Map each node to the indices of the groups where it exchanges."""
         of: dict[int, list[int]] = {}
         for number, members in enumerate(self.groups):
             for member in members.tolist():

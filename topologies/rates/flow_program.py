@@ -63,7 +63,7 @@ class ReducedProgram:
 
 @dataclass(frozen=True, eq=False)
 class FlowSolution:
-    """Optimum of a task in its units or a bound of it, how it was found, and what binds."""
+    """Optimum of a task in its units or a bound of it, its method, and its elasticities."""
 
     theta: float
     engine: str
@@ -85,7 +85,7 @@ def maximum(
     method: str | None = None,
     where: str = "concurrent flow",
 ) -> tuple[float, Floats, Floats]:
-    """The largest value of a variable, all variables, and what a unit of each limit adds to it.
+    """Maximum of a variable, values of all variables, and the dual of each limit.
 
     Subject to `below @ x <= limits`, `balanced @ x == 0` and x >= 0. Raises TopologyError when the
     solver does not report an optimum, with what it reports.

@@ -1,4 +1,4 @@
-"""Orbits of sources and arcs under the symmetries of a fabric, so that one stands for all.
+"""Orbits of sources and arcs under the symmetries of a fabric: a member represents its orbit.
 
 A fabric may declare its orbits, but a declaration is no proof: a link may have failed since,
 and the traffic may tell apart what the fabric does not. So symmetries are always exhibited
@@ -49,7 +49,7 @@ class NamedBoxes:
                 self.boxes += [] if box is None else [box]
 
     def places(self) -> list[int]:
-        """Places of names at which there are numbers."""
+        """Positions of numbers in the names."""
         return sorted({place for box in self.boxes for place in box.places})
 
     def turns(self, place: int) -> Iterator[Ints]:

@@ -115,7 +115,7 @@ class NetworkPaths:
         return np.nonzero(np.ascontiguousarray(nearer.T))
 
     def _followed(self, hops: NDArray[np.int32], sends: NDArray[np.bool_]) -> tuple[Ints, ...]:
-        """The same, of those arcs alone that are met on the way from where anything is sent."""
+        """Arcs on shortest paths, by target, that are reached from nodes that send traffic."""
         net, n = self.net, len(self.net.nodes)
         hops, met = hops.ravel(), sends.ravel().copy()
         front, taken = np.flatnonzero(met), [np.empty(0, dtype=np.int64)]
@@ -281,7 +281,7 @@ class ShortestPaths:
         return Distances(hops, latency)
 
     def _late(self, hops: Ints) -> Floats:
-        """Latency [s] of the places that are so many hops away, infinite without a path."""
+        """Latency [s] of each place along a path of fewest `hops`; infinite without a path."""
         usual = np.unique(self.latency)
         if usual.size == 1:  # all ways of as many hops are as long
             steps = np.cumsum(np.append(0.0, np.repeat(usual, hops.max(initial=0))))
@@ -293,7 +293,7 @@ class ShortestPaths:
         return late
 
     def lanes(self, sources: Sequence[Node], targets: Sequence[Node]) -> list[Arc]:
-        """The arcs that lie on shortest permitted paths from any source to any target."""
+        """Arcs on shortest permitted paths from any source to any target."""
         used = np.zeros(self.latency.size, dtype=bool)
         for hops in self._hops(sources):
             if len(targets) <= MIN_FOLLOWED_SHARE * self.net.places:

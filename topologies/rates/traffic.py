@@ -161,7 +161,7 @@ def _weight_fault(value: object) -> str | None:
 
 
 def checked_members(what: str, G: Fabric, members: Iterable[Hashable] | None) -> list[Node]:
-    """The members in the order given; all accelerators of `G` if none are named.
+    """Return the members in the order given; all accelerators of `G` if `members` is None.
 
     Raises TopologyError, listing every member that is no accelerator of `G` or is named twice; or
     because there are fewer than two: a chip alone has nobody to send to, it takes no time and has
@@ -218,7 +218,7 @@ class TrafficCut:
 
 
 def is_optimal(G: Fabric, traffic: Traffic, rate: float, full: Collection[Arc]) -> bool:
-    """Whether no routing is better: the full arcs leave no more to the parts that they divide."""
+    """True if no routing is better: the full arcs form a cut that limits the rate."""
     return narrowest_part_cut(G, traffic, components(G, set(full))).rate <= rate * (1 + RATE_TOL)
 
 

@@ -12,7 +12,7 @@ from typing import TypeAlias, TypeGuard
 
 @dataclass(frozen=True)
 class Glyph:
-    """Letters set together: a `letter` slants, a `word` does not, a `sign` stands between two."""
+    """Characters of one kind: a `letter` slants, a `word` does not, a `sign` joins two operands."""
 
     text: str
     kind: str  # letter, script (calligraphic), word, number, sign
@@ -61,7 +61,7 @@ class Root:
 
 @dataclass(frozen=True)
 class Fence:
-    """Brackets as high as what they hold."""
+    """Brackets as high as their content."""
 
     left: str
     inside: Layout
@@ -157,7 +157,7 @@ def wrap(x: Layout, width: float) -> Layout:
 
 
 def is_relation(x: Layout) -> TypeGuard[BoxRow]:
-    """Whether it is two sides with the sign of a relation between them."""
+    """True if a layout is two sides joined by the sign of a relation."""
     signs = [Glyph(sign, "sign") for sign in "=≈<>≤≥≠"]
     return isinstance(x, BoxRow) and len(x.parts) == 3 and x.parts[1] in signs
 

@@ -11,7 +11,7 @@ from formulas.nomenclature.symbols import GREEK
 
 @dataclass(frozen=True)
 class Markup:
-    """How a notation writes a layout.
+    """Functions and templates of a notation that write a layout.
 
     Attributes
     ----------

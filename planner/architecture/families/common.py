@@ -1,4 +1,4 @@
-"""What families share: embedding and head, lists per layer, windows, experts, predicted tokens."""
+"""Parts shared by families: embedding and head, lists per layer, windows, experts, MTP blocks."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -94,7 +94,7 @@ def sparse_layers(reader: Reader, count: int, first_dense: int = 0) -> list[bool
 
 
 def overrides(reader: Reader, count: int) -> list[dict[str, int]]:
-    """What `per_layer_config` changes of each layer's measures, by key; empty where nothing."""
+    """Changes of each layer's measures in `per_layer_config`, by key; empty if unchanged."""
     layers: list[dict[str, int]] = [{} for _ in range(count)]
     section = reader.section("per_layer_config")
     for key in section.keys() if section is not None else ():
@@ -108,7 +108,7 @@ def overrides(reader: Reader, count: int) -> list[dict[str, int]]:
 
 
 def check_experts(reader: Reader, experts: int, active: int) -> None:
-    """Refuse a token that would visit more experts than there are."""
+    """Raise ModelError if the active experts per token exceed the routed experts."""
     if active > experts:
         raise reader.fail(PER_TOKEN[0], f"is {active}, more than the {experts} routed experts")
 
@@ -157,7 +157,7 @@ def qwen_prediction(reader: Reader, layer: Layer, hidden: int) -> PredictionBloc
 def predicting(
     blocks: int, projections: int, parameters: int, hidden: int
 ) -> PredictionBlocks | None:
-    """So many blocks, None without any: layers of so many parameters, and projections of 2h."""
+    """MTP blocks with `parameters` in their layers, plus projections of 2h; None if 0 blocks."""
     joined = projections * (2 * hidden * hidden + 3 * hidden)  # with three norms each
     return PredictionBlocks(blocks, parameters + joined) if blocks else None
 

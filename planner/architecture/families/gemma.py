@@ -10,7 +10,7 @@ from planner.architecture.layers import Experts, FeedForward, Mixer, Weight, mat
 
 
 def shared_cache_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
-    """Gemma 3n and 4: windowed layers, of which the last read the cache of an earlier one.
+    """Gemma 3n and 4: windowed layers; the last layers read the KV cache of an earlier layer.
 
     Full layers of Gemma 4 have wider and fewer heads, and the last is one where no list says.
     """
@@ -42,7 +42,7 @@ def shared_cache_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mix
 
 
 def gemma4_parts(reader: Reader, form: Shape, traits: Traits) -> list[FeedForward]:
-    """Gemma 4: dense parts, twice as wide where caches are borrowed, or experts beside them."""
+    """Gemma 4: dense parts, twice as wide where caches are borrowed, or these plus experts."""
     borrowed = reader.whole("num_kv_shared_layers", 0, least=0)
     wide = reader.flag("use_double_wide_mlp", False)
     widths = [
@@ -64,7 +64,7 @@ def gemma4_parts(reader: Reader, form: Shape, traits: Traits) -> list[FeedForwar
 
 
 def layer_embeddings(reader: Reader, form: Shape) -> tuple[Weight, ...]:
-    """What a layer does with its own embedding of the token: down to its width and up again."""
+    """Weights of per-layer input embeddings: down to their width and up again; empty if 0 wide."""
     narrow = reader.whole("hidden_size_per_layer_input", 256, least=0)
     if not narrow:
         return ()
@@ -90,7 +90,7 @@ def layer_embedding_tables(reader: Reader, form: Shape) -> tuple[Weight, ...]:
 
 
 def gemma3n_residual_streams(reader: Reader, form: Shape) -> tuple[Weight, ...]:
-    """Gemma 3n: alternating residual streams and a low-rank part beside each layer."""
+    """Gemma 3n: weights of alternating residual streams and of a low-rank part in each layer."""
     streams, rank = reader.whole("altup_num_inputs", 4), reader.whole("laurel_rank", 64)
     scale = form.hidden if reader.flag("altup_correct_scale", True) else 0
     gates = layer_embeddings(reader, form)[:2]

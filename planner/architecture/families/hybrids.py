@@ -76,7 +76,7 @@ def convolution_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixe
 
 
 def rounded_parts(reader: Reader, form: Shape, traits: Traits) -> list[FeedForward]:
-    """LFM2's dense parts, whose width is two thirds of what the key says, rounded up."""
+    """LFM2's dense parts; their width is two thirds of the configured value, rounded up."""
     inner = reader.whole((*INNER, "block_ff_dim"))
     if reader.flag("block_auto_adjust_ff_dim", True):
         inner = int(2 * inner / 3)
@@ -192,7 +192,7 @@ def _mamba2(
 
 
 def granite_parts(reader: Reader, form: Shape, traits: Traits) -> list[FeedForward]:
-    """Granite 4: experts beside a shared part, or the latter alone."""
+    """Granite 4: experts with a shared part, or the shared part alone."""
     if traits.moe is not None and reader.whole("num_local_experts", 8, least=0):
         return mixtures(reader, form, traits, traits.moe)
     reader.ignore("num_experts_per_tok", "intermediate_size")

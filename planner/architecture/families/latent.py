@@ -57,7 +57,7 @@ def latent_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
 
 
 def indexed_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
-    """Latent attention to what an indexer picks; some layers reuse the nearest earlier choice."""
+    """Latent attention to the indexer's picks; some layers reuse the nearest earlier choice."""
     count = form.layers
     scores = reader.words("indexer_types", count, {"full": True, "shared": False})
     pattern = reader.value("index_topk_pattern")
@@ -89,7 +89,7 @@ def _indexer(reader: Reader, has_weights: bool) -> Indexer:
 
 
 def hunyuan_residual_streams(reader: Reader, form: Shape) -> tuple[Weight, ...]:
-    """What mixes Hunyuan 4's residual streams around the two parts of a layer."""
+    """Weights that mix Hunyuan 4's residual streams around the two parts of a layer."""
     reader.ignore("hc_magnitude", "learnable_sink_init")
     streams = reader.whole("hc_mult", 4)
     mixing = 2 * streams
@@ -97,14 +97,14 @@ def hunyuan_residual_streams(reader: Reader, form: Shape) -> tuple[Weight, ...]:
 
 
 def hyper_connections(reader: Reader, form: Shape) -> tuple[Weight, ...]:
-    """What mixes DeepSeek V4's residual streams around the two parts of a layer."""
+    """Weights that mix DeepSeek V4's residual streams around the two parts of a layer."""
     streams = reader.whole("hc_mult", 4)
     mixing = (2 + streams) * streams
     return (_streams(2 * (mixing * streams * form.hidden + mixing + 3)),)
 
 
 def streams_head(reader: Reader, form: Shape) -> tuple[Weight, ...]:
-    """What joins the residual streams before the head."""
+    """Weights that join the residual streams before the head."""
     streams = reader.whole("hc_mult", 4)
     return (_streams(streams * streams * form.hidden + streams + 1),)
 
@@ -114,7 +114,7 @@ def _streams(count: int) -> Weight:
 
 
 def compressed_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
-    """DeepSeek V4's layers: a window alone, or beside entries that pool 4 or 128 tokens."""
+    """DeepSeek V4's layers: a window alone, or with entries that pool 4 or 128 tokens."""
     reader.ignore("num_key_value_heads", "num_hash_layers")
     reader.ignore("qk_rope_head_dim", "index_n_heads", "index_head_dim", "index_topk")
     width, groups = reader.whole("head_dim"), reader.whole("o_groups")
@@ -204,7 +204,7 @@ def ling_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
 
 
 def longcat(reader: Reader, name: str) -> Model:
-    """LongCat Flash: each published layer is two here, experts beside the first of them.
+    """LongCat Flash: each published layer is two here; the first also has experts.
 
     Experts without weights are chosen among the others: active parameters are means over tokens.
     """

@@ -29,7 +29,7 @@ def lambdas(reader: Reader, form: Shape) -> int:
 
 
 def result_norm(reader: Reader, form: Shape) -> int:
-    """A norm of what the heads return."""
+    """Parameters of a norm over the concatenated outputs of the heads."""
     return form.heads * form.width
 
 
@@ -48,7 +48,7 @@ def chatglm_kv_heads(reader: Reader, heads: int) -> int:
 
 
 def gpt2_kv_heads(reader: Reader, heads: int) -> int:
-    """Key-value heads of GPT-2 and GPT-3, as many as there are heads, which make up the width."""
+    """KV heads of GPT-2 and GPT-3: equal to `heads`, which must divide the width; else raises."""
     hidden = reader.whole(common.HIDDEN)
     if hidden % heads:
         raise reader.fail("n_head", f"is {heads}, does not divide n_embd {hidden}")
@@ -121,7 +121,7 @@ def mpt(reader: Reader, name: str) -> Model:
 
 
 def dbrx(reader: Reader, name: str) -> Model:
-    """DBRX: sixteen experts of four; what other families say flat stands in two sections."""
+    """DBRX: sixteen experts, four active; two sections hold keys that are flat elsewhere."""
     attention, experts = reader.section("attn_config"), reader.section("ffn_config")
     if attention is None or experts is None:
         missing = "attn_config" if attention is None else "ffn_config"

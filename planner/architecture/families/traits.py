@@ -1,4 +1,4 @@
-"""Standard decoders: what a layer has, said as data, for the families that differ in few things.
+"""Standard decoders: layer properties as data, for families that differ in few properties.
 
 Most published decoders are Llama's layer with other norms, biases, gates, windows or a mixture in
 place of the dense part. A family is then a row of `Traits` in `families.toml`; what a configuration
@@ -60,7 +60,7 @@ _UNBOUNDED = Windows()
 
 @dataclass(frozen=True, slots=True)
 class Moe:
-    """How the mixture layers of a family are written.
+    """Configuration keys and defaults of a family's mixture layers.
 
     `inner` names the experts' width; `shared` the key of the shared part's whole width, with
     `shared_width` where absent (None: refused), else it is the count of shared experts times
@@ -95,7 +95,7 @@ class Moe:
 
 @dataclass(frozen=True, slots=True)
 class LatentKeys:
-    """Widths of latent attention where keys are absent: None is refused, rank 0 a full query."""
+    """Default widths of latent attention: None requires the key, rank 0 is a full query."""
 
     query_rank: int = 1536
     cache_rank: int | None = None
@@ -106,7 +106,7 @@ class LatentKeys:
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """How a family's layer differs from Llama's; counts are of vectors of the hidden width.
+    """Differences of a family's layer from Llama's; counts are of vectors of the hidden width.
 
     `width`, `heads`, `kv_heads`, `vocab`, `context` and `tied` are the family's values where keys
     are absent; `own_kv_heads` counts key-value heads by keys of its own. `norms` is how many norms
@@ -173,5 +173,5 @@ class Traits:
 
 
 def is_enabled(reader: Reader, switch: Switch) -> bool:
-    """Whether a property is on in this configuration."""
+    """True if a property is on in this configuration."""
     return switch if isinstance(switch, bool) else reader.flag(*switch)

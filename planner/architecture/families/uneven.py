@@ -1,4 +1,4 @@
-"""Mixers and parts of families whose layers differ in heads, widths or what they attend to."""
+"""Mixers and parts of families whose layers differ in heads, widths or attended tokens."""
 
 from dataclasses import replace
 

@@ -1,1 +1,1 @@
-"""What do lists of others say now? Read on request, never silently, and compared with what is."""
+"""Refresh of listed prices: read on request only, and compared with the snapshot."""

@@ -1,4 +1,4 @@
-"""Listed prices read anew from the package genai-prices, which carries them: no network is asked.
+"""Refresh of listed prices from the installed package genai-prices, without network access.
 
 The rows of the snapshot that came from that package are replaced; those of other lists stay as they
 are. What is new, gone or priced otherwise is said row by row, so that nothing changes silently.
@@ -79,7 +79,7 @@ class PriceRefresh:
 
 
 def price_refresh(day: date) -> PriceRefresh:
-    """The shipped or chosen snapshot, with what the installed package lists on a day.
+    """Shipped or chosen snapshot, updated with the installed package's prices on a day.
 
     Raises MissingExtra without the package.
     """
@@ -213,7 +213,7 @@ def _judged(listed: Sequence[ListedPrice]) -> Iterator[ListedPrice]:
 def price_changes(
     before: Sequence[ListedPrice], after: Sequence[ListedPrice]
 ) -> Iterator[PriceChange]:
-    """What is priced otherwise, gone and new, by model, host and tier.
+    """Changed, removed and new prices, by model, host and tier.
 
     One row of a place that differs from the one row that was there has changed; where a host lists
     several of them (versions of a checkpoint), those without their equal are gone and new.

@@ -1,1 +1,1 @@
-"""What is known of training: published runs, and what generations of software make of hardware."""
+"""Catalogue of training: published runs, and fitted coefficients of software generations."""

@@ -13,7 +13,7 @@ TERA = 1e12
 
 @dataclass(frozen=True)
 class TrainingRate:
-    """What one published run reached per chip [flop/s], and on which chip; `kind` says how."""
+    """Rate of one published run per chip [flop/s], and its chip; `kind`: benchmark or measured."""
 
     chip: str
     sparse: bool
@@ -32,7 +32,7 @@ class TrainingRate:
 
 @dataclass(frozen=True)
 class TextStock:
-    """Distinct tokens of public text, and ends that hold `coverage` of what it may be [token]."""
+    """Distinct tokens of public text, and the interval that contains `coverage` of it [token]."""
 
     tokens: float
     low: float
@@ -44,7 +44,7 @@ class TextStock:
 
 
 def public_text() -> TextStock:
-    """How much there is to train on where nobody says."""
+    """Default stock of training text."""
     return TextStock(**table("planner.catalogue", FILE)["stock"])
 
 

@@ -1,4 +1,4 @@
-"""Stacks: what a generation of training software makes of the hardware, as fitted coefficients.
+"""Stacks: a generation of training software on the hardware, as fitted coefficients.
 
 A stack is a name, a date and a set of coefficients of the equations of a training step, each with
 how far it may be off; adjustments say what a chip, a number format or an attention kernel changes
@@ -133,14 +133,14 @@ class TrainingStack:
         }
 
     def measured_in(self, precision: str, *, routed: bool) -> bool:
-        """Whether a row ran such models in this format; a stack that lists none is not asked."""
+        """True if a row ran such models in this format, or if the stack lists no formats."""
         part = "routed" if routed else "dense"
         return not self.formats or f"{part} {precision}" in self.formats
 
     def band(
         self, *, routed: bool, model: str = "", chip: str = "", precision: str = ""
     ) -> TrainingBand:
-        """Factors on a step time that hold 80 % of rows as far from the fit as this one.
+        """Factors on a step time that contain 80 % of rows at an equal distance from the fit.
 
         A kind of distance that no row measured, a number format among them, is taken twice as
         wide, in logarithms, as the farthest that one did.
@@ -163,7 +163,7 @@ def _twice(band: TrainingBand) -> TrainingBand:
 
 @cache
 def coefficient_priors() -> Mapping[str, PriorCoefficient]:
-    """What physics alone says of every coefficient."""
+    """Physical prior of every coefficient, by name."""
     rows = table("planner.catalogue", FILE)["prior"]
     return {name: PriorCoefficient(**row) for name, row in rows.items()}
 
@@ -177,7 +177,7 @@ def _reached() -> Mapping[tuple[str, str], float]:
 
 @cache
 def usual_adjustments() -> tuple[StackAdjustment, ...]:
-    """What physics says that a place changes, before any row."""
+    """Physical prior of the adjustments by place, before any row."""
     rows = table("planner.catalogue", FILE)["usual"]
     return tuple(
         StackAdjustment(*(row[k] for k in ("of", "scope", "at", "factor"))) for row in rows
@@ -235,7 +235,7 @@ def choose_training_stack(wanted: str, chip: str, *, routed: bool = False) -> Tr
 
 
 def parse_stack(name: str, raw: Mapping[str, Any]) -> TrainingStack:
-    """A stack from the contents of its table, what no row moved filled from the prior.
+    """Stack from the contents of its table; coefficients that no row moved are the prior's.
 
     Raises CatalogueError for a coefficient that there is not.
     """
@@ -249,8 +249,8 @@ def parse_stack(name: str, raw: Mapping[str, Any]) -> TrainingStack:
     for share in SHARES:
         if not 0 <= values[share] <= priors[share].most:
             raise CatalogueError(
-                f"stack {name}: {share} = {values[share]:g} is a share, between 0 and "
-                f"{priors[share].most:g}: communication hides in no more time than there is"
+                f"stack {name}: {share} = {values[share]:g} is a share: give 0 to "
+                f"{priors[share].most:g}, since communication cannot hide in more than the step"
             )
     spreads = {c: prior.spread for c, prior in priors.items()} | raw.get("spreads", {})
     bands = {
@@ -275,7 +275,7 @@ def parse_stack(name: str, raw: Mapping[str, Any]) -> TrainingStack:
 
 @dataclass(frozen=True)
 class RlFramework:
-    """Factors on the time of rollouts and of learning [1], and a time beside both [s]."""
+    """Factors on the time of rollouts and of learning [1], and a further time [s]."""
 
     name: str
     title: str

@@ -1,4 +1,4 @@
-"""Measured collectives as rows of one vocabulary; what a row does not say is never guessed."""
+"""Measured collectives as rows of one vocabulary; values missing in a row are not guessed."""
 
 import math
 import re
@@ -63,7 +63,7 @@ def exchange_row(cells: Mapping[str, str]) -> CollectiveRow | str:
 
 
 def is_fitted_row(row: CollectiveRow) -> bool:
-    """Whether the profile's curves, or its crossings, were taken from such rows."""
+    """True if the curves or the crossings of the profile were fitted to rows like this."""
     if row.system in TABLES["crossings"].values() and row.nodes > 1:
         return True
     return row.sweep and any(
@@ -115,7 +115,7 @@ def _sound(row: CollectiveRow) -> CollectiveRow | str:
 
 
 def _exchanged(cells: Mapping[str, str]) -> float | None:
-    """What a chip sends, as it is counted in the table of collectives [byte]."""
+    """Bytes sent by a chip, counted as in the table of collectives [byte]; None if unknown."""
     if cells["op"].startswith("allreduce"):
         message_size = re.match(r"(\d+) KB", cells.get("notes", ""))
         return float(message_size[1]) * KIBI if message_size else None

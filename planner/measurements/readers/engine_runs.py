@@ -50,7 +50,7 @@ def reference_rows(table: Sequence[sheets.TableRow]) -> list[int]:
 
 
 def speculative_runs(table: Sequence[sheets.TableRow], fullest: Sequence[int]) -> dict[int, bool]:
-    """Whether runs speculate, by index, for those of which the rest of the table shows it.
+    """{row index: True if the run speculates}, for the runs that the rest of the table decides.
 
     Of the rows of the open part that are found to, all but three are 1.1 to 2 times as fast as the
     plain run beside them; of those found not to, none is faster than its like.
@@ -82,7 +82,7 @@ def speculative_runs(table: Sequence[sheets.TableRow], fullest: Sequence[int]) -
 
 
 def _configuration(row: sheets.TableRow) -> tuple[object, ...] | None:
-    """What identifies a configuration of a sweep; those of two pools were tuned from day to day."""
+    """Key of a configuration of a sweep; for two pools, which were retuned, also the day."""
     try:
         if row["mode"] == "disagg":
             copies = sheets.count(row, "decode_attention_dp_size", 1)
@@ -97,7 +97,7 @@ def _configuration(row: sheets.TableRow) -> tuple[object, ...] | None:
 
 
 def _identity(row: sheets.TableRow) -> tuple[str, ...]:
-    """What rows of one run share: its times to the hundredth, where they are that exact."""
+    """Key of the rows of one run: its times to the hundredth if given that exactly."""
     times = [row.get(column, "") for column in QUANTITIES]
     if sum(len(time.partition(".")[2]) for time in times) >= DECIMALS:
         try:
@@ -148,7 +148,7 @@ def runs(path: sheets.Source) -> Readings:
 def _speculating(
     row_measured: Measurement, speculates: bool | None, row: sheets.TableRow
 ) -> Measurement:
-    """The row with what is known of its drafts, by its sweep where no row beside it shows."""
+    """Set the drafts of a row: from `speculates` if known, else from its script's settings."""
     settings = script_settings(_facts(row, row_measured))
     certain, drafts = speculates is not None, bool(speculates)
     if row_measured.speculated is None and not certain:
@@ -163,7 +163,7 @@ def _speculating(
 
 
 def _facts(row: sheets.TableRow, run: Measurement) -> Facts:
-    """What the scripts of published runs are looked up by, of the run as far as it is read.
+    """Facts of a run for the lookup of its script, from the columns read until now.
 
     Raises BadRow if ways or requests are none.
     """
@@ -276,7 +276,7 @@ def _placed(
 
 
 def _stated(row: sheets.TableRow, line: str, repeats: str) -> Measurement:
-    """What a row says of a run, with nominal lengths, before its script and its layout are read.
+    """Read a row as a run with nominal lengths, before its script and its layout are read.
 
     Raises BadRow if a name has no entry in the catalogue, or a length or the day is none.
     """
@@ -314,7 +314,7 @@ def _stated(row: sheets.TableRow, line: str, repeats: str) -> Measurement:
 
 
 def _added_up(row: sheets.TableRow) -> bool:
-    """Whether a row that is called aggregated holds the chips of two pools as tensor ways.
+    """True if a row called aggregated counts the chips of two pools as tensor parallel.
 
     Runs on GB200 whose tensor ways are 12 to 72 without an image: the same concurrencies with
     times within 2 % stand in the table once more, as disaggregated.

@@ -1,4 +1,4 @@
-"""Kinds of files of measurements: by which columns each is known, and what reads it.
+"""Kinds of measurement files: the columns that identify each kind, and its reader.
 
 The one registry for fitting, validation and `--data` alike. A cell is never changed, but for models
 of configurations, which the catalogue does not hold: what is not understood is refused later, by
@@ -39,7 +39,7 @@ class Configurations:
     beside: Path
 
     def cell(self, published: str) -> str:
-        """What stands for a model's name: the name itself, or a configuration and the name."""
+        """Return the cell for a model name: the name itself, or a configuration and the name."""
         path = published_names.CONFIG.fullmatch(published)
         if path is not None:
             near = self.beside / published
@@ -77,7 +77,7 @@ class Configurations:
 
 
 def configurations(folders: Sequence[Path], measurements: Path) -> Configurations:
-    """The configurations in folders, and in the folder BESIDE that stands beside a file.
+    """Configurations in folders, and in the folder CONFIG_FOLDER next to a file.
 
     Raises InputError if one of the folders is none, or holds no configuration.
     """
@@ -125,7 +125,7 @@ def _full_name(name: str) -> str:
 
 
 def _same_shape(file: str, entry: str) -> bool:
-    """Whether a configuration has the shape of an entry, as far as it can be read."""
+    """True if a configuration has the shape of an entry, or cannot be read."""
     try:
         configured = model_sizes(read_config(file), None, None)
     except ModelError:

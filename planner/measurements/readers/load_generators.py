@@ -28,7 +28,7 @@ IN_FLIGHT = "the mean number of requests in flight"
 
 
 def format_of_document(document: Document) -> str | None:
-    """Which load generator wrote an object; None for none that is known."""
+    """Name of the load generator that wrote an object; None if unknown."""
     if _inside(document, "benchmarks.0.metrics") is not None:
         return "guidellm"
     # What it reads from a server's own counters (`prometheus_metrics`) has no mean of its requests.
@@ -99,7 +99,7 @@ def _format(name: object) -> str | None:
 
 
 def _closed_or_open(document: Document, latency: object) -> dict[str, object]:
-    """What both engines' own clients write; an open loop holds rate x latency requests."""
+    """Run as written by both engines' clients; an open loop holds rate x latency requests."""
     completed = _number(document.get("completed")) or 0.0
     rate = document.get("request_rate")
     unpaced = rate in ("inf", None) or (_number(rate) is None)
@@ -164,7 +164,7 @@ def _stated(document: object, generator: str, part: str) -> dict[str, object]:
 
 
 def _inside(document: object, path: str) -> object:
-    """What stands under names and places in lists in turn; None where one of them is missing."""
+    """Value at a path of keys and list indices; None if a part of the path is missing."""
     for key in path.split("."):
         if isinstance(document, Mapping):
             document = document.get(key)

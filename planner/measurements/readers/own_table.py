@@ -186,7 +186,7 @@ def _hardware(row: sheets.TableRow) -> tuple[Chip, str | None]:
 def _place(
     row: sheets.TableRow, sizes: ModelSizes, chip: Chip
 ) -> tuple[dict[str, int], int, int, str]:
-    """Layout and chips of one of so many replicas alike, and what was assumed of them."""
+    """Layout and chips of a replica, number of equal replicas, and the assumption made."""
     tp, pp = sheets.number_or_none(row, "tp"), sheets.count(row, "pp", 1)
     copies, ep = sheets.count(row, "dp_attention", 1), sheets.count(row, "ep", 1)
     chips, assumed = sheets.number_or_none(row, "n_chips"), ""
@@ -250,8 +250,8 @@ def map_columns(names: Sequence[str], facts: Mapping[str, object], where: str) -
     for names_of_one in (*OWN_COLUMNS, LOADS):
         if not had.intersection(names_of_one):
             mistakes.append(
-                f"missing column {' or '.join(names_of_one)}; what holds for all rows may be a "
-                f"fact: --fact {names_of_one[0]}=…"
+                f"missing column {' or '.join(names_of_one)}; a value of all rows may be given "
+                f"as a fact: --fact {names_of_one[0]}=…"
             )
     if not had.intersection(VALUE_COLUMNS):
         mistakes.append(f"no measured column (any of {', '.join(VALUE_COLUMNS)})")

@@ -1,4 +1,4 @@
-"""How the columns of a published run split a model: tables of several exports, one reading.
+"""Parallel layout from the columns of a published run, for tables of several exports.
 
 Runs of InferenceX state chips `tp`, expert ways `ep` and whether attention is copied. Two exports
 turned these into columns. The older multiplied: `tp` = 8 and `ep` = 8 without copies became tensor
@@ -34,7 +34,7 @@ GIB_OF_GB = 2**30 / 1e9  # what is listed as GB of memory is GiB on the cards
 
 
 def capacity(chip: Chip) -> float:
-    """The most that a chip can hold: what its driver reports, else the larger reading [byte]."""
+    """Memory capacity of a chip [byte]: as its driver reports, else GB read as GiB."""
     figure = chip.figures.get("memory")
     larger = GIB_OF_GB if figure is not None and figure.unit == "GB" else 1.0
     return chip.memory_reported or chip.memory * larger
@@ -255,7 +255,7 @@ def _as_started(pool: ScriptPool, sizes: ModelSizes) -> RunPool:
 
 
 def _sides(row: TableRow, sizes: ModelSizes, chip: Chip, tokens: float, prompt: float) -> _Sides:
-    """How large the workers are.
+    """Chips of a worker in each pool.
 
     Two exports hold other things than ways. One writes the chips of all pools as tensor ways, on
     both sides; one writes a single chip on both sides for models that no chip holds.
@@ -274,7 +274,7 @@ def _sides(row: TableRow, sizes: ModelSizes, chip: Chip, tokens: float, prompt: 
 
 
 def _taken_apart(chips: int, node: int, tokens: float, long: bool) -> _Sides:
-    """Workers of two pools that hold so many chips together."""
+    """Split `chips` between the workers of two pools."""
     if tokens / EIGHT < MIN_TOKENS:
         sizes = [d for d in (EIGHT, node) if (chips - node) % d == 0]
         if sizes:

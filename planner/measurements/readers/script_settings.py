@@ -1,4 +1,4 @@
-"""What the scripts of published runs set, where a table does not say it.
+"""Settings of the scripts of published runs, for values that a table does not state.
 
 They are rows of `published_scripts.toml`, by the runs that a script made: no run has a name here.
 Of two pools, `published_pools.csv` holds how many workers a script starts, and of which ways:
@@ -59,7 +59,7 @@ def _scripts() -> Mapping[str, object]:
 
 
 def script_settings(facts: Facts) -> ScriptSettings:
-    """The settings of a run of which these facts hold; those that no script sets are usual ones.
+    """Settings of a run with these facts; a setting that no script makes has its usual value.
 
     Parameters
     ----------
@@ -75,17 +75,17 @@ def script_settings(facts: Facts) -> ScriptSettings:
 
 
 def plain_export() -> str:
-    """The model id under which a table's second export stands, of runs without drafts."""
+    """Model id of a table's second export, which holds runs without drafts."""
     return str(_scripts()["plain"])
 
 
 def conditions_met(facts: Facts, conditions: Mapping[str, Condition]) -> bool:
-    """Whether facts meet every condition; one that is missing meets none."""
+    """True if the facts meet every condition; a missing fact meets none."""
     return all(name in facts and _holds(facts[name], wanted) for name, wanted in conditions.items())
 
 
 def _holds(value: str | float, wanted: Condition) -> bool:
-    """Whether a fact is what is wanted: a number, one of several patterns, or within ends."""
+    """True if a fact meets a condition: a number, a pattern out of several, or a range."""
     if isinstance(wanted, Mapping):
         least, below = wanted.get("from"), wanted.get("below")
         return (least is None or value >= least) and (below is None or value < below)  # type: ignore[operator]
@@ -103,7 +103,7 @@ GROUP_KEYS = ("engine", "chip", "weights", "lengths")
 
 @dataclass(frozen=True)
 class ScriptPool:
-    """One of two pools as a script starts it: workers, and the ways of each.
+    """Pool of a disaggregated run as a script starts it: workers, and parallel sizes of each.
 
     `places` are the requests that a worker runs at once, 0 where memory alone limits them.
     """

@@ -1,4 +1,4 @@
-"""What a file of measurements holds, read once: a table as it stands, or objects of JSON.
+"""Content of a file of measurements, read once: a table as written, or JSON objects.
 
 Cells stand between commas, semicolons or tabs, whichever the header has most of. No cell is
 changed, and the text of every row is kept, so that columns can be added beside it.
@@ -27,7 +27,7 @@ OS_ERRORS = (FileNotFoundError, PermissionError, IsADirectoryError)  # the calle
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table: column names, rows of as many cells, the line of each row, and the text of all.
+    """Table: column names, rows of equally many cells, the line of each row, and all texts.
 
     A line counts rows as a spreadsheet does, the header being 1: breaks inside of cells do not
     count, blank lines do, though they are no rows. `texts` are those of the header and of each
@@ -60,7 +60,7 @@ Source = Path | Sheet
 
 
 def open_tables(path: Path) -> Sheet | Documents:
-    """What a file holds; a text that opens like JSON is JSON, whatever the file is called.
+    """Read a file as a table or as JSON; text that opens like JSON is JSON under any file name.
 
     Raises InputError if it cannot be read, or is neither a table nor JSON; says where and what
     would help.
@@ -72,7 +72,7 @@ def open_tables(path: Path) -> Sheet | Documents:
 
 
 def sheet(source: Source) -> Sheet:
-    """The table in a file, or the one that is given.
+    """Return the table in a file, or `source` itself if it is a Sheet.
 
     Raises InputError if it cannot be read as text, is empty, has a column twice, no CSV, or a row
     with more cells than there are columns.
@@ -211,7 +211,7 @@ class Measurements:
 
     @property
     def path(self) -> Path:
-        """Where the file is."""
+        """Path of the file."""
         return self.source.path
 
     @property
@@ -221,7 +221,7 @@ class Measurements:
 
     @property
     def sheet(self) -> Sheet:
-        """The table as calibration reads it; raises InputError for what is none."""
+        """Table for calibration; raises InputError if the source is not a CSV table."""
         if isinstance(self.source, Sheet):
             return self.source
         raise InputError(f"{self.path} is no CSV table that columns are added to")
@@ -233,7 +233,7 @@ class Measurements:
             yield row, line, dict(zip(self.columns, cells, strict=True))
 
     def repeats(self, apart: frozenset[str] = frozenset()) -> frozenset[int]:
-        """Rows that an earlier one equals but for the columns in which repeats may differ."""
+        """Rows equal to an earlier row except in the columns where repeats may differ."""
         earlier, again = set[tuple[str, ...]](), set[int]()
         for row, _, cells in self.numbered:
             key = tuple(text for name, text in cells.items() if name not in apart)
@@ -341,7 +341,7 @@ def count(row: TableRow, name: str, default: int | None = None) -> int:
 
 
 def day(row: TableRow, name: str) -> str:
-    """A date, or a month, as `2026-01-31` or `2026-01`; blank where there is none.
+    """Date or month, as `2026-01-31` or `2026-01`; empty string for a blank cell.
 
     Raises BadRow if it is no such date; other ways to write one are not guessed at.
     """

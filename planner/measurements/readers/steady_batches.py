@@ -1,4 +1,4 @@
-"""Published batches and deployments with phases apart; rates and efficiencies become times."""
+"""Published batches and deployments with separate phases; rates become times."""
 
 import math
 import re
@@ -169,7 +169,7 @@ def _lengths(row: sheets.TableRow) -> tuple[float, float, float]:
 def _batch(
     row: sheets.TableRow, sizes: ModelSizes, chip: Chip, chips: int, context: float
 ) -> tuple[float, str]:
-    """Sequences over all chips, and what was assumed where the table does not say."""
+    """Sequences over all chips, and the assumption made if the table does not state the batch."""
     if row["batch"]:
         return sheets.positive(row, "batch"), ""
     # Prefill efficiency is published against the tokens of the whole batch.
@@ -271,7 +271,7 @@ def deployment(row: sheets.TableRow, name: str) -> list[Measurement]:
 
 
 def stated_layout(text: str, phase: str, chip: Chip, chips: int, experts: int) -> Mapping[str, int]:
-    """Ways by axis in chips, of the pool of a phase where there are two.
+    """Parallel sizes by axis in chips; if the text names two pools, those of the phase's pool.
 
     Raises BadRow if the text names none, or they multiply to neither the chips nor their cores.
     """
@@ -293,7 +293,7 @@ def stated_layout(text: str, phase: str, chip: Chip, chips: int, experts: int) -
 
 
 def deployment_entries(table: sheets.Measurements) -> list[Entry]:
-    """Both times of every deployment, with the reason where one is not predicted."""
+    """Entries of both times of every deployment; a time without prediction has a reason."""
     readings, entries = deployments(table.sheet), []
     measured = {(each.id, each.quantity): each for each in readings.rows}
     for row, line, cells in table.numbered:

@@ -1,4 +1,4 @@
-"""Rows of every kind of table as entries: what was measured, and why a row holds nothing usable.
+"""Entries from rows of every kind of table: measured quantities, and reasons for unusable rows.
 
 What the readers refuse keeps its reason. A run of training has a bound and no estimate yet: the
 model's arithmetic alone at the chip's peak, three passes of two FLOP per weight and token, and of
@@ -250,7 +250,7 @@ def generator_entries(readings: Readings) -> list[Entry]:
 
 
 def _run_entry(row: int, line: int, column: str, run: Measurement | None, reason: str) -> Entry:
-    """An entry with what is known of a run; without one, with the reason alone."""
+    """Entry with the fields of a run; without a run, with the reason alone."""
     if run is None:
         return Entry(row, line, column, column, "", "", "", "", reason=reason)
     ways = " ".join(f"{name}{n}" for name, n in (run.layout or {}).items() if n > 1)

@@ -38,7 +38,7 @@ RATE = "tokens_per_s_chip"  # a metric of which more is better
 
 @dataclass(frozen=True)
 class TrainingRow:
-    """One run: model, machine, layout and workload, and what was measured of it.
+    """Training run: model, machine, layout and workload, and its measured quantities.
 
     `seconds` of a step [s], None where only whether it fits was seen; `peak` memory [byte] or None;
     `fits` whether it ran. `latent` says that the table does not state recomputation. `published` is
@@ -72,12 +72,12 @@ class TrainingRow:
 
     @property
     def part(self) -> str:
-        """Whether its model is `routed` or `dense`."""
+        """Kind of the model: `routed` or `dense`."""
         return "routed" if self.counts and self.counts.n_experts else "dense"
 
     @property
     def usable(self) -> bool:
-        """Whether its time counts."""
+        """True if the row has a step time and no reason against its use."""
         return not self.reason and self.seconds is not None
 
     def flop_rates(self) -> tuple[float, float, float]:
@@ -98,7 +98,7 @@ def _words() -> Mapping[str, Mapping[str, Any]]:
 
 @dataclass(frozen=True)
 class StackWords:
-    """What a stack is called, when it ran, and fields of TrainingStack that its sources set."""
+    """Title of a stack, its dates, and the TrainingStack fields that its sources set."""
 
     title: str
     ran: str
@@ -106,7 +106,7 @@ class StackWords:
 
 
 def stack_words(name: str) -> StackWords:
-    """What is known by name of a stack."""
+    """Title, dates and traits of a stack; each is empty if unknown."""
     words = _words()
     return StackWords(
         words["title"].get(name, ""), words["ran"].get(name, ""), words["traits"].get(name, {})

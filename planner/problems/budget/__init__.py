@@ -1,4 +1,4 @@
-"""How large a model on how many tokens? The budget problem: laws, phases, optimum, proof."""
+"""Budget problem, model size and number of tokens: laws, phases, optimum, proof."""
 
 from planner.text.faces import lazy_module
 

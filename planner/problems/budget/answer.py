@@ -99,7 +99,7 @@ def _bound(
 
 
 def _binding(best: optimum.BudgetOptimum, slopes: dict[str, float]) -> tuple[BindingLimit, ...]:
-    """The limits that hold the answer, with d ln(what is made small) / d ln(limit)."""
+    """Binding limits of the answer, with d ln(objective) / d ln(limit)."""
     task = best.task
     limits = []
     if best.multiplier:  # else nothing is left to choose: the limit is kept with room
@@ -230,7 +230,7 @@ def over_laws(resolution: ResolvedBudget, best: BudgetOptimum) -> LawSpread | No
 
 
 def _comparable(first: ScalingLaw) -> Iterator[ScalingLaw]:
-    """The other laws of the catalogue that weigh size against tokens, dense as the first is."""
+    """Further laws of the catalogue without RL that trade size against tokens for a loss."""
     for name in law_names():
         try:
             law = scaling_law(name)

@@ -29,7 +29,7 @@ MAX_REFERENCE_RATIO = 1e9  # how far a choice may lie from the reference point
 
 
 def solve_geometric_program(budgets: Budgets, reference: Array) -> tuple[Array, ProgramSolution]:
-    """Solve the one budget there is, its terms monomials, its choices measured from a reference.
+    """Solve a single budget as a geometric program of monomials, relative to a reference point.
 
     The point (J,) in logarithms, and the solution, whose value and bound are of what is made small:
     the cost, or the loss without its floor and outer power.

@@ -27,7 +27,7 @@ from planner.token_costs.spending import OvertrainingCheck, PhaseTokens
 
 
 def overtraining(answer: BudgetOptimum) -> OvertrainingCheck:
-    """How far beyond its compute-optimal tokens the model is trained; None without such tokens.
+    """Over-training ratio, pre-training tokens over compute-optimal tokens; None if undefined.
 
     Raises SolverError where the identity of the pools should hold and does not.
     """
@@ -59,7 +59,7 @@ def compute_optimal(answer: BudgetOptimum) -> records.Comparison | None:
 
 
 def equal_pools(answer: BudgetOptimum) -> records.RuleComparison | None:
-    """The lecture's heuristic: pre-training costs what serving does; None where nothing is served.
+    """Heuristic of the lecture: pre-training cost equals serving cost; None if not applicable.
 
     Without served tokens it is what reinforcement learning does. Given tokens stay as they are.
     """
@@ -81,7 +81,7 @@ def equal_pools(answer: BudgetOptimum) -> records.RuleComparison | None:
 
 
 def _compared(answer: BudgetOptimum, n_active: float, tokens: float) -> records.Comparison:
-    """Another size and tokens beside the answer: its cost or loss, and by how much it is worse."""
+    """Cost or loss of another size and tokens, and its relative excess over the answer."""
     task = answer.task
     total = life_cost(task, n_active, tokens)
     loss = answer.loss
@@ -132,7 +132,7 @@ def interval(answer: BudgetOptimum, count: int, coverage: float) -> records.Budg
 
 
 def unique_data(answer: BudgetOptimum) -> records.UniqueData | None:
-    """Fresh tokens that a plan takes beside those there are; None where the question says them."""
+    """Fresh tokens of a plan and the stock of public text; None if the question states them."""
     if answer.task.unique is not None:
         return None
     stock = public_text()

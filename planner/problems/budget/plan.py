@@ -1,4 +1,4 @@
-"""The answer to a token budget, typed: size and tokens, what each phase costs, proof, sources.
+"""Answer to a token budget, typed: size and tokens, cost of each phase, proof, sources.
 
 Everything is in base units; `to_document` makes JSON of it, keys in the order of the fields.
 """
@@ -14,7 +14,7 @@ from planner.token_costs import spending as life
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetPoint(life.LifePoint):
-    """A size, its tokens, and what follows from them by the equations of `formulas`."""
+    """Size, its tokens, and the results derived by the equations of `formulas`."""
 
     over_training_from_pools: Share | None
     phases: Mapping[str, life.PhaseMachine]
@@ -36,7 +36,7 @@ class RuledPoint(BudgetPoint):
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetInterval(life.LawInterval):
-    """The same with loss and over-training."""
+    """`LawInterval` with loss and over-training."""
 
     loss: life.Interval | None
     over_training: life.Interval | None
@@ -44,7 +44,7 @@ class BudgetInterval(life.LawInterval):
 
 @dataclass(frozen=True)
 class BudgetBound:
-    """What no choice goes below at what is asked; `least_loss` at no matter what cost."""
+    """Lower bounds over all choices for the question; `least_loss` at unlimited cost."""
 
     usd: Usd | None
     flop_paid: life.Flop | None
@@ -54,7 +54,7 @@ class BudgetBound:
 
 @dataclass(frozen=True)
 class BudgetCertificate:
-    """How the optimum was found, and how far what was solved differs, in logarithms.
+    """Method that found the optimum, and the differences between solvers, in logarithms.
 
     `relaxation` is what no choice goes below, in the unit of the objective.
     """
@@ -70,7 +70,7 @@ class BudgetCertificate:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Another size and tokens beside the plan, and by how much they are worse."""
+    """Alternative size and tokens, compared with the plan: cost, loss, and excess."""
 
     n_active: life.Param
     tokens: life.PhaseTokens
@@ -82,7 +82,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class RuleComparison:
-    """The same of a rule, or why no size is as good as asked with the tokens that it gives."""
+    """`Comparison` of a rule, or the reason why its tokens reach no size of the required loss."""
 
     n_active: life.Param | None
     tokens: life.PhaseTokens
@@ -110,7 +110,7 @@ class OtherLaw:
 
 @dataclass(frozen=True)
 class LawSpread:
-    """The least and the most that laws of the catalogue say of the same question."""
+    """Lowest and highest answers to a question over the laws of the catalogue."""
 
     laws: tuple[str, ...]
     n_active: life.Interval
@@ -120,14 +120,14 @@ class LawSpread:
 
 @dataclass(frozen=True)
 class ServedSpread(LawSpread):
-    """The same where it is sought how many tokens served make a model optimal, with their ends."""
+    """`LawSpread` of a search for the served tokens that make a model optimal, with their range."""
 
     served: life.Interval
 
 
 @dataclass(frozen=True)
 class UniqueData:
-    """Distinct tokens that a plan needs, and those of public text that there are.
+    """Distinct tokens that a plan needs, and the stock of public text.
 
     `low` and `high` hold `coverage` of what the stock may be; `needed` are the tokens of
     pre-training, where they are all fresh.
@@ -152,7 +152,7 @@ class LawNote(life.FormlessLawNote):
 
 @dataclass(frozen=True, kw_only=True)
 class LawProvenance(life.LifeProvenance):
-    """What an answer rests on: version of this program, law, sources, warnings."""
+    """Provenance of an answer: version of this program, law, sources, warnings."""
 
     law: LawNote
 
@@ -178,7 +178,7 @@ class BudgetAnswer(life.LifeAnswer):
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedBudget(BudgetAnswer):
-    """The answer where pre-training costs what the best layout of its model does."""
+    """Answer with pre-training charged by the best layout of its model."""
 
     training: life.PlannedLayout
 

@@ -1,4 +1,4 @@
-"""A budget whose pre-training costs what the best training layout of its model does.
+"""Budget with pre-training charged by the best training layout of its model.
 
 A budget chooses a size; the model of that size is the member of the family rule, and the training
 planner lays it out. Sizes one percent apart are compared at their shares of the peak.
@@ -33,7 +33,7 @@ class PlannedPretraining:
 
     @property
     def phase(self) -> training.PretrainPhase:
-        """Pre-training as it is asked for."""
+        """Pre-training phase of the scenario."""
         return self.scenario.phases.pretrain
 
     def planned(self, task: BudgetTask) -> BudgetTask:
@@ -75,7 +75,7 @@ class PlannedPretraining:
         return _pretrained(task, training.planned_cost(layouts, step, growth))
 
     def layout(self, best: BudgetOptimum) -> training.PlannedTraining:
-        """The layout of an optimum, beside it what a fixed share gave; sources and warnings."""
+        """Layout of an optimum, compared with a fixed share of the peak; sources and warnings."""
         layouts, size = self._size_layouts(best.task.sparsity), best.n_active
         step = layouts.at(size)
         if step is None:  # sizes are named by their members, a little off the rungs
@@ -94,7 +94,7 @@ class PlannedPretraining:
         return (claimed.n_active,) if isinstance(claimed, BudgetOptimum) else ()
 
     def _fixed(self, best: BudgetOptimum, fixed: PhaseCost) -> FixedShare | None:
-        """What a fixed share gives, charged what training its size really costs."""
+        """Plan at a fixed share of the peak, charged its real training cost; None if infeasible."""
         claimed = solve_one(_pretrained(best.task, fixed))
         if not isinstance(claimed, BudgetOptimum):
             return None

@@ -1,4 +1,4 @@
-"""A token budget for the reader: size and tokens, what they cost, and what they rest on."""
+"""Token budget for the reader: size and tokens, their cost, their accuracy and sources."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FOLLOWING = "planner pareto FILE    (cost against quality)"
 
 
 def head(plan: records.BudgetPlan) -> AnswerHead:
-    """What to build and what it costs, beside the model that most would build."""
+    """Head of the answer: size to build, its cost, and the usual alternative model."""
     whole, point, question = plan.answer, plan.answer.plan, plan.question
     if point is None:
         return no_plan(_question_text(plan), plan.infeasible)
@@ -74,7 +74,7 @@ def sections(plan: records.BudgetPlan, outputs: Sequence[Output]) -> tuple[Secti
 
 
 def explanation_text(plan: records.BudgetPlan) -> str:
-    """What binds, what a percent of each quantity is worth, and the closed form it comes from."""
+    """Text of the binding limits, the elasticities, and the closed form behind them."""
     whole, point = plan.answer, plan.answer.plan
     if point is None:
         return head(plan).text()
@@ -85,7 +85,7 @@ def explanation_text(plan: records.BudgetPlan) -> str:
 
 
 def _question_text(plan: records.BudgetPlan) -> str:
-    """What was asked, in a sentence."""
+    """Question of the scenario in a sentence."""
     scenario, point = plan.question, plan.answer.plan
     rl, limit, unique = scenario.rl, scenario.cost, scenario.data.unique
     least = "Smallest total cost" if scenario.objective == "cost" else "Fewest FLOP"
@@ -115,7 +115,7 @@ def _certainty(whole: records.BudgetAnswer, point: records.BudgetPoint) -> str:
 
 
 def _ranges(whole: records.BudgetAnswer, point: records.BudgetPoint) -> Section:
-    """Size, tokens, loss and cost with what errors of the law and other laws make of them."""
+    """Table of size, tokens, loss and cost, with ranges over law fits and over other laws."""
     band, spread = whole.band, whole.over_laws
     rows = [
         ("Parameters", point.n_active, life.scale_text, "n_active"),
@@ -140,7 +140,7 @@ def notes(
     band: records.BudgetInterval | None, spread: records.LawSpread | None,
     data: records.UniqueData | None,
 ) -> Iterator[Note]:  # fmt: skip
-    """Which range to plan on, and how much of the public text the plan takes."""
+    """Yield notes on the range to plan with and on the share of public text that is used."""
     drawn = band.cost if band else None
     if spread and drawn and spread.cost[1] / spread.cost[0] > drawn[1] / drawn[0]:
         words = "laws disagree more than any one law's error: use the last column"

@@ -43,7 +43,7 @@ class Budget(Problem["BudgetScenario"]):
     outputs = OUTPUTS
 
     def parameters(self, question: BudgetScenario) -> list[Parameter]:
-        """What a scenario gives, each varied as `--set` would vary it."""
+        """Parameters of a scenario, each varied as `--set` would vary it."""
         resolution = resolve_budget(question)
         question, tasks = resolution.scenario, resolution.tasks
         best = token_optimum.select_best(token_optimum.solve_many(tasks)) if tasks else None
@@ -54,7 +54,7 @@ class Budget(Problem["BudgetScenario"]):
         )
 
     def check(self, question: BudgetScenario) -> None:
-        """Refuse what is not known or goes beyond the law, which takes the optimum: a program."""
+        """Refuse unknown values and values beyond the law's range by solving for the optimum."""
         self.search(question)
 
     def varied(self, question: BudgetScenario, path: str, value: float) -> BudgetScenario:
@@ -83,7 +83,7 @@ class Budget(Problem["BudgetScenario"]):
         return answer(question)
 
     def head(self, plan: Plan) -> AnswerHead:
-        """What to build, what it costs, what most would build, and how sure that is."""
+        """Head of the answer: size to build, its cost, the usual alternative, its certainty."""
         assert isinstance(plan, BudgetPlan)
         return head(plan)
 
@@ -124,7 +124,7 @@ class Budget(Problem["BudgetScenario"]):
 
 
 def budget_rows(scenario: BudgetScenario, name: str) -> list[Elasticity]:
-    """Every parameter of a budget that has an answer, and what it does to one output.
+    """Elasticity of one output to every parameter of a budget with an answer.
 
     What a quantity does to what is made small comes from the envelope theorem. What it does to
     anything else moves the optimum: the budget is solved again a little off on either side, its
@@ -177,7 +177,7 @@ def _again(
 
 
 def _search(question: BudgetScenario, solved: Sequence[token_optimum.Solved]) -> Search:
-    """The best of what a question's choices have; by its rule for a law that has none."""
+    """Best point over the choices of a question; by the law's rule if no task was solved."""
     if not solved:
         plan = answer(question).chosen
         return Search(output_values(OUTPUTS, plan), "by rule", math.nan, plan) if plan else NO_PLAN

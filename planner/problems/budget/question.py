@@ -19,7 +19,7 @@ OBJECTIVES = ("flop", "cost")
 
 
 class BudgetChoose(Record):
-    """Values that a choice may take; what is absent is chosen freely."""
+    """Values that a choice may take; an absent choice is free."""
 
     sparsity: Annotated[tuple[float, ...], fields.OneOrMany(fields.Ratio())] = Field(
         (1.0,), description="N_total/N_active to try, each at least 1"
@@ -124,14 +124,14 @@ class BudgetScenario(QuestionRecord):
 
     @property
     def in_usd(self) -> bool:
-        """Whether the cost that is made small, or kept within its limit, is money."""
+        """True if the cost that is minimised or limited is in USD."""
         if self.cost is not None and self.cost.per is not None:
             return self.cost.per == "USD"
         return self.objective == "cost"
 
     @property
     def rated(self) -> bool:
-        """Whether a phase has an MFU, so that FLOP of the peak are counted, not those done."""
+        """True if a phase has an MFU: FLOP are counted at the peak, not as executed."""
         return any(
             getattr(getattr(self.phases, name), "mfu", None) or _planned(self.phases, name)
             for name in self.used
@@ -144,7 +144,7 @@ class BudgetScenario(QuestionRecord):
 
     @property
     def laws(self) -> tuple[str | File | Mapping[str, object], ...]:
-        """The laws asked for; the first one answers, the others stand beside it."""
+        """Laws of the scenario; the first answers, the others are compared with it."""
         return self.law if isinstance(self.law, tuple) else (self.law,)
 
 

@@ -28,7 +28,7 @@ FIXABLE = ("n_active", "pretrain")
 
 
 def is_rule(law: ScalingLaw, scenario: BudgetScenario) -> bool:
-    """Whether the law is such a rule, asked for what a rule can say.
+    """True if the law only splits a compute budget, and the question asks for such a split.
 
     Raises FieldError for a rule that is asked for a quality, or for more than pre-training.
     """
@@ -68,7 +68,7 @@ def ruled_point(law: ScalingLaw, scenario: BudgetScenario, phase: costs.PhaseCos
 
 @dataclass(frozen=True)
 class ResolvedBudget:
-    """What a scenario asks, in numbers.
+    """Scenario resolved into numbers.
 
     `tasks` are those of the first law, none for a rule that only splits an arithmetic; `others`
     the further laws to stand beside it; `planned` lays out pre-training where that is asked.
@@ -86,14 +86,14 @@ class ResolvedBudget:
     sought: BudgetScenario | None = None
 
     def served_by(self, law: ScalingLaw) -> float | None:
-        """Tokens served that make the model optimal by a law, where that is what is sought."""
+        """Served tokens that make the model optimal by a law; None if they are not sought."""
         if self.sought is None:
             return None
         return _optimally_served(law, self.sought, self.phases).inference.tokens
 
 
 def resolve_budget(scenario: BudgetScenario) -> ResolvedBudget:
-    """The questions of a scenario; raises InputError for what cannot be asked of its law."""
+    """Resolve a scenario into tasks; raises InputError if its law cannot answer the question."""
     laws = [scaling_law(law) for law in scenario.laws]
     needed = (*scenario.used, *("rl" for law in laws if "rl" not in law.lacks))
     used = {name: getattr(scenario.phases, name) for name in dict.fromkeys(needed)}
@@ -123,7 +123,7 @@ def resolve_budget(scenario: BudgetScenario) -> ResolvedBudget:
 
 
 def _planned(scenario: BudgetScenario, law: ScalingLaw) -> PlannedPretraining | None:
-    """The layouts of pre-training, where they are asked for.
+    """Layouts of pre-training; None if the scenario does not ask for them.
 
     Raises FieldError where a question needs what training costs before a size is chosen.
     """
@@ -142,7 +142,7 @@ def _planned(scenario: BudgetScenario, law: ScalingLaw) -> PlannedPretraining | 
 def _optimally_served(
     law: ScalingLaw, scenario: BudgetScenario, phases: dict[str, costs.PhaseCost]
 ) -> BudgetScenario:
-    """The scenario with as many tokens served as make the model of `quality.like` optimal.
+    """Scenario with the number of served tokens that makes the model of `quality.like` optimal.
 
     Raises FieldError where no number does, or nothing says how many tokens it was trained on.
     """
@@ -233,7 +233,7 @@ def budget_tasks(
 
 
 def _sparsities(law: ScalingLaw, scenario: BudgetScenario) -> tuple[list[float], list[str]]:
-    """The sparsities to try that the law knows, and what is said of the others."""
+    """Sparsities to try within the law's range, and warnings about the others."""
     wanted, only = list(scenario.choose.sparsity), law.fixed_sparsity
     if "sparsity" not in scenario.choose.model_fields_set and only is not None:
         return [only], []

@@ -1,4 +1,4 @@
-"""What holding, reading back and computing again cost, by the equations of the cache tiers.
+"""Cost of storing, fetching and recomputing a KV cache, by the equations of the cache tiers.
 
 A cache question in numbers: the model's cache and arithmetic, the chip, the tiers.
 """
@@ -52,7 +52,7 @@ class HeldTier:
 
 @dataclass(frozen=True)
 class CacheTask:
-    """What a scenario asks, in numbers: symbols' values for one chip, tiers, sources.
+    """Cache scenario in numbers: symbols' values for one chip, tiers, price, warnings, sources.
 
     `values` are those of the equations of `formulas.economics.tiers` with one chip for the domain:
     what a token costs does not depend on how many read it. HBM is the first of the `tiers`.
@@ -67,7 +67,7 @@ class CacheTask:
 
 
 def resolve_cache(question: CacheScenario) -> CacheTask:
-    """The numbers of a question; raises InputError for what cannot be looked up."""
+    """Resolve a cache scenario to numbers; raises InputError for unknown or unsupported values."""
     assert isinstance(question.system, str) or not isinstance(question.system, tuple | File)
     machine = resolved_system(question.system)
     if not isinstance(machine, System):
@@ -109,7 +109,7 @@ def resolve_cache(question: CacheScenario) -> CacheTask:
 
 
 def _counted(question: CacheScenario) -> tuple[ModelSizes, DataSource, tuple[str, ...]]:
-    """The model's sizes in the dtypes asked for, where they stand, and what was not understood."""
+    """Model sizes in the requested dtypes, their data source, and warnings on the config."""
     model, weights, kv = question.model, question.weights, question.kv
     name: str | File | None = model.like if isinstance(model, ModelDescription) else model
     if isinstance(model, ModelDescription):
@@ -130,7 +130,7 @@ def _counted(question: CacheScenario) -> tuple[ModelSizes, DataSource, tuple[str
 
 
 def _tiers(question: CacheScenario) -> tuple[tuple[HeldTier, ...], list[str]]:
-    """The tiers beside HBM, and what to know of them; raises FieldError without any price."""
+    """Storage tiers except HBM, and notes on them; raises FieldError for a tier without a price."""
     if isinstance(question.tiers, str):
         rows = [CacheTier(like=name, shared=8 if kind == "dram" else 1)
                 for kind, name in OF_KIND.items()]  # fmt: skip
@@ -226,7 +226,7 @@ class TokenCosts:
         )
 
     def economics(self, tier: HeldTier, chips: int) -> records.TierEconomics:
-        """A tier by itself: until when it pays, what it costs, how fast it is read."""
+        """Economics of one tier: break-even hold time, storage and fetch cost, fetch time."""
         values = self.of_tier(tier)
         shared = self.task.values["n_share"]
         hold = shared * self._equations.break_even_hold_in_tier.numpy().at(values)
@@ -250,12 +250,12 @@ class TokenCosts:
         )
 
     def prefill_time(self, chips: int) -> float | None:
-        """Time to compute the prefix again on so many chips [s]; None without a prefix."""
+        """Time to recompute the prefix on `chips` chips [s]; None without a prefix."""
         prefix, values = self.task.prefix, self.task.values
         return None if prefix is None else prefix * self.miss / (values["D_step"] * chips)
 
     def fetch_time(self, tier: HeldTier, chips: int) -> float | None:
-        """Time to read the prefix back on so many chips [s]; none from HBM."""
+        """Fetch time to `chips` chips [s]; 0 from HBM, None without a prefix or a read rate."""
         prefix = self.task.prefix
         if prefix is None:
             return None

@@ -10,7 +10,7 @@ from planner.protocol.plan import Answer, Plan
 
 @dataclass(frozen=True)
 class HitCost:
-    """What reading a cached token costs, at one hold time, by its parts; `share` is of a miss."""
+    """Cost of reading a cached token at one hold time, by part; `share` is relative to a miss."""
 
     store: PerMtok
     fetch: PerMtok
@@ -21,7 +21,7 @@ class HitCost:
 
 @dataclass(frozen=True)
 class TierEconomics:
-    """One tier: until when holding pays, what a byte costs there, how fast it is read.
+    """Economics of one tier: break-even hold time, storage price, fetch cost and fetch time.
 
     `break_even_hold` is the time after which computing again is cheaper, null where reading back
     alone costs more; `usd_per_mtok_hour` what it costs to hold; `reads_per_hour` how often a prefix
@@ -55,7 +55,7 @@ class TierOption:
 
 @dataclass(frozen=True)
 class HoldDecision:
-    """What to do for one hold time: keep (in HBM), move (to a tier), or recompute.
+    """Best action for one hold time: keep (in HBM), move (to a tier), or recompute.
 
     `cost` is what the choice costs per cached token, expected at the chance of a hit; `recompute`
     the same of computing again. `floor` is the least price of a token read from the chosen tier,
@@ -85,7 +85,7 @@ class LifetimeRate:
 
 @dataclass(frozen=True)
 class CapacityRate:
-    """Share of the blocks that are found where so many are held."""
+    """Block hit rate of an LRU cache with a capacity of `blocks` blocks."""
 
     blocks: int
     bytes: Byte
@@ -109,7 +109,7 @@ class TierLifetime:
 
 @dataclass(frozen=True)
 class TraceReuse:
-    """Hit rates of a trace, and the lifetime that pays in each tier; prefixes are held once."""
+    """Hit rates of a trace, and the best lifetime in each tier; shared prefixes are stored once."""
 
     requests: int
     blocks: int
@@ -122,7 +122,7 @@ class TraceReuse:
 
 @dataclass(frozen=True)
 class CachePoint:
-    """A cached token: what a miss costs, what a hit costs, and what to do at each hold time."""
+    """Plan for a cached token: cost of a miss and of a hit, and the decision at each hold time."""
 
     choice: str
     kv_bytes_per_token: Annotated[float, Unit("byte/token")]
@@ -136,14 +136,14 @@ class CachePoint:
 
 @dataclass(frozen=True)
 class CacheBound:
-    """The cost of a hit without storage: what no tier goes below."""
+    """Lower bound on the cost of a hit over all tiers, without storage cost."""
 
     cost: PerMtok
 
 
 @dataclass(frozen=True)
 class CacheCertificate:
-    """How many choices were compared, and by what."""
+    """Comparison method, number of options compared, and objective of the chosen option."""
 
     method: str
     options_considered: int

@@ -62,7 +62,7 @@ def _prepared(question: CacheScenario) -> tuple[CacheTask, BlockTrace | None]:
 
 
 class CacheProblem(Problem["CacheScenario"]):
-    """What to do with a cache between two requests."""
+    """Problem kind `cache`: keep, move or recompute a KV cache between two requests."""
 
     kind = "cache"
     version = 1
@@ -74,7 +74,7 @@ class CacheProblem(Problem["CacheScenario"]):
     )
 
     def parameters(self, question: CacheScenario) -> list[Parameter]:
-        """What a scenario gives, each varied as `--set` would."""
+        """List the parameters of a scenario, each varied as `--set` would."""
         price = economics.resolve_cache(question).price.value
         values = {path: self.value(question, path) for path in UNITS} | {"price": price}
         rows = [
@@ -99,7 +99,7 @@ class CacheProblem(Problem["CacheScenario"]):
         return Search(output_values(self.outputs, point), point.choice, point.cost, point, gap=0.0)
 
     def answer(self, question: CacheScenario) -> records.CachePlan:
-        """The plan: every hold time, every tier, and the trace where one is given."""
+        """Solve the scenario: every hold time, every tier, and the trace if given."""
         task, uses = _prepared(question)
         point = self._point(question, uses)
         options = sum(len(each.options) + 1 for each in point.holds)
@@ -116,11 +116,11 @@ class CacheProblem(Problem["CacheScenario"]):
         return records.CachePlan(KnownAnswer(answer), question)
 
     def check(self, question: CacheScenario) -> None:
-        """Refuse what cannot be looked up, and a trace that is none."""
+        """Raise InputError if the scenario cannot be resolved or its trace cannot be read."""
         _prepared(question)
 
     def _point(self, question: CacheScenario, uses: BlockTrace | None = None) -> records.CachePoint:
-        """The plan; without its trace where only the numbers of the first hold time are wanted."""
+        """Compute the plan point; its trace result is None without `uses`."""
         costs = economics.TokenCosts(economics.resolve_cache(question))
         holds = tuple(
             economics.decision(costs, hold, chance, question.margin, question.chips)
@@ -150,7 +150,7 @@ class CacheProblem(Problem["CacheScenario"]):
         return slopes
 
     def head(self, plan: Plan) -> AnswerHead:
-        """What to do by hold time, what a miss and a hit cost, and what decides."""
+        """Head of the answer: decision by hold time, cost of a miss and a hit, deciding factors."""
         assert isinstance(plan, records.CachePlan)
         question, point, first = plan.question, _point(plan), _point(plan).holds[0]
         cost, prefix = f"a miss costs {_usd(point.miss, MTOK)}", question.prefix
@@ -185,7 +185,7 @@ class CacheProblem(Problem["CacheScenario"]):
         )
 
     def picture(self, plan: Plan) -> ValueRows:
-        """What each tier and recompute cost a token, a panel for every hold time."""
+        """Plot the cost per token of each tier and of recompute, one panel per hold time."""
         from planner.report.pictures.value_rows import ValuePanel, ValueRow, ValueRows
 
         panels = []
@@ -217,7 +217,7 @@ def _point(plan: Plan) -> records.CachePoint:
 
 
 def question_text(plan: Plan) -> str:
-    """What was asked, in a line."""
+    """Return the question as one line of text."""
     assert isinstance(plan, records.CachePlan)
     prefix, system = plan.question.prefix, resolved_system(plan.question.system)  # type: ignore[arg-type]
     assert isinstance(system, System)  # a file is refused as it is resolved

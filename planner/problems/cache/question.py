@@ -51,7 +51,7 @@ class PriceOfTier(fields.FieldType):
 
 
 class CacheTier(Record):
-    """Memory or storage that can hold a cache: of the catalogue (`like`), or one's own."""
+    """Memory or storage tier for a cache: from the catalogue (`like`) or user-defined."""
 
     name: str | None = Field(None, description="what the answer calls it")
     like: str | None = Field(None, description="a tier of the catalogue, varied in place")
@@ -240,7 +240,7 @@ class CacheScenario(QuestionRecord):
 
     @property
     def attention(self) -> bool:
-        """Whether the arithmetic of attention is counted."""
+        """True if the arithmetic of attention is counted, i.e. if a prefix is given."""
         return self.prefix is not None
 
     @property

@@ -46,14 +46,14 @@ class BlockTrace:
         return float(np.mean(self.needed <= lifetime))
 
     def stored(self, lifetimes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Blocks times seconds that are held at each lifetime; after the last use all of it."""
+        """Stored block-seconds at each lifetime; the full lifetime after a block's last use."""
         ordered = np.sort(self.following)
         sums = np.concatenate([[0.0], np.cumsum(np.where(np.isfinite(ordered), ordered, 0.0))])
         within = np.searchsorted(ordered, lifetimes, side="right")
         return np.asarray(sums[within] + (len(ordered) - within) * lifetimes)
 
     def hits_within(self, capacity: int) -> float:
-        """Share of the blocks that are found among so many, the least recently used evicted."""
+        """Hit rate of the blocks in an LRU cache with a capacity of `capacity` blocks."""
         recent: OrderedDict[int, None] = OrderedDict()
         hits, blocks = 0, self.blocks.tolist()
         ends = [*self.starts[1:].tolist(), len(blocks)]

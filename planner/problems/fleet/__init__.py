@@ -1,4 +1,4 @@
-"""Which machines to reserve, rent and take as spot for several models? The fleet problem."""
+"""Fleet problem: machines to reserve, rent on demand and take as spot for several models."""
 
 from planner.text.faces import lazy_module
 

@@ -84,7 +84,7 @@ def _too_few(point: records.FleetPoint) -> tuple[str, ...]:
 def _robust(
     scenario: FleetScenario, resolution: ResolvedFleet, sure: chances.RobustChoice | None
 ) -> records.RobustFleet | None:
-    """What a plan with a chance keeps and costs, and what runs of its replicas would save."""
+    """Service level, margins and costs of a plan with a chance, and savings of replica runs."""
     if sure is None or scenario.chance is None:
         return None
     task = resolution.task
@@ -261,7 +261,7 @@ def _columns(
 
 
 def _infeasible(scenario: FleetScenario, resolution: ResolvedFleet) -> records.FleetAnswer:
-    """The answer to a question without one: which hour, which model, what would repair it."""
+    """Answer to an infeasible question: hours and models that fall short, and the repair."""
     task = resolution.task
     return records.FleetAnswer(
         scenario=resolve_keys(scenario),
@@ -275,7 +275,7 @@ def _infeasible(scenario: FleetScenario, resolution: ResolvedFleet) -> records.F
 
 
 def _short(scenario: FleetScenario, task: FleetTask) -> tuple[MissedPromise, ...]:
-    """What falls short: demand as forecast or, where there is a plan for that, with its margin."""
+    """Shortfalls of demand as forecast or, if that is feasible, with the margin of the chance."""
     rows = shortfalls(task)
     if rows or scenario.chance is None:
         return rows

@@ -1,4 +1,4 @@
-"""What a plan costs by contract and by model, and what it would cost with one freedom less."""
+"""Bills of a plan by contract and by model, and of plans with one freedom or one rule less."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,7 +18,7 @@ PROOF_GAP = 1e-4  # gap below which a plan is the optimum that others are compar
 
 
 def model_bills(task: FleetTask, choice: FleetChoice) -> dict[str, records.ModelBill]:
-    """What each model costs: machines by the chips that it holds there, and starts."""
+    """Return the bill of each model: machines by its share of the chips in use, and starts."""
     usd = np.zeros(len(task.models))
     for k, pool in enumerate(task.pools):
         firm = choice.reserved[k] * (pool.reserved or 0.0) * task.hours
@@ -89,7 +89,7 @@ def _compared(words: str, usd: float | None, at: float, scale: float) -> records
 
 
 def restricted_tasks(task: FleetTask) -> Iterator[tuple[str, FleetTask]]:
-    """The same question with one freedom less, then with one rule less."""
+    """Yield (name, task) of restrictions: with one freedom less, then with one rule less."""
     if len(task.pools) > 1:
         for k, pool in enumerate(task.pools):
             if {c.model for c in task.columns if c.pool == k} == set(range(len(task.models))):
@@ -154,7 +154,7 @@ def _alone(task: FleetTask) -> Iterator[FleetTask]:
 
 
 def _bill(task: FleetTask) -> float | None:
-    """The cheapest plan [USD/hour]; None where nothing meets the demand."""
+    """Minimum cost of a plan [USD/hour]; None if infeasible."""
     try:
         return solve_min_cost(task).value / task.hours
     except NoPoint:
@@ -162,7 +162,7 @@ def _bill(task: FleetTask) -> float | None:
 
 
 def _relaxed(task: FleetTask) -> float | None:
-    """What no plan is below [USD/hour]; None where nothing meets the demand."""
+    """Lower bound on the cost of a plan by its LP relaxation [USD/hour]; None if infeasible."""
     try:
         return solve_lp_relaxation(fleet_program(task).program.compiled()).value / task.hours
     except NoPoint:

@@ -34,7 +34,7 @@ class WholePlan:
 
 
 def broken_rules(task: FleetTask, plan: WholePlan) -> list[str]:
-    """The rules that a plan breaks, each with its hour and its model or pool; empty if none."""
+    """Return the rules that a plan breaks, each with its hour and its model or pool; else empty."""
     broken = []
     for m, model in enumerate(task.models):
         going = [
@@ -94,7 +94,7 @@ class ReplicaGroup:
     pool: int | None = None
 
     def has(self, column: FleetColumn) -> bool:
-        """Whether a column's replicas are among them."""
+        """True if the replicas of a column belong to this group."""
         here = self.pool is None or column.pool == self.pool
         near = column.slack >= self.latency
         return here and near and (column.model, column.phase) == (self.model, self.phase)
@@ -111,7 +111,7 @@ def _groups(task: FleetTask, m: int) -> Iterator[ReplicaGroup]:
 
 
 def _coming(task: FleetTask, plan: WholePlan, group: ReplicaGroup, t: int) -> float:
-    """What some replicas serve in an hour [seq/s]: what goes by routes to them, or the demand."""
+    """Rate that some replicas must serve in an hour [seq/s]: flow of routes, or the demand."""
     if not any(group.model in (route.origin, route.site) for route in task.routes):
         return float(task.demand[group.model][t])
     rows = [row[t] for route, row in _routes(task, plan)
@@ -121,7 +121,7 @@ def _coming(task: FleetTask, plan: WholePlan, group: ReplicaGroup, t: int) -> fl
 
 
 def _missed(task: FleetTask, plan: WholePlan, group: ReplicaGroup, t: int) -> Iterator[str]:
-    """What replicas that must serve it do not in an hour, or not firmly."""
+    """Yield the shortfalls of a group of replicas in an hour, in total and on firm machines."""
     wanted = _coming(task, plan, group, t)
     if wanted == 0 and any(group.model in (r.origin, r.site) for r in task.routes):
         return  # nothing is served here: no spare is wanted
@@ -135,7 +135,7 @@ def _missed(task: FleetTask, plan: WholePlan, group: ReplicaGroup, t: int) -> It
 
 
 def bill(task: FleetTask, plan: WholePlan) -> float:
-    """What a plan costs over the horizon [USD]: contracts, spot work done again, starts."""
+    """Cost of a plan over the horizon [USD]: contracts, rework on spot, starts."""
     usd = 0.0
     for k, pool in enumerate(task.pools):
         usd += plan.reserved[k] * (pool.reserved or 0.0) * task.hours
@@ -196,7 +196,7 @@ def _late(arrivals: list[float], room: list[float], window: int) -> list[int]:
 
 
 def _pool(task: FleetTask, plan: WholePlan, k: int, pool: PoolOffer, t: int) -> list[str]:
-    """What is wrong with the machines of a pool in an hour."""
+    """Return the violations by the machines of a pool in an hour: limits and packing."""
     wrong = []
     limits = (
         ("reserved", plan.reserved[k], pool.reserved, pool.reserved_most),
@@ -220,7 +220,7 @@ def _pool(task: FleetTask, plan: WholePlan, k: int, pool: PoolOffer, t: int) -> 
 
 
 def can_pack(parts: list[int], size: int, machines: int) -> bool:
-    """Whether replicas of so many chips each lie within machines, or in whole ones; exactly."""
+    """True if replicas of these chips each fit within machines, or in whole machines; exact."""
     whole = sum((part + size - 1) // size for part in parts if part >= size)
     small = sorted((part for part in parts if part < size), reverse=True)
     bins = machines - whole
@@ -241,7 +241,7 @@ def can_pack(parts: list[int], size: int, machines: int) -> bool:
 
 
 def _placed(parts: tuple[int, ...], rooms: tuple[int, ...], seen: set[object]) -> bool:
-    """Whether parts, the largest first, have places in rooms; every different way is tried."""
+    """True if parts, the largest first, fit into rooms; every distinct packing is tried."""
     if not parts:
         return True
     state = (len(parts), rooms)
@@ -290,7 +290,7 @@ def served_share(task: FleetTask, plan: WholePlan) -> float | None:
 
 
 def _filled(task: FleetTask, plan: WholePlan, k: int, size: int, t: int) -> list[list[float]]:
-    """What each spot machine of a pool serves by each column in an hour [seq/s]."""
+    """Rate that each spot machine of a pool serves by each column in an hour [seq/s]."""
     machines: list[list[float]] = []
     room = 0
     columns = [(i, c) for i, c in enumerate(task.columns) if c.pool == k]

@@ -1,4 +1,4 @@
-"""What only a fleet's fields hold: chances per hour, machines, demand by hour, regions."""
+"""Field types of fleets only: chances per hour, machines, demand by hour, regions."""
 
 import re
 from collections.abc import Mapping
@@ -83,7 +83,7 @@ class Hours(FieldType):
 
 
 def contract_as_mapping(value: object) -> Any:
-    """A price alone as the contract it stands for."""
+    """Return a price alone as a contract mapping; other values are unchanged."""
     return value if isinstance(value, Mapping) or value is None else {"price": value}
 
 
@@ -93,7 +93,7 @@ def latencies(value: object) -> object:
 
 
 class FleetRegion(Record):
-    """Where requests come from, and where else they may be served."""
+    """Region that requests come from, and the latency of serving them elsewhere."""
 
     demand: Fraction = Field(description="share of every model's demand")
     utc: Annotated[int, IntegerField(least=-12)] = 0
@@ -113,5 +113,5 @@ class FleetRegion(Record):
         return self
 
     def latency_to(self, region: str) -> float | None:
-        """What being served there adds [s]; None where its requests may not go."""
+        """Latency added by serving there [s]; None if its requests may not move there."""
         return None if self.latency is None else self.latency.get(region, self.latency.get("*"))

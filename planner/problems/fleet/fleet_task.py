@@ -11,7 +11,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class PoolOffer:
-    """A kind of machine: its chips, what each contract costs [USD/(machine*hour)] and its limits.
+    """Machine type: its chips, the price of each contract [USD/(machine*hour)] and its limits.
 
     None for a contract that is not offered. `lost` is the chance that a spot machine is gone in an
     hour, `redo` the share of a lost machine's work that is done again; `owned` machines are paid
@@ -32,7 +32,7 @@ class PoolOffer:
 
     @property
     def start_price(self) -> float:
-        """What a machine costs while replicas start on it: the dearest contract that is offered."""
+        """Price of a machine while replicas start on it: on demand, else the dearest offered."""
         offered = [p for p in (self.on_demand, self.reserved, self.spot) if p is not None]
         return self.on_demand if self.on_demand is not None else max(offered, default=0.0)
 
@@ -67,7 +67,7 @@ class FleetColumn:
 
 @dataclass(frozen=True)
 class Route:
-    """Requests of one model that may be served as another: by its replicas, so far away [s].
+    """Requests of one model that replicas of another may serve, with the added latency [s].
 
     By replicas that do all of a request, or with `pool` by some that prefill and some that decode
     there.
@@ -81,7 +81,7 @@ class Route:
 
 @dataclass(frozen=True)
 class ServingSite:
-    """Replicas of a model that leave room for a latency [s]: what they serve is counted at once.
+    """Replicas of a model with slack for a latency [s]; their service is counted together.
 
     `flows` are the routes that it serves; none where it serves the model's own demand. A `phase` is
     that of replicas of one pool.
@@ -96,7 +96,7 @@ class ServingSite:
 
 @dataclass(frozen=True)
 class FleetTask:
-    """What is asked, in numbers.
+    """Instance of a fleet question in numbers.
 
     `demand` is (models, hours) [seq/s]; `windows` are the hours by which a model's work may be
     deferred, 0 where it may not; `tokens` those of a mean request, None where nothing says. With
@@ -184,13 +184,13 @@ class FleetTask:
 
     @cached_property
     def start_costs(self) -> Array:
-        """What starting a replica of each column costs (C,) [USD]."""
+        """Cost of starting a replica of each column (C,) [USD]."""
         prices = [self.pools[c.pool].start_price / self.pools[c.pool].size for c in self.columns]
         return self.starts_paid * self.starts * self.used_chips * np.array(prices)
 
     @cached_property
     def stations(self) -> tuple[ServingSite, ...]:
-        """What serves demand: each model's replicas, and of them those near enough to others.
+        """Serving sites: replicas of each model, and subsets with slack for a route's latency.
 
         Those with room for a latency serve all that comes from so far away and further; where a
         pool prefills and another decodes, each serves all that goes by it.
@@ -224,7 +224,7 @@ class FleetTask:
 
     @cached_property
     def busiest(self) -> Array:
-        """The most work that may fall into an hour at each model's replicas (models,) [seq/s]."""
+        """Maximum work that may fall into an hour at each model's replicas (models,) [seq/s]."""
         work = self.most_served.copy()
         for origin, site in {(route.origin, route.site) for route in self.routes}:
             if site != origin:
@@ -233,7 +233,7 @@ class FleetTask:
 
     @cached_property
     def most_served(self) -> Array:
-        """The most of each model's work that may fall into an hour (models, hours) [seq/s]."""
+        """Maximum of each model's work that may fall into an hour (models, hours) [seq/s]."""
         rows = [
             sum((np.roll(row, shift) for shift in range(1, window + 1)), row.copy())
             for row, window in zip(self.demand, self.windows, strict=True)

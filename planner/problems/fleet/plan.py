@@ -15,7 +15,7 @@ ByHour = tuple[int, ...]
 
 @dataclass(frozen=True)
 class ModelBill:
-    """What one model costs: its share of all chips and starts that are paid.
+    """Bill of one model: its share of all chips and starts that are paid.
 
     `usd_per_mtok` is null where nothing says how many tokens a request has.
     """
@@ -52,7 +52,7 @@ class FleetPoint:
 
 @dataclass(frozen=True)
 class Pricing:
-    """Layouts held against the duals of the relaxation, in so many rounds, and columns added.
+    """Pricing of layouts by the duals of the relaxation: layouts, rounds, columns added.
 
     In the last round none improved it: the relaxation is that of all these layouts.
     """
@@ -64,7 +64,7 @@ class Pricing:
 
 @dataclass(frozen=True)
 class FleetCertificate:
-    """How the plan was found, and what no plan is below [USD/hour]; what was priced of layouts."""
+    """Method of the plan, lower bound on its cost [USD/hour], gap, and layouts priced."""
 
     method: str
     columns: int
@@ -92,7 +92,7 @@ class PlannedColumn:
 
 @dataclass(frozen=True)
 class FleetPrices:
-    """Duals of the relaxation, whole numbers aside.
+    """Duals of the continuous relaxation.
 
     `request` is what one request/s more of a model would cost in each hour [USD/hour], of work that
     may wait in the cheapest hour of its window; `machine`
@@ -123,7 +123,7 @@ class RestrictedFleet:
 
 @dataclass(frozen=True)
 class ChanceLevel:
-    """What no plan is below that keeps its promises with a chance."""
+    """Lower bound on the cost of plans that keep their promises with a chance."""
 
     chance: Share
     usd_per_hour: Hourly
@@ -131,7 +131,7 @@ class ChanceLevel:
 
 @dataclass(frozen=True)
 class BenchmarkRun:
-    """A run of one replica and what it saves: the mean of plans made anew after its outcomes.
+    """Benchmark run of one replica and its saving: the mean over plans made after its outcomes.
 
     `before` and `after` are standard deviations of the logarithm of the speed of the model on the
     pool; `commands` measure it and make a profile, none where the planner knows no such replica.
@@ -148,7 +148,7 @@ class BenchmarkRun:
 
 @dataclass(frozen=True)
 class RobustFleet:
-    """What a plan with a chance keeps, and what that costs.
+    """Service level of a plan with a chance, and its costs.
 
     `keeps` is the share of draws, none of which the plan saw, in which all was met; `margins`
     are factors of capacity over demand; `measured` is what knowing a model's speed would save;

@@ -24,7 +24,7 @@ RULES = {"without headroom": "headroom", "without N+": "spare", "without spare":
 
 
 def head(plan: FleetPlan) -> AnswerHead:
-    """What to buy, the bill, what is served, and what the rules cost."""
+    """Summary of an answer: machines to buy, bill, demand served, and cost of the rules."""
     whole, point, title = plan.answer, plan.answer.plan, _question(plan)
     if point is None:
         return no_plan(title, plan.infeasible, "Fix")
@@ -49,7 +49,7 @@ def head(plan: FleetPlan) -> AnswerHead:
 
 
 def explanation_text(plan: FleetPlan) -> str:
-    """What binds, and the dearest and cheapest hours of each model."""
+    """Return the binding contracts, and the dearest and cheapest hours of each model."""
     binds = [f"  {x.name}: {x.elasticity:+.3f}" for x in plan.binding]
     worth, none = _worth(plan), ["  no contract is at its limit"]
     priced = ["", worth.title, *(f"  {line.text()}" for line in worth.lines)] if worth.lines else []
@@ -57,7 +57,7 @@ def explanation_text(plan: FleetPlan) -> str:
 
 
 def _worth(plan: FleetPlan) -> Section:
-    """What a request/s, spare, headroom and one more reserved machine are worth."""
+    """Marginal prices of a request/s, a spare replica, headroom and a reserved machine."""
     prices, lines = plan.answer.prices, list[Line]()
     if prices is None:
         return Section("")
@@ -148,7 +148,7 @@ def _bought(plan: FleetPlan, point: FleetPoint) -> Iterator[str]:
 
 
 def _contracts(plan: FleetPlan, point: FleetPoint) -> Iterator[Line]:
-    """Machines that are there, reserved, on demand and on spot, and how busy their chips are."""
+    """Yield machines owned, reserved, on demand and on spot, and the utilisation of chips."""
     if added := plan.question.have:
         yield Line("have", ", ".join(f"{count} {name}" for name, count in added.items()))
     bought = [f"{count} {name}" for name, count in point.reserved.items() if count]
@@ -181,7 +181,7 @@ def _cheaper(whole: FleetAnswer, point: FleetPoint) -> str:
 
 
 def _limit(whole: FleetAnswer, point: FleetPoint) -> str:
-    """What the rules cost, all of them and one point more, or which contract is at its limit."""
+    """Cost of the rules, all of them and one point more, and the contracts at their limit."""
     costs = list[str]()
     for name, words in RULES.items():
         bills = [x.usd_per_hour for x in whole.beside if x.restriction.startswith(name)]
@@ -265,7 +265,7 @@ def _moved(point: FleetPoint) -> Iterator[Line]:
 
 
 def _sure(whole: FleetAnswer) -> Iterator[Line]:
-    """What each model's margin is, what chances cost, and what runs of a benchmark would save."""
+    """Yield each model's margin, the cost of chances, and the savings by benchmark runs."""
     sure = whole.robust
     if sure is None:
         return

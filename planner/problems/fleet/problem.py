@@ -75,12 +75,12 @@ class FleetProblem(Problem["FleetScenario"]):
         return answer(question)
 
     def head(self, plan: Plan) -> AnswerHead:
-        """What to buy, the bill, what is served, and what the rules cost."""
+        """Summary of an answer: machines to buy, bill, demand served, and cost of the rules."""
         assert isinstance(plan, FleetPlan)
         return head(plan)
 
     def sections(self, plan: Plan) -> Sequence[Section]:
-        """The bill, models, hours, comparisons, prices, and what a chance keeps."""
+        """Bill, models, hours, comparisons, prices, and the service level of a chance."""
         assert isinstance(plan, FleetPlan)
         return sections(plan)
 
@@ -90,7 +90,7 @@ class FleetProblem(Problem["FleetScenario"]):
         return picture(plan)
 
     def replica_hours(self, plan: Plan) -> Sequence[ReplicaHours]:
-        """Replicas of each model and column over the hours, firm ones and those on spot apart."""
+        """Replicas of each model and column over the hours, firm and spot in separate rows."""
         assert isinstance(plan, FleetPlan)
         point = plan.answer.plan
         assert point is not None

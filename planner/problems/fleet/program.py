@@ -1,4 +1,4 @@
-"""The integer program of a fleet: replicas by hour, machines by contract, what binds them.
+"""Integer program of a fleet: replicas by hour, machines by contract, and their constraints.
 
 Hours are cyclic. Every rule of the plan is a block of rows here; `evaluation` states each of them
 again by itself.
@@ -98,7 +98,7 @@ def fleet_program(task: FleetTask) -> FleetProgram:
 
 
 def _one_layout(made: IntegerProgram, task: FleetTask, firm: Array, spot: Array) -> Array:
-    """Rows that of layouts which may not stand side by side one is in use at most."""
+    """Add rows that allow at most one of rival layouts to be in use; returns their variables."""
     most, chosen = replica_upper_bounds(task), [np.zeros(0, int)]
     for layouts in task.rival_layouts:
         numbers = made.variables((len(layouts),), 0.0, 1.0)
@@ -193,7 +193,7 @@ def _spare(
     made: IntegerProgram, task: FleetTask, mine: Array, firm: Array, spot: Array, coming: Array,
     others: list[Array],
 ) -> tuple[list[Term], float]:  # fmt: skip
-    """Terms and level that are the spare of a station: so many times the largest rate in use.
+    """Return terms and constant of a station's spare: `task.spare` times the largest rate in use.
 
     One of its rates is the largest in use (`largest`); columns with a larger one are not used.
     Where requests come by routes they may all go elsewhere: a rate of zero stands for that, and
@@ -220,7 +220,7 @@ def _spare(
 
 
 def _deferred(made: IntegerProgram, task: FleetTask, m: int) -> tuple[Array, Array]:
-    """Work of a model that is served in each hour, of what came at most its window before; left."""
+    """Add variables of a model's deferrable work, served and left by hour, with their rows."""
     arrivals, window = task.demand[m], task.windows[m]
     served = made.variables((task.hours,), 0.0, task.most_served[m], whole=False)
     recent = sum(np.roll(arrivals, shift) for shift in range(window))
@@ -258,14 +258,14 @@ def _packed(
     made: IntegerProgram, task: FleetTask, mine: Array, replicas: Array,
     machines: list[Term], size: int, owned: int, others: list[Array],
 ) -> None:  # fmt: skip
-    """Rows that replicas lie each within a machine, by the ways in which one can be filled."""
+    """Add rows that pack each replica within a machine, by the filling patterns of a machine."""
     used = task.used_chips[mine]
     try:
         parts, ways = filling_ways(used[used < size], size)
     except TooManyWays as many:
         raise InputError(
-            f"replicas fill a machine of {size} chips in {many}; what would work: columns whose "
-            f"chips divide {size}"
+            f"replicas fill a machine of {size} chips in {many}; use columns whose chips "
+            f"divide {size}"
         ) from None
     filled = made.variables((len(ways), task.hours))
     others.append(filled)

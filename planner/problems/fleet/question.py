@@ -44,7 +44,7 @@ PHASES, MODES = ("prefill", "decode"), ("aggregated", "disaggregated")
 
 
 class GivenColumn(Record):
-    """A measured replica: where it runs, on how many chips, and what it serves in its promises."""
+    """Measured replica: its pool, its number of chips, and its rate within the promises."""
 
     pool: str = Field(description="one of pools")
     chips: Count = Field(description="of one replica")
@@ -59,14 +59,14 @@ class GivenColumn(Record):
 
 
 class ModelChoice(Record):
-    """What serving questions of a model choose from."""
+    """Options that the serving questions of a model choose from."""
 
     mode: Annotated[tuple[str, ...], ChoiceListField(MODES)] = ("aggregated",)
     """replicas of all of a request, of prefill and of decode by themselves, or a list of both"""
 
 
 class FleetModel(Record):
-    """A model of the fleet: a serving question, or replicas of one's own."""
+    """Model of the fleet: a serving question, or measured replicas."""
 
     model: ModelField | None = Field(None, description="as in a serving question")
     workload: Workload | None = Field(None, description="as in a serving question; no demand")
@@ -135,7 +135,7 @@ class FleetModel(Record):
 
     @property
     def tokens(self) -> float | None:
-        """Tokens of a mean request, input and output; None where nothing says."""
+        """Tokens of a mean request, input and output; None without a workload."""
         if self.workload is None:
             return None
         return self.workload.input_tokens.mean + self.workload.output_tokens.mean
@@ -207,7 +207,7 @@ class FleetPool(Record):
 
 
 class Spare(Record):
-    """Room for what breaks and for what is not foreseen."""
+    """Spare capacity for failures and for unforeseen demand."""
 
     replicas: Annotated[int, IntegerField(least=0)] = 0
     """of each model that may be down in any hour: 1 for N+1"""
@@ -216,7 +216,7 @@ class Spare(Record):
 
 
 class ReplicaStart(Record):
-    """What it takes to start a replica."""
+    """Time and cost of starting a replica."""
 
     time: Annotated[float, Quantity("time", zero=True, at_most=3600.0)] | None = None
     """at most an hour [s]; from the bytes of the weights when absent"""
@@ -225,7 +225,7 @@ class ReplicaStart(Record):
 
 
 class ForecastErrors(Record):
-    """Standard deviations of the logarithms of what is drawn."""
+    """Standard deviations of the logarithms of sampled demand and speed."""
 
     demand: Fraction = Field(0.1, description="of a model's demand over its forecast")
     speed: Fraction = Field(

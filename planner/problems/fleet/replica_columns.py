@@ -50,7 +50,7 @@ class NewColumn:
     point: PlanPoint
 
     def certificate(self, bounded: bool) -> str:
-        """How many layouts were decided; where wanted how far a bound by other means lies below."""
+        """Return the number of layouts decided and, if `bounded`, the gap of another bound."""
         words = f"{self.pool.decided.layouts:,} layouts decided"
         if not bounded:
             return words
@@ -80,7 +80,7 @@ class BuiltColumns:
 
 @dataclass(frozen=True)
 class Cell:
-    """A model on a pool with a number of chips, for requests from so far away [s].
+    """Model on a pool with a number of chips, for requests at a latency [s].
 
     `phase` is what it does alone; a prompt's cache then takes `transfer` to a decoding replica [s].
     """
@@ -134,9 +134,10 @@ def serving_columns(scenario: FleetScenario, demands: Iterable[int]) -> BuiltCol
         if promises.ttft_p95 is None and promises.ttft_p99 is None:
             late = max(e.column.p95 or 0.0 for e in columns if e.column.model == m)
             warnings.append(
-                f"models.{names[m]}.promises has no ttft_p95: a replica is loaded as far as its "
-                f"other promises and its batch allow, and the first token comes within {late:.3g} "
-                "s for 95 % of requests at most"
+                f"models.{names[m]}.promises has no ttft_p95: its other promises and its batch "
+                f"limit the load of a replica, and 95 % of requests may wait up to {late:.3g} s "
+                "for "
+                "the first token"
             )
     return BuiltColumns(tuple(columns), tuple(dropped), tuple(warnings), tuple(made))
 
@@ -200,7 +201,7 @@ def _pairs(
 
 
 def _question(scenario: FleetScenario, cell: Cell, mode: str = "aggregated") -> ServingScenario:
-    """The serving question of one replica that carries as much as it can, so far away [s].
+    """Serving question of one replica at maximum load, promises less the latency of the cell [s].
 
     Raises InputError where a promise is shorter than that.
     """
@@ -287,7 +288,7 @@ def replica(scenario: FleetScenario, cell: Cell, pool: Question, point: PlanPoin
 
 
 def larger_replicas(scenario: FleetScenario, made: BuiltColumns) -> list[NewColumn]:
-    """Replicas on several machines of the models and pools that one machine holds."""
+    """Search replicas on several machines for the models and pools found on one machine."""
     pools = list(scenario.pools.values())
     tried = {each.cell for each in made.searched}
     there = sorted({(cell.m, cell.k) for cell in tried if not cell.phase})
@@ -313,7 +314,7 @@ def _single(
 
 
 def _left_by_a_run(point: PlanPoint, spread: float) -> float:
-    """What of a spread one benchmark run of the replica leaves, read by `planner calibrate`.
+    """Spread that remains after one benchmark run of the replica, read by `planner calibrate`.
 
     Runs scatter about a profile that knows their kind as its band says; of what the spread has
     beyond that, which all times of the replica share, a fit to one run keeps the part that this
@@ -325,14 +326,14 @@ def _left_by_a_run(point: PlanPoint, spread: float) -> float:
 
 
 def reading_rate() -> float:
-    """How fast weights are read into a machine [byte/hour]: the median of flash drives listed."""
+    """Rate of reading weights into a machine [byte/hour]: the median of listed flash drives."""
     return HOUR * median(tier(name).read_rate for name in tier_names(FLASH))
 
 
 def _nearest(
     scenario: FleetScenario, cells: Sequence[Cell], refused: dict[Cell, str], pools: list[str]
 ) -> str:
-    """The pool that is nearest to holding a model, and what is missing there."""
+    """Describe the pool nearest to holding a model, and its shortfall."""
     best, words = (True, math.inf), ""
     for cell in cells:
         if cell in refused:
@@ -380,7 +381,8 @@ def _undominated(
             times, smaller = better[0]
             dropped.append(
                 f"{names[mine.model]} on {mine.name}: {times} x {smaller.name} serve "
-                f"{times * smaller.rate:.4g} of its {mine.rate:.4g} requests/s in as many chips"
+                f"{times * smaller.rate:.4g} of its {mine.rate:.4g} requests/s on equally many "
+                "chips"
             )
         else:
             remaining.append(candidate)

@@ -25,7 +25,7 @@ PREEMPTION = 0.05  # chance per hour that a spot machine is lost, where nothing 
 
 @dataclass(frozen=True)
 class ResolvedFleet:
-    """What a scenario asks, in numbers, and what is worth saying of it."""
+    """Scenario as a task in numbers, with its warnings."""
 
     task: FleetTask
     warnings: tuple[str, ...]
@@ -95,7 +95,7 @@ def demands(scenario: FleetScenario) -> dict[str, list[float]]:
 
 
 def _ways(scenario: FleetScenario) -> list[tuple[int, int, float]]:
-    """Where requests of a region may be served, and how far away [s]; none where all stay."""
+    """Return (origin, site, latency [s]) of regions that may serve requests; empty if all stay."""
     regions = list(scenario.regions.items())
     ways = [
         (i, j, latency)
@@ -109,7 +109,7 @@ def _ways(scenario: FleetScenario) -> list[tuple[int, int, float]]:
 
 
 def _routes(scenario: FleetScenario, columns: Sequence[FleetColumn]) -> tuple[Route, ...]:
-    """How the requests of each model and region may be served; none of those of which all stay.
+    """Return the routes of requests of each model and region; empty for models that all stay.
 
     Where a model prefills and decodes in pools by themselves, each such pool is another way.
     """
@@ -203,7 +203,7 @@ def _made(scenario: FleetScenario) -> BuiltColumns | None:
 
 
 def _warnings(scenario: FleetScenario) -> list[str]:
-    """What is worth saying of a scenario."""
+    """Return the warnings about a scenario."""
     notes: list[str] = []
     for name, pool in scenario.pools.items():
         if pool.spot is not None and pool.spot.lost is None:
@@ -215,7 +215,7 @@ def _warnings(scenario: FleetScenario) -> list[str]:
         if pool.on_demand is not None and pool.reserved.price > pool.on_demand.price:
             notes.append(
                 f"pools.{name}: reserved at {show(pool.reserved.price, 'price')} is dearer than on "
-                f"demand at {show(pool.on_demand.price, 'price')}: nothing is reserved"
+                f"demand at {show(pool.on_demand.price, 'price')}: no machine is reserved"
             )
         term = pool.reserved.term
         if term is not None and term > scenario.hours * HOUR:
@@ -227,8 +227,8 @@ def _warnings(scenario: FleetScenario) -> list[str]:
         head = model.demand.column
         if model.demand.file and head and not has_unit(head):
             notes.append(
-                f"models.{name}.demand: column {head} of {model.demand.file} says no unit and is "
-                f"read as requests/s; another stands in its head, {head} [requests/hour]"
+                f"models.{name}.demand: column {head} of {model.demand.file} has no unit and is "
+                f"read as requests/s; put another into its head: {head} [requests/hour]"
             )
         wait = model.demand.deferrable
         if wait is not None and not HOUR <= wait < scenario.hours * HOUR:
@@ -239,7 +239,7 @@ def _warnings(scenario: FleetScenario) -> list[str]:
     measured = [n for n, m in scenario.models.items() if m.columns is not None]
     if measured and scenario.start.time is None:
         notes.append(
-            f"start.time is not given, and nothing says how large the weights of "
-            f"{', '.join(measured)} are: they start at once"
+            f"start.time is not given, and the size of the weights of "
+            f"{', '.join(measured)} is unknown: they start at once"
         )
     return [*dict.fromkeys(notes)]

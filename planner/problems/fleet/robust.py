@@ -50,7 +50,7 @@ class Errors:
 
 @dataclass(frozen=True)
 class ValuedRun:
-    """A benchmark run of a column, in place of its like, and what it saves [USD/hour]."""
+    """Benchmark run of a column, for all columns of its cell, and its saving [USD/hour]."""
 
     column: int
     usd_per_hour: float
@@ -99,7 +99,7 @@ def robust(task: FleetTask, errors: Errors, chance: float) -> RobustChoice:
             low = shift
             high = max(high, low + MARGIN_SPREAD / 2)
     if best is None:
-        raise NoPoint("no margin that was tried keeps the share of draws that is asked")
+        raise NoPoint("no margin that was tried reaches the service level")
     raised, choice, margins = best
     share = holdout_service_level(task, choice, errors, UNSEEN)
     curve = tuple(
@@ -113,7 +113,7 @@ def robust(task: FleetTask, errors: Errors, chance: float) -> RobustChoice:
 
 
 def holdout_service_level(task: FleetTask, choice: FleetChoice, errors: Errors, seed: int) -> float:
-    """The share of draws in which a plan meets all demand in all hours."""
+    """Share of draws in a holdout where a plan meets all demand in all hours."""
     draw = np.random.default_rng(seed)
     models = len(task.models)
     demand = np.exp(draw.normal(size=(DRAWS, models)) * errors.demand)
@@ -162,7 +162,7 @@ def forecast_errors(task: FleetTask, demand: float, speed: float) -> Errors:
 
 @dataclass(frozen=True)
 class LinearUse:
-    """Of the relaxation d bill / d ln demand of each model (M,) [USD], and what columns serve.
+    """Gradient d bill / d ln demand of the relaxation by model (M,) [USD], and rates of columns.
 
     The latter is (C,), over all hours [seq/s].
     """
@@ -172,7 +172,7 @@ class LinearUse:
 
 
 def linear_use(task: FleetTask) -> LinearUse:
-    """What the relaxation uses where demand and speeds are as forecast, without headroom."""
+    """Return the use of the relaxation at forecast demand and speeds, without headroom."""
     made = fleet_program(replace(task, headroom=0.0))
     linear = solve_lp_relaxation(made.program.compiled())
     there = (linear.point[made.firm] + linear.point[made.spot]).sum(axis=1)
@@ -181,7 +181,7 @@ def linear_use(task: FleetTask) -> LinearUse:
 
 
 def margin_levels(task: FleetTask, errors: Errors, use: LinearUse, chance: float) -> Array:
-    """Standard deviations of each model's margin (M,), by what one more costs [USD]."""
+    """Standard deviations of each model's margin (M,), by the marginal cost of each [USD]."""
     weights = use.bills * _mean_spreads(task, errors, use.served)
     return _levels(np.maximum(weights, 1e-9), chance)
 
@@ -252,13 +252,13 @@ def _at_rates(task: FleetTask, rates: Array) -> FleetTask:
 
 
 def _least(task: FleetTask, errors: Errors, levels: Array) -> float:
-    """What no plan of the margins of some levels is below [USD/hour]."""
+    """Lower bound on the cost of a plan with the margins of some levels [USD/hour]."""
     raised = fleet_program(_raised(task, errors, levels)).program.compiled()
     return solve_lp_relaxation(raised).value / task.hours
 
 
 def valued_runs(task: FleetTask, errors: Errors, chance: float) -> tuple[ValuedRun, ...]:
-    """What one benchmark run of each model on each kind of machine would save, the most first.
+    """Savings by one benchmark run of each model on each machine type, in descending order.
 
     Those that save nothing are left out. Of a large program the few that serve most are valued, of
     a long horizon its mean day.
@@ -280,7 +280,7 @@ def valued_runs(task: FleetTask, errors: Errors, chance: float) -> tuple[ValuedR
 
 
 def saved_by_run(task: FleetTask, errors: Errors, levels: Array, cell: int) -> float:
-    """Mean of what plans cost less after a run of a model on a kind of machine [USD/hour].
+    """Mean saving in plan cost by a run of a model on a machine type [USD/hour].
 
     All are at the same levels of the models' margins (M,), as `levels_of` gives them; where after
     an outcome nothing keeps them, the plan stays. Without N+1: a spare replica is one at any speed.
@@ -300,7 +300,7 @@ def saved_by_run(task: FleetTask, errors: Errors, levels: Array, cell: int) -> f
 
 
 def _worth(task: FleetTask, errors: Errors, chance: float) -> tuple[float, ...]:
-    """What the plan would cost less if a model's speed were measured, of each model [USD/hour]."""
+    """Saving in plan cost if the speed of each model were measured [USD/hour]."""
     use = linear_use(task)
 
     def least(speed: Array) -> float:

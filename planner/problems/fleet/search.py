@@ -49,7 +49,7 @@ BY_HOURS = "relaxation with rounding cuts; hours apart, starts carried; contract
 
 @dataclass(frozen=True)
 class FleetChoice:
-    """A plan in numbers, and what is proved of it; costs in USD over the horizon.
+    """Plan in numbers, with its proved lower bound; costs in USD over the horizon.
 
     `linear` is the relaxation without cuts, `bound` what no plan is below; `served` (models, hours)
     of each model's demand, `flows` (routes, hours) [seq/s]; `free` is the bill of free layouts
@@ -72,7 +72,7 @@ class FleetChoice:
 
     @property
     def gap(self) -> float:
-        """How far the bound lies below the plan, of the plan."""
+        """Gap between the plan and its lower bound, as a share of the plan."""
         return max(0.0, (self.value - self.bound) / self.value) if self.value > 0 else 0.0
 
 
@@ -100,8 +100,8 @@ def solve_min_cost(task: FleetTask, by_hours: bool | None = None) -> FleetChoice
     plans = [choice for choice in tried if choice is not None]
     if not plans:
         raise SolverError(
-            "no plan was found, though whole numbers aside there is one; give a pool an on_demand "
-            "contract without a limit, or fewer hours"
+            "no plan in whole numbers was found, though the relaxation has one; give a pool an "
+            "on_demand contract without a limit, or fewer hours"
         )
     return _best(plans)
 
@@ -131,7 +131,7 @@ def _of_one_layout(task: FleetTask, made: FleetProgram, by_hours: bool | None) -
 def _layouts_first(
     task: FleetTask, made: FleetProgram, free: FleetChoice
 ) -> tuple[float, list[Array]]:
-    """What no plan is below, and columns (n,) to plan with, one layout of each kind among them.
+    """Lower bound on plans, and columns (n,) to plan with, one layout of each kind among them.
 
     The best layouts where all but them is relaxed, and of each kind the one that serves most in a
     plan with free layouts.
@@ -232,7 +232,7 @@ def cheapest_by_cycles(task: FleetTask) -> FleetChoice | None:
 
 
 def _cyclic(task: FleetTask) -> bool:
-    """Whether models can be planned one by one: no work waits, and chips fit where counts do."""
+    """True if models can be planned one by one: no work waits, no routes, packing by counts."""
     return (
         not any(task.windows)
         and not task.routes

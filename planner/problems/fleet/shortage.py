@@ -1,4 +1,4 @@
-"""Where a fleet has no plan: which model falls short in which hour, and what would repair it."""
+"""Shortage of a fleet without a plan: the model and hour that fall short, and the repair."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -51,7 +51,7 @@ def shortfalls(task: FleetTask) -> tuple[MissedPromise, ...]:
 
 @dataclass(frozen=True)
 class FleetRepair:
-    """Machines more of each pool (K,), those beyond what is offered by hour (K, T), who uses them.
+    """Machines to add to each pool (K,), machines beyond the offer by hour (K, T), main users.
 
     `busiest` is the model with most chips on a pool's firm machines (K, T); where `exact` is false
     time was up and machines are those of the relaxation, rounded up.
@@ -66,7 +66,7 @@ class FleetRepair:
 def _rows(
     task: FleetTask, repair: FleetRepair, k: int, before: str, after: str
 ) -> list[MissedPromise]:
-    """The worst hour of a pool with what would repair it, then those of other models there."""
+    """Return the worst hour of a pool with its repair, then those of other models there."""
     pool, price, count = task.pools[k], _price(task, k), int(repair.more[k])
     firm = "" if pool.on_demand is not None or pool.reserved is not None else "firm "
     least = "" if repair.exact else "at least "
@@ -95,13 +95,13 @@ def _may_run(task: FleetTask, m: int) -> bool:
 
 
 def _price(task: FleetTask, k: int) -> float:
-    """What one more machine of a pool would cost [USD/hour]."""
+    """Price of one more machine of a pool [USD/hour]."""
     pool = task.pools[k]
     return pool.on_demand if pool.on_demand is not None else pool.start_price
 
 
 def cheapest_repair(task: FleetTask, pools: Iterable[int]) -> FleetRepair:
-    """The cheapest machines more of some pools, there in all hours, with which there is a plan.
+    """Cheapest machines to add to some pools, in all hours, that make the task feasible.
 
     Raises NoPoint where none helps.
     """

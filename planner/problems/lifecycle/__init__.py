@@ -1,4 +1,4 @@
-"""Which model, trained how, served how, over a whole life? The lifecycle problem."""
+"""The lifecycle problem: the cheapest model, its training and its serving over a whole life."""
 
 from planner.text.faces import lazy_module
 

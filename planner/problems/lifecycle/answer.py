@@ -73,7 +73,7 @@ def answer(scenario: LifecycleScenario) -> records.LifecyclePlan:
 def _optimal(
     optima: Sequence[search.FixedLayoutOptimum], warnings: list[str]
 ) -> records.LifecycleAnswer:
-    """The whole answer of the first of several optima, the others beside it."""
+    """Build the complete answer of the first optimum; the others are its alternatives."""
     best = optima[0]
     life, whole = best.life, best.whole
     scenario = life.scenario
@@ -119,7 +119,7 @@ def _optimal(
 def _certificate(
     best: search.FixedLayoutOptimum, prices: comparisons.ServingPrices
 ) -> records.LifecycleCertificate:
-    """How the optimum was found and checked; no bound over all sizes is proven."""
+    """Method and checks of the optimum; no bound over all sizes is proven."""
     smooth, whole, program = best.answer, best.whole, joint_optimum(best)
     root = stationary_point(smooth.budgets)
     difference = None
@@ -139,7 +139,7 @@ def _certificate(
         apart = max(abs(math.log(first / second)) for first, second in pairs)
         if apart > AGREE:
             raise SolverError(
-                f"the search and the one program of size, tokens and batch differ by {apart:.2g} "
+                f"the search and the joint program of size, tokens and batch differ by {apart:.2g} "
                 "(in logarithms)"
             )
     from_pools = overtraining_from_pools(best)
@@ -181,7 +181,7 @@ def _binding(best: search.FixedLayoutOptimum, slopes: dict[str, float]) -> tuple
 
 
 def _evaluated(best: search.FixedLayoutOptimum) -> tuple[records.EvaluatedSize, ...]:
-    """Every size at which serving was planned, smallest first, with what its life costs."""
+    """All sizes tried by the serving planner, smallest first, with their lifecycle costs."""
     budget = best.answer.task
     pairs = sorted(best.evaluated, key=lambda pair: pair[0])
     sizes = [served.member.n_active if served else size for size, served in pairs]
@@ -234,7 +234,7 @@ def _provenance(
     warnings: Sequence[str],
     planned: Sequence[DataSource] = (),
 ) -> spending.LifeProvenance:
-    """What an answer rests on: version, law, sources with their dates, warnings."""
+    """Provenance of an answer: version, law, sources with their dates, warnings."""
     law = life.law
     data = (
         DataSource(f"law {law.name}", law.source, law.as_of),
@@ -247,7 +247,7 @@ def _provenance(
 
 
 def planned_training(best: search.FixedLayoutOptimum) -> training.PlannedTraining:
-    """The training layout of an optimum, and beside it what a fixed share of the peak gave.
+    """The training layout of an optimum, compared with the plan at a fixed share of the peak.
 
     Raises SolverError where the life at a fixed share does not settle.
     """

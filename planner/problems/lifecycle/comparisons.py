@@ -1,4 +1,4 @@
-"""What stands beside the best life of a model: its curve, simpler rules, its interval.
+"""Comparisons for the best life of a model: its cost curve, simpler rules, its interval.
 
 The numbers of a lifecycle's plan, each the value of one equation, and their check.
 """
@@ -48,7 +48,7 @@ class ServingPrices:
 
 
 def serving_prices(best: FixedLayoutOptimum) -> ServingPrices:
-    """The prices at every size that was asked and is served."""
+    """Serving prices at all evaluated sizes that have a plan, near-duplicate sizes dropped."""
     served = {s.member.n_active: s.price for _, s in best.evaluated if s is not None}
     served[best.served.member.n_active] = best.served.price
     pairs: list[tuple[float, float]] = []
@@ -94,7 +94,7 @@ def equal_pools(rows: Sequence[SizeCost], best: float) -> SimplerRule | None:
 
 
 def flat_price(best: FixedLayoutOptimum) -> SimplerRule | None:
-    """What a budget says that takes the price of a served FLOP for a constant, that of the plan.
+    """Budget that assumes a constant price per served FLOP, equal to that of the optimum.
 
     Its size is then charged what serving it really costs. None where it is not served.
     """
@@ -249,7 +249,7 @@ def _spending(best: FixedLayoutOptimum, tokens: spendings.PhaseTokens) -> spendi
 
 
 def _shape(best: FixedLayoutOptimum) -> records.ModelShape:
-    """What the model is made of."""
+    """Architecture of the optimal model: layers, heads, experts, bytes."""
     counted = best.served.member.sizes
     return records.ModelShape(
         name=counted.name,

@@ -1,4 +1,4 @@
-"""What one percent of anything does to a model's whole life.
+"""Elasticities of the lifecycle cost of a model in the quantities of its scenario.
 
 What a quantity does to training and to the required loss is that of a budget; what it does to the
 price of serving comes from the program of the serving layout, and counts as much as serving costs.
@@ -59,7 +59,7 @@ def lifecycle_elasticities(best: FixedLayoutOptimum) -> dict[str, float]:
 
 
 def overtraining_from_pools(best: FixedLayoutOptimum) -> float | None:
-    """Tokens over compute-optimal ones at the optimum, from what the phases cost.
+    """Over-training ratio (tokens over compute-optimal ones) at the optimum, from the phase costs.
 
     None where a limit holds the size, or the law is not additive.
     """
@@ -71,7 +71,7 @@ def overtraining_from_pools(best: FixedLayoutOptimum) -> float | None:
 
 
 def _at_the_end(best: FixedLayoutOptimum) -> dict[str, float]:
-    """What more of that which ends the sizes that a layout serves is worth: room for larger ones.
+    """Elasticities of the cost in the limits that cap the served size: memory and promises.
 
     Sizes a little beyond fall short of it by a factor, which grows with the size and falls with
     what there is; the largest size grows as the one over the other.
@@ -114,7 +114,7 @@ def _together(best: FixedLayoutOptimum, slopes: Mapping[str, float]) -> dict[str
 
 
 def lifecycle_rows(scenario: LifecycleScenario, name: str) -> list[Elasticity]:
-    """Every parameter of a lifecycle that has an answer, and what it does to one output."""
+    """Elasticities of output `name` in every parameter; raises InputError if no life exists."""
     best = cheapest_life(resolve_life(scenario))
     if best is None:
         raise InputError("--of: there is no life that could move")
@@ -164,7 +164,7 @@ def _group(path: str) -> str:
 def perturbed_outputs(
     best: FixedLayoutOptimum, row: Parameter, factor: float
 ) -> dict[str, float] | None:
-    """The outputs with a quantity times a factor, the layouts held; None where none settles."""
+    """Outputs with one quantity scaled by `factor`, layouts fixed; None if the solver fails."""
     served, budget = best.served, best.answer.task
     varied = row.to(factor) if row.to else budget
     if isinstance(varied, BudgetTask):
@@ -185,7 +185,7 @@ def parameters(best: FixedLayoutOptimum) -> list[Parameter]:
 
 
 def serving_parameters(best: FixedLayoutOptimum) -> Iterator[Parameter]:
-    """What the serving part of a lifecycle gives; `to` is the member served so."""
+    """Parameters of the serving part of a lifecycle; `to(factor)` gives the changed member."""
     part, served = best.life.scenario.serving, best.served
     task = served.parts[-1][0].task
 

@@ -59,7 +59,7 @@ class FamilyRule:
         return Member(self, counted, sparsity)
 
     def growth(self, member: Member, n_active: float) -> Growth:
-        """Between a member and the rule at another size."""
+        """Growth factors from a member to the family rule at `n_active` parameters."""
         tied, sparsity = member.sizes.tied, member.sparsity
         here = self.family.measures(member.n_active, sparsity, tied=tied)
         there = self.family.measures(n_active, sparsity, tied=tied)
@@ -104,12 +104,12 @@ class ScaledModel:
             return first  # the published model itself, and all that was measured of it
         factor = n_active / first.n_active
         if not 1 / LARGEST_FACTOR <= factor <= LARGEST_FACTOR:
-            raise ModelError(f"nothing of {self.model} is left at {n_active:.3g} parameters")
+            raise ModelError(f"{self.model} cannot be scaled to {n_active:.3g} parameters")
         grown = first.at(n_active)
         return Member(self, _whole_layers(grown, factor**CUBE), self.sparsity)
 
     def growth(self, member: Member, n_active: float) -> Growth:
-        """Between a member and the same model at another size."""
+        """Growth factors from a member to its model scaled to `n_active` parameters."""
         factor = (n_active / member.n_active) ** CUBE
         return Growth(factor, factor, factor)
 
@@ -192,7 +192,7 @@ def _scaled(groups: Mapping[str, float], inside: float, width: float) -> dict[st
 
 
 def _whole_layers(grown: ModelSizes, depth: float) -> ModelSizes:
-    """Sizes with a whole number of layers of each kind, at least one where there were any."""
+    """Scale the layers of each kind by `depth`, rounded; at least one if the model has any."""
 
     def layers(count: int) -> int:
         return max(round(count * depth), 1) if count else 0

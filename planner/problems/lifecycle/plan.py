@@ -1,4 +1,4 @@
-"""The answer to a lifecycle, typed: model, tokens, what each phase costs, chips, how it is served.
+"""Typed answer to a lifecycle: model, tokens, cost of each phase, chips, serving plan.
 
 It builds on that of a budget; serving stands in it as the serving planner answers.
 """
@@ -14,7 +14,7 @@ from planner.token_costs import spending as life
 
 @dataclass(frozen=True)
 class ModelShape:
-    """What the model is made of."""
+    """Architecture of the model: layers, heads, experts, bytes."""
 
     name: str
     family: str
@@ -62,7 +62,7 @@ class LifeChips:
 
 @dataclass(frozen=True)
 class LifecycleChipsWithRl(LifeChips):
-    """The same with a phase of reinforcement learning."""
+    """Chips of each phase, with a phase of reinforcement learning."""
 
     rl: TrainingChips
 
@@ -71,7 +71,7 @@ class LifecycleChipsWithRl(LifeChips):
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """What keeping checkpoints costs, to show that it may be left out."""
+    """Cost of storing checkpoints, reported to show that it may be left out."""
 
     bytes: Byte
     count: int
@@ -143,7 +143,7 @@ class SizeCost:
 
 @dataclass(frozen=True)
 class EvaluatedSize:
-    """A size at which serving was planned; null where no unit serves it, or it is never as good."""
+    """A size tried by the serving planner; null if no unit serves it or it misses the loss."""
 
     n_active: life.Param
     usd_per_mtok: PerMtok | None = None
@@ -182,7 +182,7 @@ class ProgramBound:
 
 @dataclass(frozen=True)
 class SolverDifferences:
-    """How far other solvers are from the search, in logarithms."""
+    """Differences of other solvers from the search, in logarithms."""
 
     scipy: float | None
     program: float | None
@@ -190,7 +190,7 @@ class SolverDifferences:
 
 @dataclass(frozen=True)
 class LifecycleCertificate:
-    """How the optimum was found and checked; no bound over all sizes is proven."""
+    """Method and checks of the optimum; no bound over all sizes is proven."""
 
     method: str
     objective: Usd
@@ -207,7 +207,7 @@ class LifecycleCertificate:
 
 @dataclass(frozen=True)
 class NoCertificate:
-    """What stands in its place where there is no life."""
+    """Placeholder of the certificate if no life is feasible."""
 
     method: str
     objective: None = None
@@ -242,7 +242,7 @@ class LifecycleAnswer(life.LifeAnswer):
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedLife(LifecycleAnswer):
-    """The answer where pre-training costs what the best layout of the model does."""
+    """The answer if pre-training is costed on the model's best training layout."""
 
     training: life.PlannedLayout
 

@@ -27,7 +27,7 @@ TIMES = ("ttft", "tpot", "e2e")
 
 
 def head(plan: records.LifecyclePlan) -> AnswerHead:
-    """What to build, train and serve, its cost, and the model that most would build."""
+    """Answer head: the model, its training, serving and cost, and the Chinchilla-optimal choice."""
     whole, point = plan.answer, plan.answer.plan
     if point is None:
         return no_plan(_question_text(plan), plan.infeasible)
@@ -78,7 +78,7 @@ def sections(plan: records.LifecyclePlan, outputs: Sequence[Output]) -> tuple[Se
 
 
 def explanation_text(plan: records.LifecyclePlan) -> str:
-    """What binds, what a percent of anything is worth, and the closed form it comes from."""
+    """Explanation: binding limits, elasticities, and the closed form behind them."""
     whole, point = plan.answer, plan.answer.plan
     if point is None:
         return head(plan).text()
@@ -87,7 +87,7 @@ def explanation_text(plan: records.LifecyclePlan) -> str:
 
 
 def tips(point: records.LifecyclePoint, sizes: Sequence[records.EvaluatedSize]) -> Iterator[Note]:
-    """How far the size may be off at hardly any cost."""
+    """Note on the range of sizes whose total cost is within FLAT_COST of the optimum."""
     most = (1 + FLAT_COST) * point.total
     flat = [x for x in sizes if x.total_usd and x.total_usd < most]
     if len(flat) > 1:
@@ -98,7 +98,7 @@ def tips(point: records.LifecyclePoint, sizes: Sequence[records.EvaluatedSize]) 
 
 
 def _question_text(plan: records.LifecyclePlan) -> str:
-    """What was asked, in a sentence."""
+    """The question in one sentence."""
     unit = cast("Mapping[str, Any]", plan.answer.scenario["serving"])
     load, limits = unit["workload"], unit["promises"]
     speed = limits["tokens_per_s_per_user"]
@@ -145,7 +145,7 @@ def _served(point: records.LifecyclePoint, whole: records.LifecycleAnswer) -> st
 
 
 def _times(plan: records.LifecyclePlan) -> Iterator[str]:
-    """The promised times: the value beside its limit, and the chance that it holds."""
+    """Promised times: the value, its limit, and the probability that it holds."""
     whole, unit = plan.answer, cast("Mapping[str, Any]", plan.answer.scenario["serving"])
     assert whole.plan is not None
     for name in TIMES:
@@ -161,7 +161,7 @@ def _times(plan: records.LifecyclePlan) -> Iterator[str]:
 
 
 def _certainty(whole: records.LifecycleAnswer) -> str:
-    """Whether runs like the one that serves were measured, and the law within its fit."""
+    """Text on extrapolation: serving within the measurements, and the law within its fit."""
     band, law = whole.serving_band, f"law {whole.provenance.law.name}"
     beyond = [f"{x.words} ({x.rests})" if x.rests else x.words for x in whole.outside[:1]]
     if band is not None and band.kind != MEASURED and not beyond:
@@ -190,7 +190,7 @@ def _sizes(
 
 
 def _built(point: records.LifecyclePoint, whole: records.LifecycleAnswer) -> Iterator[Line]:
-    """What the model is made of, what trains and serves it, and what is not counted."""
+    """Lines on the model's architecture, its training and serving, and its checkpoints."""
     model, unit, store = point.model, point.chips.inference, point.checkpoints
     experts = f"; {model.experts_active} of {model.experts} experts" if model.experts else ""
     experts += f" beside {model.shared_experts} shared" * bool(experts and model.shared_experts)

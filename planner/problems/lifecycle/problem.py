@@ -53,12 +53,12 @@ class Lifecycle(Problem["LifecycleScenario"]):
     outputs = (_COST, _FLOP, OUTPUTS[3], _SERVED, *OUTPUTS[5:], _PRICE)
 
     def parameters(self, question: LifecycleScenario) -> list[Parameter]:
-        """What a scenario gives, each varied as `--set` would vary it."""
+        """Parameters of a scenario, each varied as by `--set`; empty if no life is feasible."""
         best = cheapest_life(resolve_life(question))
         return [] if best is None else scenario_rows(question, parameters(best))
 
     def check(self, question: LifecycleScenario) -> None:
-        """Refuse what is not known; only the optimum tells whether a law goes so far."""
+        """Refuse unknown names; if extrapolation is forbidden, search to check the law's range."""
         if question.extrapolate is False:
             self.search(question)
         else:
@@ -85,7 +85,7 @@ class Lifecycle(Problem["LifecycleScenario"]):
         return answer(question)
 
     def head(self, plan: Plan) -> AnswerHead:
-        """What to build, train and serve, what it costs, and how sure that is."""
+        """Answer head: model, training, serving, cost, and its certainty."""
         assert isinstance(plan, LifecyclePlan)
         return head(plan)
 
@@ -95,7 +95,7 @@ class Lifecycle(Problem["LifecycleScenario"]):
         return sections(plan, self.outputs)
 
     def picture(self, plan: Plan) -> LifePicture:
-        """That of a budget, with the sizes at which serving was planned."""
+        """Picture as for a budget, with the sizes tried by the serving planner."""
         assert isinstance(plan, LifecyclePlan)
         from planner.token_costs.picture import CostCurve, LifePicture, cut_curve, plotted_point
 

@@ -23,7 +23,7 @@ MIN_FAMILY_PARAMS, MAX_PARAMS = 2e8, 2e13  # of the family rule
 
 
 class FamilyPart(Record):
-    """Which models are looked at: those of the family rule, or one model at other sizes."""
+    """Candidate models: those of the family rule, or one model at other sizes."""
 
     attention: Annotated[str, EnumKey(ATTENTION)] = Field(
         "gqa", description="gqa: 8 cached heads at every size; mla: one latent, as DeepSeek-V3"
@@ -41,7 +41,7 @@ class FamilyPart(Record):
 
 
 class LifecycleChoose(Record):
-    """Values that a choice may take; what is absent is chosen freely."""
+    """Allowed values of the choices: sparsities, and the range of active parameters."""
 
     sparsity: Annotated[tuple[float, ...], OneOrMany(Ratio())] | None = Field(
         None, description="N_total/N_active to try, each at least 1; 1 (dense) when absent"
@@ -105,7 +105,7 @@ class Serving(Record):
 
 
 class TrainingPhase(keys.Phase):
-    """Where a phase of training runs, how well, and how long it may take."""
+    """System, efficiency and time limit of a phase of training."""
 
     duration: Annotated[float, Quantity("time")] | None = Field(
         None, description="time the phase may take [s]; with it chips are counted"
@@ -113,7 +113,7 @@ class TrainingPhase(keys.Phase):
 
 
 class PlannablePhase(TrainingPhase, PretrainPhase):
-    """The same of pre-training, whose layouts may be planned."""
+    """System, efficiency and time limit of pre-training, whose layouts may be planned."""
 
     @field_validator("duration")
     @classmethod
@@ -177,14 +177,14 @@ class LifecycleScenario(QuestionRecord):
     @classmethod
     def _one_law(cls, value: object) -> object:
         if isinstance(value, tuple):
-            raise ValueError("expected one law: serving is solved for what it asks")
+            raise ValueError("expected one law, not a list: serving is solved for one law")
         return value
 
     @field_validator("inference")
     @classmethod
     def _serves(cls, value: keys.Inference) -> keys.Inference:
         if not value.used:
-            raise ValueError("give tokens, or rate and lifetime: a model that serves nothing is a "
+            raise ValueError("give tokens, or rate and lifetime: a model without serving is a "
                              "budget (problem: budget)")  # fmt: skip
         return value
 
@@ -193,7 +193,7 @@ class LifecycleScenario(QuestionRecord):
     def _reinforced(cls, value: LifecyclePhases, info: ValidationInfo) -> LifecyclePhases:
         rl = info.data.get("rl")
         if rl is not None and rl.used and (value.rl is None or value.rl.mfu is None):
-            raise ValueError("give rl: {system, mfu}: no published run says what it reaches")
+            raise ValueError("give rl: {system, mfu}: no published run states its MFU")
         return value
 
 

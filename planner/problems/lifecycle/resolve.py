@@ -1,4 +1,4 @@
-"""A lifecycle looked up: what is asked of law, training and serving, for any model of a family."""
+"""Resolve a lifecycle scenario: inputs of law, training and serving for any model of a family."""
 
 import math
 from collections.abc import Mapping
@@ -150,7 +150,7 @@ def _sparsities(
 
 
 def _of_the_law(law: ScalingLaw, family: FamilyRule | ScaledModel, sparsity: float) -> float:
-    """The sparsity as the law is asked; dense where it knows no other and one model is meant.
+    """The sparsity passed to the law; 1 (dense) if it knows no other and a single model is given.
 
     Raises FieldError for a list of sparsities of which the law knows nothing.
     """
@@ -166,7 +166,7 @@ def _of_the_law(law: ScalingLaw, family: FamilyRule | ScaledModel, sparsity: flo
 
 
 def training_data(phases: Mapping[str, costs.PhaseCost]) -> list[DataSource]:
-    """Where prices and shares of the peak come from, with their dates."""
+    """Sources of prices and of shares of the peak, with their dates."""
     sources = []
     for name, phase in phases.items():
         if phase.sized is not None:  # whose layouts say where their figures stand
@@ -182,7 +182,7 @@ def training_data(phases: Mapping[str, costs.PhaseCost]) -> list[DataSource]:
 
 
 def training_warnings(phases: Mapping[str, costs.PhaseCost], today: date) -> list[str]:
-    """What the user should know of prices and shares of the peak."""
+    """Warnings on prices and on borrowed shares of the peak."""
     warnings = []
     for name, phase in phases.items():
         warnings += costs.price_warnings(phase, today)

@@ -1,4 +1,4 @@
-"""What it costs to serve a model of a family: the serving planner's price at any size of it.
+"""Cost of serving a model of a family: the serving planner's price at any size.
 
 `ServingQuestion.cheapest` is the search itself, over every layout, batch, format and system, for
 one member. `ServedMember` holds what it chose and moves the size around it: layouts stay, the
@@ -42,7 +42,7 @@ PLACEHOLDER = {"total_params": 1e9, "weights": "bf16", "kv_bytes_per_token": 1e5
 
 @dataclass(frozen=True)
 class ServingQuestion:
-    """How a model is to be served, whatever model it is.
+    """Serving scenario, hardware and utilisation for any model.
 
     `hardware` are the machines it may run on, `utilisation` the share of their time that is sold.
     """
@@ -56,7 +56,7 @@ class ServingQuestion:
     def cheapest(
         self, family: FamilyRule | ScaledModel, n_active: float, sparsity: float
     ) -> ServedMember | None:
-        """The cheapest plan for the member of this size; None if nothing keeps the promises.
+        """The cheapest plan for the member of this size; None if no plan keeps the promises.
 
         Raises FieldError if the limits on the choices admit no layout; ModelError if the family has
         no such member.
@@ -166,7 +166,7 @@ class ServedMember:
         return {name: slope / whole for name, slope in total.items()}
 
     def warnings_at(self, n_active: float) -> tuple[str, ...]:
-        """What to say of the solvers that found the price and its slopes at a size."""
+        """Warnings of the solvers that found the price and its slopes at a size."""
         return tuple(each for _, solved, _ in self._solved_at(n_active) for each in solved.warnings)
 
     def _solved_at(
@@ -187,7 +187,7 @@ class ServedMember:
 
     @cached_property
     def parts(self) -> tuple[tuple[serving.EvaluatedPool, float, float], ...]:
-        """The pools, the share of the price that each bears, and its value at the member."""
+        """The pools, the share of each in the price, and its value at the member."""
         if self.pools is not None:
             return self.pools
         pools = _pools(self.candidate)

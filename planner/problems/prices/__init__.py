@@ -1,4 +1,4 @@
-"""What do listed prices say of the machine behind them? Sizes, caches, tiers, contradictions."""
+"""Inferences from listed prices about the machine: sizes, caches, tiers, contradictions."""
 
 from planner.text.faces import lazy_module
 

@@ -42,7 +42,7 @@ class LogRow:
 
 @dataclass(frozen=True)
 class LogSystem:
-    """Rows of which each belongs to an assumption; an assumption is dropped with all its rows."""
+    """Rows in logarithms, each of one assumption, which is dropped with all its rows."""
 
     rows: tuple[LogRow, ...]
 
@@ -52,7 +52,7 @@ class LogSystem:
         return tuple(dict.fromkeys(row.group for row in self.rows))
 
     def feasible(self, groups: Iterable[str]) -> bool:
-        """Whether these assumptions can hold together."""
+        """True if the assumptions of `groups` can all hold."""
         return self._elastic(tuple(groups), None)[0] <= FEASIBLE_TOL
 
     def stretch(self, group: str) -> float | None:
@@ -61,7 +61,7 @@ class LogSystem:
         return None if math.isinf(broken) else broken
 
     def minimal(self, without: Iterable[str] = ()) -> tuple[str, ...]:
-        """Assumptions that clash, none of which can be left out; empty where all can hold.
+        """Minimal set of assumptions that clash; empty if all can hold.
 
         The dual of the elastic program names a clashing set; a deletion filter makes it minimal.
 
@@ -81,7 +81,7 @@ class LogSystem:
         return needed
 
     def _elastic(self, groups: tuple[str, ...], only: str | None) -> tuple[float, tuple[str, ...]]:
-        """The least by which rows are broken, and the assumptions that the duals weigh.
+        """Minimum violation of the rows, and the assumptions with non-zero duals.
 
         Every row may be broken, or those of `only`, in which case infinity says that it is not
         enough, and the most that one of them is broken counts, not the sum. Of several machines the
@@ -101,7 +101,7 @@ class LogSystem:
 
 
 def _broken(rows: Sequence[LogRow], only: str | None) -> tuple[float, list[LogRow]]:
-    """The least by which rows of one machine are broken, and those that its dual weighs."""
+    """Minimum violation of the rows of one machine, and the rows with non-zero duals."""
     names = list(dict.fromkeys(x for row in rows for x in row.coefficients))
     sides, limits, owners = [], [], []
     for row in rows:
@@ -134,7 +134,7 @@ def _broken(rows: Sequence[LogRow], only: str | None) -> tuple[float, list[LogRo
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """One assumption that would reconcile alone, and the factor by which it would have to give."""
+    """An assumption that reconciles the readings alone, and its required factor."""
 
     assumption: str
     factor: float
@@ -186,7 +186,7 @@ def contradictions(
 
 
 def minimum_hitting_sets(sets: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """Every way to name one of each set with as few names as that takes."""
+    """Every hitting set of minimum size: at least one name from each of the sets."""
     names = list(dict.fromkeys(name for each in sets for name in each))
     ways: list[tuple[str, ...]] = []
     for count in range(len(sets) + 1):
@@ -200,7 +200,7 @@ def minimum_hitting_sets(sets: Sequence[Sequence[str]]) -> list[tuple[str, ...]]
 def _disagreements(
     readings: Sequence[SheetInference], stated: Mapping[str, Assumption]
 ) -> Iterator[Contradiction]:
-    """Pairs of readings of one quantity, and readings beside what is stated, that do not meet."""
+    """Contradictions between two readings of one quantity, or a reading and a stated value."""
     for a, b in combinations(readings, 2):
         if a.name == b.name and (factor := gap(a.ends, b.ends)) is not None:
             yield _between(a.name, (a, b), (a.origin, b.origin), factor, readings, stated)
@@ -227,7 +227,7 @@ def _between(
     name: str, clash: tuple[SheetInference, ...], origins: tuple[str, ...], factor: float,
     readings: Sequence[SheetInference], stated: Mapping[str, Assumption],
 ) -> Contradiction:  # fmt: skip
-    """The clash of two readings, with what they rest on."""
+    """Contradiction of `clash`, with its minimal set of assumptions and its reconciliations."""
     behind = [line.reading for line in clash if line.reading is not None]
     derived = {
         QUANTITIES[symbol]
@@ -252,7 +252,7 @@ def _settled(system: LogSystem, clashing: Sequence[str]) -> tuple[Reconciliation
 
 
 def build_log_system(readings: Sequence[Reading], stated: Mapping[str, Assumption]) -> LogSystem:
-    """The rows of readings and of their assumptions; what is stated bounds its quantity.
+    """Rows of readings and of their assumptions; a stated value bounds its quantity.
 
     A reading that is no product of powers is one row between its ends, dropped as a whole.
     """

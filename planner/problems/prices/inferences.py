@@ -93,7 +93,7 @@ def range_note(name: str, symbol: str, ends: tuple[float, float], words: str) ->
 
 
 def fact(stated: GivenFacts, key: str) -> Assumption | None:
-    """What is stated of a key, or its default; None where there is neither."""
+    """Stated range of `key` as an assumption, or its default range; None without either."""
     ends = getattr(stated, key)
     if ends is None and key in DEFAULTS:
         return range_note(key, SYMBOLS[key], DEFAULTS[key], f"{READING_NAMES[key]} (default)")
@@ -119,7 +119,7 @@ class RentedChip:
 
 
 def rented_chips(question: PricesScenario) -> tuple[tuple[RentedChip, ...], tuple[DataSource, ...]]:
-    """The chips that may stand behind the sheet, and where their rents are listed.
+    """Chips that may serve the sheet's model, and the sources of their rents.
 
     Raises FieldError for a topology file, or for a chip that nobody is known to rent out.
     """
@@ -153,7 +153,7 @@ def _machine(machine: System | File) -> System:
 
 
 def chip_assumption(chips: Sequence[RentedChip]) -> Assumption:
-    """That one of these chips serves, at one of its rents."""
+    """Assumption that any of these chips serves, at any of its rents."""
     low = min(rent for chip in chips for rent in chip.rents) * 3600
     high = max(rent for chip in chips for rent in chip.rents) * 3600
     names = ", ".join(dict.fromkeys(each.chip.name for each in chips))
@@ -193,7 +193,7 @@ def stated_size(
 
 
 def stated_quantities(stated: GivenFacts, counts: ModelSizes | None) -> dict[str, Assumption]:
-    """What is stated of a quantity, or follows from the model that is, by its name."""
+    """Assumptions for the quantities stated, or derived from the stated model, by quantity name."""
     pinned = {}
     for name, words in (("n_active", "active parameters"), ("n_total", "parameters")):
         ends = stated_size(name, stated, counts)
@@ -214,7 +214,7 @@ CONSTANTS = {"c_fwd": 2.0, "m_pos": 1.0, "g": 1.0}  # FLOP a parameter; a token 
 
 @dataclass(frozen=True)
 class SheetInference:
-    """A quantity with its ends in base units, and what was made of it; None is no end."""
+    """A quantity's interval in base units, its formula and verdict; None for an open end."""
 
     json_first: ClassVar[tuple[str, ...]] = ("name", "low", "mid", "high", "from")
 
@@ -230,12 +230,12 @@ class SheetInference:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """From zero, and without end, where nothing says more."""
+        """Interval (low, high): 0 for a missing low end, infinity for a missing high end."""
         return self.low or 0.0, math.inf if self.high is None else self.high
 
     @property
     def width(self) -> float:
-        """The most over the least; infinite where an end is missing."""
+        """Ratio of the high end to the low end; infinite if an end is missing."""
         low, high = self.ends
         return high / low if low > 0 else math.inf
 
@@ -274,7 +274,7 @@ class Reading:
 
     @cached_property
     def ends(self) -> tuple[float, float]:
-        """The least and the most of the right side over all corners."""
+        """Minimum and maximum of the right side over all corners."""
         needed = {symbol.name for symbol in self.equation.rhs.free_symbols}
         axes = []
         for assumption in self.assumptions:

@@ -38,7 +38,7 @@ BELOW_COST_RANGES, ABOVE_COST_RANGES = (1 / 40, 1 / 2), (5 / 4, 5 / 2)
 def size_readings(
     sheet: PriceSheet, stated: GivenFacts, chips: Assumption, counts: ModelSizes | None
 ) -> Iterator[SheetInference]:
-    """Active parameters and all of them, physical and empirical; none of caches."""
+    """Yield readings of active and total parameters, physical and fitted; no reading of caches."""
     parts = [assumed.fact(stated, key) for key in ("margin", "prefill_efficiency")]
     physical = Reading(
         "n_active", last_step(equations.active_from_level), {"p_in": sheet.input},
@@ -110,7 +110,7 @@ def _price_of_size(
 
 
 def _judged(line: SheetInference, size: tuple[float, float] | None) -> SheetInference:
-    """The line with what it is worth: its width, and whether it holds what is known."""
+    """Return the reading with a verdict on its width, and on its fit to the given size."""
     low, high = line.ends
     words = f"spans {line.width:.0f}x" if line.width > UNINFORMATIVE_RATIO else line.verdict
     if size is not None:
@@ -142,7 +142,7 @@ def ratio_readings(
     size: Assumption,
     counts: ModelSizes | None,
 ) -> Iterator[SheetInference]:
-    """The least batch and the most context that output over input leaves room for."""
+    """Yield the minimum batch and maximum context implied by the output/input price ratio."""
     keys = ("decode_efficiency", "prefill_efficiency")
     parts = [each for each in (assumed.fact(stated, key) for key in keys) if each is not None]
     facts, origin = {"rho_price": sheet.ratio}, "output over input price"
@@ -176,7 +176,7 @@ def ratio_readings(
 def _context_paid_for(
     counts: ModelSizes, behind: tuple[Assumption, ...], origin: str
 ) -> SheetInference:
-    """The mean context from which on the model is priced below memory cost, at any of its corners.
+    """Mean context [token] above which the model is priced below memory cost at every corner.
 
     Where what is read of a token changes with the length, it is that of the length answered.
     """
@@ -371,7 +371,7 @@ def cache_readings(sheet: PriceSheet, chips: Assumption) -> Iterator[SheetInfere
 def _of_holding(
     sheet: PriceSheet, hold: float, origin: str, chips: Assumption
 ) -> Iterator[SheetInference]:
-    """Reads at which holding pays, and the bytes that the price buys in the chip's memory."""
+    """Yield the break-even reads of a held cache, and the bytes its price buys in chip memory."""
     facts = {"q_hold": hold, "p_in": sheet.input}
     yield Reading(
         "hold_over_input", equations.hold_over_input, facts, (), "holding is paid by time", origin

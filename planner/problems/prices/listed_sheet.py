@@ -41,7 +41,7 @@ class SheetTier:
 
 @dataclass(frozen=True)
 class PriceSheet:
-    """What is charged [USD/token], for writes by hold time [s], for storage [USD/(token*s)].
+    """Prices of tokens [USD/token], of writes by hold time [s], and of storage [USD/(token*s)].
 
     A hold time of 0 is one that is not listed.
     """
@@ -69,7 +69,7 @@ class PriceSheet:
 
 
 def price_sheet(question: PricesScenario, today: date) -> PriceSheet:
-    """The sheet that is asked about, each price times what the question multiplies all by.
+    """Price sheet of the question, each price multiplied by all factors of `multiply`.
 
     Raises FieldError for a sheet that the catalogue does not have on the day asked for.
     """
@@ -112,7 +112,7 @@ def _single(question: PricesScenario, today: date) -> PriceSheet:
 
 
 def _listed(name: str, rows: Sequence[ListedPrice], day: date) -> PriceSheet:
-    """The sheet of one host: its newest standard row, with the steps and tiers beside it."""
+    """Price sheet of one host: its newest standard row, with its steps and tiers."""
     base = [row for row in rows if row.tier == STANDARD and not row.above and not row.hours]
     if not base:
         dates = ", ".join(sorted({row.tier for row in rows}))
@@ -123,14 +123,14 @@ def _listed(name: str, rows: Sequence[ListedPrice], day: date) -> PriceSheet:
     writes = [(SHORT_HOLD_S if first.write_1h else 0.0, first.write), (LONG_HOLD_S, first.write_1h)]
     notes = []
     if first.reseller:
-        notes.append(f"{name} is a reseller's: what it passes on is another host's price")
+        notes.append(f"{name} is a reseller: it passes on another host's price")
     age = (day - date.fromisoformat(f"{first.as_of}-01"[:10])).days
     if age > YEAR:
         notes.append(f"the prices of {name} were read in {first.as_of}, {age} days before {day}")
     if first.as_of[:7] > day.isoformat()[:7]:
         notes.append(f"the prices of {name} were read in {first.as_of}, after {day}")
     if first.write and first.write < first.input:
-        notes.append("a write is listed below the input price, and left aside")
+        notes.append("a write is listed below the input price, and is not used")
     if hours := sorted({row.hours for row in rows if row.hours}):
         notes.append(f"other prices at {', '.join(hours)} UTC; those of the other hours are read")
     if any(row.tier != STANDARD for row in rows):
@@ -170,7 +170,7 @@ def _median(name: str, day: date) -> PriceSheet:
 
 
 def _with_warnings(sheet: PriceSheet) -> PriceSheet:
-    """The sheet with sentences on what is unusual in it."""
+    """Add warnings about unusual prices to the sheet."""
     notes = list(sheet.warnings)
     if sheet.ratio < 0.5:
         notes.append(

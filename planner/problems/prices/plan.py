@@ -26,7 +26,7 @@ TokenPriceUnit = Annotated[float, Unit("USD/token")]
 
 @dataclass(frozen=True)
 class SheetPrices:
-    """What the sheet charges, in base units."""
+    """Token prices of the sheet, in base units."""
 
     name: str
     input: TokenPriceUnit
@@ -36,7 +36,7 @@ class SheetPrices:
 
 @dataclass(frozen=True)
 class PriceInferences:
-    """What a sheet says: `values` are the middles of the first reading of each quantity.
+    """Inferences from a sheet: `values` are the middles of the first reading of each quantity.
 
     `left_out` are the fewest assumptions without which all readings can hold together; empty where
     they can as they are.
@@ -51,7 +51,7 @@ class PriceInferences:
 
 @dataclass(frozen=True)
 class PricesCertificate:
-    """How contradictions were sought."""
+    """Method of the search for contradictions, and the number of readings."""
 
     method: str
     readings: int

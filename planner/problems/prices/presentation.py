@@ -1,4 +1,4 @@
-"""A price sheet for the reader: what it implies in an economist's units, and contradictions."""
+"""Text of a price answer: inferences in an economist's units, and contradictions."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ QUANTITY_FORMATS: Mapping[str, tuple[str, Callable[[float], str]]] = {
 
 
 def head(plan: PricesPlan) -> AnswerHead:
-    """Whether the sheet contradicts itself, and what it says of size, cache and margin."""
+    """Answer head: contradictions of the sheet, and its readings of size, cache and margin."""
     point = plan.answer.plan
     assert point is not None
     clashes, lines = point.contradictions, point.inferences
@@ -132,7 +132,7 @@ def sections(plan: PricesPlan) -> tuple[Section, ...]:
 
 
 def _columns(lines: Sequence[SheetInference]) -> Mapping[str, Sequence[str]]:
-    """Readings with what they are read from, by the heads of a table."""
+    """Table columns of the readings by heading: quantity, interval, origin."""
     shown = [QUANTITY_FORMATS.get(x.name, (x.name, digits)) for x in lines]
     names, spans = (
         [x for x, _ in shown],
@@ -149,7 +149,7 @@ def _origin(line: SheetInference) -> str:
 
 
 def readings_picture(plan: PricesPlan) -> ValueRows:
-    """The readings of each quantity that more than one says something of, and what is known."""
+    """Chart of each quantity with two or more intervals, from readings and given values."""
     from planner.problems.prices.plan import UNITS
     from planner.report.pictures.value_rows import ValuePanel, ValueRow, ValueRows
 
@@ -193,7 +193,7 @@ def _fold(factor: float) -> str:
 
 
 def summary(clashes: Sequence[Contradiction]) -> str:
-    """Whether the readings agree, and if not, by how much the worst two are apart."""
+    """Sentence: the readings are consistent, or the widest contradiction with its factor."""
     if not clashes:
         return "consistent: no reading contradicts another"
     worst = max(clashes, key=lambda clash: clash.factor or 0.0)
@@ -207,7 +207,7 @@ def summary(clashes: Sequence[Contradiction]) -> str:
 
 
 def clash_title(clash: Contradiction) -> str:
-    """Which readings do not meet, and by which factor."""
+    """Title of a contradiction: its readings and its factor."""
     much = f", {_fold(clash.factor)}" if clash.factor else ""
     if clash.name == "together":
         several = "; ".join(clash.between)

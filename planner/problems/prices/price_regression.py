@@ -1,4 +1,4 @@
-"""Sizes fitted on the listed prices of models whose weights are public, with what is left out.
+"""Sizes fitted on listed prices of models with public weights, with leave-one-out errors.
 
 One observation is an architecture: its counts, and the prices of its models, medians over hosts,
 averaged in logarithms. A law is a product of powers fitted to the least absolute error of the
@@ -64,7 +64,7 @@ KNOWN_POWERS: Mapping[str, tuple[float, ...]] = {"n_active": (1.0,)}
 
 
 def laws() -> Mapping[str, PriceLaw]:
-    """The fitted laws that ship, by what they give."""
+    """Shipped price laws, by the quantity that they predict."""
     return {
         name: PriceLaw(
             name, LAWS[name], row["reference"], tuple(row["powers"]), row["factor"], row["guess"],
@@ -75,7 +75,7 @@ def laws() -> Mapping[str, PriceLaw]:
 
 
 def shipped_note() -> tuple[str, str]:
-    """What the laws were fitted on, and of when the prices are."""
+    """Source of the data behind the shipped laws, and the date of its prices."""
     return _shipped()["source"], _shipped()["as_of"]
 
 

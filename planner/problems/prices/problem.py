@@ -1,4 +1,4 @@
-"""Prices as a problem kind: what a sheet says of the machine, and where it contradicts itself.
+"""Prices as a problem kind: inferences from a sheet about the machine, and contradictions.
 
 Beside a plan of one's own it says the margin: what a host charges over what serving costs us.
 """
@@ -80,7 +80,7 @@ class Prices(Problem["PricesScenario"]):
     )
 
     def parameters(self, question: PricesScenario) -> list[Parameter]:
-        """The prices of a sheet in rows, and what is stated as one value."""
+        """Parameters: prices of a sheet in rows, multipliers, and facts given as a single value."""
         rows = []
         if not isinstance(question.sheet, str):
             values = {name: getattr(question.sheet, name) for name in PRICES}
@@ -101,7 +101,7 @@ class Prices(Problem["PricesScenario"]):
         return settable(question, rows)
 
     def value(self, question: PricesScenario, path: str) -> float | None:
-        """What a question has at a path; of a range of one value, that value."""
+        """Value of a question at a path; of a range, its value if both ends are equal."""
         part, _, name = path.partition(".")
         ends = getattr(question.stated, name, None) if part == "given" else None
         if isinstance(ends, tuple):
@@ -123,7 +123,7 @@ class Prices(Problem["PricesScenario"]):
         return Search(point.values, point.sheet.name, point.sheet.output, point, gap=0.0)
 
     def answer(self, question: PricesScenario) -> price_plan.PricesPlan:
-        """The readings with what contradicts itself."""
+        """Readings of the sheet and their contradictions, as a plan."""
         point, provenance = _point(question)
         answer = price_plan.PricesAnswer(
             scenario=resolve_keys(question),
@@ -135,17 +135,17 @@ class Prices(Problem["PricesScenario"]):
         return price_plan.PricesPlan(KnownAnswer(answer), question)
 
     def head(self, plan: Plan) -> AnswerHead:
-        """What the sheet implies, and whether it contradicts itself."""
+        """Answer head: inferences from the sheet and its contradictions."""
         assert isinstance(plan, price_plan.PricesPlan)
         return head(plan)
 
     def sections(self, plan: Plan) -> Sequence[Section]:
-        """The readings under what they are read from, then the contradictions."""
+        """Sections: the readings with their origins, then the contradictions."""
         assert isinstance(plan, price_plan.PricesPlan)
         return sections(plan)
 
     def picture(self, plan: Plan) -> ValueRows:
-        """The readings of each quantity beside each other."""
+        """Chart of the readings, one panel per quantity."""
         assert isinstance(plan, price_plan.PricesPlan)
         return readings_picture(plan)
 
@@ -205,7 +205,7 @@ MTOK = 1e6
 
 @dataclass(frozen=True)
 class OwnPrice:
-    """What a token of the mix costs us [USD/token], at the least and the most of the rents."""
+    """Own cost per token of the mix [USD/token], at the lowest, listed and highest rent."""
 
     low: float
     middle: float

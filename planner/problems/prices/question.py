@@ -1,4 +1,4 @@
-"""The scenario of `problem: prices`: a price sheet, chips that may be behind it, what is known.
+"""The scenario of `problem: prices`: a price sheet, candidate chips, known facts.
 
 A sheet is a name of the catalogue, `host/model`, or rows of one's own. What is known is a value or
 a range; what is not takes the ranges of `planner.problems.prices.inferences`.
@@ -28,7 +28,7 @@ class GivenRange(fields.FieldType):
     single: fields.Quantity
 
     def read(self, value: object) -> tuple[float, float]:
-        """The least and the most; raises ValueError where they are not in order."""
+        """Read an interval (low, high); raises ValueError if the ends are not in order."""
         if isinstance(value, Mapping):
             if value.keys() != {"from", "to"}:
                 raise ValueError(f"expected {{from: ..., to: ...}}, got {quote(value)}")
@@ -55,7 +55,7 @@ class MarkUp(GivenRange):
     """A price over cost, or its range; a share of the price is another number, so it is refused."""
 
     def read(self, value: object) -> tuple[float, float]:
-        """The least and the most; raises ValueError for a share of the price."""
+        """Read an interval of price over cost; raises ValueError for a share of the price."""
         for end in value if isinstance(value, list | tuple) else (value,):
             if isinstance(end, str) and "%" in end:
                 share = parse(end, "share")
@@ -70,7 +70,7 @@ Threshold = Annotated[float, fields.Quantity("tokens", least=1000)]
 
 
 class WritePrice(fields.Record):
-    """What writing a cache costs that is held for a time."""
+    """Price of a cache write for a given hold time."""
 
     hold: Annotated[float, fields.Quantity("time")] = Field(description="time it is held [s]")
     price: FreePrice = Field(description="of a token that is written [USD/token]")
@@ -85,7 +85,7 @@ class PriceStep(fields.Record):
 
 
 class SheetRows(fields.Record):
-    """A price sheet in rows of one's own."""
+    """A price sheet given as rows by the user."""
 
     input: Price = Field(description="of an input token [USD/token]")
     output: Price = Field(description="of an output token [USD/token]")
@@ -143,7 +143,7 @@ class SheetRows(fields.Record):
 
 
 def edge(above: float) -> int:
-    """The least length that a threshold reprices: 199,999 and 200,000 are one edge [token]."""
+    """Minimum length that a threshold reprices [token]: 199,999 and 200,000 give 200,000."""
     return int(above) + 1 if int(above) % 1000 == 999 else int(above)
 
 
@@ -153,7 +153,7 @@ Parameters = Annotated[tuple[float, float], GivenRange(fields.Quantity("params",
 
 
 class GivenFacts(fields.Record):
-    """What is known of the model and of the host, each a value or a range [least, most]."""
+    """Known facts of the model and of the host, each a value or a range [least, most]."""
 
     n_active: Parameters | None = Field(None, description="active parameters [param]")
     n_total: Parameters | None = Field(None, description="parameters held in memory [param]")
@@ -191,7 +191,7 @@ def _day(value: object) -> str:
 
 
 class PricesScenario(fields.QuestionRecord):
-    """One question of what a price sheet says, in base units (USD, token, s, byte); frozen."""
+    """A price sheet question, in base units (USD, token, s, byte); frozen."""
 
     problem: Annotated[Literal["prices"], fields.EnumKey(PROBLEMS)] = Field(
         description="which question is asked"

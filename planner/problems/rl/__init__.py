@@ -1,4 +1,4 @@
-"""How are chips split between writing answers and learning from them? Reinforcement learning.
+"""Reinforcement learning as a problem kind: split of chips between rollouts and training.
 
 What a reader of measurements may use of it is listed here and loaded on first use.
 """

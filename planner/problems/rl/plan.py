@@ -46,7 +46,7 @@ class LearningPool:
 
 @dataclass(frozen=True, kw_only=True)
 class RlPoint:
-    """Both pools, the time of a step of reinforcement learning, and what follows from it.
+    """Rollout and training pools, step time, throughput and cost of reinforcement learning.
 
     `idle` is the share of the chips' time in which the pool that is faster waits for the other.
     """
@@ -69,7 +69,7 @@ class RlPoint:
 
 @dataclass(frozen=True)
 class OtherPools:
-    """Other pools, and what they lose of the time of a step."""
+    """Alternative pools: step time, and relative slowdown of the step."""
 
     choice: str
     step_time: Second
@@ -78,7 +78,7 @@ class OtherPools:
 
 @dataclass(frozen=True)
 class RlCertificate:
-    """How the pools were chosen: pairs of a replica's layout and a split, and those that fit."""
+    """Search method, objective, and number of (replica layout, split) pairs seen and feasible."""
 
     method: str
     objective: float | None

@@ -1,5 +1,4 @@
-"""Reinforcement learning as a problem kind: outputs, parameters, search; the answer and what it
-rests on; pools as sections and on a time axis."""
+"""Reinforcement learning as a problem kind: outputs, parameters, search, answer, chart."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ BAR = 24  # columns of a step
 
 
 def question_text(plan: records.RlPlan) -> str:
-    """What was asked, in a line."""
+    """Return the question as one line of text."""
     question, work = plan.question, plan.question.work
     system = resolved_system(question.system)  # type: ignore[arg-type]
     assert isinstance(system, System)  # a file is refused before
@@ -139,7 +138,7 @@ def _binding(pools: pool_search.Pools) -> Iterator[BindingLimit]:
 
 
 def missed_promises(tally: pool_search.PoolTally) -> tuple[MissedPromise, ...]:
-    """Why no pools are there: memory."""
+    """Missed promise of a search without feasible pools: memory."""
     words = (
         f"none of {tally.seen} pairs of pools holds the model: more chips, or fewer bytes a "
         "parameter (training.state), would"
@@ -185,11 +184,11 @@ class Rl(Problem[RlQuestion]):
     )
 
     def check(self, question: RlQuestion) -> None:
-        """Refuse what cannot be looked up."""
+        """Raise FieldError if the scenario cannot be resolved or no pools can be searched."""
         pool_search.require_pools(pool_search.resolve_rl(question))
 
     def parameters(self, question: RlQuestion) -> list[Parameter]:
-        """What a scenario gives, each varied as `--set` would vary it."""
+        """List the parameters of a scenario, each varied as `--set` would vary it."""
         resolution = pool_search.resolve_rl(question)
         system, dtype = resolution.system, question.training.precision
         rows = [
@@ -292,7 +291,7 @@ class Rl(Problem[RlQuestion]):
         )
 
     def picture(self, plan: Plan) -> ValueRows:
-        """Where a step's time goes, each pool a lane of one time axis; steps of other pools."""
+        """Plot a step on a time axis, one lane per pool; step times of alternative pools."""
         assert isinstance(plan, records.RlPlan)
         from planner.report.pictures.value_rows import ValuePanel, ValueRow, ValueRows
 

@@ -23,7 +23,7 @@ FORWARDS = 2  # of the policy and of a reference, as GRPO with a penalty on thei
 
 
 class RlWork(fields.Record):
-    """What one step of reinforcement learning does."""
+    """Workload of one reinforcement-learning step: rollouts, batch and token lengths."""
 
     COUNTS: ClassVar[Mapping[str, str]] = {"rollouts": "seq", "global_batch": "seq"}
 
@@ -72,7 +72,7 @@ class RlWork(fields.Record):
 
 
 class RolloutPool(fields.Record):
-    """How answers are written, as in `problem: serving`."""
+    """Options of the rollout pool, as in `problem: serving`."""
 
     tp: fields.ListKey | None = Field(
         None, description="chips that share every matrix of a replica"
@@ -83,7 +83,7 @@ class RolloutPool(fields.Record):
 
 
 class TrainingPool(fields.Record):
-    """How is learned from them, as in `problem: training`."""
+    """Options of the training pool, as in `problem: training`."""
 
     precision: Annotated[str, fields.EnumKey(PRECISIONS)] = Field(
         "bf16", description="format of the matrix products"

@@ -32,7 +32,7 @@ class AnswerLengths:
 
     @classmethod
     def of(cls, work: RlWork) -> AnswerLengths:
-        """Those whose mean is that of the question."""
+        """Solve for the scale that gives the mean answer length of `work`."""
 
         def missing(scale: float) -> float:
             return _mean(scale, work.most) - work.answer
@@ -55,7 +55,7 @@ class AnswerLengths:
         return _mean(self.scale, self.most)
 
     def longest(self, count: int) -> float:
-        """Mean length of the longest of so many answers [token]."""
+        """Mean length of the longest of `count` answers [token]."""
         from formulas.training.reinforcement import longest_answer
 
         terms = np.arange(1, count + 1)
@@ -63,7 +63,7 @@ class AnswerLengths:
         return float(longest_answer.numpy()(theta_ans=self.scale, S_order=order))
 
     def alive(self, count: int) -> np.ndarray:
-        """Tokens written while j of so many answers are left, (count,) for j = 1 .. count."""
+        """Tokens decoded while j of `count` answers are unfinished, (count,) for j = 1 .. count."""
         from formulas.training.reinforcement import tokens_with_so_many_left
 
         left = np.arange(1, count + 1)
@@ -103,7 +103,7 @@ class Replica:
         return self.steps[batch].outputs.get("tpot", math.inf)
 
     def fitting(self, batch: int) -> int:
-        """The largest batch up to one that fits, of those planned; 0 where none does."""
+        """Largest planned batch up to `batch` that fits; 0 if no batch fits."""
         fits = [size for size in self._batches(batch) if math.isfinite(self.step(size))]
         return max(fits, default=0)
 
@@ -117,7 +117,7 @@ class Replica:
         return [*sizes, batch]
 
     def check(self) -> None:
-        """Raises FieldError for what the serving planner refuses."""
+        """Raise FieldError if the serving planner refuses it, except for a `tp` not given."""
         try:
             with error_paths(_placed):
                 serving.PROBLEM.check(self._serving_question(1))
@@ -178,7 +178,7 @@ def _faults_of(error: ValidationError) -> Iterator[tuple[str, str]]:
 
 
 def rollouts(replica: Replica, chips: int) -> Rollouts | None:
-    """The rollouts on so many chips; None where no replica or no answer fits."""
+    """Rollout phase on `chips` chips; None if no replica or no answer fits."""
     from formulas.training.reinforcement import rollout_time, steady_rollout_time
 
     question = replica.question

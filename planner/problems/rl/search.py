@@ -44,7 +44,7 @@ class ResolvedRl:
 
 
 def resolve_rl(question: RlQuestion) -> ResolvedRl:
-    """A scenario looked up; raises FieldError for what is not known, or not answered."""
+    """Resolve a scenario; raises FieldError for unknown or unsupported values."""
     assert not isinstance(question.system, tuple)  # a list is refused as it is read
     system = resolved_system(question.system)
     if isinstance(system, File) or system.file is not None:
@@ -85,7 +85,7 @@ class TrainerTime:
 
 
 def best_trainer_layout(question: RlQuestion, chips: int) -> TrainerTime | None:
-    """The best layout of so many chips; None where none fits into memory.
+    """Best training layout on `chips` chips; None if no layout fits into memory.
 
     Raises FieldError for what the training planner refuses.
     """
@@ -145,7 +145,7 @@ class Pools:
 
 @dataclass
 class PoolTally:
-    """What the search saw: pairs of pools timed, of those that fit, and the best first."""
+    """Search result: number of pool pairs seen and fitting, and the timed pairs, fastest first."""
 
     seen: int = 0
     fitting: int = 0
@@ -190,7 +190,7 @@ def search_pools(resolution: ResolvedRl, *, every: bool = False) -> PoolTally:
 
 
 def require_pools(resolution: ResolvedRl) -> None:
-    """Raises FieldError where a search would: for what either planner refuses, and no split."""
+    """Raise FieldError as a search would: if a planner refuses its pool, or without a split."""
     question = resolution.question
     for replica in _replicas(question):
         if replica.chips <= question.chips:
@@ -251,7 +251,7 @@ def step_equation(question: RlQuestion) -> str:
 
 
 def _sent(resolution: ResolvedRl, writes: Rollouts) -> float:
-    """Time in which new weights reach every replica [s]."""
+    """Time to transfer the new weights to every replica [s]."""
     from formulas.training.reinforcement import weight_transfer
 
     system = resolution.system
@@ -264,7 +264,7 @@ def _sent(resolution: ResolvedRl, writes: Rollouts) -> float:
 def step_function(
     question: RlQuestion,
 ) -> Callable[[np.ndarray, tuple[float, float, float]], np.ndarray]:
-    """The step (n,) [s] of times (n, 3) of pools, by factors on both and a time beside."""
+    """Function from pool times (n, 3), two factors and an extra time [s] to step times (n,) [s]."""
     from formulas.training import reinforcement as equations
 
     function = getattr(equations, step_equation(question)).numpy()

@@ -1,4 +1,4 @@
-"""When does the next batch depart? Trains of seats at fixed intervals: waits, queue, simulation."""
+"""Problem kind `schedule`: batches depart at fixed intervals; waits, queue, simulation."""
 
 from planner.text.faces import lazy_module
 

@@ -1,4 +1,4 @@
-"""The queue of departing batches: what a departure leaves behind, and how long a request takes.
+"""Bulk-service queue: requests left behind by a departure, and sojourn time of a request.
 
 Poisson(rho K) requests arrive between departures, and K of those that wait board. The generating
 function of what is left behind is rational in z, z^K and exp(rho K (z - 1)); its K - 1 roots inside
@@ -39,7 +39,7 @@ def inner_roots(capacity: int, load: float) -> NDArray[np.complex128]:
 
 
 def root_sum(capacity: int, load: float) -> float:
-    """Sum of 1/(1 - z) over the inner roots [-], the one number that the mean needs."""
+    """Sum of 1/(1 - z) over the inner roots [-], the only number that the mean needs."""
     return float(np.sum(1 / (1 - inner_roots(capacity, load))).real)
 
 
@@ -86,7 +86,7 @@ class SojournTimeDistribution:
         return max(1.0 - float(weights @ self._boarded(0, nodes)), 0.0)
 
     def within(self, intervals: float) -> float:
-        """Share of the requests whose time is at most so many intervals [-]."""
+        """Share of the requests whose sojourn time is at most `intervals` intervals [-]."""
         whole = math.floor(intervals)
         part, (nodes, weights) = intervals - whole, _moments()
         early = (1 - part) * float(weights @ self._boarded(whole - 2, (1 - part) * nodes))
@@ -152,7 +152,7 @@ WITHOUT_END = 1e9  # seats, more than ever come in one interval
 
 @dataclass(frozen=True)
 class SimulatedTimes:
-    """What the simulation gives, with the standard error of its mean (means of batches).
+    """Simulated sojourn times, with the standard error of their mean (means of batches).
 
     `off` is the simulated mean over the closed form, less one.
     """

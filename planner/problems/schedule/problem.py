@@ -39,7 +39,7 @@ Sequences = Annotated[float, Unit("seq")]
 
 @dataclass(frozen=True)
 class TimeQuantiles:
-    """Times from arrival to the end of the ride that so many percent do not exceed."""
+    """Quantiles of the sojourn time, from arrival to the end of service."""
 
     p50: Second
     p95: Second
@@ -75,7 +75,7 @@ class ScheduleBound:
 
 @dataclass(frozen=True)
 class ScheduleCertificate:
-    """How far the closed form is from the sum over the distribution, relative."""
+    """Relative difference between the closed form and the sum over the distribution."""
 
     method: str
     objective: float | None
@@ -159,7 +159,7 @@ def batch_point(question: ScheduleScenario, outputs: Mapping[str, float]) -> Dep
 
 
 def _simulated(question: ScheduleScenario, mean: float) -> SimulatedTimes | None:
-    """The event simulation, None where none is asked for or nobody comes in its time."""
+    """Event simulation; None without `draws` or `arrivals`, or if no request departs."""
     if not question.draws or question.arrivals is None:
         return None
     interval = question.interval
@@ -172,7 +172,7 @@ def _simulated(question: ScheduleScenario, mean: float) -> SimulatedTimes | None
 
 
 def shortfall(question: ScheduleScenario) -> tuple[MissedPromise, ...]:
-    """What is missed where more arrive than depart; empty where the queue is stable."""
+    """Missed capacity if the load is 1 or more; empty if the queue is stable."""
     if question.load < 1:
         return ()
     words = f"{question.load:.3g} requests arrive for each seat: the queue grows without end"
@@ -268,7 +268,7 @@ class ScheduleProblem(Problem[ScheduleScenario]):
         return SchedulePlan(KnownAnswer(answer(question, slopes)))
 
     def head(self, plan: Plan) -> AnswerHead:
-        """How long a request takes, beside seats without end, and how many find the batch full."""
+        """Head: sojourn times, mean with unlimited seats, share that finds the next batch full."""
         assert isinstance(plan, SchedulePlan)
         scenario, point, bound = plan.scenario, plan.answer.plan, plan.answer.bound
         title = _question_text(scenario)
@@ -299,7 +299,7 @@ class ScheduleProblem(Problem[ScheduleScenario]):
         )
 
     def sections(self, plan: Plan) -> Sequence[Section]:
-        """The question, times in a row, the simulation beside the closed form."""
+        """Sections: the question, times in a row, simulation against the closed form."""
         assert isinstance(plan, SchedulePlan)
         point = plan.answer.plan
         title = _question_text(plan.scenario)
@@ -323,7 +323,7 @@ class ScheduleProblem(Problem[ScheduleScenario]):
         return (Section(title, tuple(lines)), table, *_simulation(point))
 
     def picture(self, plan: Plan) -> ValueRows:
-        """The mean, the quantiles and the worst of the times, the simulation beside them."""
+        """Picture of the sojourn times: mean, quantiles, worst, and the simulated values."""
         from planner.report.pictures.value_rows import ValuePanel, ValueRow, ValueRows
 
         head, *others = self.sections(plan)
@@ -346,7 +346,7 @@ class ScheduleProblem(Problem[ScheduleScenario]):
         }
 
     def _slope(self, question: ScheduleScenario, row: Parameter) -> float | None:
-        """The slope of one parameter, None where nothing stands beside it."""
+        """Elasticity of the mean time to a parameter [-]; None if a neighbour is infeasible."""
         value = row.value or 0.0
         step = 1.0 if row.whole else value * STEP
         ends = [value - step, value + step]

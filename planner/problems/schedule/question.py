@@ -26,16 +26,16 @@ MAX_CAPACITY = 1_000_000  # each is a root of the queue, 8 bytes and more
 
 @dataclass(frozen=True)
 class SeatCapacity(FieldType):
-    """A whole number of seats, or as many as come."""
+    """Number of seats of a departure: a whole number, or unlimited."""
 
     def read(self, value: object) -> float:
-        """The seats, infinite where as many as come find one."""
+        """Number of seats, infinite if unlimited; raises ValueError for any other value."""
         if value in WITHOUT_END or (isinstance(value, float) and value == math.inf):
             return math.inf
         try:
             return count(value, 1, MAX_CAPACITY)
         except ValueError as error:
-            raise ValueError(f"{error}; or unlimited: as many as come") from None
+            raise ValueError(f"{error}; or unlimited: every request that waits") from None
 
     def schema(self) -> dict[str, object]:
         """JSON Schema: seats, or without end."""

@@ -1,4 +1,4 @@
-"""What should I run, and what does it cost? The serving problem: layouts, steps, search, proof.
+"""Plan and price the serving of a model: layouts, step times, search, proof of optimality.
 
 What another kind may use of it is listed here and loaded on first use: reading a file stays fast.
 """

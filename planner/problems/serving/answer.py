@@ -84,7 +84,7 @@ def answer(scenario: Scenario) -> ServingPlan:
 
 
 def serving_tasks(scenario: Scenario) -> tuple[HostList | None, ServingTasks]:
-    """The hosts that are compared with, and the tasks: what an answer begins with.
+    """Return the hosts to compare with (None without `buy`) and the tasks to search.
 
     Raises InputError for all that is refused before layouts are listed.
     """
@@ -182,7 +182,7 @@ def _alternatives(
 def _multipliers(
     best: Candidate,
 ) -> tuple[tuple[BindingLimit, ...], dict[str, float], tuple[str, ...]]:
-    """What binds, the elasticities, and warnings where they were hard to find, or not found.
+    """Binding limits, elasticities, and warnings if they are uncertain or unknown.
 
     The plan stands without them: it was found among all layouts, and checked.
     """
@@ -196,7 +196,7 @@ def _multipliers(
 def _certificate(
     questions: Sequence[search_questions.Question], best: PlanPoint | None
 ) -> ServingCertificate:
-    """How many points were decided, and the bound of the relaxation over all of them."""
+    """Numbers of decided layouts and points, and the relaxation bound over all questions."""
     decided = [question.decided for question in questions]
     proof = ServingCertificate(
         layouts_considered=sum(count.layouts for count in decided),

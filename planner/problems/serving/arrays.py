@@ -66,7 +66,7 @@ class FixedPointModel:
     def scored(
         self, values: Mapping[str, np.ndarray]
     ) -> tuple[dict[str, np.ndarray | CodedColumn], np.ndarray]:
-        """The same, and what is minimised, shape (n,)."""
+        """Return the columns of `__call__`, and the minimised score, shape (n,)."""
         count = max((len(value) for value in values.values()), default=1)
         totals = [values[name] for name in BATCHES if name in values]
         task, batch, fill = self._fixed_point(values)
@@ -111,7 +111,7 @@ class FixedPointModel:
     def parts(
         self, values: Mapping[str, np.ndarray]
     ) -> tuple[dict[str, np.ndarray], dict[str, float | np.ndarray]]:
-        """What the bottleneck is the largest of [s], and every bound symbol, at shape (n,)."""
+        """Times [s] whose maximum is the bottleneck, and all symbol values, at shape (n,)."""
         task, batch, fill = self._fixed_point(values)
         step = Step(task, self.layouts, bound=task.uses_bound)
         return _timed(task, step(batch, fill)), step.values(batch, fill)
@@ -134,12 +134,12 @@ class FixedPointModel:
         return 1.0 / float(self.layouts.replicas[0])
 
     def cuts(self, values: Mapping[str, np.ndarray]) -> np.ndarray | bool:
-        """Whether a batch has a sequence for each half of every rank; a prompt is cut anywhere."""
+        """True if a batch has a sequence for each half of every rank; always for prefill."""
         _, batch, fill = self._fixed_point(values)
         return self.task.mode == "prefill" or batch * fill > self.layouts.group
 
     def fits(self, ends: Mapping[str, np.ndarray]) -> bool:
-        """Whether memory holds all requests, whatever is put together of these least and most."""
+        """True if all requests fit in memory at each corner of `ends`; False above CORNERS."""
         if 2 ** len(ends) > CORNERS:
             return False  # not known
         corners = np.meshgrid(*ends.values(), indexing="ij") if ends else []
@@ -163,7 +163,7 @@ class FixedPointModel:
 
 @dataclass(frozen=True)
 class TwoLayouts:
-    """Two layouts at one batch, of which each point has the better; the first where both are."""
+    """Two layouts at one batch; each point takes the better layout, the first on a tie."""
 
     first: FixedPointModel
     second: FixedPointModel
@@ -202,7 +202,7 @@ def _either(
 def _bands(
     step: Step, columns: Mapping[str, object], batch: np.ndarray
 ) -> dict[str, np.ndarray | CodedColumn]:
-    """Ends of the bands of the columns that have one, and what lies outside the fit."""
+    """Lower and upper columns of each error band, and the `outside` column of extrapolations."""
     task, rests = step.task, coefficient_shares(step, batch)
     beyond = extrapolation_masks(task, step.layouts, batch)
     ends: dict[str, np.ndarray | CodedColumn] = {}
@@ -263,7 +263,7 @@ def build_vectorized_model(
 
 
 def _words(task: Task, layouts: Layouts) -> dict[str, str | int | float | None]:
-    """What does not vary with the numbers, in the words of a plan."""
+    """Columns that do not vary with the numbers, with the labels of a plan."""
     layout = layouts.row(0)
     redundant = task.redundant if task.sizes.n_experts else None
     chips, replicas = int(layouts.chips[0]), int(layouts.replicas[0])
@@ -283,7 +283,7 @@ def _words(task: Task, layouts: Layouts) -> dict[str, str | int | float | None]:
 def _verdict(
     task: Task, values: Mapping[str, np.ndarray], count: int
 ) -> dict[str, np.ndarray | CodedColumn]:
-    """Which points keep every promise; of the others, which are broken, the worst one first.
+    """Columns `status`, `short_by` and `reason`: broken promises per point, the worst first.
 
     Times are those at the quantile at which promises must hold.
     """

@@ -37,13 +37,13 @@ class ChosenPool:
         return pools_text({**vars(self), "layout": vars(self.layout)})
 
     def balanced(self) -> ChosenPool:
-        """The same without its replicas, which may only keep two pools in balance."""
+        """Copy with a single replica: replicas may only balance two pools."""
         return replace(self, layout=replace(self.layout, replicas=1))
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The pools of a plan, the one that decodes last, and whether they carry a given load."""
+    """Pools of a plan, the decode pool last; `loaded` is true if they carry a given load."""
 
     mode: str
     pools: tuple[ChosenPool, ...]
@@ -68,7 +68,7 @@ class Choice:
 
     @property
     def counts(self) -> Counts:
-        """The whole numbers beside the words, each in words and the least of it.
+        """Integers that `words` omits, each as text with its smallest value.
 
         The batch of a load, which only follows it, is none.
         """

@@ -45,7 +45,7 @@ STEP = (decode_time, decode_work, decode_sending)
 
 
 def expression(word: str, mode: str, answer: ServingAnswer) -> sp.Expr:
-    """What gives an output of a plan of that mode; `word` is how the equations call it."""
+    """Right-hand side of the equation of a plan's output; `word` is its name in the equations."""
     load, bound = answer.load, answer.provenance.estimate == "bound"
     outputs = equations.pools_outputs(powered=True)
     if mode == "disaggregated" and word in outputs:
@@ -95,7 +95,7 @@ def closed_form(
 
 
 def _slot(mode: str, *, bound: bool) -> tuple[Equation, ...]:
-    """How long a replica works on a request."""
+    """Equations of the time that a replica spends on a request."""
     if mode == "prefill":
         if bound:
             return (*READING_SLOT, ROOFLINE[0], prefill_busy_bound, prefill_math_bound)

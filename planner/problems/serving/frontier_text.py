@@ -120,7 +120,7 @@ def _letters(rows: Sequence[FrontierRow]) -> dict[str, str]:
 
 
 def _modes(answer: ServingFrontier) -> list[str]:
-    """How much faster and dearer fast is than normal, and slow."""
+    """Sentences on the speed and price of the fast and slow modes relative to normal."""
     sentences, modes = [], answer.compared or {}
     fast, slow = modes["fast"], modes["slow"]
     if fast.speed > 1:

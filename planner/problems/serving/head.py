@@ -42,7 +42,7 @@ MAX_LINE = 66  # columns that they may fill
 
 
 def head(answer: ServingAnswer) -> AnswerHead:
-    """The rows that a reader has first; of an infeasible question what is nearest and what helps.
+    """Return the main rows of an answer; only a title if the question is infeasible.
 
     Source of the wording: engines' own names of layouts and limits.
     """
@@ -69,7 +69,7 @@ def head(answer: ServingAnswer) -> AnswerHead:
 
 
 def question(scenario: Mapping[str, Any], aim: str | None = None) -> str:
-    """What was asked, in a sentence; `aim` instead of the scenario's objective."""
+    """Describe the question in a sentence; `aim` replaces the scenario's objective."""
     load, promises = scenario["workload"], scenario["promises"]
     read, written = length(load["input_tokens"]), length(load["output_tokens"])
     tokens = f"{read} token{'s' * (read != '1')} in, {written} out"
@@ -93,7 +93,7 @@ def question(scenario: Mapping[str, Any], aim: str | None = None) -> str:
 
 
 def _asked_chips(scenario: Mapping[str, Any]) -> str:
-    """Chips as they were asked for: `8–64 chips of hgx-h200`."""
+    """Describe the requested chips: `8–64 chips of hgx-h200`."""
     chips = scenario["chips"]
     if isinstance(chips, Mapping):
         chips = [chips["from"], chips["to"]]
@@ -106,7 +106,7 @@ def _asked_chips(scenario: Mapping[str, Any]) -> str:
 
 
 def _load(load: Mapping[str, Any]) -> str:
-    """Who asks: users at once, requests per second, or as many as fit."""
+    """Describe the load: requests at once, utilisation, or requests per second; may be empty."""
     if users := load.get("concurrency"):
         return f"{users:,} requests at once, "
     if load["utilisation"]:
@@ -146,7 +146,7 @@ def _nodes(point: ServingPoint) -> str:
 
 
 def _current(current: CurrentPoint | None, point: ServingPoint) -> Iterator[str]:
-    """The user's own layout: its price beside the plan's, and the promises that it breaks."""
+    """User's own layout: its price relative to the plan's, and the promises that it breaks."""
     if current is None:
         return
     factor = current.usd_per_mtok / point.usd_per_mtok
@@ -185,7 +185,7 @@ def _promise(promise: PromiseChance, answer: ServingAnswer) -> str:
 
 
 def _lines(parts: Sequence[str]) -> list[str]:
-    """Parts beside each other as far as a line holds them; one sentence where there are none."""
+    """Join parts into lines of up to MAX_LINE characters; a fixed sentence if `parts` is empty."""
     if not parts:
         return ["none asked: the batch is as large as pays"]
     lines = [parts[0]]
@@ -239,7 +239,7 @@ def _saves(answer: ServingAnswer, point: ServingPoint) -> bool:
 
 
 def certainty(answer: ServingAnswer) -> str:
-    """How sure the numbers are, in one of five words, and what that rests on."""
+    """Describe the certainty of the estimate: hardware limit, extrapolated or measured; errors."""
     if answer.band is None:
         return "hardware limit only: no engine's overhead, nothing measured"
     if answer.outside:
@@ -258,7 +258,7 @@ def certainty(answer: ServingAnswer) -> str:
 
 
 def _limit(answer: ServingAnswer) -> Iterator[str]:
-    """What holds the plan, and what is used up next."""
+    """Binding limits, and the used share of the next limit."""
     if answer.limits_used:
         full = [each for each in answer.limits_used if each.binds]
         rest = answer.limits_used[len(full) :]
@@ -272,7 +272,7 @@ def _limit(answer: ServingAnswer) -> Iterator[str]:
 
 
 def _next(answer: ServingAnswer, point: ServingPoint) -> str:
-    """What to type next: a smaller fleet, a surer plan, or the launch."""
+    """Suggested next command: a smaller fleet, the `--sure` plan, or the launch."""
     if _saves(answer, point):
         return f"planner solve FILE {typed_size(min(smaller_sizes(answer, point), key=_bill))}"
     sure = answer.sure
@@ -285,7 +285,7 @@ def _next(answer: ServingAnswer, point: ServingPoint) -> str:
 
 
 def relaxed_limits(answer: object) -> list[str]:
-    """What each promise would have to be, others unchanged, or that no value of it is feasible."""
+    """Value of each promise that is feasible with the others unchanged, or that no value is."""
     feasible, never = [], []
     for promise in getattr(answer, "eased", None) or ():
         name = limit_title(promise.promise)

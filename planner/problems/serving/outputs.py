@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ServingOutput(Output):
-    """An output, what the equations call it, its unit over theirs, and how sections label it."""
+    """An output, its name in the equations, its unit over theirs, and its label in sections."""
 
     word: str = ""
     scale: int = 1
@@ -27,7 +27,7 @@ class ServingOutput(Output):
 
 @dataclass(frozen=True)
 class LoopTimes:
-    """How requests that are kept in flight fare: those that run, and those that memory makes wait.
+    """Times of requests in a closed loop: those that run, and those that wait for memory.
 
     `wait` is how long the latter wait for a place. 5 % and 1 % of the requests of a load test,
     whose first come all at once, have their first token later than `ttft_p95` and `ttft_p99`; of

@@ -1,4 +1,4 @@
-"""What a scenario gives, each as a number that may be varied, and the scenario with it varied.
+"""Parameters of a scenario that may be varied, and the scenario with a parameter varied.
 
 A given bears the path that `--set` takes. What a catalogue or a profile gives in many numbers at
 once (a model's bytes, an engine's overhead) has a name of its own, and moves as a whole.
@@ -51,14 +51,14 @@ INTEGER_PATHS = tuple(row.path for row in QUANTITIES if row.whole)
 
 
 def is_array(path: str) -> bool:
-    """Whether a path is one number of the equations, so that arrays may stand in its place."""
+    """True if a path is a single number in the equations, so that an array may replace it."""
     row = BY_PATH.get(path)
     owned = row is not None and row.owner is not None
     return owned or path.startswith(PEAKS) or path in paths_by_field("lengths")
 
 
 def paths_by_field(owner: str) -> dict[str, str]:
-    """{path: what an owner calls the quantity there}."""
+    """Map each path of an owner to the owner's name of the quantity."""
     names = {row.path: row.name for row in QUANTITIES if row.owner == owner}
     return names | {f"{path}{MEAN}": name for path, name in names.items() if owner == "lengths"}
 
@@ -200,7 +200,7 @@ def _put(scenario: Scenario, record: str | None, name: str, value: object) -> Sc
 
 
 def _rented(scenario: Scenario, price: object) -> Scenario:
-    """The scenario at another price; its systems have none of their own, which would contradict."""
+    """Scenario at another price; the prices of its systems are removed to avoid a conflict."""
     systems = tuple(
         choice.model_copy(update={"price": None})
         if isinstance(choice, SystemDescription)
@@ -216,7 +216,7 @@ def _choices(scenario: Scenario) -> tuple[object, ...]:
 
 
 def _described(scenario: Scenario, k: int, name: str, figure: object) -> Scenario:
-    """The scenario with a figure of one of its systems in place of what it is.
+    """Scenario with one property of one of its systems replaced.
 
     It is put in as it is: what a file could not say, such as twice a dense peak, may well be what a
     chip of another day does.

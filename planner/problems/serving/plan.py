@@ -36,7 +36,7 @@ METHOD = (
 
 @dataclass(frozen=True)
 class ServingCertificate:
-    """How many points were decided; what no layout beats, in the unit of the objective."""
+    """Counts of decided points, and the relaxation bound in the unit of the objective."""
 
     layouts_considered: int
     points_considered: int
@@ -50,7 +50,7 @@ class ServingCertificate:
 
 @dataclass(frozen=True)
 class WinningChange:
-    """A change of one quantity, by `factor`, at which another kind of plan overtakes the plan."""
+    """A change of one quantity, by `factor`, that lets another kind of plan overtake the plan."""
 
     what: str
     factor: float
@@ -62,7 +62,7 @@ class WinningChange:
 
 @dataclass(frozen=True)
 class RivalKind:
-    """The best plan of another kind, by how much it is worse, and what would let it win."""
+    """Best plan of another kind, its relative gap to the plan, and changes that let it win."""
 
     kind: str
     plan: points.ShortPoint
@@ -72,7 +72,7 @@ class RivalKind:
 
 @dataclass(frozen=True)
 class ComparedSystem:
-    """The best plan on one system of a list, by how much it is worse; null where there is none.
+    """Best plan on one system of a list, and its relative gap; null if no plan is feasible.
 
     It is `unranked` where another maker's chips lend its efficiencies, or where they are another
     maker's than the plan's and the two bands overlap.
@@ -85,7 +85,7 @@ class ComparedSystem:
 
 @dataclass(frozen=True)
 class ExceededPromise:
-    """A promise that the user's own layout breaks, and by which factor."""
+    """A promise that the user's own layout breaks, and the factor of the excess."""
 
     promise: str
     short_by: float
@@ -114,7 +114,7 @@ class BrokenPromise(MissedPromise):
 
 @dataclass(frozen=True)
 class RelaxedPromise:
-    """A promise, and the least value that all others leave possible; null where none is."""
+    """A promise and its tightest feasible value with the others unchanged; null if infeasible."""
 
     promise: str
     promised: float
@@ -123,7 +123,7 @@ class RelaxedPromise:
 
 @dataclass(frozen=True, kw_only=True)
 class ServingProvenance(Provenance):
-    """What an answer rests on: version, assumptions, profile, sources, warnings."""
+    """Provenance of an answer: version, assumptions, profile, sources, warnings."""
 
     assumptions: str
     estimate: str
@@ -186,14 +186,14 @@ class ServingAnswer(Answer):
 
     @property
     def load(self) -> str:
-        """`none`, `given` where a load must be carried, `most` where as much as can be is."""
+        """Load type: `none`, `given` for a fixed load, `most` for the maximum load."""
         load = self.scenario["workload"]
         demand = "max" if load["utilisation"] else load["demand"]
         return "none" if demand is None else "most" if demand == "max" else "given"
 
     @property
     def counts_power(self) -> bool:
-        """Whether the power that follows from the work is paid beside the rent, or made small."""
+        """True if the power computed from the work is billed, or is minimised."""
         source = None if self.plan is None else self.plan.power_from
         counts = self.scenario["power_price"] or self.scenario["objective"] == "energy"
         return bool(counts) and source in ("measured", "shared")
@@ -201,7 +201,7 @@ class ServingAnswer(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainedAnswer(ServingAnswer):
-    """The same with the elasticities, left and right, of the layout held as it is."""
+    """Serving answer with the left and right elasticities at a fixed layout."""
 
     layout_held: Mapping[str, points.Interval] | None
 
@@ -272,7 +272,7 @@ class ServingPlan(Plan[ServingAnswer]):
 
     @property
     def tpot(self) -> float | None:
-        """Mean time per output token [s]; None where nothing is decoded."""
+        """Mean time per output token [s]; None without a decode phase."""
         return self.point.tpot if self.point else None
 
     @property
@@ -307,7 +307,7 @@ class ServingPlan(Plan[ServingAnswer]):
         return layout_held(self.question, tuple(self.elasticities)) if self.point else {}
 
     def explained(self) -> Plan[ServingAnswer]:
-        """The same with what would let the rivals win, and with the layout held."""
+        """Plan with the changes that let its rivals win, and elasticities at a fixed layout."""
         parts = {**vars(self.answer), "rivals": self.rivals}
         del parts["status"]  # follows from the gap
         answer = ExplainedAnswer(**parts, layout_held=self.layout_held or None)

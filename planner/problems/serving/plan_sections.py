@@ -51,7 +51,7 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
 
 
 def sections(plan: Plan[ServingAnswer]) -> tuple[Section, ...]:
-    """The answer as sections; of an infeasible question only what was asked."""
+    """Return the answer as sections; only the question and its remedies if infeasible."""
     answer, point = plan.answer, plan.answer.plan
     title = question(answer.scenario)
     if point is None:
@@ -91,7 +91,7 @@ def _helps(answer: ServingAnswer) -> Iterator[Section]:
 
 
 def _details(point: ServingPoint, answer: ServingAnswer) -> Iterator[Line]:
-    """What is in flight, engines, machines, other sizes, marginal prices, what ranges hold."""
+    """Lines on batch, engines, machines, other sizes, marginal prices, coverage of the bands."""
     deciding = point.decode if point.decode is not None else point
     flight = f"{point.batch:,}"
     if deciding.batch_per_replica not in (None, point.batch):
@@ -143,7 +143,7 @@ def _narrowing(run: NarrowingRun | None) -> Iterator[Section]:
 
 
 def _parts(point: ServingPoint) -> Iterator[Section]:
-    """What adds up to a step, and to the memory of a chip, with what its cache holds."""
+    """Sections of the parts of a step, the memory per chip, and the requests its cache holds."""
     if point.time_per_step:
         lines = tuple(Line(name, value, "s") for name, value in vars(point.time_per_step).items())
         yield Section("one step", lines, adds_up=True)

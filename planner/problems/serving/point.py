@@ -27,7 +27,7 @@ MTOK = 1e6
 
 @dataclass(frozen=True)
 class PoolLayout:
-    """How the chips of a pool are split; tp * dp_attention * cp * pp of them are a replica.
+    """Parallel axes of a pool; tp * dp_attention * cp * pp chips form a replica.
 
     Of tp `dcp` share contexts; of an `overlap` of two batches the halves of a pass work in turn.
     """
@@ -45,7 +45,7 @@ class PoolLayout:
 
 @dataclass(frozen=True)
 class DraftedTokens:
-    """What the drafts of a step bring, and the batches of a replica from and up to which they pay.
+    """Drafted and expected tokens per step; min and max batch per replica for a gain.
 
     The last is null where they pay at any that is larger.
     """
@@ -58,7 +58,7 @@ class DraftedTokens:
 
 @dataclass(frozen=True)
 class MemoryUse:
-    """What fills the memory of one chip."""
+    """Memory of one chip by use [byte]."""
 
     capacity: Byte
     weights: Byte
@@ -71,7 +71,7 @@ class MemoryUse:
 
 @dataclass(frozen=True)
 class StepTimes:
-    """Parts that add up to one decode step; of collectives what nothing hides."""
+    """Parts that add up to one decode step [s]; of collectives only the exposed time."""
 
     weights: Second
     kv: Second
@@ -84,7 +84,7 @@ class StepTimes:
 
 @dataclass(frozen=True)
 class PlannedPool:
-    """One of two pools: the one that reads prompts, or the one that decodes."""
+    """Prefill pool or decode pool of a disaggregated plan."""
 
     layout: PoolLayout
     chip: str
@@ -104,7 +104,7 @@ class PlannedPool:
 
 @dataclass(frozen=True)
 class CacheTransfer:
-    """The way of a prompt's cache from the pool that read it to the one that decodes."""
+    """Transfer of a prompt's KV cache from the prefill pool to the decode pool."""
 
     seconds: Second
     bytes: Byte
@@ -113,7 +113,7 @@ class CacheTransfer:
 
 @dataclass(frozen=True)
 class MarginalPrices:
-    """What a token more of each kind costs in two pools: pools sized anew, and in this fleet.
+    """Marginal prices of input and output tokens in two pools: pools resized, and this fleet.
 
     `full` is the pool that has least room, `room` how much more the fleet serves until it has
     none; null where both pools are full at once.
@@ -129,7 +129,7 @@ class MarginalPrices:
 
 @dataclass(frozen=True)
 class BorneLoad:
-    """How a plan bears open arrivals: load, waiting, spare room.
+    """Plan under open arrivals: load, waiting times, spare capacity.
 
     Times and requests in flight are null where the queue grows without end, of a layout that does
     not carry the load.
@@ -151,7 +151,7 @@ class BorneLoad:
 
 @dataclass(frozen=True)
 class MachinePattern:
-    """Machines filled alike: `nodes` of each pool on one of them, and chips of it in use by none.
+    """Machines with equal contents: `nodes` of each pool per machine, and unused chips.
 
     A node is the chips of one machine that a replica takes; `chips` are those rented of a machine.
     """
@@ -164,7 +164,7 @@ class MachinePattern:
 
 @dataclass(frozen=True)
 class MachinePlacement:
-    """Where the pools of one kind of machine stand, as they are rented and started.
+    """Placement of pools on the machines of one type, as rented and started.
 
     A replica of pool k is started on `nodes_per_replica[k]` nodes of `chips_per_node[k]` chips.
     `idle_because` says of idle chips why no replica uses them.
@@ -192,7 +192,7 @@ class KeptPrefixes:
 
 @dataclass(frozen=True)
 class UncountedQueue:
-    """What times leave out where no demand is given: prefill at the load that the plan serves.
+    """Queueing that times omit if no demand is given: prefill at the load that the plan serves.
 
     `added_p95` is what 95% of requests that came at random would wait at most beyond a mean prompt;
     null where the queue would grow without end.
@@ -262,7 +262,7 @@ class ServingPoint:
 
     @property
     def phases(self) -> dict[str, PlannedPool]:
-        """The pool that prefills and the one that decodes, by name; empty where there is one."""
+        """Prefill pool and decode pool by name; empty for a single pool."""
         pools = {"prefill": self.prefill, "decode": self.decode}
         return {name: pool for name, pool in pools.items() if pool}
 
@@ -272,7 +272,7 @@ class ServingPoint:
         return f"weights {self.weights}, KV cache {self.kv}"
 
     def memories(self) -> dict[str, tuple[MemoryUse, HeldRequests | None]]:
-        """What fills a chip of each pool and what its cache holds, by a title."""
+        """Memory use of a chip of each pool and the requests that its cache holds, by title."""
         pools = {f"memory per chip that {name}s": pool for name, pool in self.phases.items()}
         parts: dict[str, PlannedPool | ServingPoint] = {**pools} or {"memory per chip": self}
         return {name: (part.memory_per_chip, part.holds) for name, part in parts.items()}
@@ -280,7 +280,7 @@ class ServingPoint:
 
 @dataclass(frozen=True)
 class ShortPool:
-    """One of two pools of a runner-up."""
+    """Pool of a disaggregated runner-up."""
 
     layout: PoolLayout
     chip: str
@@ -321,7 +321,7 @@ def short_point(plan: ServingPoint) -> ShortPoint:
 
 @dataclass(frozen=True)
 class NextBest(ServingPoint):
-    """A runner-up, and the probability that it is the cheaper one; null where nobody knows.
+    """A runner-up, and the probability that it is cheaper than the plan; null if unknown.
 
     It is `tied` where three digits of the price are those of the plan.
     """
@@ -360,7 +360,7 @@ class ServingBound:
 
 @dataclass(frozen=True)
 class ServingEstimate:
-    """What the profile expects of the plan."""
+    """Price, TPOT and TTFT of the plan as estimated by the profile."""
 
     usd_per_mtok: UsdPerMtok
     tpot: Second | None

@@ -1,4 +1,4 @@
-"""A plan on a terminal: the answer first, then what it rests on; never wider than 80 columns."""
+"""Format a plan for a terminal: the answer first, then its basis; at most 80 columns wide."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ SOURCES = (
 
 
 def answer(plan: ServingPlan, depth: Depth = "default") -> str:
-    """The answer at a depth: its head, with its numbers, with all that stands behind, or sources.
+    """Format the answer at a depth: its head, with its numbers, with all details, or its sources.
 
     Lines are as wide as the terminal; `default` has at most three notes.
     """
@@ -72,7 +72,7 @@ def answer(plan: ServingPlan, depth: Depth = "default") -> str:
 
 
 def explanation_text(plan: ServingPlan) -> str:
-    """What binds, what a percent of each quantity is worth, and the closed form it comes from."""
+    """Format the binding limits, the elasticity of each quantity, and the closed form."""
     if plan.point is None:
         return shortfall(plan.answer)
     if not plan.elasticities:
@@ -104,7 +104,7 @@ def _at_kink(sides: tuple[float, float] | None) -> str:
 
 
 def _numbers(point: ServingPoint, whole: ServingAnswer, *, full: bool) -> Section:
-    """The plan's numbers, each with its range and the hardware limit; in `full` what is beside."""
+    """Numbers of the plan with ranges and hardware limits; in `full` also energy, drafts, load."""
     rows: list[FigureRowSpec] = [
         ("Price, blended", "usd_per_mtok", "$/Mtok"),
         ("  output", "usd_per_mtok_output", "$/Mtok"),
@@ -140,11 +140,11 @@ def _in_unit(value: float, unit: str) -> str:
         return duration(value)
     if unit == "$/Mtok":
         return f"${three_digits(value)}/Mtok"
-    return f"{f'{value:,.0f}' if unit == 'tok/s' else three_digits(value)} {unit}"
+    return f"{f'{value:,.0f}' if unit == 'tok/s' and value > 10 else three_digits(value)} {unit}"
 
 
 def _beside(point: ServingPoint, whole: ServingAnswer, *, full: bool) -> Iterator[Line]:
-    """What a question of several systems or hosts has besides; in `full` drafts, load and room."""
+    """Lines on other systems, then on hosts; in `full` drafts, load and cache instead of hosts."""
     yield from systems(whole)
     if whole.band is None and whole.estimate is not None:
         yield _expected(whole.estimate)
@@ -158,7 +158,7 @@ def _beside(point: ServingPoint, whole: ServingAnswer, *, full: bool) -> Iterato
 
 
 def _cache_room(point: ServingPoint) -> Iterator[Line]:
-    """How many requests the cache of a replica of each pool holds at once."""
+    """Number of requests that fit the KV cache of a replica of each pool, as a line."""
     pools: Mapping[str, PlannedPool | ServingPoint] = point.phases or {"": point}
     caches = {name: pool.holds for name, pool in pools.items() if pool.holds}
     words = [
@@ -187,7 +187,7 @@ def _expected(estimate: ServingEstimate) -> Line:
 
 
 def shortfall(answer: ServingAnswer | ServingFrontier) -> str:
-    """Which promises the nearest plan misses, by how much, and what would do."""
+    """Format the promises that the nearest plan misses, the excess factors, and the remedies."""
     misses, lines = answer.infeasible or (), list[str]()
     for miss in misses:
         words = miss.expression if miss.short_by is None else miss_text(miss.promise, miss.short_by)
@@ -207,7 +207,7 @@ def shortfall(answer: ServingAnswer | ServingFrontier) -> str:
 
 
 def _proof(answer: ServingAnswer) -> str:
-    """Over how many layouts it was decided, and how far another bound lies below."""
+    """Format the number of layouts tried and the gap to the lower bound."""
     proof = answer.certificate
     text = f"{proof.layouts_considered:,} layout{'s' * (proof.layouts_considered != 1)}"
     if proof.gap is None or answer.gap is None:
@@ -241,7 +241,7 @@ def _resized(plan: ServingPlan, *, both: bool) -> list[str]:
 
 
 def _closed_form(plan: ServingPlan) -> Iterable[str]:
-    """The equations behind the objective and the promise that binds, as they stand."""
+    """Symbolic equations of the objective, and of the TPOT promise if it binds."""
     mode, bound = plan.mode or "", plan.answer.provenance.estimate == "bound"
     load, tpot = plan.answer.load, any("tpot" in limit.name for limit in plan.binding)
     energy = plan.answer.scenario["objective"] == "energy"

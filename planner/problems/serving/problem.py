@@ -58,7 +58,7 @@ class ServingProblem(problem.Problem["Scenario"]):
         return all_parameters(question)
 
     def check(self, question: Scenario) -> None:
-        """Refuse what cannot be looked up, and pins that nothing runs."""
+        """Raise InputError if a lookup fails, or FieldError if pinned values admit no layout."""
         from planner.problems.serving.answer import serving_tasks
 
         _, tasks = serving_tasks(question)
@@ -68,7 +68,7 @@ class ServingProblem(problem.Problem["Scenario"]):
     def search(
         self, question: Scenario, coefficients: Mapping[str, float] | None = None
     ) -> problem.Search:
-        """The best layouts and batches; nothing is proved of them."""
+        """Best layouts and batches, without a proof of optimality."""
         return self.search_many([question], [coefficients or {}])[0]
 
     def search_many(
@@ -76,7 +76,7 @@ class ServingProblem(problem.Problem["Scenario"]):
         questions: Sequence[Scenario],
         coefficients: Sequence[Mapping[str, float]] | None = None,
     ) -> list[problem.Search]:
-        """`search` of several questions, layouts of those that are alike evaluated together."""
+        """`search` of several questions; layouts of similar questions are evaluated together."""
         from planner.problems.serving.deployment.questions import all_searches_batched
 
         values = coefficients if coefficients is not None else [{}] * len(questions)
@@ -132,7 +132,7 @@ class ServingProblem(problem.Problem["Scenario"]):
         return head(plan.answer)
 
     def value(self, question: Scenario, path: str) -> float | None:
-        """What a scenario, or the catalogue behind it, has at a path."""
+        """Value of a scenario, or of its catalogue data, at a path; None if absent."""
         value = lookup_value(question, path)
         if isinstance(value, int | float) and value > 0:
             return float(value)
@@ -145,7 +145,7 @@ class ServingProblem(problem.Problem["Scenario"]):
         return serving_rows(question, output)
 
     def is_array(self, path: str) -> bool:
-        """Whether a path is one number of the equations."""
+        """True if a path is a single number in the equations."""
         return is_array(path)
 
     def array_model(
@@ -171,7 +171,7 @@ class ServingProblem(problem.Problem["Scenario"]):
         return rent_range(question.systems() if path in ("price", "system.price") else (), path)
 
     def picture(self, plan: Plan) -> CostRatioChart | SectionBars:
-        """Who wins at each demand and rent, where hosts are compared; else bars of the plan."""
+        """Chart of cost ratios by demand and rent if hosts are compared; else bars of the plan."""
         from planner.problems.serving.make_or_buy.comparison_text import CostRatioChart, buy_answer
         from planner.report.pictures.section_bars import SectionBars
 

@@ -98,7 +98,7 @@ def _refused(path: str, words: str) -> FieldError:
 
 
 def with_profile_values(tasks: ServingTasks, values: Mapping[str, float]) -> ServingTasks:
-    """The question with coefficients of its profile in place of what they are.
+    """Tasks with coefficients of their profiles replaced by `values`.
 
     Other tasks have theirs times the same factor, or as it is drawn where the first has nothing.
     """
@@ -175,7 +175,7 @@ def limit_efficiencies(profile: Profile, system: System) -> tuple[Profile, DataS
 def probability_cheaper(
     chosen: ServingPoint, rival: ServingPoint, profile: Profile
 ) -> float | None:
-    """The probability that the rival would turn out the cheaper one; None where nobody knows.
+    """Probability that the rival is cheaper; None without a spread or a price.
 
     Two plans of one kind (chips, formats, both phases together or apart) share most of what the
     estimate gets wrong; what is left to each differs by the profile's spread of runs alike. Plans

@@ -35,7 +35,7 @@ CANDIDATE_WEIGHT_BITS = {"bf16": 16, "fp8": 8, "int8": 8, "mxfp4": 4}
 
 
 class RentedUnits(fields.Record):
-    """How chips are rented."""
+    """Rental unit of chips, and the use of machines by replicas."""
 
     unit: fields.Count | None = None
     """chips rented together; a machine when absent, once there are chips for one"""
@@ -51,7 +51,7 @@ class RentedUnits(fields.Record):
 
 
 class Prefer(fields.Record):
-    """Which plan is taken where others are a little better."""
+    """Preference for a simple plan over slightly better plans."""
 
     simple: Annotated[float, fields.Quantity("share", zero=True, below=1.0)] | None = None
     """share of the objective that the simplest plan may be worse: inside the measured runs, of
@@ -59,7 +59,7 @@ class Prefer(fields.Record):
 
 
 def whole_units(chips: Sequence[int], unit: int) -> Sequence[int]:
-    """The numbers of chips that are whole units; the next above the fewest where none is."""
+    """Chip counts that are multiples of `unit`, else the next multiple above the minimum."""
     if unit == 1:
         return chips
     units = tuple(number for number in chips if number % unit == 0)
@@ -256,7 +256,7 @@ class Scenario(EngineSettings):
 
     @property
     def paid(self) -> Sequence[int]:
-        """Numbers of chips that may be paid for, in whole units of what is rented."""
+        """Chip counts that may be billed, in whole rental units."""
         return whole_units(self.chips, self.unit)
 
     @property
@@ -272,12 +272,12 @@ class Scenario(EngineSettings):
         return tuple(self._choices()[place] for place in self.places())
 
     def places(self) -> tuple[int, ...]:
-        """Where in the list the systems stand that are asked about."""
+        """List indices of the systems with a known rent, or of all systems if no rent is known."""
         every = tuple(enumerate(self._choices()))
         return tuple(k for k, system in every if self._rented(system)) or (*range(len(every)),)
 
     def unrented(self) -> tuple[str, ...]:
-        """The systems of a list that are left aside."""
+        """Names of the systems of a list that are excluded because their rent is unknown."""
         every, places = enumerate(self._choices()), self.places()
         return tuple(x.name for k, x in every if k not in places and isinstance(x, System))
 

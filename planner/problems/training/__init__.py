@@ -1,4 +1,4 @@
-"""Which layout trains a model soonest, or cheapest? Training: lattice, step, search, plan.
+"""Problem kind `training`: best layout for time, cost or energy; lattice, step, search, plan.
 
 What another kind may use of it is listed here and loaded on first use: reading a file stays fast.
 """

@@ -68,7 +68,7 @@ def answer(question: TrainingQuestion) -> records.TrainingPlan:
 
 
 def resolve_task(question: TrainingQuestion) -> ResolvedTraining:
-    """The question with all that is looked up: what an answer begins with.
+    """Look up everything that a training question refers to; the input of the search.
 
     Raises FieldError for all that is refused before layouts are timed.
     """
@@ -82,7 +82,7 @@ def resolve_task(question: TrainingQuestion) -> ResolvedTraining:
 def _bound(
     best: search.RatedLayout, point: records.TrainingPoint, tally: search.LayoutCounts
 ) -> tuple[records.TrainingBound, float]:
-    """Bounds on the step of the plan's chips [s], and that of all on what is made small.
+    """Lower bounds: step time of the plan's chips [s], and objective over all numbers of chips.
 
     Raises SolverError for a plan below its bound.
     """
@@ -95,12 +95,12 @@ def _bound(
         for chips, low in steps.items()
     )
     if not max(peak, step) <= point.step_time * (1 + ROUNDING):
-        raise SolverError(f"a step of {point.step_time:.9g} s lies below its bound of {step:.9g} s")
+        raise SolverError(f"a step of {point.step_time:.9g} s is below its bound of {step:.9g} s")
     return records.TrainingBound(peak, step), relaxation
 
 
 def _band(best: search.RatedLayout, point: records.TrainingPoint) -> records.RunBand:
-    """What measured steps were beside those predicted, of rows as far from the fit."""
+    """Error bands of the plan: measured over predicted step times of comparable rows."""
     task = best.chips.case.task
     counts, stack = task.counts, task.stack
     band = stack.band(
@@ -151,7 +151,7 @@ def _beyond(question: TrainingQuestion, rated: search.RatedLayout) -> Iterator[t
 
 
 def _alternative(rated: search.RatedLayout, best: search.RatedLayout) -> records.OtherLayout:
-    """Another layout, and what it loses."""
+    """Alternative layout, with its relative loss of the objective against the best."""
     utilisation = rated.chips.worth(rated.step, 0.0)["mfu"]
     return records.OtherLayout(
         system=rated.chips.case.system.name,
@@ -176,7 +176,7 @@ def rated_layout(chips: ChipCount, layout: LayoutTable) -> search.RatedLayout:
 
 
 def _current_words(resolution: ResolvedTraining) -> dict[str, Any] | None:
-    """The layout in use by name of its axes; None where none is.
+    """Layout in use by name of its axes; None without `current`.
 
     Raises FieldError with everything that does not go together in it.
     """
@@ -223,7 +223,7 @@ def _current(
 
 
 def _infeasible(resolution: ResolvedTraining, tally: search.LayoutCounts) -> records.TrainingPlan:
-    """What is missed in the layout nearest to an answer, and which single change repairs it."""
+    """Infeasible answer: limits missed by the nearest layout, and single changes that repair it."""
     question, nearest = resolution.question, tally.nearest
     assert nearest is not None  # a lattice without layouts is refused
     point = training_point(nearest)
@@ -247,7 +247,7 @@ def _infeasible(resolution: ResolvedTraining, tally: search.LayoutCounts) -> rec
 def missed_promises(
     question: TrainingQuestion, tally: search.LayoutCounts
 ) -> tuple[MissedPromise, ...]:
-    """Memory, where nothing fits; else the limits that the best layout that fits misses."""
+    """Memory if no layout fits; else the limits missed by the best layout that fits."""
     nearest = tally.nearest
     assert nearest is not None
     if not tally.fitting:
@@ -266,7 +266,7 @@ def missed_promises(
 def _provenance(
     resolution: ResolvedTraining, best: search.RatedLayout, tally: search.LayoutCounts
 ) -> Provenance:
-    """What the answer rests on."""
+    """Provenance of the answer: data sources and warnings."""
     typed = {each.words for each in best.chips.case.outside}
     warnings = [each for each in resolution.warnings if each not in typed]
     idle = best.chips.paid - best.chips.used

@@ -26,7 +26,7 @@ LayoutRow = tuple[int, ...]
 
 @dataclass(frozen=True)
 class ModelDivisions:
-    """What of a model and its work layouts divide.
+    """Counts of a model and its work that the degrees of a layout divide.
 
     Attributes
     ----------
@@ -77,12 +77,12 @@ def divisors(number: int) -> list[int]:
 
 
 def filter_allowed(values: Sequence[int] | None, candidates: Sequence[int]) -> list[int]:
-    """The candidates that a choice allows; all where nothing is chosen."""
+    """Candidates that a choice allows; all of them if the choice is None."""
     return [n for n in candidates if values is None or n in values]
 
 
 def lattice(of: ModelDivisions, choose: TrainingChoose, chips: int) -> list[LatticeBlock]:
-    """The blocks of all layouts that use exactly so many chips; empty where there are none."""
+    """Blocks of all layouts that use exactly `chips` chips; empty if no layout does."""
     blocks: dict[RowKind, list[LayoutRow]] = {}
     for row in _rows(of, choose, chips):
         tp, pp, dp, *_, micro, v = row
@@ -95,7 +95,7 @@ def lattice(of: ModelDivisions, choose: TrainingChoose, chips: int) -> list[Latt
 
 @dataclass(frozen=True)
 class RowKind:
-    """Which flags go with a row.
+    """Properties of a row that decide its possible flags.
 
     Whether it has a pipeline, `interleaved` virtual stages, micro-batches that fill the pipeline,
     and tensor parallelism.
@@ -187,7 +187,7 @@ MAX_LISTED_DIVISORS = 8  # divisors that are listed
 
 
 def layout_faults(of: ModelDivisions, layout: Mapping[str, int | str]) -> Iterator[Fault]:
-    """What of one layout does not go together: the key at fault, and why.
+    """Inconsistencies within one layout: the key at fault, and the reason.
 
     `layout` has the words of the scenario: tp, pp, dp, cp, ep, tp_expert, micro_batch,
     virtual_stages, schedule, recompute, zero.
@@ -203,7 +203,7 @@ def layout_faults(of: ModelDivisions, layout: Mapping[str, int | str]) -> Iterat
 
 
 def choose_faults(of: ModelDivisions, choose: TrainingChoose) -> Iterator[Fault]:
-    """Choices all of whose values are wrong, each with what is wrong with the first of them."""
+    """Choices without a valid value, each with the fault of the first value."""
     values: dict[str, list[int]] = {
         key: [*chosen]
         for key, chosen in choose
@@ -279,7 +279,7 @@ _CHECKS: Mapping[str, Callable[[ModelDivisions, int], str | None]] = {
 
 
 def _joint(of: ModelDivisions, layout: Mapping[str, int]) -> Iterator[Fault]:
-    """What is wrong with numbers together."""
+    """Faults of the degrees of a layout in combination."""
     dp, micro = layout["dp"], layout["micro_batch"]
     if of.batch % (dp * micro):
         yield "micro_batch", _undivided(of, dp, micro)
@@ -298,7 +298,7 @@ def _joint(of: ModelDivisions, layout: Mapping[str, int]) -> Iterator[Fault]:
 
 
 def _staged(of: ModelDivisions, layout: Mapping[str, int], schedule: str) -> Iterator[Fault]:
-    """What is wrong with a schedule."""
+    """Faults of the pipeline schedule of a layout."""
     pp, v = layout["pp"], layout["virtual_stages"]
     if v > 1 and (pp == 1 or schedule != "interleaved"):
         yield "virtual_stages", _no_stages(v, pp)
@@ -347,7 +347,7 @@ def _listed(number: int) -> str:
 
 
 def no_layout_reason(of: ModelDivisions, question: TrainingQuestion) -> Fault:
-    """Why no layout uses these chips, or fewer, though each choice by itself could."""
+    """Reason why no layout uses these chips, or fewer, though each choice alone is possible."""
     choose, chips = question.choose, max(question.chips)
     least = math.prod(min(getattr(choose, key) or (1,)) for key in ("tp", "cp", "pp", "dp"))
     if least > chips:

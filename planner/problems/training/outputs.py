@@ -130,7 +130,7 @@ def training_point(rated: RatedLayout) -> records.TrainingPoint:
 
 
 def recheck(rated: RatedLayout, point: records.TrainingPoint) -> float:
-    """How far the plan lies from the arrays of the search, relative; every number again.
+    """Recompute every number of a plan; return the relative deviation of the search's step.
 
     The step of the scalar evaluation is compared with that of the arrays, its terms and the parts
     of its memory with their sums, and what follows from the step by walking its equations.
@@ -197,7 +197,7 @@ def parameters(question: TrainingQuestion) -> list[Parameter]:
 
 
 def _rows(question: TrainingQuestion, case: TrainingCase) -> Iterator[Parameter]:
-    """The numbers that a question gives or a catalogue stands in for."""
+    """Parameters with the numbers of a question, or the catalogue's where it gives none."""
     yield Parameter("price", case.price.value, "USD/(chip*s)", "prices")
     yield Parameter("power_price", question.power_price, "USD/J", "prices")
     yield Parameter("pue", question.pue, "1", "prices")

@@ -17,7 +17,7 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True)
 class TrainingLayout:
-    """What divides the work, and the choices beside."""
+    """Degrees of parallelism of a layout, and its other choices."""
 
     tp: int
     pp: int
@@ -36,7 +36,7 @@ class TrainingLayout:
 
     @property
     def degrees(self) -> str:
-        """What divides the work, in words: `PP8 × TP2 × DP128, EP256`."""
+        """Degrees of parallelism as text: `PP8 × TP2 × DP128, EP256`."""
         experts = self.tp_expert if self.ep > 1 else 1  # of others it is as `tp`
         return degrees(self.pp, self.tp, self.dp, self.cp, self.ep, experts)
 
@@ -54,7 +54,7 @@ class TrainingLayout:
 
 @dataclass(frozen=True)
 class MemoryPerChip:
-    """Memory of a chip of the stage that needs most; the parts and what is free add up to `total`.
+    """Memory per chip of the fullest stage; the parts and `free` add up to `total`.
 
     `total` is what a stack may fill; `free` is negative where the layout does not fit.
     """
@@ -86,7 +86,7 @@ class StepTerms:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingPoint:
-    """A layout and what follows from it by the equations of `formulas`."""
+    """Layout, with all quantities computed from it by the equations of `formulas`."""
 
     system: str
     chips: int
@@ -130,7 +130,7 @@ class RunBand:
 
 @dataclass(frozen=True)
 class TrainingBound:
-    """What no layout goes below, on the chips of the plan.
+    """Lower bounds on the step time of any layout on the chips of the plan.
 
     `step_time` is the causal arithmetic at peak; `with_traffic` adds the least time of every other
     term over all layouts that fit.
@@ -142,7 +142,7 @@ class TrainingBound:
 
 @dataclass(frozen=True)
 class TrainingCertificate:
-    """How the layout was shown to be best.
+    """Certificate that the layout is optimal.
 
     `layouts_seen` were timed, `layouts_fitting` fit into memory, `layouts_within` keep the limits
     too. `objective` and `relaxation` are in the unit of what is made small; `recheck` is how far
@@ -161,7 +161,7 @@ class TrainingCertificate:
 
 @dataclass(frozen=True)
 class OtherLayout:
-    """Another layout: what it does, and what it loses of the objective."""
+    """Alternative layout: its step time, MFU and memory, and its relative loss of the objective."""
 
     system: str
     chips: int
@@ -175,7 +175,7 @@ class OtherLayout:
 
 @dataclass(frozen=True)
 class CurrentLayout:
-    """The layout in use, and what the plan saves of the objective beside it."""
+    """Layout in use, and the share of the objective that the plan saves against it."""
 
     plan: TrainingPoint
     short_by: Byte | None
@@ -184,7 +184,7 @@ class CurrentLayout:
 
 @dataclass(frozen=True)
 class Repair:
-    """One change PATH=VALUE of the question with which something fits, and what it then takes."""
+    """Single change PATH=VALUE that makes the question feasible, with the step time and price."""
 
     change: str
     choice: str

@@ -71,12 +71,12 @@ class SizeLayouts:
 
     @property
     def phase(self) -> PretrainPhase:
-        """Pre-training as it is asked for."""
+        """Pre-training phase of the scenario."""
         phase: PretrainPhase = self.scenario.phases.pretrain
         return phase
 
     def at(self, n_active: float) -> PlannedStep | None:
-        """The cheapest layout for the model of a size; None where there is none."""
+        """Cheapest layout for the model of a size; None if no layout is feasible."""
         if n_active not in self.steps:
             self.steps[n_active] = self._best(n_active)
         return self.steps[n_active]
@@ -112,7 +112,7 @@ class SizeLayouts:
         return question.model_copy(update={"model": counts})
 
     def slopes(self, step: PlannedStep) -> tuple[PlannedSlope, ...]:
-        """What one percent of the machine's figures does to the price of a FLOP, layout held."""
+        """Elasticities of the price of a FLOP to the machine's figures at a fixed layout [-]."""
         system, dtype = step.case.system, self.phase.dtype
         figures = (
             (f"flops.{dtype}", system.chip.peak(dtype), "flop/s"),
@@ -226,7 +226,7 @@ def fixed_cost(phase: PretrainPhase, *, sparse: bool) -> PhaseCost:
 
 @dataclass(frozen=True)
 class PlannedTraining:
-    """A layout, where its figures stand and what to say of it; nothing where none was planned."""
+    """Planned layout, its data sources and warnings; empty if no layout was planned."""
 
     layout: PlannedLayout | None = None
     data: tuple[DataSource, ...] = ()
@@ -237,7 +237,7 @@ def planned_training(
     layouts: SizeLayouts, step: PlannedStep, tokens: float,
     beside: Callable[[PhaseCost], FixedShare | None], *, sparse: bool,
 ) -> PlannedTraining:  # fmt: skip
-    """A step as an answer shows it, and `beside` it what a fixed share of the peak gave.
+    """Planned layout as an answer shows it, with the comparison to a fixed share of the peak.
 
     `tokens` are trained on, of dense or `sparse` models.
     """
@@ -263,7 +263,7 @@ def planned_training(
 def fixed_share(
     fixed: PhaseCost, size: float, tokens: float, claimed: float, cost: float | None, best: float
 ) -> FixedShare:
-    """The life of a size that a fixed share gave: as `claimed`, and what it really costs."""
+    """Life of the size chosen by a fixed share of the peak: `claimed` cost and actual cost."""
     rate = fixed.rate
     return FixedShare(
         mfu=fixed.mfu or math.nan, source=f"{rate.source}; {rate.model}" if rate else "given",
@@ -273,7 +273,7 @@ def fixed_share(
 
 
 def supporting_growth(rise: float, share: float) -> float:
-    """d ln(share of the peak) / d ln(size) at which a size is stationary.
+    """Value of d ln(share of the peak) / d ln(size) that makes a size stationary.
 
     Layouts switch from size to size, so the best of them is a corner: of the powers that touch the
     cost there, this is the one whose own optimum it is.

@@ -50,7 +50,7 @@ EQUATIONS = ("trained_rate", "model_utilisation", "training_run_time", "training
 
 
 def head(plan: records.TrainingPlan) -> AnswerHead:
-    """The first rows: layout, days and money, limits, how sure; of no plan what is nearest."""
+    """Head: layout, days and cost, limits, certainty; the nearest layout if infeasible."""
     whole, point, question = plan.answer, plan.answer.plan, plan.question
     if point is None:
         return _no_plan(plan)
@@ -84,7 +84,7 @@ def head(plan: records.TrainingPlan) -> AnswerHead:
 
 
 def question_text(plan: records.TrainingPlan) -> str:
-    """What was asked, in a line."""
+    """Text of the training question in one line."""
     question, work = plan.question, plan.question.work
     tokens = f"{say.count(work.tokens)} tokens" if work.tokens is not None else "steps"
     lora = f", LoRA of rank {question.train.lora}" if question.train.lora else ""
@@ -107,7 +107,7 @@ def _ends(plan: records.TrainingPlan, name: str, form: Callable[[float], str]) -
 
 
 def _current(plan: records.TrainingPlan) -> Iterator[str]:
-    """The layout in use beside the plan."""
+    """Text that compares the layout in use with the plan."""
     if (current := plan.answer.current) is None:
         return
     step = f"{current.plan.layout.degrees}: {say.duration(current.plan.step_time)} a step"
@@ -145,7 +145,7 @@ def _binding(plan: records.TrainingPlan, memory: records.MemoryPerChip) -> str:
 
 
 def _no_plan(plan: records.TrainingPlan) -> AnswerHead:
-    """What is missed, the nearest layout, why, and which single changes leave a plan."""
+    """Head of an infeasible answer: missed limits, nearest layout, cause, single-change repairs."""
     whole, why = plan.answer, "memory is not short, the limits of the run are"
     work = f"{say.reference_text(plan.scenario['model'], 'model')} in {plan.question.precision}"
     if whole.nearest is not None:
@@ -189,7 +189,7 @@ def sections(plan: records.TrainingPlan) -> tuple[Section, ...]:
 
 
 def _expected(plan: records.TrainingPlan) -> Section:
-    """Numbers under heads, with the ends of their ranges and what no layout goes below."""
+    """Table of the outputs with their error bands and the lower bound of the hardware."""
     least = {"step_time": plan.answer.bound.step_time} if plan.answer.bound else {}
     cells = tuple(
         (label, form(value), _ends(plan, name, form), form(least[name]) if name in least else "")
@@ -201,7 +201,7 @@ def _expected(plan: records.TrainingPlan) -> Section:
 
 
 def _bars(point: records.TrainingPoint, step: Section, memory: Section) -> Section:
-    """One step and the memory of a chip beside each other, small parts of each together."""
+    """Table with a step in one half and a chip's memory in the other; small parts are combined."""
     waits, room = point.time_per_step.exposed_communication, point.memory_per_chip
     stage = f"stage {room.worst_stage} of {room.stages}" if room.stages > 1 else "of a chip"
     waiting = f"*waits {say.duration(waits)}" if waits else "share"
@@ -235,7 +235,7 @@ def _memory(point: records.TrainingPoint) -> Section:
 
 
 def explanation_text(plan: records.TrainingPlan) -> str:
-    """What binds, what one percent of each quantity is worth, and the equations of the answer."""
+    """Text of the binding limits, the elasticities and the equations of the answer."""
     if plan.answer.plan is None:
         return "\n".join(f"{each.promise}: {each.expression}" for each in plan.infeasible)
     from planner.problems.training.worth import equations

@@ -34,7 +34,7 @@ from planner.text.tolerances import REL_TOL
 
 @dataclass(frozen=True)
 class Front:
-    """Layouts that nothing seen so far betters in both, the fastest first: days and USD (n,)."""
+    """Pareto front in days and USD, shape (n,), of the layouts seen; the fastest first."""
 
     days: np.ndarray = field(default_factory=lambda: np.empty(0))
     usd: np.ndarray = field(default_factory=lambda: np.empty(0))
@@ -82,11 +82,11 @@ class Training(Problem[TrainingQuestion]):
     most_lines = 30  # its table of one step is the answer
 
     def check(self, question: TrainingQuestion) -> None:
-        """Refuse what cannot be looked up and choices that do not go together."""
+        """Validate the look-ups and choices of a question; raises FieldError."""
         resolve_task(question)
 
     def parameters(self, question: TrainingQuestion) -> list[Parameter]:
-        """What a scenario gives, each varied as `--set` would vary it."""
+        """Parameters of a scenario, each varied as `--set` would vary it."""
         return parameters(question)
 
     def search(
@@ -150,7 +150,7 @@ class Training(Problem[TrainingQuestion]):
         )  # fmt: skip
 
     def head(self, plan: Plan) -> AnswerHead:
-        """The layout, days and money, limits and how sure; of no plan what is nearest."""
+        """Head: layout, days and cost, limits, certainty; the nearest layout if infeasible."""
         assert isinstance(plan, TrainingPlan)
         return head(plan)
 

@@ -48,7 +48,7 @@ SequenceLength: TypeAlias = Annotated[
 
 
 class Work(fields.Record):
-    """What is trained on."""
+    """Work of a training run: batch, sequence length and tokens."""
 
     global_batch: Annotated[training_fields.BatchSize, training_fields.BatchField()] = Field(
         description="of one optimiser step: tokens, or `512 sequences`"
@@ -85,7 +85,7 @@ BytesPerParam = Annotated[float, fields.Quantity("bytes_per_param", zero=True, a
 
 
 class ParameterState(fields.Record):
-    """What stays in memory of each trained parameter."""
+    """Memory per trained parameter [byte/param]."""
 
     weights: BytesPerParam = Field(2.0, description="[byte/param]")
     gradients: BytesPerParam = Field(4.0, description="[byte/param]")
@@ -93,7 +93,7 @@ class ParameterState(fields.Record):
 
 
 class TrainingLimits(fields.Record):
-    """What the run may take; memory is a limit of its own."""
+    """Upper limits on days and cost of the run; memory is a limit of its own."""
 
     days: Annotated[float, training_fields.Days()] | None = Field(
         None, description="of the whole run [day]"
@@ -104,7 +104,7 @@ class TrainingLimits(fields.Record):
 
 
 class Reliability(fields.Record):
-    """How often chips fail, and what it costs to go on."""
+    """Mean time between failures of a chip, and time lost to a checkpoint and a restart."""
 
     mtbf: Annotated[float, fields.Quantity("mtbf")] = Field(
         description="mean time between failures of one chip [s]"
@@ -114,7 +114,7 @@ class Reliability(fields.Record):
 
 
 class TrainingChoose(fields.Record):
-    """Values that the choices may take; what is absent is chosen freely."""
+    """Allowed values of the layout choices; an absent choice is free."""
 
     tp: fields.ListKey | None = Field(None, description="chips that share every matrix")
     pp: fields.ListKey | None = Field(None, description="stages of the pipeline")
@@ -301,7 +301,7 @@ class PlannedRun(fields.Record):
 
 
 class PretrainPhase(Phase):
-    """Pre-training at a share of the peak, or at what the best layout of its model reaches."""
+    """Pre-training at a given share of the peak, or at the share of its model's best layout."""
 
     SILENT: ClassVar[tuple[str, ...]] = ("training",)
 
@@ -317,7 +317,7 @@ class PretrainPhase(Phase):
         if value is None:
             return value
         if "system" in info.data and info.data["system"] is None:
-            raise ValueError("give system: what the layouts are planned for, such as hgx-h100")
+            raise ValueError("give the system of the layouts, such as hgx-h100")
         if isinstance(info.data.get("system"), tuple):
             raise ValueError("give one system: layouts are planned for one, not for a list")
         dtype = info.data.get("dtype")

@@ -56,7 +56,7 @@ class TrainingCase:
 
     @cached_property
     def forward_again(self) -> tuple[float, ...]:
-        """What one step runs forward again [flop], for each word of RECOMPUTE."""
+        """Recomputed forward arithmetic of one step [flop], for each word of RECOMPUTE."""
         task, counts = self.task, self.task.counts
         whole = counts.flop(task.batch, task.sequence)
         layers = whole - 3 * 2 * counts.head * task.batch * task.sequence
@@ -67,7 +67,7 @@ class TrainingCase:
 
 @dataclass(frozen=True)
 class ResolvedTraining:
-    """The cases of a scenario, and what the user should know."""
+    """Cases of a scenario, with data sources and warnings."""
 
     question: TrainingQuestion
     cases: tuple[TrainingCase, ...]
@@ -162,7 +162,7 @@ def _case(
 def _network(
     system: System, chips: int, data: list[DataSource], warnings: list[str]
 ) -> tuple[StridedGroups, Machine] | None:
-    """Groups and figures of the file that wires a system; None where none does.
+    """Groups and figures of the file that wires a system; None without a file.
 
     Raises FieldError with every mistake in the file, or if it has fewer chips than are paid for.
     """
@@ -184,7 +184,7 @@ def _network(
 def _outside(
     precision: str, machine: Chip, stack: TrainingStack, *, routed: bool
 ) -> Iterator[Outside]:
-    """What no row of the stack ran: the chip, the number format."""
+    """Extrapolations of the stack: chip or number format without a measured row."""
     if machine.name not in stack.chips:
         fit = ", ".join(chip(x).product if x in chip_names() else x for x in stack.chips)
         words = f"{machine.product} never measured (fit: {fit or 'none'})"
@@ -202,7 +202,7 @@ _shipped_stack = lru_cache(maxsize=256)(choose_training_stack)
 def _unanswered(
     question: TrainingQuestion, system: System, draw: ChipDraw | None
 ) -> Iterator[tuple[str, str]]:
-    """What of a question does not go with a system: the key, and why."""
+    """Conflicts of a question with a system: the key, and the reason."""
     chip, precision = system.chip, question.precision
     if not chip.computes(precision):
         units = ", ".join(chip.flops)
@@ -231,7 +231,7 @@ def _of_the_batch(question: TrainingQuestion) -> Iterator[str]:
 
 
 def trained_share(model: Model, rank: int) -> float:
-    """Share of the parameters that are trained [1]: all, or adapters of a rank beside every matrix.
+    """Share of the parameters that are trained [1]: all, or adapters of `rank` on every matrix.
 
     A matrix of a rows and b columns has adapters of rank * (a + b); experts have one pair each.
     """

@@ -62,7 +62,7 @@ class RatedLayout:
 
 @dataclass
 class LayoutCounts:
-    """What the search saw, and the best layouts of its rows.
+    """Counts of the layouts searched, and the best layouts of the rows.
 
     `seen` layouts were timed, `fitting` of them fit into memory, `within` keep the limits too;
     `best` are the best of each row, `free` the best of all without memory and limits, `nearest`
@@ -135,7 +135,7 @@ def search_layouts(resolution: ResolvedTraining) -> LayoutCounts:
 
 
 def chip_counts(resolution: ResolvedTraining) -> Iterator[tuple[ChipCount, Sequence[LatticeBlock]]]:
-    """Each number of chips paid and used, with the layouts that use so many.
+    """Numbers of chips paid and used, each with the layouts that use exactly that number.
 
     Raises FieldError where no layout uses the chips.
     """
@@ -205,7 +205,7 @@ def _note(
     tally: LayoutCounts, name: str, chips: ChipCount, chunk: LayoutTable,
     numbers: tuple[np.ndarray, ...], ranking: np.ndarray,
 ) -> None:  # fmt: skip
-    """Keep the layout of least rank of those seen so far."""
+    """Keep the best-ranked layout of a chunk under `name`, unless an earlier layout is better."""
     place = int(ranking.argmin())
     if not np.isfinite(ranking.flat[place]):
         return
@@ -237,7 +237,7 @@ def relaxed_steps(tally: LayoutCounts) -> Iterator[tuple[ChipCount, float]]:
 
 
 def _least_terms(rows: RatedRows) -> dict[str, float]:
-    """The least of each term [s] over the rows that fit."""
+    """Minimum of each term [s] over the feasible rows."""
     fitting = np.flatnonzero(np.isfinite(rows.score))
     if not fitting.size:
         return {}

@@ -1,4 +1,4 @@
-"""What the time of a step is worth: tokens per second, MFU, goodput, days, energy and money.
+"""Outputs of a training run from its step time: tokens/s, MFU, goodput, days, energy, cost.
 
 All of it is one kernel of the equations of `formulas.training`; arrays may stand in for the time of
 a step and for what runs forward again.
@@ -75,7 +75,7 @@ def goodput_kernel() -> Kernel:
 
 @dataclass(frozen=True, eq=False)
 class ChipCount:
-    """One system with so many chips paid and so many used by its layouts."""
+    """System with its number of chips paid and of chips used by its layouts."""
 
     question: TrainingQuestion
     case: TrainingCase
@@ -84,7 +84,7 @@ class ChipCount:
 
     @property
     def time_between_failures(self) -> float:
-        """Mean time between failures of the chips that are used [s]; infinite where none fail."""
+        """Mean time between failures of the chips used [s]; infinite without `reliability`."""
         reliability = self.question.reliability
         return inf if reliability is None else reliability.mtbf / self.used
 
@@ -109,7 +109,7 @@ class ChipCount:
         return self._reliable("tau_save")
 
     def _reliable(self, name: str) -> float | None:
-        """An output of the equations of failures; None where none are asked about."""
+        """Output of the goodput equations, by name; None without `reliability`."""
         reliability = self.question.reliability
         if reliability is None:
             return None
@@ -121,7 +121,7 @@ class ChipCount:
         return float(goodput_kernel()(**values, n_train=float(self.used))[name])
 
     def symbols(self) -> dict[str, float]:
-        """Values of the symbols of `formulas.training.training_run`, the step apart."""
+        """Values of the symbols of `formulas.training.training_run`, without those of the step."""
         question, case = self.question, self.case
         draw = case.draw or ChipDraw(0.0, 0.0, 0.0)
         work = question.work
@@ -142,7 +142,7 @@ class ChipCount:
         return run_outputs_kernel()(**values, T_opt=step, C_again=again)
 
     def score(self, step: np.ndarray, again: np.ndarray) -> np.ndarray:
-        """What is made small: seconds, USD or joule per token that counts."""
+        """Objective per useful token: [s/token], [USD/token] or [J/token]."""
         objective = self.question.objective
         if objective == "time" or (objective == "cost" and not self.question.power_price):
             scale = 1.0 if objective == "time" else self.paid * self.case.price.value
@@ -151,7 +151,7 @@ class ChipCount:
         return np.asarray(self.worth(step, again)[symbol])
 
     def within(self, step: np.ndarray, again: np.ndarray) -> np.ndarray | bool:
-        """Where the limits of the run hold."""
+        """True for each run within the limits of days and USD."""
         limits = self.question.limits
         if limits.days is None and limits.usd is None:
             return True

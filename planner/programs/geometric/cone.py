@@ -43,7 +43,7 @@ STATUS = {
 
 @dataclass(frozen=True)
 class ExponentTable:
-    """Which variable stands in which term with which exponent, and which row a term belongs to.
+    """Exponent of each variable in each term, and the row of each term.
 
     `fixed[term, variable]` holds the exponents that are numbers; entry j of `terms`, `variables`,
     `places` says that the exponent `places[j]` of the givens is added at that position. The last
@@ -65,7 +65,7 @@ class ExponentTable:
 
 @dataclass(frozen=True)
 class ConePoint:
-    """What the solver returned: logarithms of the variables and a multiplier for every row."""
+    """Solver result: logarithms of the variables and a multiplier for every row."""
 
     status: str
     logs: Array
@@ -155,7 +155,7 @@ class LogProgram:
         return ConePoint(status, np.array(solution.x)[: self._variables] + centre, multipliers)
 
     def _solved(self, data: Array, right: Array) -> clarabel.DefaultSolution:
-        """What Clarabel returns for the entries of the matrix and the right side."""
+        """Clarabel's solution for the entries of the matrix and the right side."""
         import clarabel
 
         size = self._ends.size - 1
@@ -176,7 +176,7 @@ def solved_by_cvxpy(
     table: ExponentTable, coefficients: Array, exponents: Array, centre: Array,
     *, floor: bool = False, solver: str = SECOND,
 ) -> ConePoint:  # fmt: skip
-    """What `LogProgram(table, floor=floor).solve` gives, by CVXPY and another of its solvers.
+    """Result of `LogProgram(table, floor=floor).solve`, by CVXPY and another of its solvers.
 
     It is called where Clarabel gives up, and tests hold `LogProgram` against it. Importing CVXPY
     takes longer than most answers. Raises SolverError if this solver gives up as well.

@@ -55,7 +55,7 @@ class GeometricProgram:
     def define(
         self, *equations: Equation | sp.Eq, relax: Mapping[sp.Expr, float | sp.Expr] | None = None
     ) -> None:
-        """Symbols that stand for expressions.
+        """Define symbols as expressions.
 
         An equation is anything with `.lhs` and `.rhs`: an Equation of `formulas` or a SymPy Eq.
         `relax` maps a defined symbol, or any expression, to an under-estimate that is used in its
@@ -89,7 +89,7 @@ class GeometricProgram:
     def subject(
         self, name: str, relation: sp.logic.boolalg.Boolean, *, promise: bool = False
     ) -> None:
-        """A named inequality; a `promise` is what may be eased when there is no solution."""
+        """Add a named inequality; a `promise` may be eased if the problem is infeasible."""
         if not isinstance(relation, (sp.Le, sp.Ge)):
             shown = "is always true" if relation == sp.true else "is no Le or Ge"
             raise ProblemError(f"{self.title}: {name}: {relation} {shown}")

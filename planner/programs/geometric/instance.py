@@ -164,7 +164,7 @@ SOLVED = ("optimal", "optimal_inaccurate")
 
 @dataclass(frozen=True)
 class ProgramShortfall:
-    """A promise that cannot be kept, and the factors on its larger side that would help.
+    """An infeasible promise, and the factors on its larger side that would help.
 
     Eased by `factor` each, all the shortfalls together make the problem solvable; `alone` would do
     with every other promise kept, and is None where no factor does.
@@ -253,8 +253,8 @@ class ProgramRelaxation:
         common, _ = self._smallest_stretch(at, self._promised)
         if common is not None and common <= AGREE:
             raise SolverError(
-                f"{self._problem.title}: the solver found no solution, yet every promise can be "
-                "kept; rescale the givens or widen the bounds of the choices"
+                f"{self._problem.title}: the solver found no solution though the constraints "
+                "are feasible; rescale the givens or widen the bounds of the choices"
             )
         return common
 
@@ -271,7 +271,7 @@ class ProgramRelaxation:
     def _smallest_stretch(
         self, at: Instance, eased: list[int], eased_before: Mapping[int, float] | None = None
     ) -> tuple[float | None, ConePoint]:
-        """Logarithm of the smallest common stretch of these rows, None where none is enough.
+        """Logarithm of the smallest common stretch of these rows, None if no stretch is enough.
 
         `eased_before` gives the logarithms by which other rows are eased already.
         """

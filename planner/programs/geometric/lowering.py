@@ -33,7 +33,7 @@ ROUNDING = (sp.ceiling, sp.floor)
 
 @dataclass(frozen=True)
 class Inequality:
-    """What is to hold, as it was declared; `roof` is the symbol and the branch of a roof."""
+    """Inequality as declared; `roof` is the symbol of an epigraph (maximum) and its branch."""
 
     name: str
     kind: str
@@ -131,8 +131,8 @@ class Lowering:
                     continue
                 text = posynomial.truncate(source)
                 raise ProblemError(
-                    f"{self.title}: {self._where}: no geometric program: {text} stands where a "
-                    "larger value would help, but it can only be held from below\n  "
+                    f"{self.title}: {self._where}: no geometric program: a larger {text} would "
+                    "help here, and the program bounds it only from below\n  "
                     f"{UNDERESTIMATE_HINT}"
                 )
 
@@ -187,7 +187,9 @@ class Lowering:
 
     def _power(self, expression: sp.Expr, base: sp.Expr, exponent: sp.Expr) -> posynomial.Signomial:
         if exponent.free_symbols & self._varying:
-            raise self._refusal(posynomial.truncate(expression), "a choice stands in an exponent")
+            raise self._refusal(
+                posynomial.truncate(expression), "a decision variable appears in an exponent"
+            )
         exponent = exponent.xreplace(self._of_givens)
         inner = self._signomial(base)
         positive, negative = posynomial.signed_parts(inner)

@@ -1,4 +1,4 @@
-"""What a solved problem says: the choices, what binds, how the optimum answers to the givens.
+"""Solution of a program: choices, binding rows, elasticities of the optimum to parameters.
 
 By the envelope theorem d ln objective / d ln p is the sum over the rows of multiplier times
 d (left over right) / d ln p at the solution; nothing is solved again.
@@ -89,7 +89,7 @@ class ProgramSolution:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What to say of a solution that the second solver had to find; nothing of others."""
+        """Warning that the second solver had to find the solution; empty if the first did."""
         if self.solver == FIRST:
             return ()
         return (
@@ -108,7 +108,7 @@ class ProgramSolution:
 
 
 def proven(value: float, bound: float) -> float:
-    """What no choice is below, given the optimum's value and the logarithm of a bound on it."""
+    """Lower bound on the objective, from the optimum's value and the logarithm of a bound."""
     if not np.isfinite(bound):
         return value * (1 - FALLBACK)
     return min(value, float(np.exp(bound))) * (1 - ROUNDING)

@@ -32,7 +32,7 @@ from planner.text.errors import SolverError
 
 
 def lower_bound(problem: ProgramStructure, at: Instance, point: ConePoint) -> float:
-    """Logarithm of a value that no choice within the bounds can beat; minus infinity if none."""
+    """Logarithm of the objective's lower bound within the variables' bounds; -inf if unproven."""
     rows = problem.table.rows
     logs = np.where(at.zero, -np.inf, at.logs)
     terms = logs + at.matrix @ point.logs
@@ -82,7 +82,7 @@ NEGATIVE = -1e-6
 
 
 def newton_refined(problem: ProgramStructure, at: Instance, point: ConePoint) -> ConePoint:
-    """The point after as many steps as help."""
+    """Point after the Newton steps that reduce its error."""
     nothing = np.zeros(len(problem.rows), dtype=bool)
     start = _Conditions(at, problem.table.rows, point.logs, point.multipliers, nothing)
     here = best = replace(start, active=point.multipliers > -start.heights)
@@ -103,7 +103,7 @@ def newton_refined(problem: ProgramStructure, at: Instance, point: ConePoint) ->
 
 @dataclass(frozen=True)
 class _Conditions:
-    """The optimality conditions at one point; `active` are the rows to be held tight."""
+    """The optimality conditions at one point; `active` are the rows treated as equalities."""
 
     at: Instance
     rows: Indices
@@ -128,7 +128,7 @@ class _Conditions:
 
     @cached_property
     def gradients(self) -> Array:
-        """Of the heights, one row each."""
+        """Gradients of `heights`, one row each."""
         gradients = np.zeros((len(self.multipliers), self.at.matrix.shape[1]))
         np.add.at(gradients, self.rows, self._summed[1][:, None] * self.at.matrix)
         return gradients
@@ -177,7 +177,7 @@ MAX_EXPONENT = float(np.log(np.finfo(float).max))
 
 
 class Program:
-    """What `Problem.compile` returns, or `Structure.of_plain` of one that was kept."""
+    """Compiled program, of `GeometricProgram.compile` or a stored `ProgramStructure`."""
 
     def __init__(self, structure: ProgramStructure) -> None:
         self.structure = structure
@@ -185,7 +185,7 @@ class Program:
 
     @property
     def givens(self) -> tuple[Hashable, ...]:
-        """The symbols that `solve` wants a value for, or their names in a program that was kept."""
+        """Parameters that `solve` needs values for: symbols, or names in a stored program."""
         return self.structure.coefficients.givens
 
     def solve(self, numbers: Mapping[Hashable, float]) -> ProgramSolution:

@@ -29,7 +29,7 @@ class ProblemError(PlannerError):
 
 @dataclass(frozen=True)
 class Constraint:
-    """What is said of a row: its name and kind, the inequality as text, the text of its divisor.
+    """Description of a row: its name and kind, the inequality as text, the text of its divisor.
 
     `roof` names the roof and its branch; a `reciprocal` row holds up an auxiliary variable that
     stands in its first term only.
@@ -95,7 +95,7 @@ class CoefficientTape:
 
 @dataclass(frozen=True)
 class ProgramStructure:
-    """What does not change between solves.
+    """Parts of a geometric program that do not change between solves.
 
     `variables` are the choices, then the auxiliaries, then the objective, whose row is the last.
     `numerator` has one place of `coefficients` for every term, `divisor` one for every row,
@@ -138,7 +138,7 @@ class ProgramStructure:
 
     @classmethod
     def of_plain(cls, document: Mapping[str, Any]) -> ProgramStructure:
-        """The structure of what `plain` gave, after it went through JSON."""
+        """Rebuild the structure from the output of `plain` after a JSON round trip."""
 
         def indices(values: Sequence[int]) -> Indices:
             return np.array(values, dtype=np.intp)

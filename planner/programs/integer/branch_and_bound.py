@@ -37,7 +37,7 @@ from planner.programs.integer.integer_program import (
 
 @dataclass(frozen=True)
 class Covers:
-    """What covers of B demands cost (B,), infinite without one, and the counts of each item.
+    """Costs of covers of B demands (B,), infinite without a cover, and the counts of each item.
 
     `counts` is (B, 2 n): items of the first class, then of the second.
     """
@@ -50,7 +50,7 @@ def minimum_covers(
     target: Array, firm_target: Array, amounts: tuple[Array, Array], costs: tuple[Array, Array],
     parts: int, up: bool,
 ) -> Covers:  # fmt: skip
-    """The least cost at which each target is covered, and firmly its second.
+    """Minimum-cost covers of each target, with `firm_target` covered by the first class alone.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def minimum_covers(
 
 
 def _filled(table: Array, steps: Array, costs: Array) -> Array:
-    """The item that a cheapest cover of each height ends with, -1 where none; fills the table."""
+    """Last item of a cheapest cover of each height, -1 if no item is cheaper; fills the table."""
     height, size = table.shape
     rows = np.arange(size)[:, None]
     last = np.full((height, size), -1, np.int16)
@@ -118,7 +118,7 @@ class TooManyWays(ValueError):  # noqa: N818 - a finding, raised
 
 
 def needs_ways(parts: Iterable[int], size: int) -> bool:
-    """Whether parts that have room by their sum may still not fit into bins of a size.
+    """True if parts that fit by their sum may still not fit into bins of a size.
 
     Where every part divides the next larger one, and that the bin, they always fit.
     """
@@ -161,7 +161,7 @@ INFEASIBLE = 2  # what SciPy's milp reports
 
 @dataclass(frozen=True)
 class WholePoint:
-    """The best point found (n,), its value, a value that none is below, and nodes looked at."""
+    """Best integer point found (n,), its value, a lower bound, and the number of nodes."""
 
     value: float
     point: Array
@@ -190,7 +190,7 @@ def solved(
 
 
 def _continuous_anew(program: MixedProgram, point: Array) -> Array:
-    """The best continuous variables beside the whole ones of a point; as they are if none keep."""
+    """Re-optimise the continuous variables at a point's integer values; unchanged if infeasible."""
     part = np.flatnonzero(~program.whole)
     inner = _restricted(program, sp.csc_array(program.rows.matrix), point, part)
     try:
@@ -222,7 +222,7 @@ def _run(program: MixedProgram, gap: float, nodes: int, seconds: float) -> Optim
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    """Without what the solver's library writes to standard output though it is told not to."""
+    """Suppress output that the solver's library writes despite its silent setting."""
     library = ctypes.CDLL(None)
     sys.stdout.flush()
     library.fflush(None)

@@ -32,7 +32,7 @@ class SparseRows:
     high: Array
 
     def with_rows(self, more: SparseRows) -> SparseRows:
-        """These and others below them."""
+        """Append further rows below these."""
         matrix = sp.csr_array(sp.vstack([self.matrix, more.matrix], format="csr"))
         return SparseRows(matrix, np.append(self.low, more.low), np.append(self.high, more.high))
 
@@ -52,11 +52,11 @@ class MixedProgram:
     whole: Array
 
     def with_rows(self, more: SparseRows) -> MixedProgram:
-        """The same program with further rows."""
+        """Copy of the program with further rows."""
         return replace(self, rows=self.rows.with_rows(more))
 
     def value(self, point: Array) -> float:
-        """What is made small, at a point."""
+        """Objective value at a point."""
         return float(self.cost @ point)
 
 

@@ -1,1 +1,1 @@
-"""What do measured runs say? Calibrations and validations, typed."""
+"""Typed results of calibrations and validations on measured runs."""

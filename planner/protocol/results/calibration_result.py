@@ -1,4 +1,4 @@
-"""What a calibration on a user's own runs finds, as one typed result: text and JSON show it."""
+"""Typed result of a calibration on a user's own runs: text and JSON show it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class CalibrationFile:
 
 @dataclass(frozen=True)
 class CalibrationRows:
-    """How many lines, values and runs there are, how many are used, and others by reason.
+    """Counts of lines, values and runs, of the values used, and of the rest by reason.
 
     `left_out_rows` names the rows of each reason.
     """
@@ -48,7 +48,7 @@ class MethodScores:
 
 @dataclass(frozen=True)
 class FittedCoefficient:
-    """A coefficient before and after: values, its 80 % interval, and what the rows say of it.
+    """A coefficient before and after the fit: values, 80 % interval, and verdict of the rows.
 
     `state` is `moved` (the value before lies outside the interval), `kept` (inside), `limited`
     (held at what the chip was measured to sustain), `joint` (moved, but the rows cannot tell it
@@ -90,7 +90,7 @@ class FittedBand:
 
 @dataclass(frozen=True)
 class WorstRow:
-    """A row that the others explain least: measured, and what they say of it [s]."""
+    """A row with a large cross-validation error: measured and estimated time [s]."""
 
     row: str
     quantity: str
@@ -100,7 +100,7 @@ class WorstRow:
 
 @dataclass(frozen=True)
 class CalibrationResult:
-    """A calibration of any outcome: its name and day, what was read, and of that what was used."""
+    """Calibration of any outcome: its name and day, the files read, and the rows used."""
 
     calibration: str
     as_of: str

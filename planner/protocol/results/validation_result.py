@@ -1,4 +1,4 @@
-"""What a validation finds, as one typed result: text, page and JSON show it.
+"""Typed result of a validation: text, page and JSON show it.
 
 A file has sections, one for each quantity of each part of it; a section has scores of the estimate
 beside those of plain baselines, groups by engine, chip and model, and single rows.
@@ -30,14 +30,14 @@ class Score:
     high: float
 
     def named(self, prefix: str) -> dict[str, float]:
-        """The same by name, as a profile's file has it."""
+        """Fields of the score by prefixed name, as in a profile's file."""
         names = ("median", "mean", "within_10", "within_20")
         return {f"{prefix}_rows": self.n, **{f"{prefix}_{x}": getattr(self, x) for x in names}}
 
 
 @dataclass(frozen=True)
 class BandShare:
-    """What a band promises to hold, and what it holds of scored rows [1]."""
+    """Promised coverage of a band, and its observed coverage of scored rows [1]."""
 
     coverage: float
     holds: float
@@ -86,7 +86,7 @@ class SectionScores:
 
 @dataclass(frozen=True)
 class KindScores:
-    """The scores of one kind of question over all files, such as decoding beside prompts."""
+    """Scores of one kind of question over all files, such as decode or prefill."""
 
     kind: str
     quantity: str
@@ -110,7 +110,7 @@ class GroupScore:
 
 @dataclass(frozen=True)
 class ListedRow:
-    """One row as it is listed: where it stands, what it is, and its times [s].
+    """A listed row: its line number, its description, and its times [s].
 
     `measured` is the value in its own unit, `seconds` the time that it states.
     """
@@ -127,18 +127,18 @@ class ListedRow:
     bound: float | None
 
     def expected(self, of: str) -> float:
-        """The `estimate` or the `bound` [s], not a number where there is none."""
+        """The `estimate` or the `bound` [s], not a number if it is missing."""
         time = self.estimate if of == "estimate" else self.bound
         return nan if time is None else time
 
     def ratio(self, of: str) -> float:
-        """The estimate or the bound over the measured time, not a number where one is missing."""
+        """The estimate or the bound over the measured time, not a number if a time is missing."""
         return self.expected(of) / (self.seconds or nan)
 
 
 @dataclass(frozen=True)
 class SuspectRow(ListedRow):
-    """A row that cannot be what it says, and the likeliest explanation."""
+    """A row that cannot be right as stated, and the likeliest explanation."""
 
     why: str
 
@@ -159,7 +159,7 @@ class PlotPoint:
 
 @dataclass(frozen=True)
 class ValidationSection:
-    """What is said of one quantity of one part of a file.
+    """Scores and rows of one quantity in one part of a file.
 
     `refused` counts rows by reason, `refused_rows` gives their lines, `in_sample` counts those
     that the fit saw; `scores` are None where nothing can be scored, `without_speculation` and
@@ -184,7 +184,7 @@ class ValidationSection:
     points: Sequence[PlotPoint]
 
     def to_json(self) -> dict[str, object]:
-        """The section as JSON: a group has its name under what it is grouped by."""
+        """The section as JSON: a group has its name under the key of its grouping."""
         by = {
             name: [{name: x.pop("name"), **x.pop("score"), **x} for x in map(asdict, groups)]
             for name, groups in self.by.items()
@@ -194,7 +194,7 @@ class ValidationSection:
 
 @dataclass(frozen=True)
 class FileScores:
-    """What is said of one file: its rows, sections, and the rows that cannot be what they say.
+    """Scores of one file: its rows, sections, and the rows that cannot be right as stated.
 
     `models` are configurations that stand for catalogue entries, `labels` what groupings are
     called, `engines_unseen` how many values each engine has that no fit saw; `bounded` counts the
@@ -222,7 +222,7 @@ class FileScores:
 
 @dataclass(frozen=True)
 class ProfileRecord:
-    """What a profile records of its own errors, on rows that its fits did not see.
+    """Errors that a profile records of itself, on rows that its fits did not see.
 
     `errors` by name; of the profile of collectives, by way to predict a curve, then by name.
     `left_out` by way of leaving rows out and quantity, empty where a profile has none.

@@ -1,5 +1,5 @@
-"""A plan as one file: sections, proof and sources as they stand, and where a kind offers it a page
-that searches by itself.
+"""Export a plan as a single file: sections, proof and sources, and a page that searches by itself
+if the problem kind offers it.
 
 It fetches nothing: its own script and style by hash, everything else forbidden by the policy it
 carries. Without scripts the plan as solved is all there, as text, tables and SVG.
@@ -115,7 +115,7 @@ def _tokens() -> str:
 
 
 def _data(plan: Plan[Any], head: Section, live: LivePage, source: str) -> dict[str, Any]:
-    """What the page carries: the answer, and where it searches by itself, what it searches."""
+    """Page data: search inputs, sliders and the plan if the page has a script, else null."""
     if not live.script:
         return {"live": None}
     first = next((line for line in head.lines if not isinstance(line.value, str)), None)
@@ -134,7 +134,7 @@ def _data(plan: Plan[Any], head: Section, live: LivePage, source: str) -> dict[s
 
 
 def finite(value: Any) -> Any:
-    """A document whose numbers are all finite: null for what is not."""
+    """Replace every non-finite number of a document by None."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
@@ -148,7 +148,7 @@ def finite(value: Any) -> Any:
 
 
 def _answer(plan: Plan[Any], head: Section, others: Sequence[Section], live: LivePage) -> str:
-    """The price, large, what stands beside it; of an infeasible question what falls short."""
+    """Headline price with its cards and tables; missed promises if the question is infeasible."""
     numbers = [line for line in head.lines if isinstance(line.value, int | float)]
     words = [line for line in head.lines if isinstance(line.value, str)]
     first = numbers[0] if numbers else Line("", None)
@@ -199,7 +199,7 @@ def _card(line: Line) -> str:
 
 
 def _story(plan: Plan[Any], head: Section, others: Sequence[Section], live: LivePage) -> str:
-    """Pictures and tables of the plan as solved, and places for what the script draws."""
+    """Charts and tables of the plan as solved, and placeholders for the script's charts."""
     parts = [
         stacked_bar(each) if each.adds_up else table(each) for each in others if not each.beside
     ]
@@ -215,7 +215,7 @@ def _story(plan: Plan[Any], head: Section, others: Sequence[Section], live: Live
 
 
 def _places() -> str:
-    """Where the script draws, in the order of the page."""
+    """Placeholders for the script's charts, in the order of the page."""
     return (
         '<div data-live hidden><section id="steps"><h2>One step</h2><p class="quiet" '
         'id="step-words"></p><figure id="step"></figure></section><section id="memory"></section>'
@@ -237,7 +237,7 @@ def _places() -> str:
 
 
 def _controls(live: LivePage) -> str:
-    """The sliders, and what they leave as it is."""
+    """Sliders, and the list of quantities that they leave fixed."""
     if not live.script:
         return ""
     fixed = "".join(f"<li>{escape(each)}</li>" for each in live.fixed)
@@ -259,7 +259,7 @@ def _controls(live: LivePage) -> str:
 
 
 def _proof(plan: Plan[Any], live: LivePage) -> str:
-    """How the choice was shown to be best."""
+    """Format the proof that the choice is best."""
     proof = plan.document["certificate"] or {}
     points = search_counts_text(proof)
     lines = [f"As solved: decided over {points}." if points else ""]
@@ -267,7 +267,7 @@ def _proof(plan: Plan[Any], live: LivePage) -> str:
         none = f"{'None of them' if points else 'No choice'} is better"
         better = none if plan.status == "optimal" else status_text(plan.status, plan.gap)
         lines.append(
-            f"{better}; a lower bound by other means lies {gap_percent(proof['gap'])} below."
+            f"{better}; a lower bound by other means is {gap_percent(proof['gap'])} below."
         )
     if live.script:
         lines.append(
@@ -318,7 +318,7 @@ def _symbols(live: LivePage) -> str:
 
 
 def minified_script(script: str) -> str:
-    """The same script, shorter; texts and templates stay as they are.
+    """Minify a script; strings and templates are unchanged.
 
     Lines stay lines, so that no semicolon is missed. It knows no regular expression of JavaScript:
     the scripts of pages have none.
@@ -335,7 +335,7 @@ def minified_script(script: str) -> str:
 
 
 def _end_of_template(script: str, place: int) -> int:
-    """Where a template ends that begins before `place`; values in it may hold templates."""
+    """Index after the end of a template that begins before `place`; templates may nest."""
     depth = 0
     while script[place] != "`" or depth:
         if script.startswith("${", place):

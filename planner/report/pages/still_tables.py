@@ -1,4 +1,4 @@
-"""What a page shows without any script: the kind's picture, bars of what adds up, tables."""
+"""Static content of a page without a script: the kind's chart, stacked bars, tables."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -98,7 +98,7 @@ def stacked_bar(section: Section) -> str:
 
 
 def table(section: Section) -> str:
-    """A heading, its table and its lines [HTML]; nothing where there are none."""
+    """Format heading, table and lines of a section as HTML; empty if it has no cells or lines."""
     cells = _grid(section.heads, section.cells) if section.heads else ""
     lines = table_rows(section.lines) if section.lines else ""
     title = f"<h2>{escape(section.title)}</h2>" if section.title else ""
@@ -134,7 +134,7 @@ def table_rows(lines: Sequence[Line], swatches: Sequence[str] = ()) -> str:
 
 
 def note_list(notes: Sequence[Note]) -> str:
-    """What a reader must know beside the numbers, the gravest first; empty without any."""
+    """Format notes as an HTML list, the most severe first; empty without notes."""
     items = "".join(
         f"<li{' class=broken' * (note.severity in GRAVE)}>{escape(note.text)}</li>"
         for note in notes
@@ -143,7 +143,7 @@ def note_list(notes: Sequence[Note]) -> str:
 
 
 def elasticity_bars(plan: Plan[Any]) -> str:
-    """What one percent more of each quantity does, as bars to either side of none."""
+    """Table of elasticities per one percent, with bars to either side of zero."""
     slopes = top_elasticities(plan.elasticities)
     if not slopes:
         return ""

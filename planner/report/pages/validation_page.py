@@ -28,7 +28,7 @@ HEAD = ("rows", "median", "mean", "≤ 10 %", "≤ 20 %", "10–90 % of ratio")
 
 
 def section_title(section: result.ValidationSection) -> str:
-    """What a section scores, in words."""
+    """Title of a section: its quantity and part."""
     name = LABELS.get(section.quantity, section.quantity)
     return f"{name}, {section.part}" if section.part else name
 
@@ -96,7 +96,7 @@ def row_table(listed: Sequence[result.ListedRow], of: str) -> str:
 
 
 def profile_record_html(errors: Mapping[str, float]) -> str:
-    """What a profile records of itself."""
+    """Table of the errors that a profile records."""
     names = (*SHARES, "band_holds", "constant_median", "roofline_median")
     body = [
         [label, f"{row['rows']:,.0f}", *(_percent(row[x]) if x in row else "" for x in names)]
@@ -106,7 +106,7 @@ def profile_record_html(errors: Mapping[str, float]) -> str:
 
 
 def left_out_tables(left_out: Sequence[Mapping[str, Any]]) -> str:
-    """What a profile records by way of leaving rows out; empty where it records none."""
+    """Table of a profile's held-out errors, a row per grouping left out; empty without records."""
     body = [
         [f"{row['quantity']}, {row['word']} left out", f"{row['rows']:,}", str(row["groups"]),
          *(_percent(row[x]) for x in ("median", "mean", "within_10")), f"{row['group_log']:.3f}",
@@ -118,7 +118,7 @@ def left_out_tables(left_out: Sequence[Mapping[str, Any]]) -> str:
 
 
 def network(errors: Mapping[str, Mapping[str, float]]) -> str:
-    """What the profile of collectives records of itself."""
+    """Table of the errors that the profile of collectives records."""
     shares = ("median", "mean", "worst")
     body = [
         [name.replace("_", " "), f"{each['curves']:.0f}", f"{each['rows']:,.0f}",
@@ -149,7 +149,7 @@ def _percent(value: float) -> str:
 def _table(
     head: Sequence[str], body: Sequence[Sequence[str]], *, bold: int = -1, links: Sequence[str] = ()
 ) -> str:
-    """A table that scrolls sideways on a small screen; row `bold` stands out. Cells are text.
+    """Horizontally scrollable HTML table of text cells; row `bold` is highlighted.
 
     `links` are the places on the page that the first cells of the rows lead to.
     """

@@ -36,7 +36,7 @@ ChartPoint = tuple[float, float]  # speed [token/s per user], price [USD per mil
 
 @dataclass(frozen=True)
 class FrontierMark:
-    """A plan of the frontier: where it lies, its floor, the ends of its band, what decodes."""
+    """A plan of the frontier: chart point, lower bound, error band, batch, decode layout."""
 
     place: ChartPoint
     floor: float
@@ -206,7 +206,7 @@ def _marks(axes: Axes, points: Sequence[FrontierMark], marks: Mapping[str, int])
 def _strip(
     axes: Axes, points: Sequence[FrontierMark], stretches: Sequence[tuple[str, int, int]]
 ) -> None:
-    """Where each layout is the cheapest: a bar for each stretch, the pool that decodes named."""
+    """Draw a bar per speed range with the same cheapest layout, labelled with the decode pool."""
     names = list(dict.fromkeys(name for name, *_ in stretches))
     shown = names[:MAX_ROWS]
     for name, first, last in stretches:

@@ -44,7 +44,7 @@ def check_picture(out: Path, option: str = "--plot", texts: Sequence[str] = ()) 
 
 
 def draw_plan(plan: Plan, folder: Path) -> None:
-    """Write `plan.svg` into a folder, where there is a plan: the kind's picture, or its sections.
+    """Write `plan.svg` into a folder for a feasible plan: the kind's chart, or its section bars.
 
     Without Matplotlib, or where every choice was given and no curve is left, a note says so.
     """

@@ -1,4 +1,4 @@
-"""The picture of a plan of any kind: bars of what adds up, and what one percent more is worth.
+"""Chart of a plan of any kind: stacked bars of additive parts, and elasticities per percent.
 
 It draws the sections that a notebook shows, so a kind has it without a line of its own. Bars of
 hours: what is rented, stacked by contract, with demand above on the same hours.
@@ -61,7 +61,7 @@ def draw_plan_bars(plan: Plan, form: str) -> bytes:
     heights = [TITLE + BAR + NAME_ROW_HEIGHT * _rows(each.parts) for each in sections]
     heights += [ROW_HEIGHT * len(worth) + 0.6] if worth else []
     if not heights:
-        raise InputError("nothing of this plan adds up, so there is nothing to draw")
+        raise InputError("this plan has no parts that add up, so no bars can be drawn")
 
     def filled(canvas: Figure) -> None:
         panels = canvas.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]

@@ -1,4 +1,4 @@
-"""What every picture is drawn on: one style, one palette, axes alike; same document, same bytes.
+"""Common style of all charts: fonts, palette, axes; equal documents give equal bytes.
 
 No date, no random name, no font but Matplotlib's own.
 """
@@ -45,7 +45,7 @@ LARGE_VALUE = 1e4  # from which on an axis is in thousands, millions, ...
 
 
 def render_figure(inches: tuple[float, float], fill: Callable[[Figure], None], form: str) -> bytes:
-    """What `fill` draws on a figure of so many inches, as `svg`, `png` or `pdf`.
+    """Render the drawing of `fill` on a figure of this size [inch], as `svg`, `png` or `pdf`.
 
     Raises MissingExtra if Matplotlib is not installed.
     """

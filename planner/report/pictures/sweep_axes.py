@@ -1,4 +1,4 @@
-"""What lines and maps of a sweep share: axes in units that suit them, regions, the list below.
+"""Shared parts of the lines and maps of a sweep: axes in suitable units, regions, legend.
 
 The map of a sweep over two numbers: a quantity by colour, regions outlined and named.
 
@@ -53,7 +53,7 @@ LARGER: Mapping[str, tuple[tuple[float, str], ...]] = {
 
 
 class SweptTable(Protocol):
-    """The table of a sweep: columns by name, of which `over` were varied; units by column."""
+    """Table of a sweep: columns by name, the varied columns `over`, units by column."""
 
     @property
     def over(self) -> Sequence[str]:
@@ -65,7 +65,7 @@ class SweptTable(Protocol):
 
     @property
     def meta(self) -> Mapping[str, object]:
-        """What the sweep was: its scenario, versions and warnings."""
+        """Metadata of the sweep: its scenario, versions and warnings."""
 
     @property
     def columns(self) -> Mapping[str, object]:
@@ -77,7 +77,7 @@ class SweptTable(Protocol):
 
 @dataclass(frozen=True)
 class ScaledColumn:
-    """A numeric column in a unit that suits it; NaN where there is no value."""
+    """A numeric column in a suitable unit; NaN for a missing value."""
 
     name: str
     unit: str
@@ -90,7 +90,7 @@ class ScaledColumn:
 
     @property
     def logarithmic(self) -> bool:
-        """Whether the values spread over so much that an axis of ratios shows them better."""
+        """True if the values are positive and span more than LOG_SCALE_RATIO, for a log axis."""
         finite = [value for value in self.values if math.isfinite(value)]
         return bool(finite) and min(finite) > 0 and max(finite) > LOG_SCALE_RATIO * min(finite)
 
@@ -140,7 +140,7 @@ def tick_points(axes: Axes, column: ScaledColumn) -> None:
 
 
 def regions(table: SweptTable, *kinds: str) -> tuple[str, list[str | None]]:
-    """What parts the table into regions, and the region of every row; None without an answer.
+    """Name of the column that defines regions, and each row's region; None without an answer.
 
     It is the first of some `kinds` of words: layouts where they differ, else bottlenecks.
     """
@@ -158,7 +158,7 @@ def varied_axes(table: SweptTable) -> list[str]:
 
 
 def arrange_axes(table: SweptTable, names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Axes that are drawn as numbers, and those of which each value has a line or bar."""
+    """Axes drawn as numbers, and axes drawn as a line or bar per value."""
     numeric = [name for name in names if all(isinstance(v, int | float) for v in table[name])]
     others = [name for name in names if name not in numeric]
     if len(numeric) == 2:
@@ -170,14 +170,14 @@ def arrange_axes(table: SweptTable, names: Sequence[str]) -> tuple[list[str], li
 
 
 def line_axes(table: SweptTable) -> tuple[str | None, list[str]]:
-    """The axis along which lines go, and the one that sets them apart; None where none do."""
+    """Axis along the lines, and the axis that distinguishes lines; None if lines do not suit."""
     names = varied_axes(table)
     numeric, others = arrange_axes(table, names) if 1 <= len(names) <= 2 else ([], [])
     return (numeric[0], others) if len(numeric) == 1 and len(others) <= 1 else (None, [])
 
 
 def draw_legend(axes: Axes, title: str, entries: Sequence[str]) -> None:
-    """What the letters of a picture mean, below it; the picture grows by that much."""
+    """Draw the legend of a chart's letters below it; the chart grows by its height."""
     shown = [*entries[:MAX_LEGEND]]
     shown += [f"and {len(entries) - MAX_LEGEND} more"] if len(entries) > MAX_LEGEND else []
     width, height = INCHES
@@ -196,7 +196,7 @@ Grid = tuple[Sequence[float], Sequence[float]]  # places along and up
 
 @dataclass(frozen=True)
 class Boundary:
-    """Where the part `before` and the part `after` are as long.
+    """Curve of equal duration of the parts `before` and `after`.
 
     `lines` are points (along, up) in base units, each line unbroken; `forms` are the equations that
     hold on it, or `why` says why there is none.
@@ -285,7 +285,7 @@ def _outlined(axes: Axes, edges: Grid, word: np.ndarray, exact: Collection[froze
 
 
 def _notes(axes: Axes, boundaries: Sequence[Boundary], factors: tuple[float, float]) -> list[str]:
-    """The exact lines between bottlenecks, numbered, and what is said of each below the map."""
+    """Draw the numbered exact boundaries between bottlenecks; return their legend entries."""
     entries: list[str] = []
     for number, edge in enumerate(boundaries, 1):
         lines = [[(x * factors[0], y * factors[1]) for x, y in line] for line in edge.lines if line]
@@ -304,7 +304,7 @@ def _notes(axes: Axes, boundaries: Sequence[Boundary], factors: tuple[float, flo
 
 
 def _lettered(axes: Axes, at: Grid, word: np.ndarray, kind: str, lines: Sequence[str]) -> None:
-    """A letter in each of the largest regions, and what the letters mean below the map."""
+    """Draw a letter in each of the largest regions, and the legend of letters below the map."""
     import numpy as np
 
     names, counts = np.unique(word, return_counts=True)

@@ -176,7 +176,7 @@ def _kink(axes: Axes, at: tuple[float, float], letter: str, colour: str) -> None
 
 
 def _bars(axes: Axes, table: SweptTable, names: Sequence[str], quantity: ScaledColumn) -> None:
-    """One bar for each word, or pair of words; what has no answer says so."""
+    """Draw a bar for each label, or pair of labels; rows without an answer show their status."""
     labels = []
     _, words = sweep_axes.regions(table)
     for i, (value, word) in enumerate(zip(quantity.values, words, strict=True)):
@@ -211,7 +211,7 @@ def switches(
     crossings: Sequence[PartCrossing],
     factor: float,
 ) -> Iterator[tuple[float, str, list[str]]]:
-    """Where a line switches between two of its points, what follows, and the equation there.
+    """Yield the switches between two points of a line: position, next choice, equation.
 
     Places are in the units of the picture, of which `factor` make one of the table. Where nothing
     nearer is known, the later point is the place.
@@ -238,7 +238,7 @@ def interpolate_line(
 
 
 def crossing_lines(crossings: Kinks, units: Mapping[str, str]) -> list[str]:
-    """What a terminal says of the kinks of a sweep, on lines or along the lines of a map."""
+    """Text lines on the kinks of a sweep, on lines or along the lines of a map."""
     lines = []
     for kink in crossings:
         place = ""

@@ -32,7 +32,7 @@ class Scale:
     most: float
 
     def at(self, seconds: float) -> int:
-        """Where a time lies on the axis, 0 to SIDE, on the grid."""
+        """Position of a time [s] on the axis, 0 to PLOT_SIZE, rounded to the grid."""
         share = (math.log10(seconds) - self.least) / (self.most - self.least)
         return GRID * round(PLOT_SIZE * min(max(share, 0.0), 1.0) / GRID)
 
@@ -82,7 +82,7 @@ def _plot(kind: str, box: str, title: str, frame: Sequence[str], dots: str, name
 
 
 def histogram(points: Sequence[PlotPoint]) -> str:
-    """How many rows are predicted how much too short or too long, as times."""
+    """Histogram of the relative prediction errors of times, in rows per bin [SVG]."""
     errors = (point.estimate / point.measured - 1 for point in points)
     counts = Counter(sum(error >= edge for edge in EDGES) for error in errors)
     wide, tall = 1000 / (len(EDGES) + 1), 300
@@ -117,7 +117,7 @@ def histogram(points: Sequence[PlotPoint]) -> str:
 
 
 def band_bars(groups: Sequence[GroupScore], coverage: float) -> str:
-    """The share of rows inside their band, by engine, chip or model, beside what it promises."""
+    """Bars of band coverage by engine, chip or model, with the promised coverage marked."""
     height = BAR * len(groups) + 40
     x = BAR_ROOM * (1 + coverage)
     marks = []

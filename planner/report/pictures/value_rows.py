@@ -1,4 +1,4 @@
-"""Values and ranges in rows, a panel for each quantity: what is chosen beside what else is.
+"""Values and ranges in rows, a panel for each quantity: the choice against alternatives.
 
 The tornado: what each quantity does to the answer when it is a little less or more.
 
@@ -32,7 +32,7 @@ LABEL_OFFSET = 1.18  # of an axis beyond the most, as a factor or a share
 
 @dataclass(frozen=True)
 class ValueRow:
-    """One value, or a range with both ends; `words` stand beside it. A `chosen` one is filled.
+    """A value, or a range with both ends, and its text `words`; a `chosen` row is filled.
 
     An end that is 0 or infinite is none: the range goes on to the edge.
     """
@@ -71,7 +71,7 @@ class ValueRows:
         Raises InputError where there is no row to draw; MissingExtra without Matplotlib.
         """
         if not self.panels:
-            raise InputError("nothing of this plan stands beside another, so nothing is drawn")
+            raise InputError("this plan has no alternatives, so no comparison can be drawn")
         heights = [PANEL + ROW_HEIGHT * len(panel.rows) for panel in self.panels]
 
         def filled(canvas: Figure) -> None:

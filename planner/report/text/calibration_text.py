@@ -154,7 +154,7 @@ BUSY = 0.25  # spread of times beyond which somebody else may have used the devi
 
 
 def measured_document(measured: MeasuredChip) -> dict[str, object]:
-    """The measured chip as plain data: what its file holds, and what follows from it."""
+    """Measured chip as plain data: the contents of its file, and derived rates."""
     lines = measured.all_reduces.items()
     return {
         **asdict(measured.head),
@@ -171,7 +171,7 @@ def measured_document(measured: MeasuredChip) -> dict[str, object]:
 
 
 def measured_text(measured: MeasuredChip) -> str:
-    """The same on a terminal, at most 80 columns wide."""
+    """Format a measured chip for a terminal, at most 80 columns wide."""
     catalogued = chip(measured.head.chip) if measured.head.chip else None
     head = measured.head
     origin = f"{head.chip} of the catalogue" if head.chip else "not in the catalogue by this name"

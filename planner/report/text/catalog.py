@@ -1,4 +1,4 @@
-"""What `planner catalog` prints: every entry, and every figure with its source and date.
+"""Text of `planner catalog`: every entry, and every figure with its source and date.
 
 What `planner model` prints: the make-up of a model, counted from its layers.
 """
@@ -33,7 +33,7 @@ def catalog(
     kind: str | None = None, name: str | None = None, find: str | None = None,
     where: Sequence[str] = (),
 ) -> dict[str, object]:  # fmt: skip
-    """What is known: all kinds, the rows of one kind, or one entry with its figures.
+    """Return catalogue data: all kinds, the rows of a kind, or an entry with its figures.
 
     `find` and `where` are those of `Listing.selected`. Every figure of an entry has its unit, its
     source and the date of the source. Raises CatalogueError if the kind or the name is unknown,
@@ -44,7 +44,7 @@ def catalog(
             f"no catalogue of {kind!r}{did_you_mean(kind, _KINDS)} known: {', '.join(_KINDS)}"
         )
     if kind is None and where:
-        raise InputError(f"--where: of which kind? such as planner catalog chips --where "
+        raise InputError(f"--where needs a kind, such as planner catalog chips --where "
                          f"'memory>=100 GB' (kinds: {', '.join(_KINDS)})")  # fmt: skip
     if kind is None:
         every = {kind: list(names()) for kind, (names, *_) in _KINDS.items()}
@@ -62,13 +62,13 @@ def catalog(
 
 
 def listing(kind: str) -> Listing:
-    """Every entry of a kind with the figures by which one is chosen, in base units."""
+    """List every entry of a kind with the figures used for selection, in base units."""
     names, _, columns, row = _KINDS[kind]
     return Listing(columns, tuple(row(name) for name in names()))
 
 
 def catalog_text(card: Mapping[str, Any]) -> str:
-    """The same on a terminal."""
+    """Format catalogue data for a terminal."""
     if "kinds" in card:
         kinds = {kind: names for kind, names in card["kinds"].items() if names}
         such = [", ".join(x)[:MAX_NAMES_WIDTH].rpartition(",")[0] or x[0] for x in kinds.values()]
@@ -275,7 +275,7 @@ CLASSES = ("attention", "dense_ffn", "shared", "routed", "embedding", "head", "r
 
 
 def model(name: str | Path) -> dict[str, object]:
-    """What a model is made of, counted from its layers: parameters, bytes [byte], FLOP [flop].
+    """Count a model from its layers: parameters, bytes [byte], FLOP [flop].
 
     Raises InputError if the name is neither of the catalogue nor the path of a Hugging Face
     config.json that can be counted.
@@ -290,7 +290,7 @@ def model(name: str | Path) -> dict[str, object]:
 
 
 def model_text(card: Mapping[str, Any]) -> str:
-    """The same on a terminal."""
+    """Format the counts of a model for a terminal."""
     active = card["n_active"]
     low, high = card["n_active_range"]
     lines = [

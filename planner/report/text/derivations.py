@@ -1,4 +1,4 @@
-"""What `planner derive` prints: the list, the table of claims, or derivations in a format.
+"""Output of `planner derive`: the list, the table of claims, or derivations in a format.
 
 Derivations are shown under sets of assumptions. The lecture's figures are those that its claims are
 worked with; the teaching set is that of the book; the physical ones come from the catalogues, for
@@ -80,13 +80,13 @@ def derive_output(
     find: str | None = None,
     where: Sequence[str] = (),
 ) -> str | bytes:
-    """What the command answers: the list, the table of claims, a document, or the book.
+    """Return the output of `planner derive`: the list, the table of claims, a document, the book.
 
     A format or a file without a name means all of them. Raises InputError if the arguments
     contradict each other, or as `check_formulas` and `derived_text` do.
     """
     if (find or where) and (every or form or out or plan or whole_book or CLAIMS in names):
-        raise InputError("--find and --where choose among what is listed; leave out the rest")
+        raise InputError("--find and --where filter the whole list; leave out the rest")
     if whole_book:
         if every or json or plan:
             raise InputError("--book is a text of its own; leave out --all, --json and --at")
@@ -152,7 +152,7 @@ def check_formulas(names: Sequence[str] = ()) -> list[CheckedFormula]:
 
 
 def _verdict(entry: Equation | Derivation, name: str) -> dict[str, object]:
-    """What the list says of a checked entry: how many steps, what they rest on and take."""
+    """Fields of a checked entry in the list: number of steps, weakest status, premises."""
     derivation = entry if isinstance(entry, Derivation) else None
     return {
         "steps": len(derivation.steps) if derivation else 1,
@@ -170,7 +170,7 @@ COLUMNS: Mapping[str, str | None] = {
 
 
 def listing(listed: Sequence[CheckedFormula]) -> Listing:
-    """The list as a table: what each takes and proves; every row was checked on the way."""
+    """Format the list as a table of premises and claims; every row was checked before."""
     return Listing(
         COLUMNS,
         tuple(
@@ -190,7 +190,7 @@ def listing(listed: Sequence[CheckedFormula]) -> Listing:
 
 
 def output_format(form: str | None, out: Path | None) -> str:
-    """The format asked for, else the one that the name of the output file says, else text.
+    """Requested format, else the format of the output file's suffix, else text.
 
     Raises InputError if the format is unknown, or the name of the file does not say which.
     """

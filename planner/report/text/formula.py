@@ -1,4 +1,4 @@
-"""What `planner formula` prints: the list of equations, or one turned round with numbers put in.
+"""Text of `planner formula`: the list of equations, or an equation solved for values.
 
 SYMBOL=VALUE is a quantity, read and shown in the symbol's unit.
 """
@@ -180,7 +180,9 @@ def _with_numbers(card: FormulaCard, equation: Equation, compiled: Kernel) -> Fo
     """The card with the value at the point, what decides there, and what moves it."""
     name, values = equation.symbol.name, card.values
     if idle := [each for each in values if each not in compiled.names]:
-        raise InputError(f"--set {idle[0]}: not needed beside the other symbols that are given")
+        raise InputError(
+            f"--set {idle[0]}: not needed: the other given symbols determine the value"
+        )
     whole = expand_all(equation.rhs, _definitions(equation, values))
     unbounded = False
     try:

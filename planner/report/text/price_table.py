@@ -1,4 +1,4 @@
-"""Listed prices as tables: what a token costs at each host, what a chip costs by contract."""
+"""Tables of listed prices: tokens by host, and chips by contract."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def model_row(model: str) -> tuple[Cell, ...]:
 
 
 def refresh_text(refresh: PriceRefresh, model: str | None = None) -> str:
-    """What is new, gone and priced otherwise, of one model or of all, with dates."""
+    """Format the changed, new and removed prices of a model, or of all models, with dates."""
     shown = [x for x in refresh.changes if model in (None, x.model)]
     counts = Counter(each.what for each in shown)
     totals = ", ".join(f"{counts[what]} {what}" for what in ("changed", "new", "gone"))
@@ -105,7 +105,7 @@ def refresh_text(refresh: PriceRefresh, model: str | None = None) -> str:
 
 
 def _change(change: PriceChange) -> tuple[str, ...]:
-    """One row of the table of changes: what was, an arrow, and what is."""
+    """Row of the table of changes: old value, arrow, new value."""
     before, after = change.before or change.after, change.after or change.before
     assert before is not None
     assert after is not None
@@ -137,7 +137,7 @@ def _usd(value: float | None) -> str:
 
 
 def contract_facts(chip: str) -> dict[str, str]:
-    """Rents of a chip by contract: median, range, how many rows and of which dates."""
+    """Rents of a chip by contract: median, range, number of rows, newest date."""
     facts = {}
     for contract in CONTRACTS:
         try:

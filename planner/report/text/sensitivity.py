@@ -1,4 +1,4 @@
-"""What an answer hangs on as a table: value, unit, elasticity, by group, and the next switch.
+"""Table of an answer's sensitivities: value, unit, elasticity, by group, and next switch.
 
 Break-even points in words: at which value one choice is as good as another.
 
@@ -24,7 +24,7 @@ DIMENSIONS = {
 
 
 def sensitivity_text(document: Mapping[str, Any], rows: Sequence[Elasticity]) -> str:
-    """The whole table, never wider than 78 columns; of the `document` what stands above it."""
+    """Format the whole table, at most 78 columns wide; `document` provides the lines above it."""
     sought = any(row.switches is not None for row in rows)
     below = "; below it, the nearest changes at which another choice is the best" if sought else ""
     others = dict.fromkeys(each.question for row in rows for each in _companions(row))
@@ -141,7 +141,7 @@ INDEPENDENCE_NOTE = (
 
 @dataclass(frozen=True)
 class Uncertainty:
-    """The distribution of one given: `ends` in base units, or texts of which each is as likely.
+    """Distribution of a parameter: `ends` in base units, or equally likely texts.
 
     `source` says of a range of the catalogue what it is of.
     """
@@ -174,7 +174,7 @@ class MorrisEffect:
 
 @dataclass(frozen=True)
 class ValueOfInformation:
-    """What knowing all givens, or one alone, before choosing saves, over so many `draws`.
+    """Saving from knowing all parameters, or each alone, before the choice, over `draws` draws.
 
     Of the choices `compared` the `best` has the `mean`.
     """

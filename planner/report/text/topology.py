@@ -1,4 +1,4 @@
-"""What `planner topology` prints: a network's make-up, its rates by group size, what to doubt."""
+"""Text of `planner topology`: a network's links, its rates by group size, and its doubts."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def _groups(net: Mapping[str, Any]) -> str:
 
 
 def _binding(rows: Iterable[Mapping[str, Any]]) -> str:
-    """What holds the rates of a group down, and which engine says so."""
+    """Lines on the links that limit the rates of each group size, and the engine that says so."""
     lines = ["what binds, and what one percent more of it brings"]
     for row in rows:
         if not (cut := row["cut"]):
@@ -195,7 +195,7 @@ def _binding(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _times_of(rows: Sequence[Mapping[str, Any]]) -> str:
-    """How long a collective takes, to expect and at least."""
+    """Table of collective times: expected value, range, and lower bound."""
     if not rows:
         return ""
     lines = [

@@ -63,7 +63,7 @@ KIND_HEADER = f"{'':<21}{'rows':>6}{'median':>8}{'mean':>7}{'in 10%':>8}{'groups
 
 
 def _kinds(kinds: Sequence[result.KindScores]) -> str:
-    """A line for each kind of question over all files, groups and curve shapes beside rows."""
+    """Table of errors by kind of question over all files: rows, groups and curve shapes."""
     lines = ["By kind of question", f"{KIND_HEADER}{'constant':>9}{'roof':>6}{'shape':>7}"]
     for kind in kinds:
         scores, error = kind.scores, kind.scores.estimate
@@ -83,14 +83,14 @@ def _kinds(kinds: Sequence[result.KindScores]) -> str:
 
 
 def kind_name(kind: result.KindScores) -> str:
-    """What a kind of question is called, with what was timed where that is not the same."""
+    """Name of a kind of question, with the timed quantity for aggregated and disaggregated runs."""
     timed = LABELS.get(kind.quantity, "")
     runs = kind.kind in ("aggregated", "disaggregated")
     return f"{kind.kind}, {timed}" if timed and runs else kind.kind
 
 
 def shapes(models: Mapping[str, str]) -> list[str]:
-    """Which configurations were read for models that the catalogue does not hold."""
+    """Lines on the configurations read for models that the catalogue lacks."""
     names: dict[str, list[str]] = {}
     for name, path in models.items():
         names.setdefault(path, []).append(name)
@@ -191,7 +191,7 @@ def score_line(label: str, score: result.Score) -> str:
 def reasons(
     counts: Mapping[str, int], lack: str, rest_lack: str, rows: Mapping[str, Sequence[object]]
 ) -> list[str]:
-    """How many rows lack something for which reason, which first; then how many others do."""
+    """Lines on the reasons why rows lack something: counts and first rows; then all others."""
     ranked = list(counts.items())
     lines = []
     for why, n in ranked[:REASONS]:
@@ -284,7 +284,7 @@ def _serving(errors: Mapping[str, float]) -> list[str]:
 
 
 def left_labels(errors: Mapping[str, float]) -> Iterator[tuple[str, Mapping[str, float]]]:
-    """What the errors that a profile records are of, in words, and those of it by short names."""
+    """Yield a label and the errors by short name for each quantity that a profile records."""
     for label, prefix in LEFT_OUT:
         for quantity in ("tpot", "ttft"):
             begin = f"{prefix}{quantity}_"

@@ -65,7 +65,7 @@ class Yearly(FieldType):
         return {"type": ["string", "number"], "examples": [0.5, "5 %/month"]}
 
     def read(self, value: object) -> float:
-        """The change of one year as a fraction of what was [1/year]."""
+        """Change of one year as a fraction of the previous value [1/year]."""
         expected = f'expected a change per year such as 0.5 or "5 %/month", got {quote(value)}'
         match = YEARLY.fullmatch(value.strip()) if isinstance(value, str) else None
         if match:

@@ -22,7 +22,7 @@ MAX_MULTIPLE = 1000.0  # that a price is of another on one sheet
 
 @dataclass(frozen=True)
 class TokenPrice(FieldType):
-    """A price per token [USD/token]; `free` where nothing may be charged."""
+    """A price per token [USD/token]; `free` allows zero."""
 
     free: bool = False
 
@@ -83,7 +83,7 @@ PricedType = TypeVar("PricedType", bound=PricedRecord)
 
 
 def scaled_prices(record: PricedType, multiples: Mapping[str, float], *prices: str) -> PricedType:
-    """A record with these prices times what holds of all: a tier, a batch, where data stay."""
+    """Record with these prices times the product of `multiples`: tier, batch, data residency."""
     listed = {name: getattr(record, name) for name in prices}
     times = prod(multiples.values())
     return replace(record, **{x: price * times for x, price in listed.items() if price is not None})
@@ -133,7 +133,7 @@ class DayKind(FieldType):
 
 
 class HostRow(Record):
-    """What one host charges; rows of one host are averaged by their shares of the tokens."""
+    """Prices of one host; rows of one host are averaged by their shares of the tokens."""
 
     host: str = Field(description="name of the host")
     input: Annotated[float, TokenPrice()] = Field(description="of an input token [USD/token]")
@@ -163,7 +163,7 @@ class HostRow(Record):
 
 
 def _prices(value: object, info: ValidationInfo) -> tuple[HostRow, ...] | str:
-    """`catalogue`, or rows of one's own."""
+    """Read `catalogue`, or rows given by the user."""
     if value == CATALOGUE:
         return CATALOGUE
     if isinstance(value, str):
@@ -247,7 +247,7 @@ class Buy(Record):
 
 @dataclass(frozen=True)
 class RentRange(FieldType):
-    """What a chip costs under one kind of contract, from the least to the most [USD/(chip*s)].
+    """Rent of a chip under one kind of contract, minimum to maximum [USD/(chip*s)].
 
     Read as the two ends, or `catalogue`.
     """

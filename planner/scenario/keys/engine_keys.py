@@ -1,4 +1,4 @@
-"""What the engine is started with, as its own options say it."""
+"""Start options of the engine, under the engine's own names."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -12,7 +12,7 @@ SETTINGS = ("max_num_seqs", "max_num_batched_tokens", "max_model_len")
 
 
 class EngineSettings(QuestionRecord):
-    """Limits that an engine is told, by vLLM's names; what is absent the plan chooses."""
+    """Limits set on an engine, by vLLM's names; the plan chooses the limits not given."""
 
     COUNTS: ClassVar[Mapping[str, str]] = {
         "max_num_seqs": "seq",

@@ -45,7 +45,7 @@ class Record(BaseModel):
 
 
 class QuestionRecord(Record):
-    """What a scenario of some problem kind is read as; a kind narrows `problem` to its name."""
+    """Base record of scenarios of all problem kinds; a kind narrows `problem` to its name."""
 
     problem: str
 
@@ -62,7 +62,7 @@ class Refusals(ValueError):  # noqa: N818 - several refusals, not one error
 
 
 def check_faults(value: T, faults: Sequence[tuple[Path, str | ValueError]]) -> T:
-    """A value of which nothing is refused; raises Refusals with every fault."""
+    """Return the value if the list of faults is empty; else raises Refusals with every fault."""
     if faults:
         raise Refusals(faults)
     return value
@@ -72,7 +72,7 @@ class FieldType:
     """Reads a value in one plain step and describes itself to editors."""
 
     def read(self, value: object) -> object:
-        """The value in base units; raises ValueError with what was expected and what was got."""
+        """Value in base units; raises ValueError with the expected form and the value got."""
         raise TypeError("a kind of field reads values")
 
     def schema(self) -> dict[str, object]:
@@ -145,7 +145,7 @@ class IntegerField(FieldType):
 
 @dataclass(frozen=True)
 class Choices(FieldType):
-    """Whole numbers to choose from: 8, [1, 2, 4, 8] or {from: 8, to: 64}; `in` works on both.
+    """Integers to choose from: 8, [1, 2, 4, 8] or {from: 8, to: 64}; `in` works on both.
 
     None is below `least`.
 
@@ -194,7 +194,7 @@ class Choices(FieldType):
 
 @dataclass(frozen=True)
 class EnumKey(FieldType):
-    """One of a few words."""
+    """Field that takes one of `words`."""
 
     words: tuple[str, ...]
 
@@ -209,7 +209,7 @@ class EnumKey(FieldType):
 
 @dataclass(frozen=True)
 class ChoiceListField(FieldType):
-    """One of a few words or a list of them; read as a tuple without repetitions."""
+    """Field that takes one of `words` or a list of them; read as a tuple without repetitions."""
 
     words: tuple[str, ...]
 
@@ -282,7 +282,7 @@ def read_each(values: Sequence[object], read: Callable[[object], T]) -> list[T]:
 def read_items(
     items: Iterable[tuple[P, object]], read: Callable[[P, object], T], faults: Faults
 ) -> dict[P, T]:
-    """{key: what is read of key and item}; refusals are added to the faults, each with its key."""
+    """Values of `read(key, item)` by key; refusals are added to the faults, each with its key."""
     values: dict[P, T] = {}
     for key, item in items:
         try:
@@ -293,7 +293,7 @@ def read_items(
 
 
 def unknown_key(key: object, keys: Iterable[str]) -> str:
-    """What is said of a key that is none of those that are read."""
+    """Message about an unknown key, with the nearest known key or a list of the known keys."""
     hint = did_you_mean(key, keys) or f" (known: {', '.join(keys)})"
     return f"unknown key {quote(key)}{hint}"
 

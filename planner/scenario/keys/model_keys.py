@@ -79,7 +79,7 @@ ModelField = Annotated[
 
 
 def config_warnings(question: object, key: str = "") -> tuple[str, ...]:
-    """What the configurations that a question names, at any depth, say and nobody reads."""
+    """Warnings about all model configurations that a question names, at any depth."""
     if isinstance(question, File):
         if key not in ("model", "like", "draft_model"):
             return ()

@@ -1,4 +1,4 @@
-"""What a scenario points to by name or by path, and how a mapping in its place is read.
+"""Names and paths in a scenario: their resolution, and mappings read in their place.
 
 What answers somebody else's scenario (a server, an agent's tool) opens no path that stands in it,
 and does not say whether there is one: it is refused where names are read, before it is opened.
@@ -23,7 +23,7 @@ FILE_SUFFIXES = (".json", ".yaml", ".yml", ".toml", ".csv", ".xml", ".txt")
 
 @dataclass(frozen=True)
 class FileAccess:
-    """Where files may lie that a scenario names: below `folder`, nowhere if it is None."""
+    """Permission to read the files a scenario names: those below `folder`, none if it is None."""
 
     folder: Path | None = None
 
@@ -45,7 +45,7 @@ ACCESS: ContextVar[FileAccess | None] = ContextVar("file_access", default=None)
 
 @dataclass(frozen=True)
 class File:
-    """A file a scenario points to: `written` as it stands there, `path` as found."""
+    """A file that a scenario points to: `written` as in the scenario, `path` as found."""
 
     written: str
     path: Path
@@ -93,7 +93,7 @@ def nested(
 def name_or_file(
     value: object, kind: str, example: str, names: tuple[str, ...], info: ValidationInfo
 ) -> str | File:
-    """A known name as it is, else an existing regular file beside the scenario."""
+    """A known name unchanged, else an existing regular file relative to the scenario."""
     if isinstance(value, Path):
         value = str(value)
     if not isinstance(value, str) or not value.strip():

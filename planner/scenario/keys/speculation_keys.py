@@ -1,4 +1,4 @@
-"""Speculative decoding: how many tokens are drafted, by what, and how many of them are accepted."""
+"""Speculative decoding: number of drafted tokens, drafting method and accepted tokens."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -67,7 +67,7 @@ def _length(value: object) -> float:
 
 
 class Speculation(Record):
-    """Speculative decoding: tokens drafted per step, by what, and how many are accepted."""
+    """Speculative decoding: tokens drafted per step, drafting method and tokens accepted."""
 
     model_config = ConfigDict(validate_default=True)
 
@@ -97,7 +97,7 @@ class Speculation(Record):
             )
         if isinstance(value, float) and drafts == AUTO:
             raise ValueError(
-                f"one length says nothing of other depths, which drafts: {AUTO} asks for; give a "
+                f"one length cannot tell other depths, and drafts: {AUTO} needs them; give a "
                 f"list by depth such as [1.7, 2.1, 2.4], or a number of drafts"
             )
         if isinstance(value, float) and value > 1 + int(drafts):

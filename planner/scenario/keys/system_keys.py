@@ -220,7 +220,7 @@ def _twice(wanted: str, likely: str, value: float, figure: float, dimension: str
 def arithmetic_mistakes(
     choose: Choose, system: System
 ) -> list[tuple[fields.Path, str | ValueError]]:
-    """Mistakes where a dtype is asked for that the chip cannot multiply."""
+    """Mistakes for each requested dtype that the chip cannot multiply."""
     chip = system.chip
     units = ", ".join(chip.flops)
 

@@ -25,7 +25,7 @@ class BatchSize:
     per: str  # "token" | "seq"
 
     def sequences(self, length: float) -> int:
-        """Whole sequences of the batch [seq].
+        """Number of sequences in the batch, an integer [seq].
 
         Tokens that are no whole number of sequences are read as 2^20 to the million, as batches
         are published, where that is whole; else the nearest number is taken.
@@ -42,7 +42,7 @@ class BatchSize:
         return f"{self.value!r} {'tokens' if self.per == 'token' else 'sequences'}"
 
     def exact(self, length: float) -> bool:
-        """Whether the batch is as many sequences as it says."""
+        """True if rounding to complete sequences leaves the batch size unchanged."""
         return self.value == self.sequences(length) * (1 if self.per == "seq" else length)
 
 
@@ -88,10 +88,10 @@ class Flags(fields.FieldType):
 
 @dataclass(frozen=True)
 class Offloads(fields.FieldType):
-    """What lives in the memory of the host, or a list to choose from; true is the optimizer."""
+    """State offloaded to host memory, or a list to choose from; true is the optimizer."""
 
     def schema(self) -> dict[str, object]:
-        """JSON Schema: what may be offloaded; true is the optimizer."""
+        """JSON Schema: the state that may be offloaded; true is the optimizer."""
         return fields.one_or_many({"enum": [*OFFLOADS, True, False]})
 
     def read(self, value: object) -> tuple[str, ...]:
@@ -119,7 +119,7 @@ class Days(fields.FieldType):
 
 @dataclass(frozen=True)
 class TrainableField(fields.FieldType):
-    """Which parameters are trained: all (read as 0), or {lora: RANK}."""
+    """Trained parameters: all (read as 0), or {lora: RANK}."""
 
     def schema(self) -> dict[str, object]:
         """JSON Schema: all, or the rank of an adapter."""
@@ -147,10 +147,10 @@ class TrainableField(fields.FieldType):
 
 @dataclass(frozen=True)
 class LoraRank:
-    """The rank of adapters that are trained beside frozen weights; 0 where all weights are."""
+    """The rank of adapters trained on frozen weights; 0 if all weights are trained."""
 
     lora: int = 0
 
     def __str__(self) -> str:
-        """What is trained, as a scenario has it."""
+        """Text of the trained parameters, as written in a scenario."""
         return f"{LORA}{self.lora}" if self.lora else ALL_PARAMETERS

@@ -1,4 +1,4 @@
-"""What of a scenario is uncertain: `uncertain:` maps paths to distributions, or to `catalogue`.
+"""Uncertain values of a scenario: `uncertain:` maps paths to distributions or to `catalogue`.
 
 Ends are written as the path itself would be (`$2/hour`, `50 ms`); what they mean is known only with
 the path, so that they are read where they are drawn (`planner.uncertainty.evaluate_samples`).

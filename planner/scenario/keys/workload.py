@@ -1,4 +1,4 @@
-"""What is asked of the machine: lengths, demand, promises, and the choices left open."""
+"""Workload of the machine: lengths, demand, promises, and the choices left open."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class _Lengths(fields.FieldType):
             normal = [NormalDist().inv_cdf(probability) for probability, _ in points]
             sigma, height = linear_regression(normal, [math.log(tokens) for _, tokens in points])
             if sigma > MAX_LENGTH_LOG_SD:
-                raise ValueError("these quantiles are too far apart for a distribution of lengths")
+                raise ValueError("these quantiles are too wide for a distribution of lengths")
             mean = math.exp(height + sigma**2 / 2)
             return Distribution(mean, math.sqrt(math.expm1(sigma**2)), points)
         except ValueError as error:
@@ -118,7 +118,7 @@ class _DemandKind(fields.FieldType):
             if tokens is None:
                 raise ValueError(
                     f'{error}; output tokens such as "5000 tokens/s" are read too, and '
-                    f"{MAX_WORD}: as many as the chips can serve"
+                    f"{MAX_WORD}: the largest load that the chips serve"
                 ) from None
         if tokens == 0:
             raise ValueError(f"expected a value above zero, got {quote(value)}")
@@ -175,12 +175,12 @@ class Workload(Record):
     @classmethod
     def _of_a_cache(cls, value: int | None, info: ValidationInfo) -> int | None:
         if value is not None and not info.data.get("cached_input"):
-            raise ValueError("give cached_input with it: without a prefix cache none is kept")
+            raise ValueError("give cached_input with it: it counts only with a prefix cache")
         return value
 
     @property
     def arrivals(self) -> Demand | None:
-        """What arrives at random: the demand, or with a utilisation all that can be served."""
+        """Random arrivals: the demand, or with a utilisation the maximum that can be served."""
         return self.demand if self.utilisation is None else Demand(math.inf, "request")
 
     @field_validator("concurrency")
@@ -194,14 +194,14 @@ class Workload(Record):
 
 
 class Limits(Record):
-    """What the site allows; every one is optional."""
+    """Limits of the site; each is optional."""
 
     power: Annotated[float, Quantity("power")] | None = None
     """of all chips paid, cooling included [J/s]"""
 
 
 class Promises(Record):
-    """What must hold; every one is optional."""
+    """Service-level promises; each is optional."""
 
     ttft: Seconds | None = Field(None, description="time to first token [s]")
     ttft_p95: Seconds | None = None
@@ -278,13 +278,13 @@ class _Axes(Record):
 
 
 class PoolChoice(_Axes):
-    """Limits on the layout of one of two pools; what is absent is taken from the whole."""
+    """Limits on the layout of one of two pools; absent limits default to those of the question."""
 
     replicas: ListKey | None = Field(None, description="replicas of this pool")
 
 
 class Choose(_Axes):
-    """Limits on, or values of, the choices; what is absent is chosen freely."""
+    """Limits on, or values of, the choices; absent choices are free."""
 
     replicas: ListKey | None = Field(None, description="independent copies of the model")
     redundant_experts: fields.Copies | None = None
@@ -300,7 +300,7 @@ class Choose(_Axes):
 
 
 class Current(Record):
-    """The layout in use today, evaluated beside the chosen one."""
+    """The layout in use today, evaluated for comparison with the chosen layout."""
 
     tp: fields.Count = 1
     pp: fields.Count = 1

@@ -93,7 +93,9 @@ def test_only_claims_without_numbers_have_no_worked_numbers():
 
 def test_a_claim_of_no_known_kind_is_refused():
     """Kinds are a closed list."""
-    with pytest.raises(ValueError, match="kind 'guess' is none of derived, data, name, rumour"):
+    with pytest.raises(
+        ValueError, match="unknown kind 'guess'; known: derived, data, name, rumour"
+    ):
         Claim("C0", "", lecture_notes.at(""), "", "", kind="guess")
 
 

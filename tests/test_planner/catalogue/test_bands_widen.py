@@ -9,7 +9,7 @@ import pytest
 
 from planner.catalogue.chips import chip
 from planner.catalogue.coefficient_spread import RunContext
-from planner.catalogue.hull import CHIP_SEPARATOR, added_variance, dimensions
+from planner.catalogue.hull import CHIP_SEPARATOR, added_deviation, dimensions
 from planner.catalogue.profile import COEFFICIENTS, Profile, profile
 from planner.text.tolerances import QUANTILE_90
 
@@ -125,7 +125,7 @@ def test_what_an_axis_adds_goes_under_the_root() -> None:
     seen, shares = whole.at(place), {"e_w": 0.5, "t_layer": 0.3, "t_hop": 0.2}
     assert seen.kinds == ()
     low, high, scatter = whole.coefficient_spread.quantiles["known"]["tpot"]
-    both = [added_variance("tpot")[kind] for kind in ("new_stages", "new_overlap")]
+    both = [added_deviation("tpot")[kind] for kind in ("new_stages", "new_overlap")]
     off, more = np.hypot(seen.sigma(shares), scatter), QUANTILE_90 * np.hypot(*both)
     band = seen.band("tpot", shares, dict.fromkeys(("new_stages", "new_overlap"), np.True_))
     assert band.low == pytest.approx(np.exp(-np.hypot(low * off, more)))
@@ -139,7 +139,7 @@ def test_a_band_without_coefficients_widens_as_well() -> None:
     for end, known in ((-np.log(band.low), -np.log(plain.bands["ttft"].low)),
                        (np.log(band.high), np.log(plain.bands["ttft"].high))):  # fmt: skip
         assert end == pytest.approx(
-            np.hypot(known, QUANTILE_90 * added_variance("ttft")["new_stages"])
+            np.hypot(known, QUANTILE_90 * added_deviation("ttft")["new_stages"])
         )
 
 

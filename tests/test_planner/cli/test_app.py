@@ -270,7 +270,7 @@ def test_the_starter_is_printed_or_written_once(run, tmp_path):
     file.write_text("mine", encoding="utf-8")
     status, out, err = run("init", "--out", file)
     assert (status, out) == (2, "")
-    assert "is there already" in err
+    assert "exists already" in err
     assert file.read_text("utf-8") == "mine"
 
 

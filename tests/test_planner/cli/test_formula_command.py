@@ -85,7 +85,7 @@ def test_a_symbol_computed_on_the_way_may_be_given(capsys):
     assert json.loads(out)["value"] == pytest.approx(8 * 1e-3 * 0.05 / 64)
     status, _, err = asked(capsys, "token_cost", sets=(*sets, "W=3.35 TB/s"))
     assert status == 2
-    assert "--set W: not needed beside the other symbols that are given" in err
+    assert "--set W: not needed: the other given symbols determine the value" in err
 
 
 def test_an_equation_is_turned_round(capsys):

@@ -49,7 +49,7 @@ def test_flags_of_the_command_itself_and_all_after_two_dashes_stay() -> None:
     [
         (["--tpot", "33"], "--tpot 33: 33 ms or 33 s?"),
         (["--ttft"], "--ttft: expected a value, such as --ttft 2s"),
-        (["--nodes", "4"], "--nodes: of which system"),
+        (["--nodes", "4"], "--nodes needs --system"),
         (["--chips", "many"], "--chips: expected a number or A..B, got 'many'"),
     ],
 )

@@ -306,7 +306,7 @@ MISTAKES = {
     "group too large": (["hgx-h200", "--group", "999"], "has 32 chips"),
     "group of nothing": (["hgx-h200", "--group", "0"], "--group 0"),
     "routing": (["hgx-h200", "--routing", "optimum"], "did you mean 'optimal'?"),
-    "nothing to draw": (["--svg", "a.svg"], "of which network"),
+    "nothing to draw": (["--svg", "a.svg"], "give a network"),
     "collective": (["hgx-h200", "--collective", "all-reduc"], "did you mean 'all-reduce'?"),
     "bytes of nothing": (["hgx-h200", "--bytes", "1 MB"], "--collective"),
     "no size": (["hgx-h200", "--collective", "all-to-all", "--bytes", "1 s"], "--bytes: expected"),

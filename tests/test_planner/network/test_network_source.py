@@ -27,7 +27,7 @@ def test_a_chip_by_its_own_name_is_its_machine():
 @pytest.mark.parametrize(("name", "chips"), [("rtx-4090", 16), ("gb10", None), ("gh200", 2)])
 def test_more_than_a_host_holds_is_refused(name, chips):
     """The refusal says what would put it right."""
-    with pytest.raises(InputError, match="describe what does in a topology file"):
+    with pytest.raises(InputError, match="describe the network between hosts in a topology file"):
         network(name, chips)
 
 

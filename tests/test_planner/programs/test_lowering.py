@@ -76,7 +76,11 @@ def test_what_may_stand_on_the_larger_side(larger: sp.Expr, least: float) -> Non
         (x, 1 + y, "a sum on the side that must stay large"),
         (x - y, a, "a sum on the side that must stay large"),
         (sp.ceiling(x), a, r"rounding is not convex.*\n    ceiling\(x\)"),
-        (1 - (1 - k) ** x, a, r"a choice stands in an exponent, in\n    \(1 - k\)\*\*x"),
+        (
+            1 - (1 - k) ** x,
+            a,
+            r"a decision variable appears in an exponent, in\n    \(1 - k\)\*\*x",
+        ),
         (sp.log(x), a, "log of a choice"),
         (x, sp.Max(y, 2), "where a larger value would help"),
         (sp.Min(x, y), a, "where a larger value would help"),

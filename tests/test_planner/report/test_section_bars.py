@@ -56,5 +56,5 @@ def test_the_same_plan_draws_the_same_bytes(plan):
 def test_a_plan_of_which_nothing_adds_up_is_not_drawn():
     """An infeasible question has neither parts nor slopes."""
     plan = planner.solve(ROOT / "examples" / "infeasible.yaml")
-    with pytest.raises(InputError, match="nothing of this plan adds up"):
+    with pytest.raises(InputError, match="this plan has no parts that add up"):
         draw_plan_bars(plan, "svg")

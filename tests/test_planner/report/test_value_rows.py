@@ -69,7 +69,7 @@ def test_the_same_rows_draw_the_same_bytes_and_open_ends_reach_the_edge() -> Non
             ValueRow("one", 3.0, 3.0, "3", chosen=True))  # fmt: skip
     made = ValueRows("a question", [ValuePanel("a quantity", "s", rows)])
     assert made.draw("svg") == made.draw("svg")
-    with pytest.raises(InputError, match="nothing of this plan"):
+    with pytest.raises(InputError, match="this plan has no alternatives"):
         ValueRows("a question", []).draw("svg")
 
 

@@ -73,7 +73,7 @@ CASES = [
     ("chips: 32", "chips: 32\npue: 0.5", "5:6  pue: expected at least 1, got 0.5"),
     ("chips: 32", "chips: 32\nspeculation: {acceptance: 0.7}", "5:1  speculation.drafts: missing required key 'drafts': tokens drafted per sequence and step, or auto: as many as pay at each batch"),
     ("chips: 32", "chips: 32\nspeculation: {drafts: 2, acceptance: 0.7, accepted: 2.1}", "5:53  speculation.accepted: accepted says how many tokens a step brings, and acceptance says it again; leave one of the two out"),
-    ("chips: 32", "chips: 32\nspeculation: {drafts: auto, accepted: 2.1}", "5:39  speculation.accepted: one length says nothing of other depths, which drafts: auto asks for; give a list by depth such as [1.7, 2.1, 2.4], or a number of drafts"),
+    ("chips: 32", "chips: 32\nspeculation: {drafts: auto, accepted: 2.1}", "5:39  speculation.accepted: one length cannot tell other depths, and drafts: auto needs them; give a list by depth such as [1.7, 2.1, 2.4], or a number of drafts"),
     ("chips: 32", "chips: 32\nspeculation: {drafts: 2, accepted: 3.1}", "5:36  speculation.accepted: a step of 2 drafts emits at most 3 tokens, not 3.1; give more drafts, or a smaller length"),
     ("chips: 32", "chips: 32\nspeculation: {drafts: 3, accepted: [1.7, 3.2]}", "5:42  speculation.accepted.1: 3.2 tokens of a step of 2 drafts; it emits at most 3"),
     ("chips: 32", "chips: 32\nspeculation: {drafts: 0}", "5:23  speculation.drafts: expected a whole number of at least 1 such as 8, got 0"),
@@ -104,7 +104,7 @@ CASES = [
     ("output_tokens: 1000", "output_tokens: {quantiles: {p50: 9, q90: 10}}", "7:44  workload.output_tokens.quantiles.q90: expected a quantile such as p50 or 0.5, got 'q90'"),
     ("output_tokens: 1000", "output_tokens: 1\n  cached_input: 1", "8:17  workload.cached_input: expected less than 1, got 1"),
     ("output_tokens: 1000", "output_tokens: 1\n  demand: 1 requests/s\n  concurrency: 2", "9:16  workload.concurrency: give demand (an open loop) or concurrency (a closed loop), not both"),
-    ("output_tokens: 1000", "output_tokens: 1\n  demand: 3 GB", '8:11  workload.demand: expected a request rate such as "10 requests/s", got "3 GB" (bytes); output tokens such as "5000 tokens/s" are read too, and max: as many as the chips can serve'),
+    ("output_tokens: 1000", "output_tokens: 1\n  demand: 3 GB", '8:11  workload.demand: expected a request rate such as "10 requests/s", got "3 GB" (bytes); output tokens such as "5000 tokens/s" are read too, and max: the largest load that the chips serve'),
     ("output_tokens: 1000", "output_tokens: !!python/name:os.system ''", "7:18  workload.output_tokens: tags such as 'tag:yaml.org,2002:python/name:os.system' are not read"),
     ("output_tokens: 1000", "output_tokens: *x", "7:18  workload.output_tokens: unknown alias *x, or one inside what it names"),
 ]  # fmt: skip

@@ -75,7 +75,7 @@ def test_everything_wrong_is_said_at_once():
 
 def test_nothing_to_vary_is_refused():
     """A sweep over nothing is one scenario."""
-    with pytest.raises(InputError, match="nothing is varied"):
+    with pytest.raises(InputError, match="no axis is given"):
         parse_grid([])
 
 

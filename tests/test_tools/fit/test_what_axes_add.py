@@ -9,7 +9,7 @@ import pytest
 
 from planner.calibration.cross_validation import mean_by_group
 from planner.calibration.sample import Sample
-from planner.catalogue.hull import added_variance
+from planner.catalogue.hull import added_deviation
 from planner.measurements.measurement import Measurement
 from planner.measurements.readers import steadies
 from tests.paths import shared
@@ -48,8 +48,8 @@ def missed(spec: FitSpec, sample: Sample, has: Callable[[Measurement], bool]) ->
 def test_stages_add_what_a_fit_without_them_misses(steady: Sample) -> None:
     off = missed(STEADY, steady, lambda row: (row.layout or {}).get("pp", 1) > 1)
     for time, width in off.items():
-        assert added_variance(time)["new_stages"] == pytest.approx(width, rel=0.01)
-    assert added_variance("usd_per_mtok")["new_stages"] == added_variance("tpot")["new_stages"]
+        assert added_deviation(time)["new_stages"] == pytest.approx(width, rel=0.01)
+    assert added_deviation("usd_per_mtok")["new_stages"] == added_deviation("tpot")["new_stages"]
 
 
 def test_half_batches_add_what_both_fits_without_them_miss(steady: Sample, runs: Sample) -> None:
@@ -57,7 +57,7 @@ def test_half_batches_add_what_both_fits_without_them_miss(steady: Sample, runs:
             for spec, sample in ((STEADY, steady), (RUNS, runs))]  # fmt: skip
     for time in ("tpot", "ttft"):
         width = np.mean([off[time] ** 2 for off in both]) ** 0.5
-        assert added_variance(time)["new_overlap"] == pytest.approx(width, rel=0.01)
+        assert added_deviation(time)["new_overlap"] == pytest.approx(width, rel=0.01)
 
 
 def test_uneven_experts_add_what_a_fit_without_two_pools_that_may_have_them_misses(
@@ -68,6 +68,6 @@ def test_uneven_experts_add_what_a_fit_without_two_pools_that_may_have_them_miss
         return row.pooled and row.sizes.n_experts > 0 and row.sizes.n_experts % ways > 0
 
     assert sum(map(may, runs.rows)) == 33
-    assert added_variance("tpot")["new_uneven"] == pytest.approx(
+    assert added_deviation("tpot")["new_uneven"] == pytest.approx(
         missed(RUNS, runs, may)["tpot"], rel=0.01
     )

@@ -101,7 +101,7 @@ def test_no_degraded_link_makes_anything_faster(which, factor):
         ({"node": [0, 0], "remove": 1}, "remove is 1; True or False was expected"),
         ({"remove": True}, "either link or node"),
         ({"node": [0, 0], "link": [[0, 0], [0, 1]], "remove": True}, "either link or node"),
-        ({"node": [0, 0], "remove": True, "factor": 0.5}, "what is removed has no bandwidth"),
+        ({"node": [0, 0], "remove": True, "factor": 0.5}, "a removed link has no bandwidth"),
         ({"node": [0, 0], "bandwidth": 1e9, "factor": 0.5}, "one says the rate"),
         ({"node": [0, 0], "factor": 0}, "factor is 0; remove=True takes the link away"),
         ({"node": [0, 0], "factor": -1}, "a number above 0 was expected"),

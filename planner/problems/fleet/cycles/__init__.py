@@ -1,1 +1,1 @@
-"""Which replicas are worth the duals, of all layouts and of one model in each hour? Cycles."""
+"""Pricing of replicas by the duals, over all layouts and of each model by hour: cycles of hours."""

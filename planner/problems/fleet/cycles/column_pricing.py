@@ -31,7 +31,7 @@ HOUR = 3600.0
 
 @dataclass(frozen=True)
 class PricedFleet:
-    """A question with the columns that its duals asked for; None where nothing was priced."""
+    """Question with the columns that pricing added; `pricing` is None if no layout was priced."""
 
     resolution: ResolvedFleet
     pricing: Pricing | None = None
@@ -39,7 +39,7 @@ class PricedFleet:
 
 @dataclass(frozen=True)
 class PricedLayouts:
-    """What a search returned, by number: rates [seq/s] and hours to start, all (P,)."""
+    """Layouts returned by a search, by number: rates [seq/s] and hours to start, all (P,)."""
 
     search: NewColumn
     rates: Array
@@ -111,7 +111,7 @@ def _better(
     scenario: FleetScenario, task: FleetTask, program: FleetProgram, linear: LinearPoint,
     every: list[PricedLayouts],
 ) -> Iterator[NewColumn]:  # fmt: skip
-    """Of each search the layout that improves the relaxation most, where one does."""
+    """Yield the layout of each search that improves the relaxation most, if any improves it."""
     for layouts in every:
         free = _not_stood_for(task, layouts)
         if not free.any():
@@ -124,7 +124,7 @@ def _better(
 
 
 def _not_stood_for(task: FleetTask, layouts: PricedLayouts) -> Array:
-    """Which layouts no column on as many chips, nor copies of a smaller one, stand in for (P,)."""
+    """True for layouts that no column of at most their chips dominates, alone or in copies (P,)."""
     column = layouts.search.column
     free = np.ones(layouts.rates.shape, bool)
     kind = column.model, column.pool, column.phase
@@ -141,7 +141,7 @@ def _not_stood_for(task: FleetTask, layouts: PricedLayouts) -> Array:
 def _improvement(
     task: FleetTask, program: FleetProgram, linear: LinearPoint, layouts: PricedLayouts
 ) -> Array:
-    """What the best hours of each layout earn over what they cost, of all that it earns (P,)."""
+    """Profit of each layout in its best hours, as a share of its earnings in all hours (P,)."""
     column = layouts.search.column
     k, pool = column.pool, task.pools[column.pool]
     beside = replace(task, columns=(*task.columns, column))

@@ -1,4 +1,4 @@
-"""What no plan is below: of each model the cheapest cycle of replicas at the relaxation's prices.
+"""Lower bound of a plan: the cheapest cycle of each model's replicas at the relaxation's prices.
 
 Machines have prices by hour (the duals of their rows), so that models are apart (Lagrange). What a
 start costs is paid where replicas are fewer before; the dual y of that row, 0 <= y <= the cost,
@@ -29,7 +29,7 @@ MIN_ITEM_COST = 1e-9  # USD, of an item, that counts of it be finite
 
 @dataclass(frozen=True)
 class CoverItems:
-    """A model's replicas in an hour, firm then on spot (2 n,): what each serves, firmly, costs.
+    """A model's replicas in an hour, firm then on spot (2 n,): rates, firm rates, costs, limits.
 
     `served` and `firm` in seq/s, `costs` in USD and not negative, `most` of each.
     """
@@ -53,7 +53,7 @@ class CoverItems:
 
 @dataclass(frozen=True)
 class CheapestCovers:
-    """The cheapest covers of an hour (K, 2 n), their costs (K,), and what no other is below."""
+    """Cheapest covers of an hour (K, 2 n), their costs (K,), and a lower bound on all others."""
 
     counts: Array
     costs: Array
@@ -63,7 +63,7 @@ class CheapestCovers:
 def cheapest_covers(
     items: CoverItems, needed: float, firmly: float, spare: int, wanted: int
 ) -> CheapestCovers:
-    """As many covers of a demand with the spare as are wanted, and what no other is below."""
+    """Find the `wanted` cheapest covers of a demand plus spare, and a lower bound on all others."""
     count = items.served.size // 2
     offered = items.most > 0
     worth = float((items.costs[offered] / items.served[offered]).min())
@@ -139,7 +139,7 @@ def _within(
 
 
 def cycle_bound(task: FleetTask, made: FleetProgram, linear: LinearPoint) -> float:
-    """What no plan is below [USD over the horizon], by the duals of a relaxation.
+    """Lower bound on the cost of a plan [USD over the horizon], by the duals of a relaxation.
 
     Of a task whose models serve their own demand in its hour: none waits, none goes by routes.
     """
@@ -178,7 +178,7 @@ def _offered(task: FleetTask, prices: Array) -> tuple[Array, float]:
 
 
 def _model_bound(task: FleetTask, m: int, prices: Array, carried: Array) -> float:
-    """What no cycle of a model's replicas costs less than, at prices of chips (2, pools, hours)."""
+    """Lower bound on a cycle of a model's replicas [USD], at prices of chips (2, pools, hours)."""
     mine = np.flatnonzero(task.model_of == m)
     pools, used = task.pool_of[mine], task.used_chips[mine]
     offers = [task.pools[k] for k in pools]
@@ -223,7 +223,7 @@ def _step(
     carried: Array,
     demand: float,
 ) -> Array:
-    """What each step costs, from covers and any other (K + 1) to those of the next hour (L + 1)."""
+    """Cost of each step, from covers and the others (K + 1) to those of the next hour (L + 1)."""
     rates, n = task.rates[mine], mine.size
     was, now = (each.counts[:, :n] + each.counts[:, n:] for each in (before, after))
     largest = np.where(now > 0, rates, 0.0).max(axis=1, initial=0.0)

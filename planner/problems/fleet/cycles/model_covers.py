@@ -33,7 +33,7 @@ class CoverPrices:
 def cover_prices(
     task: FleetTask, made: FleetProgram, program: MixedProgram, linear: LinearPoint
 ) -> CoverPrices:
-    """What replicas pay for all rows but those of their own model and hour; none are paid for."""
+    """Prices of replicas (C, T) by the duals of machine rows and start rows, at least 0."""
     matrix = program.rows.matrix
     machines = np.zeros(program.cost.size)
     for numbers in (made.reserved, made.on_demand, made.spot_machines):
@@ -74,7 +74,7 @@ def cover_cuts(
 
 
 def tried_replicas(task: FleetTask, prices: Sequence[CoverPrices]) -> list[Array]:
-    """Of each model, replicas that cover an hour's demand cheaply (K, 2 n): firm, then spot.
+    """Replicas of each model that cover an hour's demand cheaply (K, 2 n): firm, then spot.
 
     Of every hour and every largest rate, at each of some prices.
     """

@@ -29,7 +29,7 @@ BASES = 2  # covers of each level
 
 @dataclass(frozen=True)
 class ReplicaChoices:
-    """What one model may run: K rows of replicas, what they carry and take, and their starts.
+    """Replica counts of one model: K rows, their chips and rates, and the costs of changes.
 
     `counts` (K, 2 n) firm then spot; `chips` (2, K, pools); `firm` what firm ones serve (K,)
     [seq/s]; `begun` what going from row to row costs (K, K) [USD], and `room` what is served after
@@ -64,7 +64,7 @@ def replica_choices(task: FleetTask, m: int, counts: Array) -> ReplicaChoices:
 
 @dataclass(frozen=True)
 class ReplicaItems:
-    """A model's replicas firm and on spot, 2 n items: what each serves [seq/s] and costs [USD/h].
+    """A model's replicas firm and on spot, 2 n items: rate [seq/s] and cost [USD/h] of each.
 
     Costs are means over the hours at given prices of chips; infinite of what is not offered.
     """
@@ -80,7 +80,7 @@ class ReplicaItems:
         return np.asarray(offered[np.argsort(worth, kind="stable")])
 
     def fewer(self, rows: Array, always: Array) -> Array:
-        """The rows that cost least for what they serve, and those that stay in any case."""
+        """Limit rows to the `MAX_STATES` cheapest per rate, in addition to those of `always`."""
         if len(rows) > MAX_STATES:
             paid = rows @ np.where(np.isfinite(self.costs), self.costs, 0.0)
             worth = paid / np.maximum(rows @ self.rates, 1e-9)
@@ -123,7 +123,7 @@ def _longer(task: FleetTask, m: int, covers: Array, items: ReplicaItems) -> list
 
 
 def next_choices(rows: Array, items: ReplicaItems) -> Array:
-    """Rows in use and those beside them: an item more, one less, one for a cheap other."""
+    """Return the rows in use and their neighbours: an item more, one less, or one swapped."""
     used = np.unique(rows, axis=0)
     unit = np.eye(used.shape[1], dtype=int)
     offered, cheap = items.order, items.order[:SWAPPED_ITEMS]
@@ -154,7 +154,7 @@ class CyclePlan:
 
 @dataclass
 class ModelCycles:
-    """A plan in the making: each model's choices, its row of them in each hour, what is reserved.
+    """Plan in progress: choices of each model, its row of them in each hour, reserved machines.
 
     `paths` (models, hours), -1 of models without a plan as yet; `reserved` (pools,); `prices`
     (2, pools, hours) of a chip on firm and on spot machines.
@@ -175,14 +175,14 @@ class ModelCycles:
         return used
 
     def machines(self, used: Array) -> tuple[Array, Array]:
-        """Machines for chips in use (..., pools, hours): on demand beside those there; on spot."""
+        """Machines for chips in use (..., pools, hours): on demand beyond the fixed; on spot."""
         sizes = np.array([pool.size for pool in self.task.pools])[:, None]
         owned = np.array([pool.owned for pool in self.task.pools])
         firm, spot = np.ceil(used / sizes - FEASIBLE_TOL)
         return np.maximum(0, firm - (self.reserved + owned)[:, None]), spot
 
     def usd(self, used: Array) -> tuple[Array, Array]:
-        """What machines cost by hour (..., hours), and a penalty for those that are not offered."""
+        """Rent of machines by hour (..., hours), and a penalty for those beyond the offer."""
         rented, spot = self.machines(used)
         rent = np.zeros(rented.shape[:-2] + rented.shape[-1:])
         penalty = np.zeros_like(rent)
@@ -236,7 +236,7 @@ class ModelCycles:
         return True
 
     def reserve(self) -> None:
-        """As many machines reserved of each pool as cost least for the chips in use."""
+        """Reserve the machines of each pool that cost least for the chips in use."""
         firm = self.used()[0]
         for k, pool in enumerate(self.task.pools):
             if pool.reserved is None:
@@ -267,7 +267,7 @@ def improve_by_model(
     task: FleetTask, prices: CoverPrices, chips: Array, reserved: Array,
     start: CyclePlan | None = None,
 ) -> CyclePlan | None:  # fmt: skip
-    """The best plan of some turns, from another plan or from prices; None where none is found.
+    """Best plan of fixed rounds of per-model cycles, from `start` or prices; None if not found.
 
     Parameters
     ----------
@@ -311,7 +311,7 @@ def _worth(choices: ReplicaChoices, cost: Array, path: Array) -> float:
 
 
 def _cycle(task: FleetTask, m: int, choices: ReplicaChoices, cost: Array) -> Array | None:
-    """The cheapest rows through the hours at costs (K, hours); None where there is none.
+    """Cheapest cycle of rows through the hours at costs (K, hours); None if infeasible.
 
     A lap finds where a cycle comes back to; another is closed there.
     """

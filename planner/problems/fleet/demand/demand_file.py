@@ -49,7 +49,7 @@ class _CsvRow:
 
 
 class _Faults:
-    """What is wrong with a file, each with its place."""
+    """Mistakes in a file, each with its location."""
 
     def __init__(self, file: File) -> None:
         self.file = file
@@ -61,7 +61,7 @@ class _Faults:
         self.mistakes.append(Mistake(str(self.file.path), row.line, column, "", words))
 
     def stop(self) -> None:
-        """Raises InputError where there are faults."""
+        """Raise InputError if any mistake was added."""
         if len(self.mistakes) > MAX_FAULTS:
             more = f"; {len(self.mistakes) - MAX_FAULTS} more lines are wrong"
             last = self.mistakes[MAX_FAULTS - 1]
@@ -71,7 +71,7 @@ class _Faults:
 
 
 def has_unit(head: str) -> bool:
-    """Whether the head of a column says what it is counted in."""
+    """True if the head of a column names its unit."""
     unit = _unit(head)
     return IN_BRACKETS.fullmatch(head) is not None or (unit is not None and unit.powers == RATE)
 
@@ -153,7 +153,7 @@ def _unit(text: str) -> ParsedQuantity | None:
 
 
 def _scale(head: _CsvRow, at: int, name: str, faults: _Faults) -> float:
-    """One of a column's unit [seq/s]."""
+    """Scale of a column's unit [seq/s]."""
     cell = head.cells[at]
     bracketed = IN_BRACKETS.fullmatch(cell)
     words = bracketed[2] if bracketed else cell
@@ -166,7 +166,7 @@ def _scale(head: _CsvRow, at: int, name: str, faults: _Faults) -> float:
 
 
 def _spaced(rows: Sequence[_CsvRow], times: int, faults: _Faults) -> tuple[int | None, int]:
-    """The hour from Monday at which rows begin, None of mere numbers; and their distance [s]."""
+    """Start of the rows in hours from Monday, None for plain numbers; and their step [s]."""
     read = [_time(row, times, faults) for row in rows]
     kinds = {kind for kind, _ in read}
     if len(kinds) > 1 and not faults.mistakes:
@@ -195,7 +195,7 @@ def _spaced(rows: Sequence[_CsvRow], times: int, faults: _Faults) -> tuple[int |
 
 
 def _time(row: _CsvRow, at: int, faults: _Faults) -> tuple[str, int]:
-    """What kind of time a row has, and the time [s]."""
+    """Return the type of a row's time, and the time [s]."""
     cell = row.cells[at] if at < len(row.cells) else ""
     if NUMBER.fullmatch(cell):
         return "number", round(float(cell) * HOUR)
@@ -236,7 +236,7 @@ def _misplaced(time: int, wanted: int, step: int, *, numbered: bool) -> str:
 
 
 def _rate(row: _CsvRow, at: int, scale: float, faults: _Faults) -> float:
-    """Requests per second of a cell, in the column's unit where it says none of its own."""
+    """Requests per second of a cell, in the column's unit if the cell has no unit."""
     cell = row.cells[at] if at < len(row.cells) else ""
     try:
         read = parse_quantity(cell)
@@ -262,7 +262,7 @@ Rate = Annotated[float, Quantity("request_rate", zero=True)]
 
 
 def described_demand(value: object) -> object:
-    """A rate or a list of rates as the mapping that it stands for."""
+    """Return a rate or a list of rates as a mapping; other values are unchanged."""
     if isinstance(value, list | tuple):
         return {"hourly": list(value)}
     if isinstance(value, str | int | float) and not isinstance(value, bool):
@@ -271,7 +271,7 @@ def described_demand(value: object) -> object:
 
 
 def named_column(model: object, name: str) -> object:
-    """A model whose demand is in a file, with its name for the column that is meant."""
+    """Add the model's name as the column to read, if its demand is in a file."""
     if not isinstance(model, Mapping):
         return model
     demand = model.get("demand")
@@ -305,7 +305,7 @@ class FleetDemand(Record):
     @model_validator(mode="before")
     @classmethod
     def _filled(cls, value: object, info: ValidationInfo) -> object:
-        """What is in the file as the list of hours; `column` then is its head."""
+        """Read the file into the list of hours; `column` then is its head."""
         if not isinstance(value, Mapping) or not value.get("file") or value.get("hourly"):
             return value
         file = name_or_file(value["file"], "demand", "day.csv", (), info)

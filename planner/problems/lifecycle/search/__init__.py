@@ -1,1 +1,1 @@
-"""Which model is best over its whole life? Sizes, tangents of the price, one joint program."""
+"""Search for the best model over its whole life: sizes, price tangents, one joint program."""

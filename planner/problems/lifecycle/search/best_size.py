@@ -81,7 +81,7 @@ def best_size(
 
 
 def cheapest_life(life: LifecycleTask) -> search.FixedLayoutOptimum | None:
-    """The cheapest life over all sparsities; None where nothing keeps the promises."""
+    """The cheapest life over all sparsities; None if no sparsity keeps the promises."""
     sought = (best_size(life, sparsity) for sparsity in life.sparsities)
     optima = [each for each in sought if isinstance(each, search.FixedLayoutOptimum)]
     return min(optima, key=lambda row: row.whole.total) if optima else None
@@ -106,7 +106,7 @@ class _Tangents(dict[float, float]):
     """Slopes d ln(price of serving) / d ln(size) of the members, on the layouts that serve them."""
 
     def of(self, served: ServedMember) -> float:
-        """The slope of one; that of a price in proportion where it stands at an edge."""
+        """Slope d ln price / d ln N of a member; 1 if it has no tangent at an edge."""
         size = served.member.n_active
         if size not in self:
             self[size] = _tangent(served) or 1.0
@@ -143,7 +143,7 @@ def _price(evaluated: dict[float, ServedMember | None], tangents: _Tangents, siz
 
 
 def _growth(flat: BudgetTask, served: ServedMember, trend: float) -> float:
-    """The growth of the share at which the member is the optimum of its own powers.
+    """Growth exponent of the peak share that makes the member the optimum of its own powers.
 
     At the very edge of what fits no tangent of the price of serving is found: there the trend of
     the shares stands in, and the size is the largest that is served.

@@ -90,7 +90,7 @@ def joint_optimum(settled: FixedLayoutOptimum) -> JointOptimum | None:
 def _compiled(
     words: tuple[tuple[str, Any], ...], model: tuple[str, ...], used: tuple[tuple[bool, bool], ...]
 ) -> Program:
-    """The program of a shape: how serving is declared, what follows the size, the law's terms."""
+    """Compile the program of a shape: serving declaration, size-dependent symbols, loss terms."""
     problem = GeometricProgram("lifecycle")
     for choice in (SIZE_VARIABLE, TOKENS):
         problem.choose(choice, within=(1 / MAX_VARIABLE_RATIO, MAX_VARIABLE_RATIO))

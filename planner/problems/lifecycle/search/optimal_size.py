@@ -70,7 +70,7 @@ class FixedLayoutOptimum:
 
     @property
     def outside(self) -> list[str]:
-        """Sentences on what lies beyond the range that the law was fitted on."""
+        """Sentences on values outside the range that the law was fitted on."""
         task = self.answer.task
         return task.law.outside(self.whole.n_active, self.whole.pretrain, task.sparsity)
 
@@ -202,7 +202,7 @@ def _optimal(
 
 
 def stationary(budgets: Budgets) -> Array:
-    """The point (1, J) of one program; raises SolverError where none is found."""
+    """The stationary point (1, J) of one program; raises SolverError if the solver fails."""
     return _checked(conditions.stationary_points(budgets)).point
 
 
@@ -251,7 +251,7 @@ def _of_the_bound(program: Budgets, answer: optimum.BudgetOptimum) -> float:
 
 @dataclass(frozen=True)
 class NotServable:
-    """Why a sparsity has no answer: the law's reason, or that no unit serves any of the sizes."""
+    """Reason why a sparsity has no answer: a limit of the law, or no unit serves any size."""
 
     sparsity: float
     law: optimum.NoBudget | None
@@ -284,7 +284,7 @@ def optimal_size(
 
 
 def _untrained(budget: BudgetTask, sizes: Sequence[float]) -> optimum.NoBudget | None:
-    """That none of the sizes that can be served is ever as good; None where none is served."""
+    """Infeasible budget if no served size reaches the loss; None if no size is served."""
     if not sizes:
         return None
     fixed = replace(budget, fixed_choices={"n_active": max(sizes)})
@@ -300,7 +300,7 @@ def _untrained(budget: BudgetTask, sizes: Sequence[float]) -> optimum.NoBudget |
 def _scan(
     life: LifecycleTask, budget: BudgetTask, sparsity: float, trained: float
 ) -> dict[float, ServedMember | None]:
-    """The serving planner at sizes from the one of least training cost downwards."""
+    """Plan serving at the size of least training cost, just above it, and below it."""
     least, most_active = life.bounds
     top = min(max(trained, least), most_active)
     fine = conditions.training_curve(
@@ -345,7 +345,7 @@ def _refined(
 def _polished(
     best: FixedLayoutOptimum, evaluated: dict[float, ServedMember | None]
 ) -> FixedLayoutOptimum:
-    """The best of the members beside it: whole layers and widths cost a little more or less."""
+    """Return the cheapest of the optimum and nearby members; rounded layers shift the cost."""
     life, budget, sparsity = best.life, best.answer.task, best.sparsity
     low, high = life.bounds
     for step in NEIGHBOR_FACTORS:
@@ -361,7 +361,7 @@ def _polished(
 
 
 def cheapest_plan_at_size(life: LifecycleTask, size: float, sparsity: float) -> ServedMember | None:
-    """The cheapest plan for a member; None where there is no such member, or nothing serves it."""
+    """The cheapest plan for a member; None if the member does not exist or cannot be served."""
     try:
         return life.serving.cheapest(life.family, size, sparsity)
     except (Infeasible, ModelError):

@@ -1,4 +1,4 @@
-"""The size at which the optimum of a price's tangent lies where the tangent was taken.
+"""Search for the size that is the optimum of the price tangent taken there.
 
 Beside a size that is too small the optimum of the tangent is larger, beside one too large smaller.
 Steps from optimum to optimum, and secants, arrive fast where the price bends little. Where memory
@@ -27,7 +27,7 @@ OVERSHOOT = 0.01  # of the distance to the nearer side
 
 @dataclass(frozen=True)
 class Tangent:
-    """A tangent of the price at `at` = ln N, and how far from there its program's optimum lies."""
+    """Price tangent at `at` = ln N; `offset` is the distance to the optimum of its program."""
 
     at: float
     price: float
@@ -156,7 +156,7 @@ def _closed(
 
 
 def _between(turn: int, low: Tangent, high: Tangent | None, end: float) -> float:
-    """Where to look: at a kink where the tangents cross, else by secants; halves in turn."""
+    """Next ln N to try: in turn the tangents' crossing at a kink, a secant step, the middle."""
     middle = (low.at + end) / 2
     if high is None or turn % 3 == 2:
         return middle

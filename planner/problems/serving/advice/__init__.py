@@ -1,1 +1,1 @@
-"""What else could one do? The same question with one thing changed, solved again."""
+"""Advice on a serving plan: variations of its question with one change, solved again."""

@@ -1,4 +1,4 @@
-"""What stands beside a plan in words: its load, promises, sizes, cheaper weights, accuracy.
+"""Text of the advice on a serving plan: load, promises, sizes, cheaper weights, accuracy.
 
 What a reader of a serving plan must know beside its numbers, as notes in one order.
 """
@@ -43,7 +43,7 @@ NEGLIGIBLE_SHARE = 5e-4  # share of time that is shown
 
 
 def cheaper_text(answer: ServingAnswer) -> str:
-    """What weights of fewer bits save; empty where none do."""
+    """Text of the saving by weights of fewer bits; empty without a saving."""
     cheaper = answer.cheaper_weights
     if cheaper is None:
         return ""
@@ -56,7 +56,7 @@ def cheaper_text(answer: ServingAnswer) -> str:
 
 
 def caches_text(answer: ServingAnswer) -> str:
-    """What caches of half the bytes save; empty where they save little or are chosen."""
+    """Text of the saving by KV caches of half the bytes; empty if small or already chosen."""
     caches = answer.cheaper_caches
     if caches is None:
         return ""
@@ -65,7 +65,7 @@ def caches_text(answer: ServingAnswer) -> str:
 
 
 def advice_in_full(answer: ServingAnswer) -> list[str]:
-    """How much of each limit is used."""
+    """Text lines with the used share of each limit."""
     lines: list[str] = []
     if answer.limits_used:
         lines += ["", "How much of each limit is used"]
@@ -76,7 +76,7 @@ def advice_in_full(answer: ServingAnswer) -> list[str]:
 
 
 def fleet(marginal: MarginalPrices) -> str:
-    """What more of each kind costs in the fleet as it is."""
+    """Text of the marginal prices of input and output tokens in the existing fleet."""
     extra = marginal.this_fleet_input, marginal.this_fleet_output
     if extra[0] is None or extra[1] is None:
         return "both pools are full: it needs more chips"
@@ -105,7 +105,7 @@ def simplest_text(answer: ServingAnswer) -> str:
 
 
 def sure_text(answer: ServingAnswer) -> str:
-    """What it costs that every promise holds in nine of ten cases; empty where they do."""
+    """Text if no plan keeps the promises in 90 of 100 cases; else empty."""
     sure = answer.sure
     if sure is None:
         return ""
@@ -115,7 +115,7 @@ def sure_text(answer: ServingAnswer) -> str:
 
 
 def accuracy_text(quoted: QuotedAccuracy) -> str:
-    """How far runs of a kind of plan were off, and what the fits did not see."""
+    """Text of the median held-out errors of TPOT and TTFT for one kind of plan."""
     if quoted.left_out is None:
         return "not known: no fit left out runs of such a plan"
     parts = [
@@ -129,7 +129,7 @@ def accuracy_text(quoted: QuotedAccuracy) -> str:
 
 
 def arrivals(load: BorneLoad) -> list[Line]:
-    """How the plan bears its arrivals."""
+    """Text lines on open arrivals: load, spare replicas, waiting times and TTFT tails."""
     flight = "unlimited" if load.in_flight is None else f"{load.in_flight:.0f}"
     words = f"{load.requests_per_s:.3g} requests/s, {flight} in flight, waiting included"
     if load.decoding_per_replica:
@@ -146,7 +146,7 @@ def arrivals(load: BorneLoad) -> list[Line]:
 
 
 def loop_lines(loop: LoopTimes | None) -> list[Line]:
-    """How late first tokens of a closed loop are, and how many requests wait for a place."""
+    """Text lines on a closed loop: TTFT tails, and number of requests waiting for a slot."""
     if loop is None:
         return []
     tails = (
@@ -165,7 +165,7 @@ def loop_lines(loop: LoopTimes | None) -> list[Line]:
 
 
 def queue_breaks(promise: PromiseChance, answer: ServingAnswer) -> bool:
-    """Whether requests at random, who queue, would break a promise that counts no queue."""
+    """True if the queueing of random requests would break a promise that excludes queueing."""
     late = answer.plan.unqueued if answer.plan else None
     if late is None or promise.promise not in ("ttft", "e2e"):
         return False
@@ -173,7 +173,7 @@ def queue_breaks(promise: PromiseChance, answer: ServingAnswer) -> bool:
 
 
 def uncounted_queue(point: ServingPoint, promises: Mapping[str, Any]) -> str:
-    """What a promise on the first token leaves out where no demand is given; empty elsewhere."""
+    """Text of the queueing delay left out of TTFT if no demand is given; else empty."""
     late = point.unqueued
     if late is None or not (promises["ttft"] or promises["e2e"]):
         return ""
@@ -194,7 +194,7 @@ def _too_few(share: float) -> str:
 
 
 def prefix_cache_lines(prefixes: KeptPrefixes | None) -> list[Line]:
-    """How many conversations are kept, and what is found of the input."""
+    """Text line on the prefix cache: conversations, room per rank, share of input found."""
     if prefixes is None:
         return []
     room = f"a rank has room for {prefixes.room_per_rank:,}"
@@ -208,11 +208,16 @@ def plan_notes(answer: ServingAnswer) -> tuple[Note, ...]:
 
 
 def _notes(answer: ServingAnswer) -> Iterator[Note]:
-    """Promises more likely broken than kept, what was never measured, left out or assumed, tips."""
+    """Yield notes: likely broken promises, extrapolation, uncounted queue, assumptions, tips."""
     for promise in answer.promises:
         if promise.chance is not None and promise.chance < LIKELY:
             yield Note("broken", "promise", promise_text(promise), "promises")
     plan, band = answer.plan, answer.band
+    for _, holds in plan.memories().values() if plan is not None else ():
+        if holds is not None and holds.verdict == "does not fit":
+            low, high = holds.tokens
+            text = f"{holds.engine} does not start with contexts of {holds.context:,} tokens: its "
+            yield Note("broken", "memory", f"{text}cache has room for {low:,} to {high:,}", "plan")
     if text := extrapolation_text(answer.outside):
         if plan is not None and band is not None and band.usd_per_mtok:
             low, high = (end / plan.usd_per_mtok for end in band.usd_per_mtok)
@@ -234,7 +239,7 @@ def _notes(answer: ServingAnswer) -> Iterator[Note]:
 
 
 def switch_points(plan: ServingPlan) -> list[str]:
-    """What would let each other kind win, one sentence each."""
+    """Text lines on the changes that would let each alternative kind of plan win."""
     lines = ["What would have to change for another kind to win"]
     names = [system.system for system in plan.answer.systems or ()]
     for kind in plan.rivals:
@@ -250,7 +255,7 @@ def switch_points(plan: ServingPlan) -> list[str]:
 
 
 def _change(change: WinningChange, systems: Sequence[str]) -> str:
-    """One change: what, how far, and by which factor."""
+    """Text of one change: the quantity, its new value, and the factor."""
     *where, name = change.what.split(".")
     up, down = COMPARISON_ADJECTIVES.get(change.dimension, ("above", "below"))
     system = f" of {systems[int(where[1])]}" if len(where) > 1 else ""
@@ -269,7 +274,7 @@ def _value(dimension: str, value: float) -> str:
 
 
 def systems(answer: ServingAnswer) -> list[Line]:
-    """Which system of a list is best, and by how much each other alone is worse."""
+    """Text line on the systems of a list: the best, and the loss of each alternative alone."""
     texts = []
     unranked = any(system.unranked for system in answer.systems or ())
     for system in answer.systems or ():
@@ -281,12 +286,12 @@ def systems(answer: ServingAnswer) -> list[Line]:
         else:
             texts.append(f"{name} alone is {worse(answer, behind)}")
     if unranked:
-        texts.append("bands of two makers overlap or are lent, so they are not ranked")
+        texts.append("bands of two makers overlap or are borrowed, so they are not ranked")
     return [Line("Systems", "; ".join(texts))] if texts else []
 
 
 def worse(answer: ServingAnswer, behind: float) -> str:
-    """How far behind the plan; one on other chips than those that were given may be ahead."""
+    """Text of the difference from the plan; `behind` < 0 is possible on chips not given."""
     objective = answer.scenario["objective"]
     if abs(behind) < UNSEEN:
         return "as good"

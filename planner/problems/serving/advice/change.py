@@ -60,7 +60,7 @@ class Variation:
         return cls({path: text}, scenario.model_copy(update={record: changed}))
 
     def promising(self, promise: str, limit: float) -> Variation:
-        """The same with another limit of a promise as well [s], no shorter when it is typed."""
+        """Change another promise as well: the limit [s], rounded up to `DIGITS` digits."""
         digit = 10.0 ** (math.floor(math.log10(limit)) - DIGITS + 1)
         value = math.ceil(limit / digit) * digit
         values: dict[str, float | None] = {promise: value}
@@ -71,7 +71,7 @@ class Variation:
         return Variation(sets, self.scenario.model_copy(update={"promises": promises}))
 
     def best(self) -> PlanPoint | None:
-        """The best plan; None where nothing keeps the promises, or the change cannot be made."""
+        """Best plan; None if no plan keeps the promises, or the change is invalid."""
         if self.point is not None:
             return self.point
         try:
@@ -80,7 +80,7 @@ class Variation:
             return None
 
     def serves(self, *, pairs: bool = True) -> bool:
-        """Whether any plan keeps the promises, two pools looked at where `pairs`."""
+        """True if any plan keeps the promises; pairs of pools are tried only if `pairs`."""
         try:
             tasks = resolve(self.scenario)
             if any(map(_served, tasks.tasks)):
@@ -90,7 +90,7 @@ class Variation:
             return False
 
     def lacked(self) -> dict[str, float]:
-        """What a question without a plan misses, and by which factor; empty where it is none."""
+        """Missed promises of the changed question, with factors; empty if it is invalid."""
         try:
             missed = missed_promises(all_searches(resolve(self.scenario)))
         except InputError:
@@ -104,7 +104,7 @@ def _served(task: Task) -> bool:
 
 
 def narrower_weights(scenario: Scenario, bits: int) -> Iterator[Variation]:
-    """The same with weights of each format below so many bits that all its chips multiply.
+    """Yield a variation per weight width below `bits`, in a format that all its chips multiply.
 
     Nothing where the scenario chooses a format, or the lecture counts.
     """
@@ -118,7 +118,7 @@ def narrower_weights(scenario: Scenario, bits: int) -> Iterator[Variation]:
 
 
 def narrower_caches(scenario: Scenario, task: Task) -> Variation | None:
-    """The same with caches in fp8; None where they are chosen, as narrow, or no chip's own."""
+    """Variation with fp8 caches; None if chosen, already as narrow, or not native to all chips."""
     choose, used = scenario.choose, scenario.systems()
     narrow = BITS[task.sizes.kv_dtype] <= BITS[CACHE]
     if choose.kv or narrow or scenario.assumptions == "lecture":
@@ -129,7 +129,7 @@ def narrower_caches(scenario: Scenario, task: Task) -> Variation | None:
 
 
 def weight_bits(task: Task) -> int:
-    """Bits of a weight, of experts where there are any."""
+    """Bits per weight: of the routed experts if the model has experts, else of the dense FFN."""
     return BITS[task.sizes.weight_dtype["routed" if task.sizes.n_experts else "dense_ffn"]]
 
 
@@ -188,7 +188,7 @@ def cheaper_caches(scenario: Scenario, best: PlanPoint) -> records.CheaperCaches
 
 
 def simpler_plan(questions: Sequence[Question], best: PlanPoint) -> records.SimplerPlan | None:
-    """The best plain plan that measured runs cover, and what it loses; None where there is none."""
+    """Best plain plan covered by measured runs, and its loss; None if not found."""
     point = plain_plan(questions)
     if point is None:
         return None
@@ -197,7 +197,7 @@ def simpler_plan(questions: Sequence[Question], best: PlanPoint) -> records.Simp
 
 
 def used_limits(candidate: Candidate) -> tuple[records.UsedLimit, ...]:
-    """How much of each limit the plan uses, those that bind first; of two pools the fuller one."""
+    """Used share of each limit of the plan, binding limits first; maximum over two pools."""
     used: dict[str, float] = {}
     for pool in candidate.pools:
         for name, limit in pool.task.limits.items():
@@ -219,7 +219,7 @@ def used_limits(candidate: Candidate) -> tuple[records.UsedLimit, ...]:
 
 
 def quoted_accuracy(candidate: Candidate) -> records.QuotedAccuracy | None:
-    """How far runs of this kind of plan were off in fits that did not see them.
+    """Median held-out errors for this kind of plan, from fits that excluded such runs.
 
     None of a plan chosen on the bound. Without numbers where no fit left such runs out: where the
     plan is outside the measured runs in several ways, or in one of which there are too few.

@@ -1,4 +1,4 @@
-"""The user's own layout as it is set beside the plan: its times, its price, what it breaks.
+"""The user's own layout compared with the plan: times, price, broken promises.
 
 The price that no plan of any mode goes below under a given load.
 """
@@ -49,7 +49,7 @@ FORMATS = ("weights", "kv", "activations", "chunk")
 
 
 def current_place(scenario: Scenario, tasks: Sequence[Task]) -> tuple[Current, Layouts, int] | None:
-    """The user's own layout and the sequences in flight on it; None if none was given.
+    """Return the user's own layout, and the sequences in flight on it; None if not given.
 
     Raises FieldError if the layout cannot be that of this model on these chips.
     """
@@ -68,7 +68,7 @@ def current_place(scenario: Scenario, tasks: Sequence[Task]) -> tuple[Current, L
 
 
 def current_layout(scenario: Scenario, tasks: Sequence[Task]) -> CurrentPoint | None:
-    """The user's own layout, with the promises it breaks; None if none was given.
+    """Evaluate the user's own layout, with the promises it breaks; None if not given.
 
     Raises FieldError if the layout cannot be that of this model on these chips.
     """
@@ -94,7 +94,7 @@ def current_layout(scenario: Scenario, tasks: Sequence[Task]) -> CurrentPoint | 
 
 
 def _of_its_formats(scenario: Scenario, current: Current) -> Sequence[Task]:
-    """The questions in the formats that the layout in use has; empty where it says nothing of them.
+    """Tasks in the formats of the layout in use; empty if it specifies no formats.
 
     Raises FieldError if the model is not to be had in them.
     """
@@ -106,7 +106,7 @@ def _of_its_formats(scenario: Scenario, current: Current) -> Sequence[Task]:
 
 
 def _without_end(point: ServingPoint) -> ServingPoint:
-    """A point whose times are null where its queue grows without end: it bears no such load."""
+    """Copy of the point with infinite times replaced by None (its queue is unstable)."""
     if point.demand is None:
         return point
     demand = replace(

@@ -1,4 +1,4 @@
-"""How many chips a question takes: the fewest that may do, and the fewest that do for sure.
+"""Fleet sizes: minimum chips at the required chance, and minimum chips for a sure plan.
 
 A price is no monotone function of the chips, so all multiples of what is rented are looked at, from
 one unit up. Where a load is given the fewest of them that keep every promise are the answer; where
@@ -74,7 +74,7 @@ class PrefixSearch:
             self._enough = self.best.score * (1 + TIE)
 
     def first(self, number: int) -> PlanPoint | None:
-        """The best plan on the first so many numbers; None where none scores as the best of all."""
+        """Best plan on the first `number` chip counts; None if worse than the best of all."""
         return self._on(self._counts[:number])
 
     def _on(self, counts: Sequence[int]) -> PlanPoint | None:
@@ -149,7 +149,7 @@ def fleet_sizes(scenario: Scenario, best: PlanPoint) -> tuple[FleetSize, ...]:
 
 
 def has_load(scenario: Scenario) -> bool:
-    """Whether a scenario says how much is to be served."""
+    """True if the scenario gives a load: concurrency, batch, utilisation or finite arrivals."""
     load, rate = scenario.workload, arrivals(scenario)
     in_flight = load.concurrency is not None or scenario.choose.batch is not None
     return in_flight or load.utilisation is not None or (rate is not None and rate < np.inf)
@@ -170,7 +170,7 @@ def sure_plan(scenario: Scenario, best: PlanPoint) -> SurePlan | None:
 
 
 def _sizes(scenario: Scenario) -> Iterator[FleetSize]:
-    """The sizes in whole machines: with the chance that is asked for, and for sure."""
+    """Yield the fleet sizes in whole machines: at the required chance, and at `SURE_CHANCE`."""
     most = max(scenario.paid)
     size = _fewest_size(scenario, most)
     if size is None:
@@ -223,7 +223,7 @@ def _fewest_in_flight(scenario: Scenario, counts: Sequence[int]) -> int | None:
 
 
 def _fewest_of(task: Task) -> int | None:
-    """The fewest chips of a question on which some layout keeps the promises with its batch."""
+    """Minimum chips with a layout that keeps the promises at its batch; None if infeasible."""
     whole = task.with_layout(chips=task.chips[-1:])
     most = max(task.batches or ())
 
@@ -283,7 +283,7 @@ def _first(values: Sequence[int], holds: Callable[[int], bool]) -> int | None:
 
 
 def _sized(scenario: Scenario, reason: str, point: PlanPoint | None) -> FleetSize | None:
-    """What the chips of a plan cost and how they are used."""
+    """Fleet size of a plan: chips, cost, chance and settings; None without a plan."""
     if point is None:
         return None
     candidate, unit, count = point.candidate, scenario.unit, point.chips
@@ -314,7 +314,7 @@ def _sized(scenario: Scenario, reason: str, point: PlanPoint | None) -> FleetSiz
 
 
 def _lacks(scenario: Scenario, count: int) -> tuple[MissedPromise, ...]:
-    """What one unit fewer misses of the promises; nothing where there is none."""
+    """Promises missed on `count` chips (one unit fewer); empty if `count` < 1."""
     if count < 1:
         return ()
     try:

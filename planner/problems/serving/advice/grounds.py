@@ -1,4 +1,4 @@
-"""What an answer rests on: version, assumptions, sources with their dates, warnings."""
+"""Provenance of an answer: version, assumptions, sources with their dates, warnings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ IMBALANCE_SHOWN = 1.05
 
 
 def provenance(scenario: Scenario, tasks: ServingTasks, profile: Profile) -> ServingProvenance:
-    """What an answer rests on: version, assumptions, sources with their dates, warnings."""
+    """Provenance of an answer: assumptions, estimate, profile, dated sources, warnings."""
     return ServingProvenance(
         assumptions=scenario.assumptions,
         estimate=scenario.estimate if scenario.assumptions == "physical" else "bound",

@@ -1,4 +1,4 @@
-"""What stands beside a plan, typed: promises, sizes, ways out, other weights, accuracy."""
+"""Records of the advice on a plan: promises, sizes, remedies, other weights, accuracy."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class CheaperCaches:
 
 @dataclass(frozen=True)
 class FleetSize:
-    """A number of chips, what it costs, and the least chance of the promises of its plan.
+    """Number of chips, its cost, and the minimum chance over the promises of its plan.
 
     `reason` says why it is looked at: the fewest that keep the promises with the chance asked for
     (`fewest`) or with nine in ten (`sure`), or the least price per token (`least price`). `unit`
@@ -75,7 +75,7 @@ class SimplerPlan:
 
 @dataclass(frozen=True)
 class SurePlan:
-    """The best plan whose promises hold in nine of ten cases, and what it costs more per token."""
+    """Best plan whose promises hold in nine of ten cases, and its extra cost per token."""
 
     chance: Share
     usd_per_mtok: UsdPerMtok | None
@@ -86,7 +86,7 @@ class SurePlan:
 
 @dataclass(frozen=True)
 class UsedLimit:
-    """How much of a limit a plan uses; `binds`: all of it, or one more sequence would exceed it."""
+    """Used share of a limit; `binds`: all of it, or one more sequence would exceed it."""
 
     limit: str
     used: Share
@@ -95,7 +95,7 @@ class UsedLimit:
 
 @dataclass(frozen=True)
 class QuotedAccuracy:
-    """How far runs of one kind of plan were off, median, in fits that did not see what they have.
+    """Median held-out errors of one kind of plan, from fits that excluded such runs.
 
     `left_out` is what those fits did not see, None where none left such runs out.
     """
@@ -110,7 +110,7 @@ class QuotedAccuracy:
 
 @dataclass(frozen=True)
 class NarrowingRun:
-    """The run that would narrow most what is outside the fit, as commands in their order.
+    """Measurement run that would narrow the extrapolation most, as commands in their order.
 
     `sigma` is the standard deviation of the logarithm of the time that it takes away. Where the
     plan overlaps two batches the run does not: it would not tell what they hide (`overlap_off`).

@@ -1,4 +1,4 @@
-"""The change of one given quantity at which another kind of plan wins, found on the exact problem.
+"""Switch points: change of one parameter that makes another kind of plan win, solved exactly.
 
 Both kinds are solved again, over all their layouts and batches, at every value looked at; only
 where the change is to be sought is guessed, from how far apart the two are beside the value given.
@@ -56,7 +56,7 @@ class Contender:
 
 
 def machines(questions: Sequence[Question], number: int, systems: int) -> tuple[int, ...]:
-    """Which systems of the scenario a question is about: one, or one for each of two pools.
+    """Indices of the systems of a question: one index, or one for each of two pools.
 
     Questions of one pool come first; of each mode and set of formats there is one for every
     system, of two pools one for every pair.
@@ -73,7 +73,7 @@ Steps: TypeAlias = tuple[Step, ...]
 
 @dataclass(frozen=True)
 class SwitchScan:
-    """One scenario's questions, to be asked again of some layouts with other values."""
+    """Questions of one scenario, solved again for chosen layouts at varied parameter values."""
 
     scenario: Scenario
     questions: Sequence[Question]
@@ -90,7 +90,7 @@ class SwitchScan:
         return resolve_hardware(self.scenario)
 
     def machines(self, number: int) -> tuple[int, ...]:
-        """Which systems a question is about."""
+        """Indices of the systems of question `number`."""
         return machines(self.questions, number, self.systems)
 
     def _steps(
@@ -131,7 +131,7 @@ class SwitchScan:
     def leads(
         self, plan: Contender, rival: Contender, changes: Sequence[tuple[Parameter, float]]
     ) -> list[float]:
-        """How far the plan's kind leads, ln(rival / plan), at each change; searched together.
+        """Lead of the plan's kind, ln(rival / plan), at each change; searched together.
 
         Not a number where neither keeps the promises.
         """
@@ -141,7 +141,7 @@ class SwitchScan:
         return [_lead(first, second) for first, second in zip(scores, scores, strict=True)]
 
     def _search(self, kinds: Sequence[tuple[Contender, Parameter, float]]) -> None:
-        """The best objective of each kind with its change; infinite where there is no plan."""
+        """Store the best objective of each kind at its change; infinite if infeasible."""
         models = {_key(*kind): self._steps(*kind) for kind in kinds}
         singles = {key: steps for key, (pair, steps) in models.items() if pair is None}
         doubles = {
@@ -170,7 +170,7 @@ def _lead(first: float, second: float) -> float:
 
 
 def switches(contest: SwitchScan, plan: Contender, rival: Contender) -> tuple[WinningChange, ...]:
-    """The nearest changes at which the rival overtakes, nearest first, each verified."""
+    """Find the nearest changes that let the rival overtake, nearest first, each verified."""
     start = math.log(rival.point.score / plan.point.score)
     if start <= REL_TOL:
         return ()
@@ -243,7 +243,7 @@ class _Approach:
         self.bracket = Bracket(0.0, ahead=start, behind=-math.inf)
 
     def switch(self, bracket: Bracket) -> WinningChange | None:
-        """The last factor at which the plan leads and the first at which it does not, close by."""
+        """Last factor with the plan ahead and first without; None if not bracketed closely."""
         if not bracket.closed or bracket.far - bracket.near > 2 * math.log(TOLERANCE):
             return None
         near, far = self.factors[bracket.near], self.factors[bracket.far]
@@ -258,7 +258,7 @@ class _Approach:
         )
 
     def propose(self, bracket: Bracket) -> Sequence[float]:
-        """The step to look at next; none where it was looked at."""
+        """Next step to evaluate; empty if already evaluated."""
         self.bracket = bracket
         if not bracket.turn:
             step = self.distance + math.log(TOLERANCE) / 3
@@ -286,7 +286,7 @@ class _Approach:
         return self.parameter, self.factors[step]
 
     def difference(self, lead: float) -> float:
-        """The lead; not a number where there is no plan, or where the lead grows again."""
+        """Lead, negative past the switch; NaN if infeasible or if the lead grows again."""
         if not self.bracket.closed and lead >= self.bracket.ahead:
             return math.nan
         return lead if lead < -REL_TOL else max(lead, 0.0)

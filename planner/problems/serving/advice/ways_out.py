@@ -1,4 +1,4 @@
-"""The ways out of a question without a plan: one change each, and what the plan then costs.
+"""Remedies of an infeasible question: one change each, with the price of its plan.
 
 A promise at the value that all others leave possible; more chips; chips of more memory; weights of
 fewer bits; the part of a load that can be served. Every change was solved: it has a plan.
@@ -73,7 +73,7 @@ def _priced(changes: Iterable[Variation]) -> tuple[WayOut, ...]:
 def _together(
     scenario: Scenario, relaxed: Sequence[RelaxedPromise], short: Mapping[str, float]
 ) -> list[Variation]:
-    """All promises that are missed, each by as much; nothing where more than those is missed."""
+    """Ease all missed promises, each by its factor; empty if any other limit is missed."""
     made = {promise.promise: promise.promised for promise in relaxed}
     common = short.get("promises together")
     factors = dict.fromkeys(made, common) if common else short
@@ -116,7 +116,7 @@ def _machines(scenario: Scenario, short: Mapping[str, float], bits: int) -> Iter
 def _with_promises(
     scenario: Scenario, short: Mapping[str, float], bits: int, eased: RemedyGenerator
 ) -> Iterator[Variation]:
-    """The same with what the promises that are missed then have to be, each change by itself."""
+    """Yield each machine change together with the promises eased as that change requires."""
     missed = [name for name in short if name in type(scenario.promises).model_fields]
     none = dict.fromkeys((*missed, *(["tokens_per_s_per_user"] if "tpot" in missed else [])))
     free = scenario.model_copy(update={"promises": scenario.promises.model_copy(update=none)})
@@ -130,7 +130,7 @@ def _with_promises(
 
 
 def _chips(scenario: Scenario, short: Mapping[str, float]) -> Iterator[Variation]:
-    """The fewest chips of a system that would do, if any do; one pool decides where it may serve.
+    """Yield the minimum feasible chips, if any; pairs of pools only if `aggregated` is excluded.
 
     Of a load the search itself finds the fewest.
     """
@@ -174,7 +174,7 @@ def _whole(chips: float, unit: int) -> int:
 
 
 def _carrying(scenario: Scenario, tried: int, guess: int) -> Iterator[Variation]:
-    """The fewest chips that carry a load; what those tried miss of it says how many more may."""
+    """Yield the minimum chips for a load; the shortfall at the tried counts sets the next guess."""
     for _ in range(TRIES):
         if guess > LARGEST_FLEET:
             return
@@ -192,7 +192,7 @@ def _carrying(scenario: Scenario, tried: int, guess: int) -> Iterator[Variation]
 
 
 def _elsewhere(scenario: Scenario, short: float) -> Iterator[Variation]:
-    """The machines whose chips hold the model at the least rent, as many as that takes."""
+    """Yield the machines of least rent whose memory holds the model, and the chips needed."""
     need = short * _memory(scenario) * max(scenario.paid)
     counts = ((rent, name, math.ceil(need / memory)) for rent, name, memory in _listed(scenario))
     cheapest = sorted((rent * count, name, count) for rent, name, count in counts)

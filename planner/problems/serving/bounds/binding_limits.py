@@ -1,4 +1,4 @@
-"""Why a plan is what it is, in the words of the scenario: what binds, what a percent is worth.
+"""Explanation of a plan in the words of the scenario: binding limits and elasticities.
 
 Programs of the serving equations, lowered once and kept on disk: solving them needs no SymPy.
 
@@ -107,7 +107,7 @@ BINDS = {key: row.binds for row in LIMITS.values() if row.binds for key in (row.
 
 
 def synchronized_ranks_warning(plan: ServingPoint) -> tuple[str, ...]:
-    """What a plan takes for granted of its ranks, where it matters: a warning, or nothing.
+    """Warn if a plan assumes synchronised ranks and this matters; else an empty tuple.
 
     Ranks that decode in step wait for one that reads a prompt. Nine measured runs with eight ranks
     took 19 % longer than ranks that all read at once would, and 7 % less than if none did.
@@ -155,7 +155,7 @@ def parameter_elasticities(
     solution: ProgramSolution,
     coefficients: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
 ) -> dict[str, float]:
-    """d ln objective / d ln quantity of what a scenario gives, by its path; zeros left out.
+    """{path in the scenario: d ln objective / d ln quantity}; zeros left out.
 
     `coefficients` say d ln coefficient / d ln symbol where an engine's coefficient follows others.
     """

@@ -1,4 +1,4 @@
-"""How good a plan can be at most: a bound over all layouts by geometric programs, and elasticities.
+"""Lower bound of the objective over all layouts by geometric programs, and elasticities.
 
 Layouts are grouped by tensor-parallel degree, by what shares a context, by whether half-batches
 overlap, and by whether attention is copied, inside a domain or beyond; within a group the network's
@@ -133,7 +133,7 @@ def relaxation(
 
 
 def _work(step: Step, outcome: LayoutSearchResult) -> Callable[[float], float]:
-    """What a bound rises by for the work of a request, from a bound at the least power.
+    """Return the increase of a bound by a request's energy, as a function of the bound.
 
     Energy grows with the time and with the work that chips do in it: at the least time the least
     work takes no less than this. Work per request falls with the batch, so the largest has least.
@@ -210,7 +210,7 @@ def optimum(step: Step, batch: float) -> ProgramSolution:
 
 
 def declare(step: Step) -> dict[str, object]:
-    """What the program of a layout is declared by."""
+    """Arguments that declare the program of a layout."""
     task, objective = step.task, step.task.objective
     if objective == "energy" and step.model.powered in FOLLOWS:
         objective = POWER_DRAWN
@@ -222,7 +222,7 @@ def declare(step: Step) -> dict[str, object]:
 
 
 def contention_free_batch(step: Step) -> float:
-    """Least batch at which tangents touch: a sequence meets others."""
+    """Minimum batch for tangents, just above 1: a sequence meets others."""
     return 1.0 + (1e-6 if _decided(step) else 1e-2)
 
 
@@ -260,7 +260,7 @@ def _halved(step: Step, rows: np.ndarray) -> bool:
 
 
 def _power_of_work(step: Step, batch: float) -> dict[str, float]:
-    """What is drawn at the plan as a monomial of what its work asks for: factor, exponent."""
+    """Power drawn at the plan as a monomial of the power asked: factor and exponents."""
     draw = step.task.draw
     if draw is None or step.model.powered not in FOLLOWS:
         return {}
@@ -327,7 +327,7 @@ def _shared(step: Step, values: StepValues, rows: np.ndarray) -> dict[str, float
 def _solve(
     step: Step, values: StepValues, rows: np.ndarray, low: float, high: float, whole_bound: float
 ) -> float | None:
-    """The bound of some layouts on one interval, None if nothing there keeps the promises.
+    """Lower bound of some layouts on one interval of the batch; None if infeasible there.
 
     Where the solver does not reach its accuracy, what is `known` of the whole stays the bound of
     the part, which is then cut further.
@@ -369,7 +369,7 @@ def _solve(
 
 
 def _factor(step: Step, rows: np.ndarray) -> float:
-    """What turns chip seconds per request, or seconds, into the unit of the objective."""
+    """Factor from chip seconds per request, or seconds, to the unit of the objective."""
     task, layouts = step.task, step.layouts
     busy = layouts.replicas[rows] * layouts.replica_chips[rows]
     batch = max(task.batches or ()) if task.batch_of_all else 0

@@ -1,4 +1,4 @@
-"""Monomials in place of what a geometric program cannot hold: chords below, tangents at a plan.
+"""Monomials in place of terms outside geometric programs: chords below, tangents at a plan.
 
 Coverage, the sequences other than one's own and what on-chip memory leaves to read are no
 posynomials. A chord on an interval lies below a log-log concave term, so a bound stays one; a
@@ -22,7 +22,7 @@ UNBOUNDED_CHUNK = 1e30  # tokens of a chunk that is never full
 
 
 def chords(values: dict[str, float], low: float, high: float, mode: str) -> dict[str, float]:
-    """Under-estimates on [low, high]: coverage, and sequences other than one's own.
+    """Under-estimates on [low, high]: coverage, and the other sequences of the batch.
 
     Open arrivals meet all of the batch; that all but one are met is then an under-estimate too.
     Coverage is one of the sequences of a copy of the experts, at least one and a share of 1/cp.
@@ -61,7 +61,7 @@ def tangents(values: dict[str, float], batch: float, mode: str) -> dict[str, flo
 
 
 def shared_passes(values: dict[str, float], sequences: np.ndarray, mode: str) -> np.ndarray:
-    """Passes of one prompt beside those of so many sequences of a rank, in chunks without end.
+    """Passes of a prompt by sequences of a rank: shared passes by share, unbounded chunks.
 
     Prompts come out of step, or together: both are log-log concave in the sequences.
     """

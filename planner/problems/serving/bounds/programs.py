@@ -122,7 +122,7 @@ def layout(
     loop: bool = False,
     halved: bool = False,
 ) -> sp.Expr:
-    """Declare one layout with a real batch in a problem, and give what is made small.
+    """Declare one layout with a real batch in a problem, and return the objective.
 
     That is the price of a token [USD/token] where the objective is cost. What the model is made of
     are givens, unless the problem defines them.

@@ -60,7 +60,7 @@ def alternative_kinds(
 
 
 def explained_kinds(scenario: Scenario) -> tuple[RivalKind, ...]:
-    """The same with what would let each kind win; none without a plan."""
+    """Alternative kinds of plan, with the changes that let each win; empty without a plan."""
     questions = all_searches(resolve(scenario))
     points = ranked_points(questions)
     return alternative_kinds(scenario, questions, points[0], why=True) if points else ()
@@ -69,7 +69,7 @@ def explained_kinds(scenario: Scenario) -> tuple[RivalKind, ...]:
 def compared_systems(
     scenario: Scenario, questions: Sequence[Question], best: PlanPoint
 ) -> tuple[ComparedSystem, ...] | None:
-    """The best plan on each system of a list alone, beside the plan; None if there is one system.
+    """Compare the plan with the best plan on each listed system alone; None for one system.
 
     `behind` is by how much the objective is worse, None where nothing keeps the promises.
     """
@@ -123,7 +123,7 @@ def winner(questions: Sequence[Question], best: PlanPoint) -> Contender:
 def contenders(
     questions: Sequence[Question], plan: Contender, systems: int
 ) -> list[tuple[Contender, Contender]]:
-    """The best of every other kind with what of the plan's kind it stands against, best first."""
+    """Pair the best of every other kind with its counterpart of the plan's kind, best first."""
     every = (machines(questions, k, systems) for k in range(len(questions)))
     # Two pools of one system are on what one pool would be.
     of = [each[:1] if len(set(each)) == 1 else each for each in every]
@@ -169,7 +169,7 @@ def _where(point: PlanPoint, plan: PlanPoint) -> str:
 def _families(
     questions: Sequence[Question], plan: Contender
 ) -> Iterator[tuple[Contender, Contender]]:
-    """The best of every other family of the plan's own question, beside the plan's family."""
+    """Yield the best of every other layout family of the question, with the plan's family."""
     question = questions[plan.question]
     # The family of every layout: one bit for each way of splitting that it uses.
     layouts = question.pools[-1].step.layouts

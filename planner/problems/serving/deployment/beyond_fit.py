@@ -1,4 +1,4 @@
-"""Where a plan leaves the rows that its profile was fitted on, and how much of its time that is.
+"""Extrapolation of a plan outside the fitted rows of its profile, and its share of the time.
 
 Beside it the one run that would narrow its band most: a load generator, and what reads its result.
 """
@@ -37,7 +37,7 @@ TIMES = {"tpot": "step", "ttft": "first token"}
 
 
 def extrapolations(candidate: Candidate) -> tuple[Outside, ...]:
-    """What of a plan no row of the profile covers, what widens its band most first.
+    """Dimensions of a plan outside the profile's rows, the largest widening of the band first.
 
     Empty for a bound, which rests on no row.
     """
@@ -59,7 +59,7 @@ def extrapolations(candidate: Candidate) -> tuple[Outside, ...]:
 
 
 def distance_kinds(candidate: Candidate) -> set[str]:
-    """The kinds of distance at which a plan lies outside; of chips and architectures the farther.
+    """Kinds of extrapolation of a plan; of new chip and new architecture only the farther.
 
     What follows from another, as an engine's formats from a new engine, is none of its own.
     """
@@ -70,7 +70,7 @@ def distance_kinds(candidate: Candidate) -> set[str]:
 
 
 def pool_extrapolation(pool: EvaluatedPool) -> list[tuple[float, HullDimension, Outside]]:
-    """The dimensions in which a pool lies outside, and what that says of its own time.
+    """Extrapolated dimensions of a pool, and the affected share of its own time.
 
     Each comes with the variance of the logarithm of that time [1] that rests on coefficients which
     no measured row there covers.
@@ -96,7 +96,7 @@ def pool_extrapolation(pool: EvaluatedPool) -> list[tuple[float, HullDimension, 
 def extrapolated_shares(
     task: Task, layouts: Layouts, batch: np.ndarray, rests: Mapping[str, np.ndarray]
 ) -> dict[HullDimension, dict[str, np.ndarray]]:
-    """Shares of the times that a dimension is said of, by dimension and time, each of shape (n,).
+    """Affected shares of the times by extrapolated dimension and time, each of shape (n,).
 
     Zero where a point lies inside. Points of which neither the time nor the band has any part in a
     dimension count as inside: one that only widens the band has the least share above zero.
@@ -138,7 +138,7 @@ def extrapolated_shares(
 def extrapolation_column(
     task: Task, layouts: Layouts, batch: np.ndarray, rests: Mapping[str, np.ndarray]
 ) -> CodedColumn:
-    """What lies outside at n points, as `scope_cell` says it; the first word is none."""
+    """Coded column of the extrapolation at n points, as `scope_cell` text; first word None."""
     count = rests["tpot"].shape[1]
     every = extrapolated_shares(task, layouts, batch, rests)
     percents = [
@@ -155,7 +155,7 @@ def extrapolation_column(
 
 
 def scope_cell(outside: Sequence[Outside]) -> str | None:
-    """What lies outside and its share of the time, as a cell of a table; None where nothing does.
+    """Table cell with the extrapolated dimensions and their time shares; None if all are inside.
 
     In the order of the dimensions, so that a column of many points has few words.
     """
@@ -168,7 +168,7 @@ def _cell(pairs: Sequence[tuple[str, float]]) -> str | None:
 
 
 def distances(pools: Sequence[EvaluatedPool]) -> dict[str, np.bool_]:
-    """The kinds of distance at which numbers of some pool lie beyond the rows; all of them hold."""
+    """Kinds of extrapolation of the pools' points, each mapped to True."""
     every = [extrapolation_masks(x.task, x.layouts, np.array([x.batch])) for x in pools]
     return {kind: np.True_ for each in every for kind, holds in each.items() if holds.any()}
 
@@ -195,7 +195,7 @@ DEFAULT_ENGINE = "vllm"  # where the profile speaks for no engine in particular
 
 
 def narrowing(candidate: Candidate, scenario: Scenario) -> NarrowingRun | None:
-    """The run of one replica that would narrow most what is outside the fit.
+    """Measurement run of one replica that would narrow the extrapolation most.
 
     Of every pool and dimension the one whose share of the time, times how little is known of what
     it rests on, is the largest. None inside, for a model that no repository holds, and for a chip

@@ -1,4 +1,4 @@
-"""How a plan bears what arrives at random: load, waits, room; prefixes that its caches keep."""
+"""Load report of a plan with random arrivals: load, waits, room; prefixes cached."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def queueing_report(plan: Candidate) -> BorneLoad | None:
-    """How the plan bears open arrivals: load, waiting, spare room; times in s."""
+    """Report of open arrivals: load, waiting, spare room; times in s. None without arrivals."""
     first, last = plan.pools[0], plan.last
     if first.task.arrivals is None:
         return None
@@ -37,7 +37,7 @@ def queueing_report(plan: Candidate) -> BorneLoad | None:
 
 
 def loop_times(plan: Candidate) -> LoopTimes | None:
-    """How the requests of a closed loop fare; times in s. None where none is, and on the bound."""
+    """Closed-loop waiting and TTFT tails; times in s. None without a loop, and on the bound."""
     task, values = plan.last.task, plan.last.chosen_by
     if task.loop is None or task.uses_bound:
         return None
@@ -55,7 +55,7 @@ def loop_times(plan: Candidate) -> LoopTimes | None:
 
 
 def is_overloaded(plan: Candidate) -> bool:
-    """Whether the estimate does not carry the load of a plan that the bound carries."""
+    """True if a plan chosen on the bound cannot serve its load by the estimate."""
     if not plan.task.uses_bound or plan.pools[0].task.arrivals is None:
         return False
     limits = ((pool.estimate, pool.task.limits) for pool in plan.pools)
@@ -63,7 +63,7 @@ def is_overloaded(plan: Candidate) -> bool:
 
 
 def prefix_cache_use(plan: Candidate) -> KeptPrefixes | None:
-    """How many of the conversations a plan's caches keep; None where nobody says how many."""
+    """Prefix cache: conversations, room and hit share; None if no conversations are given."""
     pool = plan.pools[0]
     task, step = pool.task, pool.step
     if not task.cached_input or not task.conversations or not pool.prefills or step.bound:
@@ -74,7 +74,7 @@ def prefix_cache_use(plan: Candidate) -> KeptPrefixes | None:
 
 
 def uncounted_prefixes(plan: Candidate) -> tuple[str, ...]:
-    """What to say of a plan that rests on prefixes whose room nobody counted, or is short of it."""
+    """Warnings if the room of the prefix cache is not counted, or too small for the given hits."""
     task, cache = plan.pools[0].task, prefix_cache_use(plan)
     if not task.cached_input or not plan.pools[0].prefills or task.lecture:
         return ()

@@ -1,4 +1,4 @@
-"""A plan in full: its pools evaluated, and what they give together; checked by plain floats.
+"""Evaluated plan: its pools and their joint outputs, checked by plain floats.
 
 How far off the times and the price of pools may be: the bands of what they rest on.
 """
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 def pool_costs(pools: Sequence[EvaluatedPool], word: str) -> list[float]:
-    """What each of several pools counts for when none waits for the other."""
+    """Cost of each pool in output `word` without idle waiting; [1.0] for one pool."""
     if len(pools) == 1:
         return [1.0]
     return [x.chosen_by[word] * (1.0 if word == "latency" else x.utilisation) for x in pools]
@@ -104,14 +104,14 @@ class JointPools:
 
 @dataclass(frozen=True)
 class Candidate:
-    """The pools of a plan, the one that decodes last, and what is `joint` where there are two."""
+    """Evaluated pools of a plan, the decode pool last; `joint` results if there are two."""
 
     pools: tuple[EvaluatedPool, ...]
     joint: JointPools | None = None
 
     @property
     def task(self) -> Task:
-        """The question of the last pool; what all share stands there."""
+        """Task of the last pool, which holds the settings shared by all pools."""
         return self.joint.tasks.decode if self.joint else self.pools[0].task
 
     @property
@@ -126,22 +126,22 @@ class Candidate:
 
     @property
     def bound(self) -> Mapping[str, float]:
-        """The same on the pure roofline."""
+        """Outputs of all pools together on the pure roofline."""
         return self.joint.bound if self.joint else self.last.bound
 
     @property
     def transfer(self) -> float:
-        """Seconds that a prompt's cache takes to the other pool; 0 where there is none."""
+        """KV cache transfer time of a prompt to the other pool [s]; 0 for one pool."""
         return self.joint.transfer if self.joint else 0.0
 
     @property
     def demand(self) -> float | None:
-        """Requests per second to carry; None for as many as can be served."""
+        """Requests per second to serve; None for the maximum."""
         return self.joint.tasks.demand if self.joint else self.last.task.arrivals
 
     @property
     def choice(self) -> Choice:
-        """What was chosen, known before any output is computed."""
+        """Chosen mode and pools, known before any output is computed."""
         mode, loaded = self.pools[0].task.mode, self.pools[0].task.arrivals is not None
         pools = tuple(pool.choice for pool in self.pools)
         return Choice("disaggregated" if self.joint else mode, pools, loaded)
@@ -222,7 +222,7 @@ class Candidate:
         )
 
     def expected(self) -> ServingEstimate | None:
-        """What the profile expects of the same plan; the lecture has no profile.
+        """Estimate of this plan by the profile; None for the lecture, which has no profile.
 
         None also where the plan was chosen on the bound and does not carry its load.
         """
@@ -238,7 +238,7 @@ class Candidate:
         )
 
     def band(self, plan: ServingPoint, bound: ServingBound | None = None) -> ServingBand | None:
-        """Where the profile's left-out rows put the truth, not below a `bound` that nothing beats.
+        """Error band of the outputs from held-out errors, clipped below at the lower `bound`.
 
         Without it both ends are those of the rows, whose ratio is a spread. A bound has no band.
         """
@@ -267,7 +267,7 @@ class Candidate:
         )
 
     def multipliers(self) -> tuple[tuple[BindingLimit, ...], dict[str, float], tuple[str, ...]]:
-        """What binds, d ln objective / d ln quantity of what the scenario gives, and warnings.
+        """Binding limits, d ln objective / d ln parameter of the scenario, and warnings.
 
         Pools are resized to stay in balance, and no chip is idle then. A price is a sum over them,
         so an elasticity is the mean of theirs, weighted with what the chips of each that work cost
@@ -302,7 +302,7 @@ class Candidate:
         return first, replace(last, batch=self.joint.pair.batch)
 
     def held_by(self) -> tuple[str, ...]:
-        """Names of the limits that one sequence more exceeds; of two pools those of the full ones.
+        """Names of the limits exceeded by one more sequence; of two pools, only the full pools'.
 
         Under a load the batch is the one that carries it: none.
         """
@@ -317,7 +317,7 @@ class Candidate:
         )
 
     def recheck(self) -> None:
-        """Every pool computed again with plain floats, and what they promise together.
+        """Recompute every pool, and their joint outputs, with plain floats.
 
         Raises SolverError if two evaluations differ, or a promise is broken.
         """

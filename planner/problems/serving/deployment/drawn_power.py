@@ -1,4 +1,4 @@
-"""Where the power of a plan's chips comes from, and how far off measured power may be."""
+"""Source of the power figure of a plan's chips, cost of power, and error bands of power."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COUNTS_POWER = {
 
 
 def power_output(step: Step) -> str | None:
-    """The output that plans are scored by where it hangs on what decoding really draws."""
+    """Output that scores plans, if it depends on the actual decode power; else None."""
     return COUNTS_POWER.get((step.task.objective, step.model.powered))
 
 
@@ -68,7 +68,7 @@ def power_bands(
 
 
 def chip_cost(task: Task, watts: np.ndarray | float) -> np.ndarray | float:
-    """What the objective counts of a chip that draws so much: J/s, or USD/s."""
+    """Cost of a chip with power draw `watts` in the objective: J/s, or USD/s."""
     if task.objective == "energy":
         return watts
     if task.draw is None or task.uses_bound or not task.power:
@@ -77,7 +77,7 @@ def chip_cost(task: Task, watts: np.ndarray | float) -> np.ndarray | float:
 
 
 def cost_in_use(step: Step, rows: np.ndarray, watts: np.ndarray) -> np.ndarray:
-    """The same of a chip in use, from mean `watts` over all of layouts with their own prices."""
+    """Cost of a chip in use [J/s or USD/s], from mean `watts` over all chips of each layout."""
     task, values, layouts = step.task, step.take(rows).values(np.ones(rows.size)), step.layouts
     powered = step.model.powered
     if powered in FOLLOWS:

@@ -47,7 +47,7 @@ TIED = 1 - 1 / (1 + TIE)  # how far above the cheapest at its speed a plainer pl
 
 @dataclass(frozen=True)
 class FrontierPlan:
-    """A plan of the frontier: its ranges, what is outside the fit, its roofline, its estimate."""
+    """Plan of the frontier: error band, extrapolation, roofline bound, estimate."""
 
     plan: ServingPoint
     band: ServingBand | None
@@ -75,14 +75,14 @@ class FastestEnd:
 
 @dataclass(frozen=True)
 class CheapestEnd:
-    """What one more group of sequences would break; nothing where the price is flat or given."""
+    """Binding limits, or the given quantity, at the cheapest end; empty if the price is flat."""
 
     binds: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class FrontierEnds:
-    """Why a frontier ends where it does."""
+    """Limiting factors at the fastest and at the cheapest end of a frontier."""
 
     fastest: FastestEnd
     cheapest: CheapestEnd
@@ -281,7 +281,7 @@ def _cheapest_end(candidate: Candidate) -> CheapestEnd:
 
 
 def min_tpot(question: Question) -> float:
-    """The least time per output token that keeps the promises [s]; infinite if none does.
+    """Minimum time per output token that keeps the promises [s]; infinite if infeasible.
 
     A pair that decodes one sequence at a time, or a given batch, is as fast as its layout that
     decodes; a given load slows it down, and the promise it still keeps is found by bisection.
@@ -315,7 +315,7 @@ def min_tpot(question: Question) -> float:
 
 
 def _promised_pace(candidate: Candidate) -> float:
-    """The least promise on the time per output token that a plan keeps by chance [s]."""
+    """Minimum TPOT promise that a plan keeps at the required chance [s]."""
     return candidate.last.chosen_by["tpot"] * candidate.last.quantile_factor("tpot")
 
 

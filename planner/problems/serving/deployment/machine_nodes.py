@@ -1,4 +1,4 @@
-"""Where the replicas of a plan stand: which machines, how many nodes of each, and what stays idle.
+"""Placement of replicas on machines: nodes per pool, machine patterns, idle chips.
 
 Price, placement and what starts an engine follow from one packing. The search has shown that the
 stages fit the scale-up domains. A replica is started on nodes of one size, as engines are; of the
@@ -43,7 +43,7 @@ def _placement(pools: Sequence[EvaluatedPool]) -> MachinePlacement:
 
 
 def _nodes(pools: Sequence[EvaluatedPool], chips: int, machine: int) -> list[Nodes]:
-    """Nodes of each pool, as few as fit: of whole stages, or parts of one that are alike."""
+    """Minimum nodes of each pool that fit: of whole stages, or equal parts of a stage."""
     domain = pools[0].task.machine.chips_per_domain
     choices = []
     for pool in pools:
@@ -63,7 +63,7 @@ def _nodes(pools: Sequence[EvaluatedPool], chips: int, machine: int) -> list[Nod
 
 
 def _inside(size: int, stage: int, chips: int, machine: int, domain: int) -> bool:
-    """Whether nodes of a part of a stage leave it in one domain, or in whole ones, as searched.
+    """True if nodes of part of a stage leave it in one domain, or in whole domains, as searched.
 
     Machines that are smaller than their domain are joined by it: nodes that fill them stay inside.
     On larger ones only parts that are whole domains do.
@@ -105,7 +105,7 @@ def _fillings(room: int, left: Sequence[int], sizes: Sequence[int]) -> Iterator[
 def _alike(
     filling: Sequence[int], left: Sequence[int], sizes: Sequence[int], chips: int, room: int
 ) -> int:
-    """How many machines of so much room are filled so while the other nodes fit; 0 if none."""
+    """Maximum machines of `room` chips with this filling while the other nodes fit, or 0."""
 
     def fit(many: int) -> bool:
         rest = [count - many * each for count, each in zip(left, filling, strict=True)]
@@ -122,7 +122,7 @@ def _alike(
 
 
 def _idle_because(pools: Sequence[EvaluatedPool], chips: int) -> str | None:
-    """Why chips stay idle, in one line; None where none do."""
+    """Reason why chips stay idle, in one line; None if no chip is idle."""
     idle = chips - sum(pool.replicas * _chips(pool) for pool in pools)
     if not idle:
         return None

@@ -1,4 +1,4 @@
-"""Two pools as symbols, and what a token more of each kind costs: in new sizes, in this fleet.
+"""Two pools as symbols, and long-run and short-run marginal prices of input and output tokens.
 
 In the long run a pool grows with what it serves, so that each kind has the price of the chips that
 serve it at their most. In the fleet as it is the kind whose pool has room is free, and the other
@@ -27,7 +27,7 @@ POOL_SUFFIXES = {"prefill": "pf", "decode": "dec"}
 
 
 def marginal_prices(candidate: Candidate) -> MarginalPrices | None:
-    """Marginal prices of input and output tokens [USD/Mtok]; None where there is one pool."""
+    """Marginal prices of input and output tokens [USD/Mtok]; None for one pool."""
     joint = candidate.joint
     if joint is None:
         return None

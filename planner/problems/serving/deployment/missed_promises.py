@@ -60,7 +60,7 @@ def missed_promises(questions: Sequence[Question]) -> list[MissedPromise]:
 
 
 def exceeded_promises(task: Task, values: Mapping[str, float]) -> tuple[ExceededPromise, ...]:
-    """The promises that one evaluated plan breaks, each with its factor."""
+    """Promises exceeded by an evaluated plan, each with its factor."""
     return tuple(
         ExceededPromise(PROMISES[name], values[name] / limit)
         for name, limit in task.limits.items()
@@ -69,7 +69,7 @@ def exceeded_promises(task: Task, values: Mapping[str, float]) -> tuple[Exceeded
 
 
 def _exceeded(question: Question, served: float) -> list[tuple[str, float]]:
-    """How far the nearest plan is from each promise: (promise, factor), worst promise first.
+    """Shortfall of the nearest plan by promise: (promise, factor), worst promise first.
 
     Of a load, two pools serve `served`/s.
     """
@@ -86,7 +86,7 @@ def _exceeded(question: Question, served: float) -> list[tuple[str, float]]:
 
 
 def shortfalls(step: Step) -> list[tuple[str, float]]:
-    """How far the nearest plan is from each promise: (promise, factor), worst promise first.
+    """Shortfall of the nearest plan by promise: (promise, factor), worst promise first.
 
     The nearest plan is the one whose promises need the smallest common factor, over all layouts
     at one sequence per replica or at the given batches; nothing can be nearer, since every
@@ -120,14 +120,14 @@ def shortfalls(step: Step) -> list[tuple[str, float]]:
 
 
 def capacity(step: Step) -> float:
-    """Most requests per second that any layout serves within the promises, 0 if none serves any."""
+    """Maximum requests per second of any layout within the promises, 0 if infeasible."""
     task = step.task
     most = step.with_task(task.with_layout(arrivals=math.inf, objective="throughput"))
     return max((1 / float(score) for score in search(most).score[:1]), default=0.0)
 
 
 def _late(question: TwoPools) -> dict[str, float]:
-    """The least of each time that a cache's way delays, nobody waiting, over the promised one."""
+    """Ratio of minimum to promised time, by promise, with KV cache transfer and no queue."""
     prefill, decode = question.steps
     promised = question.pair.decode.limits | question.pair.prefill.limits
     rows, batch, _ = try_batches(prefill)
@@ -153,7 +153,7 @@ def _late(question: TwoPools) -> dict[str, float]:
 
 
 def _of_no_promise(questions: Sequence[Question]) -> MissedPromise:
-    """What is missing where every promise by itself is kept by some layout of some pool."""
+    """Missed limit, or common promise factor, if each promise alone is feasible in some pool."""
     spare = min(question.task.spare for question in questions)
     replicas = max(max(q.task.limits_of.get("replicas", (math.inf,))) for q in questions)
     if replicas <= spare:
@@ -180,7 +180,7 @@ def _of_no_promise(questions: Sequence[Question]) -> MissedPromise:
 
 
 def _most_in_flight(question: TwoPools, batch: int) -> int:
-    """The most sequences, fewer than `batch`, that two pools have in flight; 0 if not even one."""
+    """Maximum sequences in flight, below `batch`, of two pools; 0 if not even one."""
     (reading, decoding), most = question.steps, 0
     while batch - most > 1:
         middle = (most + batch) // 2
@@ -192,7 +192,7 @@ def _most_in_flight(question: TwoPools, batch: int) -> int:
 
 
 def common_factor(questions: Sequence[Question]) -> float | None:
-    """The factor by which all promises eased together are kept by some plan; None where none is."""
+    """Factor on all promises together that makes some plan feasible; None if not found."""
     common = find_bracket(
         lambda factors: [-1.0 if _serves(questions, factors[0]) else 1.0],
         Bracket(1.0),
@@ -212,7 +212,7 @@ def _least_chips(question: Question) -> float:
 
 
 def _serves(questions: Sequence[Question], factor: float) -> bool:
-    """Whether any plan keeps all promises when each is that many times what it is."""
+    """True if any plan keeps all promises multiplied by `factor`."""
 
     def eased(task: Task) -> Task:
         promises = {name: limit * factor for name, limit in task.promises.items()}
@@ -232,7 +232,7 @@ def _serves(questions: Sequence[Question], factor: float) -> bool:
 
 
 def relaxed_promises(questions: Sequence[Question]) -> tuple[RelaxedPromise, ...]:
-    """Each promise, and the least value that all others leave possible; None where none is."""
+    """Each promise with its minimum value under all other promises; None if infeasible."""
     made: dict[str, float] = {}
     least: dict[str, float] = {}
     for question in questions:
@@ -264,7 +264,7 @@ def _least_of_one(question: OnePool, name: str) -> float:
 
 
 def _least_of_two(question: TwoPools, name: str, bound: float) -> float:
-    """The least value in two pools, sought below a `bound`; infinite where there is none."""
+    """Minimum value in two pools, searched below `bound`; infinite if infeasible."""
     pair = question.pair
     promises = {**pair.prefill.promises, **pair.decode.promises}
     (reached,) = _reached_within([question], name, bound * (1 - BISECTION_TOLERANCE))
@@ -297,7 +297,7 @@ def _least_of_two(question: TwoPools, name: str, bound: float) -> float:
 
 
 def _reached_within(questions: Sequence[TwoPools], name: str, value: float) -> list[float]:
-    """What a plan of each with the promise at this value makes of it; infinite where none is."""
+    """Promised quantity of each question under the limit `value`; infinite if infeasible."""
     limit = None if math.isinf(value) else value
     searches = []
     for question in questions:
@@ -321,7 +321,7 @@ def _reached_within(questions: Sequence[TwoPools], name: str, value: float) -> l
 
 
 def _reached(candidate: Candidate, name: str) -> float:
-    """The promised time of a plan of two pools, at the quantile at which promises hold [s]."""
+    """Promised time of a two-pool plan, at the quantile of the promises [s]."""
     tpot = candidate.last.chosen_by["tpot"] * candidate.last.quantile_factor("tpot")
     first_token = candidate.outputs["ttft"] * candidate.pools[0].quantile_factor("ttft")
     if name == "tpot":

@@ -28,7 +28,7 @@ MAX_DOMAINS = 9_999
 
 
 def is_covered(step: Step, batch: np.ndarray) -> np.ndarray:
-    """Whether measured runs cover layouts at their batches, shape (n_layouts,); all of a bound."""
+    """True if measured runs cover a layout at its batch, shape (n_layouts,); all on a bound."""
     inside = np.ones(len(step.layouts), dtype=bool)
     if step.bound or step.task.uses_bound:
         return inside
@@ -51,7 +51,7 @@ def _parts(halves: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def oddness(step: Step, batch: np.ndarray) -> np.ndarray:
-    """How far layouts at their batches are from plain ones, shape (n_layouts,), less is plainer.
+    """Distance of layouts at their batches from plain ones, shape (n_layouts,), less is plainer.
 
     First counts whether measured runs cover them, then over how many domains of the fast network a
     replica lies, whether it has stages, whether ranks share contexts, whether half-batches overlap,
@@ -85,7 +85,7 @@ def coarse_oddness(step: Step, batch: np.ndarray | None = None) -> np.ndarray:
 
 
 def plain_layouts(layouts: Layouts) -> np.ndarray:
-    """Which layouts have one stage, whole contexts and no half-batches, as a mask."""
+    """Mask of the layouts with one stage, whole contexts and no half-batches."""
     whole = (layouts.cp == 1) & (layouts.dcp == 1)
     return np.asarray((layouts.pp == 1) & whole & (layouts.halves == 1))
 

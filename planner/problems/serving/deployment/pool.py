@@ -85,7 +85,7 @@ class EvaluatedPool:
         }
 
     def quantile_factor(self, name: str) -> float:
-        """Factor of a limited time to the quantile at which promises must hold, 1 of others."""
+        """Factor from a limited time to its quantile at the required chance, else 1."""
         factors = quantile_factors(self.step, np.array([self.batch]), also=name)
         return float(factors[name][0]) if name in factors else 1.0
 
@@ -105,12 +105,12 @@ class EvaluatedPool:
 
     @property
     def prefills(self) -> bool:
-        """Whether it reads prompts."""
+        """True if the pool prefills prompts."""
         return self.task.mode != "decode"
 
     @property
     def decodes(self) -> bool:
-        """Whether it generates tokens."""
+        """True if the pool decodes tokens."""
         return self.task.mode != "prefill"
 
     @property
@@ -125,7 +125,7 @@ class EvaluatedPool:
 
     @property
     def choice(self) -> ChosenPool:
-        """What was chosen of the pool, known before any of its values is computed."""
+        """Chosen layout, batch and formats of the pool, known before any value is computed."""
         task, sizes = self.task, self.task.sizes
         return ChosenPool(
             layout=point.PoolLayout(**self.layouts.row(0)),
@@ -152,13 +152,13 @@ class EvaluatedPool:
         )
 
     def step_times(self) -> point.StepTimes | None:
-        """Parts of a decode step; None where nothing is decoded, or of a bound."""
+        """Parts of a decode step [s]; None without decode, or on a bound."""
         if self.task.uses_bound or not self.decodes:
             return None
         return point.StepTimes(**{part: self.estimate[f"part.{part}"] for part in STEP_PARTS})
 
     def drafting(self) -> point.DraftedTokens | None:
-        """What drafts bring; None where nothing is drafted, or of a bound."""
+        """Drafts, tokens per step and break-even batches; None without drafts, or on a bound."""
         task = self.task
         if task.uses_bound or not self.decodes or not task.drafts:
             return None
@@ -168,13 +168,13 @@ class EvaluatedPool:
         )
 
     def roofs(self) -> point.Roofs | None:
-        """Times of one step by each roof; None where nothing is decoded."""
+        """Times of one step by each roof; None without decode."""
         if not self.decodes:
             return None
         return point.Roofs(**{roof: self.bound[f"roof.{roof}"] for roof in ROOFS})
 
     def uniform_routing(self) -> point.UniformRouting | None:
-        """The roofline with an even router; None without experts, or where nothing is decoded.
+        """Roofline with an even router; None without experts, or without decode.
 
         All tokens may choose the same experts, so the bound reads k of E; an even router reads
         more.
@@ -185,7 +185,7 @@ class EvaluatedPool:
         return point.UniformRouting(usd_per_mtok=price, tpot=self.uniform["tpot"])
 
     def crowding(self) -> occupancy.BlockingEstimate:
-        """How crowded a replica is under its load, spare replicas down."""
+        """Sequences decoding, room, and overflow share of a replica, spare replicas down."""
         step, values = self.step, self.chosen_by
         if not self.decodes:
             return occupancy.BlockingEstimate(0.0, int(step.occupancy.room[0]), 0.0)
@@ -195,7 +195,7 @@ class EvaluatedPool:
         )
 
     def unqueued(self, requests: float) -> point.UncountedQueue | None:
-        """What a queue would add at so many requests/s; None if it is counted, or none queues."""
+        """Queueing left out at `requests` per second; None if counted, or without a queue."""
         task, values = self.task, self.chosen_by
         looped = task.loop is not None or task.static
         if task.uses_bound or not self.prefills or task.arrivals is not None or looped:
@@ -217,7 +217,7 @@ class EvaluatedPool:
         return max(STEP_PARTS, key=lambda part: self.estimate[f"part.{part}"])
 
     def fits_at_full_context(self) -> bool:
-        """Whether every sequence could hold its whole context at once, not the mean one.
+        """True if every sequence fits at its full context at once, not only at the mean.
 
         Requests out of step hold the mean, which the plan is sized by; when chance makes many of
         them long together, an engine without this room preempts some.
@@ -251,7 +251,7 @@ class EvaluatedPool:
         return float(sequences * sizes.state_bytes_per_sequence / layouts.tp[0] * stages)
 
     def exceeded_by_one_more(self) -> tuple[str, ...]:
-        """Names of the limits that one more sequence on every rank of a replica exceeds."""
+        """Names of the limits exceeded by one more sequence on every rank of a replica."""
         if self.task.batches is not None:
             return ()
         group = int(self.layouts.pp[0] * self.layouts.dp_attention[0])
@@ -297,12 +297,12 @@ def evaluate(
 
 
 def per_mtok(values: Mapping[str, ArrayOrFloat], name: str) -> ArrayOrFloat | None:
-    """A price of a million tokens [USD]; None of a phase that is not there."""
+    """Price of a million tokens [USD]; None for an absent phase."""
     return values[name] * point.MTOK if name in values else None
 
 
 def min_output(step: Step, name: str) -> float:
-    """The least value of an output that grows with the batch; infinite where no layout keeps all.
+    """Minimum of an output that grows with the batch; infinite if no layout keeps all promises.
 
     Of a time it is that at the quantile at which promises must hold: what could be promised.
 
@@ -337,7 +337,7 @@ def _smallest(step: Step) -> tuple[Step, np.ndarray, np.ndarray]:
 
 
 def agree(again: Mapping[str, float], values: Mapping[str, float]) -> None:
-    """Every output is what it is when computed again, the price first.
+    """Check that recomputed outputs equal the original values, the price first.
 
     Raises SolverError if two evaluations of an output differ by more than 1e-9.
     """

@@ -1,4 +1,4 @@
-"""The chance with which a plan keeps each of its promises, from the bands of its times."""
+"""Chance that a plan keeps each of its promises, from the error bands of its times."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def promise_chances(candidate: Candidate) -> tuple[PromiseChance, ...]:
 
 
 def min_chance(candidate: Candidate) -> float | None:
-    """The chance of the promise that is the least likely to hold; None where none is known."""
+    """Minimum chance over all promises; None if no chance is known."""
     chances = [each.chance for each in promise_chances(candidate) if each.chance is not None]
     return min(chances, default=None)
 

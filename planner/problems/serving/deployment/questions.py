@@ -50,7 +50,7 @@ EDGE = 1 + REL_TOL  # a promise equal to a plan's own time must not fail by a ro
 
 @dataclass(frozen=True)
 class SearchCounts:
-    """How many layouts a search had, with how many batches, and how many of those it computed."""
+    """Number of layouts in a search, of their (layout, batch) points, and of points evaluated."""
 
     layouts: int
     points: int
@@ -59,7 +59,7 @@ class SearchCounts:
 
 @dataclass(frozen=True)
 class OnePool:
-    """One task, its model on all layouts, and what the search found."""
+    """One task, its step model on all layouts, and its search result."""
 
     task: Task
     step: Step
@@ -72,7 +72,7 @@ class OnePool:
 
     @property
     def tasks(self) -> tuple[Task, ...]:
-        """The one question."""
+        """Tuple of the single task."""
         return (self.task,)
 
     @property
@@ -105,7 +105,7 @@ class OnePool:
 
     @property
     def least_score(self) -> float:
-        """What no point scores less than."""
+        """Lower bound on the score of all points."""
         return float(self.searched.score.min(initial=np.inf))
 
     def relaxation(self, incumbent: float, enough: float = np.inf) -> Relaxation:
@@ -133,7 +133,7 @@ class OnePool:
         return int(chips.min()) if chips.size else 0
 
     def paced(self, paces: np.ndarray) -> list[PlanPoint | None]:
-        """The best point at each promise on the time per output token [s]; None where none is."""
+        """Best point at each promise on the time per output token [s]; None if infeasible."""
         task = self.task.promising(None)
         if task.load != "none" or task.batches is not None:
             steps = [
@@ -150,7 +150,7 @@ class OnePool:
         return [self.point(int(at[0]), tiled, rows) if at.size else None for at in leading]
 
     def simplest(self) -> PlanPoint | None:
-        """The best of the plain layouts that measured runs cover; None where there is none."""
+        """Best plain layout covered by measured runs; None if not found."""
         rows = np.flatnonzero(plain_plans.plain_layouts(self.step.layouts))
         part = self.step.take(rows)
         largest, task = None, self.task
@@ -163,7 +163,7 @@ class OnePool:
     def point(
         self, i: int, searched: LayoutSearchResult | None = None, rows: np.ndarray | None = None
     ) -> PlanPoint:
-        """One of the points found; `rows` are the layouts' numbers if others were searched."""
+        """Plan point `i`; `rows` are the layouts' numbers if others were searched."""
         of = searched or self.searched
         row = int(of.rows[i] if rows is None else rows[of.rows[i]])
         layouts, batch = self.step.layouts.take(np.array([row])), float(of.batch[i])
@@ -177,7 +177,7 @@ class OnePool:
 
 @dataclass(frozen=True)
 class TwoPools:
-    """Two tasks on all their layouts, what a search of either finds, and the best pairs.
+    """Two tasks on all their layouts, the search results of either, and the best pairs.
 
     The pools know no queue each by itself, so that what one costs at least is a bound for both.
     """
@@ -190,7 +190,7 @@ class TwoPools:
 
     @property
     def tasks(self) -> tuple[Task, Task]:
-        """The question of the pool that prefills, and of the one that decodes."""
+        """Tasks of the prefill pool and of the decode pool."""
         return self.pair.prefill, self.pair.decode
 
     @property
@@ -212,7 +212,7 @@ class TwoPools:
         return SearchCounts(first.layouts * last.layouts, first.layouts * last.points, evaluated)
 
     def points(self) -> list[PlanPoint]:
-        """The best split of the best few pairs, by what decoding really draws where that counts."""
+        """Best split of the best few pairs, scored by actual decode power if power counts."""
         return list(self._settled)
 
     @cached_property
@@ -222,7 +222,7 @@ class TwoPools:
 
     @property
     def least_score(self) -> float:
-        """What no point scores less than: where power counts, the rent."""
+        """Lower bound on the score of all points; if power counts, from the rent."""
         if power_output(self.pools[1].step) is None:
             return min((pair.score for pair in self.pairs), default=np.inf)
         rents = np.array([task.price - task.electricity for task in self.tasks])
@@ -230,7 +230,7 @@ class TwoPools:
         return min(paid, default=np.inf) if self.task.objective == "cost" else 0.0
 
     def relaxation(self, incumbent: float, enough: float = np.inf) -> Relaxation:
-        """The sum of what either pool costs at least per request: no split does better.
+        """Lower bound of any split: the sum of the minimum costs of both pools per request.
 
         One beyond `enough` may be less than it could be.
         """
@@ -258,7 +258,7 @@ class TwoPools:
         return Relaxation(value(*bounds), sum(bound.solves for bound in bounds))
 
     def paced(self, paces: np.ndarray) -> list[PlanPoint | None]:
-        """The best point at each promise on the time per output token [s]; None where none is."""
+        """Best point at each promise on the time per output token [s]; None if infeasible."""
         every = pool_pairs.search_at_tpots(self.pair, *self.steps, paces)
         return [self.point(pairs[0]) if pairs else None for pairs in every]
 
@@ -278,7 +278,7 @@ class TwoPools:
         return self.point(replace(pairs[0], rows=(first, last)))
 
     def point(self, pair: pool_pairs.Pair) -> PlanPoint:
-        """One of the pairs found."""
+        """Plan point of a pair."""
         return PlanPoint(
             pair.score, self.tasks, pair.rows, partial(self.evaluated, pair), sum(pair.chips),
             lambda: pair.odd,
@@ -289,7 +289,7 @@ Question: TypeAlias = OnePool | TwoPools
 
 
 def single_pools(tasks: Sequence[Task]) -> list[OnePool]:
-    """Tasks searched, those that are alike together.
+    """Search the tasks, compatible tasks together.
 
     Raises FieldError if the limits on the choices of one admit no layout at all.
     """
@@ -298,7 +298,7 @@ def single_pools(tasks: Sequence[Task]) -> list[OnePool]:
 
 
 def search_steps(steps: Sequence[Step]) -> list[tuple[Step, LayoutSearchResult]]:
-    """Models on the chips that they need, and their best points; those alike searched together."""
+    """Step models on the chips that they need, with best points; compatible steps batched."""
     results: dict[int, tuple[Step, LayoutSearchResult]] = {}
     for numbers in pool_pairs.group_compatible_steps([(step,) for step in steps]):
         counts = [len(steps[number].layouts) for number in numbers]
@@ -334,7 +334,7 @@ def _alone(pair: TaskPair) -> tuple[Task, Task]:
 
 
 def both_pools(pair: TaskPair, layouts: Sequence[Layouts] = ()) -> tuple[OnePool, OnePool]:
-    """Both pools of a question on some layouts, or all; FieldError where one has none."""
+    """Both pools of a question on given or all layouts; raises FieldError for an empty pool."""
     pools = zip(_alone(pair), layouts or map(admissible_layouts, _alone(pair)), strict=True)
     prefill, decode = (OnePool(task, Step(task, of, bound=task.uses_bound)) for task, of in pools)
     return prefill, decode
@@ -356,7 +356,7 @@ def searched_pairs(
 
 
 def searches_with_best_point(tasks: ServingTasks) -> list[Question]:
-    """Those of `all_searches` with the best point: two pools only cheaper than the best one pool.
+    """Run the searches that can hold the best point: two pools only if cheaper than one pool.
 
     Raises FieldError if the limits on the choices admit no layout at all.
     """
@@ -374,7 +374,7 @@ def all_searches(tasks: ServingTasks) -> list[Question]:
 
 
 def all_searches_batched(several: Sequence[ServingTasks]) -> list[list[Question]]:
-    """`all_searches` several scenarios, layouts of those that are alike evaluated together."""
+    """Run `all_searches` for several scenarios, evaluating compatible layouts together."""
     singles = iter(single_pools([task for tasks in several for task in tasks.tasks]))
     doubles = iter(double_pools([pair for tasks in several for pair in tasks.pools]))
     return [
@@ -395,6 +395,6 @@ def best_plans(questions: list[Question]) -> tuple[list[Question], list[PlanPoin
 
 
 def waiting_for_places(questions: Sequence[Question]) -> list[Question]:
-    """Those of a closed loop again, where requests that memory does not hold wait."""
+    """Search closed-loop tasks again, with requests beyond the memory waiting for a slot."""
     tasks = [task for question in questions for task in question.tasks if task.loop is not None]
     return [*single_pools([task.queueing() for task in tasks])]

@@ -36,7 +36,7 @@ class PlanPoint:
 
     @property
     def objective(self) -> str:
-        """What is minimised."""
+        """Objective to minimise."""
         return self.tasks[-1].objective
 
     @property
@@ -50,12 +50,12 @@ class PlanPoint:
         return self.evaluated()
 
     def plainness(self) -> tuple[bool, int, int]:
-        """What makes a plan the plainer of two where it is less: outside the fit, chips, sizes."""
+        """Sort key, smaller is plainer: outside the fit, number of chips, oddness of sizes."""
         odd = self.odd()
         return odd >= OUTSIDE_FIT, self.chips, odd
 
     def settled(self, word: str) -> PlanPoint:
-        """The same, scored by an output of its plan."""
+        """Copy of the point, scored by an output of its evaluated plan."""
         made = self.candidate
         return replace(self, score=made.outputs[word], evaluated=lambda: made)
 
@@ -68,13 +68,13 @@ def ranked_points(questions: Sequence[Question]) -> list[PlanPoint]:
 
 
 def tie_gap(questions: Sequence[Question], score: float) -> float:
-    """How far above the least of all points one of them lies, of it: a tie, or a preference."""
+    """Relative gap of `score` above the minimum over all points: a tie, or a preference."""
     least = min(question.least_score for question in questions)
     return max(0.0, 1 - least / score)
 
 
 def plain_plan(questions: Sequence[Question]) -> PlanPoint | None:
-    """The best plain plan of all questions that measured runs cover; None where there is none."""
+    """Best plain plan of all questions that measured runs cover; None if not found."""
     points = [point for question in questions if (point := question.simplest()) is not None]
     return min(points, key=lambda point: point.score, default=None)
 

@@ -1,4 +1,4 @@
-"""What a serving question offers to a page that searches by itself, or why it offers nothing."""
+"""Data of a serving question for a page that searches by itself, or the reason of refusal."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ FIXED = (
 
 @dataclass(frozen=True)
 class PageModel:
-    """A question with its tasks, from which a page is made."""
+    """A question with its tasks and plan, the source of a page."""
 
     scenario: Scenario
     tasks: ServingTasks
@@ -82,7 +82,7 @@ class PageModel:
 
     @cached_property
     def rows(self) -> tuple[scenario_values.SliderRow, ...]:
-        """Sliders that this question has a value for, and that move what a scenario would."""
+        """Sliders that have a value in this question and the effect of a scenario change."""
         return tuple(row for row in scenario_values.SLIDER_ROWS if row.label not in self.unmoved)
 
     @cached_property
@@ -97,7 +97,7 @@ class PageModel:
         return (*(self._slider(row) for row in self.rows), *self._batch())
 
     def _batch(self) -> Iterator[Slider]:
-        """The batch over all replicas, the largest allowed where nobody says; none of prompts."""
+        """Yield a slider of the batch over all replicas (unset: largest), if it may move."""
         batch, reads = self.plan.batch, any(x.mode == "prefill" for x in self.tasks.tasks)
         # A given batch may be best on other numbers of chips than those that a free one is.
         paid = len({*self.every[0].chips}) > 1 and not self.tasks.pools
@@ -130,7 +130,7 @@ class PageModel:
         return max([*highs, self.scenario.workload.input_tokens.mean])
 
     def page(self) -> LivePage:
-        """The search as a script, the layouts as data, and what may be moved."""
+        """Build the page: the search as a script, the layouts as data, and the sliders."""
         if refused := self.refused():
             return LivePage(refused=refused)
         kernels, table = _Kernels([], []), ColumnTable()
@@ -187,7 +187,7 @@ class PageModel:
         return {**document, **numbers}
 
     def _pair(self, number: int, pair: TaskPair, kernels: _Kernels) -> dict[str, Any]:
-        """Two pools by the numbers of their rows, and what they give together."""
+        """Two pools by the indices of their rows, and the kernel of their joint outputs."""
         powered = all(task.power is not None for task in pair.tasks)
         tape = get_kernel("whole_pools", pair.load, powered)
         whole = to_javascript(tape.tape, {}, {"batch": tape.outputs})
@@ -198,7 +198,7 @@ class PageModel:
         return {**_pair(pair), **numbers, "batched": batched}
 
     def _words(self) -> dict[str, Any]:
-        """What all pools share: outputs, sliders, names, and the plan as Python has it."""
+        """Data shared by all pools: outputs, sliders, names, and the plan as Python has it."""
         outputs = ("name", "label", "unit", "word", "scale", "promise")
         moves = ("name", "sets", "adds", "times", "limit", "inverse")
         shown = [x for x in OUTPUTS if x.word != "grams_per_token" or self.every[0].carbon]
@@ -228,7 +228,7 @@ class PageModel:
         }
 
     def refused(self) -> str:
-        """Why the page cannot search by itself; empty if it can."""
+        """Reason why the page cannot search by itself; empty if it can."""
         reasons = (
             *map(scenario_values.refused_pair, self.tasks.pools),
             *map(scenario_values.refused_task, self.every),
@@ -257,7 +257,7 @@ class PageModel:
         )  # fmt: skip
 
     def _paths(self, row: scenario_values.SliderRow) -> dict[str, float]:
-        """What `--set` takes for a slider, with the values of the scenario."""
+        """Paths that a slider sets as by `--set`, with the values of the scenario."""
         if not row.path:
             return {}
         if row.path == "system.flops":
@@ -269,7 +269,7 @@ class PageModel:
         return {row.path: base}
 
     def _unmoved(self, row: scenario_values.SliderRow) -> str:
-        """Why a slider is left out; empty if it is there, or the question has nothing to move."""
+        """Reason why a slider is left out; empty if it is included or sets no scenario path."""
         value = scenario_values.scenario_value(row, self.scenario, self.every[0])
         if value is None:
             return "nothing is promised of it"
@@ -324,7 +324,7 @@ def _symbols(task: Task, layouts: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Kernels:
-    """Kernels as JavaScript, equal ones once, and the order of what each takes and gives."""
+    """Distinct kernels as JavaScript, and the order of their arguments and outputs."""
 
     scripts: list[str]
     documents: list[dict[str, Any]]
@@ -353,7 +353,7 @@ class _Distinct:
 
 
 def _pair(pair: TaskPair) -> dict[str, Any]:
-    """How two pools share the chips, and the network between them."""
+    """Data of two pools: their split of the chips, and the network between them."""
     first, last = pair.tasks
     # Numbers of chips that pairs are tried on; most of throughput is that on the most.
     paid = sorted({int(chips) for chips in pair.prefill.chips})

@@ -1,4 +1,4 @@
-"""How far off the times of a page's pools may be, and what of them no measured row covers."""
+"""Error bands of the times of a page's pools, and their inputs outside the measured rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from planner.catalogue.coefficient_spread import DISTANCE_ASSUMED, DISTANCE_POOLED, IN_SAMPLE, NOISE
-from planner.catalogue.hull import MAX_EXTRAPOLATION, HullDimension, added_variance, dimensions
+from planner.catalogue.hull import MAX_EXTRAPOLATION, HullDimension, added_deviation, dimensions
 from planner.catalogue.profile import COEFFICIENTS, NEUTRAL
 from planner.problems.serving.deployment.beyond_fit import TIMES, place_names
 from planner.problems.serving.search import promise_limits
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 CONSTANTS = {
     "rest": REST, "noise": NOISE, "tenth": QUANTILE_90, "digits": 10**DIGITS,
     "least": MIN_SHOWN_SHARE,
-    "times": TIMES, "adds": {time: dict(added_variance(time)) for time in TIMES},
+    "times": TIMES, "adds": {time: dict(added_deviation(time)) for time in TIMES},
     "lower": [promise_limits.STEP, promise_limits.MIN_RATIO], "banded": promise_limits.BAND_TIMES,
     "search": [promise.MAX_SIGMA, promise.ROUNDS, promise.SIGMA_TOL], "sure": promise.SURE_CHANCE,
     "likely": promise.LIKELY, "same": REL_TOL,
@@ -41,7 +41,7 @@ def mode_times(mode: str) -> tuple[str, ...]:
 
 
 def pool_bands(rows: PoolRows) -> dict[str, Any] | None:
-    """What the ends of the bands of a pool follow from; None for a bound, which has none.
+    """Inputs of a pool's error bands for the page; None for a bound, which has no bands.
 
     Coefficients by their symbols with what switches each off and the covariance of their
     logarithms; logarithms of the range of accepted drafts.
@@ -60,7 +60,7 @@ def pool_bands(rows: PoolRows) -> dict[str, Any] | None:
 
 
 def time_bands(rows: PoolRows) -> dict[str, Any]:
-    """Ends of the band of each time, and the standard deviations at which promises must hold.
+    """Limits of the band of each time, and the standard deviations required by promises.
 
     Neither for a bound. Kinds of distance are those that hold of every layout.
     """

@@ -81,14 +81,14 @@ REPLICA_COUNT_SYMBOLS, GATHERED_SYMBOLS = ("n_rep", "n_up", "n_chips", "r_busy")
 
 
 def min_context_part(task: Task) -> int:
-    """Least tokens of one part of a context, where nobody chooses parts."""
+    """Minimum tokens of one context part if the scenario does not choose parts."""
     return PART_DECODED if task.pooled and task.mode == "decode" else PART_READ
 
 
 def all_layouts(
     task: Task, longest: float, *, parts_chosen: bool, ranks: tuple[int, ...] = (1,)
 ) -> Layouts:
-    """Every layout that a slider may let in: also those that only prompts so long are cut for.
+    """All layouts that a slider may admit, including context parts for prompts of `longest` tokens.
 
     Of contexts cut over ranks those in `ranks` alone, which a plan and the layout in use have: all
     of them would make a page half as large again.
@@ -141,12 +141,12 @@ class PoolRows:
 
     @property
     def crowds(self) -> bool:
-        """Whether it is counted how often caches find no room."""
+        """True if the overflow probability of KV caches is computed."""
         return self.step.crowds
 
     @property
     def occupancy_limits(self) -> tuple[str, ...]:
-        """What memory and an engine's limits of a step hold is limited by, in outputs."""
+        """Outputs that bound a replica's occupancy: memory and the engine's limits of a step."""
         return tuple(name for name in ("need", *OF_A_STEP) if name in self.task.limits)
 
     @property
@@ -178,7 +178,7 @@ class PoolRows:
         return to_javascript(kernel.tape, stages, functions)
 
     def document(self, script: StagedScript, table: ColumnTable) -> dict[str, Any]:
-        """The rows, the values and what is limited; plain and finite."""
+        """Document of the rows, the values and the limits; plain and finite."""
         values, task = self.values, self.task
         columns = {name: np.asarray(values[name], float) for name in script.names[1]}
         layouts = self.step.layouts
@@ -214,7 +214,7 @@ class PoolRows:
         }
 
     def _words(self) -> dict[str, Any]:
-        """What is said of the pool whatever its layout."""
+        """Descriptions of the pool that do not depend on its layout."""
         sizes, task = self.task.sizes, self.task
         return {
             "chip": task.chip.name,

@@ -1,4 +1,4 @@
-"""What sliders of a page move: symbols that are set, and those that follow from lengths.
+"""Symbols moved by the sliders of a page: set directly, or derived from lengths.
 
 What a page cannot search by itself, and why: its sliders are left out.
 """
@@ -26,7 +26,7 @@ from planner.text.tables import table
 
 
 def refused_task(task: Task) -> str:
-    """Why a page cannot search a task by itself; empty if it can."""
+    """Reason why a page cannot search a task by itself; empty if it can."""
     if task.prefer_simple:
         return "whether the simplest plan is near enough to be preferred is looked at in Python"
     if task.uses_bound and task.arrivals is not None:
@@ -45,7 +45,7 @@ def refused_task(task: Task) -> str:
 
 
 def refused_pair(pair: TaskPair) -> str:
-    """Why a page cannot search two pools by itself; empty if it can."""
+    """Reason why a page cannot search two pools by itself; empty if it can."""
     first, last = pair.tasks
     if pair.demand is None and first.arrivals is not None:
         return "how much the promises let two pools serve is sought by bisection in Python"
@@ -90,7 +90,7 @@ SLIDER_ROWS = tuple(
 
 
 def scenario_value(row: SliderRow, scenario: Scenario, task: Task) -> float | None:
-    """What a scenario has where a slider moves it; 1 for a factor, None where there is nothing."""
+    """Scenario value that a slider moves; 1 for a factor, None if the scenario sets no value."""
     if row.times:
         return 1.0
     part, _, key = row.path.partition(".")
@@ -147,7 +147,7 @@ class _Definition:
 
 
 def _seen(task: Task) -> list[tuple[sp.Symbol, sp.Expr]]:
-    """What steps and prompts read and multiply of caches that a window bounds."""
+    """Bytes read and arithmetic of window-bounded caches in steps and prompts, by symbol."""
     sizes, drafter = task.sizes, task.drafter
     bounded = [c for c in sizes.caches if c.limit is not None]
     decode, prompt = seen_context.rhs, seen_prompt.rhs
@@ -190,13 +190,13 @@ def apply_sliders(
     scenario: Scenario,
     to: Mapping[str, float],
 ) -> dict[str, Any]:
-    """The symbols of a task with some sliders moved, by name: what the page does, in Python.
+    """Symbols of a task with some sliders moved, by name: the page's calculation in Python.
 
     Parameters
     ----------
     values : every symbol of the task, numbers or one for each layout.
     to : values of sliders by name.
-    """  # fmt: skip
+    """
     symbols = {**values, **token_demand(scenario)}
     for row in rows:
         if row.name not in to:

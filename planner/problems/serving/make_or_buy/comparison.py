@@ -1,4 +1,4 @@
-"""Make or buy beside a plan: own cost, the hosts, break-evens, fleets of other sizes, the map."""
+"""Make or buy for a plan: own cost, hosts, break-evens, fleets of other sizes, the map."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ SINGLE_FLEET_NOTE = "Reached only by a fleet that is always full"
 
 @dataclass(frozen=True)
 class OwnPlan:
-    """A plan with its price at full use, its band, what it serves of tokens [token/s]."""
+    """A plan with its price band, price bound, and tokens served at full use [token/s]."""
 
     point: ServingPoint
     band: ServingBand | None
@@ -49,7 +49,7 @@ def compare_make_or_buy(
     band: ServingBand | None,
     listed: HostList,
 ) -> records.MakeOrBuy:
-    """Make or buy beside the best plan, `points` all that keep the promises, the best first."""
+    """Compare the best plan with hosts; `points` are all feasible plans, the best first."""
     loaded = scenario.workload.arrivals is not None
     best = points[0].candidate
     full = _plan_of(scenario, best, chosen, band)
@@ -105,7 +105,7 @@ def compare_make_or_buy(
 def make_or_buy_row(
     scenario: Scenario, best: Candidate, chosen: ServingPoint, listed: HostList
 ) -> dict[str, float | str | None]:
-    """The columns of make or buy beside one plan; fleets of other sizes are not looked at."""
+    """Return the make-or-buy columns of one plan; fleets of other sizes are not evaluated."""
     band = best.band(chosen)
     full = _plan_of(scenario, best, chosen, band)
     if scenario.workload.arrivals is not None:
@@ -133,7 +133,7 @@ def _plan_of(
 
 
 def at_full_utilisation(scenario: Scenario, chips: int) -> Scenario:
-    """The same question on so many chips that are always full: no arrivals, no queue."""
+    """Copy of the scenario on `chips` chips at full utilisation: no arrivals, no queue."""
     alone = {"demand": None, "utilisation": None, "spare_replicas": 0, "headroom": 0.0}
     no_tails = {"ttft_p95": None, "ttft_p99": None, "cache_fits": None}
     return scenario.model_copy(
@@ -147,7 +147,7 @@ def at_full_utilisation(scenario: Scenario, chips: int) -> Scenario:
 
 
 def full_use(scenario: Scenario, chips: int) -> OwnPlan | None:
-    """The cheapest plan on so many chips, always full; None where none keeps the promises."""
+    """Cheapest plan on `chips` chips at full utilisation; None if no plan is feasible."""
     question = at_full_utilisation(scenario, chips)
     try:
         fullest = best_point(searches_with_best_point(resolve(question)))
@@ -196,7 +196,7 @@ def _spread(prices: Sequence[float], quantile: float) -> records.HostSpread:
 
 
 def _offer(host: HostPrice, fleet: offers.Fleet) -> records.HostOffer:
-    """One host beside our fleet."""
+    """Compare one host with our fleet."""
     from formulas.economics.make_or_buy import implied_markup
 
     prices = (host.mix, host.input, host.output)

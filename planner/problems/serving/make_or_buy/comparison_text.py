@@ -59,7 +59,7 @@ class CostRatioChart:
 
     @property
     def rent(self) -> float:
-        """What the plan pays for a chip, power included [USD/hour]."""
+        """Price that the plan pays per chip, power included [USD/hour]."""
         ours = self.comparison.ours
         return ours.usd_per_day / 24 / ours.chips
 
@@ -96,18 +96,18 @@ PRICE = "USD per million tokens"
 
 
 def buy_answer(answer: ServingAnswer) -> MakeOrBuy | None:
-    """The comparison beside a plan, None where none was asked for."""
+    """Return the make-or-buy comparison of a plan, None if it was not requested."""
     return answer.plan.buy if isinstance(answer.plan, ComparedPoint) else None
 
 
 def comparison_lines(buy: MakeOrBuy | None, *, full: bool) -> Iterator[Line]:
-    """What decides a comparison, or in `full` all of it; nothing without one."""
+    """Lines that decide a comparison, or all its lines if `full`; empty without a comparison."""
     rows = _rows(buy) if buy else ()
     return (Line(label, text) for label, text in rows if full or label in DECIDES)
 
 
 def comparison_section(buy: MakeOrBuy) -> Section:
-    """The same as a section of pages and notebooks."""
+    """Return the comparison as a section of pages and notebooks."""
     ours, hosts = buy.ours, buy.hosts
     numbers = [Line("own cost, full", ours.full, PRICE, "", ours.band, ours.bound)]
     if ours.at_demand is not None:
@@ -187,7 +187,7 @@ def _rows(buy: MakeOrBuy) -> Iterator[tuple[str, str]]:
 
 
 def _meets(buy: MakeOrBuy) -> str:
-    """Where our fleet meets the host at the quantile, and the other hosts."""
+    """Describe the break-even of our fleet with the host at the quantile and the other hosts."""
     even = buy.break_even
     if even.tokens_per_day is None:
         over = _times(even.utilisation)

@@ -1,4 +1,4 @@
-"""What hosts charge for the mix that is served: rows of the catalogue, or of one's own.
+"""Host prices for the served token mix, from the catalogue or from the user's own rows.
 
 Listed tiers on our curve of price against speed: what each costs us, and in which layout.
 """
@@ -49,7 +49,7 @@ class HostList:
 
 @dataclass(frozen=True)
 class TokenMix:
-    """Shares of what is served: `cached` of the input, `out` of all tokens."""
+    """Token mix: `cached` is a share of the input tokens, `out` a share of all tokens."""
 
     cached: float
     out: float
@@ -110,7 +110,7 @@ def host_list(scenario: Scenario, today: date | None = None) -> HostList:
 
 
 def _multiplied(listed: HostList, multiples: Mapping[str, float]) -> HostList:
-    """Every price times what holds of all."""
+    """Multiply the prices of all hosts by the given factors."""
     if not multiples:
         return listed
     rule = f"{listed.rule}; {ratios(multiples)}"
@@ -127,7 +127,7 @@ def _age(as_of: str, day: date) -> int:
 
 
 def _catalogue(scenario: Scenario, buy: Buy, mix: TokenMix) -> HostList:
-    """The hosts of the snapshot, one row each, on the day that is asked for."""
+    """Hosts of the price snapshot, one row each, on the date `buy.on`."""
     model = scenario.model
     name = model.like if isinstance(model, ModelDescription) else model
     wanted = buy.model or (name if isinstance(name, str) else None)
@@ -208,7 +208,7 @@ SPEED_TOL = 1e-9  # relative difference of speeds that are one
 
 @dataclass(frozen=True)
 class MarkedTier:
-    """A listed tier beside our plan of its speed, or of its price, as multiples of normal.
+    """A listed tier and our plan at its speed, or at its price, as multiples of normal.
 
     `place` is that of the plan among the points; none where no plan is so fast, or so cheap.
     """
@@ -225,7 +225,7 @@ class MarkedTier:
 def marked_tiers(
     tiers: Sequence[PriceTier] | None, plans: Sequence[ServingPoint], normal: ServingPoint
 ) -> tuple[MarkedTier, ...] | None:
-    """Every listed tier beside our plan that would serve it, plans being the fastest first.
+    """Match every listed tier with the plan that would serve it; `plans` has the fastest first.
 
     A tier with a speed lies at the cheapest plan that is as fast; one with a price alone, such as
     a batch tier, at the fastest plan that is as cheap.
@@ -234,7 +234,7 @@ def marked_tiers(
 
 
 def _marked(tier: PriceTier, plans: Sequence[ServingPoint], normal: ServingPoint) -> MarkedTier:
-    """One tier beside the plan that would serve it; plans are the fastest first."""
+    """Match one tier with the plan that would serve it; `plans` has the fastest first."""
     price = relative(tier.price, normal.usd_per_mtok / MTOK)
     speeds = [(normal.tpot or 0.0) / (plan.tpot or 1.0) for plan in plans]
     prices = [plan.usd_per_mtok / normal.usd_per_mtok for plan in plans]

@@ -62,7 +62,7 @@ class OwnCost:
 
 @dataclass(frozen=True)
 class HostSpread:
-    """Prices of the hosts at the mix, and the one at the quantile that is asked for."""
+    """Prices of the hosts at the mix, and the price at the requested quantile."""
 
     min: UsdPerMtok
     q25: UsdPerMtok
@@ -74,7 +74,7 @@ class HostSpread:
 
 @dataclass(frozen=True)
 class MeetingPoint:
-    """Where our fleet costs what a price does.
+    """Break-even point: utilisation and demand at equal cost of our fleet and a price.
 
     `utilisation` above one is out of reach: even full chips cost more, and no demand of one fleet
     does (`tokens_per_day` is null). `always_from` is the demand above which whole fleets are
@@ -89,7 +89,7 @@ class MeetingPoint:
 
 @dataclass(frozen=True)
 class BreakEvens:
-    """The same against the host at the quantile, and against least, quartiles and median."""
+    """Break-even against the host at the quantile, and `by` minimum, quartiles and median."""
 
     utilisation: Share
     tokens_per_day: TokensPerDay | None
@@ -114,7 +114,7 @@ class HostOffer:
 
 @dataclass(frozen=True)
 class FleetCost:
-    """A fleet by its chips: its cost at full use, and from which demand it beats the host."""
+    """A fleet by its chips: cost at full use, and break-even demand against the host."""
 
     chips: Chips
     usd_per_mtok: UsdPerMtok
@@ -125,7 +125,7 @@ class FleetCost:
 
 @dataclass(frozen=True)
 class FormatCost:
-    """The cheapest plan in one format of the weights; null where none keeps the promises."""
+    """Cheapest plan in one format of the weights; null if no plan is feasible."""
 
     weights: str
     usd_per_mtok: UsdPerMtok | None
@@ -133,7 +133,7 @@ class FormatCost:
 
 @dataclass(frozen=True)
 class MarginalCost:
-    """What a token more of each kind costs where pools are sized anew (two pools) or shared."""
+    """Marginal price per input and output token: of two resized pools, or of a shared pool."""
 
     input: UsdPerMtok | None
     output: UsdPerMtok | None
@@ -154,7 +154,7 @@ class WhoWins:
 
 @dataclass(frozen=True)
 class MakeOrBuy:
-    """Rent chips or buy tokens: what each costs, where they meet, how sure that buying is cheaper.
+    """Rent chips or buy tokens: both costs, break-evens, and the chance that buying is cheaper.
 
     `weights` is the format that was taken of those tried; `smallest_fleet` the fewest chips that
     cost no more at full use than the host at the quantile, null where none was found.
@@ -178,7 +178,7 @@ class MakeOrBuy:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedPoint(ServingPoint):
-    """The plan with the hosts that sell its tokens beside it."""
+    """A plan with its comparison to the hosts that sell its tokens."""
 
     buy: MakeOrBuy
 
@@ -189,7 +189,7 @@ SLACK = 1e-12  # of a fleet, by which a demand may exceed it through rounding
 
 @dataclass(frozen=True)
 class Fleet:
-    """What is rented as one: its bill [USD/s] and what it serves at most [token/s]."""
+    """Chips rented as a unit: bill [USD/s] and maximum throughput [token/s]."""
 
     chips: int
     bill: float
@@ -202,7 +202,7 @@ class Fleet:
 
 
 def break_even_point(fleet: Fleet, price: float) -> MeetingPoint:
-    """Where a fleet meets a price [USD/token]: use, demand, demand from which it is safe."""
+    """Break-even of a fleet at a price [USD/token]: utilisation, demand, safe demand."""
     from formulas.economics import make_or_buy as equations
 
     even = float(equations.break_even_use.numpy()(C_full=fleet.full, C_host=price))
@@ -225,7 +225,7 @@ def break_even_point(fleet: Fleet, price: float) -> MeetingPoint:
 def own_cost(
     fleets: Sequence[Fleet], demands: NDArray[np.float64], rent: float = 1.0
 ) -> NDArray[np.float64]:
-    """Least cost of a token at each demand [USD/token], as many of one fleet as carry it.
+    """Minimum cost per token at each demand [USD/token], with enough copies of one fleet.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ def chance_of_buying(cost: float, spread: float, prices: Sequence[float]) -> flo
 
 
 def log_sd(ends: tuple[float, float] | None, coverage: float) -> float:
-    """Standard deviation of the logarithm of a cost whose ends hold so much; 0 without a band."""
+    """Standard deviation of the log of a cost from its band and coverage; 0 without a band."""
     if ends is None:
         return 0.0
     return math.log(ends[1] / ends[0]) / (2 * NormalDist().inv_cdf((1 + coverage) / 2))

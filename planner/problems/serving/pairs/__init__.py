@@ -1,1 +1,1 @@
-"""Which layouts of two pools are run together? Those that read prompts, those that decode."""
+"""Pairs of layouts in two pools: prefill layouts with the decode layouts they run with."""

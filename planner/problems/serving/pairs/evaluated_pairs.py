@@ -1,4 +1,4 @@
-"""Pairs of layouts at their splits, evaluated: both pools sized for what the pair serves."""
+"""Evaluated pairs of layouts at their splits: both pools sized for the pair's load."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -62,7 +62,7 @@ class EvaluatedPairs:
 
 
 def min_decode_batches(questions: Sequence[tuple[TaskPair, Step, Pair]]) -> list[float]:
-    """The least batch of each pair's decoding layout that carries what the pair serves.
+    """Minimum batch of each pair's decode layout that carries the pair's load.
 
     The pairs of questions that are alike are looked at together.
     """
@@ -79,7 +79,7 @@ def min_decode_batches(questions: Sequence[tuple[TaskPair, Step, Pair]]) -> list
 
 
 def evaluate_pairs(questions: Sequence[tuple[TaskPair, Step, Step, Pair]]) -> list[Candidate]:
-    """`evaluate_pair` of each, the pools of those that are alike computed together."""
+    """`evaluate_pair` of each question; pools of compatible questions are computed together."""
     pairs = [pair for *_, pair in questions]
     reading = [_reading(tasks, step, pair) for tasks, step, _, pair in questions]
     decoding = [_decoding(tasks, step, pair) for tasks, _, step, pair in questions]

@@ -170,7 +170,7 @@ def _delayed(values: dict[str, np.ndarray], transfer: np.ndarray) -> dict[str, n
 def matched_pools(
     several: Sequence[TaskPair], reading: tuple[Step, ...], decoding: tuple[Step, ...]
 ) -> list[MatchedLayouts]:
-    """Layouts of both pools that may be paired, of questions whose steps are `joinable` alike."""
+    """Layouts of both pools that may be paired, for questions with equal `joinable` steps."""
     prefills = _receivers(several, reading, decoding)
     return _beside(several, prefills, decoding)
 
@@ -192,7 +192,7 @@ def matched_parts(
 def _beside(
     several: Sequence[TaskPair], prefills: Sequence[PhaseLayouts], decoding: tuple[Step, ...]
 ) -> list[MatchedLayouts]:
-    """What may decode beside layouts that read in time, of each question."""
+    """Match decode layouts to the prefill layouts that read in time, for each question."""
     decoding = tuple(_at_most(*each) for each in zip(several, decoding, strict=True))
     if several[0].decode.promises.get("e2e") is not None:
         paces = [np.array([tasks.decode.promises.get("tpot", np.inf)]) for tasks in several]
@@ -255,7 +255,7 @@ def _worth(tasks: TaskPair, of: PhaseLayouts) -> np.ndarray:
 def _within_request(
     tasks: TaskPair, decoding: Step, prefill: PhaseLayouts, paces: np.ndarray
 ) -> list[MatchedLayouts]:
-    """Pools where the whole request is promised: what prefills with what may decode after it."""
+    """Matches under an e2e promise: prefill layouts with decode layouts fast enough, per pace."""
     whole, steps = tasks.decode.promises["e2e"], tasks.decode.output_tokens - 1
     receiving = shards(decoding)
     prefill = prefill.undominated(prefill.promised)
@@ -289,7 +289,7 @@ def _within_request(
 
 
 def _grouped(matched: Sequence[MatchedLayouts]) -> MatchedLayouts:
-    """Layouts of both pools one after the other, the groups of each part apart from all others."""
+    """Concatenated layouts of both pools; the parts get disjoint group numbers."""
     counts = [1 + max(int(pool.group.max(initial=0)) for pool in pools) for pools in matched]
     starts = np.cumsum([0, *counts])
 
@@ -344,8 +344,8 @@ def _ahead(
     ways: Sequence[ReceivingChips],
     odd: np.ndarray,
 ) -> UtilisationStep | None:
-    """Which layouts, `odd` by so much, may be the fastest as plain in the same room beside the same
-    receivers.
+    """Filter for layouts that may still be the fastest of their kind: equal oddness `odd`, room,
+    receivers and engines.
 
     None where more than their rates counts: chips of several prices, or times.
     """

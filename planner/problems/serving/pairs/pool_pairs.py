@@ -66,7 +66,7 @@ SearchedPairs: TypeAlias = tuple[list[Pair], int]
 
 
 def affordable(pair: TaskPair, layouts: Sequence[Layouts], most: float) -> list[Layouts]:
-    """Layouts of either pool whose chips, beside the least of the other, are paid below a score.
+    """Layouts of either pool whose chips, plus the other pool's fewest, cost less than a score.
 
     Those are all where chips are full whatever they cost, or more than their price counts.
     """
@@ -84,18 +84,18 @@ def affordable(pair: TaskPair, layouts: Sequence[Layouts], most: float) -> list[
 
 
 def search_pools(tasks: TaskPair, reading: Step, decoding: Step) -> SearchedPairs:
-    """The best pairs, best first, and how many splits were evaluated; no pair if none serves."""
+    """Best pairs, best first, and the number of splits evaluated; empty if no pair serves."""
     return search_pools_batched([(tasks, reading, decoding)])[0]
 
 
 def search_pools_batched(questions: Sequence[tuple[TaskPair, Step, Step]]) -> list[SearchedPairs]:
-    """`search_pools` of several questions, the layouts of those that are alike sized together."""
+    """`search_pools` of several questions; layouts of compatible questions are sized together."""
     matched = matched_together(questions)
     return [best_pairs(*each) for each in zip((of[0] for of in questions), matched, strict=True)]
 
 
 def matched_together(questions: Sequence[tuple[TaskPair, Step, Step]]) -> list[MatchedLayouts]:
-    """What of both pools may be paired in each question, those that are alike sized together."""
+    """Matched layouts of both pools per question; compatible questions are sized together."""
     steps = [(reading, decoding) for _, reading, decoding in questions]
     promises = [frozenset(tasks.decode.promises) for tasks, _, _ in questions]
     matched: dict[int, MatchedLayouts] = {}
@@ -194,7 +194,7 @@ def _pairs(
 
 
 def _least_score(tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, paid: np.ndarray) -> np.ndarray:
-    """What each pair would score at best: replicas split at will, or a load's replicas packed."""
+    """Lower bound of each pair's score: replicas split freely, or a load's replicas packed."""
     objective = tasks.prefill.objective
     if objective == "latency":
         return a.latency + b.latency
@@ -354,7 +354,7 @@ def _merged(best: list[Pair], pairs: list[Pair]) -> list[Pair]:
 def group_compatible_steps(
     steps: Sequence[tuple[Step, ...]], keys: Sequence[object] | None = None
 ) -> list[list[int]]:
-    """Numbers of questions that may be joined: their steps, and any other `keys`, are alike."""
+    """Numbers of questions that may be joined: equal `joinable` steps and equal `keys`."""
     groups: dict[object, list[int]] = {}
     for number, several in enumerate(steps):
         shapes = [step.joinable() for step in several]

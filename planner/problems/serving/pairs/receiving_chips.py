@@ -1,4 +1,4 @@
-"""Between how many chips a cache moves: a layout that sends it, for each number that receives.
+"""Chips that a KV cache moves between: a sending layout, for each number that receives.
 
 Which layouts of two pools one engine runs together, as groups within which they are paired.
 """
@@ -55,8 +55,7 @@ class ReceivingChips:
 
     @classmethod
     def of(cls, sending: np.ndarray, numbers: np.ndarray) -> ReceivingChips:
-        """A cache moves at the pace of the fewer chips: beyond what a layout sends from, more
-        receivers make no difference, and each layout is sized once for each number that does."""
+        """Keys per layout and distinct min(sending, receiving) chips, which limit the transfer."""
         fewer = np.minimum(sending[None, :], numbers[:, None])
         most = int(fewer.max(initial=0)) + 1
         keys, back = np.unique(np.arange(sending.size) * most + fewer, return_inverse=True)

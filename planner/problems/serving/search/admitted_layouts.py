@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def admissible_layouts(task: Task) -> Layouts:
-    """Every layout that a task may take; `FieldError` if there is none.
+    """Return every admissible layout of a task; raises FieldError if empty.
 
     Where none fills machines evenly, as when another was asked for, any may be.
     """
@@ -35,7 +35,7 @@ def admissible_layouts(task: Task) -> Layouts:
 
 
 def grows(task: Task) -> bool:
-    """Whether a load decides how many of the chips are paid: only for it are fewer as good."""
+    """True if the load decides the number of chips paid: replicas free, objective not latency."""
     open_ended = task.limits_of.get("replicas") is None and task.objective != "latency"
     return task.loaded and len(task.chips) > 1 and open_ended
 
@@ -79,7 +79,7 @@ def _admitted(task: Task, limits_of: Mapping[str, tuple[int, ...]]) -> Layouts:
 
 
 def cut_heads(task: Task) -> int:
-    """Heads of the caches that ranks of a group may cut by tokens; 0 where none is worth it.
+    """KV heads over which ranks of a group shard caches by tokens; 0 if caches are not cut.
 
     What reads prompts alone holds them whole, and what is ideal or the lecture's has no copies.
     """
@@ -88,7 +88,7 @@ def cut_heads(task: Task) -> int:
 
 
 def _none_admitted(task: Task, limits_of: Mapping[str, tuple[int, ...]]) -> tuple[str, str]:
-    """What admits no layout, at the one limit without which there were some, and what would do."""
+    """Return the key of the limit that excludes all layouts, and a message with valid values."""
     place, remedy = "choose", ""
     names = {k: "overlap" if k == "halves" else k for k in task.limits_of}
     for key in task.limits_of:
@@ -115,7 +115,7 @@ def _none_admitted(task: Task, limits_of: Mapping[str, tuple[int, ...]]) -> tupl
 
 
 def _cuttable(task: Task, layouts: Layouts) -> np.ndarray:
-    """Layouts whose halves hold a sequence each, as far as the question says how many there are.
+    """True for layouts whose half-batches hold a sequence each, by the batches that are given.
 
     The fastest step is that of one sequence, which nothing cuts; a prompt is cut anywhere.
     """

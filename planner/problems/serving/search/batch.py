@@ -36,7 +36,7 @@ SAME_PRICE = 1e-9  # prices closer than this are one price: the faster plan is t
 
 @dataclass(frozen=True)
 class LayoutSearchResult:
-    """What a search decided: candidates, best first, and over how many points.
+    """Result of a search: candidates, best first, and the number of points.
 
     `largest` is the largest feasible batch per replica of every layout, shape (n_layouts,), 0
     where none is. `rows` index the layouts, `batch` holds sequences per replica, `fill` the share
@@ -54,7 +54,7 @@ class LayoutSearchResult:
 
 
 def search(step: Step, largest: np.ndarray | None = None) -> LayoutSearchResult:
-    """Every feasible layout at its best batch, best first; empty if nothing keeps the promises.
+    """Return every feasible layout at its best batch, best first; empty if infeasible.
 
     `largest` are the largest feasible batches where they are known already, shape (n_layouts,).
     """
@@ -134,7 +134,7 @@ def min_chips_step(step: Step) -> Step:
 
 
 def largest_feasible(step: Step) -> tuple[np.ndarray, np.ndarray]:
-    """Largest whole batch of each layout that keeps every promise (0 if none), by bisection.
+    """Largest whole batch of each layout that keeps every promise (0 if infeasible), by bisection.
 
     Beside it, how many batches of each layout were looked at.
     """
@@ -180,7 +180,7 @@ def max_batch_at_tpot(step: Step, largest: np.ndarray, paces: np.ndarray) -> np.
 
 
 def _loaded(step: Step) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Under a given load: the largest batch were there none, and the one batch that carries it."""
+    """Under a given load: the largest batch without it, and the smallest batch that carries it."""
     batch = sizing.min_batch_for_load(step, LARGEST_BATCH)
     rows = np.flatnonzero(batch > 0)
     unloaded = step.with_task(step.task.with_layout(arrivals=None))
@@ -228,14 +228,14 @@ def _cells(
 
 
 def memory_rises(step: Step) -> np.ndarray:
-    """Whether on-chip memory holds all weights of each layout: its roof per sequence rises."""
+    """True for layouts whose weights all fit on-chip memory: the roof per sequence rises."""
     group = step.layouts.group
     roof, twice = (np.broadcast_to(step(n * group)["roof.memory"], group.shape) for n in (1.0, 2.0))
     return (roof <= 0) | (twice > 2 * roof)
 
 
 def _memory_takes_over(step: Step, most: np.ndarray) -> np.ndarray:
-    """First number of full groups, of at most `most`, at which memory is the highest roof.
+    """First number of full groups, at most `most`, for memory to be the highest roof.
 
     Only asked where the roof per sequence rises; 0 elsewhere.
     """

@@ -1,4 +1,4 @@
-"""Which layouts keep their promises, each with the chance that the question asks for.
+"""Layouts that keep their promises, each with the requested chance.
 
 A plan that sits on its promise keeps it in about every second case. The measured error of an
 estimate is a band; read as log-normal it says by which factor the time must lie below its promise
@@ -30,7 +30,7 @@ BLOCK_SIZE = 50_000  # layouts whose factors are worked out together: 30 evaluat
 
 
 def quantile_factor(low: np.ndarray, high: np.ndarray, chance: float) -> np.ndarray:
-    """What a time is multiplied by at this quantile of its band, given by two ratios; at least 1.
+    """Factor on a time for this quantile of its band, which two ratios give; at least 1.
 
     No plan is taken whose estimate breaks a promise, however likely the truth lies below it.
     """
@@ -51,12 +51,12 @@ def time_bands(step: Step, batch: np.ndarray) -> dict[str, tuple[np.ndarray, np.
 
 
 def by_chance(step: Step) -> bool:
-    """Whether promises hold with a chance, and not by what no implementation beats."""
+    """True if promises hold with a chance, and the times are estimates, not lower bounds."""
     return step.task.chance is not None and not step.bound
 
 
 def quantile_factors(step: Step, batch: np.ndarray, also: str = "") -> dict[str, np.ndarray]:
-    """Factors of limited times at the quantile that is asked for, by output, shape (n_layouts,).
+    """Factors of limited times at the requested quantile, by output, shape (n_layouts,).
 
     Empty where nothing is promised of a time, or where the plan is chosen on the bound; `also` is
     one more output.
@@ -89,7 +89,7 @@ def _factors(step: Step, batch: np.ndarray, promised: list[str]) -> dict[str, np
 
 
 class PromiseLimits:
-    """The limits of layouts at batches: which values keep them, with the chance that is asked for.
+    """Limits of layouts at batches, tested against values with the requested chance.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ class PromiseLimits:
         self._seen = np.zeros(len(step.layouts), dtype=bool)
 
     def hold(self, values: Mapping[str, np.ndarray], rows: np.ndarray | None = None) -> np.ndarray:
-        """Whether values keep all limits, of all layouts or of some `rows`, shape of the rows."""
+        """True if values keep all limits, for all layouts or for some `rows`, shape of the rows."""
         at = np.arange(self._seen.size) if rows is None else rows
         limits = {
             name: limit[at] if isinstance(limit, np.ndarray) else limit
@@ -130,7 +130,7 @@ class PromiseLimits:
 
 
 def lowered(step: Step, batch: np.ndarray) -> np.ndarray:
-    """The largest batches, of at most `batch`, at which layouts keep their promises by chance.
+    """Largest batches, at most `batch`, for layouts to keep their promises with the chance.
 
     `batch` are the largest that keep them by expectation, 0 where none does. A factor changes
     slowly with the batch, and not always one way: below the first smaller batch that holds none is

@@ -1,4 +1,4 @@
-"""Replicas of either of two pools: how many read beside how many that decode.
+"""Replica counts of the prefill pool and the decode pool.
 
 Without a load the first pool's rate grows with its replicas and the second's falls: the best split
 is one of the two neighbours of where they cross. A batch given for all replicas that decode is in
@@ -50,7 +50,7 @@ def replica_counts(
 def _crossings(
     tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, chips: np.ndarray
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Replicas of `a` on either side of where its rate crosses that of all `b` beside them."""
+    """Replicas of `a` on either side of the crossing of its rate with the rate of all `b`."""
     spare, fixed = tasks.prefill.spare, tasks.decode.batches is not None
     most = np.maximum(max_replicas(chips, a.room), 1.0)
 
@@ -117,7 +117,7 @@ def counts_with_prefill_capacity(
 def max_prefill_replicas(
     tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, decodes: np.ndarray, chips: np.ndarray
 ) -> np.ndarray:
-    """The most replicas that read beside `decodes` that decode, on `chips` in all; 0 if none."""
+    """Maximum prefill replicas given `decodes`, on `chips` chips in total; 0 without a fit."""
 
     def too_many(at: np.ndarray, count: np.ndarray) -> np.ndarray:
         rooms = a.room.take(at), b.room.take(at)
@@ -131,7 +131,7 @@ def max_prefill_replicas(
 def decode_replicas(
     tasks: TaskPair, first: ChipSplit, second: ChipSplit, count: np.ndarray, chips: np.ndarray
 ) -> np.ndarray:
-    """Most replicas that decode, of `second` each, beside `count` of `first` that read."""
+    """Maximum decode replicas (`second`) given `count` prefill replicas (`first`) on `chips`."""
     if tasks.together:
         return replicas_left(chips, first, count, second)
     rest = chips - _rented(tasks.prefill, first, count)
@@ -149,7 +149,7 @@ def prefill_chips(
     tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, n: np.ndarray, m: np.ndarray,
     chips: np.ndarray, idle: tuple[np.ndarray, np.ndarray],
 ) -> np.ndarray:  # fmt: skip
-    """Chips paid for n replicas that read beside m that decode: what is left is the other pool's.
+    """Chips paid for n prefill replicas, given m decode replicas; the others are the decode pool's.
 
     Of two systems chips that no replica needs are of the one whose `idle` chips count less.
     """
@@ -175,7 +175,7 @@ def admissible_counts(tasks: TaskPair) -> list[Sequence[int]]:
 def loaded_counts(
     tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Replicas of either pool that the load, or nothing but the spare ones, asks for; 0 if none."""
+    """Replicas of either pool required by load and spare; 0 if a fixed count is too small."""
     n = m = np.full(a.rate.size, 1 + tasks.prefill.spare)
     if tasks.demand is not None:
         n, m = required_replicas(tasks, a.rate), required_replicas(tasks, b.rate)

@@ -75,7 +75,7 @@ class PhaseLayouts:
         return ChipSplit(self.stage, self.stages, self.domain)
 
     def take(self, rows: np.ndarray) -> PhaseLayouts:
-        """The same of some rows, by number or by mask."""
+        """Return the selected rows, by number or by mask."""
         return PhaseLayouts(*(column[rows] for column in vars(self).values()))
 
     @classmethod
@@ -85,7 +85,7 @@ class PhaseLayouts:
         return cls(*map(np.concatenate, columns))
 
     def fastest(self) -> PhaseLayouts:
-        """Of each group and room, the one whose requests take least of the objective."""
+        """Keep the layout of each group and room with the least objective per request."""
         return self.take(self._first_of_each_room(self.weight / self.rate))
 
     def fastest_by_engines(self) -> PhaseLayouts:
@@ -93,18 +93,18 @@ class PhaseLayouts:
         return self.take(np.sort(self._first_of_each_room(self.weight / self.rate, self.engines)))
 
     def quickest(self) -> PhaseLayouts:
-        """Of each group and room, the one of the least latency."""
+        """Keep the layout of each group and room with the minimum latency."""
         return self.take(self._first_of_each_room(self.latency))
 
     def undominated(self, key: np.ndarray | None = None) -> PhaseLayouts:
-        """Without layouts that one of the same group and room betters in rate and in latency.
+        """Drop layouts that another of equal group and room betters in rate and in latency.
 
         Another `key` that is to be small may stand in for the latency.
         """
         return self.take(self._better(-self.rate, self.latency if key is None else key)[0])
 
     def tiers(self, key: np.ndarray) -> PhaseLayouts:
-        """Of each group, room and count the layouts whose `key` is below that of all slower ones.
+        """Keep layouts, by group, room and count, with a `key` below that of all slower layouts.
 
         The slowest of a kind first: where prompts come too slowly for one, those before it may do.
         """
@@ -139,7 +139,7 @@ class PhaseLayouts:
 
 
 def min_batch_for_load(step: Step, largest: int | np.ndarray) -> np.ndarray:
-    """The smallest batch of each layout that carries its load, 0 where none up to `largest` does.
+    """Smallest batch of each layout that carries its load, 0 if no batch up to `largest` does.
 
     `largest` is one for all layouts, or one for each of them.
 
@@ -284,7 +284,7 @@ def shared_batches(step: Step, largest: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def with_places(step: Step, batch: np.ndarray) -> np.ndarray:
-    """Of so many requests in flight on a replica those that memory holds, at least one; shape (n,).
+    """Requests in flight on a replica that fit in memory, at most `batch`, at least 1; shape (n,).
 
     The others wait, where a closed loop lets them.
     """
@@ -306,7 +306,7 @@ def with_places(step: Step, batch: np.ndarray) -> np.ndarray:
 def evaluate_chunked(
     step: Step, rows: np.ndarray, batch: np.ndarray, fill: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """What a step says of layouts at batches, one value a row; `CHUNK_POINTS` computed together."""
+    """Evaluate layouts at batches, one value a row; `CHUNK_POINTS` computed together."""
     parts = []
     for k in range(0, max(rows.size, 1), CHUNK_POINTS):
         at = slice(k, k + CHUNK_POINTS)
@@ -316,7 +316,7 @@ def evaluate_chunked(
 
 
 def minimize_feasible_chips(step: Step, keeps: Callable[[Step], np.ndarray]) -> Step:
-    """The same layouts, each on the fewest chips of the question that `keeps` approves.
+    """Return the layouts, each on the fewest chips of the question that `keeps` approves.
 
     Layouts that no number of chips approves stay on the most. `keeps` maps a step to one verdict
     for every layout.
@@ -341,7 +341,7 @@ def minimize_feasible_chips(step: Step, keeps: Callable[[Step], np.ndarray]) -> 
 
 
 def _carried(step: Step, size: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """Whether numbers of so many sequences (`size`) carry the load, for some of the rows."""
+    """Return a test if multiples of `size` sequences carry the load, for some of the rows."""
 
     def holds(rows: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         # All of them in their order need no copy, as where the size of one layout is looked for.
@@ -376,7 +376,7 @@ def pass_sizes(step: Step) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fastest_prefill_batch(step: Step) -> np.ndarray:
-    """Prompts in flight of each layout whose first token is earliest under its load, 0 if none.
+    """Prompts in flight of each layout with the earliest first token under load, 0 if infeasible.
 
     Where few share a pass they wait for it longer; where many do, for each other. Of those that
     carry the load the ones that keep every promise come first.

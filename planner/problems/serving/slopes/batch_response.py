@@ -38,7 +38,7 @@ STEP = 1e-5  # of a given, in logarithms
 
 
 def waits(task: Task) -> bool:
-    """Whether first tokens wait for other prompts, under a load or in a closed loop."""
+    """True if first tokens wait for other prompts, under a load or in a closed loop."""
     if task.uses_bound or task.mode == "decode":
         return False
     return task.loaded or task.loop is not None
@@ -121,7 +121,7 @@ class FixedLayout:
 
     @property
     def replicas(self) -> float:
-        """How many replicas there are."""
+        """Number of replicas."""
         return float(self.layouts.replicas[0])
 
     @property
@@ -135,7 +135,7 @@ class FixedLayout:
         return _tape(self.step.model, queued=waits(self.task), smooth=self.free)
 
     def response(self, directions: Directions) -> Response:
-        """How everything moves with every given, the batch moving as it must."""
+        """Values and elasticities of all outputs by every parameter, the batch responding."""
         if self.task.loaded:
             return self.carrying(
                 directions, self.row[ARRIVALS], symbol_slopes(directions, ARRIVALS)
@@ -150,7 +150,7 @@ class FixedLayout:
         return Response({**values, "batch": top}, _total(slopes, growth))
 
     def carrying(self, directions: Directions, rate: float, rising: np.ndarray) -> Response:
-        """The response at the batch whose slots carry so many requests per second.
+        """Response at the batch whose slots serve `rate` requests per second.
 
         `rising` is d ln rate / d ln of every given, shape (2, n) or (n,).
         """
@@ -269,7 +269,7 @@ class FixedLayout:
         return share * slopes["ttft"] + (1 - share) * (slopes["tpot"] + longer) - limit_slope
 
     def _flat(self, top: float, directions: Directions) -> Response:
-        """Where a larger batch is no cheaper: the smallest that is as cheap, and how it moves."""
+        """Response at the smallest batch as cheap as `top`, if a larger batch is no cheaper."""
         goal = self._price(top) * (1 + REL_TOL)
         low, high = 0.0, math.log(top)
         while high - low > 1e-12 * max(high, 1.0):
@@ -306,7 +306,7 @@ def _tape(model: StepModel, *, queued: bool, smooth: bool) -> Tape:
 
 
 def _total(slopes: dict[str, np.ndarray], growth: np.ndarray) -> dict[str, np.ndarray]:
-    """Slopes with the batch moving: what a given does itself, and what the batch then does.
+    """Total elasticities: direct effect of each parameter, and its effect through the batch.
 
     A batch that grows does so on its right side, whichever way the given goes.
     """

@@ -19,7 +19,7 @@ Directions = Mapping[str, Mapping[str, float]]
 
 
 def without_ceilings(tape: Tape) -> Tape:
-    """The same with a real number of sequences: no ceiling of what depends on the batch."""
+    """Tape without ceilings of batch-dependent terms (continuous number of sequences)."""
     nodes: list[tuple] = []
     places: list[int] = []
     depends: list[bool] = []

@@ -188,21 +188,21 @@ class Bound:
         return replace(first, arrivals=pools.demand), replace(second, arrivals=pools.demand)
 
     def transfer(self, varied: ServingTasks) -> float:
-        """Seconds of the cache's way in a scenario that was varied, between as many chips."""
+        """KV cache transfer time in a varied scenario, chip count unchanged [s]."""
         first, then = self._pools(resolve(self.scenario)), self._pools(varied)
         chips = first.prompt_bytes / ((self.moved - first.latency) * first.rate)
         return then.latency + then.prompt_bytes / (chips * then.rate)
 
     @property
     def resized(self) -> bool:
-        """Whether replicas are real numbers: they are many, and none has to be paid for idle."""
+        """True if replica counts are continuous: large, and free to change."""
         if self.follows is not None:
             return self.follows
         return not self._counts_stay and all(pool.replicas >= SMALL_COUNT for pool in self.pools)
 
     @property
     def may_follow(self) -> bool:
-        """Whether the layout held is one question and replicas that follow another."""
+        """True if replica counts matter and may change, so that fixed and free counts differ."""
         return self.counted and not self._counts_stay
 
     @property
@@ -213,7 +213,7 @@ class Bound:
 
     @property
     def counted(self) -> bool:
-        """Whether it matters how many replicas there are."""
+        """True if the number of replicas matters: two pools, or a load."""
         return len(self.pools) > 1 or self.pools[0].task.loaded
 
     def _pools(self, resolved: ServingTasks) -> TaskPair:
@@ -235,7 +235,7 @@ SymbolPowers = Sequence[tuple[dict[str, float], ...]]
 
 
 def symbol_powers(bound: Bound, givens: Sequence[Parameter]) -> SymbolPowers:
-    """How the symbols of each pool move with every parameter."""
+    """Elasticities of the symbols of each pool with respect to every parameter."""
     return [_symbols(bound, parameter) for parameter in givens]
 
 

@@ -28,7 +28,7 @@ RE_SOLVED = "solved again with a few fewer and a few more"
 
 
 def serving_rows(scenario: Scenario, name: str) -> list[Elasticity]:
-    """What every parameter of a scenario that has a plan does to one output.
+    """Elasticities of one output with respect to every parameter of a scenario with a plan.
 
     Where replicas are counted there are two rows of each: one with the layout held, one where
     replicas, pools and chips follow. First comes the layout held, unless replicas are many.

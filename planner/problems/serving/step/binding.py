@@ -1,4 +1,4 @@
-"""Where the maths meets the machine: this number is that symbol.
+"""Binding of the symbols of serving equations to numbers.
 
 Every number that a serving equation needs enters here, once. `shared_values` binds what all
 layouts have in common (model, chip, workload, profile), `layout_values` what a layout changes.
@@ -43,7 +43,7 @@ TINY = 1e-300  # bytes a token of a model that keeps none
 
 
 def contexts(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
-    """What those that share a context take to answer each other, and to pass on keys and values.
+    """Collective costs of chips that share a context: exchange of answers, keys and values.
 
     Parts of a stage, or neighbouring ranks of a group, of which only the layers ask whose caches
     are cut.
@@ -186,7 +186,7 @@ def shared_values(task: Task) -> dict[str, float]:
 
 
 def _drawn(task: Task, draw: ChipPower) -> dict[str, float]:
-    """Values of the symbols of what a chip draws for its work."""
+    """Values of the chip power symbols."""
     return {
         "P_idle": draw.idle,
         "P_peak": draw.peak,
@@ -260,7 +260,7 @@ def layout_values(
 
 
 def _collectives(task: Task, layouts: Layouts, *, bound: bool) -> dict[str, np.ndarray]:
-    """What all-reduces and exchanges with experts take by themselves, in either phase."""
+    """Cost terms of all-reduces and of exchanges with experts, in decode and prefill."""
     values: dict[str, np.ndarray] = {}
     if task.lecture:
         for term in ("ar", "ar_pf", "x", "x_pf"):

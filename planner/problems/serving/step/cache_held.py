@@ -1,4 +1,4 @@
-"""What the cache of a plan's replica holds, as the engine that runs it counts blocks."""
+"""Contents of the KV cache of a plan's replica, as its engine counts blocks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def requests_held(
     task: Task, layouts: Layouts, batch: float, activations: float
 ) -> HeldRequests | None:
-    """What the cache of one replica holds with the limits of a step that a launch of it writes.
+    """Requests that fit one replica's KV cache under the step limits that its launch writes.
 
     The verdict is of a start, which wants room for one request. None where no engine is charged,
     and where several chips share the context of a request.

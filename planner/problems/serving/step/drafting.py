@@ -1,4 +1,4 @@
-"""The drafter of a step in symbols: what a pass of it reads, multiplies, sends and launches."""
+"""The drafter of a step in symbols: reads, arithmetic, messages and launches of a pass."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def drafter_values(task: Task) -> dict[str, float]:
 
 
 def resident(task: Task) -> dict[str, float]:
-    """What a drafter adds to memory: weights [byte], and cache per token [byte/token] or in all."""
+    """Memory added by a drafter: weights [byte], KV cache per token [byte/token] or in total."""
     drafter = task.drafter
     if drafter is None:
         return {}
@@ -82,7 +82,7 @@ def draft_collectives(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
 
 
 def break_even(step: Step, batch: float) -> tuple[float, float]:
-    """Sequences of a replica from and up to which a layout's drafts pay; (0, inf) if always.
+    """Range of sequences per replica over which a layout's drafts pay; (0, inf) if always.
 
     `step` holds one layout. Its times are taken to be a fixed part and one proportional to the
     batch, as they are between this batch and twice of it; (0, 0) where drafts never pay.

@@ -1,4 +1,4 @@
-"""What an engine, a closed loop or a static batch changes about a step, beside its coefficients.
+"""Effects of an engine, a closed loop or a static batch on a step, other than its coefficients.
 
 A task says which of these hold for it: the engine that its profile speaks for, a closed loop where
 requests are kept in flight, a static batch whose prompts are read in one go. Their equations stand
@@ -46,7 +46,7 @@ DEQUANTIZED_BYTES = 2.0  # bytes per widened weight, written once and read once
 
 @dataclass(frozen=True)
 class EngineTraits:
-    """How an engine reads prompts and caches.
+    """Traits of an engine in prefill, in its decode kernels and in admission.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ ENGINES: Mapping[str, EngineTraits] = {
 
 
 def engine_name(name: str, as_of: str = "") -> str:
-    """The name under which an engine's effects are kept: with its year where that matters.
+    """Key of an engine's effects: its name, with its year if the effects depend on it.
 
     `as_of` is the day of the engine that is meant.
     """
@@ -107,12 +107,12 @@ def prefill_chunk_tokens(engine: str) -> float:
 
 
 def captures(engine: str) -> bool:
-    """Whether an engine launches a decode step as one recorded graph."""
+    """True if an engine launches a decode step as one recorded graph."""
     return _engine(engine).captures
 
 
 def overlaps(engine: str) -> bool:
-    """Whether an engine has an option that lets two half-batches overlap."""
+    """True if an engine has an option that lets two half-batches overlap."""
     return _engine(engine).overlaps
 
 
@@ -124,7 +124,7 @@ def _engine(name: str) -> EngineTraits:
 
 
 def has_slowdown(task: Task) -> bool:
-    """Whether there is a factor of `slowdown_factors` in a phase that this engine runs."""
+    """True if the engine may have `slowdown_factors` in the phase of the task."""
     engine = _engine(task.engine)
     if task.mode == "prefill":
         return engine.fused and not task.static
@@ -164,7 +164,7 @@ def slowdown_factors(
 def coefficient_powers(
     task: Task, layouts: Layouts, values: Mapping[str, float | np.ndarray]
 ) -> dict[str, dict[str, float]]:
-    """d ln coefficient / d ln symbol of what the engine slows, at one layout; empty for most.
+    """d ln coefficient / d ln symbol of slowed coefficients, at one layout; empty for most.
 
     `values` are every symbol of the step, the batch included. A batch that moves is left out.
     """
@@ -187,7 +187,7 @@ def coefficient_powers(
 
 
 def slowdown_depends_on_batch(task: Task) -> bool:
-    """Whether the factors of `slowness` change with the batch: that of lone caches alone does."""
+    """True if `slowdown_factors` change with the batch: only that of lone caches does."""
     return task.mode != "prefill" and _engine(task.engine).unsplit
 
 
@@ -226,7 +226,7 @@ def loop_tails(
 def loop_symbols(
     task: Task, values: Mapping[str, float | np.ndarray]
 ) -> dict[str, float | np.ndarray]:
-    """What a request of a closed loop meets, by symbol name."""
+    """Values of closed-loop symbols, by name; raises ValueError if the task has no loop."""
     loop, engine = task.loop, _engine(task.engine)
     if loop is None:
         raise ValueError("the task is no closed loop")
@@ -252,7 +252,7 @@ def _turns(users: int, values: Mapping[str, float | np.ndarray]) -> np.ndarray:
 
 
 def static_first_token(task: Task, values: Mapping[str, float | np.ndarray]) -> np.ndarray:
-    """Time until a static batch's prompts are read, in as few passes as they fill [s].
+    """Time until a static batch's prompts are prefilled, in the fewest passes they fill [s].
 
     `values` are every symbol of the step, the batch included; the shape is (n_layouts,).
     """
@@ -294,7 +294,7 @@ def rounds_waited(sent: np.ndarray, most: np.ndarray) -> np.ndarray:
 
 
 def _read_beside(task: Task) -> tuple[float, float]:
-    """Bytes moved to widen weights, and bytes read beside products, over those of the weights."""
+    """Bytes moved to widen weights, and bytes read during products, over those of the weights."""
     engine = _engine(task.engine)
     if not engine.fused:
         return 0.0, 0.0

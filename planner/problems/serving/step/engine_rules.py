@@ -1,4 +1,4 @@
-"""Which engines run a layout: one table of rules, read by the search and by what exports a plan.
+"""Engine rules for layouts: one table, read by the search and by the export of plans.
 
 A rule says when a layout is broken; `engine_rules.toml` says which engines have it and where that
 was read. Columns of layouts are judged at once. What needs another checkpoint than the published
@@ -34,7 +34,7 @@ INDEXED = ("sparse", "compressed_sparse", "block_sparse")  # caches of which an 
 
 @dataclass(frozen=True)
 class EngineTable:
-    """What one release of an engine runs; `rules` are names of `RULES` with their sources."""
+    """Capabilities of one engine release; `rules` are names of `RULES` with their sources."""
 
     name: str
     title: str
@@ -60,11 +60,11 @@ class EngineTable:
         return f"{self.title} {self.version}"
 
     def drafter(self, method: str) -> str | None:
-        """What it calls a method of drafting, or that by the model named; None if it has none."""
+        """Engine's name for a drafting method, or for a named draft model; None if it has none."""
         return self.drafters.get(method if method in METHODS else "draft-model")
 
     def cache(self, pool: EnginePool) -> str | None:
-        """What it calls the pool's cache dtype; None if it has no such cache for the model."""
+        """Engine's name for the pool's cache dtype; None if it has no such cache for the model."""
         unfit = pool.sizes.latent or not pool.chip.computes(pool.kv)
         words = {**self.caches, **self.named_caches.get(pool.sizes.family, {})}
         return None if pool.kv in FP4_CACHES and unfit else words.get(pool.kv)
@@ -72,7 +72,7 @@ class EngineTable:
 
 @dataclass(frozen=True)
 class EnginePool:
-    """What rules ask of a pool beside its layout.
+    """Properties of a pool that rules need in addition to its layout.
 
     `role` is prefill or decode where the pool does one phase alone; `copies` of experts are stored
     beside the experts, `drafts` tokens are drafted in a step by `method`, empty for the
@@ -108,23 +108,23 @@ class EnginePool:
 
     @property
     def hybrid(self) -> bool:
-        """Whether windows or recurrent state stand among its caches."""
+        """True if its caches include windows or recurrent state."""
         return bool(WINDOWS & self.kinds) or self.sizes.state_bytes_per_sequence > 0
 
     @property
     def shares_indexers(self) -> bool:
-        """Whether several layers of sparse attention pick by the index of one."""
+        """True if several layers of sparse attention share the index of one layer."""
         kinds = [(one.kind, one.layers) for one in self.sizes.caches]
         indexed = sum(layers for kind, layers in kinds if kind == "index")
         return 0 < indexed < sum(layers for kind, layers in kinds if kind in INDEXED)
 
     @property
     def converted(self) -> bool:
-        """Whether the weights are not those that the checkpoint stores."""
+        """True if the weights differ from those that the checkpoint stores."""
         return bool(self.sizes.stored) and self.weights != self.sizes.stored
 
     def cut(self, group: str, ways: np.ndarray, pads: frozenset[str] = frozenset()) -> np.ndarray:
-        """Where some inner width of a weight class is no whole blocks on each of so many chips.
+        """True where an inner width of a weight class has no whole blocks on each of `ways` chips.
 
         Formats that are padded need no whole blocks, but chips that divide the width.
         """
@@ -141,7 +141,7 @@ RuleTest: TypeAlias = Callable[[EnginePool, Layouts, EngineTable], Any]
 
 @dataclass(frozen=True)
 class EngineRule:
-    """When an engine cannot run layouts of a pool, in words, and what would work.
+    """Test for layouts of a pool that an engine cannot run, its message, and its remedy.
 
     `axes` are those whose nearest values that work are the remedy; `remedy` says it where none
     does. Both texts are filled in by the facts of a layout.
@@ -391,7 +391,7 @@ RULES: dict[str, EngineRule] = {
 
 @cache
 def engine_tables() -> Mapping[str, EngineTable]:
-    """What every engine runs, by its name, in the order of the file."""
+    """Capability tables of all engines, by name, in the order of the file."""
     rows = table("planner.problems.serving.step", "engine_rules.toml")
     sets = ("predicting", "dense_copies", "lacks", "overlapping", "pads")
     return MappingProxyType({

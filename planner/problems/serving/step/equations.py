@@ -182,7 +182,7 @@ def pool(mode: str, bound: bool, load: str, powered: str = "") -> Definitions:
 
 
 def work_equations(mode: str) -> Definitions:
-    """What a request makes a chip read and multiply, and the energy of it."""
+    """Equations of a request's reads, arithmetic and energy on a chip."""
     steps = () if mode == "prefill" else (math_bound,)
     return (*steps, prefill_math_bound, *power.WORK_EQUATIONS[mode])
 
@@ -221,7 +221,7 @@ def every_symbol(mode: str, bound: bool, load: str, powered: str) -> tuple[Defin
 def page_outputs(
     mode: str, bound: bool, load: str, powered: str, crowds: bool = False, looped: bool = False
 ) -> tuple[Definitions, Outputs]:
-    """All outputs, and beside them every symbol that an equation gives, by its own name.
+    """All outputs, and every symbol that an equation defines, by its own name.
 
     Under a load with the queue before prompts and its tails, in a closed loop (`looped`) with its
     own; where caches may lack room (`crowds`) with how many decode at a time.
@@ -268,7 +268,7 @@ _TAILED: dict[str, sp.Expr] = {
 
 
 def work_times(mode: str, bound: bool, load: str, powered: str) -> tuple[Definitions, Outputs]:
-    """What does not depend on how busy a replica is: the times of its work [s], its memory."""
+    """Outputs independent of a replica's utilisation: the times of its work [s], its memory."""
     busy = {e.symbol for e in _busy(mode, load, powered)}
     every = pool_outputs(mode, bound, powered)
     plain = {word: x for word, x in every.items() if not x.free_symbols & busy}
@@ -287,7 +287,7 @@ def occupancy_outputs(
 
 
 def waiting(mode: str) -> tuple[Definitions, Outputs]:
-    """What a wait before the prompt changes."""
+    """Outputs that a wait before the prompt changes: TTFT, latency, requests in flight."""
     every = {"ttft": T_first, "latency": T_e2e, "in_flight": n_inside}
     return (outputs.first_token, outputs.LATENCY[mode], outputs.requests_in_plan), every
 
@@ -338,7 +338,7 @@ def pools(load: str, *words: str) -> tuple[Definitions, Outputs]:
 def batch_times(
     mode: str, bound: bool, load: str, powered: str, queued: bool
 ) -> tuple[Definitions, Outputs]:
-    """What a batch follows, and the times of which every output is made; `ttft` has no wait."""
+    """Outputs that set the batch, and the times behind every output; `ttft` excludes waits."""
     drawn = (*(_DRAWN if powered in FOLLOWS else ()), *(_PAID if powered == BILLING else ()))
     words = (*BATCH_TIMES, *(QUEUED_TIMES if queued else ()), *drawn)
     every = pool_outputs(mode, bound, powered)

@@ -80,7 +80,7 @@ def feed(kernel: Kernel, symbols: Mapping[str, object]) -> dict[str, np.ndarray]
 
 @cache
 def load_scalar_program(table: str, *key: object, names: frozenset[str]) -> ScalarProgram:
-    """The same as plain trees, which share nothing with the kernel but the equations.
+    """A table of `equations` as plain trees, which share only the equations with the kernel.
 
     `names` are the symbols whose values are given.
     """
@@ -96,7 +96,7 @@ def load_scalar_program(table: str, *key: object, names: frozenset[str]) -> Scal
 
 @dataclass(frozen=True)
 class StepModel:
-    """Which equations a pool is computed with: its phases, the roofline or the estimate, its load.
+    """Equations of a pool: its phases, the roofline or the estimate, its load.
 
     `load` is `none`, `given` where it must be carried, `most` where as much as can be is served;
     `powered` is `given` where a chip's power is a number, `counted` where it follows from its work,
@@ -110,7 +110,7 @@ class StepModel:
 
     @property
     def key(self) -> tuple[str, bool, str, str]:
-        """What the tables of `equations` are asked for."""
+        """Arguments of the tables of `equations`."""
         return self.mode, self.bound, self.load, self.powered
 
     @property
@@ -135,7 +135,7 @@ def pools_values(load: str, symbols: Mapping[str, float]) -> dict[str, float]:
 
 
 def pools_recomputed(load: str, symbols: Mapping[str, float]) -> dict[str, float]:
-    """The same by walking the equations with plain floats."""
+    """Recompute `pools_values` by walking the equations with plain floats."""
     powered = symbols.keys() >= POWERS
     return load_scalar_program("whole_pools", load, powered, names=frozenset(symbols))(symbols)
 
@@ -152,6 +152,6 @@ def replica_rates(slot: np.ndarray, busy: np.ndarray | float, free: float) -> np
 
 
 def load_share(rate: float, slot: float, replicas: int) -> float:
-    """Share of the slots of some replicas that so many requests per second keep in use."""
+    """Share of the slots of `replicas` replicas in use at `rate` requests per second."""
     values = get_kernel("load_share")(X_arr=rate, T_slot=slot, n_up=replicas, one_seq=1.0)
     return float(values["r_load"])

@@ -1,4 +1,4 @@
-"""Which layouts are tried: every divisor tuple that the model and the machine admit.
+"""Enumeration of layouts: every divisor tuple that the model and the machine admit.
 
 A stage of `tp * dp * cp` chips sits inside one scale-up domain or fills whole ones, so that no
 group straddles a boundary by accident; what is left of a domain stays idle. The experts of a stage
@@ -81,7 +81,7 @@ class Layouts:
         return self.pp * self.dp_attention * self.cp
 
     def on(self, chips: np.ndarray, domain: int) -> Layouts:
-        """The same layouts on other numbers of chips, with as many replicas as these hold."""
+        """Copy the layouts to other numbers of chips, with the replicas that fit."""
         rooms = ChipSplit(self.stage, self.pp, np.full(len(self), domain))
         replicas = max_replicas(chips, rooms)
         return replace(self, chips=chips, replicas=replicas)
@@ -103,7 +103,7 @@ class Layouts:
         return cls(**{name: np.array([columns.get(name, 1)]) for name in names})
 
     def split(self, i: int) -> tuple[int, ...]:
-        """What one layout is beside its half-batches."""
+        """Sizes of one layout, without its half-batches and engines."""
         names = (f.name for f in fields(self) if f.name not in ("halves", "engines"))
         return tuple(int(getattr(self, name)[i]) for name in names)
 
@@ -226,7 +226,7 @@ def _cross(table: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def _aligned(table: np.ndarray, domain: int, tiled: bool) -> np.ndarray:
-    """Whether a stage lies inside one domain, or fills whole ones without a group across an edge.
+    """True where a stage fits in one domain, or fills whole ones without a group across an edge.
 
     Ranks of one tensor lie next to each other, then those that share the experts, then the parts
     of a context: the columns of the table.
@@ -247,7 +247,7 @@ def _allowed(values: np.ndarray, wanted: Sequence[int] | None) -> np.ndarray:
 
 
 def hop_groups(task: Task, layouts: Layouts) -> np.ndarray:
-    """The size of group whose slowest pair stands for a hop between stages, for every layout.
+    """Group size whose slowest pair represents a hop between stages, for every layout.
 
     On a machine it is the replica. The rates of a fabric from a file are computed one size after
     the other, so there it is a pair of one domain, or two whole domains.

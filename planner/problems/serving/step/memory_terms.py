@@ -1,4 +1,4 @@
-"""What an engine takes of a chip's memory beside weights and caches, by layout.
+"""Memory that an engine uses on a chip in addition to weights and caches, by layout.
 
 Where one of the engines that were read must run a plan, its profile of a step is charged at the
 plan's batch, which the export writes as the most sequences of a step; else what the equations count
@@ -58,7 +58,7 @@ def seen_chip(chip: Chip, rules: Sequence[tuple[int, EngineMemory | None]]) -> C
 
 
 def pool_context(chip: Chip) -> float:
-    """What lies outside a share of a chip's pool [byte]: contexts, and links where it has any."""
+    """Memory outside the share of a chip's pool [byte]: contexts, and links where it has any."""
     table = memory_table()
     links = table["links"]["experts"] if chip_memory(chip).links else 0.0
     return float(table["context"] + links) * GIB if chip.figures else 0.0
@@ -107,7 +107,7 @@ def memory_terms(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
 
 
 def _of_engine(task: Task, layouts: Layouts, rules: EngineMemory) -> dict[str, np.ndarray | float]:
-    """What differs of the terms under an engine's rules, each for all layouts or one number."""
+    """Memory terms that change under an engine's rules, each for all layouts or one number."""
     sizes, ranks = task.sizes, layouts.tp * layouts.dp_attention
     seen, era, band = chip_memory(task.chip), rules.era, memory_table()["band"]
     narrow, ways = engine_room.packed_format(sizes), layouts.ep * layouts.tp_expert
@@ -147,7 +147,7 @@ def _of_engine(task: Task, layouts: Layouts, rules: EngineMemory) -> dict[str, n
 
 
 def _blocks_of_cut(task: Task, rules: EngineMemory, tp: int, pp: int) -> dict[str, float]:
-    """The same of one stage of one cut; as they are where no rule of the layers was read."""
+    """Cache block terms of one stage of one cut; neutral if no rule of the layers was read."""
     sizes = task.sizes
     model = engine_room.model_memory(sizes, engine_room.ReplicaLayout(tp, pp), rules)
     groups = engine_room.engine_groups(

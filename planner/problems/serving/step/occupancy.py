@@ -39,7 +39,7 @@ POISSON_TOLERANCE = 1e-6  # variance over mean, less one, below which a number i
 
 
 def excess_symbols(share: float) -> dict[str, float]:
-    """The symbols of what a share of the requests exceed."""
+    """Symbols of a tail: the share of requests above it, and its normal quantile."""
     return {"x_tail": share, "z_tail": NormalDist().inv_cdf(1 - share)}
 
 
@@ -59,7 +59,7 @@ class BlockingEstimate:
 
 @dataclass(frozen=True)
 class Occupancy:
-    """Room of a replica of each layout, and how far what is in it varies; shapes (n_layouts,).
+    """Capacity of a replica of each layout, and the spread of its occupancy; shapes (n_layouts,).
 
     `room` are sequences that memory holds, `flat` those that add as much to the time of a step
     without prompts as there is without any, by its growth where memory is full.
@@ -70,7 +70,7 @@ class Occupancy:
 
     @classmethod
     def of(cls, step: Step) -> Occupancy:
-        """Of all layouts of a step, replicas left out."""
+        """Compute the occupancy of all layouts of a step, per replica."""
         alone = step.with_task(step.task.with_layout(arrivals=None))
         rows = np.arange(len(step.layouts))
 
@@ -93,11 +93,11 @@ class Occupancy:
         return cls(room, most * (1 / grows - 1))
 
     def take(self, rows: np.ndarray) -> Occupancy:
-        """The same of some layouts."""
+        """Return the occupancy of some layouts."""
         return Occupancy(self.room[rows], self.flat[rows])
 
     def hits(self, task: Task, layouts: Layouts) -> np.ndarray:
-        """Share of the input found in the prefix caches of ranks with so much room."""
+        """Share of the input found in the prefix caches of ranks, given their capacity."""
         where = layouts.dp_attention * layouts.replicas if task.routed else np.ones(len(layouts))
         return np.asarray(get_kernel("prefix_hits")(
             x_same=task.cached_input, n_room=np.floor(self.room / layouts.dp_attention),
@@ -105,8 +105,8 @@ class Occupancy:
         )["x_hit"])  # fmt: skip
 
     def crowding(self, symbols: Mapping[str, object]) -> tuple[np.ndarray, np.ndarray]:
-        """Sequences that a replica decodes, if all of them took its time per output token, and the
-        share of time in which a rank lacks room.
+        """Mean sequences that a replica decodes at its TPOT, and the overflow probability of a
+        rank.
 
         `symbols` hold what is `arrival_values` among the others.
         """
@@ -117,7 +117,7 @@ class Occupancy:
 
 
 def arrival_values(step: Step, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """What arrives at a replica, its time per output token, and the share of time that is read.
+    """Arrival rate at a replica, its time per output token, and its share of time in prefill.
 
     The share is short of where nothing else is done; the bound knows no queue.
     """
@@ -146,7 +146,7 @@ def recheck_overflow(
 
 
 def overflow_probability(mean: np.ndarray, spread: np.ndarray, room: np.ndarray) -> np.ndarray:
-    """Share of time in which more than `room` are in flight, `mean` on average; arrays alike.
+    """Overflow probability P(N > `room`) of the number in flight with mean `mean`; equal shapes.
 
     `spread` is the variance of the number over its mean, at least 1.
     """
@@ -183,7 +183,7 @@ def queue(values: Mapping[str, float | np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def overflow_warnings(demand: BorneLoad | None) -> tuple[str, ...]:
-    """What to say of a plan whose replicas are full too often."""
+    """Warnings for a plan whose replicas are full too often."""
     if demand is None or demand.crowded <= MAX_OVERFLOW_SHARE:
         return ()
     return (
@@ -196,7 +196,7 @@ def overflow_warnings(demand: BorneLoad | None) -> tuple[str, ...]:
 def first(
     holds: Callable[[np.ndarray, np.ndarray], np.ndarray], low: np.ndarray, high: np.ndarray
 ) -> np.ndarray:
-    """The smallest whole number in (low, high] for which `holds`, row by row.
+    """The smallest whole number in (low, high] that satisfies `holds`, row by row.
 
     `holds(rows, numbers)` must be false at `low`, true at `high`, and turn once in between.
     """

@@ -1,4 +1,4 @@
-"""How many replicas a number of chips holds: stages packed into scale-up domains, exactly.
+"""Replicas on a number of chips: stages packed exactly into scale-up domains.
 
 A stage lies inside one domain or fills whole ones; what is left of a domain stays idle. Chips that
 make no whole domain stand together at the end, as one smaller domain.
@@ -26,14 +26,14 @@ MAX_INT64 = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class ChipSplit:
-    """Room that a replica takes: chips of a stage, stages, chips of a domain; arrays alike."""
+    """Chips of a replica: chips per stage, stages, chips per domain; arrays of equal shape."""
 
     stage: np.ndarray
     stages: np.ndarray
     domain: np.ndarray
 
     def take(self, rows: np.ndarray) -> ChipSplit:
-        """The same of some rows."""
+        """Return the `ChipSplit` of some rows."""
         return ChipSplit(self.stage[rows], self.stages[rows], self.domain[rows])
 
     @property
@@ -56,7 +56,7 @@ def min_chips(count: np.ndarray, room: ChipSplit) -> np.ndarray:
 
 
 def fits(chips: int, domain: int, pools: Sequence[tuple[int, int]]) -> bool:
-    """Whether so many (stages, chips of one) of one or two pools fit so many chips."""
+    """True if one or two pools, each (stages, chips per stage), fit on `chips` chips."""
     (count, first), (others, second) = (*pools, (0, 1))[:2]
     columns = (np.array([value]) for value in (chips, first, count, second, domain))
     return int(_stages_left(*columns)[0]) >= others
@@ -65,7 +65,7 @@ def fits(chips: int, domain: int, pools: Sequence[tuple[int, int]]) -> bool:
 def replicas_left(
     chips: np.ndarray, first: ChipSplit, count: np.ndarray, second: ChipSplit
 ) -> np.ndarray:
-    """Most replicas of the second pool beside `count` of the first, on `chips` chips in all.
+    """Maximum replicas of the second pool given `count` of the first, on `chips` chips in total.
 
     Negative where the first pool alone does not fit. Both rooms are of one system.
     """
@@ -76,7 +76,7 @@ def replicas_left(
 
 
 def distinct(*columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows that stand for all distinct ones, and of each row the number of its own.
+    """Indices of the distinct rows, and for each row the position of its distinct row.
 
     Columns hold whole numbers from 0 on: they are digits of a key, numbered anew where it would
     overflow.
@@ -100,7 +100,7 @@ def _stages_most(chips: np.ndarray, stage: np.ndarray, domain: np.ndarray) -> np
 def _stages_left(
     chips: np.ndarray, first: np.ndarray, count: np.ndarray, second: np.ndarray, domain: np.ndarray
 ) -> np.ndarray:
-    """Stages of `second` chips beside `count` of `first` chips, negative where those do not fit."""
+    """Maximum stages of `second` chips given `count` of `first`; negative if those do not fit."""
     whole, rest = chips // domain, chips % domain
     ends = rest // first
     # Where stages fill whole domains the two share none.
@@ -121,7 +121,7 @@ def _stages_left(
 def _under(
     first: np.ndarray, second: np.ndarray, domain: np.ndarray, whole: np.ndarray, count: np.ndarray
 ) -> np.ndarray:
-    """Stages of the second pool beside `count` of the first in `whole` domains; negative if none.
+    """Maximum second-pool stages given `count` of the first in `whole` domains; negative if no fit.
 
     All of shape (n,), stages no larger than a domain.
     """

@@ -38,7 +38,7 @@ def queued_times(
 def _waiting(
     step: Step, symbols: Symbols, values: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """What open arrivals add: waits [s], and the times with them. The bound knows no queue."""
+    """Waits of open arrivals [s], and the times with them. The bound knows no queue."""
     if step.bound or step.task.mode == "decode":
         late = dict.fromkeys(("readers", "wait"), np.zeros_like(values["slot"]))
         return {**late, **dict.fromkeys(TAILS, values["ttft"])}
@@ -60,7 +60,7 @@ def _late(
     first: np.ndarray,
     wait: np.ndarray | float,
 ) -> dict[str, np.ndarray]:
-    """What follows from the time to read a prompt and from the wait before it [s]."""
+    """Outputs derived from the time to prefill a prompt and the wait before it [s]."""
     every = {
         **symbols, "T_ttft": first, "T_wait": wait, "T_tpot": values["tpot"],
         "X_seq": values["requests"],

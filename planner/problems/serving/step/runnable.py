@@ -1,4 +1,4 @@
-"""Which engines run a pool of a plan, why others do not, and what would work.
+"""Engines that run a pool of a plan, refusals of the other engines, and their remedies.
 
 Columns of layouts are judged at once, by the rules that an engine has (`engine_rules`).
 """
@@ -37,7 +37,7 @@ def stamps(names: Sequence[str]) -> str:
 
 
 def engine_pool(task: Task) -> EnginePool:
-    """What rules ask of the pool of a task."""
+    """Build the `EnginePool` of a task, the input of the rules."""
     sizes, role = task.sizes, "" if task.mode == "aggregated" else task.mode
     weights = sizes.weight_dtype["routed" if sizes.n_experts else "dense_ffn"]
     return EnginePool(
@@ -53,13 +53,13 @@ def chips_per_box(task: Task) -> int:
 
 
 def tied_stages() -> int:
-    """Engines, as bits, in which a cache goes to one stage or to as many as it comes from."""
+    """Bit mask of engines that send a cache to one stage or to its source's number of stages."""
     tied = ["stages that decode" in engine.rules for engine in engine_tables().values()]
     return sum(1 << k for k, ties in enumerate([*tied, *tied]) if ties)
 
 
 def supporting_engines(pools: Sequence[tuple[Task, Layouts]]) -> tuple[str, ...] | None:
-    """Engines that run every pool of a plan, one layout each; None if none was asked about.
+    """Engines that run every pool of a plan, one layout each; None if a task has no engines set.
 
     None of them lets in requests longer than the model was made for.
     """
@@ -79,7 +79,7 @@ def supporting_engines(pools: Sequence[tuple[Task, Layouts]]) -> tuple[str, ...]
 
 
 def supports(pool: EnginePool, layouts: Layouts, names: Sequence[str]) -> np.ndarray:
-    """Which of the engines run each layout, as bits, shape (n_layouts,)."""
+    """Bit mask of the engines that run each layout, shape (n_layouts,)."""
     runs = np.zeros(len(layouts), dtype=np.int64)
     for k, (name, engine) in enumerate(engine_tables().items()):
         if name in names:
@@ -92,7 +92,7 @@ def supports(pool: EnginePool, layouts: Layouts, names: Sequence[str]) -> np.nda
 
 
 def on_engines(task: Task, layouts: Layouts) -> Layouts:
-    """The layouts with the engines of a question that run each; as they are where none is asked.
+    """Layouts with the bit mask of the engines that run each; unchanged if no engine is requested.
 
     Two pools are paired where they have a bit in common: where not all that reads may send caches
     to ranks that share contexts, these have a second bit of the engine, and so has what may.
@@ -111,7 +111,7 @@ def on_engines(task: Task, layouts: Layouts) -> Layouts:
 
 
 def engines_loading_checkpoint(pool: EnginePool, names: Sequence[str]) -> tuple[str, ...]:
-    """Those of the engines that take the published checkpoint for it."""
+    """Engines among `names` that load the published checkpoint of the pool."""
     whole, rows = Layouts.of(), engine_tables()
     every = [(name, rule) for name in names for rule in rows[name].rules]
     refused = {
@@ -123,7 +123,7 @@ def engines_loading_checkpoint(pool: EnginePool, names: Sequence[str]) -> tuple[
 
 
 def refusal_text(pool: EnginePool, layouts: Layouts, names: Sequence[str]) -> str:
-    """Why none of the engines runs any of the layouts: of each the layout it comes nearest to."""
+    """Refusal by all engines: for each engine the reason on the layout of fewest broken rules."""
     reasons: dict[str, list[str]] = {}
     for name in names:
         engine = engine_tables()[name]
@@ -138,14 +138,14 @@ def refusal_text(pool: EnginePool, layouts: Layouts, names: Sequence[str]) -> st
 
 
 def refusal_location(pinned: Iterable[str], words: str) -> tuple[str, str]:
-    """Where the words of `refused` belong: the choice that a remedy names, else the one pinned."""
+    """Path and text of a refusal: the choice that a remedy names, else the first pinned choice."""
     remedies, keys = re.findall(r"choose\.(\w+)=", words), list(pinned)
     key = next((key for key in remedies if key in keys), keys[0] if keys else "")
     return f"choose.{key or next(iter(remedies), '')}".rstrip("."), words
 
 
 def task_refusal(task: Task) -> str:
-    """Why no engine runs a task whatever its layout; empty if one does, or none was asked about."""
+    """Reason why no engine runs a task in any layout; empty if one does or no engine is given."""
     if not task.engines or task.any_layout:
         return ""
     # Copies of experts take several chips, of which this one layout has one.
@@ -158,7 +158,7 @@ def task_refusal(task: Task) -> str:
 def refusals(
     pool: EnginePool, layout: Layouts, engine: EngineTable, *, checkpoint: bool = True
 ) -> Iterator[tuple[str, str]]:
-    """Why an engine does not run one layout: each reason with what would work."""
+    """Yield each reason why an engine does not run one layout, with its remedy."""
     for name in engine.rules:
         rule = RULES[name]
         if (rule.of_checkpoint and not checkpoint) or not np.all(rule.broken(pool, layout, engine)):
@@ -170,7 +170,7 @@ def refusals(
 
 
 def _nearest(pool: EnginePool, layout: Layouts, engine: EngineTable, axis: str) -> Iterator[str]:
-    """The next smaller and larger values of an axis at which no rule about layouts is broken.
+    """Next smaller and larger values of an axis that break no rule about layouts.
 
     Experts that lie over all chips of a stage follow it.
     """
@@ -193,7 +193,7 @@ def _nearest(pool: EnginePool, layout: Layouts, engine: EngineTable, axis: str) 
 
 
 def _facts(pool: EnginePool, layout: Layouts, engine: EngineTable) -> dict[str, Any]:
-    """What texts of rules are filled in with."""
+    """Values that fill in the texts of rules."""
     sizes, widths = pool.sizes, dict.fromkeys(("dense_ffn", "shared", "routed"), "")
     for part in sizes.inner:
         blocks = f" in blocks of {part.block}" if part.block > 1 else ""
@@ -220,7 +220,7 @@ def _facts(pool: EnginePool, layout: Layouts, engine: EngineTable) -> dict[str, 
 
 
 def copies_dense(task: Task) -> bool:
-    """Whether something copies attention over chips that share a dense feed-forward part.
+    """True if an engine replicates attention over chips that share a dense feed-forward part.
 
     A mesh of one's own does, wherever the widths are known.
     """

@@ -1,4 +1,4 @@
-"""What share of a time rests on some coefficients of a profile: what it is without them."""
+"""Share of a time that depends on some coefficients of a profile, by removing them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def coefficient_shares(step: Step, batch: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def extrapolation_masks(task: Task, layouts: Layouts, batch: np.ndarray) -> dict[str, np.ndarray]:
-    """The kinds of distance, and whether numbers lie so; of tasks that hold arrays for each."""
+    """Masks of points outside the profile's hull, by kind of distance; empty without a hull."""
     hull = task.profile.hull
     return {} if hull is None else hull.beyond(hull_numbers(task, layouts, batch))
 

@@ -72,7 +72,7 @@ class Step:
 
     @property
     def prompts_gather(self) -> bool:
-        """Whether prompts come together, in a closed loop or a static batch; no bound knows it."""
+        """True if prompts come together, in a closed loop or a static batch; not for bounds."""
         return not self.bound and (self.task.loop is not None or self.task.static)
 
     @property
@@ -88,7 +88,7 @@ class Step:
 
     @property
     def one_task(self) -> bool:
-        """Whether it is of one question alone."""
+        """True if the step is of a single task."""
         return not self._joined_tasks
 
     def by_task(self) -> Iterator[tuple[np.ndarray, Step]]:
@@ -103,20 +103,20 @@ class Step:
                 yield rows, part
 
     def take(self, rows: np.ndarray) -> Step:
-        """The same model on some of the layouts only."""
+        """Copy of the step on some of the layouts."""
         twin = self._copy(self.layouts.take(rows), None)
         twin._origin = (self, rows)
         twin._rowwise = {name: values[rows] for name, values in self._rowwise.items()}
         return twin
 
     def limited(self, name: str, limits: np.ndarray) -> Step:
-        """The same with a limit of each layout's own on an output that is limited."""
+        """Copy of the step with a separate limit for each layout on a limited output."""
         twin = copy(self)
         twin._rowwise = {**self._rowwise, name: limits}
         return twin
 
     def joinable(self) -> tuple[object, ...] | None:
-        """Steps of the same value are `joined`; None where what a task says is no symbol."""
+        """Key shared by steps that can be `joined`; None if a task has effects without a symbol."""
         task = self.task
         if self.prompts_gather or (not self.bound and engine_effects.has_slowdown(task)):
             return None
@@ -128,7 +128,7 @@ class Step:
 
     @classmethod
     def joined(cls, steps: Sequence[Step]) -> Step:
-        """One step on the layouts of several, `joinable` alike, each under its own values."""
+        """Join steps of equal `joinable` keys on all their layouts, each under its own values."""
         first, counts = steps[0], [len(step.layouts) for step in steps]
         if len(steps) == 1:
             return first
@@ -163,13 +163,13 @@ class Step:
         return self._bound_values or {}
 
     def with_task(self, task: Task) -> Step:
-        """The same model of a task whose limits differ, the layouts and values kept."""
+        """Copy of the step for a task with other limits; layouts and values are reused."""
         twin = copy(self)
         twin.task = task
         return twin
 
     def with_values_of(self, task: Task) -> Step:
-        """The same layouts under another task of one model and chips, its values bound anew."""
+        """Step of these layouts for another task of its model and chips, its values bound anew."""
         shared = shared_values(task)
         cut = cut_otherwise(task, self.layouts, shared, bound=self.bound)
         cut |= memory_terms(task, self.layouts)
@@ -179,11 +179,11 @@ class Step:
         return twin
 
     def under(self, coefficients: Mapping[str, float | np.ndarray]) -> Step:
-        """The same model under another profile's coefficients, numbers or one for each layout."""
+        """Step under another profile's coefficients, numbers or one for each layout."""
         return self._copy(self.layouts, {**self._values, **engine_values(coefficients)})
 
     def rests_on(self, coefficient: str) -> bool:
-        """Whether times of the work may rest on a coefficient of the profile.
+        """True if times of the work may depend on a coefficient of the profile.
 
         Those with no value take no time; where prompts gather every other is taken to count.
         """
@@ -192,13 +192,13 @@ class Step:
         return (used or self.prompts_gather) and self.task.profile.values[coefficient] != 0
 
     def bearing(self, arrivals: np.ndarray) -> Step:
-        """The same model under a load of each layout's own [1/s], shape (n_layouts,)."""
+        """Step under a separate load for each layout [1/s], shape (n_layouts,)."""
         twin = self.with_task(self.task.with_layout(arrivals=1.0))._copy(self.layouts, self._values)
         twin._rowwise = {**self._rowwise, ARRIVALS: arrivals}
         return twin
 
     def on(self, layouts: Layouts) -> Step:
-        """The same model with other numbers of chips and replicas of the same layouts."""
+        """Step with other numbers of chips and replicas for its layouts."""
         counts = {"n_rep": layouts.replicas.astype(float), "n_chips": layouts.chips.astype(float)}
         twin = self._copy(layouts, {**self._values, **counts})
         twin._occupancy = self.occupancy if self.crowds or self.task.conversations else None
@@ -251,7 +251,7 @@ class Step:
         return {"n_up": up, "x_free": task.headroom, "r_busy": busy}
 
     def coefficient_powers(self, batch: float) -> dict[str, dict[str, float]]:
-        """d ln coefficient / d ln symbol of what the engine slows at one layout and batch."""
+        """d ln coefficient / d ln symbol of slowed coefficients at one layout and batch."""
         if self.bound or not self.task.engine:
             return {}
         values = {**self._values, "B": np.array([batch])}
@@ -290,7 +290,7 @@ class Step:
         return {name: values["ttft" if name in TAILS else name] for name in names}
 
     def holds_together(self, batch: np.ndarray) -> np.ndarray:
-        """Whether memory, and the engine's limits of a step, let in so many sequences a replica."""
+        """True where memory and the engine's step limits admit `batch` sequences per replica."""
         limits = {x: limit for x, limit in self.limits.items() if x in ("need", *kernels.OF_A_STEP)}
         values = self.only(limits, batch)
         return np.all(np.broadcast_arrays(*(values[x] <= y for x, y in limits.items())), axis=0)
@@ -298,7 +298,7 @@ class Step:
     def _computed(
         self, words: tuple[str, ...] | None, batch: np.ndarray, fill: np.ndarray | float
     ) -> Mapping[str, np.ndarray]:
-        """What the kernel gives before any waits: these outputs, or all of them."""
+        """Kernel outputs before any waits: those in `words`, or all of them."""
         at = self._busy(fill) if np.ndim(fill) else {}
         ready = self._prepared(None if np.ndim(fill) else float(fill), tuple(at))
         if ready is None or np.shape(batch) != (ready.rows,):
@@ -346,7 +346,7 @@ class Step:
         return {**values, "ttft": first}
 
     def filled(self, batch: np.ndarray) -> Callable[[np.ndarray | float], dict[str, np.ndarray]]:
-        """The same at fixed batches, as a function of the share `fill`.
+        """Outputs at fixed batches, as a function of the share `fill` of slots in use.
 
         How long a step takes does not depend on it, only rates, prices and queues do.
         """
@@ -362,7 +362,7 @@ class Step:
 
     @property
     def crowds(self) -> bool:
-        """Whether it counts how often caches find no room: requests that decode come at random."""
+        """True if the overflow probability of KV caches is computed: arrivals are random."""
         task = self.task
         return task.mode != "prefill" and (task.load != "none" or "cache_fits" in task.promises)
 

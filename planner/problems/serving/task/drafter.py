@@ -1,4 +1,4 @@
-"""What drafts tokens: a predictor layer with the model's head, or a model of its own; its counts.
+"""Drafters of speculative decoding: a predictor layer, or a draft model; their counts.
 
 A predictor layer is the mean layer of the model. Published heads differ in what they read beside
 it, which stands in the catalogue by method (`planner.catalogue.acceptance`).
@@ -29,7 +29,7 @@ PREDICTORS, HEAD = "mtp", "eagle-3"  # methods of models with predictor layers, 
 
 @dataclass(frozen=True)
 class Drafter:
-    """What one pass of a drafter reads, multiplies and keeps.
+    """Weights read, stored and multiplied, and caches, of one drafter pass.
 
     `read` and `routed_read` are weights of every pass and of all its experts, `resident` and
     `routed_resident` what stays in memory [byte]; `passed` and `routed_passed` the weights that a
@@ -55,7 +55,7 @@ class Drafter:
 
 
 def predictor(sizes: ModelSizes, method: DraftMethod) -> Drafter:
-    """A predictor layer on top of a model, with a projection of what it is given, and a head.
+    """Predictor layer on top of a model, with a projection of its input, and a head.
 
     With experts where the method is trained together with the model, else a dense layer as wide as
     what a token passes. A head over fewer words than the model's is one of its own.
@@ -171,7 +171,7 @@ def depths(speculation: Speculation | None) -> tuple[int, ...]:
 def speculation_depth(
     speculation: Speculation | None, sizes: ModelSizes, drafts: int
 ) -> SpeculationDepth:
-    """What so many drafts a step bring to a model, and what they take.
+    """Tokens per step, and drafter, of `drafts` drafts per step for a model.
 
     Raises FieldError if the model has no predictor layers and they are asked for.
     """
@@ -222,7 +222,7 @@ def _sharing(name: str, sizes: ModelSizes) -> ModelSizes:
 
 
 def _continued(accepted: tuple[float, ...], curve: Acceptance, drafts: int) -> float:
-    """Mean tokens of a step, as given, and beyond what is given by a curve through it [token]."""
+    """Mean tokens per step as given, extended to more drafts by a fitted curve [token]."""
     if drafts <= len(accepted):
         return accepted[drafts - 1]
     after = fit_acceptance(tuple(enumerate(accepted, 1)), curve).lengths(drafts)

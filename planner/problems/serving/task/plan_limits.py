@@ -1,4 +1,4 @@
-"""What a plan must keep: memory, promises, the flow of prompts, a load; in every word for it."""
+"""Limits of a plan: memory, promises, prefill rate, load; with the names used for each."""
 
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -25,6 +25,6 @@ PROMISES = MappingProxyType({limit.step: limit.name for limit in LIMITS.values()
 
 
 def limit_title(promise: str) -> str:
-    """How texts call a promise; any other limit by its name."""
+    """Title of a promise in texts; any other limit by its name."""
     limit = LIMITS.get(promise)
     return limit.title if limit and limit.title else promise

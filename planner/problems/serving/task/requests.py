@@ -1,4 +1,4 @@
-"""What a scenario's requests and promises are in the numbers of a task."""
+"""Requests and promises of a scenario as the numbers of a task."""
 
 from collections.abc import Mapping
 
@@ -76,7 +76,7 @@ def whole_machines(scenario: Scenario, unit: int, machine: int) -> int:
 
 
 def context_parts(tokens: float, least: float = PART_READ) -> tuple[int, ...]:
-    """Into how many parts contexts are cut where nobody says: powers of two, while they are long.
+    """Default numbers of context parts: powers of two, while the parts are long.
 
     Each part keeps `least` tokens: with fewer a part gains less than the rounds between parts cost.
     """
@@ -108,13 +108,13 @@ def arrivals(scenario: Scenario) -> float | None:
 
 
 def draft_method(scenario: Scenario) -> str:
-    """What drafts where the scenario says, else empty: the checkpoint's own blocks."""
+    """Draft model or method of the scenario; empty for the checkpoint's own blocks."""
     speculation = scenario.speculation
     return "" if speculation is None else speculation.draft_model or speculation.method or ""
 
 
 def outputs(mode: str, tokens: float, *, pooled: bool) -> float:
-    """Mean output tokens of a request [token], of which a pool that prefills emits the first."""
+    """Mean output tokens per request [token]; the prefill pool emits the first."""
     if (mode == "aggregated" or pooled) and tokens <= 1:
         words = "one output token comes from the prompt, which leaves nothing to decode"
         raise FieldError(("workload.output_tokens", f"{words}; choose mode: prefill"))
@@ -128,7 +128,7 @@ def context(lengths: Workload) -> float:
 
 
 def needed_chance(scenario: Scenario, *, measured: bool) -> float | None:
-    """Chance with which promised times must hold; None where a plan is chosen on the bound.
+    """Required chance of promised times; None if the plan is chosen on the bound.
 
     `measured` says whether runs of the model's shape were measured on the chip and the engine.
     """
@@ -138,7 +138,7 @@ def needed_chance(scenario: Scenario, *, measured: bool) -> float | None:
 
 
 def checked_promises(mode: str, scenario: Scenario, *, pooled: bool) -> dict[str, float]:
-    """Promises that the mode can keep or break: a phase alone knows nothing of the other.
+    """Promises that the mode can keep or break: a single phase ignores the other's.
 
     Of two pools the one that decodes is held to the whole request. Under arrivals the share of
     time in which caches find no room is limited; no bound knows of chance.

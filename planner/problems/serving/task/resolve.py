@@ -47,7 +47,7 @@ OF_CHIPS = ("tp", "dp_attention", "pp", "replicas")  # ways that multiply to chi
 
 @dataclass(frozen=True)
 class ServingTasks:
-    """The tasks of one scenario, what was looked up for them, and what the user should know."""
+    """Tasks of one scenario, its hardware, data sources and user warnings."""
 
     hardware: tuple[Hardware, ...]
     tasks: tuple[Task, ...]
@@ -58,14 +58,14 @@ class ServingTasks:
 
 @dataclass(frozen=True)
 class _Notes:
-    """What is gathered on the way."""
+    """Data sources and warnings collected during resolution."""
 
     today: date
     data: list[DataSource]
     warnings: list[str]
 
     def drafted(self, scenario: Scenario, counted: ModelSizes) -> None:
-        """Where the accepted lengths of a model come from, and how sure they are."""
+        """Record the source of a model's accepted lengths, and their range if not measured."""
         most = max(depths(scenario.speculation))
         drafted = speculation_depth(scenario.speculation, counted, most)
         if not drafted.source:
@@ -137,7 +137,7 @@ def resolve(scenario: Scenario, today: date | None = None) -> ServingTasks:
 
 
 def _unread(scenario: Scenario, hardware: Sequence[Hardware]) -> Iterator[str]:
-    """Chips for which layouts were checked by arithmetic alone, where an engine was asked for."""
+    """Warn of chips without engine rules, whose layouts are checked by arithmetic alone."""
     if scenario.assumptions == "lecture" or scenario.engine == "none":
         return
     names = [each.chip.name for each in hardware if engines_read(scenario, each.chip) is None]
@@ -160,7 +160,7 @@ def _at(path: str) -> Iterator[None]:
 
 
 def _unanswered(scenario: Scenario) -> Iterator[tuple[str, str]]:
-    """What contradicts itself, or is not answered by this version: the key, and why."""
+    """Yield contradictory or unsupported settings: the key, and the reason."""
     demand, promises = scenario.workload.arrivals, scenario.promises
     if scenario.assumptions == "lecture" and scenario.memory_utilisation != UTILISATION:
         yield "memory_utilisation", "the lecture fills the whole memory; leave it out"
@@ -193,7 +193,7 @@ def _unanswered(scenario: Scenario) -> Iterator[tuple[str, str]]:
 
 
 def _too_much(scenario: Scenario) -> Iterator[tuple[str, str]]:
-    """Layouts and spare replicas that no plan on these chips has, whatever the model."""
+    """Yield layouts and spare replicas that are impossible on these chips for every model."""
     chips, spare = scenario.paid[-1], scenario.workload.spare_replicas
     if spare >= chips:
         words = f"{chips} chips are at most {chips} replicas, and one must serve"
@@ -317,7 +317,7 @@ def _profile(scenario: Scenario, system: System) -> tuple[Profile, str | None]:
 
 
 def small_sample_warning(profile: Profile) -> str | None:
-    """What to know of a profile that a handful of runs gave."""
+    """Warning about a profile fitted to a handful of runs; None for other profiles."""
     if not 0 < profile.runs <= SMALL_SAMPLE_RUNS:
         return None
     runs = "one run" if profile.runs == 1 else f"{profile.runs} runs"
@@ -328,7 +328,7 @@ def small_sample_warning(profile: Profile) -> str | None:
 
 
 def _warnings(scenario: Scenario, system: System, *known_warnings: str | None) -> Iterator[str]:
-    """What the user should know of the figures of one system, those of their catalogues first."""
+    """Yield warnings about the figures of one system, those of its catalogues first."""
     yield from filter(None, known_warnings)
     if scenario.workload.input_tokens.cv and scenario.assumptions == "lecture":
         yield "the lecture knows no spread of input_tokens: the mean is used"
@@ -340,7 +340,7 @@ def _warnings(scenario: Scenario, system: System, *known_warnings: str | None) -
 
 
 def _left_aside(scenario: Scenario) -> Iterator[str]:
-    """What the search does not decide exactly, though asked, and what is given for nothing."""
+    """Yield warnings on settings that the search ignores, or does not decide exactly."""
     disaggregated = "disaggregated" in (scenario.choose.mode or ())
     if disaggregated and scenario.objective == "latency" and scenario.workload.arrivals:
         yield (
@@ -364,7 +364,7 @@ def _left_aside(scenario: Scenario) -> Iterator[str]:
 
 
 def context_length_warnings(scenario: Scenario, counted: ModelSizes) -> Iterator[str]:
-    """What the user should know of requests longer than the model was made for."""
+    """Yield a warning about requests longer than the model's maximum context."""
     load, limit = scenario.workload, counted.max_context
     into, out = load.input_tokens.mean, load.output_tokens.mean
     if limit is not None and into + out > limit:

@@ -36,7 +36,7 @@ WIDER = MappingProxyType(
 
 @dataclass(frozen=True)
 class ClosedLoop:
-    """Requests kept in flight by a load generator, so many as the batch holds.
+    """Requests that a load generator keeps in flight, a fixed number equal to the batch.
 
     With `even` lengths requests march in step: all of them where the engine reads prompts before it
     decodes on, unless their steps are `mixed`, else those that share a pass. The engine looks for
@@ -174,12 +174,12 @@ class Task:
 
     @property
     def network(self) -> Machine | Fabric:
-        """What the chips talk through: the fabric of a file, or a machine of the catalogue."""
+        """Network of the chips: the fabric of a file, or a machine of the catalogue."""
         return self.machine if self.fabric is None else self.fabric
 
     @property
     def tiled(self) -> bool:
-        """Whether chips relay for each other, so that stages are slices that tile a domain."""
+        """True if chips relay for each other, so that stages are slices that tile a domain."""
         if self.fabric is None:
             return self.machine.kind == "torus"
         from topologies.groups.fabric_groups import fabric_groups
@@ -193,12 +193,12 @@ class Task:
 
     @property
     def loaded(self) -> bool:
-        """Whether a load is given that the plan must carry."""
+        """True if a finite load is given that the plan must serve."""
         return self.arrivals is not None and math.isfinite(self.arrivals)
 
     @property
     def batch_of_all(self) -> bool:
-        """Whether every replica that the chips hold shares the given batch; of two pools few may.
+        """True if every replica on the chips shares the given batch; two pools may use fewer.
 
         The time of a request is the least where all of them do.
         """
@@ -214,11 +214,11 @@ class Task:
 
     @property
     def uses_bound(self) -> bool:
-        """Whether the plan is chosen on the pure roofline."""
+        """True if the plan is chosen on the pure roofline."""
         return self.lecture or self.estimate == "bound"
 
     def score(self, values: Mapping[str, np.ndarray]) -> np.ndarray:
-        """What is minimised, at every point: USD, s/request, s, or J per request."""
+        """Objective to minimise, at every point: USD, s/request, s, or J per request."""
         if self.objective == "latency":
             return values["latency"]
         if self.objective == "throughput":
@@ -230,7 +230,7 @@ class Task:
         return values["usd_per_request"]
 
     def powerless(self) -> CatalogueError:
-        """What is said where energy is to be least and nobody knows the power of the chip."""
+        """Error if energy is the objective and the power of the chip is unknown."""
         return CatalogueError(
             f"objective energy: the catalogue has no power figure for {self.chip.name}; "
             "give power: in the system"
@@ -258,22 +258,22 @@ class Task:
         return self._fastest(self.sizes.kv_dtype) if bound else self.chip.peak("bf16")
 
     def with_layout(self, **changes: object) -> Task:
-        """The same question with other limits or batches, for a layout of the user's own."""
+        """Copy of the task with changed fields, such as limits or batches of a user's layout."""
         return replace(self, **changes)  # type: ignore[arg-type]
 
     @property
     def waits(self) -> bool:
-        """Whether requests of a closed loop may be more than there are places."""
+        """True if requests of a closed loop may exceed the available slots."""
         return self.loop is not None and self.loop.users > 0
 
     def queueing(self) -> Task:
-        """The same question where requests in flight that find no place wait for one."""
+        """Copy of the task with a queue: requests in flight without a slot wait."""
         if self.loop is None or self.batches is None:
             raise ValueError("the task is no closed loop")
         return replace(self, loop=replace(self.loop, users=max(self.batches)))
 
     def promising(self, limit: float | None, name: str = "tpot") -> Task:
-        """The same question with another limit of a promise [s], or without it."""
+        """Copy of the task with another limit of a promise [s], or without it."""
         others = {key: value for key, value in self.promises.items() if key != name}
         return self.with_layout(promises=others if limit is None else {**others, name: limit})
 
@@ -304,7 +304,7 @@ class TaskPair:
 
     @property
     def tasks(self) -> tuple[Task, Task]:
-        """The task of either pool, the one that decodes last."""
+        """Tasks of both pools, the decode task last."""
         return self.prefill, self.decode
 
     @property
@@ -320,6 +320,6 @@ class TaskPair:
         return stored + task.sizes.state_bytes_per_sequence
 
     def transfer(self, senders: np.ndarray | float, receivers: np.ndarray | float) -> np.ndarray:
-        """Seconds that a prompt's cache takes between so many chips."""
+        """KV cache transfer time of a prompt between given numbers of chips [s]."""
         chips = np.minimum(senders, receivers)
         return np.asarray(self.latency + self.prompt_bytes / (chips * self.rate))

@@ -56,7 +56,7 @@ class Hardware:
 
 @dataclass(frozen=True)
 class TaskBuilder:
-    """What the tasks of one model in one set of formats have in common.
+    """Builder of the tasks of one model in one set of formats.
 
     `chunk` are prompt tokens of one pass, None for as many as the engine reads [token]; `drafts`
     tokens are drafted per sequence and step.
@@ -130,7 +130,7 @@ class TaskBuilder:
         return replace(task, chunk=self._chunk(task))
 
     def _chunk(self, task: Task) -> float:
-        """Tokens of prompt of a pass: as chosen, or what a limit on a step's tokens leaves.
+        """Prompt tokens per pass [token]: as chosen, or the rest of a step's token limit.
 
         Answers of so many sequences as the engine lets in come first, in half of a step at most.
         """
@@ -151,7 +151,7 @@ class TaskBuilder:
         return replace(task, memory_rules=rules, chip=seen_chip(task.chip, rules))
 
     def _with_power(self, task: Task, hardware: Hardware) -> Task:
-        """The question with what its chips draw, what that costs and what is allowed of it."""
+        """Copy of the task with its chips' power draw, electricity cost and power limit."""
         scenario, site, power = self.scenario, self.scenario.pue or 1.0, hardware.chip.power
         counted = not (task.lecture or hardware.draws_given)
         draw = chip_power(hardware.chip, self.sizes.name) if counted else None
@@ -239,7 +239,7 @@ def _loop(lengths: Workload) -> ClosedLoop | None:
 
 
 def engines_read(scenario: Scenario, chip: Chip) -> tuple[str, ...] | None:
-    """Engines of which one must run a plan; None where none was read for the chip or the model.
+    """Admissible engines of a plan; None if no engine was read for the chip or the model.
 
     Weights that nobody published are loaded by no engine that was read.
     """
@@ -266,7 +266,7 @@ def engine_candidates(scenario: Scenario, chip: Chip, family: str = "") -> tuple
 
 
 def _electricity(scenario: Scenario, chip: str, drawn: float | None) -> float:
-    """What the power of one chip costs, where the question gives its price [USD/(chip*s)].
+    """Electricity cost of one chip [USD/(chip*s)]; 0 without a power price.
 
     Raises FieldError if what the question says of power needs that of the chip, and nobody knows.
     """

@@ -69,7 +69,7 @@ def run_symbols(task: TrainingTask) -> dict[str, float]:
 
 
 def tile_remainder(width: np.ndarray | float, tile: int) -> np.ndarray:
-    """How far widths are from multiples of a tile: 0 where they are, 1 where they are odd [1]."""
+    """Misalignment of widths with a tile: 0 for multiples of the tile, 1 for odd widths [1]."""
     whole = np.maximum(1, np.round(width)).astype(np.int64)
     return 1 - np.log2(np.gcd(whole, tile)) / np.log2(tile)
 
@@ -198,7 +198,7 @@ SOURCES = (
 
 @dataclass(frozen=True)
 class TrainingTimes:
-    """Times [s] and memory [byte] of layouts, arrays of their shape; what was not asked is None.
+    """Times [s] and memory [byte] of layouts, arrays of their shape; None if not requested.
 
     `terms` add up to `step`; `hidden` is communication behind arithmetic. `memory` is that of the
     `worst_stage`, counted from one, and adds up to `used`. `bubble` is the share of the step that

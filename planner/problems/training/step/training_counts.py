@@ -1,4 +1,4 @@
-"""What a training step needs of a model: parameters by how they are divided, widths, attention.
+"""Counts of a model for a training step: parameters by how they are divided, widths, attention.
 
 Layers are counted by their mean: a stage of a pipeline has as many of each kind as another.
 """
@@ -33,7 +33,7 @@ class AttentionKind:
 
 @dataclass(frozen=True)
 class TrainingCounts:
-    """A model as a training step sees it: means over its layers, and what stands at its ends.
+    """Model as a training step sees it: means over its layers, its embedding and its head.
 
     `attention`, `ffn` (dense and shared), `picked` (routed experts that a token passes), `routed`
     (all of them) and `rest` are parameters of a layer, the routed ones of a routed layer; `head`
@@ -98,12 +98,12 @@ class TrainingCounts:
 
 
 def training_counts(model: Model) -> TrainingCounts:
-    """What a training step needs of a model of the catalogue."""
+    """Counts of a catalogue model for a training step."""
     return counts_from_sizes(model_sizes(model))
 
 
 def counts_from_sizes(counted: ModelSizes) -> TrainingCounts:
-    """What a training step needs of a model that is counted."""
+    """Counts for a training step from the sizes of a model."""
     layers = counted.n_layers
     params, active = counted.params, counted.active
     dense = [each.width for each in counted.inner if each.group in ("dense_ffn", "shared")]
@@ -148,7 +148,7 @@ def shape_counts(
     gates: int, vocab: int, experts: int = 0, topk: int = 0, expert_ffn: int = 0,
     shared_ffn: int = 0, dense_layers: int = 0, tied: bool = False, total: float = 0.0,
 ) -> TrainingCounts:  # fmt: skip
-    """What a training step needs of a model that a row of a table describes by its widths.
+    """Counts for a training step from the widths of a model in a table row.
 
     Parameters
     ----------

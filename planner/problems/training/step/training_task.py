@@ -1,4 +1,4 @@
-"""What a training step is asked for: model, machine, software, workload in base units; layouts.
+"""Task of a training step: model, machine, software, workload in base units; layouts.
 
 Layouts are arrays: every field broadcasts against the others, so that counts may be rows and
 choices columns. Choices are integers, which `words` gives in those of a scenario.
@@ -58,7 +58,7 @@ class LayoutTable:
 
     @classmethod
     def of(cls, **choices: object) -> LayoutTable:
-        """Layouts from words, switches or numbers; what is left out is 1, `1f1b`, none or hidden.
+        """Layouts from words, switches or numbers; fields default to 1, `1f1b`, none or hidden.
 
         Raises InputError for a field or a word that there is not.
         """
@@ -110,7 +110,9 @@ def _code(name: str, value: object) -> object:
         return value
     words = CHOICE_WORDS.get(name, ())
     if value not in words:
-        raise InputError(f"{name}: {value!r} is none of {', '.join(words) or 'its numbers'}")
+        raise InputError(
+            f"{name}: unknown value {value!r}; known: {', '.join(words) or 'its numbers'}"
+        )
     return words.index(value)
 
 
@@ -210,7 +212,7 @@ class TrainingTask:
 
     @property
     def place(self) -> dict[str, str]:
-        """Where the coefficients of the stack are asked for; the era is its latest, if none is."""
+        """Context of the stack coefficients; the era defaults to the latest of the stack."""
         part = "routed" if self.counts.n_experts else "dense"
         return {
             "chip": self.machine.chip, "precision": self.precision, "kernel": self.kernel,
@@ -219,10 +221,10 @@ class TrainingTask:
 
     @property
     def coefficients(self) -> dict[str, float]:
-        """What the stack makes of this machine."""
+        """Coefficients of the stack in the context of this task."""
         return self.stack.coefficients(self.place)
 
     @property
     def unfused(self) -> bool:
-        """Whether the softmax goes through memory."""
+        """True if the softmax goes through memory."""
         return not self.kernel.startswith(FLASH)

@@ -139,7 +139,8 @@ MISTAKES = {
     "tokens and reward": (given(rl={"tokens": 1e9, "reward": {
         "needed": 0.5, "start": 0.1, "middle": 1e20, "steepness": 1}}), "give tokens or reward"),
     "nothing to learn": (given(rl={"reward": {
-        "needed": 0.5, "start": 0.6, "middle": 1e20, "steepness": 1}}), "nothing is left to learn"),
+        "needed": 0.5, "start": 0.6, "middle": 1e20, "steepness": 1}}),
+        "the start meets it already"),
     "a price of nothing": (given(phases={"pretrain": {"price": "$2/hour"}}), "give the system"),
     "no such arithmetic": (given(phases={"pretrain": {"system": "hgx-a100", "dtype": "fp8"}}),
                            "has no fp8 arithmetic"),
