@@ -29,10 +29,10 @@ from formulas.algebra.steps import sampled_sign
 from formulas.numerics import digits as evaluation
 from formulas.numerics.expressions import sstr, within_time
 
-WITH_ROOTS = 8  # points at which the roots of a slope are looked for
+WITH_ROOTS = 8  # number of slope roots after which a check of the curvature ends
 TIE = Fraction(1, 10**15)  # relative: a kink is met no better
 WIDE_RATIO = Fraction(10) ** 10
-COUNTED_POINTS = 4  # points at which they are counted
+COUNTED_POINTS = 4  # sample points whose roots are counted
 
 
 class OneSided(Identity):
@@ -149,7 +149,7 @@ class Optimum:
             roots = [{**point, self.x: value} for value in at]
             yield [root for root in roots if all_true(self.relations, root)]
 
-    distinct = THOROUGH  # points at which the roots are looked for
+    distinct = THOROUGH  # at least MIN_POINTS, so that a checked optimum counts as tested
 
     @cached_property
     def roots(self) -> tuple[list[Point], ...]:

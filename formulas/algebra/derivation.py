@@ -53,7 +53,7 @@ class Derivation(Readable, Chain):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "assumes", sentences(self.name, self.assumes))
-        if self.stated is None:  # what it began with, before anything was put in
+        if self.stated is None:  # assumptions and equations before the first step
             object.__setattr__(self, "stated", self.assumes)
             object.__setattr__(self, "named", self.where)
 

@@ -26,10 +26,10 @@ from formulas.numerics.evaluate import Assignment, Definition, collect, expand_a
 from formulas.numerics.expressions import Condition, put, sstr
 
 OPPOSITE = {"≤": "≥", "≥": "≤"}
-SOLUTIONS = 8  # points at which other solutions are looked for
+SOLUTIONS = 8  # sample points searched for a second solution
 SAME_POINT = Fraction(
     1, 10**9
-)  # how near two solutions are one, and how far beside one its signs are
+)  # relative distance of equal solutions, and of the points that show a sign change
 
 
 def relation_set(assumes: Iterable[str], where: Iterable[Definition] = ()) -> tuple[sp.Basic, ...]:

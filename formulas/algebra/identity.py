@@ -38,7 +38,7 @@ PRECISIONS = (evaluation.WORKING, 4 * evaluation.WORKING, 16 * evaluation.WORKIN
 QUADRATURE = (75, 80)  # more would take seconds a point
 READABLE = 3  # degree: the roots of a quartic fill pages, and there are none beyond in general
 EQUAL, UNDEFINED_AT_POINT, NOT_DECIDED = "the same", "nothing to compare", "undecided"
-STARTS = 3  # points from which the breaks along each symbol are visited
+STARTS = 3  # sample points, per identity to visit its breaks, and per region
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ MIN_POINTS = 12  # distinct points below which nothing counts as tested
 TRIES = 1200
 BRANCHES = (sp.Max, sp.Min, sp.Piecewise, sp.ceiling, sp.floor)
 DECADES, FAR_DECADES = range(-9, 9), range(-60, 60)
-STEP_NUMBERS = (1, 2, 3, 10, 1001, 10**9 + 7, sp.Rational(1, 2))  # where steps are looked at
+STEP_NUMBERS = (1, 2, 3, 10, 1001, 10**9 + 7, sp.Rational(1, 2))  # tested arguments of ceilings
 OFFSETS = tuple(Fraction(1, n) for n in (2**60, 10**6, 50))
 GRID = tuple(Fraction(10) ** step for step in FAR_DECADES[::2])
 PASSES, CLIMBS = 4, 24  # over all symbols, to get inside conditions; starts that are tried
@@ -31,7 +31,7 @@ DEGREE, NODES = 8, 120  # of polynomials whose roots are isolated, and their siz
 MAX_BISECTIONS, CLOSE_RATIO, MAX_NAME_LENGTH = 700, 10**20, 8000
 FINER, VALLEYS = 1.13, 6  # a step of the finer grid; how many are searched for their floor
 MAX_AXES, MAX_VISITS = 4, 300  # symbols along which points are visited, and how many of these
-MAX_DRAWS = 12  # draws to one that satisfies the relations, from which on they are moved inside
+MAX_DRAWS = 12  # draws per feasible draw; if feasible ones are rarer, draws are moved inside
 
 Point = dict[sp.Symbol, Fraction]
 
@@ -115,7 +115,7 @@ def feasible_point(relations: tuple[sp.Basic, ...], start: Point) -> Point | Non
                 moved = {**point, x: value}
                 count = sum(all_true((part,), moved) for part in parts)
                 reached.setdefault(count, []).append(moved)
-            if reached and max(reached) >= best:  # also where none more holds: another may, then
+            if reached and max(reached) >= best:  # ties too: a move may help another relation
                 best = max(reached)
                 point = generator.choice(reached[best])
     return point if best == len(parts) else None
@@ -168,7 +168,7 @@ def _margins(node: sp.Basic) -> Iterator[sp.Expr]:
     elif isinstance(node, sp.Add):
         if any(term.as_coeff_Mul()[0] < 0 for term in node.args):
             yield node
-        if len(node.args) <= 3:  # the scale at which one term overtakes the next
+        if len(node.args) <= 3:  # scale where two successive terms are equal
             yield from (
                 positive_term(one) - positive_term(other) for one, other in pairwise(node.args)
             )
@@ -309,7 +309,7 @@ def _scanned(margin: sp.Expr, x: sp.Symbol, point: Point, touching: bool) -> Ite
         except UNDETERMINED_RELATION:
             return None
 
-    # Where a part has a break of its own, the whole may have a spike.
+    # A break in a part may cause a spike of the whole: sample around it.
     parts = (part for part in margins(*margin.args) if part.has(x) and part != margin)
     inner = {c for p in parts if _coefficients(p, x) is not None for c in crossings(p, x, point)}
     near = {c * (1 + sign * part) for c in inner for part in OFFSETS for sign in (1, -1, 0)}

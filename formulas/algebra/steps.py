@@ -83,7 +83,7 @@ class DerivationStep:
     rhs: sp.Expr
     why: str
     identity: Provable | None = None
-    size: sp.Expr | None = None  # of what was neglected, relative to what was kept
+    size: sp.Expr | None = None  # [1] neglected terms over kept terms
     neglected: str = ""
     solved: sp.Symbol | None = None
     borrowed: tuple[DerivationStep, ...] = ()

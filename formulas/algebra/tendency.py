@@ -160,7 +160,7 @@ class LimitClaim:
         return distances
 
 
-LIMIT_DECADES = (60, 200, 400)  # decades by which a symbol comes near its limit
+LIMIT_DECADES = (60, 200, 400)  # decades to a limit, or of the value towards infinity
 INFINITE = (sp.oo, -sp.oo, sp.zoo, sp.nan)
 
 

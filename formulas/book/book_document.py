@@ -99,7 +99,7 @@ def _beside(name: str) -> str:
     return Path(__file__).with_name(name).read_text("utf-8")
 
 
-# What the book's own style adds to that of a format.
+# Additions of the book's style to each output format.
 HEADS: Mapping[str, Callable[[], dict[str, str]]] = {
     "html": lambda: {"style": _beside("book.css")},
     "latex": _latex_head,
@@ -343,7 +343,7 @@ class _Setter:
 def required_entries(item: Derivation) -> list[Equation | Derivation]:
     """Equations and derivations put in by the steps of a derivation, each once, in order."""
     listed: dict[int, Equation | Derivation] = {}
-    for step in item.steps[1:]:  # the first says what it begins with
+    for step in item.steps[1:]:  # step 0 is `begin`: it puts in no equation
         for argument in step.arguments.values():
             group = argument if isinstance(argument, tuple) else (argument,)
             listed |= {id(x): x for x in group if isinstance(x, Equation | Derivation)}

@@ -272,7 +272,7 @@ def condition_words(relation: str) -> ProseWords | Formula:
     """Return the relation as a formula, with symbols for catalogue names; words if ambiguous."""
     names = {x.name for x in formula(relation).symbols if SYMBOLS.get(x.name) != x}
     symbols = {name: book_values.equation_named(name).symbol.name for name in names}
-    if len(set(symbols.values())) < len(symbols):  # two of them would read alike
+    if len(set(symbols.values())) < len(symbols):  # duplicate symbols are ambiguous
         for name in names:
             relation = relation.replace(name, by_name()[name].name)
         return ProseWords(relation)

@@ -30,7 +30,7 @@ from formulas.numerics.evaluate import scalar
 from formulas.numerics.trees import TIE
 from formulas.registry import by_name
 
-# Word, and the factor up to which the farthest number is so; beyond the last it is "far".
+# Verdict, and the largest factor of the farthest number for it; above the last it is "far".
 VERDICT_WORDS = (
     ("holds", 1 + float(ROUNDING)),
     ("near", float(AGREEMENT_TOLERANCE)),

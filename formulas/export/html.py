@@ -19,7 +19,7 @@ from formulas.export.typesetting.layout import layout, relation
 from formulas.export.typesetting.markup import mathml
 from formulas.export.words import Formula, reason
 
-# A subset of Latin Modern Math under the GUST Font License, which stands beside it.
+# Subset of Latin Modern Math under the GUST Font License (in this folder).
 _FONT = b64encode(Path(__file__).with_name("token-planner-math.woff2").read_bytes()).decode()
 STYLE = Path(__file__).with_name("style.css").read_text("utf-8").replace("%FONT%", _FONT)
 

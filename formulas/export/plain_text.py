@@ -98,7 +98,7 @@ TEXT_MARKUP = BlockMarkup(
     picture=lambda drawing, anchor: indent(characters(drawing), "  "),
     answer=None,
     within="\n",
-    article=lambda title, anchor, body: body,  # what it is begins with its name
+    article=lambda title, anchor, body: body,  # no title: the body begins with the name
     notes=lambda rows: "\n".join(map(_text_note, rows)),
     kind=_text_kind,
 )

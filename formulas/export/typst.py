@@ -28,7 +28,7 @@ def typst(whole: BlockDocument, head: str = "") -> str:
 def _words(words: str) -> str:
     literal = re.sub(r"[\\#$*_`<>@\[\]~\"']", r"\\\g<0>", words)
     literal = literal.replace("--", r"-\-").replace("//", r"/\/")
-    # What would begin a list, a heading or a term at the start of a block.
+    # Escape a start of a block that Typst would take for a list, a heading or a term.
     return re.sub(r"^(\d*)([-+=/.])", r"\1\\\2", literal)
 
 

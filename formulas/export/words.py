@@ -1,6 +1,6 @@
 """Spans of a line: words, formulas among them, numbers, links.
 
-An assumption or a reason names symbols as a program does, and `pieces` reads the formulas among its
+An assumption or a reason names symbols as a program does; `split_prose` reads the formulas in its
 words: `B*m_pos > B_0; below it every context is memory-bound` is a relation and a clause. Text is
 read, never run: numbers, registered symbols, arithmetic, powers, a few functions, relations.
 """

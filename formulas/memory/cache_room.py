@@ -99,7 +99,7 @@ cache_blocks = Equation.of(
 
 PROFILE_TERMS = (sampler_peak, forward_peak, expert_workspace, graph_memory)
 
-# What is worked out together: a room by the meaning of its engine's share, and the rest.
+# Equations evaluated together: one room per meaning of the engine's share, and further terms.
 TABLES = {
     "profiled": (profiled_room, *PROFILE_TERMS, largest_share),
     "pool": (pool_room, *PROFILE_TERMS, largest_share),

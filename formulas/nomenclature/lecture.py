@@ -9,7 +9,7 @@ from formulas.nomenclature.symbols import symbol as _symbol
 # ruff: noqa: E501  (a table reads better whole)
 # name = _symbol(name, unit, meaning, latex where the rule L_ctx -> L with subscript does not serve)
 
-# A step and what it works on
+# A step and its work
 B          = _symbol("B",          "seq",                "sequences decoded together in one step")
 g          = _symbol("g",          "token/seq",          "tokens emitted per sequence and step")
 m_pos      = _symbol("m_pos",      "token/seq",          "positions computed per sequence and step", "m")
@@ -66,7 +66,7 @@ e_kv       = _symbol("e_kv",       "1",                  "attained share of band
 e_c        = _symbol("e_c",        "1",                  "attained share of the arithmetic peak")
 e_net      = _symbol("e_net",      "1",                  "attained share of network bandwidth")
 
-# Batches and contexts at which something changes
+# Critical batches and contexts
 B_crit     = _symbol("B_crit",     "seq",                "batch at which arithmetic and memory take equal time")
 B_0        = _symbol("B_0",        "token",              "positions per step at which arithmetic equals reading the weights")
 L_star     = _symbol("L_star",     "1",                  "cached tokens whose reading takes as long as the arithmetic of one position", r"L_{*}")

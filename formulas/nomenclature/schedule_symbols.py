@@ -47,7 +47,7 @@ k_out    = _symbol("k_out",    "1",             "power of the output price in a 
 k_active    = _symbol("k_active",    "1",             "power of the active parameters in a fitted price", r"k_{\mathrm{active}}")
 k_tot    = _symbol("k_tot",    "1",             "power of all parameters in a fitted price", r"k_{\mathrm{tot}}")
 
-# The ratio of a chip, and batches beside the critical one
+# Hardware ratio of a chip, and batches relative to the critical batch
 R_hw        = _symbol("R_hw",        "token",         "positions per step at which arithmetic equals reading the weights, were all weights active")
 x_act       = _symbol("x_act",       "1",             "active over total parameters")
 x_crit      = _symbol("x_crit",      "1",             "batch over the critical batch")
@@ -76,7 +76,7 @@ M_each      = _symbol("M_each",      "byte/chip",     "memory of each chip")
 W_each      = _symbol("W_each",      "byte/(s*chip)", "memory bandwidth of each chip")
 M_rack      = _symbol("M_rack",      "byte",          "memory of one rack")
 
-# What sparsity buys (Clark et al., equations 1 and 7; all coefficients positive, signs written)
+# Gain by sparsity (Clark et al., equations 1 and 7; all coefficients positive, signs written)
 a_route     = _symbol("a_route",     "1",             "fall of the logarithm of the loss per decade of parameters")
 b_route     = _symbol("b_route",     "1",             "fall of the logarithm of the loss per decade of experts")
 c_route     = _symbol("c_route",     "1",             "what a decade of parameters takes from the gain by experts")
@@ -91,7 +91,7 @@ l_first     = _symbol("l_first",     "1",             "decimal logarithm of the 
 x_gain      = _symbol("x_gain",      "1",             "effective over active parameters")
 r_gain      = _symbol("r_gain",      "1",             "growth of effective parameters per growth of total parameters, as an exponent")
 
-# Which experts a step visits
+# Experts that a step visits
 q_pick      = _symbol("q_pick",      "1",             "probability that one position picks a given expert", "q")
 n_pos       = _symbol("n_pos",       "1",             "positions of one step", "n")
 k_bend      = _symbol("k_bend",      "1",             "how fast the slope of coverage falls with the probability of a pick")
@@ -136,7 +136,7 @@ x_save      = _symbol("x_save",      "1",             "cost of a sequence over i
 B_rho       = _symbol("B_rho",       "seq",           "batch that a price ratio implies")
 L_rho       = _symbol("L_rho",       "token/seq",     "context that a price ratio implies")
 
-# How times grow with the batch
+# Growth of times with the batch
 lam         = _symbol("lam",         "1",             "growth of the batch, at least one", r"\lambda")
 T_one       = _symbol("T_one",       "s",             "a time that grows at most as the batch does")
 T_two       = _symbol("T_two",       "s",             "another such time")

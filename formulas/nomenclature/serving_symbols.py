@@ -175,7 +175,7 @@ x_mem       = _symbol("x_mem",       "1",                 "share of a chip's mem
 M_need      = _symbol("M_need",      "byte",              "bytes resident on one chip")
 C_mix       = _symbol("C_mix",       "USD/token",         "price of a token, input and output together")
 
-# what an engine reaches, and what it costs besides
+# overheads and efficiencies of an engine
 t_layer     = _symbol("t_layer",     "s",                 "overhead per layer")
 t_moe       = _symbol("t_moe",       "s",                 "further overhead per layer with experts")
 t_seq       = _symbol("t_seq",       "s/seq",             "overhead per sequence of a rank")
@@ -314,7 +314,7 @@ w_mp        = _symbol("w_mp",        "byte/s",            "cache bytes that one 
 n_mp        = _symbol("n_mp",        "1/seq",             "multiprocessors of a chip that read the cache of one sequence")
 x_lone      = _symbol("x_lone",      "1",                 "time of reading caches with the multiprocessors that do, over that with all of them")
 
-# what a plan gives: load, money, energy, rates
+# outputs of a plan: load, money, energy, rates
 X_arr       = _symbol("X_arr",       "seq/s",             "requests that arrive per second")
 n_up        = _symbol("n_up",        "1",                 "replicas that run while the spare ones are down")
 x_free      = _symbol("x_free",      "1",                 "share of the slots that stays free")

@@ -158,7 +158,7 @@ eta_ratio = _symbol("eta_ratio", "1",                  "exponent with which para
 N_unit    = _symbol("N_unit",    "param",              "unit of the parameters in a fit")
 D_unit    = _symbol("D_unit",    "token",              "unit of the tokens in a fit")
 
-# what the phases of a life cost
+# cost of the phases of a lifecycle
 u_peak    = _symbol("u_peak",    "1",                  "share of the peak that is used")
 u_pt      = _symbol("u_pt",      "1",                  "share of the peak that pre-training uses")
 u_rl      = _symbol("u_rl",      "1",                  "share of the peak that reinforcement learning uses")
@@ -209,7 +209,7 @@ x_restart = _symbol("x_restart", "1",                  "share of the time that r
 x_failed  = _symbol("x_failed",  "1",                  "share of the time that failures and checkpoints take")
 x_good    = _symbol("x_good",    "1",                  "goodput: share of the time that trains")
 
-# what a run costs
+# cost of a training run
 T_run     = _symbol("T_run",     "s",                  "time of a whole training run, failures included")
 P_train   = _symbol("P_train",   "J/(chip*s)",         "power of one chip that trains, cooling included")
 E_run_all = _symbol("E_run_all", "J",                  "energy of a whole training run")

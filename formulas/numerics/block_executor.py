@@ -149,7 +149,7 @@ class BlockExecutor:
         schedule = self._schedule(axis)
         values = list(self._values)
         for name, slot in self._arguments.items():
-            values[slot] = arguments[name][()]  # a number, where there is only one
+            values[slot] = arguments[name][()]  # a 0-d array becomes a scalar
         for function, target, sources in schedule.before:
             values[target] = function(*[values[s] for s in sources])
         blocked = {n: slot for n, slot in self.outputs.items() if slot in schedule.blocked}

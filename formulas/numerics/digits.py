@@ -17,16 +17,16 @@ import mpmath
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-# Where the value at a point is irrational, digits that are carried, of which a sum may cancel a
-# third. In a search for a branch, where a point is looked at again, the digits of floats do.
+# Digits carried for irrational values; a sum may cancel a third of them. The search for a branch
+# needs little more than the digits of a float, because its result is evaluated again.
 WORKING, SEARCHING = 120, 24
 
-NOT_SMALL = 0.5  # Neglected over kept from which a document calls an approximation bad.
+NOT_SMALL = 0.5  # [1] neglected over kept terms; from this ratio on a document says "not small".
 
 ROUNDING = Fraction(1, 20)  # The lecture rounds in the head: 14.4 is "about 15".
 
-# A stated number is near the computed one up to half as much again, as figures carried through a
-# lecture in the head are, and no longer of its order of magnitude from ten times on.
+# Largest ratio of a stated to a computed number that counts as near: mental arithmetic in a
+# lecture rounds to this extent. From MAX_DISTANCE on its order of magnitude differs.
 AGREEMENT_TOLERANCE = Fraction(3, 2)
 MAX_DISTANCE = 10
 
@@ -34,7 +34,7 @@ Number: TypeAlias = Any  # Fraction, or mpmath's mpf
 Values: TypeAlias = Mapping[sp.Symbol, Number]
 AGREE = mpmath.mpf(10) ** -50  # relative: two sides are equal, and so are a limit and its claim
 LARGEST_POWER = 4096  # bits of a power that is still worked out as a fraction
-SMALL_POWER = 16  # up to which multiplying is faster than a logarithm
+SMALL_POWER = 16  # largest exponent computed by multiplication: faster there than a logarithm
 TERMS, GROWING = 2000, 50  # of a sum that are added up at most; after which it must fall
 RUN = sp.Dummy("run")  # a point's number under this name draws what stands for any function there
 LARGEST_EXPONENT = 10**400  # beyond it even the exponent of an exponential has too many digits

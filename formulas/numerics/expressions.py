@@ -170,7 +170,7 @@ def expr_tree(x: sp.Basic) -> Tree:
     return (OPERATIONS[type(x)][0], *map(expr_tree, x.args))
 
 
-# What a node is called in a tree, and the array operation that it is.
+# Tree label and array operation of each SymPy node type.
 OPERATIONS: Mapping[type, tuple[str, str]] = {
     sp.Add: ("sum", "sum"),
     sp.Mul: ("product", "product"),

@@ -180,7 +180,7 @@ def to_javascript(
     every = {number for numbers in wanted.values() for number in numbers}
     live = stages.needed(every)
     names: tuple[list[str], list[str], list[str]] = ([], [], [])
-    # Where values that a later stage needs are kept, by stage.
+    # Storage index of the values that a later stage needs, by stage.
     places: tuple[dict[int, int], dict[int, int]] = ({}, {})
     for number in sorted(live):
         for operand in stages.steps[number].operands:

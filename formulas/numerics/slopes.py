@@ -105,7 +105,7 @@ def tape_derivatives(
             value = float(getattr(np, operation)(*inner))
             if operation in _DERIVATIVES:
                 steep, moved = _DERIVATIVES[operation](inner[0], value), slopes[operands[0]]
-                # What nothing moves stays, be a root of nothing ever so steep.
+                # A zero inner slope stays 0, even if the derivative is infinite (square root at 0).
                 np.multiply(steep, moved, out=slope, where=moved != 0)
         values.append(value)
         slopes.append(slope)

@@ -51,7 +51,7 @@ def cached_json(name: str, make: Callable[[], T], sources: tuple[Path, ...] = ()
     sources : Folders and files that decide what is made, beside all equations.
     """
     file = folder() / digest(sources) / f"{name}.json"
-    # A folder that cannot be used, or a file that is damaged, costs time and nothing else.
+    # An unusable folder or a damaged file costs only the time of a new computation.
     for place in (file, SHIPPED_FOLDER / file.parent.name / file.name):
         with contextlib.suppress(OSError, ValueError):
             if (value := json.loads(place.read_bytes())) is not None:
@@ -108,7 +108,7 @@ def digest(sources: tuple[Path, ...] = ()) -> str:
 
 P = ParamSpec("P")
 MAX_CACHED_RESULTS = 128  # of one function, the latest asked for
-MAX_CACHED_ELEMENTS = 4096  # rows of a column that is kept; longer ones are computed each time
+MAX_CACHED_ELEMENTS = 4096  # rows of a cached column; longer columns are computed on each call
 
 
 class ColumnKey(NamedTuple):

@@ -17,7 +17,7 @@ from formulas.nomenclature.symbol_error import SymbolError
 Tree: TypeAlias = "float | bool | str | Sequence[Tree]"
 Named: TypeAlias = Sequence[tuple[str, Tree]]
 
-# Relative distance at which two branches of a Max tie: a few roundings of what computes them.
+# Relative tolerance of a tie between branches of a Max: a few rounding errors.
 TIE = 1e-12
 
 

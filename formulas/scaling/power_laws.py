@@ -14,7 +14,7 @@ PROPORTIONAL = "the arithmetic of training is proportional to parameters times t
 def equal_gains(
     law: Equation, size: Symbol, why: str = "one percent of size or of tokens lowers the loss alike"
 ) -> Step:
-    """Step that derives the minimum of the loss while size times tokens (FLOP) is constant."""
+    """Step that derives the minimum loss at constant FLOP, proportional to size times tokens."""
     optimum = stationary(size, why, traded=D_pt, constant=size * D_pt)
     return lambda derivation: optimum(begin(law)(derivation))
 

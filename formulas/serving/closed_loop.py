@@ -19,7 +19,7 @@ from formulas.algebra.notation import *
 from formulas.serving.prefill import in_passes
 
 HALF = Rational(1, 2)
-DEALT = Rational(2, 5)  # prompts that one waits for, of the standard deviation of those of a rank
+DEALT = Rational(2, 5)  # prompts waited for, in standard deviations of the prompts of a rank
 
 others_of_rank = Equation.of(
     n_others,
@@ -101,7 +101,7 @@ pools_loop_first_token = Equation(
 )
 
 # --- tails ------------------------------------------------------------------------------------
-_FULLEST = Rational(99, 100)  # of chunks, beyond which the length of a line is anyone's guess
+_FULLEST = Rational(99, 100)  # maximum load of the chunks; above it the queue length is uncertain
 _LEAST = Rational(1, 10**6)  # below it a number is normal, or none
 _COUNTED = 8  # prompts that are counted one by one
 _SPREAD = 1 + v_in**2  # E[L^2]/E[L]^2 of log-normal lengths, whose E[L^k] are its powers

@@ -213,7 +213,7 @@ DECODE = (
     collectives.hop_latency,
     *speculation.DRAFTING,
 )
-# What a bound takes of it: how sequences are spread, and what perfect overlap does not change.
+# Equations shared with the roofline bound: sequence counts, and terms that overlap leaves equal.
 DECODE_SHARED = (
     rank_sequences,
     stage_sequences,

@@ -187,7 +187,7 @@ ROOFLINE = (
 )
 ROOFLINE_SLOT = (_roofline("time a replica spends per request", T_slot, T_slot_bound),)
 
-# What stands for the slot, or for its part that decodes, where a pool lacks a phase.
+# Equations of the slot, or of its decode part, for a pool that lacks a phase.
 READING_SLOT = (
     Equation(
         "time a replica spends per request, of a pool that only reads prompts",
@@ -212,7 +212,7 @@ DECODING = {
 }
 
 # --- which of them apply --------------------------------------------------------------------------
-# Given: the share of slots; what arrives; or as much as can be served.
+# Load: the share of slots is given, the arrival rate is given, or the maximum load is served.
 FILLS = {
     "none": (given_fill, replica_arrivals),
     "given": (carried_load, realised_fill, replica_arrivals),
@@ -223,7 +223,7 @@ COMMON = (
     output_token_rate, input_token_rate, tokens_per_chip, bill, power_bill, request_price,
     input_price, output_price, mixed_price, request_energy,
 )  # fmt: skip
-# What a token costs, and takes of energy, in the phases that a pool runs.
+# Cost and energy of a token, by the phases that a pool runs.
 PRICE = {"aggregated": mixed_price, "decode": output_price, "prefill": input_price}
 ENERGY = {"aggregated": mixed_energy, "decode": output_energy, "prefill": input_energy}
 

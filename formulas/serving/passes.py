@@ -71,7 +71,7 @@ read_together = Equation(
     ("a prompt is read when all that share its passes are",),
 )
 
-# What prompts share in the phases that a pool runs.
+# Equations of passes shared by prompts, by the phases that a pool runs.
 _SHARED = (shared_work, shared_time)
 PASSES = {
     "aggregated": (step_prompts, mixed_passes, mixed_pass_weights, *_SHARED, read_alone),

@@ -98,8 +98,8 @@ pools_output_price = _of_pools(
     p_chip_dec * n_chips_dec / (X_pools * L_out),
     "output bears the pool that decodes",
 )
-# Of a token more of one kind, at the layouts chosen: where pools grow with what they serve, and in
-# the pools as they are.
+# Marginal price of an input or an output token at the chosen layouts: long run (pools grow with
+# the load) and short run (pools fixed).
 LONG_RUN = ("replicas are many, so that fractions of one matter little", "no chip is idle")
 long_run_input_price = Equation(
     "price of an input token more, pools sized anew",

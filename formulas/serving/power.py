@@ -93,14 +93,14 @@ flop_energy = Equation(
     assumes=("energy per FLOP falls as the peak of the dtype rises",),
 )
 
-# Where electricity is paid beside the rent.
+# Electricity billed in addition to the rent.
 paid_power = Equation.of(
     p_power, p_joule * P_chip, "electricity is paid for what chips draw, cooling included"
 )
 rented_chip = Equation.of(p_chip, p_rent + p_power, "rent is due for all chips all the time")
 BILLED_POWER_EQUATIONS = (paid_power, rented_chip)
 
-# By the phases that a pool runs: what its work takes, and what is drawn for it.
+# Energy of the work, and power drawn for it, by the phases that a pool runs.
 WORK_EQUATIONS = {
     "prefill": (RUN["prefill"],),
     "aggregated": (step_work, weight_energy, RUN["aggregated"]),

@@ -95,7 +95,7 @@ def in_passes(work: Symbol, time: Symbol, number: Expr, *assumes: str) -> tuple[
     """Equations of the work and the time of one prompt that is charged `number` prefill passes."""
     read = Equation.of(T_pf_w, n_half * n_chunks * V_pass / (W_chip * e_w))
     done = Equation.of(T_pf, _WORK).substitute(read, prefill_overhead, *context_parallel.RING)
-    # What is gathered depends on a prompt's own chunks, whoever shares their passes.
+    # Gathering depends on a prompt's own chunks, not on the prompts that share its passes.
     whole = decode.overlapped_time(work, T_pf_net) + T_gather + T_hop_pf + T_draft_pf + T_draft_pass
     parts = (speculation.draft_prompt_passes, *PREFILL_NETWORK)
     sent = Equation.of(T_pf, whole).substitute(*parts)
@@ -142,4 +142,4 @@ PREFILL = (
     speculation.draft_prompt_passes,
     *PREFILL_NETWORK,
 )
-PREFILL_SHARED = (new_tokens, cached_tokens, attention_pairs)  # what a bound takes of it
+PREFILL_SHARED = (new_tokens, cached_tokens, attention_pairs)  # shared with the roofline bound

@@ -149,7 +149,7 @@ def _grouped_integers(values: Mapping[str, object], place: str) -> Quantization:
         precision = _sparse(precision, {"format": "marlin-24"}, place)
     unquantized = _patterns(values, ("modules_to_not_convert",), place)
     rules = _mapping(values.get("dynamic"), f"{place}.dynamic")
-    # GPTQModel leaves alone what a rule with a minus names, and changes what one with a plus names.
+    # GPTQModel rules: a minus excludes the named layers, a plus changes their settings.
     left = tuple(f"re:{rule[2:]}" for rule in rules if rule.startswith("-:"))
     if len(left) < len(rules):
         raise ModelError(f"{place}.dynamic: only rules that begin with -: are read")

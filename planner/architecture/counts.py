@@ -165,7 +165,7 @@ def model_sizes(
     mix, active, more = _tally(model, dtype(weights) if weights is not None else None)
     params = {group: sum(mix[group].values()) for group in GROUPS}
     stored = {x: float(sum(n * each.bytes for each, n in mix[x].items())) for x in GROUPS}
-    # Of a tied model's embeddings only the one that is the head is read and multiplied with.
+    # The embedding matrix of a tied model is its head: only the head counts as read and multiplied.
     twice = active["head"] - params["head"] if model.tied else 0
     parts = [layer.feed_forward for layer in model.layers if layer.feed_forward is not None]
     experts = next((p.experts for p in parts if p.experts), Experts(0, 0, 0, model.hidden))

@@ -16,8 +16,8 @@ from planner.architecture.quantization import DTYPES, torch_dtype
 from planner.text.errors import Mistake, ModelError, did_you_mean, quote
 
 _MAX_BYTES = 16 * 2**20
-# What a nested language model takes from the outer level where it does not say it itself, under
-# either of two names.
+# Keys that a nested language model takes from the outer level if it lacks them; alternative
+# names of a key share a tuple.
 _INHERITED = (("tie_word_embeddings",), ("torch_dtype", "dtype"), ("quantization_config",))
 _TOWERS = {
     "vision_config": "vision tower",
@@ -25,7 +25,7 @@ _TOWERS = {
     "vision_tower_config": "vision tower",
     "speech_config": "audio tower",
 }
-# Where a checkpoint with other towers keeps its language model.
+# Keys that hold the language model in a checkpoint with other towers.
 _NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
 _GUESSING = "; its layers cannot be built without guessing"
 _ELSEWHERE = ("add_cross_attention", "is_encoder_decoder")

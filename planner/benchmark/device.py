@@ -79,10 +79,10 @@ class Device(Protocol):
     facts: Facts
 
     def ready(self, work: TimedKernelSpec) -> Ready:
-        """Make a work ready to be run; raises Unsupported."""
+        """Make a work ready to be run; raises UnsupportedByDevice."""
 
     def all_reduce(self, sizes: Sequence[int], repeats: int) -> Iterable[AllReduceTime]:
-        """Time an all-reduce over all visible devices; raises Unsupported."""
+        """Time an all-reduce over all visible devices; raises UnsupportedByDevice."""
 
 
 READING = 2e-3  # [s] of one reading at the least
@@ -108,7 +108,7 @@ class Timing(Closed):
 def summary(seconds: Sequence[float]) -> Timing:
     """Summarise repeated times of one run [s]: count, minimum, median and relative spread.
 
-    Raises Unsupported if a time is not a positive number: the clock is too coarse, or broken.
+    Raises UnsupportedByDevice if a time is not positive: the clock is too coarse, or broken.
     """
     import numpy as np  # here, so that reading a scenario stays fast
 
@@ -129,7 +129,7 @@ def time_repeatedly(ready: Ready, budget: float) -> Timing:
         calls = _calls(per_call, WARM_UP_S - warm)
         spent = ready.seconds(calls)
         per_call = spent / calls
-        # A clock that stands still must not keep us here.
+        # A clock that does not advance must not make this loop endless.
         warm += max(spent, WARM_UP_S / 100)
     calls = _calls(per_call, READING)
     fits = budget / max(per_call * calls, 1e-9)

@@ -54,7 +54,7 @@ def fit_alpha_beta(points: Sequence[tuple[float, float]]) -> TimeLine:
     scale = columns.max(axis=0)
     latency, per_unit = (nnls(columns / scale, np.ones(len(points)))[0] / scale).tolist()
     miss = float(np.abs(columns @ (latency, per_unit) - 1).max())
-    # Messages that take no longer when larger: the rate is beyond what was sent.
+    # Zero slope: the messages were too small to measure the rate, so it is infinite.
     return TimeLine(latency, 1 / per_unit if per_unit else math.inf, miss)
 
 
@@ -316,6 +316,6 @@ def _toml_value(value: object) -> str:
         return f"{value:.6g}" if any(c in f"{value:.6g}" for c in ".e") else f"{value:.1f}"
     if isinstance(value, int):
         return str(value)
-    # What JSON writes of printable text, TOML reads as the same text.
+    # JSON escapes of printable text are valid TOML as well.
     clean = "".join(c if c.isprintable() else "?" for c in str(value))
     return json.dumps(clean, ensure_ascii=False)

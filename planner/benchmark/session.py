@@ -174,7 +174,7 @@ def _attention(
 
 W = TypeVar("W", bound=works.Work)
 WORD_PATTERN = re.compile(r"[A-Z0-9]+")
-MEMORY_MATCH_TOLERANCE = 0.2  # between the memory that is listed and what a driver reports
+MEMORY_MATCH_TOLERANCE = 0.2  # relative difference of listed and reported memory
 
 
 def catalogue_chip_name(name: str, capacity: float) -> str:

@@ -26,7 +26,7 @@ from planner.text.errors import InputError, MissingExtra, did_you_mean
 
 DEVICES = ("cuda", "xpu", "mps", "cpu")  # those that come first are preferred
 CACHE = 64 * 2**20  # [byte] taken where the last on-chip level is not reported
-AMD_CACHE = 256 * 2**20  # [byte] of MI300's last level, of which its driver reports the one before
+AMD_CACHE = 256 * 2**20  # [byte] MI300 last-level cache; its driver reports the level before
 DTYPES: Mapping[str, tuple[Precision, ...]] = {
     "cuda": ("bf16", "fp16", "fp8", "int8", "fp32"),
     "xpu": ("bf16", "fp16", "fp8", "int8", "fp32"),
@@ -64,20 +64,20 @@ class TorchDevice:
         self.facts = self._facts(visible if count is None else count)
 
     def ready(self, work: TimedKernelSpec) -> Ready:
-        """The work in the device's memory, run once; raises Unsupported."""
+        """The work in the device's memory, run once; raises UnsupportedByDevice."""
         try:
             run = load_kernel(self.torch, self.place, work)
             in_memory = _Loaded(self, run)
             in_memory.seconds(1)
         except (RuntimeError, TypeError, AttributeError, NotImplementedError) as error:
-            # What a library cannot do it says in any of these.
+            # A library reports an unsupported operation by any of these exceptions.
             self.free()
             first = str(error).strip().splitlines() or [type(error).__name__]
             raise UnsupportedByDevice(first[0][:200]) from error
         return in_memory
 
     def all_reduce(self, sizes: Sequence[int], repeats: int) -> Iterable[AllReduceTime]:
-        """Times over all visible devices, a process each; raises Unsupported."""
+        """Times over all visible devices, a process each; raises UnsupportedByDevice."""
         return all_reduce(self.kind, self.facts.count, sizes, repeats)
 
     def synchronize(self) -> None:
@@ -208,7 +208,7 @@ SAMPLES = 64
 def all_reduce(
     kind: str, devices: int, sizes: Sequence[int], repeats: int
 ) -> Iterator[AllReduceTime]:
-    """Times of every size, in the order given; raises Unsupported where processes fail."""
+    """Times of every size, in the order given; raises UnsupportedByDevice if a process fails."""
     if kind not in BACKENDS:
         raise UnsupportedByDevice(f"several devices of kind {kind} do not sum together")
     with TemporaryDirectory() as folder:
@@ -237,7 +237,7 @@ def all_reduce(
 
 
 def _waited(group: Sequence[BaseProcess], folder: Path) -> None:
-    """Wait for the files of all processes; raises Unsupported if one fails or they take too long.
+    """Wait for the files of all processes; raises UnsupportedByDevice on failure or timeout.
 
     Not for the processes themselves: taking a group down hangs in some versions of gloo.
     """
@@ -275,7 +275,7 @@ def _rank(
         part.write_text(json.dumps(answers))
         part.replace(_file(at, rank))  # whole or not there, before the group is taken down
         group.destroy_process_group()
-    except Exception as error:  # whatever it is, the parent reports it
+    except Exception as error:  # any exception: the parent process reports it
         (at / f"{rank}.fault").write_text(str(error).strip().split("\n")[0][:200])
         raise SystemExit(1) from error
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ROW_ELEMENTS = 16384  # numbers of one row that is summed
 SCALE = 3.0  # of a triad
 SAMPLES = 64
-SAMPLE_LINES = 8  # rows and columns of a product that are looked at
+SAMPLE_LINES = 8  # checked rows and columns of a product
 GRAPH = 100  # launches recorded in one graph
 
 

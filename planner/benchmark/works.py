@@ -15,7 +15,7 @@ Floating = Literal["bf16", "fp16", "fp32"]
 
 WIDTH = {"bf16": 2, "fp16": 2, "fp8": 1, "int8": 1, "fp32": 4}  # bytes of one number
 ARRAYS = {"read": 1, "copy": 2, "triad": 3}  # arrays that pass through memory
-CACHE_MULTIPLE = 4  # times the last on-chip level, and nothing of it is still there
+CACHE_MULTIPLE = 4  # multiple of the last-level cache; reading it evicts all earlier data
 ELEMENT_BYTES = 4  # bytes of one number of an all-reduce, fp32
 
 

@@ -44,7 +44,7 @@ def group_error(ratio: np.ndarray, groups: np.ndarray) -> float:
     return float(np.mean([np.median(error[groups == name]) for name in np.unique(groups)]))
 
 
-FULL_WEIGHT_GROUP_ROWS = 3  # of a group, from which it weighs in a band as much as any
+FULL_WEIGHT_GROUP_ROWS = 3  # minimum rows of a group for full weight in a band
 
 
 def mean_by_group(values: np.ndarray, group: np.ndarray) -> float:
@@ -96,7 +96,7 @@ def constant(roofs: np.ndarray, seconds: np.ndarray, fold: np.ndarray) -> np.nda
 
 
 FOLDS = 5
-MIN_USER_BAND_ROWS = 10  # rows from which both ranks are of a row
+MIN_USER_BAND_ROWS = 10  # minimum rows so that both ranks of the interval are in the sample
 COST = "usd_per_mtok"
 
 

@@ -216,7 +216,7 @@ class HierarchyProblem:
         return theta
 
     def value(self, theta: np.ndarray) -> float:
-        """Objective: sum of the robust errors of the rows and of the squares of the priors."""
+        """Objective: weighted robust errors of the rows plus squared distances to the priors."""
         error = self._error(self.sample.columns.times(self._rounded(theta)[0])) / self.loss.outlier
         robust = 2 * (np.sqrt(1 + error**2) - 1)
         return float(self.sample.weights @ robust + self.precision @ (theta - self.mean) ** 2)

@@ -45,20 +45,20 @@ from planner.protocol.results.calibration_result import FittedCoefficient
 from planner.text.tolerances import QUANTILE_90
 
 MIN_PRIOR_SD, MAX_PRIOR_SD = 0.2, 0.7  # standard deviation of a coefficient's logarithm beforehand
-MEASURED_LIMIT_PRIOR_SD = 1e-3  # the same where the chip's measured limit is met
+MEASURED_LIMIT_PRIOR_SD = 1e-3  # prior standard deviation of ln coefficient at a measured limit
 ABSENT = 1e-9  # s, or steps: in place of the nothing that a profile may hold
 MIN_SCATTER = 0.05  # of rows about any fit: configurations share errors that no sweep shows
 SCATTERS = 2  # times that the scatter is taken from the rows
-NORMAL = 1.4826  # standard deviation of a normal beside its median absolute deviation
-MIN_TIME_SHARE = 0.01  # share of a row's time from which a coefficient matters to it
-CONFIGURATIONS = 5  # from which whole configurations are left out
+NORMAL = 1.4826  # standard deviation over median absolute deviation, normal distribution
+MIN_TIME_SHARE = 0.01  # minimum share of a row's time for a coefficient to affect the row
+CONFIGURATIONS = 5  # minimum number of configurations to leave out whole configurations
 FOLDS = 10
-# Runs: fewer cannot tell how far they scatter, nor which of them is the one that is off.
+# Runs: this number or fewer show neither their scatter nor which run is an outlier.
 SMALL_SAMPLE = 5
 PLAIN_LOSS = Loss(outlier=0.5)  # of a handful: three times the scatter of first tokens
-MIN_SHOWN_CHANGE = 0.02  # of a value: what is shown to have moved
+MIN_SHOWN_CHANGE = 0.02  # relative change of a coefficient that counts as moved
 STATES = ("moved", "kept", "limited")
-# What engines and chips differ in beyond the shared coefficients, where the rows hold several.
+# Effects by engine (overheads) and by chip (memory) if the rows hold several engines or chips.
 OVERHEADS = tuple(name for name in COEFFICIENTS if name.startswith("t_"))
 MEMORY = tuple(name for name in COEFFICIENTS if name in ("e_w", "e_kv"))
 TIMES = tuple(name for name in COEFFICIENTS if name != "n_sched")

@@ -32,7 +32,7 @@ from planner.protocol.results import calibration_result as results
 from planner.text.errors import InputError
 
 WORST_ROWS_SHOWN = 3  # rows that are named
-MAX_REPEAT_RATIO = 1.15  # ratio of two runs alike that chance rarely exceeds (6 % each, 90 %)
+MAX_REPEAT_RATIO = 1.15  # maximum ratio of two repeats by chance (6 % each, 90 %)
 
 
 @dataclass(frozen=True)
@@ -373,6 +373,6 @@ def _key(name: str) -> str:
 
 
 def quoted_text(text: str) -> str:
-    # What JSON escapes in a string, TOML reads alike; a file's name may be no Unicode.
+    # TOML reads the string escapes of JSON; a file's name may hold invalid Unicode.
     whole = text.encode("utf-8", "replace").decode()
     return json.dumps(whole, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -30,7 +30,7 @@ from planner.text.errors import InputError
 HALF, MODEL, CHIP, WIDTH = "random half", "model out", "chip out", "width out"
 SEED = 20261124
 MIN_FIT_ROWS = 8  # rows, below which a stack has no fit of its own
-AT_BOUND = 0.02  # above what physics lets it be, within which a coefficient is held back by it
+AT_BOUND = 0.02  # relative margin above the physical minimum; within it a coefficient is bound
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ def fit_power(
 LEAVE_OUT_LABELS = {HALF: IN_SAMPLE, MODEL: NEW_MODEL, CHIP: NEW_CHIP}
 AXES = ("tp", "pp", "dp", "cp", "ep", "micro_batch", "virtual_stages", "zero", "recompute")
 DIGITS = 4
-MIN_BAND_ROWS = 5  # rows left out, from which on their errors make a band
+MIN_BAND_ROWS = 5  # minimum number of left-out rows for an error band
 
 
 def stack_table(

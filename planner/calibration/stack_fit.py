@@ -33,12 +33,12 @@ from planner.problems.training.step.step_times import get_kernel, run_kernel
 from planner.problems.training.step.training_task import TrainingTask
 
 NOISE = 0.04  # of the logarithm of a step time: what another day, release or submitter changes
-# Of a routed model, where layouts explain little: releases of four months made a layout 1.6 times
-# faster, half the logarithm of that.
+# Noise of routed models, whose layouts explain little: releases of four months made a layout
+# 1.6 times faster, and the noise is half of ln 1.6.
 ROUTED_NOISE = 0.25
 STEP = 1e-4  # of a logarithm, for slopes
 MIN_ROWS = 2  # of a scope, below which it has no adjustment
-# What a place may change, by scope: coefficients, and the standard deviation of the logarithm.
+# Coefficients adjusted in each scope, and prior standard deviation of ln of the adjustment.
 SCOPES: Mapping[str, tuple[tuple[str, ...], float]] = {
     "chip": (("k_mat", "k_att", "k_norm", "k_dp", ANY_VALUE), 0.12),
     "precision": (("k_mat", "k_expert", "k_quant"), 0.25),
@@ -208,7 +208,7 @@ def robust(x: np.ndarray) -> np.ndarray:
     return np.sign(x) * np.sqrt(2 * LIMIT**2 * (np.sqrt(1 + (x / LIMIT) ** 2) - 1))
 
 
-LIMIT = 2.0  # standard deviations of noise beyond which a row counts less
+LIMIT = 2.0  # standard deviations of noise; a row with a larger residual counts less
 
 
 def robust_slope(x: np.ndarray) -> np.ndarray:
@@ -237,9 +237,9 @@ def _adjustable(sample: StepSample) -> tuple[tuple[tuple[str, str, str], ...], l
     return tuple(keys), spreads
 
 
-# Of the variance of a physical prior: what one stack differs from the mean of all.
+# Share of the variance of a physical prior that is variance between stacks.
 STACK_SHARE = 0.5
-MIN_INFORMATION = 1e-3  # of a prior's information, below which rows say nothing of a coefficient
+MIN_INFORMATION = 1e-3  # relative to a prior's information; below it a coefficient is unidentified
 Findings = Mapping[str, Mapping[str, tuple[float, float]]]
 
 

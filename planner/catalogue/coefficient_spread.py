@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from planner.architecture.counts import ModelSizes
     from planner.catalogue.chips import Chip
 
-NOISE = 0.06  # of runs repeated: what no coefficient can tell
+NOISE = 0.06  # standard deviation of ln(time) of repeated runs, which no coefficient explains
 IN_SAMPLE, NEW_MODEL, NEW_CHIP, DISTANCE_POOLED = "known", "new_model", "new_chip", "pooled"
 DISTANCE_ASSUMED, NEW_ARCHITECTURE, NEW_ENGINE = "assumed", "new_architecture", "new_engine"
 NEW_PAIR, NEW_VERSION = "new_engine_on_chip", "new_version"
-# Kinds of distance from the fitted rows, the farthest first, and what is new there.
+# Kinds of distance from the fitted rows, the farthest first, with the attributes that are new.
 DISTANCES: Mapping[str, tuple[str, ...]] = {
     NEW_ARCHITECTURE: ("architecture",),
     NEW_CHIP: ("chip",),
@@ -35,9 +35,9 @@ DISTANCES: Mapping[str, tuple[str, ...]] = {
 }
 LATENT, ATTENTION_GROUPED, ATTENTION_INDEXED = "latent", "grouped", "indexed"
 HALF = np.dtype("<f2")
-# Low and high end in standard deviations, and what known places scatter beside them.
+# Low and high quantile [standard deviations], and the scatter of known places added to sigma.
 Quantiles = Mapping[str, Mapping[str, tuple[float, float, float]]]
-# Whether kinds of distance hold, for all of several times alike or for each.
+# Masks of points by kind of distance: an array over points, or a single value for all.
 ScopeMask = Mapping[str, "np.ndarray | np.bool_"]
 EMPTY_PLACE: ScopeMask = MappingProxyType({})
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 HullValue = str | float
 CHIP_SEPARATOR = " on "
 SAME_RATE = {"fp16": "bf16"}  # of as many bytes, and of one rate where sums are kept in fp32
-# Up to a quarter beyond the ends of a range a term changes by less than rows alike scatter.
+# 25 % outside a fitted range, a term changes by less than the scatter of comparable rows.
 MAX_EXTRAPOLATION = 1.25
 
 

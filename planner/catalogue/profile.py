@@ -65,11 +65,11 @@ class Adjustment:
 COEFFICIENTS = tuple(table("planner.catalogue", "coefficients.toml"))
 EFFICIENCIES = frozenset(name for name in COEFFICIENTS if name.startswith("e_"))
 READING, MULTIPLYING = ("e_w",), ("e_c", "e_pf", "e_pf_x")
-# In which narrow weights are multiplied by kernels without arithmetic of their own.
+# Arithmetic of kernels that cannot multiply narrow weights in their own format.
 MATH_DTYPE = "bf16"
 STEPS_WAITED = "n_sched"  # a number of steps, not a time
 HIDES = "e_ovl"  # no time is divided by it: it is the share of a time that another hides
-# Coefficients switched off: nothing takes time, and nothing is hidden.
+# Coefficients switched off: every term takes zero time, and no time is hidden.
 NEUTRAL: Mapping[str, float] = {
     name: math.inf if name in EFFICIENCIES - {HIDES} else 0.0 for name in COEFFICIENTS
 }
@@ -184,7 +184,7 @@ class Profile:
                 for kind, width in added_deviation(quantity).items() if kind in holds]  # fmt: skip
         if not adds:
             return ends
-        # To either side alike: where half of the cases lie is hardly moved by what nobody measured.
+        # Symmetric in ln: unmeasured effects widen the band and hardly move its median.
         more = np.sqrt(sum((width**2 for width in adds), np.zeros(shares.shape[1])))
         low, high = (np.hypot(np.log(end), more) for end in ends)
         return np.exp(-low), np.exp(high)
@@ -317,7 +317,7 @@ def parse_profile(name: str, raw: Mapping[str, Any]) -> Profile:
     if "like" in raw:
         whole, engine = profile(raw["like"]), raw["engine"]
         bands = whole.bands_of(IN_SAMPLE, engine)
-        # Errors on configurations are its own; those on whole chips or engines are of the one fit.
+        # Only errors on configurations are this engine's; all others are of the shared fit.
         left_out = tuple(row for row in whole.left_out if row["word"] != "configurations")
         whole = replace(whole, name=name, engine=engine, bands=bands, base=False, left_out=left_out)
         if whole.hull:

@@ -10,7 +10,7 @@ from planner.catalogue.coefficient_spread import RunContext
 from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES, Profile, profile, profile_names
 from planner.text.errors import quote
 
-MAX_RATIO = 1.1  # of a peak: boosts may exceed what is listed
+MAX_RATIO = 1.1  # maximum efficiency: boost clocks may exceed the listed peak
 BANDS = ("tpot", "ttft", "usd_per_mtok")
 SPREADS = ("alike", "other")
 # Figures of a way of leaving rows out that answers and `validate` quote.

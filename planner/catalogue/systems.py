@@ -19,7 +19,7 @@ from planner.text.tables import table
 DIMENSION = {"chips_per_domain": "number", "scale_up": "bandwidth", "scale_out": "bandwidth"}
 CHIP_KEYS = ("memory", "memory_bandwidth", "sram", "power")
 OWN_KEYS = ("chips_per_domain", "scale_up", "scale_out")
-CARDS = 8  # of one host, at most: HGX boards and servers of cards alike
+CARDS = 8  # maximum chips per host: HGX boards, and servers with PCIe cards
 # NVL72 racks hold 18 trays of 4 (NVIDIA GB200 NVL72 data sheet, 2026-11-21); hosts of TPU v4, v5p
 # and Ironwood 4 (docs.cloud.google.com: TPU machines, 2026-11-28); trn1.32xlarge, trn2.48xlarge 16,
 # inf2.48xlarge 12 (AWS Neuron documentation: architecture, 2026-11-28); desktops are one chip.

@@ -319,9 +319,9 @@ def rounds_until_mixed(reads: Sequence[np.ndarray]) -> float | None:
     return None
 
 
-# What follows the rows of a claim, or stands alone.
+# Figures computed by code, appended to the rows of a claim if it has rows.
 COMPUTED_FIGURES: Mapping[str, Callable[[], tuple[PhysicalFigure, ...]]] = {
-    # Contexts beyond which no batch is arithmetic-bound, attention counted.
+    # Context lengths above which no batch is compute-bound, attention included.
     "C13": lambda: tuple(edge_of_arithmetic(V3, name, fmt) for name, fmt in EDGES),
     "C18": _routed_returns,
     "C19": _domains,

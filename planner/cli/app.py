@@ -276,7 +276,7 @@ Commands.groups = HELP["groups"]
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit; what goes wrong on purpose is one message, no traceback."""
-    # What is read at the start lives until the end; looking through it again frees nothing.
+    # Objects loaded at the start live until the end; searching them again frees no memory.
     gc.set_threshold(100_000)  # new objects between two searches for garbage
     with exits():
         app(args=None if arguments is None else list(arguments), standalone_mode=True)

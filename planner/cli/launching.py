@@ -91,7 +91,7 @@ def export(
     require_folder(out)
     changes = with_sure(file, sets, sure=sure)
     if file != "-" and getattr(load(file, changes), "engine", None) == "any":
-        # Of all that some engine runs, what this one does; where it cannot, the plan says why not.
+        # Narrow `any` to the target engine; if that is refused, plan with `any`: the plan says why.
         with suppress(InputError):
             checked(file, [*changes, f"engine={runs}"])
             changes.append(f"engine={runs}")

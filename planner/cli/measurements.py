@@ -120,7 +120,7 @@ def validate(
     from planner.validation.estimates import measurement_files
     from planner.validation.validation_document import GROUP_KEYS
 
-    # Which tables, by name, in that order.
+    # Tables by name, in the given order.
     groupings = [name.strip() for name in by.split(",") if name.strip()]
     for name in groupings:
         if name not in GROUP_KEYS:

@@ -59,7 +59,7 @@ def saved_answer(source: Source) -> Mapping[str, Any] | None:
             text = stream.read(MAX_FILE_BYTES)
         document = json.loads(text)
     except (OSError, ValueError, RecursionError):
-        return None  # what is wrong with it the reader of scenarios says, with its place
+        return None  # the scenario reader reports the fault with its location
     return document if isinstance(document, dict) and document.keys() >= ANSWER else None
 
 

@@ -204,7 +204,7 @@ class _Judge:
         if before is None:
             raise InputError(f"--against {file}: has no plan, so there is no price to rise from")
         words = f"{file} + {100 * share:g}%" if share else str(file)
-        needed = SURE_CHANCE if self.sure else None  # two estimates of one model are off alike
+        needed = SURE_CHANCE if self.sure else None  # both estimates share the errors of the model
         return self._verdict(output, before * (1 + share), output.name, words, needed)
 
     @property

@@ -33,7 +33,7 @@ from planner.text.tolerances import REL_TOL
 Coalitions = Mapping[
     int, Sequence[float] | None
 ]  # of sets of changes, as bits; None without a value
-MAX_SHAPLEY_CHANGES = 10  # changes of which every set is looked at
+MAX_SHAPLEY_CHANGES = 10  # changes; exact Shapley values solve all 2^n subsets
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ def difference(before: Source, after: Source, *, shown: bool = False) -> PriceDi
     outputs = tuple(x for x in problem.outputs if x.unit)
     bill = any(output.name == BILL for output in problem.outputs)
     loads = [lookup_value(side.question, ARRIVALS) for side in sides]
-    # As many requests as can be served is no demand of which a bill could be told.
+    # No monthly bill without a demand: `max` serves the maximum arrival rate.
     paid = bill and all(load is not None and load != "max" for load in loads)
     measured = ((objective.name, 1.0), (BILL, MONTH_HOURS)) if paid else ((objective.name, 1.0),)
     pairs = tuple(_side(side, best, measured) for side, best in zip(sides, ends, strict=True))

@@ -82,7 +82,7 @@ def _captured(row: OptionRow, text: str) -> Facts | None:
         read = json.loads(text)
     except ValueError:
         raise OptionError(row.name, f"{row.name} expects JSON, got {quote(text)}") from None
-    # A place of a fact as JSON: a word in braces, which stands `within` quotes already or not.
+    # Placeholder of a fact in JSON: a word in braces; quotes are added if the row has none.
     marked = "".join(
         words + ("" if not name else f"{{{name}}}" if words.endswith('"') else f'"{{{name}}}"')
         for words, name, _, _ in Formatter().parse(row.value)

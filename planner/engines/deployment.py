@@ -27,7 +27,7 @@ from planner.scenario.keys.model_keys import ModelDescription
 from planner.scenario.keys.references import File, HubFile
 from planner.text.errors import Infeasible, InputError
 
-ROUNDING = 64  # tokens to which the longest request is rounded up
+ROUNDING = 64  # tokens; the longest request is rounded up to a multiple
 SPARE = 16  # tokens that engines keep back of the longest request
 NORMAL_QUANTILE_999 = 3.090232306167813  # normal quantile of 99.9 %
 ROLES = MappingProxyType({"aggregated": ("",), "disaggregated": ("prefill", "decode")})
@@ -159,9 +159,9 @@ def _deployment(
     longest, quantile = longest_request(scenario, drafts, weights.sizes)
     used = chip_called(pool["chip"])
     nodes, local, on_machine = _nodes(plan["placement"], second=role == "decode")
-    # Shares of a chip's memory in the three ways that engines ask for them. `all` is what the
-    # engine may use of the whole; `pool` weights and caches of what contexts leave; `free` the
-    # caches of what the peak of a step leaves.
+    # Shares of chip memory, in the definition of each engine. `all`: the engine's use, relative to
+    # the capacity; `pool`: weights and caches, relative to the memory without contexts; `free`:
+    # caches, relative to the memory left at the peak of a step.
     memory = pool["memory_per_chip"]
     capacity, reserved = memory["capacity"], memory["reserved"]
     return Deployment(
@@ -208,7 +208,7 @@ def checkpoint(scenario: Scenario) -> Checkpoint:
         return Checkpoint(name.repository, read_config(name.path), folder=False)
     if isinstance(name, File):
         parent = str(Path(name.written).parent)
-        # What begins with a dash would be read as an option.
+        # An engine would read a path that begins with a dash as an option.
         place = f"./{parent}" if parent.startswith("-") else parent
         return Checkpoint(place, read_config(name.path), folder=True)
     repository = models.repository(name)

@@ -14,7 +14,7 @@ from planner.problems.serving.step.layouts import AXES, Layouts
 from planner.problems.serving.step.runnable import refusals
 from planner.scenario.keys.engine_keys import SETTINGS
 
-# What rows call as a deployment does.
+# Deployment attributes that option rows use under equal names.
 OF_THE_POOL = (
     "cached_input", "chunk", "converted", "drafts", "local", "longest", "nodes", "on_machine",
     "own_blocks", "role", "sequences", "stage", "step_tokens", "two_batches",

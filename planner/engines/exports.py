@@ -281,7 +281,7 @@ CLIENT = "vllm bench serve"  # vLLM 0.33.0: vllm/benchmarks/serve.py
 ROUNDS, MIN_REQUESTS = (
     8,
     200,
-)  # requests of a test: so many for each sequence in flight, and at least
+)  # requests of a test: number per sequence in flight, and minimum in total
 
 
 def _run(name: str, batch: int, load: str) -> list[str]:

@@ -33,7 +33,7 @@ EAGER = ("--enforce-eager", "--disable-cuda-graph")
 SCENARIOS = (".yaml", ".yml", ".toml", ".json")
 MANIFEST = re.compile(r"^\s*(kind|services):", re.MULTILINE)  # manifests, and a compose file
 VISION = ("vision", "image")
-CONTEXT = 8192  # tokens of a request, where nothing says how long they are
+CONTEXT = 8192  # tokens of a request if no length is given
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def _read(source: str, options: FitOptions, sets: Sequence[str]) -> FitOptions:
     question = load(source, sets)
     if not isinstance(question, Scenario):
         raise InputError(f"{source}: problem: {question.problem} has no engine; expected serving")
-    # What a scenario says: the layout in use, or that which is chosen from.
+    # A scenario gives the layout in use (`current`) or the layouts to choose from (`choose`).
     named = question.engine if question.engine != "any" else None
     if named == "none":
         raise InputError("engine: none has no memory rules; name one, such as engine=vllm")

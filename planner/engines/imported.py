@@ -70,7 +70,7 @@ def scenario_from_launch(
     pools: list[LaunchPool] = []
     for path, text in texts.items():
         if path.suffix in (".yaml", ".yml") and "kind:" not in text and len(texts) > 1:
-            continue  # a settings file beside its script
+            continue  # settings file of a script, not a launch
         try:
             written = launches(text, str(path), {**_neighbours(path), **beside})
             pools += [_pool(launch, replicas, model) for launch in written]
@@ -246,7 +246,7 @@ def _chunk(facts: Facts, role: str, copies: int, pp: int, drafts: int) -> int | 
     if not whole or role == "decode":
         return None
     if int(whole) == facts.get("sequences"):
-        return None  # room for every sequence, whatever the chunk
+        return None  # a budget of one token per sequence leaves the chunk unknown
     answers = 0 if role else math.ceil(int(facts.get("sequences", 0)) / pp) * (1 + drafts)
     return int(whole) - answers if whole > answers else None
 

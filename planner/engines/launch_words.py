@@ -15,7 +15,7 @@ from planner.text.errors import InputError, Mistake, quote
 from planner.text.tables import table
 from topologies.files.located_yaml import document
 
-# What ends a command.
+# Shell operators and redirections that end a command.
 COMMAND_END = re.compile(r"[|&;<>]+|\d?>>?.*")
 NEUTRAL = frozenset({"0", "1", "none", "null", "false", "auto", "bfloat16"})
 SETTINGS = "--extra_llm_api_options"

@@ -28,7 +28,7 @@ from planner.text.errors import FieldError
 if TYPE_CHECKING:
     from planner.laws.scaling_law import ScalingLaw
 
-# {exponent: (its level, the range it is read over, sign with which the level follows)}
+# {exponent: (its level, key of its input's range, sign of the shift of the level)}
 SLOPES: Mapping[str, tuple[str, str, float]] = {
     "alpha_N": ("A_N", "n", 1.0),
     "beta_D": ("B_D", "d", 1.0),
@@ -36,7 +36,7 @@ SLOPES: Mapping[str, tuple[str, str, float]] = {
     "a_tokens": ("k_tokens", "arithmetic", -1.0),
 }
 LEVEL_COEFFICIENTS = frozenset(level for level, _, _ in SLOPES.values())
-MIN_EXPONENT, MAX_EXPONENT = 1e-4, 5.0  # exponents beyond which no law is one
+MIN_EXPONENT, MAX_EXPONENT = 1e-4, 5.0  # limits of an exponent; draws outside are rejected
 MIN_REDUCIBLE_SHARE = 0.1  # of the terms at the centre, however high the floor is drawn
 MAX_REDRAWS = 20
 

@@ -22,13 +22,13 @@ from planner.text.errors import InputError, Mistake, QuantityError, SolverError,
 from planner.text.quantities import parse
 
 DELTA = 1e-3
-STARTS = 24  # starts that are searched from, of those on the grid, for so many steps
+STARTS = 24  # starts of the grid that are refined, by COARSE_STEPS each
 COARSE_STEPS = 30
-N_STARTS = 3  # of them, that are searched to the end
+N_STARTS = 3  # of them, refined to convergence
 STEPS = 400
 RESAMPLES = 400
 
-# What is drawn jointly: logarithms of the three levels, and the two exponents.
+# Coordinates of the fit: logarithms of the three levels, and the two exponents.
 COORDINATES = ("ln A_N", "ln B_D", "ln loss_min", "alpha_N", "beta_D")
 
 # Share of the loss left to size and to tokens at the centre, and the exponents, at the starts.
@@ -239,7 +239,7 @@ MAX_ROWS = 100_000  # rows
 MAX_REPORTED_ERRORS = 20  # that are listed; a file with more has another column than was thought
 FLOP_PER_TOKEN = 6.0  # per parameter: two forward, four backward
 
-# {what is meant: names of a column that mean it, folded to letters and digits}
+# {quantity: column names that mean it, folded to letters and digits}
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "size": ("n", "nactive", "param", "params", "parameters", "size", "modelsize"),
     "tokens": ("d", "dpt", "token", "tokens", "trainingtokens", "data"),
@@ -298,7 +298,7 @@ def read_points(path: str | Path) -> ScalingPoints:
     except (OSError, UnicodeDecodeError) as error:
         raise _fault(file, f"cannot be read: {error}") from error
     reader = csv.DictReader(text.splitlines())
-    # {what is meant: column of the file}, tokens before arithmetic.
+    # {quantity: column of the file}; a column of tokens goes before one of arithmetic.
     header = list(reader.fieldnames or ())
     folded = {"".join(x for x in name.lower() if x.isalnum()): name for name in header if name}
     named = {what: [folded[x] for x in names if x in folded] for what, names in COLUMNS.items()}

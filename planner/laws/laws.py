@@ -26,7 +26,7 @@ Fault = tuple[str, str]
 TEXT_KEYS = ("title", "source", "link", "as_of", "scope", "verified", "note")
 KEYS = ("name", "form", "coefficients", "range", "settings", "covariance", *TEXT_KEYS)
 ROUNDING = 1e-4  # of correlations given with four digits
-# What coefficients may be, by the first part of the name: beyond, no law of language is one and
+# Limits of coefficients by the first part of the name: outside, a law fits no language and
 # its powers are no numbers. Guessing among a million words costs 13.8 nat.
 LIMITS: Mapping[str, tuple[float, float]] = {
     "loss": (1e-12, 20.0), "alpha": (1e-3, 10.0), "beta": (1e-3, 10.0), "E": (0.1, 1e6),

@@ -21,7 +21,7 @@ SOURCE = (
 
 ASPECT = 119.0  # hidden / layers: 128, 110, 128, 102, 130 for Llama 3 at 1B, 3B, 8B, 70B, 405B
 DENSE_RATIO = 3.5  # inner / hidden: 3.5 for Llama 3 at 8B and 70B, 3.25 at 405B
-SPARSE_RATIO = 2.8  # the same of the active experts: DeepSeek-V3 2.57, Qwen3-235B 3.0, GLM-4.5 2.7
+SPARSE_RATIO = 2.8  # active experts' inner / hidden: DeepSeek-V3 2.57, Qwen3-235B 3.0, GLM-4.5 2.7
 HEAD = 128  # width of a head in all of them
 KV_HEADS = 8  # Llama 3 at every size
 VOCAB = 128_256  # Llama 3
@@ -32,13 +32,13 @@ LATENT_HIDDEN = 56  # hidden per head of latent attention: 7168 / 128, DeepSeek-
 
 MIN_PARAMS, MAX_PARAMS = 2e8, 2e13  # active parameters; below, the vocabulary is all there is
 MIN_SPARSITY, MAX_SPARSITY = 1.5, 256.0
-END_MARGIN_RATIO = 1.01  # the sizes beside one at an end are looked at too
+END_MARGIN_RATIO = 1.01  # factor beyond an end, for the neighbours of a size at the end
 WIDTHS, HEADS = 128, 8  # steps of rounding
-STEPS = ((64, 8), (32, 4), (0, 2))  # the same of experts: from so many on, so many at a time
+STEPS = ((64, 8), (32, 4), (0, 2))  # (min experts, rounding step of their number)
 WIDTH_STEP = 16  # step of the width that takes up the rest
 MAX_EXPERT_COUNTS = 24  # numbers of experts tried, from the rule's upwards
 MIN_SHARED_EXPERTS = 0.5  # what every token passes, over one expert: the rule has 1
-PARAMETER_TOLERANCE = 0.004  # share of the parameters by which experts may miss the total
+PARAMETER_TOLERANCE = 0.004  # max relative error of the inactive parameters, N_total - N_active
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class ModelFamily:
             layer += hidden * (3 * passed + real.experts + 2)  # the router is one row an expert
             return _outside(hidden, shared) + real.layers * layer - n_active
 
-        # The hidden width at which nothing is missing; the parameters only grow with it.
+        # Bisect for the hidden width of n_active parameters; their number grows with the width.
         low, high = 1.0, 1e6
         for _ in range(100):
             middle = (low * high) ** 0.5

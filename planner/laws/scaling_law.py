@@ -20,7 +20,7 @@ from planner.laws.law_forms import ArrayOrFloat, Terms, form_kernel, form_terms,
 from planner.text.errors import FieldError
 from planner.text.quantities import show
 
-ROUNDING = 0.02  # a range printed with two digits reaches as far as they do
+ROUNDING = 0.02  # relative rounding error of a range printed with two digits
 LABELS = {
     "n": "active parameters",
     "d": "training tokens",

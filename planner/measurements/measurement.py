@@ -240,7 +240,7 @@ def network_for_chips(chip: str, name: str | None, chips: int) -> Machine | None
         return Machine.from_figures("alone", 1, SINGLE_CHIP_RATE)
     if name is not None:
         joined = machine(name)
-        with suppress(TopologyError):  # of a torus that has no slice of so many chips
+        with suppress(TopologyError):  # a torus may have no slice of this number of chips
             joined = machine(name, chips) if joined.kind == "torus" else joined
             if joined.scale_out is not None or chips <= joined.chips_per_domain:
                 return joined
@@ -257,7 +257,7 @@ def skip_reason(row: Measurement) -> str:
     return ""
 
 
-DEFAULT_AGE_MONTHS = 3.0  # months before the profile's date, where nobody says
+DEFAULT_AGE_MONTHS = 3.0  # months before the profile's date, if the row's date is unknown
 RUNS, STEADY_PROFILE = "engines-2026", "steady-2024"
 RECENT_ENGINE_YEAR = 2025  # engines of this year and later are those of the runs
 
@@ -285,7 +285,7 @@ def row_context(row: Measurement, as_of: str) -> RunContext:
         version=row.version,
         months=month_count(day, as_of) if day else DEFAULT_AGE_MONTHS,
         pooled=row.pooled,
-        # How long prompts queue before a pool of their own is in no table.
+        # No table gives the queueing time in front of a prefill pool.
         assumed=bool(row.assumed) or (row.pooled and row.quantity == "ttft"),
     )
 

@@ -282,9 +282,9 @@ def _machine(row: CollectiveRow) -> Machine:
 # Memory, arithmetic, network: the efficiencies of each, by how their names begin.
 ROOFS = (("e_w", "e_kv"), ("e_c", "e_at", "e_pf"), ("e_ar", "e_a2a"))
 WAIT, HIDING = COEFFICIENTS.index("n_sched"), COEFFICIENTS.index(HIDES)
-# What the chips of a pass send each other, and what is neither that nor work of the pass.
+# Coefficients of communication in a pass; NOT_WORK: neither communication nor work of the pass.
 SENDING = np.array([name in ("e_ar", "e_ar_pf", "e_a2a", "t_ar", "t_a2a") for name in COEFFICIENTS])
-# No coefficient at all, but that no request is answered in no time: shares of it are asked for.
+# Coefficients at no cost; t_request [s] is not 0, so that shares of a time are defined.
 NO_COST = {**NEUTRAL, "t_request": 1e-15}
 NOT_WORK = np.array([name in ("t_hop", "t_tok", "t_request", "n_sched") for name in COEFFICIENTS])
 

@@ -76,7 +76,7 @@ def aliases() -> Aliases:
 
 @cache
 def resolve_chip(name: str) -> Chip:
-    """The catalogue's chip for a published spelling; raises Refused for one without figures."""
+    """The catalogue's chip for a published spelling; raises BadRow for one without figures."""
     chips = aliases().chips
     if name in chips:
         return chip(chips[name])
@@ -106,7 +106,7 @@ def half_batches(words: str, layout: Mapping[str, int] | None) -> int:
 
 
 def number_format(name: str) -> str:
-    """A number format in the catalogue's words; raises Refused for an unknown one."""
+    """A number format in the catalogue's words; raises BadRow for an unknown one."""
     formats, text = {**{x: x for x in DTYPES}, **aliases().formats}, name.strip()
     for spelling in (text, text.lower()):
         if spelling in formats:
@@ -205,7 +205,7 @@ def resolve_checkpoint(model: str, weights: str | None) -> tuple[str, str | None
 
 
 def sizes_on_chip(chip: Chip, model: str, weights: str | None, kv: str | None) -> ModelSizes:
-    """`sizes_of` as a chip computes them: formats that it only stores are multiplied in bf16."""
+    """`published_sizes` as a chip computes them: formats only stored are multiplied in bf16."""
     stored = published_sizes(model, weights, kv)
     unit = MATH.get(stored.activation_dtype, stored.activation_dtype)
     return stored if unit in chip.flops else published_sizes(model, weights, kv, "bf16")

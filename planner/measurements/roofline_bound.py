@@ -25,7 +25,7 @@ from planner.scenario.keys.speculation_keys import Speculation
 from topologies import Machine
 
 FREE_NETWORK_RATE = 1e21  # byte/s of a network that costs nothing
-# Published times are 1 to 100 bounds: a thousand more or less, and another unit was meant.
+# Published times are 1 to 100 bounds; a factor of 1000 more or less indicates another unit.
 UNIT_ERROR_FACTOR, MAX_BOUND_RATIO = 1e3, 100.0
 DISTANCE_PATTERN = re.compile(r"is \S+ times (below )?the bound")
 

@@ -16,7 +16,7 @@ import numpy as np
 from planner.memory.room_equations import solved
 
 BLOCK = 16  # tokens of one block, vllm/config/cache.py
-LONGER = 1.5  # groups are as long as the largest kind where that is shorter than so many smallest
+LONGER = 1.5  # ratio of largest to smallest kind [layers]; below it groups have the largest size
 INDEX = 132.0  # bytes per token and layer of an indexer's keys: 128 of 8 bits, 4 of their scale
 
 
@@ -123,7 +123,7 @@ def cache_groups(
             full = wide.pop(None, 0)
             return CacheGroups(1.0, BLOCK, full, tuple(x for x in wide if x), tuple(wide.values()))
         # Layers with pages of different sizes: one pool, each its own page, a block of all of them.
-        # Exact where all hold the whole context (a cache beside its index); else every layer is
+        # Exact if all layers hold the whole context (a cache and its index); else every layer is
         # counted as if it did.
         page = BLOCK * sum(x.layers * x.bytes for x in attention)
         exact = all(x.window is None for x in attention) and not states

@@ -26,8 +26,8 @@ from planner.memory.engine_table import (
 )
 from planner.memory.room_equations import solved
 
-Scalars: TypeAlias = float | np.ndarray  # one number, or one of each layout
-GRAPHS = 512  # most sequences of a captured graph, vllm/config/compilation.py
+Scalars: TypeAlias = float | np.ndarray  # a number, or an array with an entry per layout
+GRAPHS = 512  # maximum sequences of a captured graph, vllm/config/compilation.py
 
 
 @dataclass(frozen=True)

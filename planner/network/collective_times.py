@@ -157,7 +157,7 @@ def _estimate(
     reasons = {kind: text.format(chip=chip) for kind, text in REASONS.items()}
     if group.domains > 1:
         across = crossing(group, operation, algorithm, network)
-        # Rings do not gather inside a domain first: what leaves it passes inside beside the rest.
+        # A ring has no gather stage inside a domain: its bound is the wire time between domains.
         seconds, wire = across.seconds(sizes), across.wire if algorithm == "ring" else across.floor
         evidence, inside = ANY_CHIP, np.ones(sizes.shape, dtype=bool)
         reasons[ANY_CHIP] = f"physics with what {network} was measured to add"
@@ -228,7 +228,7 @@ def collective_time_table(
 
 MAX_REFITS = 20
 POWER = 2.5
-MIN_ERROR = 0.01  # relative error below which points count alike
+MIN_ERROR = 0.01  # relative error below which points get equal weight
 
 
 @dataclass(frozen=True)
@@ -286,7 +286,7 @@ def fit_triple(
     """
     columns = [np.ones_like(sizes), wire] + ([np.sqrt(sizes)] if root else [])
     matrix = np.stack(columns, axis=1) / seconds[:, None]
-    target = (seconds - wire) / seconds  # the efficiency's part below one is what is unknown
+    target = (seconds - wire) / seconds  # unknown: 1/efficiency - 1, not negative
     scale = matrix.max(axis=0)
     weight = np.ones_like(seconds)
     solution = np.zeros(len(columns))
@@ -385,7 +385,7 @@ def _row(
 
 @lru_cache(maxsize=4096)
 def _refitted(curve: BorrowedCurve, within: tuple[float, float]) -> Triple:
-    # Where only the rate between domains is varied, curves inside them are the same.
+    # Cached: a sweep of the rate between domains leaves the curves inside a domain unchanged.
     low, high = within
     if not 0 < low < high < float("inf"):
         raise ValueError(f"messages of {within!r} bytes; give 0 < smallest < largest")

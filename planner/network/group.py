@@ -28,7 +28,7 @@ OPERATIONS = {
     "combine": "all_to_all_traffic",
 }
 EXCHANGES = ("dispatch", "combine")
-# Times the largest group measured to which an algorithm is offered unasked.
+# Largest group that is offered an algorithm by default, over the largest measured group.
 MAX_GROUP_EXTRAPOLATION = 2
 INTRA_DOMAIN_ALGORITHMS: dict[str, tuple[str, ...]] = {
     "all-reduce": ("ring", "fused"),
@@ -41,7 +41,7 @@ INTRA_DOMAIN_ALGORITHMS: dict[str, tuple[str, ...]] = {
 INTER_DOMAIN_ALGORITHMS = ("deepep-low-latency", "deepep-normal")
 # Within domains and between them, as an optimal gather goes; a ring sends all of it across.
 TWO_LEVEL = "two-level"
-# The same of messages so long that the library sends them in pieces, as in a prompt.
+# Two-level algorithm for long messages, which the library sends in pieces, as in prefill.
 LONG_MESSAGE = "long"
 
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 # Messages of one collective of either phase [byte]: from one sequence of a small model to a
 # thousand of a large one, and from a short chunk to the longest.
 DECODE, PREFILL = (8e3, 16e6), (4e6, 256e6)
-# What the parts of a context do in each layer: queries are gathered and partial results exchanged,
-# half of the bytes each; in prefill keys and values pass all of them.
+# Collectives of context parallelism per layer: an all-gather of queries and an all-to-all of
+# partial results, half of the bytes each; in prefill an all-gather of keys and values.
 ROUNDS: Mapping[tuple[float, float], tuple[tuple[str, float], ...]] = {
     DECODE: (("all-gather", 0.5), ("all-to-all", 0.5)),
     PREFILL: (("all-gather", 1.0),),

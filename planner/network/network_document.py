@@ -205,7 +205,7 @@ class Rates:
         row: dict[str, object] = {"all_to_all": min(formula, rate)}
         if self.routing == OPTIMAL and not flow.exact and formula < rate * (1 - AGREE):
             row["engine"] = "formula" if self.of.machine else "rates of the regular parts"
-            flow = replace(flow, binding=())  # the cuts that were looked at do not bind
+            flow = replace(flow, binding=())  # no examined cut binds
         elif self.routing != OPTIMAL or self.of.machine is None:
             row["engine"] = flow.engine
         elif abs(rate - formula) <= AGREE * rate:
@@ -214,7 +214,7 @@ class Rates:
             G,
             ((arc, each.elasticity / len(each.arcs)) for each in flow.binding for arc in each.arcs),
         )
-        # A formula may hold a group to what a whole domain reaches, which no link says.
+        # The formula may cap a group at the rate of a whole domain, a limit that no link shows.
         cut = all_gather_rate(G, groups[0])
         row["cut"] = {
             "all_gather": cut.bus_bandwidth,

@@ -189,7 +189,7 @@ def _mistake(where: str, problem: str) -> Mistake:
     return Mistake(where, int(match[1]), int(match[2]), "", problem[match.end() :])
 
 
-UNUSED_RATE = 1.0  # byte/s of a network that nothing is sent through
+UNUSED_RATE = 1.0  # byte/s; placeholder for a network without traffic
 
 
 def read_fabric(file: Path, most: int) -> tuple[Fabric, Machine]:

@@ -82,7 +82,7 @@ class _Worker:
         return cls(process, ours)
 
     def answer(self, name: str, arguments: Arguments, limit: float) -> Reply:
-        """The reply; TookTooLong after `limit` seconds, EOFError where the process died."""
+        """The reply; OperationTimeout after `limit` seconds, EOFError where the process died."""
         if not self.ready:
             if not self.pipe.poll(STARTING):
                 raise OperationTimeout
@@ -124,7 +124,7 @@ class Workers:
     def answer(self, name: str, arguments: Arguments) -> Reply:
         """The reply to an operation.
 
-        Raises TooBusy where as many run as may, TookTooLong where the limit ended it.
+        Raises TooBusy where as many run as may, OperationTimeout where the limit ended it.
         """
         with self._place() as worker:
             try:

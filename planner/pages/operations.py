@@ -28,7 +28,7 @@ def parse_body(raw: bytes) -> dict[str, Any]:
     Raises InputError for what is no JSON object, for a key that stands twice, for NaN and Infinity,
     and for more than 50 levels, which are counted before anything is read.
     """
-    # Levels of brackets, those in strings apart, in one pass whatever the bytes are.
+    # Count the levels of brackets outside strings in one pass; the bytes may be anything.
     deepest = level = 0
     inside = escaped = False
     for byte in raw:
@@ -230,7 +230,7 @@ def _derive(arguments: Arguments) -> tuple[int, str]:
     if form is not None and form not in FORMS:
         raise InputError(f"format: {form}{did_you_mean(form, FORMS)} (known: {', '.join(FORMS)})")
     text = derive_output(names, every=False, form=form, out=None, json=form is None)
-    assert isinstance(text, str)  # PDF is none of the formats
+    assert isinstance(text, str)  # PDF is not in FORMS
     return 0, text.rstrip("\n")
 
 

@@ -96,7 +96,7 @@ def _shape(hint: object, definitions: dict[str, object]) -> dict[str, object]:
         units = [extra.text for extra in arguments[1:] if isinstance(extra, Unit)]
         return {**shape, "unit": units[0]} if units else shape
     if origin in (Union, types.UnionType):
-        # Alternatives; a number that may be null keeps its unit beside a list of types.
+        # Alternatives; a nullable number keeps its unit next to a list of types.
         shapes = [_shape(each, definitions) for each in arguments]
         if (
             len(shapes) == 2

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 Method = Literal["dual", "slope", "re-solve"]
-# What stays while the parameter moves: the two questions that an elasticity may answer.
+# Scope of an elasticity: quantities that stay fixed while the parameter moves.
 EVERYTHING_FOLLOWS = "everything follows"  # replicas and pools are resized, chips follow
 LAYOUT_HELD = "layout held"  # layouts and replicas stay, the batch is as large as its limits allow
 
 STEP = 1e-3  # of a parameter, in logarithms
 CLOSER = (1e-4, 1e-5)  # where the sides differ
-OFFSETS = (-2, -1, 1, 2)  # steps at which it is solved again
-FEWER = 0.02  # share of a whole number by which it is varied
+OFFSETS = (-2, -1, 1, 2)  # steps of ln(parameter) from the value, each solved again
+FEWER = 0.02  # relative change of a whole number, at least 1
 SIDES_TOLERANCE = 1e-3  # slopes of both sides, relative, that are one
 
 

@@ -6,10 +6,10 @@ from typing import Literal
 
 from planner.text.wording import wrap_text
 
-# A promise that breaks; what nobody measured; what a number does not hold; what it takes for
-# granted; what else there is to choose.
+# Severities of notes: a broken promise, an extrapolation, a number left out, an assumption, a
+# tip on an alternative.
 Depth = Literal["short", "default", "more", "sources"]
-MAX_NOTES = 3  # that stand beside an answer unless more are asked for
+MAX_NOTES = 3  # notes printed with an answer unless more are requested
 SEVERITIES = ("broken", "extrapolated", "left out", "assumed", "tip")
 
 

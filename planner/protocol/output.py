@@ -124,5 +124,5 @@ def tolist(column: Column) -> list[Cell]:
         return [column.words[code] for code in column.codes.tolist()]
     if isinstance(column, Sequence):
         return list(column)
-    # NaN, which equals nothing, is how an array of numbers says that there is none.
+    # NaN, which equals no value, marks a missing value in an array of numbers.
     return [value if value == value else None for value in column.tolist()]  # noqa: PLR0124

@@ -22,7 +22,7 @@ from planner.protocol.section import (
 from planner.text.colours import BROKEN_COLOUR, EXTRAS, LIGHT_MODE, PART_COLOURS, WHITE, text_colour
 from planner.text.wording import excess, gap_percent, quantity
 
-# Colours of parts that add up, on whatever the notebook's paper is: those of light paper.
+# Colours of stacked parts, on any notebook background: those of the light theme.
 COLOURS: Mapping[str, str] = {name: pair[LIGHT_MODE] for name, pair in PART_COLOURS.items()}
 PALETTE = (*(COLOURS[name] for name in EXTRAS), BROKEN_COLOUR[LIGHT_MODE])
 DARK = tuple(

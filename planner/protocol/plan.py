@@ -223,8 +223,8 @@ class Plan(Generic[A]):
 
     kind: ClassVar[str]
     version: ClassVar[int] = 1
-    cost_of: ClassVar[str]  # where the price that it is judged by stands in the plan
-    answer_type: ClassVar[type]  # of which `planner schema --answer` prints the JSON Schema
+    cost_of: ClassVar[str]  # dotted path, in a plan, of the price or time that ranks it
+    answer_type: ClassVar[type]  # type behind the JSON Schema of `planner schema --answer`
 
     make: Callable[[], A] = field()
 

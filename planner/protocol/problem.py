@@ -36,7 +36,7 @@ Q_contra = TypeVar("Q_contra", contravariant=True)
 Counts = tuple[tuple[str, int], ...]
 
 PREFIX = "profile."  # paths below it are coefficients, no part of the scenario
-SMALL_COUNT = 20  # below so many, one more whole number is another choice: it is over five percent
+SMALL_COUNT = 20  # count below which a step of 1 is another choice: it is over five percent
 
 
 @dataclass(frozen=True)
@@ -117,9 +117,9 @@ class Problem(ABC, Generic[Q]):
     version: int
     plan_type: type[Plan[Any]]
     outputs: tuple[Output, ...] = ()
-    limited: tuple[Output, ...] = ()  # numbers that a question may limit and nobody asks for alone
+    limited: tuple[Output, ...] = ()  # numbers that a question may limit, never requested alone
     more_columns: Mapping[str, str] = MappingProxyType({})  # that a row has in some questions
-    most_lines = MAX_LINES  # of an answer unless more is asked for
+    most_lines = MAX_LINES  # lines of an answer unless more are requested
     slow = False  # whether a search takes a second, so that faces search only when asked to
 
     @property
@@ -234,7 +234,7 @@ class HasParts(Protocol):
 class HasArrays(Protocol[Q_contra]):
     """Sweeps without a search: arrays replace numbers of the equations."""
 
-    whole: tuple[str, ...]  # paths of which only whole numbers are values
+    whole: tuple[str, ...]  # paths that accept only whole numbers
     batches: tuple[str, ...]  # those of them that are batches, which equations spread evenly
 
     def is_array(self, path: str) -> bool:
@@ -376,7 +376,7 @@ def search_each(
         for i, best in zip(numbers, search_many(sensible, beside), strict=True):
             searches[i] = best
     except PlannerError:
-        # One of them is refused or fails: which, each by itself will tell.
+        # A question is refused or fails: solve each by itself to find it.
         for i, question in zip(numbers, sensible, strict=True):
             try:
                 searches[i] = search(question, coefficients[i] if coefficients else None)

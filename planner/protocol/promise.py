@@ -9,8 +9,8 @@ from typing import Annotated
 from planner.protocol.document import Unit
 from planner.text.tolerances import QUANTILE_90, REL_TOL
 
-SURE_CHANCE, LIKELY = 0.9, 0.5  # chances from which a promise is called so
-# Standard deviations at which a chance is looked for, how finely, and in how many steps.
+SURE_CHANCE, LIKELY = 0.9, 0.5  # min chance of a promise called sure, and of one called likely
+# Newton search of a chance: limit and tolerance in standard deviations, and max iterations.
 MAX_SIGMA, SIGMA_TOL, ROUNDS = 8.0, 1e-9, 60
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from planner.protocol.plan import BindingLimit, MissedPromise, Plan
 
 MAX_ELASTICITIES_SHOWN = 8  # elasticities that are listed
-MAX_LINES = 25  # of an answer, unless more is asked for or its kind has more
+MAX_LINES = 25  # lines of an answer, unless more are requested or its kind has more
 BAR = 24  # columns of the longest bar
 LABELS = {
     "run": "Run", "cost": "Cost", "against": "Yours", "promises": "Promises",
@@ -239,7 +239,7 @@ def _rows(columns: Sequence[Sequence[str]]) -> list[str]:
     wide[wide.index(max(wide))] -= max(_width(stacks) - COLUMNS.get(), 0)
     right = [all(not x or NUMERIC.match(x) for _, *cells in stack for x in cells)
              for stack in stacks]  # fmt: skip
-    # What stands `deep` below the first line of a row, a column of one stack beside the others'.
+    # Line `deep` of a table row: the cell of column `deep` from each stack, in one text line.
     return [
         "  ".join(
             f"{trim(cell, width):{'<>'[number]}{width}}"

@@ -199,7 +199,7 @@ class _Level:
         brackets = find_brackets(
             differences, [Bracket(1.0)] * 2, proposes, within_factor(LEVEL_TOLERANCE)
         )
-        # The tightest must be kept; the loosest is where easing it more gains nothing.
+        # The tightest end must still qualify; the loosest is the first without a further gain.
         tight, loose = brackets
         return tight.near, loose.far if loose.closed else loose.near
 

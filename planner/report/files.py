@@ -91,7 +91,7 @@ def write(path: Path, content: str | bytes) -> None:
 def resolve_links(path: Path) -> Path:
     """The file that links lead to, there or not; OSError where they lead round in a ring."""
     with suppress(FileNotFoundError):
-        path.stat()  # as the system follows links; resolve raises what is no OSError
+        path.stat()  # a link loop is an OSError here, and may be a RuntimeError in resolve
     return path.resolve()
 
 

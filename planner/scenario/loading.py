@@ -32,7 +32,7 @@ MAX_FILE_BYTES = 1_000_000  # bytes of a scenario file
 MAX_KEY_DEPTH = 3  # records within records, of all kinds
 UNITS, BASE = "units", "base"  # a key that says that bare numbers are in base units
 IN_MEMORY_SOURCE = "scenario"  # the file name of a scenario that came as a mapping
-# Kinds that may be asked without a file, by what is assumed where nothing says otherwise.
+# Problems that need no file, with the inputs assumed by default.
 STARTS = {"serving": {"workload": {"input_tokens": 4000, "output_tokens": 1000}}}
 
 Question = QuestionRecord

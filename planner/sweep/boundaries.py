@@ -25,13 +25,13 @@ from planner.sweep.closed_form_boundary import relaxed_times, solved_boundary
 from planner.sweep.table import Table
 from planner.sweep.vectorized import ClosedForm, axis_values
 
-MAX_POINTS = 250_000  # points of a table that is looked through
+MAX_POINTS = 250_000  # maximum points of a table that is searched for crossings
 MAX_CROSSINGS = 50
-CLOSER = 65  # values between two ends at which a switch is looked for
+CLOSER = 65  # values per round between two ends, to locate a switch
 ROOT_TOLERANCE = 1e-12  # of the value, the ends when that is enough
 JUMP = 1e-6  # parts that differ by more on either side do not cross
-MAP_LINES = 60  # rows, and columns, that are looked along
-SOLVED_POINTS = 5  # at which an equation is turned round
+MAP_LINES = 60  # maximum rows, and columns, that are searched
+SOLVED_POINTS = 5  # crossings of a boundary that are solved in closed form
 MAX_FORMS = 3
 PROBE_OFFSET = 1e-7  # of the value, how far to either side symbols are watched
 
@@ -142,7 +142,7 @@ class SweptLine:
         sides = self.model.symbols[kink.before], self.model.symbols[kink.after]
         shown = set() if self.up is None else self._moving_up(x, self.up)
         why = ""
-        # What goes up a map is written out where it can be.
+        # Write out the vertical parameter of a map if the equations allow it.
         for more, steady in ((shown, even or self.up in self.batches), (set[str](), even)):
             turned = solved_boundary(
                 *sides, plain, moving, shown=more, equations=self.model.equations, even=steady
@@ -304,7 +304,7 @@ def _crossed(
 
 def _boundary(pair: tuple[str, str], sides: Sequence[Sequence[_LineCrossing]]) -> Boundary:
     """One boundary from its crossings along and up."""
-    # Between whole numbers a line is known less well than between others.
+    # Crossings along an axis of whole numbers are less exact: prefer the other axis.
     fine = [row for row in sides if len(row) > 1 and row[0].line.along not in row[0].line.whole]
     lines = tuple(line for row in fine or sides for line in _joined_lines(row))
     whys: dict[str, None] = {}

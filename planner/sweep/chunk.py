@@ -135,7 +135,7 @@ def _first_sound(
         try:
             return build_point_scenario(tree, folder, sets)
         except InputError as error:
-            # It is said of `--over`, which is what the user wrote.
+            # Name `--over` in the message, the option that the user wrote.
             missed = missed or [
                 replace(mistake, file=re.sub("^--set ", "--over ", mistake.file))
                 for mistake in error.mistakes
@@ -201,8 +201,8 @@ def _files(value: object, folder: Path) -> list[Path]:
 
 
 ROW_COLUMNS = ("status", "reason", "short_by", "elapsed_s")  # of every row, whatever the problem
-MAX_CHUNK = 32  # points of a chunk: what a killed worker loses
-SHARES = 8  # chunks per worker of what is left, so that all end together
+MAX_CHUNK = 32  # points of a chunk, all lost if its worker is killed
+SHARES = 8  # chunks per worker of the remaining points, so that all workers end together
 
 _ONE_AT_A_TIME = threading.Lock()  # solvers keep state; threads of one worker take turns
 
@@ -262,7 +262,7 @@ def solved(chunk: Chunk) -> list[CellRow]:
             pairs = zip(questions, points, strict=True)
             return [_row(chunk, question, point, share) for question, point in pairs]
         except Exception:
-            # Whose fault it was is said by the row of that point.
+            # Solve each point alone, so that the row of the faulty point reports the error.
             return [_solved_alone(chunk, sets) for sets in chunk.points]
 
 
@@ -278,7 +278,7 @@ def _solved_alone(chunk: Chunk, sets: Sequence[str]) -> CellRow:
     except PlannerError as error:
         return refused_row("failed", str(error), perf_counter() - start)
     except Exception as error:
-        # A fault of ours at one point must not end a run of thousands; the row says what it was.
+        # An internal error at one point must not end a run of thousands; the row reports it.
         fault = f"a fault of ours: {type(error).__name__}: {error}"
         return refused_row("failed", fault[:300], perf_counter() - start)
 

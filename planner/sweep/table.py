@@ -118,7 +118,7 @@ class SweepParts:
         Raises SolverError if the disk is full or broken; the parts are kept.
         """
         target = resolve_links(self.out)
-        # One name in every run: what a killed one left is written over. The lock keeps others out.
+        # A fixed name: the file of a killed run is overwritten. The lock excludes other runs.
         whole = target.with_name(f".{target.name[:200]}.part")
         try:
             ordered = [part for *_, part in sorted(self.ranges)]
@@ -173,7 +173,7 @@ class SweepParts:
         for name in sorted(os.listdir(self.folder)):
             part, match = self.folder / name, CHUNK_NAME.fullmatch(name)
             if name.endswith(".part"):
-                part.unlink(missing_ok=True)  # what a killed run was writing
+                part.unlink(missing_ok=True)  # unfinished part of a killed run
             if match is None or match[4] != FORMATS[self.kind]:
                 continue
             first, last = int(match[1]), int(match[2])

@@ -22,7 +22,7 @@ from planner.sweep.chunk import ROW_COLUMNS, Column, SweepSpec, build_point_scen
 from planner.text.errors import InputError, PlannerError
 
 MAX_MODELS = 4096  # combinations of axes that are no dials
-MAX_CHECKED_VALUES = 1_000_000  # values of an axis of whole numbers that are looked at
+MAX_CHECKED_VALUES = 1_000_000  # maximum values of a whole-number axis that are checked
 STATUSES = ("optimal", "infeasible", "refused")
 
 

@@ -87,7 +87,7 @@ def _drained(
         if not running:
             return
         ready, _ = wait(running, return_when=FIRST_COMPLETED)
-        # Those that ended well are passed on before a broken one breaks off.
+        # Yield the successful chunks before a failed future raises.
         for future in sorted(ready, key=lambda done: done.exception() is not None):
             rows = future.result()
             yield running.pop(future), rows
@@ -163,7 +163,7 @@ def _ended_with_parent() -> None:
         os._exit(1)
 
 
-ANSWERS = 10.0  # seconds in which a scheduler answers, and has a worker
+ANSWERS = 10.0  # seconds; timeout for a scheduler to answer and to have a worker
 LOOKS = 1.0  # seconds between looks at a scheduler that says nothing
 ADDRESS = re.compile(r"(tcp|tls|ws|wss|ucx)://([^\s/:]+|\[[0-9a-fA-F:]+\]):\d{1,5}/?")
 
@@ -183,7 +183,7 @@ def connect_dask(address: str) -> Iterator[Cluster]:
     except ImportError as error:
         raise MissingExtra("distributed", "dist", "--scheduler") from error
     with ExitStack() as stack:
-        # What goes wrong is said here once, not by every part of the connection.
+        # Report a failure once here, not by every part of the connection.
         for name in [n for n in logging.root.manager.loggerDict if n.startswith("distributed")]:
             logger = logging.getLogger(name)
             stack.callback(logger.setLevel, logger.level)

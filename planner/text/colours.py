@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 LIGHT_MODE, DARK = 0, 1
-# Of each token its colour on light paper and on dark.
+# Colour of each token in light and in dark mode.
 PART_COLOURS: Mapping[str, tuple[str, str]] = MappingProxyType({
     "weights": ("#0072b2", "#3b9fdc"),
     "kv": ("#e69f00", "#f0b429"),

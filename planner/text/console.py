@@ -102,7 +102,7 @@ def show(content: str | bytes, *, exact: bool = False) -> None:
     SPINNER.stop()
     if isinstance(content, str) and not exact:
         content = terminal_text(content)
-    if sys.stdout is None:  # closed before we began: nobody is there to read
+    if sys.stdout is None:  # stdout was closed before the start
         return
     try:
         typer.echo(content, nl=isinstance(content, str))
@@ -122,7 +122,7 @@ def note(text: str, *, warning: bool = False) -> None:
     try:
         typer.echo(text, err=True)
     except OSError:
-        # There is nowhere left to say that nothing can be said.
+        # Writing to stderr failed: no channel is left to report it.
         _discard(sys.stderr)
 
 

@@ -1,8 +1,8 @@
 """Errors of this package, classified by the possible action of the caller.
 
 The command line prints `str(error)` and exits with `error.exit_status`, 2 where what was given is
-wrong, 1 where the question has no answer, 3 for a failure of ours; there is no traceback. `pointed`
-puts the line of the source below a mistake, with a caret at its place.
+wrong, 1 where the question has no answer, 3 for a failure of ours; there is no traceback.
+`errors_with_carets` puts the line of the source below a mistake, with a caret at its place.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def _clipped(text: str) -> str:
 
 WIDTH = 72  # columns of a source line that are shown
 CARET_CONTEXT = 40  # of them before the place, where the line is longer
-MAX_SOURCE_BYTES = 1_000_000  # bytes of a file that is looked into
+MAX_SOURCE_BYTES = 1_000_000  # bytes; source lines of larger files are not shown
 STDIN: dict[str, str] = {}  # what came from standard input, by its name
 
 

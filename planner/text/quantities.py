@@ -30,7 +30,7 @@ def base_units(written: bool = True) -> Iterator[None]:
 
 
 BASE_ONLY = 1e6  # above it nobody counts in units larger than the base
-MONTH_HOURS = 8760 / 12  # of which a bill of a month is
+MONTH_HOURS = 8760 / 12  # hours of a mean month, for monthly bills
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ SOLVER_RESOLUTION = 1e-5  # of a relaxation, where solvers stop on different pro
 WIDTH = 78  # columns of an answer
 COLUMNS: ContextVar[int] = ContextVar("columns", default=WIDTH)  # of a terminal that reads it
 SENTENCE = 100  # columns of a sentence at most: longer lines read badly
-LABEL = 14  # columns of a label that has its text beside it
-FACTOR_THRESHOLD = 3.0  # times a limit, from which on the excess is given as a factor
+LABEL = 14  # columns of a row label before its text
+FACTOR_THRESHOLD = 3.0  # minimum value/limit written as a factor; below it, percent
 
 
 # ---- numbers ----

@@ -19,7 +19,7 @@ from planner.token_costs.posynomial_form import CHOICES, Budgets, Saturation
 
 REPETITION = "repetition"
 MISSING = -np.inf  # logarithm of a coefficient that is zero
-LOG_SEARCH_RANGE = (0.0, 120.0)  # logarithms between which compute-optimal tokens are looked for
+LOG_SEARCH_RANGE = (0.0, 120.0)  # ln tokens; search interval of the compute-optimal tokens
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ def _cost_row(task: BudgetTask) -> list[float]:
     """Logarithms of the coefficients of pre-training, reinforcement learning and serving."""
     weights = task.weights()
     rl = weights.get("rl", 0.0) * (1.0 if task.reinforced else task.rl_tokens)
-    if task.rl_flop:  # a number beside the cost that is made small, part of one that is limited
+    if task.rl_flop:  # fixed RL cost: no part of a cost objective, but part of a cost limit
         rl = 0.0 if task.aim == "cost" else task.constant_cost
     amounts = (weights["pretrain"], rl, weights.get("inference", 0.0) * task.served)
     row = [math.log(each) if each > 0 else MISSING for each in amounts]

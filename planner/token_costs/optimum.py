@@ -23,10 +23,10 @@ from planner.token_costs.stationary_points import (
 
 SIZE_ROUNDING = 1e-6  # of the size, for rounding
 NOTHING_CLOSER = "no choice comes closer"
-MAX_LOG_CHOICE = 200.0  # logarithm of more than there is of anything
-MAX_EPOCHS = 8.0  # multiples of a reach beyond which exp(-8) of the worth of more is left
-MAX_PARAMS_OR_TOKENS = 1e25  # parameters, or tokens, beyond which nothing is one either
-MIN_PARAMS_OR_TOKENS = 1e4  # parameters, or tokens, below which nothing is a language model
+MAX_LOG_CHOICE = 200.0  # ln of parameters or tokens; e^200 acts as infinity
+MAX_EPOCHS = 8.0  # multiples of a saturation reach; exp(-8) of the marginal value remains
+MAX_PARAMS_OR_TOKENS = 1e25  # parameters or tokens; a larger optimum is infeasible
+MIN_PARAMS_OR_TOKENS = 1e4  # parameters or tokens; a smaller optimum is no language model
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ def solve_many(tasks: Sequence[BudgetTask]) -> list[Solved]:
     """The best answer to each question, in their order."""
     groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for place, task in enumerate(tasks):
-        # What questions must share to be one set of arrays.
+        # Key of the questions that can be stacked into one set of arrays.
         terms = [each for each in task.terms.terms if each.coefficient]
         powers = tuple((bool(t.size), bool(t.tokens), bool(t.rl)) for t in terms)
         fixed, rewarded = tuple(sorted(task.fixed_choices)), bool(task.rl_flop)
@@ -313,7 +313,7 @@ def make_optimum(
         slope = 1 / multiplier if multiplier else math.inf
     paid = (costs.shares[0] * total).tolist()
     rl = math.exp(logs["rl"]) if "rl" in logs else task.rl_tokens
-    if task.rl_flop:  # what a reward asks for is paid whatever the size
+    if task.rl_flop:  # the flop of a reward target do not depend on the size
         paid[1] = task.constant_cost
         rl = task.rl_flop / (task.phases["rl"].arithmetic * n_active)
     varied = total / math.fsum(paid) if task.aim == "cost" else 1.0

@@ -29,7 +29,7 @@ PHASES = ("pretrain", "rl", "inference")
 HOUR = 3600.0
 MAX_FLOP = 1e40
 FORWARD = 2.0  # flop/(param*token): a multiply and an add; backward is twice that
-MAX_LOG_GROWTH = 300.0  # logarithm of a growth beyond which nobody counts
+MAX_LOG_GROWTH = 300.0  # ln of the growth over a lifetime above which demand counts as infinite
 # Change over a lifetime below which a demand is that of the middle of the life.
 STEADY_DEMAND_TOLERANCE = 1e-5
 REWARD = "scalerl-2025"  # the sigmoid of reward over arithmetic

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-MAX_COST_RATIO = 8.0  # factor of the least cost up to which sizes are shown
-MAX_SIZE_RATIO = 60.0  # factor of sizes beside the plan that is looked at
+MAX_COST_RATIO = 8.0  # multiple of the minimum cost; sizes of higher cost are left out
+MAX_SIZE_RATIO = 60.0  # factor below and above the plan's size, range of the cost curve
 CURVE_POINTS = 193  # sizes of the curve
 MESH = 141
 NO_CURVE = "nothing is left to choose, so there is no curve to draw"
-SIDE_FACTORS = (4.0, 12.0)  # factors of size and tokens beside the plan on the plane
+SIDE_FACTORS = (4.0, 12.0)  # factors below and above the plan's size and tokens, range of the plane
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ INCHES = (10.5, 8.2)
 COLOURS = {"training": style.BLUE, "rl": style.GREEN, "serving": style.ORANGE, "both": "black"}
 BARS = {"pretrain": COLOURS["training"], "rl": COLOURS["rl"], "inference": COLOURS["serving"]}
 MAX_COST_REDUCTION = 30.0  # factor below the least cost that is drawn
-MARGIN = 0.06  # share of the axes beside their frame where a value would be cut
+MARGIN = 0.06  # share of the axes along their frame; contour labels there would be cut
 AXIS_MARGIN = 1.3  # factor above the largest
 LOSSES = (0.4, 0.7, 1.0, 1.4, 2.0)  # losses over the least of the plane, over that of the plan
 COSTS = (0.25, 0.5, 1.0, 2.0, 4.0)  # costs drawn, over the plan's
@@ -208,7 +208,7 @@ def _pools(axes: Axes, point: LifePoint) -> None:
 def _map(axes: Axes, point: LifePoint, around: LossPlane) -> None:
     """Size against tokens: curves of equal loss and of equal cost that touch at the plan."""
     unit, middle = point.objective, (point.n_active, point.tokens.pretrain)
-    # Where values stand is decided as they are drawn, so the axes must be what they will be.
+    # Contour labels are placed as they are drawn, so the axis limits must be final before.
     axes.set(xscale="log", yscale="log", xlabel="active parameters",
              ylabel="tokens of pre-training", xlim=around.sizes[[0, -1]],
              ylim=around.tokens[[0, -1]])  # fmt: skip
@@ -266,7 +266,7 @@ def cost_curve(task: BudgetTask, point: LifePoint) -> CostCurve:
         wanted, np.geomspace(size / MAX_SIZE_RATIO, size * MAX_SIZE_RATIO, CURVE_POINTS)
     )
     cheap = curve.sizes[curve.training <= MAX_COST_RATIO * np.min(curve.training)]
-    if cheap.size:  # once more, as finely over what is shown
+    if cheap.size:  # resample the shown range at full resolution
         curve = training_curve(wanted, np.geomspace(cheap[0], cheap[-1], CURVE_POINTS))
     served = serving * curve.sizes
     costs = CostCurve(curve.sizes, curve.tokens, curve.training - served, served)

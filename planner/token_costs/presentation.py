@@ -33,7 +33,7 @@ LABELS = {
 }  # fmt: skip
 FIRST = ("cost.total.usd", "n_active", "tokens.pretrain", "loss")  # of the headline
 PHASE_LABELS = {"pretrain": "pre-training", "rl": "RL", "inference": "serving"}
-# Where the band of an output stands.
+# Attribute with the error band of an output, if its name differs.
 BANDS = {"cost.total.usd": "cost", "tokens.pretrain": "pretrain"}
 BOUND_OUTPUT = "usd_per_mtok"  # by the hardware; a budget is its own floor
 BAR, NAME_WIDTH = 12, 32  # columns of a share, and of the names of quantities unless one is longer

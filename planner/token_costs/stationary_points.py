@@ -20,16 +20,16 @@ from planner.token_costs.budget_task import BudgetTask, stack_budgets
 from planner.token_costs.posynomial_form import Array, Budgets, LogSum
 
 STEPS = 60
-MAX_STEP = 2.0  # of a step, in logarithms
-SHORT_STEP = 0.25  # the same, for those that long steps do not bring there
+MAX_STEP = 2.0  # ln; limit of the first attempt's steps
+SHORT_STEP = 0.25  # ln; step limit of the second attempt, for points that long steps do not reach
 MAX_SHORT_STEPS = 400
 RESIDUAL_TOLERANCE = 1e-12
 CONVERGENCE_TOLERANCE = 1e-9
 NEAR_CEILING = 0.02
 # Percent of the goal per percent of a choice below which it does not matter at all.
 ZERO_ELASTICITY = 1e-18
-MAX_LOG_DISTANCE = 1e9  # how far the choices may lie from a point, for what its gap says of them
-DIAGONAL = 80  # halvings of the interval in which the first point is looked for
+MAX_FACTOR = 1e9  # factor around a point within which its gap bounds the optimum
+DIAGONAL = 80  # bisection steps for the first point, on the diagonal of equal choices
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class StationaryPoints:
     choice keeps the limit or the steps did not arrive, and the numbers mean nothing. `gap` is what
     the logarithm of the value may at most lie above the least there is: both sums are convex, so
     the Lagrangian's tangent at the point bounds it from below wherever the choices stay within a
-    factor of `MAX_LOG_DISTANCE`.
+    factor of `MAX_FACTOR`.
     """
 
     point: Array
@@ -75,7 +75,7 @@ def stationary_points(budgets: Budgets, first: Array | None = None) -> Stationar
             steps += again[3]
         goal, limited = objective_and_constraint(budgets, point)
         left = np.abs(goal.slope + multiplier[:, None] * limited.slope).sum(axis=1)
-        gap = left * np.log(MAX_LOG_DISTANCE) + np.abs(multiplier * (limited.value - budgets.limit))
+        gap = left * np.log(MAX_FACTOR) + np.abs(multiplier * (limited.value - budgets.limit))
     return StationaryPoints(
         point, multiplier * stretched, error < CONVERGENCE_TOLERANCE, gap, steps
     )
@@ -150,7 +150,7 @@ def _stepped(
         stationary = goal.slope + multiplier[:, None] * limited.slope
         slopes = np.abs(goal.slope)
         error[:] = np.maximum(np.abs(stationary).max(axis=1) / slopes.max(axis=1), np.abs(rest))
-        # Of a choice that hardly matters the slope is small, and is to be met as closely.
+        # Relative residual of each choice, so that a choice of small elasticity converges as well.
         closest = np.abs(stationary / np.maximum(slopes, ZERO_ELASTICITY)).max(axis=1)
         going = np.maximum(error, closest) > RESIDUAL_TOLERANCE
         if taken == most or not going.any():
@@ -173,7 +173,7 @@ def _solved(system: Array, right: Array) -> Array:
     size = right.shape[1]
     eased = np.where(np.isfinite(system), system, 0.0)
     volume = np.linalg.det(eased)
-    # Up for the choices and down for the multiplier: whatever stands there, it is regular then.
+    # Regularise singular systems: +1 on the diagonal of the choices, -1 on that of the multiplier.
     eased[np.abs(volume) < 1e-300] += np.diag([1.0] * (size - 1) + [-1.0])
     eased[~np.isfinite(volume)] = np.eye(size)
     return np.asarray(np.linalg.solve(eased, right[:, :, None])[:, :, 0], dtype=np.float64)

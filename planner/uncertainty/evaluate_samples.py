@@ -25,8 +25,8 @@ from planner.scenario.tree import Tree, apply_sets
 from planner.text.console import progress
 from planner.text.errors import FieldError, InputError, quote
 
-DEFAULT_COVERAGE = 0.9  # share of a lognormal's values that lie between its ends
-MAX_NORMAL_QUANTILE = 4.0  # standard deviations of a normal beyond which nothing is drawn
+DEFAULT_COVERAGE = 0.9  # probability that a lognormal value falls between its ends
+MAX_NORMAL_QUANTILE = 4.0  # standard deviations; a normal draw is clipped there
 
 
 @dataclass(frozen=True)

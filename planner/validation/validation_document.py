@@ -120,7 +120,7 @@ def _concurrency(entry: Entry) -> float:
     return row.pools.concurrency if row.pools is not None else row.batch
 
 
-# What a row of serving asks, by whether requests are kept in flight and what is timed.
+# Kind of question of a serving row with a given batch and one pool, by the timed quantity.
 STATIC = {"step": "decode", "ttft": "prefill", "e2e": "static batches"}
 
 
@@ -217,7 +217,7 @@ def _explained(entry: Entry, groups: frozenset[str]) -> str:
 
 MAX_WORST_ROWS = 10
 ALL_LABEL = "all of them"
-# What the groupings are called where no engine serves no model.
+# Labels of groupings in tables without an engine that serves a model.
 LABELS = {
     "collectives": {"engine": "algorithm", "model": "operation"},
     "exchanges": {"engine": "algorithm", "model": "operation"},
@@ -246,10 +246,10 @@ def document(
     files = [_file(table, entries, by) for table, entries in tables]
     kinds = by_kind([entry for _, entries in tables for entry in entries])
     scored = any(part.scores for file in files for part in file.sections)
-    serving = [file for file in files if file.kind != TRAINING]  # stacks stand in their own file
+    serving = [file for file in files if file.kind != TRAINING]  # training has its own file
     profiles = sorted({name for file in serving for name in file.profiles})
     status = "scored" if scored else ("nothing to score" if files else "recorded")
-    # What profiles say of their own errors, on rows that their fits did not see.
+    # Errors that profiles record of themselves, on held-out rows.
     names = profiles if files else profile_names()
     shipped, of_user = profile_names(), Path(wanted).stem if wanted.endswith(".toml") else None
     # Others are fits to the rows themselves, or the collectives that follow.

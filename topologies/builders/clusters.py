@@ -133,7 +133,7 @@ def clos(
     trunks = Trunks(leaf, levels, oversubscription, spines, pod, cores, rail_optimised)
     if domain is None:
         return _loose_chips(chips, trunks, out, latency, relay)
-    # So many copies of the domain hold `chips` chips.
+    # The chips must fill whole copies of the domain.
     size = len(accelerators(domain))
     fault = count_fault(chips)
     if fault is None and chips % size:

@@ -43,7 +43,7 @@ def domain_ports(domain: Fabric, at: str) -> list[Node]:
     if at == "accelerators":
         return accelerators(domain)
     far = nx.multi_source_dijkstra_path_length(domain, set(accelerators(domain)), weight=None)
-    # What joins the domain itself bears a word as its name, what lies within it a number first.
+    # Top switches have a word as their name; nodes inside the domain have a tuple led by a number.
     tops = [
         (far[node], node)
         for node, kind in domain.nodes(data="kind")
@@ -119,7 +119,7 @@ def add_relays(G: Fabric, ports: Ports, relay: str, out: float) -> Ports:
     for chip, switches in beside.items():
         nic, of = (*chip, "card"), f" of {G.nodes[chip].get('orbit')}"
         G.add_node(nic, kind=NIC, forward=True, orbit=card + of)
-        # The card sits beside its chip: the latency of the way out is that of the cable.
+        # The link from a chip to its card has no latency: the cable adds that of the way out.
         for source in (chip, *switches):
             lane = uplink if source == chip else f"{peers} by {G.edges[source, chip].get('orbit')}"
             link(G, source, nic, bandwidth=out, tier=SCALE_OUT, one_way=True, orbit=lane + of)

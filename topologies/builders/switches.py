@@ -200,7 +200,7 @@ def _cables(G: Fabric, many: int, a: int, h: int, out: float, latency: float) ->
     ports = a * h
     for g in range(many):
         for k in range(ports):
-            # The cable that counts as far back among those of the group that it leads to.
+            # Port k of a group meets port ports - 1 - k of the peer group.
             away, back = k % (many - 1) + 1, ports - 1 - k
             ends = (g, k // h, (g + away) % many, back // h)
             counts[ends] = counts.get(ends, 0) + 1

@@ -16,7 +16,7 @@ from topologies.fabric.limits import TopologyError, count_fault, latency_fault, 
 
 Node: TypeAlias = Hashable
 Arc: TypeAlias = tuple[Node, Node]
-Group: TypeAlias = tuple[Node, ...]  # members in the order in which they talk
+Group: TypeAlias = tuple[Node, ...]  # members of a communicator, in rank order
 Attributes: TypeAlias = dict[str, Any]  # of a node, an arc or a graph, as networkx keeps them
 Fabric: TypeAlias = "nx.DiGraph[Any]"
 Answer = TypeVar("Answer")

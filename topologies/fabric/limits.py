@@ -134,7 +134,7 @@ def did_you_mean(word: object, candidates: Iterable[str]) -> str:
     models = {part for part in parts if MODEL.fullmatch(part)}
     if alike := [name for name in names if models & {*WORD_SEPARATORS.split(name.casefold())}]:
         if parts[0] not in models:
-            # What stands before a chip says that machines of it are meant: hgx-mi300x, p5-h100.
+            # A prefix, as in hgx-mi300x or p5-h100, asks for a machine: leave the bare chip out.
             alike = [name for name in alike if name.casefold() not in models] or alike
         return f"; did you mean {get_close_matches(text, alike, n=1, cutoff=0.0)[0]!r}?"
     near = get_close_matches(text, names, n=1, cutoff=0.6)

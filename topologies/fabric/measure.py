@@ -163,7 +163,7 @@ def bisection(G: Fabric) -> Bisection:
 
 @cached_per_fabric
 def halves(G: Fabric) -> list[tuple[str, set[Node], tuple[float, float]]]:
-    """Each of `halvings`, and the narrowest cuts there and back between the halves. [byte/s]"""
+    """Each of `bisection_halves`, and the narrowest cuts both ways between the halves [byte/s]."""
     chips = fabric.accelerators(G)
     halved = bisection_halves(G, chips)
     return [

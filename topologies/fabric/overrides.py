@@ -94,7 +94,7 @@ def _cut(G: Fabric, changes: Sequence[OverrideChange]) -> tuple[int, tuple[str, 
         try:
             check(state.fabric)
         except TopologyError as error:
-            # A later change may take what is cut off away altogether.
+            # A later change may remove the nodes that this change cuts off.
             first = first or (index, error.problems)
         else:
             first = None

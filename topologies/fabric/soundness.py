@@ -14,9 +14,9 @@ from topologies.fabric import fabric, limits
 from topologies.fabric.fabric import Arc, Attributes, Fabric, Node
 from topologies.fabric.limits import TopologyError, quote, suggest
 
-MAX_NAMED = 16  # of which a member is named
-PLAIN_TYPES = {bool, int, float, str}  # types of which a value equal to another is as sound
-SPREAD = 1e12  # of bandwidths: a solver of flows tells no more apart
+MAX_NAMED = 16  # islands listed in a message, by a member each
+PLAIN_TYPES = {bool, int, float, str}  # types whose equal values have equal faults
+SPREAD = 1e12  # max ratio of bandwidths that the flow solver resolves
 
 
 def check(G: Fabric) -> Fabric:
@@ -135,7 +135,7 @@ def _of_nodes(G: Fabric) -> Iterator[str]:
 
 def _of_arcs(G: Fabric) -> Iterator[str]:
     orbits = bool(G.graph.get("orbits"))
-    alike: dict[Hashable, list[str]] = {}  # faults of the arcs of which the same is said
+    alike: dict[Hashable, list[str]] = {}  # {attributes: faults}, once for arcs of equal attributes
     for u, v, data in G.edges(data=True):
         if u == v:
             yield f"arc {u!r} -> {v!r}: a node cannot be linked to itself"
@@ -227,7 +227,7 @@ def unreachable(G: Fabric) -> Iterator[Arc]:
     beyond = {part: nx.descendants(parts, part) | {part} for part in parts}
     classes: dict[tuple[frozenset[int], frozenset[int]], list[Node]] = defaultdict(list)
     for chip in chips:
-        # A forwarding chip is itself a place in the network; so are the relays beside any chip.
+        # A forwarding chip is itself a relay; relays linked to a chip are its ways in and out.
         here = {part_of[chip]} if chip in part_of else set()
         first = here | {part_of[v] for v in G.succ[chip] if v in part_of}
         last = here | {part_of[v] for v in G.pred[chip] if v in part_of}

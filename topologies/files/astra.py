@@ -220,7 +220,7 @@ def parse_fabric(document: YamlDocument, where: str, name: str) -> Fabric:
             chips = [(*line[:d], i, *line[d + 1 :]) for i in range(dimension.side)]
             join = partial(fabric.link, G, bandwidth=dimension.bandwidth, latency=dimension.latency)
             if dimension.block == RING:
-                # Two chips are one link apart, whichever way round.
+                # A ring of two chips has a single link.
                 for k in range(len(chips) if len(chips) > 2 else 1):
                     join(chips[k], chips[(k + 1) % len(chips)], orbit=f"ring {d}")
             elif dimension.block == BLOCK_FULLY_CONNECTED:

@@ -65,7 +65,7 @@ def _change(node: AtLocation, document: YamlDocument, path: str) -> OverrideChan
                     document.fault(node.value[key], f"{path}.{key} {fault}")
                     # Told with its place; the rest of the change is judged with a sound figure.
                     plain[key] = PLACEHOLDER_VALUES[key]
-    return cast(OverrideChange, plain)  # what is no mapping is said by `override`
+    return cast(OverrideChange, plain)  # `override` reports a value that is not a mapping
 
 
 # Plain numbers among the arguments of builders; all others that are no counts are bandwidths.
@@ -239,12 +239,12 @@ def _built(node: AtLocation, document: YamlDocument, path: str, depth: int) -> F
         G = make(**arguments)
     except TopologyError as error:
         for problem in error.problems:
-            # The value that a builder's problem begins with, else what it was to make.
+            # Report at the argument that begins the builder's problem, else at the builder's name.
             word = re.match(r"\w+", problem)
             named = node.value.get(word.group()) if word else None
             document.fault(which if named is None else named, _join(path, problem))
         return None
-    # What a fabric is made of says where its figures come from, unless the file does.
+    # Source metadata comes from the component fabrics unless the file gives its own.
     parts = [value.graph for value in arguments.values() if hasattr(value, "graph")]
     G.graph.update({key: part[key] for part in parts for key in SOURCE_KEYS if part.get(key)})
     return G

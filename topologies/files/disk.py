@@ -19,12 +19,12 @@ from topologies.fabric.soundness import check, suspicions
 from topologies.files import astra, description, links, nvidia
 from topologies.files.located_yaml import document
 
-# What each form is written to.
+# File suffixes of each output format.
 SUFFIXES = {"json": (".json",), "graphml": (".graphml",), "astra": (".yml", ".yaml")}
 NODE_LINK_PATTERN = re.compile(r'"(?:nodes|links|edges)"\s*:')
 DESCRIPTION_PATTERN = re.compile(r'"(?:kind|machine|topology)"\s*:')
 MAX_WARN = 5  # unlikely bandwidths that are each warned of
-# Bytes up to which a form is read.
+# Maximum size of an input file by suffix [byte].
 READ = {".yaml": 2**20, ".yml": 2**20, ".json": 256 * 2**20, ".xml": 2**22, ".txt": 2**20}
 
 

@@ -73,7 +73,7 @@ def _text_faults(text: str, path: Path) -> Iterator[tuple[Path, str]]:
 
 
 TOP = ("directed", "multigraph", "graph", "nodes", "links", "edges")
-MAX_NODES = 200  # nodes among which, and problems up to which, the one that was meant is looked for
+MAX_NODES = 200  # nodes or problems; from this number on no similar name is suggested
 
 
 def parse_fabric(text: str, where: str, name: str) -> Fabric:
@@ -137,7 +137,7 @@ def _number(value: Any) -> int | float:
     return int(value) if isinstance(value, Integral) else float(value)
 
 
-# Of the numbers of arrays; it writes tuples as lists.
+# JSON encoder for NumPy numbers; it writes tuples as lists.
 _line = json.JSONEncoder(allow_nan=False, default=_number).encode
 
 

@@ -175,8 +175,8 @@ def rate(quantity: object) -> float:
 def latency(quantity: object) -> float:
     """The time from one end of a link to the other. [s]
 
-    Raises Misread when it is no time, has no unit or a strange one, is negative, or is a tenth of a
-    second or more.
+    Raises UnitMismatch when it is no time, has no unit or a strange one, is negative, or is a tenth
+    of a second or more.
 
     >>> latency("0.5us")
     5e-07

@@ -29,8 +29,8 @@ from topologies.rates.shortest_paths import Distances, ShortestPaths, ecmp, shor
 from topologies.rates.traffic import RATE_TOL, Traffic, all_to_all, components, is_optimal, pairs
 
 EVENLY = "divided evenly"  # the engine of a gather that may go faster
-MAX_PROGRAM_SIZE = 40_000  # chips times arcs up to which gathers are solved together
-CUTS = 100_000  # cuts times variables of that program up to which they are: a second
+MAX_PROGRAM_SIZE = 40_000  # max chips times arcs of one program for all gathers
+CUTS = 100_000  # max cuts times variables of that program: about 1 s
 
 
 def max_concurrent_rate(G: Fabric, traffic: Traffic, *, routing: str = "optimal") -> ConcurrentRate:
@@ -62,7 +62,7 @@ class AggregatedFabric:
     # Arcs of equivalent chips are summed; chips in no group are gone unless they relay.
     fabric: Fabric
     groups: tuple[tuple[AggregateNode, ...], ...]  # the nodes that make up each group
-    arcs: dict[Arc, list[Arc]]  # of the whole fabric behind each arc that stands for others
+    arcs: dict[Arc, list[Arc]]  # arcs of the whole fabric behind each aggregated arc
 
     def demands(self) -> dict[Arc, float]:
         """All-to-all in every group, as weights of pairs of nodes."""
@@ -174,7 +174,7 @@ def _numbered(part: Fabric, group: Group) -> Node:
 
 
 MAX_EXHAUSTIVE_MEMBERS = 2048  # members of groups whose distances are all looked at
-MAX_SEARCH_WORK = 8_000_000  # members of a group times arcs up to which all of them are looked from
+MAX_SEARCH_WORK = 8_000_000  # max members times arcs of a search from every member
 
 
 class GroupPaths:
@@ -283,7 +283,7 @@ class GroupPaths:
             rows = range(0, len(group), max(1, searches // MAX_SEARCH_WORK))
             starts, ends = [group[i].start for i in rows], [a.end for a in group]
             paths = self.paths.distances(starts, ends)
-            # A chip that stands for itself alone sends nothing to itself.
+            # A node of a single chip sends no bytes to itself.
             alone = [(row, i) for row, i in enumerate(rows) if len(group[i].chips) == 1]
             for row, i in alone:
                 paths.hops[row, i], paths.latency[row, i] = 0, 0.0
@@ -322,7 +322,7 @@ class GroupPaths:
 
 
 FLOW_PARTS = 2**20  # parts of the widest arc that flows are counted in
-MAX_MEMBERS = 256  # members of a group that are looked at, at the most
+MAX_MEMBERS = 256  # max members of a group in the search of cuts
 
 
 def _ring(G: Fabric, group: Group) -> float:
@@ -330,7 +330,7 @@ def _ring(G: Fabric, group: Group) -> float:
     net = network(usable_subfabric(G, group))
     chips = np.array([net.index[chip] for chip in group])
     domains = [G.nodes[chip]["domain"] for chip in group]
-    # Those of the first domain and one of every other, thinned out where there are many.
+    # In large groups: members of the first domain and one of every other domain, thinned out.
     others = [
         i for i in range(1, len(group)) if domains[i] == domains[0] or domains[i] != domains[i - 1]
     ] if len(group) > MAX_MEMBERS else range(1, len(group))  # fmt: skip

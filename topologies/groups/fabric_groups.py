@@ -152,8 +152,8 @@ class FabricGroups:
         self.domains = list(by_domain(G, chips).values())
         self.chips = sum(map(len, self.domains))
         self.size = max(map(len, self.domains))
-        # Wiring of every domain; domains wired alike share that of the first. A domain whose own
-        # links do not join its chips is looked at as a part of the whole fabric.
+        # Wiring of every domain; domains of equal wiring share one object. A domain whose own
+        # links do not join its chips is evaluated on the whole fabric.
         wirings: dict[Hashable, DomainWiring] = {}
         of_domains = []
         for members in self.domains:

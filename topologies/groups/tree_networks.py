@@ -27,7 +27,7 @@ class TreeLevel:
     part: Mapping[Node, Node]  # the part that each chip is in
     up: dict[Node, float]  # what leads out of each part [byte/s]
     down: dict[Node, float]  # what leads into it [byte/s]
-    latency: float  # of an arc from this level to the one above [s]
+    latency: float  # of an arc from this level to the next higher level [s]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +36,8 @@ class SwitchTree:
 
     domain: Mapping[Node, Node]  # the domain of each chip
     levels: tuple[TreeLevel, ...]  # the last one has a single part, or parts that nothing joins
-    nested: bool  # does every domain lie within one part of each level?
-    railed: bool  # does no part hold two chips of a domain, the last level apart?
+    nested: bool  # True if every domain is within one part of each level
+    railed: bool  # True if no part below the last level has two chips of a domain
 
     @property
     def even(self) -> bool:

@@ -325,7 +325,7 @@ class Slices:
     dims: BoxSides  # sides of the whole torus
     # Shapes that are offered one by one; without these and a cube every box is
     listed: tuple[BoxSides, ...] = ()
-    cube: int = 0  # boxes of which all sides are multiples of this are offered too; 0 if none is
+    cube: int = 0  # boxes whose sides are all multiples of this are offered too; 0 for no boxes
     largest: int | None = None  # chips of the largest slice; None if that is the whole torus
     alike: bool = True  # whether all sides have links of one rate, so that a shape may be turned
 

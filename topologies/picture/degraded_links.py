@@ -106,7 +106,7 @@ def _fewer(scene: Scene) -> Iterator[LinkFault]:
     members: dict[str, list[Node]] = defaultdict(list)
     for node, word in named.items():
         members[word].append(node)
-    # Chips of domains of several sizes have as many peers as their domain gives.
+    # Chips in domains of several sizes differ in their number of peers without a fault.
     mixed = len({len(chips) for chips in scene.domains.values()}) > 1
     for (_, _, mine, towards), counts in has.items():
         if mine == CHIP and towards == CHIP and mixed:

@@ -301,7 +301,7 @@ def draw_row(
             place = NodePosition(at, y, max(half, min(slot / 2 - 1, 20)), height / 2 - 3)
             sheet.more(item, place, words)
         else:
-            # A name that begins with its domain is said by the box around it.
+            # The box around a node shows its domain: the label drops this prefix.
             parts = item if isinstance(item, tuple) and item in sheet.scene.inside else ()
             inner = len(parts) > 1 and parts[0] == sheet.scene.inside[item]
             name = label(parts[1:]) if inner else None

@@ -176,8 +176,8 @@ class Scene:
 def read(G: Fabric) -> Scene:
     """`G` sorted for drawing."""
     # The domain of each node that is no accelerator and that only one domain can claim. Two or more
-    # domains must be there for a network between them; and what joins by scale-out stands above,
-    # though one domain alone hangs on it.
+    # domains are needed for a network between them; a node joined by scale-out is drawn above,
+    # even if a single domain hangs on it.
     kinds = dict(G.nodes(data="kind"))
     joined: nx.Graph[Node] = nx.Graph()
     joined.add_nodes_from(node for node, kind in kinds.items() if kind != ACCELERATOR)
@@ -196,7 +196,7 @@ def read(G: Fabric) -> Scene:
             inside |= dict.fromkeys(plane, *claims)
     inside = {node: inside[node] for node in G if node in inside}
     links = tuple(_links(G))
-    # The classes in the order in which they are met, and which of them are faults.
+    # Link classes in order of first occurrence, each marked as faulty or not.
     found_by: dict[LinkKind, Counter[LinkFigures]] = defaultdict(Counter)
     for link in links:
         found_by[link.kind][link.figures] += 1

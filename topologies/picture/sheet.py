@@ -69,7 +69,7 @@ class PictureSheet:
     def __post_init__(self) -> None:
         rates = {each.rate for each in self.scene.classes}
         self.widest = max(rates, default=1.0)
-        # Where all links are alike thickness says nothing, so that they are drawn thin.
+        # Equal rates need no widths to distinguish them: all links are drawn at MEDIUM width.
         self.thick = min(THICK_WIDTH, MEDIUM * sqrt(self.widest / min(rates, default=1.0)))
         self.damaged = {node for fault in self.faults for node in fault.nodes}
         self.gaps: dict[Node, Node] = {}
@@ -197,7 +197,7 @@ def classes(sheet: PictureSheet, top: float, bottom: float) -> float:
         places.append(y)
         y += MIN_HEIGHT
     over = y - max(bottom, top)
-    for i in range(len(places) - 1, -1, -1):  # what was pushed below the drawing moves up
+    for i in range(len(places) - 1, -1, -1):  # entries pushed below the drawing move up
         room = places[i - 1] + MIN_HEIGHT if i else top
         shift = max(0.0, min(over, places[i] - room))
         places[i] -= shift if over > 0 else 0.0

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape, quoteattr
 
-# Blue and orange are told apart by every kind of eye; a fault is dashed as well as red.
+# Blue and orange differ in all forms of colour vision; a fault is dashed as well as red.
 TIER_COLOURS = {"scale_up": "#2563eb", "scale_out": "#d97706", "host": "#64748b"}
 FAULT = "#dc2626"
 INK, MUTED_COLOUR, PAPER = "#0f172a", "#64748b", "#ffffff"

@@ -48,10 +48,10 @@ class ColoredStructure:
         rates, rate = np.unique(net.bandwidth, return_inverse=True)
         weights, weight = np.unique(sent.data, return_inverse=True)
         member = np.full(sum(sizes), rates.size + weights.size)
-        # Of each arc: its rate, its weight, or that it leads to a member.
+        # Colour of an arc: index of its rate or of its weight, or the mark of an arc to a member.
         self.colour = np.r_[rate, rates.size + weight, member].astype(np.int64)
         _, kind = np.unique(demand.weights, return_inverse=True)
-        # Of each node, before any refinement.
+        # Initial node colours, before refinement.
         self.node_colour = mix_hashes(
             np.r_[net.forwards.astype(np.int64), 2 + kind].astype(np.int64)
         )
@@ -106,7 +106,7 @@ def _keys(size: int, tail: Ints, head: Ints, layer: Ints) -> Ints:
 # Looks at an arc before the search is content with the symmetries it has.
 BUDGET = 80_000_000
 ATTEMPT = 10_000_000
-CALL = 4000  # arcs that could be looked at in the time that any look takes
+CALL = 4000  # fixed cost of a refinement round or of a check [arc visits]
 BRANCHES = 3
 DEPTH = 200
 
@@ -191,7 +191,7 @@ class AutomorphismSearch:
             if self.spent > self.budget:
                 return
             view = self._single(self.base, node)
-            # What the fabric looks like from a node: equal where a symmetry takes one to another.
+            # Colours refined from one node: equal as multisets if a symmetry maps node to node.
             alike = firsts[np.sort(view).tobytes()]
             if not any(self._alike(a, left, node, view) for a, left in alike):
                 alike.append((node, view))

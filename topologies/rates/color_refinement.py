@@ -117,7 +117,7 @@ class ReducedProgramClasses:
 
     rows: Ints  # class of each row
     columns: Ints  # class of each column
-    first: Ints  # one row of each class
+    first: Ints  # representative row of each class
     matrix: SparseMatrix  # that row of each class, summed over the columns of each class
 
     @classmethod

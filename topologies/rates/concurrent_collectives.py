@@ -37,15 +37,15 @@ from topologies.rates.link_usage import LinkUsage, UsageRows
 from topologies.rates.orbits import orbits
 from topologies.rates.traffic import all_to_all, checked_members, disjoint
 
-# Whether each of the flows of a collective runs against the arcs: from a member to all others.
+# Direction of each flow of a collective: True runs against the arcs, from a member to all others.
 COLLECTIVES = {"all_gather": (False,), "reduce_scatter": (True,), "all_reduce": (True, False)}
 BINDING = 1e-9  # A dual above this says that the arc binds.
 # Programs with a flow for every target: variables that are worth folding, and worth solving.
 MAX_FOLD, SOLVED = 1_500_000, 4_000
-# The same for one group, whose cuts have one variable for each orbit of arcs.
+# Variable limit for a single group, whose cuts have one variable for each orbit of arcs.
 MAX_SINGLE = 20_000
-GAP = 1e-8  # Cuts are added until what is reached is this near to the bound.
-# How far each step goes from the best division so far to the one that the cuts seem to allow.
+GAP = 1e-8  # Cut generation ends at this relative gap between the reached rate and its bound.
+# Weight of the linear program's division in the next trial; the best division has 1 - STEP.
 STEP = 0.9
 STEPS = 500
 

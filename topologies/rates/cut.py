@@ -24,7 +24,7 @@ from topologies.rates.link_usage import Flows, group_subnetwork
 from topologies.rates.orbits import orbits
 from topologies.rates.traffic import all_to_all, checked_members
 
-# Two cuts whose ratios differ by less are the same: below this lies the noise of sums of floats.
+# Relative difference below which two cut ratios are equal: rounding error of float sums.
 NOISE = 1e-12
 
 
@@ -159,9 +159,9 @@ def _narrowest(G: Fabric, group: list[Node], *, mirror: bool) -> NarrowestCut:
     what = demand(net, all_to_all(group))
     arcs = group_subnetwork(net, what.groups[0], mirror=mirror)
     search = CutSearch(Flows(arcs))
-    # Without symmetries it takes a flow a member at most, each of which looks at every arc.
-    # Members in classes of which one stands for all, by multiples of the golden section. So no two
-    # neighbours are in one early batch.
+    # Without symmetries one flow per member suffices, each over all arcs: limit of `looks`.
+    # Classes of symmetric members, each with a representative, by multiples of the golden section:
+    # an early batch holds no two neighbours.
     chips = np.flatnonzero(arcs.is_member)
     orbit = orbits(net, what, looks=arcs.tail.size).nodes[arcs.nodes[chips]]
     order = np.argsort(orbit, kind="stable")

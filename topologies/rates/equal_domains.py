@@ -121,9 +121,9 @@ class Crossings:
 class Trunk:
     """Bounds on group rates from the uplinks above leaves or rails."""
 
-    shares: Shares  # [byte/s] per ordered pair of members; infinite where nothing crosses
-    send: float  # of each chip to the one half its group away [byte/s]
-    crossed: bool  # does any group lie below several leaves?
+    shares: Shares  # [byte/s] per ordered pair of members; infinite without crossing traffic
+    send: float  # [byte/s] of each chip to its partner half a group away
+    crossed: bool  # True if a group spans several leaves
 
 
 def _members(n: int, chips: int, first: int) -> list[tuple[int, int]]:
@@ -155,18 +155,18 @@ class Domains:
     kind: str  # `switch`, `mesh` or `torus`
     chips_per_domain: int
     scale_up: float
-    # Of a chip into the switch, to one peer, or along each side of the torus. [byte/s one way]
+    # Bandwidth of a chip to the switch, to a peer, or along each torus side [byte/s, one way].
     links: tuple[float, ...]
     scale_up_latency: float  # of one such link [s]
     dims: BoxSides = ()  # sides of the torus
     rings: tuple[bool, ...] = ()  # which of them close into rings
-    # From a chip into the network between domains; None if there is none. [byte/s one way; s]
+    # Scale-out bandwidth of a chip [byte/s, one way], None without scale-out; latency [s].
     scale_out: float | None = None
     scale_out_latency: float = 0.0
     twisted: bool = False  # do the short sides close farther along the long ones?
     join: str = "spine"  # what joins domains: one `spine`, `rails` or a `clos` network
     leaf: int | None = None  # cards on a leaf of it
-    # What leads up from a leaf or rail for each card; None if it is enough. [byte/s one way]
+    # Uplink bandwidth of a leaf or rail per card [byte/s, one way]; None if non-blocking.
     above: float | None = None
 
 
@@ -214,7 +214,7 @@ def _inside(domains: Domains, n: int) -> GroupRate:
         if domains.twisted and sides == domains.dims:
             shares = closed_forms.twisted_torus_rates(sides, domains.links[0])
             hops = closed_forms.twisted_diameter(sides)
-        # Every neighbouring pair along any long side may be the one that sends.
+        # A send may use any side longer than 1, so its slowest link is the bound.
         send = min(B for B, k in zip(domains.links, sides, strict=True) if k > 1)
         step = hop
     others = n - 1
@@ -249,7 +249,7 @@ def _across(domains: Domains, n: int, out: float) -> GroupRate:
     beyond = arcs * domains.scale_out_latency
     hops, latency = arcs, beyond
     if domains.join == "rails" and trunk is None:
-        # Who is on another rail is reached by way of a chip that shares one.
+        # Traffic to another rail first crosses its domain to a chip on that rail.
         hops, latency = hops + part.latency_hops, latency + part.latency
     elif part.latency > beyond:
         hops, latency = part.latency_hops, part.latency

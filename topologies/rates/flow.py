@@ -45,8 +45,8 @@ from topologies.rates.traffic import (
 
 GAP = 1e-9
 ROUNDS, MIN_ROUNDS = 60, 4
-# A little length on every arc, of the mean and of the longest, so that none is free: free arcs
-# could be walked in circles. The bound is that of the lengths with it.
+# Minimum arc length, as shares of the mean and of the longest: arcs of length zero would allow
+# cycles. The bound is computed with the increased lengths.
 MEAN_LENGTH_SHARE, TIE = 1e-11, 1e-12
 PRICE_SMOOTHING = 0.7
 MAX_STALLED_ROUNDS = 6
@@ -68,7 +68,7 @@ def column_generation(task: ReducedProgram) -> FlowSolution | None:
         tried = between * best + (1 - between) * prices
         step = max(MEAN_LENGTH_SHARE / whole.sum(), TIE * float((tried / whole).max()))
         loads, costs = router.cheapest(tried / whole, step)
-        # Any prices bound theta from above: what all arcs are worth over what the demand costs.
+        # Any prices bound theta from above: value of all arcs over cost of the demand (duality).
         limit = float((1 + step * whole.sum()) / (task.share @ costs))
         if limit < bound:
             bound, best = limit, tried
@@ -164,8 +164,8 @@ ROUTINGS = ("optimal", "shortest_ecmp")
 # Rounds of routings are quicker than one linear program where few orbits of arcs can bind, and
 # where the program would have more variables than this.
 FEW_ORBITS, LARGE_PROGRAM_CELLS = 32, 30_000
-# Variables beyond which the program is not solved as one, but mixed for so many rounds at most
-# that they price `MIXED` arcs and leave `CELLS` loads to mix; beyond which no paths are counted.
+# Variables above which the program is solved by column generation; work limits of its rounds, in
+# priced arcs and in loads of the master problem; variables above which no paths are counted.
 # About a second each.
 SOLVED, PRICING_WORK_LIMIT, CELLS, MAX_ROUTED_PATHS = 60_000, 4_000_000, 400_000, 10_000_000
 BINDING = 1e-9  # An elasticity below this is rounding.

@@ -56,7 +56,7 @@ class FlowNetwork:
     head: Ints  # and where it ends
     bandwidth: Floats  # of each arc [byte/s]
     forwards: NDArray[np.bool_]  # may a node relay the traffic of others?
-    # Where the traffic of each node starts: itself if it forwards, a place beyond the nodes if not.
+    # Start of the traffic of each node: itself if it forwards, else an extra place after the nodes.
     origin: Ints
     places: int
 
@@ -110,7 +110,7 @@ def usable_subfabric(G: Fabric, members: Collection[Node]) -> Fabric:
     part: Fabric = nx.DiGraph(**G.graph)  # in the order of G, which a view of a set has not
     part.add_nodes_from((node, data) for node, data in G.nodes(data=True) if node in keep)
     part.add_edges_from((u, v, data) for u in part for v, data in G.succ[u].items() if v in keep)
-    return part if part.number_of_edges() else G  # members apart: an error names them
+    return part if part.number_of_edges() else G  # no arcs left: a later error names the members
 
 
 @cached_per_fabric

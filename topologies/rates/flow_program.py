@@ -35,8 +35,8 @@ class ReducedProgram:
         senders = demand.sources()
         _, first, share = np.unique(symmetry.nodes[senders], return_index=True, return_counts=True)
         self.sources = senders[first]  # a source of each orbit
-        self.share = share.astype(float)  # how many it stands for
-        # What each of them sends to every node.
+        self.share = share.astype(float)  # senders in the orbit of each source
+        # Demand from each source to every node, shape (sources, nodes).
         self.rows = np.array([demand.row(int(source)) for source in self.sources])
         _, arc, orbit, members = np.unique(
             symmetry.arcs, return_index=True, return_inverse=True, return_counts=True
@@ -56,7 +56,7 @@ class ReducedProgram:
         travelled = np.where(self.rows > 0, hops, 0.0)
         # Bandwidth of all arcs over demand times hops: theta is at most one. [byte/s]
         self.unit = float(net.bandwidth.sum() / (share @ (self.rows * travelled).sum(axis=1)))
-        # Of an arc of each orbit, in units. Near the answer rates are near one unit.
+        # Bandwidth of an arc of each orbit, in `unit`; near the optimum rates are close to 1.
         self.capacity = net.bandwidth[arc] / self.unit
         self.most_columns = self.sources.size * net.tail.size + 1  # variables, or fewer
 
@@ -72,7 +72,7 @@ class FlowSolution:
     exact: bool = True
 
 
-# Variables beyond which an interior point, ended by a crossover, is quicker than the simplex.
+# Variables above which an interior point with crossover is quicker than the simplex.
 INNER = 5000
 
 
@@ -112,7 +112,7 @@ def by_program(task: ReducedProgram, *, fold: bool = True) -> FlowSolution:
     """
     matrix, balances = _matrix(task)
     limits = task.members * task.capacity
-    # Rows with different right sides and columns with different costs are kept apart.
+    # Rows of different right sides and columns of different costs get different classes.
     kinds = 1 + np.unique(limits, return_inverse=True)[1]
     rows = np.r_[np.zeros(balances, dtype=np.int64), kinds]
     columns = (np.arange(matrix.shape[1]) == matrix.shape[1] - 1).astype(np.int64)

@@ -114,7 +114,7 @@ class Flows:
             The nodes that more could still reach: the near side of a minimum cut.
         """
         wanted = float(self.count * targets.size)
-        left = np.zeros(self.columns.size)  # what is left of each arc, in shares
+        left = np.zeros(self.columns.size)  # remaining capacity of each arc, in shares
         np.add.at(left, self.wires, self.arcs.rate / share)
         left[self.feeds] = 1.0
         left[self.feed_of[unlimited]] = wanted
@@ -134,7 +134,7 @@ class Flows:
                 shape=(self.size, self.size),
             )
             left -= maximum_flow(graph, self.source, self.sink).flow.data * unit
-            # What rounding has hidden from this flow is less than one unit an arc.
+            # Rounding hides less than one unit per arc from this flow.
             most = unit * self.columns.size
             if exact or most <= FULL_TOLERANCE or left[drains].max() <= FULL_TOLERANCE:
                 return left[drains] <= FULL_TOLERANCE, self._reached(left > 0.999 * unit)
@@ -199,7 +199,7 @@ class UsagePhase:
 
     arcs: GroupArcs
     use: Ints
-    targets: Ints  # members, as places in the nodes of `arcs`, each of which must be able to gather
+    targets: Ints  # members that must each be able to gather, as indices into the nodes of `arcs`
 
     @cached_property
     def flows(self) -> Flows:

@@ -38,8 +38,8 @@ class DestinationTraffic:
 
     target: int  # place of the destination
     sources: Ints  # places of those that send to it
-    weights: Floats  # what each of them sends
-    times: float = 1.0  # how many destinations this one stands for
+    weights: Floats  # demand weight of each source
+    times: float = 1.0  # number of equivalent destinations
 
 
 class NetworkPaths:
@@ -108,7 +108,7 @@ class NetworkPaths:
 
     def _nearer(self, hops: NDArray[np.int32], targets: Ints) -> tuple[Ints, ...]:
         net = self.net
-        # One row a node, so that what an arc looks at lies together.
+        # One row per node, so that the entries read for an arc are contiguous.
         hops = np.ascontiguousarray(hops.T)
         nearer = hops[net.tail] == hops[net.head] + 1
         nearer &= net.forwards[net.head, None] | (net.head[:, None] == targets)
@@ -176,9 +176,9 @@ class _ShortestArcs:
 SPLITS = ("hop", "path")
 # Places looked at together, arcs or nodes times destinations: some hundred megabytes.
 BATCH = 2_000_000
-# What one look at an arc costs in a search for symmetries, in looks of the shortest paths.
+# Cost of an arc visit in the symmetry search, in arc visits of the shortest paths.
 SEARCH_LOOK = 4
-# Part of the nodes that send to a target up to which their paths are followed one by one.
+# Paths are followed one by one if at most this share of the nodes send to a target.
 MIN_FOLLOWED_SHARE = 0.05
 BINDING_TOLERANCE = 1e-9  # Arcs whose loads are this near to the fullest are full too.
 
@@ -187,7 +187,7 @@ BINDING_TOLERANCE = 1e-9  # Arcs whose loads are this near to the fullest are fu
 class EcmpRouting:
     """Traffic on its paths."""
 
-    rate: float  # at which all demands are served at once, per unit of weight [byte/s]
+    rate: float  # [byte/s] per unit of weight, if all demands are served at once
     arcs: tuple[Arc, ...]  # the arcs of the fabric, in its order
     load: Floats  # of each arc when demands are served at 1 byte/s per unit of weight [byte/s]
     bandwidth: Floats  # of each arc [byte/s]
@@ -226,7 +226,7 @@ def ecmp(G: Fabric, traffic: Traffic, *, split: str = "hop") -> EcmpRouting:
     size = max(1, BATCH // load.size)
     for start in range(0, len(parts), size):
         load += paths.loads(parts[start : start + size], by_path=split == "path")
-    # What one destination of an orbit draws over one arc, another draws over another.
+    # Equivalent destinations load equivalent arcs: average the load over each arc orbit.
     _, orbit = np.unique(symmetry.arcs, return_inverse=True)
     load = (np.bincount(orbit, load) / np.bincount(orbit))[orbit]
     used = load > 0
@@ -283,7 +283,7 @@ class ShortestPaths:
     def _late(self, hops: Ints) -> Floats:
         """Latency [s] of each place along a path of fewest `hops`; infinite without a path."""
         usual = np.unique(self.latency)
-        if usual.size == 1:  # all ways of as many hops are as long
+        if usual.size == 1:  # latency depends only on the number of hops
             steps = np.cumsum(np.append(0.0, np.repeat(usual, hops.max(initial=0))))
             return np.asarray(np.where(hops < 0, np.inf, steps[hops]))
         late = np.where(hops == 0, 0.0, np.inf)
@@ -333,7 +333,7 @@ class ShortestPaths:
             if new.size:
                 origins = net.origin[new]
                 away = shortest_path(net.graph, method="D", unweighted=True, indices=origins)
-                # Where a chip does not relay, the place that others reach is the chip all the same.
+                # A chip that does not relay starts at an extra place; its own place is 0 hops away.
                 away[np.arange(new.size), new] = 0
                 hops = np.where(np.isfinite(away), away, -1).astype(np.int32)
                 self._rows |= zip(new.tolist(), hops, strict=True)
@@ -344,7 +344,7 @@ class ShortestPaths:
     def _levels(self, hops: Ints) -> list[tuple[Ints, Ints]]:
         """Rows and arcs that lead one hop farther, by level."""
         net = self.net
-        # One row a place, so that what an arc looks at lies together.
+        # One row per place, so that the entries read for an arc are contiguous.
         near = np.ascontiguousarray(np.where(hops < 0, UNREACHED_HOPS, hops).T, np.int32)
         onward = near[net.head] == near[net.starts] + 1
         row, arc = np.nonzero(np.ascontiguousarray(onward.T))

@@ -214,7 +214,7 @@ class TrafficCut:
     """The narrowest of some cuts: an upper bound per unit of weight [byte/s]."""
 
     rate: float
-    arcs: tuple[Arc, ...]  # those that cross it; none are named where halves are joined by switches
+    arcs: tuple[Arc, ...]  # arcs across the cut; empty if switches join the halves
 
 
 def is_optimal(G: Fabric, traffic: Traffic, rate: float, full: Collection[Arc]) -> bool:

@@ -146,7 +146,7 @@ def wrap(x: Layout, width: float) -> Layout:
             rows = [BoxRow((part, COMMA)) for part in parts[:-1]]
             return Align(tuple(wrap(row, width) for row in (*rows, parts[-1])))
         case Cases(pairs):
-            # Every condition below its value, where one does not fit beside it.
+            # Put every condition below its value if a condition does not fit to its right.
             stacked = []
             for value, when in pairs:
                 below = when if when == OTHERWISE else BoxRow((IF, when))

@@ -57,7 +57,7 @@ class Markup:
         return self.forms[" ".join(written)] % written
 
 
-# Script capitals stand in one block of Unicode, save those that older blocks had already.
+# Script capitals share a block of Unicode, except the letters that older blocks had already.
 _SCRIPT = dict(zip("BEFHILMR", "ℬℰℱℋℐℒℳℛ", strict=True))
 _TABLE = '<mtable class="left" displaystyle="true">%s</mtable>'
 _FENCED = '<mo form="{}" fence="true" stretchy="true">{}</mo>'.format

@@ -19,7 +19,7 @@ __all__ = ["FAMILIES", "REFUSED_FAMILIES", "WRAPPERS"]
 _TABLE = table("planner.architecture.families", "families.toml")
 # Types whose configuration nests the language model, and the type of that nested part.
 WRAPPERS: Mapping[str, str] = _TABLE["wrappers"]
-# Families whose layers cannot be said in the terms there are, and what is missing.
+# Families whose layers no supported layer type expresses, with the unsupported feature.
 REFUSED_FAMILIES: Mapping[str, str] = _TABLE["refused"]
 
 _GROUPS: Mapping[str, type] = {"windows": Windows, "moe": Moe, "latent": LatentKeys}

@@ -9,7 +9,7 @@ from planner.architecture.families.standard import attention, dense_part, mixtur
 from planner.architecture.families.traits import Shape, Traits
 from planner.architecture.layers import FeedForward, Mixer
 
-# What implementations of the scan read, and no tensor depends on.
+# Keys that only implementations of the scan read; no tensor depends on them.
 SCAN_KEYS = (
     *("chunk_size", "mamba_chunk_size", "residual_in_fp32", "use_mambapy", "mixer_rms_eps"),
     *("use_associative_scan", "rescale_prenorm_residual", "num_logits_to_keep"),

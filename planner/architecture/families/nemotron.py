@@ -9,7 +9,7 @@ from planner.architecture.feedforward import dense_mlp, mixture
 from planner.architecture.layers import FeedForward, Layer, Mixer, Model, matrix, vector
 from planner.architecture.recurrent import mamba2
 
-_ROUND = 256  # widths that a search chose are whole blocks of so many
+_ROUND = 256  # columns; FFN widths of a searched architecture are rounded up to a multiple
 _LETTERS = {"M": "mamba", "E": "moe", "-": "mlp", "*": "attention"}
 _WORDS = {
     "mamba": "mamba",
@@ -169,6 +169,6 @@ def _chosen_part(entry: Reader, form: Shape, bias: bool) -> tuple[FeedForward | 
     inner = section.optional("intermediate_size")
     if inner is None:
         times = section.number("ffn_mult")
-        # Two thirds of the multiple, as three matrices stand in for two, in whole blocks of 256.
+        # Gated MLP: three matrices replace two, so 2/3 of the multiple, in whole blocks of 256.
         inner = -(-int(2 * times * form.hidden / 3) // _ROUND) * _ROUND
     return dense_mlp(form.hidden, inner, bias=bias), 1

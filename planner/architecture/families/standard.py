@@ -24,7 +24,7 @@ def standard(reader: Reader, name: str, kind: str, traits: Traits) -> Model:
     count = traits.norms - (1 if parallel and traits.shared_norm else 0)
     count += 2 if is_enabled(reader, traits.post_norms) else 0
     around = traits.around(reader, form) if traits.around else ()
-    # A mixer more than there are layers is that of the blocks for multi-token prediction.
+    # A mixer beyond the number of layers belongs to the multi-token prediction blocks.
     mixers = (traits.mixers or gqa_layers)(reader, form, traits)
     parts = (traits.parts or feed_forward)(reader, form, traits)
 
@@ -149,7 +149,7 @@ def gqa_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
     """Grouped-query attention in every layer, full or windowed."""
     sizes = common.windows(reader, form.layers, traits.windows)
     if form.max_context is not None:
-        # As long as the longest context a window bounds nothing; some families write it so.
+        # A window of at least the maximum context limits no layer; some families write it that way.
         sizes = [None if size is None or size >= form.max_context else size for size in sizes]
     mixers = {size: attention(reader, form, traits, size) for size in dict.fromkeys(sizes)}
     return [mixers[size] for size in sizes]

@@ -45,7 +45,7 @@ _GATES |= dict.fromkeys(("per_element", "per-element"), "full")
 def laguna_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
     """Laguna: heads counted layer by layer, each with a gate."""
     heads = reader.per_layer("num_attention_heads_per_layer", form.layers, form.heads)
-    # One logit per head unless something else is said, and then a gate of the heads' whole width.
+    # Default gate: one logit per head; any other `gating` means a gate of the heads' full width.
     usual = reader.value("gating") in (None, True, "per-head", "per_head")
     gates = reader.words("gating_types", form.layers, _GATES) or []
     gates = gates or ["head" if usual else "full"] * form.layers

@@ -33,9 +33,8 @@ from planner.text.errors import MissingExtra
 
 PACKAGE, EXTRA = "genai-prices", "prices"
 IDS = "open_model_ids.toml"
-# Times the median output price of a model's hosts, or a part of it, from which a row is.
+# Factor above or below the median output price of a model's hosts that marks a row as suspect.
 MAX_RATIO = 10.0
-# no price of that model
 KEYS = ("input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok", "cache_write_1h_mtok")
 TIERS = ("processing", "service_tier", "speed")  # of a request, which choose a tier
 

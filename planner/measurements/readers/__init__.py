@@ -1,6 +1,6 @@
 """Published tables of measurements in, typed rows out; every row comes back, computed or with why.
 
-`read` takes any file that `recognised` knows. `runs` takes runs of whole engines,
+`read` takes any file that `detect_file_kind` knows. `runs` takes runs of whole engines,
 `steadies` steady batches with phases apart, `own_runs` a user's own table.
 """
 

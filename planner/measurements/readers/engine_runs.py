@@ -25,12 +25,12 @@ from planner.measurements.readers.script_settings import (
 )
 
 QUANTITIES = {"tpot_ms": "tpot", "ttft_ms": "ttft"}
-# What two rows of one run share beside both times. Exports differ in the sixteenth digit, or round
-# to hundredths of a millisecond; times of fewer than DECIMALS in all agree by chance.
+# Columns equal in two rows of one run, as both times are. Exports differ in the sixteenth digit or
+# round to hundredths of a millisecond; times of fewer than DECIMALS in all agree by chance.
 SAME_RUN = ("mode", "system", "backend", "isl", "osl", "concurrency")
 DECIMALS = 3
 OTHER_DAY = ("measured_on", "image", "wip")
-# What a run with speculation shares with one of the plain export, beside the layout.
+# Columns equal in a run with speculation and its run in the plain export, like the layout.
 SAME_SWEEP = (*SAME_RUN, "backend_version", "gemm_quant_mode")
 PLAIN_MODEL = plain_export()
 # SGLang's pools were swept over one list of concurrencies, with drafts and without, or without

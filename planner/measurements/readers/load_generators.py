@@ -21,7 +21,7 @@ from planner.text.tables import table
 
 Document = Mapping[str, object]
 FORMATS = ("vllm", "sglang", "guidellm", "inference-perf")
-# How clients call what they speak to, and the engines that speak nothing else.
+# Client backend names that only one engine serves, and that engine.
 PROTOCOLS = {"sglang": "sglang", "vllm": "vllm", "trt": "trtllm", "tensorrt-llm": "trtllm"}
 FIELD_PATHS = table("planner.measurements", "load_generators.toml")
 IN_FLIGHT = "the mean number of requests in flight"
@@ -31,7 +31,7 @@ def format_of_document(document: Document) -> str | None:
     """Name of the load generator that wrote an object; None if unknown."""
     if _inside(document, "benchmarks.0.metrics") is not None:
         return "guidellm"
-    # What it reads from a server's own counters (`prometheus_metrics`) has no mean of its requests.
+    # Reports from a server's own counters (`prometheus_metrics`) give no mean of the requests.
     if _inside(document, "successes.latency") is not None:
         return "inference-perf"
     if "completed" in document and "total_input_tokens" in document:

@@ -41,7 +41,7 @@ COLUMNS: Mapping[str, Sequence[str]] = table("planner.measurements", "own_column
 VALUE_COLUMNS = tuple(name for name in COLUMNS if name.endswith("_s") or name.endswith("_ms"))
 OWN_COLUMNS = (("model",), ("system", "chip"), ("input_tokens",), ("output_tokens",))
 LOADS = ("concurrency", "batch")
-# Names that no column is misspelt as: remarks, and statistics of a time beside its mean.
+# Names never read as misspelt columns: remarks, and statistics of a time other than its mean.
 IGNORED_NAME = re.compile(
     r"(notes?|comments?|remarks?|date|name|source|url|id)$|(p\d+|std|min|max)_"
 )
@@ -115,7 +115,7 @@ def measured_run(
         chips=chips,
         layout=layout,
         halves=published_names.half_batches(row.get("overlap", ""), layout),
-        batch=max(1.0, sent / replicas),  # who is timed is there, though there be fewer on average
+        batch=max(1.0, sent / replicas),  # a timed request runs, even if the mean is below 1
         prompt=prompt,
         output=max(output, 2.0),
         context=prompt + output / 2,

@@ -30,7 +30,7 @@ from planner.measurements.published_names import BadRow
 from planner.measurements.readers.script_settings import ScriptPool, ScriptPools
 from planner.measurements.readers.sheets import TableRow, count, number_or_none, parse_number
 
-GIB_OF_GB = 2**30 / 1e9  # what is listed as GB of memory is GiB on the cards
+GIB_OF_GB = 2**30 / 1e9  # GB per GiB; a card's memory listed in GB is in GiB
 
 
 def capacity(chip: Chip) -> float:
@@ -89,7 +89,7 @@ def parallel_sizes(row: TableRow, experts: int, pool: str = "") -> dict[str, int
         # Beyond one machine of eight, copies of attention send tokens to experts: a matrix cut
         # 32-fold would need every token on every chip. SGLang's DeepEP runs are exported so.
         tp_expert, ep = 1, stage
-    # One by one is how tables write that nothing is said of experts.
+    # Tables write expert sizes 1 x 1 if the sizes are unknown.
     if all(experts_stated) and not pool and stage != (spread := tp_expert * ep) > 1:
         meant = f": dp {spread // tp} would" if spread % tp == 0 else ""
         raise BadRow(
@@ -106,7 +106,7 @@ def worker_chips(layout: dict[str, int]) -> int:
     return layout["tp"] * layout["dp_attention"] * layout["pp"]
 
 
-# Cached tokens in flight per chip of one decode worker from which attention is copied.
+# Cached tokens in flight per chip of a decode worker; from here on attention is replicated.
 MIN_TOKENS = 120e3
 # Workers under tensor parallelism: most sweeps have three to five, up to eleven.
 TP_GROUP, SHARED_LOW, SHARED_HIGH, MAX_TP_WORKERS = 4.5, 2, 9, 11
@@ -117,8 +117,8 @@ MAX_DECODE_CHIP_SHARE = 0.9  # the most that a wide worker takes of the chips of
 RACK = 72  # chips of one NVLink domain, which no published pair of pools exceeds
 EIGHT = 8
 POOLS = ("prefill", "decode")
-# Share of peak that prefill pools reach, and what a layer of a decode step costs beside its
-# bytes at half the bandwidth: typical figures, used for nothing but the balance of the pools.
+# Share of peak in prefill pools, overhead of a decode layer [s], share of bandwidth for its bytes:
+# typical figures, used only for the balance of the pools.
 PREFILL, LAYER, BYTES = 0.15, 150e-6, 0.5
 SLACK = 1.5
 Lengths = tuple[float, float]  # of prompt and answer [token]
@@ -170,7 +170,7 @@ def run_pools(
     if sides.workers is not None:
         decode = replace(decode, workers=sides.workers, low=1, high=max(1, 2 * sides.workers))
     ways = _prefill(sides.prefill, row, sizes)
-    # Prefill workers that feed the decode pool; one beside workers that share tensors.
+    # Prefill workers that feed the decode pool; 1 if decode workers are tensor-parallel.
     if decode.layout["dp_attention"] == 1:
         workers = 1
     else:

@@ -96,7 +96,7 @@ def _holds(value: str | float, wanted: Condition) -> bool:
     )
 
 
-# Runs stand beside the sweep that they belong to from a few days before it is merged.
+# Maximum time between a run and its script's dates; a sweep is merged some days after its runs.
 DATE_WINDOW = timedelta(days=14)
 GROUP_KEYS = ("engine", "chip", "weights", "lengths")
 

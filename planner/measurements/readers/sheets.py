@@ -184,7 +184,7 @@ def _mistake(path: Path, line: int | None, message: str, column: int | None = No
 
 TableRow = Mapping[str, str]
 
-# Where a table does not give the cache's format: what engines keep by default, and at the least.
+# Cache formats if a table gives no format: the default of engines, and the narrowest.
 USUAL_CACHE, NARROWEST_CACHE = "bf16", "fp8"
 MAX_CELL_VALUE, MIN_CELL_VALUE = 1e9, 1e-9  # chips, tokens, requests, ms or s
 MAX_CHIPS = 1_000_000
@@ -270,7 +270,7 @@ def table_rows(source: Source) -> list[TableRow]:
 
 
 def parse_number(row: TableRow, name: str) -> float:
-    """A value as a finite number; raises Refused for one that is missing or is none."""
+    """A value as a finite number; raises BadRow for one that is missing or is none."""
     text = row.get(name, "")
     if not text:
         raise BadRow(f"{name} is not given")
@@ -289,7 +289,7 @@ def parse_number(row: TableRow, name: str) -> float:
 
 
 def positive(row: TableRow, name: str) -> float:
-    """A value above zero; raises Refused for any other."""
+    """A value above zero; raises BadRow for any other."""
     value = parse_number(row, name)
     if value <= 0:
         raise BadRow(f"{name} is zero or negative")
@@ -311,7 +311,7 @@ def positive_or_none(text: str) -> float | None:
 
 
 def tokens(row: TableRow, name: str) -> float:
-    """A length of one token or more, which may be a mean; raises Refused for any other."""
+    """A length of one token or more, which may be a mean; raises BadRow for any other."""
     value = positive(row, name)
     if value < 1:
         raise BadRow(f"{name} is {value:g}, less than a token")
@@ -327,7 +327,7 @@ def number_or_none(row: TableRow, name: str) -> float | None:
 
 
 def count(row: TableRow, name: str, default: int | None = None) -> int:
-    """A whole number above zero; `default` where blank or zero; raises Refused for any other."""
+    """A whole number above zero; `default` where blank or zero; raises BadRow for any other."""
     value = number_or_none(row, name)
     if value is None:
         if default is None:

@@ -1,4 +1,4 @@
-"""Published batches and deployments with separate phases; rates become times."""
+"""Published batches and deployments with separate phases; rates and MFU become times."""
 
 import math
 import re

@@ -20,7 +20,7 @@ from planner.measurements.readers.sheets import Measurements, positive_or_none
 from planner.measurements.readers.steady_batches import steady_batch
 from planner.text.tolerances import REL_TOL
 
-# What may differ between two rows of one configuration.
+# Columns that may differ between two rows of one configuration.
 RUN_CONDITION_COLUMNS = frozenset({"ttft_ms", "tpot_ms", "measured_on", "image", "wip"})
 LABELS = frozenset({"id", "url", "notes", "quality", "value"})
 TRAINING_LABELS = frozenset({"id", "notes", "source"})

@@ -102,7 +102,7 @@ def _binding(best: optimum.BudgetOptimum, slopes: dict[str, float]) -> tuple[Bin
     """Binding limits of the answer, with d ln(objective) / d ln(limit)."""
     task = best.task
     limits = []
-    if best.multiplier:  # else nothing is left to choose: the limit is kept with room
+    if best.multiplier:  # zero multiplier: no choice is left and the limit has slack
         if task.required is None:
             limits.append(BindingLimit("cost", slopes["cost"]))
         else:
@@ -234,7 +234,7 @@ def _comparable(first: ScalingLaw) -> Iterator[ScalingLaw]:
     for name in law_names():
         try:
             law = scaling_law(name)
-        except InputError:  # one of rewards, which knows no loss
+        except InputError:  # a reward law has no loss
             continue
         if name == first.name or law.form in ALLOCATIONS or "rl" not in law.lacks:
             continue

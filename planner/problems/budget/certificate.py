@@ -25,7 +25,7 @@ from planner.token_costs.posynomial_form import Array, Budgets
 from planner.token_costs.stationary_points import objective_and_constraint, start, stationary_point
 
 LIMIT_CONSTRAINT = "limit"
-MAX_REFERENCE_RATIO = 1e9  # how far a choice may lie from the reference point
+MAX_REFERENCE_RATIO = 1e9  # maximum ratio of a choice to the reference point, or of its inverse
 
 
 def solve_geometric_program(budgets: Budgets, reference: Array) -> tuple[Array, ProgramSolution]:
@@ -97,8 +97,8 @@ def _compiled(
 
 
 AGREE = 1e-4
-ROUNDING = 1e-7  # of what is made small and of the limit, as the program is solved
-# d ln(what is made small) / d ln(limit) below which the program's is rounding.
+ROUNDING = 1e-7  # tolerance on ln(objective) and ln(limit) of the geometric program
+# Floor of the multiplier d ln(objective) / d ln(limit) in its relative difference.
 MIN_MULTIPLIER = 1e-3
 LOSS = 1e-8  # nat, of the plan's loss by the law's own equation
 PROGRAM = "geometric program (CVXPY, {})"
@@ -133,9 +133,9 @@ def proof(answer: BudgetOptimum, considered: int = 1) -> BudgetCertificate:
     if root is None:
         raise SolverError("SciPy finds no point where the first-order conditions hold")
     multiplier = program.multipliers[LIMIT_CONSTRAINT]
-    # The largest difference of a choice between the program's point and the answer's. Where the
-    # program's point keeps the limit and is as good, to what the program is solved to, a choice
-    # hardly matters and its values cannot be separated: what they change is the difference.
+    # Maximum difference of a choice between the program's point and the answer's. If the
+    # program's point meets limit and objective to ROUNDING, the optimum is flat in the choice
+    # and the violation of objective and limit is the difference.
     goal, limited = _logs(tangent, point[None, :])
     worse = max(abs(goal - _logs(tangent, answer.point)[0]), limited - float(tangent.limit[0]))
     differences = {

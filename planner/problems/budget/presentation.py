@@ -92,7 +92,7 @@ def _question_text(plan: records.BudgetPlan) -> str:
     if scenario.quality is not None:
         wanted = f"{least} for {life.quality_text(scenario.quality)}"
     else:
-        assert limit is not None  # one of both is given
+        assert limit is not None  # the scenario gives quality or cost
         per = limit.per or ("USD" if scenario.objective == "cost" else "FLOP")
         wanted = f"Best model that costs {limit.value:g} {per}"
     on = {name: f" on {life.product(each.chip)}"

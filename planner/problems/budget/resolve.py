@@ -100,7 +100,7 @@ def resolve_budget(scenario: BudgetScenario) -> ResolvedBudget:
     phases, warnings, data = costs.phase_costs(used, scenario.rl.k)
     planned = _planned(scenario, laws[0])
     if planned is None:
-        # Refuse a phase without utilisation beside some with: the law asked for it.
+        # Refuse phases with and without mfu together: a law with RL tokens adds the phase rl.
         rated = [each.mfu is not None for each in phases.values()]
         if any(rated) and not all(rated):
             bare = [f"phases.{name}.mfu" for name, each in phases.items() if each.mfu is None]
@@ -199,7 +199,7 @@ def budget_tasks(
         raise FieldError(("rl.loss", f"{law.name} is no sum of terms to which one could be added"))
     fixed = [getattr(scenario.choose, name) for name in FIXABLE]
     if fixed[1] is None and "tokens" in law.lacks:
-        # The one number of tokens that a law without a term for them was fitted on.
+        # Without a token term, the law fixes the tokens only if it was fitted on a single count.
         low, high = law.limits.get("d", (None, None))
         if low is None or low != high:
             raise FieldError(

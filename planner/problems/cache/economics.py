@@ -190,7 +190,7 @@ class TokenCosts:
         capacity = tier.capacity or 1.0
         values = {**self.task.values, "M_tier": capacity, "p_tier": tier.price * capacity}
         values |= {"C_remake": self.miss, "C_occ": self.hbm}
-        # A read keeps the tier busy and nothing else.
+        # A read costs only the time of the tier.
         rate = tier.read_rate
         values |= {"W_tier": rate or 1.0, "p_read": values["p_tier"] if rate else 0.0}
         return {**values, "C_fetch": self._equations.fetch_cost.numpy().at(values)}

@@ -17,11 +17,11 @@ from planner.scenario.keys.uncertain import Uncertain
 from planner.scenario.kinds import PROBLEMS
 
 CATALOGUE = "catalogue"
-BLOCK = 512  # tokens of a block of a trace, unless it is said
-DEFAULT_HOLD_TIMES = (60.0, 300.0, 3600.0)  # s, where neither hold nor reuse is given
-LIFETIMES = (10.0, 60.0, 300.0, 600.0, 3600.0)  # s, of which a trace's hit rate is printed
-BLOCKS = (10_000, 30_000)  # that an LRU cache holds, of which it is printed
-EFFICIENCY = 0.45  # share of the peak that prefill reaches, in the middle of what is published
+BLOCK = 512  # default tokens of a block of a trace
+DEFAULT_HOLD_TIMES = (60.0, 300.0, 3600.0)  # s, defaults without hold and reuse
+LIFETIMES = (10.0, 60.0, 300.0, 600.0, 3600.0)  # s, lifetimes in the printed hit rates of a trace
+BLOCKS = (10_000, 30_000)  # blocks of an LRU cache in the printed hit rates
+EFFICIENCY = 0.45  # share of peak FLOP/s in prefill, middle of published values
 ANSWER = 30.0  # s
 
 

@@ -53,7 +53,7 @@ class BlockTrace:
         return np.asarray(sums[within] + (len(ordered) - within) * lifetimes)
 
     def hits_within(self, capacity: int) -> float:
-        """Hit rate of the blocks in an LRU cache with a capacity of `capacity` blocks."""
+        """Prefix hit rate of the blocks in an LRU cache with a capacity of `capacity` blocks."""
         recent: OrderedDict[int, None] = OrderedDict()
         hits, blocks = 0, self.blocks.tolist()
         ends = [*self.starts[1:].tolist(), len(blocks)]

@@ -124,7 +124,7 @@ def _missed(task: FleetTask, plan: WholePlan, group: ReplicaGroup, t: int) -> It
     """Yield the shortfalls of a group of replicas in an hour, in total and on firm machines."""
     wanted = _coming(task, plan, group, t)
     if wanted == 0 and any(group.model in (r.origin, r.site) for r in task.routes):
-        return  # nothing is served here: no spare is wanted
+        return  # a site that serves no demand needs no spare
     most = _served(task, plan, group, t)
     where = f"{task.models[group.model]}: hour {t}"
     if most < wanted * (1 - FEASIBLE_TOL) - 1e-12:
@@ -171,7 +171,7 @@ def _served(task: FleetTask, plan: WholePlan, group: ReplicaGroup, t: int) -> fl
         if plan.firm[i][t] + plan.spot[i][t] > 0:
             largest = max(largest, column.rate)
     if task.spare and not largest:
-        return -1.0  # a spare is wanted though there is no demand
+        return -1.0  # a spare is required even at zero demand
     return (room - task.spare * largest) / (1 + task.headroom)
 
 
@@ -229,7 +229,7 @@ def can_pack(parts: list[int], size: int, machines: int) -> bool:
     rooms: list[int] = []
     place = 0
     for before, part in pairwise([0, *small]):  # first fit, the largest first
-        place = place if part == before else 0  # what had no room for one as large has none
+        place = place if part == before else 0  # a bin too full for an equal part stays too full
         while place < len(rooms) and rooms[place] < part:
             place += 1
         if place == len(rooms):

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from planner.report.pictures.section_bars import StackedHours
 
 BARS = "\u00a0▁▂▃▄▅▆▇█"  # a page would take common spaces together
-MAX_WIDTH, TITLE = (42, 27)  # signs of a line of hours at most, and columns of what is beside it
-DAY, HOURS_MARKED = 24, 48  # hours of a day, and up to which hours are marked, not days
+MAX_WIDTH, TITLE = (42, 27)  # columns: maximum width of the hours, and width of their labels
+DAY, HOURS_MARKED = 24, 48  # hours per day; longest plan with single hours marked [hours]
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MAX_NAMES = 3  # names that are spelled out
-SAVES = -0.01  # of the bill, from which on a change is told
+SAVES = -0.01  # relative change of the bill; a larger saving is reported
 LOOSE_GAP = 0.1  # gap to a bound that says little
 RULES = {"without headroom": "headroom", "without N+": "spare", "without spare": "both"}
 

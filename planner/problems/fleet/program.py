@@ -82,7 +82,7 @@ def fleet_program(task: FleetTask) -> FleetProgram:
     machine_rows, spot_rows = _machines(
         made, task, firm, spot, reserved, on_demand, spot_machines, others
     )
-    # Rows that what was not there an hour ago was started.
+    # Rows: replicas started in an hour are at least the increase since the hour before.
     start_rows = np.zeros((0, task.hours), int)
     for c in np.flatnonzero(task.starts > 0) if task.hours > 1 else ():
         before = [(np.roll(each[c], 1), 1.0) for each in (firm, spot)]

@@ -268,7 +268,7 @@ def replica(scenario: FleetScenario, cell: Cell, pool: Question, point: PlanPoin
     layout, pools = pools_text({"layout": vars(planned.layout)}), list(scenario.pools)
     away = f" {1000 * cell.latency:g} ms away" if cell.latency else ""
     late = planned.demand.ttft_p95 if planned.demand else None
-    # What the promises leave for a network between a request and its replica [s].
+    # Network latency that the promises leave between a request and its replica [s].
     model = list(scenario.models.values())[cell.m]
     times = {"ttft": planned.ttft, "e2e": planned.e2e}
     if planned.demand is not None:
@@ -343,7 +343,7 @@ def _nearest(
         for missed in search.shortfalls:
             if missed.short_by is None:
                 continue
-            # More chips hold what misses the memory: what the largest replica misses says more.
+            # More chips cure a shortfall of memory, so any other shortfall explains more.
             distance = (missed.promise == "memory", missed.short_by)
             if distance < best:
                 best = distance

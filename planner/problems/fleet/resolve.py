@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from planner.problems.fleet.replica_columns import BuiltColumns
 
 HOUR = 3600.0
-PREEMPTION = 0.05  # chance per hour that a spot machine is lost, where nothing says
+PREEMPTION = 0.05  # default chance per hour that a spot machine is lost
 
 
 @dataclass(frozen=True)

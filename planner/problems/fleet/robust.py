@@ -28,7 +28,7 @@ from planner.problems.fleet.search import MIDDLE, FleetChoice, solve_min_cost
 from planner.programs.integer import NoPoint, solve_lp_relaxation
 
 Array = np.ndarray
-DRAWS, SEED, UNSEEN = 2000, 1, 2  # of plans, and of what they keep
+DRAWS, SEED, UNSEEN = 2000, 1, 2  # draws; seed of the search; seed of the out-of-sample test
 STEPS, MARGIN_SPREAD = 5, 0.6  # plans tried, and how far their z move together
 CHANCE_LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 OUTCOMES = 16  # of a run, equally likely
@@ -282,7 +282,7 @@ def valued_runs(task: FleetTask, errors: Errors, chance: float) -> tuple[ValuedR
 def saved_by_run(task: FleetTask, errors: Errors, levels: Array, cell: int) -> float:
     """Mean saving in plan cost by a run of a model on a machine type [USD/hour].
 
-    All are at the same levels of the models' margins (M,), as `levels_of` gives them; where after
+    All are at the same levels of the models' margins (M,), from `margin_levels`; where after
     an outcome nothing keeps them, the plan stays. Without N+1: a spare replica is one at any speed.
     """
     task = replace(task, spare=0)

@@ -25,22 +25,22 @@ from planner.programs import integer
 from planner.text.errors import SolverError
 
 Array = np.ndarray
-SMALL_SIZE = 350  # variables up to which the whole program is solved to its optimum
-MIDDLE = 3000  # variables up to which the whole program is tried for a while too
+SMALL_SIZE = 350  # variables; up to this size the whole program is solved to its optimum
+MIDDLE = 3000  # variables; up to this size the whole program is tried with a node limit too
 # Nodes times variables after which the whole program's best point is taken, with its bound: some
-# 20 seconds. A count, that an answer is the same on a busy machine; the clock ends what is stuck.
+# 20 seconds. A count keeps answers equal on a busy machine; the clock ends a solve that hangs.
 WORK_LIMIT, SECONDS = 6_000_000, 300.0
 PROBE_NODES = 20  # nodes of the whole program where hours may give a better plan
-MISS, HOUR_NODES = 0.01, 5  # of an hour's cost, and nodes, at which an hour's program ends
-PASSES, TARGET_GAP = 2, 0.03  # further passes while the gap is above what is wanted
+MISS, HOUR_NODES = 0.01, 5  # gap relative to an hour's cost, and node limit, of an hour's program
+PASSES, TARGET_GAP = 2, 0.03  # maximum further passes, and the gap that ends them
 MIN_ROUTE_SHARE = 5e-6  # of the busiest demand, below which nothing goes by a route
 # Replicas of a model in an hour below which each model is planned through its hours.
 FEW_REPLICAS = 12
 CONTRACT_NODES = 1000
 ROUNDS, COVER_ROUNDS = 4, 3  # of rounding cuts, and of those of covers where programs are not large
 SPAN = 4  # hours that are free together
-EXTRA_COLUMNS = 2  # columns of a model beside those in use
-LAYOUT_MISS, LAYOUT_NODES = 1e-3, 200  # of the relaxed cost, and nodes, at which layouts are chosen
+EXTRA_COLUMNS = 2  # columns of a model added to those in use
+LAYOUT_MISS, LAYOUT_NODES = 1e-3, 200  # relative gap to the relaxed cost, node limit, of layouts
 LAYOUTS_FIRST = "one layout on each kind of machine, chosen first with all else relaxed"
 METHOD_BRANCH_AND_BOUND = "the whole program by branch and bound (HiGHS)"
 BY_CYCLES = "relaxation with cuts of covers; cycles of each model and hours apart (HiGHS)"
@@ -94,7 +94,7 @@ def solve_min_cost(task: FleetTask, by_hours: bool | None = None) -> FleetChoice
     proved = any(choice is not None and choice.gap <= MISS for choice in tried)
     if by_hours or (by_hours is None and size > SMALL_SIZE and not proved):
         tried += _large(task, made) if size > MIDDLE else _middle(task, made, tried)
-    if not any(tried):  # neither says that there is no plan
+    if not any(tried):  # a failed search does not prove that the task is infeasible
         last = _whole(task, made) if size > SMALL_SIZE else _by_hours(task, made)
         tried.append(last)
     plans = [choice for choice in tried if choice is not None]
@@ -167,7 +167,7 @@ def _among(task: FleetTask, picks: Sequence[Array], by_hours: bool | None) -> It
             continue
         firm, spot = np.zeros((2, len(task.columns), task.hours), int)
         firm[pick], spot[pick] = choice.firm, choice.spot
-        # What a choice is proved of says nothing of the others.
+        # The bound of a program with chosen columns is no bound on other choices.
         method = f"{LAYOUTS_FIRST}; {choice.method}"
         yield replace(choice, firm=firm, spot=spot, bound=-np.inf, method=method)
 
@@ -325,7 +325,7 @@ def _by_hours(task: FleetTask, made: FleetProgram, passes: int = PASSES) -> Flee
         spans = _spans(parts, contracts, turn) if middle else [*parts, contracts]
         try:
             point, more = integer.descend(cut, point, spans, miss / 2, 4 * HOUR_NODES)
-        except integer.NoPoint:  # by what its hours miss rows by: the plan stays, and is checked
+        except integer.NoPoint:  # hours violate rows slightly: the plan stays, and is checked
             break
         nodes += more
     return _choice(task, made, point, linear, bound, nodes, BY_HOURS)
@@ -367,7 +367,7 @@ def _choice(
     delayed = [m for m, window in enumerate(task.windows) if window]
     for m, numbers in zip(delayed, made.deferred[::2], strict=True):
         served[m] = point[numbers]
-    # Requests by route without what is a solver's tolerance; of each model they are all.
+    # Requests by route without noise of the solver; routes of a model sum to its served demand.
     flows = point[made.flows]
     flows = np.where(flows > MIN_ROUTE_SHARE * task.demand.max(initial=0.0), flows, 0.0)
     for m in {route.origin for route in task.routes}:

@@ -13,7 +13,7 @@ from planner.programs.integer import NoPoint, solve_lp_relaxation, solved
 from planner.protocol.plan import MissedPromise
 from planner.text.wording import usd_text
 
-GAP = 1e-4  # at which the search for a repair ends
+GAP = 1e-4  # relative optimality gap that ends the search for a repair
 PENALTY = 1e3  # of a machine that is not offered, over its price
 DOES = " would do,"
 PENALTY_RATIO = 10.0  # in an hour, over the dearest price
@@ -111,7 +111,7 @@ def cheapest_repair(task: FleetTask, pools: Iterable[int]) -> FleetRepair:
         0.0 if p.on_demand is None else np.inf if p.on_demand_most is None else p.on_demand_most
         for p in task.pools
     ])  # fmt: skip
-    # What is not offered is dearer than all that is: no more in an hour than it takes.
+    # Machines beyond an offer cost more than any price: an hour rents no more than it needs.
     dear = np.where(np.isfinite(offered), PENALTY_RATIO * dearest, prices)
     eased = replace(
         task,

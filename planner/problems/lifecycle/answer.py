@@ -216,7 +216,7 @@ def _infeasible(
             f"{sizes[-1]:.3g} active parameters; planner solve with problem: serving says by "
             "how much",
         )
-    # Where pre-training was to be planned, no phase was looked up.
+    # With pre-training still to be planned, no phase has been resolved.
     planned = life.scenario.phases.pretrain.training
     phases = {} if planned else life.training(life.sparsities[0])
     return records.InfeasibleLife(

@@ -22,8 +22,8 @@ from planner.token_costs.posynomial_form import Array
 from planner.token_costs.stationary_points import stationary_points, training_curve
 
 CURVE_POINTS = 97  # sizes of the curve
-WIDER = 2.5  # factor by which the curve goes beyond the sizes that were asked
-GRID_SIZE = 49  # sizes at which every drawn law is looked at
+WIDER = 2.5  # factor of the curve beyond the smallest and the largest planned size
+GRID_SIZE = 49  # sizes of the grid for the drawn laws
 MIN_LOG_SPACING = 1e-3  # ln N: members closer than this are one
 
 
@@ -142,7 +142,7 @@ def interval(best: FixedLayoutOptimum, prices: ServingPrices) -> spendings.LawIn
     names = ("n_active", "pretrain", "cost")
     columns = {name: [row[k] for row in answered] for k, name in enumerate(names)}
     ends = spendings.LawInterval.of(columns, budget.law.name, draws, coverage)
-    # Prices of serving are ties within a thousandth: the plan's corner may be beside that of draws.
+    # Serving prices tie within a thousandth: the plan's corner may be next to that of the draws.
     size = best.served.member.n_active
     low, high = ends.n_active or (size, size)
     return replace(ends, n_active=(min(low, size), max(high, size)) if ends.n_active else None)
@@ -168,7 +168,7 @@ def _lowest(
 
 HOUR, DAY = 3600.0, 86400.0
 CHECKPOINT_BYTES = 16.0  # byte/param: weights, gradients and both moments in mixed precision
-CHECKPOINTS = 10  # at once, for as long as the model is trained
+CHECKPOINTS = 10  # checkpoints stored together, until training ends
 STORAGE = 0.06 / 1e9 / (365.25 / 12 * DAY)  # USD/(byte*s)
 STORAGE_SOURCE = "$0.06 per GB and month, the dearest listed object store (CoreWeave, 2026-09-20)"
 MAX_TRAINING = 90 * DAY  # training where no duration is given [s]
@@ -180,7 +180,7 @@ def optimum_point(best: FixedLayoutOptimum) -> records.LifecyclePoint:
     tokens = spendings.PhaseTokens(whole.pretrain, whole.rl, budget.served)
     cost, counted = _spending(best, tokens), served.member.n_total
     alike = life_point(budget, whole.n_active, tokens, cost, budget.unique)
-    # What keeping checkpoints costs, to show that it may be left out.
+    # Storage cost of checkpoints, to show that the objective may leave it out.
     size = CHECKPOINT_BYTES * best.served.member.n_total
     seconds = best.life.scenario.phases.pretrain.duration or MAX_TRAINING
     usd = CHECKPOINTS * size * seconds * STORAGE

@@ -32,7 +32,7 @@ from planner.token_costs.phase_costs import PHASES
 ROUNDING = 5e-7  # elasticities below are noise of the solver
 SIZE_LIMIT_MARGIN = 1e-3  # of the largest size that is served
 PROMISES = ("ttft", "tpot", "e2e")
-# What ends the sizes that a layout serves: its path in `serving`, and where it stands in a task.
+# Limits that cap the size a layout serves: (path in `serving`, path in a task).
 LIMIT_PATHS = {"memory": ("system.memory", "chip.memory")} | {
     name: (f"promises.{name}", f"promises.{name}") for name in PROMISES
 }

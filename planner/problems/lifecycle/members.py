@@ -20,7 +20,7 @@ from planner.text.errors import ModelError
 
 UNSCALED_PARTS = ("embedding", "head")
 CUBE = 1 / 3  # width and depth of a model grown in proportion
-LARGEST_FACTOR = 1e4  # beyond it nothing of the model is left
+LARGEST_FACTOR = 1e4  # max factor between the parameters of a member and of the published model
 
 
 @dataclass(frozen=True)

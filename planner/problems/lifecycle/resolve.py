@@ -169,7 +169,7 @@ def training_data(phases: Mapping[str, costs.PhaseCost]) -> list[DataSource]:
     """Sources of prices and of shares of the peak, with their dates."""
     sources = []
     for name, phase in phases.items():
-        if phase.sized is not None:  # whose layouts say where their figures stand
+        if phase.sized is not None:  # its layouts cite their own sources
             continue
         sources.append(costs.price_source(phase))
         rate, system = phase.rate, phase.system

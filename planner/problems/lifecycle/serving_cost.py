@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 
 MTOK = 1e6
-DIFFERENCE_STEP = 1e-5  # relative change of the size by which the slope of its symbols is taken
+DIFFERENCE_STEP = 1e-5  # relative change of the size, for central differences of its symbols
 SPAN = math.log1p(DIFFERENCE_STEP) - math.log1p(-DIFFERENCE_STEP)
-# Any model would do: the machines, prices and promises that are looked up do not depend on it.
+# Placeholder model: the machines, prices and promises of the scenario do not depend on it.
 PLACEHOLDER = {"total_params": 1e9, "weights": "bf16", "kv_bytes_per_token": 1e5}
 
 

@@ -21,7 +21,7 @@ from planner.text.errors import SolverError
 QUANTITIES = {"N_active": "n_active", "N_total": "n_total", "b_kv": "kv_bytes_per_token",
               "q_mem": "memory_over_arithmetic"}  # fmt: skip
 PER_PRICE = ("break_even_requests",)  # each of its own write price: two that differ do not clash
-FEASIBLE_TOL = 1e-7  # of a logarithm, in which rows of a feasible program are broken
+FEASIBLE_TOL = 1e-7  # ln; rows violated by more are infeasible
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,7 @@ def _between(
         for reading in behind for each in reading.assumptions if each.derived
         for symbol in each.symbols
     }  # fmt: skip
-    for quantity in derived:  # the first reading of a quantity is the one that others take
+    for quantity in derived:  # first reading of a quantity: later readings use it
         first = next(line.reading for line in readings if line.name == quantity)
         if first is not None and first not in behind:
             behind.append(first)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 MIN_COUNT = 1000.0  # from here on a number is one of tokens or parameters
 PEAKS = ("bf16", "fp8")  # what dense products of served models are computed in
-# Where nothing is stated: what is seen of dense products and of reads, and of prices over costs.
+# Default ranges: observed efficiencies of dense products and memory reads; price over cost.
 DEFAULTS: Mapping[str, tuple[float, float]] = {
     "prefill_efficiency": (0.25, 0.65),
     "decode_efficiency": (0.4, 0.9),

@@ -30,8 +30,8 @@ from planner.problems.prices.question import GivenFacts
 from planner.text.quantities import show
 from planner.text.wording import digits, percent
 
-UNINFORMATIVE_RATIO = 20.0  # ends so far apart say little
-# Mean contexts on either side of a threshold, over it, where nothing is known of the requests.
+UNINFORMATIVE_RATIO = 20.0  # high over low end above which a reading says little
+# Mean contexts below and above a price threshold, over it, unless the question gives them.
 BELOW_COST_RANGES, ABOVE_COST_RANGES = (1 / 40, 1 / 2), (5 / 4, 5 / 2)
 
 

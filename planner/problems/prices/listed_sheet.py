@@ -16,7 +16,7 @@ from planner.text.wording import digits
 SHORT_HOLD_S, LONG_HOLD_S = (
     300.0,
     3600.0,
-)  # s that a write is held where a list has prices of two hold times
+)  # s; cache lifetimes of a write in lists that price two lifetimes
 YEAR = 365  # days after which a listed price is old
 MEDIAN = "median over hosts"
 

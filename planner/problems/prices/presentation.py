@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 MTOK, HOUR = 1e6, 3600.0
 UNSEEN = ("hold_over_input",)  # in the remark on the price of holding
-N_READINGS = 8  # readings that stand in an answer unless more are asked for
+N_READINGS = 8  # readings shown by default; `--more` shows all
 LABELS = {"run": "Finding", "cost": "Size", "against": "Cache", "promises": "Margin",
           "limit": "Settled"}  # fmt: skip
 SHORT_NAMES = {
@@ -45,7 +45,7 @@ def _tokens(value: float) -> str:
     return f"{value / 1000:,.3g}k"
 
 
-# What each quantity is called, and how it is written: base units are of machines, these of readers.
+# Label and number format of each quantity, from base units to the units of a reader.
 QUANTITY_FORMATS: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "n_active": ("active parameters", count),
     "n_total": ("all parameters", count),

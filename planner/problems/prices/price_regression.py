@@ -19,7 +19,7 @@ from planner.text.errors import SolverError
 from planner.text.tables import table
 
 FILE = "price_regression.toml"
-P_REF = 1e-6  # USD/token at which a fitted size is `reference`
+P_REF = 1e-6  # USD/token; reference price, where a fitted size equals `reference`
 COVERAGE = 0.8  # share of the architectures left out within `factor`
 
 

@@ -129,7 +129,7 @@ def _binding(pools: pool_search.Pools) -> Iterator[BindingLimit]:
         "learning": framework.learning * pools.learning.seconds,
     }
     if pools.resolution.question.policy == "off":
-        # With several steps in flight what is beside both pools is behind them.
+        # With several steps in flight, the framework time of a step overlaps both pools.
         beside = framework.beside if pools.resolution.question.lag == 1 else 0.0
         slower = "learning" if times["learning"] + beside > times["rollouts"] else "rollouts"
         times = {slower: times[slower]}

@@ -18,7 +18,7 @@ from planner.scenario.keys.uncertain import Uncertain
 from planner.scenario.kinds import PROBLEMS
 
 POLICIES = ("on", "off")
-BLOCK = 64  # tokens to whose multiples packed sequences are padded
+BLOCK = 64  # tokens; packed sequences are padded to a multiple
 FORWARDS = 2  # of the policy and of a reference, as GRPO with a penalty on their distance has them
 
 

@@ -26,7 +26,7 @@ MIN_QUEUE = 1e-10  # share of a request that a departure may leave behind for ea
 TERM = 1e-12  # of a sum, below which the next is not looked at
 MAX_STATES = 1 << 17
 MAX_TERMS = 2 * 10**8  # roots times states
-HALF = 0.5  # load from which many of the terms count
+HALF = 0.5  # load [-] below which Spitzer's series converges fast
 NODES = 24  # of the moment of arrival, Gauss and Legendre
 BLOCK = 1 << 22  # numbers in one piece of an outer product
 STOP_TOL = 1e-13  # of a quantile [intervals]
@@ -53,7 +53,7 @@ def mean_queue_after_service(capacity: int, load: float) -> float:
     while turn == 0 or term > TERM * total:
         turn += 1
         seats, mean = turn * capacity, turn * load * capacity
-        # As many arrivals as seats, or one more, at least.
+        # P(arrivals >= seats) and P(arrivals > seats) of Poisson arrivals with this mean.
         filled, beyond = gammainc((seats, seats + 1), mean)
         term = float(mean * filled - seats * beyond) / turn
         total += term

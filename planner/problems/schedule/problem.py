@@ -104,7 +104,7 @@ METHOD = (
     "mean from the inner roots of z^K = exp(rho K (z - 1)), values of Lambert's W; beside it the "
     "sum over the distribution by a discrete Fourier transform, and a simulation of every request"
 )
-# Of the seats: a shorter queue is a difference of numbers as large as they.
+# Queue over capacity below which the closed form loses its digits to cancellation.
 CANCELLATION_TOLERANCE = 1e-9
 PERCENTS = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
@@ -120,7 +120,7 @@ def evaluate_outputs(question: ScheduleScenario) -> dict[str, float]:
     values |= {"lam_arr": question.arrivals, "K_seats": float(seats), "rho_seat": load}
     values["S_root"] = root_sum(seats, load)
     queue = equations.left_behind.numpy().at(values)
-    # Where hardly anybody is left behind the two terms cancel.
+    # A short queue is the difference of two nearly equal terms: use Spitzer's identity.
     if queue < CANCELLATION_TOLERANCE * question.capacity:
         queue = mean_queue_after_service(seats, load)
     values["Q_left"] = queue

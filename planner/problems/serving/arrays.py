@@ -47,7 +47,7 @@ OPTIMAL, INFEASIBLE = 0, 1
 VARIES = ("layout", "overlap")  # words of a layout, cut in halves or not
 RADIX = 16  # above the number of promises, so that a list of them is one number
 
-CORNERS = 4096  # of a box of values, at which memory is looked at
+CORNERS = 4096  # maximum corners of the box of values for the memory check
 
 
 @dataclass(frozen=True)
@@ -247,9 +247,9 @@ def build_vectorized_model(
         return None
     if scenario.objective == "energy" and task.power is None:
         return None
-    # Which of the batches can be cut is decided one by one.
+    # The largest batch admits halved layouts; `cuts` tests each batch for halving later.
     layouts = admissible_layouts(replace(task, batches=(LARGEST_BATCH,) if task.batches else None))
-    # They may differ by their halves, and by the engines, of which not all halve.
+    # Layouts may differ only in halves and engines: not every engine runs two-batch overlap.
     ways = [column for name, column in vars(layouts).items() if name not in ("halves", "engines")]
     if len(layouts) > 2 or np.unique(ways, axis=1).shape[1] > 1:
         return None

@@ -1,6 +1,6 @@
 """The numbers of a plan as equations: its price and those behind it, as `--why` prints them.
 
-They are the equations that the plan was computed with. At the values that `symbols_of` gives they
+They are the equations that the plan was computed with. At the values of `candidate_symbols` they
 make the plan's numbers.
 """
 

@@ -21,7 +21,7 @@ from planner.text.wording import duration, label_row, three_figures, wrap_text, 
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.frontier import ServingFrontier
 
-LABEL = 10  # columns of a label that has its text beside it
+LABEL = 10  # columns of a row label before its text
 AIM = "least cost at every speed"
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -45,7 +45,7 @@ class FrontierRow(TypedDict):
 
 def frontier_rows(answer: ServingFrontier) -> list[FrontierRow]:
     """The points as plain dicts: speed, price, batch, times [s], layout in words, mode marked."""
-    # What is written beside each marked point; modes may share one.
+    # Labels of each marked point; several modes may mark a single point.
     marked: dict[int, list[str]] = {}
     places = [(tier.name, tier.place) for tier in answer.tiers or () if tier.place is not None]
     for name, place in (*answer.marks.items(), *places):

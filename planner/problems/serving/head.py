@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from planner.protocol.promise import PromiseChance
 
 MONTH = 730  # hours
-CHANGE_COLUMN = 26  # columns of a price that has its change beside it
+CHANGE_COLUMN = 26  # columns of a price, followed by its change
 CHEAPER = 0.9  # of the bill, below which a smaller fleet is named first
-TIMES = 2.0  # times a limit, from which on a miss is given as a factor
+TIMES = 2.0  # minimum ratio written as a factor; smaller ratios are in percent
 N_SPACES = 3  # spaces between promises that share a line
 MAX_LINE = 66  # columns that they may fill
 

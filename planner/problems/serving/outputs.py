@@ -84,11 +84,11 @@ OUTPUTS = (
             scale=10**6),
     _output("batch", "in flight", "seq", "sequences"),
 )  # fmt: skip
-# What a load adds, limited by promises of its own.
+# Tail latencies, defined only under a load (`demand`, `loop`) and limited by its promises.
 PROMISE_OUTPUTS = tuple(
     Output(name, "s", promise=f"promises.{name}", key=f"demand.{name}", or_key=f"loop.{name}")
     for name in ("ttft_p95", "ttft_p99")
 )
 BY_NAME = {output.name: output for output in OUTPUTS}
-# What a mode has no number for.
+# Outputs that are undefined in a mode.
 ABSENT = {"aggregated": (), "decode": ("ttft", "e2e"), "prefill": ("tpot", "e2e")}

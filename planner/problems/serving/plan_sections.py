@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 FIRST = ("usd_per_mtok", "tpot", "ttft", "tokens_per_s")  # of the headline
 PRICE = BY_NAME["usd_per_mtok"].unit
 POWER = {"given": "fixed, as given", "least": "the least that serves"}
-UNSURE = 0.05  # chance from which on it is worth a word that a runner-up may be the better one
+UNSURE = 0.05  # minimum chance shown that a runner-up is cheaper
 LAYOUT = ("tp", "pp", "cp", "dcp", "dp_attention", "ep", "tp_expert", "replicas", "overlap")
 BANDS = ("usd_per_mtok", "tpot", "ttft")
 # In the order of the outputs; a table of plans has chips, and no energy.

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from planner.report.pictures.section_bars import SectionBars
 
 
-# What searches and answers is imported where it is used: to check a scenario needs none of it.
+# Modules for search and answers are imported on use: checking a scenario needs neither.
 class ServingProblem(problem.Problem["Scenario"]):
     """The cheapest, fastest or thriftiest layouts and batches that keep the promises."""
 
@@ -157,7 +157,7 @@ class ServingProblem(problem.Problem["Scenario"]):
         choose, load = question.choose, question.workload
         fixed = choose.batch is not None or load.concurrency is not None
         if load.arrivals is not None or not (fixed or tuple(choose.mode or ()) == ("prefill",)):
-            return None  # most sweeps give no batch, and need not load the equations to know
+            return None  # no model without a fixed batch: return before the equations load
         from planner.problems.serving.arrays import build_vectorized_model
 
         return build_vectorized_model(question, ends)

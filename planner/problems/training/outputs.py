@@ -50,7 +50,7 @@ def _runs(question: TrainingQuestion) -> bool:
 
 
 USD = Output("usd", "USD", ("cost",), promise="limits.usd", equation=formula("training_run_cost"))
-# The first that applies to a question is what it makes small.
+# The first applicable output of a question is its objective.
 OUTPUTS = (
     replace(USD, applies=lambda q: q.objective == "cost" and _runs(q)),
     Output("step_time", "s", ("time", "step"),
@@ -215,7 +215,7 @@ def _rows(question: TrainingQuestion, case: TrainingCase) -> Iterator[Parameter]
     yield Parameter(f"system.flops.{question.precision}", peak, "flop/s", "chip")
     for name in OF_SYSTEM if system.file is None else OF_SYSTEM[:2]:  # a file has its own links
         owner = system.chip if name == "memory_bandwidth" else system
-        # What the driver reports is what a step may fill, and what a varied memory stands for.
+        # A step can fill the memory that the driver reports, so that size is the parameter to vary.
         value = case.task.machine.memory if name == "memory" else getattr(owner, name)
         yield Parameter(f"system.{name}", value, UNITS[name], "chip")
 

@@ -1,6 +1,6 @@
 """The share of its peak that a phase of training reaches, by the size of the model it trains.
 
-`SizeLayouts.at` is the training planner's best layout for one model; `ladder_search` goes through
+`SizeLayouts.at` is the training planner's best layout for one model; `search_size_grid` tries
 sizes one percent apart for the best of them, which no monomial of the size could say: layouts
 switch from one size to the next.
 """
@@ -167,10 +167,10 @@ def search_size_grid(
     beside : Sizes off the ladder that are laid out too.
     """
     while True:
-        middle = round(math.log(around) / math.log(GRID_RATIO))  # the same rungs whatever is asked
+        middle = round(math.log(around) / math.log(GRID_RATIO))  # fixed grid for any `around`
         rungs = GRID_RATIO ** np.arange(middle - MAX_STEPS, middle + MAX_STEPS + 1, dtype=float)
         rungs = np.unique(np.clip(rungs, *within))
-        # The step of least score of some rungs and sizes; FieldError where none has a layout.
+        # Best step on the coarse grid and extra sizes; FieldError if no size has a layout.
         first = (*rungs[::COARSE_STRIDE].tolist(), *beside)
         steps = [step for size in first if (step := layouts.at(size))]
         if not steps:

@@ -20,7 +20,7 @@ from planner.protocol.section import (
 from planner.text import wording as say
 from planner.text.quantities import show
 
-# What the network makes a step wait for has a star.
+# Labels of the terms of a step; a star marks time waiting for the network.
 TERM_LABELS = {
     "matrix": "matrix products", "element_wise": "element-wise", "tp": "tensor parallel*",
     "cp": "context parallel*", "ep": "expert exchange*", "pp": "pipeline hops*",
@@ -70,7 +70,7 @@ def head(plan: records.TrainingPlan) -> AnswerHead:
     several = isinstance(question.system, tuple)
     chips = [f"on {point.chips:,} {point.system if several else 'chips'}"]
     tried = f"planner sweep FILE --over chips={max(most // 4, 1)},{most} --out sweep.csv"
-    bound_to = question.current is not None and question.current.dp  # to so many chips
+    bound_to = question.current is not None and question.current.dp  # current dp fixes the chips
     run = (f"{point.layout.text}×{point.micro_batches}", *chips * (several or least < most))
     return AnswerHead(
         question_text(plan), run=run, against=tuple(_current(plan)),

@@ -92,7 +92,7 @@ def resolve_training(question: TrainingQuestion) -> ResolvedTraining:
 
 
 def _model(question: TrainingQuestion, data: list[DataSource]) -> Model | TrainingCounts:
-    """The model, as a catalogue or a config.json has it, or as `counted_question` put it there."""
+    """The model of the catalogue or a config.json, or counts set by `SizeLayouts.question`."""
     counted: object = question.model
     if isinstance(counted, TrainingCounts):
         return counted
@@ -128,7 +128,7 @@ def _case(
         choose = choose_training_stack if file else _shipped_stack
         wanted = profile_reference(question.profile)
         stack = choose(wanted, system.chip.name, routed=routed)
-    # What a chip draws: what is measured of its kind, or of others in share of their rating.
+    # Power draw of a chip: measured for its kind, or scaled from other chips by rated power.
     power = chip_power(system.chip)
     draw = None if power is None else ChipDraw(power.idle, power.peak, power.rated)
     divisions = ModelDivisions(

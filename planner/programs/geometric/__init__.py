@@ -15,4 +15,4 @@ _HOMES = imported_for_types(__name__)
 __all__ = list(_HOMES)
 
 
-__getattr__ = lazy_module(__name__, _HOMES)  # solving a program that was kept needs no SymPy
+__getattr__ = lazy_module(__name__, _HOMES)  # a stored program is solved without SymPy

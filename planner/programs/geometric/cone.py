@@ -28,11 +28,11 @@ Indices = npt.NDArray[np.intp]
 TOLERANCE = 1e-8
 SECOND = "SCS"  # the solver that is called where Clarabel gives up
 ACCURACY = {"SCS": {"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iters": 200_000}}
-# What the solver's outcomes are called; with any other it gave up.
+# Status words of the solver's outcomes; any other outcome is a failure.
 STATUS = {
     "Solved": "optimal",
     "AlmostSolved": "optimal_inaccurate",
-    # It stands at a point that is to be refined, and is taken if a bound proves it.
+    # Stalled point: refined later, accepted only if a bound proves it.
     "InsufficientProgress": "optimal_inaccurate",
     "PrimalInfeasible": "infeasible",
     "AlmostPrimalInfeasible": "infeasible_inaccurate",

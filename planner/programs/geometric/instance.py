@@ -231,7 +231,7 @@ class ProgramRelaxation:
             return InfeasibleProgram(self._problem.title, (), None, self._conflict(at))
         needed = dict.fromkeys(promised, common)
         for i in promised:
-            # Each in turn as little as the others, eased as far as they are now, allow.
+            # Minimum stretch of each promise in turn, the others relaxed by their present stretch.
             least, _ = self._smallest_stretch(at, [i], needed)
             needed[i] = common if least is None else min(least, common)
         shortfalls = []

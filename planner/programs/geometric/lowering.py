@@ -301,7 +301,7 @@ def structure(
     for i, row in enumerate(rows):
         for powers, coefficient in row.terms:
             line = [0.0] * len(variables)
-            for symbol, exponent in sorted(powers, key=str):  # a set: the same in every process
+            for symbol, exponent in sorted(powers, key=str):  # set order differs between processes
                 if exponent.is_number:
                     line[column[symbol]] = float(exponent)
                 else:

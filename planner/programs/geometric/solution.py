@@ -42,7 +42,7 @@ class Envelope:
         problem, at = self.problem, self.at
         weights = self.multipliers[problem.table.rows]
         sizes = weights * self.sizes
-        # What one unit more of every coefficient's value adds to the objective's logarithm.
+        # Derivative of ln(objective) with respect to the value of each coefficient.
         pull = np.zeros(len(problem.coefficients.texts))
         np.add.at(pull, problem.numerator, weights * self.bare)
         bottoms = problem.divisor[problem.table.rows]

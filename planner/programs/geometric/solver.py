@@ -201,7 +201,7 @@ class Program:
         try:
             solved = self._optimum(at)
         except SolverError:
-            # Just beyond what is feasible too; there the second takes hundreds of times as long.
+            # Clarabel also fails just past feasibility; there SCS takes hundreds of times longer.
             with suppress(SolverError):
                 raise self._stretching.shortage(at) from None
             solver = cone.SECOND
@@ -211,9 +211,9 @@ class Program:
         if solved is None:
             raise self._stretching.shortage(at)
         point, bound = solved
-        # The point with no auxiliary above what holds it up. One whose every use is zero at these
-        # givens, or in a row with room to spare, lies anywhere above in a solver's answer, and what
-        # it stands in may overflow.
+        # Lower each auxiliary to the minimum that its own rows allow. An auxiliary with zero
+        # coefficients here, or only in slack rows, may be arbitrarily large in a solver's
+        # answer, and its terms may overflow.
         rows, logs = self.structure.table.rows, point.logs.copy()
         for column in range(self.structure.choices, len(self.structure.variables) - 1):
             terms = at.logs + at.matrix @ logs

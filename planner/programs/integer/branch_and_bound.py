@@ -73,7 +73,7 @@ def minimum_covers(
     table = np.full((parts + 1, target.size), np.inf)
     table[0] = 0.0
     first = _filled(table, steps[0], costs[0])
-    # What is below the second target is no cover, however much of the second class comes on top
+    # The first class alone must reach the firm target: lower levels have the cost of the target.
     table = np.maximum(table, table[firm_steps, every][None, :])
     second = _filled(table, steps[1], costs[1])
     # The items of each cover, walked back from the whole target.
@@ -155,7 +155,7 @@ def _ways(parts: tuple[int, ...], room: int) -> Iterator[tuple[int, ...]]:
 
 
 NO_NODE_LIMIT = 10**9
-TOLERANCE = 1e-6  # by which HiGHS lets a row be missed
+TOLERANCE = 1e-6  # row violation that HiGHS allows
 INFEASIBLE = 2  # what SciPy's milp reports
 
 
@@ -182,7 +182,7 @@ def solved(
     point = np.where(program.whole, np.round(result.x), result.x)
     if program.rows.excess(point).max(initial=0.0) > TOLERANCE and not program.whole.all():
         point = _continuous_anew(program, point)
-    # What no point is below, and the nodes looked at.
+    # Lower bound: the dual bound of HiGHS, or the optimum if HiGHS reports no dual bound.
     bound = result.mip_dual_bound
     if bound is None:
         bound = -math.inf if result.fun is None else result.fun
@@ -257,7 +257,7 @@ def descend(
         good = whole and not inner.rows.excess(now).max(initial=0.0) > TOLERANCE
         try:
             best = _solved_part(inner, miss, nodes)
-        except NoPoint:  # perhaps by no more than what is held misses rows by
+        except NoPoint:  # fixed variables may violate rows by TOLERANCE
             if good:
                 continue
             inner = _restricted(program, columns, point, part, TOLERANCE)
@@ -280,7 +280,7 @@ def _restricted(
     matrix = sp.csr_array(inner)[touched]
     rows = program.rows
     rest = rows.matrix[touched] @ point - matrix @ point[part]
-    # What is held may miss a row by the rounding of solvers.
+    # Fixed variables may violate a row by the rounding of solvers.
     slack = 1e-9 * (1 + np.abs(rest)) + np.minimum(rows.excess(point)[touched], near)
     held_rows = SparseRows(
         matrix, rows.low[touched] - rest - slack, rows.high[touched] - rest + slack

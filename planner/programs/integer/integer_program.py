@@ -116,14 +116,14 @@ class IntegerProgram:
         return MixedProgram(cost, both, most, whole)
 
 
-INTERIOR_POINT_VARIABLES = 3000  # variables from which the interior point method is the faster one
+INTERIOR_POINT_VARIABLES = 3000  # variables above which the interior-point method is faster
 # Relative rise of the bound from one round of cuts below which there is no other.
 MIN_BOUND_RISE = 1e-4
 MAX_CUTS = 20_000  # of one round
 VIOLATION_TOLERANCE = 1e-4  # of the right side, below which a cut is no use
-FRACTIONAL = 1e-3  # least f: coefficients of other cuts are too steep for solvers
+FRACTIONAL = 1e-3  # minimum fraction f; below it, coefficients of a cut are too steep for solvers
 PER_ROW = 3  # cuts of one row in one round
-CUT_DIVISORS = 3  # divisors: every coefficient over 1, 2, ... so many
+CUT_DIVISORS = 3  # divisors tried per coefficient: coefficient / 1, 2, ..., CUT_DIVISORS
 
 
 class NoPoint(ValueError):  # noqa: N818 - a finding, raised

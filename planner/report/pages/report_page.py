@@ -33,7 +33,7 @@ from planner.scenario.loading import Question
 from planner.text.colours import DARK, LIGHT_MODE, tokens
 from planner.text.wording import excess, gap_percent, quantity
 
-CARDS = 4  # of the headline, beside the first number
+CARDS = 4  # cards of the headline, after the first number
 # A comment to the end of its line, a text in quotes, the start of a template.
 _PIECES = re.compile(r"""//[^\n]*|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`""")
 _BESIDE = re.compile(r"[ \t]*([(){}\[\];,=<>!&|?:*%])[ \t]*")

@@ -22,7 +22,7 @@ SWATCH = (
     '<rect width="11" height="11" {}/></svg>'
 )
 GRAVE = ("broken", "extrapolated")  # severities of notes that are set in red
-# What may be wider than the window is scrolled by keyboard too.
+# Focusable wrapper: content wider than the window scrolls by keyboard too.
 WIDE_WRAPPER = '<div class="wide" tabindex="0" role="group" aria-label="table">'
 AS_IS = " /:=;,.-_()'*+!@$?[]{}|^~<>"  # in an address of an image that holds the picture
 

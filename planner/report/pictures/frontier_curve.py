@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 INCHES = (9.5, 5.0)  # of the curve; the strip comes below
 ROW_HEIGHT = 0.19  # inches of a row in the strip
 MAX_ROWS = 12
-MARGIN = 1.06  # room beside the first and last point, as a factor of speed
+MARGIN = 1.06  # factor on speed: margin outside the first and last point
 LABEL_MARGIN_RATIO = 1.8  # room under the cheapest point for its label, as a factor
 SINGLE_POINT_MARGIN_RATIO = 3.0  # room around a single point, as a factor
-MAX_RIGHT_SHARE = 0.7  # share of the speeds from which on there is no room beside a point
+MAX_RIGHT_SHARE = 0.7  # share of the log speed range; further right, labels go left of the point
 MAX_LABELLED_BATCHES = 9  # batches written along the curve
 COLOURS = {"aggregated": style.BLUE, "disaggregated": style.ORANGE, "decode": style.GREEN}
 MARKERS = {"tp": "o", "tp and dp attention": "D", "dp attention": "s", "pp": "^", "one chip": "v"}

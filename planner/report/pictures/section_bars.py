@@ -32,9 +32,9 @@ FIGURE_WIDTH, HEAD, BAR, ROW_HEIGHT, NAME_ROW_HEIGHT = (
     0.17,
 )  # inches, NAMES a row of names
 TITLE = 0.35  # inches of a title and the space above it
-BAR_WIDTH_SHARE = 0.75  # of the width, beside the names of quantities
+BAR_WIDTH_SHARE = 0.75  # bar width over figure width; names of quantities take the remainder
 LETTER, SWATCH = 0.062, 0.3  # inches of a name below a bar
-MIN_NAMED_SHARE = 0.06  # share of a bar from which its percent fit into it
+MIN_NAMED_SHARE = 0.06  # minimum share of a bar with room for its percentage
 FREE_COLOUR = "0.88"  # grey of what is free
 
 
@@ -96,7 +96,7 @@ def _stacked(axes: Axes, section: Section) -> None:
                       fontsize=8, color="white" if colour in DARK else "0.1")  # fmt: skip
         left += value
     axes.set_xlim(0, whole or 1)
-    axes.set_ylim(-0.5 - NAME_ROW_HEIGHT * _rows(parts) / BAR, 0.5)  # the names stand below the bar
+    axes.set_ylim(-0.5 - NAME_ROW_HEIGHT * _rows(parts) / BAR, 0.5)  # room for names below the bar
     axes.set_axis_off()
     unit = parts[0][0].unit if parts else ""
     words = quantity(whole, unit)
@@ -118,9 +118,9 @@ def _rows(parts: Sequence[tuple[Line, float]]) -> int:
 
 
 INCHES = (8.5, 6.0)
-HEIGHTS = (1.0, 1.6)  # of demand, of what is stacked
+HEIGHTS = (1.0, 1.6)  # relative heights of the demand panel and the stacked panel
 MAX_LINES = 7  # the next line is the sum of all smaller ones
-SPREAD = 30.0  # most over least of the demand drawn, from which on the axis is logarithmic
+SPREAD = 30.0  # maximum/minimum demand above which the axis is logarithmic
 SHADES = (1.0, 0.75, 0.45, 0.22)  # of the parts of a kind, the firmest first
 DAY = 24
 

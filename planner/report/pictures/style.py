@@ -36,12 +36,12 @@ STYLE = {
 PAPER = {"facecolor": "white", "alpha": 0.65, "lw": 0, "pad": 0.6}  # under a label on a line
 FILE_METADATA = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None},
             "pdf": {"CreationDate": None, "Creator": None, "Producer": None}}  # fmt: skip
-# The tokens of pages, on light paper: told apart by readers who see red and green alike.
+# Page colours in light mode, distinguishable with red-green colour blindness.
 BLUE, ORANGE, GREEN, PINK, SKY, GREY = (PART_COLOURS[name][LIGHT_MODE] for name in EXTRAS)
 BLACK, BROWN = "#000000", "#8C6D31"
 PALETTE = (BLUE, ORANGE, GREEN, PINK, SKY, GREY, BLACK, BROWN)
 STEPS = (1.0, 2.0, 5.0)  # ticks of a decade
-LARGE_VALUE = 1e4  # from which on an axis is in thousands, millions, ...
+LARGE_VALUE = 1e4  # minimum axis value with ticks in thousands, millions, ...
 
 
 def render_figure(inches: tuple[float, float], fill: Callable[[Figure], None], form: str) -> bytes:

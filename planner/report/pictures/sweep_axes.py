@@ -31,11 +31,11 @@ MAX_LINES = 8
 INCHES = (8.5, 5.0)
 LOG_SCALE_RATIO = 15.0  # a range with this ratio of its ends is drawn on a logarithmic axis
 MAX_LEGEND = 12  # of the list below a picture
-TICK_GAP_DIVISOR = 12  # of two ticks beside each other, as a part of the axis
+TICK_GAP_DIVISOR = 12  # axis length over the minimum gap of adjacent ticks
 LEGEND_LINE_HEIGHT = 0.17  # inches of one of them
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 SUPERLATIVE = {"layout": "best", "bottleneck": "the largest part of a step"}
-# Larger units in which a quantity is read more easily: base unit to (factor, unit).
+# Display units that are easier to read: base unit to (factor, unit).
 LARGER: Mapping[str, tuple[tuple[float, str], ...]] = {
     "s": ((1e-6, "us"), (1e-3, "ms"), (1.0, "s"), (3600.0, "hours")),
     "byte": ((1.0, "byte"), (1e6, "MB"), (1e9, "GB"), (1e12, "TB")),
@@ -331,5 +331,5 @@ def _missed(table: SweptTable, i: int) -> str:
     reason = table["reason"][i] if "reason" in table.columns else None
     if table["status"][i] != "infeasible" or not reason:
         return str(table["status"][i])
-    # The promise that falls short the most stands first.
+    # `reason` lists the worst missed promise first.
     return f"no plan keeps {str(reason).partition(',')[0]}"

@@ -186,7 +186,7 @@ def _bars(axes: Axes, table: SweptTable, names: Sequence[str], quantity: ScaledC
         axes.annotate(f" {three_figures(value) if finite else table['status'][i]}",
                       (value if finite else 0, i), va="center", fontsize=7.5,
                       color="0.25")  # fmt: skip
-        # In the lines below a label stands what region it is of.
+        # The region is named on the lines below the label.
         label = ", ".join(str(table[name][i]) for name in names)
         labels.append("\n".join([label, *textwrap.wrap(word or "", 34)]))
     axes.set_yticks(range(len(labels)), labels)

@@ -16,7 +16,7 @@ from planner.text.wording import duration
 PLOT_SIZE = 1000  # units of a scatter plot, inside its frame
 GRID = 5  # units of the grid that points are set on
 MARGIN, BOTTOM_MARGIN, TOP_MARGIN = 170, 110, 96
-NEAR_DIAGONAL_RATIO = 1.2  # lines beside the diagonal: 20 % more and less
+NEAR_DIAGONAL_RATIO = 1.2  # lines on both sides of the diagonal: 20 % more and less
 EDGES = tuple(round(0.1 * i, 1) for i in range(-10, 16))  # of the histogram: predicted/measured - 1
 MAX_TICKS, MIN_DECADES = 5, 2.2
 TICK_SPACING = 170  # units from one time below the frame to the next
@@ -87,7 +87,7 @@ def histogram(points: Sequence[PlotPoint]) -> str:
     counts = Counter(sum(error >= edge for edge in EDGES) for error in errors)
     wide, tall = 1000 / (len(EDGES) + 1), 300
     most = max(counts.values(), default=1)
-    # Of each bin its edges in words, and whether it is near: inside a fifth more or less.
+    # Label of each bin, and True if within ±20 % (class `near`).
     bins = [
         (f"below {EDGES[0]:+.0%}", False),
         *((f"{a:+.0%} to {b:+.0%}", a >= -0.2 and b <= 0.2) for a, b in pairwise(EDGES)),

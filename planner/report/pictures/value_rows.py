@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 FIGURE_WIDTH, HEAD, PANEL, ROW_HEIGHT = 8.5, 0.5, 0.75, 0.27  # inches
-WIDER = 8.0  # most over least from which on an axis is logarithmic
-DECADE_TICKS_RATIO = 100.0  # from which on only whole decades have a number
+WIDER = 8.0  # maximum/minimum above which an axis is logarithmic
+DECADE_TICKS_RATIO = 100.0  # maximum/minimum; at or above it, only whole decades are labelled
 LABEL_OFFSET = 1.18  # of an axis beyond the most, as a factor or a share
 
 

@@ -150,7 +150,7 @@ def _figure(name: str, value: float) -> str:
 
 MAX_ROWS_SHOWN = 6  # of the works left out
 UNITS = ((1e12, "TFLOP/s"), (1e9, "GFLOP/s"), (1.0, "FLOP/s"))
-BUSY = 0.25  # spread of times beyond which somebody else may have used the device
+BUSY = 0.25  # relative spread of memory times; above it, other load on the device is suspected
 
 
 def measured_document(measured: MeasuredChip) -> dict[str, object]:

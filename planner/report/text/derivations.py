@@ -32,7 +32,7 @@ from planner.text.errors import InputError, SolverError, did_you_mean
 from planner.text.listing import Listing
 
 MODEL, CHIP, CHIPS, FORMAT = "deepseek-v3", "h200", 8, "fp8"
-# What is asked of it: a choice, not a measurement.
+# Example workload: chosen, not measured.
 WORKLOAD: Mapping[str, float] = {"B": 256, "L_ctx": 4096, "m_pos": 1, "g": 1}
 
 
@@ -143,7 +143,7 @@ def check_formulas(names: Sequence[str] = ()) -> list[CheckedFormula]:
     def verdicts() -> dict[str, dict[str, object]]:
         return {name: _verdict(entry, name) for name, entry in entries.items()}
 
-    # All of them take ten seconds: what the same sources gave before is not proven again.
+    # Checking all takes ten seconds: verdicts are cached until the sources change.
     columns = verdicts() if names else cached_json("derivations", verdicts, (Path(__file__),))
     return [
         CheckedFormula(name, entry.name, _kind(entry), tags(name), **columns[name])  # type: ignore[arg-type]
@@ -228,7 +228,7 @@ def derived_text(
     chosen = _chosen(names)
     if form in REFERENCES:
         return (lean if form == "lean" else bibtex)(chosen)
-    # The title of all is the lecture's subject; of several, what they are.
+    # All entries together have the lecture's subject as title; chosen entries use `title`.
     title = title if names else "The economics of a token, derived and checked"
     whole = not names if whole is None else whole
     tagged = {tag for entry in chosen for tag in tags(entry_name(entry))}

@@ -34,7 +34,7 @@ IMPLICIT = (
     "bytes_per_param",
     "bytes_per_token",
     "flop_per_token",
-)  # shown without what they are per
+)  # dimensions shown without their denominator
 
 
 @dataclass(frozen=True)
@@ -102,12 +102,12 @@ def formula_card(name: str, solve_for: str | None, sets: Sequence[str]) -> Formu
         if isinstance(equation, Derivation):
             raise InputError(f"{entry.name} does not end in one symbol; see it with planner derive")
         if solve_for is not None:
-            read_values(equation, sets, solve_for)  # the algebra may take long: faults are told now
+            read_values(equation, sets, solve_for)  # report faults before the slow algebra
         turned = equation if solve_for is None else equation.solve_for(solve_for)
     except ValueError as error:
         raise InputError(str(error)) from error
     values = read_values(turned, sets)
-    # The equation as a function of what is given and of what that leaves open.
+    # Compile the equation as a function of the given values and of the symbols left open.
     compiled = kernel(_definitions(turned, values), {turned.symbol.name: turned.rhs})
     exact = isinstance(entry, Equation) or entry.exact
     missing = tuple(each for each in compiled.names if each not in values)
@@ -330,7 +330,7 @@ def _read(name: str, written: str) -> float:
     except QuantityParseError as reason:
         raise InputError(f"{wanted}; {reason}") from None
     # The value if it is of these powers, save for counts left out below the line; else None.
-    # 70B is a count of whatever is counted, and bytes where bytes are
+    # 70B means 70e9 of any count, or bytes if the symbol is in bytes.
     billions = bool(read.magnitude) and dict(read.powers) == {"byte": 1}
     value: float | None = read.value * 1e9
     if not billions or any(base == "byte" for base, _ in powers):

@@ -22,7 +22,7 @@ from planner.text.tables import table
 
 Pool = Mapping[str, Any]
 HOUR = 3600.0
-MAX_CHIPS = 10**9  # chips, more than there are
+MAX_CHIPS = 10**9  # chips; sanity limit, above all chips in existence
 
 
 def plan_case(file: Path) -> dict[str, float]:
@@ -39,7 +39,7 @@ def plan_case(file: Path) -> dict[str, float]:
         if values and symbol in SYMBOLS:
             case[symbol] = values[0]
     if "L_in" in case:
-        # Half of the answer is there when a token of it is written, on average.
+        # Mean context during decode: the prompt plus half of the output.
         case["L_ctx"] = case["L_in"] + case.get("L_out", 0.0) / 2
     return case
 

@@ -143,7 +143,7 @@ def contract_facts(chip: str) -> dict[str, str]:
         try:
             rent = contract_rent(chip, contract)
         except CatalogueError:
-            continue  # none is listed: a line would have nothing to say
+            continue  # no rent is listed under this contract
         low, high = (show(each, "price") for each in (rent.low, rent.high))
         span = low if rent.count == 1 else f"{low} to {high}, median {show(rent.value, 'price')}"
         facts[contract] = f"{span} ({rent.count} listed, newest {rent.as_of})"

@@ -197,7 +197,7 @@ def study_text(document: Mapping[str, Any]) -> str:
     for row in rows:
         ends = [end if isinstance(end, str) else with_unit(end, row.unit) for end in row.ends]
         of = f" ({row.source})" if row.source else ""
-        # Of a range of the catalogue its source says how much lies between the ends.
+        # A catalogue range is printed as its ends: its source states the coverage.
         form = "{0} to {1}" if of and row.kind == "lognormal" else MEANS.get(row.kind)
         span = form.format(*ends) if form else f"one of {', '.join(ends)}"
         lines += wrapped(f"{row.path}: {span}{of}")

@@ -24,7 +24,7 @@ OF_WAYS = (
     "group: mean over groups of model, chip and engine of the median |log ratio|, and that of a "
     "constant times the roofline; in band, width: of ranges made without the row, high over low"
 )
-# What the errors that a profile records were measured without, and how their names begin.
+# Label and name prefix of recorded errors, by the rows that the fit left out.
 LEFT_OUT = (
     ("rows left out", ""),
     ("groups left out", "unseen_groups_"),

@@ -20,7 +20,7 @@ OVERLAPS = ("none", "two-batch")
 MODES = ("aggregated", "disaggregated", "decode", "prefill")
 LARGEST_COUNT = 10**9
 LARGEST_SYSTEM = 10**6  # chips that work on one thing, whose layouts are listed
-# Nothing in a scenario lies outside these in base units; beyond them ratios overflow.
+# Range of the values of a scenario in base units; ratios of values outside it overflow.
 MIN_QUANTITY, MAX_QUANTITY = 1e-40, 1e40
 LONGEST_LIST = 10_000
 MAX_RANGE_LENGTH = 1_000_000
@@ -29,7 +29,7 @@ MAX_PLAUSIBLE_RENT = 0.1  # USD/(chip*s): $360 per hour, far above any listed re
 T = TypeVar("T")
 P = TypeVar("P", bound=str | int)
 Path = tuple[str | int, ...]
-Faults = list[tuple[Path, str | ValueError]]  # what is refused, each with its path below a field
+Faults = list[tuple[Path, str | ValueError]]  # refusals, each with its path below a field
 
 
 class Record(BaseModel):

@@ -12,7 +12,7 @@ from typing import Annotated
 from planner.scenario.keys.fields import Faults, FieldType, Path, Refusals
 from planner.text.errors import did_you_mean, quote
 
-# How many values each kind takes, None for two or more, and what they are.
+# Number of values of each distribution (None: two or more), and their description.
 FAMILIES: Mapping[str, tuple[int | None, str]] = {
     "uniform": (2, "[least, most]"),
     "log_uniform": (2, "[least, most]"),

@@ -24,7 +24,7 @@ from planner.programs.integer import LinearPoint, NoPoint, solve_lp_relaxation
 from planner.text.tolerances import REL_TOL
 
 Array = np.ndarray
-IMPROVES = 1e-6  # of what a replica earns, by which it must cost less
+IMPROVES = 1e-6  # minimum profit of a new column, relative to its earnings
 USED = 1e-9  # replicas of the relaxation
 HOUR = 3600.0
 

@@ -19,9 +19,9 @@ from planner.programs.integer import LinearPoint
 
 Array = np.ndarray
 MAX_COVERS, MIN_COVERS = 20_000, 200  # covers of an hour, of all models together, and of one
-PARTIAL = 20_000  # covers begun that are looked at together
-FIRST, TRIES = 0.04, 12  # of the least cost of an hour, up to which covers are listed at first
-WIDER, WIDENING = 1.6, 1.25  # that range from one try to the next, of few covers and of many
+PARTIAL = 20_000  # maximum partial covers enumerated together
+FIRST, TRIES = 0.04, 12  # first cost range over an hour's least cost [1], maximum number of ranges
+WIDER, WIDENING = 1.6, 1.25  # growth of the cost range per try, with few covers and with many
 MAX_CYCLE_ITERATIONS = 4
 FEASIBLE_TOL = 1e-9
 MIN_ITEM_COST = 1e-9  # USD, of an item, that counts of it be finite

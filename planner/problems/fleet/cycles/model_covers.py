@@ -16,7 +16,7 @@ from planner.problems.fleet.program import FleetProgram
 from planner.programs.integer import Covers, LinearPoint, MixedProgram, SparseRows, minimum_covers
 
 Array = np.ndarray
-DISCRETIZATION_STEPS = 1200  # of a demand in which rates are counted
+DISCRETIZATION_STEPS = 1200  # steps of a demand; rates are rounded to them
 AT_A_TIME = 5000  # demands
 LIFT_TOL = 1e-4  # of a cover's price, below which a cut is no use
 

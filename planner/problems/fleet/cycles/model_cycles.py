@@ -23,7 +23,7 @@ MAX_STATES = 300  # rows of a model that are tried at a time
 ADDED_ITEMS, SWAPPED_ITEMS = 6, 8  # items that are added to others, and that others are changed for
 MAX_ADDED_REPLICAS = 60  # replicas added one by one
 COVER_LEVELS = (0.0, 0.35, 0.7)  # quantiles of demand whose covers are added to
-SLACK = 1.15  # of the busiest hour, up to which replicas are added
+SLACK = 1.15  # maximum added rate, relative to the need of the busiest hour
 BASES = 2  # covers of each level
 
 
@@ -51,7 +51,7 @@ def replica_choices(task: FleetTask, m: int, counts: Array) -> ReplicaChoices:
     both = firm + spot
     largest = np.where(both > 0, rates, 0.0).max(axis=1)
     served = firm @ rates + spot @ (rates * (1 - task.lost[mine])) - task.spare * largest
-    served[(largest == 0) & (task.spare > 0)] = -1.0  # a spare is wanted though nothing is asked
+    served[(largest == 0) & (task.spare > 0)] = -1.0  # a spare is required even at zero demand
     started = np.maximum(0, both[None, :, :] - both[:, None, :]) * (task.hours > 1)
     pools = np.zeros((n, len(task.pools)))
     pools[np.arange(n), task.pool_of[mine]] = task.used_chips[mine]

@@ -36,7 +36,7 @@ IN_BRACKETS = re.compile(r"(.*?)\s*[\[(]([^\])]*)[\])]")
 NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::[0-9]{2})?")
 EXAMPLE = 'hours such as 0, "13:00" or "2026-05-01T13:00Z"'
-MAX_FAULTS = 8  # faults of a file that are told
+MAX_FAULTS = 8  # maximum number of faults reported per file
 
 
 @dataclass(frozen=True)

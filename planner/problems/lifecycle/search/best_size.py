@@ -25,7 +25,7 @@ from planner.token_costs.stationary_points import training_curve
 
 ROUNDS = 24  # of planning serving at a better size
 REL_TOL = 1e-6  # ln N: the same member
-TRUST_REGION = 0.15  # ln N: sizes at which a tangent of the price may be believed
+TRUST_REGION = 0.15  # ln N; trust region of a price tangent
 
 
 def best_size(

@@ -23,7 +23,7 @@ from planner.programs.geometric import GeometricProgram, Program
 
 MAX_VARIABLE_RATIO = 1e3  # factor within which size and tokens are chosen
 ROUNDS = 8
-STOP_TOL = 1e-10  # change of the batch at which tangents have settled
+STOP_TOL = 1e-10  # relative change of the batch that ends the renewal of tangents
 SIZE_VARIABLE, TOKENS = auxiliary("x_size", positive=True), auxiliary("x_tokens", positive=True)
 POWER = auxiliary("trained_size", real=True)  # of the size in the cost of training
 PRETRAIN_COST_TERM, RL_COST_TERM, SERVING_COST_TERM = (
@@ -63,7 +63,7 @@ def joint_optimum(settled: FixedLayoutOptimum) -> JointOptimum | None:
     step = serving.Step(task, pool.layouts, bound=task.uses_bound)
     # Symbols that follow the size: value at the optimum, and d ln(value) / d ln N there.
     grown = growth_of_symbols(settled.served.member, step, settled.answer.n_active)
-    # What the step has bound: copies of attention may share the weights of the rest.
+    # Symbols as the step binds them: copies of attention may share the weights of the rest.
     here = step.values(np.ones(1))
     names = [name for name in serving.shared_values(step.task) if grown.get(name)]
     model = {name: (float(np.ravel(here[name])[0]), grown[name] / SPAN) for name in names}

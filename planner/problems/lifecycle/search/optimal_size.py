@@ -30,15 +30,15 @@ LOG_ROUNDOFF = 1e-9  # rounding of a logarithm
 STOP_TOL = 1e-14  # of ln N, where the cost turns
 MIN_LOG_SPACING = 1e-6  # ln N: the same size
 STEEP_OFFSET = 0.1  # how far it is then taken to be
-# d ln(price) / d ln N beyond which the optimum of a tangent is too far to be found.
+# d ln(price) / d ln N above which the optimum of a tangent is too far to be found.
 MAX_SLOPE = 20.0
-FINE_GRID_POINTS = 241  # sizes at which training alone is computed
-SIZE_FACTORS_TRIED = (1.0, 1.003, 1.02)  # factors of that size at which serving is planned too
-MAX_SIZE_REDUCTION = 1e4  # factor below the size of least training cost at which the search begins
-SCAN_POINTS = 9  # sizes at which serving is planned
+FINE_GRID_POINTS = 241  # sizes in the curve of training cost alone
+SIZE_FACTORS_TRIED = (1.0, 1.003, 1.02)  # factors on the size of min training cost, also served
+MAX_SIZE_REDUCTION = 1e4  # size of min training cost over the smallest size of the curve
+SCAN_POINTS = 9  # sizes of the serving scan, up to that of min training cost
 REFINED_MINIMA = 2  # of them are refined
 ROUNDS = 8  # of asking the planner again at a better size
-NEIGHBOR_FACTORS = (0.98, 1.0, 1.02)  # sizes over the optimum at which whole members are compared
+NEIGHBOR_FACTORS = (0.98, 1.0, 1.02)  # sizes over the optimum, compared as whole members
 SIZE_TOLERANCE = 2e-3  # change of ln N below which serving is not planned again
 
 
@@ -139,7 +139,7 @@ def fixed_layout_optimum(
             with np.errstate(over="ignore"):  # of a bound where next to nothing fits
                 price, slope = served.tangent(math.exp(at))
         except (Infeasible, SolverError):
-            return None  # at the very edge of what fits, the solver of programs finds nothing
+            return None  # infeasible, or the solver fails at the very edge of feasible sizes
         if not (math.isfinite(price) and math.isfinite(slope)):
             return None  # or its answer overflows
         touch = tangent_search.Tangent(at, price, slope, 0.0)

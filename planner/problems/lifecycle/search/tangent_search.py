@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from planner.text.errors import SolverError
 
 STEPS = 40  # before the two sides are sought
-MAX_RATIO = 0.5  # of what is left after a step to what was before, for such steps to go on
-POINT_TOLERANCE = 1e-11  # change of ln N at which tangents have settled
+MAX_RATIO = 0.5  # max |offset| after a secant step over that before it; above, these steps end
+POINT_TOLERANCE = 1e-11  # ln N; offset of a settled tangent
 CLOSED = 1e-9  # distance in ln N of the two sides of a kink
-# Of the largest size and one too large: nearer, solvers give up and slopes are noise.
+# ln N from the largest size served to one too large: nearer, solvers fail and slopes are noise.
 SIZE_TOL = 1e-7
 MAX_BISECTIONS = 80
 FIRST_STEP = 0.02  # first step towards the other side, if it is not yet known; then doubled
 MAX_DOUBLINGS = 8  # doublings
-MAX_LOG_STEP = 0.5  # of a step: farther off the member is no longer what it was
+MAX_LOG_STEP = 0.5  # ln N, longest secant step: farther off, the scaled member is another model
 OVERSHOOT = 0.01  # of the distance to the nearer side
 
 
@@ -107,7 +107,7 @@ def _bracket(
     for _ in range(MAX_DOUBLINGS):
         if low is not None:
             break
-        assert high is not None  # one of both was seen
+        assert high is not None  # `seen` has a tangent on at least one side
         tangent = look(max(high.at - step, within[0]))
         if tangent is not None and abs(tangent.offset) < POINT_TOLERANCE:
             return tangent, tangent, tangent.at

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 QUANTITY_WORDS = {row.path.rpartition(".")[2]: row.words for row in QUANTITIES if row.words}
-# How more and less of a quantity are said.
+# Comparative adjectives (more, less) by dimension of the quantity.
 COMPARISON_ADJECTIVES = {
     "tokens": ("longer", "shorter"),
     "time": ("longer", "shorter"),

@@ -34,7 +34,7 @@ from planner.problems.serving.task.task import BITS, Task
 from planner.text.errors import InputError
 from planner.text.tolerances import UNSEEN
 
-# Formats that weights are cut down to; of four bits the one that chips of every maker multiply.
+# Weight formats tried for quantisation; of 4 bits, mxfp4 runs on chips of every vendor.
 FORMATS = ("fp8", "int8", "mxfp4")
 CACHE = "fp8"  # of caches, the format that engines offer beside 16 bits
 DIGITS = 3  # of a promise, as texts print it
@@ -134,15 +134,15 @@ def weight_bits(task: Task) -> int:
 
 
 FULL_SHARE = 0.995  # share of a limit that counts as all of it
-MIN_SAVING_SHOWN = 0.10  # saving from which on another format is worth a line
-# What was left out of the fits whose errors hold for a plan, by how far it is from the rows.
+MIN_SAVING_SHOWN = 0.10  # share of the price; smaller savings by another format are not shown
+# Groups left out of the fits whose errors apply to a plan, by its distance from the rows.
 LEFT_OUT = {
     IN_SAMPLE: "configurations", "new_model": "models", "new_chip": "chips",
     "new_architecture": "architectures", "new_engine": "engines",
     "new_engine_on_chip": "engine-chips", "new_version": "versions", "new_format": "formats",
     "new_cache": "caches", "new_batch": "batches", "new_scale": "scale",
 }  # fmt: skip
-MIN_RUNS = 8  # of which an error is quoted, as of which a fit counts as having seen a name
+MIN_RUNS = 8  # rows; minimum for a quoted error, and for a name to count as seen by a fit
 QUEUED_TTFT_KEY = "assumed_setup_ttft"  # of two pools, whose queue no row tells
 
 

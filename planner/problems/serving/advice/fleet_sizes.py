@@ -41,7 +41,7 @@ from planner.protocol.promise import SURE_CHANCE, chance_word
 from planner.text.errors import InputError
 from planner.text.tolerances import TIE
 
-COARSE_COUNT = 64  # of more numbers so many are looked at first
+COARSE_COUNT = 64  # chip counts in the first, coarse pass over a longer range
 
 
 class PrefixSearch:
@@ -119,9 +119,9 @@ def _also_in(task: Task, wanted: Layouts) -> Layouts:
 
 
 MIN_CHIPS, MIN_PRICE = "fewest", "least price"
-MAX_MACHINES = 8  # of the fewest, up to which it matters what single chips would cost
-MAX_GROWTH = 4  # times the chips asked for, up to which a fleet that is sure is sought
-LARGEST_FLEET = 1024  # chips from which on no larger fleet is looked at
+MAX_MACHINES = 8  # machines; larger fleets are not tried with chips rented singly
+MAX_GROWTH = 4  # maximum factor on the given chips in the search at SURE_CHANCE
+LARGEST_FLEET = 1024  # chips above which MAX_GROWTH is not applied
 
 
 def fleet_sizes(scenario: Scenario, best: PlanPoint) -> tuple[FleetSize, ...]:
@@ -141,7 +141,7 @@ def fleet_sizes(scenario: Scenario, best: PlanPoint) -> tuple[FleetSize, ...]:
         and smallest
         and (smallest.machines <= MAX_MACHINES)
     ):
-        # The same where chips are rented one by one, and replicas still share machines evenly.
+        # Fleet size if chips are rented singly and replicas still share machines evenly.
         rent = on_chips.rent.model_copy(update={"unit": 1, "even": True})
         size = _fewest_size(on_chips.model_copy(update={"rent": rent}), smallest.chips)
         sizes += [size] if size and _cheaper(size, sizes) else []

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from planner.problems.serving.question import Scenario
     from planner.problems.serving.task.resolve import ServingTasks
 
-# Experts of the fullest rank over the mean, from which on it is worth a word.
+# Maximum over mean experts per rank; a smaller imbalance is not reported.
 IMBALANCE_SHOWN = 1.05
 
 

@@ -30,8 +30,8 @@ TOLERANCE = 1.01  # factor within which the break-even is found
 N_PRINTED = 2  # changes of one kind that are printed
 MAX_GUESSES = 4  # guesses that are followed to find them, the nearest first
 ROUNDS = 7
-MAX_FACTOR = 3.0  # factor of a parameter beyond which no change is sought
-PROBE_FACTOR = 1.1  # factor by which it is felt whether a parameter matters
+MAX_FACTOR = 3.0  # maximum factor on a parameter in the search for a change
+PROBE_FACTOR = 1.1  # factor on a parameter in the first probe of its effect
 MIN_LENGTH = 8.0  # tokens; shorter requests are not varied
 OF_SYSTEMS = ("memory_bandwidth", "flops", "price", "scale_up", "scale_out")
 LENGTHS = ("workload.input_tokens", "workload.output_tokens")
@@ -186,7 +186,7 @@ def switches(contest: SwitchScan, plan: Contender, rival: Contender) -> tuple[Wi
     still: set[str] = set()
     for (parameter, probe), at in zip(probes, contest.leads(plan, rival, probes), strict=True):
         if parameter.path in still:
-            continue  # what does not matter when it is halved does not when it is doubled
+            continue  # a promise without effect at 1 / MAX_FACTOR is not tried at MAX_FACTOR
         guess = _guess(start, at, probe)
         if guess is not None:
             guesses.append(_Approach(parameter, guess, start))
@@ -263,8 +263,8 @@ class _Approach:
         if not bracket.turn:
             step = self.distance + math.log(TOLERANCE) / 3
         elif not bracket.closed:
-            # A step past the last one, as far as a line through the first suggests and a little
-            # more.
+            # Extrapolate the lead linearly to zero, plus 1 %; double the step if the lead
+            # does not shrink.
             slope = self.start - bracket.ahead
             on = (
                 bracket.near * self.start / slope

@@ -26,15 +26,15 @@ from planner.text.errors import InputError
 
 MEMORY, DEMAND = "memory", "demand"
 CAPACITY_LIMITS = (MEMORY, DEMAND, "chips", "prefill keeps up", "prefill queue is stable")
-MAX_CHIP_FACTOR = 16  # times the chips paid, beyond which nobody asks
-MAX_CHIP_FACTOR_TWO_POOLS = 4  # the same where every number of chips is a search of two pools
-LARGEST_FLEET = 1024  # chips of a load, beyond which its layouts are too many to be tried here
-LARGEST_SYSTEM = 1_000_000  # chips beyond which nobody has one
+MAX_CHIP_FACTOR = 16  # upper end of the search, as a factor on the paid chips
+MAX_CHIP_FACTOR_TWO_POOLS = 4  # factor for two pools, where each chip count is a search of pairs
+LARGEST_FLEET = 1024  # chips; larger fleets for a load have too many layouts to search here
+LARGEST_SYSTEM = 1_000_000  # chips; larger systems are not built
 TRIES = 3  # guesses of how many chips carry a load
-CHIP_ESTIMATE_FACTOR = 2  # times the chips that would carry a load if each carried as much as now
+CHIP_ESTIMATE_FACTOR = 2  # search margin: factor on the chips estimated at constant load per chip
 SYSTEMS_TRIED = 4  # of those with the memory, the cheapest first
 
-# Changes that ease promises of a change, as far as the questions that it leaves say.
+# Yields variations of a machine change that also relax its promises, given its searches.
 RemedyGenerator: TypeAlias = Callable[
     [Variation, Sequence[RelaxedPromise], Sequence[Question]], Iterator[Variation]
 ]

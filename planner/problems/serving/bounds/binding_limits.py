@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 NAME_SEPARATOR = "_"  # ends the names of parameters that are no symbols of the equations
-# The objective where power follows from the work, and where that is paid beside the rent.
+# Objectives: energy with power that follows the work, and cost with that power billed.
 POWER_DRAWN, POWER_PAID = "energy drawn", "cost with power drawn"
 # Beside the equations.
 SOURCES = (Path(__file__), Path(__file__).with_name("programs.py"), Path(geometric.__file__).parent)
@@ -101,7 +101,7 @@ def _stored_program(
 
 
 SYMBOLS = {row.path: row.symbols for row in QUANTITIES if row.symbols}
-RANKS, MIN_WAIT_SHARE = 4, 0.05  # ranks, and share of a step, from which on waiting is worth a word
+RANKS, MIN_WAIT_SHARE = 4, 0.05  # minimum DP ranks and prefill share of a step for a warning
 # Constraints of the programs as a person would say them; times go by the step's names there.
 BINDS = {key: row.binds for row in LIMITS.values() if row.binds for key in (row.name, row.step)}
 

@@ -44,7 +44,7 @@ BOUND_TOLERANCE = 1e-3  # gap below which splitting further is not worth a solve
 STOP_TOL = 1e-9
 BOUND_SLACK = 1 + 1e-5  # the programs want room between their bounds; a wider box is a safe one
 
-# What takes its least value over the layouts of a group, and what its largest.
+# Symbols at their minimum over the layouts of a group; then symbols at their maximum.
 MINIMIZED_SYMBOLS = (
     "n_ar", "q_ar", "n_a2a", "n_ep", "k_copies", "k_copies_pf", "n_hop", "t_hop_net", "a_ar",
     "g_ar", "a_ar_pf", "g_ar_pf", "a_x", "g_x", "a_x_pf", "g_x_pf", "f_heads", "f_stage", "u_ep",
@@ -105,7 +105,7 @@ def relaxation(
         heap.append(_Box(0.0, next(order), rows, 1.0, _most_sequences(step, outcome, rows)))
     if not heap:
         return Relaxation(incumbent, 0)
-    # Every group is looked at once, however many there are, and some of them are cut.
+    # Every group is solved once, however large their number, and some groups are split.
     most = max(most, len(heap) + most // 2)
     work = _work(step, outcome)
     # At a batch of any size caches are read as fast as they ever are.
@@ -344,7 +344,7 @@ def _solve(
     )
     new = task.input_tokens * (1 - task.cached_input)
     shared["n_chunks"] = float(np.ceil(new / shared["c_chunk"]))
-    # With more than one sequence of a stage none is idle in between.
+    # With more than one sequence per stage, no stage idles between steps.
     shared |= {x: shared[y] if low > 1 else 1.0 for x, y in PACES.items()}
     symbols = {
         **shared,
@@ -361,7 +361,7 @@ def _solve(
         "most_pp": shared["most_pp"] * BOUND_SLACK,
     }
     try:
-        # How far an impossible part falls short does not matter, and may be beyond any float.
+        # The shortfall of an infeasible part is not needed and may exceed the float range.
         with np.errstate(over="ignore"):
             return program.bound(_named(program, symbols))
     except SolverError:

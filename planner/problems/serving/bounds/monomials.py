@@ -38,7 +38,7 @@ def chords(values: dict[str, float], low: float, high: float, mode: str) -> dict
     return {
         **_covered(values, seen, seen), "c_others": c_others, "s_others": s_others,
         "c_pass": c_pass, "s_pass": -s_pass,
-        # It falls ever faster: what the most sequences leave is left by all.
+        # Falls ever faster with the batch: its value at `high` is a lower bound on the interval.
         "c_left": max(1.0 - float(most[0]), MIN_EXPERT_SHARE), "s_left": 0.0,
     }  # fmt: skip
 
@@ -114,6 +114,6 @@ def cache_miss_monomial(step: Step, batch: float) -> dict[str, float]:
     left = bytes_moved - float(step.layouts.pp[0]) * float(row["M_sram"])
     if left <= MIN_SHARE * bytes_moved:
         return {"unsaved": MIN_SHARE, "steep": 1.0, "most_moved": MAX_BYTES_MOVED}
-    # Where hardly anything is left, the slope is the steepest whose power a number can hold.
+    # With hardly any traffic left, the exponent is the largest whose power fits a float.
     steep = min(bytes_moved / left, LARGEST_LOG / math.log(MAX_BYTES_MOVED))
     return {"unsaved": left / bytes_moved**steep, "steep": steep, "most_moved": MAX_BYTES_MOVED}

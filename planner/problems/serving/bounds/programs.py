@@ -1,6 +1,6 @@
 """The serving model as geometric programs: relaxed over layouts, or exact at one layout.
 
-Both are declared from the very equations the search evaluates. `relaxed` lets ranks, stages and
+Both are declared from the very equations the search evaluates. `relaxable` lets ranks, stages and
 batch be any positive numbers and puts an under-estimate where an equation is no posynomial, so its
 optimum lies below every plan of a group of layouts. `continuous` fixes the layout, leaves the batch
 real, and puts tangents at the plan's batch, so its multipliers are the plan's elasticities.
@@ -27,7 +27,7 @@ def _parameter(name: str) -> sp.Symbol:
     return auxiliary(f"{name}{NAME_SEPARATOR}", positive=True)
 
 
-# Coefficient and exponent of the monomials that stand in for coverages, for B - 1, for passes by
+# Coefficient and exponent of the monomials that substitute for coverages, for B - 1, for passes by
 # the sequences of a rank, and for the share of the experts that decoding leaves to a pass.
 CHORDS = {
     name: _parameter(name)
@@ -37,7 +37,7 @@ CHORDS = {
     )
 }
 # Interval of the batch, largest numbers of ranks, stages and chips, promised limits, and the share
-# of memory traffic that on-chip memory cannot save; power as a monomial of what work asks for.
+# of memory traffic that on-chip memory cannot save; power as a monomial of the power requested.
 LIMITS = {
     name: _parameter(name)
     for name in (

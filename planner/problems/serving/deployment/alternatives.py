@@ -25,7 +25,7 @@ from planner.problems.serving.task.resolve import resolve
 from planner.scenario.keys.references import File
 
 MAX_ALTERNATIVES = 4  # alternative kinds that are printed
-MAX_COARSE_ALTERNATIVES = 3  # of them by mode and machines, where there are other families as well
+MAX_COARSE_ALTERNATIVES = 3  # alternatives by mode and machines, if other families exist as well
 NEAREST_LAYOUTS = 24  # layouts that decode, tried first when the best of another family is sought
 FAMILIES = {
     "tp": "tensor-parallel attention",
@@ -125,7 +125,7 @@ def contenders(
 ) -> list[tuple[Contender, Contender]]:
     """Pair the best of every other kind with its counterpart of the plan's kind, best first."""
     every = (machines(questions, k, systems) for k in range(len(questions)))
-    # Two pools of one system are on what one pool would be.
+    # Two pools on one system count as that system, like one pool.
     of = [each[:1] if len(set(each)) == 1 else each for each in every]
     best: dict[tuple[str, tuple[int, ...]], Contender] = {}
     mine = (plan.point.mode, of[plan.question])
@@ -139,7 +139,7 @@ def contenders(
             words += [_where(point, plan.point)] if key[1] != mine[1] else []
             best[key] = Contender(" ".join(words), number, point, None)
     coarse = sorted(best.values(), key=lambda contender: contender.point.score)
-    # What is exactly as good lost only by its speed: under a load all that carry it cost the same.
+    # Families of equal score lost only by speed: under a load, plans that carry it cost equally.
     worse = plan.point.score * (1 + SAME_PRICE)
     families = [pair for pair in _families(questions, plan) if pair[0].point.score > worse]
     families.sort(key=_by_price)

@@ -189,7 +189,7 @@ def place_names(task: Task) -> dict[str, str]:
 
 
 ROUNDS = 10  # requests of a run for each that is in flight, as published runs have
-# What a loop of whole requests cannot tell: steps and prompts hide different shares of their own.
+# A closed loop of whole requests cannot measure overlap: steps and prompts hide different shares.
 UNMEASURED_DIMENSION = "overlap"
 DEFAULT_ENGINE = "vllm"  # where the profile speaks for no engine in particular
 

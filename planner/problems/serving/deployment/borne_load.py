@@ -63,7 +63,7 @@ def is_overloaded(plan: Candidate) -> bool:
 
 
 def prefix_cache_use(plan: Candidate) -> KeptPrefixes | None:
-    """Prefix cache: conversations, room and hit share; None if no conversations are given."""
+    """Prefix cache: conversations, room and hit share; None if the plan models no such cache."""
     pool = plan.pools[0]
     task, step = pool.task, pool.step
     if not task.cached_input or not task.conversations or not pool.prefills or step.bound:

@@ -82,7 +82,7 @@ def plan_bands(
 
 
 PHASES = ("prefill", "decode")
-BUSY_UTILISATION = 1 - 1e-3  # share of time from which on a pool is called busy
+BUSY_UTILISATION = 1 - 1e-3  # min utilisation of a pool that is called busy
 READING = "prefill queue is stable"
 
 
@@ -234,7 +234,7 @@ class Candidate:
         return ServingEstimate(
             usd_per_mtok=price * MTOK,
             tpot=last.estimate["tpot"] if last.decodes else None,
-            ttft=late if late < np.inf else None,  # a bound may carry what the estimate does not
+            ttft=late if late < np.inf else None,  # infinite if only the bound carries the load
         )
 
     def band(self, plan: ServingPoint, bound: ServingBound | None = None) -> ServingBand | None:
@@ -251,7 +251,7 @@ class Candidate:
             floor = min(getattr(bound, name, None) or 0.0, value)
             return max(value * bands[name].low, floor), max(value * bands[name].high, floor)
 
-        # What a request costs in chip time is what throughput lacks.
+        # Throughput is inverse to price, so the ends of its band are those of the price inverted.
         rate, cost = plan.tokens_per_s, plan.usd_per_mtok
         price = ends("usd_per_mtok", cost)
         return ServingBand(

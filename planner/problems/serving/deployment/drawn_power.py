@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from planner.problems.serving.step.step import Step
     from planner.problems.serving.task.task import Task
 
-# Outputs by what is made small and where power comes from, which hang on what decoding draws.
+# Outputs that depend on actual decode power, by objective and by source of the power.
 COUNTS_POWER = {
     ("energy", LOAD_COUNTED): "joule_per_request",
     ("energy", BILLING): "joule_per_request",

@@ -37,12 +37,12 @@ from planner.text.tolerances import TIE
 
 DEFAULT_POINTS = 25
 MAX_POINTS = 1000
-# What the lecture's fast mode costs beside the normal one (lecture notes, section 1).
+# Price of the lecture's fast mode over the normal one (lecture notes, section 1).
 FAST_PRICE = 6.0
-# The fastest pair is looked for among so many promises at once, so often.
+# Search for the fastest pair: TPOT promises solved together in a round, and number of rounds.
 PROMISES_PER_ROUND = 32
 ROUNDS = 2
-TIED = 1 - 1 / (1 + TIE)  # how far above the cheapest at its speed a plainer plan may lie
+TIED = 1 - 1 / (1 + TIE)  # max price gap of a plainer plan to the cheapest at its speed
 
 
 @dataclass(frozen=True)
@@ -259,7 +259,7 @@ def _fastest_end(candidate: Candidate) -> FastestEnd:
     pool = candidate.last
     times = pool.step_times()
     if times is None:
-        # Roofs overlap: a step takes as long as the highest.
+        # Roofs overlap, so the highest alone is the time of a step.
         parts = {roof: pool.bound[f"roof.{roof}"] for roof in ROOFS}
         whole = max(parts.values())
     else:
@@ -298,12 +298,12 @@ def min_tpot(question: Question) -> float:
         rows, batch, fill, _ = shared_batches(step, np.full(rows.size, np.inf))
     part = step.take(rows)
     tpot = part(batch, fill)["tpot"] * quantile_factors(part, batch, also="tpot").get("tpot", 1.0)
-    # Chips of a replica that decodes beside the smallest that reads.
+    # Chips of a decode replica plus those of the smallest prefill replica.
     beside = step.layouts.replica_chips + prefill.step.layouts.replica_chips.min()
     fits = beside[rows] <= max(question.task.chips)
     alone = np.unique(np.broadcast_to(tpot, rows.shape)[fits])
     low = float(alone[0])
-    # Usually the very fastest has room beside a pool that reads.
+    # Usually the fastest decode layout leaves room for a prefill pool.
     if question.paced(alone[:1] * EDGE)[0]:
         return low
     high = _promised_pace(question.point(question.pairs[0]).candidate)

@@ -39,7 +39,7 @@ def missed_promises(questions: Sequence[Question]) -> list[MissedPromise]:
     nearest: list[tuple[str, float]] = []
     least = math.inf
     loaded = [q for q in questions if isinstance(q, TwoPools) and q.pair.demand is not None]
-    # Most requests per second that any pair serves within the promises, 0 if none does.
+    # Max requests/s of any pair within the promises; 0 if every pair breaks them.
     searches = []
     for two in loaded:
         prefill, decode = (task.with_layout(objective="throughput") for task in two.tasks)
@@ -50,7 +50,7 @@ def missed_promises(questions: Sequence[Question]) -> list[MissedPromise]:
     served = dict(zip(map(id, loaded), rates, strict=True))
     for question in questions:
         factors = _exceeded(question, served.get(id(question), 0.0))
-        # A question that says nothing of what is missing is no way out.
+        # A question without a named shortfall cannot be the nearest: its factor is infinite.
         worst = max((factor for _, factor in factors), default=math.inf)
         if worst < least:
             nearest, least = factors, worst
@@ -77,7 +77,7 @@ def _exceeded(question: Question, served: float) -> list[tuple[str, float]]:
         return shortfalls(question.step)
     if served > 0:
         return [("load", (question.pair.demand or 0.0) / served)]
-    # Where each pool keeps its own promises, two of them need more chips.
+    # Two pools that each keep their own promises may still need more chips.
     alone = [dict(shortfalls(pool.step)) for pool in question.pools]
     factors = {name: max(x.get(name, 0.0) for x in alone) for name in alone[0] | alone[1]}
     late = _late(question).items()
@@ -238,7 +238,7 @@ def relaxed_promises(questions: Sequence[Question]) -> tuple[RelaxedPromise, ...
     for question in questions:
         for task in question.tasks:
             made |= task.promises
-    # The value that one pool reaches bounds the search of two.
+    # The value of a single pool bounds the search over two.
     pairs = [question for question in questions if isinstance(question, TwoPools)]
     for name in made:
         single = [_least_of_one(q, name) for q in questions if isinstance(q, OnePool)]
@@ -273,7 +273,7 @@ def _least_of_two(question: TwoPools, name: str, bound: float) -> float:
     missed = False
 
     def tight(turn: int) -> bool:
-        # Values are those of layouts: often nothing is left below the last.
+        # Values are discrete, by layout: a value just below the last is often infeasible.
         return turn == 0 if pair.demand is not None else turn % 2 == 0
 
     def propose(bracket: Bracket) -> Sequence[float]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from planner.problems.serving.step.layouts import Layouts
     from planner.problems.serving.step.step import Step
 
-BLOCK_SIZE = 50_000  # layouts of which is worked out together whether measured runs cover them
+BLOCK_SIZE = 50_000  # layouts per block of the check against measured runs
 OUTSIDE_FIT, DOMAINS, STAGES, HALVES = 10**8, 10**4, 10**3, 10**2  # digits of how odd a layout is
 MAX_DOMAINS = 9_999
 

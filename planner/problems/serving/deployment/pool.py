@@ -63,7 +63,7 @@ class EvaluatedPool:
     estimate: Mapping[str, float]
     bound: Mapping[str, float]
     uniform: Mapping[str, float]
-    share: float | None = None  # of its most, where the batch is the one that carries it
+    share: float | None = None  # load over capacity [1], for a batch that is sized by its load
 
     @property
     def chosen_by(self) -> Mapping[str, float]:
@@ -99,7 +99,7 @@ class EvaluatedPool:
             name: limit / self.quantile_factor(LIMITS[name].step)
             for name, limit in self.task.promises.items()
         }
-        # What runs of requests that wait follows from the room that there is.
+        # With requests that wait, the batch follows from the room for caches.
         batches = None if self.task.waits else self.task.batches
         return self.step.with_task(self.task.with_layout(promises=promises, batches=batches))
 

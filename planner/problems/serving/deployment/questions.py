@@ -43,7 +43,7 @@ from planner.problems.serving.task.task import Task, TaskPair
 from planner.text.tolerances import REL_TOL, TIE
 
 ALTERNATIVES = 5
-# Whole replicas leave a gap between two pools that no number of programs closes.
+# Limit on solves: whole replicas leave a gap between two pools that more programs never close.
 SOLVES_OF_A_POOL = 24
 EDGE = 1 + REL_TOL  # a promise equal to a plan's own time must not fail by a rounding
 

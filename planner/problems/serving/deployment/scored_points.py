@@ -111,7 +111,7 @@ def sort_points(points: Sequence[PlanPoint]) -> list[PlanPoint]:
     if len(first) > 1:
         keys = {tasks: point.plainness() for tasks, point in first.items()}
         tied.sort(key=lambda point: keys[tuple(map(id, point.tasks))])
-    # Within one price the order of the search stands: it puts the faster plan first.
+    # The sort is stable: within one price the search has put the faster plan first.
     rest = [point for point in points if point.score > least * (1 + TIE)]
     rest.sort(key=lambda point: floor(log(point.score / least) / SAME_PRICE))
     return [*tied, *rest]

@@ -53,7 +53,7 @@ from planner.text.quantities import needs_unit
 from planner.text.tolerances import TIE
 
 WAITING = "of more requests in flight than memory holds some wait: planner solve says how long"
-# Of a quantity, at which what a slider moves is compared with what a scenario would.
+# Factor on an input; the slider must then change the symbols as a changed scenario does.
 CHECK_FACTOR = 1.07
 CHECK_TOLERANCE = 1e-12
 # Scripts of every page, and those of a load, of two pools, and of both.
@@ -193,7 +193,7 @@ class PageModel:
         whole = to_javascript(tape.tape, {}, {"batch": tape.outputs})
         place = len(self.tasks.tasks) + 2 * number
         numbers = {"read": place, "decode": place + 1, "kernel": kernels.number(whole)}
-        # Where nobody chooses the mode, a given batch is one of a single pool: as `modes`.
+        # Without a chosen mode, a given batch implies a single pool, as in `modes`.
         batched = "disaggregated" in (self.scenario.choose.mode or ())
         return {**_pair(pair), **numbers, "batched": batched}
 
@@ -278,7 +278,7 @@ class PageModel:
             return "the scenario compares several systems"
         if not row.path:
             return ""
-        # Which symbol a scenario would change otherwise than the slider does.
+        # Find a symbol that a changed scenario would set differently from the slider.
         to = {row.name: value * CHECK_FACTOR if value else 0.1}
         varied = self._varied(row, to[row.name])
         if varied is None:

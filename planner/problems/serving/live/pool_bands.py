@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from planner.catalogue.profile import Profile
     from planner.problems.serving.live.pool_rows import PoolRows
 
-# What all pools share, as the scripts name it.
+# Constants shared by all pools, under their names in the scripts.
 CONSTANTS = {
     "rest": REST, "noise": NOISE, "tenth": QUANTILE_90, "digits": 10**DIGITS,
     "least": MIN_SHOWN_SHARE,

@@ -231,13 +231,13 @@ class PoolRows:
         }
 
 
-# What is made small, by objective; of throughput the inverse.
+# Output minimised for each objective; for throughput its inverse.
 SCORES: Mapping[str, str] = {
     "cost": "usd_per_request", "latency": "latency", "throughput": "requests",
     "energy": "joule_per_request",
 }  # fmt: skip
-_COMPARED = ("latency", "slot", "ttft")  # of points whatever is made small
-# Of which others follow, and what a pair of pools takes from either.
+_COMPARED = ("latency", "slot", "ttft")  # outputs of points under every objective
+# Symbols that derive others, and symbols that a pair of pools takes from either pool.
 _LENGTHS = ("L_in", "L_out", "L_dec", "v_out", "one_seq", "one_token", "x_hit", "b_store",
             "R_bnd_mem", "R_state", "p_chip", "p_power", "m_grid", "M_cap", "g")  # fmt: skip
 

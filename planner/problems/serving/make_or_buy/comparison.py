@@ -19,9 +19,9 @@ from planner.text.errors import InputError
 from planner.text.tolerances import REL_TOL
 
 HOUR = 3600.0
-DOUBLINGS = 3  # of the chips asked about, up to which a fleet that is worth renting is sought
+DOUBLINGS = 3  # doublings of the given chips, up to the largest fleet considered for rent
 GRID = 13  # demands and rents of the map
-DECADES = 2  # of demand below and above what the plan serves
+DECADES = 2  # decades of demand on the map, below and above the plan's throughput
 RENT_RANGE = (0.5, 2.0)  # of the rent, where no contract has a range
 SINGLE_FLEET_NOTE = "Reached only by a fleet that is always full"
 
@@ -152,7 +152,7 @@ def full_use(scenario: Scenario, chips: int) -> OwnPlan | None:
     try:
         fullest = best_point(searches_with_best_point(resolve(question)))
     except InputError:
-        return None  # a layout that is asked for needs more chips
+        return None  # the given layout needs more chips
     if fullest is None:
         return None
     candidate = fullest.candidate
@@ -294,7 +294,7 @@ def cost_ratio_map(
     scenario: Scenario, fleets: Sequence[records.FleetCost], full: OwnPlan, target: float
 ) -> records.WhoWins:
     """Own cost over the host's price by demand and rent, fleets rented whole."""
-    # Rents of the map: over all contracts, or around the one that is paid.
+    # Rents of the map: range over all contracts, or RENT_RANGE around the paid rent.
     base = (
         (full.point.usd_per_hour - (full.point.power_usd_per_hour or 0.0)) / HOUR / full.point.chips
     )

@@ -19,7 +19,7 @@ from planner.text.errors import CatalogueError, FieldError
 OWN_ROWS = "rows of one's own, one price for each host; resellers out"
 MAX_HOSTS_SHOWN = 6  # hosts in a remark
 YEAR = 365  # days
-SHARE_SUM_TOLERANCE = 1e-6  # by which shares of a host's rows may miss one
+SHARE_SUM_TOLERANCE = 1e-6  # maximum |sum of the row shares of a host - 1|
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ PerChipHour = Annotated[Interval, Unit("USD/(chip*hour)")]
 PriceEnds = Annotated[Interval, Unit("USD per million tokens")]
 
 
-# What a row of a sweep has of make or buy, with its units.
+# Columns of make-or-buy results in a row of a sweep, with their units.
 COLUMNS: Mapping[str, str] = MappingProxyType({
     "buy.cheaper": "", "buy.chance": "", "buy.hosts": "",
     "buy.host_usd_per_mtok": "USD per million tokens",
@@ -184,7 +184,7 @@ class ComparedPoint(ServingPoint):
 
 
 DAY = 86400.0
-SLACK = 1e-12  # of a fleet, by which a demand may exceed it through rounding
+SLACK = 1e-12  # fleets; rounding error of a demand that fills a fleet
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ def break_even_point(fleet: Fleet, price: float) -> MeetingPoint:
     if even < 1:
         kernel = equations.fleets_from_which_renting_stays_cheaper.numpy()
         fleets = float(kernel(p_fleet=fleet.bill, C_host=price, X_full=fleet.rate))
-        # Up to the last number of fleets at which one more was rented too early.
+        # Safe demand: break-even demand of the last fleet count that starts at a loss.
         always = max(math.ceil(fleets - SLACK), 1) * demand
     return MeetingPoint(
         price=price * MTOK,

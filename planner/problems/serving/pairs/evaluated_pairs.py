@@ -73,7 +73,7 @@ def min_decode_batches(questions: Sequence[tuple[TaskPair, Step, Pair]]) -> list
     for numbers in group_compatible_steps([(step,) for step in steps]):
         together = Step.joined([steps[number] for number in numbers])
         carried = min_batch_for_load(together, batches[numbers])
-        # The load a pool was sized for may lie a rounding beside what it carries.
+        # Rounding may put the load of a sized pool above its capacity; its own batch stays then.
         batches[numbers] = np.where(carried > 0, carried, batches[numbers])
     return batches.tolist()
 

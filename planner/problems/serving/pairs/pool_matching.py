@@ -271,7 +271,7 @@ def _within_request(
     def matched(k: int) -> Iterator[MatchedLayouts]:
         for reading, at, step, slowest, slow, fast in parts:
             first = replace(reading, group=np.zeros_like(reading.group))
-            # Those that leave more room than the pace takes share what decodes after them.
+            # Prefill layouts with more time left than the pace needs share the decode layouts.
             free = slowest >= paces[k]
             if free.any():
                 decode = decode_layouts(step, None, fast[k])

@@ -138,14 +138,14 @@ def best_pairs(tasks: TaskPair, matched: MatchedLayouts, most: float = np.inf) -
         tasks.prefill.objective == "throughput" and tasks.demand is None
     ):
         paid = paid[-1:]
-    # Of each kind that decodes the fastest, which stands for the slower ones before it.
+    # Fastest layout of each decode kind; it represents the slower layouts before it.
     fastest = np.flatnonzero(np.append(decode.slower[1:] == 0, True)[: decode.rows.size])
     looks = paid.size if tasks.demand is None else paid.size.bit_length()
     for i, j in _pairs(prefill.group, decode.group, fastest):
         least = _least_score(tasks, prefill.take(i), decode.take(j), paid)
         order = _promising(least, prefill, decode, i, j)
         order = order[least[order] <= most]
-        # None of the rest scores less, or is plainer, than this.
+        # Minimum score and minimum oddness of this and all later pairs in the order.
         rest, odd = (
             np.minimum.accumulate(of[order][::-1])[::-1]
             for of in (least, prefill.odd[i] + decode.odd[j])
@@ -262,7 +262,7 @@ def _split(tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, chips: np.ndarray)
         chips_read, served, score = _scored(tasks, a, b, n, m, chips)
         good = np.flatnonzero(served > 0)
         order = good[_promising(score[good], a, b, good, good)]
-        # Of each pair the number of chips that is best for it; equals count, the search settles.
+        # Best number of chips of each pair; ties count too, since the search settles them.
         leading, _ = distinct(a.rows[order], b.rows[order])
         for k in _leading(score, b.rows, order[np.sort(leading)][:MAX_TIES]):
             rows = (int(a.rows[k]), int(b.rows[k]))
@@ -302,14 +302,14 @@ def _scored(
     rates = up[0] * a.rate, up[1] * b.rate
     served = np.minimum(*rates) if tasks.demand is None else np.full(n.shape, tasks.demand)
     chips_of = taken, np.maximum(chips - taken, 0)
-    # Replicas that decode run steps all the time; what the best draw with fewer sequences, where
+    # Decode replicas run steps all the time; power of the best pairs with fewer sequences, where
     # less is served, is worked out in full.
     busy = np.minimum(served, rates[0]) / np.where(rates[0] > 0, rates[0], 1.0), 1.0
     works = [
         each * np.maximum(count, 0) * of.room.chips / np.maximum(whole, 1)
         for each, count, of, whole in zip(busy, (n, m), (a, b), chips_of, strict=True)
     ]
-    # What chips count, USD or J, adds up alike.
+    # Chip prices in USD and in J add up by one set of equations.
     symbols = {
         "n_pf": up[0], "n_dec": up[1], "X_pf": a.rate, "X_dec": b.rate,
         "n_chips_pf": chips_of[0], "n_chips_dec": chips_of[1],

@@ -63,7 +63,7 @@ class ReceivingChips:
 
     def grouped(self, prefill: PhaseLayouts) -> PhaseLayouts:
         """Sized keys as layouts, one group for each number of receiving chips."""
-        # A key may be there at several batches: each of its entries is placed by itself.
+        # A key may occur at several batches; each of its entries gets a row.
         number, layout = (each.ravel() for each in np.indices(self.keys.shape))
         order = np.argsort(prefill.rows, kind="stable")
         begin, end = (

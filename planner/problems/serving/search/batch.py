@@ -282,7 +282,7 @@ def fixed_batches(step: Step) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     Of a closed loop that waits those that run.
     """
     task, layouts = step.task, step.layouts
-    # Ranks and stages that read prompts side by side have as many each.
+    # Prefill ranks and pipeline stages get equal numbers of prompts.
     alike = layouts.pp * layouts.dp_attention if task.mode == "prefill" else 1
     rows, batch, fill = [], [], []
     for total in task.batches or ():

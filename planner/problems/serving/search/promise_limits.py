@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from planner.problems.serving.step.step import Step
 
 TIMES = ("tpot", "ttft")
-# Limited times, and the one whose band they have; that of a whole request is made of both.
+# Error band that each limited time uses; the band of a whole request combines both.
 BAND_TIMES = {"tpot": "tpot", "ttft": "ttft", "ttft_p95": "ttft", "ttft_p99": "ttft"}
 WHOLE = "latency"
 STEP, MIN_RATIO = 0.8, 0.05  # of a batch that fails to the next tried, squared from then on

@@ -6,8 +6,8 @@ mean less load on each, a smaller batch and shorter queues: whatever is kept by 
 chips is kept by more, and the fewest are found by bisection.
 
 A pool that only reads takes several prompts into one pass. The more share a pass the less each
-costs, and the later is its first token: every number is tried up to `EVERY`, then steps of a
-quarter, up to as many as fill a pass.
+costs, and the later is its first token: every number is tried up to `PROMPTS_PER_RANK`, then
+steps of a quarter, up to as many as fill a pass.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ MAX_BISECTIONS = 40  # of the share of time that readers may be busy
 NEXT_TO_NOTHING = np.finfo(float).tiny ** 0.5  # share of its time that a pool nobody waits for uses
 COMPACTION_SHARE = 0.8  # of rows that go on, below which the others are left out
 
-# Which of some rows, at what a step says of them, keep their promises.
+# Predicate (outputs of a step, rows): True for rows that keep their promises.
 Keeps: TypeAlias = Callable[[dict[str, np.ndarray], np.ndarray], np.ndarray]
-# Which of some rows may be the best of their kind, at rates that lie between two.
+# Predicate (rows, low, high): True for rows that may be the best of their kind between two rates.
 UtilisationStep: TypeAlias = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
@@ -242,8 +242,8 @@ def filled_in_part(step: Step, rows: np.ndarray, batch: np.ndarray) -> tuple[np.
     np.minimum.at(soonest, rows[keeps], values["latency"][keeps])
     parts = [(rows[:0], batch[:0], batch[:0])]
     at = np.flatnonzero(up > 0)
-    # Waits and chances turn with every rank that has one more: what a batch breaks a larger one
-    # may keep.
+    # Waits and chances are not monotonic in the batch, since it fills ranks in turn: a larger batch
+    # may keep a promise that a smaller batch breaks.
     while at.size:
         load = most[at] * up[at] * (1 + REL_TOL)
         batch = min_batch_for_load(step.take(at).bearing(load), LARGEST_BATCH)
@@ -344,7 +344,7 @@ def _carried(step: Step, size: np.ndarray) -> Callable[[np.ndarray, np.ndarray],
     """Return a test if multiples of `size` sequences carry the load, for some of the rows."""
 
     def holds(rows: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-        # All of them in their order need no copy, as where the size of one layout is looked for.
+        # All rows in order need no copy, for example in the search for the size of one layout.
         part = step if rows.size == len(step.layouts) else step.take(rows)
         return _carries(part, numbers * size[rows])
 

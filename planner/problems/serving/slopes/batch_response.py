@@ -84,7 +84,7 @@ def _wait(task: Task, tape: Tape, row: Mapping[str, float], batch: float) -> flo
 LIMIT = "limit."  # of a promise, as if it were a symbol
 ACTIVE = 1e-7  # share of a limit below which it does not hold the batch
 FLAT_TOLERANCE = 1e-7  # d ln price / d ln batch, below which a larger batch is no cheaper
-SIDE_STEP = 1e-6  # of a batch at which two roofs meet, where each is looked at
+SIDE_STEP = 1e-6  # relative step to either side of a batch where two roofs meet
 
 
 @dataclass(frozen=True)

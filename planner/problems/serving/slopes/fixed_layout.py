@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from planner.protocol.parameter import Parameter
 
 
-# What the equations call the outputs that they give, beside a time and a batch that are followed.
+# Words of the outputs in the equations; slopes of TPOT and batch come from the pool itself.
 PATH_NAMES = {x.name: x.word for x in OUTPUTS if x.name not in ("tpot", "batch")}
 NOISE = 1e-14  # of terms that cancel
 PAID_SYMBOLS = {
@@ -164,7 +164,7 @@ def _composed(
     return {name: np.stack([sides[0][name], sides[1][name]]) for name in sides[0]}
 
 
-STEP = 1e-5  # of a given, in logarithms, at which the numbers of the equations are looked up
+STEP = 1e-5  # ln(given); step to either side, for central differences of the symbols
 ZERO_SLOPE = 1e-9  # a symbol that moves less does not move
 
 
@@ -176,13 +176,13 @@ class Bound:
     number: int
     pools: tuple[FixedLayout, ...]
     moved: float = 0.0  # s that a prompt's cache takes to the other pool
-    follows: bool | None = None  # whether replicas are real numbers; where they are many, if None
+    follows: bool | None = None  # True if replica counts are real numbers; None: real if large
 
     def tasks(self, varied: ServingTasks) -> tuple[Task, ...]:
         """The tasks of the same question in a scenario that was varied."""
         if len(self.pools) == 1:
             return (varied.tasks[self.number],)
-        # Both tasks, under the load that is given; where none is, nothing that varies arrives.
+        # Both tasks under the given load; without a load, no arrival rate varies.
         pools = varied.pools[self.number - len(varied.tasks)]
         first, second = pools.prefill, pools.decode
         return replace(first, arrivals=pools.demand), replace(second, arrivals=pools.demand)
@@ -264,7 +264,7 @@ def elasticities(
 
 def _fixed_layout(task: Task, layouts: Any, batch: float) -> FixedLayout:
     small = task.objective == "latency" and not task.loaded
-    # What gathers by chance moves with room and pace alike; where it holds the batch that is held.
+    # Requests gathered by chance vary with room and pace, so a promise on them fixes the batch.
     small |= "cache_fits" in task.promises and not task.loaded
     fixed = task.batches is not None or task.mode == "prefill" or small or batch < SMALL_COUNT
     return FixedLayout(task, layouts, batch, not fixed)

@@ -127,12 +127,12 @@ def _distinct(stored: int, picked: int, places: np.ndarray, reach: np.ndarray) -
 
 
 ACTIVATION_BYTES = 2.0  # bf16 between layers
-# Of what a layer launches: on 22 runs of GLM-5 on B200 launches and prompts take 1.63 times what
-# they take without indexers; GLM-5.2, most of whose layers share indices, takes no more.
+# Launches of an indexer over those of a layer: on 22 runs of GLM-5 on B200, launches and prompts
+# take 1.63 times the time without indexers; GLM-5.2, whose layers mostly share indices, no more.
 INDEXER_LAUNCHES = 0.63
 LOGIT_BYTES = 4.0  # fp32 before sampling
 COMBINE_BYTES = 2.0  # experts answer in bf16 (DeepSeek-V3 report, section 3.3)
-FP8_SCALE_BYTES = 4.0 / 128.0  # one fp32 scale per 128 elements (DeepSeek-V3 report, section 3.3)
+FP8_SCALE_BYTES = 4.0 / 128.0  # fp32 scale per 128 elements (DeepSeek-V3 report, section 3.3)
 
 
 def shared_values(task: Task) -> dict[str, float]:
@@ -147,7 +147,7 @@ def shared_values(task: Task) -> dict[str, float]:
         **model,
         "N_attn_pf": model["N_attn"],
         **{name: model[name] + more for name, more in drafted.items()},
-        # What a drafter keeps is copied.
+        # A drafter's KV cache is copied, not cut by tokens: all of it adds to the uncut share.
         "x_store": (model["x_store"] * model["b_store"] + beside)
         / max(model["b_store"] + beside, TINY),
         **drafter_values(task),
@@ -158,7 +158,7 @@ def shared_values(task: Task) -> dict[str, float]:
         "L_in": task.input_tokens,
         "L_out": task.output_tokens,
         "L_ctx": task.context,
-        # The prompt emits the first token; where nothing else decodes the number is never used.
+        # Prefill emits the first token; a task without decode steps never uses the number.
         "L_dec": task.output_tokens - (1.0 if task.mode == "aggregated" or task.pooled else 0.0),
         "x_hit": task.cached_input,
         "x_pf": 0.0 if task.mode == "decode" else 1.0,
@@ -226,14 +226,14 @@ def layout_values(
     # Parts side by side are added up before they are reduced (PaLM report, section 2; TensorRT-LLM
     # and vLLM on Falcon).
     feed_forward -= sizes.n_parallel_layers
-    # A dense model's copies of attention share what follows, in an exchange of all tokens.
+    # With DP attention, a dense model's feed-forward parts exchange all tokens, not all-reduce.
     with_ranks = mixers + (sizes.n_dense_ffn_layers if sizes.n_experts else 0)
     counts = {
         "tp": tp, "dp": dp, "pp": pp, "ep": ep, "xtp": xtp, "n_half": layouts.halves,
         "n_rep": layouts.replicas, "n_chips": layouts.chips, "n_hop": pp - 1,
         "n_ar": np.where(tp > 1, np.where(dp > 1, with_ranks, mixers + feed_forward), 0),
         "n_a2a": np.where(dp > 1, sizes.n_moe_layers or sizes.n_dense_ffn_layers, 0),
-        # Ranks of one batch skip the experts of others; what they add up is all-reduced.
+        # Expert ranks of one batch compute only their experts; an all-reduce adds the results.
         "n_ep": np.where((ep > 1) & (dp == 1), sizes.n_moe_layers, 0),
     }  # fmt: skip
     even, whole, heads = expert_imbalance(task, layouts), np.ones(len(layouts)), tp // layouts.dcp
@@ -269,12 +269,12 @@ def _collectives(task: Task, layouts: Layouts, *, bound: bool) -> dict[str, np.n
     sent = _dispatch_bytes(task.sizes)
     there = sent / (sent + COMBINE_BYTES)
     sparse = task.sizes.n_experts > 0
-    # Every chip of a stage computes for all tokens where it holds a part of what all pass.
+    # Chips that shard an expert, or with DP attention a dense part; each needs the tokens.
     ways = layouts.tp_expert if sparse else np.where(layouts.dp_attention > 1, layouts.whole, 1)
     for phase, within in (("", DECODE), ("_pf", PREFILL)):
         reduced = reductions(task.network, task.chip.name, layouts.tp, within)
         exchanged = exchanges(task.network, task.chip.name, layouts.whole, within, there)
-        # Where nothing is sent, a copy keeps the root of its bytes above zero.
+        # Without an exchange, a copy keeps the square root of its bytes above zero.
         sends = copies(task.sizes, layouts.ep) * ways if sparse else ways.astype(float)
         if phase and sparse:
             # One copy for each domain, which passes it on inside.

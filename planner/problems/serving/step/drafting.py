@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from planner.problems.serving.step.step import Step
     from planner.problems.serving.task.task import Task
 
-# Symbols of a step that nothing is drafted for; without experts any k < E keeps coverage finite.
+# Symbols of a step without a drafter; without experts any k < E keeps coverage finite.
 NO_DRAFTER_VALUES = dict.fromkeys(
     ("n_draft", "S_draft", "S_draft_x", "N_draft", "N_draft_lay", "N_draft_x", "b_draft",
      "R_draft", "c_draft", "A_draft", "n_draft_moe", "n_draft_lay"), 0.0,
@@ -104,7 +104,7 @@ def break_even(step: Step, batch: float) -> tuple[float, float]:
     }  # fmt: skip
     gain = task.tokens_per_step - 1.0
     even = max(float(feed(get_kernel("break_even"), symbols)["B_even"]), 0.0)
-    # What is cheaper for each sequence pays from where that has made up for a dearer fixed part.
+    # Drafts that save time per sequence pay above the break-even batch, all others below it.
     return (even, np.inf) if drafts * (checked[1] + passes[1]) < gain * t_each else (0.0, even)
 
 

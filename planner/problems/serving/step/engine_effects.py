@@ -27,17 +27,17 @@ CHUNK = 8192  # tokens of prompt per step: vLLM's default max_num_batched_tokens
 
 # Ten prompts per slot, as the published runs were sent (InferenceX, benchmark_serving, 2025-10).
 RAMP = 0.5 / 10
-# Prompts that one waits for, of those of the others, where all come at once.
+# Mean share of the other prompts that a prompt waits for, if all arrive at once.
 GATHERED_WAIT_SHARE = 0.5
-N_STEPS = 2.0  # steps in which a request that nothing holds meets others: it arrives, it is read
+N_STEPS = 2.0  # steps during which an undelayed request meets others: its arrival and its prefill
 ENGINE_MEMORY_SHARE = 0.9  # share of memory that engines fill (vLLM: gpu_memory_utilization)
-RUNTIME = 2e9  # byte beside weights and cache: graphs, workspaces, the driver
-MIN_CACHE_SHARE = 0.6  # share of what weights leave: engines are set to fill more where they must
+RUNTIME = 2e9  # byte; graphs, workspaces and driver, in addition to weights and cache
+MIN_CACHE_SHARE = 0.6  # share of memory left by weights: engines are set to fill more if needed
 EXCESS_WAIT_RESIDENCES = 0.95  # of a residence, for each request in flight beyond those that fit
-# What vector units do in fp32 [flop/s], for chips that such rows were measured on (NVIDIA data
+# Vector fp32 peak [flop/s] of the chips with measurements of these kernels (NVIDIA data
 # sheets of A100, H100, H200 and L40S).
 VECTOR = {"a100": 19.5e12, "h100": 67e12, "h200": 67e12, "l40s": 91.6e12}
-# What one multiprocessor reads by itself [byte/s], about alike on the chips above.
+# Memory bandwidth of a single multiprocessor [byte/s], nearly equal on the chips above.
 SINGLE_SM_BANDWIDTH = 50e9
 IN_KERNEL = "apple-silicon"  # chips whose kernels widen quantised weights on the way
 STEP = 1e-5  # of a symbol, in logarithms
@@ -170,7 +170,7 @@ def coefficient_powers(
     """
     powers: dict[str, dict[str, float]] = {}
     for name in slowdown_factors(task, layouts, values):
-        # Attention on vector units is as fast whatever the peak that its efficiency is a share of.
+        # Attention on vector units ignores the tensor peak, so its efficiency falls as 1/peak.
         powers[name] = {"F_sdpa": -1.0} if name == "e_at" else {}
         for symbol in (*_beside_kernel().names, *_cache_kernel().names):
             if symbol == "B" or symbol not in values or not np.all(values[symbol]):
@@ -231,7 +231,7 @@ def loop_symbols(
     if loop is None:
         raise ValueError("the task is no closed loop")
     meet = np.minimum(np.add(loop.poll, loop.hold) + N_STEPS, np.maximum(task.output_tokens, 2.0))
-    # Where all prompts in flight are read before any decodes on, each round is like the first; a
+    # If all prompts in flight are prefilled before decoding goes on, rounds are like the first; a
     # pool that only prefills has no decode steps to put them before.
     decodes = task.mode != "prefill"
     together = decodes and engine.prompts_first and loop.even and not loop.mixed
@@ -277,7 +277,7 @@ def max_resident(
     ----------
     weights, cache : bytes of one chip with one sequence in flight, shape (n_layouts,).
     """
-    # What drivers report is more than what vendors list.
+    # Drivers report more memory than vendors list.
     whole = task.chip.memory_reported or task.chip.memory
     left = whole - weights
     free = np.maximum(left - (1 - ENGINE_MEMORY_SHARE) * whole - RUNTIME, MIN_CACHE_SHARE * left)

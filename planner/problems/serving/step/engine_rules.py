@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from planner.catalogue.chips import Chip
 
 METHODS = frozenset(table("planner.catalogue", "speculation.toml")["methods"])
-PADDING_MULTIPLE = 64  # rows to which vLLM and SGLang fill up a vocabulary
+PADDING_MULTIPLE = 64  # rows; vLLM and SGLang pad the vocabulary to a multiple
 FP4_CACHES = frozenset({"nvfp4", "fp4"})
 SENDERS = {"ranks behind stages": "pp", "ranks behind parts": "cp"}  # axes, by rule of ranks
 PEERS = 8  # chips of one machine that DeepEP joins (NUM_MAX_NVL_PEERS)

@@ -1,8 +1,8 @@
 """The equations that a step of serving is computed with, as tables: SymPy is loaded with them.
 
 Each function gives the equations and the outputs of one kernel, by the name under which `kernels`
-keeps what they are lowered to; some are walked with plain floats. `ALONE` are those that ask for
-nothing.
+keeps what they are lowered to; some are walked with plain floats. `NAMED_TABLES` are those
+that ask for nothing.
 """
 
 from collections.abc import Mapping
@@ -99,34 +99,34 @@ _POOLS: Outputs = {
     "tokens_per_s": X_out, "input_tokens_per_s": X_in, "tokens_per_s_per_chip": X_chip,
     "tokens_per_s_per_user": X_user,
 }  # fmt: skip
-# What reading one prompt is made of; when its first token comes is another matter.
+# Equations of the prefill of a single prompt, without its time to first token and busy time.
 PROMPT = (hop_latency, *(e for e in PREFILL if e.symbol.name not in ("T_ttft", "T_pf_busy")))
 
 
 # The time to read a static batch is made of its prompts' times.
 _STATIC = {"T_pf_beside", "T_pf_all", "T_batch", "L_new", "x_hid"}
 _uniform = Equation.of(coverage, put(expert_coverage.rhs, {B: b_slice / n_half}))
-# What depends on nothing but its symbols: the equations, and the symbols that they are to give.
+# Kernels that depend on no option, by name: their equations and their output symbols.
 NAMED_TABLES: Mapping[str, tuple[Definitions, tuple[str, ...]]] = {
-    # What follows from the lengths of requests.
+    # Keys seen by a layer with a window, from the lengths of requests.
     "seen_keys": (request_lengths.REQUESTS[2:], ("L_seen", "L_seen_pf")),
-    # The share of the experts that one microbatch reads under uniform routing.
+    # Share of the experts read by a microbatch under uniform routing.
     "expert_share": ((_uniform, *(e for e in DECODE if e.symbol != coverage)), ("coverage",)),
     # Bytes that a step must move, with a real number of sequences on each rank.
     "traffic": ((least_weights_read, cache_read), ("V_w_bound", "V_kv_dec")),
-    # What a step and a prompt make a chip read and multiply, which its power is counted from.
+    # Bytes read and arithmetic time of a step and a prompt: inputs of the counted power.
     "counted_work": ((*DECODE, *PREFILL_SHARED, math_bound, prefill_math_bound, power.step_work),
                      ("V_w", "V_kv_dec", "T_tiled", "T_pf_math_bound")),
-    # What a chip draws for the work of a request: here all slots are in use.
+    # Working power of a chip [W]; here all slots are in use.
     "drawn_power": ((power.working_power,), ("P_work",)),
-    # The batch up to which drafting pays.
+    # Break-even batch of speculative decoding.
     "break_even": ((break_even_batch.equation(),), ("B_even",)),
-    # How much slower a cache is read by few multiprocessors.
+    # Slow-down of a cache that few multiprocessors read.
     "lone_cache": ((cache_slowness,), ("x_lone",)),
     # The time to read all prompts of a static batch, from its parts.
     "static_batch": (tuple(e for e in (*PREFILL, *STATIC_PROMPTS) if e.symbol.name in _STATIC),
                      ("T_batch",)),
-    # How busy replicas are with prompts, and what a wait for them is made of.
+    # Utilisation of replicas by prefill, and the components of the wait for it.
     "prefill_queue": (
         (*PREFILL_SHARED, queues.prompt_occupancy, queues.square_share, queues.occupancy_spread,
          queues.reader_utilisation, queues.reading_share, queues.reading_step,
@@ -137,13 +137,13 @@ NAMED_TABLES: Mapping[str, tuple[Definitions, tuple[str, ...]]] = {
     "mean_wait": ((queues.line_time, queues.joining_time, queues.waiting_time),
                   ("T_line", "T_join", "T_wait")),
     "wait_quantile": ((queues.waiting_quantile,), ("T_tail",)),
-    # A quantile of the time to first token, from that of the wait, or from what a line is made of.
+    # Quantile of the time to first token, from the wait quantile or from the queue's components.
     "first_token_tails": ((outputs.first_token_quantile,), ("T_first",)),
     "recomputed_tail": ((queues.waiting_quantile, outputs.first_token_quantile), ("T_first",)),
     "reading": ((queues.reading_share,), ("r_pf",)),
     # Requests in flight: how many decode, and the variance over mean of their caches.
     "flight": (queues.CAPACITY_EQUATIONS, ("n_dealt", "n_met", "x_need")),
-    # The share of the input that is found in a prefix cache of so much room.
+    # Share of the input found in a prefix cache of limited capacity.
     "prefix_hits": ((queues.prefix_hits,), ("x_hit",)),
     # Requests per second of one replica at its most, and share of its slots that a load takes.
     "replica_most": ((outputs.replica_rate,), ("X_rep",)),
@@ -155,7 +155,7 @@ NAMED_TABLES: Mapping[str, tuple[Definitions, tuple[str, ...]]] = {
 
 
 def equation_table(table: str, *key: object) -> tuple[Definitions, Outputs]:
-    """The equations and the outputs of a table: one of `ALONE`, or a function of this module."""
+    """Equations and outputs of a table: one of `NAMED_TABLES`, or a function of this module."""
     if table in NAMED_TABLES:
         equations, names = NAMED_TABLES[table]
         return equations, symbols(*names)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from formulas.numerics.kernel import Kernel
     from formulas.numerics.trees import ScalarProgram
 
-# What the answer calls each part of a step, and the symbols that add up to it; of collectives what
-# nothing hides.
+# Parts of a step by their name in the answer, with the symbols that add up to each; collectives
+# count only exposed communication.
 STEP_PARTS: Mapping[str, tuple[str, ...]] = {
     "weights": ("T_w_dec",),
     "kv": ("T_kv_dec",),
@@ -32,22 +32,22 @@ STEP_PARTS: Mapping[str, tuple[str, ...]] = {
     "drafts": ("T_spec",),
     "prefill": ("T_share",),
 }
-# What the tail of a wait is made of, beside what a rank is given.
+# Queue symbols that determine the wait quantile, without the inputs of a rank.
 WAITING_OUTPUTS = (
     *("rho_pf", "T_wait", "T_line", "T_join", "T_dec", "S_occ", "v_occ", "x_load", "x_heavy"),
     "r_both",
 )
 WORK = ("T_slot", "T_pf_busy", "T_out", "T_ttft", "T_tpot")  # times that no load changes
-# Where a chip's power comes from; what is counted may be paid beside the rent.
+# Sources of a chip's power: given, counted from the work, or counted and billed besides rent.
 LOAD_GIVEN, LOAD_COUNTED, BILLING = "given", "counted", "billed"
 FOLLOWS = (LOAD_COUNTED, BILLING)
-# Of a step's limits that an engine may be told.
+# Limits of a step that are options of engines.
 OF_A_STEP = ("sequences_of_step", "tokens_of_step")
-# What a batch follows, and the times of which every output is made.
+# Outputs that limit the batch, and times that determine every output.
 BATCH_TIMES = ("tpot", "slot", "busy", "need", "mixed", *OF_A_STEP)
 QUEUED_TIMES = ("step", "arrivals")
 SOURCES = (Path(__file__), Path(__file__).with_name("equations.py"))
-MAX_NAME_LENGTH = 60  # characters of a file's name; what is longer is a digest
+MAX_NAME_LENGTH = 60  # characters of a file name; a longer name becomes a digest
 
 
 def _file(table: str, key: tuple[object, ...]) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from planner.problems.serving.task.task import Task
 
 AXES = ("tp", "pp", "cp", "dcp", "dp_attention", "ep", "tp_expert")
-# Half-batches of a pass, by what the choice is called.
+# Half-batches of a pass, by the name of the overlap choice.
 HALVES = {"none": 1, "two-batch": 2}
 OVERLAP = {count: name for name, count in HALVES.items()}
 EXPERT_SIZES = {False: "even", True: "uneven"}  # groups of experts, by whether they differ in size
@@ -50,7 +50,7 @@ class Layouts:
     chips: np.ndarray  # paid, idle ones included
     halves: np.ndarray  # half-batches of a pass that overlap, 1 for none
     engines: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # that run it, bits
-    dcp: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # one where none is said
+    dcp: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # 1 by default
 
     def __post_init__(self) -> None:
         for name, value in (("engines", -1), ("dcp", 1)):  # no engine was asked about

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from planner.problems.serving.step.layouts import Layouts
     from planner.problems.serving.task.task import Task
 
-# What caches take in an engine's blocks.
+# Symbols of the memory that caches take in an engine's blocks.
 BLOCKS = ("f_whole", "f_bound", "f_pool", "f_state", "L_pad", "R_pad", "R_least")
 GRAPHS = 102  # two of each size up to 512 sequences
 LIVE_VECTORS = 8  # hidden vectors alive per token in one layer: residual, norm, q, k, v, FFN
-SURE_CHANCE = 0.9  # chance from which the low end of the room is charged
+SURE_CHANCE = 0.9  # minimum required chance that charges the low end of the free memory
 
 
 def memory_rules(
@@ -99,7 +99,7 @@ def memory_terms(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
         rows = np.flatnonzero(charged == place)
         if rules is not None and rows.size:
             for name, value in _of_engine(task, layouts.take(rows), rules).items():
-                if len(layouts) == 1:  # which may be asked at many points
+                if len(layouts) == 1:  # a single layout may have many points
                     terms[name] = np.atleast_1d(value)
                 else:
                     terms[name][rows] = value

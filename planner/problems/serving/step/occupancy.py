@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 # Shares of the requests that wait longer than the quantile of that name.
 TAILS = {"ttft_p95": 0.05, "ttft_p99": 0.01}
 LARGEST_BATCH = 1 << 20  # sequences of one replica; beyond it no batch is tried
-MAX_OVERFLOW_SHARE = 0.05  # share of time beyond which a plan warns
-PROBE = 0.75  # batch, of the fullest, at which the growth of a step is measured
+MAX_OVERFLOW_SHARE = 0.05  # share of time above which a plan warns
+PROBE = 0.75  # batch over the maximum batch, to measure the growth of a step
 # Share of a step that grows, or of time that is read; at 1 no number is steady.
 MAX_LOAD_SHARE = 0.99
 IN_FLIGHT = ("tpot", "arrivals", "busy")  # outputs that say how many are in flight
@@ -81,7 +81,7 @@ class Occupancy:
         room = np.full(rows.size, float(LARGEST_BATCH))
         at = rows[full(rows, room)]
         room[at] = first(lambda part, batch: full(at[part], batch), np.zeros(at.size), room[at]) - 1
-        # Ranks hold whole sequences: between two numbers of them that all share alike.
+        # Ranks hold whole sequences: compare two batches that divide evenly over the ranks.
         group = step.layouts.group
         most = np.maximum(np.floor(room / group), 1.0) * group
         beside = np.where(most > group, np.floor(PROBE * most / group) * group, PROBE * most)
@@ -169,7 +169,7 @@ def queue(values: Mapping[str, float | np.ndarray]) -> dict[str, np.ndarray]:
     values |= feed(get_kernel("prefill_queue"), values)
     busy = values["rho_pf"]
     endless = (busy >= 1) | (values["r_pf"] >= 1)
-    # Those that cannot keep up are computed as if nothing arrived, and then put to infinity.
+    # Unstable queues are computed without arrivals, then set to infinity.
     ready = {**values, **{n: np.where(endless, 0.0, values[n]) for n in ("rho_pf", "r_pf")}}
     ready |= feed(get_kernel("mean_wait"), ready)
     kernel = get_kernel("wait_quantile")

@@ -103,7 +103,7 @@ def _stages_left(
     """Maximum stages of `second` chips given `count` of `first`; negative if those do not fit."""
     whole, rest = chips // domain, chips % domain
     ends = rest // first
-    # Where stages fill whole domains the two share none.
+    # Stages that fill whole domains share no domain with the other pool.
     begun = -(-np.maximum(count - ends, 0) // np.maximum(domain // first, 1))
     taken = np.where(first > domain, count * (first // domain), begun)
     free = (whole - taken) * domain + np.where(first > domain, rest, 0)

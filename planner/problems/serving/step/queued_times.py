@@ -30,7 +30,7 @@ def queued_times(
     if first is not values["first"]:
         values = {**values, **_late(step, symbols, values, first, 0.0)}
     looped = step.prompts_gather and not task.static
-    # Where nobody waits one request's first token comes as late as another's.
+    # Without a queue, every quantile of the time to first token equals the mean.
     tails = dict.fromkeys(TAILS, values["ttft"])
     return {**values, **tails, **(loop_tails(task, symbols, values) if looped else {})}
 

@@ -27,7 +27,7 @@ from planner.problems.serving.step.layouts import Layouts
 if TYPE_CHECKING:
     from planner.problems.serving.task.task import Task
 
-MAX_REMEDY_CHIPS = 1024  # chips up to which a remedy is sought
+MAX_REMEDY_CHIPS = 1024  # maximum chips of a layout tried as a remedy
 
 
 def stamps(names: Sequence[str]) -> str:
@@ -148,7 +148,7 @@ def task_refusal(task: Task) -> str:
     """Reason why no engine runs a task in any layout; empty if one does or no engine is given."""
     if not task.engines or task.any_layout:
         return ""
-    # Copies of experts take several chips, of which this one layout has one.
+    # Redundant experts need several chips, and this layout has a single chip.
     pool, single = replace(engine_pool(task), copies=0), Layouts.of()
     return (
         "" if supports(pool, single, task.engines)[0] else refusal_text(pool, single, task.engines)

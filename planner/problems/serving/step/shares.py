@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 QUANTITIES = ("tpot", "ttft")
 REST = 1e-9  # of the time of a coefficient that is switched off
 TINY_TIME = 1e-30  # s
-DIGITS = 9  # of a share: the last ones hang on what else is computed beside
+DIGITS = 9  # decimals of a share; further digits depend on the other rows of an array
 
 
 def _off(name: str, value: float) -> float:

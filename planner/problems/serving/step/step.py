@@ -31,9 +31,9 @@ QUEUE_INDEPENDENT_OUTPUTS = frozenset(
         *("arrivals", "crowded"),
     )
 )
-# Of a layout's own question, beside its limits: what arrives, and its number.
+# Keys of values per layout other than limits: the arrival rate and the index of the task.
 ARRIVALS, QUESTION = "arrivals", "question"
-NEGLIGIBLE_REPLICAS = 1e-9  # replicas: none, where as many are spare as there are
+NEGLIGIBLE_REPLICAS = 1e-9  # replicas; replaces zero if all replicas are spare
 
 
 class Step:
@@ -48,7 +48,7 @@ class Step:
         self.bound = bound
         self._origin: tuple[Step, np.ndarray] | None = None
         self._ready: dict[tuple, PreparedKernel | None] = {}
-        self.largest: dict[tuple, tuple[np.ndarray, np.ndarray]] = {}  # what a search remembers
+        self.largest: dict[tuple, tuple[np.ndarray, np.ndarray]] = {}  # cache of largest batches
         self._rowwise: dict[str, np.ndarray] = {}  # limits and arrivals of each layout's own
         self._joined_tasks: tuple[Task, ...] = ()  # of several questions, by number
         self._occupancy: Occupancy | None = None

@@ -64,7 +64,7 @@ def predictor(sizes: ModelSizes, method: DraftMethod) -> Drafter:
     of = {group: _layers_of(sizes, group) for group in GROUPS}
     sparse_only = ("router", "shared", "routed")
     parts = ("attention", "other", *(sparse_only[:2] if sparse else ()))
-    # What a model has none of, such as attention beside its own layers, is stored as it would be.
+    # Groups without parameters in the model take the bytes of their weight dtype.
     bytes_each = {
         group: sizes.streamed_bytes[group] / count
         if count
@@ -73,7 +73,7 @@ def predictor(sizes: ModelSizes, method: DraftMethod) -> Drafter:
     }
     fixed = {group: sizes.params[group] / of[group] for group in parts}
     if not sparse:
-        # Of a model with experts a dense layer as wide as those that a token picks.
+        # In a model with experts, the dense layer is as wide as the experts that a token activates.
         wide = ("shared", "routed") if sizes.n_moe_layers else ("dense_ffn",)
         fixed |= {group: sizes.active[group] / of[group] for group in wide}
     fixed["attention"] += method.projections * sizes.hidden**2
@@ -131,8 +131,8 @@ def _layers_of(sizes: ModelSizes, group: str) -> int:
     return max(sizes.n_dense_ffn_layers if group == "dense_ffn" else sizes.n_layers, 1)
 
 
-MAX_AUTO_DEPTH = 8  # drafts that are tried where nobody says: published curves end there
-PADDING = 0.01  # share of the words by which tables of one family differ
+MAX_AUTO_DEPTH = 8  # maximum draft tokens tried by default; published curves end there
+PADDING = 0.01  # relative difference of the vocabulary sizes of one model family
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from planner.text.errors import FieldError
 # Least tokens of one part, where the parts of a context are not given: of a prompt that is read,
 # and in a pool that only decodes.
 PART_READ, PART_DECODED = 16_384, 131_072
-CACHE_FITS = 0.99  # share of time in which caches have room under arrivals, where nobody says
+CACHE_FITS = 0.99  # default share of time that caches have room under arrivals
 MAX_DOUBLINGS = 4  # sixteen parts are the most published (arXiv 2411.01783, section 4)
-# Chances with which promises hold where nobody says: even odds where runs of such a model, chip and
+# Default chances that promises hold: even odds if runs of the model shape, chip and
 # engine tell the level of its times; more where they do not, since four in ten such choices broke
 # their limit by expectation.
 CHANCE_MEASURED, NOT_MEASURED = 0.5, 0.7
@@ -31,7 +31,7 @@ def modes(scenario: Scenario) -> tuple[str, ...]:
         or scenario.choose.batch is not None
         or scenario.workload.concurrency is not None
         or scenario.paid[-1] < 2
-        # How a load is best divided between two pools for the least latency is not decided exactly.
+        # The latency-optimal split of a load between two pools is not solved exactly.
         or (scenario.objective == "latency" and scenario.workload.arrivals is not None)
     )
     return ("aggregated",) if single else ("aggregated", "disaggregated")

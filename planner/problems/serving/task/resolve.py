@@ -41,7 +41,7 @@ from planner.text.errors import FieldError, InputError, ModelError
 if TYPE_CHECKING:
     from planner.architecture.layers import Model
 
-SMALL_SAMPLE_RUNS = 5  # runs of one's own, up to which every answer says how many
+SMALL_SAMPLE_RUNS = 5  # runs of a user's profile; up to this number every answer states it
 OF_CHIPS = ("tp", "dp_attention", "pp", "replicas")  # ways that multiply to chips
 
 
@@ -102,7 +102,7 @@ def resolve(scenario: Scenario, today: date | None = None) -> ServingTasks:
     counts: list[tuple[ModelSizes, int | None, int]] = []
     for weights, kv, activations, chunk, redundant in _formats(scenario):
         with _at("model"):
-            # What is read of a description is all there, only frozen.
+            # A description that was read has every field of a model that is counted, only frozen.
             count = abstract_sizes if isinstance(model, ModelDescription) else model_sizes
             counted = count(model, weights, kv, activations)  # type: ignore[arg-type]
         if (counted, chunk, redundant) in counts:  # a checkpoint in the very format that is tried

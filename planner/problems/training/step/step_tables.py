@@ -8,7 +8,7 @@ from formulas.algebra.notation import *
 from formulas.training.step_memory import STEP_MEMORY
 from formulas.training.step_time import STEP
 
-# What the answer calls each term of a step, and what it is: they add up to the step.
+# Terms of the step time by their names in the answer; their sum is the step time.
 RUNS = n_micro * n_full
 TERMS: Mapping[str, sp.Expr] = {
     "matrix": RUNS * (T_mat + T_expert), "attention": RUNS * T_att, "element_wise": RUNS * T_elt,

@@ -82,7 +82,7 @@ def row_symbols(task: TrainingTask, layouts: LayoutTable) -> dict[str, np.ndarra
     )
     schedule, recompute = np.asarray(layouts.schedule), np.asarray(layouts.recompute)
     zero, offload = np.asarray(layouts.zero), np.asarray(layouts.offload)
-    # How narrow, how few and how uneven the matrices on one chip are.
+    # Shape factors of the matrices on a chip: narrow, uneven (tile remainder), thin (experts).
     counts = task.counts
     heads, wide = counts.queries + 2 * counts.keys, counts.width * counts.gates
     share = counts.attention / max(1.0, counts.attention + counts.ffn)

@@ -9,7 +9,7 @@ from planner.architecture.counts import ModelSizes, model_sizes
 from planner.architecture.layers import Model
 
 FLOP = 2  # of a parameter and token: a multiply and an add
-PASSES = 3  # forward, and backward twice as much
+PASSES = 3  # multiples of the forward FLOP: 1 forward, 2 backward
 LATENT = 0.1  # of full projections: compressed ones have a share between this and the rest to one
 SCORES = 4  # FLOP of a query and a key, per element of a head: scores, and values
 

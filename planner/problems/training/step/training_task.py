@@ -161,7 +161,7 @@ def training_machine(
     wiring, figures = network or (None, system)
     node = figures.chips_per_domain or max(1, chips)
     link = figures.scale_up or chip.pcie or chip.memory_bandwidth
-    card = figures.scale_out or link  # the domain is the network, or the chip stands alone
+    card = figures.scale_out or link  # no scale-out: the domain is the network, or a single chip
     return TrainingMachine(
         name=system.name, chip=chip.name, peak=chip.peak(precision), half=chip.peak("bf16"),
         hbm=chip.memory_bandwidth, memory=chip.memory_reported or chip.memory, node=node,
