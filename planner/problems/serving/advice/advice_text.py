@@ -215,9 +215,9 @@ def _notes(answer: ServingAnswer) -> Iterator[Note]:
     plan, band = answer.plan, answer.band
     for _, holds in plan.memories().values() if plan is not None else ():
         if holds is not None and holds.verdict == "does not fit":
-            low, high = holds.tokens
+            room = " to ".join(f"{end:,}" for end in holds.tokens)
             text = f"{holds.engine} does not start with contexts of {holds.context:,} tokens: its "
-            yield Note("broken", "memory", f"{text}cache has room for {low:,} to {high:,}", "plan")
+            yield Note("broken", "memory", f"{text}cache has room for {room}", "plan")
     if text := extrapolation_text(answer.outside):
         if plan is not None and band is not None and band.usd_per_mtok:
             low, high = (end / plan.usd_per_mtok for end in band.usd_per_mtok)
