@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from formulas.numerics.store import cached_json
 from planner.problems.serving.advice.advice_text import (
+    QUANTITY_WORDS,
     advice_in_full,
     arrivals,
     loop_lines,
@@ -45,6 +46,13 @@ if TYPE_CHECKING:
 
 FigureRowSpec = tuple[str, str, str]
 HEADS = ("", "expected", "80% range", "hardware limit")
+NO_EFFECT = 0.005  # % that rounds to nothing
+OBJECTIVE_NAMES = {"cost": "price", "throughput": "price", "latency": "latency", "energy": "energy"}
+QUANTITY_NAMES = {
+    "price": "rent of a chip", "active_params": "active parameters", "sram": "on-chip memory",
+    "kv_bytes_per_token": "KV cache per token", "weight_bytes": "bytes of weights",
+    "demand": "load", "concurrency": "requests in flight", "pue": "PUE",
+}  # fmt: skip
 POWER = {"given": "fixed, as given", "least": "the least that serves"}
 SOURCES = (
     Path(__file__), Path(__file__).with_name("closed_form.py"),
@@ -87,19 +95,35 @@ def explanation_text(plan: ServingPlan) -> str:
     if not plan.binding:
         lines += wrapped("no promise binds: the price has its minimum inside the limits")
     sides = getattr(plan, "layout_held", {})
-    title = "One percent more of     changes the objective by"
-    lines += ["", title, *_resized(plan, both=bool(sides))]
+    goal = OBJECTIVE_NAMES[plan.answer.scenario["objective"]]
+    bill = plan.point.usd_per_hour if goal == "price" else None
+    title = f"{'1% more of':<26}{f'{goal} changes':>15}{'worth, at this bill' * bool(bill):>22}"
+    lines += ["", title.rstrip(), *_resized(plan, both=bool(sides))]
     ranked = sorted(plan.elasticities.items(), key=lambda pair: -abs(pair[1]))
-    lines += [f"  {name:<28} {value:+.3f}%{_at_kink(sides.get(name))}" for name, value in ranked]
+    for name, value in ranked:
+        if abs(value) >= NO_EFFECT:
+            worth = three_digits(abs(value) / 100 * bill) if bill else ""
+            worth = f"{'-+'[value > 0]}${worth}/hour" if bill else ""
+            line = f"  {_quantity(name):<24}{value:>+14.2f}%{worth:>22}{_at_kink(sides.get(name))}"
+            lines.append(line.rstrip())
+    if idle := [_quantity(name) for name, value in ranked if abs(value) < NO_EFFECT]:
+        lines += wrapped(f"no effect: {', '.join(idle)}")
     lines += [*advice_in_full(plan.answer), "", *switch_points(plan)]
     lines += ["", "Closed form on the active constraints", *_closed_form(plan)]
     return "\n".join(lines)
 
 
+def _quantity(path: str) -> str:
+    """Return the field's words for a quantity of a scenario: `memory bandwidth`, not its path."""
+    group, _, name = path.rpartition(".")
+    words = QUANTITY_NAMES.get(name) or QUANTITY_WORDS.get(name, name.replace("_", " "))
+    return f"engine {words}" if group == "engine" else words.removeprefix("the ")
+
+
 def _at_kink(sides: tuple[float, float] | None) -> str:
     if sides is None:
         return ""
-    left, right = (f"{side + 0.0:+.3f}%" for side in sides)
+    left, right = (f"{side + 0.0:+.2f}%" for side in sides)
     return f"  ({right})" if left == right else f"  ({left} | {right})"
 
 
