@@ -278,13 +278,18 @@ def replica(scenario: FleetScenario, cell: Cell, pool: Question, point: PlanPoin
     slack = max(0.0, min(left, default=math.inf) - cell.transfer)
     column = FleetColumn(
         cell.m, cell.k, f"{pools[cell.k]} x{cell.chips} {layout} {cell.phase}".strip() + away,
-        cell.chips, planned.requests_per_s, min(start, 1.0),
+        cell.chips, _rounded(planned.requests_per_s), min(_rounded(start), 1.0),
         None if late is None else late + cell.transfer, spread,
-        math.inf if cell.phase == "decode" else max(cell.latency, slack), cell.phase,
+        math.inf if cell.phase == "decode" else max(cell.latency, _rounded(slack)), cell.phase,
         spread if spread is None else _left_by_a_run(point, spread),
         layout=f"x{cell.chips} {layout}",
     )  # fmt: skip
     return NewColumn(cell, column, pool, point)
+
+
+def _rounded(value: float) -> float:
+    # Processors differ in the last digits, and a degenerate program in which vertex they lead to.
+    return float(f"{value:.12g}")
 
 
 def larger_replicas(scenario: FleetScenario, made: BuiltColumns) -> list[NewColumn]:

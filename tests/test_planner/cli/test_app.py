@@ -476,7 +476,7 @@ def test_a_plan_stands_without_its_elasticities(run, small, monkeypatch):
     def fails(*_):
         raise SolverError("the solver stopped early")
 
-    monkeypatch.setattr(planner.problems.serving.deployment.candidate, "elastic", fails)
+    monkeypatch.setattr(planner.problems.serving.deployment.candidate, "optimum", fails)
     status, out, err = run("solve", small, "--json")
     found = json.loads(out)
     assert (status, found["status"], found["binding"]) == (0, "optimal", [])

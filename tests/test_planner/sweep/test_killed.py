@@ -118,7 +118,7 @@ def test_the_command_may_be_killed_while_it_puts_parts_together(tmp_path):
         "def torn(ordered, whole, kind, meta):\n"
         "    whole.write_text('half')\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
-        "table.assembled = torn\n"
+        "table.assemble_parts = torn\n"
         f"cli.main({arguments()})\n"
     )
     (tmp_path / "small.yaml").write_text(SMALL)
