@@ -132,7 +132,7 @@ def test_what_cannot_be_set_is_said(monkeypatch):
         (DerivationPart("{critical_batch:mine}"), "there is no set of values 'mine'"),
     ):
         changed = replace(first, parts=(part, *first.parts))  # a book of one chapter
-        monkeypatch.setattr(module, "point_lines", lambda names, changed=changed: (changed,))
+        monkeypatch.setattr(module, "chosen_chapters", lambda names, changed=changed: (changed,))
         with pytest.raises(BookError) as refused:
             book("text", (first.anchor,))
         assert words in str(refused.value)

@@ -32,7 +32,7 @@ def test_launches_scenarios_and_options_ask_alike(run):
         (("--model", "qwen3-8b", "--system", "h100", "--engine-version", "x"), "no version 'x'"),
         (("--model", "qwen3-8b", "--system", "h100", "--tp", "0"), "--tp 0: expected at least 1"),
         (("--model", "qwen3-8b", "--system", "h100", "--room", "-1"), "--room -1: expected GiB"),
-        (("--model", "qwen3-8b"), "--system: of what?"),
+        (("--model", "qwen3-8b"), "--system missing: give them"),
         (("--model", "qwen3-8b", "--system", "h100", "--format", "x"), "--format x: expected"),
         ((LAUNCH, "--set", "a=1"), "--set: changes a scenario"),
     ],
@@ -82,7 +82,10 @@ def test_promises_let_through_what_a_plan_of_that_layout_serves(run):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--model", "qwen3-8b", "--system", "h100", "--for", "users"), "stand in a scenario"),
+        (
+            ("--model", "qwen3-8b", "--system", "h100", "--for", "users"),
+            "reads promises of a scenario",
+        ),
         ((EXAMPLES / "serve-llama-70b-fast.yaml", "--for", "user"), "one of users, load"),
     ],
 )

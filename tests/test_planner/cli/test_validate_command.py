@@ -134,7 +134,7 @@ def test_predictions_are_not_predicted_again(run, runs, tmp_path):
         (("--fact", "tp=8"), "--fact needs measurements"),
         (("--models", "."), "--models needs measurements"),
         (("--data", "{runs}", "--models", "{runs}"), "is no folder"),
-        (("--predictions", "out.csv"), "of which file"),
+        (("--predictions", "out.csv"), "--predictions takes one file"),
         (("--data", "none.csv"), "cannot be read"),
         (("--data", "{runs}", "--profile", "engines-2062"), "no profile"),
         (("--data", "{runs}", "--predictions", "{runs}/x.csv"), "cannot be written"),

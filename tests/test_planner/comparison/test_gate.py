@@ -80,9 +80,9 @@ def test_infeasible_is_broken_and_names_what_falls_short(capsys, toy):
         (("--max-tpot", "3 GB"), "--max-tpot: expected a time"),
         (("--max-tpot", "0"), "above zero"),
         (("--max-ttft-p95", "2 s"), "has no ttft_p95"),
-        (("--may-rise", "5%"), "--may-rise: from what?"),
+        (("--may-rise", "5%"), "--may-rise needs a saved answer"),
         (("--against", "none.json"), "none.json  no such file"),
-        (("--sure",), "no band of tpot"),
+        (("--sure",), "no error band of tpot"),
     ],
 )
 def test_mistakes_are_two(capsys, toy, words, message):

@@ -221,7 +221,9 @@ def test_the_longest_length_is_the_models_at_most():
     spread = ("workload.input_tokens={mean: 60000, cv: 2}", "promises.ttft=null", "choose.ep=32")
     assert values(export(solved(DEEPSEEK, spread), "vllm"))["--max-model-len"] == 163840
     longer = solved(DEEPSEEK, ("workload.input_tokens={mean: 170000, cv: 2}", *spread[1:]))
-    with pytest.raises(Infeasible, match="a request of 171000 tokens is longer than the 163840"):
+    with pytest.raises(
+        Infeasible, match="171000 tokens is longer than the context of deepseek-v3, 163840"
+    ):
         export(longer, "vllm")
 
 

@@ -76,7 +76,7 @@ def test_dearer_chips_of_training_cost_their_share(plan):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"system": None}, "give system"),
+        ({"system": None}, "give the system of the layouts"),
         ({"system": ["hgx-h100", "hgx-h200"]}, "give one system"),
         ({"dtype": "int8"}, "the training planner knows bf16"),
         ({"training": {"chips": 256, "sequence": 4096}}, "global_batch"),

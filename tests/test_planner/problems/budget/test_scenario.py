@@ -91,7 +91,7 @@ def test_every_mistake_is_told_at_once_with_its_place(tmp_path):
     lines = [line.removeprefix(f"{file}:") for line in refused(file).splitlines()]
     expected = [
         "2:6  law: unknown law 'besirolu-2024'; did you mean 'besiroglu-2024'?",
-        "3:20  quality.like.n_active: give n_active or model, one of them",
+        "3:20  quality.like.n_active: give either n_active or model",
         "3:27  quality.like.n_activ: unknown key 'n_activ'; did you mean 'n_active'?",
         '4:19  inference.rate: expected a token rate such as "5000 tokens/s", got "-5 tokens/s"',
         "5:9  rl.k: expected at most 6, got 7",
@@ -111,7 +111,7 @@ MISTAKES = {
     "loss and like": (given(quality={"loss": 2, "like": {"n_active": 1e9}}), "give like or loss"),
     "no quality": (given(quality={}), "give like or loss, one of them"),
     "two models": (given(quality={"like": {"model": "llama-3.1-8b", "n_active": 8e9}}),
-                   "give n_active or model"),
+                   "give either n_active or model"),
     "unknown model": (given(quality={"like": {"model": "lama-3.1-8b"}}),
                       "did you mean 'llama-3.1-8b'?"),
     "a cost in seconds": ({"problem": "budget", "cost": "3 s"}, 'such as "1e24 FLOP" or "$5M"'),

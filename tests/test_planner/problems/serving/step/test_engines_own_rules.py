@@ -138,7 +138,7 @@ def test_no_layout_that_is_searched_is_one_its_engines_refuse(seed):
     asked = scenario(seed, 64)
     question = check_tree(Tree("scenario", asked), ROOT)
     if asked["engine"] == "trtllm" and asked["system"] == "mi300x-8":
-        with pytest.raises(InputError, match=r"NVIDIA|context of"):
+        with pytest.raises(InputError, match=r"NVIDIA|was made for"):
             resolve(question)
         return
     tasks = resolve(question)

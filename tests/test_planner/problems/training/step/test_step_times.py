@@ -147,7 +147,7 @@ def test_a_layout_in_words_and_back():
     assert LayoutTable.of(**words) == layout
     with pytest.raises(InputError, match="no 'tpp'"):
         LayoutTable.of(tpp=2)
-    with pytest.raises(InputError, match="none of gpipe"):
+    with pytest.raises(InputError, match="known: gpipe"):
         LayoutTable.of(schedule="2f2b")
 
 
