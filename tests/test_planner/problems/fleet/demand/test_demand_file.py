@@ -47,7 +47,7 @@ def test_each_model_has_the_column_of_its_name(tmp_path):
     assert plan.document["plan"]["usd_per_month"] == pytest.approx(128 * 730)
     assert plan.document["plan"]["replicas"]["code"] == {"h200 x4": [1, 2]}
     assert "column code of" in " ".join(plan.warnings)
-    assert not any("says no unit" in words for words in listed.warnings)
+    assert not any("has no unit" in words for words in listed.warnings)
     question = load(fleet(dict.fromkeys(WIDE, str(wide))))
     assert load(resolve_keys(question)) == question
 
