@@ -109,10 +109,8 @@ def served_text(served: ServedTokens) -> str:
 def size_text(point: LifePoint) -> str:
     """The size and the tokens that it is trained on."""
     total = f" active of {scale_text(point.n_total)}" if point.sparsity > 1 else ""
-    text = (
-        f"{scale_text(point.n_active)}{total} parameters on {scale_text(point.tokens.pretrain)} "
-        "tokens"
-    )
+    trained = scale_text(point.tokens.pretrain)
+    text = f"{scale_text(point.n_active)}{total} parameters on {trained} tokens"
     text += f" in {point.epochs:.3g} epochs" if (point.epochs or 1) > 1 else ""
     return text + f", {scale_text(point.tokens.rl)} tokens of RL" * bool(point.tokens.rl)
 

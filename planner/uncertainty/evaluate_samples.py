@@ -162,8 +162,7 @@ def _wrong(kind: str, ends: tuple[float, ...]) -> str | None:
         if mean - MAX_NORMAL_QUANTILE * deviation <= 0:
             return (
                 f"{MAX_NORMAL_QUANTILE:g} standard deviations below the mean there is nothing "
-                "left; give a "
-                "smaller deviation, or lognormal: [low, high]"
+                "left; give a smaller deviation, or lognormal: [low, high]"
             )
         return None
     if not ends[0] < ends[-1] or list(ends) != sorted(ends):

@@ -190,8 +190,7 @@ def _untwisted(whole: Machine, sides: BoxSides) -> str:
     such = " and ".join(shape_text(each) for each in ((k, k, 2 * k), (k, 2 * k, 2 * k)))
     return (
         f"{shape_text(sides)} cannot be twisted; slices of sides k and 2k can, k a multiple of "
-        f"{k}, "
-        f"such as {such}"
+        f"{k}, such as {such}"
     )
 
 

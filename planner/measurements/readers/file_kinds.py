@@ -234,8 +234,7 @@ def detect_file_kind(source: Path | Sheet | Documents) -> str:
         return USER_TABLE
     raise InputError(
         f"{content}: columns of no known table of measurements (known: {', '.join(TABLE_KINDS)}, "
-        "and "
-        f"your own with columns such as {', '.join([*columns][:3])}, tp, concurrency, tpot_ms)"
+        f"and your own with columns such as {', '.join([*columns][:3])}, tp, concurrency, tpot_ms)"
     )
 
 

@@ -136,8 +136,7 @@ def serving_columns(scenario: FleetScenario, demands: Iterable[int]) -> BuiltCol
             warnings.append(
                 f"models.{names[m]}.promises has no ttft_p95: its other promises and its batch "
                 f"limit the load of a replica, and 95 % of requests may wait up to {late:.3g} s "
-                "for "
-                "the first token"
+                "for the first token"
             )
     return BuiltColumns(tuple(columns), tuple(dropped), tuple(warnings), tuple(made))
 

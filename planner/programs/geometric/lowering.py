@@ -132,8 +132,7 @@ class Lowering:
                 text = posynomial.truncate(source)
                 raise ProblemError(
                     f"{self.title}: {self._where}: no geometric program: a larger {text} would "
-                    "help here, and the program bounds it only from below\n  "
-                    f"{UNDERESTIMATE_HINT}"
+                    f"help here, and the program bounds it only from below\n  {UNDERESTIMATE_HINT}"
                 )
 
     def _not_one_monomial(self, right: posynomial.Signomial, text: str) -> ProblemError:

@@ -306,8 +306,7 @@ def _symbols(live: LivePage) -> str:
         f"<li>{escape(x.title)}: {escape(x.source)}</li>" for x in live.equations if x.source
     )
     return (
-        "<details><summary>Symbols, units and sources</summary>"
-        f"{WIDE_WRAPPER}<table><tr>"
+        f"<details><summary>Symbols, units and sources</summary>{WIDE_WRAPPER}<table><tr>"
         '<th scope="col">symbol</th><th scope="col">meaning</th><th scope="col">value</th>'
         f'<th scope="col">unit</th></tr>{rows}</table></div>'
         f'<ul class="quiet">{sources}</ul></details>'

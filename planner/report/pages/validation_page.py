@@ -294,8 +294,8 @@ def _pictures(
     )
     parts = [
         pictures.background_points(points, scale, f"{name}-all"),
-        "<div "
-        f'class="pair"><div>{pictures.scatter(points, scale, section_title(section))}</div><div>'
+        '<div class="pair"><div>'
+        f"{pictures.scatter(points, scale, section_title(section))}</div><div>"
         f"<h4>Predicted over measured time, less one</h4>"
         f"{pictures.histogram(points)}{bands}</div></div>",
     ]

@@ -219,9 +219,8 @@ def _spread(document: Mapping[str, Any]) -> list[str]:
     lines = [f"{document['of']} over {document['draws']:,} draws, {document['method']}"]
     lines += wrapped(
         f"mean {with_unit(spread['mean'], unit)}, standard deviation {spread['deviation']:.3g}; "
-        "half "
-        f"of the draws lie between {quantiles['0.25']:.4g} and {quantiles['0.75']:.4g}, nine of "
-        f"ten between {quantiles['0.05']:.4g} and {quantiles['0.95']:.4g}"
+        f"half of the draws lie between {quantiles['0.25']:.4g} and {quantiles['0.75']:.4g}, nine "
+        f"of ten between {quantiles['0.05']:.4g} and {quantiles['0.95']:.4g}"
     )
     if document["without_plan"]:
         lines += wrapped(f"at {document['without_plan']:.1%} of the draws no plan keeps promises")

@@ -154,8 +154,7 @@ def _rows(buy: MakeOrBuy) -> Iterator[tuple[str, str]]:
         "cheaper",
         (
             f"{VERDICT_PHRASES[buy.better]} {_usd(hosts.quantile)}/Mtok; over all hosts, and "
-            "within the "
-            f"band, buying is cheaper with a chance of {_share(buy.cheaper)}"
+            f"within the band, buying is cheaper with a chance of {_share(buy.cheaper)}"
         ),
     )
     yield "formats", _formats(buy)
