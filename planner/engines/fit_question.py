@@ -20,7 +20,7 @@ from planner.catalogue.systems import System, system
 from planner.engines.deployment import longest_request
 from planner.engines.imported import LaunchPool, launch_pools
 from planner.memory.engine_fit import Fit, FitQuestion, memory_fit
-from planner.memory.engine_room import EngineLimits, ReplicaLayout
+from planner.memory.engine_room import EngineLimits, ReplicaLayout, conversion_note
 from planner.memory.engine_table import GIB, chip_memory, engine_memory, engine_names
 from planner.problems.serving.question import Scenario
 from planner.scenario.keys.model_keys import ModelDescription
@@ -182,6 +182,7 @@ def _question(wanted: FitOptions) -> FitQuestion:
         notes.append("no engine was named: vLLM's rules")
     engine = engine_memory(wanted.engine or engine_names()[0], wanted.version or "")
     counted = model_sizes(model, wanted.weights, wanted.kv)
+    notes += filter(None, [conversion_note(model_sizes(model), counted)])
     machine = wanted.system if isinstance(wanted.system, System) else system(wanted.system or "")
     chip, context = machine.chip, wanted.context
     if context is None:

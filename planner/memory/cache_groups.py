@@ -3,6 +3,7 @@
 vLLM splits layers that keep the same into groups of equal length, so that one block of any group is
 as large as one of any other; the last group of a kind is filled up. So a window costs as much as
 its share of groups says, not as its bytes do. Source: vllm/v1/core/kv_cache_utils.py at 001cabc1.
+Layers that compress several tokens to an entry (DeepSeek-V4) share blocks of several page sizes.
 """
 
 import math
@@ -17,7 +18,16 @@ from planner.memory.room_equations import solved
 
 BLOCK = 16  # tokens of one block, vllm/config/cache.py
 LONGER = 1.5  # ratio of largest to smallest kind [layers]; below it groups have the largest size
+INDEX_WIDTH, ENTRY_WIDTH = 128, 512  # elements of an indexer's key, of an entry of keys and values
 INDEX = 132.0  # bytes per token and layer of an indexer's keys: 128 of 8 bits, 4 of their scale
+
+# Blocks of compressed layers. Sources: vllm/models/deepseek_v4 (compressor.py, attention.py,
+# v1/attention/backends/mla/sparse_swa.py) at 0.22 to 0.33.
+COMPRESSED_BLOCK, ALIGNMENT = 256, 576  # tokens of a block, bytes of which pages are multiples
+ENTRY, WINDOW_SPAN = 584, 64  # bytes of an entry: 448 of 8 bits, 64 of bf16, scales; tokens a block
+STATE_SPANS = {4: 4}  # tokens of a block of the compressor's states by ratio; else 8
+OVERLAPPING = 4  # the ratio whose windows of two entries overlap
+STATE_BYTES = 8  # value and score of an element, both fp32
 
 
 @dataclass(frozen=True)
@@ -25,13 +35,15 @@ class LayerCache:
     """Layers of one pipeline stage with equal caches (keys and values, or a state).
 
     `bytes` are those of one layer on one chip: per token [byte/token], or of a state, whatever the
-    length [byte]. A `window` bounds what stays [token]; None for all.
+    length [byte]. A `window` bounds what stays [token]; None for all. An entry
+    compresses `ratio` tokens.
     """
 
     layers: int
     bytes: float
     window: int | None = None
     state: bool = False
+    ratio: int = 1
 
     def bytes_of(self, context: float | np.ndarray) -> np.ndarray:
         """Bytes of a request of `context` tokens, not rounded to blocks; shape of `context`."""
@@ -47,6 +59,8 @@ class CacheGroups:
     no rule was read for, whose bytes are added up. Any request takes the `least` blocks. Where
     every kind has pages of its own, those of windows are so `wide` in pages of one byte. In a
     pool by token windows share room with whole contexts, for a `window_share` of their tokens.
+    Blocks of windows may have `spans` of their own [token]; windows keep what is `in_flight`, the
+    tokens of so many steps.
     """
 
     page: float
@@ -59,11 +73,19 @@ class CacheGroups:
     drafts: int = 0
     least: int = 0
     window_share: float = 0.0
+    spans: tuple[int, ...] = ()
+    in_flight: int = 1
 
     @property
     def widths(self) -> tuple[int, ...]:
         """Pages per block of each window's group; 1 where `wide` is empty."""
         return self.wide or (1,) * len(self.windows)
+
+    @property
+    def window_groups(self) -> list[tuple[int, int, int]]:
+        """Window [token], pages per block and tokens per block of each group of windows."""
+        spans = self.spans or (self.tokens,) * len(self.windows)
+        return [*zip(self.windows, self.widths, spans, strict=True)]
 
     def blocks(self, room: float) -> int:
         """Blocks that fit in `room` [byte]; 0 if `room` is negative."""
@@ -77,12 +99,13 @@ class CacheGroups:
         """Blocks of one request of each of some contexts [token], of the same shape."""
         whole = -(-contexts // self.tokens)
         blocks = self.full * whole + self.states * (1 + self.drafts)
-        for window, wide in zip(self.windows, self.widths, strict=True):
+        for window, wide, span in self.window_groups:
             if self.window_share:
                 least = np.minimum(contexts, window + step - 1) / self.window_share
                 blocks = np.maximum(blocks, np.ceil(least))
             else:
-                blocks = blocks + wide * np.minimum(self.most(window, step), whole + 1)
+                most = self.most(window, step, span)
+                blocks = blocks + wide * np.minimum(most, -(-contexts // span) + 1)
         return np.maximum(blocks, self.least)
 
     def requests(self, room: float, context: int, step: int) -> float:
@@ -92,13 +115,19 @@ class CacheGroups:
     def longest(self, room: float, step: int) -> int:
         """Length of the longest request that fits alone in `room` [token]; 0 if no request fits."""
         left = self.blocks(room)
-        lengths = range(0, (left + 1) * self.tokens, self.tokens)
+        lengths = range((left + 1) * self.tokens)
         fits = bisect_right(lengths, left, key=lambda context: self.of_request(context, step))
-        return max(fits - 1, 0) * self.tokens
+        return max(fits - 1, 0)
 
-    def most(self, window: int, step: int) -> int:
-        """Maximum blocks of a request in one window's group, with the `step` tokens of a step."""
-        return -(-(window - 1 + step) // self.tokens) + 1
+    def most(self, window: int, step: int, span: int) -> int:
+        """Maximum blocks of `span` tokens that a request has of a window and `step`-token steps."""
+        return -(-(window - 1 + self.in_flight * step) // span) + 1
+
+    def scheduled(self, step: int) -> int:
+        """Blocks of windows for the tokens of the steps in flight, whichever requests they are."""
+        if self.window_share:
+            return 0
+        return sum(wide * -(-self.in_flight * step // span) for _, wide, span in self.window_groups)
 
 
 def cache_groups(
@@ -147,6 +176,50 @@ def cache_groups(
         states=sum(-(-x.layers // deep) for x in states),
         drafts=drafts,
     )
+
+
+def packed_groups(caches: Sequence[LayerCache], rule: str) -> CacheGroups:
+    """Groups of layers that compress contexts, beside windows and the compressors' states.
+
+    A block holds pages of several sizes: `tuples` of one of each size per layer, its `slots` by
+    size, or the bytes of the `widest` group. Source: _get_kv_cache_groups_uniform_groups of vLLM
+    0.20 to 0.28, _get_packed_kv_cache_groups from 0.29.
+    """
+    whole, groups = Counter[int](), dict[tuple[int, int], Counter[int]]()
+    for x in caches:
+        if x.window:
+            states = groups.setdefault((x.window, WINDOW_SPAN), Counter())
+            states[_page(WINDOW_SPAN * ENTRY)] += x.layers
+            continue
+        index = x.bytes * x.ratio == INDEX
+        whole[_page(COMPRESSED_BLOCK // x.ratio * (INDEX if index else ENTRY))] += x.layers
+        span, parts = STATE_SPANS.get(x.ratio, 8), 1 + (x.ratio == OVERLAPPING)
+        states = groups.setdefault((parts * x.ratio, span), Counter())
+        width = INDEX_WIDTH if index else ENTRY_WIDTH
+        states[_page(span * parts * width * STATE_BYTES)] += x.layers
+    deep = max(whole.values())
+    counts = [max(x.values()) for x in groups.values()]
+    pads = {d: sum(-n % d for n in counts) + -deep % d for d in range(deep, max(counts) + 1)}
+    repeats = min(reversed(pads), key=pads.__getitem__, default=deep)
+    copies = [-(-n // repeats) for n in counts]
+    slots = Counter(whole)
+    for group, n in zip(groups.values(), copies, strict=True):
+        for page, layers in group.items():
+            padded = min(x for x in whole if x >= page)
+            slots[padded] = max(slots[padded], -(-layers // n))
+    page = {
+        "tuples": repeats * sum(whole),
+        "slots": sum(x * n for x, n in slots.items()),
+        "widest": sum(x * n for x, n in whole.items()),
+    }[rule]
+    windows, spans = zip(
+        *(x for x, n in zip(groups, copies, strict=True) for _ in range(n)), strict=True
+    )
+    return CacheGroups(page, COMPRESSED_BLOCK, 1, windows, spans=spans)
+
+
+def _page(size: float) -> int:
+    return math.ceil(size / ALIGNMENT) * ALIGNMENT
 
 
 def _one_kind_a_layer(attention: Sequence[LayerCache]) -> bool:

@@ -6,14 +6,21 @@ of a step leaves free.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
 
 from planner.architecture.counts import ModelSizes
-from planner.memory.cache_groups import INDEX, CacheGroups, LayerCache, cache_groups, pooled_groups
+from planner.memory.cache_groups import (
+    INDEX,
+    CacheGroups,
+    LayerCache,
+    cache_groups,
+    packed_groups,
+    pooled_groups,
+)
 from planner.memory.engine_table import (
     GB,
     GIB,
@@ -330,6 +337,21 @@ def kernel_factor(
     return np.asarray(factor * (1 + routed / ways * (pads - 1) / (dense + routed / ways)))
 
 
+def conversion_note(stored: ModelSizes, converted: ModelSizes) -> str:
+    """What a conversion of all matrices assumes of attention; empty if it stays as it is stored.
+
+    Published checkpoints of a format often leave attention as it was: Llama 3.1 405B in fp8 does.
+    """
+    more = stored.weight_bytes["attention"] - converted.weight_bytes["attention"]
+    if more <= 0:
+        return ""
+    name, before = (x.weight_dtype["attention"] for x in (converted, stored))
+    return (
+        f"weights: {name} converts attention too; a checkpoint that keeps it in {before} holds "
+        f"{more / GB:.3g} GB more in all: give its config.json"
+    )
+
+
 def expert_padding(hidden: float, width: Scalars, ranks: Scalars) -> np.ndarray:
     """Bytes of MXFP4 experts as kernels pad both their sides, over those of the checkpoint.
 
@@ -344,19 +366,30 @@ def engine_groups(model: ModelMemory, engine: EngineMemory, limits: EngineLimits
     """The groups of a model's cache in an engine."""
     if engine.rules["meaning"] == "profiled":
         era = engine.era
-        own_pages, drafts = era.get("own_pages", False), limits.drafted
-        return cache_groups(model.caches, hybrid=era["hybrid"], drafts=drafts, own_pages=own_pages)
+        if "packed" in era and any(x.ratio > 1 for x in model.caches):
+            groups = packed_groups(model.caches, era["packed"])
+        else:
+            own_pages, drafts = era.get("own_pages", False), limits.drafted
+            groups = cache_groups(
+                model.caches, hybrid=era["hybrid"], drafts=drafts, own_pages=own_pages
+            )
+        return replace(groups, in_flight=limits.pp + 1 if era.get("overlapped") else 1)
     rules = engine.rules
     return pooled_groups(model.caches, rules.get("window_share", 1), rules.get("state_share", 0))
 
 
 def _caches(sizes: ModelSizes, layout: ReplicaLayout) -> Iterator[LayerCache]:
     """The layers of a stage that keep something, on one chip."""
+    widths = {x.kind: x.elements_per_token / x.layers for x in sizes.caches}
     for cache in sizes.caches:
-        whole = INDEX if cache.kind == "index" else cache.bytes_per_token / cache.layers
+        # Keys of an index are compressed as the entries of its layers are.
+        entries = widths.get("compressed_sparse" if cache.kind == "index" else cache.kind, 0)
+        packed = cache.kind == "index" or cache.kind.startswith("compressed")
+        ratio = round(widths["window"] / entries) if packed and entries else 1
+        whole = INDEX / ratio if cache.kind == "index" else cache.bytes_per_token / cache.layers
         part = -(-cache.heads // layout.tp) / cache.heads
         window = None if cache.grows else cache.limit
-        yield LayerCache(-(-cache.layers // layout.pp), whole * part, window)
+        yield LayerCache(-(-cache.layers // layout.pp), whole * part, window, ratio=ratio)
     if sizes.state_bytes_per_sequence:
         keeping = sizes.n_state_layers or sizes.n_layers  # of a model of bare numbers all
         state_bytes = sizes.state_bytes_per_sequence / keeping

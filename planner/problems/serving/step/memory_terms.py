@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 # Symbols of the memory that caches take in an engine's blocks.
 BLOCKS = ("f_whole", "f_bound", "f_pool", "f_state", "L_pad", "R_pad", "R_least")
+WHOLE = ("f_whole", "f_bound", "f_state")  # of these, the ones that multiply bytes
 GRAPHS = 102  # two of each size up to 512 sequences
 LIVE_VECTORS = 8  # hidden vectors alive per token in one layer: residual, norm, q, k, v, FFN
 SURE_CHANCE = 0.9  # minimum required chance that charges the low end of the free memory
@@ -86,7 +87,7 @@ def memory_terms(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
         "x_seats": float(task.max_num_seqs is None) * ones,
         "x_budget": float(budget is None) * ones,
         **{name: np.zeros_like(ones) for name in ("h_peak", "h_work", "M_hold", "x_rest", *BLOCKS)},
-        **{name: ones.copy() for name in ("f_whole", "f_bound", "f_state", "f_format")},
+        **{name: ones.copy() for name in (*WHOLE, "f_format")},
         "k_smp": 1.0 / layouts.tp,
         "h_wide": ones * (not task.lecture) * LIVE_VECTORS * task.sizes.hidden,
         "x_pass": ones * (budget or task.chunk * (task.mode != "decode")) / task.chunk,
@@ -116,7 +117,8 @@ def _of_engine(task: Task, layouts: Layouts, rules: EngineMemory) -> dict[str, n
     hold = margin * ((task.chance or 0) >= SURE_CHANCE)
     cuts, place = np.unique(np.stack([layouts.tp, layouts.pp]), axis=1, return_inverse=True)
     rows = [_blocks_of_cut(task, rules, tp, pp) for tp, pp in cuts.T.tolist()]
-    blocks = {name: np.array([row[name] for row in rows])[place.ravel()] for name in BLOCKS}
+    blocks = {name: np.array([row[name] for row in rows])[place.ravel()] for name in rows[0]}
+    hold = hold + blocks.pop("M_hold")
     if rules.rules["meaning"] == "pool":  # activations are kept out of it as they are counted
         context = task.utilisation * pool_context(task.chip)
         return {**blocks, "f_format": factor, "M_hold": hold + context}
@@ -147,7 +149,10 @@ def _of_engine(task: Task, layouts: Layouts, rules: EngineMemory) -> dict[str, n
 
 
 def _blocks_of_cut(task: Task, rules: EngineMemory, tp: int, pp: int) -> dict[str, float]:
-    """Cache block terms of one stage of one cut; neutral if no rule of the layers was read."""
+    """Cache block terms of one stage of one cut; neutral if no rule of the layers was read.
+
+    With the blocks of windows that the tokens of a step are written to, until they leave them.
+    """
     sizes = task.sizes
     model = engine_room.model_memory(sizes, engine_room.ReplicaLayout(tp, pp), rules)
     groups = engine_room.engine_groups(
@@ -155,7 +160,7 @@ def _blocks_of_cut(task: Task, rules: EngineMemory, tp: int, pp: int) -> dict[st
     )
     whole = sum(c.bytes_per_token for c in sizes.caches if c.grows or c.limit is None)
     bounded = {c.limit: c.bytes_per_token for c in sizes.caches if not c.grows and c.limit}
-    plain = {**dict.fromkeys(BLOCKS, 0.0), "f_whole": 1.0, "f_bound": 1.0, "f_state": 1.0}
+    plain = dict.fromkeys((*BLOCKS, "M_hold"), 0.0) | dict.fromkeys(WHOLE, 1.0)
     if not groups.exact:
         return plain
     stage = math.ceil(sizes.n_layers / pp) / sizes.n_layers
@@ -163,6 +168,8 @@ def _blocks_of_cut(task: Task, rules: EngineMemory, tp: int, pp: int) -> dict[st
     token = groups.page / groups.tokens / (stage * heads)  # a group's, as the equations cut it
     state = sizes.state_bytes_per_sequence * stage / tp
     blocks = plain | {"L_pad": groups.tokens / 2 * (groups.tokens > 1)}
+    step, context = int(task.max_num_batched_tokens or task.chunk), float(np.mean(task.context))
+    blocks["M_hold"] = groups.page * groups.scheduled(step)
     blocks["R_least"] = whole * max(groups.tokens, groups.least) * (groups.full > 0)
     if groups.states or groups.least:
         blocks["f_state"] = groups.states * (1 + task.drafts) * groups.page / state
@@ -171,13 +178,16 @@ def _blocks_of_cut(task: Task, rules: EngineMemory, tp: int, pp: int) -> dict[st
     if bounded and groups.window_share:
         blocks |= {"f_bound": 0.0, "f_pool": whole / sum(bounded.values()) / groups.window_share}
     elif groups.windows:
-        blocks["f_bound"] = sum(groups.widths) * token / sum(bounded.values())
-        most = [groups.most(w, 1 + task.drafts) * groups.tokens - w for w in groups.windows]
-        short = 1.5 * groups.tokens  # of a context that does not fill its window
-        pads = zip(groups.widths, most, strict=True)
-        blocks["R_pad"] = token * sum(wide * max(x, short) for wide, x in pads)
+        alike = not groups.spans  # a token of a window takes what one of a whole context does
+        blocks["f_bound"] = alike * sum(groups.widths) * token / sum(bounded.values())
+        for window, wide, span in groups.window_groups:
+            most = groups.most(window, 1 + task.drafts, span)
+            if alike:  # a context that does not fill its window takes a block and a half beside
+                pad = max(most * span - window, 1.5 * span)
+            else:
+                pad = min(most, math.ceil(context / span) + 1) * groups.tokens
+            blocks["R_pad"] += token * wide * pad
     elif bounded:  # which the engine keeps whole
-        context = float(np.mean(task.context))
         seen = sum(x * min(limit, context) for limit, x in bounded.items())
         blocks["f_bound"] = 0.0 if whole else token * context / seen
     return blocks

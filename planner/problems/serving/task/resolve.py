@@ -18,6 +18,7 @@ from planner.catalogue.chips import Chip, chip_power
 from planner.catalogue.profile import Profile
 from planner.catalogue.profile_choice import choose_profile
 from planner.catalogue.systems import System
+from planner.memory.engine_room import conversion_note
 from planner.network.network_source import read_fabric, system_machine, topology_doubts
 from planner.problems.serving.profiled import LECTURE, limit_efficiencies
 from planner.problems.serving.question import UTILISATION, Scenario
@@ -108,6 +109,8 @@ def resolve(scenario: Scenario, today: date | None = None) -> ServingTasks:
         if (counted, chunk, redundant) in counts:  # a checkpoint in the very format that is tried
             continue
         counts.append((counted, chunk, redundant))
+        if weights and not (scenario.tried_weights() or isinstance(model, ModelDescription)):
+            notes.warnings.extend(filter(None, [conversion_note(model_sizes(model), counted)]))
         for words in context_length_warnings(scenario, counted):
             if scenario.engine not in ("any", "none"):
                 raise FieldError(("workload.input_tokens", words))

@@ -174,6 +174,7 @@ def test_a_mistake_in_the_record_of_an_engine_is_shown_there(tmp_path: Any) -> N
 BLOCKS = [
     ("llama-3.1-8b", "vllm"), ("gpt-oss-120b", "vllm"), ("gemma-3-27b", "vllm"),
     ("nemotron-3-nano-30b-a3b", "vllm"), ("qwen3.5-27b", "vllm"), ("glm-5.2", "vllm"),
+    ("deepseek-v4-flash", "vllm"),
     ("gpt-oss-120b", "sglang"), ("gemma-3-27b", "sglang"), ("llama-4-scout", "sglang"),
     ("nemotron-3-nano-30b-a3b", "sglang"), ("gpt-oss-120b", "trtllm"), ("gemma-3-27b", "trtllm"),
 ]  # fmt: skip
