@@ -17,6 +17,7 @@ from planner.problems.serving.step.kernels import OF_A_STEP, StepModel, feed, ge
 from planner.problems.serving.step.occupancy import TAILS, arrival_values
 from planner.problems.serving.step.step import Step
 from tests.cases.serving import columns, question, sparse
+from tests.loops import for_all
 
 MODES, LOADS = ("aggregated", "decode", "prefill"), ("none", "given", "most")
 KEYS = [*product(MODES, (False, True), LOADS, ("", "given")),
@@ -36,7 +37,7 @@ PARTS = {"step", "part.weights", "part.kv", "part.compute", "part.collectives", 
 ROOFS = {"roof.memory", "roof.compute", "roof.network"}
 
 
-@pytest.mark.parametrize("key", KEYS, ids=str)
+@for_all("key", KEYS, ids=str)
 def test_a_pool_says_each_thing_once(key):
     """Outputs of its phases; every symbol by one equation, in two halves that share no output."""
     mode, bound, _, powered = key
