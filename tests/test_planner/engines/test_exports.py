@@ -286,7 +286,7 @@ REASONS = {
 }  # fmt: skip
 
 
-@for_all("case", REASONS)
+@pytest.mark.parametrize("case", REASONS)
 def test_a_refusal_says_what_would_work(case):
     """What an engine cannot run is named with the change that makes it run."""
     engine, name, sets, remedy = REASONS[case]

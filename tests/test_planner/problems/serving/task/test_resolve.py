@@ -395,8 +395,8 @@ def test_the_profile_is_of_engines_that_the_answer_names(name: str, changes: Any
     assert name in speaks.chips or task.profile.regime != "known"
 
 
-@for_all("name", ["h100-pcie", "hgx-a100", "l40s", "rtx-6000-ada", "hgx-h200"])
-@for_all("model", ["llama-3.1-8b", "qwen3-8b"])
+@pytest.mark.parametrize("name", ["h100-pcie", "hgx-a100", "l40s", "rtx-6000-ada", "hgx-h200"])
+@pytest.mark.parametrize("model", ["llama-3.1-8b", "qwen3-8b"])
 def test_the_time_of_one_plan_follows_the_engine(name: str, model: str) -> None:
     """Of each engine its own, by the profile that the answer names; with a version as without."""
     same = {"model": model, "system": name, "chips": 1, "choose": {"tp": 1, "batch": 8}}
