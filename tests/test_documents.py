@@ -14,6 +14,7 @@ from ruamel.yaml import YAML
 
 import planner
 from planner.cli.app import main
+from tests.loops import for_all
 from tests.paths import EXAMPLES, ROOT
 from tests.scripts import nomenclature
 from tests.scripts.transcripts import rewritten, transcribed
@@ -61,7 +62,7 @@ def exists(dotted: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@for_all("page", PAGES, ids=lambda page: page.name)
 def test_paths_and_names_on_a_page_exist(page):
     """Every quoted path is in the repository, every dotted name can be imported."""
     absent = []

@@ -24,6 +24,7 @@ from tests.cases.frozen import (
     refused,
     sound,
 )
+from tests.loops import for_all
 
 pytestmark = pytest.mark.skipif(
     not AS_WRITTEN, reason="the answers were written down on Python 3.11"
@@ -50,7 +51,7 @@ def test_a_scenario_is_answered_as_it_was(case: Case, tmp_path):
     assert not differences(frozen, answered(case, tmp_path), exact=EXACT)
 
 
-@pytest.mark.parametrize("case", BROKEN, ids=lambda case: case.name)
+@for_all("case", BROKEN, ids=lambda case: case.name)
 def test_a_mistake_is_told_as_it_was(case: Case, tmp_path):
     """Status 2 and the same messages, at the same places."""
     answer = refused(case, tmp_path)
@@ -75,7 +76,7 @@ def test_every_answer_has_its_scenario():
     assert REFUSED.keys() == {case.name for case in BROKEN}
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("answer", "alike"),
     [
         ({"a": 1.0 + 1e-12, "b": [1, "x"]}, True),

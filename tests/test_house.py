@@ -6,19 +6,18 @@ tests/data/house.json is what is not mended yet; nothing may be added to it.
 
 from __future__ import annotations
 
-import pytest
-
 from tests.house.layers import contract
 from tests.house.measures import FIGURES, RULES, exceptions, key, limits
+from tests.loops import for_all
 
 
-@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
+@for_all("figure", FIGURES, ids=lambda figure: figure.name)
 def test_no_figure_grows(figure):
     """A number of the sources is at most what it was when it was last written down."""
     assert figure.count() <= limits()[figure.name]
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+@for_all("rule", RULES, ids=lambda rule: rule.name)
 def test_a_rule_is_broken_only_where_it_is_written_down(rule):
     """Nothing new breaks a rule, and an exception that is no longer needed is taken out."""
     offenders = {key(one): one for one in rule.offenders()}

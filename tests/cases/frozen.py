@@ -87,7 +87,12 @@ def written(kind: str) -> list[Case]:
 
 def answered(case: Case, folder: Path) -> dict[str, Any]:
     """Exit status, messages, text and JSON document of `planner solve`; both of one plan."""
-    with _solved_once():
+    return answered_by_plan(case, folder)[0]
+
+
+def answered_by_plan(case: Case, folder: Path) -> tuple[dict[str, Any], Plan | None]:
+    """What is answered, and the plan that it was printed of; None where there is none."""
+    with _solved_once() as plans:
         status, out, err = ran(case, folder)
         again, printed, same = ran(case, folder, "--json")
     assert (again, same) == (status, err), f"{case.name}: --json changes more than the form"
@@ -95,17 +100,18 @@ def answered(case: Case, folder: Path) -> dict[str, Any]:
     if document is not None:
         form = json.dumps(document, indent=2, ensure_ascii=False)
         assert printed == f"{form}\n", f"{case.name}: the document has another form"
-    return {
+    answer = {
         "status": status,
         "stderr": err.splitlines(),
         "text": out.splitlines(),
         "document": document,
     }
+    return answer, plans[0] if plans else None
 
 
 @contextlib.contextmanager
-def _solved_once() -> Iterator[None]:
-    """`planner solve` of one scenario prints the plan that it found before."""
+def _solved_once() -> Iterator[list[Plan]]:
+    """`planner solve` of one scenario prints the plan that it found before, which is listed."""
     solve, plans = protocol.solve, list[Plan]()
 
     def first_plan(*words: Any, **options: Any) -> Plan:
@@ -115,7 +121,7 @@ def _solved_once() -> Iterator[None]:
 
     protocol.solve = first_plan
     try:
-        yield
+        yield plans
     finally:
         protocol.solve = solve
 

@@ -27,9 +27,10 @@ from formulas.registry import (
     subject,
     tags,
 )
+from tests.loops import for_all
 
 
-@pytest.mark.parametrize("name", list(by_name()))
+@for_all("name", list(by_name()))
 def test_every_entry_checks(name):
     """Units of both sides, and every step of a derivation."""
     assert by_name()[name].check()
@@ -78,7 +79,7 @@ def test_only_the_table_makes_symbols():
                 assert not [file for call in calls if ast.unparse(call.func) in makers]
 
 
-@pytest.mark.parametrize("module", MODULES)
+@for_all("module", MODULES)
 def test_a_file_of_equations_defines_every_name_it_uses(module):
     """It takes symbols by `import *`: none is missing, and none is bound a second time."""
     loaded = importlib.import_module(f"formulas.{module}")

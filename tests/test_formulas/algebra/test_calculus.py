@@ -13,6 +13,7 @@ from formulas.nomenclature.training import r_all as k
 from formulas.nomenclature.training import x_over as n
 from formulas.nomenclature.training import x_shift as y
 from formulas.registry import all_derivations, by_name
+from tests.loops import for_all
 
 
 def test_an_optimum_derives_its_condition_and_shows_the_second_order():
@@ -82,7 +83,7 @@ OPTIMA = (
 )
 
 
-@pytest.mark.parametrize("name", OPTIMA.split())
+@for_all("name", OPTIMA.split())
 def test_an_optimum_of_the_catalogue_starts_from_its_objective(name):
     """No first-order condition is typed."""
     verbs = [step.verb for step in by_name()[name].steps]

@@ -14,12 +14,13 @@ from formulas.nomenclature.training import x_shift as y
 from formulas.numerics.expressions import maximum
 from formulas.registry import all_derivations, by_name
 from tests.false_steps import FALSE_STEPS, mutated, refused
+from tests.loops import for_all
 from tests.steps_by_kind import FALSE, TRUE
 
 DERIVED = [name for name, value in by_name().items() if isinstance(value, Derivation)]
 
 
-@pytest.mark.parametrize("name", FALSE_STEPS)
+@for_all("name", FALSE_STEPS)
 def test_a_false_step_is_refused(name):
     """At points of two seeds and of one drawn now."""
     make = FALSE_STEPS[name]
@@ -39,14 +40,14 @@ def test_mutants_at_every_scale_are_refused():
     assert accepted == []
 
 
-@pytest.mark.parametrize("name", FALSE)
+@for_all("name", FALSE)
 def test_a_false_step_of_each_kind_is_refused(name):
     """Rounding, windows, directions, conditions, numbers, names, functions, limits, and more."""
     assert refused(FALSE[name], 1)
     assert refused(FALSE[name], 2)
 
 
-@pytest.mark.parametrize("name", TRUE)
+@for_all("name", TRUE)
 def test_a_true_step_of_each_kind_passes(name):
     """The same rules leave these."""
     assert TRUE[name]().check(1)

@@ -19,6 +19,7 @@ from formulas.nomenclature.symbols import symbol_unit
 from formulas.numerics.expressions import float_value
 from formulas.registry import all_derivations, all_equations, by_name
 from formulas.roofline.batching import critical_batch
+from tests.loops import for_all
 from tests.scripts.mutants import expression_mutants, figure, judged, mutants
 from tests.sizes import first, seldom
 
@@ -44,7 +45,7 @@ def test_every_mutant_of_the_critical_batch_is_refused():
     assert verdict.killed > 80
 
 
-@pytest.mark.parametrize("name", DERIVED)
+@for_all("name", DERIVED)
 def test_a_recorded_step_that_was_altered_is_refused(name):
     """Each side of each step; `check` makes every step anew."""
     derivation = by_name()[name]

@@ -6,6 +6,7 @@ import pytest
 
 from formulas.book.book_values import BookError, FalseStep, answer_value, answer_words, refusal
 from formulas.book.prose import chapters
+from tests.loops import for_all
 
 EXERCISES = {
     f"{n}.{m}": (chapter, exercise)
@@ -49,7 +50,7 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("number", BY_HAND)
+@for_all("number", BY_HAND)
 def test_an_answer_is_what_it_is_by_hand(number):
     """To every digit that floats have."""
     chapter, exercise = EXERCISES[number]
@@ -57,7 +58,7 @@ def test_an_answer_is_what_it_is_by_hand(number):
     assert value == pytest.approx(BY_HAND[number], rel=1e-9)
 
 
-@pytest.mark.parametrize("number", EXERCISES)
+@for_all("number", EXERCISES)
 def test_every_exercise_has_an_answer_in_words(number):
     """A finite number, or what the checker says to a false step."""
     chapter, exercise = EXERCISES[number]

@@ -7,6 +7,7 @@ from formulas.book.book_values import BarRow, BookError, evaluate_expression, ex
 from formulas.book.curves import bars, draw_figure, idle_share, sample_curve, short_number, ticks
 from formulas.book.prose import chapters
 from formulas.export.drawing import Label, Spot, characters, pdf_strokes, svg
+from tests.loops import for_all
 
 FIGURES = {figure.name: (chapter, figure) for chapter in chapters() for figure in chapter.figures}
 CURVES = [(name, k) for name, (_, figure) in FIGURES.items() for k in range(len(figure.curves))]
@@ -18,7 +19,7 @@ def values(name):
     return {**chapter.sets[figure.case], **exact(figure.values)}
 
 
-@pytest.mark.parametrize(("name", "number"), CURVES)
+@for_all(("name", "number"), CURVES)
 def test_a_curve_is_its_equation(name, number):
     """At a few of its points, worked one by one from the expression tree."""
     figure = FIGURES[name][1]
@@ -70,7 +71,7 @@ def test_a_timetable_that_is_none_is_refused(start, words):
         bars(changed, chapter.sets["teaching"])
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@for_all("name", FIGURES)
 def test_a_drawing_is_written_in_every_form(name):
     """Vector in SVG and PDF, letters on a terminal; all words within the sheet."""
     drawing = draw_figure(FIGURES[name][1], values(name))

@@ -5,6 +5,7 @@ import math
 import pytest
 
 from formulas.claims.claim import RULE, ClaimComparison, Verdict, compare_with_claim, verdict_counts
+from tests.loops import for_all
 
 
 def judged(*factors):
@@ -12,7 +13,7 @@ def judged(*factors):
     return Verdict(tuple(ClaimComparison("x", 100 * by, 100, 100, "") for by in factors))
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("factors", "word"),
     [((), "unnumbered"), ((1,), "holds"), ((1.05,), "holds"), ((1.06,), "near"), ((0.96,), "holds"),
      ((0.9,), "near"), ((1.5,), "near"), ((1 / 1.5,), "near"), ((1.51,), "off"), ((10,), "off"),
@@ -30,7 +31,7 @@ def test_the_rule_prints_its_own_limits():
     assert "off within a factor of 10, else far" in RULE
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("says", "value", "factor"),
     [(3, 6, 2), ("1/3", 1, 3), ([150, 200], 300, 1.5), ([150, 200], 100, 1.5), ([150, 200], 170, 1),
      ([500, ""], 72, 500 / 72), ([500, ""], 600, 1), (["", 5], 4, 1), (["", 5], 10, 2),

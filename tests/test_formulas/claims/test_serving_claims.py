@@ -9,6 +9,7 @@ from formulas.claims import all_claims
 from formulas.claims.claim import CLAIM_KINDS, LECTURE, Claim, ComputedNumber, Verdict, figure_text
 from formulas.nomenclature.sources import lecture_notes
 from formulas.registry import by_name, find, tags
+from tests.loops import for_all
 
 SERVING = {f"C{number}" for number in range(1, 29)}
 CLAIMS = {claim.id: claim for claim in all_claims() if claim.id in SERVING}
@@ -62,7 +63,7 @@ def test_every_serving_claim_is_there_once():
     assert ids == [f"C{number}" for number in range(1, 29)]
 
 
-@pytest.mark.parametrize("claim", CLAIMS.values(), ids=list(CLAIMS))
+@for_all("claim", CLAIMS.values(), ids=list(CLAIMS))
 def test_every_serving_claim_rests_on_equations_that_bear_its_id(claim):
     """A claim names what it rests on, worked numbers too; test_registry.py checks all of it."""
     assert set(claim.equations) <= by_name().keys()
@@ -72,7 +73,7 @@ def test_every_serving_claim_rests_on_equations_that_bear_its_id(claim):
     assert claim.kind in CLAIM_KINDS
 
 
-@pytest.mark.parametrize("name", NUMBERS)
+@for_all("name", NUMBERS)
 def test_worked_numbers(name):
     """What the equations make of the lecture's own inputs."""
     assert CLAIMS[name].values() == pytest.approx(NUMBERS[name], rel=1e-6)

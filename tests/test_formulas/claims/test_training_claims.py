@@ -7,6 +7,7 @@ import pytest
 from formulas.claims import all_claims
 from formulas.claims.claim import CLAIM_KINDS, Verdict
 from formulas.registry import by_name, tags
+from tests.loops import for_all
 
 IDS = [f"C{number}" for number in range(29, 58)]
 CLAIMS = {claim.id: claim for claim in all_claims() if claim.id in IDS}
@@ -46,7 +47,7 @@ def test_every_claim_is_there_once_and_in_order():
     assert [claim.id for claim in all_claims()] == [f"C{number}" for number in range(1, 58)]
 
 
-@pytest.mark.parametrize("name", IDS)
+@for_all("name", IDS)
 def test_every_claim_rests_on_equations_that_bear_its_id(name):
     """All but the rumour; what is worked is among them. That all checks test_registry.py tests."""
     claim = CLAIMS[name]
@@ -57,7 +58,7 @@ def test_every_claim_rests_on_equations_that_bear_its_id(name):
     assert claim.kind in CLAIM_KINDS
 
 
-@pytest.mark.parametrize("name", NUMBERS)
+@for_all("name", NUMBERS)
 def test_worked_numbers(name):
     """What the equations make of the lecture's own inputs."""
     assert CLAIMS[name].values() == pytest.approx(NUMBERS[name], rel=1e-4)

@@ -10,6 +10,7 @@ import sympy as sp
 from formulas.algebra.derivation import Derivation
 from formulas.export.lean import DECIMAL_BASE, cleared_denominators, lean
 from formulas.registry import by_name
+from tests.loops import for_all
 
 PLAIN = {name: by_name()[name] for name in DECIMAL_BASE}
 
@@ -27,7 +28,7 @@ def sides(item):
     return [pair for pair in (cleared_denominators(*both) for both in pairs) if pair]
 
 
-@pytest.mark.parametrize("name", DECIMAL_BASE)
+@for_all("name", DECIMAL_BASE)
 def test_a_theorem_is_true_and_not_by_its_letters(name):
     """Both sides expand to one polynomial, and are written differently."""
     theorems = sides(PLAIN[name])

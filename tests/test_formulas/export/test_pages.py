@@ -14,6 +14,7 @@ from formulas.export.words import split_prose
 from formulas.nomenclature.dimensions import unit
 from formulas.nomenclature.symbols import GREEK, SYMBOLS, latex_names, symbol_unit
 from formulas.registry import MODULES, all_derivations, by_name, description
+from tests.loops import for_all
 
 
 def test_no_printed_letter_means_two_things():
@@ -60,14 +61,14 @@ def test_no_unit_on_the_pages_is_code():
     assert not [x for x in SYMBOLS.values() if "*" in symbol_unit(x).written]
 
 
-@pytest.mark.parametrize("derivation", all_derivations(), ids=lambda each: each.name)
+@for_all("derivation", all_derivations(), ids=lambda each: each.name)
 def test_no_step_repeats_the_line_before(derivation):
     """A step that changes nothing is a reason of the step before it."""
     lines = [relation(step.lhs, step.relation, step.rhs) for step in derivation.steps]
     assert all(line != before for before, line in pairwise(lines))
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("words", "formulas"),
     [("B*m_pos > B_0; below it every context is memory-bound", ["B*m_pos > B_0"]),
      ("a share, with c_fwd = 2 FLOP", ["Eq(c_fwd, 2)"]), ("see (k_most)", ["k_most"]),

@@ -2,11 +2,10 @@
 
 from html.parser import HTMLParser
 
-import pytest
-
 from formulas.registry import by_name
 from formulas.roofline.batching import critical_batch, critical_batch_with_kv
 from formulas.roofline.roofline import step_time
+from tests.loops import for_all
 
 VOID = {"br", "hr"}
 
@@ -30,7 +29,7 @@ class Balance(HTMLParser):
         self.words += data
 
 
-@pytest.mark.parametrize("name", list(by_name()))
+@for_all("name", list(by_name()))
 def test_every_entry_shows_itself(name):
     """Balanced, with title, source and every symbol; no dollar sign is left open."""
     value = by_name()[name]

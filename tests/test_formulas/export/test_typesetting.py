@@ -29,6 +29,7 @@ from formulas.nomenclature.lecture import B, F, L_ctx, N_active, W
 from formulas.nomenclature.symbols import SYMBOLS
 from formulas.numerics.evaluate import scalar
 from formulas.registry import by_name
+from tests.loops import for_all
 
 KINDS = {"=": math.isclose, "<": float.__lt__, ">": float.__gt__, "≤": float.__le__,
          "≥": float.__ge__, "≠": float.__ne__}  # fmt: skip
@@ -100,7 +101,7 @@ def test_a_sum_begins_with_what_is_added():
     assert layout(1 - B / F).parts[0] == Glyph("1", "number")
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("expression", "latex"),
     [
         (sp.Rational(1, 2) * B, r"\frac{{B}}{2}"),

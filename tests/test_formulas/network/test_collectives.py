@@ -37,6 +37,7 @@ from formulas.network.expert_copies import (
     nodes_in_reach,
     remote_copies,
 )
+from tests.loops import for_all
 
 LINK = {"alpha_0": 5e-6, "alpha_1": 1e-6, "r_link": 450e9}
 
@@ -134,8 +135,8 @@ HOPS = {
 }
 
 
-@pytest.mark.parametrize("name", HOPS)
-@pytest.mark.parametrize("i", range(5))
+@for_all("name", HOPS)
+@for_all("i", range(5))
 def test_a_hop_is_latency_and_bytes(name, i):
     """Tens of us on RDMA at decode sizes; ms only for long chunks or TCP."""
     latency, rate, times = HOPS[name]

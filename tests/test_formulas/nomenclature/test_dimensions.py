@@ -24,6 +24,7 @@ from formulas.nomenclature.lecture import (
 )
 from formulas.nomenclature.symbols import symbol_unit
 from formulas.numerics.expressions import maximum
+from tests.loops import for_all
 
 
 def of(expression):
@@ -39,7 +40,7 @@ def test_a_unit_reads_back_as_it_prints(text):
     assert str(unit(text)) == text
 
 
-@pytest.mark.parametrize("text", ["bytes", "s*", "s/(byte", "byte^2", "", "s s", "s**", "2*s"])
+@for_all("text", ["bytes", "s*", "s/(byte", "byte^2", "", "s s", "s**", "2*s"])
 def test_a_word_that_is_no_unit_is_refused(text):
     """Only the nine bases, products, quotients, powers and brackets."""
     with pytest.raises(UnitError):
@@ -52,7 +53,7 @@ def test_powers_cancel():
     assert unit("byte/s") ** 0 == DIMENSIONLESS
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("expression", "expected"),
     [
         (N_total * b_w / W, "s"),
@@ -75,7 +76,7 @@ def test_the_unit_of_an_expression(expression, expected):
     assert of(expression) == unit(expected)
 
 
-@pytest.mark.parametrize(
+@for_all(
     "expression",
     [
         T_mem + W,

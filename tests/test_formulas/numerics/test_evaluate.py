@@ -32,6 +32,7 @@ from formulas.numerics.evaluate import kernel, scalar
 from formulas.numerics.expressions import maximum, minimum, put
 from formulas.roofline.experts import expert_coverage, touched_parameters
 from formulas.roofline.roofline import compute_time, kv_time, memory_time, step_time
+from tests.loops import for_all
 
 NAMES = (e_w, e_kv, e_c, sigma, n_stages)
 CASE = {
@@ -162,8 +163,8 @@ def test_an_output_along_one_axis_is_a_view():
     assert not found["x"].flags.writeable
 
 
-@pytest.mark.parametrize("shape", [(7, 11, 13), (1001,), (1, 77, 13), (91, 1, 11)])
-@pytest.mark.parametrize("block", [1, 10, 64, 500])
+@for_all("shape", [(7, 11, 13), (1001,), (1, 77, 13), (91, 1, 11)])
+@for_all("block", [1, 10, 64, 500])
 def test_blocks_change_nothing(shape, block):
     """Bit for bit, whatever the block and the broadcast."""
     rng = np.random.default_rng(1)

@@ -11,6 +11,7 @@ from formulas.numerics.expressions import maximum, minimum
 from formulas.numerics.slopes import elasticities, tape_derivatives
 from formulas.numerics.tape import Tape
 from formulas.roofline.experts import touched_parameters
+from tests.loops import for_all
 
 CASE = {
     "B": 64, "L_ctx": 1e4, "m_pos": 1, "g": 1, "N_active": 37e9, "c_fwd": 2, "F": 2e15,
@@ -24,7 +25,7 @@ def slope(run, output, values, name, step=1e-6):
     return (up - down) / (2 * step) / run(**values)[output]
 
 
-@pytest.mark.parametrize(
+@for_all(
     "expression",
     [
         e_w * e_kv / e_c**3 + sp.sqrt(sigma),

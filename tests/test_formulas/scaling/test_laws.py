@@ -53,6 +53,7 @@ from formulas.scaling.routed_laws import (
     sparse_monomials,
     sparse_optimal_tokens,
 )
+from tests.loops import for_all
 
 ONES = {"c_fwd": 2, "one_param": 1, "one_token": 1, "one_flop": 1}
 KAPLAN = {"alpha_N": 0.076, "alpha_D": 0.103, "N_c": 6.4e13, "D_c": 1.8e13}
@@ -266,7 +267,7 @@ def test_ludziejewski_by_experts(experts, levels):
         assert of(joint_loss, case, N_active=n, D_pt=d) == pytest.approx(expected, rel=2e-3)
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("arithmetic", "experts", "active", "tokens"),
     [
         (1e20, 1, 1.7e9, 9.7e9), (1e20, 2, 1.5e9, 11.4e9), (1e20, 4, 1.2e9, 13.9e9),
@@ -332,7 +333,7 @@ def test_worth_is_concave_in_the_logarithms():
 # --- rules, and rewards ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("size", "arithmetic", "tokens"),
     [
         (4e8, 1.92e19, 8.0e9), (1e9, 1.21e20, 2.02e10), (1e10, 1.23e22, 2.051e11),

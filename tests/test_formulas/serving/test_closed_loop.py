@@ -7,6 +7,7 @@ from formulas.numerics.evaluate import kernel
 from formulas.serving.closed_loop import filled_passes, loop_first_token, prompt_ahead, work_ahead
 from formulas.serving.passes import pass_weights
 from formulas.serving.prefill import PREFILL
+from tests.loops import for_all
 
 READ = (*PREFILL, pass_weights, filled_passes, work_ahead, prompt_ahead)
 LOWERED = kernel(READ, ["T_pf", "T_ahead"])
@@ -19,8 +20,8 @@ def drawn(**given):
     return {name: given.get(name, DRAW.uniform(0.5, 2.0)) for name in LOWERED.names}
 
 
-@pytest.mark.parametrize("_", range(20))
-def test_a_prompt_that_fills_its_passes_shares_none(_):
+@for_all("draw", range(20))
+def test_a_prompt_that_fills_its_passes_shares_none(draw):
     """Six full passes take as long behind others as alone, a tenth of a pass less."""
     full = LOWERED(**drawn(x_hit=0.0, L_in=48.0, c_chunk=8.0, n_half=1.0, v_in=0.0))
     assert full["T_ahead"] == pytest.approx(full["T_pf"], rel=1e-12)

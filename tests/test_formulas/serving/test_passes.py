@@ -15,6 +15,7 @@ from formulas.serving.throughput import (
     time_per_output_token,
 )
 from tests.cases.simulation import Replica, closed_loop
+from tests.loops import for_all
 
 OUTPUT, ONCE = 200, 15e-3
 EQUATIONS = (
@@ -95,8 +96,8 @@ def test_a_full_pass_holds_as_many_prompts_as_fit():
     assert said == pytest.approx([1, 1 / 2, 1 / 163, 50 / 8192, 50 / 8192])
 
 
-@pytest.mark.parametrize("mean", [0.1, 0.5, 0.9, 1.0, 1.05, 2.2, 4.0, 8.3])
-@pytest.mark.parametrize("spread", [0.0, 0.25, 0.5, 1.0, 1.5])
+@for_all("mean", [0.1, 0.5, 0.9, 1.0, 1.05, 2.2, 4.0, 8.3])
+@for_all("spread", [0.0, 0.25, 0.5, 1.0, 1.5])
 def test_prompts_that_differ_take_the_passes_of_each(mean, spread):
     """E[ceil(L/c)] of log-normal lengths by their distribution; one length takes its own."""
     at = {"L_new": mean, "c_chunk": 1.0, "v_in": spread}

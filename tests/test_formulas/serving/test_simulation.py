@@ -31,6 +31,7 @@ from formulas.serving.throughput import (
     time_per_output_token,
 )
 from tests.cases.simulation import Replica, Seen, closed_loop, open_arrivals
+from tests.loops import for_all
 
 REPLICA = Replica(fixed=10e-3, each=2e-5, read=20e-6, chunk=8192)
 OUTPUT = 200
@@ -125,9 +126,9 @@ LIGHT = [(2048, 4000, 0.0, 0.08), (2048, 4000, 0.5, 0.08), (8192, 8000, 0.0, 0.0
          (8192, 8000, 1.0, 0.15)]  # fmt: skip
 
 
-@pytest.mark.parametrize("prompt", [1000, 8192])
-@pytest.mark.parametrize("concurrency", [16, 64])
-@pytest.mark.parametrize("spread", [0.0, 0.5])
+@for_all("prompt", [1000, 8192])
+@for_all("concurrency", [16, 64])
+@for_all("spread", [0.0, 0.5])
 def test_a_closed_loop_serves_what_the_identity_says(prompt, concurrency, spread):
     """1/X = t_prefill + (O - 1) t_decode(B)/B, whatever the lengths, with B the requests sent."""
     seen, values = looped(REPLICA, concurrency, prompt, spread)
@@ -176,7 +177,7 @@ def test_outputs_of_many_lengths_leave_requests_out_of_step():
         assert seen.tpot.mean() == pytest.approx(predicted(["T_tpot"], values)["T_tpot"], rel=0.03)
 
 
-@pytest.mark.parametrize("case", LOADS)
+@for_all("case", LOADS)
 def test_tokens_of_open_arrivals_wait_for_every_prompt(case):
     """kappa = 1 and the mean batch in place of B - 1; the batch is the root of the identity.
 
@@ -189,7 +190,7 @@ def test_tokens_of_open_arrivals_wait_for_every_prompt(case):
     assert seen.tpot.mean() == pytest.approx(predicted(["T_tpot"], values)["T_tpot"], rel=0.07)
 
 
-@pytest.mark.parametrize("case", LOADS)
+@for_all("case", LOADS)
 def test_chunks_are_filled_as_far_as_the_share_of_mixed_steps_says(case):
     """phi = B I/((O - 1) c) is the share of the room in chunks that holds prompts."""
     seen, values = opened(*case)
@@ -197,7 +198,7 @@ def test_chunks_are_filled_as_far_as_the_share_of_mixed_steps_says(case):
     assert seen.filled == pytest.approx(found, rel=0.03)
 
 
-@pytest.mark.parametrize("case", LOADS)
+@for_all("case", LOADS)
 def test_the_first_token_waits_as_long_as_the_queue_says(case):
     """Mean TTFT of open arrivals: own prompt, line, steps shared with others."""
     seen, values = opened(*case)
@@ -205,8 +206,8 @@ def test_the_first_token_waits_as_long_as_the_queue_says(case):
     assert seen.ttft.mean() == pytest.approx(found["T_ttft"] + found["T_wait"], rel=0.12)
 
 
-@pytest.mark.parametrize("case", LOADS + LIGHT)
-@pytest.mark.parametrize("share", [0.05, 0.01])
+@for_all("case", LOADS + LIGHT)
+@for_all("share", [0.05, 0.01])
 def test_quantiles_of_the_first_token(case, share):
     """95th and 99th percentile of TTFT: never much too short, at most a quarter too long."""
     seen, values = opened(*case)
@@ -226,7 +227,7 @@ def test_ranks_have_queues_of_their_own():
     assert four.tpot.mean() == pytest.approx(found["T_tpot"], rel=0.05)
 
 
-@pytest.mark.parametrize("case", LOADS[::2])
+@for_all("case", LOADS[::2])
 def test_requests_in_flight_are_arrivals_times_time_inside(case):
     """Little's law, with the times of the closed forms and the requests of the simulation."""
     seen, values = opened(*case)

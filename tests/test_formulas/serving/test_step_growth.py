@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from formulas.registry import find
+from tests.loops import for_all
 
 BATCHES = np.arange(1, 1025, dtype=float)
 
@@ -69,7 +70,7 @@ PARTS = {
 }
 
 
-@pytest.mark.parametrize("part", PARTS)
+@for_all("part", PARTS)
 def test_parts_of_a_step_have_both_properties(part):
     """Result 12: each never falls and never grows faster than the batch."""
     assert never_falls(PARTS[part])

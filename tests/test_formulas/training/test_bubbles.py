@@ -13,6 +13,7 @@ from formulas.training.bubbles import (
     bubble_to_work_interleaved,
     zero_bubble,
 )
+from tests.loops import for_all
 
 TIMES = [(2, 2, 2), (3, 4, 2), (2, 3, 1), (4, 4, 3)]
 SIZES = [(2, 4), (4, 8), (4, 7), (8, 20)]
@@ -90,9 +91,9 @@ def zero_bubble_order(warm, lag):
     return order
 
 
-@pytest.mark.parametrize("schedule", [gpipe, one_forward_one_backward])
-@pytest.mark.parametrize("times", TIMES)
-@pytest.mark.parametrize(("stages", "micro"), SIZES)
+@for_all("schedule", [gpipe, one_forward_one_backward])
+@for_all("times", TIMES)
+@for_all(("stages", "micro"), SIZES)
 def test_gpipe_and_1f1b_wait_alike(schedule, times, stages, micro):
     """C29: (P-1)(TF+TB+TW), whatever the number of microbatches."""
     fwd, bwd, wgt = times
@@ -105,8 +106,8 @@ def test_gpipe_and_1f1b_wait_alike(schedule, times, stages, micro):
     assert (whole - work) / work == pytest.approx(of(bubble_to_work, **case))
 
 
-@pytest.mark.parametrize("times", TIMES)
-@pytest.mark.parametrize(("stages", "micro"), SIZES)
+@for_all("times", TIMES)
+@for_all(("stages", "micro"), SIZES)
 def test_zero_bubble_schedules(times, stages, micro):
     """C29: (P-1)(TF+TB-TW) with the memory of 1F1B, (P-1)(TF+TB-2TW) with about twice."""
     fwd, bwd, wgt = times

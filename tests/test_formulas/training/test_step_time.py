@@ -5,6 +5,7 @@ import pytest
 from formulas.numerics.evaluate import kernel
 from formulas.training import bubbles, step_memory
 from formulas.training import step_time as step
+from tests.loops import for_all
 
 ONE_LAYER = {
     "a_whole": 10.0, "a_undiv": 0.0, "a_split": 24.0, "a_soft": 5.0, "a_routed": 0.0, "x_moe": 0.0,
@@ -23,9 +24,9 @@ def activations(tp, sp, selective, heads=96, width=12288, length=2048):
     return equation(**values) / (length * width)
 
 
-@pytest.mark.parametrize("tp", [1, 2, 8])
-@pytest.mark.parametrize("sp", [0, 1])
-@pytest.mark.parametrize("selective", [0, 1])
+@for_all("tp", [1, 2, 8])
+@for_all("sp", [0, 1])
+@for_all("selective", [0, 1])
 def test_activations_are_those_of_korthikanti(tp, sp, selective):
     """34 + 5as/h alone, 10 + 24/t + 5as/(ht) tensor parallel, all over t in sequence, no 5as/h."""
     softmax = 0 if selective else 5 * 96 * 2048 / 12288
@@ -89,7 +90,7 @@ def test_bubbles_of_equal_stages_are_those_of_the_schedules(equation, virtual, z
     assert ours == pytest.approx(published)
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("zero", "trained", "bytes_per_parameter"),
     [(0, 1, 4 + 4), (1, 1, 4 + 2), (2, 1, 16 * 4 + 2), (3, 1, 16 * 4 + 16 * 2 * 2),
      (0, 0, 0), (1, 0, 0), (2, 0, 0), (3, 0, 16 * 2 * 2)],

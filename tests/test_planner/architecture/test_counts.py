@@ -28,6 +28,7 @@ from planner.catalogue import models
 from planner.scenario.keys.model_keys import ModelDescription
 from planner.text.errors import ModelError
 from tests.cases.elements import kv_elements
+from tests.loops import for_all
 from tests.paths import FACTS
 
 TABLE = FACTS / "models.csv"
@@ -92,13 +93,13 @@ def test_table_is_covered() -> None:
     assert {name_of(row) for row in rows()} <= set(models.model_names())
 
 
-@pytest.mark.parametrize("row", rows(), ids=name_of)
+@for_all("row", rows(), ids=name_of)
 def test_total_is_exact(row: dict[str, str]) -> None:
     """The total agrees to the last parameter."""
     assert counted(row).n_total == int(row["total_params"])
 
 
-@pytest.mark.parametrize("row", rows(), ids=name_of)
+@for_all("row", rows(), ids=name_of)
 def test_active_is_exact(row: dict[str, str]) -> None:
     """All three conventions of active parameters agree to the last parameter."""
     active = counted(row).n_active
@@ -109,7 +110,7 @@ def test_active_is_exact(row: dict[str, str]) -> None:
     ]
 
 
-@pytest.mark.parametrize("row", rows(), ids=name_of)
+@for_all("row", rows(), ids=name_of)
 def test_caches_are_exact(row: dict[str, str]) -> None:
     """Cached, indexed and windowed elements, and bytes of state, agree."""
     found = counted(row)
@@ -121,14 +122,14 @@ def test_caches_are_exact(row: dict[str, str]) -> None:
     assert found.state_bytes_per_sequence == number(row, "state_bytes_per_sequence")
 
 
-@pytest.mark.parametrize("row", rows(), ids=name_of)
+@for_all("row", rows(), ids=name_of)
 def test_cache_bytes_follow_format(row: dict[str, str]) -> None:
     """Bytes per token, indexer included, in bf16 and in fp8."""
     assert counted(row, kv="bf16").kv_bytes_per_token == number(row, "kv_bytes_per_token_bf16")
     assert counted(row, kv="fp8").kv_bytes_per_token == number(row, "kv_bytes_per_token_fp8")
 
 
-@pytest.mark.parametrize("row", rows(), ids=name_of)
+@for_all("row", rows(), ids=name_of)
 def test_outer_shape(row: dict[str, str]) -> None:
     """Layers, width, vocabulary, heads and experts agree."""
     found = counted(row)
@@ -141,13 +142,13 @@ def test_outer_shape(row: dict[str, str]) -> None:
     assert found.n_moe_layers == number(row, "moe_layers")
 
 
-@pytest.mark.parametrize(("name", "total"), REFERENCE.items())
+@for_all(("name", "total"), REFERENCE.items())
 def test_total_of_reference_build(name: str, total: int) -> None:
     """Totals equal those of the reference implementation's modules."""
     assert model_sizes(models.load(name)).n_total == total
 
 
-@pytest.mark.parametrize("name", models.model_names())
+@for_all("name", models.model_names())
 def test_classes_add_up(name: str) -> None:
     """Parameters, active parameters and formats by class add up to the totals."""
     found = model_sizes(models.load(name))
@@ -157,7 +158,7 @@ def test_classes_add_up(name: str) -> None:
     assert sum(map(sum, (mix.values() for mix in found.weight_mix.values()))) == found.n_total
 
 
-@pytest.mark.parametrize("name", models.model_names())
+@for_all("name", models.model_names())
 def test_active_never_exceeds_stored(name: str) -> None:
     """A token passes through no more parameters than are stored, class by class."""
     found = model_sizes(models.load(name))

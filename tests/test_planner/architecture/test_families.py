@@ -13,6 +13,7 @@ import pytest
 from planner.architecture import from_config, model_sizes
 from planner.catalogue import models
 from planner.text.errors import ModelError
+from tests.loops import for_all
 
 # fmt: off
 SHAPES: dict[str, tuple[int, dict[str, Any]]] = {
@@ -98,7 +99,7 @@ def varied(name: str, **changes: Any) -> Any:
     )
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@for_all("name", SHAPES)
 def test_total_of_reference_build(name: str) -> None:
     """Unseen shapes of known families count exactly."""
     total, config = SHAPES[name]
@@ -138,7 +139,7 @@ def test_layers_from_the_pattern_alone() -> None:
     assert varied("nemotron-h-56b", num_hidden_layers=()).n_layers == 118
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("name", "changes", "message"),
     [
         ("nemotron-h-56b", {"num_hidden_layers": 100}, "pattern has 118"),

@@ -15,6 +15,7 @@ from planner.architecture import from_config, model_sizes, read_config
 from planner.architecture.families import FAMILIES
 from planner.catalogue import models
 from planner.text.errors import ModelError
+from tests.loops import for_all
 from tests.paths import SHARED
 from tests.sizes import examples
 
@@ -68,7 +69,7 @@ def without_prefix(path: Path) -> str:
     return path.name.removesuffix("_config.json")
 
 
-@pytest.mark.parametrize("path", CONFIGS, ids=without_prefix)
+@for_all("path", CONFIGS, ids=without_prefix)
 def test_published_configurations_are_read(path: Path) -> None:
     """Every configuration of the collection gives a model with its file as source."""
     found = model_sizes(read_config(path))
@@ -76,7 +77,7 @@ def test_published_configurations_are_read(path: Path) -> None:
     assert found.source == str(path)
 
 
-@pytest.mark.parametrize("path", CONFIGS, ids=without_prefix)
+@for_all("path", CONFIGS, ids=without_prefix)
 def test_catalogue_equals_its_origin(path: Path) -> None:
     """A trimmed catalogue entry counts like the full configuration it comes from."""
     origin = without_prefix(path).replace("--", "/")
@@ -101,7 +102,7 @@ def test_harmless_keys_change_nothing() -> None:
     assert model_sizes(plain).n_total == 1_235_814_400
 
 
-@pytest.mark.parametrize(
+@for_all(
     "key",
     [
         "num_experts",
@@ -130,7 +131,7 @@ def test_structure_that_says_nothing_is_accepted(value: object) -> None:
     assert from_config({**LLAMA, "num_experts": value}, "m").hidden == 2048
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("key", "value", "message"),
     [
         ("hidden_size", "2048", "expected a whole number"),
@@ -179,7 +180,7 @@ def test_aliases_must_agree() -> None:
         from_config(config, "m")
 
 
-@pytest.mark.parametrize(
+@for_all(
     "text",
     [
         b"",
@@ -250,7 +251,7 @@ def test_towers_are_named_as_excluded() -> None:
     assert found.n_total == 11_766_034_176
 
 
-@pytest.mark.parametrize("name", models.model_names())
+@for_all("name", models.model_names())
 def test_key_order_does_not_matter(name: str) -> None:
     """Counting depends on the keys, not on their order."""
     config = models.record(name).config

@@ -11,6 +11,7 @@ from planner.architecture.layers import CacheKind
 from planner.catalogue import models
 from planner.catalogue.chips import chip
 from planner.catalogue.coefficient_spread import RunContext
+from tests.loops import for_all
 
 CONTEXT = st.integers(0, 10**7)
 KINDS = [
@@ -74,7 +75,7 @@ def test_compressed_caches_divide_by_their_ratio() -> None:
     assert window.stored_bytes(10**6) == 61 * 512 * 128 * 2
 
 
-@pytest.mark.parametrize("name", models.model_names())
+@for_all("name", models.model_names())
 def test_sequence_bytes_are_the_sum_of_the_parts(name: str) -> None:
     """At long context a sequence takes its growing caches, its windows and its state."""
     found = model_sizes(models.load(name))

@@ -10,6 +10,7 @@ from planner.architecture import ModelSizes, dtype, from_config, model_sizes
 from planner.catalogue import models
 from planner.text.errors import ModelError
 from tests.cases.elements import kv_elements
+from tests.loops import for_all
 
 LLAMA: dict[str, Any] = {
     "model_type": "llama",
@@ -237,7 +238,7 @@ def test_window_as_long_as_the_context_is_none() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("changes", "message"),
     [
         ({"model_type": "exaone4", "sliding_window": 8, "sliding_window_pattern": "LX"}, "letters"),

@@ -11,6 +11,7 @@ from planner.architecture import DTYPES, dtype, from_config, model_sizes
 from planner.architecture.quantization import Patterns
 from planner.catalogue import models
 from planner.text.errors import ModelError
+from tests.loops import for_all
 
 TINY: dict[str, Any] = {
     "model_type": "llama",
@@ -109,7 +110,7 @@ def test_override_leaves_embedding_and_head() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("values", "bytes_per_weight"),
     [
         ({"quant_method": "fp8"}, Fraction(1)),
@@ -160,7 +161,7 @@ def test_bytes_by_method(values: dict[str, Any], bytes_per_weight: Fraction) -> 
     assert quantised(**values).weight_bytes["dense_ffn"] == 3 * 3 * 256 * 512 * bytes_per_weight
 
 
-@pytest.mark.parametrize(
+@for_all(
     "values",
     [
         {"quant_method": "magic"},
@@ -189,7 +190,7 @@ def test_unknown_quantisation_is_refused(values: dict[str, Any]) -> None:
         quantised(**values)
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("name", "path", "matches"),
     [
         ("lm_head", "lm_head", True),

@@ -19,6 +19,7 @@ from planner.architecture import from_config, model_sizes
 from planner.architecture.families import FAMILIES, REFUSED_FAMILIES, WRAPPERS
 from planner.text.errors import ModelError
 from tests.cases.elements import kv_elements
+from tests.loops import for_all
 from tests.paths import DATA
 from tests.sizes import examples
 
@@ -94,14 +95,14 @@ def counted(config: dict[str, Any]) -> Any:
     return model_sizes(from_config(config, "m"))
 
 
-@pytest.mark.parametrize("row", ROWS)
+@for_all("row", ROWS)
 def test_total_of_reference_build(row: dict[str, Any]) -> None:
     """Every parameter of the reference implementation's modules is counted, and no other."""
     found = counted(row["config"])
     assert (found.n_total, found.params["routed"]) == (row["total"], row["routed"])
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if "per_token" in row.values[0]])
+@for_all("row", [row for row in ROWS if "per_token" in row.values[0]])
 def test_caches_of_reference_run(row: dict[str, Any]) -> None:
     """What a forward pass leaves in the caches is what is counted, full and windowed layers."""
     found = counted(row["config"])
@@ -109,7 +110,7 @@ def test_caches_of_reference_run(row: dict[str, Any]) -> None:
     assert (kv_elements(found), windowed) == (row["per_token"], row["window"])
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if "recurrent" in row.values[0]])
+@for_all("row", [row for row in ROWS if "recurrent" in row.values[0]])
 def test_states_of_reference_run(row: dict[str, Any]) -> None:
     """Convolution tails and recurrent states are as large as a forward pass leaves them."""
     layers = from_config(row["config"], "m").layers
@@ -118,7 +119,7 @@ def test_states_of_reference_run(row: dict[str, Any]) -> None:
     assert sum(state.recurrent for state in states) == row["recurrent"]
 
 
-@pytest.mark.parametrize("row", ROWS)
+@for_all("row", ROWS)
 def test_active_is_within_total(row: dict[str, Any]) -> None:
     """A token passes through all that is stored but the experts it is not sent to."""
     found = counted(row["config"])
@@ -128,7 +129,7 @@ def test_active_is_within_total(row: dict[str, Any]) -> None:
     assert found.n_active["all"] == active
 
 
-@pytest.mark.parametrize(("total", "config"), PUBLISHED.values(), ids=PUBLISHED)
+@for_all(("total", "config"), PUBLISHED.values(), ids=PUBLISHED)
 def test_published_total_is_met(total: int, config: dict[str, Any]) -> None:
     """Families that transformers does not hold count as published, to the last parameter."""
     assert counted(config).n_total == total
@@ -141,7 +142,7 @@ def test_tables_do_not_overlap() -> None:
     assert set(WRAPPERS.values()) <= set(FAMILIES)
 
 
-@pytest.mark.parametrize("kind", REFUSED_FAMILIES)
+@for_all("kind", REFUSED_FAMILIES)
 def test_refused_family_says_what_is_missing(kind: str) -> None:
     """A family that cannot be said in layers is refused with its name and the reason."""
     with pytest.raises(ModelError, match=REFUSED_FAMILIES[kind]) as caught:

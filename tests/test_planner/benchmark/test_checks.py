@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from planner.benchmark.device import TimingSample
 from planner.benchmark.session import fault
@@ -16,6 +15,7 @@ from planner.benchmark.works import (
     TimedKernelSpec,
 )
 from tests.cases.measuring_device import computed
+from tests.loops import for_all
 
 WORKS: list[TimedKernelSpec] = [
     Stream("read", 2**20),
@@ -30,13 +30,13 @@ WORKS: list[TimedKernelSpec] = [
 IDS = [str(work) for work in WORKS]
 
 
-@pytest.mark.parametrize("work", WORKS, ids=IDS)
+@for_all("work", WORKS, ids=IDS)
 def test_a_right_result_is_right_after_rounding(work: TimedKernelSpec) -> None:
     """As the precision rounds it, and no further."""
     assert fault(work, computed(work)) is None
 
 
-@pytest.mark.parametrize("work", WORKS, ids=IDS)
+@for_all("work", WORKS, ids=IDS)
 def test_one_wrong_number_is_found_and_counted(work: TimedKernelSpec) -> None:
     """The message has it, and what was expected."""
     right = computed(work)
@@ -47,8 +47,8 @@ def test_one_wrong_number_is_found_and_counted(work: TimedKernelSpec) -> None:
     assert told.startswith(f"1 of {result.size} sampled numbers are wrong")
 
 
-@pytest.mark.parametrize("work", WORKS, ids=IDS)
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@for_all("work", WORKS, ids=IDS)
+@for_all("bad", [np.nan, np.inf])
 def test_what_is_no_number_is_wrong(work: TimedKernelSpec, bad: float) -> None:
     """It compares with nothing, and must not pass for that."""
     right = computed(work)

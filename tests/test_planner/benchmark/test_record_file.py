@@ -21,6 +21,7 @@ from planner.report.files import dumps
 from planner.report.text.calibration_text import measured_document, measured_text
 from planner.text.errors import InputError
 from tests.cases.measuring_device import H200, Imagined
+from tests.loops import for_all
 
 GB = 1e9
 GIB = 2**30
@@ -81,7 +82,7 @@ def test_a_file_without_works_is_read(tmp_path: Path) -> None:
     assert ceilings(bare, chip("h200")) == {}
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("text", "told"),
     [
         (SHORT.replace("format = 1", "format = 2"), "format: input should be 1, got 2"),
@@ -182,7 +183,7 @@ def test_a_file_of_another_chip_is_refused() -> None:
     assert "bf16 rate of 2 PFLOP/s is above" in str(chip_mismatch(found(flops=fast), chip("h200")))
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("name", "memory", "expected"),
     [
         ("NVIDIA H200", 150 * GB, "h200"),

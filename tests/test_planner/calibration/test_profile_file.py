@@ -19,13 +19,14 @@ from planner.catalogue.profile import (
     profile_names,
 )
 from planner.catalogue.profile_choice import profile_fault
+from tests.loops import for_all
 
 
 def _again(one: Profile) -> Profile:
     return parse_profile(one.name, tomllib.loads(profile_text(one)))
 
 
-@pytest.mark.parametrize("name", profile_names())
+@for_all("name", profile_names())
 def test_every_profile_that_ships_is_read_as_it_is_written(name):
     """Coefficients, intervals, adjustments, bands and errors to six digits, texts as they are."""
     one = profile(name)
@@ -56,7 +57,7 @@ def test_any_text_is_written_and_read(text):
     assert _again(one).source == text.replace("\udcff", "?")
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("changes", "told"),
     [
         ({"values": {"e_w": 0.0}}, "e_w is 0, expected an efficiency"),

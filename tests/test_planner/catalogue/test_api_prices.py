@@ -10,6 +10,7 @@ from planner.catalogue import api_prices
 from planner.catalogue.listed_prices import contract_rent, rentals
 from planner.report.text.catalog import catalog, catalog_text
 from planner.text.errors import CatalogueError
+from tests.loops import for_all
 from tests.paths import shared
 
 
@@ -92,7 +93,7 @@ HEAD = ",".join(api_prices.COLUMNS)
 ROW = "deepseek-r1,azure,host,standard,0,,,,1.35,5.4,0.5,,,2026-07-02,x,,"
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("line", "problem"),
     [
         (ROW.replace("1.35", "nan"), "input: expected a price per token"),

@@ -13,6 +13,7 @@ from planner.catalogue.chips import chip, chip_names
 from planner.catalogue.listed_prices import Price, default_price, rentals
 from planner.catalogue.systems import parse_system, system, system_names
 from planner.text.errors import CatalogueError
+from tests.loops import for_all
 from tests.paths import FACTS, shared
 from tests.test_topologies.machines.test_machines import REQUIRED
 
@@ -74,7 +75,7 @@ def test_figures_are_the_fields():
             assert value == figure.base
 
 
-@pytest.mark.parametrize("name", sorted(TITLES))
+@for_all("name", sorted(TITLES))
 def test_chip_agrees_with_the_table_of_hardware(name):
     """Peaks, capacity and bandwidth are those of the study, rounding aside."""
     table = {row["chip"]: row for row in rows("hardware.csv")}
@@ -141,7 +142,7 @@ CHIP_OF_ROW = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(CHIP_OF_ROW))
+@for_all("name", sorted(CHIP_OF_ROW))
 def test_default_price_is_the_median_of_listed_rentals(name):
     """Median, range and newest date follow from the rows: no spot, no index, no unverified."""
     kept = [
@@ -220,7 +221,7 @@ def test_every_system_names_a_known_chip_and_domain():
         assert entry.scale_up is None or entry.scale_up > 0
 
 
-@pytest.mark.parametrize("name", chip_names())
+@for_all("name", chip_names())
 def test_every_chip_is_a_system(name):
     """By its own name: the machine that is made of it, or cards on the lanes that its row has."""
     entry = system(name)
@@ -248,7 +249,7 @@ def test_reported_memory_is_near_the_listed():
             assert entry.usable.memory == entry.memory_reported
 
 
-@pytest.mark.parametrize("name", [name for name in system_names() if system(name).topology])
+@for_all("name", [name for name in system_names() if system(name).topology])
 def test_links_agree_with_the_network_of_the_same_name(name):
     """The one-way links held here are those of the machine in the package topologies."""
     machine = topologies.machine(system(name).topology)

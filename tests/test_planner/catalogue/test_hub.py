@@ -17,6 +17,7 @@ from planner.engines import export
 from planner.scenario import resolve_keys
 from planner.scenario.keys.references import ACCESS, FileAccess
 from planner.text.errors import InputError
+from tests.loops import for_all
 
 COMMITS = ["a" * 40, "b" * 40]
 CONFIG = {
@@ -163,9 +164,7 @@ def test_what_answers_others_asks_nobody(hub):
     assert not _Hub.asked
 
 
-@pytest.mark.parametrize(
-    "text", ["a/b.json", "./a/b", "../b", "/a/b", "a", "a/b/c", "a/b@main", "~/a"]
-)
+@for_all("text", ["a/b.json", "./a/b", "../b", "/a/b", "a", "a/b/c", "a/b@main", "~/a"])
 def test_paths_are_no_names(text):
     """What looks like a file is looked for as a file."""
     assert not is_hub_name(text)

@@ -8,6 +8,7 @@ import pytest
 from planner.catalogue.coefficient_spread import RunContext
 from planner.catalogue.hull import MAX_EXTRAPOLATION, Hull, dimensions, hull_names, parse_hull
 from planner.catalogue.profile import COEFFICIENTS, profile, profile_names
+from tests.loops import for_all
 
 HULL = profile("engines-2026").hull
 INSIDE = {
@@ -33,7 +34,7 @@ def test_a_point_among_the_rows_is_inside():
     assert not HULL.outside(INSIDE)
 
 
-@pytest.mark.parametrize("name", list(dimensions()))
+@for_all("name", list(dimensions()))
 def test_each_dimension_moved_alone_is_the_only_one_named(name):
     """Whatever the others, which stay."""
     moved = INSIDE | {name: BEYOND[name]}
@@ -41,7 +42,7 @@ def test_each_dimension_moved_alone_is_the_only_one_named(name):
     assert set(dimensions()) == set(INSIDE) == set(BEYOND)
 
 
-@pytest.mark.parametrize("name", [n for n, each in dimensions().items() if each.unit])
+@for_all("name", [n for n, each in dimensions().items() if each.unit])
 def test_the_ends_of_a_range_are_inside_and_a_quarter_more(name):
     """What lies a little beyond an end is no news; half as much again is."""
     low, high = HULL.ranges[name]
@@ -63,7 +64,7 @@ def test_no_engine_in_particular_is_any_of_them():
     assert [each.name for each in HULL.outside({"format": "int8 experts"})] == ["format"]
 
 
-@pytest.mark.parametrize("name", profile_names())
+@for_all("name", profile_names())
 def test_every_profile_has_a_hull(name):
     """With names of the catalogue, and ranges from the least to the most."""
     hull = profile(name).hull

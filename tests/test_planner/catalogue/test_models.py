@@ -10,6 +10,7 @@ import pytest
 from planner.architecture import model_sizes, summary
 from planner.catalogue import models
 from planner.text.errors import CatalogueError
+from tests.loops import for_all
 
 # Published figures that our exact counts miss by more than 1 %, and why.
 EXPLAINED = {
@@ -18,7 +19,7 @@ EXPLAINED = {
 }
 
 
-@pytest.mark.parametrize("name", models.model_names())
+@for_all("name", models.model_names())
 def test_entry_has_source_and_date(name: str) -> None:
     """Every entry says where it comes from and when it was read."""
     entry = models.record(name)
@@ -27,7 +28,7 @@ def test_entry_has_source_and_date(name: str) -> None:
     assert models.load(name).source == f"{entry.source} ({entry.as_of})"
 
 
-@pytest.mark.parametrize("name", models.model_names())
+@for_all("name", models.model_names())
 def test_published_total_is_met(name: str) -> None:
     """Our count is within 1 % of the published figure, or the gap is explained."""
     entry = models.record(name)
@@ -38,7 +39,7 @@ def test_published_total_is_met(name: str) -> None:
     assert gap < (0.02 if name in EXPLAINED else 0.01)
 
 
-@pytest.mark.parametrize(
+@for_all(
     "name",
     [name for name in models.model_names() if (models.record(name).published_total or 0) % 1e6],
 )
@@ -47,7 +48,7 @@ def test_exact_published_total_is_met_exactly(name: str) -> None:
     assert model_sizes(models.load(name)).n_total == models.record(name).published_total
 
 
-@pytest.mark.parametrize("name", models.model_names())
+@for_all("name", models.model_names())
 def test_published_active_is_met(name: str) -> None:
     """Active parameters are within 2.1 % of the published figure in its convention."""
     entry = models.record(name)
@@ -70,7 +71,7 @@ def test_a_name_is_not_a_path() -> None:
         models.load("../models/deepseek-v3")
 
 
-@pytest.mark.parametrize("name", models.model_names())
+@for_all("name", models.model_names())
 def test_summary_is_plain_data(name: str) -> None:
     """The summary survives JSON and describes every layer."""
     told = summary(models.load(name))

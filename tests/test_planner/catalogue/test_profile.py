@@ -21,12 +21,13 @@ from planner.catalogue.profile import (
 from planner.catalogue.profile_choice import choose_profile, profile_fault
 from planner.problems.serving.profiled import LECTURE
 from planner.text.errors import CatalogueError
+from tests.loops import for_all
 from tests.paths import ROOT
 
 ENGINES = profile("engines-2026")
 
 
-@pytest.mark.parametrize("name", profile_names())
+@for_all("name", profile_names())
 def test_profiles_are_physical(name):
     """Efficiencies lie in (0, 1], overheads are not negative, bands hold their estimate."""
     one = profile(name)
@@ -55,7 +56,7 @@ def test_the_readme_says_how_accurate_the_profile_is():
     assert table in (ROOT / "README.md").read_text(encoding="utf-8"), f"not there:\n{table}"
 
 
-@pytest.mark.parametrize("name", profile_names())
+@for_all("name", profile_names())
 def test_profiles_beat_a_constant_times_the_roofline(name):
     """On configurations left out, and on whole models where those are told."""
     errors = profile(name).errors
@@ -185,7 +186,7 @@ def test_a_base_is_never_chosen_by_itself():
     assert (found.name, "llama.cpp alone" in words) == ("llama-cpp-2024", True)
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("on", "engines", "name", "words"),
     [
         ("h200", ("vllm", "trtllm"), "engines-2026", ""),

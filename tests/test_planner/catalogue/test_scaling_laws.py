@@ -13,6 +13,7 @@ from planner.report.text.catalog import catalog, catalog_text
 from planner.scenario.keys.budget_fields import LAW
 from planner.text.errors import CatalogueError
 from planner.text.tables import table
+from tests.loops import for_all
 from tests.paths import FACTS
 
 FORMS = table("planner.catalogue", "laws.toml")["form"]
@@ -43,7 +44,7 @@ def test_laws_of_every_kind_are_there():
     } <= set(law_names())  # fmt: skip
 
 
-@pytest.mark.parametrize("name", law_names())
+@for_all("name", law_names())
 def test_a_range_is_of_a_known_quantity(name):
     """Lowest before highest, both positive."""
     for key, (low, high) in law(name).range.items():
@@ -64,7 +65,7 @@ def test_a_covariance_is_one():
         assert np.linalg.eigvalsh(table).min() > -1e-6
 
 
-@pytest.mark.parametrize("name", law_names())
+@for_all("name", law_names())
 def test_every_law_is_listed_with_all_it_has(name):
     """Coefficients, settings and ranges, one line each."""
     text = catalog_text(catalog("laws", name))
@@ -74,7 +75,7 @@ def test_every_law_is_listed_with_all_it_has(name):
     assert ("correlated: " in text) == (found.covariance is not None)
 
 
-@pytest.mark.parametrize("name", law_names())
+@for_all("name", law_names())
 def test_every_law_says_where_it_comes_from(name):
     """Source, link, date, range, standing; a form that is known."""
     found = law(name)
@@ -87,7 +88,7 @@ def test_every_law_says_where_it_comes_from(name):
     assert found.coefficients
 
 
-@pytest.mark.parametrize("form", FORMS)
+@for_all("form", FORMS)
 def test_coefficients_bear_the_names_of_symbols(form):
     """What a law of the form holds, its equations take."""
     names = set()
@@ -113,7 +114,7 @@ def test_a_wrong_name_is_met_with_the_nearest():
         law("besirogl-2024")
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("name", "arithmetic", "size", "tokens"),
     [
         ("besiroglu-2024", 1e20, 8.535e8, 1.953e10),

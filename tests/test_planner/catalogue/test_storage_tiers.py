@@ -7,10 +7,11 @@ import pytest
 from planner.catalogue.listed_prices import TIERS, tier, tier_names
 from planner.report.text.catalog import catalog, catalog_text
 from planner.text.errors import CatalogueError
+from tests.loops import for_all
 from tests.paths import FACTS
 
 
-@pytest.mark.parametrize("name", tier_names())
+@for_all("name", tier_names())
 def test_every_tier_says_where_it_comes_from(name):
     """Capacity and rate with unit, source, date and standing."""
     found = tier(name)

@@ -20,6 +20,7 @@ from planner.claims.physical_column import (
     rounds_until_mixed,
 )
 from planner.report.text.derivations import claims_document, claims_rows, claims_text
+from tests.loops import for_all
 
 CLAIMS = {claim.id: claim for claim in all_claims()}
 
@@ -65,7 +66,7 @@ def rows():
     return {row["id"]: row for row in claims_rows()}
 
 
-@pytest.mark.parametrize(("claim", "label", "expected"), CASES)
+@for_all(("claim", "label", "expected"), CASES)
 def test_physical_numbers(claim, label, expected):
     """Catalogue figures through the lecture's equations, beside numbers found elsewhere."""
     number, tolerance = expected
@@ -73,7 +74,7 @@ def test_physical_numbers(claim, label, expected):
     assert found[0] == pytest.approx(number, rel=tolerance)
 
 
-@pytest.mark.parametrize("claim", physical_ids())
+@for_all("claim", physical_ids())
 def test_every_physical_number_names_what_it_comes_from(claim, rows):
     """An equation that the claim rests on, and catalogue entries."""
     for each in physical(claim):
@@ -140,7 +141,7 @@ JUDGED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("claim", JUDGED)
+@for_all("claim", JUDGED)
 def test_one_rule_judges_all_claims_alike(claim, rows):
     """A month too many is near, a disk thirty and flash 277 times off is far."""
     word, factor = JUDGED[claim]
@@ -170,7 +171,7 @@ def stands_for(number, value):
     return any(value * power / shown == pytest.approx(1, rel=off) for power in powers)
 
 
-@pytest.mark.parametrize("claim", CLAIMS.values(), ids=list(CLAIMS))
+@for_all("claim", CLAIMS.values(), ids=list(CLAIMS))
 def test_every_number_of_a_reason_is_stated_or_computed(claim):
     """A figure that changes in the catalogue is not left standing in a sentence."""
     row = acceptance_row(claim)

@@ -3,6 +3,7 @@
 import pytest
 
 from planner.claims import physical, physical_ids
+from tests.loops import for_all
 
 # Published or recomputed elsewhere: {claim: {part of the label: (number, tolerance)}}.
 PUBLISHED = {
@@ -27,7 +28,7 @@ PUBLISHED = {
 CASES = [(claim, *item) for claim, numbers in PUBLISHED.items() for item in numbers.items()]
 
 
-@pytest.mark.parametrize(("claim", "label", "expected"), CASES)
+@for_all(("claim", "label", "expected"), CASES)
 def test_physical_numbers(claim, label, expected):
     """Catalogue figures through the claims' equations, beside numbers found elsewhere."""
     number, tolerance = expected

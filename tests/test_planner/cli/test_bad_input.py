@@ -16,6 +16,7 @@ import pytest
 
 from planner.cli.app import main
 from tests.cases.messages import bare
+from tests.loops import for_all
 
 SMALL = """\
 problem: serving
@@ -298,8 +299,8 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("content", FILES.values(), ids=FILES.keys())
-@pytest.mark.parametrize("suffix", ["yaml", "json", "toml"])
+@for_all("content", FILES.values(), ids=FILES.keys())
+@for_all("suffix", ["yaml", "json", "toml"])
 def test_a_file_that_is_no_scenario_is_told_at_once(solve, content, suffix):
     """Status 2, a line each that begins with the file."""
     status, out, err = solve(content, name=f"s.{suffix}")
@@ -325,7 +326,7 @@ SETS = ["", "=", "x", "=3", "chips", "chips=", "chips=-1", "chips=[", "nope=3", 
         "tp.0=3", "\0=1", "chips=" + "9" * 20_000, "__class__=1", "model.config=1"]  # fmt: skip
 
 
-@pytest.mark.parametrize("change", SETS, ids=range(len(SETS)))
+@for_all("change", SETS, ids=range(len(SETS)))
 def test_a_change_that_is_none_is_told(solve, change):
     """With its own text as the place."""
     status, out, err = solve(SMALL, "--set", change)
@@ -334,7 +335,7 @@ def test_a_change_that_is_none_is_told(solve, change):
     assert len(err) < 3000
 
 
-@pytest.mark.parametrize(
+@for_all(
     "words",
     [
         ("solve",), ("solve", "a", "b"), ("nope",), ("solve", "--nope", "x"), ("init", "nope"),

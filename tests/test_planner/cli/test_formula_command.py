@@ -8,6 +8,7 @@ from formulas.algebra.equation import Equation
 from planner.cli.app import main
 from planner.report.text.formula import formula_card
 from planner.text.errors import InputError
+from tests.loops import for_all
 
 MEMORY = ("N_total=671B params", "b_w=1 byte/param", "B=64", "L_ctx=4k", "b_kv=70 kB")
 
@@ -151,7 +152,7 @@ def test_what_cannot_be_turned_round_is_said_in_a_sentence(capsys, name, solve_f
     assert sentence in err
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("given", "sentence"),
     [
         ("W=50 ms", 'memory bandwidth of the domain is in byte/s, such as "3.35 TB/s"; got "50 ms" '

@@ -11,11 +11,12 @@ import pytest
 import planner
 from planner.cli.options import as_changes
 from planner.text.errors import InputError
+from tests.loops import for_all
 
 SMALL = ("--model", "llama-3.1-8b", "--system", "hgx-h100")
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("typed", "changes"),
     [
         (["--users", "200"], ["workload.concurrency=200"]),

@@ -15,6 +15,7 @@ from planner.network.network_source import network
 from planner.report.files import dumps
 from planner.report.text.topology import topology_text
 from tests.cases.messages import bare
+from tests.loops import for_all
 from tests.test_planner.cli.conftest import document, numbers
 
 COMMAND = ("topology",)
@@ -52,7 +53,7 @@ def test_without_a_name_it_lists_the_machines(run):
     assert [row["name"] for row in rows] == list(topologies.names())
 
 
-@pytest.mark.parametrize("name", topologies.names())
+@for_all("name", topologies.names())
 def test_every_machine_is_measured_in_80_columns(name):
     """Text and JSON of each machine: links, groups, sources; no number that is none."""
     # A pod of thousands of chips takes seconds; a cube of it says the same.
@@ -321,7 +322,7 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("case", MISTAKES)
+@for_all("case", MISTAKES)
 def test_a_mistake_is_one_message_and_status_2(run, case, tmp_path, monkeypatch):
     """What is wrong and what was expected, on standard error; nothing is written."""
     monkeypatch.chdir(tmp_path)

@@ -17,6 +17,7 @@ from planner.scenario import kinds
 from planner.scenario.kinds import PROBLEM_PACKAGES
 from planner.text.errors import InputError
 from tests.cases.frozen import examples, file_of
+from tests.loops import for_all
 from tests.paths import DATA, EXAMPLES
 
 COMMAND = ("gate",)
@@ -212,7 +213,7 @@ def keys(name: str) -> list[str]:
     return sorted(f"{x}.{key}" for x, y in schema["$defs"].items() for key in y["properties"])
 
 
-@pytest.mark.parametrize("name", [*PROBLEM_PACKAGES, *DOCUMENTS])
+@for_all("name", [*PROBLEM_PACKAGES, *DOCUMENTS])
 def test_a_key_that_was_there_is_there_under_the_same_version(name):
     """Adding keeps the version; renaming or leaving out raises it."""
     recorded = json.loads(RECORDED.read_text("utf-8"))

@@ -15,6 +15,7 @@ from planner.protocol.problem import search
 from planner.scenario import kinds, load
 from planner.text.errors import InputError
 from planner.text.quantities import MONTH_HOURS
+from tests.loops import for_all
 from tests.paths import EXAMPLES
 
 TOY = {"problem": "toy", "promise": "40 ms"}
@@ -170,7 +171,7 @@ def over_orders(count: int, values: dict[int, list[float] | None]) -> tuple[list
     return [each / orders for each in sums] if orders else [], orders
 
 
-@pytest.mark.parametrize("seed", range(30))
+@for_all("seed", range(30))
 def test_the_mean_is_that_over_every_order(seed):
     """Random games of up to five changes, some sets of which have no value."""
     rng = random.Random(seed)

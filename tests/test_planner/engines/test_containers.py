@@ -10,6 +10,7 @@ import pytest
 from planner.engines.containers import containers
 from planner.engines.imported import scenario_from_launch
 from planner.text.errors import InputError
+from tests.loops import for_all
 
 SAID = ("system=hgx-h200", "workload.input_tokens=1000", "workload.output_tokens=200")
 OSS = "openai/gpt-oss-120b"
@@ -58,7 +59,7 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@for_all("text", TEXTS)
 def test_a_launch_is_found(text, tmp_path):
     """Images with their own program, shells, arrays, variables with defaults, launchers, pipes."""
     file = tmp_path / "launch.yaml"

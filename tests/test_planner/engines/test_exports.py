@@ -28,6 +28,7 @@ from planner.problems.serving.step.memory_terms import pool_context
 from planner.scenario import check_tree
 from planner.scenario.tree import Tree
 from planner.text.errors import Infeasible, InputError
+from tests.loops import for_all
 from tests.paths import DATA, EXAMPLES, ROOT
 
 RECORDED = json.loads((DATA / "engine_options.json").read_text("utf-8"))
@@ -119,7 +120,7 @@ def test_every_word_for_a_dtype_is_one_the_engine_takes(engine):
     assert set(page.release.online.values()) <= set(choices.get("--quantization", ()))
 
 
-@pytest.mark.parametrize(("case", "engine"), PAIRS)
+@for_all(("case", "engine"), PAIRS)
 def test_every_choice_is_one_the_engine_takes(case, engine):
     """An option with a list of values has one of them."""
     choices = RECORDED[engine]["choices"]
@@ -127,7 +128,7 @@ def test_every_choice_is_one_the_engine_takes(case, engine):
         assert name not in choices or value in choices[name]
 
 
-@pytest.mark.parametrize(("case", "engine"), PAIRS)
+@for_all(("case", "engine"), PAIRS)
 def test_only_options_of_the_page_are_written(case, engine):
     """An option that is written stands in the page's list, with the reason it is there."""
     found = exported(case, engine)
@@ -139,7 +140,7 @@ def test_only_options_of_the_page_are_written(case, engine):
     assert release.as_of in found.text
 
 
-@pytest.mark.parametrize(("case", "engine"), PAIRS)
+@for_all(("case", "engine"), PAIRS)
 def test_sizes_multiply_to_the_chips_of_a_replica(case, engine):
     """The engine's own product of sizes is tp * dp_attention * pp, and nodes share it evenly."""
     layout = solved(*CASES[case]).layout
@@ -165,7 +166,7 @@ def test_sizes_multiply_to_the_chips_of_a_replica(case, engine):
 BOTH = [case for case in CASES if (case, "vllm") not in REFUSED]  # vLLM copies no dense attention
 
 
-@pytest.mark.parametrize("case", BOTH)
+@for_all("case", BOTH)
 def test_batch_and_chunk_are_per_copy_or_whole_as_the_engine_counts(case):
     """vLLM and TensorRT-LLM count per copy of attention, SGLang over all copies."""
     plan = solved(*CASES[case])
@@ -191,7 +192,7 @@ def test_copies_of_a_dense_model_are_counted_over_all_by_the_one_engine_that_run
             exported("copies", engine)
 
 
-@pytest.mark.parametrize("case", CASES)
+@for_all("case", CASES)
 def test_shares_of_memory_leave_the_plans_reserve(case):
     """What an engine may take holds the plan's weights and caches, and leaves its reserve."""
     memory = solved(*CASES[case]).chosen["memory_per_chip"]
@@ -234,7 +235,7 @@ def layouts() -> list[dict[str, int]]:
             for tp in powers for ep in powers]  # fmt: skip
 
 
-@pytest.mark.parametrize("sizes", layouts(), ids=str)
+@for_all("sizes", layouts(), ids=str)
 def test_each_engine_refuses_just_what_it_cannot_split(sizes):
     """vLLM: all or no expert parallelism; TensorRT-LLM: all or no copies; SGLang: any."""
     base = deployed(DEEPSEEK, ("choose.tp=1", "choose.dp_attention=16", WHOLE))
@@ -332,7 +333,7 @@ def test_nothing_is_exported_where_there_is_no_plan():
         export(solved("infeasible"), "vllm")
 
 
-@pytest.mark.parametrize("name", models.model_names())
+@for_all("name", models.model_names())
 def test_a_model_is_loaded_from_where_it_was_published(name):
     """A catalogue name leads to a repository; models nobody published have none."""
     asked = {
@@ -407,7 +408,7 @@ def test_a_manifest_holds_any_name_as_text(name, tmp_path):
     assert found.launches[0].nodes == 1
 
 
-@pytest.mark.parametrize(("case", "engine"), PAIRS)
+@for_all(("case", "engine"), PAIRS)
 def test_a_script_passes_just_the_options_it_names(case, engine, tmp_path):
     """bash reads the array as it is meant: the words are the options, in order."""
     found = exported(case, engine)
@@ -432,7 +433,7 @@ def test_drafts_are_passed_as_json(tmp_path):
     assert asked["method"] in RECORDED["vllm"]["choices"]["method"]
 
 
-@pytest.mark.parametrize("case", CASES)
+@for_all("case", CASES)
 def test_the_file_of_tensorrt_llm_is_the_yaml_the_script_writes(case, tmp_path):
     """Both are the same mapping, and no key is one the engine does not have."""
     if (case, "trtllm") in REFUSED:

@@ -15,6 +15,7 @@ from planner.engines.imported import scenario_from_launch
 from planner.problems.serving.advice.current_layout import current_layout
 from planner.problems.serving.task.resolve import resolve
 from planner.text.errors import Infeasible, InputError
+from tests.loops import for_all
 from tests.paths import EXAMPLES
 
 SAID = ("system=hgx-h200", "workload.input_tokens=4000", "workload.output_tokens=1000")
@@ -191,7 +192,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("text", BAD)
+@for_all("text", BAD)
 def test_what_cannot_be_read_is_refused(text, tmp_path):
     """One sentence with what is wrong; nothing is guessed."""
     file = tmp_path / "run.sh"

@@ -10,6 +10,7 @@ from planner.catalogue.scaling_laws import law, law_names
 from planner.laws.scaling_law import law_from_record
 from planner.text.errors import FieldError, InputError
 from planner.token_costs.budget_task import law_terms
+from tests.loops import for_all
 
 DENSE = {"loss_min": 1.8, "A_N": 480, "B_D": 2000, "alpha_N": 0.35, "beta_D": 0.37}
 ROUTED = {"a_route": 0.08, "b_route": 0.11, "c_route": 0.009, "d_route": 1.1, "E_first": 1.8,
@@ -33,7 +34,7 @@ MISTAKES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", MISTAKES)
+@for_all("name", MISTAKES)
 def test_a_coefficient_beyond_every_law_is_told_at_its_key(name):
     """One sentence, with what was expected."""
     form, coefficients, told = MISTAKES[name]

@@ -19,6 +19,7 @@ from planner.token_costs.budget_task import LossTarget
 from planner.token_costs.optimum import NoBudget, solve_one
 from planner.token_costs.posynomial_form import Saturation
 from tests.cases.budget import question, solved
+from tests.loops import for_all
 
 LOSSES = [
     name
@@ -53,7 +54,7 @@ def of(name, **case):
 # --- what a law says ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [*LOSSES, ROUTED])
+@for_all("name", [*LOSSES, ROUTED])
 def test_monomials_are_the_equation(name):
     """Floor and monomials give what the law's own equation gives, at every sparsity."""
     found = scaling_law(name)
@@ -69,7 +70,7 @@ def test_monomials_are_the_equation(name):
             assert terms.loss(n, d) == pytest.approx(found.loss(n, d, sparsity=sparsity), rel=1e-12)
 
 
-@pytest.mark.parametrize("name", [*LOSSES, ROUTED])
+@for_all("name", [*LOSSES, ROUTED])
 def test_more_of_either_never_harms(name):
     """Loss falls with size and with tokens, and stays above the floor."""
     found = scaling_law(name)
@@ -393,7 +394,7 @@ def test_rules_need_a_prefactor():
         scaling_law({"form": "allocation", "coefficients": {"a_size": 0.49}})
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("size", "second", "third", "tokens"),
     [
         (4e8, 1.84e19, 2.21e19, (7.7e9, 9.2e9)),
@@ -486,7 +487,7 @@ def test_a_law_with_reinforcement_learning():
     assert found.terms().loss(1e9, 1e11, 1e9) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("change", "path", "message"),
     [
         ({"form": "chinchila"}, "law.form", "expected one of chinchilla"),
@@ -508,7 +509,7 @@ def test_a_law_that_is_none_is_refused_by_path(change, path, message):
     assert path in {at for at, _ in caught.value.faults}
 
 
-@pytest.mark.parametrize("value", [-0.3, 0, "0.34", None, math.nan, True, {"error": 1}, {"x": 1}])
+@for_all("value", [-0.3, 0, "0.34", None, math.nan, True, {"error": 1}, {"x": 1}])
 def test_a_coefficient_is_a_positive_number(value):
     """Or a mapping with one."""
     given = {"form": "chinchilla", "coefficients": dict(BESIROGLU.values) | {"alpha_N": value}}

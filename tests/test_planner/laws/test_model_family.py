@@ -20,6 +20,7 @@ from planner.problems.lifecycle.serving_cost import serving_question
 from planner.text.errors import FieldError, ModelError
 from planner.token_costs.phase_costs import best_phase, spending, symbol_values
 from planner.token_costs.spending import PhaseTokens
+from tests.loops import for_all
 
 LOAD = {"input_tokens": 3000, "output_tokens": 600}
 HOUR = 3600.0
@@ -37,8 +38,8 @@ def serving(**changes):
     return serving_question(Serving.model_validate(given | changes))
 
 
-@pytest.mark.parametrize("attention", ["gqa", "mla"])
-@pytest.mark.parametrize("sparsity", [1.0, 2.0, 8.0, 32.0])
+@for_all("attention", ["gqa", "mla"])
+@for_all("sparsity", [1.0, 2.0, 8.0, 32.0])
 def test_members_have_the_parameters_they_are_asked_for(attention, sparsity):
     """Active and total parameters are within a percent at every size."""
     for n in np.geomspace(6e8, 5e12, 25):

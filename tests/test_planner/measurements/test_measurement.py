@@ -7,6 +7,7 @@ import pytest
 from planner.measurements.measurement import NotComputed, as_layout
 from planner.measurements.published_names import BadRow, published_sizes, resolve_chip
 from planner.measurements.readers import runs, steadies
+from tests.loops import for_all
 
 HEADER = (
     "id,source,url,model,phase,chip,n_chips,layout,weight_dtype,kv_dtype,batch,context_or_isl,osl,"
@@ -19,7 +20,7 @@ RUNS_HEADER = (
 )
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("text", "chips", "ways"),
     [
         ("TP8", 8, (8, 1, 1, 1)),

@@ -15,6 +15,7 @@ import pytest
 
 from formulas.nomenclature import sources
 from planner.catalogue.models import model_names
+from tests.loops import for_all
 from tests.paths import ROOT
 
 # Formats of configurations, wording, claims of a lecture, a server's documents and what is cited
@@ -75,7 +76,7 @@ def test_no_condition_names_a_model_a_version_or_a_script():
     assert not listed
 
 
-@pytest.mark.parametrize(
+@for_all(
     "source",
     [
         "x = 2 if row.model.startswith('deepseek') else 1",

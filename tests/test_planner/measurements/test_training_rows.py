@@ -9,6 +9,7 @@ from planner.measurements.readers.file_kinds import table
 from planner.measurements.readers.sheets import open_tables
 from planner.measurements.readers.training_rows import training_rows
 from planner.measurements.training_steps import min_step_seconds, row_stack, training_layout_entries
+from tests.loops import for_all
 from tests.paths import shared
 
 COLUMNS = (
@@ -36,7 +37,7 @@ def read(tmp_path: Path, *rows: dict[str, str]):
     return training_rows(path)
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("changes", "reason"),
     [
         ({"hidden": ""}, "hidden is not given"),

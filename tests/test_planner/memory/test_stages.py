@@ -15,6 +15,7 @@ from planner.memory.engine_table import engine_memory
 from planner.problems.serving.step.kernels import feed
 from planner.problems.serving.step.step import Step
 from tests.cases.serving import columns, question
+from tests.loops import for_all
 
 
 def fullest(model: ModelSizes, pp: int, tp: int = 1, ways: int = 1, *, read: bool = False) -> float:
@@ -23,7 +24,7 @@ def fullest(model: ModelSizes, pp: int, tp: int = 1, ways: int = 1, *, read: boo
     return float(fullest_weights(model, *one, read=read)[0])
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("name", "weights", "pp", "over_mean"),
     [("llama-3.1-8b", None, 4, 1.21), ("llama-3.1-70b", "fp8", 4, 1.09),
      ("llama-3.1-70b", "fp8", 8, 1.21), ("qwen3-32b", "fp8", 8, 1.33),

@@ -14,6 +14,7 @@ from planner.network.group import place_group
 from planner.network.network_source import DescribedNetwork
 from planner.network.network_source import network as described
 from planner.text.errors import InputError
+from tests.loops import for_all
 from topologies import graph, machine
 from topologies.fabric.fabric import fabric
 
@@ -170,8 +171,8 @@ def join(G, a, b, rate, tier):
         G.add_edge(u, v, bandwidth=float(rate), latency=1e-6, tier=tier)
 
 
-@pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("operation", ["all-reduce", "all-gather"])
+@for_all("seed", range(8))
+@for_all("operation", ["all-reduce", "all-gather"])
 def test_no_algorithm_is_faster_than_its_floor(seed, operation):
     """By every cut: what a ring, or any schedule, must send over it.
 

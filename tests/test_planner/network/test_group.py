@@ -15,6 +15,7 @@ from planner.network.group import (
     place_group,
 )
 from planner.text.errors import CatalogueError
+from tests.loops import for_all
 from topologies import graph, machine
 
 HGX, NVL72 = machine("hgx-h100"), machine("gb200-nvl72")
@@ -93,7 +94,7 @@ OFFERED = {
 }
 
 
-@pytest.mark.parametrize("case", OFFERED)
+@for_all("case", OFFERED)
 def test_algorithms_are_offered_up_to_twice_the_group_that_was_measured(case):
     """What the library does first; across domains what was made for it."""
     name, n, operation = case

@@ -11,6 +11,7 @@ from planner.network.collective_times import coefficients
 from planner.network.group import Group, place_group
 from planner.network.layout_collectives import DECODE, PREFILL, exchanges, reductions, rounds
 from planner.network.measured_curves import borrowed_curve, crossing
+from tests.loops import for_all
 from topologies import group_rate, machine
 
 HGX, NVL72 = machine("hgx-h100"), machine("gb200-nvl72")
@@ -83,8 +84,8 @@ CHOICES = [((0, 2, 0), "other"), ((0, 1, 0), "first"), ((0, 0, 2), "other"), ((0
            ((0.5, 0.5, 0.6), "other")]  # fmt: skip
 
 
-@pytest.mark.parametrize("within", [DECODE, PREFILL])
-@pytest.mark.parametrize("case", range(len(CHOICES)))
+@for_all("within", [DECODE, PREFILL])
+@for_all("case", range(len(CHOICES)))
 def test_the_fastest_is_that_at_the_geometric_mean_of_the_messages(monkeypatch, case, within):
     """Two laws: one of a floor, bytes and root, and one that takes 1.5 s for any message."""
     (floor, by_bytes, by_root), fastest = CHOICES[case]

@@ -7,10 +7,11 @@ import pytest
 from scipy.interpolate import PchipInterpolator
 
 from planner.network.measured_curves import monotone_cubic
+from tests.loops import for_all
 
 
-@pytest.mark.parametrize("count", [2, 3, 4, 17])
-@pytest.mark.parametrize("rising", [False, True])
+@for_all("count", [2, 3, 4, 17])
+@for_all("rising", [False, True])
 def test_the_cubic_is_scipys(count: int, rising: bool) -> None:
     """Values at the points, between them and at both ends agree, also where the points turn."""
     random = np.random.default_rng(count)

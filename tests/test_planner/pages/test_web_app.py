@@ -18,10 +18,10 @@ from planner.pages.operations import MAX_BYTES, STATUS_FAILED
 from planner.pages.web_app import web_app
 from planner.text.errors import InputError
 from tests.cases.doors import CHEAP, Inline, mutated, opened, question, raw
-from tests.sizes import first
+from tests.loops import for_all
+from tests.sizes import first, sized
 
 JSON = {"content-type": "application/json"}
-SEEDS = range(1000)
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def test_mistakes_have_their_paths(client):
     assert {"chips", "modle"} <= {each["path"] for each in response.json()["mistakes"]}
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("headers", "status"),
     [
         ({"host": "evil.example"}, 403),
@@ -163,8 +163,9 @@ def test_the_openapi_document_has_every_path(client):
     assert names <= set(document["components"]["schemas"])
 
 
-@pytest.mark.parametrize("door", ["solve", "check", "why", "compare"])
-@pytest.mark.parametrize("seed", first(12, SEEDS[:250]))
+@pytest.mark.sized
+@for_all("door", ["solve", "check", "why", "compare"])
+@for_all("seed", range(sized(12, 250)))
 def test_malformed_bodies_are_refused_and_nothing_is_opened(client, tmp_path, seed, door):
     """No status 500, and no file outside the folder, of which there is none."""
     rng = random.Random(f"{door} {seed}")

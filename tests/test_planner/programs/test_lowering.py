@@ -10,6 +10,7 @@ import sympy as sp
 from scipy.optimize import minimize_scalar
 
 from planner.programs.geometric import GeometricProgram, ProblemError
+from tests.loops import for_all
 
 x, y, T = sp.symbols("x y T", positive=True)
 a, b, c, s, k = sp.symbols("a b c s k", positive=True)
@@ -30,7 +31,7 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@for_all("name", SHAPES)
 def test_convex_shapes_reach_the_minimum_that_a_line_search_finds(name: str) -> None:
     """Functions that are convex in ln x, minimised with no geometric program at all."""
     shape = SHAPES[name]
@@ -70,7 +71,7 @@ def test_what_may_stand_on_the_larger_side(larger: sp.Expr, least: float) -> Non
     assert problem.compile().solve(given).value == pytest.approx(least, rel=1e-7)
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("smaller", "larger", "reason"),
     [
         (x, 1 + y, "a sum on the side that must stay large"),

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-import pytest
-
 from planner.protocol.solve import answer_schema
 from planner.scenario.kinds import PROBLEM_PACKAGES
 from tests.cases.frozen import examples, file_of, sound
+from tests.loops import for_all
 
 TYPES = {"string": str, "boolean": bool, "integer": int, "number": (int, float),
          "null": type(None), "object": dict, "array": list}  # fmt: skip
@@ -65,7 +64,7 @@ def _of_mapping(
     return [*missing, *([] if others else more), *inner]
 
 
-@pytest.mark.parametrize("kind", PROBLEM_PACKAGES)
+@for_all("kind", PROBLEM_PACKAGES)
 def test_frozen_answers_follow_the_schema_of_their_kind(kind):
     """No key is missing, none is unknown, and every value has the type that is stated."""
     documents = [
@@ -84,7 +83,7 @@ def test_frozen_answers_follow_the_schema_of_their_kind(kind):
 UNPRICED = ("schedule",)  # kinds that say nothing of money
 
 
-@pytest.mark.parametrize("kind", PROBLEM_PACKAGES)
+@for_all("kind", PROBLEM_PACKAGES)
 def test_numbers_of_a_schema_have_units(kind):
     """Seconds, bytes and dollars are told apart in the schema itself."""
     text = json.dumps(schema(kind))

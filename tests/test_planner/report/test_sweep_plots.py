@@ -11,6 +11,7 @@ from planner.report.pictures.sweep_axes import scale_column
 from planner.report.pictures.sweep_lines import draw_sweep
 from planner.sweep.table import Table
 from planner.text.errors import InputError
+from tests.loops import for_all
 
 pytest.importorskip("matplotlib")
 
@@ -133,7 +134,7 @@ def test_three_axes_are_not_drawn():
     assert draw_sweep(table(one, {}, usd_per_mtok=[1.0, 2.0]), "svg")
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("unit", "values", "read"),
     [
         ("s", [0.02, 0.05], ("ms", (20.0, 50.0))),

@@ -13,6 +13,7 @@ import pytest
 from planner.scenario import load
 from planner.scenario.kinds import starter
 from planner.text.errors import InputError
+from tests.loops import for_all
 
 
 def refused(source):
@@ -32,7 +33,7 @@ def written(tmp_path, content, name="s.yaml"):
     return file
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("content", "name", "place", "said"),
     [
         (b"\x89PNG\r\n\x1a\n\0\0\0", "s.yaml", None, "is not text (it holds NUL bytes)"),

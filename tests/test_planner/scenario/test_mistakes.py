@@ -9,6 +9,7 @@ import pytest
 from planner.scenario import load
 from planner.scenario.kinds import PROBLEMS
 from planner.text.errors import InputError
+from tests.loops import for_all
 
 RIGHT = """\
 problem: serving
@@ -110,7 +111,7 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("old", "new", "line"), CASES)
+@for_all(("old", "new", "line"), CASES)
 def test_a_mistake_is_told_at_its_place(tmp_path, old, new, line):
     """One thing wrong gives one line: file, line, column, path, what was expected and meant."""
     assert one(tmp_path, old, new) == f"s.yaml:{line}"
@@ -166,7 +167,7 @@ def test_changes_are_told_by_their_own_text(tmp_path):
     ]
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("change", "said"),
     [
         ("chips", "expected PATH=VALUE"),

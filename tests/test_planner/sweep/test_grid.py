@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from planner.scenario.grid import parse_grid, split_number
 from planner.text.errors import InputError
+from tests.loops import for_all
 
 
 def values(spec: str) -> list[str]:
@@ -18,7 +19,7 @@ def values(spec: str) -> list[str]:
     return [axis.set_to(i).removeprefix("chips=") for i in range(len(axis))]
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("spec", "read"),
     [
         ("8,16,32", ["8", "16", "32"]),
@@ -39,7 +40,7 @@ def test_a_spec_lists_its_values(spec, read):
     assert values(spec) == read
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("spec", "told"),
     [
         ("", "no value"),

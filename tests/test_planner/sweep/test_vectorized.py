@@ -10,6 +10,7 @@ import pytest
 from planner.protocol.output import tolist
 from planner.sweep.chunk import chunks, solved
 from planner.sweep.run import Order, prepare_sweep
+from tests.loops import for_all
 
 FIXED: dict[str, Any] = {
     "problem": "serving",
@@ -89,7 +90,7 @@ def evaluated(order: Order, point: int) -> dict[str, Any]:
     return {name: tolist(column)[0] for name, column in order.closed.columns(point, point).items()}
 
 
-@pytest.mark.parametrize("case", CASES)
+@for_all("case", CASES)
 def test_a_value_of_the_closed_form_is_that_of_solve(case):
     """Status, reason, words and numbers to 1e-9, at points drawn at random."""
     base, over, sets = CASES[case]

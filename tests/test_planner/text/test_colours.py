@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
-import pytest
 
 from planner.text.colours import PART_COLOURS
+from tests.loops import for_all
 
 # Linear RGB as seen with one kind of cone missing (Machado, Oliveira and Fernandes, 2009).
 SEEN = {
@@ -33,8 +33,8 @@ def lab(colour: str, seen: np.ndarray) -> np.ndarray:
     return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
 
 
-@pytest.mark.parametrize("mode", [0, 1], ids=["light", "dark"])
-@pytest.mark.parametrize("kind", list(SEEN))
+@for_all("mode", [0, 1], ids=["light", "dark"])
+@for_all("kind", list(SEEN))
 def test_parts_are_told_apart(mode: int, kind: str) -> None:
     """The least CIELAB distance between two of the six is 14 or more."""
     points = [lab(pair[mode], SEEN[kind]) for pair in PART_COLOURS.values()]

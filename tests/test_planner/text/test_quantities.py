@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.text.quantities import DIMENSIONS, QuantityError, parse, show
+from tests.loops import for_all
 
 READ = [
     ("3.35 TB/s", "bandwidth", 3.35e12),
@@ -57,7 +58,7 @@ READ = [
 ]
 
 
-@pytest.mark.parametrize(("text", "dimension", "value"), READ)
+@for_all(("text", "dimension", "value"), READ)
 def test_quantity_is_read_in_base_units(text, dimension, value):
     """A quantity becomes the base unit of its dimension."""
     assert parse(text, dimension) == pytest.approx(value, rel=1e-12)
@@ -83,7 +84,7 @@ PINT = [
 ]
 
 
-@pytest.mark.parametrize(("text", "dimension", "base"), PINT)
+@for_all(("text", "dimension", "base"), PINT)
 def test_physical_units_agree_with_pint(text, dimension, base):
     """Units that pint knows have the same size there."""
     oracle = pint.UnitRegistry().Quantity(text).to(base).magnitude
@@ -146,7 +147,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "dimension", "said"), REFUSED)
+@for_all(("text", "dimension", "said"), REFUSED)
 def test_refusal_says_what_was_expected_and_got(text, dimension, said):
     """A refusal names the dimension with an example, what was read, and what was meant."""
     with pytest.raises(QuantityError) as caught:
@@ -162,13 +163,13 @@ def test_bits_and_bytes_differ_by_eight_and_binary_prefixes_by_their_power():
     assert parse("1 GiB", "size") / parse("1 GB", "size") == pytest.approx(1.073741824)
 
 
-@pytest.mark.parametrize("name", sorted(DIMENSIONS))
+@for_all("name", sorted(DIMENSIONS))
 def test_every_example_is_read_in_its_own_dimension(name):
     """The example a message shows is itself right."""
     assert parse(DIMENSIONS[name].example, name) > 0
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("value", "dimension", "text"),
     [
         (0.046, "time", "46 ms"),

@@ -7,6 +7,7 @@ from planner.catalogue.systems import system_names
 from planner.scenario import load
 from planner.scenario.kinds import question_types
 from planner.text.errors import InputError, _senses, did_you_mean
+from tests.loops import for_all
 
 SERVING = {
     "problem": "serving", "model": "llama-3.1-8b", "system": "hgx-h100", "chips": 2,
@@ -15,7 +16,7 @@ SERVING = {
 KEYS = ("model", "system", "chips", "nodes", "objective")
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("word", "candidates", "meant"),
     [
         ("gpus", KEYS, "chips"), ("servers", KEYS, "nodes"), ("Hardware", KEYS, "system"),
@@ -41,7 +42,7 @@ def test_nothing_is_suggested_for_what_means_something_else(word, candidates):
     assert did_you_mean(word, candidates) == ""
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("changes", "words"),
     [
         ({"input": "3k"}, "input: unknown key 'input'; it can stand as workload.input_tokens"),

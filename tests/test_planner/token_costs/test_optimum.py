@@ -30,6 +30,7 @@ from planner.token_costs.optimum import (
 from planner.token_costs.phase_keys import RewardedLoss
 from planner.token_costs.stationary_points import start, stationary_point, stationary_points
 from tests.cases.budget import brute_force, phases, question, solved
+from tests.loops import for_all
 
 CASES = {
     "served": question(served=2e12),
@@ -54,7 +55,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@for_all("name", CASES)
 def test_the_four_ways_agree(name):
     """Sizes, tokens and what is made small agree to 1e-4; the program's bound lies below."""
     asked = CASES[name]
@@ -148,7 +149,7 @@ PRICED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", PRICED)
+@for_all("name", PRICED)
 def test_the_price_of_a_loss_is_what_a_little_more_of_it_saves(name):
     """Percent of the whole cost per nat, by the answers to a little more and less of the limit."""
     asked, step = PRICED[name], 1e-4
@@ -359,7 +360,7 @@ KAPLAN = question("kaplan-2020").law.values
 KAPLAN_SIZE = (KAPLAN["N_c"] / 1e8) ** KAPLAN["alpha_N"]  # data without end
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("asked", "short_by", "least"),
     [(question(required=LossTarget(loss=FLOOR / 2)), 2.0, None),
      (question(required=LossTarget(loss=FLOOR)), 1.0, None),
@@ -418,7 +419,7 @@ def test_a_cost_that_repeats_data_in_vain():
     assert solved(replace(asked, fixed_choices=both)).total == pytest.approx(6e20)
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("aim", "n", "d", "promise", "short_by"),
     [("quality", 2e3, 5e9, "cost", 5.0), ("quality", 2e9, 2e3, "cost", 5.0),
      ("quality", 1.01e4, 5e9, None, None), ("quality", 1e9, 1.01e25, "loss", 1.0),

@@ -31,6 +31,7 @@ from planner.token_costs.phase_costs import (
 )
 from planner.token_costs.phase_keys import Inference, Phase, Reward
 from planner.token_costs.spending import PhaseTokens
+from tests.loops import for_all
 
 YEAR, HOUR = 365.25 * 86400.0, 3600.0
 H100 = system("hgx-h100")
@@ -258,11 +259,11 @@ def test_an_old_price_is_told_of_its_phase():
 # -- tokens served ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("growth", "discount"),
     [(0.0, 0.0), (0.5, 0.0), (0.0, 0.07), (0.5, 0.07), (-0.3, 0.0), (0.05, 0.05), (1e-8, 0.0)],
 )
-@pytest.mark.parametrize("obsolescence", [0.0, 0.2])
+@for_all("obsolescence", [0.0, 0.2])
 def test_tokens_of_a_demand_are_its_integral(growth, discount, obsolescence):
     """Counted at the worth of money when they are served, and at the chance that they are."""
     demand = Inference(rate=1e5, lifetime=f"{3 * YEAR} s", growth=growth, discount=discount,

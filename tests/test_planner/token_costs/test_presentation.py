@@ -11,6 +11,7 @@ from planner.protocol.section import MAX_LINES
 from planner.report.pages.report_page import report_page
 from planner.text.wording import increase, percent
 from planner.token_costs.presentation import dollars, ends_text, scale_text
+from tests.loops import for_all
 from tests.paths import EXAMPLES
 
 KINDS = ("budget", "lifecycle", "prices", "plan-fleet")
@@ -36,7 +37,7 @@ def rows(plan: planner.Plan) -> dict[str, str]:
     return {label: " ".join(words) for label, words in head.rows()}
 
 
-@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("[blp]*.txt")), ids=lambda file: file.stem)
+@for_all("file", sorted(EXAMPLES.glob("[blp]*.txt")), ids=lambda file: file.stem)
 def test_an_example_of_these_kinds_is_short_and_in_plain_words(file):
     """No more lines than a screen, none over 80 columns, a head of ten rows, a proof at the end."""
     if file.stem.startswith(KINDS) and file.with_suffix(".yaml").exists():

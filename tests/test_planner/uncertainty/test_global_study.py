@@ -35,6 +35,7 @@ from planner.uncertainty.global_study import (
     sobol_design,
     value_of_information,
 )
+from tests.loops import for_all
 
 FREE = {
     "problem": "serving",
@@ -218,7 +219,7 @@ def test_the_bound_has_no_profile_that_could_be_uncertain():
         run_global_sensitivity(asked, sobol=4)
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("uncertain", "told"),
     [
         ({"pricce": {"uniform": [1e-3, 2e-3]}}, "did you mean 'price'"),

@@ -7,6 +7,7 @@ import pytest
 from planner.text.errors import InputError
 from planner.validation.regret import RULES, ChoiceRule, LayoutRun, decisions
 from tests.cases.validation import RUN_HEAD, run_row, written
+from tests.loops import for_all
 from tests.paths import shared
 
 BEST, FEWEST, MOST, ROOF = RULES
@@ -28,7 +29,7 @@ LARGE = layout(4, (0.010, 25.0), (0.008, 20.0), (0.002, 30.0))
 LATE = layout(8, (0.030, 400.0), (0.025, 300.0), (0.004, 200.0))
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("rule", "limit", "share"),
     [
         (BEST, 0.020, 1.0),  # the middle one is expected to be the best that keeps it, and is

@@ -16,6 +16,7 @@ from planner.measurements.measurement import CollectiveRow
 from planner.measurements.prediction import predict_collective
 from planner.network import algorithms, coefficients, collective_time, hop_time, place_group
 from planner.text.errors import CatalogueError, InputError
+from tests.loops import for_all
 from tests.paths import ROOT, SHARED, shared
 from tools.fit.curve_file import collectives_text
 from tools.fit.curve_pooling import (
@@ -241,9 +242,9 @@ def test_exchange_by_network_cards(n, dispatch, combine):
 # -- laws -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", MACHINES)
-@pytest.mark.parametrize("operation", OPERATIONS)
-@pytest.mark.parametrize("n", [2, 3, 8, 40])
+@for_all("name", MACHINES)
+@for_all("operation", OPERATIONS)
+@for_all("n", [2, 3, 8, 40])
 def test_times_are_sound(name, operation, n):
     """Finite, positive, never below the bound or the band's low end, never falling with size."""
     if n > fabric(name).chips_per_domain and fabric(name).scale_out is None:

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.loops import for_all
 from topologies import TopologyError, check, hierarchy, mesh, switch, torus
 from topologies.fabric.fabric import ARC_ATTRIBUTES, NODE_ATTRIBUTES, accelerators
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("build", "said"),
     [
         (lambda: switch(0, up=1.0), "chips is 0"),

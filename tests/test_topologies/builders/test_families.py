@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.loops import for_all
 from topologies import (
     TopologyError,
     check,
@@ -54,14 +55,14 @@ COUNTS = [
 ]
 
 
-@pytest.mark.parametrize(("build", "chips", "arcs"), COUNTS)
+@for_all(("build", "chips", "arcs"), COUNTS)
 def test_chips_and_arcs_are_as_many_as_counted(build, chips, arcs):
     """Every family at a size that can be counted on paper."""
     G = build()
     assert (len(accelerators(G)), G.number_of_edges()) == (chips, arcs)
 
 
-@pytest.mark.parametrize("build", [row[0] for row in COUNTS])
+@for_all("build", [row[0] for row in COUNTS])
 def test_what_leaves_a_node_is_what_enters_it(build):
     """Cables are the same both ways, so the two sums of every node agree."""
     G = build()
@@ -200,7 +201,7 @@ def test_anything_can_be_copied_and_joined_in_any_way(family, count, join, above
         assert G.edges[v, u]["bandwidth"] == data["bandwidth"]
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("build", "said"),
     [
         (lambda: planes(4, 0, up=1.0), ["switches is 0"]),

@@ -10,6 +10,7 @@ import warnings
 import pytest
 from scipy.optimize import OptimizeResult
 
+from tests.loops import for_all
 from topologies import (
     TopologyError,
     check,
@@ -121,7 +122,7 @@ IN_JSON = [
 ]
 
 
-@pytest.mark.parametrize(("bandwidth", "said"), IN_JSON, ids=[text[:12] for text, _ in IN_JSON])
+@for_all(("bandwidth", "said"), IN_JSON, ids=[text[:12] for text, _ in IN_JSON])
 def test_a_bandwidth_that_is_none_is_refused_in_json(bandwidth, said, tmp_path):
     """With the number of the record and its ends; the hint says how a failure is modelled."""
     text = json.dumps(listed(links_2={"bandwidth": "HERE"})).replace('"HERE"', bandwidth)
@@ -149,7 +150,7 @@ IN_YAML = [
 ]
 
 
-@pytest.mark.parametrize(("bandwidth", "said"), IN_YAML, ids=[text[:16] for text, _ in IN_YAML])
+@for_all(("bandwidth", "said"), IN_YAML, ids=[text[:16] for text, _ in IN_YAML])
 def test_a_bandwidth_that_is_none_is_refused_in_yaml(bandwidth, said, tmp_path):
     """With line and column."""
     problems = refused(tmp_path, f"kind: torus\ndims: [4]\nlink: {bandwidth}\n", ".yaml")
@@ -452,7 +453,7 @@ overrides: none
     ]
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("text", "said"),
     [
         ("dims: [4]\nkind: torus\n", "link is missing, which a torus needs"),
@@ -515,7 +516,7 @@ def test_a_description_that_is_none_is_refused(text, said, tmp_path):
     assert all(problem.startswith("line ") for problem in problems)
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("text", "said"),
     [
         ("[]", "an object with nodes and links was expected"),
@@ -541,7 +542,7 @@ def test_a_list_that_is_none_is_refused(text, said, tmp_path):
     assert any(said in problem for problem in refused(tmp_path, text))
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("suffix", "content", "said"),
     [
         (".yaml", b"", "the file is empty"),

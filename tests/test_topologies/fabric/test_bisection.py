@@ -8,6 +8,7 @@ import networkx as nx
 import pytest
 
 import topologies
+from tests.loops import for_all
 from topologies.fabric.fabric import fabric, link
 
 
@@ -46,7 +47,7 @@ SMALL = {
 }
 
 
-@pytest.mark.parametrize("name", SMALL)
+@for_all("name", SMALL)
 def test_regular_fabrics_have_no_narrower_half(name):
     """The cuts that are tried are the narrowest of all where a fabric is regular."""
     assert topologies.bisection(SMALL[name]).rate == pytest.approx(narrowest(SMALL[name]))

@@ -9,6 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from tests.loops import for_all
 from topologies import TopologyError, check, mesh, suspicions, switch
 from topologies.fabric.fabric import ACCELERATOR, SWITCH, accelerators, fabric, link
 
@@ -32,7 +33,7 @@ def problems(G):
     return caught.value.problems
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("arc", "said"),
     [
         ({"bandwidth": 0}, "bandwidth is 0; leave the link out to model a failure"),

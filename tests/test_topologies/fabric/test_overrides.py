@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.loops import for_all
 from topologies import TopologyError, mesh, override, planes, rails, switch, torus
 from topologies.fabric.fabric import accelerators
 from topologies.rates.cut import all_gather_rate
@@ -82,7 +83,7 @@ def test_no_degraded_link_makes_anything_faster(which, factor):
     assert all_gather_rate(slow).rate <= all_gather_rate(G).rate * (1 + 1e-9)
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("change", "said"),
     [
         ({"node": [0, 9], "remove": True}, "no node (0, 9); did you mean (0, "),

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.loops import for_all
 from topologies import TopologyError, hierarchy, switch, torus
 from topologies.fabric.fabric import ACCELERATOR, SWITCH, fabric, link
 from topologies.fabric.placement import AXES, Placement, filling, place
@@ -92,7 +93,7 @@ def test_chips_may_be_listed():
     assert ranks.groups("ep") == (((3, 0), (1, 0), (2, 0), (0, 0)),)
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("layout", "said", "others"),
     [
         ({"tp": 8, "pp": 3}, "tp 8 * pp 3 = 24 ranks, on 16 accelerators", {}),

@@ -8,6 +8,7 @@ from math import prod
 import networkx as nx
 import pytest
 
+from tests.loops import for_all
 from topologies import (
     TopologyError,
     dragonfly,
@@ -88,7 +89,7 @@ def test_chips_are_as_far_apart_as_in_the_simulator(topology, counts, tmp_path):
             assert G.edges[u, v]["latency"] == late[d] / 1e9
 
 
-@pytest.mark.parametrize(
+@for_all(
     "G",
     [
         torus((4, 4, 8), link=45e9, latency=1e-6),
@@ -140,7 +141,7 @@ def slower(G, u, v):
     return G
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("G", "said"),
     [
         (twisted_torus((2, 4), link=1e9), "its ends differ in 2 coordinates"),

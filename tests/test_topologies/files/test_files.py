@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import topologies
+from tests.loops import for_all
 from topologies import TopologyError, hierarchy, mesh, read, switch, torus, twisted_torus, write
 from topologies.builders import BUILDERS
 from topologies.fabric.fabric import accelerators, fabric, link
@@ -47,7 +48,7 @@ def described(tmp_path: Path, text: str):
     return read(file)
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("text", "value"),
     [
         ("45 GB/s", 45e9),
@@ -83,7 +84,7 @@ def test_a_time_is_read_with_its_unit(text, value):
     assert latency(text) == value
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("what", "text", "said"),
     [
         (rate, "45 GB", "which is a size; did you mean '45 GB/s'?"),
@@ -115,7 +116,7 @@ def test_what_is_no_quantity_is_told_with_what_was_meant(what, text, said):
     assert said in str(caught.value)
 
 
-@pytest.mark.parametrize("G", FABRICS.values(), ids=FABRICS)
+@for_all("G", FABRICS.values(), ids=FABRICS)
 def test_json_gives_the_same_fabric_back(G, tmp_path):
     """Ids, attributes, their types and their order survive."""
     write(G, tmp_path / "a.json")
@@ -156,7 +157,7 @@ def test_an_undirected_list_is_a_link_each_way(tmp_path):
     assert G.graph["name"] == "pair"
 
 
-@pytest.mark.parametrize("name", SMALL)
+@for_all("name", SMALL)
 def test_a_description_is_what_its_builder_makes(name, tmp_path):
     """Every kind can be written as YAML with the arguments of its builder."""
     given = dict(SMALL[name])
@@ -259,7 +260,7 @@ def test_every_argument_of_a_builder_is_read_as_what_it_is():
                 assert "byte/s" in text, (name, argument)
 
 
-@pytest.mark.parametrize("name", SMALL)
+@for_all("name", SMALL)
 def test_the_size_of_a_fabric_is_known_before_it_is_made(name):
     """The bound is never below what the builder makes."""
     assert arcs(name, SMALL[name]) >= FABRICS[name].number_of_edges()

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.loops import for_all
 from topologies import TopologyError, check, read, write
 from topologies.fabric.fabric import accelerators
 from topologies.rates.cut import all_gather_rate
@@ -185,7 +186,7 @@ def test_any_bytes_are_a_fabric_or_an_error(folder, suffix, data):
     assert_judged(folder / f"noise{suffix}")
 
 
-@pytest.mark.parametrize(("suffix", "value"), FORMS, ids=lambda value: str(value)[:24])
+@for_all(("suffix", "value"), FORMS, ids=lambda value: str(value)[:24])
 def test_what_is_mutated_here_is_sound(suffix, value, folder):
     """Each file stands on its own before anything is changed."""
     file = folder / f"sound{suffix}"

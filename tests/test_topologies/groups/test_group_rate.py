@@ -13,6 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import topologies
+from tests.loops import for_all
 from topologies import (
     Machine,
     TopologyError,
@@ -130,7 +131,7 @@ def test_a_table_lists_every_size_without_an_answer():
     assert len(caught.value.problems) == 2
 
 
-@pytest.mark.parametrize("name", [n for n in names() if machine(n).scale_out is not None])
+@for_all("name", [n for n in names() if machine(n).scale_out is not None])
 def test_leaving_a_domain_adds_no_more_than_the_cards(name):
     """Exchanges and sends fall, or stay; a gather wins at most what the cards bring in."""
     what = machine(name)
@@ -226,9 +227,7 @@ def test_group_rates_are_values():
     )
 
 
-@pytest.mark.parametrize(
-    "module", [m.name for m in pkgutil.walk_packages(topologies.__path__, "topologies.")]
-)
+@for_all("module", [m.name for m in pkgutil.walk_packages(topologies.__path__, "topologies.")])
 def test_examples_in_docstrings_hold(module):
     """What the docstrings show is what happens."""
     failed, _ = doctest.testmod(importlib.import_module(module))

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.loops import for_all
 from topologies import TopologyError, hierarchy, mesh, switch, torus
 from topologies.fabric.placement import filling, place
 from topologies.groups.parallel_axes import axis_rate, axis_rates
@@ -130,7 +131,7 @@ def test_spreading_inside_may_bind_instead():
     assert "scale_up" in few.tiers
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("ask", "said"),
     [
         ({"axes": ("tq",)}, "unknown axis 'tq'"),

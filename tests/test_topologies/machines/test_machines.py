@@ -11,6 +11,7 @@ from datetime import date
 import pytest
 
 import topologies
+from tests.loops import for_all
 from tests.paths import FACTS
 from topologies import Machine, TopologyError, check, graph, machine, names, slowdown
 from topologies.fabric.fabric import accelerators
@@ -70,7 +71,7 @@ def test_every_promised_machine_is_there():
     assert set(REQUIRED) <= set(names())
 
 
-@pytest.mark.parametrize("name", names())
+@for_all("name", names())
 def test_every_figure_has_a_source_and_a_date(name):
     """No number of a machine stands without where and when it was read."""
     what = machine(name)
@@ -86,14 +87,14 @@ def test_every_figure_has_a_source_and_a_date(name):
         assert date.fromisoformat(figure.as_of).year >= 2026
 
 
-@pytest.mark.parametrize("name", names())
+@for_all("name", names())
 def test_a_stated_link_rate_is_what_a_chips_rate_comes_to(name):
     """The sum over a chip's links is its scale-up rate: no stated figure was dropped."""
     stated = {key for key, value in entries()[name].items() if isinstance(value, dict)}
     assert stated <= {figure.name for figure in machine(name).figures}
 
 
-@pytest.mark.parametrize("name", names())
+@for_all("name", names())
 def test_every_machine_draws_a_sound_fabric(name):
     """One domain of each, or a slice of a pod, with its chips' rate at every chip."""
     what = machine(name, 64 if machine(name).chips_per_domain > 1000 else None)
@@ -105,7 +106,7 @@ def test_every_machine_draws_a_sound_fabric(name):
     assert G.graph["as_of"]
 
 
-@pytest.mark.parametrize("name", ROWS)
+@for_all("name", ROWS)
 def test_figures_agree_with_the_table_of_hardware(name):
     """Scale-up, scale-out and domain of the collected accelerator table."""
     with HARDWARE.open(encoding="utf-8") as file:
@@ -147,9 +148,7 @@ V5P = ["2x2x1", "2x2x2", "2x4x4", "4x4x4", "4x4x8", "4x8x8", "8x8x8", "8x8x16", 
 V5E = ["1x1", "2x2", "2x4", "4x4", "4x8", "8x8", "8x16", "16x16"]
 
 
-@pytest.mark.parametrize(
-    ("name", "shape"), [*(("tpu-v5p", s) for s in V5P), *(("tpu-v5e", s) for s in V5E)]
-)
+@for_all(("name", "shape"), [*(("tpu-v5p", s) for s in V5P), *(("tpu-v5e", s) for s in V5E)])
 def test_slices_have_the_shapes_that_are_offered(name, shape):
     """The box in which a slice exchanges most is the one its maker chose."""
     sides = [int(k) for k in shape.split("x")]
@@ -198,7 +197,7 @@ def test_a_machine_can_be_given_by_its_figures():
     assert what.figures == ()
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("figures", "said"),
     [
         ({"scale_up": "450 GB/s"}, "scale_up is the text '450 GB/s'"),

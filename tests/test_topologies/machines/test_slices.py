@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.cases import network_forms
+from tests.loops import for_all
 from topologies import Machine, TopologyError, graph, group_rate, machine, names, slowdown
 from topologies.fabric.fabric import accelerators
 from topologies.rates.cut import all_gather_rate
@@ -28,7 +29,7 @@ V5P = {
 }
 
 
-@pytest.mark.parametrize("shape", V5P, ids=str)
+@for_all("shape", V5P, ids=str)
 def test_v5p_has_the_slices_of_its_page(shape):
     """Each shape by its sides and by its chips; twisted where the page says so."""
     chips = shape[0] * shape[1] * shape[2]
@@ -53,7 +54,7 @@ def test_flat_pods_have_their_eight_slices(name):
             machine(name, chips)
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("ask", "said"),
     [
         (lambda: machine("tpu-v5e", 18), "no slice of 18 chips"),
@@ -136,7 +137,7 @@ def test_racks_below_an_oversubscribed_clos_reach_its_formula():
     assert list(again.edges(data=True)) == list(G.edges(data=True))
 
 
-@pytest.mark.parametrize("name", [n for n in names() if machine(n).scale_out is not None])
+@for_all("name", [n for n in names() if machine(n).scale_out is not None])
 def test_every_machine_with_cards_can_be_several(name):
     """Twice a domain, on a spine, on rails and below leaves; or twice a slice."""
     what = machine(name, 16) if machine(name).kind == "torus" else machine(name)
@@ -170,7 +171,7 @@ def test_what_is_uncertain_is_said():
     assert machine("mi300x-8").doubts[0].startswith("scale_out: assumption")
 
 
-@pytest.mark.parametrize("name", names())
+@for_all("name", names())
 def test_links_are_what_their_rate_says(name):
     """The links of a chip, as they are stated one by one, add up to its rate."""
     what = machine(name)
@@ -179,7 +180,7 @@ def test_links_are_what_their_rate_says(name):
         assert what.links == pytest.approx(stated)
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("others", "said"),
     [
         ({"join": "ring"}, "join is 'ring'"),

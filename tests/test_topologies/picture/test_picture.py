@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 import topologies
+from tests.loops import for_all
 from tests.paths import ROOT
 from topologies.fabric.fabric import fabric, link
 from topologies.fabric.soundness import check
@@ -89,7 +90,7 @@ def words(picture: str) -> list[str]:
     return [node.text or "" for node in ElementTree.fromstring(picture).iter(f"{SVG}text")]
 
 
-@pytest.mark.parametrize("case", CASES)
+@for_all("case", CASES)
 def test_a_picture_is_sound_and_says_what_it_shows(case):
     """It parses, has a title and a description, its own ground, and a few hundred marks at most."""
     G = CASES[case]()
@@ -104,7 +105,7 @@ def test_a_picture_is_sound_and_says_what_it_shows(case):
     assert picture.count("<path") + picture.count("<rect") + picture.count("<circle") < 700
 
 
-@pytest.mark.parametrize("case", CASES)
+@for_all("case", CASES)
 def test_every_class_of_link_is_labelled_once_with_its_rate(case):
     """Each rate at which links run is written beside a line of its colour."""
     G = CASES[case]()
@@ -118,7 +119,7 @@ def test_every_class_of_link_is_labelled_once_with_its_rate(case):
     assert len(labels) == len(whole)
 
 
-@pytest.mark.parametrize("case", CASES)
+@for_all("case", CASES)
 def test_every_mark_is_inside_the_picture(case):
     """Nothing is drawn outside the view, and every number is a number."""
     picture = topologies.svg(CASES[case]())
@@ -197,7 +198,7 @@ def test_a_fault_is_drawn_wherever_it_is():
     assert "domain 20" in topologies.svg(topologies.override(racks, [change]))
 
 
-@pytest.mark.parametrize("case", sorted(CASES.keys() - {"nic down", "hurt torus"}))
+@for_all("case", sorted(CASES.keys() - {"nic down", "hurt torus"}))
 def test_sound_fabrics_have_no_faults(case):
     """Edges of open grids, uneven ways and odd shapes are no damage."""
     assert find_link_faults(read(CASES[case]())) == []
@@ -278,7 +279,7 @@ COORDS: list[Callable[[int], tuple[int, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@for_all("seed", range(40))
 def test_whatever_the_vocabulary_can_say_is_drawn(seed):
     """Any names, domains, places and wires, sound or not: a bounded picture inside its page."""
     draw = random.Random(seed)

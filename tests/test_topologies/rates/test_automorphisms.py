@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from tests.cases.flow import GB, KNOWN, changed, fabrics, pods, renamed
+from tests.loops import for_all
 from topologies import clos, switch, torus
 from topologies.fabric.fabric import accelerators, fabric, link
 from topologies.rates import color_refinement as refinement
@@ -45,7 +46,7 @@ def unreduced(G, traffic=None):
     return by_program(program, fold=False).theta * program.unit
 
 
-@pytest.mark.parametrize("name", TRANSITIVE)
+@for_all("name", TRANSITIVE)
 def test_chips_that_are_alike_are_found_to_be(name):
     """One source stands for all, under the names of the builder and under any others."""
     G = KNOWN[name][0]()
@@ -67,7 +68,7 @@ def test_blocks_of_a_large_clos_network_are_seen_in_their_names(build, monkeypat
     assert found(build())[0] == 1
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@for_all("name", KNOWN)
 def test_names_and_order_do_not_matter(name):
     """The rate after shuffling, without a declaration, is the rate before."""
     G = KNOWN[name][0]()

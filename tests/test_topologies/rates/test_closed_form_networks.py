@@ -7,6 +7,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.cases import network_forms
+from tests.loops import for_all
 from topologies import clos, dragonfly, hierarchy, mesh, planes, rails, switch, torus, twisted_torus
 from topologies.fabric.fabric import accelerators
 from topologies.rates import closed_forms
@@ -118,7 +119,7 @@ PUBLISHED = [
 ]
 
 
-@pytest.mark.parametrize(("value", "expected"), [row[1:] for row in PUBLISHED], ids=str)
+@for_all(("value", "expected"), [row[1:] for row in PUBLISHED], ids=str)
 def test_known_values_of_networks_come_out(value, expected):
     """Rates of the study of network rates, solved there without a formula."""
     assert value == pytest.approx(expected, rel=4e-6)
@@ -142,7 +143,7 @@ BOUNDED = [
 ]
 
 
-@pytest.mark.parametrize("build", BOUNDED)
+@for_all("build", BOUNDED)
 def test_no_exchange_beats_the_lengths_of_its_ways(build):
     """The bound of hops holds on any fabric."""
     G = build()

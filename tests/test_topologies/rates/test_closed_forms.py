@@ -10,6 +10,7 @@ import pytest
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
+from tests.loops import for_all
 from topologies import Machine, graph, group_rate, hierarchy, machine, mesh, switch, torus
 from topologies.fabric.fabric import ACCELERATOR, SCALE_OUT, SWITCH, accelerators, fabric, link
 from topologies.fabric.soundness import check
@@ -109,7 +110,7 @@ BOXES = [
 ]
 
 
-@pytest.mark.parametrize(("dims", "links", "wrap"), BOXES, ids=str)
+@for_all(("dims", "links", "wrap"), BOXES, ids=str)
 def test_a_box_exchanges_and_gathers_what_flows_and_cuts_allow(dims, links, wrap):
     """Rings, tori and open grids, odd, even and of unequal rates."""
     G = torus(dims, link=links, wrap=wrap)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.loops import for_all
 from topologies import TopologyError, hierarchy, mesh, rails, switch, torus
 from topologies.fabric.fabric import ACCELERATOR, SWITCH, Fabric, accelerators, fabric, link
 from topologies.rates import closed_forms
@@ -86,7 +87,7 @@ def test_a_mesh_of_chips_that_relay() -> None:
     assert all_gather_rate(G, [(0,), (1,)]).rate == pytest.approx(448e9, rel=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@for_all("seed", range(12))
 def test_no_cut_is_narrower(seed: int) -> None:
     """The rate is the least over all sets, of which there are few enough to try each."""
     G = random_fabric(seed)
@@ -125,8 +126,8 @@ def test_the_cut_is_full(seed: int) -> None:
 SIDES = [(2,), (5,), (7,), (3, 3), (5, 3), (6, 4), (5, 5), (2, 8), (3, 4, 5), (2, 3, 7), (4, 4, 8)]
 
 
-@pytest.mark.parametrize("sides", SIDES, ids=str)
-@pytest.mark.parametrize("ring", [True, False], ids=["rings", "lines"])
+@for_all("sides", SIDES, ids=str)
+@for_all("ring", [True, False], ids=["rings", "lines"])
 def test_tori_and_grids_by_formula(sides: tuple[int, ...], ring: bool) -> None:
     """Odd, mixed and open boxes with a rate of its own on each side agree with the closed form."""
     links = [10e9, 7e9, 1e9][: len(sides)]
@@ -224,10 +225,8 @@ def test_chips_out_of_reach_are_named() -> None:
     assert all_gather_rate(G).rate == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize(
-    "members", [[(0, 0), (0, 1)], [(0, 0), (1, 3)], [(2, i) for i in range(4)]]
-)
-@pytest.mark.parametrize("relay", ["none", "pxn", "all"])
+@for_all("members", [[(0, 0), (0, 1)], [(0, 0), (1, 3)], [(2, i) for i in range(4)]])
+@for_all("relay", ["none", "pxn", "all"])
 def test_chips_that_carry_nothing_change_nothing(members, relay):
     """A group of 16 chips on rails, among chips and switches that it has no use for."""
     G = rails(4, 4, up=450e9, out=50e9, relay=relay, oversubscription=2)

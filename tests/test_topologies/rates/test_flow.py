@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cases.flow import GB, KNOWN, changed, fabrics, pair_rate, pods
+from tests.loops import for_all
 from topologies import TopologyError, mesh, switch, torus, twisted_torus
 from topologies.fabric.fabric import accelerators, fabric, link
 from topologies.rates import flow as engine
@@ -23,7 +24,7 @@ def everyone(chips):
     return {(a, b): 1.0 for a in chips for b in chips if a != b}
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@for_all("name", KNOWN)
 def test_fabrics_with_a_formula_reach_it(name):
     """Switches, planes, meshes, rails, trees and tori, odd, mixed and twisted."""
     build, rate = KNOWN[name]
@@ -69,7 +70,7 @@ def test_what_is_too_large_for_the_program_is_bounded_from_above(dims, mixed, mo
     assert bound.exact is ("rounds" in bound.engine and "bound" not in bound.engine)
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@for_all("name", KNOWN)
 def test_cuts_alone_never_lie_below_the_rate(name, monkeypatch):
     """Of every fabric whose rate is known; paths that reach a cut are exact and say so."""
     build, rate = KNOWN[name]

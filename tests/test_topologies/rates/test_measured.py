@@ -11,8 +11,7 @@ from collections import defaultdict
 from functools import cache
 from math import comb
 
-import pytest
-
+from tests.loops import for_all
 from tests.paths import SHARED, shared
 from topologies import graph, group_rate, hierarchy, machine, switch
 from topologies.fabric.fabric import Fabric, accelerators
@@ -100,7 +99,7 @@ def test_every_row_has_its_test() -> None:
 GATHERS = grouped({"all_gather", "reduce_scatter"})
 
 
-@pytest.mark.parametrize(("kind", "some"), GATHERS, ids=[named(kind) for kind, _ in GATHERS])
+@for_all(("kind", "some"), GATHERS, ids=[named(kind) for kind, _ in GATHERS])
 def test_gathers_and_scatters(kind: tuple[str, str, int, str], some: list[Row]) -> None:
     """Below the narrowest cut."""
     G, members = built(*kind[:3])
@@ -118,7 +117,7 @@ IN_NETWORK_ONLY = {
 }
 
 
-@pytest.mark.parametrize(("kind", "some"), REDUCTIONS, ids=[named(kind) for kind, _ in REDUCTIONS])
+@for_all(("kind", "some"), REDUCTIONS, ids=[named(kind) for kind, _ in REDUCTIONS])
 def test_all_reduces(kind: tuple[str, str, int, str], some: list[Row]) -> None:
     """Below the plain bound, or, with NVLS alone, below the bound of switches that add."""
     G, members = built(*kind[:3])
@@ -143,7 +142,7 @@ def test_rings_stay_below_the_plain_bound() -> None:
 EXCHANGES = grouped({"alltoall"})
 
 
-@pytest.mark.parametrize(("kind", "some"), EXCHANGES, ids=[named(kind) for kind, _ in EXCHANGES])
+@for_all(("kind", "some"), EXCHANGES, ids=[named(kind) for kind, _ in EXCHANGES])
 def test_exchanges(kind: tuple[str, str, int, str], some: list[Row]) -> None:
     """Below what each chip can send to all others at once."""
     what = machine(MACHINES[kind[1]])
@@ -168,7 +167,7 @@ def copies(parts: int) -> float:
     return parts * (1 - comb(OF - OF // parts, TOP) / comb(OF, TOP))
 
 
-@pytest.mark.parametrize(("kind", "some"), EXPERTS, ids=[named(kind) for kind, _ in EXPERTS])
+@for_all(("kind", "some"), EXPERTS, ids=[named(kind) for kind, _ in EXPERTS])
 def test_experts(kind: tuple[str, str, int, str], some: list[Row]) -> None:
     """Below what the cards or the scale-up links pass, of the bytes that take that way.
 

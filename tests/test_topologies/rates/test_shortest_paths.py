@@ -11,6 +11,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from tests.loops import for_all
 from topologies import TopologyError, hierarchy, mesh, switch, torus
 from topologies.builders.switches import dragonfly
 from topologies.builders.torus import twisted_torus
@@ -97,8 +98,8 @@ FABRICS = {
 }
 
 
-@pytest.mark.parametrize("split", ["hop", "path"])
-@pytest.mark.parametrize("name", FABRICS)
+@for_all("split", ["hop", "path"])
+@for_all("name", FABRICS)
 def test_every_path_counted(name: str, split: str) -> None:
     """The rate is that of loads summed path by path, with declared orbits and without."""
     expected = counted(FABRICS[name], split)
@@ -112,8 +113,8 @@ def test_the_dragonfly_of_the_study() -> None:
     assert rate == pytest.approx(0.5319149, rel=1e-6)
 
 
-@pytest.mark.parametrize("sides", [(4, 4, 8), (6, 4), (5, 5), (7,), (2, 3, 5), (4, 4, 4)], ids=str)
-@pytest.mark.parametrize("split", ["hop", "path"])
+@for_all("sides", [(4, 4, 8), (6, 4), (5, 5), (7,), (2, 3, 5), (4, 4, 4)], ids=str)
+@for_all("split", ["hop", "path"])
 def test_tori_lose_nothing(sides: tuple[int, ...], split: str) -> None:
     """On tori the shortest paths reach the optimum, however they are split."""
     links = [4.0, 3.0, 2.0][: len(sides)]

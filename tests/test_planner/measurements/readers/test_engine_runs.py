@@ -21,6 +21,7 @@ from planner.measurements.readers.engine_runs import run
 from planner.measurements.readers.run_layouts import parallel_sizes, run_pools, worker_chips
 from planner.measurements.roofline_bound import row_bounds
 from planner.text.errors import InputError
+from tests.loops import for_all
 from tests.paths import SHARED, shared
 
 DATA = SHARED / "serving_runs.csv"
@@ -70,7 +71,7 @@ def table(tmp_path):
     return make
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("columns", "experts", "ways"),
     [
         ({"tp": 64, "dp": 1, "moe_tp": 8, "moe_ep": 8}, 256, (8, 1, 8, 1)),
@@ -349,7 +350,7 @@ def test_only_requests_that_decode_count_in_a_bound(open_rows):
     assert bound < tokens.seconds < row_bounds([tokens])[0]
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("published", "entry", "weights"),
     [
         ("nvidia/DeepSeek-R1-0528-NVFP4-v2", "deepseek-r1", "nvfp4"),

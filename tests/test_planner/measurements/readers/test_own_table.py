@@ -7,6 +7,7 @@ import pytest
 from planner.measurements.readers import detect_file_kind, own_runs, read
 from planner.measurements.readers.own_table import COLUMNS, map_columns
 from planner.text.errors import InputError
+from tests.loops import for_all
 
 HEAD = "model,system,engine,weights,tp,ep,concurrency,input_tokens,output_tokens,ttft_ms,tpot_ms"
 LLAMA = "llama-3.1-70b,hgx-h100,vllm,fp8,4,,32,1024,256,250,21.5"
@@ -361,7 +362,7 @@ def test_a_result_without_a_request_is_refused(result):
     assert [each.id for each in readings.refused] == ["2"]
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("name", "text", "reason"),
     [
         ("a.csv", "foo,bar\n1,2\n", "no known table"),

@@ -14,6 +14,7 @@ from planner.measurements.readers.script_settings import (
     script_pools,
     script_settings,
 )
+from tests.loops import for_all
 from tests.paths import shared
 
 RUN = {
@@ -31,7 +32,7 @@ def test_a_run_that_no_script_made_has_the_usual_settings():
     assert made == ScriptSettings(drafts=3)
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("change", "setting", "value"),
     [
         ({}, "poll", 30.0),

@@ -17,6 +17,7 @@ from tests.cases.validation import (
     run_row,
     written,
 )
+from tests.loops import for_all
 
 
 @pytest.mark.parametrize(
@@ -44,7 +45,7 @@ def test_short_rows_are_filled_and_blank_lines_skipped(tmp_path):
     assert next(found.numbered)[2]["tpot_ms"] == ""
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("content", "told"),
     [
         (b"", "is empty"),

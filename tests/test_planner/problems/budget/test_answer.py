@@ -20,6 +20,7 @@ from planner.token_costs.budget_task import compute_optimal_tokens
 from planner.token_costs.optimum import select_best, solve_many
 from planner.token_costs.outputs import loss_equations
 from planner.token_costs.phase_costs import symbol_values
+from tests.loops import for_all
 from tests.sizes import first
 
 PHASES = {
@@ -68,7 +69,7 @@ def solved(name: str) -> planner.Plan:
     return planner.solve(CASES[name])
 
 
-@pytest.mark.parametrize("name", CASES)
+@for_all("name", CASES)
 def test_every_document_has_the_same_shape(name):
     """Keys of the interface, never absent; finite numbers; a text of at most 80 columns."""
     plan = solved(name)
@@ -85,7 +86,7 @@ def test_every_document_has_the_same_shape(name):
     assert plan._repr_html_().startswith("<div")
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name not in WITHOUT])
+@for_all("name", [name for name in CASES if name not in WITHOUT])
 def test_costs_and_shares_add_up(name):
     """Phases add up to the total; shares to one; total parameters are sparsity times active."""
     plan = solved(name).chosen
@@ -149,7 +150,7 @@ def test_the_best_sparsity_is_the_best_of_all_asked():
     assert plan.certificate.points_considered == 3
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name not in (*WITHOUT, "a rule")])
+@for_all("name", [name for name in CASES if name not in (*WITHOUT, "a rule")])
 def test_outputs_are_what_their_equations_give(name):
     """At the symbols of the plan each expression evaluates to the number printed beside it."""
     plan = solved(name)

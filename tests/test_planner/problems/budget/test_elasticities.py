@@ -13,6 +13,7 @@ from planner.problems.budget.resolve import resolve_budget
 from planner.scenario import load
 from planner.token_costs.optimum import BudgetOptimum, solve_many
 from planner.token_costs.parameters import elasticities
+from tests.loops import for_all
 
 STEP = 1e-4
 PHASES = {
@@ -104,7 +105,7 @@ def peak(given: dict, path: str, factor: float) -> dict:
     return changed
 
 
-@pytest.mark.parametrize("name", CASES)
+@for_all("name", CASES)
 def test_elasticities_are_those_of_solving_again(name):
     """Every given of every kind of budget, to 1e-3 of itself or 1e-5."""
     given = CASES[name]

@@ -13,6 +13,7 @@ from planner.protocol.problem import get_problem
 from planner.text.errors import SolverError
 from planner.token_costs.spending import Spending
 from tests.cases.budget import question, solved
+from tests.loops import for_all
 
 BEST = solved(question(served=2e12, rl_tokens=2e11))
 WRONG = 1.334
@@ -49,7 +50,7 @@ def test_a_plan_as_it_is_passes():
     recheck(budget_point(BEST), BEST)
 
 
-@pytest.mark.parametrize("name", mutants())
+@for_all("name", mutants())
 def test_a_wrong_number_is_refused(name):
     """By its equation walked without a kernel, or by the program's own sum."""
     with pytest.raises(SolverError, match="in the plan, but"):

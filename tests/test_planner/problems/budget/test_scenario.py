@@ -15,6 +15,7 @@ from planner.scenario.kinds import starter
 from planner.text.errors import FieldError, InputError
 from planner.token_costs.phase_costs import served_tokens
 from planner.token_costs.phase_keys import YEAR, Inference
+from tests.loops import for_all
 
 PLAIN = {"problem": "budget", "quality": {"like": {"n_active": "13B"}}}
 
@@ -158,7 +159,7 @@ MISTAKES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", MISTAKES)
+@for_all("name", MISTAKES)
 def test_a_mistake_is_a_sentence(name):
     """What is wrong and what was expected, for each."""
     source, told = MISTAKES[name]

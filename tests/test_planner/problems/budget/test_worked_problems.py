@@ -10,6 +10,7 @@ from scipy.integrate import quad
 from scipy.optimize import brentq, minimize_scalar
 
 import planner
+from tests.loops import for_all
 
 YEAR = 365.25 * 86400.0
 HUGE = 1e300
@@ -200,7 +201,7 @@ WORKED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", WORKED)
+@for_all("name", WORKED)
 def test_a_worked_problem_has_its_own_answer(name):
     """Size and tokens to 1e-4, what is made small to 1e-6."""
     asked, other = WORKED[name]

@@ -7,6 +7,7 @@ import pytest
 
 import planner
 from planner.text.errors import InputError
+from tests.loops import for_all
 from tests.sizes import sized
 
 H200 = {
@@ -129,7 +130,7 @@ def test_elasticities_are_finite_differences_of_what_is_answered():
     assert kept.elasticities["prefill_efficiency"] == pytest.approx(-1.0, abs=1e-3)
 
 
-@pytest.mark.parametrize(("change", "words"), [
+@for_all(("change", "words"), [
     ({"tiers": []}, "tiers"), ({"tiers": [{"name": "x"}]}, "tiers.0.price"),
     ({"tiers": [{"like": "hgx-host-drum"}]}, "hgx-host-dram"),
     ({"tiers": [{"name": "x", "price": "$2/hour"}]}, "capacity"),

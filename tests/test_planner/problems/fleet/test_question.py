@@ -12,6 +12,7 @@ from planner.problems.fleet.resolve import resolve_fleet
 from planner.problems.fleet.search import solve_min_cost
 from planner.scenario import load
 from planner.text.errors import InputError, SolverError
+from tests.loops import for_all
 
 BASE = {
     "problem": "fleet",
@@ -44,7 +45,7 @@ def scenario(**changes):
     return data
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("changes", "words"),
     [
         ({"models__chat__demand": {"tokens_per_day": "5 G"}}, "a demand in tokens needs lengths"),

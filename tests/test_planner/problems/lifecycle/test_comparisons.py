@@ -21,6 +21,7 @@ from planner.token_costs.outputs import loss_equations
 from planner.token_costs.phase_costs import symbol_values
 from planner.token_costs.spending import Spending
 from tests.cases.lifecycle import scenario
+from tests.loops import for_all
 
 WRONG = 1.334
 
@@ -80,7 +81,7 @@ def test_a_plan_as_it_is_passes(best):
     recheck(optimum_point(best), best)
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+@for_all("name", MUTANTS)
 def test_a_wrong_number_is_refused(best, name):
     """By its equation walked without a kernel, or by the search's own sum."""
     with pytest.raises(SolverError, match="in the plan, but"):

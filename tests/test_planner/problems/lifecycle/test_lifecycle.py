@@ -22,6 +22,7 @@ from planner.token_costs.phase_costs import PhaseCost
 from planner.token_costs.stationary_points import stationary_points, training_curve
 from tests.cases.lifecycle import scenario
 from tests.cases.planned_training import written
+from tests.loops import for_all
 
 STEP = 1e-3
 
@@ -213,7 +214,7 @@ def scaled(question, name, factor):
     return replace(question, phases={"pretrain": replace(phase, usd_per_flop=price)})
 
 
-@pytest.mark.parametrize(
+@for_all(
     "path",
     [
         "inference.tokens",

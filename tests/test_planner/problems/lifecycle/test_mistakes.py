@@ -11,6 +11,7 @@ from planner.problems.lifecycle.search.optimal_size import fixed_layout_optimum,
 from planner.scenario import load
 from planner.text.errors import InputError
 from tests.cases.lifecycle import scenario
+from tests.loops import for_all
 
 
 def serving(**changes):
@@ -18,7 +19,7 @@ def serving(**changes):
     return scenario(serving=scenario()["serving"] | changes)
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("given", "told"),
     [
         (scenario(law=["besiroglu-2024", "kaplan-2020"]), "law: expected one law"),

@@ -10,6 +10,7 @@ from planner.problems.lifecycle.search.tangent_search import (
     tangent_at_kink,
 )
 from planner.text.errors import SolverError
+from tests.loops import for_all
 
 FLAT, STEEP = 0.6, 4.0
 
@@ -45,8 +46,8 @@ def kinked(place):
     )
 
 
-@pytest.mark.parametrize("start", [0.5, 1.5, 1.9, 2.5])
-@pytest.mark.parametrize("bend", [0.0, 0.1, 1.0, 3.0])
+@for_all("start", [0.5, 1.5, 1.9, 2.5])
+@for_all("bend", [0.0, 0.1, 1.0, 3.0])
 def test_tangents_settle_on_a_smooth_price_however_it_bends(bend, start):
     """The slopes cancel there: exp(2) - exp(x) = 0.6 + bend * x."""
     low, high = bracketing_tangents(looking(*smooth(bend))[0], start)

@@ -8,6 +8,7 @@ import planner
 from planner.catalogue import api_prices
 from planner.cli import main
 from planner.text.errors import InputError
+from tests.loops import for_all
 
 SHEET = {"input": "$3/Mtok", "output": "$15/Mtok"}
 
@@ -17,7 +18,7 @@ def asked(sheet, **more):
     return {"problem": "prices", "sheet": sheet, **more}
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("rows", "words"),
     [
         ({"input": "$3/token"}, r'did you mean "\$3/Mtok"'),
@@ -51,7 +52,7 @@ def test_impossible_sheets_are_refused(rows, words):
         planner.solve(asked(SHEET | rows))
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("given", "words"),
     [
         ({"margin": "60%"}, "60% of the price is 2.5"),

@@ -8,6 +8,7 @@ from planner.problems import serving, training
 from planner.scenario.loading import load
 from planner.text.errors import InputError
 from tests.cases.rl_questions import question
+from tests.loops import for_all
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +104,7 @@ def test_steps_in_flight_hide_the_tail(off):
     assert np.isfinite(flying.answer.plan.step_time)
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("changes", "words"),
     [
         ({"split": 8}, "on policy every chip writes and learns"),

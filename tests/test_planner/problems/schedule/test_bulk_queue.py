@@ -13,6 +13,7 @@ from planner.problems.schedule.bulk_queue import (
     sojourn_time_distribution,
 )
 from planner.text.errors import InputError
+from tests.loops import for_all
 from tests.sizes import first
 
 INTERVAL = 0.02
@@ -127,8 +128,8 @@ def test_what_is_left_behind_is_the_sum_of_excesses(seats, load):
     assert plan.queue == pytest.approx(mean_queue_after_service(seats, load), rel=1e-8)
 
 
-@pytest.mark.parametrize("seats", [1, 2, 8, 7680])
-@pytest.mark.parametrize("load", [1e-32, 1e-15, 1e-11, 1e-7, 1e-4, 0.03])
+@for_all("seats", [1, 2, 8, 7680])
+@for_all("load", [1e-32, 1e-15, 1e-11, 1e-7, 1e-4, 0.03])
 def test_hardly_anybody_waits_where_hardly_anybody_comes(seats, load):
     """Where the terms of the closed form cancel: with one seat half a load, as of M/D/1."""
     answer = planner.solve(asked(load, seats)).answer

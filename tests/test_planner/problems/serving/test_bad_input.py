@@ -9,6 +9,7 @@ import pytest
 
 import planner
 from planner.text.errors import InputError
+from tests.loops import for_all
 
 SMALL = {
     "problem": "serving", "model": "llama-3.1-8b", "system": "hgx-h100", "chips": 4,
@@ -89,7 +90,7 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("scenario", "told"), REFUSED.values(), ids=REFUSED.keys())
+@for_all(("scenario", "told"), REFUSED.values(), ids=REFUSED.keys())
 def test_what_cannot_be_is_refused_with_what_would_work(scenario, told):
     """The key, what is wrong with it, and the rule or the way out."""
     with pytest.raises(InputError, match=told) as raised:

@@ -22,6 +22,7 @@ from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task
 from planner.protocol.document import to_document
 from tests.cases.serving import MODELS, question, questions, searched
+from tests.loops import for_all
 from tests.sizes import examples
 from tests.test_planner.problems.serving.deployment.test_questions import pools_of
 
@@ -176,9 +177,9 @@ def hurried(step: Step, by: float) -> Step:
     return fast
 
 
-@pytest.mark.parametrize("model", sorted(MODELS))
-@pytest.mark.parametrize("load", [None, 0.3, math.inf])
-@pytest.mark.parametrize("pooled", [False, True], ids=["one pool", "two pools"])
+@for_all("model", sorted(MODELS))
+@for_all("load", [None, 0.3, math.inf])
+@for_all("pooled", [False, True], ids=["one pool", "two pools"])
 def test_serving_plan_scales_with_rates(model: str, load: float | None, *, pooled: bool) -> None:
     """Three times the rates, a third of the promises, three times the load: a third of the cost.
 

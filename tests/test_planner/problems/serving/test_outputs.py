@@ -20,6 +20,7 @@ from planner.problems.serving.task.resolve import resolve
 from planner.scenario import load
 from planner.text.errors import SolverError
 from tests.cases.serving import dense, one_pool, question, sparse
+from tests.loops import for_all
 
 SAME = 1e-12
 MODES, ESTIMATES = ("aggregated", "decode", "prefill"), ("calibrated", "bound")
@@ -114,8 +115,8 @@ ARRIVING = {"none": {}, "given": {"demand": 3.0}, "most": {"demand": "max"},
             "loop": {"concurrency": 16}}  # fmt: skip
 
 
-@pytest.mark.parametrize("load_", ARRIVING)
-@pytest.mark.parametrize("case", ASKED)
+@for_all("load_", ARRIVING)
+@for_all("case", ASKED)
 def test_every_output_has_the_equation_that_gives_it(case, load_):
     """The symbols of an output's equation evaluate to the number that is printed."""
     if load_ == "loop" and case == "two pools":

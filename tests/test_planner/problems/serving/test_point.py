@@ -5,12 +5,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
 import sympy as sp
 
 from planner.problems.serving import closed_form
 from planner.problems.serving.outputs import OUTPUTS
 from planner.problems.serving.point import ServingPoint
+from tests.loops import for_all
 
 
 def point(**fields: Any) -> Any:
@@ -35,7 +35,7 @@ def test_memories_are_those_of_each_pool():
     assert one.formats == "weights fp8, KV cache bf16"
 
 
-@pytest.mark.parametrize("output", OUTPUTS, ids=lambda output: output.name)
+@for_all("output", OUTPUTS, ids=lambda output: output.name)
 def test_an_output_is_its_equation_in_the_unit_that_it_names(output, monkeypatch):
     """A million tokens, an hour of 3600 s, or base units; rates are the better the larger."""
     scale = 1

@@ -13,6 +13,7 @@ from planner.problems.serving.presentation import answer
 from planner.text.errors import InputError
 from tests.cases.arrivals import witnessed
 from tests.cases.loaded_plans import MODES, broken, drawn_question, followed
+from tests.loops import for_all
 
 LOADED = (0, 2, 3, 8, 10, 13, 16, 26, 36, 40)  # questions that have a plan of either mode
 FULL = {"input_tokens": 4000, "output_tokens": 4000}
@@ -232,7 +233,7 @@ def bounded(seed: int, *modes: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_all("seed", range(20))
 def test_no_plan_costs_less_than_the_bound_of_its_load(seed):
     """Of one pool or two, as few chips as efficiency one would take."""
     bounded(seed)

@@ -7,6 +7,7 @@ import pytest
 import planner
 from planner.scenario import load
 from tests.cases.training import asked
+from tests.loops import for_all
 
 INTERLEAVED = {"schedule": "interleaved", "pp": 8, "tp": 8, "dp": 8, "micro_batch": 32}
 MISTAKES = {
@@ -58,7 +59,7 @@ MISTAKES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", MISTAKES)
+@for_all("name", MISTAKES)
 def test_a_mistake_is_named(name):
     """It is refused with its place and what clashes."""
     question, words = MISTAKES[name]

@@ -7,6 +7,7 @@ import pytest
 import planner
 from planner.scenario import load, resolve_keys
 from planner.text.errors import InputError
+from tests.loops import for_all
 
 WIDE = {"chat": (9.0, 3.0), "code": (2.0, 4.0), "summaries": (1.0, 8.0)}
 COLUMNS = [{"pool": "h200", "chips": 4, "rate": "2 requests/s"}]
@@ -90,7 +91,7 @@ def test_clocks_that_go_back_are_followed_by_their_zone(tmp_path):
         hours(tmp_path, "time,chat\n2026-10-25T02:00,1\n2026-10-25T02:00,2\n")
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("text", "place", "words"),
     [
         ("hour,chat\nyesterday,1\nyesterday,2", "2:1", "got 'yesterday'"),

@@ -13,6 +13,7 @@ from planner.problems.serving import PROBLEM
 from planner.scenario import load
 from planner.text.errors import InputError
 from planner.text.quantities import parse
+from tests.loops import for_all
 from tests.sizes import first, seldom
 
 MODELS = (
@@ -91,7 +92,7 @@ def _holds(scenario: dict[str, Any], plan: Any) -> None:
     assert all(len(line) <= 80 for line in str(plan).splitlines())
 
 
-@pytest.mark.parametrize("seed", range(30))
+@for_all("seed", range(30))
 def test_no_reason_is_empty(seed: int) -> None:
     """Of the next infeasible question of a seed, as sweeps ask it: without the ways out."""
     r, searched = random.Random(seed), None

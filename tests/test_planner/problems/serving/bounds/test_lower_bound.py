@@ -35,6 +35,7 @@ from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import ClosedLoop, Task
 from planner.text.errors import SolverError
 from tests.cases.serving import MODELS, NAMES, decided, question, questions, searched
+from tests.loops import for_all
 from tests.sizes import examples, first
 
 STEP = 1e-4
@@ -66,7 +67,7 @@ CLOSE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CLOSE)
+@for_all("case", CLOSE)
 def test_the_bound_is_close_to_the_best_of_all_plans(case):
     """Every layout at every whole batch, one by one, on eight chips."""
     changes, gap = CLOSE[case]

@@ -23,6 +23,7 @@ from planner.protocol.plan import BindingLimit
 from planner.text.errors import SolverError
 from tests.cases.serving import columns, dense, product, question, sparse
 from tests.cases.two_pools import NETWORK, pools_of, solved, steps_of
+from tests.loops import for_all
 
 MODEL = dense(2)
 ONE = (1, 1, 1, 1, 1, 1, 3, 4, 1)
@@ -59,8 +60,8 @@ def outputs(step: Step, batch: float) -> dict[str, float]:
     return {name: float(np.ravel(x)[0]) for name, x in step(np.array([batch])).items()}
 
 
-@pytest.mark.parametrize("load", LOADS)
-@pytest.mark.parametrize("estimate", ["calibrated", "bound"])
+@for_all("load", LOADS)
+@for_all("estimate", ["calibrated", "bound"])
 def test_two_pools_together_are_what_each_gives(load, estimate):
     """Rates, times and money of the pair from two evaluations, one beside the other."""
     pools = asked(load, estimate=estimate, chips=(5,))
@@ -359,7 +360,7 @@ def test_two_pools_that_break_a_promise_by_more_than_a_rounding_are_refused(word
         promising(time / (1 + 2e-9)).recheck()
 
 
-@pytest.mark.parametrize("case", product(load=LOADS, estimate=("calibrated", "bound")))
+@for_all("case", product(load=LOADS, estimate=("calibrated", "bound")))
 def test_a_wrong_number_of_two_pools_is_refused(case):
     """Of their outputs, and of their roofline, under every load."""
     plan = planned(asked(case["load"], estimate=case["estimate"]))

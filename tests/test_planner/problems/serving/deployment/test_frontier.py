@@ -37,6 +37,7 @@ from tests.cases.serving import (
     question,
     within_limits,
 )
+from tests.loops import for_all
 from tests.paths import EXAMPLES
 
 SMALL = {
@@ -78,7 +79,7 @@ def every_point(task, most):
     return np.concatenate(found, axis=1)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(map(str, case.values())))
+@for_all("case", CASES, ids=lambda case: "-".join(map(str, case.values())))
 def test_every_point_is_the_best_of_all_layouts_and_batches(case):
     """At each promised speed: the least price of an exhaustive search, dominated by no plan."""
     task = question(

@@ -32,6 +32,7 @@ from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import ClosedLoop, Task
 from planner.text.errors import SolverError
 from tests.cases.serving import all_layouts, columns, dense, product, question, sparse
+from tests.loops import for_all
 
 # tp, pp, cp, dp_attention, ep, tp_expert, replicas, chips, halves
 ROW = (2, 2, 2, 3, 1, 1, 2, 50, 1)
@@ -74,8 +75,8 @@ def test_recurrent_states_are_those_of_the_sequences_of_a_chip(batch):
     assert sum(parts) + memory.free == pytest.approx(memory.capacity)
 
 
-@pytest.mark.parametrize("mode", ["aggregated", "decode", "prefill"])
-@pytest.mark.parametrize("model", [MODEL, NEMOTRON, WINDOWS], ids=lambda model: model.name)
+@for_all("mode", ["aggregated", "decode", "prefill"])
+@for_all("model", [MODEL, NEMOTRON, WINDOWS], ids=lambda model: model.name)
 def test_full_contexts_fit_where_their_caches_have_room(mode, model):
     """Caches grow from the mean context to the longest; states do not."""
     task = question(model, mode=mode, input_tokens=2000.0, output_tokens=1000.0, context=1500.0)
@@ -264,7 +265,7 @@ def test_evaluations_without_a_number_do_not_agree():
             agree({"a": second}, {"a": first})
 
 
-@pytest.mark.parametrize(
+@for_all(
     "case", product(
         mode=("aggregated", "decode", "prefill"), estimate=("calibrated", "bound"),
         load=({}, {"arrivals": 40.0}, {"arrivals": math.inf}, {"loop": ClosedLoop()}),
@@ -316,7 +317,7 @@ def test_a_price_of_a_million_tokens():
     assert per_mtok({}, "usd_per_input_token") is None
 
 
-@pytest.mark.parametrize(
+@for_all(
     "case", product(
         mode=("decode", "prefill"),
         load=({}, {"arrivals": 300.0}, {"arrivals": math.inf}, {"batches": (3, 12)},

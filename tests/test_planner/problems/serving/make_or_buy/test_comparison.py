@@ -13,6 +13,7 @@ from planner.catalogue.api_prices import host_prices
 from planner.problems.serving.make_or_buy.comparison_text import CostRatioChart
 from planner.protocol.problem import get_problem
 from planner.text.errors import InputError
+from tests.loops import for_all
 
 ROWS = [
     {"host": "a", "input": "$0.04/Mtok", "output": "$0.08/Mtok", "cached": "$0.01/Mtok"},
@@ -317,7 +318,7 @@ REFUSED: list[tuple[Mapping[str, object], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("change", "words"), REFUSED)
+@for_all(("change", "words"), REFUSED)
 def test_what_cannot_be_compared_is_refused_with_its_place(change, words):
     """Every mistake names its key and what would put it right."""
     with pytest.raises(InputError, match=words):

@@ -19,6 +19,7 @@ from planner.problems.serving.task.task import TaskPair
 from planner.text.errors import CatalogueError
 from tests.cases.serving import columns, dense
 from tests.cases.two_pools import phase, pools_of, solved, steps_of
+from tests.loops import for_all
 
 MODEL = dense(2)  # four heads, two of them of keys and values
 MOST = 120  # the largest batch that is tried one by one
@@ -274,9 +275,9 @@ def test_pools_are_paired_on_engines_that_run_both():
     assert by_engine(reads, none) == (reads, none)
 
 
-@pytest.mark.parametrize("objective", ["cost", "latency"])
-@pytest.mark.parametrize("demand", [None, 2.0])
-@pytest.mark.parametrize("batches", [None, (6,)])
+@for_all("objective", ["cost", "latency"])
+@for_all("demand", [None, 2.0])
+@for_all("batches", [None, (6,)])
 def test_what_another_layout_betters_is_left_out(objective, demand, batches):
     """By what counts: price per request, latency, or both rates and times where both may."""
     pools = pools_of(MODEL, objective=objective, demand=demand)
@@ -352,8 +353,8 @@ def test_where_more_than_a_rate_counts_nobody_is_ahead():
     assert not judged({"e2e": 1.0})
 
 
-@pytest.mark.parametrize("objective", ["cost", "throughput", "latency"])
-@pytest.mark.parametrize("promises", [{}, {"e2e": 0.4}, {"ttft": 0.05, "tpot": 0.0015}])
+@for_all("objective", ["cost", "throughput", "latency"])
+@for_all("promises", [{}, {"e2e": 0.4}, {"ttft": 0.05, "tpot": 0.0015}])
 def test_layouts_that_read_are_sized_for_each_number_that_receives(objective, promises):
     """Whichever is left out is no faster, in its room, than one that stays."""
     pools = pools_of(MODEL, objective=objective, promises=promises)

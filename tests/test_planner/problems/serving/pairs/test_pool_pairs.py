@@ -20,6 +20,7 @@ from planner.problems.serving.search.sizing import PhaseLayouts
 from planner.problems.serving.task.task import TaskPair
 from tests.cases.serving import dense, product
 from tests.cases.two_pools import phase, pools_of, solved, steps_of
+from tests.loops import for_all
 
 MODEL = dense(2)
 # Layouts that read and that decode, replicas of different chips, rates, prices and times. Chips
@@ -125,7 +126,7 @@ def holds(a: PhaseLayouts, b: PhaseLayouts, row: int, chips: int) -> bool:
     return placed(sorted([a.stage[row]] * n + [b.stage[row]] * m, reverse=True), domains)
 
 
-@pytest.mark.parametrize("case", product(objective=OBJECTIVES, demand=(None, 3.0), spare=(0, 1)))
+@for_all("case", product(objective=OBJECTIVES, demand=(None, 3.0), spare=(0, 1)))
 def test_the_split_of_each_pair_is_the_best_of_all(case):
     """Every number of replicas of either pool on every number of chips, prices by hand."""
     a, b = crossed()
@@ -225,7 +226,7 @@ def most_in(chips: int, stage: int, stages: int, domain: int) -> int:
     return sum(held) // stages
 
 
-@pytest.mark.parametrize("seed", range(150))
+@for_all("seed", range(150))
 def test_no_split_of_two_systems_is_better(seed):
     """Whole units of either system, any replicas that they hold: every one of them by loops."""
     pools, a, b = random_systems(seed)
@@ -344,7 +345,7 @@ def test_chips_that_work_less_than_they_could_draw_less():
         np.testing.assert_array_equal(pool_pairs._drawn(other, of, share), 400.0)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@for_all("seed", range(60))
 def test_no_split_draws_less(seed):
     """Of one system or two: replicas at work, readers that wait and chips of no replica by loops.
 
@@ -475,7 +476,7 @@ def test_of_a_given_batch_each_kind_stands_for_its_slower_layouts(objective):
     assert [one.rows for one in slow] == [(0, 1)]
 
 
-@pytest.mark.parametrize("case", product(demand=(None, 2.0), spare=(0, 1), paired=(True, False)))
+@for_all("case", product(demand=(None, 2.0), spare=(0, 1), paired=(True, False)))
 def test_symbols_of_two_pools_are_those_of_their_layouts(case):
     """Chips, replicas that are up, prices and rates of either pool, and the times of both."""
     paired = case.pop("paired")

@@ -35,6 +35,7 @@ from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task
 from planner.text.errors import FieldError
 from tests.cases.serving import MODELS, columns, question, within_limits
+from tests.loops import for_all
 
 MOST = 250  # sequences of a replica that are tried one by one
 
@@ -61,7 +62,7 @@ def points(step: Step, *names: str, most: int = MOST) -> list[np.ndarray]:
 # -- the largest batch ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("low", "high", "middle"),
     [(0, 2, 1), (0, 4, 2), (0, 5, 2), (0, 9, 3), (1, 100, 10), (2, 8, 5), (2, 9, 4), (9, 12, 10),
      (8, 128, 32), (0, 1 << 20, 1 << 10)],
@@ -298,7 +299,7 @@ def order(score: list[float], latency: list[float], layouts: Layouts | None = No
     return _ranked(asked(), rows, values).tolist()
 
 
-@pytest.mark.parametrize("price", np.exp(1e-9 * (np.arange(8) + 0.03 + np.arange(8) * 0.13)))
+@for_all("price", np.exp(1e-9 * (np.arange(8) + 0.03 + np.arange(8) * 0.13)))
 def test_prices_within_a_billionth_are_one_price_and_the_faster_plan_is_taken(price: float) -> None:
     """Whatever they are; beyond that the cheaper one is."""
     assert order([price * (1 + 0.7e-9), price], [1.0, 2.0]) == [0, 1]
@@ -455,7 +456,7 @@ def test_layouts_are_run_by_engines_where_some_were_read(monkeypatch: pytest.Mon
 # -- the whole search ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@for_all(
     "changes",
     [
         {}, {"objective": "latency"}, {"estimate": "bound"}, {"batches": (3, 9)},

@@ -22,6 +22,7 @@ from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.resolve import resolve
 from planner.problems.serving.task.task import Task
 from planner.text.errors import InputError
+from tests.loops import for_all
 
 HOURLY = {"hgx-h200": "$3.50/hour", "hgx-b200": "$5/hour", "gb200-nvl72": "$6/hour"}
 
@@ -175,7 +176,7 @@ SENT = {"tp": 8, "ep": 1, "dp_attention": 1}
 RECEIVED = {**SENT, "pp": 1, "dcp": 8}
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("engine", "sent", "received", "runs"),
     [
         ("vllm", {"pp": 1}, {}, True), ("vllm", {"pp": 2}, {}, False),

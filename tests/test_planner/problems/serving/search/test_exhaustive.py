@@ -28,6 +28,7 @@ from tests.cases.serving import (
     searched,
     sparse,
 )
+from tests.loops import for_all
 from tests.sizes import examples
 
 
@@ -58,7 +59,7 @@ def test_serving_batch_of_every_layout_is_its_best(task: Task) -> None:
     np.testing.assert_allclose(offered, best, rtol=1e-8)
 
 
-@pytest.mark.parametrize(
+@for_all(
     "case",
     product(model=("dense", "sparse"), estimate=("calibrated", "bound"), batches=(None, (5,))),
 )

@@ -23,6 +23,7 @@ from planner.problems.serving.slopes.directional_derivatives import evaluate_tap
 from planner.problems.serving.step.occupancy import LARGEST_BATCH
 from planner.problems.serving.task.task import ClosedLoop
 from tests.cases.serving import MODELS, question, searched
+from tests.loops import for_all
 
 NEARBY = 1e-4  # of a symbol, in logarithms
 FULL = 37.6  # sequences, no whole number of any group
@@ -87,7 +88,7 @@ HOLDS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("limit", HOLDS)
+@for_all("limit", HOLDS)
 def test_the_batch_is_what_its_limit_lets_in_and_moves_with_it(limit):
     """What 37.6 sequences take is promised; what they fill is there; slopes to 2e-5."""
     pool = pool_of(**HOLDS[limit])

@@ -25,6 +25,7 @@ from planner.problems.serving.step.binding import (
     shared_values,
 )
 from tests.cases.serving import columns, dense, question, sparse
+from tests.loops import for_all
 from topologies import group_rate
 
 SPARSE, DENSE = sparse(layers=5, experts=8, active=2), dense(layers=6)
@@ -346,7 +347,7 @@ WORKLOADS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", WORKLOADS)
+@for_all("case", WORKLOADS)
 def test_a_workload_by_hand(case):
     """Prompts of 1000 tokens, answers of 200, the first of them by the prompt."""
     changes, expected = WORKLOADS[case]

@@ -16,6 +16,7 @@ from planner.problems.serving.step.drafting import (
 )
 from planner.problems.serving.task.drafter import Drafter
 from tests.cases.serving import columns, question, sparse
+from tests.loops import for_all
 
 CACHES = (
     CacheKind("full", 2, 1.0, 20.0, None, True, 100.0, 1.0, 4),
@@ -86,8 +87,8 @@ class Timed:
         return {"step": fixed + each * batch + passes + checks, "part.drafts": passes}
 
 
-@pytest.mark.parametrize("tokens", [1.1, 1.5, 1.74, 2.5])
-@pytest.mark.parametrize("batch", [4.0, 32.0])
+@for_all("tokens", [1.1, 1.5, 1.74, 2.5])
+@for_all("batch", [4.0, 32.0])
 def test_drafts_pay_up_to_the_batch_where_both_are_as_fast(tokens, batch):
     """g steps of 10 + B/2 against one with three drafts of 0.6 + 0.13 B each, from any batch."""
     task = replace(SMALL, drafter=DRAFTER, tokens_per_step=tokens)

@@ -29,6 +29,7 @@ from planner.problems.serving.step.kernels import feed, get_kernel
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import ClosedLoop
 from tests.cases.serving import columns, dense, question
+from tests.loops import for_all
 
 H100, B200 = chip("h100"), chip("b200")
 OLD = "trtllm-2024"  # leaves a cache to one multiprocessor, takes groups of up to 16 heads
@@ -180,7 +181,7 @@ LOOPS = {  # engine, loop: what a request meets
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", LOOPS)
+@for_all("case", LOOPS)
 def test_what_a_request_of_a_closed_loop_meets(case):
     """Of 24 sequences on two ranks eleven others; half of the polls of a loop are waited for."""
     engine, loop, changes, expected = LOOPS[case]

@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from planner.architecture.counts import InnerWidth
 from planner.problems.serving.step.engine_rules import RULES, engine_tables
 from planner.problems.serving.step.layouts import Layouts
 from tests.cases.engine_pools import A100, B200, FULL, H100, MI300, MODEL, pool_with
+from tests.loops import for_all
 
 DENSE = {"n_experts": 0}
 LATENT = {"caches": (replace(FULL, kind="latent"),)}
@@ -245,7 +245,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("rule", RULES)
+@for_all("rule", RULES)
 def test_a_rule_is_broken_on_one_side_of_its_border(rule):
     """The published rule by a layout that the engine runs, and by one that it refuses."""
     verdicts = [case for case in CASES if case[0] == rule]

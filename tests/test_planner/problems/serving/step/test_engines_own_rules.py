@@ -32,6 +32,7 @@ from planner.problems.serving.task.resolve import resolve
 from planner.scenario import check_tree
 from planner.scenario.tree import Tree
 from planner.text.errors import Infeasible, InputError
+from tests.loops import for_all
 from tests.paths import ROOT
 from tests.sizes import first, seldom
 
@@ -132,7 +133,7 @@ def pools_of(plan: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]
         yield from ((role, plan[role]) for role in ("prefill", "decode"))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@for_all("seed", range(60))
 def test_no_layout_that_is_searched_is_one_its_engines_refuse(seed):
     """Of random questions a sample of all layouts: just what the sources refuse is left out."""
     asked = scenario(seed, 64)
@@ -201,7 +202,7 @@ def judged(seed: int, most: int) -> int:
     return 1 + len(whole["alternatives"])
 
 
-@pytest.mark.parametrize("seed", range(8))
+@for_all("seed", range(8))
 def test_plans_are_run_by_the_engines_that_they_name(seed):
     """The plan, its runners-up, and the files that start it."""
     judged(seed, 8)

@@ -13,10 +13,11 @@ from formulas.numerics.evaluate import kernel
 from formulas.serving.queues import CAPACITY_EQUATIONS
 from planner.problems.serving.step import equations
 from planner.problems.serving.step.equations import NAMED_TABLES, equation_table
-from planner.problems.serving.step.kernels import OF_A_STEP, StepModel, feed, get_kernel
+from planner.problems.serving.step.kernels import OF_A_STEP, STEP_PARTS, StepModel, feed, get_kernel
 from planner.problems.serving.step.occupancy import TAILS, arrival_values
 from planner.problems.serving.step.step import Step
 from tests.cases.serving import columns, question, sparse
+from tests.loops import for_all
 
 MODES, LOADS = ("aggregated", "decode", "prefill"), ("none", "given", "most")
 KEYS = [*product(MODES, (False, True), LOADS, ("", "given")),
@@ -31,12 +32,11 @@ DECODES = {"usd_per_output_token", "tokens_per_s", "tokens_per_s_per_chip", "tok
 READS = {"usd_per_input_token", "input_tokens_per_s"}
 ENERGY = {"joule_per_request", "joule_per_token", "grams_per_request", "grams_per_token", "watts",
           "site_watts"}  # fmt: skip
-PARTS = {"step", "part.weights", "part.kv", "part.compute", "part.collectives", "part.overhead",
-         "part.drafts", "part.prefill"}  # fmt: skip
+PARTS = {"step", *(f"part.{name}" for name in STEP_PARTS)}
 ROOFS = {"roof.memory", "roof.compute", "roof.network"}
 
 
-@pytest.mark.parametrize("key", KEYS, ids=str)
+@for_all("key", KEYS, ids=str)
 def test_a_pool_says_each_thing_once(key):
     """Outputs of its phases; every symbol by one equation, in two halves that share no output."""
     mode, bound, _, powered = key

@@ -26,6 +26,7 @@ from planner.problems.serving.task.resolve import resolve
 from planner.scenario import load
 from planner.text.errors import InputError, ModelError
 from tests.cases.serving import MODELS, columns, question, searched
+from tests.loops import for_all
 
 DEEPSEEK = model_sizes(models.load("deepseek-v3"))
 KIMI = model_sizes(models.load("kimi-k2"))
@@ -208,7 +209,7 @@ def test_serving_domains_of_several_groups_are_an_upper_bound(domains: int) -> N
     assert found >= drawn(domains, 8, 4, np.random.default_rng(0)) * 0.99
 
 
-@pytest.mark.parametrize("domains", [1, 2, 4, 8, 9, 16, 18, 40, 64])
+@for_all("domains", [1, 2, 4, 8, 9, 16, 18, 40, 64])
 def test_serving_groups_only_ever_save_copies(domains: int) -> None:
     """Never more than free routing, nor than the published limit of nodes; all alike without."""
     place = np.array([domains])

@@ -25,6 +25,7 @@ from planner.problems.serving.step.kernels import (
     replica_rates,
     split_values,
 )
+from tests.loops import for_all
 from tests.paths import ROOT
 
 MODELS = [
@@ -45,7 +46,7 @@ def through_json(tape: Tape) -> Any:
     return json.loads(json.dumps(tape.plain()))
 
 
-@pytest.mark.parametrize("model", MODELS, ids=str)
+@for_all("model", MODELS, ids=str)
 def test_kept_kernels_of_a_pool_are_those_of_its_equations(model: StepModel) -> None:
     """Every node and every output of what is searched with, and of what a batch follows."""
     for table in ("all_outputs", "work_times", "occupancy_outputs"):
@@ -57,7 +58,7 @@ def test_kept_kernels_of_a_pool_are_those_of_its_equations(model: StepModel) -> 
     )
 
 
-@pytest.mark.parametrize("table", OTHERS)
+@for_all("table", OTHERS)
 def test_other_kept_kernels_are_those_of_their_equations(table: str) -> None:
     """Queues, loops, transfers, two pools."""
     fresh = kernel(*equation_table(table, *OTHERS[table]))

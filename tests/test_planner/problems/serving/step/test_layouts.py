@@ -9,6 +9,7 @@ import pytest
 
 from planner.problems.serving.step.layouts import AXES, Layouts, enumerate_layouts, hop_groups
 from tests.cases.serving import all_layouts, columns
+from tests.loops import for_all
 from topologies import machine
 from topologies.fabric.fabric import ACCELERATOR
 
@@ -60,7 +61,7 @@ def by_loops(heads, layers, experts, domain, chips, joined, tiled, copied, kv_he
     return rows
 
 
-@pytest.mark.parametrize("case", CASES)
+@for_all("case", CASES)
 def test_layouts_are_those_of_plain_loops(case):
     """Each once; the others break a rule of the machine or of the model, or were not asked for."""
     asked = {**BASE, **CASES[case]}

@@ -21,6 +21,7 @@ from planner.problems.serving.step.occupancy import (
     recheck_overflow,
 )
 from planner.problems.serving.step.step import Step
+from tests.loops import for_all
 
 
 @dataclass(frozen=True)
@@ -89,8 +90,8 @@ def test_room_is_what_memory_holds_beside_the_weights():
     assert room.tolist() == [800 // 80, 700 // 99.9, 0, 2**20, 1000 // 20]
 
 
-@pytest.mark.parametrize("word", ["step", "tpot"])
-@pytest.mark.parametrize(("group", "cache"), [(1, 10.0), (4, 23.5), (5, 24.0), (3, 330.0)])
+@for_all("word", ["step", "tpot"])
+@for_all(("group", "cache"), [(1, 10.0), (4, 23.5), (5, 24.0), (3, 330.0)])
 def test_sequences_that_add_as_much_as_an_idle_step(word, group, cache):
     """Of a line idle + each n that is idle / each, between numbers that fill every rank."""
     step = line(group, 10.0, cache, 30.0, 0.4, word=word)

@@ -15,6 +15,7 @@ from planner.problems.serving.step.packing import (
     replicas_left,
 )
 from tests.cases.packing import laid_out
+from tests.loops import for_all
 
 
 def small_system(rng):
@@ -105,7 +106,7 @@ def test_a_pool_of_several_stages_takes_them_all():
     assert replicas_left(np.array([16]), room, np.array([3]), pair).tolist() == [-1]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@for_all("seed", range(40))
 def test_counting_is_laying_out(seed):
     """Uneven machines, two pools, odd replicas."""
     agree(seed)

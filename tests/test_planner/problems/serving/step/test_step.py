@@ -9,6 +9,7 @@ from planner.catalogue.chips import ChipPower
 from planner.problems.serving.step.step import NEGLIGIBLE_REPLICAS, Step
 from planner.problems.serving.task.task import ClosedLoop
 from tests.cases.serving import columns, dense, question, sparse
+from tests.loops import for_all
 
 ROWS = [(1, 1, 1, 1, 1, 1, 4, 4), (2, 1, 1, 1, 2, 1, 2, 4), (1, 2, 1, 2, 2, 1, 1, 4),
         (2, 2, 1, 1, 1, 2, 3, 12)]  # fmt: skip
@@ -45,7 +46,7 @@ def same(first, second, rows=slice(None)):
         ), name  # fmt: skip
 
 
-@pytest.mark.parametrize("name", TASKS)
+@for_all("name", TASKS)
 def test_rows_of_a_step_are_those_of_all_its_layouts(name):
     """Taken once or twice, before or after all were evaluated; and one layout by itself."""
     step, rows = step_of(name), np.array([2, 0])
@@ -61,7 +62,7 @@ def test_rows_of_a_step_are_those_of_all_its_layouts(name):
     }
 
 
-@pytest.mark.parametrize("name", TASKS)
+@for_all("name", TASKS)
 def test_some_outputs_are_those_of_all(name):
     """One by one and together, with the share of time in which caches lack room where it counts."""
     step = step_of(name)

@@ -19,6 +19,7 @@ from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.resolve import resolve
 from planner.scenario import load
 from planner.text.errors import InputError
+from tests.loops import for_all
 
 ONE_CONTEXT = {"mode": "aggregated", "cp": 1, "dcp": 1}
 
@@ -180,8 +181,8 @@ BLOCKS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("model", "engine"), BLOCKS)
-@pytest.mark.parametrize("lengths", [(4000, 1000), (100, 50), (700, 2000)])
+@for_all(("model", "engine"), BLOCKS)
+@for_all("lengths", [(4000, 1000), (100, 50), (700, 2000)])
 def test_the_search_counts_the_blocks_of_the_engine(
     model: str, engine: str, lengths: tuple[int, int]
 ) -> None:

@@ -19,12 +19,13 @@ from planner.problems.serving.task.requests import (
 )
 from planner.text.errors import FieldError
 from tests.cases.scenarios import small
+from tests.loops import for_all
 
 DEMAND = {"workload": {"demand": "2 requests/s"}}
 BOTH = ("aggregated", "disaggregated")
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("changes", "expected"),
     [
         ({}, BOTH),

@@ -27,6 +27,7 @@ from planner.problems.serving.task.task import Task
 from planner.protocol.solve import solve
 from planner.text.errors import FieldError
 from tests.cases.scenarios import small
+from tests.loops import for_all
 
 LOAD: dict[str, Any] = {"demand": "2 requests/s"}
 TWO = {"mode": "disaggregated"}
@@ -227,7 +228,7 @@ def test_layouts_that_no_engine_was_read_for_are_checked_by_arithmetic() -> None
         assert not any("no engine was read" in each for each in asked(**changes).warnings)
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("changes", "key", "words"),
     [
         ({**LECTURE_OF, "memory_utilisation": 0.8}, "memory_utilisation", "fills the whole memory"),
@@ -279,7 +280,7 @@ AGREES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("changes", AGREES)
+@for_all("changes", AGREES)
 def test_what_agrees_with_itself_is_answered(changes: dict[str, Any]) -> None:
     """At the very edge of what would be refused."""
     found = asked(**changes)
@@ -380,9 +381,7 @@ RUN_BY = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("name", "changes"), [*RUN_BY, *((x, {"model": FEW}) for x in chip_names())]
-)
+@for_all(("name", "changes"), [*RUN_BY, *((x, {"model": FEW}) for x in chip_names())])
 def test_the_profile_is_of_engines_that_the_answer_names(name: str, changes: Any) -> None:
     """Who is meant where none is named is said; where none was measured, no band is of known."""
     found = asked(system=name, chips=1, choose={"mode": "aggregated"}, **changes)

@@ -13,6 +13,7 @@ from planner.architecture.counts import ModelSizes
 from planner.problems.serving.task.task import Task, TaskPair
 from planner.text.errors import CatalogueError, InputError
 from tests.cases.serving import MODELS, question
+from tests.loops import for_all
 
 VALUES = {
     "latency": np.array([4.0]), "requests": np.array([8.0]), "usd_per_request": np.array([3.0]),
@@ -118,7 +119,7 @@ def multiplying(sizes: ModelSizes, **peaks: float) -> Task:
     return replace(task, chip=replace(task.chip, flops=peaks))
 
 
-@pytest.mark.parametrize(
+@for_all(
     ("weights", "activations", "estimate", "bound"),
     [
         ("bf16", "bf16", 100, 100),

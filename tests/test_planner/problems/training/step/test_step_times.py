@@ -19,6 +19,7 @@ from planner.problems.training.step.step_times import MEMORY, bound_symbols, ste
 from planner.problems.training.step.training_counts import training_counts
 from planner.problems.training.step.training_task import LayoutTable, TrainingTask, training_machine
 from planner.text.errors import InputError
+from tests.loops import for_all
 
 
 def task_of(model="gpt-3-175b", system_name="hgx-a100", stack="megatron-lm-2021", **more):
@@ -156,8 +157,8 @@ ARITHMETIC = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("stack", training_stack_names())
-@pytest.mark.parametrize("model", ["llama-3.1-70b", "deepseek-v3"])
+@for_all("stack", training_stack_names())
+@for_all("model", ["llama-3.1-70b", "deepseek-v3"])
 def test_communication_hides_in_no_more_time_than_there_is(stack, model):
     """Behind the backward pass of the last micro-batch; under ZeRO-2 and 3 behind every one."""
     task = task_of(model, "hgx-h100", stack, batch=1024, sequence=8192)
@@ -172,7 +173,7 @@ def test_communication_hides_in_no_more_time_than_there_is(stack, model):
     assert np.any(hidden > 0) == task.stack.overlaps
 
 
-@pytest.mark.parametrize("stack", training_stack_names())
+@for_all("stack", training_stack_names())
 def test_no_collective_of_a_stack_is_faster_than_its_links(stack):
     """On every chip that it was fitted on, in every format and release."""
     fitted, priors = training_stack(stack), coefficient_priors()
@@ -200,8 +201,8 @@ def in_flight(stage, stages, virtual, micro):
     return most
 
 
-@pytest.mark.parametrize(("stages", "virtual"), [(2, 2), (4, 2), (8, 3), (16, 8)])
-@pytest.mark.parametrize("waves", [1, 2, 4])
+@for_all(("stages", "virtual"), [(2, 2), (4, 2), (8, 3), (16, 8)])
+@for_all("waves", [1, 2, 4])
 def test_micro_batches_in_flight_are_those_of_the_schedule(stages, virtual, waves):
     from formulas.numerics.evaluate import kernel
     from formulas.training.step_memory import waves_behind, waves_in_flight
