@@ -23,7 +23,7 @@ from planner.benchmark.device import Timing
 from planner.catalogue.chips import chip_names
 from planner.text.errors import InputError, Mistake, did_you_mean, quote
 from planner.text.quantities import show
-from planner.text.toml_text import toml_lines
+from planner.text.tables import toml_lines
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,6 @@ class TimeLine:
     latency: float
     rate: float
     error: float
-
-    def time(self, size: float) -> float:
-        """Time of a message [s]."""
-        return self.latency + size / self.rate
 
 
 def fit_alpha_beta(points: Sequence[tuple[float, float]]) -> TimeLine:

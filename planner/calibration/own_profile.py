@@ -29,7 +29,7 @@ from planner.measurements.measurement import Measurement, Readings, engine_name
 from planner.protocol.document import to_document
 from planner.protocol.results import calibration_result as results
 from planner.text.errors import InputError
-from planner.text.toml_text import NumberFormat, toml_key, toml_lines
+from planner.text.tables import NumberFormat, toml_key, toml_lines
 
 WORST_ROWS_SHOWN = 3  # rows that are named
 MAX_REPEAT_RATIO = 1.15  # maximum ratio of two repeats by chance (6 % each, 90 %)

@@ -26,7 +26,7 @@ from planner.catalogue.training.training_stacks import (
 from planner.measurements.readers.training_rows import TrainingRow, stack_words
 from planner.measurements.training_steps import stack_version
 from planner.text.errors import InputError
-from planner.text.toml_text import toml_key, toml_lines, toml_value
+from planner.text.tables import toml_key, toml_lines, toml_value
 
 HALF, MODEL, CHIP, WIDTH = "random half", "model out", "chip out", "width out"
 SEED = 20261124

@@ -19,8 +19,7 @@ from planner.measurements.readers import collective_rows
 from planner.measurements.readers.collective_rows import FAMILIES, MACHINES, REDUCE_FROM
 from planner.network.collective_times import Triple
 from planner.network.group import LONG_MESSAGE
-from planner.text.tables import table
-from planner.text.toml_text import toml_lines, toml_value
+from planner.text.tables import table, toml_lines, toml_value
 from tools.fit.curve_pooling import (
     DELAY,
     Evidence,

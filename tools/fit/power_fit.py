@@ -31,9 +31,8 @@ from planner.measurements.published_names import (
 )
 from planner.measurements.readers import sheets
 from planner.problems.serving.step.kernels import feed, get_kernel
-from planner.text.tables import table
+from planner.text.tables import table, toml_value
 from planner.text.tolerances import QUANTILE_90
-from planner.text.toml_text import toml_value
 from tools.fit.leave_outs import TAIL, quantiles_by_group
 
 NEEDED = (

@@ -19,7 +19,7 @@ from planner.catalogue.coefficient_spread import (
     attribute,
 )
 from planner.catalogue.profile import COEFFICIENTS, COVERAGE, Adjustment, Band, Profile
-from planner.text.toml_text import NumberFormat, toml_lines, toml_value
+from planner.text.tables import NumberFormat, toml_lines, toml_value
 
 if TYPE_CHECKING:
     from tools.fit.leave_outs import LeaveOutScore
