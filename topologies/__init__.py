@@ -5,7 +5,10 @@ same thing as a handful of figures, known by name. Bandwidths are in byte/s one 
 Names are fetched when they are first used, so that asking for a machine loads no graph library.
 """
 
+import ast
+import sys
 from importlib import import_module
+from inspect import getsource
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -42,28 +45,14 @@ if TYPE_CHECKING:
     from topologies.rates.flow import Flow, all_to_all_rate, concurrent_flow
     from topologies.rates.traffic import Traffic, all_to_all, pairs
 
-_HOME = {
-    "builders.clusters": "clos hierarchy rails",
-    "builders.switches": "dragonfly mesh planes switch",
-    "builders.torus": "torus twisted_torus",
-    "fabric.limits": "TopologyError",
-    "fabric.measure": "Bisection bisection domain domain_size hops latency path_rate slowdown",
-    "fabric.overrides": "override",
-    "fabric.placement": "Placement place",
-    "fabric.soundness": "check suspicions",
-    "files.disk": "read write",
-    "groups.group_rate": "group_rate rate_table",
-    "groups.parallel_axes": "AxisRate axis_rate axis_rates",
-    "machines.hardware": "Machine",
-    "machines.named_machines": "graph machine names",
-    "picture": "svg",
-    "rates.concurrent_collectives": "all_reduce_bounds best_all_reduce joint_rate",
-    "rates.cut": "all_gather_rate all_reduce_rate reduce_scatter_rate",
-    "rates.equal_domains": "GroupRate RateTable",
-    "rates.flow": "Flow all_to_all_rate concurrent_flow",
-    "rates.traffic": "Traffic all_to_all pairs",
+# {name: its module}, from the imports for type checkers above, so that each is listed once.
+_MODULE = {
+    name.name: str(node.module)
+    for block in ast.parse(getsource(sys.modules[__name__])).body
+    for node in (block.body if isinstance(block, ast.If) else ())
+    if isinstance(node, ast.ImportFrom)
+    for name in node.names
 }
-_MODULE = dict(sorted((name, home) for home, names_ in _HOME.items() for name in names_.split()))
 
 __all__ = list(_MODULE)
 
@@ -71,7 +60,7 @@ __all__ = list(_MODULE)
 def __getattr__(name: str) -> object:
     if name not in _MODULE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"topologies.{_MODULE[name]}"), name)
+    value: object = getattr(import_module(_MODULE[name]), name)
     globals()[name] = value
     return value
 

@@ -5,7 +5,6 @@ The file, TOML that is read again, holds times; rates are worked out from them h
 A straight line through times of messages: latency and rate.
 """
 
-import json
 import math
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ from planner.benchmark.device import Timing
 from planner.catalogue.chips import chip_names
 from planner.text.errors import InputError, Mistake, did_you_mean, quote
 from planner.text.quantities import show
+from planner.text.tables import toml_lines
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,6 @@ class TimeLine:
     latency: float
     rate: float
     error: float
-
-    def time(self, size: float) -> float:
-        """Time of a message [s]."""
-        return self.latency + size / self.rate
 
 
 def fit_alpha_beta(points: Sequence[tuple[float, float]]) -> TimeLine:
@@ -288,8 +284,7 @@ def toml(chip: MeasuredChip) -> str:
     head = asdict(chip.head)
     software = head.pop("software")
     lines = [HEADING, f"format = {head.pop('format')}"]
-    lines += [f"{key} = {_toml_value(value)}" for key, value in head.items()]
-    lines.append(f"software = {_inline(software)}")
+    lines += [*_lines(head), f"software = {_inline(software)}"]
     for key in TABLES:
         rows = getattr(chip, key)
         rates = [show(each.rate, RATES[key]) if key in RATES else "" for each in rows]
@@ -306,16 +301,15 @@ def _listed(key: str, rows: Iterable[tuple[Mapping[str, object], str]]) -> list[
 
 
 def _inline(row: Mapping[str, object]) -> str:
-    return "{ " + ", ".join(f"{key} = {_toml_value(value)}" for key, value in row.items()) + " }"
+    return f"{{ {', '.join(_lines(row))} }}"
 
 
-def _toml_value(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return f"{value:.6g}" if any(c in f"{value:.6g}" for c in ".e") else f"{value:.1f}"
-    if isinstance(value, int):
-        return str(value)
-    # JSON escapes of printable text are valid TOML as well.
-    clean = "".join(c if c.isprintable() else "?" for c in str(value))
-    return json.dumps(clean, ensure_ascii=False)
+def _lines(row: Mapping[str, object]) -> Iterator[str]:
+    texts = {name: text for name, text in row.items() if isinstance(text, str)}
+    clean = {k: "".join(c if c.isprintable() else "?" for c in x) for k, x in texts.items()}
+    yield from toml_lines({**row, **clean}, _number)
+
+
+def _number(value: float) -> str:
+    text = f"{value:.6g}"
+    return text if any(c in text for c in ".e") else f"{value:.1f}"

@@ -1,6 +1,5 @@
 """Calibrate a profile on a user's own rows: fit, held-out errors against baselines, file."""
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +29,7 @@ from planner.measurements.measurement import Measurement, Readings, engine_name
 from planner.protocol.document import to_document
 from planner.protocol.results import calibration_result as results
 from planner.text.errors import InputError
+from planner.text.tables import NumberFormat, toml_key, toml_lines
 
 WORST_ROWS_SHOWN = 3  # rows that are named
 MAX_REPEAT_RATIO = 1.15  # maximum ratio of two repeats by chance (6 % each, 90 %)
@@ -282,11 +282,11 @@ def _worst(sample: Sample, left: cross_validation.LeftOut) -> list[results.Worst
     ]
 
 
-DIGITS = 6
+SIX_DIGITS = "{:.6g}".format
 
 
 def profile_text(profile: Profile, comments: Iterable[str] = (), **more: str) -> str:
-    """The profile as a TOML file; numbers to DIGITS digits.
+    """The profile as a TOML file; numbers to six digits.
 
     Parameters
     ----------
@@ -297,82 +297,48 @@ def profile_text(profile: Profile, comments: Iterable[str] = (), **more: str) ->
         *(f"# {' '.join(line.split())}" for line in comments),
         *toml_keys(profile, "name", "as_of", "engine", "chips", "models", "engines"),
         *toml_keys(profile, "rows", *(["runs"] if profile.runs else []), "source", "coverage"),
-        *(f"{name} = {quoted_text(value)}" for name, value in more.items()),
+        *toml_lines(more, SIX_DIGITS),
         "# Not identified by the rows: as they were in the profile that the fit started from.",
-        f"held = {toml_array(profile.unidentified)}",
-        *tables(profile, ", where the fit started.", DIGITS, _key),
+        *toml_lines({"held": profile.unidentified}, SIX_DIGITS),
+        *tables(profile, ", where the fit started.", SIX_DIGITS, toml_key),
     ]
     return "\n".join(lines) + "\n"
 
 
-def toml_keys(of: object, *names: str, digits: int = DIGITS) -> Iterator[str]:
+def toml_keys(of: object, *names: str, number: NumberFormat = SIX_DIGITS) -> Iterator[str]:
     """Attributes as keys of a TOML table, a line each."""
-    yield from (f"{name} = {written_value(getattr(of, name), digits)}" for name in names)
+    yield from toml_lines({name: getattr(of, name) for name in names}, number)
 
 
 def section(
-    name: str, values: Mapping[str, object], digits: int = DIGITS, remark: str = ""
+    name: str, values: Mapping[str, object], number: NumberFormat = SIX_DIGITS, remark: str = ""
 ) -> Iterator[str]:
     """A table of a TOML file, a line each, after an empty one and a remark."""
     yield from ("", *([f"# {remark}"] if remark else ()), f"[{name}]")
-    yield from (f"{key} = {written_value(value, digits)}" for key, value in values.items())
+    yield from toml_lines(values, number)
 
 
-def tables(profile: Profile, remark: str, digits: int, key: Callable[[str], str]) -> Iterator[str]:
+def tables(
+    profile: Profile, remark: str, number: NumberFormat, key: Callable[[str], str]
+) -> Iterator[str]:
     """Every table of a profile's file; `remark` on its spread, engines of bands spelt by `key`."""
-    yield from section("coefficients", {c: profile.values[c] for c in COEFFICIENTS}, digits)
-    yield from section("intervals", profile.intervals, digits)
+    yield from section("coefficients", {c: profile.values[c] for c in COEFFICIENTS}, number)
+    yield from section("intervals", profile.intervals, number)
     for x in profile.adjustments:
         monthly = {"monthly": True} if x.monthly else {}
         values = {"of": x.of, **x.scope, "factor": x.factor, "interval": x.interval, **monthly}
-        yield from section("[adjustments]", values, digits)
+        yield from section("[adjustments]", values, number)
     for kind, engines in profile.all_bands.items():
         for engine, bands in engines.items():
             ends = {quantity: (band.low, band.high) for quantity, band in bands.items()}
-            yield from section(f"bands.{_key(kind)}.{key(engine)}", ends, digits)
+            yield from section(f"bands.{toml_key(kind)}.{key(engine)}", ends, number)
     if profile.spread:
         words = f"Of logarithms of measured over predicted price{remark}"
-        yield from section("spread", profile.spread, digits, words)
-    yield from section("errors", profile.errors, digits)
+        yield from section("spread", profile.spread, number, words)
+    yield from section("errors", profile.errors, number)
     if profile.hull is not None:
         words, hull = "What the rows cover: names, and ends of ranges.", profile.hull
         yield from section("hull", {**hull.names, **hull.ranges}, remark=words)
         if hull.widths:
             words = "Standard deviations of logarithms before any row was seen."
             yield from section("hull.widths", hull.widths, remark=words)
-
-
-def toml_array(texts: Iterable[str]) -> str:
-    """Texts as an array."""
-    return f"[{', '.join(map(quoted_text, texts))}]"
-
-
-def pair(ends: Iterable[float], digits: int = DIGITS) -> str:
-    """The ends of a range as an array."""
-    return f"[{', '.join(toml_number(end, digits) for end in ends)}]"
-
-
-def toml_number(value: float, digits: int = DIGITS) -> str:
-    """A number to some digits; one that is whole by its type in full."""
-    return str(value) if isinstance(value, int) else f"{value:.{digits}g}"
-
-
-def written_value(value: object, digits: int) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | float):
-        return toml_number(value, digits)
-    if isinstance(value, tuple):
-        return toml_array(value) if all(isinstance(x, str) for x in value) else pair(value, digits)
-    return quoted_text(str(value))
-
-
-def _key(name: str) -> str:
-    bare = name.replace("_", "").replace("-", "")
-    return name if bare.isascii() and bare.isalnum() else quoted_text(name)
-
-
-def quoted_text(text: str) -> str:
-    # TOML reads the string escapes of JSON; a file's name may hold invalid Unicode.
-    whole = text.encode("utf-8", "replace").decode()
-    return json.dumps(whole, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -26,6 +26,7 @@ from planner.catalogue.training.training_stacks import (
 from planner.measurements.readers.training_rows import TrainingRow, stack_words
 from planner.measurements.training_steps import stack_version
 from planner.text.errors import InputError
+from planner.text.tables import toml_key, toml_lines, toml_value
 
 HALF, MODEL, CHIP, WIDTH = "random half", "model out", "chip out", "width out"
 SEED = 20261124
@@ -197,7 +198,6 @@ def fit_power(
 
 LEAVE_OUT_LABELS = {HALF: IN_SAMPLE, MODEL: NEW_MODEL, CHIP: NEW_CHIP}
 AXES = ("tp", "pp", "dp", "cp", "ep", "micro_batch", "virtual_stages", "zero", "recompute")
-DIGITS = 4
 MIN_BAND_ROWS = 5  # minimum number of left-out rows for an error band
 
 
@@ -304,29 +304,12 @@ def _lines(table: Mapping[str, object], prefix: str) -> Iterator[str]:
         if isinstance(value, Mapping):
             inner[key] = value
         elif key == "adjustments" and isinstance(value, Iterable):
-            yield "adjustments = ["
-            yield from (f"  {_value(each)}," for each in value)
-            yield "]"
+            yield from ("adjustments = [", *(f"  {toml_value(x, _digits)}," for x in value), "]")
         else:
-            yield f"{_key(key)} = {_value(value)}"
+            yield from toml_lines({key: value}, _digits)
     for key, value in inner.items():
-        yield f"[{prefix}{_key(key)}]"
-        yield from (f"{_key(name)} = {_value(each)}" for name, each in value.items())
+        yield from (f"[{prefix}{toml_key(key)}]", *toml_lines(value, _digits))
 
 
-def _key(name: str) -> str:
-    return name if name.replace("_", "").replace("-", "").isalnum() else f'"{name}"'
-
-
-def _value(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (int, np.integer)):
-        return str(int(value))
-    if isinstance(value, (float, np.floating)):
-        return f"{float(value):.{DIGITS}g}" if value else "0.0"
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return "[" + ", ".join(map(_value, value)) + "]"
-    return '"' + str(value).replace("\\", "\\\\").replace('"', '\\"') + '"'
+def _digits(value: float) -> str:
+    return f"{value:.4g}" if value else "0.0"

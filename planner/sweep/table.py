@@ -21,16 +21,7 @@ from typing import TYPE_CHECKING
 from planner.protocol.output import Cell, CellRow, CodedColumn, Column, Columns, all_names, tolist
 from planner.protocol.page import table_page
 from planner.report.files import resolve_links, write
-from planner.sweep.formats import (
-    FORMATS,
-    Meta,
-    assemble_parts,
-    count_rows,
-    encode_part,
-    file_kind,
-    load_columns,
-    read_meta,
-)
+from planner.sweep import formats
 from planner.text.console import note
 from planner.text.errors import InputError, MissingExtra, SolverError, did_you_mean
 
@@ -55,9 +46,9 @@ class SweepParts:
     meta : what the sweep is: its `digest`, `version`, `points`, units and scenario.
     """
 
-    def __init__(self, out: Path, meta: Meta, *, resume: bool) -> None:
+    def __init__(self, out: Path, meta: formats.Meta, *, resume: bool) -> None:
         self.out = out
-        self.kind = file_kind(out)
+        self.kind = formats.file_kind(out)
         self.meta = meta
         self.folder = out.with_name(f"{out.name}.parts")
         self.digest = str(meta["digest"])[:12]
@@ -77,11 +68,11 @@ class SweepParts:
             raise
 
     @classmethod
-    def finished(cls, out: Path, meta: Meta) -> bool:
+    def finished(cls, out: Path, meta: formats.Meta) -> bool:
         """True if the file is this sweep, complete; InputError if it is another sweep."""
         if not out.is_file() or out.with_name(f"{out.name}.parts").exists():
             return False
-        there = read_meta(out, file_kind(out))
+        there = formats.read_meta(out, formats.file_kind(out))
         if there and all(there[key] == meta[key] for key in ("digest", "version")):
             return True
         raise InputError(
@@ -108,8 +99,8 @@ class SweepParts:
 
         Raises SolverError if the disk is full or broken.
         """
-        part = self.folder / f"{first:012d}-{last:012d}.{self.digest}.{FORMATS[self.kind]}"
-        write(part, encode_part(columns, self.kind, {"digest": self.meta["digest"]}))
+        part = self.folder / f"{first:012d}-{last:012d}.{self.digest}.{formats.FORMATS[self.kind]}"
+        write(part, formats.encode_part(columns, self.kind, {"digest": self.meta["digest"]}))
         self.ranges.append((first, last, part))
 
     def finish(self) -> dict[str, int]:
@@ -122,7 +113,7 @@ class SweepParts:
         whole = target.with_name(f".{target.name[:200]}.part")
         try:
             ordered = [part for *_, part in sorted(self.ranges)]
-            statuses = assemble_parts(ordered, whole, self.kind, self.meta)
+            statuses = formats.assemble_parts(ordered, whole, self.kind, self.meta)
             if self.kind != "parquet":
                 beside = self.out.with_name(f"{self.out.name}.meta.json")
                 (self.folder / MANIFEST).replace(beside)
@@ -174,11 +165,11 @@ class SweepParts:
             part, match = self.folder / name, CHUNK_NAME.fullmatch(name)
             if name.endswith(".part"):
                 part.unlink(missing_ok=True)  # unfinished part of a killed run
-            if match is None or match[4] != FORMATS[self.kind]:
+            if match is None or match[4] != formats.FORMATS[self.kind]:
                 continue
             first, last = int(match[1]), int(match[2])
             overlaps = bool(sound) and first <= sound[-1][1]
-            if overlaps or count_rows(part, self.kind) != last - first + 1:
+            if overlaps or formats.count_rows(part, self.kind) != last - first + 1:
                 note(f"{part}: is torn; its points are computed again", warning=True)
                 part.unlink()
                 continue
@@ -219,7 +210,7 @@ class Table:
     meta : version, digest of scenario and grid, problem, method, scenario.
     """
 
-    def __init__(self, columns: Columns | None, meta: Meta, file: Path | None) -> None:
+    def __init__(self, columns: Columns | None, meta: formats.Meta, file: Path | None) -> None:
         self._columns = columns
         self.file = file  # where the table was written
         self.meta = meta
@@ -233,7 +224,7 @@ class Table:
         Raises InputError if it is none.
         """
         path = Path(file)
-        meta = read_meta(path, file_kind(path)) if path.is_file() else None
+        meta = formats.read_meta(path, formats.file_kind(path)) if path.is_file() else None
         if meta is None:
             raise InputError(f"{path}: is no table of a sweep")
         return cls(None, meta, path)
@@ -243,7 +234,7 @@ class Table:
         """{name: values}, all of one length."""
         if self._columns is not None:
             return self._columns
-        return load_columns(self.file) if self.file is not None else {}
+        return formats.load_columns(self.file) if self.file is not None else {}
 
     def __len__(self) -> int:
         return self.meta["points"]

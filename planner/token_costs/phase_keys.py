@@ -9,17 +9,8 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from planner.catalogue.chips import MATH
 from planner.catalogue.models import model_names
 from planner.catalogue.systems import System
+from planner.scenario.keys import fields
 from planner.scenario.keys.budget_fields import FOREVER, Lifetime, Yearly
-from planner.scenario.keys.fields import (
-    EnumKey,
-    FieldType,
-    IntegerField,
-    Path,
-    Quantity,
-    Record,
-    Rent,
-    check_faults,
-)
 from planner.scenario.keys.references import File
 from planner.scenario.keys.system_keys import SystemChoice, SystemField, resolved_system
 from planner.scenario.keys.uncertain import Uncertain
@@ -32,23 +23,23 @@ CURVE = ("rate", "lifetime", "growth", "discount")
 MIN_GROWTH = -0.999999
 YEAR = 365.25 * 86400.0
 
-Tokens = Annotated[float, Quantity("tokens", zero=True)]
+Tokens = Annotated[float, fields.Quantity("tokens", zero=True)]
 OPTIMAL = "optimal"  # tokens served: as many as make the model of `quality.like` optimal
 
 
 @dataclass(frozen=True)
-class ServedField(FieldType):
+class ServedField(fields.FieldType):
     """Tokens served, or `optimal`, which is infinitely many until the law is known."""
 
     def schema(self) -> dict[str, object]:
         """JSON Schema: tokens, or optimal."""
-        return {"anyOf": [{"const": OPTIMAL}, Quantity("tokens", zero=True).schema()]}
+        return {"anyOf": [{"const": OPTIMAL}, fields.Quantity("tokens", zero=True).schema()]}
 
     def read(self, value: object) -> float:
         """The tokens, infinitely many where they are to be sought."""
         if value == OPTIMAL:
             return math.inf
-        return Quantity("tokens", zero=True).read(value)
+        return fields.Quantity("tokens", zero=True).read(value)
 
 
 def _in_catalogue(name: str) -> str:
@@ -61,17 +52,17 @@ def _in_catalogue(name: str) -> str:
 ModelName = Annotated[str, AfterValidator(_in_catalogue)]
 
 
-class Like(Record):
+class Like(fields.Record):
     """A model to be as good as: compute-optimal for its size unless its tokens are given."""
 
     model: ModelName | None = Field(None, description="a catalogue name, in place of n_active")
-    n_active: Annotated[float, Quantity("params")] | None = Field(
+    n_active: Annotated[float, fields.Quantity("params")] | None = Field(
         None, validate_default=True, description="active parameters [param]"
     )
-    tokens: Annotated[float, Quantity("tokens")] | None = Field(
+    tokens: Annotated[float, fields.Quantity("tokens")] | None = Field(
         None, description="tokens it was trained on [token]; compute-optimal when absent"
     )
-    sparsity: Annotated[float, Quantity("number", least=1.0)] = Field(
+    sparsity: Annotated[float, fields.Quantity("number", least=1.0)] = Field(
         1.0, description="N_total/N_active of that model, where the law knows it"
     )
 
@@ -83,10 +74,10 @@ class Like(Record):
         return value
 
 
-class Quality(Record):
+class Quality(fields.Record):
     """Required quality of the model: a loss, or the loss of another model."""
 
-    loss: Annotated[float, Quantity("number", at_most=LARGEST_LOSS)] | None = Field(
+    loss: Annotated[float, fields.Quantity("number", at_most=LARGEST_LOSS)] | None = Field(
         None, description="loss per token on the law's data [nat]"
     )
     like: Like | None = Field(None, validate_default=True, description="as good as this model")
@@ -99,7 +90,7 @@ class Quality(Record):
         return value
 
 
-class Inference(Record):
+class Inference(fields.Record):
     """Tokens served: a number, or a demand over the life of the model; none when empty."""
 
     tokens: Annotated[float, ServedField()] | None = Field(
@@ -107,7 +98,7 @@ class Inference(Record):
         description="tokens served over the model's life [token]; or optimal: as many as make the "
         "model of quality.like the cheapest of its quality",
     )
-    rate: Annotated[float, Quantity("token_rate", zero=True)] | None = Field(
+    rate: Annotated[float, fields.Quantity("token_rate", zero=True)] | None = Field(
         None, description="tokens served per second at the start [token/s]"
     )
     lifetime: Annotated[float, Lifetime()] | None = Field(
@@ -119,7 +110,7 @@ class Inference(Record):
     discount: Annotated[float, Yearly()] = Field(
         0.0, validate_default=True, description="relative fall of the worth of money per year"
     )
-    obsolescence: Annotated[float, Quantity("share", zero=True, below=1.0)] = Field(
+    obsolescence: Annotated[float, fields.Quantity("share", zero=True, below=1.0)] = Field(
         0.0, description="chance that the model is overtaken before it serves, 0 <= x < 1"
     )
 
@@ -162,20 +153,22 @@ class Inference(Record):
         return bool(self.tokens or self.rate)
 
 
-class Reward(Record):
+class Reward(fields.Record):
     """A reward to be reached by reinforcement learning, and the sigmoid that leads to it."""
 
-    needed: Annotated[float, Quantity("number")] = Field(description="reward on held-out tasks")
-    start: Annotated[float, Quantity("number", zero=True)] = Field(
+    needed: Annotated[float, fields.Quantity("number")] = Field(
+        description="reward on held-out tasks"
+    )
+    start: Annotated[float, fields.Quantity("number", zero=True)] = Field(
         description="reward before reinforcement learning"
     )
-    middle: Annotated[float, Quantity("work")] = Field(
+    middle: Annotated[float, fields.Quantity("work")] = Field(
         description="arithmetic at which half of the possible gain is reached [flop]"
     )
-    steepness: Annotated[float, Quantity("number", at_most=100.0)] = Field(
+    steepness: Annotated[float, fields.Quantity("number", at_most=100.0)] = Field(
         description="exponent of the gain over the arithmetic"
     )
-    most: Annotated[float, Quantity("number")] | None = Field(
+    most: Annotated[float, fields.Quantity("number")] | None = Field(
         None, description="reward that nothing exceeds; that of ScaleRL's recipe when absent"
     )
 
@@ -190,24 +183,24 @@ class Reward(Record):
         return value
 
 
-class RewardedLoss(Record):
+class RewardedLoss(fields.Record):
     """Loss term of reinforcement learning: coefficient * tokens**-exponent."""
 
-    coefficient: Annotated[float, Quantity("number")] = Field(
+    coefficient: Annotated[float, fields.Quantity("number")] = Field(
         description="loss that one token of reinforcement learning would leave [nat]"
     )
-    exponent: Annotated[float, Quantity("number", at_most=10.0)] = Field(
+    exponent: Annotated[float, fields.Quantity("number", at_most=10.0)] = Field(
         description="exponent of the tokens"
     )
 
 
-class Reinforcement(Record):
+class Reinforcement(fields.Record):
     """Reinforcement learning: tokens given, or derived from a reward or the law."""
 
     tokens: Tokens | None = Field(
         None, description="tokens of rollouts [token]; null: what the law or the reward asks for"
     )
-    k: Annotated[float, Quantity("number", least=2.0, at_most=6.0)] = Field(
+    k: Annotated[float, fields.Quantity("number", least=2.0, at_most=6.0)] = Field(
         3.0, description="FLOP per parameter and token: 2 rollouts alone, 6 all are trained on"
     )
     reward: Reward | None = Field(None, description="a reward to reach, and its sigmoid")
@@ -218,7 +211,7 @@ class Reinforcement(Record):
 
     @field_validator("reward", "loss")
     @classmethod
-    def _asked_once(cls, value: Record | None, info: ValidationInfo) -> Record | None:
+    def _asked_once(cls, value: fields.Record | None, info: ValidationInfo) -> fields.Record | None:
         others = [key for key in ("tokens", "reward") if info.data.get(key) is not None]
         if value is not None and others:
             raise ValueError(f"give {others[0]} or {info.field_name}, not both")
@@ -230,17 +223,17 @@ class Reinforcement(Record):
         return bool(self.tokens) or self.reward is not None or self.loss is not None
 
 
-class Phase(Record):
+class Phase(fields.Record):
     """Machine, MFU, price and dtype of a phase; each optional."""
 
     system: SystemField | None = Field(
         None, description="a catalogue name or a description; of a list, the cheapest is taken"
     )
-    mfu: Annotated[float, Quantity("share", at_most=1.0)] | None = Field(
+    mfu: Annotated[float, fields.Quantity("share", at_most=1.0)] | None = Field(
         None, description="share of the chip's dense peak that is used, 0 < x <= 1"
     )
-    price: Rent | None = Field(None, description="per chip [USD/(chip*s)]")
-    dtype: Annotated[str, EnumKey(DTYPES)] = Field(
+    price: fields.Rent | None = Field(None, description="per chip [USD/(chip*s)]")
+    dtype: Annotated[str, fields.EnumKey(DTYPES)] = Field(
         "bf16", validate_default=True, description="dtype whose dense peak mfu is a share of"
     )
 
@@ -254,13 +247,13 @@ class Phase(Record):
     @field_validator("dtype")
     @classmethod
     def _computes(cls, value: str, info: ValidationInfo) -> str:
-        faults: list[tuple[Path, str | ValueError]] = []
+        faults: list[tuple[fields.Path, str | ValueError]] = []
         for choice in _listed(info.data.get("system")):
             if isinstance(choice, System) and not choice.chip.computes(value):
                 units = ", ".join(choice.chip.flops)
                 fault = f"the chip {choice.chip.name} has no {value} arithmetic (it has {units})"
                 faults.append(((), fault))
-        return check_faults(value, faults)
+        return fields.check_faults(value, faults)
 
     @field_validator("system")
     @classmethod
@@ -274,7 +267,7 @@ class Phase(Record):
         return tuple(each for each in _listed(self.system) if isinstance(each, System))
 
 
-class Phases(Record):
+class Phases(fields.Record):
     """The phases of a model's life that cost something."""
 
     pretrain: Phase = Field(default_factory=Phase, description="pre-training")
@@ -298,10 +291,10 @@ def bounded_draws(draws: int) -> int:
     return draws
 
 
-class BudgetData(Record):
+class BudgetData(fields.Record):
     """Data to train on."""
 
-    unique: Annotated[float, Quantity("tokens")] | None = Field(
+    unique: Annotated[float, fields.Quantity("tokens")] | None = Field(
         None, description="tokens that differ from each other [token]; beyond them, repetition"
     )
 
@@ -317,14 +310,14 @@ Extrapolate = Annotated[
 
 Draws = Annotated[
     int,
-    IntegerField(least=0),
+    fields.IntegerField(least=0),
     AfterValidator(bounded_draws),
     Field(description="draws from the law's standard errors, for the intervals; 0 for none"),
 ]
 
 Coverage = Annotated[
     float,
-    Quantity("share", below=1.0),
+    fields.Quantity("share", below=1.0),
     Field(description="share of the draws that the intervals hold"),
 ]
 

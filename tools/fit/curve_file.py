@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from planner.calibration.own_profile import pair, toml_keys
+from planner.calibration.own_profile import toml_keys
 from planner.catalogue.collective_curves import ANY_CHIP, CrossingCosts, Curve
 from planner.catalogue.profile import COVERAGE
 from planner.measurements.measurement import CollectiveRow
@@ -19,7 +19,7 @@ from planner.measurements.readers import collective_rows
 from planner.measurements.readers.collective_rows import FAMILIES, MACHINES, REDUCE_FROM
 from planner.network.collective_times import Triple
 from planner.network.group import LONG_MESSAGE
-from planner.text.tables import table
+from planner.text.tables import table, toml_lines, toml_value
 from tools.fit.curve_pooling import (
     DELAY,
     Evidence,
@@ -39,7 +39,7 @@ PROFILE = table("tools.fit", "curves.toml")
 TYPICAL: Mapping[str, str] = PROFILE["typical"]
 SEED, DRAWS = 20261121, 40
 GRID = 2.0 ** np.arange(9, 30)  # 512 bytes to 512 MiB
-DIGITS = 5
+FIVE, SIX, TEN = "{:.5g}".format, "{:.6g}".format, "{:.10g}".format  # digits of numbers
 # DeepEP's normal kernels at 16 chips reach 43 of 50 GB/s in both directions, where what stays in
 # the node is not counted with what leaves it (docs/legacy.md at dd758ca).
 NORMAL = 0.86
@@ -96,9 +96,9 @@ def written(
         "\n[reduce_from]",
         *(f"{family} = {n}" for family, n in REDUCE_FROM.items()),
         "\n[bands]",
-        *(f"{kind} = {pair(band, DIGITS)}" for kind, band in evidence.bands().items()),
+        *toml_lines({kind: tuple(band) for kind, band in evidence.bands().items()}, FIVE),
         "\n[errors]",
-        *(f"{name} = {inline(scores, DIGITS)}" for name, scores in evidence.errors().items()),
+        *(f"{name} = {inline(scores, FIVE)}" for name, scores in evidence.errors().items()),
         *(line for each in crossings(rows, floors) for line in _between(each)),
         *(line for curve in curves for line in _curve(curve)),
     ]
@@ -169,17 +169,17 @@ def intervals(
 def _between(crossing: CrossingCosts) -> Iterator[str]:
     yield "\n[[between]]"
     names = ("network", "operation", "algorithm", "step", "efficiency", "delay")
-    yield from toml_keys(crossing, *names, digits=DIGITS)
+    yield from toml_keys(crossing, *names, number=FIVE)
 
 
 def _curve(curve: Curve) -> Iterator[str]:
     yield "\n[[curve]]"
-    yield from toml_keys(curve, "chip", "operation", "algorithm", "n", "rate", digits=DIGITS)
-    yield from toml_keys(curve, "traffic", digits=10)
-    yield from toml_keys(curve, "evidence", "alpha", "efficiency", "gamma", digits=DIGITS)
-    yield f"intervals = {inline(curve.intervals, DIGITS)}"
-    yield f"bytes = {pair(curve.sizes, 10)}"
-    yield f"us = {pair((1e6 * t for t in curve.seconds), 6)}"
+    yield from toml_keys(curve, "chip", "operation", "algorithm", "n", "rate", number=FIVE)
+    yield from toml_keys(curve, "traffic", number=TEN)
+    yield from toml_keys(curve, "evidence", "alpha", "efficiency", "gamma", number=FIVE)
+    yield f"intervals = {inline(curve.intervals, FIVE)}"
+    yield f"bytes = {toml_value(curve.sizes, TEN)}"
+    yield f"us = {toml_value([1e6 * t for t in curve.seconds], SIX)}"
 
 
 def crossings(rows: Sequence[CollectiveRow], inner: dict[str, float]) -> list[CrossingCosts]:

@@ -16,7 +16,7 @@ from scipy.optimize import least_squares
 
 from planner.architecture.counts import ModelSizes, abstract_sizes
 from planner.calibration.cross_validation import folds, group_error, score
-from planner.calibration.own_profile import section, toml_array
+from planner.calibration.own_profile import section
 from planner.catalogue.chips import IN_SAMPLE, NEW_CHIP, NEW_MODEL
 from planner.catalogue.profile import COVERAGE
 from planner.measurements.measurement import ONE_CHIP, Measurement, NotComputed
@@ -31,7 +31,7 @@ from planner.measurements.published_names import (
 )
 from planner.measurements.readers import sheets
 from planner.problems.serving.step.kernels import feed, get_kernel
-from planner.text.tables import table
+from planner.text.tables import table, toml_value
 from planner.text.tolerances import QUANTILE_90
 from tools.fit.leave_outs import TAIL, quantiles_by_group
 
@@ -315,7 +315,7 @@ rows = {len(rows)}
 coverage = {COVERAGE}
 tile = {PRIORS["tile"]}
 soft = {PRIORS["soft"]}
-models = {toml_array(sorted({row.model for row in rows}))}"""
+models = {toml_value(sorted({row.model for row in rows}), str)}"""
     bands = {
         name: tuple(band(measured / watts, scores.models, even=name == NEW_CHIP))
         for name, watts in scores.predicted.items()

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.calibration.own_profile import (
-    quoted_text,
-    section,
-    tables,
-    toml_array,
-    toml_keys,
-    written_value,
-)
+from planner.calibration.own_profile import section, tables, toml_keys
 from planner.catalogue.coefficient_spread import (
     DISTANCES,
     HALF,
@@ -25,18 +19,18 @@ from planner.catalogue.coefficient_spread import (
     attribute,
 )
 from planner.catalogue.profile import COEFFICIENTS, COVERAGE, Adjustment, Band, Profile
+from planner.text.tables import NumberFormat, toml_lines, toml_value
 
 if TYPE_CHECKING:
     from tools.fit.leave_outs import LeaveOutScore
     from tools.fit.serving_fit import Fitted
 
-SHIPPED_DIGITS = 4
+SHIPPED_DIGITS = "{:.4g}".format
 
 
-def inline(values: Mapping[str, object], digits: int) -> str:
+def inline(values: Mapping[str, object], number: NumberFormat) -> str:
     """A table in one line."""
-    cells = ", ".join(f"{key} = {written_value(value, digits)}" for key, value in values.items())
-    return f"{{ {cells} }}"
+    return f"{{ {', '.join(toml_lines(values, number))} }}"
 
 
 def _uncertainty(spread: CoefficientSpread) -> Iterator[str]:
@@ -67,9 +61,14 @@ def shipped_text(fit: Fitted) -> str:
         *(["base = true  # chosen by name alone"] if profile.base else []),
         *toml_keys(profile, "engines", "chips", "models", "rows", "source", "coverage"),
         "# Not identified by these rows, so held near the value expected beforehand.",
-        f"held = {toml_array(profile.unidentified)}",
+        *toml_lines({"held": profile.unidentified}, SHIPPED_DIGITS),
         *_left_out(fit.left_out),
-        *tables(profile, ": between runs alike, and among all.", SHIPPED_DIGITS, quoted_text),
+        *tables(
+            profile,
+            ": between runs alike, and among all.",
+            SHIPPED_DIGITS,
+            partial(toml_value, number=str),
+        ),
         *(_uncertainty(profile.coefficient_spread) if profile.coefficient_spread else ()),
     ]
     return "\n".join(lines) + "\n"
@@ -135,7 +134,7 @@ def thin_text(fit: Fitted, engine: str, as_of: str) -> str:
         f'like = "{fit.spec.name}"',
         f'engine = "{engine}"',
         f'as_of = "{as_of or fit.spec.as_of}"',
-        f"chips = {toml_array(_sorted(place.chip for place in places))}",
+        *toml_lines({"chips": _sorted(place.chip for place in places)}, SHIPPED_DIGITS),
         f"rows = {int(rows)}",
         *section("errors", scores, SHIPPED_DIGITS),
     ]

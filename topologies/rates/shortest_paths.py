@@ -5,9 +5,6 @@ lie on a shortest permitted path to the destination, blind to load. Shortest is 
 least latency, as everywhere in this package: of two ways of two hops the cards of a node lose
 against its own switch. Every node between the two ends forwards. The rate is at most the optimal
 one, and as high on fabrics as regular as tori, rails and fat trees.
-
-Alternatively every shortest path carries the same (`split="path"`): edge betweenness. The two
-differ where branches have unequal numbers of paths behind them, which no switch can know.
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import shortest_path
 
 from topologies.fabric.fabric import Arc, Fabric, Node, cached_per_fabric
-from topologies.fabric.limits import TopologyError, suggest
+from topologies.fabric.limits import TopologyError
 from topologies.rates.automorphisms import Orbits
 from topologies.rates.flow_network import Floats, FlowNetwork, Ints, NodeDemand, demand, network
 from topologies.rates.orbits import orbits
@@ -64,7 +61,7 @@ class NetworkPaths:
             kind = kind * values.size + which
         return replace(self.net, bandwidth=1.0 + kind)
 
-    def loads(self, parts: list[DestinationTraffic], *, by_path: bool) -> Floats:
+    def loads(self, parts: list[DestinationTraffic]) -> Floats:
         """Load of each arc by part of the traffic, at 1 byte/s per unit of weight."""
         targets = np.array([part.target for part in parts])
         away = self._hops(targets)
@@ -87,10 +84,7 @@ class NetworkPaths:
             arcs, rows * n + net.tail[arcs], rows * n + net.head[arcs], away.ravel()
         )
         shortest = shortest.soonest(self.latency) if np.ptp(self.latency) > 0 else shortest
-        worth = self.cables[shortest.arcs]
-        if by_path:
-            worth = worth * shortest.paths(worth, away.ravel() == 0)[shortest.heads]
-        carried = shortest.carried(worth, mass.ravel())
+        carried = shortest.carried(self.cables[shortest.arcs], mass.ravel())
         return np.asarray(np.bincount(shortest.arcs, carried, self.cables.size), dtype=float)
 
     def _hops(self, targets: Ints) -> Floats:
@@ -155,14 +149,6 @@ class _ShortestArcs:
         keep = taken + late[self.heads] <= late[self.tails] * (1 + LATENCY_TOLERANCE)
         return _ShortestArcs(self.arcs[keep], self.tails[keep], self.heads[keep], self.away)
 
-    def paths(self, worth: Floats, ends: NDArray[np.bool_]) -> Floats:
-        """Number of shortest paths from each place to its target, shape (places,)."""
-        counts = ends.astype(float)
-        for level in self.levels:
-            ahead = worth[level] * counts[self.heads[level]]
-            np.add.at(counts, self.tails[level], ahead)
-        return counts
-
     def carried(self, worth: Floats, mass: Floats) -> Floats:
         """Load of each arc when every place divides its traffic in proportion to `worth`."""
         share = worth / np.bincount(self.tails, worth, mass.size)[self.tails]
@@ -173,7 +159,6 @@ class _ShortestArcs:
         return carried
 
 
-SPLITS = ("hop", "path")
 # Places looked at together, arcs or nodes times destinations: some hundred megabytes.
 BATCH = 2_000_000
 # Cost of an arc visit in the symmetry search, in arc visits of the shortest paths.
@@ -199,23 +184,17 @@ class EcmpRouting:
         return tuple(self.arcs[i] for i in np.flatnonzero(full).tolist())
 
 
-def ecmp(G: Fabric, traffic: Traffic, *, split: str = "hop") -> EcmpRouting:
-    """The rate of `traffic` on the shortest permitted paths, evenly split.
+def ecmp(G: Fabric, traffic: Traffic) -> EcmpRouting:
+    """The rate of `traffic` on the shortest permitted paths, even over the cables of each hop.
 
     Raises TopologyError when the traffic cannot be sent, or no permitted path joins a source and
     its destination.
-
-    Parameters
-    ----------
-    split : {"hop", "path"}. Even over the cables of each hop, as switches do, or over whole paths.
 
     >>> from topologies import switch
     >>> from topologies.rates.traffic import all_to_all
     >>> ecmp(switch(4, up=3.0), all_to_all([(0,), (1,), (2,), (3,)])).rate
     1.0
     """
-    if split not in SPLITS:
-        raise TopologyError("ecmp", f"unknown split {split!r}; {suggest(split, SPLITS)}")
     traffic_checked(G, traffic)
     paths = network_paths(G)
     what = demand(paths.net, traffic)
@@ -225,7 +204,7 @@ def ecmp(G: Fabric, traffic: Traffic, *, split: str = "hop") -> EcmpRouting:
     load = np.zeros(paths.cables.size)
     size = max(1, BATCH // load.size)
     for start in range(0, len(parts), size):
-        load += paths.loads(parts[start : start + size], by_path=split == "path")
+        load += paths.loads(parts[start : start + size])
     # Equivalent destinations load equivalent arcs: average the load over each arc orbit.
     _, orbit = np.unique(symmetry.arcs, return_inverse=True)
     load = (np.bincount(orbit, load) / np.bincount(orbit))[orbit]

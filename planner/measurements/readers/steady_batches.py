@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 
@@ -52,19 +52,31 @@ HALF_SUMS, DOUBLE_COUNT_ENGINES, FASTER = frozenset({"llama.cpp"}), "GeForce", 2
 def steadies(path: sheets.Source) -> Readings:
     """Every row of a table of steady batches, or why it has no prediction."""
     sheets.needs(path, STEP_COLUMNS)
-    table = sheets.table_rows(path)
+    seen: dict[tuple[str, ...], str] = {}
+
+    def read(row: sheets.TableRow, name: str) -> list[Measurement]:
+        key = tuple(value for column, value in row.items() if column not in ("id", "url"))
+        first = seen.get(key, "")
+        seen.setdefault(key, name)
+        return [replace(steady_batch(row), id=name, repeats=first)]
+
+    return _readings("steady batches", path, read)
+
+
+def _readings(
+    kind: str, source: sheets.Source, read: Callable[[sheets.TableRow, str], list[Measurement]]
+) -> Readings:
+    """What `read` makes of every row and its id, or why it makes nothing."""
+    table = sheets.table_rows(source)
     rows: list[Measurement] = []
     refused: list[NotComputed] = []
-    seen: dict[tuple[str, ...], str] = {}
     for line, row in enumerate(table, start=2):
         name = row.get("id") or str(line)
-        key = tuple(value for column, value in row.items() if column not in ("id", "url"))
         try:
-            rows.append(replace(steady_batch(row), id=name, repeats=seen.get(key, "")))
+            rows += read(row, name)
         except published_names.BadRow as why:
             refused.append(NotComputed(name, str(why)))
-        seen.setdefault(key, name)
-    return Readings("steady batches", tuple(rows), tuple(refused), len(table))
+    return Readings(kind, tuple(rows), tuple(refused), len(table))
 
 
 def steady_batch(row: sheets.TableRow) -> Measurement:
@@ -210,16 +222,7 @@ BARE_EXPERTS = re.compile(r"_EP$")
 
 def deployments(source: sheets.Source) -> Readings:
     """Both times of every deployment, or why one has no prediction; ids are those of the rows."""
-    table = sheets.table_rows(source)
-    rows: list[Measurement] = []
-    refused: list[NotComputed] = []
-    for line, row in enumerate(table, start=2):
-        name = row.get("id") or str(line)
-        try:
-            rows += deployment(row, name)
-        except published_names.BadRow as why:
-            refused.append(NotComputed(name, str(why)))
-    return Readings("deployments", tuple(rows), tuple(refused), len(table))
+    return _readings("deployments", source, deployment)
 
 
 def deployment(row: sheets.TableRow, name: str) -> list[Measurement]:

@@ -95,21 +95,15 @@ class Budget(Problem["BudgetScenario"]):
     def picture(self, plan: Plan) -> LifePicture:
         """Cost against size, pools, equal loss and equal cost."""
         assert isinstance(plan, BudgetPlan)
-        from planner.token_costs.picture import (
-            NO_CURVE,
-            LifePicture,
-            cost_curve,
-            cut_curve,
-            plotted_point,
-        )
+        from planner.token_costs import picture as pictures
 
-        answer, question, point = plan.answer, plan.question, plotted_point(plan.answer)
+        answer, question, point = plan.answer, plan.question, pictures.plotted_point(plan.answer)
         tasks = [t for t in resolve_budget(question).tasks if t.sparsity == point.sparsity]
         best = token_optimum.select_best(token_optimum.solve_many(tasks)) if tasks else None
         if not isinstance(best, token_optimum.BudgetOptimum):
-            raise InputError(NO_CURVE)
-        curve = cut_curve(cost_curve(best.task, point))
-        return LifePicture(
+            raise InputError(pictures.NO_CURVE)
+        curve = pictures.cut_curve(pictures.cost_curve(best.task, point))
+        return pictures.LifePicture(
             point, best.task.law, curve, answer.band, answer.heuristic, question.data.unique,
             rewarded=question.rl.reward is not None,
         )  # fmt: skip

@@ -23,11 +23,11 @@ from topologies.rates.shortest_paths import ShortestPaths, ecmp
 from topologies.rates.traffic import all_to_all, pairs
 
 
-def whole(G: Fabric, *, split: str = "hop", declared: bool = True) -> float:
+def whole(G: Fabric, *, declared: bool = True) -> float:
     """The rate of the all-to-all of all chips."""
     H = G.copy()
     H.graph["orbits"] = bool(G.graph["orbits"]) and declared
-    return ecmp(H, all_to_all(accelerators(H)), split=split).rate
+    return ecmp(H, all_to_all(accelerators(H))).rate
 
 
 def permitted(G: Fabric, a: Any, b: Any) -> list[list[Any]]:
@@ -38,14 +38,10 @@ def permitted(G: Fabric, a: Any, b: Any) -> list[list[Any]]:
     return [path for path, t in zip(found, late, strict=True) if t <= min(late) * (1 + 1e-9)]
 
 
-def weighed(G: Fabric, a: Any, b: Any, split: str) -> Iterator[tuple[list[Any], float]]:
+def weighed(G: Fabric, a: Any, b: Any) -> Iterator[tuple[list[Any], float]]:
     """Each path with what it carries of one byte."""
     found = permitted(G, a, b)
     cables = G.edges
-    if split == "path":
-        worth = [float(np.prod([cables[e].get("count", 1) for e in pairwise(p)])) for p in found]
-        yield from ((path, w / sum(worth)) for path, w in zip(found, worth, strict=True))
-        return
     after: dict[Any, set[Any]] = {}
     for path in found:
         for u, v in pairwise(path):
@@ -58,13 +54,13 @@ def weighed(G: Fabric, a: Any, b: Any, split: str) -> Iterator[tuple[list[Any], 
         yield path, share
 
 
-def counted(G: Fabric, split: str) -> float:
+def counted(G: Fabric) -> float:
     """The all-to-all rate from every path of every pair."""
     load: dict[Any, float] = defaultdict(float)
     for a in accelerators(G):
         for b in accelerators(G):
             if a != b:
-                for path, share in weighed(G, a, b, split):
+                for path, share in weighed(G, a, b):
                     for arc in pairwise(path):
                         load[arc] += share
     return min(G.edges[arc]["bandwidth"] / carried for arc, carried in load.items())
@@ -98,13 +94,12 @@ FABRICS = {
 }
 
 
-@for_all("split", ["hop", "path"])
 @for_all("name", FABRICS)
-def test_every_path_counted(name: str, split: str) -> None:
+def test_every_path_counted(name: str) -> None:
     """The rate is that of loads summed path by path, with declared orbits and without."""
-    expected = counted(FABRICS[name], split)
-    assert whole(FABRICS[name], split=split) == pytest.approx(expected, rel=1e-9)
-    assert whole(FABRICS[name], split=split, declared=False) == pytest.approx(expected, rel=1e-9)
+    expected = counted(FABRICS[name])
+    assert whole(FABRICS[name]) == pytest.approx(expected, rel=1e-9)
+    assert whole(FABRICS[name], declared=False) == pytest.approx(expected, rel=1e-9)
 
 
 def test_the_dragonfly_of_the_study() -> None:
@@ -114,12 +109,11 @@ def test_the_dragonfly_of_the_study() -> None:
 
 
 @for_all("sides", [(4, 4, 8), (6, 4), (5, 5), (7,), (2, 3, 5), (4, 4, 4)], ids=str)
-@for_all("split", ["hop", "path"])
-def test_tori_lose_nothing(sides: tuple[int, ...], split: str) -> None:
-    """On tori the shortest paths reach the optimum, however they are split."""
+def test_tori_lose_nothing(sides: tuple[int, ...]) -> None:
+    """On tori the shortest paths reach the optimum."""
     links = [4.0, 3.0, 2.0][: len(sides)]
     expected = closed_forms.box(sides, links, [True] * len(sides)).all_to_all
-    assert whole(torus(sides, link=links), split=split) == pytest.approx(expected, rel=1e-9)
+    assert whole(torus(sides, link=links)) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize(("sides", "gain"), [((4, 4, 8), 1.7454545), ((4, 8, 8), 1.3913043)])
@@ -165,8 +159,6 @@ def test_no_path_is_a_mistake() -> None:
         G.nodes[chip]["forward"] = False
     with pytest.raises(TopologyError, match="no permitted path from"):
         ecmp(G, pairs({((0,), (3,)): 1.0}))
-    with pytest.raises(TopologyError, match="unknown split 'hops'; did you mean 'hop'"):
-        ecmp(G, pairs({((0,), (1,)): 1.0}), split="hops")
 
 
 @pytest.mark.parametrize("name", FABRICS)

@@ -8,6 +8,7 @@ the best of all is one where both were planned.
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -43,8 +44,8 @@ def best_size(
     alone = solve_one(replace(at_peak, served=0.0))
     if isinstance(alone, NoBudget):
         return search.NotServable(sparsity, alone)
-    trained = _Trained(at_peak)
-    step = training.search_size_grid(layouts, trained.usd, alone.n_active, life.bounds)
+    trained = partial(_training_usd, at_peak)
+    step = training.search_size_grid(layouts, trained, alone.n_active, life.bounds)
     trend = life.budget(sparsity, training.planned_cost(layouts, step).smooth())
     begun = search.optimal_size(life, sparsity, trend)
     if not isinstance(begun, search.FixedLayoutOptimum):
@@ -54,7 +55,7 @@ def best_size(
 
         def total(sizes: Array, shares: Array) -> Array:
             serving = _price(evaluated, tangents, sizes) * at_peak.served
-            return trained.usd(sizes, shares) + serving
+            return trained(sizes, shares) + serving
 
         step = training.search_size_grid(layouts, total, begun.whole.n_active, life.bounds)
         members = (served.member.n_active for served in evaluated.values() if served is not None)
@@ -87,19 +88,13 @@ def cheapest_life(life: LifecycleTask) -> search.FixedLayoutOptimum | None:
     return min(optima, key=lambda row: row.whole.total) if optima else None
 
 
-class _Trained:
-    """Cost of training to the quality asked for [USD]."""
-
-    def __init__(self, at_peak: BudgetTask) -> None:
-        self.budget = at_peak
-
-    def usd(self, sizes: Array, shares: Array) -> Array:
-        """At sizes (n,) [param], the smallest first, that reach shares (n,) of the peak."""
-        phase = self.budget.phases["pretrain"]
-        order = np.argsort(sizes)
-        sized = SizedShare(1.0, sizes[order], shares[order])
-        phases = {**self.budget.phases, "pretrain": replace(phase, sized=sized)}
-        return training_curve(replace(self.budget, phases=phases), sizes).training
+def _training_usd(at_peak: BudgetTask, sizes: Array, shares: Array) -> Array:
+    """Cost of training to the quality asked for at sizes (n,) [param] and shares of the peak."""
+    order = np.argsort(sizes)
+    sized = SizedShare(1.0, sizes[order], shares[order])
+    pretrain = replace(at_peak.phases["pretrain"], sized=sized)
+    phases = {**at_peak.phases, "pretrain": pretrain}
+    return training_curve(replace(at_peak, phases=phases), sizes).training
 
 
 class _Tangents(dict[float, float]):
