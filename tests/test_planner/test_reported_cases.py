@@ -112,9 +112,9 @@ def test_windows_keep_the_tokens_of_steps_in_flight():
 def test_what_a_format_is_taken_for_is_said():
     """`weights: fp8` converts attention too; the published checkpoint keeps 71.9 GB more of it."""
     notes = planner.solve(case("08-like-fp8-405b.yaml")).answer.notes
-    said = [note.text for note in notes if "converts attention too" in note.text]
-    assert len(said) == 1 and "71.9 GB more" in said[0]
-    assert said[0] in asked("08-like-fp8-405b.yaml").notes
+    (said,) = (note.text for note in notes if "converts attention too" in note.text)
+    assert "71.9 GB more" in said
+    assert said in asked("08-like-fp8-405b.yaml").notes
 
 
 def test_tokens_of_a_cache():
