@@ -69,7 +69,7 @@ def test_the_hook_takes_several_files_at_a_time(clean):
     names = "scenarios/lecture.yaml scenarios/other.yaml"
     result = run(f"{hook['entry']} {names}", clean)
     assert result.returncode == 2
-    assert result.stdout == "scenarios/lecture.yaml: a sound scenario (serving)\n"
+    assert result.stdout == "scenarios/lecture.yaml: ok (serving)\n"
     assert "scenarios/other.yaml:2:1" in result.stderr
 
 

@@ -95,19 +95,13 @@ EXCLUDE_MIXED_STEPS: Rule = (
     lambda row: row.halves > 1 and (row.quantity == "e2e" or (row.looped and not row.pooled)),
 )
 USER_EXCLUSION_RULES: Sequence[Rule] = (
-    (
-        "tokens are drafted, and how many is not given",
-        lambda row: bool(row.speculated and not row.drafts),
-    ),
-    EXCLUDE_QUEUED_PREFILL,
-    EXCLUDE_MIXED_STEPS,
-    EXCLUDE_UNFINISHED,
+    ("tokens are drafted, and how many is not given",
+     lambda row: bool(row.speculated and not row.drafts)),
+    EXCLUDE_QUEUED_PREFILL, EXCLUDE_MIXED_STEPS, EXCLUDE_UNFINISHED,
     ("marked suspect by its source", lambda row: row.quality.startswith("suspect")),
-    (
-        "workers or requests of the pools are not given",
-        lambda row: row.pooled and bool(row.assumed),
-    ),
-)
+    ("workers or requests of the pools are not given",
+     lambda row: row.pooled and bool(row.assumed)),
+)  # fmt: skip
 
 
 def first_reason(row: Measurement, rules: Sequence[Rule]) -> str:

@@ -24,13 +24,14 @@ from planner.cli.options import (
     require_file,
     require_folder,
     warn,
+    with_flag,
     with_option_help,
     with_sure,
 )
 from planner.report.files import check_file, deliver, dumps
 from planner.text.console import QUIET_MODE, Commands, exits, show
 from planner.text.errors import InputError
-from planner.text.terminal import SPINNER, use_terminal_width
+from planner.text.terminal import ASCII_MODE, SPINNER, use_terminal_width
 
 if TYPE_CHECKING:
     from planner.pages.killable import Workers
@@ -106,6 +107,15 @@ class QuestionCommands(Commands):
             args = [*args[:after], *as_changes(args[after:], taken)]
         return super().parse_args(ctx, args)
 
+    def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override]
+        """Run the command; what a question in flags lacks is named with the flag that gives it."""
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            if not error.mistakes:
+                raise
+            raise InputError(map(with_flag, error.mistakes)) from error
+
 
 app = typer.Typer(
     name="planner",
@@ -134,9 +144,11 @@ def options(
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="no warnings")] = False,
     no_color: Annotated[bool, typer.Option("--no-color", help="plain text")] = False,
+    ascii_only: Annotated[bool, typer.Option("--ascii", help="no sign beyond ASCII")] = False,
 ) -> None:
     """What should it cost, and what should I run? Plans for large language models."""
     QUIET_MODE.set(quiet)
+    ASCII_MODE.set(ascii_only)
     use_terminal_width()
     if not quiet:
         SPINNER.start()
@@ -218,7 +230,7 @@ def check(files: list[str], sets: list[str] | None = None, json: bool = False) -
             refused.append(error)
             continue
         rows.append({"status": "ok", "scenario": resolve_keys(scenario)})
-        lines.append(f"{file}: a sound scenario ({scenario.problem})")
+        lines.append(f"{file}: ok ({scenario.problem})")
     if lines and not (json and refused):
         show(dumps(rows[0] if len(files) == 1 else rows) if json else "\n".join(lines))
     if len(refused) == 1:
@@ -229,14 +241,9 @@ def check(files: list[str], sets: list[str] | None = None, json: bool = False) -
 
 def init(kind: str = "serving", sets: list[str] | None = None, out: Path | None = None) -> None:
     """Write a starter scenario, commented; with flags, the one that they make."""
-    from planner.scenario.kinds import starter
-    from planner.scenario.loading import STARTS, load_tree
-    from planner.scenario.tree import yaml_text, yaml_tree
+    from planner.protocol.solve import starter_text
 
-    text = starter(kind)
-    if sets:
-        start = kind if kind in STARTS else yaml_tree(text, kind).data
-        text = yaml_text(load_tree(start, sets)[0].data)
+    text = starter_text(kind, sets or ())
     if out is not None and out.exists():
         raise InputError(f"--out {out} exists already; name another file")
     deliver(text, out)
@@ -245,30 +252,11 @@ def init(kind: str = "serving", sets: list[str] | None = None, out: Path | None 
 COMMAND_NAMES = {"import_launch": "import"}  # a word of Python is no name of a function
 
 for _command in (
-    solve,
-    launching.fit,
-    pareto,
-    check,
-    init,
-    lookup.model,
-    lookup.catalog,
-    lookup.formula,
-    lookup.derive,
-    launching.export,
-    report,
-    launching.import_launch,
-    lookup.schema,
-    launching.diff,
-    launching.gate,
-    serve,
-    mcp,
-    measurements.calibrate,
-    measurements.measure,
-    study.sensitivity,
-    lookup.topology,
-    study.sweep,
-    measurements.validate,
-):
+    solve, launching.fit, pareto, check, init, lookup.model, lookup.catalog, lookup.formula,
+    lookup.derive, launching.export, report, launching.import_launch, lookup.schema,
+    launching.diff, launching.gate, serve, mcp, measurements.calibrate, measurements.measure,
+    study.sensitivity, lookup.topology, study.sweep, measurements.validate,
+):  # fmt: skip
     _name = COMMAND_NAMES.get(_command.__name__, _command.__name__)
     app.command(_name, epilog=example_epilog(_name))(with_option_help(_command))
 Commands.groups = HELP["groups"]

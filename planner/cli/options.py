@@ -6,13 +6,14 @@ other tools mean milliseconds by a bare number, scenarios seconds.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from planner.text.console import note
-from planner.text.errors import InputError
+from planner.text.errors import InputError, Mistake
 from planner.text.tables import table
 
 OPTION_ROWS = table("planner.cli", "options.toml")
@@ -139,13 +140,9 @@ def _catalogues() -> Iterable[str]:
 
 
 SET: dict[str, NameSource] = {
-    "model": _models,
-    "system": _systems,
-    "engine": _engines,
-    "law": _laws,
-    "profile": _profiles,
-    "problem": _kinds,
-}
+    "model": _models, "system": _systems, "engine": _engines, "law": _laws,
+    "profile": _profiles, "problem": _kinds,
+}  # fmt: skip
 
 
 def _beginning(names: NameSource) -> Callable[[str], list[str]]:
@@ -174,14 +171,10 @@ def _changes(incomplete: str) -> list[str]:
 
 
 COMPLETIONS: dict[str, Callable[..., list[str]]] = {
-    "models": _beginning(_models),
-    "systems": _beginning(_systems),
-    "kinds": _beginning(_kinds),
-    "engines": _beginning(_engines),
-    "catalogues": _beginning(_catalogues),
-    "entries": _entries,
-    "changes": _changes,
-}
+    "models": _beginning(_models), "systems": _beginning(_systems), "kinds": _beginning(_kinds),
+    "engines": _beginning(_engines), "catalogues": _beginning(_catalogues),
+    "entries": _entries, "changes": _changes,
+}  # fmt: skip
 
 
 def as_changes(args: Sequence[str], taken: Collection[str]) -> list[str]:
@@ -204,6 +197,15 @@ def as_changes(args: Sequence[str], taken: Collection[str]) -> list[str]:
             value = next(words, "")
         done += ["--set", f"{row['path']}={_written(row, flag, value, args)}"]
     return done
+
+
+def with_flag(mistake: Mistake) -> Mistake:
+    """A mistake of a question in flags alone, with the flag that gives a missing key."""
+    rows = [row for row in QUESTION_FLAGS if row["path"] == mistake.path]
+    if mistake.file != "scenario" or not rows or "missing required" not in mistake.message:
+        return mistake
+    flags = " or ".join(f"--{row['name']} {row['example']}" for row in rows)
+    return replace(mistake, message=f"{mistake.message}; such as {flags}")
 
 
 def _written(row: dict[str, Any], flag: str, value: str, args: Sequence[str]) -> str:

@@ -103,6 +103,10 @@ def sweep(
     file_kind(out)
     order = prepare_sweep(file, over or (), sets or (), yes=yes, certify=certify, strict=strict)
     order = replace(order, workers=workers, scheduler=scheduler, shown=True)
+    for axis in order.survey.grid.axes:
+        if len(axis) == 1 and (text := axis.values.text(0)).startswith("["):
+            words = f"one value, a list; for a point each write {axis.name}={text[1:-1]}"
+            note(f"--over {axis.name}: {words}", warning=True)
     if plot is not None:
         from planner.report.pictures.picture_files import check_sweep_picture
 
@@ -123,7 +127,7 @@ def _finish(
     """Draw and say what a finished table holds, where parts of a step cross included."""
     from planner.protocol.document import to_document
     from planner.report.pictures.picture_files import write_sweep
-    from planner.report.pictures.sweep_lines import crossing_lines
+    from planner.report.pictures.sweep_lines import crossing_lines, sweep_text
     from planner.sweep.boundaries import boundaries, crossings
     from planner.sweep.table import Table
 
@@ -136,9 +140,6 @@ def _finish(
         crossed = {"crossings": to_document(kinks)}
         show(dumps({"out": str(out), **order.meta, **counts, **crossed}))
         return
-    line = f"{out}: is complete already"
-    if outcome.statuses is not None:
-        statuses = ", ".join(f"{n:,} {status}" for status, n in sorted(outcome.statuses.items()))
-        line = f"{out}: {outcome.points:,} points by {order.method}, {statuses}; "
-        line += f"{outcome.seconds:.3g} s"
-    show("\n".join([line, *crossing_lines(kinks, order.meta["units"])]))
+    lines = [sweep_text(table, str(out))]
+    lines += [f"{out}: is complete already"] if outcome.statuses is None else []
+    show("\n".join([*lines, *crossing_lines(kinks, order.meta["units"])]))

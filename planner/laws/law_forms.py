@@ -138,14 +138,10 @@ _WITHOUT_LIMIT = "it is the loss with the other of size and tokens without limit
 
 FORMS: Mapping[str, Form] = {
     "chinchilla": Form("power_laws.chinchilla_loss", _DENSE),
-    "repetition": Form(
-        "repetition.repeated_loss",
-        {"sparsity": DENSE_ONLY, "rl": NO_RL},
-        "power_laws.chinchilla_loss",
-    ),
-    "reinforced": Form(
-        "power_laws.reinforced_loss", {"sparsity": DENSE_ONLY, "repetition": FRESH_TOKENS_NOTE}
-    ),
+    "repetition": Form("repetition.repeated_loss", {"sparsity": DENSE_ONLY, "rl": NO_RL},
+                       "power_laws.chinchilla_loss"),
+    "reinforced": Form("power_laws.reinforced_loss",
+                       {"sparsity": DENSE_ONLY, "repetition": FRESH_TOKENS_NOTE}),
     "kaplan": Form("kaplan_law.kaplan_loss", _DENSE),
     "power-of-size": Form("kaplan_law.kaplan_size_loss", {"tokens": _WITHOUT_LIMIT, **_DENSE}),
     "power-of-tokens": Form("kaplan_law.kaplan_data_loss", {"size": _WITHOUT_LIMIT, **_DENSE}),
@@ -157,7 +153,7 @@ FORMS: Mapping[str, Form] = {
     "abnar": Form("routed_laws.sparse_loss", _SPARSE),
     "allocation": Form(None, _ALLOCATION),
     "ratio": Form(None, _ALLOCATION),
-}
+}  # fmt: skip
 
 
 MEANING = {  # of the coefficients of a reward

@@ -6,76 +6,38 @@ lines, a scenario without a plan an answer. What is missing is asked for and nev
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
 from planner.pages.killable import OperationTimeout, TooBusy, Workers
-from planner.pages.operations import FORMS, MAX_BYTES, MAX_POINTS, MISTAKE, Reply, parse_body
+from planner.pages.operations import MAX_BYTES, MAX_POINTS, MISTAKE, Reply, parse_body
 from planner.text.errors import InputError, MissingExtra, did_you_mean
+from planner.text.tables import table
 
 try:
     import anyio
-    from mcp import types
+    from mcp import MCPError, types
     from mcp.server.lowlevel import Server
     from mcp.server.stdio import stdio_server
+    from mcp.types import INVALID_PARAMS
 except ImportError as error:
     raise MissingExtra("mcp", "mcp", "planner mcp") from error
 
-Schema = Mapping[str, Any]
-SCENARIO: Schema = {
-    "type": "object",
-    "description": "a scenario's keys; the resource planner://schema describes them",
-}
-SETS: Schema = {
-    "type": "array", "items": {"type": "string"}, "description": "changes PATH=VALUE made before",
-}  # fmt: skip
-TEXT_SCHEMA: Schema = {"type": "string"}
-
-
-@dataclass(frozen=True)
-class _AgentTool:
-    """A tool: its description, its arguments, and the required arguments."""
-
-    about: str
-    arguments: Mapping[str, Schema]
-    required: tuple[str, ...] = ()
-
-
-ARGUMENTS = {"scenario": SCENARIO, "set": SETS}
-CATALOGUE_ARGUMENTS: dict[str, Schema] = {
-    "find": {"type": "string", "description": "words that stand in what is listed"},
-    "where": {"type": "array", "items": TEXT_SCHEMA, "description": "such as memory>=100 GB"},
-}
+AGENT = table("planner.pages", "agent_tools.toml")
 TOOLS = {
-    "solve": _AgentTool(
-        "The cheapest plan that keeps a scenario's promises: what to run, what it costs, how sure "
-        "that is. Numbers are in base units (s, byte, USD, token).", ARGUMENTS, ("scenario",),
-    ),
-    "why": _AgentTool(
-        "The same plan with what binds and what one percent of each quantity is worth.",
-        ARGUMENTS, ("scenario",),
-    ),
-    "sweep": _AgentTool(
-        f"A scenario at every point of a grid of at most {MAX_POINTS:,} points.",
-        {**ARGUMENTS, "over": {"description": '["chips=8,16,32"] or {"chips": [8, 16, 32]}; also '
-                           "lin(1..10,10) and log(1k..200k,20)"}}, ("scenario", "over"),
-    ),
-    "check": _AgentTool(
-        "Whether a scenario is sound, without solving it.", ARGUMENTS, ("scenario",)
-    ),
-    "formula": _AgentTool(
-        "One equation with symbols, units and source; all of them without a name.",
-        {"name": TEXT_SCHEMA, "solve_for": TEXT_SCHEMA, "set": SETS, **CATALOGUE_ARGUMENTS},
-    ),
-    "derive": _AgentTool(
-        "Derivations whose steps are checked; a list of them without a format.",
-        {"names": {"type": "array", "items": TEXT_SCHEMA}, "format": {"enum": list(FORMS)}},
-    ),
-    "catalog": _AgentTool(
-        "What is known of chips, systems, models, prices, profiles and laws, with sources.",
-        {"kind": TEXT_SCHEMA, "name": TEXT_SCHEMA, **CATALOGUE_ARGUMENTS},
-    ),
+    name: types.Tool(
+        name=name,
+        description=row["about"].format(most=MAX_POINTS),
+        input_schema={
+            "type": "object",
+            "properties": {x: AGENT["arguments"][x]
+                           for x in (*row.get("required", ()), *row.get("optional", ()))},
+            "required": row.get("required", []),
+            "additionalProperties": False,
+        },
+        annotations=types.ToolAnnotations(read_only_hint=True, open_world_hint=False),
+    )
+    for name, row in AGENT["tools"].items()
 }  # fmt: skip
 RESOURCES = {
     "planner://schema": ("schema", "JSON Schema of a scenario"),
@@ -87,7 +49,7 @@ def agent_server(workers: Workers) -> Server[Any]:
     """The server with its tools and resources."""
 
     async def listed(context: Any, params: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[_tool(name, each) for name, each in TOOLS.items()])
+        return types.ListToolsResult(tools=[*TOOLS.values()])
 
     async def called(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         try:
@@ -123,23 +85,34 @@ def agent_server(workers: Workers) -> Server[Any]:
         ),
         on_list_tools=listed,
         on_call_tool=called,
+        on_list_prompts=_listed_prompts,
+        on_get_prompt=_prompt,
         on_list_resources=described,
         on_read_resource=resource,
     )
 
 
-def _tool(name: str, tool: _AgentTool) -> types.Tool:
-    return types.Tool(
-        name=name,
-        description=tool.about,
-        input_schema={
-            "type": "object",
-            "properties": {key: dict(schema) for key, schema in tool.arguments.items()},
-            "required": list(tool.required),
-            "additionalProperties": False,
-        },
-        annotations=types.ToolAnnotations(read_only_hint=True, open_world_hint=False),
+async def _listed_prompts(context: Any, params: Any) -> types.ListPromptsResult:
+    prompts = [
+        types.Prompt(name=name, description=row["about"], arguments=[
+            types.PromptArgument(name=each, required=True) for each in row["arguments"]])
+        for name, row in AGENT["prompts"].items()
+    ]  # fmt: skip
+    return types.ListPromptsResult(prompts=prompts)
+
+
+async def _prompt(context: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+    row = AGENT["prompts"].get(params.name)
+    if row is None:
+        names = ", ".join(AGENT["prompts"])
+        raise MCPError(INVALID_PARAMS, f"no prompt {params.name[:80]} (known: {names})")
+    values = params.arguments or {}
+    if missing := [name for name in row["arguments"] if name not in values]:
+        raise MCPError(INVALID_PARAMS, f"missing argument: {', '.join(missing)}")
+    message = types.PromptMessage(
+        role="user", content=types.TextContent(text=row["text"].format(**values))
     )
+    return types.GetPromptResult(description=row["about"], messages=[message])
 
 
 def _checked(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,7 +123,8 @@ def _checked(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """
     if name not in TOOLS:
         raise InputError(f"no tool {name[:60]!r}{did_you_mean(name, TOOLS)}")
-    arguments_of, required = TOOLS[name].arguments, TOOLS[name].required
+    schema: Mapping[str, Any] = TOOLS[name].input_schema
+    arguments_of, required = schema["properties"], schema["required"]
     wrong = [f"unknown argument {x[:60]!r}{did_you_mean(x, arguments_of)}" for x in arguments
              if x not in arguments_of]  # fmt: skip
     wrong += [f"missing required argument {x!r}" for x in required if x not in arguments]
@@ -162,7 +136,8 @@ def _checked(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         raise InputError("the arguments are too deep") from None
     if len(raw) > MAX_BYTES:
         raise InputError(f"larger than {MAX_BYTES // 1_000_000} MB")
-    return parse_body(raw)
+    values = parse_body(raw)
+    return {"detail": "head", **values} if "detail" in arguments_of else values
 
 
 async def _answer(

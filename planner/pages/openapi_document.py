@@ -6,52 +6,9 @@ from typing import Any
 from planner.pages.operations import MAX_POINTS
 from planner.scenario import json_schema
 from planner.scenario.kinds import PROBLEM_PACKAGES
+from planner.text.tables import table
 
-SETS = {
-    "name": "set", "in": "query", "description": "a change PATH=VALUE; repeatable",
-    "schema": {"type": "array", "items": {"type": "string"}},
-}  # fmt: skip
-FORM = {
-    "name": "form", "in": "query", "description": "json, or text as on a terminal",
-    "schema": {"enum": ["json", "text"]},
-}  # fmt: skip
-SCENARIO = {"$ref": "#/components/schemas/Scenario"}
-REFUSALS = {
-    "403": "a foreign Host or Origin",
-    "413": "larger than 1 MB",
-    "415": "not JSON",
-    "422": "mistakes, each with its path",
-    "429": "two operations are running",
-    "503": "a solver failed",
-    "504": "the time limit ended it",
-}
-POST_OPERATIONS: dict[str, tuple[str, dict[str, Any]]] = {
-    "solve": ("The plan, as planner solve --json", SCENARIO),
-    "why": ("The plan with its reasons, as planner solve --why --json", SCENARIO),
-    "check": ("Whether a scenario is sound, as planner check --json", SCENARIO),
-    "report": ("The page of planner report", SCENARIO),
-    "sweep": (
-        f"Rows of a grid of at most {MAX_POINTS:,} points",
-        {
-            "type": "object", "required": ["scenario", "over"],
-            "properties": {
-                "scenario": SCENARIO,
-                "over": {"description": "{PATH: SPEC or values}, or PATH=SPEC texts"},
-            },
-        },
-    ),
-    "compare": (
-        "What differs and what it costs, as planner diff --json",
-        {
-            "type": "object", "required": ["before", "after"],
-            "properties": {"before": SCENARIO, "after": SCENARIO},
-        },
-    ),
-}  # fmt: skip
-READ = {
-    "catalog": ("What is known, as planner catalog --json", ("kind", "name", "find")),
-    "schema": ("JSON Schema of scenarios, or of an answer", ("answer",)),
-}
+SERVED = table("planner.pages", "openapi.toml")
 
 
 def openapi() -> dict[str, Any]:
@@ -60,11 +17,12 @@ def openapi() -> dict[str, Any]:
     definitions: Any = scenario.pop("$defs")
     schemas = _moved({"Scenario": scenario, **definitions})
     paths: dict[str, Any] = {}
-    for name, (about, body) in POST_OPERATIONS.items():
-        paths[f"/{name}"] = {"post": _operation(name, about, [SETS, FORM], body)}
-    for name, (about, query) in READ.items():
-        queries = [{"name": x, "in": "query", "schema": {"type": "string"}} for x in query]
-        paths[f"/{name}"] = {"get": _operation(name, about, queries, None)}
+    for name, row in SERVED["post"].items():
+        about, options = row["about"].format(most=MAX_POINTS), [SERVED["set"], SERVED["form"]]
+        paths[f"/{name}"] = {"post": _operation(name, about, options, row["body"])}
+    for name, row in SERVED["get"].items():
+        queries = [{"name": x, "in": "query", "schema": {"type": "string"}} for x in row["query"]]
+        paths[f"/{name}"] = {"get": _operation(name, row["about"], queries, None)}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -80,7 +38,9 @@ def openapi() -> dict[str, Any]:
 def _operation(
     name: str, about: str, parameters: list[dict[str, Any]], body: dict[str, Any] | None
 ) -> dict[str, Any]:
-    answers: dict[str, Any] = {code: {"description": why} for code, why in REFUSALS.items()}
+    answers: dict[str, Any] = {
+        code: {"description": why} for code, why in SERVED["refusals"].items()
+    }
     answers["200"] = {
         "description": about,
         "headers": {

@@ -6,15 +6,20 @@ come as mappings, and what they name is read only where the process may.
 The body of a request as values: JSON that is neither large, nor deep, nor ambiguous.
 """
 
+from __future__ import annotations
+
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from planner.report.files import dumps
 from planner.text.errors import InputError, PlannerError, did_you_mean, quote
+
+if TYPE_CHECKING:
+    from planner.protocol.plan import Plan
 
 MAX_BYTES = 1_000_000  # bytes
 MAX_DEPTH = 50
@@ -141,9 +146,28 @@ def _solve(arguments: Arguments, *, why: bool = False) -> tuple[int, str]:
     plan = solve(_scenario(arguments), _texts(arguments, "set"))
     plan = plan.explained() if why else plan
     status = 0 if plan.feasible else 1
+    if _name(arguments, "detail") == "head":
+        return status, dumps(_head(plan))
     if _name(arguments, "form") == "text":
         return status, str(plan) + (f"\n\n{plan.why()}" if why else "")
     return status, dumps(plan.document)
+
+
+def _head(plan: Plan[Any]) -> dict[str, Any]:
+    """The head that every face shows first, its rows by label, and the gravest notes."""
+    from planner.protocol.document import to_document
+    from planner.protocol.note import MAX_NOTES
+    from planner.protocol.problem import get_problem
+
+    head, notes = get_problem(plan.kind).head(plan), plan.answer.notes
+    return {
+        "problem": plan.kind,
+        "status": plan.status,
+        "question": head.question if head else "",
+        "head": {label: list(lines) for label, lines in head.rows()} if head else {},
+        "notes": to_document(notes[:MAX_NOTES]),
+        "notes_left_out": max(len(notes) - MAX_NOTES, 0),
+    }
 
 
 def _check(arguments: Arguments) -> tuple[int, str]:
@@ -196,6 +220,36 @@ def _report(arguments: Arguments) -> tuple[int, str]:
     return 0 if plan.feasible else 1, page
 
 
+def _gate(arguments: Arguments) -> tuple[int, str]:
+    from planner.comparison.gate import gate
+
+    limits = arguments.get("limits") or {}
+    if not isinstance(limits, Mapping) or not all(
+        isinstance(x, int | float) and not isinstance(x, bool) for x in limits.values()
+    ):
+        raise InputError(f"limits: expected numbers by output, got {quote(limits)}")
+    verdict = gate(_scenario(arguments), _texts(arguments, "set"), limits,
+                   sure=arguments.get("sure") is True)  # fmt: skip
+    return 0 if verdict.status == "kept" else 1, dumps(verdict.document)
+
+
+def _export(arguments: Arguments) -> tuple[int, str]:
+    from planner.engines import export
+    from planner.protocol.solve import solve
+
+    engine = _name(arguments, "engine")
+    if engine is None:
+        raise InputError("engine: expected the name of an engine, such as vllm")
+    plan = solve(_scenario(arguments), _texts(arguments, "set"))
+    return 0, dumps(export(plan, engine, _name(arguments, "pods")).document)
+
+
+def _init(arguments: Arguments) -> tuple[int, str]:
+    from planner.protocol.solve import starter_text
+
+    return 0, starter_text(_name(arguments, "kind") or "serving", _texts(arguments, "set"))
+
+
 def _catalog(arguments: Arguments) -> tuple[int, str]:
     from planner.report.text.catalog import catalog
 
@@ -235,15 +289,8 @@ def _derive(arguments: Arguments) -> tuple[int, str]:
 
 
 OPERATIONS: Mapping[str, Callable[[Arguments], tuple[int, str]]] = {
-    "solve": _solve,
-    "why": partial(_solve, why=True),
-    "check": _check,
-    "sweep": _sweep,
-    "compare": _compare,
-    "report": _report,
-    "catalog": _catalog,
-    "schema": _schema,
-    "formula": _formula,
-    "derive": _derive,
-}
+    "solve": _solve, "why": partial(_solve, why=True), "check": _check, "sweep": _sweep,
+    "compare": _compare, "diff": _compare, "report": _report, "gate": _gate, "export": _export,
+    "init": _init, "catalog": _catalog, "schema": _schema, "formula": _formula, "derive": _derive,
+}  # fmt: skip
 SOLVES: Sequence[str] = ("solve", "why", "sweep", "compare", "report")

@@ -58,6 +58,11 @@ class Elasticity:
         """Side of larger magnitude; not a number if a neighbouring point has no answer."""
         return max(self.left, self.right, key=abs)
 
+    def when(self, question: str) -> Elasticity:
+        """The row for what stays fixed; itself where the parameter has no such row."""
+        rows = (row for row in (self, *self.beside) if row.question == question)
+        return next(rows, self)
+
     @property
     def solved(self) -> bool:
         """True if an answer was found at neighbouring values of the parameter."""

@@ -10,8 +10,9 @@ from planner.protocol.problem import FrontierAnswer, HasFrontier, get_problem
 from planner.protocol.trade_off import pareto_frontier
 from planner.scenario import load_tree
 from planner.scenario.keys.fields import QuestionRecord
-from planner.scenario.loading import Source
-from planner.scenario.tree import Tree
+from planner.scenario.kinds import starter
+from planner.scenario.loading import STARTS, Source
+from planner.scenario.tree import Tree, yaml_text, yaml_tree
 from planner.text.errors import FieldError, InputError
 
 P = TypeVar("P", bound=Plan[Any])
@@ -127,3 +128,16 @@ def _placed(error: InputError, tree: Tree) -> InputError:
     if isinstance(error, FieldError):
         return InputError(tree.mistake(tuple(p.split(".")), fault) for p, fault in error.faults)
     return error if error.mistakes else InputError(tree.mistake((), str(error)))
+
+
+def starter_text(kind: str, sets: Sequence[str] = ()) -> str:
+    """A commented starter scenario; with changes, the scenario that they make.
+
+    Raises CatalogueError for an unknown kind, InputError for a wrong change.
+    """
+    text = starter(kind)
+    if not sets:
+        return text
+    return yaml_text(
+        load_tree(kind if kind in STARTS else yaml_tree(text, kind).data, sets)[0].data
+    )

@@ -18,11 +18,12 @@ from planner.protocol.output import Output
 from planner.protocol.page import table_page
 from planner.protocol.plan import Status, gap_status, max_gap
 from planner.protocol.problem import MissedPromise, Problem, Search, get_problem, search_each
+from planner.protocol.section import sections_text, table
 from planner.scenario import resolve_keys
 from planner.scenario.loading import Question
 from planner.text.errors import FieldError, InputError
 from planner.text.tolerances import REL_TOL
-from planner.text.wording import excess, quantity, wrapped
+from planner.text.wording import excess, output_words, quantity, wrap_text, wrapped
 
 SPAN = 10.0  # factor of the objective to either side
 STEPS = (1.01, 1.03, 1.1, 1.25, 1.6, 2.2, 3.0, 6.0, 10.0)  # of the limit, while its ends are sought
@@ -73,7 +74,8 @@ class ParetoFrontier:
     @property
     def title(self) -> str:
         """Names of the objective and of the limited output, as a title."""
-        return f"least {self.objective.name} at every {self.limited.name}, of a {self.problem}"
+        names = (output_words(x.name) for x in (self.objective, self.limited))
+        return "Least {} at every {}, of a {}".format(*names, self.problem)
 
     @property
     def columns(self) -> dict[str, list[str]]:
@@ -81,11 +83,12 @@ class ParetoFrontier:
         traded = (self.limited, self.objective)
         beside = (x for x in self.outputs if x.aliases and x not in traded)
         shown = [x for x in (*traded, *beside) if any(x.name in row for row in self.rows)]
-        cells = {x.name: [quantity(row.get(x.name), x.unit) for row in self.rows] for x in shown}
+        cells = {output_words(x.name): [quantity(row.get(x.name), x.unit) for row in self.rows]
+                 for x in shown}  # fmt: skip
         return {**cells, "choice": [str(row["choice"]) for row in self.rows]}
 
     def __str__(self) -> str:
-        lines = [self.title, ""]
+        lines = [*wrap_text(self.title), ""]
         for missed in self.infeasible or ():
             by = f" by {excess(missed.short_by)}" if missed.short_by else ""
             why = f": {missed.expression}" if missed.expression else ""
@@ -95,14 +98,25 @@ class ParetoFrontier:
         columns = self.columns
         choices = list(dict.fromkeys(columns["choice"]))
         columns["choice"] = [str(1 + choices.index(choice)) for choice in columns["choice"]]
-        table = [[name, *cells] for name, cells in columns.items()]
-        widths = [max(map(len, column)) for column in table]
-        for row in zip(*table, strict=True):
-            lines.append("  ".join(f"{x:>{width}}" for x, width in zip(row, widths, strict=True)))
-        lines += ["", "choices"]
+        lines += [sections_text([table(columns)]), "", "choices"]
         for number, choice in enumerate(choices, 1):
             lines += wrapped(f"{number:<3}{choice}")
+        lines += ["", *wrap_text(self._reading())]
         return "\n".join(lines)
+
+    def _reading(self) -> str:
+        """Say what the table shows: what the first level costs beside the last."""
+        over, goal = self.limited, self.objective
+        ends = self.rows[0], self.rows[-1]
+        first, last = (quantity(row[over.name], over.unit) for row in ends)
+        more, less = (quantity(row[goal.name], goal.unit) for row in ends)
+        words, name = output_words(over.name), output_words(goal.name)
+        begin = f"{words[:1].upper()}{words[1:]} {first}"
+        return (
+            f"{begin}: {name} {more}."
+            if len(self.rows) == 1
+            else f"{begin} instead of {last} takes {more} instead of {less} ({name})."
+        )
 
     def __repr__(self) -> str:
         return f"<Pareto: {self.title}, {len(self.rows)} levels>"

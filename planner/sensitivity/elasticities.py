@@ -119,6 +119,7 @@ def _document(kind: str, question: Question, best: Search, target: Output) -> di
         "of": target.name,
         "value": best.outputs[target.name],
         "unit": target.unit,
+        "usd_per_hour": best.outputs.get("usd_per_hour"),
         "choice": best.choice,
         "counts": best.small_counts,
         "rows": [],

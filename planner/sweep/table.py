@@ -196,10 +196,6 @@ def _locked(file: Path) -> int | None:
     return _locked(file)
 
 
-MAX_ROWS_SHOWN = 10  # rows of a repr
-FIRST = ("usd_per_mtok", "ttft", "tpot", "tokens_per_s", "layout", "bottleneck")
-
-
 class Table:
     """The rows of a sweep.
 
@@ -287,34 +283,14 @@ class Table:
         return dict(Counter(map(str, self["status"])))
 
     def __repr__(self) -> str:
-        names, rows = self._head()
-        cells = [names, *rows]
-        widths = [max(len(row[i]) for row in cells) for i in range(len(names))]
-        lines = ["  ".join(f"{c:>{w}}" for c, w in zip(row, widths, strict=True)) for row in cells]
-        return "\n".join([self._title(), *lines, *self._omitted()])
+        from planner.report.pictures.sweep_lines import sweep_text
+
+        return sweep_text(self, "The table")
 
     def _repr_html_(self) -> str:
-        names, rows = self._head()
-        columns = {name: [row[i] for row in rows] for i, name in enumerate(names)}
-        return table_page(self._title(), columns, self._omitted())
+        from planner.report.pictures.sweep_lines import sweep_columns
 
-    def _title(self) -> str:
-        counts = ", ".join(f"{count:,} {status}" for status, count in self.statuses().items())
-        return f"<Sweep of {', '.join(self.over)}: {len(self):,} points, {counts}>"
-
-    def _omitted(self) -> list[str]:
-        left = len(self) - MAX_ROWS_SHOWN
-        return [f"... and {left:,} more"] if left > 0 else []
-
-    def _head(self) -> tuple[list[str], list[list[str]]]:
-        shown = [
-            name for name in all_names([self.over, ("status",), FIRST]) if name in self.columns
-        ]
-        if len(shown) == len(self.over) + 1:  # a problem without serving's words
-            shown = list(self.columns)[: len(self.over) + 8]
-        heads = [f"{n} [{self.units[n]}]" if n in self.units else n for n in shown]
-        columns = [tolist(_first_rows(self.columns[name])) for name in shown]
-        return heads, [[_cell(value) for value in row] for row in zip(*columns, strict=True)]
+        return table_page(*sweep_columns(self, "The table"), words="plan")
 
 
 class Memory:
@@ -349,15 +325,3 @@ def _joined(name: str, tables: Sequence[Columns]) -> Column:
         length = len(next(iter(table.values())))
         values += [None] * length if column is None else tolist(column)
     return values
-
-
-def _first_rows(column: Column) -> Column:
-    if isinstance(column, CodedColumn):
-        return CodedColumn(column.codes[:MAX_ROWS_SHOWN], column.words)
-    return column[:MAX_ROWS_SHOWN]
-
-
-def _cell(value: Cell) -> str:
-    if value is None:
-        return ""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

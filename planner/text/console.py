@@ -20,7 +20,7 @@ from planner.text.errors import InputError, PlannerError, SolverError, errors_wi
 from planner.text.terminal import SPINNER, terminal_text
 
 QUIET_MODE: ContextVar[bool] = ContextVar("quiet", default=False)
-GLOBAL_OPTIONS = {"--quiet", "-q", "--no-color"}
+GLOBAL_OPTIONS = {"--quiet", "-q", "--no-color", "--ascii"}
 
 
 class HelpLines(Protocol):

@@ -17,13 +17,9 @@ from planner.text.wording import COLUMNS
 Cell = str | float | None
 MIN_COLUMN_WIDTH = 24  # columns of the last one, below which another is left out for it
 COMPARISONS = {
-    ">=": operator.ge,
-    "<=": operator.le,
-    "!=": operator.ne,
-    "=": operator.eq,
-    ">": operator.gt,
+    ">=": operator.ge, "<=": operator.le, "!=": operator.ne, "=": operator.eq, ">": operator.gt,
     "<": operator.lt,
-}
+}  # fmt: skip
 CONDITION = re.compile(r"\s*([^<>=!]+?)\s*(>=|<=|!=|=|>|<)\s*(.+?)\s*")
 
 

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import threading
+from contextvars import ContextVar
 from shutil import get_terminal_size
 from typing import TextIO
 
@@ -14,6 +15,7 @@ from planner.text.wording import COLUMNS, WIDTH
 
 MIN_COLUMNS, MAX_COLUMNS = 60, 200
 MARGIN = 2  # columns that stay free at the right
+ASCII_MODE: ContextVar[bool] = ContextVar("ascii", default=False)  # `--ascii`
 BOLD_STYLE, GREEN, RED, RESET_STYLE = "\x1b[1m", "\x1b[32m", "\x1b[1;31m", "\x1b[0m"
 INDENT_PATTERN = re.compile(r"  (?! )")  # what stands under a title
 VERDICTS = {"kept": GREEN, "BROKEN": RED}
@@ -85,7 +87,7 @@ def terminal_text(text: str) -> str:
     """A text as a terminal shows it; JSON stays as it is, and with NO_COLOR there is no weight."""
     if text[:1] in ("{", "["):
         return text
-    text = encodable(text, getattr(sys.stdout, "encoding", None))
+    text = encodable(text, "ascii" if ASCII_MODE.get() else getattr(sys.stdout, "encoding", None))
     if not is_terminal(sys.stdout):
         return text
     narrow = wrapped_lines(text, columns())

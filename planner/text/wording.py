@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from planner.text.quantities import show
+from planner.text.tables import table
 
 GAP_TOLERANCE = 1e-8
 SOLVER_RESOLUTION = 1e-5  # of a relaxation, where solvers stop on different processors
@@ -15,6 +16,7 @@ WIDTH = 78  # columns of an answer
 COLUMNS: ContextVar[int] = ContextVar("columns", default=WIDTH)  # of a terminal that reads it
 SENTENCE = 100  # columns of a sentence at most: longer lines read badly
 LABEL = 14  # columns of a row label before its text
+PATH_WORDS = table("planner.text", "path_words.toml")
 FACTOR_THRESHOLD = 3.0  # minimum value/limit written as a factor; below it, percent
 
 
@@ -241,6 +243,25 @@ def chip_numbers(chips: object) -> str:
 def length(value: float | Mapping[str, float]) -> str:
     """A length in tokens; the mean of a distribution."""
     return f"{value['mean']:,g} (mean)" if isinstance(value, Mapping) else f"{value:,g}"
+
+
+def output_words(name: str) -> str:
+    """Words for an output of an answer: `price`, `throughput per chip`."""
+    return str(PATH_WORDS["outputs"].get(name, name.replace("_", " ").replace(".", " ")))
+
+
+def path_words(path: str) -> str:
+    """Words for a quantity's path in a scenario: `memory bandwidth`."""
+    names, scopes = PATH_WORDS["names"], PATH_WORDS["scopes"]
+    parts = path.split(".")
+    words = [part for part in parts if not part.isdigit()]
+    ends = (".".join(words[place:]) for place in range(len(words)))
+    end = next((end for end in ends if end in names), words[-1])
+    named = end.count(".") + 1
+    before = [part for part in parts if part.isdigit() or part not in words[-named:]]
+    number = "".join(f" {int(x) + 1}" for x in before if x.isdigit())
+    scope = " ".join(filter(None, (scopes.get(x, x) for x in before if not x.isdigit())))
+    return f"{names.get(end, end.replace('_', ' '))}{number}{', ' * bool(scope)}{scope}"
 
 
 # ---- a number in base units ----

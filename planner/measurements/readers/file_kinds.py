@@ -160,29 +160,19 @@ class FileKind:
 TABLE_KINDS: Mapping[str, FileKind] = {
     "serving runs": FileKind(
         ("model_path", "system", "backend", "isl", "osl", "concurrency", "tpot_ms"),
-        ("tpot_ms", "ttft_ms"),
-        table_entries.run_entries,
-        "model_path",
-        runs,
+        ("tpot_ms", "ttft_ms"), table_entries.run_entries, "model_path", runs,
     ),
     "steady batches": FileKind(
-        ("model", "chip", "phase", "batch", "metric", "value"),
-        ("value",),
-        table_entries.steady_entries,
-        "model",
-        steadies,
+        ("model", "chip", "phase", "batch", "metric", "value"), ("value",),
+        table_entries.steady_entries, "model", steadies,
     ),
     "deployments": FileKind(
         ("model", "chip", "chips", "layout", "phase", "isl", "osl", "concurrency", "quality"),
-        ("ttft_ms", "tpot_ms"),
-        deployment_entries,
-        "model",
-        deployments,
+        ("ttft_ms", "tpot_ms"), deployment_entries, "model", deployments,
     ),
     "training runs": FileKind(
         ("hidden", "layers", "global_batch", "measured_iter_time_s"),
-        ("iter_time_derived_s", "measured_iter_time_s"),
-        table_entries.training_entries,
+        ("iter_time_derived_s", "measured_iter_time_s"), table_entries.training_entries,
     ),
     "training layouts": FileKind(
         training_rows.ROW_COLUMNS, ("value",), training_steps.training_layout_entries
@@ -191,14 +181,13 @@ TABLE_KINDS: Mapping[str, FileKind] = {
         training_steps.RL_NEEDED, ("step_s",), training_steps.rl_entries
     ),
     "collectives": FileKind(
-        ("accelerator", "ranks", "operation", "size_bytes", "time_us"),
-        ("time_us",),
+        ("accelerator", "ranks", "operation", "size_bytes", "time_us"), ("time_us",),
         table_entries.collective_entries,
     ),
     "exchanges": FileKind(
         ("op", "chip", "ep", "dtype", "latency_us"), ("latency_us",), table_entries.exchange_entries
     ),
-}
+}  # fmt: skip
 
 
 def detect_file_kind(source: Path | Sheet | Documents) -> str:

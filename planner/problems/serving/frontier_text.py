@@ -16,7 +16,15 @@ from planner.protocol.page import table_page
 from planner.protocol.plan import extrapolation_text
 from planner.protocol.section import sections_text, table
 from planner.text.quantities import show
-from planner.text.wording import duration, label_row, three_figures, wrap_text, wrapped
+from planner.text.wording import (
+    duration,
+    joined_ends,
+    label_row,
+    three_digits,
+    three_figures,
+    wrap_text,
+    wrapped,
+)
 
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.frontier import ServingFrontier
@@ -32,6 +40,7 @@ class FrontierRow(TypedDict):
     mark: str | None
     tokens_per_s_per_user: float | None
     usd_per_mtok: float
+    usd_per_hour: float
     tokens_per_s_per_chip: float | None
     tpot: float | None
     ttft: float | None
@@ -55,6 +64,7 @@ def frontier_rows(answer: ServingFrontier) -> list[FrontierRow]:
             "mark": ", ".join(marked[place]) if place in marked else None,
             "tokens_per_s_per_user": plan.tokens_per_s_per_user,
             "usd_per_mtok": plan.usd_per_mtok,
+            "usd_per_hour": plan.usd_per_hour,
             "tokens_per_s_per_chip": plan.tokens_per_s_per_chip,
             "tpot": plan.tpot,
             "ttft": plan.ttft,
@@ -83,7 +93,13 @@ def frontier_text(answer: ServingFrontier) -> str:
         words = layout if modes[layout] == "disaggregated" else f"{modes[layout]} {layout}"
         words += f", {chips[layout]} chips" if len({*chips.values()}) > 1 else ""
         lines.append(label_row(f"  {letter}", words, 5))
-    points = sections_text([table(_columns(rows, letters))])
+    # The points that are marked, the ends, and the first of each layout; `--json` has all.
+    whole = _columns(rows, letters)
+    shown = {0, len(rows) - 1, *(place for place, x in enumerate(rows) if x["mark"])}
+    shown |= {[x["layout"] for x in rows].index(layout) for layout in letters}
+    printed = {head: [cells[i] for i in sorted(shown)] for head, cells in whole.items() if cells}
+    left = f"\n({len(rows) - len(shown)} more between them: --json)" * (len(shown) < len(rows))
+    points = sections_text([table(printed)]) + left
     notes = [part(answer) for part in (_modes, _tiers, _ends, _grounds)]
     return "\n\n".join(filter(None, [sentence, points, *map("\n".join, [lines, *notes])]))
 
@@ -102,12 +118,14 @@ def frontier_page(answer: ServingFrontier) -> str:
 
 def _columns(rows: Sequence[FrontierRow], layouts: Mapping[str, str]) -> dict[str, list[str]]:
     """The points as words by the heads of a table, each layout as it is called."""
+    bills = [f"{x['usd_per_hour']:,.2f}" for x in rows]
     return {
         "": [x["mark"] or "" for x in rows],
         "tok/s per user": [three_figures(x["tokens_per_s_per_user"] or 0.0) for x in rows],
-        "$/Mtok": [f"{x['usd_per_mtok']:.3g}" for x in rows],
-        "tok/s per chip": [three_figures(x["tokens_per_s_per_chip"] or 0.0) for x in rows],
-        "batch": [f"{x['batch']:,}" for x in rows],
+        "$/Mtok": [three_digits(x["usd_per_mtok"]) for x in rows],
+        "$/hour": bills if len({*bills}) > 1 else [],
+        "TPOT": [duration(x["tpot"]) if x["tpot"] is not None else "" for x in rows],
+        "users": [f"{x['batch']:,}" for x in rows],
         "TTFT": [duration(x["ttft"]) if x["ttft"] is not None else "" for x in rows],
         "layout": [layouts[x["layout"]] for x in rows],
     }
@@ -120,17 +138,18 @@ def _letters(rows: Sequence[FrontierRow]) -> dict[str, str]:
 
 
 def _modes(answer: ServingFrontier) -> list[str]:
-    """Sentences on the speed and price of the fast and slow modes relative to normal."""
-    sentences, modes = [], answer.compared or {}
-    fast, slow = modes["fast"], modes["slow"]
-    if fast.speed > 1:
-        sentences.append(f"fast is {fast.speed:.2g}x as fast as normal at {fast.price:.2g}x "
-                     "its price")  # fmt: skip
-    if slow.speed < 1:
-        sentences.append(f"slow has {slow.speed:.0%} of its speed at {slow.price:.0%} of its "
-                     "price")  # fmt: skip
-    text = "; ".join(sentences) or "one plan is the fastest and the cheapest"
-    return wrap_text(text)
+    """A sentence on the price of twice the speed of the cheapest plan."""
+    rows = frontier_rows(answer)
+    speed, price = rows[-1]["tokens_per_s_per_user"] or 0.0, rows[-1]["usd_per_mtok"]
+    faster = [x for x in rows if (x["tokens_per_s_per_user"] or 0.0) >= 2 * speed]
+    if len(rows) == 1:
+        return wrap_text("one plan is the fastest and the cheapest")
+    if not faster:
+        return wrap_text(f"No plan is twice as fast as the cheapest ({three_figures(speed)} tok/s)")
+    twice, pace = faster[-1], three_figures(faster[-1]["tokens_per_s_per_user"] or 0.0)
+    dear = three_digits(twice["usd_per_mtok"] / price)
+    return wrap_text(f"Twice the speed of the cheapest ({pace} tok/s) costs {dear}× as much: "
+                     f"${three_digits(twice['usd_per_mtok'])}/Mtok")  # fmt: skip
 
 
 def _tiers(answer: ServingFrontier) -> list[str]:
@@ -150,18 +169,20 @@ def _ends(answer: ServingFrontier) -> list[str]:
     if answer.ends is None:
         return []
     fastest, cheapest = answer.ends.fastest, answer.ends.cheapest
-    batch = fastest.batch_per_replica
+    batch, rows = fastest.batch_per_replica, frontier_rows(answer)
     shares = ", ".join(f"{name} {share:.0%}" for name, share in fastest.shares.items()
                        if share >= 0.005)  # fmt: skip
-    sequences = f"{batch:,} sequence{'s' if batch > 1 else ''} per replica"
+    users = f"{batch:,} user{'s' if batch > 1 else ''} a replica"
     why = " and ".join(
         LIMITS[name].holds_back if name in LIMITS else f"the {name} is given"
         for name in cheapest.binds
     )
+    ends = [three_figures(rows[place]["tokens_per_s_per_user"] or 0.0) for place in (0, -1)]
+    why = why or "larger batches are slower and no cheaper"
     return [
-        label_row("fastest", f"{sequences}; a step of {duration(fastest.step)} is {shares}", LABEL),
-        label_row("cheapest", why or "past the critical batch: a larger one is slower, no cheaper",
-            LABEL),
+        *wrap_text(f"Faster than {ends[0]} tok/s: nothing; with {users} a step of "
+                   f"{duration(fastest.step)} is {shares}"),
+        *wrap_text(f"Slower than {ends[1]} tok/s: {why}"),
     ]  # fmt: skip
 
 
@@ -170,18 +191,17 @@ def _grounds(answer: ServingFrontier) -> list[str]:
     band = points[answer.marks["normal"]].band
     lines = []
     if band and band.usd_per_mtok:
-        low, high = band.usd_per_mtok
+        ends = joined_ends(*(f"${three_digits(end)}/Mtok" for end in band.usd_per_mtok))
         outside = points[answer.marks["normal"]].outside
-        rests = extrapolation_text(outside) or f"{band.coverage:.0%} of measured runs"
-        span = f"${low:.3g} to ${high:.3g}/Mtok, {rests}"
-        text = f"the normal mode costs {span} (profile {band.profile})"
-        lines.append(label_row("band", text, LABEL))
+        rests = extrapolation_text(outside) or f"within measurements; {band.coverage:.0%} of runs"
+        at = three_figures(points[answer.marks["normal"]].plan.tokens_per_s_per_user or 0.0)
+        lines.append(label_row("How sure", f"at {at} tok/s {ends}: {rests}", LABEL))
     mine = answer.current
     if mine and mine.tpot:
-        lines.append(label_row("yours", f"{three_figures(1 / mine.tpot)} tokens/s per user at "
+        lines.append(label_row("Yours", f"{three_figures(1 / mine.tpot)} tok/s per user at "
                      f"${mine.usd_per_mtok:.3g}/Mtok, batch {mine.batch}, "
                      f"{layout_text(mine)}", LABEL))  # fmt: skip
-    lines.append(label_row("grounds", f"assumptions {ground.assumptions}, estimate "
+    lines.append(label_row("Sources", f"assumptions {ground.assumptions}, estimate "
                  f"{ground.estimate}, token-planner {ground.version}; {_prices(answer)}",
                  LABEL))  # fmt: skip
     return lines

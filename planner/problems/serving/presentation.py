@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from formulas.numerics.store import cached_json
 from planner.problems.serving.advice.advice_text import (
-    QUANTITY_WORDS,
     advice_in_full,
     arrivals,
     loop_lines,
@@ -28,6 +27,7 @@ from planner.text.wording import (
     gap_percent,
     joined_ends,
     label_row,
+    path_words,
     three_digits,
     wrap_text,
     wrapped,
@@ -48,11 +48,6 @@ FigureRowSpec = tuple[str, str, str]
 HEADS = ("", "expected", "80% range", "hardware limit")
 NO_EFFECT = 0.005  # % that rounds to nothing
 OBJECTIVE_NAMES = {"cost": "price", "throughput": "price", "latency": "latency", "energy": "energy"}
-QUANTITY_NAMES = {
-    "price": "rent of a chip", "active_params": "active parameters", "sram": "on-chip memory",
-    "kv_bytes_per_token": "KV cache per token", "weight_bytes": "bytes of weights",
-    "demand": "load", "concurrency": "requests in flight", "pue": "PUE",
-}  # fmt: skip
 POWER = {"given": "fixed, as given", "least": "the least that serves"}
 SOURCES = (
     Path(__file__), Path(__file__).with_name("closed_form.py"),
@@ -85,17 +80,13 @@ def explanation_text(plan: ServingPlan) -> str:
         return shortfall(plan.answer)
     if not plan.elasticities:
         return "Why this plan\n" + "\n".join(wrapped("; ".join(plan.warnings)))
-    lines = ["Why this plan"]
-    binds = "binds once both pools are resized" if plan.mode == "disaggregated" else "binds"
+    lines, goal = ["Why this plan"], OBJECTIVE_NAMES[plan.answer.scenario["objective"]]
+    binds = "binds (both pools re-sized)" if plan.mode == "disaggregated" else "binds"
     for limit in plan.binding:
-        lines += wrapped(
-            f"{binds}: {limit.name}; one percent more room changes the objective by "
-            f"{limit.elasticity:+.2f}%"
-        )
+        lines += wrapped(f"{binds}: {limit.name}; 1% looser: {goal} {limit.elasticity:+.2f}%")
     if not plan.binding:
-        lines += wrapped("no promise binds: the price has its minimum inside the limits")
+        lines += wrapped(f"no promise binds: this batch has the least {goal} anyway")
     sides = getattr(plan, "layout_held", {})
-    goal = OBJECTIVE_NAMES[plan.answer.scenario["objective"]]
     bill = plan.point.usd_per_hour if goal == "price" else None
     title = f"{'1% more of':<26}{f'{goal} changes':>15}{'worth, at this bill' * bool(bill):>22}"
     lines += ["", title.rstrip(), *_resized(plan, both=bool(sides))]
@@ -104,20 +95,13 @@ def explanation_text(plan: ServingPlan) -> str:
         if abs(value) >= NO_EFFECT:
             worth = three_digits(abs(value) / 100 * bill) if bill else ""
             worth = f"{'-+'[value > 0]}${worth}/hour" if bill else ""
-            line = f"  {_quantity(name):<24}{value:>+14.2f}%{worth:>22}{_at_kink(sides.get(name))}"
+            line = f"  {path_words(name):<24}{value:>+14.2f}%{worth:>22}{_at_kink(sides.get(name))}"
             lines.append(line.rstrip())
-    if idle := [_quantity(name) for name, value in ranked if abs(value) < NO_EFFECT]:
+    if idle := [path_words(name) for name, value in ranked if abs(value) < NO_EFFECT]:
         lines += wrapped(f"no effect: {', '.join(idle)}")
     lines += [*advice_in_full(plan.answer), "", *switch_points(plan)]
     lines += ["", "Closed form on the active constraints", *_closed_form(plan)]
     return "\n".join(lines)
-
-
-def _quantity(path: str) -> str:
-    """Return the field's words for a quantity of a scenario: `memory bandwidth`, not its path."""
-    group, _, name = path.rpartition(".")
-    words = QUANTITY_NAMES.get(name) or QUANTITY_WORDS.get(name, name.replace("_", " "))
-    return f"engine {words}" if group == "engine" else words.removeprefix("the ")
 
 
 def _at_kink(sides: tuple[float, float] | None) -> str:

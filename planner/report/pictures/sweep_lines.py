@@ -1,4 +1,4 @@
-"""Pictures of a sweep: lines over one axis, maps over two, with units and the kinks between kinds.
+"""Pictures of a sweep: lines over one axis, maps over two, with units and kinks; its table as text.
 
 A region is where one layout is best, or one bottleneck where the layout is always the same; a line
 is marked where it passes from one region to the next. The same table draws the same bytes.
@@ -15,6 +15,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from planner.protocol.output import Cell
+from planner.protocol.problem import get_problem
+from planner.protocol.section import BROKEN, sections_text, table
 from planner.report.pictures import sweep_axes
 from planner.report.pictures.style import PALETTE, axes_title, grid_lines, render_figure
 from planner.report.pictures.sweep_axes import (
@@ -25,12 +27,21 @@ from planner.report.pictures.sweep_axes import (
     unit_factor,
 )
 from planner.text.errors import InputError
+from planner.text.wording import (
+    excess,
+    output_words,
+    path_words,
+    three_digits,
+    three_figures,
+    wrap_text,
+)
 from planner.text.wording import quantity as quantity_text
-from planner.text.wording import three_figures
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from planner.protocol.output import Output
 
 NO_FORM = "a switch between layouts has no closed form"
 PRICES = ("usd_per_mtok", "cost.total.usd", "cost.total.flop")
@@ -247,3 +258,93 @@ def crossing_lines(crossings: Kinks, units: Mapping[str, str]) -> list[str]:
             place = f"{kink.along} {three_figures(kink.at)}{unit}: "
         lines.append(f"  {place}{kink}")
     return ["where another part of a step becomes the largest:", *lines] if lines else []
+
+
+MAX_ROWS, END_ROWS = 20, 5  # rows of a printed table; of a longer one, those of either end
+MAX_READ = 1_000_000  # points of a table that is read for its best row
+MAX_OUTPUTS = 4
+SOLVED = ("optimal", "feasible")
+MONEY = {"USD per million tokens": "$/Mtok", "USD/hour": "$/hour", "USD": "$"}  # units as heads
+PLANS = ("layout", "choice", "move")  # columns with the plan in words
+
+
+def sweep_columns(swept: SweptTable, name: str) -> tuple[str, dict[str, list[str]], list[str]]:
+    """Title, columns of words by head, and closing sentences of a finished sweep called `name`.
+
+    At most 20 points have a row: of more the first five, the best and the last five.
+    """
+    where = f"{name} has {len(swept):,} rows of {len(swept.columns)} columns."
+    if len(swept) > MAX_READ:
+        return f"{len(swept):,} points", {}, [where]
+    solved = [place for place, status in enumerate(swept["status"]) if status in SOLVED]
+    outputs = _printed_outputs(swept, solved)
+    goal = output_words(outputs[0].name) if outputs else "answers"
+    title = f"{goal[:1].upper()}{goal[1:]} against {' and '.join(map(path_words, swept.over))}"
+    best, places = None, [*range(len(swept))]
+    if outputs:
+        choose, values = max if outputs[0].rises else min, swept[outputs[0].name]
+        best = choose(solved, key=lambda place: float(values[place] or 0.0))
+        at = ", ".join(f"{path_words(x)} {_varied(swept, x, best)}" for x in swept.over)
+        end = "highest" if outputs[0].rises else "lowest"
+        value = quantity_text(values[best], outputs[0].unit)
+        where = f"The {end} {goal} is {value}, at {at}. {where}"
+    if len(places) > MAX_ROWS:
+        places = sorted({*places[:END_ROWS], *places[-END_ROWS:], best or 0})
+    columns = dict(_table_columns(swept, outputs, places, best))
+    notes = [f"({len(swept) - len(places):,} more rows)"] * (len(places) < len(swept))
+    outside = swept["outside"] if "outside" in swept.columns else ()
+    if words := [str(outside[place]) for place in solved if outside and outside[place]]:
+        beyond = f"{len(words):,} of {len(solved):,} plans are extrapolated"
+        notes.append(f"! {beyond}: {', '.join(dict.fromkeys(words[:3]))}")
+    return f"{title}: {len(swept):,} points, {len(solved):,} with a plan", columns, [*notes, where]
+
+
+def sweep_text(swept: SweptTable, name: str) -> str:
+    """The text of `sweep_columns`, as wide as the terminal."""
+    title, columns, notes = sweep_columns(swept, name)
+    below = [line for each in notes for line in wrap_text(each)]
+    return "\n".join([*wrap_text(title), "", sections_text([table(columns)]), "", *below])
+
+
+def _printed_outputs(swept: SweptTable, solved: Sequence[int]) -> list[Output]:
+    """The outputs that are printed: what is made small, then the bill and what may be promised."""
+    every = get_problem(str(swept.meta["problem"])).outputs
+    full = [x for x in every if solved and x.name in swept.columns
+            and swept[x.name][solved[0]] is not None]  # fmt: skip
+    first = [x for x in full if "cost" in x.aliases][:1] or full[:1]
+    others = [x for x in full if x.unit == "USD/hour" or x.promise]
+    return list(dict.fromkeys([*first, *others]))[:MAX_OUTPUTS]
+
+
+def _varied(swept: SweptTable, name: str, place: int) -> str:
+    value = swept[name][place]
+    words = "none" if value is None else quantity_text(value, swept.units.get(name, ""))
+    return f"{value:,}" if isinstance(value, int) else words
+
+
+def _table_columns(
+    swept: SweptTable, outputs: Sequence[Output], places: Sequence[int], best: int | None
+) -> Iterator[tuple[str, list[str]]]:
+    """Heads of the table with the words of each row; the head of an amount of money is its unit."""
+    for name in swept.over:
+        yield path_words(name), [_varied(swept, name, place) for place in places]
+    for output in outputs:
+        head, values = MONEY.get(output.unit), swept[output.name]
+        form = three_digits if head else partial(quantity_text, unit=output.unit)
+        cells = ["" if values[x] is None else form(values[x]) for x in places]  # type: ignore[arg-type]
+        yield head or output_words(output.name), cells
+    names = [x for x in ("status", "reason", "short_by", *PLANS) if x in swept.columns]
+    columns = {name: swept[name] for name in names}
+    plans = [_plan_of({name: x[place] for name, x in columns.items()}) for place in places]
+    marks = [" (best)" * (place == best) for place in places]
+    yield "plan", [f"{plan}{mark}".strip() for plan, mark in zip(plans, marks, strict=True)]
+
+
+def _plan_of(row: Mapping[str, Cell]) -> str:
+    """The plan of a row in words, or what it lacks: `✗ TPOT missed by 79%`."""
+    if row["status"] in SOLVED:
+        return next((str(row[name]) for name in PLANS if row.get(name)), "")
+    short, reason = float(row.get("short_by") or 1.0), str(row["reason"] or row["status"])
+    by = f" by {excess(short)}" if short > 1 else ""
+    lack = f"{output_words(reason)} missed{by}" if row["status"] == "infeasible" else reason
+    return f"{BROKEN} {lack}"

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from planner.report.pictures import style
 from planner.report.text.sensitivity import with_unit
 from planner.text.errors import InputError
+from planner.text.wording import output_words, path_words, quantity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -135,8 +136,8 @@ def tornado(document: Mapping[str, Any], form: str) -> bytes:
     def filled(canvas: Figure) -> None:
         axes = canvas.subplots()
         _bars(axes, value, bars)
-        axes.set_xlabel(f"{name} [{unit or '1'}]")
-        style.axes_title(axes, f"{name} = {with_unit(value, unit)}")
+        axes.set_xlabel(f"{output_words(name)} [{unit or '1'}]")
+        style.axes_title(axes, f"What moves the {output_words(name)} of {quantity(value, unit)}?")
 
     return style.render_figure(
         (TORNADO_WIDE, FIGURE_MARGIN + TORNADO_ROW * len(bars)), filled, form
@@ -152,7 +153,7 @@ def _bars(axes: Axes, middle: float, bars: Sequence[TornadoBar]) -> None:
                 axes.barh(place, value - middle, left=middle, height=0.62, color=colour,
                           alpha=0.9 if bar["solved"] else 0.4, lw=0)  # fmt: skip
     axes.axvline(middle, color="0.25", lw=0.9)
-    style.labelled_bars(axes, [bar["path"] for bar in bars])
+    style.labelled_bars(axes, [path_words(bar["path"]) for bar in bars])
     axes.grid(True, axis="x", color="0.93", lw=0.6, zorder=0)
     axes.set_axisbelow(True)
     style.large_numbers(axes.xaxis, middle)
@@ -160,7 +161,7 @@ def _bars(axes: Axes, middle: float, bars: Sequence[TornadoBar]) -> None:
     names = {f"{share:g}% less": style.BLUE, f"{share:g}% more": style.ORANGE}
     handles = [Patch(color=colour, label=name) for name, colour in names.items()]
     if not all(bar["solved"] for bar in bars):
-        handles.append(Patch(color="0.75", label="paler: with the choice held"))
+        handles.append(Patch(color="0.75", label="pale: layout kept"))
     axes.legend(handles=handles, frameon=False, fontsize=8, loc="lower right")
 
 

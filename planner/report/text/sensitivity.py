@@ -1,48 +1,97 @@
-"""Table of an answer's sensitivities: value, unit, elasticity, by group, and next switch.
+"""Table of an answer's sensitivities in words: value, change, worth in dollars, next plans.
 
 Break-even points in words: at which value one choice is as good as another.
 
 A global study in words: the spread, what it comes from, which choice is best how often.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from planner.protocol.document import json_key
-from planner.protocol.elasticity import Elasticity
+from planner.protocol.elasticity import EVERYTHING_FOLLOWS, LAYOUT_HELD, Elasticity
+from planner.protocol.section import sections_text, table
+from planner.text import quantities
 from planner.text.quantities import show
 from planner.text.tolerances import UNSEEN
-from planner.text.wording import WIDTH, wrap_text, wrapped
+from planner.text.wording import (
+    increase,
+    output_words,
+    path_words,
+    quantity,
+    three_digits,
+    usd_text,
+    wrap_text,
+    wrapped,
+)
 
-SWITCH = " " * 6
-DIMENSIONS = {
-    "byte": "size", "byte/s": "bandwidth", "s": "time", "token": "tokens", "token/s": "token_rate",
-    "USD/(chip*s)": "price", "J/s": "power", "USD/J": "energy_price", "g/J": "carbon",
-    "flop/s": "compute", "seq/s": "request_rate", "param": "params", "USD": "money",
-}  # fmt: skip
+NO_EFFECT = 5e-3  # elasticity in percent, which rounds to nothing
+HELD = {LAYOUT_HELD: "layout kept", EVERYTHING_FOLLOWS: "re-planned"}  # words of a question
+DIMENSIONS = {row.unit: name for name, row in reversed(quantities.DIMENSIONS.items())}
 
 
 def sensitivity_text(document: Mapping[str, Any], rows: Sequence[Elasticity]) -> str:
-    """Format the whole table, at most 78 columns wide; `document` provides the lines above it."""
-    sought = any(row.switches is not None for row in rows)
-    below = "; below it, the nearest changes at which another choice is the best" if sought else ""
-    others = dict.fromkeys(each.question for row in rows for each in _companions(row))
-    text = "One percent more of a quantity changes it by so many percent (at a kink: less | more)"
-    if others:
-        text += f", {rows[0].question}; in brackets, {', '.join(others)}"
+    """Format the table in words, dollars at the bill beside each share, as wide as the terminal."""
+    goal, unit, value = output_words(document["of"]), document["unit"], document["value"]
+    bill, per = _bill(document)
+    at = f", at a bill of {quantity(bill, 'USD' + per)}" if unit != f"USD{per}" and bill else ""
+    present = dict.fromkeys(row.question for first in rows for row in (first, *first.beside))
+    questions = [x for x in HELD if x in present] or [*present]
+    shown = [x for x in rows if x.solved and any(
+        abs(each.elasticity) >= NO_EFFECT for each in (x, *x.beside))]  # fmt: skip
+    shown.sort(key=lambda row: -abs(row.when(questions[-1]).elasticity))
+    slopes = [row.when(questions[-1]).elasticity for row in shown]
+    worths = [_dollars(slope * bill / 100) for slope in slopes if bill]
+    columns = {
+        "1% more of": [path_words(row.path) for row in shown],
+        "today": [with_unit(row.value, row.unit) for row in shown],
+        goal: [elasticity_text(row.when(questions[-1])) for row in shown],
+        f"worth{per}": worths,
+    }
+    if len(questions) > 1:
+        columns[HELD[questions[0]]] = [elasticity_text(row.when(questions[0])) for row in shown]
     lines = [
-        f"{document['of']} = {with_unit(document['value'], document['unit'])}",
-        *wrapped(f"held: {', '.join(filter(None, (document['choice'], document['counts'])))}"),
-        *wrap_text(f"{text}{below}", rest=""),
-    ]
-    width = max((len(row.path) for row in rows), default=0)
-    for group in dict.fromkeys(row.group for row in rows):
-        lines += ["", group]
-        for row in rows:
-            if row.group == group:
-                lines += [_line(row, width), *_switches(row)]
-    return "\n".join(lines)
+        *wrap_text(f"What moves the {goal} of {quantity(value, unit)}{at}?"),
+        *wrapped(f"plan: {', '.join(filter(None, (document['choice'], document['counts'])))}"), "",
+        *sections_text([table(columns)]).split("\n"),
+    ]  # fmt: skip
+    for title, left in (
+        ("No effect", [x for x in rows if x.solved and x not in shown]),
+        ("Unknown, no answer was found beside them", [x for x in rows if not x.solved]),
+    ):
+        lines += (
+            wrap_text(f"{title}: {', '.join(path_words(x.path) for x in left)}") if left else []
+        )
+    if changes := [pair for row in rows for pair in _changes(row)]:
+        lines += ["", "Where another plan is best", *(x for _, x in sorted(changes))]
+    worth = f", {worths[0][1:]}{per}" if worths else ""
+    return "\n".join([*lines, "", *wrap_text(_reading(goal, questions, shown, worth))])
+
+
+def _bill(document: Mapping[str, Any]) -> tuple[float, str]:
+    """Dollars that the output stands for, and the time they are for; 0 where it is no money."""
+    unit = document["unit"]
+    if unit == "USD per million tokens":
+        return document["usd_per_hour"] or 0.0, "/hour"
+    return (document["value"], unit.removeprefix("USD")) if unit.startswith("USD") else (0.0, "")
+
+
+def _dollars(value: float) -> str:
+    size = abs(value)
+    return f"{'-+'[value > 0]}{usd_text(size) if size >= 1000 else f'${three_digits(size)}'}"
+
+
+def _reading(goal: str, questions: Sequence[str], rows: Sequence[Elasticity], worth: str) -> str:
+    """Say what the first row of the table means."""
+    if not rows:
+        return f"Nothing that the scenario gives moves the {goal}."
+    slope = rows[0].when(questions[-1]).elasticity
+    words = f"1% more {path_words(rows[0].path)} {'lowers' if slope < 0 else 'raises'} the {goal}"
+    words += f" by {abs(slope):.2f}%{worth}, {HELD.get(questions[-1], questions[-1])}"
+    fixed = rows[0].when(questions[0]).elasticity
+    return f"{words}; {fixed:+.2f}% with the layout kept." if len(questions) > 1 else f"{words}."
 
 
 def with_unit(value: float | None, unit: str) -> str:
@@ -51,43 +100,30 @@ def with_unit(value: float | None, unit: str) -> str:
         return ""
     if unit == "USD" and value >= 1000:
         return f"${value:,.0f}"
-    if unit in DIMENSIONS:
+    if unit in DIMENSIONS and unit != "1":
         return show(value, DIMENSIONS[unit])
-    return f"{value:.4g}" if unit in ("", "1") else f"{value:.4g} {unit}"
+    return f"{value:.4g} {unit}".removesuffix(" 1").rstrip()
 
 
 def elasticity_text(row: Elasticity) -> str:
-    """An elasticity, both sides where they differ, ~0 where it does not matter."""
-    left, right = row.left, row.right
+    """The change by one percent more; at a kink by one percent less | more."""
+    left, right = row.left + 0.0, row.right + 0.0
     if not row.solved:
         return "unknown: no answer was found beside it"
-    if abs(left) < UNSEEN and abs(right) < UNSEEN:
-        return "~0"
-    return f"{right:+.3f}" if abs(left - right) < UNSEEN else f"{left:+.3f} | {right:+.3f}"
+    return f"{right:+.2f}%" if abs(left - right) < UNSEEN else f"{left:+.2f}% | {right:+.2f}%"
 
 
-def _line(row: Elasticity, width: int) -> str:
-    beside = "".join(f"  ({elasticity_text(each)})" for each in _companions(row))
-    line = (
-        f"  {row.path:<{width}}  {with_unit(row.value, row.unit):>16}  "
-        f"{elasticity_text(row)}{beside}"
-    )
-    return line[:WIDTH] if len(line) > WIDTH else line.rstrip()
+def _at(row: Elasticity, factor: float) -> str:
+    return f"{factor:.3g}×" if row.value is None else with_unit(row.value * factor, row.unit)
 
 
-def _companions(row: Elasticity) -> list[Elasticity]:
-    return [each for each in row.beside if each.question != row.question]
-
-
-def _switches(row: Elasticity) -> list[str]:
-    lines = []
+def _changes(row: Elasticity) -> Iterator[tuple[float, str]]:
+    """How far each next change of the plan is, and its text: `memory bandwidth 4.12 TB/s: TP8`."""
     for move in row.switches or ():
-        change = 100 * (move["factor"] - 1)
-        value = with_unit(None if row.value is None else row.value * move["factor"], row.unit)
-        at = f" ({value})" if value else ""
-        line = f"{change:+.3g}%{at}: {_new_choice(move['from'], move['to'], move['counts'])}"
-        lines += wrap_text(line, SWITCH, f"{SWITCH}  ")
-    return lines
+        at, plan = _at(row, move["factor"]), _new_choice(move["from"], move["to"], move["counts"])
+        change = "" if row.value is None else f" ({increase(move['factor'] - 1)})"
+        text = f"{path_words(row.path)} {at}{change}: {plan}"
+        yield abs(math.log(move["factor"])), "\n".join(wrapped(text))
 
 
 def _new_choice(before: str, after: str, counts: tuple[str, str]) -> str:

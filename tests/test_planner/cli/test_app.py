@@ -255,7 +255,7 @@ def test_a_fault_of_ours_is_status_three(run, small, monkeypatch):
 
 def test_check_says_that_a_scenario_is_sound(run, small):
     """And with --json, what it was read as."""
-    assert run("check", small) == (0, f"{small}: a sound scenario (serving)\n", "")
+    assert run("check", small) == (0, f"{small}: ok (serving)\n", "")
     found = document(run, "check", small)
     assert found["status"] == "ok"
     assert found["scenario"]["promises"]["tpot"] == 0.05
@@ -446,7 +446,7 @@ def test_the_module_is_the_console_script(words, small):
         [sys.executable, *words, "check", str(small)], capture_output=True, text=True, check=False
     )
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert ran.stdout == f"{small}: a sound scenario (serving)\n"
+    assert ran.stdout == f"{small}: ok (serving)\n"
 
 
 def test_help_and_version(run):

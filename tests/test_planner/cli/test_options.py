@@ -96,11 +96,22 @@ def test_what_explains_a_plan_is_worked_out_where_it_is_asked_for(
     assert run("solve", *SMALL, "--chips", "2")[0] == 0
 
 
+def test_ascii_alone_is_printed_where_it_is_asked_for(run: Any) -> None:
+    """`--ascii` on either side of the command: marks, signs and dashes of ASCII, JSON untouched."""
+    shown = run("--ascii", "solve", *SMALL, "--chips", "2", "--speed", "30")[1]
+    assert shown.isascii()
+    assert "<= 33.3 ms" in shown
+    assert run("solve", *SMALL, "--chips", "2", "--speed", "30", "--ascii")[1] == shown
+
+
 def test_without_file_and_flags_what_is_missing_is_named(run: Any) -> None:
     """Model, system and chips, and exit status 2."""
     status, out, err = run("solve")
     assert (status, out) == (2, "")
     assert [key for key in ("model", "system", "chips") if f"'{key}'" not in err] == []
+    assert all(flag in err for flag in ("--model deepseek-v3", "--system hgx-h200", "--nodes 4"))
+    status, _, err = run("solve", "--model", "deepseek-v3")
+    assert (status, "--model" in err, "--system hgx-h200" in err) == (2, False, True)
     assert run("solve", "--short", "--more", *SMALL)[0] == 2
     status, _, err = run("solve", *SMALL, "--chips", "2", "--out", "800")
     assert (status, "tokens are --output 800" in err) == (2, True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -10,6 +11,10 @@ import pytest
 
 import planner
 from planner.cli.app import main
+from planner.protocol.elasticity import EVERYTHING_FOLLOWS, LAYOUT_HELD, Elasticity
+from planner.report.text.sensitivity import sensitivity_text
+from planner.text.terminal import MARGIN
+from planner.text.wording import COLUMNS
 from tests.paths import ROOT
 from tests.sizes import first
 
@@ -45,18 +50,42 @@ def run(capsys, *arguments: str) -> tuple[int, str, str]:
 
 
 @pytest.mark.slow
-def test_the_table_has_value_and_elasticity_by_group(file, capsys):
-    """Groups, values with their units, ~0 where it does not matter, switches where there are."""
+def test_the_table_has_words_dollars_and_next_plans(file, capsys):
+    """Words instead of paths, value, change and dollars at the bill; where another plan is best."""
     status, out, _ = run(capsys, file)
     assert status == 0
-    assert out.startswith("usd_per_mtok = ")
-    for group in ("chip", "network", "model", "workload", "prices", "promises"):
-        assert f"\n{group}\n" in out
-    price = next(line for line in out.splitlines() if line.startswith("  price "))
-    assert price.split() == ["price", "$2.50/hour", "+1.000"]
-    assert "~0" in out
-    assert "% (" in out
+    assert re.match(r"What moves the price of \$[0-9.]+/Mtok, at a bill of \$5/hour\?\n", out)
+    rent = next(line for line in out.splitlines() if line.startswith("rent of a chip"))
+    assert rent.split()[4:7] == ["$2.50/hour", "+1.00%", "+$0.0500"]
+    assert "memory bandwidth" in out
+    assert "system." not in out
+    assert "\nNo effect: " in out
+    assert "\nWhere another plan is best\n" in out
+    assert re.search(r"\n1% more .* (raises|lowers) the price by .*", out)
     assert max(map(len, out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_table_fits_a_terminal(width):
+    """Long words, kinks and both questions: no line is wider, and no figure is lost."""
+    steps = ("engine.efficiency", "phases.pretrain.system.memory_bandwidth", "promises.tpot")
+    rows = [
+        Elasticity(path, 0.05, "s", "x", -0.5, 0.25, "slope", "", LAYOUT_HELD,
+                   ({"factor": 1.2, "from": "a", "to": "b", "counts": ("", "")},),
+                   beside=(Elasticity(path, 0.05, "s", "x", -0.125, -0.125, "dual", "",
+                                      EVERYTHING_FOLLOWS),))
+        for path in steps
+    ]  # fmt: skip
+    document = {"of": "usd_per_mtok", "value": 0.25, "unit": "USD per million tokens",
+                "choice": "TP8", "counts": "", "usd_per_hour": 1000.0}  # fmt: skip
+    token = COLUMNS.set(width - MARGIN)
+    out = sensitivity_text(document, rows)
+    COLUMNS.reset(token)
+    assert max(map(len, out.splitlines())) <= width - MARGIN
+    assert out.count("-0.12%") == 3
+    assert out.count("-$1.25") == 3
+    assert out.count("-0.50% | +0.25%") == 3
+    assert "memory bandwidth, training 60 ms (+20%): b" in out
 
 
 @pytest.mark.slow
@@ -156,7 +185,7 @@ def test_python_has_the_same_table(file):
     found = planner.sensitivity(file, output="throughput")
     assert found["promises.tpot"] > 0
     assert found.rows[0].path == next(iter(found))
-    assert str(found).startswith("tokens_per_s = ")
+    assert str(found).startswith("What moves the throughput of ")
     plan = planner.solve(file)
     again = planner.sensitivity(plan, output="throughput")
     assert again == found

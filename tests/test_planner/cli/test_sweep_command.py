@@ -52,7 +52,10 @@ def test_a_row_for_every_point_in_order(run):
     """Inputs in base units, the last axis fastest; a point without answer says why."""
     status, out, err = run(*OVER, "--out", "a.csv")
     assert (status, err) == (0, "")
-    assert out.startswith("a.csv: 6 points by solver, 2 infeasible, 4 optimal; ")
+    assert out.startswith("Price against promised TPOT and system: 6 points, 4 with a plan\n")
+    assert "✗ TPOT missed by" in out
+    best = out[out.index("The lowest price") :]
+    assert best.split("at promised TPOT")[1].startswith(" 50.0 ms, system hgx-h200")
     table = rows("a.csv")
     inputs = [(row["promises.tpot"], row["system"]) for row in table]
     assert inputs == [(t, s) for t in ("0.02", "1e-06", "0.05") for s in ("hgx-h100", "hgx-h200")]
@@ -146,7 +149,7 @@ def test_what_was_computed_survives_an_interruption(run, monkeypatch):
     assert json.loads(out)["resumed"] == 3
     assert run(*OVER, "--out", "b.csv")[0] == 0
     assert rows("a.csv") == rows("b.csv")
-    assert run(*OVER, "--out", "a.csv", "--resume")[1] == "a.csv: is complete already\n"
+    assert run(*OVER, "--out", "a.csv", "--resume")[1].endswith("\na.csv: is complete already\n")
 
 
 def test_a_part_of_another_sweep_is_refused_by_name(run, monkeypatch):
@@ -207,6 +210,24 @@ def test_two_runs_do_not_write_one_sweep(run, monkeypatch, tmp_path):
         SweepParts(tmp_path / "x.csv", meta, resume=True)
     first.close()
     SweepParts(tmp_path / "x.csv", meta, resume=True).close()
+
+
+def test_a_list_is_one_value_and_said_so(run):
+    """`chips=[1,2]` lets one plan choose; the note says how two points are written."""
+    status, out, err = run("--over", "chips=[1,2]", "--out", "a.csv")
+    assert (status, len(rows("a.csv"))) == (0, 1)
+    assert "1 points" in out
+    assert "write chips=1,2" in err
+
+
+def test_a_long_table_prints_its_ends_and_its_best(run):
+    """At most 20 points are printed; of more both ends and the cheapest, and how many are left."""
+    over = ("--over", "price=lin($3.6/hour..$7.2/hour,30)", *FIXED, "--out", "a.csv")
+    out = run(*over)[1]
+    assert out.count("TP1") == 10
+    assert "(20 more rows)" in out
+    assert "The lowest price is" in out
+    assert max(map(len, out.splitlines())) <= 78
 
 
 def test_a_fault_at_one_point_is_a_row(run, monkeypatch):

@@ -13,6 +13,7 @@ import pytest
 from mcp import Client
 from starlette.testclient import TestClient
 
+import planner
 from planner.cli import main
 from planner.pages.agent_server import RESOURCES, TOOLS, agent_server
 from planner.pages.operations import run_operation
@@ -47,22 +48,84 @@ def test_every_tool_answers_the_text_of_its_command(capsys, tmp_path):
     """Plan, reasons, check, catalogue, equations and derivations."""
     scenario, file = question("lecture"), tmp_path / "scenario.json"
     file.write_text(json.dumps(scenario), "utf-8")
+    after = tmp_path / "after.json"
+    after.write_text(json.dumps({**scenario, "price": "$9/hour"}), "utf-8")
     change = "price=$11/hour"
     sets = ("--set", change)
     pairs = [
-        ("solve", {"scenario": scenario}, ("solve", file, "--json")),
-        ("solve", {"scenario": scenario, "set": [change]}, ("solve", file, "--json", *sets)),
+        ("solve", {"scenario": scenario, "detail": "full"}, ("solve", file, "--json")),
+        ("solve", {"scenario": scenario, "set": [change], "detail": "full"},
+         ("solve", file, "--json", *sets)),
         ("why", {"scenario": scenario}, ("solve", file, "--why", "--json")),
         ("check", {"scenario": scenario}, ("check", file, "--json")),
         ("catalog", {}, ("catalog", "--json")),
         ("catalog", {"kind": "chips", "name": "h200"}, ("catalog", "chips", "h200", "--json")),
         ("formula", {"name": "mixed_price"}, ("formula", "mixed_price", "--json")),
         ("derive", {"names": ["mixed_price"]}, ("derive", "mixed_price", "--json")),
+        ("diff", {"before": scenario, "after": {**scenario, "price": "$9/hour"}},
+         ("diff", file, after, "--json")),
+        ("init", {"kind": "budget"}, ("init", "budget")),
+        ("init", {"set": ["model=llama-3.1-8b", "system=hgx-h100", "chips=1"]},
+         ("init", "serving", "--model", "llama-3.1-8b", "--system", "hgx-h100", "--chips", "1")),
     ]  # fmt: skip
     answers = asked(*[(name, arguments) for name, arguments, _ in pairs])
     for (name, _, words), (error, text) in zip(pairs, answers, strict=True):
         assert not error, text
-        assert text == printed(capsys, *map(str, words)), name
+        expected = printed(capsys, *map(str, words)).rstrip("\n")
+        for path in (file, after) * (name == "diff"):
+            expected = expected.replace(f'"file": "{path}"', '"file": "scenario"')
+        assert text.rstrip("\n") == expected, name
+
+
+def test_a_plan_is_a_head_unless_more_is_asked_for():
+    """The rows of the terminal's head, three notes at most, in less than three kilobytes."""
+    scenario = question("serve-llama-70b-fast")
+    ((error, text),) = asked(("solve", {"scenario": scenario}))
+    document, shown = json.loads(text), str(planner.solve(scenario))
+    assert not error
+    assert len(text) < 3000
+    assert {"Run", "Cost", "Promises", "How sure"} <= set(document["head"])
+    for lines in document["head"].values():
+        assert all(line.split()[0] in shown for line in lines)
+    assert document["notes_left_out"] == max(len(planner.solve(scenario).answer.notes) - 3, 0)
+    assert all({"severity", "code", "text"} <= set(note) for note in document["notes"])
+
+
+def test_gate_export_and_report_of_a_plan():
+    """Verdicts with limits in base units, launch commands, a page; a mistake is an error."""
+    scenario = question("serve-llama-70b-fast")
+    (_, gate), (_, launch), (refused, why), (_, page), (wrong, words) = asked(
+        ("gate", {"scenario": scenario, "limits": {"usd_per_mtok": 0.0001}}),
+        ("export", {"scenario": scenario, "engine": "vllm", "set": ["choose.mode=aggregated"]}),
+        ("export", {"scenario": scenario, "engine": "vlm"}),
+        ("report", {"scenario": scenario}),
+        ("gate", {"scenario": scenario, "limits": {"usd_per_mtok": True}}),
+    )
+    assert json.loads(gate)["status"] == "broken"
+    assert "vllm serve" in launch
+    assert refused
+    assert "vllm" in why
+    assert page.startswith("<!doctype html>")
+    assert wrong
+    assert "expected numbers" in words
+
+
+def test_prompts_are_listed_and_filled_in():
+    """Each names the tools to call; what is missing is an error."""
+
+    async def run() -> tuple[list[str], str]:
+        async with Client(agent_server(Inline())) as client:  # type: ignore[arg-type]
+            listed = (await client.list_prompts()).prompts
+            values = {"model": "llama-3.1-8b", "system": "hgx-h100", "load": "200 users"}
+            filled = await client.get_prompt("serve", values)
+            with pytest.raises(Exception, match="missing argument"):
+                await client.get_prompt("launch", {"engine": "vllm"})
+        return [each.name for each in listed], filled.messages[0].content.text
+
+    names, text = anyio.run(run)
+    assert names == ["serve", "compare", "launch"]
+    assert "llama-3.1-8b on hgx-h100" in text
+    assert "`solve`" in text
 
 
 def test_mistakes_are_tool_errors_and_no_plan_is_an_answer():
@@ -90,7 +153,7 @@ def test_mistakes_are_tool_errors_and_no_plan_is_an_answer():
 
 
 def test_tools_and_resources_are_listed():
-    """Seven tools with their arguments; the schema and the list of equations."""
+    """Every tool with its arguments; the schema and the list of equations."""
 
     async def run() -> tuple[set[str], list[Any]]:
         async with Client(agent_server(Inline())) as client:  # type: ignore[arg-type]
@@ -99,7 +162,8 @@ def test_tools_and_resources_are_listed():
         return {tool.name for tool in tools}, [json.loads(text) for text in texts]
 
     names, (schema, equations) = anyio.run(run)
-    assert names == {"solve", "why", "sweep", "check", "formula", "derive", "catalog"}
+    assert names == {"solve", "why", "init", "diff", "gate", "export", "report", "sweep", "check",
+                     "formula", "derive", "catalog"}  # fmt: skip
     assert schema["title"] == "token-planner scenario"
     assert len(equations) > 100
 
@@ -115,8 +179,10 @@ def test_malformed_calls_are_answered(seed, tmp_path):
         name = rng.choice(["check", "check", "solve", "sweep", "formula", "catalog", "no-tool"])
         arguments: dict[str, Any] = {"scenario": mutated(rng, question("lecture"), secret)}
         if name in TOOLS:
-            arguments = {x: y for x, y in arguments.items() if x in TOOLS[name].arguments}
-            key = rng.choice(sorted(TOOLS[name].arguments))
+            arguments = {
+                x: y for x, y in arguments.items() if x in TOOLS[name].input_schema["properties"]
+            }
+            key = rng.choice(sorted(TOOLS[name].input_schema["properties"]))
             arguments[key] = hostile(rng, secret)
         calls.append((name, arguments))
     with opened() as paths:

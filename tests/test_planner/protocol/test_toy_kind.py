@@ -192,6 +192,6 @@ def test_a_frontier_is_the_best_at_each_level(capsys, file, tmp_path):
         assert row["price"] == pytest.approx(best.price, rel=1e-12)
     fastest = min(toy.numbers(load(TOY), chip, 1).tpot for chip in toy.CHIPS)
     assert steps[0] == pytest.approx(fastest, rel=0.01)
-    assert "least price at every tpot" in told(capsys, "pareto", file)
+    assert "Least price at every TPOT" in told(capsys, "pareto", file)
     told(capsys, "pareto", file, "--out", str(tmp_path / "toy.svg"))
     assert "<svg" in (tmp_path / "toy.svg").read_text(encoding="utf-8")

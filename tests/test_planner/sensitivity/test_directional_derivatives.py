@@ -59,4 +59,4 @@ def test_a_row_that_is_not_known_comes_last_and_is_null():
     assert list(table) == ["b", "a"]
     assert rows[0].document()["elasticity"] is None
     assert "unknown" in elasticity_text(rows[0])
-    assert elasticity_text(rows[1]) == "+0.100"
+    assert elasticity_text(rows[1]) == "+0.10%"

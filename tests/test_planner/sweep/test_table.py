@@ -47,12 +47,15 @@ def test_a_column_that_is_not_there_is_refused(table):
 
 
 def test_it_shows_itself(table):
-    """Names with units, ten rows, how many more; the same as HTML."""
+    """Words and units, both ends and the best, how many more; the same as HTML."""
     shown = repr(table).splitlines()
-    assert shown[0].startswith("<Sweep of workload.input_tokens, system: 30 points, ")
-    assert "usd_per_mtok [USD per million tokens]" in shown[1]
-    assert shown[-1] == "... and 20 more"
-    assert table._repr_html_().count("<tr>") == 11
+    assert shown[0].startswith("Price against input length and system: 30 points, ")
+    assert all(head in " ".join(shown[2:5]) for head in ("input length", "$/Mtok", "TPOT"))
+    more = next(line for line in shown if line.endswith("more rows)"))
+    rows = 30 - int(more.split()[0][1:])
+    assert rows in (10, 11)
+    assert " ".join(shown).endswith("columns.")
+    assert table._repr_html_().count("<tr>") == rows + 1
 
 
 def test_to_pandas_keeps_units(table):

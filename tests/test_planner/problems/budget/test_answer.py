@@ -302,7 +302,7 @@ def test_the_command_line_answers_budgets(tmp_path, capsys):
     status, out, err = run("solve", file, "--set", "law=llama-3-2024", capsys=capsys)
     assert (status, out) == (2, "")
     assert "law: llama-3-2024: it says how to split" in err
-    assert run("check", file, capsys=capsys)[:2] == (0, f"{file}: a sound scenario (budget)\n")
+    assert run("check", file, capsys=capsys)[:2] == (0, f"{file}: ok (budget)\n")
 
 
 @pytest.mark.parametrize(

@@ -252,7 +252,9 @@ def test_the_table_fits_the_terminal(answered, width):
     shown = frontier_text(answered.answer)
     COLUMNS.reset(token)
     assert max(map(len, shown.splitlines())) <= width
-    assert all(head in shown for head in ("tok/s per user", "tok/s per chip", "TTFT", "layout"))
+    assert all(
+        head in shown for head in ("tok/s per user", "$/Mtok", "TPOT", "users", "TTFT", "layout")
+    )
     for name in ("fast", "normal", "slow"):
         assert name in shown
 
