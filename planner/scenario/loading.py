@@ -10,6 +10,7 @@ import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path as FilePath
 from typing import Any, get_args
 
@@ -24,7 +25,16 @@ from planner.scenario.keys.system_keys import SystemDescription
 from planner.scenario.keys.workload import Demand, Distribution
 from planner.scenario.kinds import PROBLEM_PACKAGES, question_type, question_types
 from planner.scenario.tree import SAME_KEYS, Path, Tree, apply_sets, key_path, named_once, yaml_tree
-from planner.text.errors import STDIN, InputError, Mistake, did_you_mean, printable, quote, senses
+from planner.text.errors import (
+    STDIN,
+    InputError,
+    Mistake,
+    did_you_mean,
+    first_mistakes,
+    printable,
+    quote,
+    senses,
+)
 from planner.text.quantities import base_units
 from topologies.files.located_yaml import MAX_DEPTH
 
@@ -104,9 +114,9 @@ def check_tree(tree: Tree, folder: FilePath) -> QuestionRecord:
         with base_units(units == BASE):
             scenario = _shape(data).model_validate(data, context={"folder": folder})
     except ValidationError as error:
-        raise InputError(_ordered(tree, dict.fromkeys(_flat(error, (), tree)))) from None
+        raise InputError(_first(tree, _flat(error, (), tree))) from None
     if tree.mistakes:
-        raise InputError(tree.mistakes)
+        raise InputError(_first(tree, ()))
     return scenario
 
 
@@ -126,17 +136,15 @@ def _shape(data: Mapping[object, object]) -> type[QuestionRecord]:
     return max(question_types(), key=lambda shape: len(shape.model_fields.keys() & data.keys()))
 
 
-def _ordered(tree: Tree, mistakes: Iterable[Mistake]) -> list[Mistake]:
-    """All mistakes by position; those that follow from an unread value are left out."""
+def _first(tree: Tree, mistakes: Iterable[Mistake]) -> list[Mistake]:
+    """The first mistakes of a scenario; those that follow from an unread value are left out."""
     unread = [key_path(path) for path in tree.unread]
-    remaining = [
+    remaining = (
         mistake
         for mistake in mistakes
         if not any(f"{mistake.path}.".startswith(f"{path}.") for path in unread)
-    ]
-    return sorted(
-        [*tree.mistakes, *remaining], key=lambda mistake: (mistake.line or 0, mistake.column or 0)
     )
+    return first_mistakes(chain(tree.mistakes, remaining))
 
 
 def _refused(file: str, message: str, *place: int) -> InputError:

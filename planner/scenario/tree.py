@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from planner.text.errors import InputError, Mistake, printable, quote
+from planner.text.errors import MAX_MISTAKES, InputError, Mistake, first_mistakes, printable, quote
 from topologies.files.located_yaml import AtLocation, document
 
 Path = tuple[str | int, ...]
@@ -180,8 +180,10 @@ def apply_sets(tree: Tree, sets: Sequence[str]) -> Tree:
             _put(tree, path, value, change)
         except InputError as error:
             mistakes += error.mistakes
+        if len(mistakes) > MAX_MISTAKES:
+            break
     if mistakes:
-        raise InputError(mistakes)
+        raise InputError(first_mistakes(mistakes))
     return tree
 
 
