@@ -6,6 +6,7 @@ more than a megabyte, and no more operations at a time than it has processes for
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -218,14 +219,34 @@ def _looked_up(workers: Workers, name: str) -> Endpoint:
     return endpoint
 
 
+def _timed_connection() -> type[asyncio.Protocol]:
+    """A connection that is closed where the rest of a request's head does not come in time."""
+    import h11
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class TimedConnection(H11Protocol):
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self._wait()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self._wait()
+
+        def _wait(self) -> None:
+            if self.conn.their_state is h11.IDLE:
+                late = self.timeout_keep_alive_handler
+                self.timeout_keep_alive_task = self.loop.call_later(READING, late)
+
+    return TimedConnection
+
+
 def serve_http(workers: Workers, port: int) -> None:
     """Answer on 127.0.0.1 until interrupted; raises InputError where the port is taken."""
     import socket
 
     try:
         import uvicorn
-
-        from planner.pages.timed_connection import TimedConnection
     except ImportError as error:
         raise MissingExtra("uvicorn", "serve", "planner serve") from error
     listening = socket.socket()
@@ -239,6 +260,6 @@ def serve_http(workers: Workers, port: int) -> None:
     note(f"planner: http://127.0.0.1:{listening.getsockname()[1]}/ (Ctrl-C ends it)")
     settings = uvicorn.Config(
         web_app(workers), log_level="warning", access_log=False, server_header=False,
-        timeout_graceful_shutdown=1, ws="none", http=TimedConnection,
+        timeout_graceful_shutdown=1, ws="none", http=_timed_connection(),
     )  # fmt: skip
     uvicorn.Server(settings).run(sockets=[listening])

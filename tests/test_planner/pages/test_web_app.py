@@ -235,9 +235,9 @@ def test_a_question_that_takes_too_much_memory_is_told_so():
 def serving(patience: float) -> tuple[subprocess.Popen[str], int]:
     """A server of its own that waits `patience` s for requests, and its port."""
     code = (
-        "from planner.pages import timed_connection, web_app\n"
+        "from planner.pages import web_app\n"
         "from planner.pages.killable import Workers\n"
-        f"timed_connection.READING = web_app.READING = {patience}\n"
+        f"web_app.READING = {patience}\n"
         "web_app.serve_http(Workers(), 0)"
     )
     process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
