@@ -95,7 +95,7 @@ class Mistake:
 def first_mistakes(mistakes: Iterable[Mistake]) -> list[Mistake]:
     """The first 20 mistakes by position, and whether there are more, which are not worked out."""
     listed = list(dict.fromkeys(islice(mistakes, MAX_MISTAKES + 1)))
-    shown = sorted(listed[:MAX_MISTAKES], key=lambda each: (each.line or 0, each.column or 0))
+    shown = sorted(listed[:MAX_MISTAKES], key=lambda at: (at.line or 0, at.column or 0))
     words = f"there are more mistakes than these {MAX_MISTAKES}"
     return [*shown, *(Mistake(x.file, None, None, "", words) for x in listed[MAX_MISTAKES:])]
 

@@ -249,7 +249,8 @@ class Scenario(EngineSettings):
     def _fits(cls, value: Current | None, info: ValidationInfo) -> Current | None:
         chips = _paid(info)
         if value is not None and chips is not None:
-            needed = value.tp * value.dp_attention * value.cp * value.pp * (value.replicas or 1)
+            pools = (value.prefill, value.decode) if value.prefill else (value,)
+            needed = sum(pool.chips for pool in pools if pool)
             if needed > chips[-1]:
                 raise ValueError(f"this layout needs {needed} chips, but chips is {chips[-1]}")
         return value
