@@ -225,15 +225,8 @@ def _timed_connection() -> type[asyncio.Protocol]:
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
     class TimedConnection(H11Protocol):
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(transport)
-            self._wait()
-
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
-            self._wait()
-
-        def _wait(self) -> None:
             if self.conn.their_state is h11.IDLE:
                 late = self.timeout_keep_alive_handler
                 self.timeout_keep_alive_task = self.loop.call_later(READING, late)

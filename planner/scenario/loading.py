@@ -8,9 +8,8 @@ import json
 import math
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path as FilePath
 from typing import Any, get_args
 
@@ -25,16 +24,7 @@ from planner.scenario.keys.system_keys import SystemDescription
 from planner.scenario.keys.workload import Demand, Distribution
 from planner.scenario.kinds import PROBLEM_PACKAGES, question_type, question_types
 from planner.scenario.tree import SAME_KEYS, Path, Tree, apply_sets, key_path, named_once, yaml_tree
-from planner.text.errors import (
-    STDIN,
-    InputError,
-    Mistake,
-    did_you_mean,
-    first_mistakes,
-    printable,
-    quote,
-    senses,
-)
+from planner.text.errors import STDIN, InputError, Mistake, did_you_mean, printable, quote, senses
 from planner.text.quantities import base_units
 from topologies.files.located_yaml import MAX_DEPTH
 
@@ -114,9 +104,9 @@ def check_tree(tree: Tree, folder: FilePath) -> QuestionRecord:
         with base_units(units == BASE):
             scenario = _shape(data).model_validate(data, context={"folder": folder})
     except ValidationError as error:
-        raise InputError(_first(tree, _flat(error, (), tree))) from None
+        raise InputError(tree.first_mistakes(_flat(error, (), tree))) from None
     if tree.mistakes:
-        raise InputError(_first(tree, ()))
+        raise InputError(tree.first_mistakes())
     return scenario
 
 
@@ -134,17 +124,6 @@ def _shape(data: Mapping[object, object]) -> type[QuestionRecord]:
     if isinstance(problem, str) and problem in PROBLEM_PACKAGES:
         return question_type(problem)
     return max(question_types(), key=lambda shape: len(shape.model_fields.keys() & data.keys()))
-
-
-def _first(tree: Tree, mistakes: Iterable[Mistake]) -> list[Mistake]:
-    """The first mistakes of a scenario; those that follow from an unread value are left out."""
-    unread = [key_path(path) for path in tree.unread]
-    remaining = (
-        mistake
-        for mistake in mistakes
-        if not any(f"{mistake.path}.".startswith(f"{path}.") for path in unread)
-    )
-    return first_mistakes(chain(tree.mistakes, remaining))
 
 
 def _refused(file: str, message: str, *place: int) -> InputError:

@@ -20,7 +20,6 @@ from planner.text.tables import table
 from topologies.fabric.limits import did_you_mean as spelled_alike
 
 MAX_LISTED_NAMES = 100  # names of a catalogue that an error lists
-MAX_MISTAKES = 20  # mistakes of a scenario that are listed
 MAX_QUOTED_LENGTH = 60  # letters of a value that is quoted
 
 
@@ -90,14 +89,6 @@ class Mistake:
             place += f":{self.line}:{1 if self.column is None else self.column}"
         line = f"{place}  {self.path}: {self.message}" if self.path else f"{place}  {self.message}"
         return escape(line)
-
-
-def first_mistakes(mistakes: Iterable[Mistake]) -> list[Mistake]:
-    """The first 20 mistakes by position, and whether there are more, which are not worked out."""
-    listed = list(dict.fromkeys(islice(mistakes, MAX_MISTAKES + 1)))
-    shown = sorted(listed[:MAX_MISTAKES], key=lambda at: (at.line or 0, at.column or 0))
-    words = f"there are more mistakes than these {MAX_MISTAKES}"
-    return [*shown, *(Mistake(x.file, None, None, "", words) for x in listed[MAX_MISTAKES:])]
 
 
 class InputError(PlannerError):

@@ -5,6 +5,7 @@ import re
 import tomllib
 from collections.abc import Iterable
 from importlib.resources import files
+from types import SimpleNamespace
 from typing import Any
 
 
@@ -29,16 +30,13 @@ FORMULA = re.compile(r"'*(?=[=+\-@\t\r])(?![+-][\d.]+(e[+-]?\d+)?$)", re.IGNOREC
 
 def csv_text(rows: Iterable[Iterable[object]], separator: str = ",", end: str = "\n") -> str:
     """Rows as CSV; texts that a spreadsheet would run as formulas begin with an apostrophe."""
-    lines = _Lines()
-    table = csv.writer(lines, delimiter=separator)  # \r and \n are quoted, as its ends of lines
+    lines: list[str] = []
+    written: Any = SimpleNamespace(write=lines.append)
+    table = csv.writer(written, delimiter=separator)  # \r and \n are quoted, as its ends of lines
     table.writerows(
         [f"'{x}" if isinstance(x, str) and FORMULA.match(x) else x for x in row] for row in rows
     )
     return "".join(f"{line[:-2]}{end}" for line in lines)
-
-
-class _Lines(list[str]):
-    write = list.append
 
 
 def csv_cell(text: str) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import reduce
-from math import gcd
+from math import gcd, prod
 from operator import mul
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -250,7 +250,8 @@ class Scenario(EngineSettings):
         chips = _paid(info)
         if value is not None and chips is not None:
             pools = (value.prefill, value.decode) if value.prefill else (value,)
-            needed = sum(pool.chips for pool in pools if pool)
+            sizes = ((x.tp, x.dp_attention, x.cp, x.pp, x.replicas or 1) for x in pools if x)
+            needed = sum(map(prod, sizes))
             if needed > chips[-1]:
                 raise ValueError(f"this layout needs {needed} chips, but chips is {chips[-1]}")
         return value

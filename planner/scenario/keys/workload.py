@@ -312,11 +312,6 @@ class PoolLayoutInUse(Record):
     replicas: fields.Count | None = None
     overlap: Annotated[str, fields.EnumKey(fields.OVERLAPS)] = "none"
 
-    @property
-    def chips(self) -> int:
-        """Chips of all replicas, of one where their number is not given."""
-        return self.tp * self.dp_attention * self.cp * self.pp * (self.replicas or 1)
-
     @model_validator(mode="after")
     def _experts_fill_the_stage(self) -> Self:
         if self.ep is not None and self.tp_expert is not None:
@@ -347,6 +342,7 @@ class Current(PoolLayoutInUse):
     @model_validator(mode="after")
     def _one_pool_or_two(self) -> Self:
         axes = PoolLayoutInUse.model_fields.keys() & self.model_fields_set
+        axes |= self.model_fields_set & {"chip", "batch_per_replica"}
         if (self.prefill is None) != (self.decode is None) or (self.prefill and axes):
             raise ValueError("give the layout of one pool, or those of both prefill and decode")
         return self

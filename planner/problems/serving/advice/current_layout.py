@@ -66,7 +66,13 @@ def current_candidate(scenario: Scenario, tasks: Sequence[Task]) -> Candidate | 
         raise FieldError(("current", words))
     formats = _formats_in_use(scenario, current, tasks)
     tasks = resolve(_choosing(scenario, formats)).tasks if formats else tasks
-    tasks = _named(_named(tasks, "chip", current.chip), "mode", current.mode)
+    named = [(task.mode, task.chip.name) for task in tasks]
+    tasks = [
+        x for x in tasks if current.mode in (None, x.mode) and current.chip in (None, x.chip.name)
+    ]
+    if not tasks:
+        words = ", ".join(" on ".join(pair) for pair in dict.fromkeys(named))
+        raise FieldError(("current", f"its mode and chip are none of those asked about: {words}"))
     layouts = _layouts_of(current, tasks[0])
     replicas = int(layouts.replicas[0])
     total = current.batch or scenario.workload.concurrency
@@ -96,25 +102,13 @@ def current_layout(scenario: Scenario, tasks: Sequence[Task]) -> CurrentPoint | 
     candidate = current_candidate(scenario, tasks)
     if candidate is None:
         return None
-    bound, values = candidate.floor(price_lower_bound(scenario)), candidate.outputs
+    limits, values = candidate.task.limits, candidate.outputs
     if candidate.joint:
         values = {**candidate.pools[0].chosen_by, **candidate.last.chosen_by, **values}
-        promised = [checked_promises(pool.task.mode, scenario, pooled=True)
-                    for pool in candidate.pools]  # fmt: skip
-        limits = {LIMITS[name].step: limit for each in promised for name, limit in each.items()}
-    else:
-        limits = candidate.task.limits
-    point = _without_end(candidate.plan())
+        sides = [checked_promises(x.task.mode, scenario, pooled=True) for x in candidate.pools]
+        limits = {LIMITS[name].step: limit for each in sides for name, limit in each.items()}
+    point, bound = _without_end(candidate.plan()), candidate.floor(price_lower_bound(scenario))
     return CurrentPoint(**vars(point), bound=bound, breaks=exceeded_promises(limits, values))
-
-
-def _named(tasks: Sequence[Task], key: str, name: str | None) -> Sequence[Task]:
-    """The tasks of a mode or of a chip, all where none is named."""
-    names = [task.mode if key == "mode" else task.chip.name for task in tasks]
-    if name is not None and name not in names:
-        words = f"{name} is not asked about, only {', '.join(dict.fromkeys(names))}"
-        raise FieldError((f"current.{key}", words))
-    return [task for task, its in zip(tasks, names, strict=True) if name in (None, its)]
 
 
 def _formats_in_use(
@@ -122,10 +116,10 @@ def _formats_in_use(
 ) -> dict[str, tuple[str | int, ...]]:
     """Formats of the layout in use that are chosen among several, or are not the checkpoint's."""
     plain = [(*pool_formats(task), task.sizes.activation_dtype, int(task.chunk)) for task in tasks]
-    said = ((key, place, getattr(current, key)) for place, key in enumerate(FORMATS))
+    stated = ((key, place, getattr(current, key)) for place, key in enumerate(FORMATS))
     return {
         key: (value,)
-        for key, place, value in said
+        for key, place, value in stated
         if value is not None
         and (getattr(scenario.choose, key) or value not in {names[place] for names in plain})
     }
@@ -140,23 +134,18 @@ def _pools_in_use(scenario: Scenario, current: Current) -> Candidate:
 
     Raises FieldError if they have no room for the model, or carry nothing of the load.
     """
-    pools = {
-        role: PoolChoice(**{k: v for k, v in getattr(current, role) if v is not None})
-        for role in ("prefill", "decode")
-    }
-    choices: dict[str, object] = {
-        "mode": ("disaggregated",),
-        **dict.fromkeys((*LAYOUT_KEYS, "overlap")),
-        **pools,
-    }
-    if current.batch is not None and scenario.workload.arrivals is None:
-        choices["batch"] = (current.batch,)
+    choices: dict[str, object] = dict.fromkeys((*LAYOUT_KEYS, "overlap"))
+    choices |= {"mode": ("disaggregated",), "redundant_experts": (current.redundant_experts,)}
+    choices["batch"] = current.batch and (current.batch,)
+    for role in ("prefill", "decode"):
+        stated = {key: value for key, value in getattr(current, role) if value is not None}
+        choices[role] = PoolChoice(**stated)
     scenario = _choosing(scenario.model_copy(update={"current": None}), choices)
     pairs = resolve(scenario).pools
     formats = _formats_in_use(scenario, current, [pair.decode for pair in pairs])
     for promises in (scenario.promises, Promises()):
-        kept = _choosing(scenario.model_copy(update={"promises": promises}), formats)
-        if point := best_point(searches_with_best_point(resolve(kept))):
+        pinned = _choosing(scenario.model_copy(update={"promises": promises}), formats)
+        if point := best_point(searches_with_best_point(resolve(pinned))):
             return point.candidate
     raise FieldError(("current", "the two pools do not hold the model and carry the load"))
 
@@ -185,11 +174,9 @@ def _layouts_of(current: Current, task: Task) -> Layouts:
     if sizes.n_experts:
         cut = current.tp_expert
         ep = current.ep or (max(1, whole // cut) if cut else current.dp_attention)
-        if whole % ep or (cut and ep * cut != whole):
-            key, parts = ("ep", ep) if whole % ep else ("tp_expert", cut)
-            words = f"{parts} does not divide tp * dp_attention = {whole}"
-            words += f" into ep {ep}" if key == "tp_expert" else ""
-            raise FieldError((f"current.{key}", words))
+        if ep * (cut or whole // ep) != whole:
+            words = f"{cut or ep} does not divide tp * dp_attention = {whole} into ep {ep}"
+            raise FieldError(("current.tp_expert" if cut else "current.ep", words))
     xtp = whole // ep if sizes.n_experts else 1
     replica = whole * current.cp * current.pp
     replicas = current.replicas or task.chips[-1] // replica

@@ -49,7 +49,7 @@ def asked(seed: int) -> dict[str, Any]:
 def as_current(chosen: dict[str, Any]) -> dict[str, Any]:
     """The layout in use as a plan prints it: layout by pool, batch, formats, chip, mode."""
     layouts = chosen["layout"] or {role: chosen[role]["layout"] for role in POOLS}
-    left_out = () if chosen["layout"] else ("batch", "batch_per_replica")
+    left_out = () if chosen["layout"] else ("batch", "batch_per_replica", "chip")
     return layouts | {
         key: chosen[key]
         for key in PRINTED
@@ -102,8 +102,8 @@ TWO = {"prefill": {"replicas": 4}, "decode": {"tp": 2, "replicas": 2}}
         ("mixtral-8x7b", {"tp": 4, "ep": 1, "tp_expert": 1, "batch": 8}, "current.tp_expert: 1"),
         ("mixtral-8x7b", {"tp_expert": 2, "batch": 8}, "current.tp_expert: 2 does not divide"),
         ("mixtral-8x7b", {"tp": 8, "ep": 3, "batch": 8}, "current.ep: 3 does not divide"),
-        ("mixtral-8x7b", {"tp": 8, "chip": "h100", "batch": 8}, "current.chip: h100 is not asked"),
-        ("mixtral-8x7b", {"tp": 8, "mode": "decode", "batch": 8}, "current.mode: decode is not"),
+        ("mixtral-8x7b", {"tp": 8, "chip": "h100", "batch": 8}, "none of those asked about: aggregated on h200"),
+        ("mixtral-8x7b", {"tp": 8, "mode": "decode", "batch": 8}, "none of those asked about"),
         ("mixtral-8x7b", {"tp": 8, "batch": 8, "batch_per_replica": 4}, "hold fewer than the 8"),
         ("llama-3.1-8b", {"prefill": {"tp": 2}}, "those of both prefill and decode"),
         ("llama-3.1-8b", {**TWO, "tp": 2}, "give the layout of one pool, or those of both"),
