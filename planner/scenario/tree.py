@@ -53,7 +53,7 @@ class Tree:
         return Mistake(place.file, place.line, place.column, key_path(path), message)
 
     def first_mistakes(self, more: Iterable[Mistake] = ()) -> list[Mistake]:
-        """The first 20 mistakes by position, then whether there are more; unread values have none."""
+        """The first 20 mistakes by position, and if there are more; unread values have none."""
         unread = tuple(f"{key_path(path)}." for path in self.unread)
         others = (each for each in more if not f"{each.path}.".startswith(unread))
         listed = list(dict.fromkeys(islice(chain(self.mistakes, others), MAX_MISTAKES + 1)))
