@@ -19,6 +19,7 @@ from statistics import quantiles
 from typing import Any
 
 from planner.text.errors import CatalogueError, Mistake, quote
+from planner.text.tables import csv_cell
 
 FILE = "api_prices.csv"
 REFRESH = "planner catalog api-prices --refresh --out FILE"
@@ -148,6 +149,7 @@ def _row(row: dict[str, str]) -> ListedPrice:
         entries = sum(value is not None for key, value in row.items() if key is not None)
         many = "more than" if None in row else f"{entries} of"
         raise ValueError(f"the row has {many} {len(row.keys() - {None})} entries, one a column")
+    row = {name: csv_cell(text) for name, text in row.items()}
     for name in ("since", "until", "as_of"):
         if row[name] or name == "as_of":
             date.fromisoformat(row[name] if len(row[name]) > len("2026-11") else f"{row[name]}-01")

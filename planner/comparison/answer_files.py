@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from planner.protocol.parameter import base_folder
+from planner.protocol.problem import get_problem
 from planner.protocol.solve import check
 from planner.scenario import check_tree, in_base_units, read
 from planner.scenario.keys.fields import QuestionRecord
+from planner.scenario.kinds import PROBLEMS
 from planner.scenario.loading import Source
 from planner.scenario.tree import Path as KeyPath
 from planner.scenario.tree import Tree, key_path
-from planner.text.errors import InputError, Mistake, printable
+from planner.text.errors import InputError, Mistake, printable, quote
 
 MAX_FILE_BYTES = 20_000_000  # bytes of a saved answer
 ANSWER = {"schema", "scenario", "plan"}  # keys that a saved answer has and a scenario lacks
@@ -49,9 +51,12 @@ def load_comparison_side(source: Source) -> ComparedScenario:
 
 
 def saved_answer(source: Source) -> Mapping[str, Any] | None:
-    """The document of a file of `planner solve --json`; None where it is something else."""
+    """The document of a file of `planner solve --json`; None where it is something else.
+
+    Raises InputError where another version wrote it.
+    """
     if isinstance(source, Mapping):
-        return source if source.keys() >= ANSWER else None
+        return _of_this_version(source, "scenario") if source.keys() >= ANSWER else None
     if not isinstance(source, str | Path) or Path(source).suffix.lower() != ".json":
         return None
     try:
@@ -60,7 +65,23 @@ def saved_answer(source: Source) -> Mapping[str, Any] | None:
         document = json.loads(text)
     except (OSError, ValueError, RecursionError):
         return None  # the scenario reader reports the fault with its location
-    return document if isinstance(document, dict) and document.keys() >= ANSWER else None
+    if not isinstance(document, dict) or not document.keys() >= ANSWER:
+        return None
+    return _of_this_version(document, str(source))
+
+
+def _of_this_version(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """The document; InputError where another version of its kind wrote it."""
+    kind = document.get("problem")
+    expected = [f"{x}/{get_problem(x).version}" for x in PROBLEMS if kind in (x, None)]
+    if document["schema"] not in expected:
+        written = quote(document["schema"])
+        words = (
+            f"was saved as {written}, this version reads {', '.join(expected) or 'no such kind'}"
+        )
+        words += "; solve its scenario again with this version"
+        raise InputError(Mistake(printable(name)[:300], None, None, "schema", words))
+    return document
 
 
 def require_answer(source: Path) -> Mapping[str, Any]:

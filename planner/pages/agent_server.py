@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
-from planner.pages.killable import OperationTimeout, TooBusy, Workers
+from planner.pages.killable import OperationTimeout, Workers
 from planner.pages.operations import MAX_BYTES, MAX_POINTS, MISTAKE, Reply, parse_body
 from planner.text.errors import InputError, MissingExtra, did_you_mean
 from planner.text.tables import table
@@ -46,7 +46,8 @@ RESOURCES = {
 
 
 def agent_server(workers: Workers) -> Server[Any]:
-    """The server with its tools and resources."""
+    """The server with its tools and resources; calls beyond its processes wait for one."""
+    places = anyio.CapacityLimiter(workers.most)
 
     async def listed(context: Any, params: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[*TOOLS.values()])
@@ -56,7 +57,7 @@ def agent_server(workers: Workers) -> Server[Any]:
             arguments = _checked(params.name, params.arguments or {})
         except InputError as error:
             return _result(str(error), error=True)
-        return await _answer(workers, params.name, arguments)
+        return await _answer(workers, places, params.name, arguments)
 
     async def described(context: Any, params: Any) -> types.ListResourcesResult:
         rows = [
@@ -71,7 +72,8 @@ def agent_server(workers: Workers) -> Server[Any]:
         uri = str(params.uri)
         if uri not in RESOURCES:
             raise ValueError(f"no resource {uri[:80]} (known: {', '.join(RESOURCES)})")
-        reply = await anyio.to_thread.run_sync(workers.answer, RESOURCES[uri][0], {})
+        operation = RESOURCES[uri][0]
+        reply = await anyio.to_thread.run_sync(workers.answer, operation, {}, limiter=places)
         text = types.TextResourceContents(uri=uri, mime_type="application/json", text=reply.text)
         return types.ReadResourceResult(contents=[text])
 
@@ -141,12 +143,12 @@ def _checked(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def _answer(
-    workers: Workers, name: str, arguments: Mapping[str, Any]
+    workers: Workers, places: anyio.CapacityLimiter, name: str, arguments: Mapping[str, Any]
 ) -> types.CallToolResult:
     try:
-        reply: Reply = await anyio.to_thread.run_sync(workers.answer, name, arguments)
-    except TooBusy:
-        return _result(f"{workers.most} operations are running; ask again", error=True)
+        reply: Reply = await anyio.to_thread.run_sync(
+            workers.answer, name, arguments, limiter=places
+        )
     except OperationTimeout:
         return _result(f"not answered within {workers.limit:g} s; ask for less", error=True)
     return _result(reply.text, error=reply.status >= MISTAKE)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 1_000_000  # bytes
 MAX_DEPTH = 50
+READING = 20.0  # seconds in which the head of a request, and its body, must have come
 OPENING, CLOSING = b"[{", b"]}"
 QUOTE, BACKSLASH = b'"\\'
 
@@ -69,8 +71,8 @@ def parse_body(raw: bytes) -> dict[str, Any]:
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        counts = Counter(name for name, _ in pairs)
+        twice = next(name for name, count in counts.items() if count > 1)
         raise InputError(f"duplicate key {twice[:60]!r}")
     return values
 

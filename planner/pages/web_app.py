@@ -6,6 +6,7 @@ more than a megabyte, and no more operations at a time than it has processes for
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -13,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from planner.pages.killable import OperationTimeout, TooBusy, Workers
 from planner.pages.openapi_document import openapi
-from planner.pages.operations import FAULT, MAX_BYTES, MISTAKE, Reply, parse_body
+from planner.pages.operations import FAULT, MAX_BYTES, MISTAKE, READING, Reply, parse_body
 from planner.report.files import dumps
 from planner.text.errors import InputError, MissingExtra
 
 try:
-    from anyio import to_thread
+    from anyio import fail_after, to_thread
     from starlette.applications import Starlette
     from starlette.requests import ClientDisconnect, Request
     from starlette.responses import Response
@@ -160,9 +161,14 @@ def _posted(workers: Workers, name: str) -> Endpoint:
         if kind.strip().lower() != JSON or more.strip().lower() not in ("", "charset=utf-8"):
             return _refused(415, f"expected {JSON}")
         try:
-            raw = await _read(request)
+            with fail_after(READING):
+                raw = await _read(request)
         except ClientDisconnect:
             return Response(status_code=400)
+        except TimeoutError:
+            late = _refused(408, f"the whole body did not come within {READING:g} s")
+            late.headers["connection"] = "close"
+            return late
         if raw is None:
             return _refused(413, f"larger than {MAX_BYTES // 1_000_000} MB")
         try:
@@ -213,6 +219,21 @@ def _looked_up(workers: Workers, name: str) -> Endpoint:
     return endpoint
 
 
+def _timed_connection() -> type[asyncio.Protocol]:
+    """A connection that is closed where the rest of a request's head does not come in time."""
+    import h11
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class TimedConnection(H11Protocol):
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self.conn.their_state is h11.IDLE:
+                late = self.timeout_keep_alive_handler
+                self.timeout_keep_alive_task = self.loop.call_later(READING, late)
+
+    return TimedConnection
+
+
 def serve_http(workers: Workers, port: int) -> None:
     """Answer on 127.0.0.1 until interrupted; raises InputError where the port is taken."""
     import socket
@@ -232,6 +253,6 @@ def serve_http(workers: Workers, port: int) -> None:
     note(f"planner: http://127.0.0.1:{listening.getsockname()[1]}/ (Ctrl-C ends it)")
     settings = uvicorn.Config(
         web_app(workers), log_level="warning", access_log=False, server_header=False,
-        timeout_graceful_shutdown=1, ws="none",
+        timeout_graceful_shutdown=1, ws="none", http=_timed_connection(),
     )  # fmt: skip
     uvicorn.Server(settings).run(sockets=[listening])

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from planner.text.console import note, show
-from planner.text.errors import InputError, MissingExtra, SolverError
+from planner.text.errors import InputError, MissingExtra, PlannerError, SolverError
 
 DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}  # full, over quota, too much, broken
 
@@ -83,9 +83,13 @@ def write(path: Path, content: str | bytes) -> None:
     try:
         _write(path, content)
     except OSError as error:
-        reason = error.strerror or str(error)
-        message = f"{path} cannot be written: {reason}; name another file"
-        raise (SolverError if error.errno in DISK else InputError)(message) from error
+        raise unwritten(path, error) from error
+
+
+def unwritten(path: Path, error: OSError) -> PlannerError:
+    """The error for a file that was not written: SolverError if the disk is full or broken."""
+    message = f"{path} cannot be written: {error.strerror or error}; name another file"
+    return (SolverError if error.errno in DISK else InputError)(message)
 
 
 def resolve_links(path: Path) -> Path:

@@ -8,7 +8,7 @@ import json
 import math
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any, get_args
@@ -104,9 +104,9 @@ def check_tree(tree: Tree, folder: FilePath) -> QuestionRecord:
         with base_units(units == BASE):
             scenario = _shape(data).model_validate(data, context={"folder": folder})
     except ValidationError as error:
-        raise InputError(_ordered(tree, dict.fromkeys(_flat(error, (), tree)))) from None
+        raise InputError(tree.first_mistakes(_flat(error, (), tree))) from None
     if tree.mistakes:
-        raise InputError(tree.mistakes)
+        raise InputError(tree.first_mistakes())
     return scenario
 
 
@@ -124,19 +124,6 @@ def _shape(data: Mapping[object, object]) -> type[QuestionRecord]:
     if isinstance(problem, str) and problem in PROBLEM_PACKAGES:
         return question_type(problem)
     return max(question_types(), key=lambda shape: len(shape.model_fields.keys() & data.keys()))
-
-
-def _ordered(tree: Tree, mistakes: Iterable[Mistake]) -> list[Mistake]:
-    """All mistakes by position; those that follow from an unread value are left out."""
-    unread = [key_path(path) for path in tree.unread]
-    remaining = [
-        mistake
-        for mistake in mistakes
-        if not any(f"{mistake.path}.".startswith(f"{path}.") for path in unread)
-    ]
-    return sorted(
-        [*tree.mistakes, *remaining], key=lambda mistake: (mistake.line or 0, mistake.column or 0)
-    )
 
 
 def _refused(file: str, message: str, *place: int) -> InputError:

@@ -6,8 +6,9 @@ A change of the command line, `promises.tpot=40 ms`, is read like the file itsel
 import copy
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 from typing import Any
 
 from planner.text.errors import InputError, Mistake, printable, quote
@@ -51,12 +52,22 @@ class Tree:
         place = place or Position(self.file)
         return Mistake(place.file, place.line, place.column, key_path(path), message)
 
+    def first_mistakes(self, more: Iterable[Mistake] = ()) -> list[Mistake]:
+        """The first 20 mistakes by position, and if there are more; unread values have none."""
+        unread = tuple(f"{key_path(path)}." for path in self.unread)
+        others = (each for each in more if not f"{each.path}.".startswith(unread))
+        listed = list(dict.fromkeys(islice(chain(self.mistakes, others), MAX_MISTAKES + 1)))
+        shown = sorted(listed[:MAX_MISTAKES], key=lambda at: (at.line or 0, at.column or 0))
+        words = f"there are more mistakes than these {MAX_MISTAKES}"
+        return [*shown, *(Mistake(self.file, None, None, "", words) for _ in listed[MAX_MISTAKES:])]
+
 
 def key_path(path: Path) -> str:
     """`workload.input_tokens`, `chips.0`; keys of other kinds as they print."""
     return ".".join(printable(part, 60) for part in path)
 
 
+MAX_MISTAKES = 20  # mistakes of a scenario that are listed
 MAX_VALUES = 20_000  # of a scenario, aliases written out
 
 
@@ -180,8 +191,10 @@ def apply_sets(tree: Tree, sets: Sequence[str]) -> Tree:
             _put(tree, path, value, change)
         except InputError as error:
             mistakes += error.mistakes
+        if len(mistakes) > MAX_MISTAKES:
+            break
     if mistakes:
-        raise InputError(mistakes)
+        raise InputError(Tree(tree.file, None, mistakes=tuple(mistakes)).first_mistakes())
     return tree
 
 

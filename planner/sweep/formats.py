@@ -6,7 +6,6 @@ Parts of a Parquet file are Arrow files, which cost little; the whole has large 
 from __future__ import annotations
 
 import csv
-import io
 import json
 import re
 from collections import Counter
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, TypedDict
 from planner.protocol.output import Cell, CodedColumn, Column, Columns, all_names, by_name, tolist
 from planner.report.files import check_file
 from planner.text.errors import MissingExtra
+from planner.text.tables import csv_cell, csv_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -75,11 +75,7 @@ def encode_part(columns: Columns, kind: str, meta: Mapping[str, object]) -> byte
         rows = (dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True))
         text = "".join(f"{json.dumps(row, ensure_ascii=False, allow_nan=False)}\n" for row in rows)
         return text.encode()
-    written = io.StringIO()
-    table = csv.writer(written, lineterminator="\n")
-    table.writerow(columns)
-    table.writerows(zip(*values, strict=True))
-    return written.getvalue().encode()
+    return csv_text([columns, *zip(*values, strict=True)]).encode()
 
 
 def count_rows(part: Path, kind: str) -> int:
@@ -174,7 +170,7 @@ def _number(text: str) -> Cell:
             return kind(text)
         except ValueError:
             continue
-    return text
+    return csv_cell(text)
 
 
 def _parquet_of(parts: Sequence[Path], out: Path, meta: Mapping[str, object]) -> dict[str, int]:

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 
 from planner.protocol.output import Cell, CellRow, CodedColumn, Column, Columns, all_names, tolist
 from planner.protocol.page import table_page
-from planner.report.files import resolve_links, write
+from planner.report.files import resolve_links, unwritten, write
 from planner.sweep import formats
 from planner.text.console import note
-from planner.text.errors import InputError, MissingExtra, SolverError, did_you_mean
+from planner.text.errors import InputError, MissingExtra, did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,7 +58,7 @@ class SweepParts:
             # Before anything is read or written: the manifest is of the run that has the lock.
             self._lock = _locked(self.folder / LOCK)
         except OSError as error:
-            raise InputError(f"{out} cannot be written: {error.strerror or error}") from error
+            raise unwritten(out, error) from error
         try:
             self._refuse_other(resume)
             write(self.folder / MANIFEST, json.dumps(meta, indent=2, default=str))
@@ -119,8 +119,7 @@ class SweepParts:
                 (self.folder / MANIFEST).replace(beside)
             whole.replace(target)
         except OSError as error:
-            reason = error.strerror or str(error)
-            raise SolverError(f"{self.out} cannot be written: {reason}") from error
+            raise unwritten(self.out, error) from error
         finally:
             whole.unlink(missing_ok=True)
         shutil.rmtree(self.folder)  # under the lock: a run that waits for it begins a new folder

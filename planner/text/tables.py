@@ -1,13 +1,16 @@
-"""TOML: tables shipped with the code as files of a package, and values as text.
+"""Tables shipped with the code as TOML files of a package, and values as text of TOML and CSV.
 
 Who writes a file says how its numbers look.
 """
 
+import csv
 import json
+import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from numbers import Integral, Real
+from types import SimpleNamespace
 from typing import Any
 
 
@@ -55,3 +58,23 @@ def toml_key(name: str) -> str:
     """A key, quoted where TOML asks for it."""
     bare = name.replace("_", "").replace("-", "")
     return name if bare.isascii() and bare.isalnum() else toml_value(name, str)
+
+
+# A text that a spreadsheet would run as a formula, behind any apostrophes; a signed number is none.
+FORMULA = re.compile(r"'*(?=[=+\-@\t\r])(?![+-][\d.]+(e[+-]?\d+)?$)", re.IGNORECASE)
+
+
+def csv_text(rows: Iterable[Iterable[object]], separator: str = ",", end: str = "\n") -> str:
+    """Rows as CSV; texts that a spreadsheet would run as formulas begin with an apostrophe."""
+    lines: list[str] = []
+    written: Any = SimpleNamespace(write=lines.append)
+    table = csv.writer(written, delimiter=separator)  # \r and \n are quoted, as its ends of lines
+    table.writerows(
+        [f"'{x}" if isinstance(x, str) and FORMULA.match(x) else x for x in row] for row in rows
+    )
+    return "".join(f"{line[:-2]}{end}" for line in lines)
+
+
+def csv_cell(text: str) -> str:
+    """The text of a cell that `csv_text` wrote."""
+    return text[1:] if text[:1] == "'" and FORMULA.match(text) else text

@@ -26,6 +26,7 @@ from planner.measurements.roofline_bound import row_bounds, unit_warnings
 from planner.measurements.training_steps import TRAINING, training_layout_entries
 from planner.protocol.results.validation_result import SkippedFile
 from planner.text.errors import InputError, Mistake, PlannerError
+from planner.text.tables import csv_text
 from topologies import TopologyError
 
 AUTO = "auto"
@@ -258,9 +259,7 @@ def predictions_text(table: Measurements, entries: Sequence[Entry]) -> str:
 
 def _row(text: str, cells: Sequence[str], separator: str) -> str:
     bare = text.rstrip("\r\n")
-    more = io.StringIO()
-    csv.writer(more, delimiter=separator, lineterminator="").writerow(cells)
-    return f"{bare}{separator}{more.getvalue()}{text[len(bare) :] or NEWLINE}"
+    return f"{bare}{separator}{csv_text([cells], separator, '')}{text[len(bare) :] or NEWLINE}"
 
 
 def _values(entry: Entry | None) -> list[str]:

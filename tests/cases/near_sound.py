@@ -11,12 +11,21 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from planner.scenario.kinds import PROBLEMS, starter
+from planner.scenario.loading import json_schema
 from tests.paths import EXAMPLES
 
 # In place of any value: what nobody knows, other kinds of value, ends of ranges.
 ODD: tuple[Any, ...] = (
     *("gpt-5", "hgx-h100", "none.csv", "1 s", "1 ms", "$2/hour", "auto", "50%", "8 GB", None),
     *(0, 1, 3, 7, 64, 300_000, 10**9, 0.5, 1.5, "3 requests/s", "1e24 FLOP", [1, 3], {}, "max"),
+)
+# In place of a value anywhere in the schema: names of other things, choices, other shapes.
+NAMES: tuple[Any, ...] = (
+    *("tpu-v5e", "gb200-nvl72", "llama-3.1-8b", "deepseek-v3", "mamba2-2.7b", "/etc/hostname"),
+    *("columns.csv", "bf16", "int4", "mxfp4", "vllm", "none", "cost", "energy", "decode", "mtp"),
+    *("250%", "0%", "99.9%", "7B", "2 T tokens", "1 year", "catalogue", "besiroglu-2024", "x"),
+    *([], [1, 1], {"x": 1}, [{}], {"like": "hgx-h100"}, {"from": 1, "to": 9}, {"mean": 3, "cv": 2}),
+    *(["hgx-h100", "tpu-v5e"], True, False, 1e300, -1, 2, 10),
 )
 # What may be added, and where.
 ADDED: dict[str, tuple[tuple[str, Any], ...]] = {
@@ -79,6 +88,46 @@ def near_sound(seed: int, kinds: tuple[str, ...] = PROBLEMS) -> dict[str, Any]:
             del holder[key]
         else:
             holder[key] = copy.deepcopy(rng.choice(ODD))
+    return data
+
+
+@cache
+def schema_places(kind: str) -> tuple[tuple[str, ...], ...]:
+    """Every place of a kind in the published schema, five keys deep."""
+    schema: Any = json_schema()
+    whole = next(
+        each for each in schema["$defs"].values()
+        if each.get("properties", {}).get("problem", {}).get("const") == kind
+    )  # fmt: skip
+
+    def below(shape: Any, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        while "$ref" in shape:
+            shape = schema["$defs"][shape["$ref"].rpartition("/")[2]]
+        for word in ("oneOf", "anyOf", "allOf"):
+            for each in shape.get(word, ()):
+                yield from below(each, above)
+        for key, inner in shape.get("properties", {}).items():
+            yield (*above, key)
+            if len(above) < 4:
+                yield from below(inner, (*above, key))
+
+    return tuple(sorted({x for x in below(whole, ()) if x[0] not in ("problem", "units")}))
+
+
+def spoilt_somewhere(seed: int, kinds: tuple[str, ...] = PROBLEMS) -> dict[str, Any]:
+    """A stored scenario of some kind with an odd value at one or two places of the schema."""
+    rng = random.Random(f"schema:{seed}")
+    kind = rng.choice(kinds)
+    data = copy.deepcopy(rng.choice([each for each in stored() if each["problem"] == kind]))
+    for _ in range(rng.choice((1, 1, 2))):
+        *above, last = rng.choice(schema_places(kind))
+        holder: Any = data
+        for key in above:
+            if not isinstance(holder.get(key), dict):
+                named = key in ("model", "system") and isinstance(holder.get(key), str)
+                holder[key] = {"like": holder[key]} if named else {}
+            holder = holder[key]
+        holder[last] = copy.deepcopy(rng.choice((*ODD, *NAMES)))
     return data
 
 

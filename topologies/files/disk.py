@@ -145,7 +145,7 @@ def _replace(file: Path, where: str, text: str) -> None:
         os.replace(beside, file)
         beside = None
     except (OSError, ValueError) as error:
-        raise TopologyError(where, f"it cannot be written: {_reason(error)}") from None
+        raise TopologyError(where, f"it cannot be written: {_reason(error)}") from error
     finally:
         if beside is not None:
             os.unlink(beside)

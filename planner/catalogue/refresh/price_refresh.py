@@ -4,11 +4,9 @@ The rows of the snapshot that came from that package are replaced; those of othe
 are. What is new, gone or priced otherwise is said row by row, so that nothing changes silently.
 """
 
-import csv
-import io
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cache
 from importlib.metadata import version
@@ -30,6 +28,7 @@ from planner.catalogue.api_prices import (
     listed_token_prices,
 )
 from planner.text.errors import MissingExtra
+from planner.text.tables import csv_text
 
 PACKAGE, EXTRA = "genai-prices", "prices"
 IDS = "open_model_ids.toml"
@@ -66,15 +65,12 @@ class PriceRefresh:
 
     def csv(self) -> str:
         """The snapshot as a file that PLANNER_API_PRICES may name."""
-        text = io.StringIO()
-        table = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-        table.writeheader()
-        for row in self.rows:
-            prices = {x: getattr(row, x) for x in PRICES}
-            per_million = {x: "" if y is None else f"{y * TOKENS:.10g}" for x, y in prices.items()}
-            cells = {x.name: getattr(row, x.name) for x in fields(row) if x.name in COLUMNS}
-            table.writerow(cells | per_million)
-        return text.getvalue()
+        cells = [
+            vars(row)
+            | {x: f"{y * TOKENS:.10g}" for x in PRICES if (y := getattr(row, x)) is not None}
+            for row in self.rows
+        ]
+        return csv_text([COLUMNS, *(map(row.get, COLUMNS) for row in cells)])
 
 
 def price_refresh(day: date) -> PriceRefresh:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ from planner.protocol.problem import Problem, Search
 from planner.protocol.section import AnswerHead, Section, value_lines
 from planner.scenario import resolve_keys
 from planner.scenario.keys.system_keys import resolved_system
+from planner.text.errors import InputError
 from planner.text.quantities import show
 from planner.text.wording import joined_ends, percent, reference_text, three_digits
 
@@ -144,9 +146,11 @@ class CacheProblem(Problem["CacheScenario"]):
         slopes = {}
         for row in self.parameters(question):
             value = row.value or 0.0
-            lower = self.varied(question, row.path, value * (1 - STEP))
-            there = self._point(lower).cost
-            slopes[row.path] = math.log(there / cost) / math.log1p(-STEP)
+            for step in (-STEP, STEP):  # a value may be the least or the most of its range
+                with suppress(InputError):
+                    there = self._point(self.varied(question, row.path, value * (1 + step))).cost
+                    slopes[row.path] = math.log(there / cost) / math.log1p(step)
+                    break
         return slopes
 
     def head(self, plan: Plan) -> AnswerHead:

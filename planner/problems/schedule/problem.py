@@ -24,7 +24,7 @@ from planner.protocol.problem import NO_PLAN, Problem, Search
 from planner.protocol.section import BROKEN, AnswerHead, Line, Section
 from planner.scenario import resolve_keys
 from planner.scenario.keys.uncertain import IGNORED_NOTE
-from planner.text.errors import SolverError
+from planner.text.errors import InputError, SolverError
 from planner.text.tolerances import AGREE
 from planner.text.wording import percent, quantity
 
@@ -346,7 +346,7 @@ class ScheduleProblem(Problem[ScheduleScenario]):
         }
 
     def _slope(self, question: ScheduleScenario, row: Parameter) -> float | None:
-        """Elasticity of the mean time to a parameter [-]; None if a neighbour is infeasible."""
+        """Elasticity of the mean time to a parameter [-]; None without a neighbour on a side."""
         value = row.value or 0.0
         step = 1.0 if row.whole else value * STEP
         ends = [value - step, value + step]
@@ -354,7 +354,10 @@ class ScheduleProblem(Problem[ScheduleScenario]):
         for end in ends:
             if not end:
                 return None
-            varied = self.varied(question, row.path, int(end) if row.whole else end)
+            try:
+                varied = self.varied(question, row.path, int(end) if row.whole else end)
+            except InputError:
+                return None
             if shortfall(varied):
                 return None
             means.append(evaluate_outputs(varied)["mean"])

@@ -90,7 +90,7 @@ def serving_tasks(scenario: Scenario) -> tuple[HostList | None, ServingTasks]:
     """
     listed = host_list(scenario) if scenario.buy else None
     tasks = resolve(scenario)
-    current_layout.current_place(scenario, tasks.tasks)
+    current_layout.current_candidate(scenario, tasks.tasks)
     return listed, tasks
 
 

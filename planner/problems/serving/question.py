@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import reduce
-from math import gcd
+from math import gcd, prod
 from operator import mul
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -249,7 +249,9 @@ class Scenario(EngineSettings):
     def _fits(cls, value: Current | None, info: ValidationInfo) -> Current | None:
         chips = _paid(info)
         if value is not None and chips is not None:
-            needed = value.tp * value.dp_attention * value.cp * value.pp * (value.replicas or 1)
+            pools = (value.prefill, value.decode) if value.prefill else (value,)
+            sizes = ((x.tp, x.dp_attention, x.cp, x.pp, x.replicas or 1) for x in pools if x)
+            needed = sum(map(prod, sizes))
             if needed > chips[-1]:
                 raise ValueError(f"this layout needs {needed} chips, but chips is {chips[-1]}")
         return value

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -245,9 +246,15 @@ def slopes_of_layout(
         sides = []
         for step in (-STEP, STEP):
             assert row.to is not None
-            value = outputs_of_layout(row.to(math.exp(step)), best).get(output)
+            value = None
+            with suppress(InputError):  # beyond the range of its key: the other side is taken
+                value = outputs_of_layout(row.to(math.exp(step)), best).get(output)
             sides.append(math.log(value / at) / step if value else math.nan)
-        slopes[row.path] = (sides[0], sides[1])
+        left, right = sides
+        slopes[row.path] = (
+            right if math.isnan(left) else left,
+            left if math.isnan(right) else right,
+        )
     return slopes
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from math import prod
@@ -17,6 +15,7 @@ from planner.report.pictures.section_bars import SectionBars
 from planner.report.pictures.style import FORMS
 from planner.text.console import note
 from planner.text.errors import InputError, MissingExtra
+from planner.text.tables import csv_text
 
 if TYPE_CHECKING:
     from planner.protocol.plan import Plan
@@ -91,11 +90,7 @@ def frontier_csv(frontier: FrontierAnswer) -> str:
         names = [frontier.limited.name, frontier.objective.name]
     if frontier.rows:
         names = list(frontier.rows[0])
-    written = io.StringIO()
-    table = csv.DictWriter(written, names, lineterminator="\n")
-    table.writeheader()
-    table.writerows(frontier.rows)
-    return written.getvalue()
+    return csv_text([names, *(map(row.get, names) for row in frontier.rows)])
 
 
 TEXT_WRITERS: Mapping[str, Callable[[FrontierAnswer], str]] = {

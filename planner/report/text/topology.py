@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.report.files import check_file, deliver
+from planner.report.files import check_file, deliver, unwritten
 from planner.text.errors import InputError
 from planner.text.quantities import show
 from planner.text.wording import WIDTH, first_sentences, wrap_text
@@ -71,7 +71,7 @@ def write_fabric(G: Fabric, path: Path) -> None:
     """Write a fabric in the form that the file's ending says.
 
     Raises InputError if no form has that ending, the form cannot express the fabric, or the file
-    cannot be written.
+    cannot be written; SolverError if the disk is at fault.
     """
     from planner.text.console import note
     from topologies import write
@@ -83,6 +83,8 @@ def write_fabric(G: Fabric, path: Path) -> None:
     try:
         write(G, path)
     except TopologyError as error:
+        if isinstance(error.__cause__, OSError):
+            raise unwritten(path, error.__cause__) from error
         raise InputError(f"--out {error}") from error
     note(f"wrote {path}", warning=True)
 

@@ -107,6 +107,8 @@ class Quantity(FieldType):
                 f'expected a value that something real could have, such as "{example}", '
                 f"got {quote(value)}"
             )
+        if self.dimension == "number" and self.least >= 1 and "%" in str(value):
+            raise ValueError(f"expected a factor such as {self.least + 0.2:g}, got {quote(value)}")
         if amount < self.least:
             raise ValueError(f"expected at least {self.least:g}, got {quote(value)}")
         if amount >= self.below:

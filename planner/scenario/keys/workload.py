@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import NormalDist, linear_regression
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
@@ -299,8 +299,8 @@ class Choose(_Axes):
     decode: PoolChoice | None = Field(None, description="of the pool that decodes, if two")
 
 
-class Current(Record):
-    """The layout in use today, evaluated for comparison with the chosen layout."""
+class PoolLayoutInUse(Record):
+    """The layout of a pool in use; of a model without experts ep and tp_expert are 1."""
 
     tp: fields.Count = 1
     pp: fields.Count = 1
@@ -311,21 +311,38 @@ class Current(Record):
     tp_expert: fields.Count | None = None
     replicas: fields.Count | None = None
     overlap: Annotated[str, fields.EnumKey(fields.OVERLAPS)] = "none"
+
+    @model_validator(mode="after")
+    def _experts_fill_the_stage(self) -> Self:
+        if self.ep is not None and self.tp_expert is not None:
+            chips = self.tp * self.dp_attention
+            if self.ep * self.tp_expert not in (1, chips):
+                raise ValueError(
+                    f"ep * tp_expert = {self.ep * self.tp_expert} must equal "
+                    f"tp * dp_attention = {chips}: the experts re-partition the same chips"
+                )
+        return self
+
+
+class Current(PoolLayoutInUse):
+    """The layout in use today, evaluated for comparison with the chosen layout."""
+
     redundant_experts: Annotated[int, fields.IntegerField(least=0)] = 0
     batch: fields.Count | None = Field(None, description="sequences in flight over all replicas")
+    batch_per_replica: fields.Count | None = Field(None, description="the most that one holds")
     mode: Annotated[str, fields.EnumKey(fields.MODES)] | None = None
+    prefill: PoolLayoutInUse | None = Field(None, description="of the pool that prefills, if two")
+    decode: PoolLayoutInUse | None = Field(None, description="of the pool that decodes, if two")
+    chip: str | None = Field(None, description="which of the systems it runs on, by its chip")
     weights: fields.Dtype | None = None
     kv: fields.Dtype | None = None
     activations: fields.Dtype | None = None
     chunk: fields.Count | None = None
 
     @model_validator(mode="after")
-    def _experts_fill_the_stage(self) -> Current:
-        if self.ep is not None and self.tp_expert is not None:
-            chips = self.tp * self.dp_attention
-            if self.ep * self.tp_expert != chips:
-                raise ValueError(
-                    f"ep * tp_expert = {self.ep * self.tp_expert} must equal "
-                    f"tp * dp_attention = {chips}: the experts re-partition the same chips"
-                )
+    def _one_pool_or_two(self) -> Self:
+        axes = PoolLayoutInUse.model_fields.keys() & self.model_fields_set
+        axes |= self.model_fields_set & {"chip", "batch_per_replica"}
+        if (self.prefill is None) != (self.decode is None) or (self.prefill and axes):
+            raise ValueError("give the layout of one pool, or those of both prefill and decode")
         return self

@@ -6,6 +6,8 @@ import json
 import random
 import subprocess
 import sys
+import threading
+import time
 from typing import Any
 
 import anyio
@@ -192,6 +194,39 @@ def test_malformed_calls_are_answered(seed, tmp_path):
         assert "secret-marker" not in text
         assert "a fault of ours" not in text
     assert not [path for path in paths if path.startswith((str(tmp_path), "/etc/passwd"))]
+
+
+def test_calls_beyond_the_processes_wait_for_one():
+    """Six at once where two may run: all are answered, and never more than two are at work."""
+
+    class Counting(Inline):
+        now, most_at_once, lock = 0, 0, threading.Lock()
+
+        def answer(self, name, arguments):
+            with self.lock:
+                self.now += 1
+                self.most_at_once = max(self.most_at_once, self.now)
+            try:
+                time.sleep(0.05)
+                return super().answer(name, arguments)
+            finally:
+                with self.lock:
+                    self.now -= 1
+
+    workers, results = Counting(), []
+
+    async def run() -> None:
+        async with Client(agent_server(workers)) as client, anyio.create_task_group() as calls:
+
+            async def call(kind: str) -> None:
+                results.append(await client.call_tool("catalog", {"kind": kind}))
+
+            for kind in ("chips", "systems", "models", "prices", "laws", "tiers"):
+                calls.start_soon(call, kind)
+
+    anyio.run(run)
+    assert [x.is_error for x in results] == [False] * 6
+    assert workers.most_at_once == 2
 
 
 def lines(*messages: object) -> bytes:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import random
+import socket
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 
 import pytest
 from starlette.testclient import TestClient
@@ -229,6 +231,81 @@ def test_a_question_that_takes_too_much_memory_is_told_so():
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.startswith(f"{STATUS_FAILED} ")
     assert "memory" in run.stdout
+
+
+def serving(patience: float) -> tuple[subprocess.Popen[str], int]:
+    """A server of its own that waits `patience` s for requests, and its port."""
+    code = (
+        "from planner.pages import web_app\n"
+        "from planner.pages.killable import Workers\n"
+        f"web_app.READING = {patience}\n"
+        "web_app.serve_http(Workers(), 0)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    line = process.stderr.readline()
+    return process, int(line.split("127.0.0.1:")[1].split("/")[0])
+
+
+def connected(port: int) -> socket.socket:
+    """A connection, once the server listens."""
+    for _ in range(600):
+        with suppress(ConnectionRefusedError):
+            return socket.create_connection(("127.0.0.1", port), timeout=60)
+        time.sleep(0.1)
+    raise TimeoutError
+
+
+HALVES = {
+    "half a head": b"POST /check HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Le",
+    "half a second head": b"GET /no HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nGET /ca",
+    "a head without its body": b"POST /check HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: "
+    b"application/json\r\nContent-Length: 100\r\n\r\n",
+    "half a body": b"POST /check HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: "
+    b'application/json\r\nContent-Length: 100\r\n\r\n{"problem": ',
+    "half a body in parts": b"POST /check HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: "
+    b'application/json\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{"a\r\n',
+}
+
+
+@pytest.mark.slow
+def test_what_never_comes_whole_is_closed():
+    """Each half of a request is closed after the limit, one that was begun with a 408."""
+    process, port = serving(1.0)
+    try:
+        pairs = [(x, connected(port)) for x in HALVES]
+        for name, connection in pairs:
+            connection.sendall(HALVES[name])
+        for name, connection in pairs:
+            answer = b"".join(iter(lambda: connection.recv(65536), b""))  # noqa: B023
+            assert (b" 408 " in answer) == ("body" in name), (name, answer)
+            connection.close()
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+
+
+def test_of_many_mistakes_the_first_are_told(client):
+    """Fifty thousand unknown keys are answered by twenty, at every door of a scenario."""
+    keys = {f"k{number}": 1 for number in range(50_000)}
+    for place in ((), ("workload",), ("promises",)):
+        body = question("lecture")
+        within = body
+        for key in place:
+            within = within.setdefault(key, {})
+        within |= keys
+        response = client.post("/check", json=body)
+        assert response.status_code == 422
+        listed = response.json()["mistakes"]
+        assert len(listed) == 21
+        assert [".".join((*place, f"k{number}")) for number in range(20)] == [
+            each["path"] for each in listed[:20]
+        ]
+        assert "more mistakes" in listed[20]["message"]
+    twice = b'{%s, "k9": 2}' % json.dumps(keys).encode()[1:-1]
+    response = client.post("/check", content=twice, headers=JSON)
+    assert response.json()["message"] == "duplicate key 'k9'"
 
 
 @pytest.mark.slow

@@ -7,8 +7,8 @@ import pytest
 from planner.protocol import solve as protocol
 from planner.scenario import load
 from planner.text.errors import InputError
-from tests.cases.near_sound import near_sound, stored
-from tests.sizes import sized
+from tests.cases.near_sound import near_sound, spoilt_somewhere, stored
+from tests.sizes import first, seldom, sized
 
 QUICK = ("prices", "cache", "schedule", "budget", "serving")
 
@@ -40,6 +40,46 @@ def test_both_have_one_verdict_and_the_same_words():
         assert found == refusal(protocol.solve, data), (seed, data)
         seen[bool(found)] += 1
     assert min(seen.values()) > 5
+
+
+def agree(data) -> None:
+    """What `check` takes `solve` answers, if only by saying that there is no plan."""
+    if not refusal(protocol.check, data):
+        assert not refusal(protocol.solve, data), data
+
+
+@pytest.mark.parametrize("seed", [*first(20, range(60)), *seldom(range(60, 3000))])
+def test_what_check_takes_is_answered_at_every_place_of_the_schema(seed):
+    """Odd values anywhere in the quick kinds."""
+    agree(spoilt_somewhere(seed, QUICK))
+
+
+@pytest.mark.parametrize("seed", seldom(range(1500)))
+def test_what_check_takes_is_answered_for_every_kind(seed):
+    """Also of kinds whose answers take seconds."""
+    agree(spoilt_somewhere(seed))
+    agree(near_sound(seed))
+
+
+ENDS = {
+    "the least prefix": ("cache", {"prefix": 1}, "prefix"),
+    "all of the peak": ("cache", {"prefill_efficiency": "100%"}, "prefill_efficiency"),
+    "no cooling": ("training", {"objective": "cost", "pue": 1, "power_price": "$0.1/kWh"}, "pue"),
+    "the most cooling": ("training", {"objective": "cost", "pue": 10, "power_price": 1e-8}, "pue"),
+    "the most seats": ("schedule", {"capacity": 1_000_000, "arrivals": "1 request/s"}, None),
+    "one seat": ("schedule", {"capacity": 1, "arrivals": "1 request/s"}, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_a_quantity_at_the_end_of_its_range_is_answered(name):
+    """What one percent of it is worth is that of the side that is left."""
+    kind, changes, path = ENDS[name]
+    data = next(copy.deepcopy(each) for each in stored() if each["problem"] == kind) | changes
+    protocol.check(copy.deepcopy(data))
+    document = protocol.solve(data).document
+    if path is not None:
+        assert path in document["elasticities"]
 
 
 CHANGES = {

@@ -107,6 +107,8 @@ CASES = [
     ("output_tokens: 1000", "output_tokens: 1\n  demand: 1 requests/s\n  concurrency: 2", "9:16  workload.concurrency: give demand (an open loop) or concurrency (a closed loop), not both"),
     ("output_tokens: 1000", "output_tokens: 1\n  demand: 3 GB", '8:11  workload.demand: expected a request rate such as "10 requests/s", got "3 GB" (bytes); output tokens such as "5000 tokens/s" are read too, and max: the largest load that the chips serve'),
     ("output_tokens: 1000", "output_tokens: !!python/name:os.system ''", "7:18  workload.output_tokens: tags such as 'tag:yaml.org,2002:python/name:os.system' are not read"),
+    ("system: hgx-h200", "system: hgx-h200\npue: 250%", "4:6  pue: expected a factor such as 1.2, got '250%'"),
+    ("output_tokens: 1000", "output_tokens: 1\n  routing_skew: 250%", "8:17  workload.routing_skew: expected a factor such as 1.2, got '250%'"),
     ("output_tokens: 1000", "output_tokens: *x", "7:18  workload.output_tokens: unknown alias *x, or one inside what it names"),
 ]  # fmt: skip
 

@@ -59,11 +59,13 @@ def missed_promises(questions: Sequence[Question]) -> list[MissedPromise]:
     return missed or [_of_no_promise(questions)]
 
 
-def exceeded_promises(task: Task, values: Mapping[str, float]) -> tuple[ExceededPromise, ...]:
-    """Promises exceeded by an evaluated plan, each with its factor."""
+def exceeded_promises(
+    limits: Mapping[str, float], values: Mapping[str, float]
+) -> tuple[ExceededPromise, ...]:
+    """Limits, by the step's names, exceeded by an evaluated plan, each with its factor."""
     return tuple(
         ExceededPromise(PROMISES[name], values[name] / limit)
-        for name, limit in task.limits.items()
+        for name, limit in limits.items()
         if values[name] > limit
     )
 

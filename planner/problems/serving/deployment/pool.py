@@ -126,15 +126,15 @@ class EvaluatedPool:
     @property
     def choice(self) -> ChosenPool:
         """Chosen layout, batch and formats of the pool, known before any value is computed."""
-        task, sizes = self.task, self.task.sizes
+        task, (weights, kv) = self.task, pool_formats(self.task)
         return ChosenPool(
             layout=point.PoolLayout(**self.layouts.row(0)),
             chip=task.chip.name,
             chips=int(self.layouts.chips[0]),
             batch_per_replica=int(self.batch),
-            weights=sizes.weight_dtype["routed" if sizes.n_experts else "dense_ffn"],
-            kv=sizes.kv_dtype,
-            redundant_experts=task.redundant if sizes.n_experts else None,
+            weights=weights,
+            kv=kv,
+            redundant_experts=task.redundant if task.sizes.n_experts else None,
             drafts=task.drafts if self.decodes else None,
         )
 
@@ -294,6 +294,12 @@ def evaluate(
     uniform = bound if task.lecture else Lazy(lambda: floats(model(True).routed_uniformly(batch)))
     estimate = bound if task.lecture else Lazy(lambda: floats(model(False)))  # lectures have none
     return EvaluatedPool(task, layouts, float(batch), float(fill), estimate, bound, uniform)
+
+
+def pool_formats(task: Task) -> tuple[str, str]:
+    """Formats of the weights and of the cache that a plan names."""
+    sizes = task.sizes
+    return sizes.weight_dtype["routed" if sizes.n_experts else "dense_ffn"], sizes.kv_dtype
 
 
 def per_mtok(values: Mapping[str, ArrayOrFloat], name: str) -> ArrayOrFloat | None:

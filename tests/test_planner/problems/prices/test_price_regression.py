@@ -6,7 +6,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from planner.problems.prices.price_regression import LAWS, fit_price_law, laws, observations
+from planner.problems.prices.price_regression import LAWS, laws
+from tests.cases.price_law_fit import fit_price_law, observations
 
 
 @pytest.fixture(scope="module")
