@@ -102,7 +102,7 @@ TWO = {"prefill": {"replicas": 4}, "decode": {"tp": 2, "replicas": 2}}
         ("mixtral-8x7b", {"tp": 4, "ep": 1, "tp_expert": 1, "batch": 8}, "current.tp_expert: 1"),
         ("mixtral-8x7b", {"tp_expert": 2, "batch": 8}, "current.tp_expert: 2 does not divide"),
         ("mixtral-8x7b", {"tp": 8, "ep": 3, "batch": 8}, "current.ep: 3 does not divide"),
-        ("mixtral-8x7b", {"tp": 8, "chip": "h100", "batch": 8}, "none of those asked about: aggregated on h200"),
+        ("mixtral-8x7b", {"tp": 8, "chip": "h100", "batch": 8}, "asked about: aggregated on h200"),
         ("mixtral-8x7b", {"tp": 8, "mode": "decode", "batch": 8}, "none of those asked about"),
         ("mixtral-8x7b", {"tp": 8, "batch": 8, "batch_per_replica": 4}, "hold fewer than the 8"),
         ("llama-3.1-8b", {"prefill": {"tp": 2}}, "those of both prefill and decode"),
