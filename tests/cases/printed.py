@@ -1,4 +1,4 @@
-"""Numbers as a text prints them, held against values: a line's label, then what stands behind it."""
+"""Numbers as a text prints them, held against values: a label, then what stands behind it."""
 
 from __future__ import annotations
 

@@ -137,8 +137,7 @@ def _certificate(
             (program.cost, smooth.total),
         )
         apart = max(abs(math.log(first / second)) for first, second in pairs)
-        # A cost within its tolerance tells a size to the root of that: the cost is what is proven.
-        if abs(math.log(program.cost / smooth.total)) > AGREE:
+        if abs(math.log(program.cost / smooth.total)) > AGREE:  # which tells sizes to its root
             raise SolverError(
                 "the search and the joint program of size, tokens and batch differ about the cost; "
                 f"their choices are {apart:.2g} apart (in logarithms)"

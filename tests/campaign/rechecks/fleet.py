@@ -50,7 +50,11 @@ def faults(asked: Document, document: Document) -> Iterator[str]:
     yield from differs("objective", proof["objective"], plan["usd_per_hour"])
     for row in document["beside"]:
         usd, more = row["usd_per_hour"], row["more"]
-        if usd is not None and not close(more, usd / plan["usd_per_hour"] - 1, absolute=2e-6):
+        if (
+            usd is not None
+            and plan["usd_per_hour"]
+            and not close(more, usd / plan["usd_per_hour"] - 1, absolute=2e-6)
+        ):
             yield f"{row['restriction']}: {usd} USD/hour are not {more:+.3%}"
 
 

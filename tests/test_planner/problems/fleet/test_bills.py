@@ -7,7 +7,7 @@ import re
 import pytest
 
 import planner
-from tests.cases.printed import shows
+from tests.cases.printed import lines, numbers, shows
 
 HOUR = 3600.0
 # Starting an hour's replica costs a sixth of its hour; demand makes both models start some.
@@ -35,7 +35,7 @@ def plan():
 
 
 def started(plan, model: str) -> float:
-    """What the starts of a model's replicas cost over the horizon [USD]: a sixth of an hour each."""
+    """What the starts of a model's replicas cost [USD]: a sixth of an hour each."""
     usd = 0.0
     for column in FLEET["models"][model]["columns"]:
         there = plan.answer.plan.replicas[model][f"p x{column['chips']}"]
@@ -59,8 +59,7 @@ def test_each_model_bears_its_chips_and_its_starts(plan):
     rented = sum(point.on_demand["p"]) * 8 * 4.0 + point.reserved["p"] * 8 * 2.0 * 3
     chips = {
         model: sum(
-            int(name.removeprefix("p x")) * sum(row)
-            for name, row in point.replicas[model].items()
+            int(name.removeprefix("p x")) * sum(row) for name, row in point.replicas[model].items()
         )
         for model in point.per_model
     }
@@ -90,6 +89,21 @@ def test_what_is_printed_is_the_plan(plan):
         assert numbers[1] == pytest.approx(100 * bill.share_of_bill, abs=0.51)
         assert numbers[-1] == max(row)
         assert f"p x{size}: " in line
+
+
+@pytest.mark.parametrize("rate", ["1 requests/s", "7 requests/s"])
+def test_a_fleet_that_is_owned_costs_nothing(rate):
+    """Machines that are there already: no bill, and no rule that costs a share of it."""
+    chat = {"demand": {"hourly": [rate]}, "columns": [{"pool": "p", "chips": 1, "rate": rate}]}
+    pools = {"p": {"size": 8, "on_demand": "$4/hour"}}
+    plan = planner.solve({
+        "problem": "fleet", "hours": 1, "models": {"chat": chat}, "pools": pools,
+        "have": {"p": "2 machines"}, "spare": {"replicas": 1, "headroom": "10%"},
+    })  # fmt: skip
+    assert plan.answer.plan.usd_per_hour == 0
+    shows(str(plan), "Cheaper", (0.0, 0.0))
+    (cost, _), (share, _), *_ = numbers(lines(str(plan), "Limit")[0])
+    assert (cost, share) == (0.0, 0.0)
 
 
 def ends(row) -> tuple[int, int]:

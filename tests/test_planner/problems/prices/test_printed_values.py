@@ -43,9 +43,14 @@ def test_intervals_are_printed_as_they_are(plan):
     for row in plan.answer.plan.inferences:
         if row.reading is not None:
             first.setdefault(row.name, row)
-    for label, name in (("active parameters", "n_active"),
-                        ("memory over arithmetic", "memory_over_arithmetic")):  # fmt: skip
-        row, shown = first[name], numbers(" ".join(lines(text.lower(), label)).upper())
-        assert len(shown) >= 2, text
-        for value in (row.low, row.high):
-            assert any(abs(number - value) <= half for number, half in shown), (label, value)
+    printed = (("active parameters", "n_active", 0), ("all parameters", "n_total", 0),
+               ("memory time vs compute", "memory_over_arithmetic", 0))  # fmt: skip
+    table = text.partition("\nReading")[2]
+    for label, name, nth in printed:
+        (low, near), (high, half), *_ = numbers(lines(table, label)[nth])
+        row = first[name]
+        assert abs(low - row.low) <= near, label
+        assert abs(high - row.high) <= half, label
+        assert row.mid == pytest.approx((row.low * row.high) ** 0.5)
+    shares = numbers(lines(table, "fixed share of a step")[0])
+    assert shares[0][0] == pytest.approx(5 / 14, abs=5e-4)
