@@ -136,7 +136,7 @@ def optimum(asked: Document, hand: Hand) -> tuple[float, float]:
             trained = (limit / size - later) / hand.prices["pretrain"]
             return hand.loss(size, trained) if trained > 1 else 1e6
 
-    grid = np.linspace(math.log(1e5), math.log(1e14), 3000)
+    grid = np.linspace(math.log(1e2), math.log(1e14), 4000)
     scores = [score(x) for x in grid]
     place = int(np.argmin(scores))
     ends = (grid[max(place - 1, 0)], grid[min(place + 1, len(grid) - 1)])
