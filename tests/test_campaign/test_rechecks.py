@@ -19,7 +19,8 @@ from tests.sizes import sized
 FULL = {"training": 1, "rl": 0, "cache": 4, "prices": 9, "schedule": 2, "fleet": 5, "budget": 1,
         "lifecycle": 0}  # fmt: skip
 NEVER = {
-    "lifecycle": ("serving",),  # `tests.campaign.soundness` looks at it
+    # `tests.campaign.soundness` looks at the serving plan; the others are not computed anew
+    "lifecycle": ("serving", "model.weight_bytes", "slope_of_price", "checkpoints"),
     "prices": ("contradictions",),  # their factors; that there are some is looked at
     "schedule": ("simulation.error", "simulation.worst", "simulation.requests"),  # as drawn
     "fleet": ("served",),  # an estimate of 4,000 draws: a hundredth is within its error
@@ -81,3 +82,13 @@ def unnoticed(kind: str) -> list[str]:
         if not seen:
             missed.append(".".join(map(str, place)))
     return missed
+
+
+SLOW = ("rl", "lifecycle")  # half a second for each number
+EVERY = [pytest.param(x, marks=[pytest.mark.slow] * (x in SLOW)) for x in RECHECKED]
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_no_number_of_a_plan_can_be_wrong_unnoticed(kind):
+    """The check itself: each number of a plan, a hundredth larger, is seen."""
+    assert unnoticed(kind) == []

@@ -18,7 +18,7 @@ from scipy.interpolate import PchipInterpolator
 from scipy.optimize import minimize_scalar
 
 import planner
-from tests.campaign.rechecks.budget import CHIPS, LAWS, Hand
+from tests.campaign.rechecks.budget import CHIPS, LAWS, Hand, compute_optimal
 from tests.campaign.rechecks.cache import folder
 from tests.campaign.rechecks.common import HOUR, Document, differs, figure
 
@@ -85,9 +85,38 @@ def faults(asked: Document, document: Document) -> Iterator[str]:
              * plan["chips"]["inference"]["chips_per_unit"] / HOUR}  # fmt: skip
     for name, value in hours.items():
         yield from differs(f"chip-hours of {name}", plan["cost"][name]["chip_hours"], value)
+    yield from _facts(asked, plan, hand, flop)
     yield from _asked(document, hand, loss)
     yield from _between(document, hand, loss)
     yield from _served(asked, plan)
+
+
+def _facts(asked: Document, plan: Document, hand: Hand, flop: Document) -> Iterator[str]:
+    """Sums of the bills, FLOP that are rented, the law, tokens over the compute-optimal ones."""
+    size, cost, model = plan["n_active"], plan["cost"], plan["model"]
+    mfu = asked["phases"]["pretrain"]["mfu"]
+    served = figure(CHIPS[asked["serving"]["system"]], "bf16")
+    paid = {"pretrain": flop["pretrain"] / mfu,
+            "inference": cost["inference"]["chip_hours"] * HOUR * served}  # fmt: skip
+    for name, value in paid.items():
+        yield from differs(f"FLOP rented for {name}", cost[name]["flop_paid"], value)
+    for key, value in cost["total"].items():
+        summed = sum(cost[name][key] for name in ("pretrain", "rl", "inference"))
+        yield from differs(f"{key} in all", value, summed)
+    trained = plan["tokens"]["pretrain"]
+    rows = {
+        "n_total": size, "sparsity": 1.0, "tokens_per_parameter": trained / size,
+        "over_training": trained / compute_optimal(hand, size),
+    }  # fmt: skip
+    for name, value in rows.items():
+        yield from differs(name, plan[name], value)
+    yield from differs("tokens served", plan["tokens"]["inference"], hand.tokens["inference"])
+    yield from differs("mfu", plan["chips"]["pretrain"]["mfu"], mfu)
+    names = ("loss_min", "A_N", "alpha_N", "B_D", "beta_D")
+    for name, value in zip(names, hand.law, strict=True):
+        yield from differs(name, plan["coefficients"][name], value)
+    cache = 2 * 2 * model["layers"] * model["kv_heads"] * HEAD
+    yield from differs("bytes of a token", model["kv_bytes_per_token"], cache)
 
 
 def _asked(document: Document, hand: Hand, loss: float) -> Iterator[str]:
