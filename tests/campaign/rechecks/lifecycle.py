@@ -122,7 +122,8 @@ def _facts(asked: Document, plan: Document, hand: Hand, flop: Document) -> Itera
 def _asked(document: Document, hand: Hand, loss: float) -> Iterator[str]:
     """Every size that the serving planner was asked for, with its bills; none is cheaper."""
     plan, tokens = document["plan"], hand.tokens["inference"]
-    for row in document["asked"]:
+    served = [row for row in document["asked"] if row["usd_per_mtok"] is not None]
+    for row in served:
         size = row["n_active"]
         trained = hand.trained(size, loss)
         yield from differs("tokens of a size", row["pretrain"], trained)
@@ -131,13 +132,16 @@ def _asked(document: Document, hand: Hand, loss: float) -> Iterator[str]:
         )
         yield from differs("serving", row["serving_usd"], row["usd_per_mtok"] / 1e6 * tokens)
         yield from differs("both", row["total_usd"], row["training_usd"] + row["serving_usd"])
-    least = min(row["total_usd"] for row in document["asked"])
+    least = min(row["total_usd"] for row in served)
     yield from differs("the cheapest size asked for", plan["cost"]["total"]["usd"], least)
 
 
 def _between(document: Document, hand: Hand, loss: float) -> Iterator[str]:
     """The best of all sizes between those that were asked for, prices between theirs."""
-    rows = {math.log(row["n_active"]): math.log(row["usd_per_mtok"]) for row in document["asked"]}
+    rows = {
+        math.log(row["n_active"]): math.log(row["usd_per_mtok"])
+        for row in document["asked"] if row["usd_per_mtok"] is not None
+    }  # fmt: skip
     if len(rows) < 3:
         return
     price = PchipInterpolator(sorted(rows), [rows[x] for x in sorted(rows)])
