@@ -1,6 +1,7 @@
 """The campaign in full: `python -m tests.campaign` prints counts, failures and CPU time.
 
-With `--log FILE` every chunk of cases is written down when it is done. The same command goes on
+`--checks 200` computes so many answers of every kind of problem anew, and nothing else. With
+`--log FILE` every chunk of cases is written down when it is done. The same command goes on
 where it was interrupted, and `--seconds 0` prints the counts alone.
 """
 
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from tests.campaign.hostile import FAMILIES, case
 from tests.campaign.judged import judged
-from tests.campaign.kinds import KINDS
+from tests.campaign.kinds import KINDS, RECHECKED
 from tests.campaign.running import Chunk, Log, Tally, chunks_of, run_all
 
 
@@ -25,7 +26,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=float, default=1.0, help="share of the full size")
     names = ("hostile", *KINDS)
-    parser.add_argument("--kind", nargs="+", default=names, choices=names, help="these alone")
+    answers = ("soundness", *(f"{name}-answers" for name in RECHECKED))
+    parser.add_argument("--kind", nargs="+", choices=names, help="these alone")
+    parser.add_argument(
+        "--checks", type=int, help="so many answers of every kind of problem, computed anew"
+    )
     parser.add_argument("--case", help="KIND:NUMBER, one case with all that it prints")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=float, default=1e9, help="begin nothing after so long")
@@ -34,11 +39,14 @@ def main() -> int:
     chosen = parser.parse_args()
     if chosen.case:
         return _one(*chosen.case.split(":"))
+    kinds = chosen.kind or (answers if chosen.checks else names)
     chunks = chunks_of(
         {
-            name: max(round(kind.count * chosen.scale / kind.each), 1) * kind.each
+            name: chosen.checks
+            if chosen.checks and name in answers
+            else max(round(kind.count * chosen.scale / kind.each), 1) * kind.each
             for name, kind in KINDS.items()
-            if name in chosen.kind or (name in FAMILIES and "hostile" in chosen.kind)
+            if name in kinds or (name in FAMILIES and "hostile" in kinds)
         }
     )
     log = Log(chosen.log)
@@ -84,7 +92,10 @@ def _summary(log: Log, asked: list[Chunk]) -> int:
     for name in FAMILIES.keys() & rows.keys():
         rows["hostile"].add(rows[name])
         counts["hostile"], wanted["hostile"] = (x["hostile"] + x[name] for x in (counts, wanted))
-    print(f"{'kind':14}{'cases':>8} of {'':5}{'failed':>8}{'CPU s':>9}  slowest, statuses")
+    print(
+        f"{'kind':18}{'cases':>8} of {'':5}{'answers':>8}{'failed':>8}{'CPU s':>9}{'peak MB':>9}"
+        "  slowest, statuses"
+    )
     for name, tally in rows.items():
         _row(name, f"{counts[name]:8,} of {wanted[name]:<7,}", tally)
     print(", ".join(f"{count:,} at {commit}" for commit, count in commits.items()) or "none yet")
@@ -95,7 +106,8 @@ def _row(name: str, cases: str, tally: Tally) -> None:
     ends = ", ".join(f"{status}: {count:,}" for status, count in sorted(tally.statuses.items()))
     failed = len({name for name, _ in tally.failures})
     slow, at = tally.slowest
-    print(f"{name:14}{cases}{failed:6,}{tally.cpu:9.1f}  {slow:.2f} s {at}; {ends}")
+    numbers = f"{tally.statuses[0]:8,}{failed:8,}{tally.cpu:9.1f}{tally.peak / 1e6:9,.0f}"
+    print(f"{name:18}{cases}{numbers}  {slow:.2f} s {at}; {ends}")
 
 
 if __name__ == "__main__":

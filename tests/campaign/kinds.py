@@ -8,6 +8,7 @@ where they are called, since every kind needs others.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -15,12 +16,15 @@ import tempfile
 import traceback
 from collections import Counter
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+import planner
 from tests.campaign.hostile import FAMILIES, case
 from tests.campaign.judged import judged
 from tests.paths import ROOT
@@ -91,6 +95,21 @@ def soundness(number: int) -> int:
     if wrong:
         raise AssertionError("; ".join(wrong))
     return int(document["status"] == "infeasible")
+
+
+def rechecked(kind: str) -> Callable[[int], int]:
+    """Answers of a kind of problem, computed anew by `tests.campaign.rechecks`."""
+
+    def run(number: int) -> int:
+        hand = import_module(f"tests.campaign.rechecks.{kind}")
+        asked = hand.question(number)
+        solved = planner.solve(deepcopy(asked)).document
+        document = json.loads(json.dumps(solved, allow_nan=False))
+        if wrong := list(hand.faults(asked, document)):
+            raise AssertionError("; ".join(wrong))
+        return int(document["plan"] is None)
+
+    return run
 
 
 def engines(number: int) -> Counter[int]:
@@ -181,7 +200,7 @@ def mutants(number: int) -> Counter[int]:
             [*command, *words, "--workers", "1"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL
         )
     verdicts, harmless = results(), equivalent()
-    names = [mutant.name for mutant in sampled([room], count, 15)[room]]
+    names = [mutant.name for mutant in sampled(list(ROOMS), count, 15)[room]]
     tried = {name: verdicts[name]["verdict"] for name in names if name not in harmless}
     survivors = [name for name, verdict in tried.items() if verdict not in ("killed", "timeout")]
     if survivors:
@@ -189,6 +208,11 @@ def mutants(number: int) -> Counter[int]:
     return Counter({0: len(tried), 1: len(names) - len(tried)})
 
 
+# Kinds of problem whose answers are computed anew, with how many a process takes at a time.
+RECHECKED = {
+    "training": 25, "rl": 25, "cache": 50, "prices": 50, "schedule": 50, "fleet": 25, "budget": 100,
+    "lifecycle": 10,
+}  # fmt: skip
 KINDS = {
     # by name: how a case is run, how many there are, in a block, in a call
     **{family: Kind(hostile(family), count, 50) for family, (_, count) in FAMILIES.items()},
@@ -204,7 +228,11 @@ KINDS = {
             (kills, 105, 21, 21),
             (faults, 24, 24, 1),
             (arrivals, 400, 10, 1),
-            (mutants, 301, 43, 43),
+            (mutants, 344, 43, 43),
         )
+    },
+    **{
+        f"{name}-answers": Kind(held(rechecked(name), 1), 2_000, block)
+        for name, block in RECHECKED.items()
     },
 }

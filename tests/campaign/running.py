@@ -16,6 +16,7 @@ from pathlib import Path
 
 import typer.main
 
+from tests.campaign.judged import memory
 from tests.campaign.kinds import KINDS
 from tests.paths import ROOT
 
@@ -24,12 +25,16 @@ Chunk = tuple[str, int, int]  # a kind, its first case, the one after its last
 
 @dataclass
 class Tally:
-    """How cases ended: how many by status, CPU seconds in all and of the slowest, the failures."""
+    """How cases ended: how many by status, CPU seconds in all and of the slowest, the failures.
+
+    `peak` is the most memory that a process has had by then [byte].
+    """
 
     statuses: Counter[int] = field(default_factory=Counter)
     cpu: float = 0.0
     slowest: tuple[float, str] = (0.0, "")
     failures: list[tuple[str, str]] = field(default_factory=list)
+    peak: int = 0
 
     @property
     def cases(self) -> int:
@@ -42,6 +47,7 @@ class Tally:
         self.cpu += other.cpu
         self.slowest = max(self.slowest, other.slowest)
         self.failures += other.failures
+        self.peak = max(self.peak, other.peak)
 
 
 class Log:
@@ -61,6 +67,7 @@ class Log:
                 row["cpu"],
                 tuple(row["slowest"]),
                 [(name, fault) for name, fault in row["failures"]],
+                row.get("peak", 0),
             )
             self._take((row["family"], row["first"], row["last"]), tally, row["commit"])
 
@@ -96,6 +103,7 @@ def run_chunk(chunk: Chunk) -> tuple[Chunk, Tally]:
             tally.cpu += end.cpu
             tally.slowest = max(tally.slowest, (end.cpu, name))
             tally.failures += [(name, fault) for fault in end.faults]
+    tally.peak = memory()
     return chunk, tally
 
 

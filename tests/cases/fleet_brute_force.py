@@ -339,7 +339,7 @@ def _waiting(
     levels = sorted({round(float(m), 9) for m in most if m >= 0})
     window = min(int(asked["deferrable"] // 3600), scenario["hours"] - 1)
     paths = product(levels, repeat=scenario["hours"])
-    good = [path for path in paths if _in_time(asked["hourly"], path, window)]
+    good = [path for path in paths if done_in_time(asked["hourly"], path, window)]
     best = math.inf
     for counts, paid in reservations:
         hourly = spot + _rented(scenario, needed, counts)
@@ -348,7 +348,7 @@ def _waiting(
     return best
 
 
-def _in_time(arrivals: list[float], rooms: tuple[float, ...], window: int) -> bool:
+def done_in_time(arrivals: list[float], rooms: tuple[float, ...], window: int) -> bool:
     """Whether cyclic work is done at most `window` hours after it came, first come first served."""
     hours, waiting = len(arrivals), 0.0
     if sum(rooms) < sum(arrivals) - 1e-9:

@@ -62,6 +62,7 @@ ROOMS = {
         "planner/token_costs/spending.py", "planner/token_costs/stationary_points.py",
         "planner/problems/lifecycle/serving_cost.py",
     ],
+    "rest": ["planner"],  # texts, presentation, questions, readers: all that is in no other room
 }  # fmt: skip
 TESTS = ("tests/test_planner", "tests/test_formulas/serving", "tests/test_formulas/numerics")
 CACHE = ROOT / "build" / "product_mutants"
@@ -78,6 +79,9 @@ def main() -> None:
     parser.add_argument("--room", choices=ROOMS, action="append", help="these rooms alone")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--budget", type=float, default=20.0, help="seconds of tests per mutant")
+    parser.add_argument(
+        "--folder", action="store_true", help="the tests of the same folder alone; needs no map"
+    )
     parser.add_argument("--tests", nargs="*", help="map these files or folders alone")
     parser.add_argument("--survivors", action="store_true", help="try those that survived again")
     options = parser.parse_args()
@@ -110,9 +114,11 @@ def sampled(rooms: Sequence[str], count: int, seed: int) -> dict[str, list[Mutan
 
     Drawn by a digest of seed and name: a change elsewhere in the room leaves the others drawn.
     """
-    share = -(-count // len(ROOMS))
+    share = -(-count // len(ROOMS)) if len(rooms) > 1 else count
     chosen, taken = {}, set[str]()
     for room, places in ROOMS.items():
+        if room == "rest" and room not in rooms:
+            continue
         files = [file for place in places if (ROOT / place).exists() for file in modules(place)]
         every = [one for file in files if file not in taken for one in mutants(file)]
         taken |= set(files)  # a room's file is not tried again as one of a later room's folder
@@ -142,15 +148,42 @@ def tried(chosen: dict[str, list[Mutant]], options: argparse.Namespace) -> None:
         verdict = verdicts.get(mutant.name, {}).get("verdict")
         if mutant.name not in harmless and (verdict is None or verdict in again):
             left[mutant.name] = mutant
-    jobs = [_job(mutant, touching, options.budget) for mutant in left.values()]
+    jobs = [
+        _of_folder(mutant, options.budget)
+        if options.folder
+        else _job(mutant, touching, options.budget)
+        for mutant in left.values()
+    ]
     with (CACHE / "results.jsonl").open("a", encoding="utf-8") as lines:
         for count, (job, status, took) in enumerate(done(jobs, options.workers), 1):
-            verdict = {0: "survived", None: "timeout", 5: "untested"}.get(status, "killed")
+            late = "unfinished" if options.folder else "timeout"  # its tests may be slow themselves
+            verdict = {0: "survived", None: late, 5: "untested"}.get(status, "killed")
             killer = _killer(job.name)
             row = {"name": job.name, "verdict": verdict, "by": killer, "seconds": round(took, 1)}
             lines.write(json.dumps(row) + "\n")
             lines.flush()
             print(f"{count}/{len(jobs)} {verdict:9}{took:6.1f} s  {job.name}", flush=True)
+
+
+def mirrored(file: str) -> list[str]:
+    """The test files of a module's folder, the quickest to collect first; those above if none."""
+    folder = ROOT / "tests" / f"test_{Path(file).parent}"
+    while not folder.is_dir() or not list(folder.glob("test_*.py")):
+        folder = folder.parent
+    stem = Path(file).stem
+    tests = sorted(folder.glob("test_*.py"), key=lambda x: (stem not in x.stem, x.stat().st_size))
+    return [str(test.relative_to(ROOT)) for test in tests]
+
+
+def _of_folder(mutant: Mutant, budget: float) -> Job:
+    """The tests of the module's own folder, until one fails or so many seconds are over."""
+
+    def work() -> int:
+        sys.meta_path.insert(0, _Finder(mutant))
+        arguments = ["-x", *PLAINLY, "-n", "0", *mirrored(mutant.file)]
+        return int(pytest.main(arguments, plugins=[_Witness(mutant.name)]))
+
+    return Job(mutant.name, work, processor=budget)
 
 
 def _job(mutant: Mutant, touching: Touching, budget: float) -> Job:

@@ -108,7 +108,7 @@ def _all(
 ) -> Iterator[tuple[Mutant, ast.AST, Callable[[ast.AST], ast.AST]]]:
     number, alike = 0, Counter[tuple[str, str]]()
     for name, part, users in (*_functions(tree.body, ""), *_constants(tree)):
-        for node in _nodes(part):
+        for node in (*_nodes(part), *_printed(part)):
             for what, change in _changes(node):
                 line = getattr(node, "lineno", part.lineno)
                 alike[name, what] += 1
@@ -161,6 +161,24 @@ def _nodes(part: ast.stmt) -> Iterator[ast.AST]:
             for child in (value if isinstance(value, list) else [value])
             if isinstance(child, ast.AST)
         ] + waiting
+
+
+def _printed(part: ast.stmt) -> Iterator[ast.AST]:
+    """What of it is put into texts: values between the braces, not those of errors.
+
+    After all that computes, so that names of changes that were there before stay theirs.
+    """
+    waiting: list[ast.AST] = [part.value] if hasattr(part, "value") else list(part.body)
+    while waiting:
+        node = waiting.pop(0)
+        if node is None or isinstance(node, ast.Raise | ast.Assert):
+            continue
+        if isinstance(node, ast.JoinedStr):
+            values = [x.value for x in node.values if isinstance(x, ast.FormattedValue)]
+            for value in values:
+                yield from ast.walk(value)
+            continue
+        waiting = list(ast.iter_child_nodes(node)) + waiting
 
 
 def _changes(node: ast.AST) -> Iterator[Change]:

@@ -175,8 +175,8 @@ def _cheaper(whole: FleetAnswer, point: FleetPoint) -> str:
         if row.restriction == "layouts free" and row.more is not None and row.more < SAVES:
             bill = f"{say.usd_text(row.usd_per_hour or 0.0)}/hour"
             return f"--set layouts=free: {bill} ({say.increase(row.more)})"
-    least = whole.certificate.relaxation or 0.0
-    less = f"{say.usd_text(point.usd_per_hour - least)}/hour ({say.percent(whole.gap or 0.0)})"
+    saves = round(point.usd_per_hour - (whole.certificate.relaxation or 0.0), 9) + 0.0
+    less = f"{say.usd_text(saves)}/hour ({say.percent(whole.gap or 0.0)})"
     return f"no: what keeps every rule saves at most {less}"
 
 
@@ -186,9 +186,9 @@ def _limit(whole: FleetAnswer, point: FleetPoint) -> str:
     for name, words in RULES.items():
         bills = [x.usd_per_hour for x in whole.beside if x.restriction.startswith(name)]
         if bills and bills[0] is not None:
-            share = say.percent(1 - bills[0] / point.usd_per_hour)
-            hour = "" if costs else "/hour"
-            costs.append(f"{words} {say.usd_text(point.usd_per_hour - bills[0])}{hour} ({share})")
+            usd = round(point.usd_per_hour - bills[0], 9) + 0.0  # one bill may differ by rounding
+            hour, share = "" if costs else "/hour", say.percent(usd / (point.usd_per_hour or 1.0))
+            costs.append(f"{words} {say.usd_text(usd)}{hour} ({share})")
     more = whole.prices.headroom if whole.prices else 0.0
     if more and any(x.restriction == "without headroom" for x in whole.beside):
         costs.append(f"1 point of headroom {say.usd_text(more)}")

@@ -137,10 +137,10 @@ def _certificate(
             (program.cost, smooth.total),
         )
         apart = max(abs(math.log(first / second)) for first, second in pairs)
-        if apart > AGREE:
+        if abs(math.log(program.cost / smooth.total)) > AGREE:  # which tells sizes to its root
             raise SolverError(
-                f"the search and the joint program of size, tokens and batch differ by {apart:.2g} "
-                "(in logarithms)"
+                "the search and the joint program of size, tokens and batch differ about the cost; "
+                f"their choices are {apart:.2g} apart (in logarithms)"
             )
     from_pools = overtraining_from_pools(best)
     at = (smooth.task, smooth.n_active, smooth.pretrain)
