@@ -2,8 +2,9 @@
 
 Lowering the serving equations takes longer than searching all layouts, and importing SymPy longer
 still. What is kept is plain data (JSON) under a digest of every source file it was made from: when
-an equation changes, nothing that was kept before is looked at again. A wheel ships what common
-questions ask, under the same digests.
+an equation changes, nothing that was kept before is looked at again. Each file begins with a digest
+of its text and its place: what was cut, changed or exchanged since is made again. A wheel ships
+what common questions ask, under the same digests.
 
 And functions of columns that give the same for the same numbers, looked up where they stand again.
 Neighbouring questions differ in a price, a promise or a length, and then ask for the same groups
@@ -40,6 +41,7 @@ SHIPPED_FOLDER = Path(__file__).parent / "lowered"  # of a wheel; a checkout has
 # Digests whose files stay. A version has four; a checkout that is edited makes new ones every time.
 GENERATIONS = 16
 DIGEST = re.compile(r"[0-9a-f]{24}")  # what a folder of kept files is called
+SEAL = len(f'["{"0" * 24}",')  # of a kept file, before its text
 
 
 def cached_json(name: str, make: Callable[[], T], sources: tuple[Path, ...] = ()) -> T:
@@ -50,12 +52,14 @@ def cached_json(name: str, make: Callable[[], T], sources: tuple[Path, ...] = ()
     name : Of the file, one for each thing that is made.
     sources : Folders and files that decide what is made, beside all equations.
     """
-    file = folder() / digest(sources) / f"{name}.json"
+    key = f"{digest(sources)}/{name}"
+    file = folder() / f"{key}.json"
     # An unusable folder or a damaged file costs only the time of a new computation.
-    for place in (file, SHIPPED_FOLDER / file.parent.name / file.name):
+    for place in (file, SHIPPED_FOLDER / f"{key}.json"):
         with contextlib.suppress(OSError, ValueError):
-            if (value := json.loads(place.read_bytes())) is not None:
-                return value
+            sealed = place.read_text(encoding="utf-8")
+            if sealed == _sealed(key, text := sealed[SEAL:-1]):
+                return json.loads(text)
     text = json.dumps(make(), separators=(",", ":"))
     with contextlib.suppress(OSError):
         # The file in one step, so that no other process reads half of it.
@@ -66,9 +70,14 @@ def cached_json(name: str, make: Callable[[], T], sources: tuple[Path, ...] = ()
             for old in sorted(ours, key=lambda path: path.stat().st_mtime)[:-GENERATIONS]:
                 shutil.rmtree(old, ignore_errors=True)
         part = file.with_suffix(f".{os.getpid()}")
-        part.write_text(text, encoding="utf-8")
+        part.write_text(_sealed(key, text), encoding="utf-8")
         part.replace(file)
     return json.loads(text)
+
+
+def _sealed(key: str, text: str) -> str:
+    """JSON of a pair: a digest of what it is and of the text, then the text itself."""
+    return f'["{blake2b(f"{key}={text}".encode(), digest_size=12).hexdigest()}",{text}]'
 
 
 def cached_kernel(name: str, make: Callable[[], Kernel], sources: tuple[Path, ...] = ()) -> Kernel:

@@ -284,13 +284,6 @@ DEFAULT_LAW = "besiroglu-2024"
 DRAWS, MAX_DRAWS = 400, 20_000
 
 
-def bounded_draws(draws: int) -> int:
-    """Return the number of draws; raises ValueError if it exceeds `MAX_DRAWS`."""
-    if draws > MAX_DRAWS:
-        raise ValueError(f"expected at most {MAX_DRAWS:,} draws, got {draws:,}")
-    return draws
-
-
 class BudgetData(fields.Record):
     """Data to train on."""
 
@@ -310,8 +303,7 @@ Extrapolate = Annotated[
 
 Draws = Annotated[
     int,
-    fields.IntegerField(least=0),
-    AfterValidator(bounded_draws),
+    fields.IntegerField(least=0, most=MAX_DRAWS),
     Field(description="draws from the law's standard errors, for the intervals; 0 for none"),
 ]
 

@@ -12,7 +12,8 @@ from collections import Counter, OrderedDict
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from hashlib import sha256
-from itertools import chain, compress, product
+from itertools import chain, compress
+from operator import lt
 from typing import Any
 from weakref import ref
 
@@ -69,8 +70,10 @@ class DomainWiring:
         at: dict[tuple[int, ...], list[Node]] = {}
         for chip, place in zip(members, self._places, strict=True):
             at.setdefault(tuple(x // k for x, k in zip(place, box, strict=True)), []).append(chip)
-        whole = product(*(range(side // k) for side, k in zip(sides, box, strict=True)))
-        return [tuple(at[tile][:n]) for tile in whole if len(at.get(tile, ())) >= n]
+        # Only boxes that hold chips are looked at: sides are as long as the largest coordinate.
+        whole = [side // k for side, k in zip(sides, box, strict=True)]
+        tiles = sorted(tile for tile in at if all(map(lt, tile, whole)))
+        return [tuple(at[tile][:n]) for tile in tiles if len(at[tile]) >= n]
 
 
 def _bounds(part: Fabric, members: Sequence[Node]) -> list[tuple[int, float, bool]]:

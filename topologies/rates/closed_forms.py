@@ -15,10 +15,10 @@ A slice of its own may close its sides into rings where the machine's optics all
 inside a slice has a ring only along a side that it fills.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import ceil, prod
+from math import prod
 
 from topologies.fabric.limits import TopologyError
 
@@ -148,13 +148,14 @@ def _distances(sides: Sequence[int]) -> list[int]:
 BoxSides = tuple[int, ...]
 
 
-def boxes(dims: Sequence[int], chips: int) -> Iterator[BoxSides]:
-    """Boxes within `dims` that hold `chips`, the last side no longer than it must be."""
+def boxes(dims: Sequence[int], chips: int) -> list[BoxSides]:
+    """Boxes within `dims` that hold `chips`, no side longer than those before it leave needed."""
     *first, last = dims
-    for sides in product(*(range(1, side + 1) for side in first)):
-        rest = ceil(chips / prod(sides))
-        if rest <= last:
-            yield (*sides, rest)
+    parts: list[tuple[BoxSides, int]] = [((), chips)]  # first sides, and what the others must hold
+    for most in first:
+        parts = [((*sides, k), -(-left // k)) for sides, left in parts
+                 for k in range(1, min(most, left) + 1)]  # fmt: skip
+    return [(*sides, left) for sides, left in parts if left <= last]
 
 
 def best_box(

@@ -117,8 +117,6 @@ TiersField = Annotated[
 
 
 def _trace_file(value: object, info: ValidationInfo) -> File:
-    if isinstance(value, File):
-        return value
     file = name_or_file(value, "trace", "requests.csv", (), info)
     assert isinstance(file, File)  # there is no catalogue of traces
     return file

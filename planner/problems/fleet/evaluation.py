@@ -5,9 +5,9 @@ machines, work that waits, and the bill, are worked out anew from the plan's who
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -130,7 +130,7 @@ def _missed(task: FleetTask, plan: WholePlan, group: ReplicaGroup, t: int) -> It
     if most < wanted * (1 - FEASIBLE_TOL) - 1e-12:
         yield f"{where}: {most:.6g} of {wanted:.6g} requests/s are served with the spare kept"
     firm = sum(c.rate * plan.firm[i][t] for i, c in enumerate(task.columns) if group.has(c))
-    if firm < (1 - task.spot_share) * wanted * (1 - FEASIBLE_TOL) - 1e-12:
+    if firm < (1 - task.spot_share - FEASIBLE_TOL) * wanted - 1e-12:
         yield f"{where}: {firm:.6g} requests/s are on firm machines"
 
 
@@ -210,34 +210,43 @@ def _pool(task: FleetTask, plan: WholePlan, k: int, pool: PoolOffer, t: int) -> 
     for name, machines, replicas in (
         ("firm", firm, plan.firm), ("spot", plan.spot_machines[k][t], plan.spot)
     ):  # fmt: skip
-        parts: list[int] = []
+        parts: Counter[int] = Counter()
         for i, column in enumerate(task.columns):
             if column.pool == k:
-                parts += [column.chips] * replicas[i][t]
+                parts[column.chips] += replicas[i][t]
         if not can_pack(parts, pool.size, machines):
-            wrong.append(f"replicas of {sum(parts)} chips do not fit {machines} {name} machines")
+            chips = sum(part * count for part, count in parts.items())
+            wrong.append(f"replicas of {chips} chips do not fit {machines} {name} machines")
     return wrong
 
 
-def can_pack(parts: list[int], size: int, machines: int) -> bool:
-    """True if replicas of these chips each fit within machines, or in whole machines; exact."""
-    whole = sum((part + size - 1) // size for part in parts if part >= size)
-    small = sorted((part for part in parts if part < size), reverse=True)
+def can_pack(parts: Mapping[int, int], size: int, machines: int) -> bool:
+    """True if so many replicas of these chips fit within machines, or in whole machines; exact."""
+    whole = sum((part + size - 1) // size * n for part, n in parts.items() if part >= size)
+    few = {part: n for part, n in sorted(parts.items(), reverse=True) if part < size and n > 0}
     bins = machines - whole
-    if bins < 0 or sum(small) > bins * size:
+    if bins < 0 or sum(part * n for part, n in few.items()) > bins * size:
         return False
-    rooms: list[int] = []
-    place = 0
-    for before, part in pairwise([0, *small]):  # first fit, the largest first
-        place = place if part == before else 0  # a bin too full for an equal part stays too full
-        while place < len(rooms) and rooms[place] < part:
-            place += 1
-        if place == len(rooms):
-            rooms.append(size)
-        rooms[place] -= part
-    if len(rooms) <= bins:
+    if _packed(few, Counter({size: bins})):
         return True
-    return _placed(tuple(small), (size,) * bins, set())
+    return _placed(tuple(part for part, n in few.items() for _ in range(n)), (size,) * bins, set())
+
+
+def _packed(parts: Mapping[int, int], rooms: Counter[int]) -> bool:
+    """True if parts, the largest first, find room where least is left; rooms by what is left."""
+    for part, needed in parts.items():
+        count = needed
+        for left in sorted(room for room in rooms if room >= part):
+            each = left // part
+            full = min(rooms[left], count // each)
+            last = count - full * each if rooms[left] > full else 0
+            rooms[left] -= full + (last > 0)
+            rooms[left - each * part] += full
+            rooms[left - last * part] += last > 0
+            count -= full * each + last
+        if count:
+            return False
+    return True
 
 
 def _placed(parts: tuple[int, ...], rooms: tuple[int, ...], seen: set[object]) -> bool:
@@ -272,8 +281,8 @@ def served_share(task: FleetTask, plan: WholePlan) -> float | None:
     for t in range(task.hours):
         lost = np.zeros((DRAWS, len(task.columns)))
         for k, pool in enumerate(task.pools):
-            room = np.array(_filled(task, plan, k, pool.size, t)).reshape(-1, len(task.columns))
-            lost += (draw.random((DRAWS, len(room))) < pool.lost) @ room
+            for machines, rates in _filled(task, plan, k, pool.size, t):
+                lost += draw.binomial(machines, pool.lost, (DRAWS, 1)) * np.array(rates)
         for m in models:
             good = np.ones(DRAWS, bool)
             for group in {*_groups(task, m)}:
@@ -289,16 +298,24 @@ def served_share(task: FleetTask, plan: WholePlan) -> float | None:
     return served / count if count else None
 
 
-def _filled(task: FleetTask, plan: WholePlan, k: int, size: int, t: int) -> list[list[float]]:
-    """Rate that each spot machine of a pool serves by each column in an hour [seq/s]."""
-    machines: list[list[float]] = []
-    room = 0
+def _filled(
+    task: FleetTask, plan: WholePlan, k: int, size: int, t: int
+) -> Iterator[tuple[int, list[float]]]:
+    """Yield spot machines of a pool in an hour: how many serve alike, and each column's rate."""
     columns = [(i, c) for i, c in enumerate(task.columns) if c.pool == k]
+    room, last = 0, [0.0] * len(task.columns)
     for i, column in sorted(columns, key=lambda pair: -pair[1].chips):
-        for _ in range(plan.spot[i][t]):
-            if room < column.chips:  # of a replica on several machines each is lost with all
-                machines.append([0.0] * len(task.columns))
-                room = size
-            room -= min(room, column.chips)
-            machines[-1][i] += column.rate
-    return machines
+        count = plan.spot[i][t]
+        here = min(count, room // column.chips)
+        last[i] += here * column.rate
+        room, count = room - here * column.chips, count - here
+        if not count:
+            continue
+        yield 1, last
+        each = max(1, size // column.chips)  # of a replica on several each is lost with all
+        full, rest = divmod(count - 1, each)
+        rows = np.zeros((2, len(task.columns)))
+        rows[:, i] = each * column.rate, (rest + 1) * column.rate
+        yield full, rows[0].tolist()
+        room, last = size - min(size, (rest + 1) * column.chips), rows[1].tolist()
+    yield 1, last

@@ -14,6 +14,7 @@ from topologies.files.units import QuantityParseError, parse_quantity
 
 HOUR = 3600.0
 MACHINES = re.compile(r"\s*([0-9]+)\s*(?:machines?)?\s*")
+MAX_HOURS = 8784  # hours of a year
 LENGTHS = {"day": 24, "week": 168, "month": 720}  # hours; a month is that of its CSV, or of 30 days
 Fraction = Annotated[float, Quantity("share", zero=True, at_most=1.0)]
 Latency = Annotated[float, Quantity("time", zero=True, at_most=60.0)]
@@ -57,7 +58,8 @@ class Machines(FieldType):
 
     def schema(self) -> dict[str, object]:
         """JSON Schema: a count, with or without its word."""
-        return {"type": ["integer", "string"], "examples": [12, "12 machines"]}
+        whole = IntegerField(self.least).schema()
+        return {**whole, "type": ["integer", "string"], "examples": [12, "12 machines"]}
 
 
 @dataclass(frozen=True)
@@ -75,11 +77,12 @@ class Hours(FieldType):
                 words = 'expected whole hours such as 168, week, month or "30 days"'
                 raise ValueError(f"{words}, got {quote(value)}")
             value = int(hours)
-        return count(value, 1)
+        return count(value, 1, MAX_HOURS)
 
     def schema(self) -> dict[str, object]:
         """JSON Schema: a count of hours, or a word."""
-        return {"type": ["integer", "string"], "examples": [168, *LENGTHS]}
+        whole = IntegerField(most=MAX_HOURS).schema()
+        return {**whole, "type": ["integer", "string"], "examples": [168, *LENGTHS]}
 
 
 def contract_as_mapping(value: object) -> Any:
@@ -96,7 +99,7 @@ class FleetRegion(Record):
     """Region that requests come from, and the latency of serving them elsewhere."""
 
     demand: Fraction = Field(description="share of every model's demand")
-    utc: Annotated[int, IntegerField(least=-12)] = 0
+    utc: Annotated[int, IntegerField(least=-12, most=14)] = 0
     """hours by which its clock is ahead of UTC: the hours of demand are then those of its clock"""
     moves: Annotated[str, EnumKey(("none", "allowed"))] = "none"
     """whether its requests may be served in another region"""
@@ -108,8 +111,6 @@ class FleetRegion(Record):
     def _moves_or_stays(self) -> "FleetRegion":
         if (self.moves == "allowed") != (self.latency is not None):
             raise ValueError("moves: allowed and latency, such as 90 ms, go together: give both")
-        if self.utc > 14:
-            raise ValueError(f"utc: expected -12 to 14 hours, got {self.utc}")
         return self
 
     def latency_to(self, region: str) -> float | None:

@@ -36,7 +36,6 @@ from planner.scenario.kinds import PROBLEMS
 from planner.text.quantities import show
 
 MONTHS = [{days * demand_file.DAY} for days in range(28, 32)]
-MAX_HOURS = 8784  # hours of a year
 MAX_VARIABLES = 1_000_000
 FLEET_LEVEL_KEYS = ("demand", "utilisation", "concurrency", "spare_replicas", "headroom")
 DEFAULTS = {"spare_replicas": (None, 0), "headroom": (None, 0.0)}  # what a default resolves to
@@ -279,13 +278,6 @@ class FleetScenario(QuestionRecord):
         models = info.data.get("models", {}).values()
         listed = {len(model.demand.hourly) for model in models if model.demand.hourly}
         return listed.pop() if value == "month" and listed in MONTHS else value
-
-    @field_validator("hours")
-    @classmethod
-    def _a_year(cls, value: int) -> int:
-        if value > MAX_HOURS:
-            raise ValueError(f"expected at most {MAX_HOURS} hours, got {value}")
-        return value
 
     @model_validator(mode="after")
     def _agrees(self) -> FleetScenario:

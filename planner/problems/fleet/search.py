@@ -30,6 +30,7 @@ MIDDLE = 3000  # variables; up to this size the whole program is tried with a no
 # Nodes times variables after which the whole program's best point is taken, with its bound: some
 # 20 seconds. A count keeps answers equal on a busy machine; the clock ends a solve that hangs.
 WORK_LIMIT, SECONDS = 6_000_000, 300.0
+MIN_DEMAND, MIN_ROW = 1e-5, 2e-6  # of a replica's rate; [seq/s], twice the solver's tolerance
 PROBE_NODES = 20  # nodes of the whole program where hours may give a better plan
 MISS, HOUR_NODES = 0.01, 5  # gap relative to an hour's cost, and node limit, of an hour's program
 PASSES, TARGET_GAP = 2, 0.03  # maximum further passes, and the gap that ends them
@@ -82,6 +83,7 @@ def solve_min_cost(task: FleetTask, by_hours: bool | None = None) -> FleetChoice
     Raises NoPoint where nothing meets the demand; SolverError where no plan is found and none is
     excluded.
     """
+    task = _resolved(task)
     made = fleet_program(task)
     size = made.program.columns
     tried: list[FleetChoice | None] = []
@@ -104,6 +106,20 @@ def solve_min_cost(task: FleetTask, by_hours: bool | None = None) -> FleetChoice
             "on_demand contract without a limit, or fewer hours"
         )
     return _best(plans)
+
+
+def _resolved(task: FleetTask) -> FleetTask:
+    """The task whose demand in any hour is none, or a part of a replica that solvers resolve.
+
+    Less needs the same replicas: one at least. Demand that may wait or go elsewhere stays.
+    """
+    least = np.zeros(len(task.models))
+    elsewhere = {route.origin for route in task.routes} | {route.site for route in task.routes}
+    for m in {*task.model_of.tolist()} - elsewhere - {*np.flatnonzero(task.windows).tolist()}:
+        rate = float(task.rates[task.model_of == m].min())
+        least[m] = min(max(MIN_DEMAND * rate, MIN_ROW), rate / 2)
+    raised = np.maximum(task.demand, least[:, None])
+    return replace(task, demand=np.where(task.demand > 0, raised, task.demand))
 
 
 def _of_one_layout(task: FleetTask, made: FleetProgram, by_hours: bool | None) -> FleetChoice:

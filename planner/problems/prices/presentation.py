@@ -57,7 +57,7 @@ QUANTITY_FORMATS: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "balance_context": ("both meet at context", _tokens),
     "attention_context": ("attention = weights at", _tokens),
     "fixed_share": ("fixed share of a step", lambda x: percent(x, 3)),
-    "batch_over_normal": ("batch over normal", lambda x: f"1/{1 / x:.3g}"),
+    "batch_over_normal": ("batch over normal", lambda x: f"1/{1 / x:.3g}" if x else "0"),
     "speed_limit": ("fastest mode", _times),
     "idle_share": ("idle hours", lambda x: percent(x, 3)),
     "hold_price": ("price of holding", lambda x: f"${x * MTOK * HOUR:.3g}/Mtok-hour"),

@@ -11,15 +11,18 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 from scipy.optimize import brentq
-from scipy.special import betainc
+from scipy.special import betainc, exp1
 
 from planner.problems import serving
 from planner.problems.rl.question import RlQuestion, RlWork
 from planner.protocol.problem import Search
+from planner.scenario.keys.fields import LARGEST_COUNT
 from planner.text.errors import FieldError, error_paths
 from planner.text.quantities import base_units
 
 GRID = 2  # factor between batches that are planned; between them times are straight lines
+MAX_TERMS = 1 << 20  # of a sum whose terms hardly differ beyond
+MIN_FALL = 1e-290  # of the logarithm of a term, in place of none
 MAX_SCALE_RATIO = 1e7  # over the limit: beyond it all answers are cut off
 
 
@@ -58,8 +61,13 @@ class AnswerLengths:
         """Mean length of the longest of `count` answers [token]."""
         from formulas.training.reinforcement import longest_answer
 
-        terms = np.arange(1, count + 1)
-        order = float(np.sum(np.exp(terms * math.log(self.ended)) / terms))
+        fall, most = -math.log(self.ended), min(count, MAX_TERMS)
+        terms = np.arange(1, most + 1)
+        order = float(np.sum(np.exp(terms * -fall) / terms))
+        if count > most:  # the rest is its integral, by Euler and Maclaurin to parts in 1e12
+            ends = np.array([most, count], dtype=float)
+            integral = exp1(np.maximum(fall, MIN_FALL) * ends)
+            order += float(integral[0] - integral[1] + np.diff(np.exp(-fall * ends) / ends)[0] / 2)
         return float(longest_answer.numpy()(theta_ans=self.scale, S_order=order))
 
     def alive(self, count: int) -> np.ndarray:
@@ -187,7 +195,7 @@ def rollouts(replica: Replica, chips: int) -> Rollouts | None:
         return None
     answers = -(-work.rollouts // replicas)
     steady = question.policy == "off" and question.lag > 1
-    batch = replica.fitting(answers * question.lag if steady else answers)
+    batch = replica.fitting(min(answers * question.lag, LARGEST_COUNT) if steady else answers)
     if not batch:
         return None
     lengths, times = AnswerLengths.of(work), replica.times(batch)

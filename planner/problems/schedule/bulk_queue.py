@@ -126,7 +126,9 @@ def sojourn_time_distribution(capacity: int, load: float) -> SojournTimeDistribu
     if load < HALF and mean_queue_after_service(capacity, load) < MIN_QUEUE * load * capacity:
         return SojournTimeDistribution(capacity, load, np.ones(1))
     beyond = float((-lambertw(-load * math.exp(-load), -1) / load).real)
-    wanted = math.log(1 / TRUNCATION_TOLERANCE) / max(math.log(beyond), 1e-12) + 2 * capacity
+    # Beside a load of one that root meets the root at one, and Lambert's W rounds to NaN there.
+    fall = np.fmax(math.log(beyond), 1e-12)
+    wanted = math.log(1 / TRUNCATION_TOLERANCE) / fall + 2 * capacity
     if wanted > MAX_STATES or capacity * wanted > MAX_TERMS:
         return None
     states = 1 << math.ceil(math.log2(wanted))
@@ -171,10 +173,13 @@ def simulated_intervals(
 
     Requests arrive at random moments and board in their order, at most `capacity` with each
     departure; a tenth of the time is let pass before the first that counts. There are fewer where
-    they come so seldom that a batch has too many intervals; None where none comes.
+    they come so seldom that a batch has too many intervals; None where none comes, or where a batch
+    of `MIN_BATCH` intervals has more than `BLOCK`.
     """
     seats = min(capacity, WITHOUT_END)
     rng = np.random.default_rng(SEED)
+    if per_interval * MIN_BATCH > BLOCK:
+        return None
     spans = round(min(max(requests / per_interval / BATCHES, MIN_BATCH), MAX_BATCH))
     queue: np.ndarray = np.empty(0)  # ages of those left behind, oldest first [intervals]
     means, counts, longest = [], [], 0.0

@@ -192,7 +192,10 @@ def answer(question: ScheduleScenario, elasticities: Mapping[str, float]) -> Sch
     if point is not None and point.quantiles is None:
         warnings += ("so long a queue has too many states: no quantiles, the mean stands",)
     if point is not None and question.arrivals and question.draws and point.simulation is None:
-        warnings += ("so few come that none came in the time of the simulation: it is left out",)
+        many = question.arrivals * question.interval > 1
+        words = "many come that a simulation would hold too many at once"
+        words = words if many else "few come that none came in the time of the simulation"
+        warnings += (f"so {words}: it is left out",)
     return ScheduleAnswer(
         gap=0.0 if point else None,
         scenario=resolve_keys(question),
@@ -283,8 +286,9 @@ class ScheduleProblem(Problem[ScheduleScenario]):
         simulated = "no simulation was asked for" if run is None else (
             f"a simulation of {run.requests:,} requests gives {quantity(run.mean, 's')}"
         )  # fmt: skip
-        left = point.left_out or 0.0
-        full = f"seats: {percent(left, 3)} of requests find the next batch full"
+        full = f"seats: {percent(point.left_out or 0.0, 3)} of requests find the next batch full"
+        if point.left_out is None:
+            full = f"seats: {quantity(point.queue, 'seq')} are left behind on average"
         endless = scenario["capacity"] == "forever"
         unlimited = f"unlimited seats: {quantity(bound.mean, 's')} on average"
         return AnswerHead(
@@ -293,7 +297,7 @@ class ScheduleProblem(Problem[ScheduleScenario]):
             against=() if endless else (unlimited,),
             promises=("none asked",),
             certainty=(f"exact; {simulated}",),
-            limit=(full if left else "no seat is ever missing",),
+            limit=(full if point.queue and point.left_out != 0 else "no seat is ever missing",),
             next=("planner sweep FILE --over arrivals=LOW..HIGH --of mean --out sweep.csv",),
             labels={"run": "Wait", "against": "Instead"},
         )
@@ -346,7 +350,7 @@ class ScheduleProblem(Problem[ScheduleScenario]):
         }
 
     def _slope(self, question: ScheduleScenario, row: Parameter) -> float | None:
-        """Elasticity of the mean time to a parameter [-]; None without a neighbour on a side."""
+        """Elasticity of the mean time to a parameter [-]; None beside one that has no answer."""
         value = row.value or 0.0
         step = 1.0 if row.whole else value * STEP
         ends = [value - step, value + step]
@@ -356,7 +360,7 @@ class ScheduleProblem(Problem[ScheduleScenario]):
                 return None
             try:
                 varied = self.varied(question, row.path, int(end) if row.whole else end)
-            except InputError:
+            except InputError:  # beyond the largest value
                 return None
             if shortfall(varied):
                 return None

@@ -39,7 +39,8 @@ class SeatCapacity(FieldType):
 
     def schema(self) -> dict[str, object]:
         """JSON Schema: seats, or without end."""
-        return {"oneOf": [{"type": "integer", "minimum": 1}, {"enum": list(WITHOUT_END)}]}
+        seats = IntegerField(most=MAX_CAPACITY).schema()
+        return {"oneOf": [seats, {"enum": list(WITHOUT_END)}]}
 
 
 class ScheduleScenario(QuestionRecord):
@@ -59,7 +60,7 @@ class ScheduleScenario(QuestionRecord):
     arrivals: Annotated[float, Quantity("request_rate")] | None = Field(
         None, validate_default=True, description="requests that arrive at random, Poisson [seq/s]"
     )
-    draws: Annotated[int, IntegerField(least=0)] = Field(
+    draws: Annotated[int, IntegerField(least=0, most=MAX_DRAWS)] = Field(
         DRAWS, description="requests of the event simulation beside the closed form; 0 for none"
     )
     uncertain: Uncertain | None = Field(
@@ -74,13 +75,6 @@ class ScheduleScenario(QuestionRecord):
             raise ValueError(
                 'give arrivals, such as "100 requests/s": what waits for a seat depends on them'
             )
-        return value
-
-    @field_validator("draws")
-    @classmethod
-    def _bounded(cls, value: int) -> int:
-        if value > MAX_DRAWS:
-            raise ValueError(f"expected at most {MAX_DRAWS:,} requests, got {value:,}")
         return value
 
     @property

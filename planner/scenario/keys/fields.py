@@ -141,8 +141,8 @@ class IntegerField(FieldType):
         return count(value, self.least, self.most)
 
     def schema(self) -> dict[str, object]:
-        """JSON Schema: an integer and its least value."""
-        return {"type": "integer", "minimum": self.least}
+        """JSON Schema: an integer, its least value and its largest."""
+        return {"type": "integer", "minimum": self.least, "maximum": self.most}
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ class Choices(FieldType):
 
     def schema(self) -> dict[str, object]:
         """JSON Schema: an integer, several, or both ends of a range."""
-        whole = {"type": "integer", "minimum": self.least}
+        whole = {"type": "integer", "minimum": self.least, "maximum": self.most}
         return one_or_many(whole, mapping_schema({"from": whole, "to": whole}, ["from", "to"]))
 
 

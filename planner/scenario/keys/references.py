@@ -93,7 +93,9 @@ def nested(
 def name_or_file(
     value: object, kind: str, example: str, names: tuple[str, ...], info: ValidationInfo
 ) -> str | File:
-    """A known name unchanged, else an existing regular file relative to the scenario."""
+    """A known name or a file read before unchanged, else a regular file beside the scenario."""
+    if isinstance(value, File):
+        return value
     if isinstance(value, Path):
         value = str(value)
     if not isinstance(value, str) or not value.strip():
@@ -130,14 +132,12 @@ AUTO = "auto"
 
 def _profile(value: object, info: ValidationInfo) -> str | File:
     """A profile's name, or the path of a file, which must be a sound profile."""
-    if isinstance(value, File):
-        return value
     if isinstance(value, str) and len(value) > LONGEST_NAME:
         raise ValueError(f"expected a name such as auto, got {quote(value)}")
     name = value.strip() if isinstance(value, str) else value
     names = (AUTO, *file_names("planner.catalogue", "profiles", ".toml"))
     reference = name_or_file(name, "profile", AUTO, names, info)
-    if isinstance(reference, File):
+    if isinstance(reference, File) and reference is not value:
         _read(reference)
     return reference
 

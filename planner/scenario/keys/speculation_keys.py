@@ -27,14 +27,10 @@ class _Drafts(fields.FieldType):
         if isinstance(value, str):
             hint = did_you_mean(value, (AUTO,))
             raise ValueError(f"expected a whole number, or {AUTO}, got {quote(value)}{hint}")
-        drafts = fields.count(value, 1)
-        if drafts > MAX_DRAFTS:
-            raise ValueError(f"expected at most {MAX_DRAFTS} drafts, got {drafts}")
-        return drafts
+        return fields.count(value, 1, MAX_DRAFTS)
 
     def schema(self) -> dict[str, object]:
-        number = {"type": "integer", "minimum": 1, "maximum": MAX_DRAFTS}
-        return {"oneOf": [number, {"enum": [AUTO]}]}
+        return {"oneOf": [fields.IntegerField(most=MAX_DRAFTS).schema(), {"enum": [AUTO]}]}
 
 
 @dataclass(frozen=True)

@@ -153,7 +153,7 @@ class SystemDescription(Record):
 
 
 def _file(value: object, kind: str, example: str, info: ValidationInfo) -> File | None:
-    if value is None or isinstance(value, File):
+    if value is None:
         return value
     file = name_or_file(value, kind, example, (), info)
     return file if isinstance(file, File) else None

@@ -123,7 +123,7 @@ class TrainableField(fields.FieldType):
 
     def schema(self) -> dict[str, object]:
         """JSON Schema: all, or the rank of an adapter."""
-        rank = {"type": "integer", "minimum": 1}
+        rank = fields.IntegerField().schema()
         return {
             "oneOf": [{"const": ALL_PARAMETERS}, fields.mapping_schema({"lora": rank}, ["lora"])]
         }

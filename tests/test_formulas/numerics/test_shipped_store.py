@@ -22,9 +22,9 @@ def test_what_is_shipped_is_read_where_nothing_is_kept(
     """Under the digest of its sources alone: of other equations nothing is read."""
     monkeypatch.setenv(store.VARIABLE, str(tmp_path / "kept"))
     monkeypatch.setattr(store, "SHIPPED_FOLDER", tmp_path / "shipped")
+    cached_json("thing", lambda: [1, 2])
     here = tmp_path / "shipped" / digest()
-    here.mkdir(parents=True)
-    (here / "thing.json").write_text("[1, 2]")
+    (tmp_path / "kept").rename(here.parent)
     assert cached_json("thing", lambda: [3]) == [1, 2]
     assert not (tmp_path / "kept").exists()
     here.rename(here.with_name("0" * 24))

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from formulas.numerics import store
+from formulas.numerics.kernel import Kernel
 from formulas.numerics.store import MAX_CACHED_ELEMENTS, by_columns, cached_json, digest
+from formulas.numerics.tape import Tape
 from planner.network.layout_collectives import DECODE, PREFILL, exchanges, reductions, rounds
 from topologies import machine
 
@@ -63,6 +65,39 @@ def test_what_cannot_be_read_or_written_is_made(
     file.write_text("")
     monkeypatch.setenv(store.VARIABLE, str(file))
     assert cached_json("thing", lambda: 3) == 3
+
+
+def test_a_changed_or_exchanged_file_is_made_again(own_folder: Path) -> None:
+    """JSON of another shape, one digit changed, another's file, a bare value: none is believed."""
+    numbers = {"table": [1.25, 2.5]}
+    for name in ("thing", "other"):
+        assert cached_json(name, lambda name=name: {name: numbers}) == {name: numbers}
+    file = own_folder / "cache" / digest() / "thing.json"
+    sound = file.read_text()
+    assert "1.25" in sound
+    damaged = ("[]", "{}", "0", '"x"', sound.replace("1.25", "1.35"), sound[:-1], sound + " ",
+               file.with_name("other.json").read_text(), '{"thing": {}}')  # fmt: skip
+    for text in damaged:
+        file.write_text(text)
+        assert cached_json("thing", lambda: {"thing": numbers}) == {"thing": numbers}
+        assert file.read_text() == sound, text
+    assert cached_json("thing", lambda: {}) == {"thing": numbers}
+
+
+def test_a_damaged_kernel_gives_the_same_numbers(own_folder: Path) -> None:
+    """A tape of another shape or with another constant is lowered again, and gives the same."""
+    nodes = [("argument", "x"), ("constant", 1.0), ("sum", (0, 1), ())]
+
+    def kernel() -> object:
+        made = store.cached_kernel("kernel", lambda: Kernel(Tape(nodes, {"y": 2}), ("x",)))
+        return made(x=3.0)["y"]
+
+    assert kernel() == 4.0
+    file = own_folder / "cache" / digest() / "kernel.json"
+    sound = file.read_text()
+    for text in ("[]", "[[], {}]", sound.replace("1.0", "7.0"), "null"):
+        file.write_text(text)
+        assert kernel() == 4.0
 
 
 def edited_often(folder: Path) -> None:

@@ -126,7 +126,7 @@ def test_a_prompt_that_no_engine_takes_is_planned_with_a_warning():
     [
         ("training", {"chips": 10**9}, "chips: expected at most 1,000,000"),
         ("schedule", {"capacity": 10**9}, "capacity: expected at most 1,000,000"),
-        ("fleet", {"hours": 10**7}, "hours: expected at most 8784"),
+        ("fleet", {"hours": 10**7}, "hours: expected at most 8,784"),
     ],
 )
 def test_counts_above_what_is_worked_out_are_refused_with_the_limit(kind, changes, words):

@@ -59,7 +59,7 @@ def scenario(**changes):
         ({"pools__big": {"size": 8}}, "has no contract"),
         ({"pools__big": {"on_demand": "$4/hour"}}, "give system"),
         ({"have": {"bag": 3}}, "did you mean 'big'"),
-        ({"hours": 9000}, "at most 8784"),
+        ({"hours": 9000}, "at most 8,784"),
         ({"regions": {"us": {"demand": "60%"}, "eu": {"demand": "30%"}}}, "together 90"),
         ({"regions": {"us": {"demand": 1, "moves": "allowed"}}}, "go together"),
         ({"regions": {"us": {"demand": 1}}, "pools__big__region": "uk"}, "no region 'uk'"),

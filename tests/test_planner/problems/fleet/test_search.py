@@ -1,5 +1,6 @@
 """Large fleets: a gap that is proved, a plan that another code checks, bounds that are bounds."""
 
+from collections import Counter
 from dataclasses import replace
 from math import comb
 from time import process_time
@@ -51,10 +52,14 @@ def test_a_plan_with_less_of_anything_breaks_a_rule(small, what):
 
 def test_replicas_are_packed_and_not_only_counted():
     """4 + 4 + 8 in eights are two machines; 3 + 3 + 3 + 3 + 4 are sixteen chips and need three."""
-    assert can_pack([4, 4, 8], 8, 2)
-    assert not can_pack([4, 4, 8, 1], 8, 2)
-    assert not can_pack([3, 3, 3, 3, 4], 8, 2)
-    assert not can_pack([12], 8, 1)
+    assert can_pack(Counter([4, 4, 8]), 8, 2)
+    assert not can_pack(Counter([4, 4, 8, 1]), 8, 2)
+    assert not can_pack(Counter([3, 3, 3, 3, 4]), 8, 2)
+    assert not can_pack(Counter([12]), 8, 1)
+    billion = 10**9
+    assert can_pack({4: billion, 8: billion}, 8, 3 * billion // 2)
+    assert not can_pack({4: billion, 8: billion}, 8, 3 * billion // 2 - 1)
+    assert can_pack({5: billion, 3: billion, 2: 1}, 8, billion + 1)
     assert not needs_ways([1, 2, 4, 8, 16], 8)
     assert needs_ways([3], 8)
     assert filling_ways([3, 4], 8) == ((4, 3), [(2, 0), (1, 1), (0, 2)])

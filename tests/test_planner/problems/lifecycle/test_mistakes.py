@@ -135,7 +135,7 @@ def test_data_that_runs_out_ends_the_training():
             scenario(family={"like": "llama-3.1-70b", "attention": "mla"}),
             "family.like: leave attention out: models like llama-3.1-70b have their own",
         ),
-        (scenario(draws=1_000_000), "draws: expected at most 20,000 draws"),
+        (scenario(draws=1_000_000), "draws: expected at most 20,000, got 1000000"),
         (
             scenario(law="abnar-2025", choose={"sparsity": [60]}),
             "choose.sparsity: abnar-2025 was fitted on 1–50 total for each active parameter",

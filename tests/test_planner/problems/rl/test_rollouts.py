@@ -70,3 +70,21 @@ def test_answers_that_are_all_cut_off_end_together():
     full = AnswerLengths.of(RlWork.model_validate({**WORK, "answer": 3000}))
     assert full.longest(COUNT) == pytest.approx(3000, rel=1e-6)
     assert full.alive(COUNT)[-1] == pytest.approx(3000, rel=1e-4)
+
+
+@pytest.mark.parametrize("most", [1000, 3000, 60_000])
+@pytest.mark.parametrize("count", [1 << 20, (1 << 20) + 1, 3_000_000])
+def test_the_longest_of_millions_is_the_whole_sum(count, most):
+    """Beyond a million terms an integral stands for them: the same as every term added."""
+    lengths = AnswerLengths.of(RlWork.model_validate({**WORK, "most": most}))
+    terms = np.arange(count, 0, -1.0)
+    order = float(np.sum(np.exp(terms * math.log(lengths.ended)) / terms))
+    assert lengths.longest(count) == pytest.approx(lengths.scale * order, rel=1e-11)
+
+
+def test_the_longest_of_a_billion_is_at_most_the_cut(lengths):
+    """It needs no array of a billion numbers; where hardly any is cut it grows as a logarithm."""
+    assert lengths.longest(10**9) == pytest.approx(lengths.most, rel=1e-9)
+    free = AnswerLengths.of(RlWork.model_validate({**WORK, "most": 10**9}))
+    more = free.longest(10**9) - free.longest(10**6)
+    assert more == pytest.approx(free.scale * math.log(1000), rel=1e-6)
