@@ -2,15 +2,18 @@
 
 `kernel` lowers definitions once to a tape of array operations, in which each subexpression stands
 once and sums and products stay n-ary; `scalar` walks the expression trees with Python floats and
-shares nothing with it but the definitions, so that one checks the other.
+shares nothing with it but the definitions, so that one checks the other. `source_code` writes the
+same definitions as a function of another language, by SymPy's printers.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import import_module
 from typing import Protocol
 
 import sympy as sp
+from sympy.codegen.cfunctions import expm1, log1p
 
 from formulas.nomenclature.symbols import SymbolError, describe, did_you_mean
 from formulas.numerics.block_executor import BLOCK
@@ -160,6 +163,68 @@ def expand_all(expression: sp.Basic, equations: Iterable[Definition]) -> sp.Basi
     for x, rhs in topo_order(collect(equations), [expression]).items():
         inner[x] = put(rhs, inner)
     return put(expression, inner)
+
+
+@dataclass(frozen=True)
+class Language:
+    """A printer of SymPy, a sign of a comment, and the forms of a file and of a function."""
+
+    printer: str
+    note: str
+    head: str
+    function: str
+    argument: str
+    local: str
+    end: str
+
+
+_C_HEAD = "#define _XOPEN_SOURCE 700  // M_PI\n#define _USE_MATH_DEFINES\n#include <math.h>"
+_END = "    return {};\n}}"
+_NAMES = {x: x.lower() for x in ("Max", "Min", "expm1", "log1p")}  # as Julia calls them
+LANGUAGES = {
+    "python": Language("pycode.PythonCodePrinter", "#", "import math", "def {}({}):", "{}",
+                       "    {} = {}", "    return {}"),
+    "c": Language("c.C99CodePrinter", "//", _C_HEAD, "double {}({}) {{", "double {}",
+                  "    double {} = {};", _END),
+    "js": Language("jscode.JavascriptCodePrinter", "//", '"use strict";', "function {}({}) {{",
+                   "{}", "    const {} = {};", _END),
+    "julia": Language("julia.JuliaCodePrinter", "#", "", "function {}({})", "{}", "    {} = {}",
+                      "    return {}\nend"),
+}  # fmt: skip
+
+
+def source_code(
+    name: str, equations: Iterable[Definition], output: sp.Expr, language: str, notes: Iterable[str]
+) -> str:
+    """Write the function of a language that computes `output` from the symbols left open.
+
+    Its arguments are in base units and in the order of their names; each definition that is needed
+    is a local name. `notes` are comments above it.
+    """
+    form = LANGUAGES[language]
+    module, _, kind = form.printer.partition(".")
+    calls = {"js": {x: f"Math.{x}" for x in ("expm1", "log1p")}, "julia": _NAMES}.get(language, {})
+    printer = getattr(import_module(f"sympy.printing.{module}"), kind)({"user_functions": calls})
+    needed = topo_order(collect(equations), [output])
+    used = set().union(*(x.free_symbols for x in (output, *needed.values()))) - set(needed)
+    arguments = sorted(used, key=lambda x: x.name)
+
+    def written(x: sp.Expr) -> str:
+        """The expression, its 1 - (1 - x)^n as the kernel has it, so that no digit is lost."""
+        sums = {part: complement_power(part) for part in x.atoms(sp.Add)}
+        exact = {
+            part: -found[0] * expm1(found[2] * log1p(-found[1])) + found[3]
+            for part, found in sums.items()
+            if found
+        }
+        return str(printer.doprint(put(x, exact)))
+
+    return "\n".join([
+        *(f"{form.note} {line}" for line in (*notes, *(describe(x.name) for x in arguments))),
+        form.function.format(name, ", ".join(form.argument.format(written(x)) for x in arguments)),
+        *(form.local.format(written(x), written(expression)) for x, expression in needed.items()),
+        form.end.format(written(output)),
+    ])  # fmt: skip
 
 
 def _name(x: sp.Symbol | str) -> str:

@@ -5,8 +5,9 @@ worked with; the teaching set is that of the book; the physical ones come from t
 one model on one domain of chips. With a plan its own values stand in their place.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from math import isfinite
 from pathlib import Path
 
@@ -17,11 +18,12 @@ from formulas.book.book_document import book, book_references
 from formulas.book.book_values import BookError, base_case
 from formulas.claims import Claim, all_claims
 from formulas.claims.claim import LECTURE
-from formulas.export import FORMATS, export
-from formulas.export.latex import bibtex
+from formulas.export import FORMATS, code, export
+from formulas.export.latex import bibtex, fragment
 from formulas.export.lean import DECIMAL_BASE, lean
 from formulas.export.plain_text import claim_blocks
 from formulas.nomenclature.symbols import SymbolError
+from formulas.numerics.evaluate import LANGUAGES
 from formulas.numerics.store import cached_json
 from formulas.registry import by_name, entry_name, find, tags
 from planner.catalogue.listed_prices import default_price
@@ -50,8 +52,12 @@ VALUES_NOTE = (
     "counts of its chip and its model in the formats it chose, for one replica that decodes. The "
     "context is the prompt and half of the answer."
 )
-CLAIMS = "claims"
-REFERENCES = ("bibtex", "lean")  # what is printed of derivations is not their text
+CLAIMS, FRAGMENT = "claims", "fragment"
+# What is written of entries that is not a document of their text.
+REFERENCES: Mapping[str, Callable[[Sequence[Equation | Derivation]], str]] = {
+    "bibtex": bibtex, "lean": lean, FRAGMENT: fragment,
+    **{language: partial(code, language=language) for language in LANGUAGES},
+}  # fmt: skip
 OUTPUT_FORMATS = (*FORMATS, "pdf", *REFERENCES)
 SUFFIXES = {
     ".txt": "text",
@@ -65,6 +71,10 @@ SUFFIXES = {
     ".pdf": "pdf",
     ".bib": "bibtex",
     ".lean": "lean",
+    ".py": "python",
+    ".c": "c",
+    ".js": "js",
+    ".jl": "julia",
 }
 
 
@@ -200,7 +210,7 @@ def output_format(form: str | None, out: Path | None) -> str:
             raise InputError(
                 f"{out} does not say which format; end it in {', '.join(SUFFIXES)}, or add --format"
             )
-    form = form or "text"
+    form = SUFFIXES.get(f".{form}", form or "text")
     if form not in OUTPUT_FORMATS:
         raise InputError(
             f"no format {form!r}{did_you_mean(form, OUTPUT_FORMATS)} (known: "
@@ -227,7 +237,12 @@ def derived_text(
     """
     chosen = _chosen(names)
     if form in REFERENCES:
-        return (lean if form == "lean" else bibtex)(chosen)
+        try:
+            return REFERENCES[form](chosen)
+        except DerivationError as error:
+            raise SolverError(str(error)) from error
+        except ValueError as error:
+            raise InputError(str(error)) from error
     # All entries together have the lecture's subject as title; chosen entries use `title`.
     title = title if names else "The economics of a token, derived and checked"
     whole = not names if whole is None else whole
@@ -266,8 +281,12 @@ def book_text(names: Sequence[str], form: str) -> str | bytes:
 
 
 def _chosen(names: Sequence[str]) -> tuple[Equation | Derivation, ...]:
+    resting = {claim.id: claim.equations for claim in all_claims()}
+    if bare := [name for name in names if resting.get(name) == ()]:
+        raise InputError(f"{bare[0]} rests on no equation; see it with planner derive claims")
     try:
-        entries = map(find, names) if names else by_name().values()
+        named = [each for name in names for each in resting.get(name, (name,))]
+        entries = map(find, named) if names else by_name().values()
         return tuple({id(entry): entry for entry in entries}.values())
     except SymbolError as error:
         raise InputError(str(error)) from error
