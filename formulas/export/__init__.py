@@ -12,7 +12,7 @@ from formulas.nomenclature.symbols import describe
 from formulas.numerics.evaluate import LANGUAGES, source_code
 from formulas.registry import by_name
 
-__all__ = ["FORMATS", "code", "export", "writer"]
+__all__ = ["FORMATS", "LANGUAGES", "code", "export", "writer"]
 
 FORMATS = ("text", "markdown", "latex", "html", "notebook", "typst")
 
@@ -79,4 +79,4 @@ def code(objects: Iterable[Equation | Derivation], language: str) -> str:
         notes = [item.name, describe(item.lhs.name) + exact, f"source: {item.source}"]
         notes += [f"assumes: {each}" for each in item.assumes]
         parts.append(source_code(name, item.where, item.rhs, language, notes))
-    return "\n\n".join(filter(None, [LANGUAGES[language].head, *parts])) + "\n"
+    return "\n\n".join(filter(None, [LANGUAGES[language]["head"].strip(), *parts])) + "\n"

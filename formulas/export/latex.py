@@ -114,7 +114,7 @@ def _steps(entry: FormulaEntry) -> str:
         if entry.derived:
             why = f" {LATEX.line(reason(step.why))}" if step.why else ""
             head = rf"\textbf{{{number}. {step.verb}}}{why}"
-            lines.append(f"\n{head} {{\\small[{latex_words(proof)}]}}\\nopagebreak")
+            lines.append(f"\n{head} {{\\small[{LATEX.line(reason(proof))}]}}\\nopagebreak")
         form = latex_math(wrap(relation(step.lhs, step.relation, step.rhs), WIDTH))
         lines.append(f"\\[\n\\displaystyle {form}\n\\]")
         if step.size is not None:
@@ -200,10 +200,10 @@ def _numbered(entry: FormulaEntry) -> str:
         why = LATEX.line(reason(f"{step.verb}: {step.why} [{proof}]" if entry.derived else ""))
         mark = f"{entry.anchor}_{number}" if entry.derived else entry.anchor
         rows.append((why, step.lhs, step.relation, step.rhs, mark))
-    for each in entry.item.where:
-        mark = f"{entry.anchor}_{each.symbol.name}"
-        why = "where" if each == entry.item.where[0] else ""
-        rows.append((why, each.symbol, "=", each.rhs, mark))
+    for inner in entry.item.where:
+        mark = f"{entry.anchor}_{inner.symbol.name}"
+        why = "where" if inner == entry.item.where[0] else ""
+        rows.append((why, inner.symbol, "=", inner.rhs, mark))
     text = rf"\noindent\textbf{{{latex_words(entry.title)}.}} {rows[0][0]}" + "\n\\begin{align}\n"
     for number, (why, left, sign, right, mark) in enumerate(rows):
         text += (r" \\" + rf" \intertext{{{why}}}" * bool(why) + "\n") if number else ""

@@ -6,10 +6,12 @@ shares nothing with it but the definitions, so that one checks the other. `sourc
 same definitions as a function of another language, by SymPy's printers.
 """
 
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import import_module
+from pathlib import Path
+from pkgutil import resolve_name
 from typing import Protocol
 
 import sympy as sp
@@ -165,32 +167,8 @@ def expand_all(expression: sp.Basic, equations: Iterable[Definition]) -> sp.Basi
     return put(expression, inner)
 
 
-@dataclass(frozen=True)
-class Language:
-    """A printer of SymPy, a sign of a comment, and the forms of a file and of a function."""
-
-    printer: str
-    note: str
-    head: str
-    function: str
-    argument: str
-    local: str
-    end: str
-
-
-_C_HEAD = "#define _XOPEN_SOURCE 700  // M_PI\n#define _USE_MATH_DEFINES\n#include <math.h>"
-_END = "    return {};\n}}"
-_NAMES = {x: x.lower() for x in ("Max", "Min", "expm1", "log1p")}  # as Julia calls them
-LANGUAGES = {
-    "python": Language("pycode.PythonCodePrinter", "#", "import math", "def {}({}):", "{}",
-                       "    {} = {}", "    return {}"),
-    "c": Language("c.C99CodePrinter", "//", _C_HEAD, "double {}({}) {{", "double {}",
-                  "    double {} = {};", _END),
-    "js": Language("jscode.JavascriptCodePrinter", "//", '"use strict";', "function {}({}) {{",
-                   "{}", "    const {} = {};", _END),
-    "julia": Language("julia.JuliaCodePrinter", "#", "", "function {}({})", "{}", "    {} = {}",
-                      "    return {}\nend"),
-}  # fmt: skip
+# Forms of a file, a function and its lines, for each language.
+LANGUAGES = tomllib.loads(Path(__file__).with_name("languages.toml").read_text("utf-8"))
 
 
 def source_code(
@@ -202,29 +180,25 @@ def source_code(
     is a local name. `notes` are comments above it.
     """
     form = LANGUAGES[language]
-    module, _, kind = form.printer.partition(".")
-    calls = {"js": {x: f"Math.{x}" for x in ("expm1", "log1p")}, "julia": _NAMES}.get(language, {})
-    printer = getattr(import_module(f"sympy.printing.{module}"), kind)({"user_functions": calls})
+    printed = resolve_name(form["printer"])({"user_functions": form["calls"]}).doprint
     needed = topo_order(collect(equations), [output])
     used = set().union(*(x.free_symbols for x in (output, *needed.values()))) - set(needed)
     arguments = sorted(used, key=lambda x: x.name)
-
-    def written(x: sp.Expr) -> str:
-        """The expression, its 1 - (1 - x)^n as the kernel has it, so that no digit is lost."""
-        sums = {part: complement_power(part) for part in x.atoms(sp.Add)}
-        exact = {
-            part: -found[0] * expm1(found[2] * log1p(-found[1])) + found[3]
-            for part, found in sums.items()
-            if found
-        }
-        return str(printer.doprint(put(x, exact)))
-
+    typed = ", ".join(form["argument"].format(printed(x)) for x in arguments)
     return "\n".join([
-        *(f"{form.note} {line}" for line in (*notes, *(describe(x.name) for x in arguments))),
-        form.function.format(name, ", ".join(form.argument.format(written(x)) for x in arguments)),
-        *(form.local.format(written(x), written(expression)) for x, expression in needed.items()),
-        form.end.format(written(output)),
+        *(f"{form['note']} {line}" for line in (*notes, *(describe(x.name) for x in arguments))),
+        form["function"].format(name, typed),
+        *(form["local"].format(printed(x), printed(_precise(e))) for x, e in needed.items()),
+        form["end"].format(printed(_precise(output))),
     ])  # fmt: skip
+
+
+def _precise(x: sp.Expr) -> sp.Basic:
+    """The expression, its 1 - (1 - x)^n as the kernel has it, so that no digit is lost."""
+    return put(x, {
+        part: -c[0] * expm1(c[2] * log1p(-c[1])) + c[3]
+        for part in x.atoms(sp.Add) if (c := complement_power(part))
+    })  # fmt: skip
 
 
 def _name(x: sp.Symbol | str) -> str:

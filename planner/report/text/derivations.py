@@ -18,12 +18,11 @@ from formulas.book.book_document import book, book_references
 from formulas.book.book_values import BookError, base_case
 from formulas.claims import Claim, all_claims
 from formulas.claims.claim import LECTURE
-from formulas.export import FORMATS, code, export
+from formulas.export import FORMATS, LANGUAGES, code, export
 from formulas.export.latex import bibtex, fragment
 from formulas.export.lean import DECIMAL_BASE, lean
 from formulas.export.plain_text import claim_blocks
 from formulas.nomenclature.symbols import SymbolError
-from formulas.numerics.evaluate import LANGUAGES
 from formulas.numerics.store import cached_json
 from formulas.registry import by_name, entry_name, find, tags
 from planner.catalogue.listed_prices import default_price
@@ -60,22 +59,10 @@ REFERENCES: Mapping[str, Callable[[Sequence[Equation | Derivation]], str]] = {
 }  # fmt: skip
 OUTPUT_FORMATS = (*FORMATS, "pdf", *REFERENCES)
 SUFFIXES = {
-    ".txt": "text",
-    ".md": "markdown",
-    ".markdown": "markdown",
-    ".tex": "latex",
-    ".html": "html",
-    ".htm": "html",
-    ".ipynb": "notebook",
-    ".typ": "typst",
-    ".pdf": "pdf",
-    ".bib": "bibtex",
-    ".lean": "lean",
-    ".py": "python",
-    ".c": "c",
-    ".js": "js",
-    ".jl": "julia",
-}
+    ".txt": "text", ".md": "markdown", ".markdown": "markdown", ".tex": "latex", ".html": "html",
+    ".htm": "html", ".ipynb": "notebook", ".typ": "typst", ".pdf": "pdf", ".bib": "bibtex",
+    ".lean": "lean", ".py": "python", ".c": "c", ".js": "js", ".jl": "julia",
+}  # fmt: skip
 
 
 def derive_output(
@@ -239,10 +226,9 @@ def derived_text(
     if form in REFERENCES:
         try:
             return REFERENCES[form](chosen)
-        except DerivationError as error:
-            raise SolverError(str(error)) from error
-        except ValueError as error:
-            raise InputError(str(error)) from error
+        except ValueError as error:  # of a step: a fault of ours
+            fault = SolverError if isinstance(error, DerivationError) else InputError
+            raise fault(str(error)) from error
     # All entries together have the lecture's subject as title; chosen entries use `title`.
     title = title if names else "The economics of a token, derived and checked"
     whole = not names if whole is None else whole
@@ -271,7 +257,7 @@ def book_text(names: Sequence[str], form: str) -> str | bytes:
             return lean(by_name()[name] for name in DECIMAL_BASE)
         if form == "bibtex":
             return book_references(names)
-        verdicts = {entry.name: entry.verdict for entry in physical_column.acceptance().entries}
+        verdicts = {entry.name: dict(entry.rows) for entry in physical_column.acceptance().entries}
         written = book("typst" if form == "pdf" else form, names, verdicts)
     except BookError as error:
         raise InputError(str(error)) from error
@@ -281,9 +267,7 @@ def book_text(names: Sequence[str], form: str) -> str | bytes:
 
 
 def _chosen(names: Sequence[str]) -> tuple[Equation | Derivation, ...]:
-    resting = {claim.id: claim.equations for claim in all_claims()}
-    if bare := [name for name in names if resting.get(name) == ()]:
-        raise InputError(f"{bare[0]} rests on no equation; see it with planner derive claims")
+    resting = {claim.id: claim.equations for claim in all_claims() if claim.equations}
     try:
         named = [each for name in names for each in resting.get(name, (name,))]
         entries = map(find, named) if names else by_name().values()

@@ -13,17 +13,9 @@ import sympy as sp
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.domains import violated_conditions
 from formulas.algebra.equation import Equation
-from formulas.export import code
+from formulas.export import LANGUAGES, code
 from formulas.nomenclature.symbols import SymbolError, describe, did_you_mean, meaning, symbol_unit
-from formulas.numerics.evaluate import (
-    LANGUAGES,
-    Assignment,
-    Kernel,
-    collect,
-    expand_all,
-    kernel,
-    scalar,
-)
+from formulas.numerics.evaluate import Assignment, Kernel, collect, expand_all, kernel, scalar
 from formulas.numerics.expressions import top_extreme, undefined_reason
 from formulas.numerics.slopes import elasticities
 from formulas.registry import by_name, entry_name, find, subject, tags
@@ -151,9 +143,7 @@ def formula_code(name: str, solve_for: str | None, language: str) -> str:
     Raises InputError if the name, the symbol or the language is unknown, or nothing can be solved.
     """
     if language not in LANGUAGES:
-        known = ", ".join(LANGUAGES)
-        hint = did_you_mean(language, LANGUAGES)
-        raise InputError(f"--format {language}: no language of ours{hint} (known: {known})")
+        raise InputError(f"--format {language}: no such language (known: {', '.join(LANGUAGES)})")
     try:
         entry = find(name)
         if solve_for is not None:

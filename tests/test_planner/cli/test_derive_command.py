@@ -166,7 +166,7 @@ def test_a_pdf_does_not_go_to_a_terminal():
         (["critical_batch", "--out", "a"], "does not say which format"),
         (["critical_batch", "--fragment", "--format", "html"], "leave out --format html"),
         (["critical_batch", "--format", "pyhton"], "did you mean 'python'"),
-        (["C51"], "C51 rests on no equation"),
+        (["C51"], "there is no equation 'C51'"),
     ],
 )
 def test_mistakes(derive, tmp_path, monkeypatch, arguments, told):

@@ -1,6 +1,7 @@
 """`planner formula`: an equation turned round, quantities with units, and every way to go wrong."""
 
 import json
+import runpy
 
 import pytest
 
@@ -225,13 +226,13 @@ def test_values_are_refused_before_anything_is_solved(monkeypatch, wrong):
         formula_card("reading_beside", "T_pf_read", ["n_pr=1.5", wrong])
 
 
-def test_an_equation_turned_round_is_code(capsys):
+def test_an_equation_turned_round_is_code(capsys, tmp_path):
     """Run as Python, it gives what the card gives."""
     sets = ("b_w=1", "N_total=8e11", "N_active=1e11", "F=6e15", "B_crit=2400", "c_fwd=1", "m_pos=1")
     _, out, _ = asked(capsys, "critical_batch", "--solve-for", "W", "--json", sets=sets)
     status, text, _ = asked(capsys, "critical_batch", "--solve-for", "W", "--format", "python")
-    room: dict = {}
-    exec(text, room)
+    (tmp_path / "code.py").write_text(text)
+    room = runpy.run_path(str(tmp_path / "code.py"))
     (function,) = [each for name, each in room.items() if name.endswith("solved_for_w")]
     values = dict(each.split("=") for each in sets)
     assert status == 0
