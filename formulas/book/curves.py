@@ -15,15 +15,7 @@ from itertools import pairwise, product
 import numpy as np
 
 from formulas.algebra.equation import Equation
-from formulas.book.book_values import (
-    BookError,
-    BookFigureRow,
-    CurveRow,
-    equation_named,
-    evaluate_expression,
-    evaluate_parsed,
-    parse_expression,
-)
+from formulas.book import book_values
 from formulas.claims.claim import UNITS, figure_text
 from formulas.export.drawing import FONT_SIZE, Area, Drawing, Label, Point, Spot, Stroke
 from formulas.nomenclature.symbols import SYMBOLS, meaning, symbol_unit
@@ -41,7 +33,7 @@ PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 Case = Mapping[str, Fraction | float]
 
 
-def draw_figure(row: BookFigureRow, case: Case) -> Drawing:
+def draw_figure(row: book_values.BookFigureRow, case: Case) -> Drawing:
     """The figure at a set of values.
 
     Raises BookError if an equation is unknown, or a symbol has no value there.
@@ -53,22 +45,24 @@ def draw_figure(row: BookFigureRow, case: Case) -> Drawing:
 class SampledCurve:
     """A curve in the units of the figure, and where its branch changes."""
 
-    row: CurveRow
+    row: book_values.CurveRow
     x: np.ndarray
     y: np.ndarray
     kinks: tuple[tuple[float, float, str], ...]
 
 
-def sample_curve(row: BookFigureRow, curve: CurveRow, case: Case) -> SampledCurve:
+def sample_curve(
+    row: book_values.BookFigureRow, curve: book_values.CurveRow, case: Case
+) -> SampledCurve:
     """The points of a curve by its equation's kernel; kinks are (x, y, the branches that meet)."""
     numbers = {name: float(Fraction(v)) for name, v in {**case, **curve.values}.items()}
-    scale = evaluate_expression(curve.over, numbers) * float(UNITS.get(row.unit, 1))
-    whole = _unfolded(equation_named(curve.of), {*numbers, row.axis})
+    scale = book_values.evaluate_expression(curve.over, numbers) * float(UNITS.get(row.unit, 1))
+    whole = _unfolded(book_values.equation_named(curve.of), {*numbers, row.axis})
     free = {x.name for x in whole.symbols}
     others = {n: v for n, v in numbers.items() if n in free and n != row.axis}
     missing = free - others.keys() - {row.axis}
     if missing:
-        raise BookError(f"figure {row.name}: {curve.of} has no value of {min(missing)}")
+        raise book_values.BookError(f"figure {row.name}: {curve.of} has no value of {min(missing)}")
     x = (np.geomspace if row.log else np.linspace)(row.first, row.last, CURVE_POINTS)
     if SYMBOLS[row.axis] not in whole.symbols:
         y = np.full_like(x, whole.numpy()(**others))
@@ -107,7 +101,7 @@ def _kinks(
         yield float(high), f"{names[which[i]]} = {names[which[i + 1]]}"
 
 
-def _chart(row: BookFigureRow, case: Case) -> Drawing:
+def _chart(row: book_values.BookFigureRow, case: Case) -> Drawing:
     lines = [sample_curve(row, curve, case) for curve in row.curves]
     x, y = SYMBOLS[row.axis], [v for line in lines for v in line.y[np.isfinite(line.y)]]
     low, high = min(y), max(y)
@@ -142,7 +136,7 @@ def _curve(
 
 
 def _marked(
-    frame: _Frame, row: BookFigureRow, case: Case, lines: Sequence[SampledCurve]
+    frame: _Frame, row: book_values.BookFigureRow, case: Case, lines: Sequence[SampledCurve]
 ) -> Iterator[Stroke | Area | Spot | Label]:
     """Kinks as dots, marks as dots with a line down and words above, on the first curve."""
     for line in lines:
@@ -150,7 +144,7 @@ def _marked(
             yield Spot(frame.place(x, y), "ink")
     places = []
     for words, expression in row.marks.items():
-        x = evaluate_expression(expression, case)
+        x = book_values.evaluate_expression(expression, case)
         y = float(np.interp(x, lines[0].x, lines[0].y))
         places.append((frame.place(x, y), words))
     for number, ((across, up), words) in enumerate(sorted(places)):
@@ -240,7 +234,7 @@ class Bar:
     row: int
 
 
-def bars(row: BookFigureRow, case: Case) -> list[Bar]:
+def bars(row: book_values.BookFigureRow, case: Case) -> list[Bar]:
     """Every bar of a timetable.
 
     Raises BookError if two of them stand on one stage at one time, or the idle share differs from
@@ -253,16 +247,21 @@ def bars(row: BookFigureRow, case: Case) -> list[Bar]:
         for i, j in product(range(stages), range(count)):
             at = {**numbers, "i": float(i), "j": float(j)}
             start, length = (
-                evaluate_parsed(parse_expression(x, INDICES), at) for x in (kind.start, kind.length)
+                book_values.evaluate_parsed(book_values.parse_expression(x, INDICES), at)
+                for x in (kind.start, kind.length)
             )
             listed.append(Bar(i, j, start, length, number))
     for stage in range(stages):
         line = sorted((b.start, b.start + b.length) for b in listed if b.stage == stage)
         if any(end > start + 1e-9 for (_, end), (start, _) in pairwise(line)):
-            raise BookError(f"figure {row.name}: stage {stage + 1} does two pieces of work at once")
-    idle, wanted = idle_share(listed, stages), evaluate_expression(row.share, numbers)
+            raise book_values.BookError(
+                f"figure {row.name}: stage {stage + 1} does two pieces of work at once"
+            )
+    idle, wanted = idle_share(listed, stages), book_values.evaluate_expression(row.share, numbers)
     if abs(idle - wanted) > 1e-9:
-        raise BookError(f"figure {row.name} leaves {idle:.4g} idle, {row.share} says {wanted:.4g}")
+        raise book_values.BookError(
+            f"figure {row.name} leaves {idle:.4g} idle, {row.share} says {wanted:.4g}"
+        )
     return listed
 
 
@@ -272,7 +271,7 @@ def idle_share(listed: Sequence[Bar], stages: int) -> float:
     return 1 - sum(bar.length for bar in listed) / (stages * end)
 
 
-def _timetable(row: BookFigureRow, case: Case) -> Drawing:
+def _timetable(row: book_values.BookFigureRow, case: Case) -> Drawing:
     listed = bars(row, case)
     stages = 1 + max(bar.stage for bar in listed)
     end = max(bar.start + bar.length for bar in listed)

@@ -22,17 +22,22 @@ from typing import Any, TypeAlias, TypeVar
 import sympy as sp
 
 from formulas.algebra.derivation import Derivation
+from formulas.algebra.domains import violated_conditions
+from formulas.algebra.equation import Equation
 from formulas.book import book_values
 from formulas.claims.claim import Claim, figure_text
 from formulas.export.typesetting.boxes import BoxRow, Glyph, Layout
 from formulas.export.typesetting.layout import layout, layout_number
-from formulas.export.words import Formula, Prose, ProseLink, ProseWords, Span
+from formulas.export.words import Formula, Prose, ProseLink, ProseWords, Span, reason
+from formulas.nomenclature.symbol_error import SymbolError
 from formulas.nomenclature.symbols import SYMBOLS, did_you_mean, meaning, symbol_unit
 from formulas.numerics.digits import NOT_SMALL
+from formulas.numerics.evaluate import scalar
 from formulas.numerics.expressions import sstr
 from formulas.registry import by_name
 
 Row = TypeVar("Row")
+PUT_IN = 8  # numbers in one line
 FOLDER = Path(__file__).with_name("chapters")
 EXERCISES = 5
 
@@ -257,7 +262,7 @@ def evaluate_or_none(expression: str, case: Mapping[str, Fraction], scale: float
 
 def symbol_row(x: sp.Symbol, chapter: BookChapter, *, computed: bool) -> tuple[Prose, ...]:
     """A symbol, its meaning and unit, and its values unless the chapter computes it."""
-    unit = str(symbol_unit(x))
+    unit = symbol_unit(x).written
     values = [None if computed else chapter.sets[case].get(x.name) for case in book_values.CASES]
     cells = (() if value is None else number_prose(float(value)) for value in values)
     return (
@@ -281,11 +286,29 @@ def condition_words(relation: str) -> ProseWords | Formula:
     return formula(relation)
 
 
-def without_solved(item: Derivation, case: object) -> dict[str, float]:
-    """Return the set of values without the symbols that the derivation solves for."""
-    solved = {step.solved for step in item.steps if step.solved} | {item.lhs}
-    names = {x.name for x in solved if not item.rhs.has(x)}
-    return {x: float(v) for x, v in dict(case).items() if x not in names}  # type: ignore[call-overload]
+def worked_line(item: Equation | Derivation, case: Mapping[str, Fraction]) -> Prose:
+    """A result with numbers and units put in; empty if the set leaves a symbol open.
+
+    Also empty where more than `PUT_IN` numbers are put in: the table of symbols lists them.
+    """
+    symbols = sorted(item.rhs.free_symbols, key=lambda x: x.name)
+    if not item.lhs.is_Symbol or len(symbols) > PUT_IN:
+        return ()
+    numbers = {x: float(v) for x, v in case.items() if x != item.lhs.name}
+    inner = [each for each in item.where if each.symbol.name not in numbers]
+    try:
+        values = scalar(inner, {**{x.name: x for x in symbols}, "": item.rhs}, numbers)
+    except SymbolError:  # a symbol is open, or the result undefined there
+        return ()
+    sign = item.steps[-1].relation if isinstance(item, Derivation) else "="
+    spans, before = list[Span](), iter(("In numbers: ", " with "))
+    for x in (item.lhs, *symbols):
+        value, unit = values.get(x.name, values[""]), symbol_unit(x).written.removeprefix("1")
+        signs = ProseWords(" = " if spans else f" {sign} ")
+        words = ProseWords(next(before, ", "))
+        spans += [words, formula(x.name), signs, *number_prose(value, unit)]
+    broken = violated_conditions(item.assumes, item.where, numbers)
+    return (*spans, *reason("; outside: " + ", ".join(broken) + "." if broken else "."))
 
 
 def size_words(size: float) -> str:
@@ -294,9 +317,9 @@ def size_words(size: float) -> str:
     return f"{figure_text(size)} of what is kept{remark}"
 
 
-def claim_line(claim: Claim, verdict: str) -> Prose:
-    """Line of a claim: the lecture's statement, the verdict on it, and our numbers."""
-    ours = f" Ours: {claim.ours}." if claim.worked else ""
-    remark = f"Verdict: {verdict}.{ours}" if verdict else ours.strip()
-    words = ProseWords(f"{claim.statement} "), ProseWords(remark)
-    return (ProseWords(f"{claim.id}. ", strong=True), *words)
+def claim_line(claim: Claim, verdict: Mapping[str, str]) -> Prose:
+    """Line of a claim: the statement, our numbers, the verdict with what decides it, its reason."""
+    ours = f"Ours: {claim.ours}. " if claim.worked else ""
+    judged = f"Verdict: {verdict['verdict']}. " if verdict else ""
+    words = ProseWords(f"{claim.statement} {ours}"), ProseWords(judged)
+    return (ProseWords(f"{claim.id}. ", strong=True), *words, *reason(verdict.get("why", "")))

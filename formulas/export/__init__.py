@@ -1,15 +1,18 @@
-"""Equations and derivations written out: text, Markdown, LaTeX, HTML, a notebook, Typst."""
+"""Equations and derivations written out: text, Markdown, LaTeX, HTML, a notebook, Typst, code."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 
 from formulas.algebra.derivation import Derivation
-from formulas.algebra.equation import Equation
+from formulas.algebra.equation import Equation, slug
 from formulas.export.blocks import BlockDocument
 from formulas.export.formula_blocks import formula_blocks
 from formulas.export.formula_document import AcceptanceTable, document
+from formulas.nomenclature.symbols import describe
+from formulas.numerics.evaluate import LANGUAGES, source_code
+from formulas.registry import by_name
 
-__all__ = ["FORMATS", "export", "writer"]
+__all__ = ["FORMATS", "LANGUAGES", "code", "export", "writer"]
 
 FORMATS = ("text", "markdown", "latex", "html", "notebook", "typst")
 
@@ -60,3 +63,20 @@ def writer(format: str) -> Callable[[BlockDocument], str]:
         import_module(f"formulas.export.{_WRITERS.get(format, format)}"), format
     )
     return written
+
+
+def code(objects: Iterable[Equation | Derivation], language: str) -> str:
+    """A file of a language of `LANGUAGES`: one function for each object, in base units.
+
+    Raises ValueError if an object gives no symbol: a bound of one, or numbers put in.
+    """
+    names, parts = {id(value): name for name, value in by_name().items()}, []
+    for item in objects:
+        name = names.get(id(item), slug(item.name).replace("-", "_"))
+        if not item.lhs.is_Symbol or (isinstance(item, Derivation) and item.numeric):
+            raise ValueError(f"{item.name} does not end in one symbol, so it is no function")
+        exact = "" if isinstance(item, Equation) or item.exact else ", approximately"
+        notes = [item.name, describe(item.lhs.name) + exact, f"source: {item.source}"]
+        notes += [f"assumes: {each}" for each in item.assumes]
+        parts.append(source_code(name, item.where, item.rhs, language, notes))
+    return "\n\n".join(filter(None, [LANGUAGES[language]["head"].strip(), *parts])) + "\n"

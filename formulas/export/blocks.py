@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from formulas.export.drawing import Drawing
 from formulas.export.formula_document import Cases, FormulaEntry
-from formulas.export.words import Formula, Prose, ProseLink, ProseWords
+from formulas.export.words import Formula, Prose, ProseLink, ProseWords, reason
 
 
 @dataclass(frozen=True)
@@ -109,9 +109,16 @@ class FoldedAnswer:
     line: Prose
 
 
+@dataclass(frozen=True)
+class CodeCell:
+    """Python that a notebook runs in this place; other formats leave it out."""
+
+    source: str
+
+
 Block: TypeAlias = (
     "Heading | Paragraph | Statement | Proof | Steps | Notes | Article | FoldedPart | BookTable"
-    " | BulletList | Picture | FoldedAnswer"
+    " | BulletList | Picture | FoldedAnswer | CodeCell"
 )
 
 
@@ -206,7 +213,7 @@ class BlockMarkup:
                 gathered = []
             if isinstance(block, FoldedAnswer) and self.answer is None:
                 gathered.append(block)
-            elif not (isinstance(block, Heading) and not block.words):
+            elif not isinstance(block, CodeCell) and getattr(block, "words", True):
                 yield self.block(block)
 
     def _answer(self, block: FoldedAnswer) -> str:
@@ -253,8 +260,8 @@ class BlockMarkup:
     def _proof(self, entry: FormulaEntry, anchor: str) -> str:
         body = self.steps(entry)
         if entry.item.assumes:
-            note = self.words(f"Assumed: {'; '.join(entry.item.assumes)}.")
-            body += self.between + self.paragraphs.get("note", "%s") % note
+            note = "; ".join(self.line(reason(each)) for each in entry.item.assumes)
+            body += self.between + self.paragraphs.get("note", "%s") % f"Assumed: {note}."
         return self.entry(self.words(entry.title), anchor, body)
 
     def _kind(self, entry: FormulaEntry) -> str:

@@ -70,6 +70,9 @@ class Drawing:
         """The parts of one kind."""
         return (part for part in self.parts if isinstance(part, kind))
 
+    def _repr_svg_(self) -> str:
+        return svg(self)
+
 
 FONT_SIZE = 10.0  # of letters [pt]
 RADIUS = 3.0  # of a dot [pt]

@@ -3,18 +3,7 @@
 import math
 from collections.abc import Iterator
 
-from formulas.export.blocks import (
-    Article,
-    Block,
-    BlockDocument,
-    BookTable,
-    BulletList,
-    FoldedPart,
-    Heading,
-    Notes,
-    Paragraph,
-    Steps,
-)
+from formulas.export import blocks as page
 from formulas.export.formula_document import FormulaDocument, FormulaEntry, NeglectedSize, SymbolRow
 from formulas.export.typesetting.layout import layout, relation
 from formulas.export.words import (
@@ -32,40 +21,42 @@ OURS = ("ours", "why")  # rows of a claim whose symbols are ours
 SYMBOL, UNIT, CASE, CLAIM = 0.17, 0.16, 0.125, (0.09, 0.15, 0.13, 0.63)  # widths of columns
 
 
-def formula_blocks(whole: FormulaDocument) -> BlockDocument:
+def formula_blocks(whole: FormulaDocument) -> page.BlockDocument:
     """The document with all of its parts."""
     blocks = [*_looked_up(whole), *_claims(whole)]
     for chapter in whole.chapters:
         if whole.headed and chapter.subject:
-            blocks.append(Heading(1, chapter.title, ""))
-            blocks += [Paragraph(prose(chapter.about), "question")] if chapter.about else []
+            blocks.append(page.Heading(1, chapter.title, ""))
+            blocks += [page.Paragraph(prose(chapter.about), "question")] if chapter.about else []
         blocks += [_article(entry, whole) for entry in chapter.entries]
-    return BlockDocument(whole.title, tuple(map(prose, whole.words)), tuple(blocks), whole.cases)
+    return page.BlockDocument(
+        whole.title, tuple(map(prose, whole.words)), tuple(blocks), whole.cases
+    )
 
 
-def fragment_blocks(whole: FormulaDocument) -> list[Block]:
+def fragment_blocks(whole: FormulaDocument) -> list[page.Block]:
     """The entries, then their symbols and the works cited."""
     return [*(_article(entry, whole) for entry in whole.entries), *_back(whole)]
 
 
-def _looked_up(whole: FormulaDocument) -> Iterator[Block]:
+def _looked_up(whole: FormulaDocument) -> Iterator[page.Block]:
     if len(whole.cases) > 1 and whole.differences:
-        yield Heading(1, "Assumptions where they differ", "")
+        yield page.Heading(1, "Assumptions where they differ", "")
         yield _symbols(whole, whole.differences)
     yield from _back(whole)
 
 
-def _back(whole: FormulaDocument) -> Iterator[Block]:
-    yield FoldedPart("Symbols", len(whole.rows), (_symbols(whole, whole.rows),))
+def _back(whole: FormulaDocument) -> Iterator[page.Block]:
+    yield page.FoldedPart("Symbols", len(whole.rows), (_symbols(whole, whole.rows),))
     lines: tuple[Prose, ...] = tuple(
         (*prose(f"{s.authors}, "), ProseLink(s.title, s.link), *prose(f" ({s.year})"))
         for s in whole.sources
     )
     if lines:
-        yield FoldedPart("Sources", len(lines), (BulletList(lines),))
+        yield page.FoldedPart("Sources", len(lines), (page.BulletList(lines),))
 
 
-def _symbols(whole: FormulaDocument, rows: tuple[SymbolRow, ...]) -> BookTable:
+def _symbols(whole: FormulaDocument, rows: tuple[SymbolRow, ...]) -> page.BookTable:
     """Symbols with their values."""
     cells: tuple[tuple[Prose, ...], ...] = tuple(
         (
@@ -78,18 +69,18 @@ def _symbols(whole: FormulaDocument, rows: tuple[SymbolRow, ...]) -> BookTable:
     )
     narrow = (SYMBOL, UNIT, *([CASE] * len(whole.cases)))
     heads = ("symbol", "unit", *whole.cases, "meaning")
-    return BookTable(heads, cells, (*narrow, 1 - sum(narrow)))
+    return page.BookTable(heads, cells, (*narrow, 1 - sum(narrow)))
 
 
-def _claims(whole: FormulaDocument) -> Iterator[Block]:
+def _claims(whole: FormulaDocument) -> Iterator[page.Block]:
     """The acceptance table and an article for every claim, where the document shows it."""
     if not whole.claims or whole.acceptance is None:
         return
-    yield Heading(1, "Claims of the lecture", "")
-    yield Paragraph(prose(whole.acceptance.tally))
-    yield Paragraph(prose(whole.acceptance.rule))
+    yield page.Heading(1, "Claims of the lecture", "")
+    yield page.Paragraph(prose(whole.acceptance.tally))
+    yield page.Paragraph(prose(whole.acceptance.rule))
     heads = ("claim", "verdict", "factor", "what the lecture says")
-    yield BookTable(
+    yield page.BookTable(
         heads,
         tuple(
             ((ProseLink(x.name, x.name),), *map(prose, (x.verdict, x.factor, x.statement)))
@@ -105,16 +96,20 @@ def _claims(whole: FormulaDocument) -> Iterator[Block]:
         if derived:
             rows.append(("derived in", tuple(x for pair in derived for x in pair)[:-1]))
         rows.append(("source", citation(claim.source)))
-        yield Article(f"{claim.name}. {claim.statement}", claim.name, (Notes(tuple(rows)),))
+        yield page.Article(
+            f"{claim.name}. {claim.statement}", claim.name, (page.Notes(tuple(rows)),)
+        )
 
 
 def _linked(anchor: str, words: str, whole: FormulaDocument) -> ProseLink | ProseWords:
     return ProseLink(words, anchor) if anchor in whole.anchors else ProseWords(words)
 
 
-def _article(entry: FormulaEntry, whole: FormulaDocument) -> Article:
+def _article(entry: FormulaEntry, whole: FormulaDocument) -> page.Article:
     title = "" if entry.title == whole.title else entry.title
-    return Article(title, entry.anchor, (Steps(entry), Notes(tuple(_notes(entry, whole)))))
+    return page.Article(
+        title, entry.anchor, (page.Steps(entry), page.Notes(tuple(_notes(entry, whole))))
+    )
 
 
 def _notes(entry: FormulaEntry, whole: FormulaDocument) -> Iterator[tuple[str, Prose]]:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from pathlib import Path
 
 import sympy as sp
 
@@ -201,19 +202,8 @@ def unit_of_left_side(item: Equation | Derivation) -> str:
     return symbol_unit(item.lhs).written if item.lhs.is_Symbol and not numeric else ""
 
 
-GUIDE = (
-    "Every line is a statement that was checked when this was written: units on both sides, and "
-    "each step of a derivation against the one before it. After a step stands what was done and "
-    "why, and in brackets how it was shown to follow. Proven is what follows symbolically or by "
-    "definition; tested is what agrees at points over 120 decades and in every branch; taken "
-    "is a premise. A derivation is as good as the weakest of its steps, and no better than its "
-    "premises, which stand below it.",
-    "A sign of equality (=) is exact. A wavy sign (≈) neglects a term; beside it stands the size "
-    "of what was neglected over what was kept, as a formula and, where values are given, as a "
-    "number. A derivation with one such step is called approximate.",
-    "Tags such as C8 number the claims of the lecture that these pages examine. Without a suffix a "
-    "symbol means all chips of one replica together; with chip it means one of them.",
-)
+# How to read a long document, a paragraph each.
+GUIDE = Path(__file__).with_name("guide.txt").read_text("utf-8").strip().split("\n\n")
 
 
 @dataclass(frozen=True)
@@ -274,7 +264,7 @@ class FormulaDocument:
     @property
     def words(self) -> tuple[str, ...]:
         """The paragraphs of the cover: a guide for long documents, then the caller's words."""
-        return (*(GUIDE if self.headed else ()), *self.about)
+        return (*(" ".join(each.split()) for each in GUIDE if self.headed), *self.about)
 
     @property
     def entries(self) -> tuple[FormulaEntry, ...]:

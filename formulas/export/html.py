@@ -126,7 +126,7 @@ def _step(step: DerivationStep, proof: str) -> str:
     near = "" if step.exact else ' class="near"'
     why = f" {HTML.line(reason(step.why))}" if step.why else ""
     parts = [f"<li{near}><p><b>{_words(step.verb)}</b>{why}</p>", _display(step)]
-    parts.append(f'<p class="proof">{_words(proof)}</p>')
+    parts.append(f'<p class="proof">{HTML.line(reason(proof))}</p>')
     if step.size is not None:
         size = mathml(wrap(layout(step.size), WIDTH - 8), large=True)
         parts.append(f'<p class="proof">neglected over kept: {size}</p>')

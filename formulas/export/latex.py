@@ -12,8 +12,8 @@ from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
 from formulas.export.blocks import BlockDocument, BlockMarkup
 from formulas.export.drawing import Drawing, Label, pdf_strokes
-from formulas.export.formula_document import FormulaEntry
-from formulas.export.typesetting.boxes import wrap
+from formulas.export.formula_document import FormulaEntry, document
+from formulas.export.typesetting.boxes import Glyph, text_width, wrap
 from formulas.export.typesetting.layout import alternating, layout, relation
 from formulas.export.typesetting.markup import latex_math
 from formulas.export.words import Formula, reason
@@ -114,7 +114,7 @@ def _steps(entry: FormulaEntry) -> str:
         if entry.derived:
             why = f" {LATEX.line(reason(step.why))}" if step.why else ""
             head = rf"\textbf{{{number}. {step.verb}}}{why}"
-            lines.append(f"\n{head} {{\\small[{latex_words(proof)}]}}\\nopagebreak")
+            lines.append(f"\n{head} {{\\small[{LATEX.line(reason(proof))}]}}\\nopagebreak")
         form = latex_math(wrap(relation(step.lhs, step.relation, step.rhs), WIDTH))
         lines.append(f"\\[\n\\displaystyle {form}\n\\]")
         if step.size is not None:
@@ -183,6 +183,38 @@ LATEX = BlockMarkup(
     answer=None,
     within="\n",
 )  # fmt: skip
+
+
+def fragment(objects: Iterable[Equation | Derivation]) -> str:
+    """Numbered equations for a paper of one's own: no preamble, amsmath alone.
+
+    Step 3 of a derivation is `eq:NAME_3`, an equation `eq:NAME`, what it puts in `eq:NAME_SYMBOL`.
+    Raises DerivationError if a step does not follow.
+    """
+    return "\n\n".join(map(_numbered, document(objects, {}).entries)) + "\n"
+
+
+def _numbered(entry: FormulaEntry) -> str:
+    rows = []
+    for number, (step, proof) in enumerate(entry.steps, 1):
+        why = LATEX.line(reason(f"{step.verb}: {step.why} [{proof}]" if entry.derived else ""))
+        mark = f"{entry.anchor}_{number}" if entry.derived else entry.anchor
+        rows.append((why, step.lhs, step.relation, step.rhs, mark))
+    for inner in entry.item.where:
+        mark = f"{entry.anchor}_{inner.symbol.name}"
+        why = "where" if inner == entry.item.where[0] else ""
+        rows.append((why, inner.symbol, "=", inner.rhs, mark))
+    text = rf"\noindent\textbf{{{latex_words(entry.title)}.}} {rows[0][0]}" + "\n\\begin{align}\n"
+    for number, (why, left, sign, right, mark) in enumerate(rows):
+        text += (r" \\" + rf" \intertext{{{why}}}" * bool(why) + "\n") if number else ""
+        boxes = wrap(layout(left), WIDTH / 2)
+        wide = latex_math(wrap(layout(right), WIDTH - 6 - text_width(boxes)))
+        text += f"{latex_math(boxes)} &{latex_math(Glyph(sign, 'sign'))} {wide}"
+        text += rf" \label{{eq:{mark}}}"
+    notes = "; ".join(LATEX.line(reason(each)) for each in entry.item.assumes)
+    text += "\n\\end{align}" + (f"\nAssumed: {notes}." if notes else "")
+    work = entry.item.source
+    return text + f"\n% source: {work}" + (f", \\cite{{{work.source.key}}}" if work.source else "")
 
 
 def bibtex(objects: Iterable[Equation | Derivation]) -> str:

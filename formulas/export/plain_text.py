@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import fill, indent, wrap
 
 from formulas.algebra.equation import SIGNS
-from formulas.export import formula_document
+from formulas.export import blocks, formula_document
 from formulas.export.blocks import Article, Block, BlockDocument, BlockMarkup, Heading, Proof, Steps
 from formulas.export.drawing import Drawing, characters, svg
 from formulas.export.typesetting.layout import relation
@@ -150,7 +150,7 @@ def _steps(entry: formula_document.FormulaEntry) -> str:
     for number, (step, proof) in enumerate(entry.steps, 1):
         if entry.derived:
             why = f" {MARKDOWN.line(reason(step.why))}" if step.why else ""
-            lines.append(f"**{number}. {step.verb}**{why} — {_escaped(proof)}")
+            lines.append(f"**{number}. {step.verb}**{why} — {MARKDOWN.line(reason(proof))}")
         lines.append(f"$$\n{tex(step.lhs)} {SIGNS[step.relation]} {tex(step.rhs)}\n$$")
         if step.size is not None:
             lines.append(f"Neglected over kept: ${tex(step.size)}$")
@@ -223,6 +223,8 @@ def notebook(whole: BlockDocument) -> str:
         section = whole.blocks[start:end]
         anchor = getattr(section[0], "anchor", "") or f"section-{start}"
         cells.append(words_cell(anchor, MARKDOWN.written(section)))
+        computed = [block.source for block in section if isinstance(block, blocks.CodeCell)]
+        cells += [code_cell(f"{anchor}-{n}", source) for n, source in enumerate(computed)]
         checked = [line for entry in _entries(section) for line in _checks(entry, whole)]
         cells += [code_cell(f"{anchor}-check", "\n".join(checked))] if checked else []
     document = {

@@ -55,9 +55,8 @@ def _steps(entry: FormulaEntry) -> str:
         body = typst_math(wrap(x, WIDTH), display=True)
         if entry.derived:
             why = f" {TYPST.line(reason(step.why))}" if step.why else ""
-            head = (
-                f"#block(sticky: true)[*{number}. {step.verb}*{why} #soft[\\[{_words(proof)}\\]]]"
-            )
+            how = rf"#soft[\[{TYPST.line(reason(proof))}\]]"
+            head = f"#block(sticky: true)[*{number}. {step.verb}*{why} {how}]"
             body = f"{head}\n\n{body}"
         if step.size is not None:
             size = typst_math(wrap(layout(step.size), WIDTH / 2), large=True)

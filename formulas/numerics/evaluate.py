@@ -2,15 +2,20 @@
 
 `kernel` lowers definitions once to a tape of array operations, in which each subexpression stands
 once and sums and products stay n-ary; `scalar` walks the expression trees with Python floats and
-shares nothing with it but the definitions, so that one checks the other.
+shares nothing with it but the definitions, so that one checks the other. `source_code` writes the
+same definitions as a function of another language, by SymPy's printers.
 """
 
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
+from pkgutil import resolve_name
 from typing import Protocol
 
 import sympy as sp
+from sympy.codegen.cfunctions import expm1, log1p
 
 from formulas.nomenclature.symbols import SymbolError, describe, did_you_mean
 from formulas.numerics.block_executor import BLOCK
@@ -160,6 +165,40 @@ def expand_all(expression: sp.Basic, equations: Iterable[Definition]) -> sp.Basi
     for x, rhs in topo_order(collect(equations), [expression]).items():
         inner[x] = put(rhs, inner)
     return put(expression, inner)
+
+
+# Forms of a file, a function and its lines, for each language.
+LANGUAGES = tomllib.loads(Path(__file__).with_name("languages.toml").read_text("utf-8"))
+
+
+def source_code(
+    name: str, equations: Iterable[Definition], output: sp.Expr, language: str, notes: Iterable[str]
+) -> str:
+    """Write the function of a language that computes `output` from the symbols left open.
+
+    Its arguments are in base units and in the order of their names; each definition that is needed
+    is a local name. `notes` are comments above it.
+    """
+    form = LANGUAGES[language]
+    printed = resolve_name(form["printer"])({"user_functions": form["calls"]}).doprint
+    needed = topo_order(collect(equations), [output])
+    used = set().union(*(x.free_symbols for x in (output, *needed.values()))) - set(needed)
+    arguments = sorted(used, key=lambda x: x.name)
+    typed = ", ".join(form["argument"].format(printed(x)) for x in arguments)
+    return "\n".join([
+        *(f"{form['note']} {line}" for line in (*notes, *(describe(x.name) for x in arguments))),
+        form["function"].format(name, typed),
+        *(form["local"].format(printed(x), printed(_precise(e))) for x, e in needed.items()),
+        form["end"].format(printed(_precise(output))),
+    ])  # fmt: skip
+
+
+def _precise(x: sp.Expr) -> sp.Basic:
+    """The expression, its 1 - (1 - x)^n as the kernel has it, so that no digit is lost."""
+    return put(x, {
+        part: -c[0] * expm1(c[2] * log1p(-c[1])) + c[3]
+        for part in x.atoms(sp.Add) if (c := complement_power(part))
+    })  # fmt: skip
 
 
 def _name(x: sp.Symbol | str) -> str:

@@ -71,20 +71,27 @@ def formula(
     sets: list[str] | None = None,
     find: str | None = None,
     where: list[str] | None = None,
+    form: str | None = None,
     json: bool = False,
 ) -> None:
-    """Show one equation: text, symbols with units, source, value."""
+    """Show one equation: text, symbols with units, source, value; or code of it."""
     from planner.protocol.document import to_document
-    from planner.report.text.formula import formula_card, formula_rows, formula_text, formulas_text
+    from planner.report.text import formula as equations
 
+    if form is not None:
+        if name is None or any((sets, find, where, json)):
+            raise InputError("--format writes one equation as code: planner formula NAME --format "
+                             "python [--solve-for SYMBOL]; leave out the rest")  # fmt: skip
+        show(equations.formula_code(name, solve_for, form))
+        return
     if name is None:
-        rows = formula_rows(find, where or ())
-        show(dumps(to_document(rows)) if json else formulas_text(rows))
+        rows = equations.formula_rows(find, where or ())
+        show(dumps(to_document(rows)) if json else equations.formulas_text(rows))
         return
     if find or where:
         raise InputError(f"--find and --where filter the whole list; leave out {name!r}")
-    card = formula_card(name, solve_for, sets or ())
-    show(dumps(to_document(card)) if json else formula_text(card))
+    card = equations.formula_card(name, solve_for, sets or ())
+    show(dumps(to_document(card)) if json else equations.formula_text(card))
 
 
 def derive(
@@ -95,15 +102,18 @@ def derive(
     find: str | None = None,
     where: list[str] | None = None,
     form: str | None = None,
+    fragment: bool = False,
     out: Path | None = None,
     json: bool = False,
 ) -> None:
     """List what is derived, or print some of it with every step checked on the way."""
-    from planner.report.text.derivations import derive_output
+    from planner.report.text.derivations import FRAGMENT, derive_output
 
+    if fragment and form not in (None, "latex"):
+        raise InputError(f"--fragment is LaTeX without a preamble; leave out --format {form}")
     written = derive_output(
-        names or (), every=every, form=form, out=out, json=json, whole_book=book, plan=at,
-        find=find, where=where or (),
+        names or (), every=every, form=FRAGMENT if fragment else form, out=out, json=json,
+        whole_book=book, plan=at, find=find, where=where or (),
     )  # fmt: skip
     deliver(written, out)
 

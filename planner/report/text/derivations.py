@@ -5,8 +5,9 @@ worked with; the teaching set is that of the book; the physical ones come from t
 one model on one domain of chips. With a plan its own values stand in their place.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from math import isfinite
 from pathlib import Path
 
@@ -17,8 +18,8 @@ from formulas.book.book_document import book, book_references
 from formulas.book.book_values import BookError, base_case
 from formulas.claims import Claim, all_claims
 from formulas.claims.claim import LECTURE
-from formulas.export import FORMATS, export
-from formulas.export.latex import bibtex
+from formulas.export import FORMATS, LANGUAGES, code, export
+from formulas.export.latex import bibtex, fragment
 from formulas.export.lean import DECIMAL_BASE, lean
 from formulas.export.plain_text import claim_blocks
 from formulas.nomenclature.symbols import SymbolError
@@ -50,22 +51,18 @@ VALUES_NOTE = (
     "counts of its chip and its model in the formats it chose, for one replica that decodes. The "
     "context is the prompt and half of the answer."
 )
-CLAIMS = "claims"
-REFERENCES = ("bibtex", "lean")  # what is printed of derivations is not their text
+CLAIMS, FRAGMENT = "claims", "fragment"
+# What is written of entries that is not a document of their text.
+REFERENCES: Mapping[str, Callable[[Sequence[Equation | Derivation]], str]] = {
+    "bibtex": bibtex, "lean": lean, FRAGMENT: fragment,
+    **{language: partial(code, language=language) for language in LANGUAGES},
+}  # fmt: skip
 OUTPUT_FORMATS = (*FORMATS, "pdf", *REFERENCES)
 SUFFIXES = {
-    ".txt": "text",
-    ".md": "markdown",
-    ".markdown": "markdown",
-    ".tex": "latex",
-    ".html": "html",
-    ".htm": "html",
-    ".ipynb": "notebook",
-    ".typ": "typst",
-    ".pdf": "pdf",
-    ".bib": "bibtex",
-    ".lean": "lean",
-}
+    ".txt": "text", ".md": "markdown", ".markdown": "markdown", ".tex": "latex", ".html": "html",
+    ".htm": "html", ".ipynb": "notebook", ".typ": "typst", ".pdf": "pdf", ".bib": "bibtex",
+    ".lean": "lean", ".py": "python", ".c": "c", ".js": "js", ".jl": "julia",
+}  # fmt: skip
 
 
 def derive_output(
@@ -200,7 +197,7 @@ def output_format(form: str | None, out: Path | None) -> str:
             raise InputError(
                 f"{out} does not say which format; end it in {', '.join(SUFFIXES)}, or add --format"
             )
-    form = form or "text"
+    form = SUFFIXES.get(f".{form}", form or "text")
     if form not in OUTPUT_FORMATS:
         raise InputError(
             f"no format {form!r}{did_you_mean(form, OUTPUT_FORMATS)} (known: "
@@ -227,7 +224,11 @@ def derived_text(
     """
     chosen = _chosen(names)
     if form in REFERENCES:
-        return (lean if form == "lean" else bibtex)(chosen)
+        try:
+            return REFERENCES[form](chosen)
+        except ValueError as error:  # of a step: a fault of ours
+            fault = SolverError if isinstance(error, DerivationError) else InputError
+            raise fault(str(error)) from error
     # All entries together have the lecture's subject as title; chosen entries use `title`.
     title = title if names else "The economics of a token, derived and checked"
     whole = not names if whole is None else whole
@@ -256,7 +257,7 @@ def book_text(names: Sequence[str], form: str) -> str | bytes:
             return lean(by_name()[name] for name in DECIMAL_BASE)
         if form == "bibtex":
             return book_references(names)
-        verdicts = {entry.name: entry.verdict for entry in physical_column.acceptance().entries}
+        verdicts = {entry.name: dict(entry.rows) for entry in physical_column.acceptance().entries}
         written = book("typst" if form == "pdf" else form, names, verdicts)
     except BookError as error:
         raise InputError(str(error)) from error
@@ -266,8 +267,10 @@ def book_text(names: Sequence[str], form: str) -> str | bytes:
 
 
 def _chosen(names: Sequence[str]) -> tuple[Equation | Derivation, ...]:
+    resting = {claim.id: claim.equations for claim in all_claims() if claim.equations}
     try:
-        entries = map(find, names) if names else by_name().values()
+        named = [each for name in names for each in resting.get(name, (name,))]
+        entries = map(find, named) if names else by_name().values()
         return tuple({id(entry): entry for entry in entries}.values())
     except SymbolError as error:
         raise InputError(str(error)) from error

@@ -13,6 +13,7 @@ import sympy as sp
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.domains import violated_conditions
 from formulas.algebra.equation import Equation
+from formulas.export import LANGUAGES, code
 from formulas.nomenclature.symbols import SymbolError, describe, did_you_mean, meaning, symbol_unit
 from formulas.numerics.evaluate import Assignment, Kernel, collect, expand_all, kernel, scalar
 from formulas.numerics.expressions import top_extreme, undefined_reason
@@ -134,6 +135,23 @@ def formula_card(name: str, solve_for: str | None, sets: Sequence[str]) -> Formu
         unit=str(symbol_unit(turned.symbol)),
     )
     return card if missing else _with_numbers(card, turned, compiled)
+
+
+def formula_code(name: str, solve_for: str | None, language: str) -> str:
+    """The equation as a function of a language, turned round to give `solve_for` if that is named.
+
+    Raises InputError if the name, the symbol or the language is unknown, or nothing can be solved.
+    """
+    if language not in LANGUAGES:
+        raise InputError(f"--format {language}: no such language (known: {', '.join(LANGUAGES)})")
+    try:
+        entry = find(name)
+        if solve_for is not None:
+            entry = entry.equation() if isinstance(entry, Derivation) else entry
+            entry = entry.solve_for(solve_for)
+        return code([entry], language)
+    except ValueError as error:
+        raise InputError(str(error)) from error
 
 
 def formula_text(card: FormulaCard) -> str:

@@ -1,6 +1,9 @@
 """The book: nothing used before it is said, links that lead somewhere, every format written."""
 
+import io
+import json
 import re
+from contextlib import redirect_stdout
 from dataclasses import replace
 
 import pytest
@@ -10,9 +13,11 @@ from formulas.book.book_document import book, book_document, printed_symbols
 from formulas.book.book_values import BookError, DerivationPart
 from formulas.book.prose import chapters, prose
 from formulas.export.blocks import BookTable, Heading, Picture, Proof, Statement
+from formulas.export.plain_text import TEXT_MARKUP
 from formulas.export.words import Formula
 from formulas.nomenclature.symbols import SYMBOLS
 from formulas.registry import all_derivations, by_name
+from tests.sizes import first
 
 SECTIONS = ("assumptions", "derivation", "numbers", "fails", "verdict", "exercises")
 
@@ -132,7 +137,9 @@ def test_what_cannot_be_set_is_said(monkeypatch):
         (DerivationPart("{critical_batch:mine}"), "there is no set of values 'mine'"),
     ):
         changed = replace(first, parts=(part, *first.parts))  # a book of one chapter
-        monkeypatch.setattr(module, "chosen_chapters", lambda names, changed=changed: (changed,))
+        monkeypatch.setattr(
+            module.text, "chosen_chapters", lambda names, changed=changed: (changed,)
+        )
         with pytest.raises(BookError) as refused:
             book("text", (first.anchor,))
         assert words in str(refused.value)
@@ -143,3 +150,42 @@ def test_questions_need_no_symbols():
     for chapter in chapters():
         spans = prose(chapter.question, chapter.sets)
         assert not [span for span in spans if isinstance(span, Formula)]
+
+
+def test_a_result_is_worked_in_numbers_and_units():
+    """By the numbers that stand in the line; an approximate one with its sign."""
+    case = chapters()[0].sets["teaching"]
+    line = TEXT_MARKUP.line(module.text.worked_line(by_name()["compute_time"], case))
+    put_in = {x: float(v.replace(",", "")) for x, v in re.findall(r"(\w+) = ([\d.,e+]*\d)", line)}
+    result = put_in.pop("T_comp")
+    assert result == pytest.approx(by_name()["compute_time"].numpy()(**put_in), rel=1e-3)
+    assert "F = 1.6e+16 FLOP/s" in line
+    near = TEXT_MARKUP.line(module.text.worked_line(by_name()["critical_batch"], case))
+    assert near.startswith("In numbers: B_crit ≈ 3,000 seq with F = ")
+    assert not module.text.worked_line(by_name()["critical_batch"], {})
+
+
+def test_a_verdict_says_what_decides_and_why():
+    """Word, deciding number and reason, from the rows of the acceptance table."""
+    rows = {"C9": {"verdict": "off: farthest: h20, 37 for 300, by 8.11", "why": "A reason."}}
+    written = book("text", ("step",), rows)
+    flat = " ".join(written.split())
+    assert "Verdict: off: farthest: h20, 37 for 300, by 8.11. A reason." in flat
+
+
+@pytest.mark.parametrize("chapter", first(1, [x.anchor for x in chapters()]))
+def test_the_notebook_of_a_chapter_computes(chapter):
+    """Its cells run; figures are drawn and numbers printed from values that a reader can change."""
+    cells = json.loads(book("notebook", (chapter,)))["cells"]
+    sources = ["".join(each["source"]) for each in cells if each["cell_type"] == "code"]
+    drawn = [each for each in sources if "draw_figure(row" in each]
+    (row,) = [each for each in chapters() if each.anchor == chapter]
+    assert len(drawn) == len(row.figures)
+    room: dict = {}
+    with redirect_stdout(io.StringIO()) as printed:
+        for source in sources:
+            exec(source, room)  # noqa: S102  a cell as a notebook runs it
+    assert all(number.what in printed.getvalue() for number in row.numbers)
+    exec(drawn[0].replace("\ndraw", "\npicture = draw"), room)  # noqa: S102
+    picture = room["picture"]
+    assert picture._repr_svg_().startswith("<svg")

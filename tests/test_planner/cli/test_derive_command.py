@@ -97,7 +97,8 @@ def test_a_derivation_names_its_claims(derive):
     ("name", "start"),
     [("a.txt", b"Batch at"), ("a.md", b"# Batch at"), ("a.markdown", b"# "), ("a.ipynb", b"{"),
      ("a.tex", rb"\documentclass"), ("a.HTML", b"<!DOCTYPE html>"), ("a.htm", b"<!DOCTYPE"),
-     ("a.typ", b"#set page"), ("a.pdf", b"%PDF-")],
+     ("a.typ", b"#set page"), ("a.pdf", b"%PDF-"), ("a.py", b"import math"), ("a.c", b"#define"),
+     ("a.js", b'"use strict"'), ("a.jl", b"# batch at which")],
 )  # fmt: skip
 def test_the_name_of_the_file_says_the_format(derive, tmp_path, name, start):
     """Folders are made; nothing else is left there."""
@@ -109,6 +110,17 @@ def test_the_name_of_the_file_says_the_format(derive, tmp_path, name, start):
     assert str(file) in err
     assert file.read_bytes().startswith(start)
     assert os.listdir(file.parent) == [name]
+
+
+def test_a_claim_stands_for_what_it_rests_on(derive):
+    """And a suffix for its format; a fragment has labels and no preamble."""
+    claim = next(each for each in all_claims() if each.id == "C8")
+    out = derive("C8", "--format", "py")[1].decode()
+    assert all(f"def {name}(" in out for name in claim.equations)
+    for arguments in (["--fragment"], ["--fragment", "--format", "latex"]):
+        out = derive("C8", *arguments)[1].decode()
+        assert r"\label{eq:critical_batch_3}" in out
+        assert "documentclass" not in out
 
 
 def test_the_format_said_outweighs_the_name(derive, tmp_path):
@@ -152,6 +164,9 @@ def test_a_pdf_does_not_go_to_a_terminal():
         (["claims", "--json", "--format", "html"], "leave out --format"),
         (["critical_batch", "--out", "a.docx"], "does not say which format"),
         (["critical_batch", "--out", "a"], "does not say which format"),
+        (["critical_batch", "--fragment", "--format", "html"], "leave out --format html"),
+        (["critical_batch", "--format", "pyhton"], "did you mean 'python'"),
+        (["C51"], "there is no equation 'C51'"),
     ],
 )
 def test_mistakes(derive, tmp_path, monkeypatch, arguments, told):

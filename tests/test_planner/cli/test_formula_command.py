@@ -1,6 +1,7 @@
 """`planner formula`: an equation turned round, quantities with units, and every way to go wrong."""
 
 import json
+import runpy
 
 import pytest
 
@@ -224,3 +225,32 @@ def test_values_are_refused_before_anything_is_solved(monkeypatch, wrong):
     monkeypatch.setattr(Equation, "solve_for", None)
     with pytest.raises(InputError, match="--set"):
         formula_card("reading_beside", "T_pf_read", ["n_pr=1.5", wrong])
+
+
+def test_an_equation_turned_round_is_code(capsys, tmp_path):
+    """Run as Python, it gives what the card gives."""
+    sets = ("b_w=1", "N_total=8e11", "N_active=1e11", "F=6e15", "B_crit=2400", "c_fwd=1", "m_pos=1")
+    _, out, _ = asked(capsys, "critical_batch", "--solve-for", "W", "--json", sets=sets)
+    status, text, _ = asked(capsys, "critical_batch", "--solve-for", "W", "--format", "python")
+    (tmp_path / "code.py").write_text(text)
+    room = runpy.run_path(str(tmp_path / "code.py"))
+    (function,) = [each for name, each in room.items() if name.endswith("solved_for_w")]
+    values = dict(each.split("=") for each in sets)
+    assert status == 0
+    assert function(**{x: float(v) for x, v in values.items()}) == json.loads(out)["value"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("critical_batch", "--format", "fortran"), "known: python, c, js, julia"),
+        (("--format", "c"), "--format writes one equation"),
+        (("critical_batch", "--format", "c", "--json"), "leave out the rest"),
+        (("critical_batch", "--format", "c", "--solve-for", "x_no"), "does not occur"),
+    ],
+)
+def test_code_that_cannot_be_written_is_refused(capsys, words, told):
+    """One sentence, exit status 2."""
+    status, out, err = asked(capsys, *words)
+    assert (status, out) == (2, "")
+    assert told in err
