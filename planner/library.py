@@ -48,18 +48,17 @@ def sensitivity(
     Raises InputError with every mistake in the input, or if the answer has no such output;
     Infeasible if nothing keeps the promises.
 
-    Parameters
-    ----------
-    of : a plan, or what `planner.solve` takes. Of a plan alone come the elasticities of its
-        objective, which it has from the multipliers of its geometric program (envelope theorem)
-        without another solve; a quantity without influence is absent.
-    output : what of the answer is looked at, such as cost, tpot, throughput, tokens or
-        over_training; the cost if None. All given quantities are then in the table.
-    sets : changes "path.in.file=value" made before.
-    switches : seek, for each quantity, the nearest change each way at which another choice is
-        the best, by solving again.
-    sobol, morris, seed, workers : study what the scenario's `uncertain:` says instead, with so
-        many base draws, or trajectories, in so many processes: a `Study` comes back.
+    Args:
+        of: a plan, or what `planner.solve` takes. Of a plan alone come the elasticities of its
+            objective, which it has from the multipliers of its geometric program (envelope theorem)
+            without another solve; a quantity without influence is absent.
+        output: what of the answer is looked at, such as cost, tpot, throughput, tokens or
+            over_training; the cost if None. All given quantities are then in the table.
+        sets: changes "path.in.file=value" made before.
+        switches: seek, for each quantity, the nearest change each way at which another choice is
+            the best, by solving again.
+        sobol, morris, seed, workers: study what the scenario's `uncertain:` says instead, with so
+            many base draws, or trajectories, in so many processes: a `Study` comes back.
     """
     from planner.protocol.plan import Plan
     from planner.protocol.section import largest_elasticities
@@ -121,15 +120,14 @@ def topology(
 
     Raises InputError if there is no such machine or file, or it cannot be measured as asked.
 
-    Parameters
-    ----------
-    chips : how many chips of the machine, by default one domain of it.
-    shape : a slice of a torus, "4x4x8"; `twisted` twists it.
-    join : what joins domains: spine, rails or clos; a clos has `leaf` network cards on a leaf.
-    oversubscription : 4 for 4:1 above leaves or rails.
-    groups : sizes of the groups that are measured [chips].
-    collective : an operation that is timed too, such as "all-reduce", of `messages` [byte].
-    routing : how an all-to-all is sent, "optimal" or "shortest_ecmp".
+    Args:
+        chips: how many chips of the machine, by default one domain of it.
+        shape: a slice of a torus, "4x4x8"; `twisted` twists it.
+        join: what joins domains: spine, rails or clos; a clos has `leaf` network cards on a leaf.
+        oversubscription: 4 for 4:1 above leaves or rails.
+        groups: sizes of the groups that are measured [chips].
+        collective: an operation that is timed too, such as "all-reduce", of `messages` [byte].
+        routing: how an all-to-all is sent, "optimal" or "shortest_ecmp".
     """
     from planner.network.network_document import measurements
     from planner.network.network_source import network
@@ -200,14 +198,13 @@ def validate(
     Raises InputError if a file holds no measurements, facts are missing, or the profile is not
     known.
 
-    Parameters
-    ----------
-    data : files of measurements, or folders of them, of which every table is read that can be;
-        without any, what profiles record.
-    profile : a profile's name, or "auto" for the one that a plan would take.
-    facts : what a file does not say of its runs, {"system": "hgx-h200"} or "system=hgx-h200".
-    models : folders of config.json of models that the catalogue lacks.
-    by : groupings of the tables: engine, chip, model, maker.
+    Args:
+        data: files of measurements, or folders of them, of which every table is read that can be;
+            without any, what profiles record.
+        profile: a profile's name, or "auto" for the one that a plan would take.
+        facts: what a file does not say of its runs, {"system": "hgx-h200"} or "system=hgx-h200".
+        models: folders of config.json of models that the catalogue lacks.
+        by: groupings of the tables: engine, chip, model, maker.
     """
     from planner.measurements.entry import parse_facts
     from planner.validation.estimates import measurement_files, predict_files
@@ -236,15 +233,14 @@ def calibrate(
     Its `profile` is None where the rows identify none, and `why` says so. Raises InputError if a
     file holds no measurements, or a name, a day or a file cannot be used.
 
-    Parameters
-    ----------
-    data : CSV files, or what vLLM, SGLang and GuideLLM write; folders are looked through.
-    name : what the profile is called.
-    out : a .toml file that the profile is written to; a scenario names it as `profile:`.
-    like : name or file of the profile to start from; "auto" takes the one that a plan would.
-    measured : a file of `planner measure`, whose figures limit efficiencies.
-    facts, models : as for `validate`.
-    as_of : day of the runs, "2026-11-21"; today if None.
+    Args:
+        data: CSV files, or what vLLM, SGLang and GuideLLM write; folders are looked through.
+        name: what the profile is called.
+        out: a .toml file that the profile is written to; a scenario names it as `profile:`.
+        like: name or file of the profile to start from; "auto" takes the one that a plan would.
+        measured: a file of `planner measure`, whose figures limit efficiencies.
+        facts, models: as for `validate`.
+        as_of: day of the runs, "2026-11-21"; today if None.
     """
     from planner.calibration.own_profile import calibrate_profile, profile_text
     from planner.measurements.entry import parse_facts
@@ -274,9 +270,8 @@ def calibrate_training(
 
     Raises InputError for too few rows with a step time, or a name or file that cannot be used.
 
-    Parameters
-    ----------
-    out : a .toml file that the stack is written to; a scenario names it as `profile:`.
+    Args:
+        out: a .toml file that the stack is written to; a scenario names it as `profile:`.
     """
     from planner.calibration.stack_file import stack_table, stack_text
     from planner.measurements.readers import detect_file_kind

@@ -117,10 +117,9 @@ class Derivation(Readable, Chain):
     ) -> Derivation:
         """Write the right side differently.
 
-        Parameters
-        ----------
-        where : Definitions of symbols that the new form introduces.
-        relations : Relations under which the two forms are equal.
+        Args:
+            where: Definitions of symbols that the new form introduces.
+            relations: Relations under which the two forms are equal.
         """
         called = {"claim": claim, "why": why, "where": where, "relations": relations}
         claim = as_expression(claim)

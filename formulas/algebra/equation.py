@@ -126,16 +126,15 @@ class Equation:
     Raises UnitError if the two sides, or two terms, are not of one unit; ValueError if `rhs` holds
     a floating-point number, or branch names do not fit the branches.
 
-    Parameters
-    ----------
-    name : What the equation gives, in words; `of` takes those of its symbol.
-    symbol, rhs : Left and right side. Numbers in `rhs` are exact; nothing measured stands in an
-        equation.
-    assumes : Conditions under which it holds: sentences, or relations made with `cond`.
-    source : Where it comes from; what cites nothing is true by definition.
-    where : Equations for symbols of `rhs` that are not given but computed.
-    branches : Names of the branches of a Max at the top; by default the symbols that stand alone
-        there.
+    Args:
+        name: What the equation gives, in words; `of` takes those of its symbol.
+        symbol, rhs: Left and right side. Numbers in `rhs` are exact; nothing measured stands in an
+            equation.
+        assumes: Conditions under which it holds: sentences, or relations made with `cond`.
+        source: Where it comes from; what cites nothing is true by definition.
+        where: Equations for symbols of `rhs` that are not given but computed.
+        branches: Names of the branches of a Max at the top; by default the symbols that stand alone
+            there.
     """
 
     name: str

@@ -53,18 +53,17 @@ class BarRow:
 class BookFigureRow:
     """A figure as its row of a chapter says it.
 
-    Parameters
-    ----------
-    name : its anchor.
-    caption : a line of prose.
-    up : what the vertical axis shows, with `unit` a key of the claims' units.
-    axis : the symbol that runs from `first` to `last`; a timetable has none.
-    log, log_up : logarithmic axes.
-    curves, bars : what is drawn.
-    marks : {words: expression of the axis} for points of interest on the last curve.
-    kinks : whether places where the branch of a curve changes are marked.
-    case, values : a named set of values, and what differs from it.
-    share : equation of the idle share, which the bars of a timetable must have.
+    Args:
+        name: its anchor.
+        caption: a line of prose.
+        up: what the vertical axis shows, with `unit` a key of the claims' units.
+        axis: the symbol that runs from `first` to `last`; a timetable has none.
+        log, log_up: logarithmic axes.
+        curves, bars: what is drawn.
+        marks: {words: expression of the axis} for points of interest on the last curve.
+        kinks: whether places where the branch of a curve changes are marked.
+        case, values: a named set of values, and what differs from it.
+        share: equation of the idle share, which the bars of a timetable must have.
     """
 
     name: str

@@ -56,12 +56,11 @@ RULE = (
 class ClaimComparison:
     """Comparison of a computed number with the number or range that the lecture states.
 
-    Parameters
-    ----------
-    what : What the number is, in words.
-    value : As computed, in the unit of `low` and `high`.
-    low, high : What is stated; equal for one number, 0 and infinity for an open end.
-    text : Both sides as they are printed, such as `37 for 300`.
+    Args:
+        what: What the number is, in words.
+        value: As computed, in the unit of `low` and `high`.
+        low, high: What is stated; equal for one number, 0 and infinity for an open end.
+        text: Both sides as they are printed, such as `37 for 300`.
     """
 
     what: str
@@ -154,13 +153,12 @@ LECTURE = _exact(_ROWS["machine_and_model"])
 class ComputedNumber:
     """One worked number: an equation of the catalogue at given values.
 
-    Parameters
-    ----------
-    what : What the number is, in words.
-    equation : Name in the catalogue.
-    says : What the lecture states, `Stated`, or None where it states nothing.
-    unit : A key of `UNITS`, or a word that is printed as it stands (base units).
-    inputs : Values that differ from the claim's, in base units.
+    Args:
+        what: What the number is, in words.
+        equation: Name in the catalogue.
+        says: What the lecture states, `Stated`, or None where it states nothing.
+        unit: A key of `UNITS`, or a word that is printed as it stands (base units).
+        inputs: Values that differ from the claim's, in base units.
     """
 
     what: str
@@ -248,19 +246,18 @@ def _evaluated(node: ast.expr, values: Mapping[str, float]) -> float:
 class Claim:
     """Statement of the lecture in words and numbers, with the reasons for its verdict.
 
-    Parameters
-    ----------
-    id : `C1` ... `C51`.
-    statement : The claim, in our words.
-    source : Where the lecture says so.
-    lecture_says : The number or formula as stated.
-    why : Under which conditions it is so, and why not where it is not; the verdict itself is
-        computed. `{agree}` of `{of}` are numbers of the catalogues that agree.
-    kind : A key of `CLAIM_KINDS`.
-    equations : Names in the catalogue of what the claim rests on.
-    lecture : Values of symbols, on top of `LECTURE`, that the worked numbers are computed with.
-    worked : The numbers, computed when asked for.
-    note : Our side where it is not a number: a formula, a record, a reason.
+    Args:
+        id: `C1` ... `C51`.
+        statement: The claim, in our words.
+        source: Where the lecture says so.
+        lecture_says: The number or formula as stated.
+        why: Under which conditions it is so, and why not where it is not; the verdict itself is
+            computed. `{agree}` of `{of}` are numbers of the catalogues that agree.
+        kind: A key of `CLAIM_KINDS`.
+        equations: Names in the catalogue of what the claim rests on.
+        lecture: Values of symbols, on top of `LECTURE`, that the worked numbers are computed with.
+        worked: The numbers, computed when asked for.
+        note: Our side where it is not a number: a formula, a record, a reason.
     """
 
     id: str

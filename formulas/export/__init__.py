@@ -35,17 +35,16 @@ def export(
     DerivationError if a derivation does not check; SymbolError if a case gives a symbol a value it
     cannot take.
 
-    Parameters
-    ----------
-    objects : What to write; those of one subject stand together where they come together.
-    format : One of `FORMATS`.
-    cases : Sets of assumptions by name, such as `{"lecture": {"B": 64}, "physical": {"B": 128}}`:
-        values of symbols in their own units. Values and sizes of neglected terms are computed for
-        each, and the cover shows where they differ.
-    title : Of the document; by default the name of a single object.
-    about : Paragraphs for the cover, such as what the cases are.
-    acceptance : Claims with their verdicts; each entry names those that rest on it, and the table
-        itself stands before the entries where it is to be shown whole.
+    Args:
+        objects: What to write; those of one subject stand together where they come together.
+        format: One of `FORMATS`.
+        cases: Sets of assumptions by name, such as `{"lecture": {"B": 64}, "physical": {"B":
+            128}}`: values of symbols in their own units. Values and sizes of neglected terms are
+            computed for each, and the cover shows where they differ.
+        title: Of the document; by default the name of a single object.
+        about: Paragraphs for the cover, such as what the cases are.
+        acceptance: Claims with their verdicts; each entry names those that rest on it, and the
+            table itself stands before the entries where it is to be shown whole.
     """
     if format not in FORMATS:
         raise ValueError(f"no format {format!r}; there are {', '.join(FORMATS)}")

@@ -150,22 +150,21 @@ class BlockDocument:
 class BlockMarkup:
     """Functions and templates of a notation that write blocks.
 
-    Attributes
-    ----------
-    words, strong, link, maths : Write words, words that stand out, words that lead to an anchor
-        or address, and a formula within a line.
-    heading : Of a level, with words and anchor.
-    paragraphs : {kind: form around a line}.
-    statement : Writes title, anchor and the line of an equation.
-    steps : Writes the steps of a derivation, or the line of an equation.
-    entry : Around a title, an anchor and a body.
-    grid : Writes heads, rows of cells and widths.
-    items : Writes lines as a list.
-    picture : Writes a drawing and its anchor.
-    answer : Writes number and line of an answer; None gathers them behind their chapter.
-    between, within : Stand between blocks, and between those of an article.
-    article, folded, notes, kind : Around title, anchor and body; around title, count and body; of
-        labels with lines; of an entry. None writes a heading, a list, a line of words.
+    Attributes:
+        words, strong, link, maths: Write words, words that stand out, words that lead to an anchor
+            or address, and a formula within a line.
+        heading: Of a level, with words and anchor.
+        paragraphs: {kind: form around a line}.
+        statement: Writes title, anchor and the line of an equation.
+        steps: Writes the steps of a derivation, or the line of an equation.
+        entry: Around a title, an anchor and a body.
+        grid: Writes heads, rows of cells and widths.
+        items: Writes lines as a list.
+        picture: Writes a drawing and its anchor.
+        answer: Writes number and line of an answer; None gathers them behind their chapter.
+        between, within: Stand between blocks, and between those of an article.
+        article, folded, notes, kind: Around title, anchor and body; around title, count and body;
+            of labels with lines; of an entry. None writes a heading, a list, a line of words.
     """
 
     words: Callable[[str], str]

@@ -50,10 +50,9 @@ def symbol(name: str, unit_text: str, meaning: str, latex: str | None = None) ->
 def auxiliary(name: str, **assumptions: bool) -> sp.Symbol:
     """A variable of an optimisation problem or a substitution: no unit, no meaning, unregistered.
 
-    Parameters
-    ----------
-    name : How it prints; it should not be that of a registered symbol.
-    assumptions : What SymPy may assume of it, such as `nonnegative=True`.
+    Args:
+        name: How it prints; it should not be that of a registered symbol.
+        assumptions: What SymPy may assume of it, such as `nonnegative=True`.
     """
     return sp.Symbol(name, **assumptions)
 

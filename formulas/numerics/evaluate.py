@@ -57,13 +57,12 @@ def kernel(
     Raises SymbolError if two definitions of a symbol differ, definitions form a circle, an output
     is neither defined nor given, or a symbol is needed that `arguments` leaves out.
 
-    Parameters
-    ----------
-    equations : Definitions; only those that the outputs need are computed, each once.
-    outputs : Symbols to compute, or named expressions.
-    arguments : Symbols to be given, in this order; one of them that also has a definition is taken
-        as given. By default every symbol without a definition.
-    block : Points computed at a time.
+    Args:
+        equations: Definitions; only those that the outputs need are computed, each once.
+        outputs: Symbols to compute, or named expressions.
+        arguments: Symbols to be given, in this order; one of them that also has a definition is
+            taken as given. By default every symbol without a definition.
+        block: Points computed at a time.
     """
     definitions = collect(equations)
     names = None if arguments is None else [_name(x) for x in arguments]

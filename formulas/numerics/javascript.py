@@ -29,18 +29,14 @@ _RELATIONS = {
 class StagedScript:
     """A tape as JavaScript functions, and the order of their arguments and outputs.
 
-    Attributes
-    ----------
-    text
-        An object literal of functions: `scenario(a)` of the scenario's values in their order gives
-        an array; `layout(s, a, o, l)` writes what batches need into `l` from place `o` on; each
-        other function `(s, l, o, b, r)` writes outputs into `r`, in the order of `outputs`.
-    names
-        The values that each of the three stages takes, in their order.
-    width
-        Numbers of one layout.
-    outputs
-        {function: its outputs in the order in which `r` holds them}.
+    Attributes:
+        text: An object literal of functions: `scenario(a)` of the scenario's values in their order
+            gives an array; `layout(s, a, o, l)` writes what batches need into `l` from place `o`
+            on; each other function `(s, l, o, b, r)` writes outputs into `r`, in the order of
+            `outputs`.
+        names: The values that each of the three stages takes, in their order.
+        width: Numbers of one layout.
+        outputs: {function: its outputs in the order in which `r` holds them}.
     """
 
     text: str
@@ -169,10 +165,9 @@ def to_javascript(
     Raises ValueError for an empty sum; KeyError for an operation that JavaScript does not have, or
     an output that the tape does not.
 
-    Parameters
-    ----------
-    stage_of : {argument: its stage}; those of the scenario may be left out.
-    functions : {name of a function of a batch: the outputs that it gives}.
+    Args:
+        stage_of: {argument: its stage}; those of the scenario may be left out.
+        functions: {name of a function of a batch: the outputs that it gives}.
     """
     stages = _Stages(stage_of)
     outputs = stages.add(tape)

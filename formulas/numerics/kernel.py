@@ -19,11 +19,10 @@ _REMEMBERED = 32  # executors per kernel, one for each pattern of argument shape
 class Kernel:
     """A compiled set of definitions: `kernel(B=64, L_ctx=[1e3, 1e4], ...)` -> {name: value}.
 
-    Attributes
-    ----------
-    names : Symbols that a call must give.
-    tape : The compiled definitions.
-    outputs : Names of the values that a call returns.
+    Attributes:
+        names: Symbols that a call must give.
+        tape: The compiled definitions.
+        outputs: Names of the values that a call returns.
     """
 
     def __init__(self, tape: Tape, names: Sequence[str], block: int = BLOCK) -> None:
@@ -57,10 +56,9 @@ class Kernel:
 
         Raises SymbolError as a call does; ValueError if an array has another shape.
 
-        Parameters
-        ----------
-        varying : Names that each call gives, as arrays of shape (n,).
-        values : The other arguments: numbers, or arrays of shape (n,), one value a row.
+        Args:
+            varying: Names that each call gives, as arrays of shape (n,).
+            values: The other arguments: numbers, or arrays of shape (n,), one value a row.
         """
         fixed = {name: values[name] for name in self.names if name in values}
         refuse_missing({**values, **dict.fromkeys(varying)}, self.names)

@@ -47,10 +47,9 @@ SEAL = len(f'["{"0" * 24}",')  # of a kept file, before its text
 def cached_json(name: str, make: Callable[[], T], sources: tuple[Path, ...] = ()) -> T:
     """Return `make()` after a JSON round trip: read from its cached file, else made and stored.
 
-    Parameters
-    ----------
-    name : Of the file, one for each thing that is made.
-    sources : Folders and files that decide what is made, beside all equations.
+    Args:
+        name: Of the file, one for each thing that is made.
+        sources: Folders and files that decide what is made, beside all equations.
     """
     key = f"{digest(sources)}/{name}"
     file = folder() / f"{key}.json"

@@ -123,14 +123,13 @@ def fit_hierarchy(
 
     Raises ValueError if there is no row.
 
-    Parameters
-    ----------
-    candidates : effects, as `effects` finds them.
-    prior : {coefficient: (value, standard deviation of its logarithm)}.
-    start : where to begin; the prior by default.
-    loss : how errors count; logarithms by default.
-    settled : the gain, as a share of what is to be least, below which a descent ends.
-    rounds : steps of a descent at most.
+    Args:
+        candidates: effects, as `effects` finds them.
+        prior: {coefficient: (value, standard deviation of its logarithm)}.
+        start: where to begin; the prior by default.
+        loss: how errors count; logarithms by default.
+        settled: the gain, as a share of what is to be least, below which a descent ends.
+        rounds: steps of a descent at most.
     """
     if len(sample.seconds) == 0:
         raise ValueError("nothing to fit: no rows")
@@ -166,11 +165,10 @@ def prune_effects(
 ) -> Hierarchy:
     """A fit with the effects that are worth their place: solved, pruned, solved again.
 
-    Parameters
-    ----------
-    solve : the fit with some effects, from where another fit ended.
-    keep : the effects of a fit that are worth keeping.
-    rounds : times that effects are dropped at most.
+    Args:
+        solve: the fit with some effects, from where another fit ended.
+        keep: the effects of a fit that are worth keeping.
+        rounds: times that effects are dropped at most.
     """
     fit = solve(candidates, None)
     for _ in range(rounds):

@@ -115,10 +115,9 @@ def own_fit(sample: Sample, base: Profile, limits: Mapping[str, float]) -> OwnFi
 
     Raises ValueError if there is no row.
 
-    Parameters
-    ----------
-    base : as `seen_by_rows` gives it.
-    limits : the most that an efficiency can be on the measured chip [1]; may be empty.
+    Args:
+        base: as `seen_by_rows` gives it.
+        limits: the most that an efficiency can be on the measured chip [1]; may be empty.
     """
     shared, handful = _at_places(sample, base), len({row.id for row in sample.rows}) <= SMALL_SAMPLE
     if handful:

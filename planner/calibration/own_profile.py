@@ -61,11 +61,10 @@ def calibrate_profile(
     Raises CatalogueError if there is no profile `like`; InputError if the measured chip is not that
     of the rows, or the file is none.
 
-    Parameters
-    ----------
-    as_of : the day that the profile is dated.
-    like : name or file of the profile to start from, `auto` for the one that a plan would take.
-    measured : a file of `planner measure`, whose figures limit efficiencies.
+    Args:
+        as_of: the day that the profile is dated.
+        like: name or file of the profile to start from, `auto` for the one that a plan would take.
+        measured: a file of `planner measure`, whose figures limit efficiencies.
     """
     rows = own_rows(files)
     head = (name, as_of, _files(files), _counts(rows))
@@ -288,10 +287,9 @@ SIX_DIGITS = "{:.6g}".format
 def profile_text(profile: Profile, comments: Iterable[str] = (), **more: str) -> str:
     """The profile as a TOML file; numbers to six digits.
 
-    Parameters
-    ----------
-    comments : lines that stand at its head.
-    more : keys that are kept beside those of a profile, such as what it started from.
+    Args:
+        comments: lines that stand at its head.
+        more: keys that are kept beside those of a profile, such as what it started from.
     """
     lines = [
         *(f"# {' '.join(line.split())}" for line in comments),

@@ -245,9 +245,8 @@ def data_hull(
 ) -> Hull:
     """Hull of the data: names in `least` rows or more, ranges with fewer rows beyond each end.
 
-    Parameters
-    ----------
-    widths : standard deviations of the logarithms of coefficients before any row was seen.
+    Args:
+        widths: standard deviations of the logarithms of coefficients before any row was seen.
     """
     values: dict[str, list[Any]] = defaultdict(list)
     resident = np.empty(len(sample.rows))  # sequences of a replica that memory holds of those sent

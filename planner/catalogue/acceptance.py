@@ -128,10 +128,9 @@ def acceptance(
 ) -> Acceptance:
     """Prior acceptance curve of a model and a method, before any measurement by the user.
 
-    Parameters
-    ----------
-    model : a catalogue name.
-    among : the curves to go by, those of the catalogue where none are given.
+    Args:
+        model: a catalogue name.
+        among: the curves to go by, those of the catalogue where none are given.
     """
     rows = curves() if among is None else tuple(among)
     spread = _table()["spread"]
@@ -159,9 +158,8 @@ def acceptance(
 def fit_acceptance(points: Sequence[tuple[int, float]], before: Acceptance) -> Acceptance:
     """Fit a curve to accepted lengths at some depths, shrunk to the prior curve `before`.
 
-    Parameters
-    ----------
-    points : depth [token], and mean tokens of a step at it [token].
+    Args:
+        points: depth [token], and mean tokens of a step at it [token].
     """
     from scipy.optimize import least_squares
 

@@ -156,9 +156,8 @@ def maker_factor(maker: str, chips: Sequence[str]) -> MakerFactor:
 def borrowed_efficiency_note(name: str, chips: Sequence[str]) -> str:
     """Note in an answer if a chip borrows another maker's efficiencies, else an empty string.
 
-    Parameters
-    ----------
-    chips : names of those that a profile was fitted on.
+    Args:
+        chips: names of those that a profile was fitted on.
     """
     makers = _makers(tuple(chips))
     maker = chip(name).maker if name in _catalogue() else ""  # a described chip has no known maker
@@ -198,17 +197,16 @@ IN_SAMPLE, NEW_MODEL, NEW_CHIP = "known", "new_model", "new_chip"
 class ChipPower:
     """Power coefficients of one chip, and the error range of its predicted power.
 
-    Attributes
-    ----------
-    idle, peak, rated : What a chip at work draws before it reads or multiplies, what arithmetic at
-        its peak would add, and what it is rated for. [J/s]
-    least : The lower end of `idle`, below which nothing serves. [J/s]
-    byte : Energy of a byte of memory. [J/byte]
-    tile : Positions that a multiplication has at least. [token]
-    soft : How sharply the rated power limits what is drawn. [1]
-    low, high : Measured over predicted power, the range that holds `coverage` of rows left out.
-    measured : Whether rows of this chip were fitted.
-    source, as_of : Of the rows.
+    Attributes:
+        idle, peak, rated: What a chip at work draws before it reads or multiplies, what arithmetic
+            at its peak would add, and what it is rated for. [J/s]
+        least: The lower end of `idle`, below which nothing serves. [J/s]
+        byte: Energy of a byte of memory. [J/byte]
+        tile: Positions that a multiplication has at least. [token]
+        soft: How sharply the rated power limits what is drawn. [1]
+        low, high: Measured over predicted power, the range that holds `coverage` of rows left out.
+        measured: Whether rows of this chip were fitted.
+        source, as_of: Of the rows.
     """
 
     idle: float

@@ -170,9 +170,8 @@ class CoefficientSpread:
     ) -> np.ndarray:
         """Covariance of the logarithms of coefficients at a place, shape (n, n) of them.
 
-        Parameters
-        ----------
-        coefficients, effects : the unknowns, in the order of the factor.
+        Args:
+            coefficients, effects: the unknowns, in the order of the factor.
         """
         n = len(coefficients)
         # Of hundreds of effects a few reach a place.

@@ -20,17 +20,16 @@ ANY_CHIP = "any"
 class Curve:
     """Times of one operation by one algorithm in groups of `n` chips.
 
-    Attributes
-    ----------
-    chip : A chip of the catalogue, a family of chips, or `any`.
-    rate : Of one chip into the network, one way, where it was measured. [byte/s]
-    traffic : Bytes on the wire per byte. [1]
-    evidence : `measured`, or `borrowed` from other curves.
-    alpha, efficiency, gamma : T = alpha + q V/(rate efficiency) + gamma sqrt(V), fitted to the
-        curve. [s, 1, s/byte**0.5]
-    intervals : Ranges that hold 80 % of refits, by coefficient.
-    sizes, seconds : The curve itself: bytes as nccl-tests counts them, and times that never fall.
-        [byte, s]
+    Attributes:
+        chip: A chip of the catalogue, a family of chips, or `any`.
+        rate: Of one chip into the network, one way, where it was measured. [byte/s]
+        traffic: Bytes on the wire per byte. [1]
+        evidence: `measured`, or `borrowed` from other curves.
+        alpha, efficiency, gamma: T = alpha + q V/(rate efficiency) + gamma sqrt(V), fitted to the
+            curve. [s, 1, s/byte**0.5]
+        intervals: Ranges that hold 80 % of refits, by coefficient.
+        sizes, seconds: The curve itself: bytes as nccl-tests counts them, and times that never
+            fall. [byte, s]
     """
 
     chip: str
@@ -52,11 +51,10 @@ class Curve:
 class CrossingCosts:
     """Costs added by crossing from one scale-up domain to another.
 
-    Attributes
-    ----------
-    step : Latency of one step between domains, library included. [s]
-    efficiency : Share of the bound that long messages reach. [1]
-    delay : The square-root term is sqrt(q V delay / rate). [s]
+    Attributes:
+        step: Latency of one step between domains, library included. [s]
+        efficiency: Share of the bound that long messages reach. [1]
+        delay: The square-root term is sqrt(q V delay / rate). [s]
     """
 
     network: str

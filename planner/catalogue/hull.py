@@ -92,9 +92,8 @@ class Hull:
     def outside(self, point: Mapping[str, str | np.ndarray]) -> dict[HullDimension, np.ndarray]:
         """Masks of the points outside, by dimension with any; absent dimensions are not checked.
 
-        Parameters
-        ----------
-        point : {dimension: name, or numbers of n points}, as `hull_names` and a plan give them.
+        Args:
+            point: {dimension: name, or numbers of n points}, as `hull_names` and a plan give them.
         """
         out = {name: ~np.asarray(self.covers(name, value)) for name, value in point.items()}
         beside = {
@@ -111,9 +110,8 @@ class Hull:
     def beyond(self, point: Mapping[str, str | np.ndarray]) -> dict[str, np.ndarray]:
         """Masks of the points outside the hull, by kind of distance.
 
-        Parameters
-        ----------
-        point : {dimension: name, or numbers of n points, or one for all of them}.
+        Args:
+            point: {dimension: name, or numbers of n points, or one for all of them}.
         """
         kinds: dict[str, np.ndarray] = {}
         for name, value in point.items():

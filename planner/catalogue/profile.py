@@ -139,9 +139,8 @@ class Profile:
 
         0 where the profile does not say how far its coefficients may be off.
 
-        Parameters
-        ----------
-        shares : d ln time / d ln (time of a coefficient): shares of the time by coefficient.
+        Args:
+            shares: d ln time / d ln (time of a coefficient): shares of the time by coefficient.
         """
         return float(self._sigmas(_column(shares))[0])
 
@@ -168,10 +167,9 @@ class Profile:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Ends of the bands of n times, each of shape (n,).
 
-        Parameters
-        ----------
-        shares : as for `sigma`, shape (n_coefficients, n).
-        beyond : further kinds of distance, as for `band`.
+        Args:
+            shares: as for `sigma`, shape (n_coefficients, n).
+            beyond: further kinds of distance, as for `band`.
         """
         spread, plain = self.coefficient_spread, self.bands[quantity]
         holds = {**dict.fromkeys(self.kinds, np.True_), **beyond}

@@ -29,12 +29,11 @@ def choose_profile(
 ) -> tuple[Profile, str | None]:
     """The profile to use and, where it is not the chip's or the engines' own, what says so.
 
-    Parameters
-    ----------
-    wanted : a profile's name, or `auto`: of those that speak for the engines the newest fitted on
-        this chip, else on one of its architecture, else on any.
-    on : catalogue name of the chip.
-    engines : those of which one is to run; empty where the speeds of any will do.
+    Args:
+        wanted: a profile's name, or `auto`: of those that speak for the engines the newest fitted
+            on this chip, else on one of its architecture, else on any.
+        on: catalogue name of the chip.
+        engines: those of which one is to run; empty where the speeds of any will do.
     """
     auto = wanted == "auto"
     chosen = max(_speaking(engines), key=lambda x: _nearness(x, on)) if auto else profile(wanted)

@@ -45,12 +45,11 @@ class Coefficient:
 class Covariance:
     """Covariance of the coefficients of a law.
 
-    Attributes
-    ----------
-    of : Coordinates: a coefficient, or `ln` and a coefficient.
-    spread : Standard deviation of each.
-    correlation : Of each with each.
-    source : Where it comes from.
+    Attributes:
+        of: Coordinates: a coefficient, or `ln` and a coefficient.
+        spread: Standard deviation of each.
+        correlation: Of each with each.
+        source: Where it comes from.
     """
 
     of: tuple[str, ...]
@@ -63,16 +62,15 @@ class Covariance:
 class Law:
     """A fitted law.
 
-    Attributes
-    ----------
-    form : A key of the table `form` beside the laws, which names the equations that it fills.
-    coefficients : {name: number with its standard error}; logarithms have been undone.
-    scope : What it was fitted on.
-    verified : `yes`, `secondary` (a transcribed copy was read), or `no`.
-    range : {key of `RANGES`: (lowest, highest) that it was fitted on}, where the source says.
-    settings : {name: value} of choices that the law has beside size and tokens, such as
-        granularity.
-    covariance : Of the coefficients, where it is known.
+    Attributes:
+        form: A key of the table `form` beside the laws, which names the equations that it fills.
+        coefficients: {name: number with its standard error}; logarithms have been undone.
+        scope: What it was fitted on.
+        verified: `yes`, `secondary` (a transcribed copy was read), or `no`.
+        range: {key of `RANGES`: (lowest, highest) that it was fitted on}, where the source says.
+        settings: {name: value} of choices that the law has beside size and tokens, such as
+            granularity.
+        covariance: Of the coefficients, where it is known.
     """
 
     name: str

@@ -307,9 +307,8 @@ def _depths() -> tuple[PhysicalFigure, ...]:
 def rounds_until_mixed(reads: Sequence[np.ndarray]) -> float | None:
     """Rounds after which every output depends on every input; None where these do not do [-].
 
-    Parameters
-    ----------
-    reads : For each round, which outputs of the round before an output reads: square, boolean.
+    Args:
+        reads: For each round, which outputs of the round before an output reads: square, boolean.
     """
     depends = np.eye(len(reads[0]), dtype=bool)
     for number, matrix in enumerate(reads, 1):
@@ -384,9 +383,8 @@ def acceptance_row(claim: Claim) -> AcceptanceRow:
 def acceptance(claims: Iterable[Claim] | None = None, *, whole: bool = True) -> AcceptanceTable:
     """The table of these claims, or of all, with the rule and the tally of its verdicts.
 
-    Parameters
-    ----------
-    whole : Whether a document shows the table, not only the claims beside each derivation.
+    Args:
+        whole: Whether a document shows the table, not only the claims beside each derivation.
     """
     rows = [acceptance_row(claim) for claim in (all_claims() if claims is None else claims)]
     entries = tuple(row.entry() for row in rows)

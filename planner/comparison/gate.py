@@ -136,11 +136,10 @@ def gate(
     Raises InputError with every mistake in the input, for a limit on what the answer has no number
     of, and where `sure` asks for a band that was not measured.
 
-    Parameters
-    ----------
-    limits : most that outputs may be, by name, in base units.
-    against : a saved answer whose objective may rise by the share `may_rise`.
-    sure : ask for 90 % whatever the scenario asks for.
+    Args:
+        limits: most that outputs may be, by name, in base units.
+        against: a saved answer whose objective may rise by the share `may_rise`.
+        sure: ask for 90 % whatever the scenario asks for.
     """
     earlier = None if against is None else require_answer(against)
     question = load_tree(source, sets)[1]

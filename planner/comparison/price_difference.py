@@ -169,9 +169,8 @@ def difference(before: Source, after: Source, *, shown: bool = False) -> PriceDi
 
     Raises InputError with every mistake in either, or where their objectives are not the same.
 
-    Parameters
-    ----------
-    shown : draw progress on a terminal.
+    Args:
+        shown: draw progress on a terminal.
     """
     sides = tuple(answer_files.load_comparison_side(source) for source in (before, after))
     problem, objective = _objective(sides)

@@ -85,11 +85,10 @@ def export(
 ) -> Export:
     """Export the launch of the plan on an engine, or on Kubernetes with that engine in the pods.
 
-    Parameters
-    ----------
-    target : vllm, sglang, trtllm or kubernetes.
-    engine : which engine Kubernetes runs; vllm when absent.
-    folder : where the scenario's paths begin; the working directory when absent.
+    Args:
+        target: vllm, sglang, trtllm or kubernetes.
+        engine: which engine Kubernetes runs; vllm when absent.
+        folder: where the scenario's paths begin; the working directory when absent.
 
     Raises InputError if the target is unknown, or the plan has no checkpoint or no named chip;
     Infeasible if there is no plan, or the engine cannot run it: says why, and what would work.

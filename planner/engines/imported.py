@@ -59,10 +59,9 @@ def scenario_from_launch(
     Raises InputError for a launch that cannot be read, a layout that cannot be, and keys that the
     launch does not say.
 
-    Parameters
-    ----------
-    sets : changes `PATH=VALUE`; what a launch does not say.
-    replicas : how many of a script's replicas run; those of a manifest are written in it.
+    Args:
+        sets: changes `PATH=VALUE`; what a launch does not say.
+        replicas: how many of a script's replicas run; those of a manifest are written in it.
     """
     texts = {Path(str(file)): _text(str(file)) for file in files}
     beside = {path.name: text for path, text in texts.items()}

@@ -41,15 +41,14 @@ EXPONENTS = (0.1, 0.3, 0.5, 0.9)
 class LawFit:
     """A fit of `loss = E + A/N^alpha + B/D^beta`.
 
-    Attributes
-    ----------
-    values : {symbol: coefficient}, in parameters, tokens and nats.
-    centre : The fit in `COORDINATES`.
-    covariance : Of the coordinates, over the resamples; shape (5, 5).
-    resamples : The fits to resampled points; shape (resamples, 5).
-    objective : Sum of Huber losses at the fit.
-    residuals : ln(loss) - ln(law), one for each point.
-    points : What was fitted.
+    Attributes:
+        values: {symbol: coefficient}, in parameters, tokens and nats.
+        centre: The fit in `COORDINATES`.
+        covariance: Of the coordinates, over the resamples; shape (5, 5).
+        resamples: The fits to resampled points; shape (resamples, 5).
+        objective: Sum of Huber losses at the fit.
+        residuals: ln(loss) - ln(law), one for each point.
+        points: What was fitted.
     """
 
     values: dict[str, float]
@@ -90,12 +89,11 @@ def fit_law(
 ) -> LawFit:
     """The law of Hoffmann's third approach that fits the points best.
 
-    Parameters
-    ----------
-    points : The points, or the path of their CSV file (see `read_points`).
-    resamples : Fits to points drawn with replacement, from which the covariance comes.
-    seed : Of the resampling.
-    drop_highest : Points of highest loss that are left out.
+    Args:
+        points: The points, or the path of their CSV file (see `read_points`).
+        resamples: Fits to points drawn with replacement, from which the covariance comes.
+        seed: Of the resampling.
+        drop_highest: Points of highest loss that are left out.
 
     Raises InputError if there are fewer points than six, one size or one number of tokens only, or
     the fit leaves one of the terms undetermined; SolverError if no search converges.
@@ -255,12 +253,11 @@ DIMENSIONS = {"size": "params", "tokens": "tokens", "flop": "work", "loss": "num
 class ScalingPoints:
     """Runs of a scaling study: arrays of one length.
 
-    Attributes
-    ----------
-    size : Active parameters.
-    tokens : Training tokens.
-    loss : Loss at the end [nat per token].
-    file : Where they come from, for messages.
+    Attributes:
+        size: Active parameters.
+        tokens: Training tokens.
+        loss: Loss at the end [nat per token].
+        file: Where they come from, for messages.
     """
 
     size: np.ndarray

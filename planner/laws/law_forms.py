@@ -40,13 +40,12 @@ NO_RL = "it has no term for reinforcement learning"
 class Form:
     """A form of law.
 
-    Attributes
-    ----------
-    equation : `module.name` of the equation of the loss in `formulas.scaling`; None where it gives
-        no loss.
-    lacks : {choice: why the form cannot express it}: `loss`, `size`, `tokens`, `sparsity`,
-        `repetition`, `rl`.
-    fresh : The equation that it is on fresh tokens, where that is another.
+    Attributes:
+        equation: `module.name` of the equation of the loss in `formulas.scaling`; None where it
+            gives no loss.
+        lacks: {choice: why the form cannot express it}: `loss`, `size`, `tokens`, `sparsity`,
+            `repetition`, `rl`.
+        fresh: The equation that it is on fresh tokens, where that is another.
     """
 
     equation: str | None
@@ -167,10 +166,9 @@ MEANING = {  # of the coefficients of a reward
 def reward_arithmetic(reward: float, name: str = "scalerl-2025", **coefficients: float) -> float:
     """Arithmetic [FLOP] of reinforcement learning that a reward needs, by a sigmoid of its name.
 
-    Parameters
-    ----------
-    coefficients : `C_mid` [FLOP] and `R_start`, which no catalogue can know, and any coefficient to
-        replace.
+    Args:
+        coefficients: `C_mid` [FLOP] and `R_start`, which no catalogue can know, and any coefficient
+            to replace.
 
     Raises CatalogueError if no law of reward is called so; FieldError if a coefficient is neither
     known nor given, or the reward is not between the one at the start and the ceiling.
@@ -204,11 +202,10 @@ ArrayOrFloat = np.ndarray | float
 class Term:
     """`coefficient * n**size * d**tokens * d_rl**rl`, in active parameters and in tokens.
 
-    Attributes
-    ----------
-    coefficient : Value at one parameter, one token and one token of reinforcement learning.
-    size, tokens, rl : Exponents of active parameters, of tokens of pre-training and of
-        reinforcement learning; 0 where the term does not depend on it.
+    Attributes:
+        coefficient: Value at one parameter, one token and one token of reinforcement learning.
+        size, tokens, rl: Exponents of active parameters, of tokens of pre-training and of
+            reinforcement learning; 0 where the term does not depend on it.
     """
 
     coefficient: float
@@ -226,11 +223,10 @@ class Term:
 class Terms:
     """A law, or its tangent at a point, as a floor and monomials.
 
-    Attributes
-    ----------
-    floor : Loss [nat] that no size and no tokens remove, at the sparsity asked for.
-    terms : The monomials.
-    power : Exponent outside the sum; 1 but for Kaplan's form.
+    Attributes:
+        floor: Loss [nat] that no size and no tokens remove, at the sparsity asked for.
+        terms: The monomials.
+        power: Exponent outside the sum; 1 but for Kaplan's form.
     """
 
     floor: float

@@ -235,10 +235,9 @@ def scaling_law(
 ) -> ScalingLaw:
     """The law of a catalogue name, two names with a plus, a file, or a mapping.
 
-    Parameters
-    ----------
-    source : See the module. A CSV file is fitted.
-    folder : That of the scenario, against which a relative path is read.
+    Args:
+        source: See the module. A CSV file is fitted.
+        folder: That of the scenario, against which a relative path is read.
 
     Raises CatalogueError if no law is called so; InputError if a file cannot be read or is no law,
     with every mistake; FieldError if a mapping is no law, or a law gives a reward and no loss; at

@@ -45,13 +45,12 @@ UNITS: Mapping[str, float] = {"one_param": 1.0, "one_token": 1.0, "one_flop": 1.
 class ScalingLaw:
     """A law with its coefficients.
 
-    Attributes
-    ----------
-    form : A key of `planner.laws.law_forms.FORMS`, which says what the law can express.
-    values : {symbol: coefficient or setting}, in parameters, tokens and FLOP.
-    errors : {symbol: standard error}, where known.
-    covariance : Of the coefficients, where known; it comes before `errors`.
-    limits : {`n`, `d`, `sparsity`, `arithmetic`, `epochs`: (lowest, highest) fitted on}.
+    Attributes:
+        form: A key of `planner.laws.law_forms.FORMS`, which says what the law can express.
+        values: {symbol: coefficient or setting}, in parameters, tokens and FLOP.
+        errors: {symbol: standard error}, where known.
+        covariance: Of the coefficients, where known; it comes before `errors`.
+        limits: {`n`, `d`, `sparsity`, `arithmetic`, `epochs`: (lowest, highest) fitted on}.
     """
 
     name: str
@@ -107,12 +106,11 @@ class ScalingLaw:
     ) -> np.ndarray:
         """Loss per token [nat] of models of given size after given tokens, by the law's equation.
 
-        Parameters
-        ----------
-        n, d : Active parameters and training tokens, broadcast against each other.
-        sparsity : Total over active parameters.
-        unique : Distinct tokens; None where all are fresh.
-        d_rl : Tokens of reinforcement learning, for a law that has a term for them.
+        Args:
+            n, d: Active parameters and training tokens, broadcast against each other.
+            sparsity: Total over active parameters.
+            unique: Distinct tokens; None where all are fresh.
+            d_rl: Tokens of reinforcement learning, for a law that has a term for them.
 
         Raises FieldError if the law gives no loss, or knows no sparsity or repetition and is asked
         for it.

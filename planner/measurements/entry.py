@@ -26,25 +26,25 @@ class Prediction:
 class Entry:
     """A measured value and its prediction.
 
-    Attributes
-    ----------
-    row, line : Index of the row in its table and its line in the file.
-    column, quantity, part : Column that holds the value; what it times; and the part of the table
-        that it is scored with, such as aggregated runs or clean rows.
-    model, chip, engine, version, setting : What was measured, as far as the row says; `setting` is
-        the rest of it in short.
-    measured : The value in its own unit, None where there is none.
-    seconds : The time that the value states. [s]
-    rate : The value is a rate: the shorter the time, the larger.
-    prediction : Bound, estimate and band, in the time that `seconds` is; None without an estimate.
-    bound : The least time, given without an estimate too. [s]
-    roofline : The plain roofline on the layout that ran. [s]
-    reason : Why there is no estimate; empty where there is one.
-    profile : Name of the profile that the estimate comes from.
-    repeat : The same configuration stands in an earlier row.
-    unit : Why the value seems to be in another unit than its column says: it is then not scored.
-    seen : The fit of the profile saw this very row; None where that is not recorded.
-    measurement, collective : The row as calibration reads it.
+    Attributes:
+        row, line: Index of the row in its table and its line in the file.
+        column, quantity, part: Column that holds the value; what it times; and the part of the
+            table that it is scored with, such as aggregated runs or clean rows.
+        model, chip, engine, version, setting: What was measured, as far as the row says; `setting`
+            is the rest of it in short.
+        measured: The value in its own unit, None where there is none.
+        seconds: The time that the value states. [s]
+        rate: The value is a rate: the shorter the time, the larger.
+        prediction: Bound, estimate and band, in the time that `seconds` is; None without an
+            estimate.
+        bound: The least time, given without an estimate too. [s]
+        roofline: The plain roofline on the layout that ran. [s]
+        reason: Why there is no estimate; empty where there is one.
+        profile: Name of the profile that the estimate comes from.
+        repeat: The same configuration stands in an earlier row.
+        unit: Why the value seems to be in another unit than its column says: it is then not scored.
+        seen: The fit of the profile saw this very row; None where that is not recorded.
+        measurement, collective: The row as calibration reads it.
     """
 
     row: int

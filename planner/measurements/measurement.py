@@ -227,11 +227,10 @@ SINGLE_CHIP_RATE = 1e21  # byte/s inside a group of one chip
 def network_for_chips(chip: str, name: str | None, chips: int) -> Machine | None:
     """Return the machine that joins `chips` chips of a kind; None if no link is known.
 
-    Parameters
-    ----------
-    chip : catalogue name of the chip.
-    name : the machine that usually joins such chips, None for none.
-    chips : chips of one replica or worker.
+    Args:
+        chip: catalogue name of the chip.
+        name: the machine that usually joins such chips, None for none.
+        chips: chips of one replica or worker.
 
     Cards without a machine of their own, and groups larger than theirs, meet on the PCI Express of
     their host; a single chip meets nobody.
@@ -295,10 +294,9 @@ def row_profile(row: Measurement, wanted: str) -> Profile:
 
     Raises CatalogueError if there is no such profile.
 
-    Parameters
-    ----------
-    wanted : a profile's name, or `auto`: that of whole engines for runs and for engines of 2025
-        and later, that of steady batches for other static rows.
+    Args:
+        wanted: a profile's name, or `auto`: that of whole engines for runs and for engines of 2025
+            and later, that of steady batches for other static rows.
     """
     if wanted != "auto":
         return profile(wanted)

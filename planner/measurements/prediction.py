@@ -81,9 +81,8 @@ class RowStep:
 
         Both have shape (n_rows,); the latter is 0 where requests wait for no decode steps.
 
-        Parameters
-        ----------
-        coefficients : of the estimate, numbers or one for each row.
+        Args:
+            coefficients: of the estimate, numbers or one for each row.
         """
         quantity, nothing = self.first.quantity, np.zeros(len(self.rows))
         values = self._values(self.step, coefficients)
@@ -172,9 +171,8 @@ def predict(rows: Sequence[Measurement], wanted: str = "auto") -> list[Predictio
     Raises CatalogueError if there is no such profile; InputError if a row has no layout, or no
     network is known between its chips.
 
-    Parameters
-    ----------
-    wanted : a profile's name or file, or `auto`: the one that each row's engine asks for.
+    Args:
+        wanted: a profile's name or file, or `auto`: the one that each row's engine asks for.
     """
     if not rows:
         return []

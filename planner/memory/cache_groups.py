@@ -135,11 +135,10 @@ def cache_groups(
 ) -> CacheGroups:
     """The groups of a model's layers.
 
-    Parameters
-    ----------
-    hybrid : Whether kinds of layers are told apart; else every layer holds the whole context.
-    drafts : Tokens drafted per step, for each of which a state is held beside.
-    own_pages : Whether layers with pages of different sizes have each its own, in one pool.
+    Args:
+        hybrid: Whether kinds of layers are told apart; else every layer holds the whole context.
+        drafts: Tokens drafted per step, for each of which a state is held beside.
+        own_pages: Whether layers with pages of different sizes have each its own, in one pool.
     """
     states = [x for x in caches if x.state]
     attention = [x if hybrid else replace(x, window=None) for x in caches if not x.state]

@@ -47,12 +47,11 @@ REASONS = {
 class CollectiveTime:
     """Times of messages, each array of the shape of the given sizes.
 
-    Attributes
-    ----------
-    seconds, low, high : Estimate, and the band that holds the profile's coverage of measurements.
-        [s]
-    bound : Least time of the algorithm on this network. [s]
-    algorithm, reason : Which one it is, and on what the estimate stands.
+    Attributes:
+        seconds, low, high: Estimate, and the band that holds the profile's coverage of
+            measurements. [s]
+        bound: Least time of the algorithm on this network. [s]
+        algorithm, reason: Which one it is, and on what the estimate stands.
     """
 
     seconds: np.ndarray
@@ -76,14 +75,14 @@ def collective_time(
     Raises CatalogueError if operation, algorithm or network is not known; ValueError if a size is
     negative or not a number.
 
-    Parameters
-    ----------
-    group : chips that talk, such as `group_of(machine, n)`.
-    operation : `all-reduce`, `all-gather`, `reduce-scatter`, `all-to-all`, `dispatch`, `combine`.
-    size : what each chip holds (all-reduce), ends with (all-gather), begins with
-        (reduce-scatter) or sends, its own part included (the others). [byte]
-    algorithm : one by name, `library` for the one NCCL chooses, or the fastest.
-    network : what joins the domains of a group that leaves its own.
+    Args:
+        group: chips that talk, such as `group_of(machine, n)`.
+        operation: `all-reduce`, `all-gather`, `reduce-scatter`, `all-to-all`, `dispatch`,
+            `combine`.
+        size: what each chip holds (all-reduce), ends with (all-gather), begins with
+            (reduce-scatter) or sends, its own part included (the others). [byte]
+        algorithm: one by name, `library` for the one NCCL chooses, or the fastest.
+        network: what joins the domains of a group that leaves its own.
     """
     sizes = _sizes(size)
     offered = algorithms(group, operation)
@@ -113,13 +112,12 @@ def hop_time(
     Raises CatalogueError if the network is not known; ValueError if a size, rate, latency or
     software time is not a number or is out of range.
 
-    Parameters
-    ----------
-    size : activations of one microbatch. [byte]
-    rate : of the links that share the message, all together, one way. [byte/s]
-    network : `scale-up`, `infiniband`, `efa` or `tcp`: how the stages are joined.
-    latency : in the network, library included; what is usual there if not given. [s]
-    software : what the engine takes to hand over, none of it the network's. [s]
+    Args:
+        size: activations of one microbatch. [byte]
+        rate: of the links that share the message, all together, one way. [byte/s]
+        network: `scale-up`, `infiniband`, `efa` or `tcp`: how the stages are joined.
+        latency: in the network, library included; what is usual there if not given. [s]
+        software: what the engine takes to hand over, none of it the network's. [s]
     """
     usual = collectives().crossing(network, "p2p", ANY_CHIP)
     late = usual.step if latency is None else latency
@@ -200,11 +198,11 @@ def collective_time_table(
 
     Raises InputError when there is no such operation or group.
 
-    Parameters
-    ----------
-    operation : `all-reduce`, `all-gather`, `reduce-scatter`, `all-to-all`, `dispatch`, `combine`,
-        or `send`, from one chip of the group to the next.
-    messages : What each chip holds, ends with, begins with or sends, its own part included. [byte]
+    Args:
+        operation: `all-reduce`, `all-gather`, `reduce-scatter`, `all-to-all`, `dispatch`,
+            `combine`, or `send`, from one chip of the group to the next.
+        messages: What each chip holds, ends with, begins with or sends, its own part included.
+            [byte]
     """
     rows: list[dict[str, object]] = []
     for n in sizes:
@@ -277,12 +275,11 @@ def fit_triple(
 ) -> Triple:
     """The coefficients that fit a curve best.
 
-    Parameters
-    ----------
-    sizes, seconds : the curve. [byte, s]
-    wire : seconds that the bytes of each size take at the full rate. [s]
-    root : whether there is a square-root term.
-    least_squares : solves for coefficients that are not negative.
+    Args:
+        sizes, seconds: the curve. [byte, s]
+        wire: seconds that the bytes of each size take at the full rate. [s]
+        root: whether there is a square-root term.
+        least_squares: solves for coefficients that are not negative.
     """
     columns = [np.ones_like(sizes), wire] + ([np.sqrt(sizes)] if root else [])
     matrix = np.stack(columns, axis=1) / seconds[:, None]
@@ -307,13 +304,12 @@ N_SIZES = 25
 class Coefficients:
     """Coefficients of groups in the order given, each array of shape (n_groups,).
 
-    Attributes
-    ----------
-    n : Chips of each group. [1]
-    alpha, rate, gamma : T = alpha + traffic V/rate + gamma sqrt(V). [s, byte/s, s/byte**0.5]
-    traffic : Bytes on the wire per byte; 0 for a single chip. [1]
-    efficiency : `rate` over the rate of the network. [1]
-    low, high : Measured over predicted: the band that holds the profile's coverage. [1]
+    Attributes:
+        n: Chips of each group. [1]
+        alpha, rate, gamma: T = alpha + traffic V/rate + gamma sqrt(V). [s, byte/s, s/byte**0.5]
+        traffic: Bytes on the wire per byte; 0 for a single chip. [1]
+        efficiency: `rate` over the rate of the network. [1]
+        low, high: Measured over predicted: the band that holds the profile's coverage. [1]
     """
 
     n: np.ndarray
@@ -347,13 +343,13 @@ def coefficients(
     Raises CatalogueError if operation, algorithm or network is not known; TopologyError if there is
     no such group.
 
-    Parameters
-    ----------
-    of : the network, a machine or a fabric.
-    operation, algorithm, network : as for `collective_time`, but no fastest is sought.
-    sizes : chips of each group.
-    chip : whose curves to take; by the name of the machine or fabric if not given.
-    within : smallest and largest message that matter [byte]; the coefficients then fit best there.
+    Args:
+        of: the network, a machine or a fabric.
+        operation, algorithm, network: as for `collective_time`, but no fastest is sought.
+        sizes: chips of each group.
+        chip: whose curves to take; by the name of the machine or fabric if not given.
+        within: smallest and largest message that matter [byte]; the coefficients then fit best
+            there.
     """
     rows = [_row(place_group(of, n, chip), operation, algorithm, network, within) for n in sizes]
     n, *columns = np.array(rows).reshape(len(rows), 8).T

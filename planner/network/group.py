@@ -49,15 +49,14 @@ LONG_MESSAGE = "long"
 class Group:
     """A group of `n` chips of one kind.
 
-    Attributes
-    ----------
-    chip : The catalogue's name of the chip, or anything else where it is not known.
-    domains : Scale-up domains the group touches.
-    all_to_all, all_gather : Rates of each chip, one way, as `topologies.GroupRate` defines them.
-        [byte/s]
-    reduces : Whether the switch adds up what an all-reduce of this group sends.
-    inside : The chips of a group over several domains that share the fullest of them.
-    ring : Bus bandwidth of rings through it, where that was looked for. [byte/s]
+    Attributes:
+        chip: The catalogue's name of the chip, or anything else where it is not known.
+        domains: Scale-up domains the group touches.
+        all_to_all, all_gather: Rates of each chip, one way, as `topologies.GroupRate` defines them.
+            [byte/s]
+        reduces: Whether the switch adds up what an all-reduce of this group sends.
+        inside: The chips of a group over several domains that share the fullest of them.
+        ring: Bus bandwidth of rings through it, where that was looked for. [byte/s]
     """
 
     chip: str
@@ -98,10 +97,9 @@ def place_group(
 
     Raises TopologyError if there is no such group.
 
-    Parameters
-    ----------
-    chip : whose curves to take; by the name of the machine or fabric if not given.
-    rings : the fabric of these chips, where rings through the group are looked at too.
+    Args:
+        chip: whose curves to take; by the name of the machine or fabric if not given.
+        rings: the fabric of these chips, where rings through the group are looked at too.
     """
     measured = collectives()
     if isinstance(of, Machine):

@@ -27,10 +27,9 @@ NETWORK = "infiniband"  # what joins scale-up domains where nothing else is name
 def monotone_cubic(x: np.ndarray, y: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     """The shape-preserving cubic interpolant of Fritsch and Butland (1984) on [x[0], x[-1]].
 
-    Parameters
-    ----------
-    x, y : points, shape (n,), n of two or more, x rising. Between them y neither overshoots nor
-        turns.
+    Args:
+        x, y: points, shape (n,), n of two or more, x rising. Between them y neither overshoots nor
+            turns.
     """
     step = np.diff(x)
     secant = np.diff(y) / step
@@ -78,14 +77,13 @@ def _end(near: float, next_: float, secant: float, beyond: float) -> float:
 class BorrowedCurve:
     """Curves of the profile as a group would follow them.
 
-    Attributes
-    ----------
-    wire : Seconds on the wire per byte of message, at the full rate. [s/byte]
-    alpha, efficiency, gamma : T = alpha + wire V/efficiency + gamma sqrt(V). [s, 1, s/byte**0.5]
-    lower, upper, share : Curves on either side by size of group, and how far the group lies towards
-        the upper.
-    more : Floor beyond that of the largest group measured. [s]
-    evidence : `measured`, `borrowed`, `family` or `any`.
+    Attributes:
+        wire: Seconds on the wire per byte of message, at the full rate. [s/byte]
+        alpha, efficiency, gamma: T = alpha + wire V/efficiency + gamma sqrt(V). [s, 1, s/byte**0.5]
+        lower, upper, share: Curves on either side by size of group, and how far the group lies
+            towards the upper.
+        more: Floor beyond that of the largest group measured. [s]
+        evidence: `measured`, `borrowed`, `family` or `any`.
     """
 
     wire: float
@@ -195,11 +193,10 @@ def _log_time(curve: Curve) -> Callable[[np.ndarray], np.ndarray]:
 class DomainCrossing:
     """A group over several domains: coefficients of T, and the group inside one domain.
 
-    Attributes
-    ----------
-    wire : Seconds on the wire per byte of message. [s/byte]
-    inner : Curves of the part of the group in its fullest domain; none for a lone chip.
-    stays : Share of a message that the part inside a domain exchanges.
+    Attributes:
+        wire: Seconds on the wire per byte of message. [s/byte]
+        inner: Curves of the part of the group in its fullest domain; none for a lone chip.
+        stays: Share of a message that the part inside a domain exchanges.
     """
 
     wire: float

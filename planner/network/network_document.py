@@ -46,12 +46,11 @@ def measurements(
     Raises InputError when a group has more chips than the network, or the network cannot be
     measured.
 
-    Parameters
-    ----------
-    sizes : Chips of the groups; if none are given, powers of two, a domain, all.
-    routing : How an all-to-all is sent.
-    collective : An operation that is timed too, `all-reduce` or another.
-    messages : Its sizes; a few that are usual if none are given. [byte]
+    Args:
+        sizes: Chips of the groups; if none are given, powers of two, a domain, all.
+        routing: How an all-to-all is sent.
+        collective: An operation that is timed too, `all-reduce` or another.
+        messages: Its sizes; a few that are usual if none are given. [byte]
     """
     from planner.network.collective_times import collective_time_table
     from topologies.fabric.measure import bisection
@@ -164,10 +163,9 @@ OPTIMAL = "optimal"
 class Rates:
     """The groups of a network.
 
-    Parameters
-    ----------
-    domain : Chips of its largest domain.
-    routing : How an all-to-all is sent.
+    Args:
+        domain: Chips of its largest domain.
+        routing: How an all-to-all is sent.
     """
 
     def __init__(self, of: DescribedNetwork, domain: int, routing: str) -> None:

@@ -65,14 +65,13 @@ def network(
 
     Raises InputError when there is no such name or file, or the machine has no such slice.
 
-    Parameters
-    ----------
-    chips : How many chips of a machine; a few domains, or all of a torus, if not given.
-    shape : Sides of the slice of a torus, such as 4x4x8.
-    twisted : Whether the slice is a twisted torus.
-    join : What joins several domains: spine, rails or clos; as the machine says if not given.
-    leaf, oversubscription : Network cards on a leaf switch of a clos, and what enters a leaf or
-        rail over what leaves it above.
+    Args:
+        chips: How many chips of a machine; a few domains, or all of a torus, if not given.
+        shape: Sides of the slice of a torus, such as 4x4x8.
+        twisted: Whether the slice is a twisted torus.
+        join: What joins several domains: spine, rails or clos; as the machine says if not given.
+        leaf, oversubscription: Network cards on a leaf switch of a clos, and what enters a leaf or
+            rail over what leaves it above.
     """
     joint: dict[str, Any] = {"join": join, "leaf": leaf, "oversubscription": oversubscription}
     arguments = {"chips": chips, "shape": shape, "twisted": twisted or None, **joint}

@@ -106,11 +106,10 @@ class _Worker:
 class Workers:
     """At most `most` processes; the next operation beyond them is refused, not queued.
 
-    Parameters
-    ----------
-    folder : where files may lie that a scenario names; nowhere if None.
-    limit : seconds that an operation may take.
-    memory : bytes that a process may map.
+    Args:
+        folder: where files may lie that a scenario names; nowhere if None.
+        limit: seconds that an operation may take.
+        memory: bytes that a process may map.
     """
 
     folder: Path | None = None

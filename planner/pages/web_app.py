@@ -51,9 +51,8 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 def web_app(workers: Workers, hosts: Sequence[str] = HOSTS) -> Starlette:
     """The server as an ASGI application.
 
-    Parameters
-    ----------
-    hosts : names under which it may be called, without port.
+    Args:
+        hosts: names under which it may be called, without port.
     """
     from planner.pages.editor_page import PAGE, POLICY
 

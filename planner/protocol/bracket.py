@@ -16,12 +16,11 @@ ROUNDS = 200  # far above what halving a bracket of floats can take
 class Bracket:
     """The last point before a change and the first one after it.
 
-    Parameters
-    ----------
-    near, ahead : where nothing has changed, and the difference there.
-    far, behind : where it has, and the difference there; `far` is infinite while none is seen.
-    stopped : whether a point without a difference ended the search.
-    turn : rounds of the search so far.
+    Args:
+        near, ahead: where nothing has changed, and the difference there.
+        far, behind: where it has, and the difference there; `far` is infinite while none is seen.
+        stopped: whether a point without a difference ended the search.
+        turn: rounds of the search so far.
     """
 
     near: float
@@ -45,11 +44,10 @@ def find_bracket(
 ) -> Bracket:
     """The bracket of the first change that is seen between `start.near` and `start.far`.
 
-    Parameters
-    ----------
-    difference : at several points, evaluated together.
-    propose : the points to look at next, from near to far; none ends the search.
-    enough : whether a bracket is close.
+    Args:
+        difference: at several points, evaluated together.
+        propose: the points to look at next, from near to far; none ends the search.
+        enough: whether a bracket is close.
     """
 
     def differences(points: Sequence[tuple[int, float]]) -> Sequence[float]:
@@ -67,9 +65,8 @@ def find_brackets(
 ) -> list[Bracket]:
     """The brackets of several searches that go on in step: `find_bracket` of each of them.
 
-    Parameters
-    ----------
-    differences : at several points (number of the search, point), evaluated together.
+    Args:
+        differences: at several points (number of the search, point), evaluated together.
     """
     brackets = list(starts)
     for _ in range(rounds):

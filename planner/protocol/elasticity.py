@@ -23,16 +23,15 @@ SIDES_TOLERANCE = 1e-3  # slopes of both sides, relative, that are one
 class Elasticity:
     """d ln output / d ln parameter when it falls (`left`) and when it rises (`right`).
 
-    Parameters
-    ----------
-    path, value, unit, group : the parameter.
-    left, right : they differ at a kink; not a number where no answer was found beside it.
-    method : a multiplier (dual), a slope of the equations, or solving again.
-    basis : the method in words.
-    question : what stays while the parameter moves.
-    switches : the nearest changes at which another choice is best; None where not sought.
-    reach : the largest elasticity of any output, where it is known.
-    beside : rows of the same parameter by other methods, or for the other question.
+    Args:
+        path, value, unit, group: the parameter.
+        left, right: they differ at a kink; not a number where no answer was found beside it.
+        method: a multiplier (dual), a slope of the equations, or solving again.
+        basis: the method in words.
+        question: what stays while the parameter moves.
+        switches: the nearest changes at which another choice is best; None where not sought.
+        reach: the largest elasticity of any output, where it is known.
+        beside: rows of the same parameter by other methods, or for the other question.
     """
 
     path: str

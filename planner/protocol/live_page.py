@@ -9,15 +9,14 @@ from typing import Any
 class Slider:
     """A quantity that a reader of a page may move, in base units.
 
-    Parameters
-    ----------
-    name : what the address of the page calls it.
-    label, group : what stands beside it, and the title above those that belong together.
-    unit : base unit, "" for a factor on what the scenario has.
-    value, low, high : of the scenario, and the ends of the track; None for no value of its own.
-    sets : {path: value in the scenario} that the slider moves in proportion, as `--set` takes them;
-        empty where no file says it. `written` is the unit beside the value there, if any.
-    whole, logarithmic : whether only whole numbers are values; how the track is spaced.
+    Args:
+        name: what the address of the page calls it.
+        label, group: what stands beside it, and the title above those that belong together.
+        unit: base unit, "" for a factor on what the scenario has.
+        value, low, high: of the scenario, and the ends of the track; None for no value of its own.
+        sets: {path: value in the scenario} that the slider moves in proportion, as `--set` takes
+            them; empty where no file says it. `written` is the unit beside the value there, if any.
+        whole, logarithmic: whether only whole numbers are values; how the track is spaced.
     """
 
     name: str
@@ -58,15 +57,14 @@ class LiveSymbol:
 class LivePage:
     """Content that a kind supplies for a live page; without a script only `refused` counts.
 
-    Parameters
-    ----------
-    script : JavaScript that defines `pageModel(data, kernels)`, the search of the kind.
-    kernels : JavaScript of the equations, an array of objects of functions.
-    data : what the script reads: layouts as columns, values, limits; plain and finite.
-    sliders : what may be moved.
-    equations, symbols : the chain of equations, and what its letters mean.
-    fixed : what no slider moves, in sentences.
-    refused : why there is no slider at all; empty where there are some.
+    Args:
+        script: JavaScript that defines `pageModel(data, kernels)`, the search of the kind.
+        kernels: JavaScript of the equations, an array of objects of functions.
+        data: what the script reads: layouts as columns, values, limits; plain and finite.
+        sliders: what may be moved.
+        equations, symbols: the chain of equations, and what its letters mean.
+        fixed: what no slider moves, in sentences.
+        refused: why there is no slider at all; empty where there are some.
     """
 
     script: str = ""

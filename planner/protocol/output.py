@@ -27,17 +27,16 @@ Q = TypeVar("Q", bound="Question")
 class Output:
     """One number of an answer, in base units.
 
-    Parameters
-    ----------
-    name : what `--of` takes and tables print.
-    unit : base unit, such as `s` or `USD per million tokens`.
-    aliases : what people call it, such as `cost`.
-    promise : path of the parameter that limits it, such as `promises.tpot`.
-    equation : gives the expression that computes it in a plan, in `unit`, None where the plan has
-        no such number; called when it is needed.
-    key, or_key : where it stands in a plan, dotted, the name if None; where else it may stand.
-    rises : whether more of it is better.
-    applies : whether the aliases mean this output in a question; always if None.
+    Args:
+        name: what `--of` takes and tables print.
+        unit: base unit, such as `s` or `USD per million tokens`.
+        aliases: what people call it, such as `cost`.
+        promise: path of the parameter that limits it, such as `promises.tpot`.
+        equation: gives the expression that computes it in a plan, in `unit`, None where the plan
+            has no such number; called when it is needed.
+        key, or_key: where it stands in a plan, dotted, the name if None; where else it may stand.
+        rises: whether more of it is better.
+        applies: whether the aliases mean this output in a question; always if None.
     """
 
     name: str

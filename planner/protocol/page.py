@@ -124,10 +124,9 @@ def table_page(
 ) -> str:
     """The fragment that a notebook shows of a table: columns of numbers, the last maybe of words.
 
-    Parameters
-    ----------
-    columns : {name: its cells}; those called `words` are no numbers and stand to the left.
-    notes : lines below the table.
+    Args:
+        columns: {name: its cells}; those called `words` are no numbers and stand to the left.
+        notes: lines below the table.
     """
     numbers = [place for place, name in enumerate(columns) if name != words]
     table = _rows(list(columns), list(columns.values()), numbers) if columns else ""

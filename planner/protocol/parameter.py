@@ -28,18 +28,17 @@ if TYPE_CHECKING:
 class Parameter:
     """One quantity that may be varied.
 
-    Parameters
-    ----------
-    path : what `--set` takes; or a name of its own for what a catalogue gives in many numbers.
-    value : in base units; None where it is many numbers that move together.
-    unit : base unit.
-    group : chip, network, model, workload, promises, prices, engine, law, phases, ...
-    to : the question with the quantity times a factor; None where no question has it, and the
-        `symbols` of the equations stand for it.
-    symbols : symbols of the equations that move with it.
-    bounds : least and most that it may be.
-    whole : a count.
-    array : arrays may stand in its place.
+    Args:
+        path: what `--set` takes; or a name of its own for what a catalogue gives in many numbers.
+        value: in base units; None where it is many numbers that move together.
+        unit: base unit.
+        group: chip, network, model, workload, promises, prices, engine, law, phases, ...
+        to: the question with the quantity times a factor; None where no question has it, and the
+            `symbols` of the equations stand for it.
+        symbols: symbols of the equations that move with it.
+        bounds: least and most that it may be.
+        whole: a count.
+        array: arrays may stand in its place.
     """
 
     path: str

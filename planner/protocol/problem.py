@@ -43,19 +43,18 @@ SMALL_COUNT = 20  # count below which a step of 1 is another choice: it is over 
 class Search:
     """The best point of a question, without its certificate.
 
-    Parameters
-    ----------
-    outputs : values in base units by name, which may be computed when one is looked at.
-    choice : the discrete choices in words.
-    score : what is made small; infinite where nothing keeps the promises.
-    plan : the point as the room prints it.
-    counts : whole numbers beside the choice, each in words, with the least of them.
-    ties : choices with their counts that are as good.
-    holds : changes PATH=VALUE that leave the scenario this choice and no other.
-    considered : how many points were decided, by what they are.
-    gap : how far above the best the point may lie, of it; None where nothing is proved.
-    missed : works out the shortfalls where there is no plan.
-    row : works out the point as a row of a table, by the kind's own columns.
+    Args:
+        outputs: values in base units by name, which may be computed when one is looked at.
+        choice: the discrete choices in words.
+        score: what is made small; infinite where nothing keeps the promises.
+        plan: the point as the room prints it.
+        counts: whole numbers beside the choice, each in words, with the least of them.
+        ties: choices with their counts that are as good.
+        holds: changes PATH=VALUE that leave the scenario this choice and no other.
+        considered: how many points were decided, by what they are.
+        gap: how far above the best the point may lie, of it; None where nothing is proved.
+        missed: works out the shortfalls where there is no plan.
+        row: works out the point as a row of a table, by the kind's own columns.
     """
 
     outputs: Mapping[str, float]
@@ -256,12 +255,11 @@ class HasPicture(Protocol):
 class ReplicaHours:
     """One kind of replica and how many of it run in each hour, which repeat.
 
-    Attributes
-    ----------
-    name : What tells it from all others of the plan.
-    labels : Facts about it, in words.
-    machines : Machines that one replica takes.
-    replicas : Counts by hour (T,): a day, or a week from Monday, in UTC.
+    Attributes:
+        name: What tells it from all others of the plan.
+        labels: Facts about it, in words.
+        machines: Machines that one replica takes.
+        replicas: Counts by hour (T,): a day, or a week from Monday, in UTC.
     """
 
     name: str

@@ -36,12 +36,11 @@ def solve(
     Raises InputError with every mistake in the input, of an answer that `strict` refuses, or of a
     question of another kind; SolverError when the plan does not survive its own checks.
 
-    Parameters
-    ----------
-    sets : changes "path.in.file=value", as `--set` takes them.
-    strict : refuse an answer that rests on what no measured row covers.
-    kind : the type of the plan, such as `planner.ServingPlan`, whose quantities a type checker
-        then knows; any if absent.
+    Args:
+        sets: changes "path.in.file=value", as `--set` takes them.
+        strict: refuse an answer that rests on what no measured row covers.
+        kind: the type of the plan, such as `planner.ServingPlan`, whose quantities a type checker
+            then knows; any if absent.
     """
     return solve_with_question(source, sets, strict=strict, kind=kind)[1]
 
@@ -82,11 +81,10 @@ def pareto(
     Raises InputError with every mistake in the input, or where `strict` refuses a plan; SolverError
     when a plan does not survive its own checks.
 
-    Parameters
-    ----------
-    source, sets : as for `solve`.
-    points : how many levels to look at; as many as usual if None.
-    strict : refuse a frontier of which a plan rests on what no measured row covers.
+    Args:
+        source, sets: as for `solve`.
+        points: how many levels to look at; as many as usual if None.
+        strict: refuse a frontier of which a plan rests on what no measured row covers.
     """
     with _opened(source, sets) as question:
         problem = get_problem(question.problem)

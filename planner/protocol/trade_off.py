@@ -130,9 +130,8 @@ class ParetoFrontier:
 def pareto_frontier(question: Question, points: int | None = None) -> ParetoFrontier:
     """The frontier of a question's objective and of the first output that it limits.
 
-    Parameters
-    ----------
-    points : levels to look at, 2 to 1000; fewer rows where one betters another.
+    Args:
+        points: levels to look at, 2 to 1000; fewer rows where one betters another.
 
     Raises FieldError for a question that limits no output.
     """

@@ -242,10 +242,9 @@ def break_even(
     were solved, and which of the two is better there; and `ends`, which is better at the first and
     at the last value looked at. Raises InputError with every mistake in the input.
 
-    Parameters
-    ----------
-    between : PATH=A,B,...: the choices, such as `system=hgx-h200,hgx-b200`.
-    over : the path that is varied, such as `price`, or PATH=SPEC with the values to look at.
+    Args:
+        between: PATH=A,B,...: the choices, such as `system=hgx-h200,hgx-b200`.
+        over: the path that is varied, such as `price`, or PATH=SPEC with the values to look at.
     """
     tree, scenario = load_tree(source, sets)
     folder = base_folder(source)

@@ -35,21 +35,21 @@ def sweep(
     Raises InputError with every mistake in the scenario and in the grid; SolverError if the disk or
     the cluster is at fault; what was computed is kept.
 
-    Parameters
-    ----------
-    source : what `planner.solve` takes.
-    over : {path: values}, where values are a list or a text such as "log(1k..200k,20)"; or
-        "PATH=SPEC" texts as `--over` takes them. The last path varies fastest.
-    sets : changes "path.in.file=value" made before.
-    out : write the table here too (.parquet, .csv or .jsonl), in parts that survive being killed.
-    workers : processes that solve. A script that asks for more than one must guard its own
-        beginning by `if __name__ == "__main__":`, as everywhere in `multiprocessing`.
-    scheduler : address of a Dask scheduler, whose workers solve instead.
-    resume : go on with the parts that an earlier run left beside `out`.
-    yes : compute a grid however many points it has.
-    certify : prove the gap of every point to an independent bound too.
-    strict : refuse points of which the plan rests on what no measured row covers.
-    progress : draw a bar on standard error.
+    Args:
+        source: what `planner.solve` takes.
+        over: {path: values}, where values are a list or a text such as "log(1k..200k,20)"; or
+            "PATH=SPEC" texts as `--over` takes them. The last path varies fastest.
+        sets: changes "path.in.file=value" made before.
+        out: write the table here too (.parquet, .csv or .jsonl), in parts that survive being
+            killed.
+        workers: processes that solve. A script that asks for more than one must guard its own
+            beginning by `if __name__ == "__main__":`, as everywhere in `multiprocessing`.
+        scheduler: address of a Dask scheduler, whose workers solve instead.
+        resume: go on with the parts that an earlier run left beside `out`.
+        yes: compute a grid however many points it has.
+        certify: prove the gap of every point to an independent bound too.
+        strict: refuse points of which the plan rests on what no measured row covers.
+        progress: draw a bar on standard error.
     """
     from planner.sweep.run import compute_missing, prepare_sweep, run_sweep
     from planner.sweep.table import Memory, SweepParts, Table

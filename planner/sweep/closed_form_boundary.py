@@ -42,14 +42,14 @@ def solved_boundary(
 ) -> SolvedBoundary | str:
     """Closed form of the symbol that makes two sums of symbols equal, or the reason it has none.
 
-    Parameters
-    ----------
-    first, second : names of the symbols that add up to either side.
-    values : what is bound at the crossing, by symbol name.
-    moving : names of those that change with what is varied.
-    shown : names of other symbols that are written out too, not hidden in what follows from them.
-    equations : what defines the symbols.
-    even : leave ceilings out, where they are known to do nothing.
+    Args:
+        first, second: names of the symbols that add up to either side.
+        values: what is bound at the crossing, by symbol name.
+        moving: names of those that change with what is varied.
+        shown: names of other symbols that are written out too, not hidden in what follows from
+            them.
+        equations: what defines the symbols.
+        even: leave ceilings out, where they are known to do nothing.
     """
     definitions = _relaxed(equations) if even else _definitions(equations)
     local = _Definitions(definitions, dict(values), {*moving, *shown})

@@ -40,10 +40,9 @@ class SweepParts:
     Raises InputError if the folder holds parts of another sweep, or of this one and `resume` is not
     asked for.
 
-    Parameters
-    ----------
-    out : the file; its ending says of which kind.
-    meta : what the sweep is: its `digest`, `version`, `points`, units and scenario.
+    Args:
+        out: the file; its ending says of which kind.
+        meta: what the sweep is: its `digest`, `version`, `points`, units and scenario.
     """
 
     def __init__(self, out: Path, meta: formats.Meta, *, resume: bool) -> None:
@@ -198,11 +197,10 @@ def _locked(file: Path) -> int | None:
 class Table:
     """The rows of a sweep.
 
-    Attributes
-    ----------
-    over : names of the columns that were varied, in order.
-    units : {column: base unit}; columns without one are absent.
-    meta : version, digest of scenario and grid, problem, method, scenario.
+    Attributes:
+        over: names of the columns that were varied, in order.
+        units: {column: base unit}; columns without one are absent.
+        meta: version, digest of scenario and grid, problem, method, scenario.
     """
 
     def __init__(self, columns: Columns | None, meta: formats.Meta, file: Path | None) -> None:

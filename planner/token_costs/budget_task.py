@@ -54,18 +54,18 @@ class LossTarget:
 class BudgetTask:
     """One budget to be found.
 
-    Attributes
-    ----------
-    phases : The phases that cost something, by name.
-    in_usd : Whether the cost is money, or FLOP that are paid for.
-    served : Tokens served, as they weigh in the cost [token].
-    rl_tokens : Tokens of reinforcement learning, where they are given [token].
-    rl_flop : Its arithmetic, where a reward asks for it whatever the size [flop].
-    rl_term : What it takes off the loss, where its tokens are chosen and the law has no such term.
-    required, limit : The loss to reach, or the cost that may not be exceeded [USD or flop]; one of
-        them.
-    fixed_choices : Choices that have one value alone: `n_active`, `pretrain`, and `rl` where the
-        law has a term in its tokens.
+    Attributes:
+        phases: The phases that cost something, by name.
+        in_usd: Whether the cost is money, or FLOP that are paid for.
+        served: Tokens served, as they weigh in the cost [token].
+        rl_tokens: Tokens of reinforcement learning, where they are given [token].
+        rl_flop: Its arithmetic, where a reward asks for it whatever the size [flop].
+        rl_term: What it takes off the loss, where its tokens are chosen and the law has no such
+            term.
+        required, limit: The loss to reach, or the cost that may not be exceeded [USD or flop]; one
+            of them.
+        fixed_choices: Choices that have one value alone: `n_active`, `pretrain`, and `rl` where the
+            law has a term in its tokens.
     """
 
     law: ScalingLaw

@@ -128,20 +128,20 @@ def extrapolation_warnings(sentences: list[str], extrapolate: bool | None) -> tu
 class BudgetOptimum:
     """The best choices of one question.
 
-    Attributes
-    ----------
-    n_active, pretrain, rl : Parameters and tokens; `rl` is 0 where a reward alone asks for
-        arithmetic.
-    cost : Of each phase: pre-training, reinforcement learning, serving. [USD or flop]
-    loss : [nat]
-    loss_price : -d ln(cost) / d(loss) at the optimum, the same whichever of them is limited
-        [1/nat]; 0, or infinite for the best loss, where nothing is left to choose and so nothing is
-        given up.
-    budgets, point : The program it is the optimum of, held choices gone, and where, in logarithms.
-    multiplier : -d ln(what is made small) / d ln(the limit), the loss counted without its floor.
-    gap : What the logarithm of what is made small may at most lie above the least there is.
-    data_bound : -d ln(cost) / d ln(unique) where the data runs out and the law knows no repetition,
-        else 0; for the best loss at a cost, -d ln(loss - floor) / d ln(unique).
+    Attributes:
+        n_active, pretrain, rl: Parameters and tokens; `rl` is 0 where a reward alone asks for
+            arithmetic.
+        cost: Of each phase: pre-training, reinforcement learning, serving. [USD or flop]
+        loss: [nat]
+        loss_price: -d ln(cost) / d(loss) at the optimum, the same whichever of them is limited
+            [1/nat]; 0, or infinite for the best loss, where nothing is left to choose and so
+            nothing is given up.
+        budgets, point: The program it is the optimum of, held choices gone, and where, in
+            logarithms.
+        multiplier: -d ln(what is made small) / d ln(the limit), the loss counted without its floor.
+        gap: What the logarithm of what is made small may at most lie above the least there is.
+        data_bound: -d ln(cost) / d ln(unique) where the data runs out and the law knows no
+            repetition, else 0; for the best loss at a cost, -d ln(loss - floor) / d ln(unique).
     """
 
     task: BudgetTask
@@ -295,11 +295,10 @@ def make_optimum(
 ) -> BudgetOptimum:
     """The optimum in natural units.
 
-    Parameters
-    ----------
-    whole, free : The program with every choice, and with the free ones that `points` has one point
-        of.
-    logs : {choice: logarithm} of every choice.
+    Args:
+        whole, free: The program with every choice, and with the free ones that `points` has one
+            point of.
+        logs: {choice: logarithm} of every choice.
     """
     at, terms = np.array([[logs[each] for each in whole.choices]]), task.terms
     costs, multiplier = whole.costs(at), float(points.multiplier[0])

@@ -50,12 +50,11 @@ class PlannedSlope:
 class SizedShare:
     """Shares of the peak (n,) that models of these sizes (n,) [param] reach, the smallest first.
 
-    Attributes
-    ----------
-    size : At which the share of the phase is exact [param].
-    growth : d ln(share) / d ln(size) there, as the first-order conditions take it.
-    trend : The same over all the sizes.
-    slopes : What one percent of a quantity of the machine does, the layout held.
+    Attributes:
+        size: At which the share of the phase is exact [param].
+        growth: d ln(share) / d ln(size) there, as the first-order conditions take it.
+        trend: The same over all the sizes.
+        slopes: What one percent of a quantity of the machine does, the layout held.
     """
 
     size: float
@@ -74,14 +73,13 @@ class SizedShare:
 class PhaseCost:
     """Arithmetic of one phase, the chip it runs on, and its price.
 
-    Attributes
-    ----------
-    arithmetic : [flop/(param*token)]
-    mfu : Share of the dense peak that is used; None where FLOP alone are counted.
-    usd_per_flop : Rent over what a chip does in that time [USD/flop]; None without a chip.
-    rate : The published run that the share was taken from; None where it was given.
-    duration : Time the phase may take [s]; None where none is given.
-    sized : How the share follows the size, where layouts are planned; None where it does not.
+    Attributes:
+        arithmetic: [flop/(param*token)]
+        mfu: Share of the dense peak that is used; None where FLOP alone are counted.
+        usd_per_flop: Rent over what a chip does in that time [USD/flop]; None without a chip.
+        rate: The published run that the share was taken from; None where it was given.
+        duration: Time the phase may take [s]; None where none is given.
+        sized: How the share follows the size, where layouts are planned; None where it does not.
     """
 
     name: str

@@ -72,13 +72,12 @@ class LossPlane:
 class LifePicture:
     """The picture of a budget or a lifecycle.
 
-    Attributes
-    ----------
-    curve : Cost by size; sizes that cost many times the least are not shown.
-    rule : Equal pools.
-    unique : Distinct tokens, None where all are fresh.
-    rewarded : Whether reinforcement learning costs the same whatever the size.
-    evaluated : (size, cost of serving) where the serving planner was asked.
+    Attributes:
+        curve: Cost by size; sizes that cost many times the least are not shown.
+        rule: Equal pools.
+        unique: Distinct tokens, None where all are fresh.
+        rewarded: Whether reinforcement learning costs the same whatever the size.
+        evaluated: (size, cost of serving) where the serving planner was asked.
     """
 
     plan: LifePoint

@@ -36,17 +36,16 @@ class LogSum:
 class Budgets:
     """P budgets over J choices; the cost has C terms and the reducible loss K.
 
-    Attributes
-    ----------
-    cost : Logarithms of the coefficients of the cost, one column a phase; (P, C).
-    cost_powers : Exponents of the choices in them; (C, J).
-    loss : Logarithms of the coefficients of the reducible loss; (P, K).
-    loss_powers : Exponents of the choices in them, none positive; (P, K, J).
-    limit : Logarithm of what the other sum may be at most; (P,).
-    aim : `cost`: least cost, the loss limited. `quality`: least loss, the cost limited.
-    choices : Which of `CHOICES` the J columns are.
-    curved : The knees of choices that count for less beyond them: repeated tokens, and parameters
-        beyond the data; the others count in full.
+    Attributes:
+        cost: Logarithms of the coefficients of the cost, one column a phase; (P, C).
+        cost_powers: Exponents of the choices in them; (C, J).
+        loss: Logarithms of the coefficients of the reducible loss; (P, K).
+        loss_powers: Exponents of the choices in them, none positive; (P, K, J).
+        limit: Logarithm of what the other sum may be at most; (P,).
+        aim: `cost`: least cost, the loss limited. `quality`: least loss, the cost limited.
+        choices: Which of `CHOICES` the J columns are.
+        curved: The knees of choices that count for less beyond them: repeated tokens, and
+            parameters beyond the data; the others count in full.
     """
 
     cost: Array

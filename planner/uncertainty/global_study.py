@@ -70,12 +70,12 @@ def run_global_sensitivity(
 
     Raises InputError with every mistake in the scenario; Infeasible if no draw keeps the promises.
 
-    Parameters
-    ----------
-    sobol : base draws, a power of two; (d + 2) times as many are answered for d uncertain givens.
-    morris : trajectories, each of d + 1 draws.
-    workers : processes that solve, where draws are solved one by one.
-    shown : draw a bar on standard error.
+    Args:
+        sobol: base draws, a power of two; (d + 2) times as many are answered for d uncertain
+            givens.
+        morris: trajectories, each of d + 1 draws.
+        workers: processes that solve, where draws are solved one by one.
+        shown: draw a bar on standard error.
     """
     tree, scenario = load_tree(source, sets)
     folder = base_folder(source)

@@ -65,9 +65,8 @@ def predict_files(
     Raises InputError if a file that was named by itself holds no measurements, or no file of a
     folder does.
 
-    Parameters
-    ----------
-    facts, folders : as for `read`.
+    Args:
+        facts, folders: as for `read`.
     """
     if profile != AUTO and TRAINING not in map(detect_file_kind, files.paths):
         named(profile)
@@ -96,10 +95,9 @@ def read(
     Raises InputError if the file holds no measurements, facts are missing, or the profile is not
     known.
 
-    Parameters
-    ----------
-    facts : what the file does not say of its runs, by the names of a table of one's own.
-    folders : configurations of models that the catalogue does not hold.
+    Args:
+        facts: what the file does not say of its runs, by the names of a table of one's own.
+        folders: configurations of models that the catalogue does not hold.
     """
     table, entries = read_measured_values(path, facts, folders)
     if table.kind == TRAINING:
@@ -161,9 +159,8 @@ def predict_entries(entries: Sequence[Entry], wanted: str) -> list[Entry]:
 
     Raises CatalogueError if there is no such profile.
 
-    Parameters
-    ----------
-    wanted : a profile's name, or `auto`.
+    Args:
+        wanted: a profile's name, or `auto`.
     """
     if wanted != AUTO:
         named(wanted)

@@ -235,12 +235,11 @@ def document(
 ) -> validation_result.ValidationDocument:
     """Validation of some files, and the errors that the profiles record of themselves.
 
-    Parameters
-    ----------
-    wanted : the profile that was asked for.
-    read : tables with their entries.
-    by : groupings of the tables: engine, chip, model, maker.
-    refit, skipped : as in `ValidationDocument`.
+    Args:
+        wanted: the profile that was asked for.
+        read: tables with their entries.
+        by: groupings of the tables: engine, chip, model, maker.
+        refit, skipped: as in `ValidationDocument`.
     """
     tables = list(read)
     files = [_file(table, entries, by) for table, entries in tables]

@@ -57,15 +57,14 @@ def hierarchy(
 ) -> Fabric:
     """`count` copies of `domain`, any fabric, joined by one network; node `v` becomes `(r, *v)`.
 
-    Parameters
-    ----------
-    out, latency : Bandwidth of each end's link outwards [byte/s one way]; latency of all new links
-        [s].
-    join : `spine`, `rails` or `clos`.
-    at : The ends: all `accelerators` of a copy, or those `switches` farthest from them.
-    relay : `none`, `pxn` or `all`; if not given `all` on rails without spines, else `none`.
-    leaf, levels, oversubscription, spines, pod, cores, rail_optimised : As for `clos`; for rails,
-        `oversubscription` puts `spines` above them.
+    Args:
+        out, latency: Bandwidth of each end's link outwards [byte/s one way]; latency of all new
+            links [s].
+        join: `spine`, `rails` or `clos`.
+        at: The ends: all `accelerators` of a copy, or those `switches` farthest from them.
+        relay: `none`, `pxn` or `all`; if not given `all` on rails without spines, else `none`.
+        leaf, levels, oversubscription, spines, pod, cores, rail_optimised: As for `clos`; for
+            rails, `oversubscription` puts `spines` above them.
 
     >>> from topologies import switch
     >>> G = hierarchy(switch(4, up=8.0), 2, out=1.0)
@@ -114,17 +113,18 @@ def clos(
 ) -> Fabric:
     """`chips` accelerators `(i,)`, or the domains they come in, below a Clos network.
 
-    Parameters
-    ----------
-    out, latency : Bandwidth of a chip's network card [byte/s one way], latency of every link [s].
-    leaf : Cards on one leaf switch.
-    levels : 2, leaves and spines, or 3, with cores above `pod` leaves and their spines.
-    oversubscription : float or one per level above the leaves. o of o:1 above the leaves and, with
-        three levels, above the pods.
-    spines, cores : Switches above each leaf (in each pod), and above the pods, with equal shares.
-    domain : The scale-up domain that the chips come in; `chips` counts all of them.
-    rail_optimised : Whether chips of equal rank share a leaf, instead of those of a domain.
-    relay : As for `hierarchy`.
+    Args:
+        out, latency: Bandwidth of a chip's network card [byte/s one way], latency of every link
+            [s].
+        leaf: Cards on one leaf switch.
+        levels: 2, leaves and spines, or 3, with cores above `pod` leaves and their spines.
+        oversubscription: float or one per level above the leaves. o of o:1 above the leaves and,
+            with three levels, above the pods.
+        spines, cores: Switches above each leaf (in each pod), and above the pods, with equal
+            shares.
+        domain: The scale-up domain that the chips come in; `chips` counts all of them.
+        rail_optimised: Whether chips of equal rank share a leaf, instead of those of a domain.
+        relay: As for `hierarchy`.
 
     >>> G = clos(16, out=50e9, leaf=4, oversubscription=2, spines=2)
     >>> len(G), G.edges[("leaf", 0), ("spine", 1)]["bandwidth"]
@@ -184,16 +184,15 @@ def rails(
 
     Chip i of node r is `(r, i)`, the switch inside the node `(r, "switch")`.
 
-    Parameters
-    ----------
-    up, out : Of a chip into the switch of its node, and of its network card. [byte/s one way]
-    latency, out_latency : Of a link inside a node, and of one to a rail or above. [s]
-    relay : `all`: chips pass on what is not theirs, so that ranks of different nodes meet. `pxn`: a
-        sender writes into the card of the receiver's rank through the switch of its node. `none`:
-        neither, which needs a spine.
-    oversubscription : o of o:1 between a rail's cards and its links to `spines`; without it there
-        are none.
-    in_network_reduce : Whether the switches inside the nodes can add what passes through them.
+    Args:
+        up, out: Of a chip into the switch of its node, and of its network card. [byte/s one way]
+        latency, out_latency: Of a link inside a node, and of one to a rail or above. [s]
+        relay: `all`: chips pass on what is not theirs, so that ranks of different nodes meet.
+            `pxn`: a sender writes into the card of the receiver's rank through the switch of its
+            node. `none`: neither, which needs a spine.
+        oversubscription: o of o:1 between a rail's cards and its links to `spines`; without it
+            there are none.
+        in_network_reduce: Whether the switches inside the nodes can add what passes through them.
 
     >>> G = rails(2, 8, up=450e9, out=50e9)
     >>> len(G), G.number_of_edges()

@@ -300,10 +300,9 @@ def _above(
 ) -> None:
     """Link the switches of each tier to all those above them, in equal shares of `rate`.
 
-    Parameters
-    ----------
-    tiers : Switches below and the switches above them, for each part of the network.
-    rate : Of one switch below, to all above it together. [byte/s one way]
+    Args:
+        tiers: Switches below and the switches above them, for each part of the network.
+        rate: Of one switch below, to all above it together. [byte/s one way]
     """
     word = str(tiers[0][1][0][0])
     top, there, back = unused_orbits(G, word, f"to {word}", f"from {word}")

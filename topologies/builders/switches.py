@@ -19,11 +19,10 @@ def switch(
 ) -> Fabric:
     """`chips` accelerators `(i,)` on the switch `("switch",)`; none relays for another.
 
-    Parameters
-    ----------
-    up : Bandwidth of one chip into the switch, and out of it. [byte/s one way]
-    latency : Of the cable between a chip and the switch: two of them lie between two chips. [s]
-    in_network_reduce : Whether the switch can add what passes through it.
+    Args:
+        up: Bandwidth of one chip into the switch, and out of it. [byte/s one way]
+        latency: Of the cable between a chip and the switch: two of them lie between two chips. [s]
+        in_network_reduce: Whether the switch can add what passes through it.
 
     >>> G = switch(8, up=450e9)
     >>> G.number_of_edges(), G.edges[(0,), ("switch",)]["bandwidth"]
@@ -48,11 +47,10 @@ def planes(
     The switches are `("plane", p)`: the 4 of an HGX board, the 18 of an NVL72 rack. No chip
     relays for another and no switch knows the next.
 
-    Parameters
-    ----------
-    up : Bandwidth of one chip into all switches together. [byte/s one way]
-    latency : Of the cable between a chip and a switch. [s]
-    in_network_reduce : Whether the switches can add what passes through them.
+    Args:
+        up: Bandwidth of one chip into all switches together. [byte/s one way]
+        latency: Of the cable between a chip and a switch. [s]
+        in_network_reduce: Whether the switches can add what passes through them.
 
     >>> G = planes(72, 18, up=900e9)
     >>> G.number_of_edges(), G.edges[(0,), ("plane", 3)]["bandwidth"]
@@ -87,11 +85,10 @@ def _behind(
 def mesh(chips: int, *, link: float, latency: float = 0.0, relay: bool = False) -> Fabric:
     """`chips` accelerators `(i,)` with one link for each pair.
 
-    Parameters
-    ----------
-    link : Bandwidth of the link between two chips. [byte/s one way]
-    latency : Of that link. [s]
-    relay : Whether chips pass on the traffic of others; those of an MI300X board do not.
+    Args:
+        link: Bandwidth of the link between two chips. [byte/s one way]
+        latency: Of that link. [s]
+        relay: Whether chips pass on the traffic of others; those of an MI300X board do not.
 
     >>> mesh(4, link=64e9).number_of_edges()
     12
@@ -129,17 +126,14 @@ def dragonfly(
     goes to the group k + 1 farther on, where it is the cable that counts back as far; with
     fewer groups than a h + 1 the count begins anew and cables run in parallel.
 
-    Parameters
-    ----------
-    up : Bandwidth of a chip to its router. [byte/s one way]
-    local : Between two routers of a group. [byte/s one way]
-    out : Of one cable between groups. [byte/s one way]
-    groups : How many; a h + 1 unless said, and at most that. All pairs of groups get equally many
-        cables: a h must be a multiple of groups - 1.
-    latency, out_latency : Of links inside a group and of cables between groups. [s]
+    Args:
+        up: Bandwidth of a chip to its router. [byte/s one way]
+        local: Between two routers of a group. [byte/s one way]
+        out: Of one cable between groups. [byte/s one way]
+        groups: How many; a h + 1 unless said, and at most that. All pairs of groups get equally
+            many cables: a h must be a multiple of groups - 1.
+        latency, out_latency: Of links inside a group and of cables between groups. [s]
 
-    Notes
-    -----
     Groups may be shifted round and mirrored, which is what the declared orbits say. Kim,
     Dally, Scott, Abts, Technology-driven, highly-scalable dragonfly topology, ISCA 2008.
 

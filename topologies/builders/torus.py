@@ -37,18 +37,15 @@ def torus(
 ) -> Fabric:
     """Accelerators at the points of a box, each linked to its neighbours and relaying for all.
 
-    Parameters
-    ----------
-    dims : Sides of the box, one to three of them. Nodes are the coordinates, `(x, y, z)`.
-    link : float or one per dimension. Bandwidth of the link between two neighbours.
-        [byte/s one way]
-    latency : Of such a link. [s]
-    wrap : bool or one per dimension. Whether the ends of a dimension are joined. A side of two
-        chips has one link between them either way: the neighbour up and the neighbour down are the
-        same chip.
+    Args:
+        dims: Sides of the box, one to three of them. Nodes are the coordinates, `(x, y, z)`.
+        link: float or one per dimension. Bandwidth of the link between two neighbours. [byte/s one
+            way]
+        latency: Of such a link. [s]
+        wrap: bool or one per dimension. Whether the ends of a dimension are joined. A side of two
+            chips has one link between them either way: the neighbour up and the neighbour down are
+            the same chip.
 
-    Notes
-    -----
     The declared orbits are those of shifts and mirrors of every ring, mirrors of every open
     side and exchanges of equal sides.
 
@@ -158,16 +155,13 @@ def twisted_torus(
     Who leaves a short side at its end comes back half a ring farther along every long side, so
     that no two chips are as far apart as in the plain torus and no dimension is narrow.
 
-    Parameters
-    ----------
-    dims : Two or three sides, some k and the others 2k, k at least 2: 4x4x8 and 4x8x8 of TPU v4.
-        Nodes are the coordinates.
-    link : float or one per dimension. Bandwidth of the link between two neighbours.
-        [byte/s one way]
-    latency : Of such a link. [s]
+    Args:
+        dims: Two or three sides, some k and the others 2k, k at least 2: 4x4x8 and 4x8x8 of TPU v4.
+            Nodes are the coordinates.
+        link: float or one per dimension. Bandwidth of the link between two neighbours. [byte/s one
+            way]
+        latency: Of such a link. [s]
 
-    Notes
-    -----
     The shifts that return to the same chip form, in units of k, the lattice of the points with
     an even sum of coordinates (k x k x 2k) or of the points with coordinates all even or all
     odd (k x 2k x 2k). Both look the same along every axis, therefore all links of equal rate

@@ -79,11 +79,10 @@ def link(
     Raises TopologyError when a figure is unsound, or the two are joined already: cables in parallel
     are one link with a count, so that a cable listed twice is not taken for two.
 
-    Parameters
-    ----------
-    bandwidth : Of one cable in one direction; the arc carries `count` times it. [byte/s]
-    latency : From end to end of the cable. [s]
-    orbit : Label of the arc there and of the arc back.
+    Args:
+        bandwidth: Of one cable in one direction; the arc carries `count` times it. [byte/s]
+        latency: From end to end of the cable. [s]
+        orbit: Label of the arc there and of the arc back.
 
     >>> G = fabric("two chips")
     >>> link(G, 0, 1, bandwidth=25e9, count=2)

@@ -101,10 +101,9 @@ def _number(value: object, expected: str) -> float | str:
 class TopologyError(ValueError):
     """A fabric, a machine or a question about them that cannot be answered.
 
-    Parameters
-    ----------
-    where : What was looked at: the name of a fabric, a machine or a function.
-    problems : Every problem found, one line each, its place first.
+    Args:
+        where: What was looked at: the name of a fabric, a machine or a function.
+        problems: Every problem found, one line each, its place first.
 
     >>> print(TopologyError("fabric 'pod'", ["node 3: no kind", "arc 1 -> 2: bandwidth is 0"]))
     fabric 'pod': 2 problems
@@ -162,11 +161,10 @@ def check_arguments(
 ) -> None:
     """Raise unless every argument is sound.
 
-    Parameters
-    ----------
-    counts, rates, latencies, flags : Whole numbers of at least 1, bandwidths [byte/s one way],
-        latencies [s] and truth values, by the names under which the caller knows them.
-    others : Faults that the builder found itself; None where there is none.
+    Args:
+        counts, rates, latencies, flags: Whole numbers of at least 1, bandwidths [byte/s one way],
+            latencies [s] and truth values, by the names under which the caller knows them.
+        others: Faults that the builder found itself; None where there is none.
     """
     checks = (
         (counts, "", count_fault),

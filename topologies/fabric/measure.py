@@ -130,11 +130,10 @@ SOURCE, SINK = ("first half",), ("last half",)
 class Bisection:
     """Narrowest of the halvings that were evaluated.
 
-    Attributes
-    ----------
-    rate : From one half to the other, the slower of the two directions. [byte/s]
-    chips : Accelerators of the smaller half.
-    across : What is halved: `domains`, `chips`, or a side of a torus, `x`, `y` or `z`.
+    Attributes:
+        rate: From one half to the other, the slower of the two directions. [byte/s]
+        chips: Accelerators of the smaller half.
+        across: What is halved: `domains`, `chips`, or a side of a torus, `x`, `y` or `z`.
     """
 
     rate: float

@@ -39,14 +39,11 @@ def override(G: Fabric, changes: Sequence[OverrideChange]) -> Fabric:
     nodes, links that are not there or are gone already, unsound figures, and changes after which
     accelerators cannot reach each other.
 
-    Parameters
-    ----------
-    changes : Each with the keys of `KEYS`. Nodes are given as the builder names them, lists for
-        tuples, a lone word or number for a tuple of one. A node with a `tier` keeps its other
-        links, which is how a network card fails.
+    Args:
+        changes: Each with the keys of `KEYS`. Nodes are given as the builder names them, lists for
+            tuples, a lone word or number for a tuple of one. A node with a `tier` keeps its other
+            links, which is how a network card fails.
 
-    Notes
-    -----
     Orbits that `G` declares are dropped as soon as anything changes: what was interchangeable
     before need not be so any more.
 

@@ -24,11 +24,10 @@ ORDERS = ("domains", "coordinates", "snake")
 class Placement:
     """Accelerators by rank, and the axes whose digits make up the rank.
 
-    Attributes
-    ----------
-    chips : The accelerator of each rank.
-    axes : Name and size of every axis, the fastest-varying first; the product of the sizes is the
-        number of ranks.
+    Attributes:
+        chips: The accelerator of each rank.
+        axes: Name and size of every axis, the fastest-varying first; the product of the sizes is
+            the number of ranks.
     """
 
     chips: Group
@@ -115,13 +114,12 @@ def place(
     order, or of a size that is no count; more ranks than accelerators; a chip that the fabric
     lacks.
 
-    Parameters
-    ----------
-    layout : Size of each axis; an axis that is left out has size 1.
-    order : The axes, the fastest-varying first.
-    chips : sequence of nodes, or one of `domains`, `coordinates`, `snake`. The accelerators that
-        take the ranks, in their order; more than there are ranks may be given. See `filling` for
-        the words.
+    Args:
+        layout: Size of each axis; an axis that is left out has size 1.
+        order: The axes, the fastest-varying first.
+        chips: sequence of nodes, or one of `domains`, `coordinates`, `snake`. The accelerators that
+            take the ranks, in their order; more than there are ranks may be given. See `filling`
+            for the words.
 
     >>> from topologies import switch
     >>> place(switch(8, up=1.0), {"tp": 2, "pp": 3}).groups("pp")[0]
@@ -165,11 +163,10 @@ def filling(G: Fabric, order: str = "domains") -> list[Node]:
     Raises TopologyError when the word is unknown, or an accelerator without coordinates is asked
     for its own.
 
-    Parameters
-    ----------
-    order : `domains`: domain after domain, each in the order in which it was built; `coordinates`:
-        within a domain by coordinates, the last one fastest; `snake`: by coordinates there and
-        back, so that neighbours in rank are neighbours in the torus.
+    Args:
+        order: `domains`: domain after domain, each in the order in which it was built;
+            `coordinates`: within a domain by coordinates, the last one fastest; `snake`: by
+            coordinates there and back, so that neighbours in rank are neighbours in the torus.
     """
     if order not in ORDERS:
         raise TopologyError("placement", f"unknown order {order!r}; {suggest(order, ORDERS)}")

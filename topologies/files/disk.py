@@ -67,10 +67,10 @@ def write(G: Fabric, path: str | os.PathLike[str], form: str | None = None) -> N
     Raises TopologyError when the fabric is unsound or the form cannot express it, the suffix says
     no form or another one, or the file cannot be written.
 
-    Parameters
-    ----------
-    form : `json` (which `read` turns into the same fabric), `graphml` (for other programs) or
-        `astra` (what ASTRA-sim can express of it); what the suffix of the file says if not given.
+    Args:
+        form: `json` (which `read` turns into the same fabric), `graphml` (for other programs) or
+            `astra` (what ASTRA-sim can express of it); what the suffix of the file says if not
+            given.
     """
     file = Path(path)
     where = str(path)

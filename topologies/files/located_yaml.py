@@ -43,10 +43,9 @@ Path = tuple[str | int, ...]
 class AtLocation:
     """A value of a document: text, number, truth value or nothing; a list; or a mapping.
 
-    Attributes
-    ----------
-    value : A scalar, a list of `AtLocation`, or {key: `AtLocation`}.
-    keys : Of a mapping, the key itself and where it stands, by its text.
+    Attributes:
+        value: A scalar, a list of `AtLocation`, or {key: `AtLocation`}.
+        keys: Of a mapping, the key itself and where it stands, by its text.
     """
 
     value: Any

@@ -32,10 +32,9 @@ from topologies.rates.equal_domains import Domains, GroupRate, cards_bind, domai
 class DomainWiring:
     """The wiring of one scale-up domain, shared by all domains with equal wiring.
 
-    Attributes
-    ----------
-    shape : The formula it has, if it has one.
-    box : Chips, link rate and ring of each side of the torus it is, or is a part of; else empty.
+    Attributes:
+        shape: The formula it has, if it has one.
+        box: Chips, link rate and ring of each side of the torus it is, or is a part of; else empty.
     """
 
     def __init__(self, part: Fabric, members: Sequence[Node]) -> None:
@@ -127,12 +126,11 @@ _remembered: OrderedDict[Hashable, FabricGroups] = OrderedDict()
 class FabricGroups:
     """Domains of a fabric, their formulas if they have any, and cached rates.
 
-    Attributes
-    ----------
-    domains : The accelerators by domain, in the order in which they are filled.
-    size : Accelerators of the largest domain.
-    inner : Wiring of each domain.
-    tree : The levels of switches above the domains, None where they are anything else.
+    Attributes:
+        domains: The accelerators by domain, in the order in which they are filled.
+        size: Accelerators of the largest domain.
+        inner: Wiring of each domain.
+        tree: The levels of switches above the domains, None where they are anything else.
     """
 
     def __init__(self, G: Fabric, order: Sequence[Hashable] | None = None) -> None:

@@ -31,12 +31,11 @@ def group_rate(
     no count, exceeds the domain of a machine without scale-out, or exceeds the accelerators of a
     fabric.
 
-    Parameters
-    ----------
-    of : Machine or DiGraph
-    n : Chips of the group.
-    order : sequence of nodes. Accelerators of a fabric in the order in which they are filled;
-        domain after domain if not given. Not looked at for a machine.
+    Args:
+        of: Machine or DiGraph
+        n: Chips of the group.
+        order: sequence of nodes. Accelerators of a fabric in the order in which they are filled;
+            domain after domain if not given. Not looked at for a machine.
 
     >>> from topologies import machine
     >>> group_rate(machine("mi300x-8"), 4).all_to_all

@@ -31,19 +31,19 @@ PATTERN_KINDS = (GATHER, EXCHANGE, RING, STAGES)
 class AxisRate:
     """Rate and latency of the groups of a parallel axis, all at once.
 
-    Attributes
-    ----------
-    axes, pattern : What was asked: `gather` (all-gather or reduce-scatter), `exchange`
-        (all-to-all), `ring` (each to the next, the last to the first) or `stages` (each to the
-        next).
-    size, groups : Members of a group, and groups.
-    rate : Of one chip, one way: what it sends to all others of an exchange, receives of a gather,
-        hands on in a ring or to the next stage. A group of one sends nothing and has none. [byte/s]
-    binding : Arcs that are full.
-    tiers : The tiers that those belong to.
-    domains : Scale-up domains that a group touches: fewest and most.
-    latency_hops, latency : Arcs and seconds between the two members of a group that are farthest
-        apart.
+    Attributes:
+        axes, pattern: What was asked: `gather` (all-gather or reduce-scatter), `exchange`
+            (all-to-all), `ring` (each to the next, the last to the first) or `stages` (each to the
+            next).
+        size, groups: Members of a group, and groups.
+        rate: Of one chip, one way: what it sends to all others of an exchange, receives of a
+            gather, hands on in a ring or to the next stage. A group of one sends nothing and has
+            none. [byte/s]
+        binding: Arcs that are full.
+        tiers: The tiers that those belong to.
+        domains: Scale-up domains that a group touches: fewest and most.
+        latency_hops, latency: Arcs and seconds between the two members of a group that are farthest
+            apart.
     """
 
     axes: tuple[str, ...]
@@ -75,14 +75,13 @@ def axis_rate(
     Raises TopologyError when an axis or pattern is unknown or left open, or `crossing` is no such
     share.
 
-    Parameters
-    ----------
-    axes : One axis, or several whose ranks form one group.
-    pattern : What is sent; for an axis of `PATTERNS` it need not be said.
-    crossing : Of an exchange that sends one copy of a token to each domain and spreads it there:
-        how many copies cross per copy that is needed beyond, above 0 and at most 1. Not given,
-        every copy crosses on its own.
-    routing : `optimal` or `shortest_ecmp`; a gather is always optimal.
+    Args:
+        axes: One axis, or several whose ranks form one group.
+        pattern: What is sent; for an axis of `PATTERNS` it need not be said.
+        crossing: Of an exchange that sends one copy of a token to each domain and spreads it there:
+            how many copies cross per copy that is needed beyond, above 0 and at most 1. Not given,
+            every copy crosses on its own.
+        routing: `optimal` or `shortest_ecmp`; a gather is always optimal.
 
     >>> from topologies import hierarchy, switch
     >>> from topologies import place

@@ -70,13 +70,12 @@ class StridedGroups:
         A group of one sends nothing; its rate is infinite. Raises TopologyError when the ranks are
         no multiple of the groups, or more than the chips.
 
-        Parameters
-        ----------
-        pattern : `gather` for all-gather, reduce-scatter and rings, `exchange` for all-to-all,
-            `stages` for a pipeline, in which each hands on to the next.
-        ranks : chips in use, the first ones.
-        pooled : whether the members of a group in one domain share their network cards; else one
-            of them talks for all.
+        Args:
+            pattern: `gather` for all-gather, reduce-scatter and rings, `exchange` for all-to-all,
+                `stages` for a pipeline, in which each hands on to the next.
+            ranks: chips in use, the first ones.
+            pooled: whether the members of a group in one domain share their network cards; else one
+                of them talks for all.
 
         >>> from topologies import hierarchy, switch
         >>> wired = strided_groups(hierarchy(switch(8, up=450e9), 2, out=50e9))

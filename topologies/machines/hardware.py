@@ -40,30 +40,29 @@ class Machine:
 
     Vary one with `dataclasses.replace`; a figure's source stays only while its value does.
 
-    Attributes
-    ----------
-    kind : `switch` (one non-blocking switch), `mesh` (each chip wired to each) or `torus`.
-    chips_per_domain : Chips that scale-up links join; for a torus the product of `dims`.
-    scale_up : Into the scale-up network, over all links of a chip together. [byte/s one way]
-    scale_out : Into the network between domains; None if there is none or it is not known.
-        [byte/s one way]
-    scale_up_latency, scale_out_latency : Of one arc; chip to chip is two of them through a switch,
-        one in a mesh or torus. [s]
-    dims, port_weights : Sides of the torus, and how a chip's rate is divided between links along
-        each of them.
-    ring, ring_all : A side of the torus closes into a ring if it is a multiple of `ring` (0:
-        never), and, with `ring_all`, only if all the others are multiples too.
-    in_network_reduce, reduce_from : Whether the switches add what passes through, and from which
-        group size that is used.
-    join, leaf, oversubscription : What joins domains: one non-blocking `spine`, `rails`, or a
-        `clos` network with `leaf` cards on a leaf switch and o of o:1 above it.
-    twisted : Whether the rings of the torus are twisted.
-    slices, cube, largest_slice, twists : Shapes of slices that are offered, the side of the cubes
-        that make up all others, the chips of the largest, and whether slices of sides k and 2k may
-        be twisted.
-    dies_per_chip : Compute dies in a package. Product names count sometimes the one, sometimes the
-        other.
-    certainty : `stated` by a source, `announced` before release, or `unverified`.
+    Attributes:
+        kind: `switch` (one non-blocking switch), `mesh` (each chip wired to each) or `torus`.
+        chips_per_domain: Chips that scale-up links join; for a torus the product of `dims`.
+        scale_up: Into the scale-up network, over all links of a chip together. [byte/s one way]
+        scale_out: Into the network between domains; None if there is none or it is not known.
+            [byte/s one way]
+        scale_up_latency, scale_out_latency: Of one arc; chip to chip is two of them through a
+            switch, one in a mesh or torus. [s]
+        dims, port_weights: Sides of the torus, and how a chip's rate is divided between links along
+            each of them.
+        ring, ring_all: A side of the torus closes into a ring if it is a multiple of `ring` (0:
+            never), and, with `ring_all`, only if all the others are multiples too.
+        in_network_reduce, reduce_from: Whether the switches add what passes through, and from which
+            group size that is used.
+        join, leaf, oversubscription: What joins domains: one non-blocking `spine`, `rails`, or a
+            `clos` network with `leaf` cards on a leaf switch and o of o:1 above it.
+        twisted: Whether the rings of the torus are twisted.
+        slices, cube, largest_slice, twists: Shapes of slices that are offered, the side of the
+            cubes that make up all others, the chips of the largest, and whether slices of sides k
+            and 2k may be twisted.
+        dies_per_chip: Compute dies in a package. Product names count sometimes the one, sometimes
+            the other.
+        certainty: `stated` by a source, `announced` before release, or `unverified`.
     """
 
     name: str

@@ -34,11 +34,10 @@ def machine(
     are offered with as many chips, a slice takes that in which they exchange most. Raises
     TopologyError when the name is unknown, or there is no such slice; it then says which there are.
 
-    Parameters
-    ----------
-    chips : How many chips are wanted.
-    shape : Sides of the slice, such as (4, 4, 8).
-    twisted : Whether the slice is a twisted torus, which some of sides k and 2k can be.
+    Args:
+        chips: How many chips are wanted.
+        shape: Sides of the slice, such as (4, 4, 8).
+        twisted: Whether the slice is a twisted torus, which some of sides k and 2k can be.
 
     >>> machine("tpu-v5p", 128).dims, machine("tpu-v5p", shape=(8, 4, 4), twisted=True).dims
     ((4, 4, 8), (8, 4, 4))
@@ -74,12 +73,12 @@ def graph(
     Raises TopologyError when `chips` is more than one domain but not a whole number of them, when
     the domains cannot be joined because scale_out is not known, or when the arguments do not fit.
 
-    Parameters
-    ----------
-    join : What joins several domains: `spine`, `rails` or `clos`; as the machine says if not given.
-    leaf, oversubscription : Cards on a leaf switch of a Clos network, and o of o:1 above the leaves
-        or the rails; as the machine says if not given.
-    spines, rail_optimised, relay : As for `hierarchy`.
+    Args:
+        join: What joins several domains: `spine`, `rails` or `clos`; as the machine says if not
+            given.
+        leaf, oversubscription: Cards on a leaf switch of a Clos network, and o of o:1 above the
+            leaves or the rails; as the machine says if not given.
+        spines, rail_optimised, relay: As for `hierarchy`.
 
     >>> G = graph("gb200-nvl72", 144, join="rails")
     >>> len(G), G.number_of_edges()

@@ -44,13 +44,10 @@ def mesh(link: float) -> Shares:
 def box(sides: Sequence[int], links: Sequence[float], rings: Sequence[bool]) -> Shares:
     """A box of forwarding chips, each side a ring or an open line.
 
-    Parameters
-    ----------
-    sides, links, rings : Chips, bandwidth of a link [byte/s one way] and whether the ends are
-        joined, for each dimension. A side of two has one link whether or not it is a ring.
+    Args:
+        sides, links, rings: Chips, bandwidth of a link [byte/s one way] and whether the ends are
+            joined, for each dimension. A side of two has one link whether or not it is a ring.
 
-    Notes
-    -----
     All-to-all: half of a side of k sends to the other half across 1 (line) or 2 (ring) links in
     each row, so theta <= w B k / (N floor(k**2 / 4)); for an odd ring the same number follows
     from its sum of distances. Routing one dimension after the other reaches the least of these.
@@ -84,16 +81,13 @@ def multi_domain_rates(
 ) -> Shares:
     """A group spread over several domains that non-blocking rails of network cards join.
 
-    Parameters
-    ----------
-    members, least, most : Chips in the group, and in those of its domains that hold fewest and most
-        of them.
-    out : Bandwidth of one chip's network card. [byte/s one way]
-    smallest, largest : What the group's part of such a domain reaches inside (not looked at for a
-        single chip).
+    Args:
+        members, least, most: Chips in the group, and in those of its domains that hold fewest and
+            most of them.
+        out: Bandwidth of one chip's network card. [byte/s one way]
+        smallest, largest: What the group's part of such a domain reaches inside (not looked at for
+            a single chip).
 
-    Notes
-    -----
     A chip of the smallest part sends to n - g others through its own card: theta <= b/(n - g).
     A rail joins the chips of equal place, so what goes to another place crosses the domain
     first: every pair inside carries n/g times its own traffic. With a switch of rate B inside
@@ -112,8 +106,6 @@ def multi_domain_rates(
 def twisted_torus_rates(sides: Sequence[int], link: float) -> Shares:
     """A twisted torus of sides k and 2k with links of one rate; chips relay.
 
-    Notes
-    -----
     The fabric looks the same from every chip and along every link, so traffic averaged over its
     symmetries fills all links alike, and on shortest paths it fills as few as can be: theta is
     the capacity of all links over the sum of the distances of all ordered pairs. Who comes back
@@ -170,11 +162,10 @@ def best_box(
 
     Raises TopologyError when no such box fits.
 
-    Parameters
-    ----------
-    links : Bandwidth of a link along each dimension. [byte/s one way]
-    rings : Which sides of a box close into rings.
-    exact : Whether the box must hold no more than `chips`.
+    Args:
+        links: Bandwidth of a link along each dimension. [byte/s one way]
+        rings: Which sides of a box close into rings.
+        exact: Whether the box must hold no more than `chips`.
     """
     candidates = [sides for sides in boxes(dims, chips) if not exact or prod(sides) == chips]
     if not candidates:

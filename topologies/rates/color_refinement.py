@@ -134,14 +134,11 @@ def equitable_partition(matrix: SparseMatrix, rows: Ints, columns: Ints) -> Redu
     class have equal sums over each class of columns, and all columns of a class equal sums
     over each class of rows. Both are checked on the numbers themselves.
 
-    Parameters
-    ----------
-    rows, columns : int arrays. Rows of different right sides, and columns of different costs, have
-        different numbers.
+    Args:
+        rows, columns: int arrays. Rows of different right sides, and columns of different costs,
+            have different numbers.
 
-    References
-    ----------
-    Grohe, Kersting, Mladenov, Selman, Dimension reduction via colour refinement,
+    Source: Grohe, Kersting, Mladenov, Selman, Dimension reduction via colour refinement,
     arXiv 1307.5697, theorem 1.2.
     """
     entries = matrix.tocoo()

@@ -54,15 +54,14 @@ STEPS = 500
 class ConcurrentRate:
     """Rate that all groups reach at once.
 
-    Attributes
-    ----------
-    rate : Of each member's share, the same for every group. With n members and S bytes in all, S/n
-        from each, a gather or scatter takes S/(n rate), an all-reduce 2 S/(n rate). Of an exchange
-        per ordered pair, of weighted pairs per unit of weight. [byte/s]
-    binding : Arcs of the narrowest cut, which would raise the rate if they and those that are like
-        them were faster; of weighted pairs the arcs that are full.
-    engine : How it was computed: `paths and cut`, `flow`, `cuts`, or `EVENLY` for a gather that
-        another division may make faster.
+    Attributes:
+        rate: Of each member's share, the same for every group. With n members and S bytes in all,
+            S/n from each, a gather or scatter takes S/(n rate), an all-reduce 2 S/(n rate). Of an
+            exchange per ordered pair, of weighted pairs per unit of weight. [byte/s]
+        binding: Arcs of the narrowest cut, which would raise the rate if they and those that are
+            like them were faster; of weighted pairs the arcs that are full.
+        engine: How it was computed: `paths and cut`, `flow`, `cuts`, or `EVENLY` for a gather that
+            another division may make faster.
     """
 
     rate: float
@@ -82,12 +81,11 @@ def joint_rate(
     Raises TopologyError when members are unsound or in two groups, no group has two members, no
     permitted path joins the members of a group, or the solver does not report an optimum.
 
-    Parameters
-    ----------
-    groups : sequence of iterables of nodes. Disjoint. Groups of one take part without sending
-        anything.
-    collective : {"all_gather", "reduce_scatter", "all_reduce"}
-    adding : collection of nodes. Switches that add and copy what passes through them.
+    Args:
+        groups: sequence of iterables of nodes. Disjoint. Groups of one take part without sending
+            anything.
+        collective: {"all_gather", "reduce_scatter", "all_reduce"}
+        adding: collection of nodes. Switches that add and copy what passes through them.
 
     >>> from topologies import torus
     >>> G = torus((4,), link=1.0)
@@ -235,14 +233,13 @@ ALGORITHM_PLAIN, IN_NETWORK = "plain", "in_network"
 class AllReduceRate:
     """Upper bound on the rate of an all-reduce with one algorithm.
 
-    Attributes
-    ----------
-    algorithm : `plain` (only chips add: rings, trees, exchanges) or `in_network` (switches add
-        too).
-    members : How many take part.
-    bus_bandwidth : As nccl-tests count it: n members reduce S bytes each in 2 (n - 1)/n S over it.
-        With switches that add it is no rate of any wire. [byte/s]
-    binding : Arcs that would raise it if they and those like them were faster.
+    Attributes:
+        algorithm: `plain` (only chips add: rings, trees, exchanges) or `in_network` (switches add
+            too).
+        members: How many take part.
+        bus_bandwidth: As nccl-tests count it: n members reduce S bytes each in 2 (n - 1)/n S over
+            it. With switches that add it is no rate of any wire. [byte/s]
+        binding: Arcs that would raise it if they and those like them were faster.
     """
 
     algorithm: str
@@ -268,15 +265,12 @@ def all_reduce_bounds(
     Raises TopologyError when members are unsound, `reduce_from` is no count, or `adding` names what
     is no switch.
 
-    Parameters
-    ----------
-    members : iterable of nodes. Who takes part; all accelerators if not given.
-    reduce_from : Smallest group for which switches add; every group if not given.
-    adding : collection of nodes. Switches that add; those that the fabric marks with
-        `in_network_reduce` if not given.
+    Args:
+        members: iterable of nodes. Who takes part; all accelerators if not given.
+        reduce_from: Smallest group for which switches add; every group if not given.
+        adding: collection of nodes. Switches that add; those that the fabric marks with
+            `in_network_reduce` if not given.
 
-    Notes
-    -----
     A switch that adds is taken to copy as well. Reduce-scatter and all-gather run at once; on
     links alike in both directions the plain bound is that of one after the other, but for
     lines and other fabrics whose cuts are full one way at a time, where it is higher.

@@ -36,10 +36,9 @@ class CutSearch:
     next trial. Every set that is still suspected holds all targets found satisfied so far, so
     these may then supply without limit, and many targets can be satisfied in one flow.
 
-    Attributes
-    ----------
-    rate, inside : The least ratio found, and the nodes on the near side of that cut.
-    passed : Near sides of all cuts that were the narrowest for a while.
+    Attributes:
+        rate, inside: The least ratio found, and the nodes on the near side of that cut.
+        passed: Near sides of all cuts that were the narrowest for a while.
     """
 
     def __init__(self, flows: Flows) -> None:
@@ -98,14 +97,14 @@ GOLDEN = 0.6180339887498949
 class NarrowestCut:
     """The narrowest cut and the rate it leaves.
 
-    Attributes
-    ----------
-    rate : What each member receives of each other member's share. With n members and S bytes in all
-        (S/n from each), an all-gather takes S/(n rate); its bus bandwidth is (n - 1) rate. [byte/s]
-    members : How many take part.
-    starved : Nodes beyond the cut, among them at least one member: an all-gather cannot bring them
-        faster what the others hold, a reduce-scatter cannot take faster what they give.
-    arcs : Arcs that cross the cut; all of them are full.
+    Attributes:
+        rate: What each member receives of each other member's share. With n members and S bytes in
+            all (S/n from each), an all-gather takes S/(n rate); its bus bandwidth is (n - 1) rate.
+            [byte/s]
+        members: How many take part.
+        starved: Nodes beyond the cut, among them at least one member: an all-gather cannot bring
+            them faster what the others hold, a reduce-scatter cannot take faster what they give.
+        arcs: Arcs that cross the cut; all of them are full.
     """
 
     rate: float
@@ -125,9 +124,8 @@ def all_gather_rate(G: Fabric, members: Iterable[Hashable] | None = None) -> Nar
     Raises TopologyError when a member is no accelerator or named twice, there are fewer than two,
     or no permitted path joins two of them.
 
-    Parameters
-    ----------
-    members : iterable of nodes. Who takes part; all accelerators if not given.
+    Args:
+        members: iterable of nodes. Who takes part; all accelerators if not given.
 
     >>> from topologies import switch
     >>> all_gather_rate(switch(8, up=450e9)).bus_bandwidth

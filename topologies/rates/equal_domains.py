@@ -27,21 +27,20 @@ if TYPE_CHECKING:
 class GroupRate:
     """Collective rates of a group of `n` chips, per chip and one way. [byte/s]
 
-    Attributes
-    ----------
-    all_to_all : What each chip sends to all others together when it sends equally to each.
-    all_gather : What each chip receives in an all-gather or reduce-scatter (the bus bandwidth of a
-        ring): gathering S bytes takes (n - 1)/n S/rate, an all-reduce twice that.
-    send : From one chip to another, the worst pair of a switch or mesh, neighbours of a torus,
-        chips of different domains if there are several.
-    latency_hops, latency : Arcs and seconds between the two chips of the group that are farthest
-        apart.
-    step_latency : Seconds between chips that follow each other in a ring through the group.
-    domains : Scale-up domains the group touches.
-    box : The box it takes in a torus, if it stays inside one.
-    shared_evenly : Is `all_gather` what groups side by side reach when each has an even part of the
-        links that they share, or when each sends its share to one after the other? Together they
-        might reach more, which is not looked into on large fabrics without symmetry.
+    Attributes:
+        all_to_all: What each chip sends to all others together when it sends equally to each.
+        all_gather: What each chip receives in an all-gather or reduce-scatter (the bus bandwidth of
+            a ring): gathering S bytes takes (n - 1)/n S/rate, an all-reduce twice that.
+        send: From one chip to another, the worst pair of a switch or mesh, neighbours of a torus,
+            chips of different domains if there are several.
+        latency_hops, latency: Arcs and seconds between the two chips of the group that are farthest
+            apart.
+        step_latency: Seconds between chips that follow each other in a ring through the group.
+        domains: Scale-up domains the group touches.
+        box: The box it takes in a torus, if it stays inside one.
+        shared_evenly: Is `all_gather` what groups side by side reach when each has an even part of
+            the links that they share, or when each sends its share to one after the other? Together
+            they might reach more, which is not looked into on large fabrics without symmetry.
     """
 
     n: int
@@ -279,8 +278,6 @@ def _across(domains: Domains, n: int, out: float) -> GroupRate:
 def _trunk(n: int, join: str, chips: int, leaf: int | None, above: float | None) -> Trunk | None:
     """Uplink bounds of groups of `n` over the fewest domains, below leaves or rails; else None.
 
-    Notes
-    -----
     Chips of one domain reach each other inside it even where they hang on different leaves. In
     a gather that help is left out, which is on the safe side. On rails below spines a chip that
     does not relay reaches other ranks of other domains through the spines alone. A gather may pass

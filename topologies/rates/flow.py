@@ -175,12 +175,11 @@ BINDING = 1e-9  # An elasticity below this is rounding.
 class Bottleneck:
     """Class of saturated arcs with equal role.
 
-    Attributes
-    ----------
-    arcs : All of them, by their ends.
-    elasticity : By how many percent the rate changes when all of them get one percent more or less
-        bandwidth. Where several sets bind at once the two directions differ, and the numbers of all
-        of them together are one sound choice in between.
+    Attributes:
+        arcs: All of them, by their ends.
+        elasticity: By how many percent the rate changes when all of them get one percent more or
+            less bandwidth. Where several sets bind at once the two directions differ, and the
+            numbers of all of them together are one sound choice in between.
     """
 
     arcs: tuple[Arc, ...] = field(repr=False)
@@ -196,13 +195,12 @@ class Bottleneck:
 class Flow:
     """Maximum concurrent flow of a demand.
 
-    Attributes
-    ----------
-    rate : Per unit of weight: for an all-to-all of weight 1, of each ordered pair. [byte/s]
-    engine : How it was found.
-    binding : What holds the rate down, the strongest first. Elasticities add up to 1.
-    exact : Does some routing reach it? Else no routing does better, on a fabric too large and
-        irregular for the program.
+    Attributes:
+        rate: Per unit of weight: for an all-to-all of weight 1, of each ordered pair. [byte/s]
+        engine: How it was found.
+        binding: What holds the rate down, the strongest first. Elasticities add up to 1.
+        exact: Does some routing reach it? Else no routing does better, on a fabric too large and
+            irregular for the program.
     """
 
     rate: float
@@ -221,12 +219,11 @@ def concurrent_flow(
     Raises TopologyError when the traffic cannot be sent, the fabric is unsound, no permitted path
     joins two that talk, or the solver finds no optimum.
 
-    Parameters
-    ----------
-    traffic : Made by `all_to_all` and `pairs`, and sums of these.
-    routing : {"optimal", "shortest_ecmp"}. Any permitted paths in the best proportions, or shortest
-        ones in equal parts.
-    shortest : Whether a bound may be met by shortest paths; False if they are seen not to.
+    Args:
+        traffic: Made by `all_to_all` and `pairs`, and sums of these.
+        routing: {"optimal", "shortest_ecmp"}. Any permitted paths in the best proportions, or
+            shortest ones in equal parts.
+        shortest: Whether a bound may be met by shortest paths; False if they are seen not to.
 
     >>> from topologies import torus
     >>> G = torus((4, 4), link=64e9)

@@ -99,19 +99,14 @@ class Flows:
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Send `share` from every member to each target at once.
 
-        Parameters
-        ----------
-        share : What each member supplies. [byte/s]
-        targets : array of int. Members that are each to take in `share` from every member,
-            themselves included.
-        unlimited : array of bool. Members that supply without limit.
+        Args:
+            share: What each member supplies. [byte/s]
+            targets: array of int. Members that are each to take in `share` from every member,
+                themselves included.
+            unlimited: array of bool. Members that supply without limit.
 
-        Returns
-        -------
-        filled : array of bool
-            Which targets took in all of it.
-        inside : array of bool
-            The nodes that more could still reach: the near side of a minimum cut.
+        Two arrays of bool: targets that took in all of it, and nodes that more could still reach,
+        the near side of a minimum cut.
         """
         wanted = float(self.count * targets.size)
         left = np.zeros(self.columns.size)  # remaining capacity of each arc, in shares
@@ -212,10 +207,9 @@ class LinkUsage:
 
     Column 0 is the rate, in units.
 
-    Parameters
-    ----------
-    groups : Members of each group, as numbers of nodes.
-    adds : Which nodes add and copy, though they are no members.
+    Args:
+        groups: Members of each group, as numbers of nodes.
+        adds: Which nodes add and copy, though they are no members.
     """
 
     def __init__(

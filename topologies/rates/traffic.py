@@ -50,10 +50,9 @@ class Traffic:
 def all_to_all(*groups: Iterable[Hashable], weight: float = 1.0) -> Traffic:
     """Every member of a group sends equally to each other one; several groups at once.
 
-    Parameters
-    ----------
-    groups : iterables of nodes. Disjoint. A group of one sends nothing.
-    weight : Demand of each ordered pair.
+    Args:
+        groups: iterables of nodes. Disjoint. A group of one sends nothing.
+        weight: Demand of each ordered pair.
 
     >>> all_to_all([0, 1], [2, 3]).exchanges[0].groups
     ((0, 1), (2, 3))

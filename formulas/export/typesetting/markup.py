@@ -13,14 +13,13 @@ from formulas.nomenclature.symbols import GREEK
 class Markup:
     """Functions and templates of a notation that write a layout.
 
-    Attributes
-    ----------
-    mark : Writes text of a kind.
-    names : Of brackets and accents; one that is left out stands for itself.
-    row : Around parts in a row, and what stands between parts, factors and arguments.
-    base : Encloses what a script belongs to.
-    lines, cases : One of them, what stands between two, and what stands around all.
-    forms : Of the other boxes, by the parts that they have: "over under" is a fraction.
+    Attributes:
+        mark: Writes text of a kind.
+        names: Of brackets and accents; one that is left out stands for itself.
+        row: Around parts in a row, and what stands between parts, factors and arguments.
+        base: Encloses what a script belongs to.
+        lines, cases: One of them, what stands between two, and what stands around all.
+        forms: Of the other boxes, by the parts that they have: "over under" is a fraction.
     """
 
     mark: Callable[[str, str], str]

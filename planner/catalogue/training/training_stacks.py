@@ -217,11 +217,10 @@ def training_stack(name: str) -> TrainingStack:
 def choose_training_stack(wanted: str, chip: str, *, routed: bool = False) -> TrainingStack:
     """The stack to use.
 
-    Parameters
-    ----------
-    wanted : a stack's name, a file, or `auto`: the newest that was fitted on this chip
-        in layouts with tensor and pipeline parallelism.
-    routed : whether the model has routed experts.
+    Args:
+        wanted: a stack's name, a file, or `auto`: the newest that was fitted on this chip in
+            layouts with tensor and pipeline parallelism.
+        routed: whether the model has routed experts.
     """
     if wanted != "auto":
         return training_stack(wanted)

@@ -141,13 +141,13 @@ USER_TABLE = "own rows"
 class FileKind:
     """A kind of published table.
 
-    Attributes
-    ----------
-    needed : Columns that only tables of this kind have together; a table may have more.
-    measured : Columns that hold measured values.
-    entries : Every measured value of a table, repeats marked, with the reason where it is unusable.
-    model : Column that names models, empty where none does.
-    readings : Reads its rows as measurements of serving; None where it holds something else.
+    Attributes:
+        needed: Columns that only tables of this kind have together; a table may have more.
+        measured: Columns that hold measured values.
+        entries: Every measured value of a table, repeats marked, with the reason where it is
+            unusable.
+        model: Column that names models, empty where none does.
+        readings: Reads its rows as measurements of serving; None where it holds something else.
     """
 
     needed: tuple[str, ...]
@@ -235,12 +235,12 @@ def read(
     Raises InputError if the file is none that is known, is not about serving, or facts are missing
     or unknown.
 
-    Parameters
-    ----------
-    folders : configurations of models that the catalogue does not hold; the folder `hf_configs`
-        beside the file is looked into as well.
-    facts : what the file does not say, by the names of `columns.COLUMNS` (`model`, `system`, `tp`);
-        a value of a table wins, and a fact over what a load generator says of the server.
+    Args:
+        folders: configurations of models that the catalogue does not hold; the folder `hf_configs`
+            beside the file is looked into as well.
+        facts: what the file does not say, by the names of `columns.COLUMNS` (`model`, `system`,
+            `tp`); a value of a table wins, and a fact over what a load generator says of the
+            server.
     """
     content = open_tables(source) if isinstance(source, Path) else source
     kind, models = detect_file_kind(content), configurations(folders, content.path)
@@ -280,9 +280,8 @@ def read_measured_values(
 
     Raises InputError if the file holds no measurements, or facts are missing or unknown.
 
-    Parameters
-    ----------
-    facts, folders : as for `read`.
+    Args:
+        facts, folders: as for `read`.
     """
     source = open_tables(path)
     if isinstance(source, Documents):
@@ -324,10 +323,9 @@ def table(
     Raises InputError if it cannot be read as text, is empty, has columns of no known kind or a
     column twice, or if a row has more cells than there are columns.
 
-    Parameters
-    ----------
-    facts : what the file does not say, for tables of one's own.
-    folders : configurations of models that the catalogue does not hold.
+    Args:
+        facts: what the file does not say, for tables of one's own.
+        folders: configurations of models that the catalogue does not hold.
     """
     text = sheets.sheet(source)
     kind = detect_file_kind(text)

@@ -59,10 +59,9 @@ def parallel_sizes(row: TableRow, experts: int, pool: str = "") -> dict[str, int
     Copies of attention that are not given follow from the experts' ways. Raises BadRow if tensor
     ways are missing, or the experts' ways are not those of the chips.
 
-    Parameters
-    ----------
-    experts : routed experts of the model, 0 for a dense one (its expert columns say nothing).
-    pool : prefix of the columns, such as `decode_`; empty for a single pool.
+    Args:
+        experts: routed experts of the model, 0 for a dense one (its expert columns say nothing).
+        pool: prefix of the columns, such as `decode_`; empty for a single pool.
     """
     tp, pp = count(row, f"{pool}tp_size"), count(row, f"{pool}pp_size", 1)
     dp = count(row, f"{pool}attention_dp_size", 1)

@@ -25,18 +25,20 @@ Condition = str | float | Sequence[str] | Mapping[str, str | float]
 class ScriptSettings:
     """Settings of one run.
 
-    Attributes
-    ----------
-    length : mean of the lengths that were drawn, of the nominal ones. [1]
-    even : all requests have the same lengths.
-    mixed : prompts share the steps that decode, whatever the engine does by itself.
-    cache : number format of the cache, empty where the engine's own is kept.
-    poll, hold : decode steps between two looks for new requests, and for which these are held back.
-    most : requests that run at once, 0 where memory alone limits them.
-    reserved : of as many slots as requests are sent, those that no request gets.
-    chunk : prompt tokens that a pass reads, 0 where the engine's own number is kept. [token]
-    beyond : prompt tokens that a pass reads beyond one whole prompt, 0 where `chunk` holds. [token]
-    drafts, drafting : tokens drafted per step of a run with drafts, and whether this one has them.
+    Attributes:
+        length: mean of the lengths that were drawn, of the nominal ones. [1]
+        even: all requests have the same lengths.
+        mixed: prompts share the steps that decode, whatever the engine does by itself.
+        cache: number format of the cache, empty where the engine's own is kept.
+        poll, hold: decode steps between two looks for new requests, and for which these are held
+            back.
+        most: requests that run at once, 0 where memory alone limits them.
+        reserved: of as many slots as requests are sent, those that no request gets.
+        chunk: prompt tokens that a pass reads, 0 where the engine's own number is kept. [token]
+        beyond: prompt tokens that a pass reads beyond one whole prompt, 0 where `chunk` holds.
+            [token]
+        drafts, drafting: tokens drafted per step of a run with drafts, and whether this one has
+            them.
     """
 
     length: float = 1.0
@@ -61,9 +63,8 @@ def _scripts() -> Mapping[str, object]:
 def script_settings(facts: Facts) -> ScriptSettings:
     """Settings of a run with these facts; a setting that no script makes has its usual value.
 
-    Parameters
-    ----------
-    facts : by the names that the conditions of the table use; one that is missing meets none.
+    Args:
+        facts: by the names that the conditions of the table use; one that is missing meets none.
     """
     changes: dict[str, object] = {}
     for row in _scripts()["settings"]:  # type: ignore[attr-defined]

@@ -200,10 +200,9 @@ HEADER = 1  # lines before the first row
 def own_entries(table: Measurements, readings: Readings, meant: Mapping[str, str]) -> list[Entry]:
     """Every value of every run; a value that others state is scored once, and predicted for all.
 
-    Parameters
-    ----------
-    readings : the table's measurements, ids by line.
-    meant : what each column of the table means.
+    Args:
+        readings: the table's measurements, ids by line.
+        meant: what each column of the table means.
     """
     by_line: dict[str, list[Measurement]] = defaultdict(list)
     for measured in readings.rows:

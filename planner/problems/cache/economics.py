@@ -33,12 +33,11 @@ OF_KIND = {"dram": DRAM, "flash": "micron-9650-30.7tb"}
 class HeldTier:
     """A tier in base units.
 
-    Parameters
-    ----------
-    price : of a byte [USD/(byte*s)].
-    capacity, read_rate : of one device [byte], [byte/s]; None where it is not known.
-    shared : chips that share one device.
-    price_from : where the price stands, in words.
+    Args:
+        price: of a byte [USD/(byte*s)].
+        capacity, read_rate: of one device [byte], [byte/s]; None where it is not known.
+        shared: chips that share one device.
+        price_from: where the price stands, in words.
     """
 
     name: str

@@ -27,12 +27,11 @@ MAX_BLOCKS = 20_000_000
 class BlockTrace:
     """Uses of blocks in their order, of requests in theirs.
 
-    Parameters
-    ----------
-    blocks, starts : hashes as whole numbers, shape (uses,); where each request begins in them.
-    needed : least lifetime at which a use is a hit, infinite where none is [s], shape (uses,).
-    following : time to the next use of the block, infinite where there is none [s].
-    duration : from the first request to the last [s].
+    Args:
+        blocks, starts: hashes as whole numbers, shape (uses,); where each request begins in them.
+        needed: least lifetime at which a use is a hit, infinite where none is [s], shape (uses,).
+        following: time to the next use of the block, infinite where there is none [s].
+        duration: from the first request to the last [s].
     """
 
     blocks: NDArray[np.int64]

@@ -65,9 +65,8 @@ class LogSystem:
 
         The dual of the elastic program names a clashing set; a deletion filter makes it minimal.
 
-        Parameters
-        ----------
-        without : assumptions that are not sought among.
+        Args:
+            without: assumptions that are not sought among.
         """
         broken, clashing = self._elastic(tuple(x for x in self.groups if x not in {*without}), None)
         if broken <= FEASIBLE_TOL:
@@ -165,9 +164,8 @@ def contradictions(
     Every pair that does not meet is a clash. Others, of which each two readings meet, are sought as
     long as the fewest assumptions that settle those before do not settle all.
 
-    Parameters
-    ----------
-    stated : what is stated of a quantity, by its name.
+    Args:
+        stated: what is stated of a quantity, by its name.
     """
     readings = [line for line in lines if line.reading is not None and line.name not in PER_PRICE]
     clashes = [*_disagreements(readings, stated)]

@@ -244,13 +244,12 @@ class SheetInference:
 class Reading:
     """An equation with listed prices put in, and what its other symbols may be.
 
-    Parameters
-    ----------
-    equation : its left side is the quantity.
-    facts : listed prices, and what follows from them alone, by symbol.
-    assumptions : what the other symbols may be.
-    statement : what is taken for granted besides numbers.
-    sense : whether the quantity is at most, at least or as much as the right side.
+    Args:
+        equation: its left side is the quantity.
+        facts: listed prices, and what follows from them alone, by symbol.
+        assumptions: what the other symbols may be.
+        statement: what is taken for granted besides numbers.
+        sense: whether the quantity is at most, at least or as much as the right side.
     """
 
     name: str

@@ -64,10 +64,9 @@ def mean_queue_after_service(capacity: int, load: float) -> float:
 class SojournTimeDistribution:
     """Requests left behind by a departure, and times from arrival to the end of the ride.
 
-    Parameters
-    ----------
-    capacity, load : seats, and the share of them that is taken.
-    left : probability of each number left behind, shape (states,).
+    Args:
+        capacity, load: seats, and the share of them that is taken.
+        left: probability of each number left behind, shape (states,).
     """
 
     capacity: int

@@ -1,14 +1,13 @@
 """The numbers of a plan as equations: its price and those behind it, as `--why` prints them.
 
-They are the equations that the plan was computed with. At the values of `candidate_symbols` they
-make the plan's numbers.
+They are the equations that the plan was computed with. At the values of the symbols of its pools
+they make the plan's numbers.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 import sympy as sp
 
 from formulas.algebra.equation import Equation
@@ -35,10 +34,9 @@ from formulas.serving.throughput import (
     token_bound,
 )
 from planner.problems.serving.step import equations
-from planner.problems.serving.step.kernels import BILLING, feed
+from planner.problems.serving.step.kernels import BILLING
 
 if TYPE_CHECKING:
-    from planner.problems.serving.deployment.candidate import Candidate
     from planner.problems.serving.plan import ServingAnswer
 
 STEP = (decode_time, decode_work, decode_sending)
@@ -69,12 +67,11 @@ def closed_form(
 ) -> tuple[Equation, ...]:
     """The price of a plan of that mode and the equations behind it.
 
-    Parameters
-    ----------
-    load : as of a `ServingAnswer`.
-    tpot : whether the promise on the time per output token binds, which then comes first.
-    energy : whether energy is made small, and stands for the price.
-    counted : whether either takes the power that follows from the work.
+    Args:
+        load: as of a `ServingAnswer`.
+        tpot: whether the promise on the time per output token binds, which then comes first.
+        energy: whether energy is made small, and stands for the price.
+        counted: whether either takes the power that follows from the work.
     """
     if mode == "disaggregated":
         pools = pools_energy if energy else pools_price
@@ -105,23 +102,3 @@ def _slot(mode: str, *, bound: bool) -> tuple[Equation, ...]:
     if mode == "aggregated":
         return slot_time, *STEP
     return slot_time, decode_share, *STEP
-
-
-def candidate_symbols(candidate: Candidate) -> dict[str, float]:
-    """Value of every symbol that the pools of a plan bind or compute, in base units.
-
-    Where the symbols of two pools have one name, they are those of the pool that decodes.
-    """
-    pool = candidate.last
-    step, late = pool.step, pool.chosen_by
-    bound = step.values(np.array([pool.batch]), pool.fill)
-    values = {name: float(np.ravel(value)[0]) for name, value in bound.items()}
-    values |= {"T_wait": late.get("wait", 0.0)}
-    computed = feed(step.model.lowered("every_symbol"), values)
-    values |= {name: float(value) for name, value in computed.items()}
-    values |= dict.fromkeys(("T_first", "T_loop"), late["ttft"])  # in a loop others are waited for
-    if candidate.joint is None:
-        return values
-    symbols = equations.pools_outputs(powered=False)
-    together = {str(symbol): candidate.outputs[word] for word, symbol in symbols.items()}
-    return {**values, **candidate.joint.symbols, **together}

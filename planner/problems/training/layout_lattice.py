@@ -28,15 +28,14 @@ LayoutRow = tuple[int, ...]
 class ModelDivisions:
     """Counts of a model and its work that the degrees of a layout divide.
 
-    Attributes
-    ----------
-    heads, layers : of the model.
-    ends : what embedding and head count as where the stack cuts stages, in layers.
-    experts : routed experts of a layer; 0 for a dense model.
-    sequence : tokens of a sequence.
-    batch : sequences of an optimiser step.
-    deepest_zero : the largest ZeRO stage that the stack runs under a pipeline.
-    reversible : whether the layers can be run backwards.
+    Attributes:
+        heads, layers: of the model.
+        ends: what embedding and head count as where the stack cuts stages, in layers.
+        experts: routed experts of a layer; 0 for a dense model.
+        sequence: tokens of a sequence.
+        batch: sequences of an optimiser step.
+        deepest_zero: the largest ZeRO stage that the stack runs under a pipeline.
+        reversible: whether the layers can be run backwards.
     """
 
     heads: int

@@ -158,13 +158,12 @@ def search_size_grid(
     Sizes are laid out a few rungs apart first; then every rung at which the best share of those
     would pay. Raises FieldError where no size has a layout.
 
-    Parameters
-    ----------
-    score : What is made small at sizes (n,) [param] that reach shares (n,); infinite where a size
-        cannot be as good as asked.
-    around : The size in the middle.
-    within : The sizes that are allowed.
-    beside : Sizes off the ladder that are laid out too.
+    Args:
+        score: What is made small at sizes (n,) [param] that reach shares (n,); infinite where a
+            size cannot be as good as asked.
+        around: The size in the middle.
+        within: The sizes that are allowed.
+        beside: Sizes off the ladder that are laid out too.
     """
     while True:
         middle = round(math.log(around) / math.log(GRID_RATIO))  # fixed grid for any `around`
@@ -278,10 +277,9 @@ def supporting_growth(rise: float, share: float) -> float:
     Layouts switch from size to size, so the best of them is a corner: of the powers that touch the
     cost there, this is the one whose own optimum it is.
 
-    Parameters
-    ----------
-    rise : d ln(what is made small) / d ln(size) at a constant share of the peak.
-    share : d ln(what is made small) / d ln(cost of the phase).
+    Args:
+        rise: d ln(what is made small) / d ln(size) at a constant share of the peak.
+        share: d ln(what is made small) / d ln(cost of the phase).
     """
     return rise / share if share else 0.0
 

@@ -65,17 +65,17 @@ HIDDEN = (AUXILIARY, OBJECTIVE)
 class ProgramSolution:
     """The optimum of one problem at one set of givens.
 
-    Attributes
-    ----------
-    value : The objective [unit of the objective].
-    lower_bound : What no choice can beat, from the dual problem, so that it holds whatever the
-        accuracy of the solver; value * (1 - 1e-6) in the rare case that the dual gives none.
-    choices : The value of every chosen symbol.
-    multipliers : Constraint name to -d ln value / d ln s, where the constraint is lhs <= s * rhs;
-        never negative. Auxiliary variables, such as a maximum inside a sum, are not listed.
-    binding : (name, multiplier) of those above 1e-6, largest first.
-    shares : For every roof, branch to branch / roof at the solution: 1 where it binds.
-    solver : Who found it: Clarabel, or the second solver where that gave up.
+    Attributes:
+        value: The objective [unit of the objective].
+        lower_bound: What no choice can beat, from the dual problem, so that it holds whatever the
+            accuracy of the solver; value * (1 - 1e-6) in the rare case that the dual gives none.
+        choices: The value of every chosen symbol.
+        multipliers: Constraint name to -d ln value / d ln s, where the constraint is lhs <= s *
+            rhs; never negative. Auxiliary variables, such as a maximum inside a sum, are not
+            listed.
+        binding: (name, multiplier) of those above 1e-6, largest first.
+        shares: For every roof, branch to branch / roof at the solution: 1 where it binds.
+        solver: Who found it: Clarabel, or the second solver where that gave up.
     """
 
     value: float

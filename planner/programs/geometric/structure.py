@@ -47,11 +47,11 @@ class Constraint:
 class CoefficientTape:
     """The distinct expressions of a problem as one function of its givens.
 
-    Attributes
-    ----------
-    givens : what a solve is given values for, symbols or, of a program that was kept, their names.
-    nonnegative : which of them may not be below zero.
-    texts : the expressions, for messages.
+    Attributes:
+        givens: what a solve is given values for, symbols or, of a program that was kept, their
+            names.
+        nonnegative: which of them may not be below zero.
+        texts: the expressions, for messages.
     """
 
     givens: tuple[Hashable, ...]

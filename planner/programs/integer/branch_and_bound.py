@@ -52,13 +52,12 @@ def minimum_covers(
 ) -> Covers:  # fmt: skip
     """Minimum-cost covers of each target, with `firm_target` covered by the first class alone.
 
-    Parameters
-    ----------
-    target, firm_target : (B,), the first above zero.
-    amounts, costs : of n items of the first class (B, n), and of the second; costs infinite where
-        an item is not offered.
-    parts : of a target in which amounts are counted.
-    up : whether amounts are rounded up, for a bound, or down, for covers.
+    Args:
+        target, firm_target: (B,), the first above zero.
+        amounts, costs: of n items of the first class (B, n), and of the second; costs infinite
+            where an item is not offered.
+        parts: of a target in which amounts are counted.
+        up: whether amounts are rounded up, for a bound, or down, for covers.
     """
     unit = target / parts
     rounded = np.ceil if up else np.floor

@@ -42,9 +42,8 @@ _BESIDE = re.compile(r"[ \t]*([(){}\[\];,=<>!&|?:*%])[ \t]*")
 def report_page(plan: Plan[Any], question: Question, source: str, sets: Sequence[str] = ()) -> str:
     """The page of a plan as one HTML document.
 
-    Parameters
-    ----------
-    source, sets : the file that `planner solve` reads, and the changes it was given.
+    Args:
+        source, sets: the file that `planner solve` reads, and the changes it was given.
     """
     problem = get_problem(plan.kind)
     live = LivePage()

@@ -33,9 +33,8 @@ def check_picture(out: Path, option: str = "--plot", texts: Sequence[str] = ()) 
     Raises InputError if no form has its ending, or it is a folder; MissingExtra if it is a picture
     and Matplotlib is not installed.
 
-    Parameters
-    ----------
-    texts : other forms than pictures that are written too.
+    Args:
+        texts: other forms than pictures that are written too.
     """
     form = check_file(out, option, (*FORMS, *texts), "written" if texts else "drawn")
     if form in FORMS and find_spec("matplotlib") is None:

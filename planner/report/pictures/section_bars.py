@@ -129,10 +129,10 @@ DAY = 24
 class StackedHours:
     """Rows by hour, all (T,).
 
-    Attributes
-    ----------
-    demand : Demand by name, in the unit of `demand_label`.
-    layers : {kind: {contract: count by hour}}; a kind has one colour, its contracts are its shades.
+    Attributes:
+        demand: Demand by name, in the unit of `demand_label`.
+        layers: {kind: {contract: count by hour}}; a kind has one colour, its contracts are its
+            shades.
     """
 
     title: str

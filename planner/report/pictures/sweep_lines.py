@@ -79,11 +79,10 @@ def draw_sweep(table: SweptTable, form: str, of: str | None = None, crossings: K
     Raises InputError if the column is no number, or the sweep has more than two axes with several
     values; MissingExtra if Matplotlib is not installed.
 
-    Parameters
-    ----------
-    table : with `over`, `units`, `meta`, and columns by name, as `planner.sweep` gives it.
-    of : the column that is drawn; what it costs, if None.
-    crossings : where lines have kinks, as `planner.sweep.boundaries` finds them.
+    Args:
+        table: with `over`, `units`, `meta`, and columns by name, as `planner.sweep` gives it.
+        of: the column that is drawn; what it costs, if None.
+        crossings: where lines have kinks, as `planner.sweep.boundaries` finds them.
     """
     axes = sweep_axes.varied_axes(table)
     prices = (name for name in PRICES if name in table.columns and any(table[name]))

@@ -269,10 +269,9 @@ def improve_by_model(
 ) -> CyclePlan | None:  # fmt: skip
     """Best plan of fixed rounds of per-model cycles, from `start` or prices; None if not found.
 
-    Parameters
-    ----------
-    prices, chips : of replicas and of chips (2, pools, hours), in the relaxation.
-    reserved : machines of each pool to begin with (pools,).
+    Args:
+        prices, chips: of replicas and of chips (2, pools, hours), in the relaxation.
+        reserved: machines of each pool to begin with (pools,).
     """
     models = range(len(task.models))
     if start is None:

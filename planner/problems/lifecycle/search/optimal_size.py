@@ -46,16 +46,16 @@ SIZE_TOLERANCE = 2e-3  # change of ln N below which serving is not planned again
 class FixedLayoutOptimum:
     """The optimum of one sparsity on one layout of serving.
 
-    Attributes
-    ----------
-    served : The member nearest to it, in whole numbers, and the plan that serves it.
-    answer : The optimum on the path through that member: its program has serving as the tangent
-        monomial of the price there, its question the tokens as they weigh in the cost.
-    slope : d ln(price of serving) / d ln N there.
-    size_bound : d ln(cost) / d ln N where a limit holds the size, else 0.
-    full : Whether that limit is the largest size that the layout serves.
-    sides : Sizes whose tangents of the price meet there, with their weights: one, or two at a kink.
-    evaluated : Every size at which the serving planner was asked, with the plan it has for it.
+    Attributes:
+        served: The member nearest to it, in whole numbers, and the plan that serves it.
+        answer: The optimum on the path through that member: its program has serving as the tangent
+            monomial of the price there, its question the tokens as they weigh in the cost.
+        slope: d ln(price of serving) / d ln N there.
+        size_bound: d ln(cost) / d ln N where a limit holds the size, else 0.
+        full: Whether that limit is the largest size that the layout serves.
+        sides: Sizes whose tangents of the price meet there, with their weights: one, or two at a
+            kink.
+        evaluated: Every size at which the serving planner was asked, with the plan it has for it.
     """
 
     life: LifecycleTask

@@ -43,16 +43,13 @@ def bracketing_tangents(
 ) -> tuple[Tangent, Tangent | None]:
     """The tangents on both sides of the optimum, the same twice where the price is smooth.
 
-    Parameters
-    ----------
-    look : The tangent at a size in logarithms; None where the layout does not serve it, which is so
-        for every larger one too.
-    first : Where to begin.
-    within : The sizes that are looked at, in logarithms; an optimum beyond is taken to lie at the
-        end.
+    Args:
+        look: The tangent at a size in logarithms; None where the layout does not serve it, which is
+            so for every larger one too.
+        first: Where to begin.
+        within: The sizes that are looked at, in logarithms; an optimum beyond is taken to lie at
+            the end.
 
-    Returns
-    -------
     The second is None where the optimum is the largest size that the layout serves.
 
     Raises SolverError if no size near the first one is served, or the optimum is nowhere near it.

@@ -47,10 +47,9 @@ COARSE_COUNT = 64  # chip counts in the first, coarse pass over a longer range
 class PrefixSearch:
     """Searches the first few of some numbers of chips.
 
-    Parameters
-    ----------
-    counts : numbers of chips that may be paid, in rising order.
-    tasks_on : the questions of a scenario on numbers of chips; FieldError where there are none.
+    Args:
+        counts: numbers of chips that may be paid, in rising order.
+        tasks_on: the questions of a scenario on numbers of chips; FieldError where there are none.
     """
 
     def __init__(

@@ -101,9 +101,8 @@ def extrapolated_shares(
     Zero where a point lies inside. Points of which neither the time nor the band has any part in a
     dimension count as inside: one that only widens the band has the least share above zero.
 
-    Parameters
-    ----------
-    rests : shares of both times by coefficient, as `coefficient_shares` gives them.
+    Args:
+        rests: shares of both times by coefficient, as `coefficient_shares` gives them.
     """
     hull, beyond = task.profile.hull, extrapolation_masks(task, layouts, batch)
     every: dict[HullDimension, dict[str, np.ndarray]] = {}

@@ -160,9 +160,8 @@ class Frontier:
 def frontier(scenario: Scenario, points: int = DEFAULT_POINTS) -> Frontier:
     """The frontier of a serving question, whatever its objective, within its promises.
 
-    Parameters
-    ----------
-    points : promises on speed to look at, 2 to 1000; fewer plans where some share one.
+    Args:
+        points: promises on speed to look at, 2 to 1000; fewer plans where some share one.
 
     Raises InputError for a question that contradicts itself, or without decoding; SolverError if a
     plan does not survive its independent evaluation.

@@ -192,10 +192,9 @@ def apply_sliders(
 ) -> dict[str, Any]:
     """Symbols of a task with some sliders moved, by name: the page's calculation in Python.
 
-    Parameters
-    ----------
-    values : every symbol of the task, numbers or one for each layout.
-    to : values of sliders by name.
+    Args:
+        values: every symbol of the task, numbers or one for each layout.
+        to: values of sliders by name.
     """
     symbols = {**values, **token_demand(scenario)}
     for row in rows:

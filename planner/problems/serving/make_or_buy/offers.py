@@ -227,10 +227,9 @@ def own_cost(
 ) -> NDArray[np.float64]:
     """Minimum cost per token at each demand [USD/token], with enough copies of one fleet.
 
-    Parameters
-    ----------
-    demands : [token/s], shape (n,).
-    rent : over the one that the bills have.
+    Args:
+        demands: [token/s], shape (n,).
+        rent: over the one that the bills have.
     """
     costs = [
         np.ceil(demands / fleet.rate - SLACK).clip(1) * fleet.bill * rent / demands

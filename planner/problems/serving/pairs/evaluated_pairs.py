@@ -27,10 +27,9 @@ class EvaluatedPairs:
     Where power counts every pair is settled, and those of all questions are evaluated together;
     else the batches of the best pair of each.
 
-    Parameters
-    ----------
-    questions : The tasks and the models of both pools on all their layouts.
-    pairs : The best pairs of each question, best first.
+    Args:
+        questions: The tasks and the models of both pools on all their layouts.
+        pairs: The best pairs of each question, best first.
     """
 
     def __init__(

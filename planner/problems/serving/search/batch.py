@@ -66,9 +66,8 @@ def search_batched(
 ) -> list[LayoutSearchResult]:
     """`search` of several questions at once, whose layouts follow each other in a joined step.
 
-    Parameters
-    ----------
-    counts : how many layouts each question has.
+    Args:
+        counts: how many layouts each question has.
     """
     task, layouts = step.task, step.layouts
     if task.loaded:

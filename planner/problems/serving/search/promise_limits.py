@@ -91,10 +91,9 @@ def _factors(step: Step, batch: np.ndarray, promised: list[str]) -> dict[str, np
 class PromiseLimits:
     """Limits of layouts at batches, tested against values with the requested chance.
 
-    Parameters
-    ----------
-    step : the model on n layouts.
-    batch : sequences per replica, shape (n,).
+    Args:
+        step: the model on n layouts.
+        batch: sequences per replica, shape (n,).
     """
 
     def __init__(self, step: Step, batch: np.ndarray) -> None:

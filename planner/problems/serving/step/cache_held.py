@@ -25,11 +25,10 @@ def requests_held(
     The verdict is of a start, which wants room for one request. None where no engine is charged,
     and where several chips share the context of a request.
 
-    Parameters
-    ----------
-    layouts : one layout.
-    batch : sequences in flight on a replica [seq].
-    activations : of one chip, which lie outside a share of a pool [byte].
+    Args:
+        layouts: one layout.
+        batch: sequences in flight on a replica [seq].
+        activations: of one chip, which lie outside a share of a pool [byte].
     """
     charged, split = int(charged_engine(task, layouts)[0]), layouts.row(0)
     rules = task.memory_rules[charged][1] if charged >= 0 else None

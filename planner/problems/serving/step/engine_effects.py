@@ -48,31 +48,24 @@ DEQUANTIZED_BYTES = 2.0  # bytes per widened weight, written once and read once
 class EngineTraits:
     """Traits of an engine in prefill, in its decode kernels and in admission.
 
-    Attributes
-    ----------
-    chunk
-        Prompt tokens that it reads in one pass. [token]
-    largest_group
-        Query heads per KV head that its decode kernels multiply at once; larger groups go head by
-        head to vector units (TensorRT-LLM 0.9: its kernel fills one tile of a tensor core).
-    unsplit
-        The cache of a sequence is left to one multiprocessor per head or group of heads, however
-        few there are (TensorRT-LLM before it split contexts by default).
-    fused
-        Its static batches read weights beside multiplying prompts with them.
-    widens
-        It writes quantised weights out in 16 bits, and reads those, before it multiplies a pass
-        (llama.cpp on CUDA).
-    set_aside
-        Share of the output whose cache must fit when a request is let in: vLLM lets it in and
-        preempts, TensorRT-LLM sets all of it aside, SGLang a part (conservativeness).
-    prompts_first
-        It reads all waiting prompts before it decodes on, unless it is told to mix their steps.
-    captures
-        Its decode steps are launched as one recorded graph (CUDA graphs: vLLM, SGLang and
-        TensorRT-LLM by default), not kernel by kernel.
-    overlaps
-        It has an option that lets two half-batches overlap; `planner.engines` knows which.
+    Attributes:
+        chunk: Prompt tokens that it reads in one pass. [token]
+        largest_group: Query heads per KV head that its decode kernels multiply at once; larger
+            groups go head by head to vector units (TensorRT-LLM 0.9: its kernel fills one tile of a
+            tensor core).
+        unsplit: The cache of a sequence is left to one multiprocessor per head or group of heads,
+            however few there are (TensorRT-LLM before it split contexts by default).
+        fused: Its static batches read weights beside multiplying prompts with them.
+        widens: It writes quantised weights out in 16 bits, and reads those, before it multiplies a
+            pass (llama.cpp on CUDA).
+        set_aside: Share of the output whose cache must fit when a request is let in: vLLM lets it
+            in and preempts, TensorRT-LLM sets all of it aside, SGLang a part (conservativeness).
+        prompts_first: It reads all waiting prompts before it decodes on, unless it is told to mix
+            their steps.
+        captures: Its decode steps are launched as one recorded graph (CUDA graphs: vLLM, SGLang and
+            TensorRT-LLM by default), not kernel by kernel.
+        overlaps: It has an option that lets two half-batches overlap; `planner.engines` knows
+            which.
     """
 
     chunk: float = CHUNK
@@ -196,10 +189,9 @@ def loop_first_token(
 ) -> np.ndarray:
     """Mean time to first token of a closed loop [s], shape (n_layouts,).
 
-    Parameters
-    ----------
-    values : every symbol of the step, the batch included.
-    outputs : what the step computed of them.
+    Args:
+        values: every symbol of the step, the batch included.
+        outputs: what the step computed of them.
     """
     symbols = {**values, **outputs, **loop_symbols(task, values)}
     loop = get_kernel("closed_loop", "prefill" if task.mode == "prefill" else "aggregated")
@@ -273,9 +265,8 @@ def max_resident(
 ) -> np.ndarray:
     """Most sequences of a replica that an engine lets in at once, shape (n_layouts,).
 
-    Parameters
-    ----------
-    weights, cache : bytes of one chip with one sequence in flight, shape (n_layouts,).
+    Args:
+        weights, cache: bytes of one chip with one sequence in flight, shape (n_layouts,).
     """
     # Drivers report more memory than vendors list.
     whole = task.chip.memory_reported or task.chip.memory

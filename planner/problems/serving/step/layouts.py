@@ -133,18 +133,18 @@ def enumerate_layouts(
     Columns of shape (n_layouts,), possibly none; questions that ask for the same share them,
     read-only, so arguments must be hashable.
 
-    Parameters
-    ----------
-    heads, layers : query heads, which tensor parallelism divides; no more stages than layers.
-    experts : routed experts of a layer, copies included; 0 for a dense model: ep = tp_expert = 1.
-    domain : chips of one scale-up domain.
-    chips : numbers of chips that may be paid for.
-    joined : whether a network joins the domains, beyond one of which no replica goes without.
-    copied : whether attention of a dense model may be copied over chips that share all else.
-    tiled : whether the stages of one domain divide it evenly, as slices of a torus do.
-    machine : chips of a machine that replicas share evenly or fill; 0 where any size may be.
-    kv_heads : heads of the caches that ranks of a group may cut by tokens; 0 where none is cut.
-    limits : allowed values per axis (and `replicas`, `halves`), absent ones are free, `cp` is 1.
+    Args:
+        heads, layers: query heads, which tensor parallelism divides; no more stages than layers.
+        experts: routed experts of a layer, copies included; 0 for a dense model: ep = tp_expert =
+            1.
+        domain: chips of one scale-up domain.
+        chips: numbers of chips that may be paid for.
+        joined: whether a network joins the domains, beyond one of which no replica goes without.
+        copied: whether attention of a dense model may be copied over chips that share all else.
+        tiled: whether the stages of one domain divide it evenly, as slices of a torus do.
+        machine: chips of a machine that replicas share evenly or fill; 0 where any size may be.
+        kv_heads: heads of the caches that ranks of a group may cut by tokens; 0 where none is cut.
+        limits: allowed values per axis (and `replicas`, `halves`), absent ones are free, `cp` is 1.
     """
     free = dict(limits)
     paid = np.unique(np.asarray(chips, dtype=np.int64))

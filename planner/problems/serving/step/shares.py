@@ -29,9 +29,8 @@ def coefficient_shares(step: Step, batch: np.ndarray) -> dict[str, np.ndarray]:
     For times that are sums it is d ln time / d ln coefficient. All are of one evaluation, in which
     what rests on no coefficient is computed once.
 
-    Parameters
-    ----------
-    step : of one layout, at n values of other numbers where `batch` has shape (n,).
+    Args:
+        step: of one layout, at n values of other numbers where `batch` has shape (n,).
     """
     values = step.task.profile.values
     counted = [i for i, name in enumerate(COEFFICIENTS) if step.rests_on(name)]

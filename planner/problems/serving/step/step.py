@@ -262,10 +262,9 @@ class Step:
 
         Loads and waits are those with `spare` replicas down.
 
-        Parameters
-        ----------
-        batch : sequences in flight per replica, shape (n_layouts,).
-        fill : share of the slots that are filled, or may be, same shape.
+        Args:
+            batch: sequences in flight per replica, shape (n_layouts,).
+            fill: share of the slots that are filled, or may be, same shape.
         """
         values = self._computed(None, batch, fill)
         waits = self.task.load != "none" or self.prompts_gather

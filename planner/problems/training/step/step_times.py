@@ -234,10 +234,9 @@ def step_times(
 ) -> TrainingTimes:
     """Step times and memory of all layouts; the fewer `outputs`, the faster.
 
-    Parameters
-    ----------
-    outputs : names out of OUTPUTS, all of them if None. With `step` and `used` or `fits` alone
-        one kernel of two outputs runs.
+    Args:
+        outputs: names out of OUTPUTS, all of them if None. With `step` and `used` or `fits` alone
+            one kernel of two outputs runs.
     """
     wanted = set(OUTPUTS if outputs is None else outputs)
     symbols = bound_symbols(task, layouts)

@@ -150,12 +150,11 @@ def shape_counts(
 ) -> TrainingCounts:  # fmt: skip
     """Counts for a training step from the widths of a model in a table row.
 
-    Parameters
-    ----------
-    ffn : Width of the feed-forward part of layers without experts.
-    gates : Matrices that lead into it: 2 where it is gated.
-    dense_layers : Layers without experts of a routed model.
-    total : Parameters in all, 0 where not known: attention that is compressed has what is left.
+    Args:
+        ffn: Width of the feed-forward part of layers without experts.
+        gates: Matrices that lead into it: 2 where it is gated.
+        dense_layers: Layers without experts of a routed model.
+        total: Parameters in all, 0 where not known: attention that is compressed has what is left.
     """
     routed_layers = layers - dense_layers if experts else 0
     queries, keys = heads * head_dim, kv_heads * head_dim

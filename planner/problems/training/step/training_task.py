@@ -151,11 +151,10 @@ def training_machine(
 ) -> TrainingMachine:
     """A system as a training step sees it; raises CatalogueError where it lacks the arithmetic.
 
-    Parameters
-    ----------
-    precision : bf16, fp8 or nvfp4, of the matrix products.
-    chips : of the whole run, where a system's domain has no end of its own.
-    network : groups and figures of a topology file, in place of the system's.
+    Args:
+        precision: bf16, fp8 or nvfp4, of the matrix products.
+        chips: of the whole run, where a system's domain has no end of its own.
+        network: groups and figures of a topology file, in place of the system's.
     """
     chip = system.chip
     wiring, figures = network or (None, system)

@@ -11,7 +11,7 @@ import pytest
 from formulas.numerics.evaluate import scalar
 from formulas.serving.pools import two_pools as equations_of_two
 from planner.problems.serving.answer import answer
-from planner.problems.serving.closed_form import candidate_symbols, closed_form
+from planner.problems.serving.closed_form import closed_form
 from planner.problems.serving.deployment.candidate import Candidate
 from planner.problems.serving.deployment.pool import evaluate
 from planner.problems.serving.deployment.questions import all_searches
@@ -19,6 +19,7 @@ from planner.problems.serving.problem import PROBLEM
 from planner.problems.serving.task.resolve import resolve
 from planner.scenario import load
 from planner.text.errors import SolverError
+from tests.cases.plan_symbols import candidate_symbols
 from tests.cases.serving import dense, one_pool, question, sparse
 from tests.loops import for_all
 
