@@ -223,13 +223,15 @@ def _pool(task: FleetTask, plan: WholePlan, k: int, pool: PoolOffer, t: int) -> 
 def can_pack(parts: Mapping[int, int], size: int, machines: int) -> bool:
     """True if so many replicas of these chips fit within machines, or in whole machines; exact."""
     whole = sum((part + size - 1) // size * n for part, n in parts.items() if part >= size)
-    few = {part: n for part, n in sorted(parts.items(), reverse=True) if part < size and n > 0}
+    smaller = {part: n for part, n in sorted(parts.items(), reverse=True) if part < size and n > 0}
     bins = machines - whole
-    if bins < 0 or sum(part * n for part, n in few.items()) > bins * size:
+    if bins < 0 or sum(part * n for part, n in smaller.items()) > bins * size:
         return False
-    if _packed(few, Counter({size: bins})):
+    if _packed(smaller, Counter({size: bins})):
         return True
-    return _placed(tuple(part for part, n in few.items() for _ in range(n)), (size,) * bins, set())
+    return _placed(
+        tuple(part for part, n in smaller.items() for _ in range(n)), (size,) * bins, set()
+    )
 
 
 def _packed(parts: Mapping[int, int], rooms: Counter[int]) -> bool:
@@ -237,13 +239,13 @@ def _packed(parts: Mapping[int, int], rooms: Counter[int]) -> bool:
     for part, needed in parts.items():
         count = needed
         for left in sorted(room for room in rooms if room >= part):
-            each = left // part
-            full = min(rooms[left], count // each)
-            last = count - full * each if rooms[left] > full else 0
+            per_room = left // part
+            full = min(rooms[left], count // per_room)
+            last = count - full * per_room if rooms[left] > full else 0
             rooms[left] -= full + (last > 0)
-            rooms[left - each * part] += full
+            rooms[left - per_room * part] += full
             rooms[left - last * part] += last > 0
-            count -= full * each + last
+            count -= full * per_room + last
         if count:
             return False
     return True
@@ -312,10 +314,10 @@ def _filled(
         if not count:
             continue
         yield 1, last
-        each = max(1, size // column.chips)  # of a replica on several each is lost with all
-        full, rest = divmod(count - 1, each)
+        lost = max(1, size // column.chips)  # replicas; one on several machines goes with any
+        full, rest = divmod(count - 1, lost)
         rows = np.zeros((2, len(task.columns)))
-        rows[:, i] = each * column.rate, (rest + 1) * column.rate
+        rows[:, i] = lost * column.rate, (rest + 1) * column.rate
         yield full, rows[0].tolist()
         room, last = size - min(size, (rest + 1) * column.chips), rows[1].tolist()
     yield 1, last
