@@ -12,7 +12,7 @@ from planner.protocol.problem import get_problem
 from planner.protocol.solve import check
 from planner.scenario import check_tree, in_base_units, read
 from planner.scenario.keys.fields import QuestionRecord
-from planner.scenario.kinds import PROBLEMS
+from planner.scenario.kinds import PROBLEM_PACKAGES
 from planner.scenario.loading import Source
 from planner.scenario.tree import Path as KeyPath
 from planner.scenario.tree import Tree, key_path
@@ -73,7 +73,7 @@ def saved_answer(source: Source) -> Mapping[str, Any] | None:
 def _of_this_version(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """The document; InputError where another version of its kind wrote it."""
     kind = document.get("problem")
-    expected = [f"{x}/{get_problem(x).version}" for x in PROBLEMS if kind in (x, None)]
+    expected = [f"{x}/{get_problem(x).version}" for x in PROBLEM_PACKAGES if kind in (x, None)]
     if document["schema"] not in expected:
         written = quote(document["schema"])
         words = (

@@ -123,8 +123,8 @@ class CacheGroups:
         """Maximum blocks of `span` tokens that a request has of a window and `step`-token steps."""
         return -(-(window - 1 + self.in_flight * step) // span) + 1
 
-    def scheduled(self, step: int) -> int:
-        """Blocks of windows for the tokens of the steps in flight, whichever requests they are."""
+    def scheduled(self, step: float | np.ndarray) -> float | np.ndarray:
+        """Blocks of windows for the tokens of the steps in flight, of all requests together."""
         if self.window_share:
             return 0
         return sum(wide * -(-self.in_flight * step // span) for _, wide, span in self.window_groups)

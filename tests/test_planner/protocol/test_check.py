@@ -61,11 +61,12 @@ def test_what_check_takes_is_answered_for_every_kind(seed):
     agree(near_sound(seed))
 
 
+POWER = {"power_price": "$0.1/kWh"}
 ENDS = {
     "the least prefix": ("cache", {"prefix": 1}, "prefix"),
     "all of the peak": ("cache", {"prefill_efficiency": "100%"}, "prefill_efficiency"),
-    "no cooling": ("training", {"objective": "cost", "pue": 1, "power_price": "$0.1/kWh"}, "pue"),
-    "the most cooling": ("training", {"objective": "cost", "pue": 10, "power_price": 1e-8}, "pue"),
+    "no cooling": ("training", {"objective": "cost", "pue": 1, **POWER}, "pue"),
+    "the most cooling": ("training", {"objective": "cost", "pue": 10, **POWER}, "pue"),
     "the most seats": ("schedule", {"capacity": 1_000_000, "arrivals": "1 request/s"}, None),
     "one seat": ("schedule", {"capacity": 1, "arrivals": "1 request/s"}, None),
 }  # fmt: skip

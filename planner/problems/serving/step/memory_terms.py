@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.memory import engine_room
+from planner.memory.engine_room import Scalars
 from planner.memory.engine_table import (
     GIB,
     MIB,
@@ -118,7 +119,7 @@ def _of_engine(task: Task, layouts: Layouts, rules: EngineMemory) -> dict[str, n
     cuts, place = np.unique(np.stack([layouts.tp, layouts.pp]), axis=1, return_inverse=True)
     rows = [_blocks_of_cut(task, rules, tp, pp) for tp, pp in cuts.T.tolist()]
     blocks = {name: np.array([row[name] for row in rows])[place.ravel()] for name in rows[0]}
-    hold = hold + blocks.pop("M_hold")
+    hold = hold + blocks.pop("M_hold").ravel()
     if rules.rules["meaning"] == "pool":  # activations are kept out of it as they are counted
         context = task.utilisation * pool_context(task.chip)
         return {**blocks, "f_format": factor, "M_hold": hold + context}
@@ -148,7 +149,7 @@ def _of_engine(task: Task, layouts: Layouts, rules: EngineMemory) -> dict[str, n
     }
 
 
-def _blocks_of_cut(task: Task, rules: EngineMemory, tp: int, pp: int) -> dict[str, float]:
+def _blocks_of_cut(task: Task, rules: EngineMemory, tp: int, pp: int) -> dict[str, Scalars]:
     """Cache block terms of one stage of one cut; neutral if no rule of the layers was read.
 
     With the blocks of windows that the tokens of a step are written to, until they leave them.
@@ -160,7 +161,7 @@ def _blocks_of_cut(task: Task, rules: EngineMemory, tp: int, pp: int) -> dict[st
     )
     whole = sum(c.bytes_per_token for c in sizes.caches if c.grows or c.limit is None)
     bounded = {c.limit: c.bytes_per_token for c in sizes.caches if not c.grows and c.limit}
-    plain = dict.fromkeys((*BLOCKS, "M_hold"), 0.0) | dict.fromkeys(WHOLE, 1.0)
+    plain: dict[str, Scalars] = {x: float(x in WHOLE) for x in (*BLOCKS, "M_hold")}
     if not groups.exact:
         return plain
     stage = math.ceil(sizes.n_layers / pp) / sizes.n_layers
@@ -168,8 +169,8 @@ def _blocks_of_cut(task: Task, rules: EngineMemory, tp: int, pp: int) -> dict[st
     token = groups.page / groups.tokens / (stage * heads)  # a group's, as the equations cut it
     state = sizes.state_bytes_per_sequence * stage / tp
     blocks = plain | {"L_pad": groups.tokens / 2 * (groups.tokens > 1)}
-    step, context = int(task.max_num_batched_tokens or task.chunk), float(np.mean(task.context))
-    blocks["M_hold"] = groups.page * groups.scheduled(step)
+    blocks["M_hold"] = groups.page * groups.scheduled(task.max_num_batched_tokens or task.chunk)
+    context = float(np.mean(task.context))
     blocks["R_least"] = whole * max(groups.tokens, groups.least) * (groups.full > 0)
     if groups.states or groups.least:
         blocks["f_state"] = groups.states * (1 + task.drafts) * groups.page / state
