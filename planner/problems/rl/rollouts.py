@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ class AnswerLengths:
     most: float
 
     @classmethod
+    @lru_cache(maxsize=64)  # asked for every layout of the answering chips
     def of(cls, work: RlWork) -> AnswerLengths:
         """Solve for the scale that gives the mean answer length of `work`."""
 
