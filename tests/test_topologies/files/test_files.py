@@ -246,11 +246,11 @@ def test_every_argument_of_a_builder_is_read_as_what_it_is():
             if "float" not in kind:
                 assert any(word in kind for word in ("int", "bool", "str", "Fabric")), argument
                 continue
-            told = inspect.getdoc(builder).split("Parameters")[1]
+            told = inspect.getdoc(builder).split("Args:")[1]
             lines = told.splitlines()
-            start = next(i for i, line in enumerate(lines) if argument in line.split(" : ")[0])
+            start = next(i for i, line in enumerate(lines) if argument in line.split(": ")[0])
             body = next(
-                (i for i in range(start + 1, len(lines)) if not lines[i].startswith("    ")),
+                (i for i in range(start + 1, len(lines)) if not lines[i].startswith(" " * 8)),
                 len(lines),
             )
             text = " ".join(lines[start:body])
