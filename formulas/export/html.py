@@ -12,8 +12,7 @@ from pathlib import Path
 from formulas.algebra.steps import DerivationStep
 from formulas.export.blocks import BlockDocument, BlockMarkup
 from formulas.export.drawing import svg
-from formulas.export.formula_blocks import fragment_blocks
-from formulas.export.formula_document import FormulaDocument, FormulaEntry
+from formulas.export.formula_document import FormulaEntry
 from formulas.export.typesetting.boxes import is_relation, wrap
 from formulas.export.typesetting.layout import layout, relation
 from formulas.export.typesetting.markup import mathml
@@ -36,11 +35,6 @@ def html(whole: BlockDocument, style: str = "") -> str:
         page_head(whole.title, STYLE + style), *parts, "</header>", "<main>", body, "</main>",
         "</body>\n</html>\n",
     ])  # fmt: skip
-
-
-def fragment(whole: FormulaDocument) -> str:
-    """Write entries, symbols and cited works as a fragment for a page of another site."""
-    return HTML.written(fragment_blocks(whole))
 
 
 def page_head(title: str, style: str) -> str:

@@ -125,9 +125,9 @@ def _number(row: OptionRow, value: FactValue, launch: WrittenLaunch) -> object:
     except ValueError:
         number = math.nan
     whole = row.fact not in SHARES
-    least = int(row.fact not in ZERO_ALLOWED) if whole else -MAX_COUNT
-    if not least <= number <= MAX_COUNT or (whole and number != int(number)):
-        words = f"expects a whole number of at least {least}" if whole else "expects a number"
+    least, most = int(row.fact not in ZERO_ALLOWED), MAX_COUNT if whole else 1
+    if not least * whole <= number <= most or (whole and number != int(number)):
+        words = f"expects a whole number of at least {least}" if whole else "expects 0 to 1"
         raise OptionError(
             row.name, f"{launch.release.title}: {row.name} {words}, got {quote(value)}"
         )

@@ -62,6 +62,8 @@ class FitOptions:
     room: float | None = None
     eager: bool = False
     images: bool | None = None
+    chips: int | None = None
+    launched: bool = False
     notes: tuple[str, ...] = ()
 
 
@@ -97,7 +99,7 @@ def _read(source: str, options: FitOptions, sets: Sequence[str]) -> FitOptions:
     machines = [each for each in question.systems() if isinstance(each, System)]
     if not machines:
         raise InputError("system: a topology file alone names no chip; name a system")
-    layout: dict[str, Any] = {}
+    layout: dict[str, Any] = {"chips": question.chips[-1]}
     for key, name in (("tp", "tp"), ("pp", "pp"), ("dp_attention", "dp"), ("ep", "ep")):
         tried = getattr(choose, key, None)
         if current is not None:
@@ -141,7 +143,8 @@ def _of_launch(pool: LaunchPool) -> FitOptions:
     name = pool.launch.release.name
     step = facts.get("budget") or facts.get("step_tokens") or facts.get("chunk")
     notes = [f"read from a launch of {pool.launch.release.title}"]
-    unread = [x for x in (*pool.launch.uncounted, *pool.launch.unknown) if x not in EAGER]
+    dropped = (*pool.launch.uncounted, *pool.launch.unknown, *facts["untaken"])
+    unread = [x for x in dropped if x not in EAGER]
     if unread:
         notes.append(f"not counted: {', '.join(unread)}")
     if pool.facts.get("drafts"):
@@ -161,6 +164,7 @@ def _of_launch(pool: LaunchPool) -> FitOptions:
         seats=_whole(facts, "sequences") or _whole(facts, "running"),
         tokens=None if step is None else int(step),
         eager=any(x in pool.launch.uncounted for x in EAGER),
+        launched=True,
         notes=tuple(notes),
     )
 
@@ -186,7 +190,8 @@ def _question(wanted: FitOptions) -> FitQuestion:
     machine = wanted.system if isinstance(wanted.system, System) else system(wanted.system or "")
     chip, context = machine.chip, wanted.context
     if context is None:
-        context = min(CONTEXT, counted.max_context or CONTEXT)
+        longest = counted.max_context or CONTEXT  # which a launch lets in, if it says nothing
+        context = longest if wanted.launched else min(CONTEXT, longest)
         notes.append(f"no request length is given: {context:,} tokens are assumed")
     tower = any(word in part for part in counted.excluded for word in VISION)
     if tower and wanted.images is None:
@@ -195,6 +200,8 @@ def _question(wanted: FitOptions) -> FitQuestion:
         wanted.tp or 1, wanted.pp or 1, wanted.dp or 1,
         wanted.ep if wanted.ep and counted.n_experts else 1,
     )  # fmt: skip
+    if counted.n_q_heads % layout.tp:
+        raise InputError(f"tp {layout.tp}: {counted.n_q_heads} attention heads do not divide by it")
     if layout.ep not in (1, layout.tp * layout.dp):
         layout = replace(layout, tp_expert=layout.tp * layout.dp // layout.ep)
     limits = EngineLimits(
@@ -206,14 +213,15 @@ def _question(wanted: FitOptions) -> FitQuestion:
         requests=math.ceil((wanted.requests or 1) / layout.dp),
         room=None if wanted.room is None else wanted.room * GIB, notes=tuple(notes),
     )  # fmt: skip
-    return question if wanted.tp else _fewest(question)
+    return question if wanted.tp else _fewest(question, wanted.chips or math.inf)
 
 
-def _fewest(question: FitQuestion) -> FitQuestion:
-    least = memory_fit(question).least_chips
-    if least is None:
+def _fewest(question: FitQuestion, chips: float) -> FitQuestion:
+    copies = question.layout.pp * question.layout.dp
+    least = min(memory_fit(question).least_chips or chips, chips)
+    if math.isinf(least):
         return question
-    return question.on(max(1, least // (question.layout.pp * question.layout.dp)))
+    return question.on(2 ** int(math.log2(max(1, least // copies))))
 
 
 def _model(name: str) -> Model:

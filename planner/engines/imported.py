@@ -203,9 +203,13 @@ def _pool(launch: WrittenLaunch, replicas: int | None, model: str) -> LaunchPool
         ("kv", "cache", [*release.caches.items(), *named]),
         ("weights", "conversion", [*release.online.items()]),
     ):
-        names = [ours for ours, theirs in words if theirs == facts.get(fact)]
-        if names and facts[fact] != "auto":
+        value = str(facts.get(fact, "auto"))
+        alike = (value, "fp8", "fp8_e4m3") if value.startswith("fp8_") else (value,)
+        names = [ours for ours, theirs in words if theirs in alike]
+        if names and value != "auto":
             formats[key] = names[0]
+        elif value != "auto":
+            facts["untaken"] += [row.name for row in release.options if row.fact == fact]
     layout |= formats
     running = facts.get("running") or (facts.get("sequences") or 0) * copies
     if running:

@@ -122,11 +122,6 @@ def fit_law(
     )
 
 
-def huber_objective(points: ScalingPoints, coordinates: np.ndarray) -> float:
-    """Sum of Huber losses of ln(loss) - ln(law) at a point in `COORDINATES`."""
-    return _objective(points, np.zeros(2))(np.asarray(coordinates, float))[0]
-
-
 def _residuals(
     points: ScalingPoints, middle: np.ndarray
 ) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:

@@ -25,8 +25,7 @@ INDEX = 132.0  # bytes per token and layer of an indexer's keys: 128 of 8 bits, 
 # v1/attention/backends/mla/sparse_swa.py) at 0.22 to 0.33.
 COMPRESSED_BLOCK, ALIGNMENT = 256, 576  # tokens of a block, bytes of which pages are multiples
 ENTRY, WINDOW_SPAN = 584, 64  # bytes of an entry: 448 of 8 bits, 64 of bf16, scales; tokens a block
-STATE_SPANS = {4: 4}  # tokens of a block of the compressor's states by ratio; else 8
-OVERLAPPING = 4  # the ratio whose windows of two entries overlap
+OVERLAPPING = 4  # the ratio whose windows of two entries overlap; their states have half a block
 STATE_BYTES = 8  # value and score of an element, both fp32
 
 
@@ -192,7 +191,7 @@ def packed_groups(caches: Sequence[LayerCache], rule: str) -> CacheGroups:
             continue
         index = x.bytes * x.ratio == INDEX
         whole[_page(COMPRESSED_BLOCK // x.ratio * (INDEX if index else ENTRY))] += x.layers
-        span, parts = STATE_SPANS.get(x.ratio, 8), 1 + (x.ratio == OVERLAPPING)
+        span, parts = (4, 2) if x.ratio == OVERLAPPING else (8, 1)
         states = groups.setdefault((parts * x.ratio, span), Counter())
         width = INDEX_WIDTH if index else ENTRY_WIDTH
         states[_page(span * parts * width * STATE_BYTES)] += x.layers

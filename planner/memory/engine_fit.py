@@ -37,10 +37,13 @@ class FitQuestion:
     notes: tuple[str, ...] = ()
 
     def on(self, tp: int) -> FitQuestion:
-        """Return a copy with `tp` ways; `ep` = tp dp if `ep` > 1 and `tp_expert` is None."""
-        layout = replace(self.layout, tp=tp)
-        if self.layout.tp_expert is None and self.layout.ep > 1:
-            layout = replace(layout, ep=tp * layout.dp)
+        """Return a copy with `tp` ways, over whose chips experts lie as before, or cut less."""
+        layout, ways = replace(self.layout, tp=tp), tp * self.layout.dp
+        if layout.tp_expert is not None:
+            cut = min(layout.tp_expert, ways) if layout.ep > 1 else ways
+            layout = replace(layout, ep=ways // cut, tp_expert=cut)
+        elif layout.ep > 1:
+            layout = replace(layout, ep=ways)
         return replace(self, layout=layout, limits=replace(self.limits, tp=tp))
 
     @cached_property

@@ -338,10 +338,7 @@ def kernel_factor(
 
 
 def conversion_note(stored: ModelSizes, converted: ModelSizes) -> str:
-    """What a conversion of all matrices assumes of attention; empty if it stays as it is stored.
-
-    Published checkpoints of a format often leave attention as it was: Llama 3.1 405B in fp8 does.
-    """
+    """Note on attention that a conversion takes along, unlike many a checkpoint; empty if none."""
     more = stored.weight_bytes["attention"] - converted.weight_bytes["attention"]
     if more <= 0:
         return ""

@@ -42,6 +42,8 @@ class EngineSettings(QuestionRecord):
         faults: Faults = [(("engine", x), unknown_key(x, keys)) for x in engine if x not in keys]
         twice = [x for x in engine if keys.get(x) in beside]
         faults += [(("engine", x), f"{keys[x]} stands beside it; leave one out") for x in twice]
+        if isinstance(engine.get("version"), int | float):
+            faults += [(("engine", "version"), 'write it in quotes: "0.20" is no number')]
         if faults:
             raise Refusals(faults)
         return {**beside, "engine": None, **{keys[name]: x for name, x in engine.items()}}

@@ -7,8 +7,9 @@ from itertools import pairwise
 import pytest
 
 from formulas.export import export
+from formulas.export.formula_blocks import fragment_blocks
 from formulas.export.formula_document import Chapter, document
-from formulas.export.html import fragment
+from formulas.export.html import HTML
 from formulas.export.typesetting.layout import layout, relation
 from formulas.export.words import split_prose
 from formulas.nomenclature.dimensions import unit
@@ -120,7 +121,7 @@ def test_chapters_say_what_they_are_about_in_the_order_of_their_pages():
 def test_a_fragment_is_the_body_of_a_page_without_its_head():
     """A site puts it inside a page of its own: steps, symbols and sources, no style, no title."""
     entry = by_name()["critical_batch"]
-    inner, page = fragment(document([entry], {})), export(entry, "html")
+    inner, page = HTML.written(fragment_blocks(document([entry], {}))), export(entry, "html")
     assert inner.count('<p class="proof">') == page.count('<p class="proof">') >= len(entry.steps)
     assert inner.count("<tr>") == page.count("<tr>") > len(entry.rhs.free_symbols)
     assert "<style" not in inner

@@ -1,9 +1,17 @@
 """`planner fit`: rooms that were logged, starts that were refused, and what contradicts itself."""
 
+import json
+
 import pytest
 
+import planner
+from planner.architecture.counts import model_sizes
+from planner.catalogue import models
+from planner.catalogue.chips import chip
 from planner.engines.fit_question import FitOptions, fit
-from planner.memory.engine_table import GIB
+from planner.memory.engine_fit import FitQuestion, held_requests
+from planner.memory.engine_room import EngineLimits, ReplicaLayout
+from planner.memory.engine_table import GIB, chip_memory, engine_memory
 from planner.text.errors import InputError
 from tests.paths import EXAMPLES
 
@@ -109,3 +117,70 @@ def test_a_card_starts_with_what_was_logged():
     """Two RTX 4090 start with a share of 0.98 (vllm#13061)."""
     result = asked(model="qwen3-8b", system="rtx-4090", tp=2, share=0.98, version="0.7.2")
     assert result.largest_share >= 0.98
+
+
+SERVE = "vllm serve meta-llama/Llama-3.3-70B-Instruct -tp 4"
+DENSE = {"problem": "serving", "model": "llama-3.3-70b", "system": "h100", "price": "$2/hour",
+         "workload": {"input_tokens": 4000, "output_tokens": 500}}  # fmt: skip
+
+
+def test_no_more_chips_than_the_scenario_pays_for(tmp_path):
+    """70B in bf16 does not fit on one H100; four are the least."""
+    file = tmp_path / "one.json"
+    file.write_text(json.dumps(DENSE | {"chips": 1, "engine": "vllm"}), "utf-8")
+    one = fit(str(file), FitOptions())
+    assert (one.verdict, one.layout["tp"], one.least_chips) == ("does not fit", 1, 4)
+    assert fit(str(file), FitOptions(), ["chips=8"]).verdict == "fits"
+
+
+def test_a_launch_without_a_length_lets_in_the_longest():
+    """131,072 tokens, for which a share of a half has no room; requests of 8,192 have."""
+    share = f"{SERVE} --gpu-memory-utilization 0.5"
+    assert fit(share, FitOptions(system="hgx-h100")).verdict == "does not fit"
+    assert fit(share, FitOptions(system="hgx-h100")).context == 131_072
+    assert fit(share, FitOptions(system="hgx-h100", context=8_192)).verdict == "fits"
+
+
+@pytest.mark.parametrize("kept", ["fp8", "fp8_e4m3", "fp8_e5m2", "fp8_ds_mla"])
+def test_a_cache_of_eight_bits_by_any_name(kept):
+    """Half the bytes of a token; a format that is not known is named."""
+    plain, small = (
+        fit(f"{SERVE} {more}", FitOptions(system="hgx-h100"))
+        for more in ("", f"--kv-cache-dtype {kept}")
+    )
+    assert small.token_bytes == pytest.approx(plain.token_bytes / 2)
+    unread = fit(f"{SERVE} --kv-cache-dtype int4 --quantization awq", FitOptions(system="hgx-h100"))
+    assert "not counted: --kv-cache-dtype, --quantization" in unread.notes
+
+
+def test_settings_that_an_engine_refuses():
+    """Ways that heads do not divide by, more than all of the memory, a version without quotes."""
+    for ways, model in ((3, "llama-3.3-70b"), (5, "llama-3.3-70b"), (8, "qwen2.5-7b")):
+        with pytest.raises(InputError, match="attention heads do not divide"):
+            asked(model=model, tp=ways)
+    with pytest.raises(InputError, match="expects 0 to 1"):
+        fit(f"{SERVE} --gpu-memory-utilization 1.2", FitOptions(system="hgx-h100"))
+    with pytest.raises(InputError, match="in quotes"):
+        planner.check(DENSE | {"chips": 4, "engine": {"name": "vllm", "version": 0.18}})
+
+
+def test_a_share_that_is_not_free_at_start_is_said():
+    """0.99 of an H100, of which the engine itself takes more than a hundredth."""
+    asks = {"name": "vllm", "version": "0.18"}
+    answer = planner.solve(DENSE | {"chips": 4, "engine": asks, "memory_utilisation": 0.99,
+                                    "choose": {"tp": 4, "mode": "aggregated"}}).answer  # fmt: skip
+    said = "vLLM 0.18 does not start: less than memory_utilisation is free then"
+    assert (answer.notes[0].severity, answer.notes[0].text) == ("broken", said)
+
+
+@pytest.mark.parametrize("experts", [(1, 8), (8, 1), (4, 2)])
+def test_fewer_chips_hold_all_experts(experts):
+    """However they lie over eight: on one or two their weights alone are more than there is."""
+    ep, cut = experts
+    sizes = model_sizes(models.load("qwen3-235b-a22b-fp8"))
+    layout = ReplicaLayout(8, 1, 1, ep, cut)
+    question = FitQuestion(sizes, chip_memory(chip("h100")), "h100", engine_memory("vllm"), layout,
+                           EngineLimits(8), 8_192)  # fmt: skip
+    assert question.on(1).left.terms["weights"] > sizes.total_weight_bytes
+    assert question.on(8).left == question.left
+    assert held_requests(question).least_chips == 4

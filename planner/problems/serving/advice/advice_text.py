@@ -215,9 +215,11 @@ def _notes(answer: ServingAnswer) -> Iterator[Note]:
     plan, band = answer.plan, answer.band
     for _, holds in plan.memories().values() if plan is not None else ():
         if holds is not None and holds.verdict == "does not fit":
-            room = " to ".join(f"{end:,}" for end in holds.tokens)
             text = f"{holds.engine} does not start with contexts of {holds.context:,} tokens: its "
-            yield Note("broken", "memory", f"{text}cache has room for {room}", "plan")
+            text += "cache has room for " + " to ".join(f"{end:,}" for end in holds.tokens)
+            if holds.tokens[0] >= holds.context:
+                text = f"{holds.engine} does not start: less than memory_utilisation is free then"
+            yield Note("broken", "memory", text, "plan")
     if text := extrapolation_text(answer.outside):
         if plan is not None and band is not None and band.usd_per_mtok:
             low, high = (end / plan.usd_per_mtok for end in band.usd_per_mtok)

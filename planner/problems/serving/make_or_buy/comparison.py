@@ -23,7 +23,6 @@ DOUBLINGS = 3  # doublings of the given chips, up to the largest fleet considere
 GRID = 13  # demands and rents of the map
 DECADES = 2  # decades of demand on the map, below and above the plan's throughput
 RENT_RANGE = (0.5, 2.0)  # of the rent, where no contract has a range
-SINGLE_FLEET_NOTE = "Reached only by a fleet that is always full"
 
 
 @dataclass(frozen=True)

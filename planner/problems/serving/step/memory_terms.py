@@ -150,10 +150,7 @@ def _of_engine(task: Task, layouts: Layouts, rules: EngineMemory) -> dict[str, n
 
 
 def _blocks_of_cut(task: Task, rules: EngineMemory, tp: int, pp: int) -> dict[str, Scalars]:
-    """Cache block terms of one stage of one cut; neutral if no rule of the layers was read.
-
-    With the blocks of windows that the tokens of a step are written to, until they leave them.
-    """
+    """Cache block terms of one stage of one cut; neutral if no rule of the layers was read."""
     sizes = task.sizes
     model = engine_room.model_memory(sizes, engine_room.ReplicaLayout(tp, pp), rules)
     groups = engine_room.engine_groups(
@@ -169,6 +166,7 @@ def _blocks_of_cut(task: Task, rules: EngineMemory, tp: int, pp: int) -> dict[st
     token = groups.page / groups.tokens / (stage * heads)  # a group's, as the equations cut it
     state = sizes.state_bytes_per_sequence * stage / tp
     blocks = plain | {"L_pad": groups.tokens / 2 * (groups.tokens > 1)}
+    # Windows keep the tokens of steps in flight until those are through.
     blocks["M_hold"] = groups.page * groups.scheduled(task.max_num_batched_tokens or task.chunk)
     context = float(np.mean(task.context))
     blocks["R_least"] = whole * max(groups.tokens, groups.least) * (groups.full > 0)
