@@ -287,7 +287,9 @@ def test_a_hundred_questions_have_equal_bytes(name, many, capsys, tmp_path):
         for step in range(1, 1 + many):
             price = f"price=${1 + step / 10:g}/hour"
             change = f"inference.tokens={1e14 * step:g}" if "inference" in scenario else price
-            ((error, text),) = asked(("solve", {"scenario": scenario, "set": [change]}))
+            ((error, text),) = asked(
+                ("solve", {"scenario": scenario, "set": [change], "detail": "full"})
+            )
             assert not error, text
             assert text == printed(capsys, "solve", str(file), "--json", "--set", change)
             served = web.post("/solve", params={"set": change}, json=scenario)

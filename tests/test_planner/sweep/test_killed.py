@@ -114,11 +114,11 @@ def test_the_command_may_be_killed_while_it_puts_parts_together(tmp_path):
     killed = (
         "import os, signal\n"
         "from planner import cli\n"
-        "from planner.sweep import table\n"
+        "from planner.sweep import formats\n"
         "def torn(ordered, whole, kind, meta):\n"
         "    whole.write_text('half')\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
-        "table.assemble_parts = torn\n"
+        "formats.assemble_parts = torn\n"
         f"cli.main({arguments()})\n"
     )
     (tmp_path / "small.yaml").write_text(SMALL)

@@ -367,7 +367,7 @@ def test_a_frontier_is_a_table_a_document_and_a_picture(tmp_path, capsys):
     file.write_text("problem: budget\ncost: 1e24 FLOP\n", encoding="utf-8")
     status, text, _ = run("pareto", file, "--points", "4", "--out", out, capsys=capsys)
     assert status == 0
-    assert text.startswith("least loss at every cost.total.flop, of a budget\n")
+    assert text.startswith("Least loss at every arithmetic, of a budget\n")
     assert max(map(len, text.splitlines())) <= 80
     _, document, _ = run("pareto", file, "--points", "4", "--json", capsys=capsys)
     rows = json.loads(document)["points"]
