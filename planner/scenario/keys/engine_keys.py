@@ -43,7 +43,7 @@ class EngineSettings(QuestionRecord):
         twice = [x for x in engine if keys.get(x) in beside]
         faults += [(("engine", x), f"{keys[x]} stands beside it; leave one out") for x in twice]
         if isinstance(engine.get("version"), int | float):
-            faults += [(("engine", "version"), 'write it in quotes: "0.20" is no number')]
+            faults += [(("engine", "version"), 'write it in quotes, such as "0.20"')]
         if faults:
             raise Refusals(faults)
         return {**beside, "engine": None, **{keys[name]: x for name, x in engine.items()}}
