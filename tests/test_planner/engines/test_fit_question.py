@@ -169,7 +169,7 @@ def test_a_share_that_is_not_free_at_start_is_said():
     asks = {"name": "vllm", "version": "0.18"}
     answer = planner.solve(DENSE | {"chips": 4, "engine": asks, "memory_utilisation": 0.99,
                                     "choose": {"tp": 4, "mode": "aggregated"}}).answer  # fmt: skip
-    said = "vLLM 0.18 does not start: memory_utilisation asks for more than is free"
+    said = "vLLM 0.18 does not start: memory_utilisation is more than is free"
     assert (answer.notes[0].severity, answer.notes[0].text) == ("broken", said)
 
 
