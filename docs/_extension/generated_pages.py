@@ -23,8 +23,9 @@ from _extension.schema_tables import SchemaTables, reference
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
 from formulas.claims import all_claims
-from formulas.export.formula_document import Chapter, document
-from formulas.export.html import fragment
+from formulas.export.formula_blocks import fragment_blocks
+from formulas.export.formula_document import Chapter, FormulaDocument, document
+from formulas.export.html import HTML
 from formulas.registry import by_name, description, subject, tags
 from planner.claims.physical_column import acceptance
 from planner.cli.app import app as command_line
@@ -76,6 +77,11 @@ def derivation_page(name: str, sets: Mapping[str, Mapping[str, float]]) -> str:
     whole = document([entry], sets, acceptance=acceptance(resting, whole=False))
     command = f"The same on a terminal: `planner derive {name}`.\n\n"
     return head(words(whole.title), f"derivation-{name}") + command + raw(fragment(whole))
+
+
+def fragment(whole: FormulaDocument) -> str:
+    """HTML of entries, symbols and cited works that stands inside a page of the site."""
+    return HTML.written(fragment_blocks(whole))
 
 
 # Commands --------------------------------------------------------------------------------------
