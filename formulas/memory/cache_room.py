@@ -103,7 +103,7 @@ PROFILE_TERMS = (sampler_peak, forward_peak, expert_workspace, graph_memory)
 TABLES = {
     "profiled": (profiled_room, *PROFILE_TERMS, largest_share),
     "pool": (pool_room, *PROFILE_TERMS, largest_share),
-    "free": (room_of_the_free, *PROFILE_TERMS, largest_share),
+    "free": (room_of_the_free, *PROFILE_TERMS),
     "blocks": (cache_blocks,),
     "kept": (kept_out_of_the_pool,),
     "share": (default_share,),

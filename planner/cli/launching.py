@@ -30,10 +30,10 @@ def fit(
     kv: str | None = None,
     context: int | None = None,
     requests: int | None = None,
-    share: float | None = None,
+    share: str | None = None,
     max_num_seqs: int | None = None,
     max_num_batched_tokens: int | None = None,
-    room: float | None = None,
+    room: str | None = None,
     images: bool | None = None,
     wanted: str | None = None,
     form: str = "text",
@@ -54,7 +54,8 @@ def fit(
             raise InputError(f"--{name} {value}: expected at least 1")
     options = FitOptions(
         model, system, engine, engine_version, tp, pp, dp, ep, weights, kv, context, requests,
-        share, max_num_seqs, max_num_batched_tokens, room, images=images,
+        _limit("--share", share, "share"), max_num_seqs, max_num_batched_tokens, room,
+        images=images,
     )  # fmt: skip
     result = answer(source, options, sets or ())
     if wanted is not None:

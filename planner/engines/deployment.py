@@ -110,7 +110,8 @@ class Deployment:
         machine = kinds[-1 if decodes else 0]["chips_per_machine"]
         sent = self.whole["prefill"]["layout"] if decodes else {"pp": 0, "cp": 0}
         return EnginePool(counted, self.chip, self.role, self.pool["weights"], copies,
-                          self.drafts, self.method, machine, sent["pp"], sent["cp"])  # fmt: skip
+                          self.drafts, self.method, machine, sent["pp"], sent["cp"],
+                          self.share["all"])  # fmt: skip
 
     @property
     def step_tokens(self) -> int:

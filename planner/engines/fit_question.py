@@ -5,8 +5,9 @@ step; options say what a file leaves open, and where both say a share they must 
 """
 
 import math
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,21 @@ from planner.catalogue.hub import hub_config, is_hub_name
 from planner.catalogue.systems import System, system
 from planner.engines.deployment import longest_request
 from planner.engines.imported import LaunchPool, launch_pools
-from planner.memory.engine_fit import Fit, FitQuestion, memory_fit
+from planner.memory.engine_fit import Fit, FitQuestion, held_requests, memory_fit
 from planner.memory.engine_room import EngineLimits, ReplicaLayout, conversion_note
-from planner.memory.engine_table import GIB, chip_memory, engine_memory, engine_names
+from planner.memory.engine_table import (
+    GIB,
+    EngineMemory,
+    chip_memory,
+    engine_memory,
+    engine_names,
+    logged_room,
+    release,
+)
 from planner.problems.serving.question import Scenario
+from planner.problems.serving.step.engine_rules import EnginePool, engine_tables
+from planner.problems.serving.step.layouts import Layouts
+from planner.problems.serving.step.runnable import refusals
 from planner.scenario.keys.model_keys import ModelDescription
 from planner.scenario.keys.references import File
 from planner.scenario.loading import load
@@ -33,6 +45,8 @@ EAGER = ("--enforce-eager", "--disable-cuda-graph")
 SCENARIOS = (".yaml", ".yml", ".toml", ".json")
 MANIFEST = re.compile(r"^\s*(kind|services):", re.MULTILINE)  # manifests, and a compose file
 VISION = ("vision", "image")
+OF_THE_CHIP = ("architecture", "maker")  # rules of engines that no layout changes
+SAME_TOKENS = 0.005  # of what a log prints, which our rules of blocks give from its room
 CONTEXT = 8192  # tokens of a request if no length is given
 
 
@@ -41,7 +55,7 @@ class FitOptions:
     """Options of `planner fit` that change a file or replace it; None or empty if not given.
 
     `context` tokens of a request, `requests` at once of a replica; `room` in GiB as a log prints
-    it; `seats` and `tokens` are the limits of a step.
+    it, or the log: a file, or its line; `seats` and `tokens` are the limits of a step.
     """
 
     model: str | None = None
@@ -59,7 +73,7 @@ class FitOptions:
     share: float | None = None
     seats: int | None = None
     tokens: int | None = None
-    room: float | None = None
+    room: float | str | None = None
     eager: bool = False
     images: bool | None = None
     chips: int | None = None
@@ -177,8 +191,6 @@ def _question(wanted: FitOptions) -> FitQuestion:
         raise InputError(
             f"{words} missing: give them, such as --model llama-3.1-8b --system hgx-h100"
         )
-    if wanted.room is not None and not 0 < wanted.room < math.inf:
-        raise InputError(f"--room {wanted.room:g}: expected GiB above 0, as a log prints it")
     share = _share(wanted.share)
     model = _model(wanted.model or "")
     notes = [*wanted.notes, *model.warnings]
@@ -189,6 +201,8 @@ def _question(wanted: FitOptions) -> FitQuestion:
     notes += filter(None, [conversion_note(model_sizes(model), counted)])
     machine = wanted.system if isinstance(wanted.system, System) else system(wanted.system or "")
     chip, context = machine.chip, wanted.context
+    room, printed = _logged(wanted.room, engine, chip_memory(chip).visible)
+    notes += _refused(EnginePool(counted, chip, "", wanted.weights or counted.stored), engine)
     if context is None:
         longest = counted.max_context or CONTEXT  # which a launch lets in, if it says nothing
         context = longest if wanted.launched else min(CONTEXT, longest)
@@ -210,10 +224,41 @@ def _question(wanted: FitOptions) -> FitQuestion:
     )  # fmt: skip
     question = FitQuestion(
         counted, chip_memory(chip), chip.name, engine, layout, limits, context,
-        requests=math.ceil((wanted.requests or 1) / layout.dp),
-        room=None if wanted.room is None else wanted.room * GIB, notes=tuple(notes),
+        requests=math.ceil((wanted.requests or 1) / layout.dp), room=room, notes=tuple(notes),
     )  # fmt: skip
+    if printed and abs(held_requests(question).tokens[0] / printed / layout.dp - 1) > SAME_TOKENS:
+        words = f"the log has {printed:,} tokens of cache, other than this room gives by our rules"
+        question = replace(question, notes=(*notes, words))
     return question if wanted.tp else _fewest(question, wanted.chips or math.inf)
+
+
+def _logged(
+    room: float | str | None, engine: EngineMemory, visible: float
+) -> tuple[float | None, int | None]:
+    """Room [byte] and tokens of the cache as a log prints them, where one is given."""
+    if room is None:
+        return None, None
+    printed = None
+    try:
+        size = float(room) * GIB
+    except ValueError:
+        log = str(room)
+        log = Path(log).read_text("utf-8", errors="replace") if os.path.isfile(log) else log
+        size, printed = logged_room(engine, log)
+    if not 0 < size < visible:
+        words = f"expected above 0 and below {visible / GIB:.2f} GiB, which the chip has"
+        raise InputError(f"--room {size / GIB:g}: {words}")
+    return size, printed
+
+
+def _refused(pool: EnginePool, engine: EngineMemory) -> Iterator[str]:
+    """Note models and chips that the engine lacks; InputError if that is of the version asked."""
+    table = engine_tables()[engine.name]
+    asked = {name: table.rules[name] for name in OF_THE_CHIP if name in table.rules}
+    for what, remedy in refusals(pool, Layouts.of(), replace(table, rules=asked)):
+        if engine.version[:2] >= (release(table.version) or ())[:2]:
+            raise InputError(f"{table.stamp}: {what}; what would work: {remedy}")
+        yield f"of {table.stamp}: {what}"
 
 
 def _fewest(question: FitQuestion, chips: float) -> FitQuestion:

@@ -161,7 +161,7 @@ def engine_room(
         low=sizes["M_room"] - band,
         high=sizes["M_room"] + band,
         share=share,
-        largest=sizes["x_start"],
+        largest=sizes.get("x_start", 1.0),
         seats=seats,
         tokens=tokens,
         terms=terms,

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from planner.catalogue.chips import Chip
-from planner.text.errors import CatalogueError
+from planner.text.errors import CatalogueError, InputError
 from planner.text.tables import table
 
 GIB, MIB, GB = 2**30, 2**20, 1e9
@@ -100,6 +100,24 @@ def engine_names() -> tuple[str, ...]:
 def memory_table() -> Mapping[str, Any]:
     """The whole table; GiB as in the file."""
     return table("planner.memory", "engine_table.toml")
+
+
+def logged_room(engine: EngineMemory, log: str) -> tuple[float, int | None]:
+    """Room [byte] and tokens of the cache that an engine's log prints, of the rank that has least.
+
+    Tokens are None where no line has them. Raises InputError for a log without a room.
+    """
+    lines = engine.rules["logged"]
+    rooms = [sum(float(x) for x in found if x) for found in _found(lines["room"], log)]
+    tokens = [int(found[0].replace(",", "")) for found in _found(lines["tokens"], log)]
+    if not rooms:
+        words = f"no line of {engine.title} says it; expected GiB, or such as {lines['example']!r}"
+        raise InputError(f"--room: {words}")
+    return min(rooms) * GIB, min(tokens, default=None)
+
+
+def _found(pattern: str, log: str) -> list[tuple[str, ...]]:
+    return [match.groups("") for match in re.finditer(pattern, log)]
 
 
 def layout_factor(dtype: str) -> float:

@@ -50,6 +50,11 @@ def three_digits(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:#.3g}".rstrip(".")
 
 
+def plural(number: float, noun: str) -> str:
+    """A count with its noun: "1 chip", "1,024 chips"."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def joined_ends(low: str, high: str) -> str:
     """Format a range, `27.5–69.1 ms`; a unit that both share is printed once."""
     pieces = (_NUMBER.match(end) for end in (low, high))

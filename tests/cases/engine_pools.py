@@ -22,7 +22,9 @@ MODEL = replace(
 )  # fmt: skip
 H100, A100, B200, MI300 = (chip(name) for name in ("h100", "a100", "b200", "mi300x"))
 POOL = {"chip": H100, "role": "", "weights": "bf16"}
-OF_POOL = ("chip", "role", "weights", "copies", "drafts", "method", "machine", "stages", "parts")
+OF_POOL = (
+    "chip", "role", "weights", "copies", "drafts", "method", "machine", "stages", "parts", "share",
+)  # fmt: skip
 
 
 def pool_with(changes: dict[str, Any]) -> EnginePool:

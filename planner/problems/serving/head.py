@@ -21,6 +21,7 @@ from planner.text.wording import (
     joined_ends,
     length,
     percent,
+    plural,
     reference_text,
     three_digits,
     wrap_text,
@@ -202,18 +203,19 @@ def _sizes(answer: ServingAnswer, point: ServingPoint) -> Iterator[str]:
     """Fewer chips that do, how sure, each with its bill; or why the next fewer do not."""
     smaller = smaller_sizes(answer, point)
     for size in smaller:
-        rented = f" ({size.machines} node{'s' * (size.machines > 1)})" if size.unit > 1 else ""
+        rented = f" ({plural(size.machines, 'node')})" if size.unit > 1 else ""
         rented += " one by one" * ("rent.unit" in size.sets)
         chance, word = size.chance, size.word
         sure = "" if word is None or chance is None else f", {word}, {chance:.0%}"
         bill = increase(size.usd_per_hour / point.usd_per_hour - 1)
         price = f"${size.usd_per_hour:,.2f}/hour ({bill}), ${three_digits(size.usd_per_mtok)}/Mtok"
-        yield f"{size.chips:,} chips{rented}{sure}: {price}"
+        yield f"{plural(size.chips, 'chip')}{rented}{sure}: {price}"
     unit = max((size.unit for size in answer.sizes), default=1)  # chips that are rented together
     for size in answer.sizes:
         if size.chips == point.chips and size.lacks and size.unit >= unit:
             reasons = ", ".join(miss_text(each.promise, each.short_by) for each in size.lacks)
-            yield f"{BROKEN if smaller else 'no:'} {size.chips - size.unit:,} chips: {reasons}"
+            fewer = plural(size.chips - size.unit, "chip")
+            yield f"{BROKEN if smaller else 'no:'} {fewer}: {reasons}"
 
 
 def typed_size(size: FleetSize) -> str:

@@ -18,7 +18,7 @@ from planner.protocol.plan import MEASURED
 from planner.protocol.section import Line, Section
 from planner.text.quantities import show
 from planner.text.tolerances import UNSEEN
-from planner.text.wording import duration, format_bytes, increase
+from planner.text.wording import duration, format_bytes, increase, plural
 
 if TYPE_CHECKING:
     from planner.problems.serving.advice.records import NarrowingRun
@@ -102,7 +102,7 @@ def _details(point: ServingPoint, answer: ServingAnswer) -> Iterator[Line]:
         shown = (f"{name} {duration(value)}" for name, value in times.items() if value is not None)
         yield Line("yours", ", ".join(shown))
     for fewer in smaller_sizes(answer, point):
-        yield Line(f"{fewer.chips:,} chips", typed_size(fewer))
+        yield Line(plural(fewer.chips, "chip"), typed_size(fewer))
     if point.engines is not None:
         yield Line("engines", stamps(point.engines))
     for part in point.placement:

@@ -164,13 +164,57 @@ def test_settings_that_an_engine_refuses():
         planner.check(DENSE | {"chips": 4, "engine": {"name": "vllm", "version": 0.18}})
 
 
-def test_a_share_that_is_not_free_at_start_is_said():
-    """0.99 of an H100, of which the engine itself takes more than a hundredth."""
+def test_a_share_that_is_not_free_at_start_is_refused():
+    """0.99 of an H100, of which the context takes 0.6 % and links of four ranks 2 %."""
     asks = {"name": "vllm", "version": "0.18"}
-    answer = planner.solve(DENSE | {"chips": 4, "engine": asks, "memory_utilisation": 0.99,
-                                    "choose": {"tp": 4, "mode": "aggregated"}}).answer  # fmt: skip
-    said = "vLLM 0.18 does not start: memory_utilisation is more than is free"
-    assert (answer.notes[0].severity, answer.notes[0].text) == ("broken", said)
+    full = DENSE | {"chips": 4, "engine": asks, "memory_utilisation": 0.99}
+    with pytest.raises(InputError, match=r"memory_utilisation: .* not free .*=0\.974"):
+        planner.solve(full | {"choose": {"tp": 4, "mode": "aggregated"}})
+    of_one = planner.solve(full | {"choose": {"tp": [2, 4, 1], "weights": "fp8"}}).answer
+    assert of_one.plan.layout.tp == 1
+    assert not any(note.severity == "broken" for note in of_one.notes)
+
+
+def test_an_engine_without_the_architecture_or_the_chip_is_said():
+    """Of the version whose rules were read it is refused, of an older one noted."""
+    options = {"model": "minimax-m1", "system": "hgx-h200", "tp": 8}
+    with pytest.raises(InputError, match=r"vLLM 0\.33\.0: minimax_m1 models .* another engine"):
+        asked(**options)
+    assert "minimax_m1 models are not among" in asked(**options, version="0.18").notes[0]
+    with pytest.raises(InputError, match="AMD MI300X is not among the chips"):
+        asked(model="llama-3.1-8b", system="mi300x", engine="trtllm", tp=1)
+
+
+def test_a_share_of_what_is_free_is_free():
+    """TensorRT-LLM's is of the memory that the peak of a step leaves, not of all of it."""
+    whole = asked(model="llama-3.1-8b", engine="trtllm", tp=1, share=0.999)
+    assert (whole.verdict, whole.largest_share) == ("fits", 1.0)
+
+
+LOG = """(Worker_TP0 pid=7) INFO [gpu_worker.py:298] Available KV cache memory: 61.58 GiB
+(Worker_TP1 pid=8) INFO [gpu_worker.py:298] Available KV cache memory: 61.21 GiB
+(EngineCore pid=5) INFO [kv_cache_utils.py:1087] GPU KV cache size: {} tokens
+"""
+POOL = "KV Cache is allocated. #tokens: 984023, K size: 30.03 GB, V size: 30.03 GB"
+
+
+def test_a_log_is_the_room(tmp_path):
+    """The rank that has least counts; tokens that do not follow from it are said."""
+    file = tmp_path / "vllm.log"
+    file.write_text(LOG.format("1,002,864"))
+    result = asked(model="llama-3.1-8b", tp=2, room=str(file))
+    assert result.room_range == (61.21 * GIB, 61.21 * GIB)
+    assert result.tokens == (1_002_864, 1_002_864)
+    assert not any("the log has" in note for note in result.notes)
+    odd = asked(model="llama-3.1-8b", tp=2, room=LOG.format("501,432"))
+    assert "the log has 501,432 tokens" in " ".join(odd.notes)
+    assert asked(model="llama-3.1-8b", engine="sglang", tp=2, room=POOL).tokens[0] == 984_023
+    freed = "[MemUsageChange] Allocated 45.60 GiB for max tokens in paged KV cache (373555)"
+    assert asked(model="llama-3.1-8b", engine="trtllm", tp=1, room=freed).tokens[0] == 373_555
+    with pytest.raises(InputError, match="no line of vLLM says it"):
+        asked(model="llama-3.1-8b", tp=2, room=POOL)
+    with pytest.raises(InputError, match=r"--room 200: expected above 0 and below 79\.19 GiB"):
+        asked(model="llama-3.1-8b", tp=1, room="200")
 
 
 @pytest.mark.parametrize("experts", [(1, 8), (8, 1), (4, 2)])

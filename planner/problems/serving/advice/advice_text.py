@@ -217,8 +217,6 @@ def _notes(answer: ServingAnswer) -> Iterator[Note]:
         if holds is not None and holds.verdict == "does not fit":
             text = f"{holds.engine} does not start with contexts of {holds.context:,} tokens: its "
             text += "cache has room for " + " to ".join(f"{end:,}" for end in holds.tokens)
-            if holds.tokens[0] >= holds.context:
-                text = f"{holds.engine} does not start: memory_utilisation is more than is free"
             yield Note("broken", "memory", text, "plan")
     if text := extrapolation_text(answer.outside):
         if plan is not None and band is not None and band.usd_per_mtok:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from planner.memory.engine_room import context_bytes
+from planner.memory.engine_table import chip_memory
 from planner.problems.serving.step.layouts import Layouts
 from planner.text.tables import table
 
@@ -77,7 +79,7 @@ class EnginePool:
     `role` is prefill or decode where the pool does one phase alone; `copies` of experts are stored
     beside the experts, `drafts` tokens are drafted in a step by `method`, empty for the
     checkpoint's own blocks. `machine` are the chips of one machine, `stages` and `parts` pp and cp
-    of what prefills for a pool that decodes; 0 where they are not known.
+    of what prefills for a pool that decodes, `share` that of the memory; 0 where not known.
     """
 
     sizes: ModelSizes
@@ -90,6 +92,7 @@ class EnginePool:
     machine: int = 0
     stages: int = 0
     parts: int = 0
+    share: float = 0.0
 
     @property
     def kv(self) -> str:
@@ -123,6 +126,12 @@ class EnginePool:
         """True if the weights differ from those that the checkpoint stores."""
         return bool(self.sizes.stored) and self.weights != self.sizes.stored
 
+    def largest_share(self, ranks: np.ndarray) -> np.ndarray:
+        """Memory that is free when each of `ranks` starts, over all that its runtime sees."""
+        seen, experts = chip_memory(self.chip), self.sizes.n_experts > 0
+        alone, several = (context_bytes(seen, n, experts=experts) for n in (1, 2))
+        return 1 - np.where(ranks > 1, several, alone) / seen.visible
+
     def cut(self, group: str, ways: np.ndarray, pads: frozenset[str] = frozenset()) -> np.ndarray:
         """True where an inner width of a weight class has no whole blocks on each of `ways` chips.
 
@@ -154,11 +163,6 @@ class EngineRule:
     of_checkpoint: bool = False
 
 
-def _kv_heads(pool: EnginePool, x: Layouts, _: EngineTable) -> np.ndarray | bool:
-    heads = pool.sizes.n_kv_heads
-    return not pool.sizes.latent and (heads % x.tp != 0) & (x.tp % heads != 0)
-
-
 def _uneven(pool: EnginePool, x: Layouts) -> np.ndarray | bool:
     return pool.sizes.n_experts > 0 and pool.experts % x.ep != 0
 
@@ -170,20 +174,6 @@ def _ragged(pool: EnginePool, x: Layouts) -> np.ndarray | bool:
     size = np.maximum(x.replica_chips // nodes, 1)
     whole = (size % x.stage == 0) | (x.stage % size == 0)
     return (nodes > 1) & ((x.replica_chips % nodes != 0) | ~whole)
-
-
-def _fp4(pool: EnginePool, _: Layouts, engine: EngineTable) -> bool:
-    if pool.weights == "nvfp4" and pool.chip.maker != "NVIDIA":
-        return True
-    unfit = pool.weights in FP4_CACHES and not pool.chip.computes(pool.weights)
-    return unfit and not engine.unpacks_fp4
-
-
-def _drafting(pool: EnginePool, _: Layouts, engine: EngineTable) -> bool:
-    if pool.method not in ("", "mtp"):
-        return bool(pool.drafts) and engine.drafter(pool.method) is None
-    unfit = not pool.sizes.mtp_blocks or pool.sizes.family not in engine.predicting
-    return bool(pool.drafts) and unfit
 
 
 RULE_DENSE_REPLICAS = EngineRule(
@@ -202,13 +192,14 @@ RULES: dict[str, EngineRule] = {
         lambda p, x, _: p.sizes.n_q_heads % x.tp != 0,
         "tp {tp} does not divide the {heads} attention heads of {model}", ("tp",)),
     "KV heads": EngineRule(
-        _kv_heads,
+        lambda p, x, _: not p.sizes.latent and (
+            (p.sizes.n_kv_heads % x.tp != 0) & (x.tp % p.sizes.n_kv_heads != 0)),
         "tp {tp} neither divides the {kv_heads} KV heads of {model} nor is a multiple of them",
         ("tp",)),
     "dense width over tp": RULE_DENSE_REPLICAS,
     "dense width of a dense model": replace(
-        RULE_DENSE_REPLICAS, broken=lambda p, x,
-        _: not p.sizes.n_experts and p.cut("dense_ffn", x.tp)),
+        RULE_DENSE_REPLICAS,
+        broken=lambda p, x, _: not p.sizes.n_experts and p.cut("dense_ffn", x.tp)),
     "dense width over the stage": EngineRule(
         lambda p, x, _: p.cut("dense_ffn", x.whole) & ((x.tp > 1) | (p.sizes.n_experts == 0)),
         "the feed-forward width, {dense_ffn}, is not whole on each of the chips that share it",
@@ -362,6 +353,10 @@ RULES: dict[str, EngineRule] = {
         lambda p, x, engine: bool(p.chip.figures) and p.chip.maker not in engine.vendors,
         "{chip} is not among the chips its options were read for ({vendors})",
         remedy="a system with chips of {vendors}"),
+    "memory that is free": EngineRule(
+        lambda p, x, _: bool(p.chip.figures) and p.share > p.largest_share(x.whole),
+        "a share of {share:g} of the memory of {chip} is not free when it starts",
+        remedy="memory_utilisation={largest:.3f}"),
     "cache dtype": EngineRule(
         lambda p, x, engine: engine.cache(p) is None, "it has no {kv} KV cache for {model}",
         remedy="choose.kv={caches}"),
@@ -370,7 +365,9 @@ RULES: dict[str, EngineRule] = {
         "the checkpoint asks for a {stored_kv} KV cache, which dtype auto follows",
         remedy="choose.kv={stored_kv}"),
     "FP4 arithmetic": EngineRule(
-        _fp4, "{chip} does not multiply {weights} weights",
+        lambda p, _, engine: (p.weights == "nvfp4" and p.chip.maker != "NVIDIA") or (
+            p.weights in FP4_CACHES and not (p.chip.computes(p.weights) or engine.unpacks_fp4)),
+        "{chip} does not multiply {weights} weights",
         remedy="a Blackwell chip, or an fp8 model"),
     "FP8 arithmetic": EngineRule(
         lambda p, x, _: p.weights == "fp8" and not p.chip.computes("fp8"),
@@ -383,7 +380,10 @@ RULES: dict[str, EngineRule] = {
         remedy="choose.weights={stored}, or a model whose checkpoint is {weights}",
         of_checkpoint=True),
     "drafting": EngineRule(
-        _drafting, "{drafter}",
+        lambda p, _, engine: bool(p.drafts) and (
+            not p.sizes.mtp_blocks or p.sizes.family not in engine.predicting
+            if p.method in ("", "mtp") else engine.drafter(p.method) is None),
+        "{drafter}",
         remedy="leave speculation out, or start it by hand with a draft model of its own",
         of_checkpoint=True),
 }  # fmt: skip

@@ -5,10 +5,10 @@ Columns of layouts are judged at once, by the rules that an engine has (`engine_
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
-from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,7 +42,7 @@ def engine_pool(task: Task) -> EnginePool:
     weights = sizes.weight_dtype["routed" if sizes.n_experts else "dense_ffn"]
     return EnginePool(
         sizes, task.chip, role, weights, task.redundant, task.drafts, task.drafting,
-        chips_per_box(task),
+        chips_per_box(task), share=task.utilisation,
     )  # fmt: skip
 
 
@@ -66,7 +66,7 @@ def supporting_engines(pools: Sequence[tuple[Task, Layouts]]) -> tuple[str, ...]
     if any(task.engines is None for task, _ in pools):
         return None
     longest = max(task.input_tokens + task.output_tokens + task.drafts for task, _ in pools)
-    names = tuple(engine_tables()) if longest <= (pools[0][0].sizes.max_context or inf) else ()
+    names = tuple(engine_tables()) if longest <= (pools[0][0].sizes.max_context or math.inf) else ()
     first, several = pools[0][1], len(pools) > 1
     stages, parts = (int(x[0]) if several else 0 for x in (first.pp, first.cp))
     for task, layouts in pools:
@@ -138,7 +138,9 @@ def refusal_text(pool: EnginePool, layouts: Layouts, names: Sequence[str]) -> st
 
 
 def refusal_location(pinned: Iterable[str], words: str) -> tuple[str, str]:
-    """Path and text of a refusal: the choice that a remedy names, else the first pinned choice."""
+    """Path and text of a refusal: the key that a remedy names, else the first pinned choice."""
+    if key := re.search(r"would work: (?!choose\.)([\w.]+)=", words):
+        return key[1], words
     remedies, keys = re.findall(r"choose\.(\w+)=", words), list(pinned)
     key = next((key for key in remedies if key in keys), keys[0] if keys else "")
     return f"choose.{key or next(iter(remedies), '')}".rstrip("."), words
@@ -208,7 +210,8 @@ def _facts(pool: EnginePool, layout: Layouts, engine: EngineTable) -> dict[str, 
         **numbers, **widths, "whole": int(layout.whole[0]), "stamp": engine.stamp,
         "replica_chips": int(layout.replica_chips[0]), "machine": pool.machine,
         "stages": pool.stages,
-        "parts": pool.parts,
+        "parts": pool.parts, "share": pool.share,
+        "largest": math.floor(1000 * pool.largest_share(layout.whole)[0]) / 1000,
         "heads": sizes.n_q_heads,
         "kv_heads": sizes.n_kv_heads, "model": sizes.name, "family": sizes.family,
         "vocab": sizes.vocab, "experts": pool.experts, "copies": pool.copies,

@@ -116,6 +116,8 @@ RUNS = {
     "drafts in whole rounds": [
         ({"mtp_blocks": 2, "drafts": drafts}, {}) for drafts in (0, 1, 2, 4)
     ] + [({"mtp_blocks": 0, "drafts": 3}, {}), ({"mtp_blocks": 1, "drafts": 3}, {})],
+    "memory that is free": [({"share": 0.993}, {}), ({"share": 0.968}, {"tp": 2}, "sglang"),
+                            ({}, {"tp": 2})],
     "maker": [({}, {}), ({"chip": MI300}, {}), ({"chip": MADE_UP}, {}, "trtllm")],
     "cache dtype": [({"kv_dtype": dtype}, {}) for dtype in ("bf16", "fp16", "fp8")]
     + [({"kv_dtype": "nvfp4", "chip": B200}, {})],
@@ -214,6 +216,7 @@ BREAKS = {
     "no drafts in a pipeline": [({"drafts": 1}, {"pp": 2}),
                                 ({"drafts": 1, "role": "decode"}, {"pp": 2})],
     "drafts in whole rounds": [({"mtp_blocks": 2, "drafts": drafts}, {}) for drafts in (3, 5)],
+    "memory that is free": [({"share": 0.994}, {}), ({"share": 0.969}, {"tp": 2}, "sglang")],
     "maker": [({"chip": MI300}, {}, "trtllm")],
     "cache dtype": [
         ({"kv_dtype": "int8"}, {}), ({"kv_dtype": "fp16"}, {}, "sglang"),
