@@ -74,6 +74,7 @@ class FitOptions:
     seats: int | None = None
     tokens: int | None = None
     room: float | str | None = None
+    dcp: int | None = None
     eager: bool = False
     images: bool | None = None
     chips: int | None = None
@@ -152,8 +153,6 @@ def _merged(read: FitOptions, options: FitOptions) -> FitOptions:
 
 def _of_launch(pool: LaunchPool) -> FitOptions:
     facts, layout = pool.facts, pool.layout
-    if (ranks := layout.get("dcp", 1)) > 1:
-        raise InputError(f"dcp {ranks}: contexts cut over chips of tp are read by import alone")
     name = pool.launch.release.name
     step = facts.get("budget") or facts.get("step_tokens") or facts.get("chunk")
     notes = [f"read from a launch of {pool.launch.release.title}"]
@@ -170,6 +169,7 @@ def _of_launch(pool: LaunchPool) -> FitOptions:
         pp=layout["pp"],
         dp=layout["dp_attention"],
         ep=layout.get("ep"),
+        dcp=layout.get("dcp"),
         weights=layout.get("weights"),
         kv=layout.get("kv"),
         context=_whole(facts, "longest"),
@@ -216,11 +216,13 @@ def _question(wanted: FitOptions) -> FitQuestion:
     )  # fmt: skip
     if counted.n_q_heads % layout.tp:
         raise InputError(f"tp {layout.tp}: {counted.n_q_heads} attention heads do not divide by it")
+    if wanted.dcp and wanted.dcp > 1 and "index" in {x.kind for x in counted.caches}:
+        raise InputError(f"dcp {wanted.dcp}: no rule was read of blocks beside an index")
     if layout.ep not in (1, layout.tp * layout.dp):
         layout = replace(layout, tp_expert=layout.tp * layout.dp // layout.ep)
     limits = EngineLimits(
         layout.tp, layout.pp, layout.dp, share, wanted.seats, wanted.tokens,
-        graphs=not wanted.eager, images=bool(wanted.images),
+        graphs=not wanted.eager, images=bool(wanted.images), dcp=wanted.dcp or 1,
     )  # fmt: skip
     question = FitQuestion(
         counted, chip_memory(chip), chip.name, engine, layout, limits, context,

@@ -24,7 +24,7 @@ def max_load(source: str | None, sets: Sequence[str], fit: Fit, wanted: str) -> 
         raise InputError(f"--for {wanted} reads promises of a scenario; give one, such as s.yaml")
     layout = {key: n for key, n in fit.layout.items() if key != "ep" or n > 1}
     chips = layout["tp"] * layout["pp"] * layout["dp_attention"]
-    pins = [f"choose.{key}={n}" for key, n in {**layout, "replicas": 1, "cp": 1, "dcp": 1}.items()]
+    pins = [f"choose.{key}={n}" for key, n in {**layout, "replicas": 1, "cp": 1}.items()]
     free = ["choose.mode=aggregated", "choose.batch=null", "workload.concurrency=null",
             "workload.demand=null", "nodes=null", "price=$1/hour"]  # fmt: skip
     chosen = solve(str(source), [*sets, *free, f"chips={chips}", *pins, QUESTIONS[wanted]]).chosen

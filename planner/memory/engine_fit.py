@@ -44,7 +44,8 @@ class FitQuestion:
             layout = replace(layout, ep=ways // cut, tp_expert=cut)
         elif layout.ep > 1:
             layout = replace(layout, ep=ways)
-        return replace(self, layout=layout, limits=replace(self.limits, tp=tp))
+        limits = replace(self.limits, tp=tp, dcp=min(self.limits.dcp, tp))
+        return replace(self, layout=layout, limits=limits)
 
     @cached_property
     def left(self) -> rooms.CacheRoom:
@@ -178,7 +179,13 @@ def memory_fit(question: FitQuestion) -> Fit:
         **vars(held_requests(question)),
         model=sizes.name,
         chip=question.chip_name,
-        layout={"tp": layout.tp, "pp": layout.pp, "dp_attention": layout.dp, "ep": layout.ep},
+        layout={
+            "tp": layout.tp,
+            "pp": layout.pp,
+            "dp_attention": layout.dp,
+            "ep": layout.ep,
+            "dcp": question.limits.dcp,
+        },
         wanted=question.requests,
         room=left.room,
         room_range=(left.low, left.high),
@@ -198,7 +205,7 @@ def _ideal(question: FitQuestion) -> float:
     """Bytes of a request by its layers alone, over its tokens, on one chip [byte/token]."""
     context = question.context
     caches = rooms.model_memory(question.sizes, question.layout, question.engine).caches
-    return float(sum(x.bytes_of(context) for x in caches)) / context
+    return float(sum(x.bytes_of(context) for x in caches)) / context / question.limits.dcp
 
 
 def _least_chips(question: FitQuestion) -> int | None:

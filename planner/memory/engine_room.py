@@ -81,7 +81,7 @@ class EngineLimits:
 
     `seats` sequences and `tokens` of a step; `sampler` native, flashinfer or none (of models that
     only embed), empty for the usual; `drafted` tokens a step by the model's own blocks (mtp) or by
-    another model (draft), as `drafts` says.
+    another model (draft), as `drafts` says; `dcp` ranks of `tp` share contexts.
     """
 
     tp: int = 1
@@ -95,6 +95,7 @@ class EngineLimits:
     images: bool = False
     drafts: str = ""
     drafted: int = 0
+    dcp: int = 1
 
     @property
     def ranks(self) -> int:
@@ -360,19 +361,18 @@ def expert_padding(hidden: float, width: Scalars, ranks: Scalars) -> np.ndarray:
 
 
 def engine_groups(model: ModelMemory, engine: EngineMemory, limits: EngineLimits) -> CacheGroups:
-    """The groups of a model's cache in an engine."""
-    if engine.rules["meaning"] == "profiled":
-        era = engine.era
-        if "packed" in era and any(x.ratio > 1 for x in model.caches):
-            groups = packed_groups(model.caches, era["packed"])
-        else:
-            own_pages, drafts = era.get("own_pages", False), limits.drafted
-            groups = cache_groups(
-                model.caches, hybrid=era["hybrid"], drafts=drafts, own_pages=own_pages
-            )
-        return replace(groups, in_flight=limits.pp + 1 if era.get("overlapped") else 1)
-    rules = engine.rules
-    return pooled_groups(model.caches, rules.get("window_share", 1), rules.get("state_share", 0))
+    """The groups of a model's cache in an engine; of `dcp` ranks each fills blocks of its own."""
+    rules, era = engine.rules, engine.era
+    if rules["meaning"] != "profiled":
+        shares = (rules.get("window_share", 1), rules.get("state_share", 0))
+        groups = pooled_groups(model.caches, *shares)
+    elif "packed" in era and any(x.ratio > 1 for x in model.caches):
+        groups = packed_groups(model.caches, era["packed"])
+    else:
+        own, drafts = era.get("own_pages", False), limits.drafted
+        groups = cache_groups(model.caches, hybrid=era["hybrid"], drafts=drafts, own_pages=own)
+    steps = limits.pp + 1 if era.get("overlapped") else 1
+    return replace(groups, in_flight=steps, tokens=groups.tokens * limits.dcp)
 
 
 def _caches(sizes: ModelSizes, layout: ReplicaLayout) -> Iterator[LayerCache]:

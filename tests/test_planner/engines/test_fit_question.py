@@ -191,6 +191,20 @@ def test_a_share_of_what_is_free_is_free():
     assert (whole.verdict, whole.largest_share) == ("fits", 1.0)
 
 
+def test_ranks_that_share_contexts_hold_as_many_more():
+    """Blocks of latent attention, of which eight ranks keep copies, or each its own."""
+    line = "vllm serve deepseek-ai/DeepSeek-V3 -tp 8 --max-model-len 65536"
+    copied = fit(line, FitOptions(system="hgx-h200"))
+    shared = fit(f"{line} --decode-context-parallel-size 8", FitOptions(system="hgx-h200"))
+    assert shared.layout["dcp"] == 8
+    assert shared.room == copied.room
+    assert shared.token_bytes == copied.token_bytes / 8
+    assert shared.requests[1] == 8 * copied.requests[1]
+    assert shared.ideal_token_bytes == copied.ideal_token_bytes / 8
+    with pytest.raises(InputError, match="dcp 8: no rule was read of blocks beside an index"):
+        fit("vllm serve deepseek-ai/DeepSeek-V3.2 -tp 8 -dcp 8", FitOptions(system="hgx-b200"))
+
+
 LOG = """(Worker_TP0 pid=7) INFO [gpu_worker.py:298] Available KV cache memory: 61.58 GiB
 (Worker_TP1 pid=8) INFO [gpu_worker.py:298] Available KV cache memory: 61.21 GiB
 (EngineCore pid=5) INFO [kv_cache_utils.py:1087] GPU KV cache size: {} tokens

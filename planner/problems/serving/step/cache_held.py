@@ -23,7 +23,7 @@ def requests_held(
     """Requests that fit one replica's KV cache under the step limits that its launch writes.
 
     The verdict is of a start, which wants room for one request. None where no engine is charged,
-    and where several chips share the context of a request.
+    and where chips share the context of a request, but not an index into it.
 
     Args:
         layouts: one layout.
@@ -32,7 +32,8 @@ def requests_held(
     """
     charged, split = int(charged_engine(task, layouts)[0]), layouts.row(0)
     rules = task.memory_rules[charged][1] if charged >= 0 else None
-    if rules is None or split["cp"] * split["dcp"] > 1:
+    indexed = any(cache.kind == "index" for cache in task.sizes.caches)
+    if rules is None or split["cp"] > 1 or (split["dcp"] > 1 and indexed):
         return None
     tp, pp, copies = split["tp"], split["pp"], split["dp_attention"]
     running = math.ceil(batch / copies)
@@ -50,7 +51,7 @@ def requests_held(
         task.chip.name,
         rules,
         ReplicaLayout(tp, pp, copies, split["ep"], experts),
-        EngineLimits(tp, pp, copies, share, seats, budget),
+        EngineLimits(tp, pp, copies, share, seats, budget, dcp=split["dcp"]),
         math.ceil(task.input_tokens + task.output_tokens),
     )
     return held_requests(question)
