@@ -16,18 +16,16 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from statistics import quantiles
-from typing import Any
+from typing import Any, TypeVar
 
 from planner.text.errors import CatalogueError, Mistake, quote
 from planner.text.tables import csv_cell
 
+T = TypeVar("T")
 FILE = "api_prices.csv"
 REFRESH = "planner catalog api-prices --refresh --out FILE"
 PRICES_ENV_VAR = "PLANNER_API_PRICES"  # names a file that stands for the shipped one
-MIN_TOKEN_PRICE, MAX_PRICE = (
-    1e-9,
-    7e-4,
-)  # USD/token of any price on a list: 0.001 to 700 per million
+MIN_TOKEN_PRICE, MAX_PRICE = 1e-9, 7e-4  # USD/token on any list: 0.001 to 700 per million
 PRICES = ("input", "output", "cached", "write", "write_1h")
 COLUMNS = ("model", "host", "kind", "tier", "above", "hours", "since", "until", *PRICES, "as_of",
            "source", "status", "suspect")  # fmt: skip
@@ -151,8 +149,9 @@ def _row(row: dict[str, str]) -> ListedPrice:
         raise ValueError(f"the row has {many} {len(row.keys() - {None})} entries, one a column")
     row = {name: csv_cell(text) for name, text in row.items()}
     for name in ("since", "until", "as_of"):
+        words = f"{name}: expected a day or a month such as 2026-11, got {quote(row[name])}"
         if row[name] or name == "as_of":
-            date.fromisoformat(row[name] if len(row[name]) > len("2026-11") else f"{row[name]}-01")
+            _converted(date.fromisoformat, f"{row[name]}-01"[:10], words)
     if not row["above"].isdecimal():
         raise ValueError(f"above: expected a number of tokens, got {quote(row['above'])}")
     if row["hours"] and not HOURS.fullmatch(row["hours"]):
@@ -176,10 +175,18 @@ def _price(row: dict[str, str], name: str) -> float | None:
     text, needed = row[name], name in ("input", "output")
     if not text and not needed:
         return None
+    usd = _converted(float, text, f"{name}: expected USD per million tokens, got {quote(text)}")
     try:
-        return token_price(float(text) / TOKENS, f"{text}", free=not needed)
+        return token_price(usd / TOKENS, text, free=not needed)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
+
+
+def _converted(read: Callable[[str], T], text: str, words: str) -> T:
+    try:
+        return read(text)
+    except ValueError:
+        raise ValueError(words) from None
 
 
 @cache

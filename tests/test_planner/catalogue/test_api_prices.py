@@ -100,12 +100,15 @@ ROW = "deepseek-r1,azure,host,standard,0,,,,1.35,5.4,0.5,,,2026-07-02,x,,"
         (ROW.replace("5.4", "-1"), "output: expected a price per token"),
         (ROW.replace("0.5,", "inf,"), "cached: expected a price per token"),
         (ROW.replace("0.5,", "2,"), "cached: 2 is above input, 1.35"),
-        (ROW.replace("1.35", ""), "input: could not convert"),
+        (ROW.replace("1.35", ""), "input: expected USD per million tokens, got ''"),
+        (ROW.replace("5.4", "$5.4"), "output: expected USD per million tokens, got '$5.4'"),
         ("deepseek-r1,azure,host,standard,0,,,,1.35,5.4", "the row has 10 of 17 entries"),
         (f"{ROW},1", "the row has more than 17 entries"),
         (ROW.replace("standard,0", "standard,-1"), "above: expected a number of tokens"),
         (ROW.replace("0,,,,1", "0,nan,,,1"), "hours: expected such as 00:30-16:30"),
-        (ROW.replace("2026-07-02", "soon"), "Invalid isoformat string"),
+        (ROW.replace("2026-07-02", "soon"), "as_of: expected a day or a month such as 2026-11"),
+        (ROW.replace("2026-07-02", "2026-13"), "as_of: expected a day or a month"),
+        (ROW.replace("2026-07-02", "2026-02-30"), "as_of: expected a day or a month"),
     ],
 )
 def test_a_row_of_one_s_own_file_is_read_as_a_scenario_s(tmp_path, monkeypatch, line, problem):
