@@ -45,7 +45,7 @@ EAGER = ("--enforce-eager", "--disable-cuda-graph")
 SCENARIOS = (".yaml", ".yml", ".toml", ".json")
 MANIFEST = re.compile(r"^\s*(kind|services):", re.MULTILINE)  # manifests, and a compose file
 VISION = ("vision", "image")
-OF_THE_CHIP = ("architecture", "maker")  # rules of engines that no layout changes
+OF_THE_CHIP = ("architecture", "maker", "generation")  # rules of engines that no layout changes
 SAME_TOKENS = 0.005  # of what a log prints, which our rules of blocks give from its room
 CONTEXT = 8192  # tokens of a request if no length is given
 

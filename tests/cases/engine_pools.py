@@ -20,7 +20,9 @@ MODEL = replace(
     inner=(InnerWidth("dense_ffn", 768, 128), InnerWidth("shared", 512, 128),
            InnerWidth("routed", 384, 128)),
 )  # fmt: skip
-H100, A100, B200, MI300 = (chip(name) for name in ("h100", "a100", "b200", "mi300x"))
+H100, A100, B200, MI300, V100, T4 = (
+    chip(name) for name in ("h100", "a100", "b200", "mi300x", "v100", "t4")
+)
 POOL = {"chip": H100, "role": "", "weights": "bf16"}
 OF_POOL = (
     "chip", "role", "weights", "copies", "drafts", "method", "machine", "stages", "parts", "share",

@@ -181,6 +181,9 @@ def test_an_engine_without_the_architecture_or_the_chip_is_said():
     with pytest.raises(InputError, match=r"vLLM 0\.33\.0: minimax_m1 models .* another engine"):
         asked(**options)
     assert "minimax_m1 models are not among" in asked(**options, version="0.18").notes[0]
+    with pytest.raises(InputError, match="does not run on chips as old as NVIDIA Tesla V100"):
+        asked(model="qwen3-0.6b", system="v100", tp=1)
+    assert asked(model="qwen3-0.6b", system="v100", tp=1, version="0.18").verdict == "fits"
     with pytest.raises(InputError, match="AMD MI300X is not among the chips"):
         asked(model="llama-3.1-8b", system="mi300x", engine="trtllm", tp=1)
 

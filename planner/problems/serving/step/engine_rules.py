@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,7 +29,6 @@ PADDING_MULTIPLE = 64  # rows; vLLM and SGLang pad the vocabulary to a multiple
 FP4_CACHES = frozenset({"nvfp4", "fp4"})
 SENDERS = {"ranks behind stages": "pp", "ranks behind parts": "cp"}  # axes, by rule of ranks
 PEERS = 8  # chips of one machine that DeepEP joins (NUM_MAX_NVL_PEERS)
-SIXTEEN_BITS = ("bf16", "fp16", "fp32")
 WINDOWS = frozenset({"window", "chunked"})
 INDEXED = ("sparse", "compressed_sparse", "block_sparse")  # caches of which an index picks
 
@@ -55,6 +54,7 @@ class EngineTable:
     rules: Mapping[str, str]
     named_caches: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     whole_experts: tuple[str, ...] = ()
+    older: tuple[str, ...] = ()
 
     @property
     def stamp(self) -> str:
@@ -145,9 +145,6 @@ class EnginePool:
         return broken
 
 
-RuleTest: TypeAlias = Callable[[EnginePool, Layouts, EngineTable], Any]
-
-
 @dataclass(frozen=True)
 class EngineRule:
     """Test for layouts of a pool that an engine cannot run, its message, and its remedy.
@@ -156,7 +153,7 @@ class EngineRule:
     does. Both texts are filled in by the facts of a layout.
     """
 
-    broken: RuleTest
+    broken: Callable[[EnginePool, Layouts, EngineTable], Any]
     what: str
     axes: tuple[str, ...] = ()
     remedy: str = ""
@@ -353,6 +350,9 @@ RULES: dict[str, EngineRule] = {
         lambda p, x, engine: bool(p.chip.figures) and p.chip.maker not in engine.vendors,
         "{chip} is not among the chips its options were read for ({vendors})",
         remedy="a system with chips of {vendors}"),
+    "generation": EngineRule(
+        lambda p, x, engine: p.chip.architecture in engine.older,
+        "it does not run on chips as old as {chip}", remedy="a system with newer chips"),
     "memory that is free": EngineRule(
         lambda p, x, _: bool(p.chip.figures) and p.share > p.largest_share(x.whole),
         "a share of {share:g} of the memory of {chip} is not free when it starts",
@@ -374,7 +374,7 @@ RULES: dict[str, EngineRule] = {
         "{chip} has no fp8 arithmetic", remedy="a bf16 or int4 checkpoint"),
     "conversion": EngineRule(
         lambda p, x, engine: p.converted and not (
-            p.sizes.stored in SIXTEEN_BITS and p.weights in engine.online),
+            p.sizes.stored in ("bf16", "fp16", "fp32") and p.weights in engine.online),
         "the plan takes {weights} weights, the checkpoint of {model} holds {stored}, and they are "
         "not converted while loading",
         remedy="choose.weights={stored}, or a model whose checkpoint is {weights}",

@@ -7,7 +7,7 @@ import numpy as np
 from planner.architecture.counts import InnerWidth
 from planner.problems.serving.step.engine_rules import RULES, engine_tables
 from planner.problems.serving.step.layouts import Layouts
-from tests.cases.engine_pools import A100, B200, FULL, H100, MI300, MODEL, pool_with
+from tests.cases.engine_pools import A100, B200, FULL, H100, MI300, MODEL, T4, V100, pool_with
 from tests.loops import for_all
 
 DENSE = {"n_experts": 0}
@@ -116,6 +116,7 @@ RUNS = {
     "drafts in whole rounds": [
         ({"mtp_blocks": 2, "drafts": drafts}, {}) for drafts in (0, 1, 2, 4)
     ] + [({"mtp_blocks": 0, "drafts": 3}, {}), ({"mtp_blocks": 1, "drafts": 3}, {})],
+    "generation": [({}, {}, "vllm"), ({"chip": A100}, {}, "trtllm"), ({"chip": T4}, {}, "vllm")],
     "memory that is free": [({"share": 0.993}, {}), ({"share": 0.968}, {"tp": 2}, "sglang"),
                             ({}, {"tp": 2})],
     "maker": [({}, {}), ({"chip": MI300}, {}), ({"chip": MADE_UP}, {}, "trtllm")],
@@ -216,6 +217,7 @@ BREAKS = {
     "no drafts in a pipeline": [({"drafts": 1}, {"pp": 2}),
                                 ({"drafts": 1, "role": "decode"}, {"pp": 2})],
     "drafts in whole rounds": [({"mtp_blocks": 2, "drafts": drafts}, {}) for drafts in (3, 5)],
+    "generation": [({"chip": V100}, {}), ({"chip": T4}, {}, "trtllm")],
     "memory that is free": [({"share": 0.994}, {}), ({"share": 0.969}, {"tp": 2}, "sglang")],
     "maker": [({"chip": MI300}, {}, "trtllm")],
     "cache dtype": [
