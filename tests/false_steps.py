@@ -22,7 +22,7 @@ from formulas.nomenclature.training import r_all as k
 from formulas.nomenclature.training import x_1, x_2, x_back, y_1
 from formulas.nomenclature.training import x_over as n
 from formulas.nomenclature.training import x_shift as y
-from formulas.numerics.expressions import cond, maximum, minimum
+from formulas.numerics.expressions import maximum, minimum, when
 from formulas.registry import all_derivations
 
 Made = Callable[[], Derivation]
@@ -149,7 +149,7 @@ FALSE_STEPS: dict[str, Made] = {
     ),
     "conditions that exclude each other": _rewritten(n, n, k < 1, k > 2),
     "conditions of a premise that exclude each other": lambda: Derivation(
-        "false", assumes=(cond(k < 1), cond(k > 2))
+        "false", assumes=(when(k < 1), when(k > 2))
     ).begin(y, n),
     "a condition that the values break": lambda: _rewritten(maximum(n, k), n, k <= n)().at(
         {n: sp.Integer(1), k: sp.Integer(2)}

@@ -16,7 +16,7 @@ from formulas.nomenclature.training import r_all as k
 from formulas.nomenclature.training import x_back
 from formulas.nomenclature.training import x_over as n
 from formulas.nomenclature.training import x_shift as y
-from formulas.numerics.expressions import cond, maximum, minimum
+from formulas.numerics.expressions import maximum, minimum, when
 from tests.false_steps import Made
 
 FAR, ONE = sp.Integer(10), sp.Integer(1)
@@ -25,7 +25,7 @@ INDEX = sp.Dummy("i", positive=True)
 
 
 def _begun(rhs: sp.Expr, *assumes: sp.Basic) -> Derivation:
-    return Derivation("by kind", assumes=tuple(cond(each) for each in assumes)).begin(y, rhs)
+    return Derivation("by kind", assumes=tuple(when(each) for each in assumes)).begin(y, rhs)
 
 
 def _same(before: sp.Expr, claim: sp.Expr, *relations: sp.Basic) -> Made:
@@ -83,7 +83,7 @@ FALSE: dict[str, Made] = {
         _begun(n / (1 + z) + k / n).bound(n + k / n, "<=").stationary(n)
     ),
     "conditions: a solution outside": lambda: (
-        Derivation("by kind", assumes=(cond(n < 1),)).begin(n**2, 4 + k).solve(n, sp.sqrt(4 + k))
+        Derivation("by kind", assumes=(when(n < 1),)).begin(n**2, 4 + k).solve(n, sp.sqrt(4 + k))
     ),
     "conditions: a limit out of its range": _tends(minimum(n, k), sp.oo, k, n < 10),
     "conditions: a mean beyond its range": lambda: (
@@ -147,10 +147,10 @@ TRUE: dict[str, Made] = {
         Derivation("by kind").begin(z, 1 / y**2).substitute(_half(), direction=">=")
     ),
     "conditions: a solution inside": lambda: (
-        Derivation("by kind", assumes=(cond(n > 1),)).begin(n**2, 4 + k).solve(n, sp.sqrt(4 + k))
+        Derivation("by kind", assumes=(when(n > 1),)).begin(n**2, 4 + k).solve(n, sp.sqrt(4 + k))
     ),
     "conditions: the root that they leave": lambda: (
-        Derivation("by kind", assumes=(cond(2 * n > 5 * k),))
+        Derivation("by kind", assumes=(when(2 * n > 5 * k),))
         .begin(n**2 + 6 * k**2, 5 * n * k)
         .solve(n, 3 * k)
     ),

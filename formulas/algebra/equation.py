@@ -130,7 +130,7 @@ class Equation:
         name: What the equation gives, in words; `of` takes those of its symbol.
         symbol, rhs: Left and right side. Numbers in `rhs` are exact; nothing measured stands in an
             equation.
-        assumes: Conditions under which it holds: sentences, or relations made with `cond`.
+        assumes: Conditions under which it holds: sentences, or relations made with `when`.
         source: Where it comes from; what cites nothing is true by definition.
         where: Equations for symbols of `rhs` that are not given but computed.
         branches: Names of the branches of a Max at the top; by default the symbols that stand alone

@@ -40,7 +40,7 @@ from formulas.nomenclature.serving_symbols import *
 from formulas.nomenclature.sources import *
 from formulas.nomenclature.sources import Citation as _Citation
 from formulas.nomenclature.training import *
-from formulas.numerics.expressions import cond, in_turn, maximum, minimum
+from formulas.numerics.expressions import in_turn, maximum, minimum, when
 
 _P = _ParamSpec("_P")
 Step: _TypeAlias = _Callable[[Derivation], Derivation]

@@ -12,12 +12,12 @@ host_mix_price = Equation.of(
     C_host,
     (1 - w_out) * ((1 - w_found) * p_host_in + w_found * p_host_hit) + w_out * p_host_out,
     "the host finds as much of the input in its cache",
-    cond(w_out <= 1),
-    cond(w_found <= 1),
+    when(w_out <= 1),
+    when(w_found <= 1),
     source=derived,
 )
 
-cost_at_use = Equation.of(C_use, C_full / u_use, HOURLY_RENT, cond(u_use <= 1), source=derived)
+cost_at_use = Equation.of(C_use, C_full / u_use, HOURLY_RENT, when(u_use <= 1), source=derived)
 
 break_even_use = derive(
     "share of full use at which renting costs what buying does",
@@ -30,7 +30,7 @@ cost_at_demand = Equation(
     "cost of a token where fleets are rented whole",
     C_use,
     n_fleets * p_fleet / X_want,
-    assumes=(HOURLY_RENT, "fleets are rented whole", cond(X_want <= n_fleets * X_full)),
+    assumes=(HOURLY_RENT, "fleets are rented whole", when(X_want <= n_fleets * X_full)),
     source=derived,
 )
 
@@ -51,7 +51,7 @@ fleets_from_which_renting_stays_cheaper = derive(
     solve(n_fleets, p_fleet / (C_host * X_full - p_fleet)),
     assumes=(
         HOURLY_RENT,
-        cond(p_fleet < C_host * X_full, why="full chips are cheaper than the host"),
+        when(p_fleet < C_host * X_full, why="full chips are cheaper than the host"),
     ),
 )
 

@@ -103,8 +103,8 @@ balance_from_step = derive(
     assumes=(
         "the step reprices the whole request, and follows the mean cost on either side",
         "weights and arithmetic of a position take as long at both lengths",
-        cond(x_step > 1),
-        cond(L_above > x_step * L_below, why="else longer contexts explain it all"),
+        when(x_step > 1),
+        when(L_above > x_step * L_below, why="else longer contexts explain it all"),
     ),
 )
 
@@ -127,8 +127,8 @@ attention_from_step = derive(
     source=derived,
     assumes=(
         "the step reprices the whole request, and follows the mean cost on either side",
-        cond(x_step > 1),
-        cond(L_above > x_step * L_below, why="else longer prompts explain it all"),
+        when(x_step > 1),
+        when(L_above > x_step * L_below, why="else longer prompts explain it all"),
     ),
 )
 
@@ -146,7 +146,7 @@ mode_limit = derive(
     substitute(
         Equation(
             "fixed share of the normal step", w_fix, (x_price - 1) / (s_fast * x_price - 1),
-            assumes=(cond(x_price > 1), cond(s_fast * x_price > 1)), source=MODES,
+            assumes=(when(x_price > 1), when(s_fast * x_price > 1)), source=MODES,
         )
     ),
     source=MODES,
@@ -158,7 +158,7 @@ slow_mode_floor = derive(
     begin(x_slow_m, w_fix / beta_B + (1 - w_fix), why="the fixed part, shared by a larger batch"),
     limit(beta_B, oo, 1 - w_fix, why="what the batch shares vanishes, the rest does not"),
     source=MODES,
-    assumes=(*fast_price.assumes[:2], cond(w_fix < 1)),
+    assumes=(*fast_price.assumes[:2], when(w_fix < 1)),
 )
 
 slow_mode_share = derive(
@@ -166,7 +166,7 @@ slow_mode_share = derive(
     begin(slow_mode_floor),
     solve(w_fix, 1 - x_slow_m),
     source=MODES,
-    assumes=(*slow_mode_floor.assumes, "no hour is idle", cond(x_slow_m < 1)),
+    assumes=(*slow_mode_floor.assumes, "no hour is idle", when(x_slow_m < 1)),
 )
 
 idle_share = derive(
@@ -178,14 +178,14 @@ idle_share = derive(
     ),
     solve(u_idle, 1 - x_slow_m / (1 - w_fix)),
     source=derived,
-    assumes=(*slow_mode_floor.assumes, "idle hours cost nothing", cond(x_slow_m < 1 - w_fix)),
+    assumes=(*slow_mode_floor.assumes, "idle hours cost nothing", when(x_slow_m < 1 - w_fix)),
 )
 
 hold_price = Equation.of(
     q_hold,
     (p_w2 - p_w1) / (t_w2 - t_w1),
     "the price of a write is a straight line in the time it is held",
-    cond(t_w2 > t_w1),
+    when(t_w2 > t_w1),
     source=SHEET,
 )
 
@@ -208,7 +208,7 @@ break_even_reads = derive(
     ),
     solve(f_reads, q_hold / (p_in - p_cached)),
     source=derived,
-    assumes=(cond(p_cached < p_in, why="else a read saves nothing"),),
+    assumes=(when(p_cached < p_in, why="else a read saves nothing"),),
 )
 
 break_even_requests = derive(
@@ -221,7 +221,7 @@ break_even_requests = derive(
     solve(n_pays, (p_write - p_cached) / (p_in - p_cached)),
     source=derived,
     assumes=(
-        cond(p_cached < p_in, why="else a read saves nothing"),
+        when(p_cached < p_in, why="else a read saves nothing"),
         "every request comes while the cache is held",
     ),
 )

@@ -55,8 +55,8 @@ context_for_ratio = derive(
     assumes=(
         PREFILL,
         OVERLAP,
-        cond(rho_price * g > m_pos, why="the ratio is above what arithmetic alone gives"),
-        cond(rho_price * g > B_0 / B, why="else no context gives so small a ratio"),
+        when(rho_price * g > m_pos, why="the ratio is above what arithmetic alone gives"),
+        when(rho_price * g > B_0 / B, why="else no context gives so small a ratio"),
     ),
     where=(short_context_batch, balance_context),
 )
@@ -69,8 +69,8 @@ batch_for_ratio = derive(
     assumes=(
         PREFILL,
         OVERLAP,
-        cond(rho_price * g > m_pos, why="the ratio is above what arithmetic alone gives"),
-        cond(rho_price * g > L_ctx / L_star, why="else caches alone give a larger ratio"),
+        when(rho_price * g > m_pos, why="the ratio is above what arithmetic alone gives"),
+        when(rho_price * g > L_ctx / L_star, why="else caches alone give a larger ratio"),
     ),
     where=(short_context_batch, balance_context),
 )
@@ -128,8 +128,8 @@ fast_batch = derive(
     assumes=(
         "a step is a fixed part and a part proportional to the batch",
         "the fixed part does not shrink with the batch, as expert coverage would make it",
-        cond(w_fix < 1),
-        cond(s_fast * w_fix < 1),
+        when(w_fix < 1),
+        when(s_fast * w_fix < 1),
     ),
 )
 
@@ -147,7 +147,7 @@ fixed_share = derive(
     begin(x_price, fast_price, why=fast_price.name),
     solve(w_fix, (x_price - 1) / (s_fast * x_price - 1)),
     source=lecture_notes.at("section 1, fast mode and slow mode"),
-    assumes=(*fast_batch.assumes, cond(x_price > 1), cond(s_fast * x_price > 1)),
+    assumes=(*fast_batch.assumes, when(x_price > 1), when(s_fast * x_price > 1)),
 )
 
 fastest_speed = derive(

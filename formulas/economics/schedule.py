@@ -33,11 +33,11 @@ floor_over_drain = derive(
         why="the share of the memory that weights take: below one wherever caches have room",
     ),
     source=lecture_hardware.at("section 2, the train station metaphor"),
-    assumes=(cond(N_total * b_w <= M, why="the weights fit"),),
+    assumes=(when(N_total * b_w <= M, why="the weights fit"),),
 )
 
 arrival_wait = Equation.of(
-    T_arr, T_step * (1 - u_arr) + T_step, TRAIN, CAPACITY, cond(u_arr <= 1), source=SCHEDULE
+    T_arr, T_step * (1 - u_arr) + T_step, TRAIN, CAPACITY, when(u_arr <= 1), source=SCHEDULE
 )
 
 longest_wait = derive(
@@ -71,7 +71,7 @@ longest_wait_full = Equation(
 )
 
 seats_taken = Equation.of(
-    rho_seat, lam_arr * T_step / K_seats, "nobody gives up waiting", cond(rho_seat < 1)
+    rho_seat, lam_arr * T_step / K_seats, "nobody gives up waiting", when(rho_seat < 1)
 )
 
 left_behind = Equation.of(
@@ -84,7 +84,7 @@ left_behind = Equation.of(
     ),
     POISSON,
     "who finds no seat is the first to board the next departure",
-    cond(rho_seat < 1),
+    when(rho_seat < 1),
     source=bailey_1954.at("the mean queue of bulk service"),
 )
 

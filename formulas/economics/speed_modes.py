@@ -28,7 +28,7 @@ covered_speed = derive(
         why="time of the faster step over that of the normal one",
     ),
     solve(s_fast, 1 / (w_fix + w_cov * r_cov + (1 - w_fix - w_cov) * beta_B)),
-    assumes=(*ASSUME_STEP_PARTS, cond(w_fix + w_cov <= 1)),
+    assumes=(*ASSUME_STEP_PARTS, when(w_fix + w_cov <= 1)),
 )
 
 covered_price = derive(
@@ -59,8 +59,8 @@ covered_share = derive(
     assumes=(
         *ASSUME_STEP_PARTS,
         "no fixed part: w_fix = 0",
-        cond(x_price > 1),
-        cond(s_fast * x_price * r_cov > 1),
+        when(x_price > 1),
+        when(s_fast * x_price * r_cov > 1),
     ),
 )
 

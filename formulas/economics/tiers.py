@@ -120,7 +120,7 @@ hit_chance_needed = derive(
         why="holding is paid for always; reading back and computing again only at a return",
     ),
     solve(p_hit, C_store / (C_remake - C_fetch)),
-    assumes=(cond(C_fetch < C_remake), "never where the result exceeds one"),
+    assumes=(when(C_fetch < C_remake), "never where the result exceeds one"),
 )
 
 held_during_answer = Equation.of(
@@ -134,11 +134,11 @@ cached_token_floor = Equation.of(
     C_hit,
     (C_store / p_hit + C_occ) / n_share + C_fetch,
     "who reads pays for what is held in vain; a prefix that sequences share is held once",
-    cond(p_hit <= 1),
+    when(p_hit <= 1),
     source=derived,
 )
 
-price_at_margin = Equation.of(C_ask, C_hit / (1 - w_margin), cond(w_margin < 1))
+price_at_margin = Equation.of(C_ask, C_hit / (1 - w_margin), when(w_margin < 1))
 
 fetch_over_remake = Equation.of(
     x_hold, (C_store + C_fetch) / C_remake, "every held cache is read once", source=TIERS
@@ -158,8 +158,8 @@ tier_edge = derive(
     begin(q_1 * (t_hold + tau_1), q_2 * (t_hold + tau_2), why="both tiers cost the same"),
     solve(t_hold, (q_2 * tau_2 - q_1 * tau_1) / (q_1 - q_2)),
     assumes=(
-        cond(q_1 > q_2),
-        cond(q_2 * tau_2 > q_1 * tau_1, why="else one tier is always better"),
+        when(q_1 > q_2),
+        when(q_2 * tau_2 > q_1 * tau_1, why="else one tier is always better"),
     ),
 )
 
@@ -176,7 +176,7 @@ best_drain_time = derive(
     substitute(byte_price_by_drain_time),
     stationary(tau_tier, "what a slower tier saves in price it loses in reading"),
     solve(tau_tier, t_hold * n_fall / (1 - n_fall)),
-    assumes=(*byte_price_by_drain_time.assumes, cond(n_fall < 1, why="else the slowest is best")),
+    assumes=(*byte_price_by_drain_time.assumes, when(n_fall < 1, why="else the slowest is best")),
 )
 
 drain_rule_exponent = derive(

@@ -86,7 +86,7 @@ one_shot_limit = derive(
         why="both take equal time",
     ),
     solve(V_msg, n_group * alpha_1 * r_link / ((n_group - 1) * (n_group - 2)), named=V_even),
-    assumes=(cond(n_group > 2, why="for two chips one shot is always the faster"),),
+    assumes=(when(n_group > 2, why="for two chips one shot is always the faster"),),
 )
 
 tree_limit = derive(
@@ -97,7 +97,7 @@ tree_limit = derive(
         why="both take equal time",
     ),
     solve(V_msg, n_group * alpha_1 * r_link * (n_group - 1 - log(n_group) / log(2)), named=V_even),
-    assumes=(cond(n_group > 2, why="both reach the rate of the link"),),
+    assumes=(when(n_group > 2, why="both reach the rate of the link"),),
 )
 
 in_network_all_reduce = Equation(

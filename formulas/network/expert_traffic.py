@@ -55,7 +55,7 @@ fullest_chip = Equation.of(
 slowdown = Equation.of(x_slow, r_up / r_out, "rates of one chip, one way")
 
 crossing_share = Equation.of(
-    f_cross, (n_span - 1) / n_span, UNIFORM, cond(n_span >= 1), source=RACKS
+    f_cross, (n_span - 1) / n_span, UNIFORM, when(n_span >= 1), source=RACKS
 )
 
 scale_out_penalty = derive(
@@ -86,7 +86,7 @@ break_even_slowdown = derive(
     ),
     solve(x_slow, n_span / (n_span - 1), named=x_even),
     source=RACKS,
-    assumes=(*scale_out_penalty.assumes, cond(n_span > 1)),
+    assumes=(*scale_out_penalty.assumes, when(n_span > 1)),
 )
 
 racks_that_recover = derive(
@@ -99,8 +99,8 @@ racks_that_recover = derive(
     solve(n_span, (x_slow + sqrt(x_slow**2 - 4 * x_slow)) / 2, named=n_even),
     assumes=(
         "the batch of one rack, divided over n_span racks",
-        cond(x_slow >= 4, why="at a smaller slowdown two racks are as fast already"),
-        cond(n_span >= 2, why="with fewer the slower network carries less than half"),
+        when(x_slow >= 4, why="at a smaller slowdown two racks are as fast already"),
+        when(n_span >= 2, why="with fewer the slower network carries less than half"),
     ),
 )
 
@@ -111,7 +111,7 @@ experts_spared = Equation.of(
     n_spare,
     n_experts / n_inner - n_experts / n_outer,
     "experts lie evenly over chips",
-    cond(n_outer > n_inner),
+    when(n_outer > n_inner),
     source=RACKS,
 )
 

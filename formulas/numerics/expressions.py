@@ -255,7 +255,7 @@ class Condition(str):
         return self.relation, self.why
 
 
-def cond(*relations: sp.Basic, why: str = "") -> Condition:
+def when(*relations: sp.Basic, why: str = "") -> Condition:
     """The condition that all of some relations hold."""
     return Condition(relations[0] if len(relations) == 1 else sp.And(*relations), why)
 
@@ -265,7 +265,7 @@ def sentences(name: str, assumes: Iterable[str]) -> tuple[str, ...]:
     listed = tuple(assumes)
     odd = [assumption for assumption in listed if not isinstance(assumption, str)]
     if odd:
-        raise TypeError(f"{name}: conditions are sentences, or made with `cond`, not {odd[0]!r}")
+        raise TypeError(f"{name}: conditions are sentences, or made with `when`, not {odd[0]!r}")
     return tuple(dict.fromkeys(listed))
 
 

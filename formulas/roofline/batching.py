@@ -51,7 +51,7 @@ critical_batch_with_kv = derive(
         why="in terms of the critical batch and the balance context",
         where=(short_context_batch, balance_context),
     ),
-    assumes=(cond(L_ctx < L_star * m_pos, why="from there on no batch is arithmetic-bound"),),
+    assumes=(when(L_ctx < L_star * m_pos, why="from there on no batch is arithmetic-bound"),),
     where=(balance_context,),
 )
 
@@ -69,7 +69,7 @@ critical_batch_attention = derive(
         where=(short_context_batch, balance_context, attention_context),
     ),
     assumes=(
-        cond(
+        when(
             1 + L_ctx / L_a > L_ctx / (L_star * m_pos), why="beyond it no batch is arithmetic-bound"
         ),
         EVERY_CONTEXT,
@@ -102,7 +102,7 @@ never_context = derive(
         why="in terms of the two contexts",
         where=(balance_context, attention_context),
     ),
-    assumes=(cond(1 / L_a < 1 / (L_star * m_pos)),),
+    assumes=(when(1 / L_a < 1 / (L_star * m_pos)),),
     where=(balance_context, attention_context),
 )
 
@@ -115,7 +115,7 @@ cliff_context = derive(
         why="both terms of memory kept: neither reading of the cliff alone",
         where=(short_context_batch, balance_context),
     ),
-    assumes=(cond(B * m_pos > B_0, why="below it every context is memory-bound"),),
+    assumes=(when(B * m_pos > B_0, why="below it every context is memory-bound"),),
     where=(short_context_batch,),
 )
 
@@ -163,5 +163,5 @@ batch_penalty = derive(
         where=(short_context_batch,),
     ),
     source=lecture_notes.at("section 1, why batch size dominates the cost curve"),
-    assumes=(cond(B * m_pos <= B_0, why="the step is bound by reading weights"),),
+    assumes=(when(B * m_pos <= B_0, why="the step is bound by reading weights"),),
 )

@@ -34,7 +34,7 @@ expert_coverage = Equation(
         UNIFORM,
         "the largest share among routings that draw every position from one distribution; "
         "positions that avoid each other's experts read more (see k_most)",
-        cond(k_experts <= n_experts),
+        when(k_experts <= n_experts),
     ),
     source=derived,
 )

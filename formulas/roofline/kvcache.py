@@ -113,7 +113,7 @@ cache_bytes_from_kink = derive(
         why="fewer than the cliff alone implies, the nearer the batch is to the critical one",
         where=(short_context_batch,),
     ),
-    assumes=(cond(B * m_pos > B_0), "the kink lies at the cliff; a cliff may also lie after it"),
+    assumes=(when(B * m_pos > B_0), "the kink lies at the cliff; a cliff may also lie after it"),
     where=(short_context_batch,),
 )
 
@@ -127,7 +127,7 @@ cliff_surcharge = derive(
         why="a straight line in the context: no step, and no factor of its own",
         where=(short_context_batch, balance_context),
     ),
-    assumes=(cond(L_ctx >= L_kink), cond(B * m_pos > B_0)),
+    assumes=(when(L_ctx >= L_kink), when(B * m_pos > B_0)),
 )
 
 surcharge_context = derive(

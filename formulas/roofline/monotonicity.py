@@ -24,8 +24,8 @@ def _growth(built: str, combined: Expr, claim: Expr, why: str = "", *where: Equa
         assumes=(
             ASSUME_LAM_FOLD_GROWTH,
             "no part falls: neither does what is built",
-            cond(T_one_up <= lam * T_one),
-            cond(T_two_up <= lam * T_two),
+            when(T_one_up <= lam * T_one),
+            when(T_two_up <= lam * T_two),
         ),
     )
 
@@ -82,7 +82,7 @@ growth_of_coverage = _slope(
     log(q_miss ** (-B / one_seq)) / (q_miss ** (-B / one_seq) - 1),
     "log(x) <= x - 1 at x = q_miss**(-B) > 1",
     "every sequence misses an expert with the same probability, independently",
-    cond(q_miss < 1),
+    when(q_miss < 1),
 )
 growth_of_collective = _slope(
     "elasticity of a collective with a square-root term",

@@ -52,7 +52,7 @@ top_reads = Equation(
     "bytes read, an index of every token and the chosen tokens in full",
     V_sel,
     L_ctx * b_index + k_top * b_kv,
-    assumes=(cond(k_top <= L_ctx), QUALITY),
+    assumes=(when(k_top <= L_ctx), QUALITY),
     source=deepseek_v32.at("lightning indexer and token selection"),
 )
 

@@ -105,7 +105,7 @@ exponent_for_overtraining = derive(
     "exponent of the data at which equal pools ask for a given over-training",
     begin(equal_pools_overtraining),
     solve(beta_D, log(n_pools) / log(x_over), why="the other way round"),
-    assumes=(*overtraining_proportional.assumes, cond(x_over > 1), cond(n_pools > 1)),
+    assumes=(*overtraining_proportional.assumes, when(x_over > 1), when(n_pools > 1)),
 )
 
 overtraining_serving = derive(
@@ -160,6 +160,6 @@ serving_shift = derive(
         INTERIOR,
         "no reinforcement learning",
         "r_all is C_all/C_pt",
-        cond(r_all > 1),
+        when(r_all > 1),
     ),
 )

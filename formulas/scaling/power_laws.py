@@ -118,7 +118,7 @@ repetition_worth = Equation(
     "fresh tokens that repeated ones are worth",
     D_eff,
     D_unique * (1 + R_half * (1 - exp(-(D_pt / D_unique - 1) / R_half))),
-    assumes=(cond(D_pt >= D_unique, why="the first pass over the data counts in full"), WITHIN_FIT),
+    assumes=(when(D_pt >= D_unique, why="the first pass over the data counts in full"), WITHIN_FIT),
     source=muennighoff_2023.at("section 3, equation 5"),
 )
 
@@ -127,14 +127,14 @@ passes_for_worth = derive(
     begin(repetition_worth),
     solve(D_pt, D_unique * (1 - R_half * log(1 - (D_eff / D_unique - 1) / R_half))),
     source=muennighoff_2023.at("section 3, equation 5"),
-    assumes=(cond(D_unique <= D_eff), cond(D_eff < D_unique * (1 + R_half)), WITHIN_FIT),
+    assumes=(when(D_unique <= D_eff), when(D_eff < D_unique * (1 + R_half)), WITHIN_FIT),
 )
 
 excess_worth = Equation(
     "parameters that those beyond what the data feeds are worth",
     N_worth,
     N_fed * (1 + R_excess * (1 - exp(-(N_active / N_fed - 1) / R_excess))),
-    assumes=(cond(N_active >= N_fed), WITHIN_FIT),
+    assumes=(when(N_active >= N_fed), WITHIN_FIT),
     source=muennighoff_2023.at("section 3, equation 6"),
 )
 
@@ -164,5 +164,5 @@ rl_arithmetic_needed = derive(
     begin(rl_reward),
     solve(C_rl, C_mid * ((R_pass - R_start) / (R_most - R_pass)) ** (1 / gamma_rl)),
     source=khatri_2025.at("section 2"),
-    assumes=(*rl_reward.assumes, cond(R_start < R_pass), cond(R_pass < R_most)),
+    assumes=(*rl_reward.assumes, when(R_start < R_pass), when(R_pass < R_most)),
 )

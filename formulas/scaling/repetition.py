@@ -68,7 +68,7 @@ repeated_loss = Equation(
 passes_worth = Equation.of(
     x_worth,
     1 + R_half * (1 - exp(-(n_pass - 1) / R_half)),
-    cond(n_pass >= 1),
+    when(n_pass >= 1),
     WITHIN_FIT,
     source=CITE_DATA_REPETITION,
 )

@@ -181,7 +181,7 @@ joint_optimal_tokens = derive(
     assumes=(
         PROPORTIONAL,
         *joint_loss.assumes,
-        cond(-zeta_E * log(E_hat) < beta_D),
-        cond(gamma_E * log(E_hat) < alpha_N),
+        when(-zeta_E * log(E_hat) < beta_D),
+        when(gamma_E * log(E_hat) < alpha_N),
     ),
 )

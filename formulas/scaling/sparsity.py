@@ -88,9 +88,9 @@ equal_loss = derive(
     ),
     source=clark_2022.at("equation 1 and section 5.3"),
     assumes=(
-        cond(c_route * l_first < a_route, why="a larger dense model is better"),
-        cond(c_route * l_E < a_route, why="a larger routed model is better"),
-        cond(l_E >= l_first),
+        when(c_route * l_first < a_route, why="a larger dense model is better"),
+        when(c_route * l_E < a_route, why="a larger routed model is better"),
+        when(l_E >= l_first),
         "one expert per token, half the blocks routed, a fixed number of training tokens",
     ),
 )

@@ -77,7 +77,7 @@ line_time = Equation.of(
     rho_pf * S_occ * (1 + v_occ**2) / (2 * (1 - rho_pf)),
     FIRST_COME,
     "Poisson arrivals",
-    cond(rho_pf < 1),
+    when(rho_pf < 1),
     source=kleinrock_1975.at("section 5.6, the Pollaczek-Khinchine mean-value formula"),
 )
 
@@ -107,7 +107,7 @@ waiting_time = Equation(
     "mean time a request waits, beyond the reading of its own prompt",
     T_wait,
     T_line + T_join,
-    assumes=(FIRST_COME, "Poisson arrivals", cond(rho_pf < 1)),
+    assumes=(FIRST_COME, "Poisson arrivals", when(rho_pf < 1)),
 )
 
 heavy_line = Equation.of(
@@ -144,7 +144,7 @@ waiting_quantile = Equation.of(
     "time of a prompt and never more than that, of any lengths; half a decode step later, and "
     "those who share their step with another for the whole of its prompt",
     "the delay by steps is evenly distributed, at most twice its mean",
-    cond(x_tail <= rho_pf, why="fewer wait in line otherwise"),
+    when(x_tail <= rho_pf, why="fewer wait in line otherwise"),
     "an own prompt longer than the mean, as exponentially spread ones are, comes on top; the "
     "two are independent, and what they lie beyond their means adds by squares",
     source=kleinrock_1975.at("section 3.2, the first part exact for exponential service"),

@@ -142,11 +142,11 @@ break_even_batch = derive(
     assumes=(
         "a step, a position more to check and a pass of the drafter each take a fixed time and one "
         "proportional to the batch; all experts are read, or there are none",
-        cond(
+        when(
             n_draft * (t_check + t_draft_each) > (g * one_seq / one_token - 1) * t_each,
             why="else drafting pays at every batch",
         ),
-        cond(
+        when(
             (g * one_seq / one_token - 1) * t_const > n_draft * t_draft_const,
             why="else it pays at none",
         ),

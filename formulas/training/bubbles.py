@@ -34,9 +34,9 @@ bubble_time_zb_h1 = Equation(
     (n_stages - 1) * (t_fwd + t_bwd - t_wgt),
     assumes=(
         ASSUME_EQUAL_STAGES,
-        cond(n_micro >= n_stages),
-        cond(t_wgt <= t_fwd),
-        cond(t_wgt <= t_bwd),
+        when(n_micro >= n_stages),
+        when(t_wgt <= t_fwd),
+        when(t_wgt <= t_bwd),
         "gradients of the weights wait until the stage has nothing else to do; memory as 1F1B",
     ),
     source=qi_2023.at("table 2"),
@@ -48,8 +48,8 @@ bubble_time_zb_h2 = Equation(
     (n_stages - 1) * (t_fwd + t_bwd - 2 * t_wgt),
     assumes=(
         ASSUME_EQUAL_STAGES,
-        cond(n_micro >= 2 * n_stages - 1),
-        cond(2 * t_wgt <= t_fwd + t_bwd),
+        when(n_micro >= 2 * n_stages - 1),
+        when(2 * t_wgt <= t_fwd + t_bwd),
         "the optimiser step is checked afterwards, not waited for; about twice the activations",
     ),
     source=qi_2023.at("table 2"),
