@@ -117,6 +117,13 @@ FALSE: dict[str, Made] = {
     "bounds: touching is not below": _below(2 * sp.sqrt(n * k), (n + k) * (1 - 1 / FAR**9)),
     "bounds: a narrow peak": _below(sp.exp(-(FAR**14) * (n - sp.Rational(31, 17)) ** 2), ONE / 3),
     "bounds: a logarithm": _below(sp.log(n) / n, 1 / sp.E - 1 / FAR**8),
+    "bounds: an entropy": _below(-n * sp.log(n), 1 / sp.E - 1 / FAR**9),
+    "bounds: three means": _below(3 + 1 / FAR**8, n + k + 1 / (n * k)),
+    "bounds: three squares": _below(n * k + k * z + z * n + n * k / FAR**7, n**2 + k**2 + z**2),
+    "bounds: a root of three": _below(
+        3 * (k / 4) ** sp.Rational(1, 3) * (1 + 1 / FAR**9), n + k / n**2
+    ),
+    "bounds: a convex power": _below(3 * n + 1 / FAR**7, 2 * n ** sp.Rational(3, 2) + 1),
     "roots: one of three": lambda: (
         Derivation("by kind").begin(n**3 + 11 * n * k**2, 6 * k**3 + 6 * n**2 * k).solve(n, 2 * k)
     ),
@@ -173,6 +180,9 @@ TRUE: dict[str, Made] = {
     "limits: a slow one": _tends(k + 1 / sp.log(n), sp.oo, k),
     "bounds: equal at one point": _below(sp.log(n) / n, 1 / sp.E),
     "bounds: steps": _below(sp.ceiling(n), n + 1),
+    "bounds: three means": _below(sp.Integer(3), n + k + 1 / (n * k)),
+    "bounds: a root of three": _below(3 * (k / 4) ** sp.Rational(1, 3), n + k / n**2),
+    "bounds: a divergence": _below(n, n * sp.log(n / k) + k),
     "roots: the one of a cubic": lambda: Derivation("by kind").begin(n**3, k**3).solve(n, k),
     "roots: of an exponential": lambda: (
         Derivation("by kind").begin(sp.exp(n), 1 + k).solve(n, sp.log(1 + k))

@@ -43,6 +43,19 @@ class OneSided(Identity):
         """The sides, and where they are equal or come nearest."""
         return self.left, self.right, self.left - self.right
 
+    def difference(self, thorough: bool = False, seed: int = 0) -> Difference | str | None:
+        """A point where the left side is larger; looked for as well where the gap is least."""
+        found = super().difference(thorough, seed)
+        if found or not thorough or self.proven:
+            return found
+        starts = [dict(zip(self.symbols, values, strict=True)) for values in self.met]
+        for point in evaluation.least_points(self.right - self.left, self.relations, starts):
+            if all_true(self.relations, point):
+                verdict = self.verdict(point)
+                if isinstance(verdict, Difference):
+                    return self._in_need(verdict, seed)
+        return None
+
     def verdict(self, point: Point) -> Difference | str:
         """Return the difference if the left side is larger at the point; EQUAL if it is smaller."""
         verdict = super().verdict(point)

@@ -139,8 +139,8 @@ def refusal_text(pool: EnginePool, layouts: Layouts, names: Sequence[str]) -> st
 
 def refusal_location(pinned: Iterable[str], words: str) -> tuple[str, str]:
     """Path and text of a refusal: the key that a remedy names, else the first pinned choice."""
-    if key := re.search(r"would work: (?!choose\.)([\w.]+)=", words):
-        return key[1], words
+    if setting := re.search(r"would work: (?!choose\.)([\w.]+)=", words):
+        return setting[1], words
     remedies, keys = re.findall(r"choose\.(\w+)=", words), list(pinned)
     key = next((key for key in remedies if key in keys), keys[0] if keys else "")
     return f"choose.{key or next(iter(remedies), '')}".rstrip("."), words
