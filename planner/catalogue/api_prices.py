@@ -24,10 +24,7 @@ from planner.text.tables import csv_cell
 FILE = "api_prices.csv"
 REFRESH = "planner catalog api-prices --refresh --out FILE"
 PRICES_ENV_VAR = "PLANNER_API_PRICES"  # names a file that stands for the shipped one
-MIN_TOKEN_PRICE, MAX_PRICE = (
-    1e-9,
-    7e-4,
-)  # USD/token of any price on a list: 0.001 to 700 per million
+MIN_TOKEN_PRICE, MAX_PRICE = 1e-9, 7e-4  # USD/token of a price on a list: 0.001 to 700 per million
 PRICES = ("input", "output", "cached", "write", "write_1h")
 COLUMNS = ("model", "host", "kind", "tier", "above", "hours", "since", "until", *PRICES, "as_of",
            "source", "status", "suspect")  # fmt: skip
