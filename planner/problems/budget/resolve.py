@@ -207,8 +207,8 @@ def budget_tasks(
                  "pre-training, or a law that knows what they do")
             )  # fmt: skip
         fixed[1] = (low,)
-        held = f"they are held at the {low:.3g} of its runs"
-        warnings += [f"{law.name}: {law.lacks['tokens']}; {held}"]
+        note = f"they are held at the {low:.3g} of its runs"
+        warnings += [f"{law.name}: {law.lacks['tokens']}; {note}"]
     rl = scenario.rl
     fixed_rl = {"rl": rl.tokens} if rl.tokens and "rl" not in law.lacks else {}
     task = budget_task.BudgetTask(

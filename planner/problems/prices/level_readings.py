@@ -124,8 +124,8 @@ def size_assumption(
     stated: GivenFacts, counts: ModelSizes | None, physical: SheetInference
 ) -> Assumption:
     """Active parameters for other readings: stated, of the model, or of the input price."""
-    if known := assumed.stated_quantities(stated, counts).get("n_active"):
-        return known
+    if stated_range := assumed.stated_quantities(stated, counts).get("n_active"):
+        return stated_range
     implied = range_note(
         "n_active", "N_active", physical.ends, "active parameters by the input price"
     )
