@@ -20,17 +20,6 @@ DIMENSION = {"chips_per_domain": "number", "scale_up": "bandwidth", "scale_out":
 CHIP_KEYS = ("memory", "memory_bandwidth", "sram", "power")
 OWN_KEYS = ("chips_per_domain", "scale_up", "scale_out")
 CARDS = 8  # maximum chips per host: HGX boards, and servers with PCIe cards
-# NVL72 racks hold 18 trays of 4 (NVIDIA GB200 NVL72 data sheet, 2026-11-21); hosts of TPU v4, v5p
-# and Ironwood 4 (docs.cloud.google.com: TPU machines, 2026-11-28); trn1.32xlarge, trn2.48xlarge 16,
-# inf2.48xlarge 12 (AWS Neuron documentation: architecture, 2026-11-28); desktops are one chip.
-PER_MACHINE = MappingProxyType(
-    dict.fromkeys(("gb200", "gb300", "rubin", "tpu-v4", "v5p", "ironwood"), 4)
-    | dict.fromkeys(("trainium1", "trainium2"), 16)
-    | {"inferentia2": 12}
-    | dict.fromkeys(
-        ("m1-7", "m1-max-32", "m2-ultra-76", "m3-max-40", "gb10", "gh200", "gh200-144gb"), 1
-    )
-)
 REQUIRED_CHIP_KEYS = ("memory", "memory_bandwidth", "flops")
 
 
@@ -89,9 +78,11 @@ class System:
         return (figure.source, figure.as_of) if figure else ("given", "")
 
 
+@cache
 def machine_chips(chip: str) -> int:
     """Chips under one operating system."""
-    return PER_MACHINE.get(chip, CARDS)
+    counts = table("planner.catalogue", "hosts.toml")["chips_per_host"]
+    return next((int(count) for count, chips in counts.items() if chip in chips), CARDS)
 
 
 def system_names() -> tuple[str, ...]:

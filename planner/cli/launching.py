@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from planner.cli.options import require_file, require_folder, warn, with_sure
+from planner.cli.options import option_quantity, require_file, require_folder, warn, with_sure
 from planner.report.files import deliver, dumps
 from planner.text.console import show
 from planner.text.errors import InputError
@@ -185,14 +185,7 @@ def given_limits(limits: Mapping[str, float | None]) -> dict[str, float]:
 
 def _limit(option: str, text: str | None, dimension: str) -> float | None:
     """A limit in base units, above zero but for a share; InputError for text that is none."""
-    from planner.text.quantities import QuantityError, parse
-
-    if text is None:
-        return None
-    try:
-        value = parse(text, dimension)
-    except QuantityError as error:
-        raise InputError(f"{option}: {error}") from error
+    value = None if text is None else option_quantity(option, text, dimension)
     if value == 0 and dimension != "share":
         raise InputError(f"{option} {text}: expected a limit above zero")
     return value

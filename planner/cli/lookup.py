@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from planner.cli.options import warn
+from planner.cli.options import option_quantity, warn
 from planner.report.files import check_file, deliver, dumps
 from planner.text.console import note, show
 from planner.text.errors import InputError
@@ -173,7 +173,7 @@ def topology(
         oversubscription=oversubscription,
         groups=group or (),
         collective=collective,
-        messages=[_size(size) for size in sizes or ()],
+        messages=[option_quantity("--bytes", size, "size") for size in sizes or ()],
         routing=routing,
     )
     warn(network.warnings)
@@ -182,13 +182,3 @@ def topology(
     if out is not None:
         write_fabric(network.fabric, out)
     show(dumps(network.document) if json else str(network))
-
-
-def _size(text: str) -> float:
-    """A message [byte], as it is said on the command line."""
-    from planner.text.quantities import QuantityError, parse
-
-    try:
-        return parse(text, "size")
-    except QuantityError as error:
-        raise InputError(f"--bytes: {error}") from error

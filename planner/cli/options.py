@@ -7,6 +7,7 @@ other tools mean milliseconds by a bare number, scenarios seconds.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -87,69 +88,52 @@ def require_file(out: Path | None, example: str) -> None:
         raise InputError(f"--out {out}: is a folder, expected a file such as {example}")
 
 
+def option_quantity(option: str, text: str, dimension: str) -> float:
+    """The quantity that an option was given, in base units; InputError for text that is none."""
+    from planner.text.quantities import QuantityError, parse
+
+    try:
+        return parse(text, dimension)
+    except QuantityError as error:
+        raise InputError(f"{option}: {error}") from error
+
+
 def require_workers(workers: int) -> None:
     """Raises InputError for fewer than one process."""
     if workers < 1:
         raise InputError(f"--workers: expected at least 1, got {workers}")
 
 
-NameSource = Callable[[], Iterable[str]]
-
-
-def _models() -> Iterable[str]:
-    from planner.catalogue.models import model_names
-
-    return model_names()
-
-
-def _systems() -> Iterable[str]:
-    from planner.catalogue.systems import system_names
-
-    return system_names()
-
-
-def _laws() -> Iterable[str]:
-    from planner.catalogue.scaling_laws import law_names
-
-    return law_names()
-
-
-def _profiles() -> Iterable[str]:
-    from planner.catalogue.profile import profile_names
-
-    return ("auto", *profile_names())
-
-
-def _kinds() -> Iterable[str]:
-    from planner.scenario.kinds import PROBLEM_PACKAGES
-
-    return PROBLEM_PACKAGES
-
-
-def _engines() -> Iterable[str]:
-    from planner.text.tables import table
-
-    return (*table("planner.problems.serving.step", "engine_rules.toml"), "kubernetes")
-
-
-def _catalogues() -> Iterable[str]:
-    from planner.report.text.catalog import catalog
-
-    listed = catalog()["kinds"]
-    return listed if isinstance(listed, dict) else ()
-
-
-SET: dict[str, NameSource] = {
-    "model": _models, "system": _systems, "engine": _engines, "law": _laws,
-    "profile": _profiles, "problem": _kinds,
+# Where the names that a shell completes are listed; engines are those of a table.
+NAME_LISTS = {
+    "models": "planner.catalogue.models:model_names",
+    "systems": "planner.catalogue.systems:system_names",
+    "laws": "planner.catalogue.scaling_laws:law_names",
+    "profiles": "planner.catalogue.profile:profile_names",
+    "kinds": "planner.scenario.kinds:PROBLEM_PACKAGES",
+    "catalogues": "planner.report.text.catalog:KINDS",
+}
+SET = {
+    "model": "models", "system": "systems", "engine": "engines", "law": "laws",
+    "profile": "profiles", "problem": "kinds",
 }  # fmt: skip
 
 
-def _beginning(names: NameSource) -> Callable[[str], list[str]]:
+def _listed(kind: str) -> list[str]:
+    """All names of a kind; what lists them is imported when a shell asks."""
+    if kind in NAME_LISTS:
+        module, _, name = NAME_LISTS[kind].partition(":")
+        names = getattr(import_module(module), name)
+    else:
+        names = (*table("planner.problems.serving.step", "engine_rules.toml"), "kubernetes")
+    return [*["auto"] * (kind == "profiles"), *(names() if callable(names) else names)]
+
+
+def _beginning(kind: str) -> Callable[[str], list[str]]:
     """The names that begin as what was typed."""
 
     def complete(incomplete: str) -> list[str]:
-        return [name for name in names() if name.startswith(incomplete)]
+        return [name for name in _listed(kind) if name.startswith(incomplete)]
 
     return complete
 
@@ -166,15 +150,15 @@ def _changes(incomplete: str) -> list[str]:
     path, sign, value = incomplete.partition("=")
     if not sign:
         return [f"{name}=" for name in SET if name.startswith(path)]
-    names = SET.get(path, tuple)
-    return [f"{path}={name}" for name in names() if name.startswith(value)]
+    names = _listed(SET[path]) if path in SET else ()
+    return [f"{path}={name}" for name in names if name.startswith(value)]
 
 
 COMPLETIONS: dict[str, Callable[..., list[str]]] = {
-    "models": _beginning(_models), "systems": _beginning(_systems), "kinds": _beginning(_kinds),
-    "engines": _beginning(_engines), "catalogues": _beginning(_catalogues),
-    "entries": _entries, "changes": _changes,
-}  # fmt: skip
+    **{kind: _beginning(kind) for kind in (*NAME_LISTS, "engines")},
+    "entries": _entries,
+    "changes": _changes,
+}
 
 
 def as_changes(args: Sequence[str], taken: Collection[str]) -> list[str]:

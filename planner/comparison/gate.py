@@ -173,7 +173,7 @@ def gate(
 class _Judge:
     """The numbers of a plan against limits."""
 
-    problem: Problem[Any]
+    problem: Problem[Any, Any]
     question: Question
     plan: Plan
     sure: bool

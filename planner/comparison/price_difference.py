@@ -216,7 +216,7 @@ def _less(before: float | None, after: float | None) -> float | None:
     return None if before is None or after is None else after - before
 
 
-def _objective(sides: Sequence[answer_files.ComparedScenario]) -> tuple[Problem[Any], Output]:
+def _objective(sides: Sequence[answer_files.ComparedScenario]) -> tuple[Problem[Any, Any], Output]:
     """The kind of both and the output that both make small; InputError where they differ."""
     kinds = [side.question.problem for side in sides]
     if kinds[0] != kinds[1]:
@@ -236,7 +236,7 @@ def _objective(sides: Sequence[answer_files.ComparedScenario]) -> tuple[Problem[
 class _Scenarios:
     """The scenarios with every set of the changes made, searched once each."""
 
-    problem: Problem[Any]
+    problem: Problem[Any, Any]
     before: dict[str, Any]
     changes: Sequence[answer_files.ChangedKey]
     shown: bool

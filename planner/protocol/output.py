@@ -50,7 +50,7 @@ class Output:
     applies: Callable[[Any], bool] | None = None
 
 
-def output_named(problem: Problem[Q], question: Q, name: str) -> Output:
+def output_named(problem: Problem[Q, Any], question: Q, name: str) -> Output:
     """The output that a name or an alias means in a question.
 
     Raises InputError if there is none, with the nearest.

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from planner.scenario.loading import Question
 
 Q = TypeVar("Q", bound="Question")
+P = TypeVar("P", bound=Plan[Any])
 Q_contra = TypeVar("Q_contra", contravariant=True)
 Counts = tuple[tuple[str, int], ...]
 
@@ -109,12 +110,12 @@ class Search:
 NO_PLAN = Search({}, "no plan", math.inf)
 
 
-class Problem(ABC, Generic[Q]):
+class Problem(ABC, Generic[Q, P]):
     """A problem kind. The first output that applies to a question is its objective."""
 
     kind: str
     version: int
-    plan_type: type[Plan[Any]]
+    plan_type: type[P]
     outputs: tuple[Output, ...] = ()
     limited: tuple[Output, ...] = ()  # numbers that a question may limit, never requested alone
     more_columns: Mapping[str, str] = MappingProxyType({})  # that a row has in some questions
@@ -135,7 +136,7 @@ class Problem(ABC, Generic[Q]):
         """The best point; `coefficients` are put in place of the question's own (profiles)."""
 
     @abstractmethod
-    def answer(self, question: Q) -> Plan:
+    def answer(self, question: Q) -> P:
         """The plan with its certificate, its reasons and its provenance."""
 
     def check(self, question: Q) -> None:
@@ -153,11 +154,11 @@ class Problem(ABC, Generic[Q]):
         """The question with another value at a path, as `--set` would put it there."""
         return cast("Q", with_value(question, path, value))
 
-    def sections(self, plan: Plan) -> Sequence[Section]:
+    def sections(self, plan: P) -> Sequence[Section]:
         """The plan as lines under titles: the outputs."""
         return (Section("answer", value_lines(self.outputs, plan)),)
 
-    def head(self, plan: Plan) -> AnswerHead | None:
+    def head(self, plan: P) -> AnswerHead | None:
         """First rows of the answer; None for a kind without a head."""
         return None
 
@@ -327,9 +328,9 @@ class UncertainCoefficient:
     unlisted: str = ""
 
 
-def get_problem(kind: str) -> Problem[Question]:
+def get_problem(kind: str) -> Problem[Question, Plan[Any]]:
     """The problem of a kind; InputError where no room answers it."""
-    problem: Problem[Question] = problem_package(kind).PROBLEM
+    problem: Problem[Question, Plan[Any]] = problem_package(kind).PROBLEM
     return problem
 
 

@@ -172,7 +172,7 @@ def pareto_frontier(question: Question, points: int | None = None) -> ParetoFron
 class _Level:
     """Plans with the limited output at a factor of its value in the best plan."""
 
-    problem: Problem[Any]
+    problem: Problem[Any, Any]
     question: Question
     limited: Output
     objective: Output

@@ -128,7 +128,7 @@ def _document(kind: str, question: Question, best: Search, target: Output) -> di
     }
 
 
-def elasticity_rows(problem: Problem[Q], question: Q, name: str) -> list[Elasticity]:
+def elasticity_rows(problem: Problem[Q, Any], question: Q, name: str) -> list[Elasticity]:
     """The rows of every parameter: duals and slopes where the kind has them, else solved again."""
     table = problem.elasticities(question, name)
     if table is not None:
@@ -147,7 +147,7 @@ def elasticity_rows(problem: Problem[Q], question: Q, name: str) -> list[Elastic
     return elasticity.one_per_parameter(rows)
 
 
-def re_solved_row(problem: Problem[Q], question: Q, row: Parameter, name: str) -> Elasticity:
+def re_solved_row(problem: Problem[Q, Any], question: Q, row: Parameter, name: str) -> Elasticity:
     """The elasticity of an output to a parameter by searching again on either side of it."""
     begin = (row.path, row.value, row.unit, row.group)
     if row.whole:

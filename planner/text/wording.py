@@ -184,17 +184,6 @@ def wrap_command(command: str) -> str:
 # ---- what was asked, and layouts ----
 
 
-def unused_chips_text(plan: Mapping[str, Any]) -> str:
-    """Chips that are paid and not used, in brackets."""
-    idle = plan["chips"] - plan["chips_used"]
-    return f" ({idle} of them idle)" if idle else ""
-
-
-def formats(plan: Mapping[str, Any]) -> str:
-    """Formats of weights and cache."""
-    return f"weights {plan['weights']}, KV cache {plan['kv']}"
-
-
 def degrees(
     pp: int, tp: int, dp: int, cp: int, ep: int = 1, tp_expert: int = 1, *, dcp: int = 1
 ) -> str:

@@ -13,7 +13,6 @@ from planner.scenario.keys import fields
 from planner.scenario.keys.budget_fields import FOREVER, Lifetime, Yearly
 from planner.scenario.keys.references import File
 from planner.scenario.keys.system_keys import SystemChoice, SystemField, resolved_system
-from planner.scenario.keys.uncertain import Uncertain
 from planner.text.errors import did_you_mean, quote
 
 DTYPES = tuple(MATH)
@@ -311,9 +310,4 @@ Coverage = Annotated[
     float,
     fields.Quantity("share", below=1.0),
     Field(description="share of the draws that the intervals hold"),
-]
-
-Distributions = Annotated[
-    Uncertain | None,
-    Field(description="distributions of what is not known, by path; for planner sensitivity"),
 ]

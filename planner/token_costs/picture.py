@@ -177,10 +177,10 @@ def _curve(axes: Axes, picture: LifePicture) -> None:
     axes.set_ylim(along.total.min() / MAX_COST_REDUCTION, along.total.max() * AXIS_MARGIN)
     _ticks(axes.xaxis, count)
     _ticks(axes.yaxis, _figures(unit))
-    axes.grid(True, which="major", color="0.93", lw=0.6, zorder=0)
+    style.grid_lines(axes)
     served = count(point.tokens.inference)
     title = f"cost at a loss of {point.loss:.4f} by {point.law}, {served} tokens served"
-    axes.set_title(title, loc="left", fontsize=10.5, fontweight="bold")
+    style.axes_title(axes, title)
     axes.legend(loc="upper left", bbox_to_anchor=(-0.01, -0.12), ncols=3, frameon=False,
                 fontsize=8.5)  # fmt: skip
 
@@ -200,7 +200,7 @@ def _pools(axes: Axes, point: LifePoint) -> None:
     axes.set_xlim(-0.5, 2.2)
     axes.set_xticks([])
     _ticks(axes.yaxis, _figures(unit), log=False)
-    axes.set_title("pools", loc="left", fontsize=9.5, fontweight="bold")
+    style.axes_title(axes, "pools", 9.5)
     axes.spines["bottom"].set_visible(False)
 
 
@@ -226,8 +226,7 @@ def _map(axes: Axes, point: LifePoint, around: LossPlane) -> None:
     axes.plot(*middle, ls="", marker="o", ms=8, mfc="none", mec="black", mew=1.3, zorder=5)
     _ticks(axes.xaxis, count)
     _ticks(axes.yaxis, count)
-    axes.set_title("equal loss (full) and equal cost (dashed)", loc="left", fontsize=9.5,
-                   fontweight="bold")  # fmt: skip
+    style.axes_title(axes, "equal loss (full) and equal cost (dashed)", 9.5)
 
 
 def _labelled(axes: Axes, lines: ContourSet, labels: Mapping[float, str]) -> None:
@@ -237,16 +236,15 @@ def _labelled(axes: Axes, lines: ContourSet, labels: Mapping[float, str]) -> Non
 
 
 def _ticks(axis: Axis, form: Callable[[float], str], *, log: bool = True) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
-
     if log:
         low, high = axis.get_view_interval()
         wide = math.log10(high / low) > 1.5
-        axis.set_major_locator(LogLocator(10, subs=(1.0, 3.0) if wide else (1.0, 1.5, 2, 3, 5, 7)))
-        axis.set_minor_formatter(NullFormatter())
-    else:
-        axis.set_major_locator(MaxNLocator(5))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: form(value)))
+        style.set_ticks(axis, form, (1.0, 3.0) if wide else (1.0, 1.5, 2, 3, 5, 7))
+        return
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(5))
+    style.set_ticks(axis, form)
 
 
 def _figures(unit: str) -> Callable[[float], str]:

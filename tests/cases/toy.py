@@ -72,7 +72,7 @@ class ToyPlan(Plan[ToyAnswer]):
     cost_of = "price"
 
 
-class Toy(Problem[ToyQuestion]):
+class Toy(Problem[ToyQuestion, ToyPlan]):
     """Every chip and batch, compared."""
 
     kind, version, plan_type = "toy", 1, ToyPlan

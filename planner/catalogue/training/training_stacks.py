@@ -9,15 +9,13 @@ Frameworks of reinforcement learning: what they add to the time of their two poo
 """
 
 import math
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from planner.catalogue.figures import load_toml
+from planner.catalogue.figures import entry, load_toml
 from planner.text.errors import CatalogueError, did_you_mean
 from planner.text.quantities import parse
 from planner.text.tables import table
@@ -288,18 +286,13 @@ class RlFramework:
 @cache
 def rl_frameworks() -> dict[str, RlFramework]:
     """All frameworks by name."""
-    text = files(__package__).joinpath("rl_frameworks.toml").read_text(encoding="utf-8")
+    rows = table("planner.catalogue.training", "rl_frameworks.toml")
     return {
-        name: RlFramework(
-            name, row["title"], float(row["rollouts"]), float(row["learning"]),
-            parse(row["beside"], "time"), row["source"], row["as_of"],
-        )
-        for name, row in tomllib.loads(text).items()
-    }  # fmt: skip
+        name: RlFramework(name, **row | {"beside": parse(row["beside"], "time")})
+        for name, row in rows.items()
+    }
 
 
 def rl_framework(name: str) -> RlFramework:
     """A framework by name; raises CatalogueError for one that is not known."""
-    if name not in rl_frameworks():
-        raise CatalogueError.unknown("framework", name, rl_frameworks())
-    return rl_frameworks()[name]
+    return entry("framework", name, rl_frameworks())

@@ -46,10 +46,8 @@ class Configurations:
             return str(near) if path[2] is None and near.is_file() else published
         if not published or published_names.is_entry(published):
             return published
-        configuration, entry = (
-            self._configuration(published),
-            published_names.catalogue_name(published),
-        )
+        configuration = self._configuration(published)
+        entry = published_names.catalogue_name(published)
         if configuration is not None and not (entry and _same_shape(configuration, entry)):
             return f"{configuration}#{published}"
         matches = (published_names.match_name(published, files) for files in self.folders)

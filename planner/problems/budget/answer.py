@@ -33,13 +33,13 @@ from planner.token_costs.spending import with_training
 ALTERNATIVES = 3
 
 
-def answer(scenario: BudgetScenario) -> records.BudgetPlan:
+def answer(question: BudgetScenario) -> records.BudgetPlan:
     """The size, sparsity and tokens of least cost, or of least loss.
 
     Raises InputError for a question that its law cannot answer; SolverError if the program, its
     first-order conditions, the law and the equations of the outputs do not agree on the answer.
     """
-    resolution = resolve_budget(scenario)
+    resolution = resolve_budget(question)
     scenario = resolution.scenario  # with the tokens served that were sought
     if not resolution.tasks:
         return records.BudgetPlan(KnownAnswer(_by_rule(resolution)), scenario)
@@ -218,11 +218,8 @@ def over_laws(resolution: ResolvedBudget, best: BudgetOptimum) -> LawSpread | No
                 served.append(resolution.served_by(law))
     if len(optima) < MIN_LAWS:
         return None
-    columns = [
-        [each.n_active for each in optima.values()],
-        [each.pretrain for each in optima.values()],
-        [each.total for each in optima.values()],
-    ]
+    names = ("n_active", "pretrain", "total")
+    columns = [[getattr(each, name) for each in optima.values()] for name in names]
     sought = [tokens for tokens in served if tokens is not None]
     columns += [sought] if sought else []
     record = ServedSpread if sought else LawSpread

@@ -18,9 +18,9 @@ from planner.protocol.document import to_document
 from planner.protocol.elasticity import OFFSETS, STEP, Elasticity, one_sided
 from planner.protocol.output import output_values
 from planner.protocol.parameter import Parameter
-from planner.protocol.plan import MissedPromise, Plan
+from planner.protocol.plan import MissedPromise
 from planner.protocol.problem import NO_PLAN, Problem, Search
-from planner.protocol.section import AnswerHead, Section
+from planner.protocol.section import Section
 from planner.text.errors import InputError
 from planner.token_costs import optimum as token_optimum
 from planner.token_costs import parameters as quantities
@@ -33,91 +33,7 @@ if TYPE_CHECKING:
     from planner.token_costs.picture import LifePicture
 
 
-class Budget(Problem["BudgetScenario"]):
-    """The size, sparsity and tokens of least cost, or of least loss."""
-
-    kind = "budget"
-    version = 1
-    plan_type = BudgetPlan
-    columns = COLUMNS
-    outputs = OUTPUTS
-
-    def parameters(self, question: BudgetScenario) -> list[Parameter]:
-        """Parameters of a scenario, each varied as `--set` would vary it."""
-        resolution = resolve_budget(question)
-        question, tasks = resolution.scenario, resolution.tasks
-        best = token_optimum.select_best(token_optimum.solve_many(tasks)) if tasks else None
-        if not isinstance(best, token_optimum.BudgetOptimum):
-            return []
-        return quantities.scenario_rows(
-            question, quantities.parameters(best.task, question.inference, question.rl)
-        )
-
-    def check(self, question: BudgetScenario) -> None:
-        """Refuse unknown values and values beyond the law's range by solving for the optimum."""
-        self.search(question)
-
-    def varied(self, question: BudgetScenario, path: str, value: float) -> BudgetScenario:
-        """The question with another value at a path; a quality as the loss to reach."""
-        return at_limit(question, path, value)
-
-    def search(
-        self, question: BudgetScenario, coefficients: Mapping[str, float] | None = None
-    ) -> Search:
-        """The best budget on the first-order conditions alone."""
-        return self.search_many([question])[0]
-
-    def search_many(
-        self,
-        questions: Sequence[BudgetScenario],
-        coefficients: Sequence[Mapping[str, float]] | None = None,
-    ) -> list[Search]:
-        """The best budget of each question, all of them in one call."""
-        tasks = [resolve_budget(question).tasks for question in questions]
-        solved = iter(token_optimum.solve_many([task for each in tasks for task in each]))
-        pairs = zip(questions, tasks, strict=True)
-        return [_search(question, [next(solved) for _ in each]) for question, each in pairs]
-
-    def answer(self, question: BudgetScenario) -> BudgetPlan:
-        """The plan with its certificate, its comparisons and its provenance."""
-        return answer(question)
-
-    def head(self, plan: Plan) -> AnswerHead:
-        """Head of the answer: size to build, its cost, the usual alternative, its certainty."""
-        assert isinstance(plan, BudgetPlan)
-        return head(plan)
-
-    def sections(self, plan: Plan) -> Sequence[Section]:
-        """The question with its numbers, ranges and costs, then what else is known."""
-        assert isinstance(plan, BudgetPlan)
-        return sections(plan, self.outputs)
-
-    def picture(self, plan: Plan) -> LifePicture:
-        """Cost against size, pools, equal loss and equal cost."""
-        assert isinstance(plan, BudgetPlan)
-        from planner.token_costs import picture as pictures
-
-        answer, question, point = plan.answer, plan.question, pictures.plotted_point(plan.answer)
-        tasks = [t for t in resolve_budget(question).tasks if t.sparsity == point.sparsity]
-        best = token_optimum.select_best(token_optimum.solve_many(tasks)) if tasks else None
-        if not isinstance(best, token_optimum.BudgetOptimum):
-            raise InputError(pictures.NO_CURVE)
-        curve = pictures.cut_curve(pictures.cost_curve(best.task, point))
-        return pictures.LifePicture(
-            point, best.task.law, curve, answer.band, answer.heuristic, question.data.unique,
-            rewarded=question.rl.reward is not None,
-        )  # fmt: skip
-
-    def listed(self, question: BudgetScenario, path: str) -> ListedRange:
-        """Listed rents, and the MFU of published runs."""
-        return listed_of_phases(question.phases, path)
-
-    def elasticities(self, question: BudgetScenario, output: str) -> list[Elasticity]:
-        """Multipliers of the objective; anything else by solving again, choices held."""
-        return budget_rows(question, output)
-
-
-def budget_rows(scenario: BudgetScenario, name: str) -> list[Elasticity]:
+def budget_rows(question: BudgetScenario, output: str) -> list[Elasticity]:
     """Elasticity of one output to every parameter of a budget with an answer.
 
     What a quantity does to what is made small comes from the envelope theorem. What it does to
@@ -125,17 +41,17 @@ def budget_rows(scenario: BudgetScenario, name: str) -> list[Elasticity]:
     sparsity held, and the difference is taken to second order on each side. Where the sides differ,
     a kink may lie within the step rather than at the point: ever smaller steps tell.
     """
-    resolution = resolve_budget(scenario)
+    resolution = resolve_budget(question)
     scenario, tasks = resolution.scenario, resolution.tasks
     best = token_optimum.select_best(token_optimum.solve_many(tasks)) if tasks else None
     if not isinstance(best, token_optimum.BudgetOptimum):
         raise InputError("--of: a rule for an arithmetic has no optimum that could move")
     rows = list(quantities.parameters(best.task, scenario.inference, scenario.rl))
-    if _judged_by(best, name):
+    if _judged_by(best, output):
         slopes = quantities.elasticities(best, scenario.inference, scenario.rl)
         pairs = [(slopes.get(row.path, 0.0),) * 2 for row in rows]
         return [quantities.elasticity_row(*each, "dual") for each in zip(rows, pairs, strict=True)]
-    pairs = _again(best, rows, name)
+    pairs = _again(best, rows, output)
     return [quantities.elasticity_row(*each, "re-solve") for each in zip(rows, pairs, strict=True)]
 
 
@@ -186,6 +102,75 @@ def _search(question: BudgetScenario, solved: Sequence[token_optimum.Solved]) ->
         output_values(OUTPUTS, plan), f"sparsity {sparsity:g}", best.score, plan,
         holds=(f"choose.sparsity={sparsity!r}",), considered=considered, gap=-math.expm1(-best.gap),
     )  # fmt: skip
+
+
+class Budget(Problem["BudgetScenario", BudgetPlan]):
+    """The size, sparsity and tokens of least cost, or of least loss."""
+
+    kind = "budget"
+    version = 1
+    plan_type = BudgetPlan
+    columns = COLUMNS
+    outputs = OUTPUTS
+    varied = staticmethod(at_limit)
+    answer = staticmethod(answer)
+    head = staticmethod(head)
+    elasticities = staticmethod(budget_rows)
+
+    def parameters(self, question: BudgetScenario) -> list[Parameter]:
+        """Parameters of a scenario, each varied as `--set` would vary it."""
+        resolution = resolve_budget(question)
+        question, tasks = resolution.scenario, resolution.tasks
+        best = token_optimum.select_best(token_optimum.solve_many(tasks)) if tasks else None
+        if not isinstance(best, token_optimum.BudgetOptimum):
+            return []
+        return quantities.scenario_rows(
+            question, quantities.parameters(best.task, question.inference, question.rl)
+        )
+
+    def check(self, question: BudgetScenario) -> None:
+        """Refuse unknown values and values beyond the law's range by solving for the optimum."""
+        self.search(question)
+
+    def search(
+        self, question: BudgetScenario, coefficients: Mapping[str, float] | None = None
+    ) -> Search:
+        """The best budget on the first-order conditions alone."""
+        return self.search_many([question])[0]
+
+    def search_many(
+        self,
+        questions: Sequence[BudgetScenario],
+        coefficients: Sequence[Mapping[str, float]] | None = None,
+    ) -> list[Search]:
+        """The best budget of each question, all of them in one call."""
+        tasks = [resolve_budget(question).tasks for question in questions]
+        solved = iter(token_optimum.solve_many([task for each in tasks for task in each]))
+        pairs = zip(questions, tasks, strict=True)
+        return [_search(question, [next(solved) for _ in each]) for question, each in pairs]
+
+    def sections(self, plan: BudgetPlan) -> Sequence[Section]:
+        """The question with its numbers, ranges and costs, then what else is known."""
+        return sections(plan, self.outputs)
+
+    def picture(self, plan: BudgetPlan) -> LifePicture:
+        """Cost against size, pools, equal loss and equal cost."""
+        from planner.token_costs import picture as pictures
+
+        answer, question, point = plan.answer, plan.question, pictures.plotted_point(plan.answer)
+        tasks = [t for t in resolve_budget(question).tasks if t.sparsity == point.sparsity]
+        best = token_optimum.select_best(token_optimum.solve_many(tasks)) if tasks else None
+        if not isinstance(best, token_optimum.BudgetOptimum):
+            raise InputError(pictures.NO_CURVE)
+        curve = pictures.cut_curve(pictures.cost_curve(best.task, point))
+        return pictures.LifePicture(
+            point, best.task.law, curve, answer.band, answer.heuristic, question.data.unique,
+            rewarded=question.rl.reward is not None,
+        )  # fmt: skip
+
+    def listed(self, question: BudgetScenario, path: str) -> ListedRange:
+        """Listed rents, and the MFU of published runs."""
+        return listed_of_phases(question.phases, path)
 
 
 PROBLEM = Budget()

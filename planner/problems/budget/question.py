@@ -10,9 +10,9 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from planner.problems.training import PretrainPhase
 from planner.scenario.keys import budget_fields as fields
-from planner.scenario.keys.fields import EnumKey, Quantity, QuestionRecord, Record
+from planner.scenario.keys.fields import EnumKey, ProblemName, Quantity, QuestionRecord, Record
 from planner.scenario.keys.references import File
-from planner.scenario.kinds import PROBLEMS
+from planner.scenario.keys.uncertain import Distributions
 from planner.token_costs import phase_keys as keys
 
 OBJECTIVES = ("flop", "cost")
@@ -41,9 +41,7 @@ class BudgetPhases(keys.Phases):
 class BudgetScenario(QuestionRecord):
     """One question of token budgets in base units (s, flop, param, token, USD); frozen."""
 
-    problem: Annotated[Literal["budget"], EnumKey(PROBLEMS)] = Field(
-        description="which question is asked"
-    )
+    problem: ProblemName[Literal["budget"]]
     law: fields.LawField = Field(
         keys.DEFAULT_LAW,
         description="a catalogue name, a file or a description; or a list to compare",
@@ -75,7 +73,7 @@ class BudgetScenario(QuestionRecord):
     extrapolate: keys.Extrapolate = None
     draws: keys.Draws = keys.DRAWS
     coverage: keys.Coverage = fields.INTERVAL
-    uncertain: keys.Distributions = None
+    uncertain: Distributions = None
 
     @field_validator("cost")
     @classmethod

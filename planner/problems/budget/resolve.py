@@ -206,11 +206,9 @@ def budget_tasks(
                 ("choose.pretrain", f"{law.name}: {law.lacks['tokens']}; give the tokens of "
                  "pre-training, or a law that knows what they do")
             )  # fmt: skip
-        fixed[1], more = (
-            (low,),
-            [f"{law.name}: {law.lacks['tokens']}; they are held at the {low:.3g} of its runs"],
-        )
-        warnings += more
+        fixed[1] = (low,)
+        note = f"they are held at the {low:.3g} of its runs"
+        warnings += [f"{law.name}: {law.lacks['tokens']}; {note}"]
     rl = scenario.rl
     fixed_rl = {"rl": rl.tokens} if rl.tokens and "rl" not in law.lacks else {}
     task = budget_task.BudgetTask(

@@ -118,10 +118,8 @@ def _counted(question: CacheScenario) -> tuple[ModelSizes, DataSource, tuple[str
             return counted, DataSource("model", "described in the scenario", None), ()
     assert name is not None
     if isinstance(name, File):
-        layers, data = (
-            read_config(name.path),
-            DataSource(f"model {name.written}", name.written, None),
-        )
+        layers = read_config(name.path)
+        data = DataSource(f"model {name.written}", name.written, None)
     else:
         layers, record = models.load(name), models.record(name)
         data = DataSource(f"model {name}", record.source, record.as_of)

@@ -19,7 +19,7 @@ from planner.protocol.output import Output, output_values
 from planner.protocol.parameter import Parameter, settable
 from planner.protocol.plan import KnownAnswer, Plan, Provenance
 from planner.protocol.problem import Problem, Search
-from planner.protocol.section import AnswerHead, Section, value_lines
+from planner.protocol.section import AnswerHead, Section, table, value_lines
 from planner.scenario import resolve_keys
 from planner.scenario.keys.system_keys import resolved_system
 from planner.text.errors import InputError
@@ -63,7 +63,7 @@ def _prepared(question: CacheScenario) -> tuple[CacheTask, BlockTrace | None]:
     return economics.resolve_cache(question), uses
 
 
-class CacheProblem(Problem["CacheScenario"]):
+class CacheProblem(Problem["CacheScenario", records.CachePlan]):
     """Problem kind `cache`: keep, move or recompute a KV cache between two requests."""
 
     kind = "cache"
@@ -153,9 +153,8 @@ class CacheProblem(Problem["CacheScenario"]):
                     break
         return slopes
 
-    def head(self, plan: Plan) -> AnswerHead:
+    def head(self, plan: records.CachePlan) -> AnswerHead:
         """Head of the answer: decision by hold time, cost of a miss and a hit, deciding factors."""
-        assert isinstance(plan, records.CachePlan)
         question, point, first = plan.question, _point(plan), _point(plan).holds[0]
         cost, prefix = f"a miss costs {_usd(point.miss, MTOK)}", question.prefix
         if first.tier is not None:
@@ -177,7 +176,7 @@ class CacheProblem(Problem["CacheScenario"]):
             labels={"run": "Do", "against": "TTFT", "promises": "Charge"},
         )  # fmt: skip
 
-    def sections(self, plan: Plan) -> Sequence[Section]:
+    def sections(self, plan: records.CachePlan) -> Sequence[Section]:
         """The question, what to do by hold time, the tiers, the trace."""
         holds = ("Read again", "hits", "do", "cost", "recompute", "a hit", "charge", "pays from")
         tiers = ("Tier", "$/GB/hour", "worth holding up to", "pays from", "read in full")
@@ -188,7 +187,7 @@ class CacheProblem(Problem["CacheScenario"]):
             *_trace(_point(plan).trace),
         )
 
-    def picture(self, plan: Plan) -> ValueRows:
+    def picture(self, plan: records.CachePlan) -> ValueRows:
         """Plot the cost per token of each tier and of recompute, one panel per hold time."""
         from planner.report.pictures.value_rows import ValuePanel, ValueRow, ValueRows
 
@@ -242,9 +241,7 @@ def _advice(rows: Sequence[records.HoldDecision]) -> str:
 
 
 def _table(title: str, heads: Sequence[str], cells: Iterable[tuple[str, ...]]) -> Section:
-    columns = [column for column in zip(heads, *cells, strict=True) if any(column[1:])]
-    names, *rows = zip(*columns, strict=True)
-    return Section(title, heads=names, cells=tuple(rows), shown=True)
+    return table(dict(zip(heads, zip(*cells, strict=True), strict=True)), title)
 
 
 def _usd(value: float | None, unit: str = "") -> str:

@@ -9,12 +9,11 @@ from pydantic import Field, PlainValidator, ValidationError, ValidationInfo, fie
 from planner.catalogue.listed_prices import tier, tier_names
 from planner.scenario.keys import fields
 from planner.scenario.keys.budget_fields import OneOrMany
-from planner.scenario.keys.fields import Count, EnumKey, Quantity, QuestionRecord, Record, Refusals
+from planner.scenario.keys.fields import Count, Quantity, QuestionRecord, Record, Refusals
 from planner.scenario.keys.model_keys import ModelField
 from planner.scenario.keys.references import File, name_or_file
 from planner.scenario.keys.system_keys import SystemChoice, SystemField
-from planner.scenario.keys.uncertain import Uncertain
-from planner.scenario.kinds import PROBLEMS
+from planner.scenario.keys.uncertain import Distributions
 
 CATALOGUE = "catalogue"
 BLOCK = 512  # default tokens of a block of a trace
@@ -171,16 +170,12 @@ class CacheScenario(QuestionRecord):
 
     COUNTS: ClassVar[dict[str, str]] = {"chips": "chip", "sharing": "seq"}
 
-    problem: Annotated[Literal["cache"], EnumKey(PROBLEMS)] = Field(
-        description="which question is asked"
-    )
+    problem: fields.ProblemName[Literal["cache"]]
     model: ModelField = Field(
         description="a catalogue name, a path to a Hugging Face config.json, or a description"
     )
     system: SystemField = Field(description="a catalogue name or a description")
-    price: fields.Rent | None = Field(
-        None, description="per chip [USD/(chip*s)]; the catalogue's when absent"
-    )
+    price: fields.ListedRent = None
     chips: Count = Field(8, description="chips that read the prompt together")
     kv: fields.Dtype | None = Field(None, description="dtype of the cache; the model's if absent")
     weights: fields.Dtype | None = Field(
@@ -215,9 +210,7 @@ class CacheScenario(QuestionRecord):
     margin: Annotated[float, Quantity("share", zero=True, below=1.0)] | None = Field(
         None, description="share of the price to charge that is not cost"
     )
-    uncertain: Uncertain | None = Field(
-        None, description="distributions of what is not known, by path; for planner sensitivity"
-    )
+    uncertain: Distributions = None
 
     @field_validator("system")
     @classmethod

@@ -30,30 +30,30 @@ ZERO_PRICE = 1e-9  # USD/hour of a request/s: what solvers take for none
 REL_TOL = 1e-6  # relative, of the bill worked out twice
 
 
-def answer(scenario: FleetScenario) -> records.FleetPlan:
+def answer(question: FleetScenario) -> records.FleetPlan:
     """The cheapest fleet of a scenario with its proof.
 
     Raises FieldError for what cannot be asked; SolverError if the plan does not survive its check.
     """
-    priced = priced_fleet(scenario)
+    priced = priced_fleet(question)
     resolution = priced.resolution
     task = resolution.task
     sure = None
     try:
-        if scenario.chance is None:
+        if question.chance is None:
             choice = solve_min_cost(task)
         else:
-            errors = chances.forecast_errors(task, scenario.errors.demand, scenario.errors.speed)
-            sure = chances.robust(task, errors, scenario.chance)
+            errors = chances.forecast_errors(task, question.errors.demand, question.errors.speed)
+            sure = chances.robust(task, errors, question.chance)
             choice, task = sure.choice, sure.task
     except NoPoint:
-        return records.FleetPlan(KnownAnswer(_infeasible(scenario, resolution)), scenario)
+        return records.FleetPlan(KnownAnswer(_infeasible(question, resolution)), question)
     recheck(task, choice)
     point = fleet_point(
         resolution.task, replace(choice, flows=chances.forecast_flows(resolution.task, choice))
     )
     complete = records.FleetAnswer(
-        scenario=resolve_keys(scenario),
+        scenario=resolve_keys(question),
         plan=point,
         gap=choice.gap,
         bound=choice.linear.value / task.hours,
@@ -66,10 +66,10 @@ def answer(scenario: FleetScenario) -> records.FleetPlan:
         dropped=resolution.made.dropped if resolution.made else (),
         prices=prices(task, choice, resolution.task.demand),
         beside=restricted_bills(task, choice),
-        robust=_robust(scenario, resolution, sure),
+        robust=_robust(question, resolution, sure),
         provenance=Provenance(warnings=(*resolution.warnings, *_too_few(point))),
     )  # fmt: skip
-    return records.FleetPlan(KnownAnswer(complete), scenario)
+    return records.FleetPlan(KnownAnswer(complete), question)
 
 
 def _too_few(point: records.FleetPoint) -> tuple[str, ...]:

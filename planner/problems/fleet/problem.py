@@ -20,14 +20,11 @@ from planner.protocol.problem import NO_PLAN, Problem, ReplicaHours, Search
 
 if TYPE_CHECKING:
     from planner.problems.fleet.question import FleetScenario
-    from planner.protocol.plan import Plan
-    from planner.protocol.section import AnswerHead, Section
-    from planner.report.pictures.section_bars import StackedHours
 
 PRICES = ("on_demand.price", "reserved.price", "spot.price")
 
 
-class FleetProblem(Problem["FleetScenario"]):
+class FleetProblem(Problem["FleetScenario", FleetPlan]):
     """The cheapest machines and replicas that meet every model's demand."""
 
     kind = "fleet"
@@ -39,6 +36,10 @@ class FleetProblem(Problem["FleetScenario"]):
         Output("usd_per_day", "USD/day"),
         Output("usd_per_month", "USD/month"),
     )
+    answer = staticmethod(answer)
+    head = staticmethod(head)
+    sections = staticmethod(sections)
+    picture = staticmethod(picture)
 
     def parameters(self, question: FleetScenario) -> list[Parameter]:
         """Prices of contracts, demand, spare, each varied as `--set` would."""
@@ -70,28 +71,8 @@ class FleetProblem(Problem["FleetScenario"]):
             considered={"nodes": choice.nodes}, gap=choice.gap,
         )  # fmt: skip
 
-    def answer(self, question: FleetScenario) -> FleetPlan:
-        """The plan with its certificate, prices and comparisons."""
-        return answer(question)
-
-    def head(self, plan: Plan) -> AnswerHead:
-        """Summary of an answer: machines to buy, bill, demand served, and cost of the rules."""
-        assert isinstance(plan, FleetPlan)
-        return head(plan)
-
-    def sections(self, plan: Plan) -> Sequence[Section]:
-        """Bill, models, hours, comparisons, prices, and the service level of a chance."""
-        assert isinstance(plan, FleetPlan)
-        return sections(plan)
-
-    def picture(self, plan: Plan) -> StackedHours:
-        """Machines by contract over the hours, demand above."""
-        assert isinstance(plan, FleetPlan)
-        return picture(plan)
-
-    def replica_hours(self, plan: Plan) -> Sequence[ReplicaHours]:
+    def replica_hours(self, plan: FleetPlan) -> Sequence[ReplicaHours]:
         """Replicas of each model and column over the hours, firm and spot in separate rows."""
-        assert isinstance(plan, FleetPlan)
         point = plan.answer.plan
         assert point is not None
         rows = []

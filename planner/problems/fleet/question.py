@@ -18,6 +18,7 @@ from planner.scenario.keys.fields import (
     Faults,
     IntegerField,
     Path,
+    ProblemName,
     Quantity,
     QuestionRecord,
     Record,
@@ -32,7 +33,6 @@ from planner.scenario.keys.references import ProfileField
 from planner.scenario.keys.system_keys import SystemField, resolved_system
 from planner.scenario.keys.uncertain import Uncertain
 from planner.scenario.keys.workload import Promises, Workload
-from planner.scenario.kinds import PROBLEMS
 from planner.text.quantities import show
 
 MONTHS = [{days * demand_file.DAY} for days in range(28, 32)]
@@ -235,9 +235,7 @@ class ForecastErrors(Record):
 class FleetScenario(QuestionRecord):
     """One fleet question in base units (s, token, seq, USD); frozen."""
 
-    problem: Annotated[Literal["fleet"], EnumKey(PROBLEMS)] = Field(
-        description="which question is asked"
-    )
+    problem: ProblemName[Literal["fleet"]]
     models: dict[str, FleetModel] = Field(min_length=1, description="by name")
     pools: dict[str, FleetPool] = Field(min_length=1, description="by name")
     hours: Annotated[int, fields.Hours()] = Field(

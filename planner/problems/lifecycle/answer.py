@@ -48,26 +48,26 @@ PLANNED_NOTE = (
 )
 
 
-def answer(scenario: LifecycleScenario) -> records.LifecyclePlan:
+def answer(question: LifecycleScenario) -> records.LifecyclePlan:
     """The model whose whole life costs least at the quality asked for.
 
     Raises InputError for a question that its law, its family or its machines cannot answer;
     SolverError if two solvers differ about the optimum, or an equation about a number of the plan.
     """
-    life = resolve.resolve_life(scenario)
+    life = resolve.resolve_life(question)
     sought = [best_size(life, sparsity) for sparsity in life.sparsities]
     optima = sorted(
         (each for each in sought if isinstance(each, search.FixedLayoutOptimum)),
         key=lambda row: row.whole.total,
     )
     warnings = [*life.left_out, *life.serving.warnings]
-    warnings += [IGNORED_NOTE] * (scenario.uncertain is not None)
+    warnings += [IGNORED_NOTE] * (question.uncertain is not None)
     if optima:
         complete = _optimal(optima, warnings)
     else:
         misses = [each for each in sought if isinstance(each, search.NotServable)]
         complete = _infeasible(life, misses, warnings)
-    return records.LifecyclePlan(lambda: complete, scenario)
+    return records.LifecyclePlan(lambda: complete, question)
 
 
 def _optimal(
@@ -82,11 +82,8 @@ def _optimal(
     warnings += resolve.training_warnings(best.answer.task.phases, datetime.now(UTC).date())
     warnings += dict.fromkeys(x for size, _ in best.sides for x in best.served.warnings_at(size))
     slopes, prices = lifecycle_elasticities(best), comparisons.serving_prices(best)
-    point, curve, served = (
-        optimum_point(best),
-        comparisons.lifecycle_curve(best, prices),
-        best.served,
-    )
+    point, served = optimum_point(best), best.served
+    curve = comparisons.lifecycle_curve(best, prices)
     recheck(point, best)
     bound = served.candidate.floor().usd_per_mtok / served.utilisation
     planned = planned_training(best)

@@ -113,19 +113,19 @@ def _together(best: FixedLayoutOptimum, slopes: Mapping[str, float]) -> dict[str
     return sums
 
 
-def lifecycle_rows(scenario: LifecycleScenario, name: str) -> list[Elasticity]:
-    """Elasticities of output `name` in every parameter; raises InputError if no life exists."""
-    best = cheapest_life(resolve_life(scenario))
+def lifecycle_rows(question: LifecycleScenario, output: str) -> list[Elasticity]:
+    """Elasticities of an output in every parameter; raises InputError if no life exists."""
+    best = cheapest_life(resolve_life(question))
     if best is None:
         raise InputError("--of: there is no life that could move")
     rows = parameters(best)
-    if name == "cost.total.usd":
+    if output == "cost.total.usd":
         return list(_by_multipliers(best, rows))
-    at = math.log(smooth_values(best)[name])
+    at = math.log(smooth_values(best)[output])
 
     def logs(row: Parameter, step: float) -> list[float | None]:
         beside = (perturbed_outputs(best, row, math.exp(offset * step)) for offset in OFFSETS)
-        return [math.log(each[name]) if each and name in each else None for each in beside]
+        return [math.log(each[output]) if each and output in each else None for each in beside]
 
     sides = (one_sided(at, logs(row, STEP), partial(logs, row)) for row in rows)
     return [elasticity_row(*each, "re-solve") for each in zip(rows, sides, strict=True)]

@@ -200,9 +200,9 @@ def _built(point: records.LifecyclePoint, whole: records.LifecycleAnswer) -> Ite
     for name, label in (("pretrain", "pre-training"), ("rl", "RL")):
         if chips := getattr(point.chips, name, None):
             yield Line(label, f"{life.product(chips.chip)} at {chips.mfu:.0%} of its peak")
-    serving = to_document(point.serving)
+    serving = point.serving
     rate = f"{unit.tokens_per_s_per_unit:,.0f} tokens/s, input and output together"
-    yield Line("serving", f"{say.formats(serving)}, {serving['batch']:,} in flight: {rate}")
+    yield Line("serving", f"{serving.formats}, {serving.batch:,} in flight: {rate}")
     if unit.units:
         yield Line("replica sets", f"{unit.units:,} on {unit.count:,} chips carry the first rate")
     yield Line("1% larger model", f"{say.increase(point.slope_of_price / 100)} per token served")

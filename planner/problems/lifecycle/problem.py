@@ -19,9 +19,8 @@ from planner.problems.lifecycle.search.best_size import cheapest_life
 from planner.protocol.document import to_document
 from planner.protocol.output import Output, output_values
 from planner.protocol.parameter import Parameter
-from planner.protocol.plan import Plan
 from planner.protocol.problem import NO_PLAN, Problem, Search
-from planner.protocol.section import AnswerHead, Section
+from planner.protocol.section import Section
 from planner.scenario.keys.system_keys import resolved_system
 from planner.token_costs.optimum import extrapolation_warnings
 from planner.token_costs.outputs import OUTPUTS, at_limit, formula
@@ -31,7 +30,6 @@ from planner.token_costs.presentation import COLUMNS
 
 if TYPE_CHECKING:
     from planner.problems.lifecycle.question import LifecycleScenario
-    from planner.protocol.elasticity import Elasticity
     from planner.token_costs.picture import LifePicture
 
 _COST = Output(
@@ -42,7 +40,7 @@ _SERVED = Output("cost.inference.usd", "USD", equation=formula("served_life_cost
 _PRICE = Output("usd_per_mtok", "USD per million tokens", ("price",))
 
 
-class Lifecycle(Problem["LifecycleScenario"]):
+class Lifecycle(Problem["LifecycleScenario", LifecyclePlan]):
     """The model whose whole life costs least at the quality asked for."""
 
     kind = "lifecycle"
@@ -51,6 +49,10 @@ class Lifecycle(Problem["LifecycleScenario"]):
     columns = COLUMNS
     slow = True
     outputs = (_COST, _FLOP, OUTPUTS[3], _SERVED, *OUTPUTS[5:], _PRICE)
+    varied = staticmethod(at_limit)
+    answer = staticmethod(answer)
+    head = staticmethod(head)
+    elasticities = staticmethod(lifecycle_rows)
 
     def parameters(self, question: LifecycleScenario) -> list[Parameter]:
         """Parameters of a scenario, each varied as by `--set`; empty if no life is feasible."""
@@ -64,10 +66,6 @@ class Lifecycle(Problem["LifecycleScenario"]):
         else:
             resolve_life(question)
 
-    def varied(self, question: LifecycleScenario, path: str, value: float) -> LifecycleScenario:
-        """The question with another value at a path; a quality as the loss to reach."""
-        return at_limit(question, path, value)
-
     def search(
         self, question: LifecycleScenario, coefficients: Mapping[str, float] | None = None
     ) -> Search:
@@ -80,23 +78,12 @@ class Lifecycle(Problem["LifecycleScenario"]):
         choice = f"sparsity {plan['sparsity']:g}, {best.served.candidate.choice.words}"
         return Search(output_values(self.outputs, plan), choice, best.whole.total, plan)
 
-    def answer(self, question: LifecycleScenario) -> LifecyclePlan:
-        """The plan with its certificate, its comparisons and its provenance."""
-        return answer(question)
-
-    def head(self, plan: Plan) -> AnswerHead:
-        """Answer head: model, training, serving, cost, and its certainty."""
-        assert isinstance(plan, LifecyclePlan)
-        return head(plan)
-
-    def sections(self, plan: Plan) -> Sequence[Section]:
+    def sections(self, plan: LifecyclePlan) -> Sequence[Section]:
         """The question with its numbers, sizes at the same quality, then what else is known."""
-        assert isinstance(plan, LifecyclePlan)
         return sections(plan, self.outputs)
 
-    def picture(self, plan: Plan) -> LifePicture:
+    def picture(self, plan: LifecyclePlan) -> LifePicture:
         """Picture as for a budget, with the sizes tried by the serving planner."""
-        assert isinstance(plan, LifecyclePlan)
         from planner.token_costs.picture import CostCurve, LifePicture, cut_curve, plotted_point
 
         answer, question, point = plan.answer, plan.question, plotted_point(plan.answer)
@@ -118,10 +105,6 @@ class Lifecycle(Problem["LifecycleScenario"]):
         choice = question.serving.system
         systems = choice if isinstance(choice, tuple) else (choice,)
         return rent_range(tuple(map(resolved_system, systems)), path)
-
-    def elasticities(self, question: LifecycleScenario, output: str) -> list[Elasticity]:
-        """Multipliers of the cost; anything else by settling again, layouts held."""
-        return lifecycle_rows(question, output)
 
 
 PROBLEM = Lifecycle()

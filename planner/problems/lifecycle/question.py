@@ -11,11 +11,19 @@ from pydantic import Field, ValidationInfo, field_validator
 from planner.problems.serving import ESTIMATES
 from planner.problems.training import PretrainPhase
 from planner.scenario.keys.budget_fields import INTERVAL, LawField, OneOrMany, Ratio
-from planner.scenario.keys.fields import EnumKey, ListKey, Quantity, QuestionRecord, Record, Rent
+from planner.scenario.keys.fields import (
+    EnumKey,
+    ListedRent,
+    ListKey,
+    ProblemName,
+    Quantity,
+    QuestionRecord,
+    Record,
+)
 from planner.scenario.keys.references import ProfileField
 from planner.scenario.keys.system_keys import SystemField
+from planner.scenario.keys.uncertain import Distributions
 from planner.scenario.keys.workload import Choose, Promises, Workload
-from planner.scenario.kinds import PROBLEMS
 from planner.token_costs import phase_keys as keys
 
 ATTENTION = ("gqa", "mla")
@@ -69,9 +77,7 @@ class Serving(Record):
         description="a catalogue name or a description; or a list of them, the cheapest is taken"
     )
     chips: ListKey = Field(description="chips of one unit: a number, a list, or {from, to}")
-    price: Rent | None = Field(
-        None, description="per chip [USD/(chip*s)]; the catalogue's when absent"
-    )
+    price: ListedRent = None
     workload: Workload = Field(description="what the requests are like")
     promises: Promises = Field(default_factory=Promises, description="what must hold")
     choose: Choose = Field(default_factory=Choose, description="limits on, or values of, choices")
@@ -142,9 +148,7 @@ class LifecyclePhases(Record):
 class LifecycleScenario(QuestionRecord):
     """One question about the whole life of a model in base units; frozen."""
 
-    problem: Annotated[Literal["lifecycle"], EnumKey(PROBLEMS)] = Field(
-        description="which question is asked"
-    )
+    problem: ProblemName[Literal["lifecycle"]]
     law: LawField = Field(keys.DEFAULT_LAW, description="a catalogue name, a file or a description")
     quality: keys.Quality = Field(
         description="{loss: 2.05}, or {like: ...}: as good as a compute-optimal model"
@@ -163,7 +167,7 @@ class LifecycleScenario(QuestionRecord):
     extrapolate: keys.Extrapolate = None
     draws: keys.Draws = keys.DRAWS
     coverage: keys.Coverage = INTERVAL
-    uncertain: keys.Distributions = None
+    uncertain: Distributions = None
 
     @field_validator("choose")
     @classmethod

@@ -62,12 +62,8 @@ def _empirical(sheet: PriceSheet, law: PriceLaw) -> SheetInference:
     """A size by its fitted law, within the factor that held most architectures left out."""
     equation = equations.fitted_active if law.of == "n_active" else equations.fitted_total
     _, as_of = shipped_note()
-    ends = (law.reference / law.factor, law.reference * law.factor)
-    spread = Assumption(
-        f"fit of {law.of}",
-        f"{law.of}: 80 % of open models left out lie within {law.factor:.1f}x ({as_of})",
-        tuple({"N_ref": end} for end in ends),
-    )  # fmt: skip
+    spread = _spread(law, "N_ref")
+    spread = replace(spread, words=f"{law.of}: {spread} ({as_of})")
     prices = {"p_in": sheet.input, "p_out": sheet.output, "p_ref": P_REF}
     powers = {"p_in": "k_in", "p_out": "k_out"}
     facts = prices | {powers[x]: k for x, k in zip(law.by, law.powers, strict=True)}
@@ -75,6 +71,12 @@ def _empirical(sheet: PriceSheet, law: PriceLaw) -> SheetInference:
         law.of, equation, facts, (spread,), "the host prices as hosts of open models do",
         "open models, empirical",
     ).inference(f"within {law.factor:.1f}x{_beyond(sheet, law)}")  # fmt: skip
+
+
+def _spread(law: PriceLaw, symbol: str) -> Assumption:
+    words = f"80 % of open models left out lie within {law.factor:.1f}x"
+    ends = law.reference / law.factor, law.reference * law.factor
+    return Assumption(f"fit of {law.of}", words, tuple({symbol: end} for end in ends))
 
 
 def _beyond(sheet: PriceSheet, law: PriceLaw) -> str:
@@ -91,10 +93,7 @@ def _price_of_size(
     if None in sizes:
         return
     ends_of_sizes = [size for size in sizes if size is not None]
-    spread = Assumption(
-        f"fit of {law.of}", f"80 % of open models left out lie within {law.factor:.1f}x",
-        tuple({"p_ref": end} for end in (law.reference / law.factor, law.reference * law.factor)),
-    )  # fmt: skip
+    spread = _spread(law, "p_ref")
     points = [
         range_note(f"given.{name}", symbol, ends, name)
         for name, symbol, ends in zip(law.by, ("N_active", "N_total"), ends_of_sizes, strict=True)
@@ -125,10 +124,8 @@ def size_assumption(
     stated: GivenFacts, counts: ModelSizes | None, physical: SheetInference
 ) -> Assumption:
     """Active parameters for other readings: stated, of the model, or of the input price."""
-    ends = assumed.stated_size("n_active", stated, counts)
-    if ends is not None:
-        words = "active parameters of the model" if stated.n_active is None else "active parameters"
-        return range_note("given.n_active", "N_active", ends, words)
+    if stated_range := assumed.stated_quantities(stated, counts).get("n_active"):
+        return stated_range
     implied = range_note(
         "n_active", "N_active", physical.ends, "active parameters by the input price"
     )

@@ -13,10 +13,7 @@ from planner.scenario.keys.buy_keys import relative, scaled_prices
 from planner.text.errors import CatalogueError, FieldError
 from planner.text.wording import digits
 
-SHORT_HOLD_S, LONG_HOLD_S = (
-    300.0,
-    3600.0,
-)  # s; cache lifetimes of a write in lists that price two lifetimes
+SHORT_HOLD_S, LONG_HOLD_S = 300.0, 3600.0  # s; cache lifetimes of a write where a list prices two
 YEAR = 365  # days after which a listed price is old
 MEDIAN = "median over hosts"
 

@@ -134,10 +134,8 @@ def sections(plan: PricesPlan) -> tuple[Section, ...]:
 def _columns(lines: Sequence[SheetInference]) -> Mapping[str, Sequence[str]]:
     """Table columns of the readings by heading: quantity, interval, origin."""
     shown = [QUANTITY_FORMATS.get(x.name, (x.name, digits)) for x in lines]
-    names, spans = (
-        [x for x, _ in shown],
-        [_span(x, y) for x, (_, y) in zip(lines, shown, strict=True)],
-    )
+    names = [x for x, _ in shown]
+    spans = [_span(x, y) for x, (_, y) in zip(lines, shown, strict=True)]
     room = COLUMNS.get() - 4 - sum(max(map(len, words), default=0) for words in (names, spans))
     origins = [f"{_origin(x)}{' (!)' * (BEYOND_PRICES in x.verdict)}" for x in lines]
     return {"Reading": names, "says": spans, "from": [trim(x, room) for x in origins]}

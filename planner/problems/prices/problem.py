@@ -26,7 +26,6 @@ from planner.protocol.output import Output
 from planner.protocol.parameter import Parameter, settable
 from planner.protocol.plan import DataSource, KnownAnswer, Plan, Provenance
 from planner.protocol.problem import Problem, Search
-from planner.protocol.section import AnswerHead, Section
 from planner.scenario import resolve_keys
 from planner.scenario.keys.references import File
 from planner.scenario.keys.system_keys import SystemReference
@@ -36,7 +35,6 @@ from planner.text.wording import digits
 if TYPE_CHECKING:
     from planner.architecture.counts import ModelSizes
     from planner.problems.prices.inferences import RentedChip
-    from planner.report.pictures.value_rows import ValueRows
 
 METHOD = "rows of a linear program in logarithms; a clash by its dual, made minimal by deletion"
 EQUATIONS: Mapping[str, Any] = {
@@ -62,7 +60,7 @@ def _expression(name: str) -> Callable[[Plan], Any]:
     return lambda plan: EQUATIONS[name].rhs
 
 
-class Prices(Problem["PricesScenario"]):
+class Prices(Problem["PricesScenario", price_plan.PricesPlan]):
     """Readings of a price sheet, each an interval with its assumptions."""
 
     kind = "prices"
@@ -78,6 +76,9 @@ class Prices(Problem["PricesScenario"]):
         )
         for name in EQUATIONS
     )
+    head = staticmethod(head)
+    sections = staticmethod(sections)
+    picture = staticmethod(readings_picture)
 
     def parameters(self, question: PricesScenario) -> list[Parameter]:
         """Parameters: prices of a sheet in rows, multipliers, and facts given as a single value."""
@@ -134,21 +135,6 @@ class Prices(Problem["PricesScenario"]):
         )
         return price_plan.PricesPlan(KnownAnswer(answer), question)
 
-    def head(self, plan: Plan) -> AnswerHead:
-        """Answer head: inferences from the sheet and its contradictions."""
-        assert isinstance(plan, price_plan.PricesPlan)
-        return head(plan)
-
-    def sections(self, plan: Plan) -> Sequence[Section]:
-        """Sections: the readings with their origins, then the contradictions."""
-        assert isinstance(plan, price_plan.PricesPlan)
-        return sections(plan)
-
-    def picture(self, plan: Plan) -> ValueRows:
-        """Chart of the readings, one panel per quantity."""
-        assert isinstance(plan, price_plan.PricesPlan)
-        return readings_picture(plan)
-
 
 def _point(question: PricesScenario) -> tuple[price_plan.PriceInferences, Provenance]:
     """Every reading of the sheet, and its contradictions."""
@@ -177,11 +163,8 @@ def _readings(
     question: PricesScenario, counts: ModelSizes | None, machines: Sequence[RentedChip]
 ) -> list[inferences.SheetInference]:
     """The lines of the answer, in the order of the seven groups."""
-    sheet, stated, chips = (
-        price_sheet(question, date.today()),
-        question.stated,
-        inferences.chip_assumption(machines),
-    )
+    sheet, stated = price_sheet(question, date.today()), question.stated
+    chips = inferences.chip_assumption(machines)
     lines = [*level_readings.size_readings(sheet, stated, chips, counts)]
     size = level_readings.size_assumption(stated, counts, lines[0])
     lines += level_readings.ratio_readings(sheet, stated, chips, size, counts)

@@ -16,7 +16,6 @@ from planner.scenario.keys.buy_keys import Factor, Multiples, PriceTier, TokenPr
 from planner.scenario.keys.model_keys import ModelField
 from planner.scenario.keys.references import nested
 from planner.scenario.keys.system_keys import SystemField
-from planner.scenario.kinds import PROBLEMS
 from planner.text.errors import quote
 from planner.text.quantities import parse
 
@@ -193,9 +192,7 @@ def _day(value: object) -> str:
 class PricesScenario(fields.QuestionRecord):
     """A price sheet question, in base units (USD, token, s, byte); frozen."""
 
-    problem: Annotated[Literal["prices"], fields.EnumKey(PROBLEMS)] = Field(
-        description="which question is asked"
-    )
+    problem: fields.ProblemName[Literal["prices"]]
     sheet: Annotated[
         str | SheetRows, PlainValidator(_sheet, json_schema_input_type=str | SheetRows)
     ] = Field(description="HOST/MODEL of the catalogue, a model with open weights, or rows")

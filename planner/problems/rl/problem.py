@@ -165,7 +165,7 @@ def _expression(name: str, plan: Plan) -> sp.Expr | None:
     return step.rhs if name == "step_time" else equations.step_cost.rhs.subs(step.lhs, step.rhs)
 
 
-class Rl(Problem[RlQuestion]):
+class Rl(Problem[RlQuestion, records.RlPlan]):
     """The pools of least time."""
 
     kind = "rl"
@@ -242,9 +242,8 @@ class Rl(Problem[RlQuestion]):
         )
         return records.RlPlan(KnownAnswer(whole), question)
 
-    def head(self, plan: Plan) -> AnswerHead:
+    def head(self, plan: records.RlPlan) -> AnswerHead:
         """Both pools, the run's days and money, and which pool a step waits for."""
-        assert isinstance(plan, records.RlPlan)
         question, point = plan.question, plan.answer.plan
         title, chips, proof = question_text(plan), question.chips, plan.answer.certificate
         fit = "not counted" if question.framework == "none" else "fitted to published steps"
@@ -273,9 +272,8 @@ class Rl(Problem[RlQuestion]):
             next=(f"planner sweep FILE --over chips={max(chips // 2, 1)},{chips} --out sweep.csv",),
         )  # fmt: skip
 
-    def sections(self, plan: Plan) -> Sequence[Section]:
+    def sections(self, plan: records.RlPlan) -> Sequence[Section]:
         """The answer as sections; the first has the question for a title."""
-        assert isinstance(plan, records.RlPlan)
         title, point = question_text(plan), plan.answer.plan
         if point is None:
             return (Section(title),)
@@ -290,9 +288,8 @@ class Rl(Problem[RlQuestion]):
             *runners_up,
         )
 
-    def picture(self, plan: Plan) -> ValueRows:
+    def picture(self, plan: records.RlPlan) -> ValueRows:
         """Plot a step on a time axis, one lane per pool; step times of alternative pools."""
-        assert isinstance(plan, records.RlPlan)
         from planner.report.pictures.value_rows import ValuePanel, ValueRow, ValueRows
 
         point = plan.answer.plan

@@ -14,8 +14,7 @@ from planner.scenario.keys import fields
 from planner.scenario.keys.model_keys import ModelDescription, ModelField
 from planner.scenario.keys.references import ProfileField
 from planner.scenario.keys.system_keys import SystemField
-from planner.scenario.keys.uncertain import Uncertain
-from planner.scenario.kinds import PROBLEMS
+from planner.scenario.keys.uncertain import Distributions
 
 POLICIES = ("on", "off")
 BLOCK = 64  # tokens; packed sequences are padded to a multiple
@@ -92,9 +91,7 @@ class TrainingPool(fields.Record):
     choose: TrainingChoose = Field(
         default_factory=TrainingChoose, description="limits on, or values of, choices"
     )
-    profile: StackField = Field(
-        "auto", description="the software stack whose coefficients are taken, or a file"
-    )
+    profile: StackField = "auto"
 
 
 class RlQuestion(fields.QuestionRecord):
@@ -102,9 +99,7 @@ class RlQuestion(fields.QuestionRecord):
 
     COUNTS: ClassVar[Mapping[str, str]] = {"chips": "chip", "split": "chip", "unit": "chip"}
 
-    problem: Annotated[Literal["rl"], fields.EnumKey(PROBLEMS)] = Field(
-        description="which question is asked"
-    )
+    problem: fields.ProblemName[Literal["rl"]]
     model: ModelField = Field(description="a catalogue name, or a path to a Hugging Face config")
     system: SystemField = Field(description="a catalogue name, or a description")
     chips: fields.Count = Field(description="chips of both pools")
@@ -132,12 +127,8 @@ class RlQuestion(fields.QuestionRecord):
         None, description="chips that pools are multiples of; a machine's when absent"
     )
     steps: fields.Count | None = Field(None, description="of the whole run; gives days and money")
-    price: fields.Rent | None = Field(
-        None, description="per chip [USD/(chip*s)]; the catalogue's when absent"
-    )
-    uncertain: Uncertain | None = Field(
-        None, description="distributions of what is not known, by path; for planner sensitivity"
-    )
+    price: fields.ListedRent = None
+    uncertain: Distributions = None
 
     @field_validator("framework")
     @classmethod

@@ -236,7 +236,7 @@ def _expression(name: str, plan: Plan) -> sp.Expr | None:
     return rows[name].rhs
 
 
-class ScheduleProblem(Problem[ScheduleScenario]):
+class ScheduleProblem(Problem[ScheduleScenario, SchedulePlan]):
     """Times of requests that board departing batches."""
 
     kind = "schedule"
@@ -270,9 +270,8 @@ class ScheduleProblem(Problem[ScheduleScenario]):
         slopes = {} if shortfall(question) else self._slopes(question)
         return SchedulePlan(KnownAnswer(answer(question, slopes)))
 
-    def head(self, plan: Plan) -> AnswerHead:
+    def head(self, plan: SchedulePlan) -> AnswerHead:
         """Head: sojourn times, mean with unlimited seats, share that finds the next batch full."""
-        assert isinstance(plan, SchedulePlan)
         scenario, point, bound = plan.scenario, plan.answer.plan, plan.answer.bound
         title = _question_text(scenario)
         if point is None or bound is None:
@@ -302,9 +301,8 @@ class ScheduleProblem(Problem[ScheduleScenario]):
             labels={"run": "Wait", "against": "Instead"},
         )
 
-    def sections(self, plan: Plan) -> Sequence[Section]:
+    def sections(self, plan: SchedulePlan) -> Sequence[Section]:
         """Sections: the question, times in a row, simulation against the closed form."""
-        assert isinstance(plan, SchedulePlan)
         point = plan.answer.plan
         title = _question_text(plan.scenario)
         if point is None:
@@ -326,7 +324,7 @@ class ScheduleProblem(Problem[ScheduleScenario]):
         table = Section("", heads=("", *times), cells=(row,), shown=True)
         return (Section(title, tuple(lines)), table, *_simulation(point))
 
-    def picture(self, plan: Plan) -> ValueRows:
+    def picture(self, plan: SchedulePlan) -> ValueRows:
         """Picture of the sojourn times: mean, quantiles, worst, and the simulated values."""
         from planner.report.pictures.value_rows import ValuePanel, ValueRow, ValueRows
 

@@ -7,16 +7,15 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from planner.scenario.keys.fields import (
-    EnumKey,
     FieldType,
     IntegerField,
+    ProblemName,
     Quantity,
     QuestionRecord,
     Seconds,
     count,
 )
-from planner.scenario.keys.uncertain import Uncertain
-from planner.scenario.kinds import PROBLEMS
+from planner.scenario.keys.uncertain import Distributions
 
 WITHOUT_END = ("forever", "unlimited")  # the first is how the scenario is written back
 DRAWS = 400_000
@@ -48,9 +47,7 @@ class ScheduleScenario(QuestionRecord):
 
     COUNTS: ClassVar[dict[str, str]] = {"capacity": "seq", "draws": "seq"}
 
-    problem: Annotated[Literal["schedule"], EnumKey(PROBLEMS)] = Field(
-        description="which question is asked"
-    )
+    problem: ProblemName[Literal["schedule"]]
     interval: Seconds = Field(
         description="from one departure to the next; a ride takes as long [s]"
     )
@@ -63,9 +60,7 @@ class ScheduleScenario(QuestionRecord):
     draws: Annotated[int, IntegerField(least=0, most=MAX_DRAWS)] = Field(
         DRAWS, description="requests of the event simulation beside the closed form; 0 for none"
     )
-    uncertain: Uncertain | None = Field(
-        None, description="distributions of what is not known, by path; for planner sensitivity"
-    )
+    uncertain: Distributions = None
 
     @field_validator("arrivals")
     @classmethod

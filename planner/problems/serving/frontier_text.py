@@ -6,7 +6,7 @@ Layouts are letters in the table and are spelled out below it, so that a row fit
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from planner.problems.serving.head import question
 from planner.problems.serving.point import layout_text
@@ -32,27 +32,13 @@ if TYPE_CHECKING:
 LABEL = 10  # columns of a row label before its text
 AIM = "least cost at every speed"
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+PLAN_NUMBERS = (
+    "tokens_per_s_per_user", "usd_per_mtok", "usd_per_hour", "tokens_per_s_per_chip", "tpot",
+    "ttft", "batch", "chips", "mode",
+)  # fmt: skip
 
 
-class FrontierRow(TypedDict):
-    """A point of the frontier as a row: numbers in base units, the layout in words."""
-
-    mark: str | None
-    tokens_per_s_per_user: float | None
-    usd_per_mtok: float
-    usd_per_hour: float
-    tokens_per_s_per_chip: float | None
-    tpot: float | None
-    ttft: float | None
-    batch: int
-    chips: int
-    mode: str
-    layout: str
-    bound_usd_per_mtok: float
-    bound_tpot: float | None
-
-
-def frontier_rows(answer: ServingFrontier) -> list[FrontierRow]:
+def frontier_rows(answer: ServingFrontier) -> list[dict[str, Any]]:
     """The points as plain dicts: speed, price, batch, times [s], layout in words, mode marked."""
     # Labels of each marked point; several modes may mark a single point.
     marked: dict[int, list[str]] = {}
@@ -62,21 +48,12 @@ def frontier_rows(answer: ServingFrontier) -> list[FrontierRow]:
     return [
         {
             "mark": ", ".join(marked[place]) if place in marked else None,
-            "tokens_per_s_per_user": plan.tokens_per_s_per_user,
-            "usd_per_mtok": plan.usd_per_mtok,
-            "usd_per_hour": plan.usd_per_hour,
-            "tokens_per_s_per_chip": plan.tokens_per_s_per_chip,
-            "tpot": plan.tpot,
-            "ttft": plan.ttft,
-            "batch": plan.batch,
-            "chips": plan.chips,
-            "mode": plan.mode,
-            "layout": layout_text(plan),
+            **{name: getattr(point.plan, name) for name in PLAN_NUMBERS},
+            "layout": layout_text(point.plan),
             "bound_usd_per_mtok": point.bound.usd_per_mtok,
             "bound_tpot": point.bound.tpot,
         }
         for place, point in enumerate(answer.points)
-        for plan in (point.plan,)
     ]
 
 
@@ -116,7 +93,7 @@ def frontier_page(answer: ServingFrontier) -> str:
     return table_page(title, shown, [" ".join(line.split()) for line in lines], words="layout")
 
 
-def _columns(rows: Sequence[FrontierRow], layouts: Mapping[str, str]) -> dict[str, list[str]]:
+def _columns(rows: Sequence[Mapping[str, Any]], layouts: Mapping[str, str]) -> dict[str, list[str]]:
     """The points as words by the heads of a table, each layout as it is called."""
     bills = [f"{x['usd_per_hour']:,.2f}" for x in rows]
     return {
@@ -131,7 +108,7 @@ def _columns(rows: Sequence[FrontierRow], layouts: Mapping[str, str]) -> dict[st
     }
 
 
-def _letters(rows: Sequence[FrontierRow]) -> dict[str, str]:
+def _letters(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     names = dict.fromkeys(row["layout"] for row in rows)
     twice = [a + b for a in ("", *LETTERS) for b in LETTERS]
     return dict(zip(names, twice, strict=False))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from planner.catalogue.chips import chip, chip_names
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 MONTH = 730  # hours
 CHANGE_COLUMN = 26  # columns of a price, followed by its change
+BILL = attrgetter("usd_per_hour")
 CHEAPER = 0.9  # of the bill, below which a smaller fleet is named first
 TIMES = 2.0  # minimum ratio written as a factor; smaller ratios are in percent
 N_SPACES = 3  # spaces between promises that share a line
@@ -230,13 +232,9 @@ def smaller_sizes(answer: ServingAnswer, point: ServingPoint) -> list[FleetSize]
     return [*smaller.values()]
 
 
-def _bill(size: FleetSize) -> float:
-    return size.usd_per_hour
-
-
 def _saves(answer: ServingAnswer, point: ServingPoint) -> bool:
     loaded = answer.load == "given" or answer.scenario["workload"].get("concurrency")
-    least = min(map(_bill, smaller_sizes(answer, point)), default=point.usd_per_hour)
+    least = min(map(BILL, smaller_sizes(answer, point)), default=point.usd_per_hour)
     return bool(loaded) and least < CHEAPER * point.usd_per_hour
 
 
@@ -276,7 +274,7 @@ def _limit(answer: ServingAnswer) -> Iterator[str]:
 def _next(answer: ServingAnswer, point: ServingPoint) -> str:
     """Suggested next command: a smaller fleet, the `--sure` plan, or the launch."""
     if _saves(answer, point):
-        return f"planner solve FILE {typed_size(min(smaller_sizes(answer, point), key=_bill))}"
+        return f"planner solve FILE {typed_size(min(smaller_sizes(answer, point), key=BILL))}"
     sure = answer.sure
     if sure is not None and sure.usd_per_mtok is not None and sure.dearer is not None:
         price = f"${three_digits(sure.usd_per_mtok)}/Mtok ({increase(sure.dearer)})"

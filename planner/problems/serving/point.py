@@ -7,7 +7,7 @@ from planner.memory.held_requests import HeldRequests
 from planner.problems.serving.outputs import LoopTimes
 from planner.protocol.document import Unit, json_key, to_document
 from planner.protocol.plan import EXPECTED
-from planner.text.wording import pools_text, unused_chips_text
+from planner.text.wording import pools_text
 
 Second = Annotated[float, Unit("s")]
 Byte = Annotated[float, Unit("byte")]
@@ -396,4 +396,5 @@ def layout_text(point: object) -> str:
 
 def idle(point: ServingPoint | PlannedPool) -> str:
     """Chips that are paid and not used, in brackets."""
-    return unused_chips_text(to_document(point))
+    unused = point.chips - point.chips_used
+    return f" ({unused} of them idle)" if unused else ""

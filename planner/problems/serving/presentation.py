@@ -48,7 +48,6 @@ FigureRowSpec = tuple[str, str, str]
 HEADS = ("", "expected", "80% range", "hardware limit")
 NO_EFFECT = 0.005  # % that rounds to nothing
 OBJECTIVE_NAMES = {"cost": "price", "throughput": "price", "latency": "latency", "energy": "energy"}
-POWER = {"given": "fixed, as given", "least": "the least that serves"}
 SOURCES = (
     Path(__file__), Path(__file__).with_name("closed_form.py"),
     Path(__file__).parent / "step" / "equations.py",

@@ -20,7 +20,6 @@ from planner.protocol import problem
 from planner.protocol.live_page import LivePage
 from planner.protocol.output import output_values
 from planner.protocol.parameter import Parameter, lookup_value
-from planner.protocol.plan import Plan
 from planner.protocol.section import AnswerHead, Section
 from planner.text.tolerances import REL_TOL
 
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 
 
 # Modules for search and answers are imported on use: checking a scenario needs neither.
-class ServingProblem(problem.Problem["Scenario"]):
+class ServingProblem(problem.Problem["Scenario", ServingPlan]):
     """The cheapest, fastest or thriftiest layouts and batches that keep the promises."""
 
     kind = "serving"
@@ -113,19 +112,19 @@ class ServingProblem(problem.Problem["Scenario"]):
             },
         )
 
-    def answer(self, question: Scenario) -> Plan:
+    def answer(self, question: Scenario) -> ServingPlan:
         """The plan with its certificate, its rivals and its provenance."""
         from planner.problems.serving.answer import answer
 
         return answer(question)
 
-    def sections(self, plan: Plan) -> Sequence[Section]:
+    def sections(self, plan: ServingPlan) -> Sequence[Section]:
         """The question with its numbers, one step, the memory of a chip, the next best plans."""
         from planner.problems.serving.plan_sections import sections
 
         return sections(plan)
 
-    def head(self, plan: Plan) -> AnswerHead:
+    def head(self, plan: ServingPlan) -> AnswerHead:
         """Layout, bill, promises, a smaller fleet, certainty, the limit."""
         from planner.problems.serving.head import head
 
@@ -170,7 +169,7 @@ class ServingProblem(problem.Problem["Scenario"]):
         """The listed rents of the system."""
         return rent_range(question.systems() if path in ("price", "system.price") else (), path)
 
-    def picture(self, plan: Plan) -> CostRatioChart | SectionBars:
+    def picture(self, plan: ServingPlan) -> CostRatioChart | SectionBars:
         """Chart of cost ratios by demand and rent if hosts are compared; else bars of the plan."""
         from planner.problems.serving.make_or_buy.comparison_text import CostRatioChart, buy_answer
         from planner.report.pictures.section_bars import SectionBars
@@ -178,11 +177,10 @@ class ServingProblem(problem.Problem["Scenario"]):
         buy = buy_answer(plan.answer)
         return CostRatioChart(buy) if buy else SectionBars(plan)
 
-    def live_page(self, question: Scenario, plan: Plan) -> LivePage:
+    def live_page(self, question: Scenario, plan: ServingPlan) -> LivePage:
         """The search as a page carries it, or why it does not."""
         from planner.problems.serving.live.page_model import PageModel
 
-        assert isinstance(plan, ServingPlan)
         return PageModel(question, resolve(question), plan).page()
 
     def frontier(self, question: Scenario, points: int | None) -> Frontier:

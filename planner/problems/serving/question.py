@@ -18,9 +18,8 @@ from planner.scenario.keys.engine_keys import SETTINGS, EngineSettings
 from planner.scenario.keys.model_keys import ModelDescription, ModelField
 from planner.scenario.keys.references import File, ProfileField
 from planner.scenario.keys.speculation_keys import Speculation
-from planner.scenario.keys.uncertain import Uncertain
+from planner.scenario.keys.uncertain import Distributions
 from planner.scenario.keys.workload import Choose, Current, Limits, Promises, Workload
-from planner.scenario.kinds import PROBLEMS
 from planner.text.errors import CatalogueError
 from planner.text.tables import table
 
@@ -87,9 +86,7 @@ class Scenario(EngineSettings):
         "nodes", "contract", "buy", "tiers", "engine_version", *SETTINGS,
     )  # fmt: skip
 
-    problem: Annotated[Literal["serving"], fields.EnumKey(PROBLEMS)] = Field(
-        description="which question is asked"
-    )
+    problem: fields.ProblemName[Literal["serving"]]
     model: ModelField = Field(
         description="a catalogue name, a path to a Hugging Face config.json, or a description"
     )
@@ -101,9 +98,7 @@ class Scenario(EngineSettings):
     )
     chips: fields.ListKey = Field(description="chips paid: a number, a list, or {from, to}")
     rent: RentedUnits = Field(default_factory=RentedUnits, description="how chips are rented")
-    price: fields.Rent | None = Field(
-        None, description="per chip [USD/(chip*s)]; the catalogue's when absent"
-    )
+    price: fields.ListedRent = None
     contract: Contract | None = Field(
         None, description="in place of price: rents by kind of contract, each a range"
     )
@@ -151,9 +146,7 @@ class Scenario(EngineSettings):
     tiers: tuple[PriceTier, ...] | None = Field(
         None, description="listed tiers, which planner pareto marks on our curve"
     )
-    uncertain: Uncertain | None = Field(
-        None, description="distributions of what is not known, by path; for planner sensitivity"
-    )
+    uncertain: Distributions = None
 
     @model_validator(mode="before")
     @classmethod

@@ -29,10 +29,7 @@ TERM_LABELS = {
 }  # fmt: skip
 MEMORY_PARTS = ("weights", "gradients", "optimizer", "activations", "logits", "buffers", "free")
 BYTE = 1.0  # below which a part of the memory is rounding
-MIN_SHOWN_SHARE, FOLDED = (
-    1e-5,
-    0.03,
-)  # shares of a step below which a term is no line, or one with others
+MIN_SHOWN_SHARE, FOLDED = 1e-5, 0.03  # of a step: below it a term is no line, or one with others
 BAR = 8  # columns of the longest bar
 NUMBER_NAMES = {"usd": "cost", "usd_per_mtok": "price", "mfu": "MFU", "hfu": "HFU",
            "bubble": "pipeline idle", "goodput": "useful time"}  # fmt: skip

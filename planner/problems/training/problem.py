@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -21,10 +21,8 @@ from planner.problems.training.step.training_task import LayoutTable
 from planner.problems.training.worth import ChipCount
 from planner.protocol.document import to_document
 from planner.protocol.output import output_values
-from planner.protocol.parameter import Parameter
-from planner.protocol.plan import Plan, Provenance
+from planner.protocol.plan import Provenance
 from planner.protocol.problem import NO_PLAN, Problem, Search
-from planner.protocol.section import AnswerHead, Section
 from planner.protocol.trade_off import DEFAULT_POINTS, ParetoFrontier
 from planner.scenario import resolve_keys
 from planner.scenario.keys.training_fields import DAY
@@ -71,7 +69,7 @@ def _row(chips: ChipCount, layout: LayoutTable) -> dict[str, Any]:
     return {**values, "choice": f"{chips.paid} chips: {rated.choice}"}
 
 
-class Training(Problem[TrainingQuestion]):
+class Training(Problem[TrainingQuestion, TrainingPlan]):
     """The layout of least time, cost or energy."""
 
     kind = "training"
@@ -80,14 +78,14 @@ class Training(Problem[TrainingQuestion]):
     outputs = OUTPUTS
     slow = True
     most_lines = 30  # its table of one step is the answer
+    parameters = staticmethod(parameters)
+    answer = staticmethod(answer)
+    head = staticmethod(head)
+    sections = staticmethod(sections)
 
     def check(self, question: TrainingQuestion) -> None:
         """Validate the look-ups and choices of a question; raises FieldError."""
         resolve_task(question)
-
-    def parameters(self, question: TrainingQuestion) -> list[Parameter]:
-        """Parameters of a scenario, each varied as `--set` would vary it."""
-        return parameters(question)
 
     def search(
         self, question: TrainingQuestion, coefficients: Mapping[str, float] | None = None
@@ -109,10 +107,6 @@ class Training(Problem[TrainingQuestion]):
             output_values(self.outputs, plan), best.choice, best.score, plan, holds=tuple(holds),
             considered=considered, gap=0.0,
         )  # fmt: skip
-
-    def answer(self, question: TrainingQuestion) -> TrainingPlan:
-        """The plan with its certificate, its alternatives and its provenance."""
-        return answer(question)
 
     def slopes(self, question: TrainingQuestion, output: str) -> Mapping[str, tuple[float, float]]:
         """Slopes of the equations, the layout held."""
@@ -148,16 +142,6 @@ class Training(Problem[TrainingQuestion]):
             question.problem, shown, days, usd, resolve_keys(question), provenance, rows, missed,
             warnings=resolution.warnings,
         )  # fmt: skip
-
-    def head(self, plan: Plan) -> AnswerHead:
-        """Head: layout, days and cost, limits, certainty; the nearest layout if infeasible."""
-        assert isinstance(plan, TrainingPlan)
-        return head(plan)
-
-    def sections(self, plan: Plan) -> Sequence[Section]:
-        """The layout with its numbers, memory and time of a step that add up."""
-        assert isinstance(plan, TrainingPlan)
-        return sections(plan)
 
 
 PROBLEM = Training()

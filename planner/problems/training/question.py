@@ -25,8 +25,7 @@ from planner.scenario.keys import fields, training_fields
 from planner.scenario.keys.model_keys import ModelDescription, ModelField
 from planner.scenario.keys.references import AUTO, File, name_or_file
 from planner.scenario.keys.system_keys import SystemDescription, SystemField, resolved_system
-from planner.scenario.keys.uncertain import Uncertain
-from planner.scenario.kinds import PROBLEMS
+from planner.scenario.keys.uncertain import Distributions
 from planner.text.errors import quote
 from planner.token_costs.phase_keys import Phase
 
@@ -170,7 +169,10 @@ def _stack(value: object, info: ValidationInfo) -> str | File:
 
 
 StackField = Annotated[
-    str | File, PlainValidator(_stack), WithJsonSchema({"type": "string", "minLength": 1})
+    str | File,
+    PlainValidator(_stack),
+    WithJsonSchema({"type": "string", "minLength": 1}),
+    Field(description="the software stack whose coefficients are taken, or a file"),
 ]
 
 
@@ -181,9 +183,7 @@ class TrainingQuestion(fields.QuestionRecord):
         "chips": "chip", "choose.micro_batch": "seq", "limits.days": "day",
     }  # fmt: skip
 
-    problem: Annotated[Literal["training"], fields.EnumKey(PROBLEMS)] = Field(
-        description="which question is asked"
-    )
+    problem: fields.ProblemName[Literal["training"]]
     model: ModelField = Field(description="a catalogue name, or a path to a Hugging Face config")
     system: SystemField = Field(
         description="a catalogue name, a topology file, or a description; or a list of them"
@@ -210,9 +210,7 @@ class TrainingQuestion(fields.QuestionRecord):
     objective: Annotated[str, fields.EnumKey(OBJECTIVES)] = Field(
         "time", description="what is made small"
     )
-    price: fields.Rent | None = Field(
-        None, description="per chip [USD/(chip*s)]; the catalogue's when absent"
-    )
+    price: fields.ListedRent = None
     power_price: Annotated[float, fields.Quantity("energy_price")] | None = Field(
         None, description="electricity, paid on top of the rent [USD/J]"
     )
@@ -220,12 +218,8 @@ class TrainingQuestion(fields.QuestionRecord):
         None, description="power drawn by the site per power drawn by the machines, at least 1"
     )
     current: TrainingCurrent | None = Field(None, description="the layout in use, evaluated beside")
-    profile: StackField = Field(
-        "auto", description="the software stack whose coefficients are taken, or a file"
-    )
-    uncertain: Uncertain | None = Field(
-        None, description="distributions of what is not known, by path; for planner sensitivity"
-    )
+    profile: StackField = "auto"
+    uncertain: Distributions = None
 
     @model_validator(mode="after")
     def _agrees(self) -> TrainingQuestion:
@@ -295,9 +289,7 @@ class PlannedRun(fields.Record):
     choose: TrainingChoose = Field(
         default_factory=TrainingChoose, description="limits on, or values of, choices"
     )
-    profile: StackField = Field(
-        "auto", description="the software stack whose coefficients are taken, or a file"
-    )
+    profile: StackField = "auto"
 
 
 class PretrainPhase(Phase):

@@ -89,10 +89,7 @@ def draw_frontier(document: Mapping[str, Any], form: str) -> bytes:
         style.grid_lines(above)
         above.set_ylabel("price [USD per million tokens]")
         scenario, ground = document["scenario"], document["provenance"]
-        model, system = (
-            reference_text(scenario["model"], "model"),
-            reference_text(scenario["system"], "system"),
-        )
+        model, system = (reference_text(scenario[key], key) for key in ("model", "system"))
         sizes = (length(scenario["workload"][f"{way}_tokens"]) for way in ("input", "output"))
         title = f"{model} on {chip_numbers(scenario['chips'])} of {system}: "
         style.axes_title(above, title + "{} tokens in, {} out".format(*sizes), pad=18)

@@ -24,13 +24,8 @@ if TYPE_CHECKING:
 
     from planner.protocol.plan import Plan
 
-FIGURE_WIDTH, HEAD, BAR, ROW_HEIGHT, NAME_ROW_HEIGHT = (
-    8.5,
-    0.5,
-    0.45,
-    0.26,
-    0.17,
-)  # inches, NAMES a row of names
+FIGURE_WIDTH, HEAD, BAR = 8.5, 0.5, 0.45  # inches
+ROW_HEIGHT, NAME_ROW_HEIGHT = 0.26, 0.17  # inches of an elasticity, and of a row of names
 TITLE = 0.35  # inches of a title and the space above it
 BAR_WIDTH_SHARE = 0.75  # bar width over figure width; names of quantities take the remainder
 LETTER, SWATCH = 0.062, 0.3  # inches of a name below a bar

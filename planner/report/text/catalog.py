@@ -39,18 +39,18 @@ def catalog(
     source and the date of the source. Raises CatalogueError if the kind or the name is unknown,
     with the nearest, and InputError for a condition that is none.
     """
-    if kind is not None and kind not in _KINDS:
+    if kind is not None and kind not in KINDS:
         raise CatalogueError(
-            f"no catalogue of {kind!r}{did_you_mean(kind, _KINDS)} known: {', '.join(_KINDS)}"
+            f"no catalogue of {kind!r}{did_you_mean(kind, KINDS)} known: {', '.join(KINDS)}"
         )
     if kind is None and where:
         raise InputError(f"--where needs a kind, such as planner catalog chips --where "
-                         f"'memory>=100 GB' (kinds: {', '.join(_KINDS)})")  # fmt: skip
+                         f"'memory>=100 GB' (kinds: {', '.join(KINDS)})")  # fmt: skip
     if kind is None:
-        every = {kind: list(names()) for kind, (names, *_) in _KINDS.items()}
-        entries = {kind: listing(kind).selected(find).names for kind in _KINDS} if find else every
+        every = {kind: list(names()) for kind, (names, *_) in KINDS.items()}
+        entries = {kind: listing(kind).selected(find).names for kind in KINDS} if find else every
         return {"kinds": entries}
-    names, entry = _KINDS[kind][:2]
+    names, entry = KINDS[kind][:2]
     if name is None:
         rows = listing(kind).selected(find, where)
         return {"kind": kind, "names": rows.names, "rows": rows.records}
@@ -63,7 +63,7 @@ def catalog(
 
 def listing(kind: str) -> Listing:
     """List every entry of a kind with the figures used for selection, in base units."""
-    names, _, columns, row = _KINDS[kind]
+    names, _, columns, row = KINDS[kind]
     return Listing(columns, tuple(row(name) for name in names()))
 
 
@@ -78,7 +78,7 @@ def catalog_text(card: Mapping[str, Any]) -> str:
     if "rows" in card and "names" in card:
         shown = tuple(tuple(row.values()) for row in card["rows"])
         head = f"{UNIT_OF_PRICES}{api_prices.chosen_file()}\n\n" * (card["kind"] == API_PRICES)
-        return head + str(Listing(_KINDS[card["kind"]][2], shown)) if shown else "nothing is that"
+        return head + str(Listing(KINDS[card["kind"]][2], shown)) if shown else "nothing is that"
     if card["kind"] == API_PRICES:
         return price_table.price_text(card)
     lines = [f"{card['name']}{': ' + card['title'] if card.get('title') else ''}"]
@@ -227,7 +227,7 @@ _Names = Callable[[], tuple[str, ...]]
 _Entry = Callable[[str], dict[str, object]]
 _Columns = Mapping[str, str | None]
 _RATES: _Columns = dict.fromkeys(("bf16", "fp8", "fp4"), "compute")
-_KINDS: Mapping[str, tuple[_Names, _Entry, _Columns, _Row]] = {
+KINDS: Mapping[str, tuple[_Names, _Entry, _Columns, _Row]] = {
     "chips": (
         chip_names, _chip,
         {"chip": None, "memory": "size", "bandwidth": "bandwidth", **_RATES, "power": "power",

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 from pydantic_core import CoreSchema, core_schema
 
+from planner.scenario.kinds import PROBLEMS
 from planner.text.errors import did_you_mean, quote
 from planner.text.quantities import DIMENSIONS, parse, show
 
@@ -246,6 +247,10 @@ Bandwidth = Annotated[float, Quantity("bandwidth")]
 Params = Annotated[float, Quantity("params")]
 Dtype = Annotated[str, EnumKey(DTYPES)]
 Rent = Annotated[float, Quantity("price"), AfterValidator(as_rent)]
+ListedRent = Annotated[
+    Rent | None, Field(description="per chip [USD/(chip*s)]; the catalogue's when absent")
+]
+ProblemName = Annotated[T, EnumKey(PROBLEMS), Field(description="which question is asked")]
 SystemChips = Annotated[tuple[int, ...] | range, Choices(most=LARGEST_SYSTEM)]
 ListKey = Annotated[tuple[int, ...] | range, Choices()]
 Copies = Annotated[tuple[int, ...] | range, Choices(least=0)]

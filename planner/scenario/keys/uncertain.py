@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
+from pydantic import Field
+
 from planner.scenario.keys.fields import Faults, FieldType, Path, Refusals
 from planner.text.errors import did_you_mean, quote
 
@@ -60,6 +62,10 @@ class _Spreads(FieldType):
 
 Uncertain = Annotated[dict[str, object], _Spreads()]
 """{dotted path: "catalogue" or {kind: [value, ...]}}"""
+Distributions = Annotated[
+    Uncertain | None,
+    Field(description="distributions of what is not known, by path; for planner sensitivity"),
+]
 
 
 def _flat(value: Mapping[object, object], above: Path) -> Iterator[tuple[Path, object]]:

@@ -288,10 +288,8 @@ def _untrained(budget: BudgetTask, sizes: Sequence[float]) -> optimum.NoBudget |
     if not sizes:
         return None
     fixed = replace(budget, fixed_choices={"n_active": max(sizes)})
-    least, wanted = (
-        optimum.min_loss(fixed),
-        fixed.required.value(fixed.law) if fixed.required else 1.0,
-    )
+    least = optimum.min_loss(fixed)
+    wanted = fixed.required.value(fixed.law) if fixed.required else 1.0
     data = f" on {budget.unique:.3g} unique tokens" if budget.unique else ""
     reason = f"no model of at most {max(sizes):.4g} active parameters gets below {least:.4g}{data}"
     return optimum.NoBudget(budget, "loss", least / wanted, reason)

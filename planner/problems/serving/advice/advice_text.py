@@ -42,37 +42,22 @@ OBJECTIVE_ADJECTIVES = {
 NEGLIGIBLE_SHARE = 5e-4  # share of time that is shown
 
 
-def cheaper_text(answer: ServingAnswer) -> str:
-    """Text of the saving by weights of fewer bits; empty without a saving."""
-    cheaper = answer.cheaper_weights
+def _fewer_bits(answer: ServingAnswer, code: str, key: str, what: str) -> str:
+    """Text of the saving by weights or caches of fewer bits; empty without a saving."""
+    cheaper = getattr(answer, code)
     if cheaper is None:
         return ""
+    form, made = getattr(cheaper, key), getattr(cheaper, "engines", None) == ()
     price = f"${three_digits(cheaper.usd_per_mtok)}/Mtok (−{cheaper.saving:.0%})"
-    made = " once a checkpoint exists" if cheaper.engines == () else ""
-    return (
-        f"{cheaper.weights} weights: {price}{made}, quality not judged: "
-        f"--set choose.weights={cheaper.weights}"
-    )
-
-
-def caches_text(answer: ServingAnswer) -> str:
-    """Text of the saving by KV caches of half the bytes; empty if small or already chosen."""
-    caches = answer.cheaper_caches
-    if caches is None:
-        return ""
-    price = f"${three_digits(caches.usd_per_mtok)}/Mtok (−{caches.saving:.0%})"
-    return f"{caches.kv} KV cache: {price}, quality not judged: --set choose.kv={caches.kv}"
+    price += " once a checkpoint exists" * made
+    return f"{form} {what}: {price}, quality not judged: --set choose.{key}={form}"
 
 
 def advice_in_full(answer: ServingAnswer) -> list[str]:
     """Text lines with the used share of each limit."""
-    lines: list[str] = []
-    if answer.limits_used:
-        lines += ["", "How much of each limit is used"]
-        lines += [
-            f"  {limit_title(limit.limit):<28} {limit.used:7.1%}" for limit in answer.limits_used
-        ]
-    return lines
+    used = answer.limits_used
+    lines = ["", "How much of each limit is used"] if used else []
+    return [*lines, *(f"  {limit_title(x.limit):<28} {x.used:7.1%}" for x in used)]
 
 
 def fleet(marginal: MarginalPrices) -> str:
@@ -107,11 +92,9 @@ def simplest_text(answer: ServingAnswer) -> str:
 def sure_text(answer: ServingAnswer) -> str:
     """Text if no plan keeps the promises in 90 of 100 cases; else empty."""
     sure = answer.sure
-    if sure is None:
+    if sure is None or None not in (sure.usd_per_mtok, sure.plan, sure.dearer):
         return ""
-    if sure.usd_per_mtok is None or sure.plan is None or sure.dearer is None:
-        return "no plan on these chips keeps the promises in 90 of 100 cases"
-    return ""
+    return "no plan on these chips keeps the promises in 90 of 100 cases"
 
 
 def accuracy_text(quoted: QuotedAccuracy) -> str:
@@ -228,13 +211,13 @@ def _notes(answer: ServingAnswer) -> Iterator[Note]:
     for warning in answer.provenance.warnings:
         yield Note("assumed", "warning", warning, "provenance.warnings")
     tips = {
-        "sure": sure_text,
-        "simplest": simplest_text,
-        "cheaper_weights": cheaper_text,
-        "cheaper_caches": caches_text,
+        "sure": sure_text(answer),
+        "simplest": simplest_text(answer),
+        "cheaper_weights": _fewer_bits(answer, "cheaper_weights", "weights", "weights"),
+        "cheaper_caches": _fewer_bits(answer, "cheaper_caches", "kv", "KV cache"),
     }
-    for code, words in tips.items():
-        if text := words(answer):
+    for code, text in tips.items():
+        if text:
             yield Note("tip", code, text, code)
 
 

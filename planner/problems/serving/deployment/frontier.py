@@ -135,7 +135,7 @@ class Frontier:
         return dict(self.answer.marks)
 
     @property
-    def rows(self) -> list[frontier_text.FrontierRow]:
+    def rows(self) -> list[dict[str, Any]]:
         """The points as plain dicts of numbers and words, fastest first."""
         return frontier_text.frontier_rows(self.answer)
 

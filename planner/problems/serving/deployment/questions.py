@@ -90,10 +90,8 @@ class OnePool:
 
     def points(self) -> list[PlanPoint]:
         """The best batch of the best few layouts, one cut in halves no other than it whole."""
-        order, layouts = (
-            plain_plans.plainest_first(self.step, self.searched, TIE),
-            self.step.layouts,
-        )
+        layouts = self.step.layouts
+        order = plain_plans.plainest_first(self.step, self.searched, TIE)
         rows = self.searched.rows[order]
         _, leading = np.unique(rows, return_index=True)
         best: dict[tuple[int, ...], int] = {}

@@ -150,33 +150,20 @@ def _rows(buy: MakeOrBuy) -> Iterator[tuple[str, str]]:
         spread = f"one host: {_usd(hosts.median)}/Mtok"
     yield "hosts", f"{spread} at this mix{cached} ({buy.rule})"
     yield "break-even", _meets(buy)
-    yield (
-        "cheaper",
-        (
-            f"{VERDICT_PHRASES[buy.better]} {_usd(hosts.quantile)}/Mtok; over all hosts, and "
-            f"within the band, buying is cheaper with a chance of {_share(buy.cheaper)}"
-        ),
-    )
+    chance = f"within the band, buying is cheaper with a chance of {_share(buy.cheaper)}"
+    at = f"{VERDICT_PHRASES[buy.better]} {_usd(hosts.quantile)}/Mtok"
+    yield "cheaper", f"{at}; over all hosts, and {chance}"
     yield "formats", _formats(buy)
-    fleet = buy.smallest_fleet
-    yield (
-        "fleet",
-        (
-            f"none of up to {buy.fleets[-1].chips} chips is worth renting: always full, each costs "
-            "more than the host"
-            if fleet is None
-            else f"worth renting from {fleet.chips} {'chip' if fleet.chips == 1 else 'chips'} on: "
-            f"{_usd(fleet.usd_per_mtok)}/Mtok full, {count(fleet.tokens_per_day)} tokens a day"
-        ),
-    )
-    if buy.marginal.input is not None and buy.marginal.output is not None:
-        yield (
-            "one more",
-            (
-                f"{_usd(buy.marginal.input)}/Mtok of input, {_usd(buy.marginal.output)}/Mtok of "
-                f"output ({buy.marginal.source})"
-            ),
-        )
+    words = f"none of up to {buy.fleets[-1].chips} chips is worth renting: always full, each costs "
+    words += "more than the host"
+    if fleet := buy.smallest_fleet:
+        words = f"worth renting from {fleet.chips} chip{'s' * (fleet.chips != 1)} on: "
+        words += f"{_usd(fleet.usd_per_mtok)}/Mtok full, {count(fleet.tokens_per_day)} tokens a day"
+    yield "fleet", words
+    more = buy.marginal
+    if more.input is not None and more.output is not None:
+        prices = f"{_usd(more.input)}/Mtok of input, {_usd(more.output)}/Mtok of output"
+        yield "one more", f"{prices} ({more.source})"
     offers = [each for each in buy.offers if each.counted]
     marks = ", ".join(f"{each.host} {_times(each.markup)}" for each in offers[:MAX_HOSTS_SHOWN])
     left = f" and {len(offers) - MAX_HOSTS_SHOWN} more" if len(offers) > MAX_HOSTS_SHOWN else ""
