@@ -45,9 +45,9 @@ class OneSided(Identity):
 
     def difference(self, thorough: bool = False, seed: int = 0) -> Difference | str | None:
         """A point where the left side is larger; looked for as well where the gap is least."""
-        found = super().difference(thorough, seed)
-        if found or not thorough or self.proven:
-            return found
+        drawn = super().difference(thorough, seed)
+        if drawn or not thorough or self.proven:
+            return drawn
         starts = [dict(zip(self.symbols, values, strict=True)) for values in self.met]
         for point in evaluation.least_points(self.right - self.left, self.relations, starts):
             if all_true(self.relations, point):

@@ -371,25 +371,25 @@ def least_points(
     to_float: Any = {"maxfev": 600, "xatol": 1e-9, "fatol": 1e-16}
     logs = [[math.log(point[x]) for x in symbols] for point in starts]
     for start in ([0.0] * len(symbols), *sorted(logs, key=share)[:LEAST_STARTS]):
-        found = minimize(share, start, method="Nelder-Mead", options=to_float)
-        if math.isfinite(found.fun) and max(map(abs, found.x)) < MAX_LOGARITHM:
-            near = {x: Fraction(math.exp(at)) for x, at in zip(symbols, found.x, strict=True)}
+        lowest = minimize(share, start, method="Nelder-Mead", options=to_float)
+        if math.isfinite(lowest.fun) and max(map(abs, lowest.x)) < MAX_LOGARITHM:
+            near = {x: Fraction(math.exp(at)) for x, at in zip(symbols, lowest.x, strict=True)}
             short = {x: at.limit_denominator(SHORT) for x, at in near.items()}
             close = [point for point in (near, short) if min(point.values()) > 0]
-            level = (_level(gap, point, held) for point in close for held in (0, 1))
+            level = (_level(gap, point, fixed) for point in close for fixed in (0, 1))
             yield from (point for point in (*close, *level) if min(point.values()) > 0)
 
 
-def _level(gap: sp.Expr, start: dict[sp.Symbol, Fraction], held: int) -> dict[sp.Symbol, Fraction]:
-    """The point close by where slopes are zero, so many symbols held; the start where none is."""
+def _level(gap: sp.Expr, start: dict[sp.Symbol, Fraction], fixed: int) -> dict[sp.Symbol, Fraction]:
+    """The point close by where slopes are zero, so many symbols fixed; the start where none is."""
     numbers = {x: sp.Rational(at.numerator, at.denominator) for x, at in start.items()}
-    free = [x for x in start if gap.has(x)][held:]
+    free = [x for x in start if gap.has(x)][fixed:]
     slopes = [gap.diff(x).subs({y: at for y, at in numbers.items() if y not in free}) for x in free]
     if not free or gap.has(sp.Max, sp.Min, sp.Piecewise, sp.Abs):
         return start
     try:
-        found = sp.nsolve(slopes, free, [numbers[x] for x in free], prec=SEARCHING, verify=False)
-        real = [sp.Rational(at).as_numer_denom() for at in found]
+        roots = sp.nsolve(slopes, free, [numbers[x] for x in free], prec=SEARCHING, verify=False)
+        real = [sp.Rational(at).as_numer_denom() for at in roots]
     except (ValueError, TypeError, ArithmeticError):  # no real root close by, or no slope there
         return start
     return start | {x: Fraction(*at) for x, at in zip(free, real, strict=True)}

@@ -256,8 +256,8 @@ def _logged(
 def _refused(pool: EnginePool, engine: EngineMemory) -> Iterator[str]:
     """Note models and chips that the engine lacks; InputError if that is of the version asked."""
     table = engine_tables()[engine.name]
-    asked = {name: table.rules[name] for name in OF_THE_CHIP if name in table.rules}
-    for what, remedy in refusals(pool, Layouts.of(), replace(table, rules=asked)):
+    chip_rules = {name: table.rules[name] for name in OF_THE_CHIP if name in table.rules}
+    for what, remedy in refusals(pool, Layouts.of(), replace(table, rules=chip_rules)):
         if engine.version[:2] >= (release(table.version) or ())[:2]:
             raise InputError(f"{table.stamp}: {what}; what would work: {remedy}")
         yield f"of {table.stamp}: {what}"

@@ -252,7 +252,7 @@ def _notes(question: FitQuestion) -> list[str]:
             "layers of several kinds and sizes: no rule was read for how this engine pages them; "
             "counted as if every layer held the whole context"
         )
-    longest, held = question.sizes.max_context, groups.longest(max(left.low, 0.0), left.tokens)
-    if longest is not None and max(question.context, held) > longest:
+    longest, alone = question.sizes.max_context, groups.longest(max(left.low, 0.0), left.tokens)
+    if longest is not None and max(question.context, alone) > longest:
         notes.append(f"{question.sizes.name} was made for contexts of {longest:,} tokens at most")
     return notes

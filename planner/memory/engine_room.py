@@ -369,8 +369,10 @@ def engine_groups(model: ModelMemory, engine: EngineMemory, limits: EngineLimits
     elif "packed" in era and any(x.ratio > 1 for x in model.caches):
         groups = packed_groups(model.caches, era["packed"])
     else:
-        own, drafts = era.get("own_pages", False), limits.drafted
-        groups = cache_groups(model.caches, hybrid=era["hybrid"], drafts=drafts, own_pages=own)
+        own_pages, drafts = era.get("own_pages", False), limits.drafted
+        groups = cache_groups(
+            model.caches, hybrid=era["hybrid"], drafts=drafts, own_pages=own_pages
+        )
     steps = limits.pp + 1 if era.get("overlapped") else 1
     return replace(groups, in_flight=steps, tokens=groups.tokens * limits.dcp)
 

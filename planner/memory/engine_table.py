@@ -108,15 +108,15 @@ def logged_room(engine: EngineMemory, log: str) -> tuple[float, int | None]:
     Tokens are None where no line has them. Raises InputError for a log without a room.
     """
     lines = engine.rules["logged"]
-    rooms = [sum(float(x) for x in found if x) for found in _found(lines["room"], log)]
-    tokens = [int(found[0].replace(",", "")) for found in _found(lines["tokens"], log)]
+    rooms = [sum(float(x) for x in groups if x) for groups in _matches(lines["room"], log)]
+    tokens = [int(groups[0].replace(",", "")) for groups in _matches(lines["tokens"], log)]
     if not rooms:
         words = f"no line of {engine.title} says it; expected GiB, or such as {lines['example']!r}"
         raise InputError(f"--room: {words}")
     return min(rooms) * GIB, min(tokens, default=None)
 
 
-def _found(pattern: str, log: str) -> list[tuple[str, ...]]:
+def _matches(pattern: str, log: str) -> list[tuple[str, ...]]:
     return [match.groups("") for match in re.finditer(pattern, log)]
 
 
