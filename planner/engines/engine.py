@@ -16,8 +16,8 @@ from planner.scenario.keys.engine_keys import SETTINGS
 
 # Deployment attributes that option rows use under equal names.
 OF_THE_POOL = (
-    "cached_input", "chunk", "converted", "drafts", "local", "longest", "nodes", "on_machine",
-    "own_blocks", "role", "sequences", "stage", "step_tokens", "two_batches",
+    "cached_input", "chunk", "converted", "drafts", "engine_version", "local", "longest", "nodes",
+    "on_machine", "own_blocks", "role", "sequences", "stage", "step_tokens", "two_batches",
 )  # fmt: skip
 DRAFTER = "REPLACE-BY-A-DRAFTER-OF-THIS-MODEL"
 RACKS = ("gb200", "gb300", "rubin")  # whose domains span servers
@@ -108,6 +108,8 @@ def launch_facts(plan: Deployment, release: Release) -> dict[str, FactValue]:
         "mxfp4_unpacked": weights == "mxfp4" and not plan.chip.computes("mxfp4"),
         "n_experts": checkpoint.sizes.n_experts,
         "nvidia": plan.chip.maker == "NVIDIA",
+        "options_of": (version := release.version),
+        "other_version": plan.engine_version not in ("", version, version.rpartition(".")[0]),
         "redundant": plan.asked_of_rules.copies,
         "pipeline": layout["pp"] > 1,
         "pools_differ_in_tp": len({each["layout"]["tp"] for each in pools}) > 1,

@@ -136,12 +136,11 @@ def engine_room(
     usual = engine.limits(chip)
     tokens = limits.tokens or usual[1]
     seats = min(limits.seats or usual[0], tokens)
-    values = step_values(model, chip, engine, limits, seats, tokens)
+    values = _step_values(model, chip, engine, replace(limits, seats=seats, tokens=tokens))
     share = limits.share or engine.rules.get("share") or _default_share(chip, engine, values)
     sizes = solved(engine.rules["meaning"], {**values, "x_mem": share})
-    band = (
-        memory_table()["band"]["several" if limits.ranks > 1 and chip.links else "one_rank"] * GIB
-    )
+    linked = limits.ranks > 1 and chip.links
+    band = memory_table()["band"]["several" if linked else "one_rank"] * GIB
     profiles = engine.rules["meaning"] == "profiled"
     counted = engine.rules["meaning"] != "pool"  # which leaves activations outside
     late = limits.graphs and not engine.era["graphs_inside"]
@@ -176,15 +175,11 @@ def _graphs(seats: int) -> int:
     return 2 * sum(x <= most for x in (1, 2, 4, *range(8, 256, 8), *range(256, GRAPHS + 1, 16)))
 
 
-def step_values(
-    model: ModelMemory,
-    chip: ChipMemory,
-    engine: EngineMemory,
-    limits: EngineLimits,
-    seats: int,
-    tokens: int,
+def _step_values(
+    model: ModelMemory, chip: ChipMemory, engine: EngineMemory, limits: EngineLimits
 ) -> dict[str, float]:
     """Values by symbol for the equations of an engine's room, without the memory share."""
+    seats, tokens = limits.seats or 0, limits.tokens or 0
     table, era = memory_table(), engine.era
     drafts = {"": 0.0, "mtp": table["prediction"], "draft": table["draft"]["fixed"]}
     more = drafts[limits.drafts] + limits.images * table["images"]

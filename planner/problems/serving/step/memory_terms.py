@@ -84,7 +84,7 @@ def memory_terms(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
     """
     ones, budget = np.ones(len(layouts)), task.max_num_batched_tokens
     terms = {
-        "n_seats": float(task.max_num_seqs or 0) * ones,
+        "n_seats": (task.max_num_seqs or 0) * task.positions_per_step / layouts.pp,  # in one step
         "x_seats": float(task.max_num_seqs is None) * ones,
         "x_budget": float(budget is None) * ones,
         **{name: np.zeros_like(ones) for name in ("h_peak", "h_work", "M_hold", "x_rest", *BLOCKS)},
