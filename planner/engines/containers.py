@@ -27,8 +27,7 @@ class Container:
     """Words of one container or script, and the files it can read.
 
     Where a container has no program of its own, its image comes first. `arrays` are words that a
-    script keeps for later; `replicas` is None where nothing says how many of it run; `image` is
-    empty for a script.
+    script keeps for later; `replicas` is None where nothing says how many run, `image` empty.
     """
 
     words: list[str]

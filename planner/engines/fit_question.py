@@ -114,10 +114,12 @@ def _read(source: str, options: FitOptions, sets: Sequence[str]) -> FitOptions:
     machines = [each for each in question.systems() if isinstance(each, System)]
     if not machines:
         raise InputError("system: a topology file alone names no chip; name a system")
+    used = current and current.chip
+    machine = next((x for x in machines if x.chip.name == used), machines[0])
     loop, written = question.workload.concurrency, question.model_fields_set
     loaded = _model(_name(question.model))
     read = FitOptions(
-        _name(question.model), machines[0], named, question.engine_version,
+        _name(question.model), machine, named, question.engine_version,
         weights=_single(choose.weights) or (described.weights if described else None),
         kv=_single(choose.kv) or (described.kv if described else None),
         context=longest_request(question, 0, model_sizes(loaded))[0],
@@ -127,13 +129,11 @@ def _read(source: str, options: FitOptions, sets: Sequence[str]) -> FitOptions:
         tp=_single(choose.tp), pp=_single(choose.pp), dp=_single(choose.dp_attention),
         ep=_single(choose.ep), chips=question.chips[-1], written=("share",),
     )  # fmt: skip
-    return read if current is None else _in_use(question, current, machines, read)
+    return read if current is None else _in_use(question, current, read)
 
 
-def _in_use(
-    question: Scenario, current: Current, machines: Sequence[System], read: FitOptions
-) -> FitOptions:
-    """Options of the layout in use: its ways, chip, formats, sequences, tokens of a step, share."""
+def _in_use(question: Scenario, current: Current, read: FitOptions) -> FitOptions:
+    """Options of the layout in use: its ways, formats, sequences, tokens of a step, share."""
     if current.prefill is not None:
         raise InputError("current: has two pools; fit asks about one: --set 'current={tp: 8}'")
     _uncut_contexts({"cp": current.cp, "dcp": current.dcp})
@@ -154,7 +154,6 @@ def _in_use(
     return replace(
         read, tp=current.tp, pp=current.pp, dp=copies, seats=seats, share=share,
         ep=current.ep or (ways // cut if cut else copies),
-        system=next((x for x in machines if x.chip.name == current.chip), machines[0]),
         weights=current.weights or read.weights, kv=current.kv or read.kv,
         tokens=read.tokens or (current.chunk and max(current.chunk + answers, seats or 0)),
         requests=in_flight or read.requests,
@@ -198,7 +197,7 @@ def _of_launch(pool: LaunchPool) -> FitOptions:
     read = FitOptions(
         pool.model, engine=name, version=pool.launch.version or None, tp=layout["tp"],
         pp=layout["pp"], dp=layout["dp_attention"], ep=layout.get("ep"),
-        weights=layout.get("weights"), kv=layout.get("kv"), share=_share(facts.get(SHARES[name])),
+        weights=layout.get("weights"), kv=layout.get("kv"), share=facts.get(SHARES[name]),
         context=pool.limits.get("max_model_len"), seats=pool.limits.get("max_num_seqs"),
         tokens=pool.limits.get("max_num_batched_tokens") or layout.get("chunk"),
         eager=any(x in pool.launch.uncounted for x in EAGER), drafts=facts.get("drafts"),
@@ -227,7 +226,9 @@ def _question(wanted: FitOptions) -> FitQuestion:
         )
     if wanted.room is not None and not 0 < wanted.room < math.inf:
         raise InputError(f"--room {wanted.room:g}: expected GiB above 0, as a log prints it")
-    share = _share(wanted.share)
+    if wanted.share is not None and not 0 < wanted.share <= 1:
+        words = "expected a share of the memory, above 0 and at most 1"
+        raise InputError(f"--share {wanted.share:g}: {words}")
     model = _model(wanted.model or "")
     notes = [*wanted.notes, *model.warnings]
     if wanted.engine is None:
@@ -253,7 +254,7 @@ def _question(wanted: FitOptions) -> FitQuestion:
     if layout.ep not in (1, layout.tp * layout.dp):
         layout = replace(layout, tp_expert=layout.tp * layout.dp // layout.ep)
     limits = EngineLimits(
-        layout.tp, layout.pp, layout.dp, share, wanted.seats, wanted.tokens,
+        layout.tp, layout.pp, layout.dp, wanted.share, wanted.seats, wanted.tokens,
         graphs=not wanted.eager, images=bool(wanted.images),
         drafts=wanted.drafter if wanted.drafts else "", drafted=wanted.drafts or 0,
     )  # fmt: skip
@@ -299,11 +300,3 @@ def _name(model: str | File | ModelDescription) -> str:
 
 def _single(values: Sequence[T] | None) -> T | None:
     return values[0] if values and len(values) == 1 else None
-
-
-def _share(value: float | None) -> float | None:
-    if value is not None and not 0 < value <= 1:
-        raise InputError(
-            f"--share {value:g}: expected a share of the memory, above 0 and at most 1"
-        )
-    return value

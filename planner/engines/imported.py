@@ -10,7 +10,7 @@ import math
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,6 @@ from planner.text.errors import InputError, Mistake, ModelError
 
 MAX_FILE_BYTES = 1_000_000  # bytes of a launch
 SHARE_KEY = "memory_utilisation="
-FORMATS = ("weights", "kv", "chunk")  # which two pools share
 MISSING = (
     "a launch does not say everything; give the rest, such as --set system=hgx-h200 "
     "--set workload.input_tokens=3000 --set workload.output_tokens=600"
@@ -101,10 +100,15 @@ def _utilisation(pool: LaunchPool, scenario: Scenario) -> float | None:
     shares = {x.removeprefix("share_"): pool.facts[x] for x in SHARES if x in pool.facts}
     if "pool" not in shares:
         return next(iter(shares.values()), None)
-    pool_share = shares["pool"]
     from planner.problems.serving.advice.current_layout import current_layout
     from planner.problems.serving.answer import answer
 
+    current = scenario.current
+    if current is not None and not (current.batch or scenario.workload.concurrency):
+        # Activations of a chunk beside a sequence stand for those of sequences that are not said.
+        batch = current.dp_attention * pool.replicas
+        current = current.model_copy(update={"batch": batch})
+        scenario = scenario.model_copy(update={"current": current})
     with suppress(InputError):
         if point := current_layout(scenario, resolve(scenario).tasks):
             memory, chip = point.memory_per_chip, str(point.chip)
@@ -112,9 +116,10 @@ def _utilisation(pool: LaunchPool, scenario: Scenario) -> float | None:
             part = pinned[pool.role]
             memory, chip = MemoryUse(**part["memory_per_chip"]), part["chip"]
         else:
-            return pool_share
-        return pool_utilisation(pool_share, memory, scenario.memory_utilisation, chip_called(chip))
-    return pool_share
+            return shares["pool"]
+        share, used = scenario.memory_utilisation, chip_called(chip)
+        return pool_utilisation(shares["pool"], memory, share, used)
+    return shares["pool"]
 
 
 def _text(file: str) -> str:
@@ -123,11 +128,8 @@ def _text(file: str) -> str:
     if len(file.split()) > 1 and not path.exists():
         return file
     try:
-        if file == "-":
-            raw = sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
-        else:
-            with path.open("rb") as stream:
-                raw = stream.read(MAX_FILE_BYTES + 1)
+        with nullcontext(sys.stdin.buffer) if file == "-" else path.open("rb") as stream:
+            raw = stream.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise _refused(path, error.strerror or "cannot be read") from error
     if len(raw) > MAX_FILE_BYTES:
@@ -153,10 +155,7 @@ def _neighbours(path: Path) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class LaunchPool:
-    """One pool that was read: its role, its keys of a layout, limits of its engine, all its facts.
-
-    `limits` are those of one copy of attention by their keys in a scenario.
-    """
+    """One pool that was read: its role, layout and limits by a scenario's keys, all its facts."""
 
     launch: WrittenLaunch
     model: str
@@ -261,8 +260,7 @@ def _chunk(facts: Facts, role: str, copies: int, pp: int, drafts: int) -> int | 
 
 
 def _model(place: str) -> str:
-    name = models.model_of_repository(place)
-    if name is not None:
+    if (name := models.model_of_repository(place)) is not None:
         return name
     if os.path.isdir(place):
         return f"{place.rstrip('/')}/config.json"
@@ -271,12 +269,10 @@ def _model(place: str) -> str:
 
 
 def _experts(name: str) -> bool | None:
-    if name not in models.model_names():
-        return None
-    try:
-        return bool(model_sizes(models.load(name)).n_experts)
-    except ModelError:
-        return None
+    with suppress(ModelError):
+        if name in models.model_names():
+            return bool(model_sizes(models.load(name)).n_experts)
+    return None
 
 
 def _scenario(pools: Sequence[LaunchPool], files: Sequence[str]) -> dict[str, Any]:
@@ -301,7 +297,8 @@ def _scenario(pools: Sequence[LaunchPool], files: Sequence[str]) -> dict[str, An
         data["choose"] = {"mode": "disaggregated"}
         for pool in pools:
             data["choose"][pool.role] = {x: pool.layout[x] for x in axes if x in pool.layout}
-            data["choose"] |= {x: pool.layout[x] for x in FORMATS if x in pool.layout}
+            shared = ("weights", "kv", "chunk")
+            data["choose"] |= {x: pool.layout[x] for x in shared if x in pool.layout}
         return data
     if len(pools) > 1 or roles != [""]:
         words = f"pools {', '.join(x or 'that serve alone' for x in roles)}"
@@ -314,8 +311,8 @@ def _notes(pools: Sequence[LaunchPool], data: Mapping[str, Any]) -> Iterator[str
     """Yield notes on options that the scenario lacks and on facts that the launch does not give."""
     for pool in pools:
         release, launch = pool.launch.release, pool.launch
-        title = f"{release.title} {launch.version}".strip()
-        yield f"read from a launch of {title}, by its options of {release.version}"
+        version = f" {launch.version}" if launch.version else ""
+        yield f"read from a launch of {release.title}{version}, by its options of {release.version}"
         if launch.version and isinstance(data["engine"], str):
             faults = version_faults(release.name, launch.version) or "the pools differ"
             yield f"version {launch.version} is not written: {faults}"
@@ -325,6 +322,9 @@ def _notes(pools: Sequence[LaunchPool], data: Mapping[str, Any]) -> Iterator[str
             yield f"{pool.replicas} x {pool.chips} chips: a script says nothing of its copies"
         if "batch" not in pool.layout:
             yield "how many sequences are in flight is not written; give --set current.batch"
+        for row in (x for x in release.options if x.fact == "share_pool" and x.fact in pool.facts):
+            share = f"{row.name} {pool.facts['share_pool']:g}"
+            yield f"{share} is of weights and caches; {SHARE_KEY[:-1]} counts activations too"
         if drafts := pool.facts.get("drafts"):
             yield f"{drafts} drafts a step: say by speculation: what is accepted of them"
         for what in dict.fromkeys(launch.uncounted.values()):

@@ -58,10 +58,9 @@ class FitQuestion:
         return self._as_told(room) if self.cache else room
 
     def _as_told(self, left: rooms.CacheRoom) -> rooms.CacheRoom:
-        """The room of a cache whose size the engine is told.
+        """The room of a cache of a size that the engine is told.
 
-        An engine that profiles takes it whatever its share: the share is then what is really taken.
-        Others take no more than their share leaves.
+        Engines that profile take it whatever their share says, others within their share.
         """
         groups, visible = self.groups, self.chip.visible
         token = groups.of_request(self.context, left.tokens) * groups.page / self.context
@@ -228,10 +227,7 @@ def _least_chips(question: FitQuestion) -> int | None:
 
 
 def _least_share(question: FitQuestion) -> float | None:
-    """Minimum memory share that fits (room is affine in it), rounded up to 0.001, or None.
-
-    Where the engine is told the cache's size, the share that would leave as much as is needed.
-    """
+    """Minimum memory share that leaves the room, affine in it; rounded up to 0.001, or None."""
     shares = (0.5, 1.0)
     low, high = (
         replace(question, room=None, cache=(), limits=replace(question.limits, share=x)).left.low

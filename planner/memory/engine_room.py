@@ -227,14 +227,10 @@ def _default_share(chip: ChipMemory, engine: EngineMemory, values: Mapping[str, 
     """The share of an engine that works it out from a chunk, graphs and ranks."""
     rule = engine.rules["default_share"]
     settings = {
-        "M_base_gr": rule["base"] * MIB,
-        "b_chunk": rule["per_token"] * MIB,
+        **{"M_base_gr": rule["base"] * MIB, "b_chunk": rule["per_token"] * MIB},
+        **{"b_run": rule["per_graph"] * MIB, "M_rank": rule["per_rank"] * MIB},
+        **{"tp": values["tp"], "pp": values["pp"], "n_seats": min(values["n_seats"], GRAPHS)},
         "n_budget": max(values["n_budget"], rule["least_tokens"]),
-        "b_run": rule["per_graph"] * MIB,
-        "n_seats": min(values["n_seats"], GRAPHS),
-        "M_rank": rule["per_rank"] * MIB,
-        "tp": values["tp"],
-        "pp": values["pp"],
     }
     static = solved("kept", settings)["M_static"]
     if chip.reported > rule["least_above"] * GB:

@@ -251,6 +251,11 @@ def test_a_share_that_is_given_stays(share):
     plan = planner.solve({**data, "choose": {"mode": "aggregated", "cp": 1, "ep": 1, **current}})
     words = {x.name: x.value for x in export(plan, "sglang").launches[0].options}
     assert words["--mem-fraction-static"] == share
+    line = line.replace("--max-running-requests 64 ", "")  # activations of a chunk stand for those
+    read = scenario_from_launch([line], said)
+    assert read.data["memory_utilisation"] == pytest.approx(data["memory_utilisation"], abs=0.006)
+    note = f"--mem-fraction-static {share} is of weights and caches"
+    assert any(note in each for each in read.notes)
 
 
 BAD = {
