@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -114,8 +114,7 @@ def _read(source: str, options: FitOptions, sets: Sequence[str]) -> FitOptions:
     machines = [each for each in question.systems() if isinstance(each, System)]
     if not machines:
         raise InputError("system: a topology file alone names no chip; name a system")
-    used = current and current.chip
-    machine = next((x for x in machines if x.chip.name == used), machines[0])
+    machine = next((x for x in machines if current and x.chip.name == current.chip), machines[0])
     loop, written = question.workload.concurrency, question.model_fields_set
     loaded = _model(_name(question.model))
     read = FitOptions(
@@ -174,9 +173,8 @@ def _merged(read: FitOptions, options: FitOptions) -> FitOptions:
     if launched and (options.context or 0) > (read.context or math.inf):
         words = f"the launch lets in requests of {read.context} tokens at most"
         raise InputError(f"--context {options.context}: {words}; leave it out, or raise that")
-    changes = {x.name: getattr(options, x.name) for x in fields(options)}
     empty = (None, (), False, "")
-    return replace(read, **{name: x for name, x in changes.items() if x not in empty})
+    return replace(read, **{name: x for name, x in vars(options).items() if x not in empty})
 
 
 def _of_launch(pool: LaunchPool) -> FitOptions:
@@ -209,7 +207,6 @@ def _of_launch(pool: LaunchPool) -> FitOptions:
 
 
 def _uncut_contexts(layout: Mapping[str, int]) -> None:
-    """Raises InputError for a layout whose chips share the context of a request."""
     for axis in ("cp", "dcp"):
         if layout.get(axis, 1) > 1:
             words = "contexts that are cut over chips are read by import alone"

@@ -58,10 +58,7 @@ class FitQuestion:
         return self._as_told(room) if self.cache else room
 
     def _as_told(self, left: rooms.CacheRoom) -> rooms.CacheRoom:
-        """The room of a cache of a size that the engine is told.
-
-        Engines that profile take it whatever their share says, others within their share.
-        """
+        """The room of a cache of a size that the engine is told; vLLM's may pass its share."""
         groups, visible = self.groups, self.chip.visible
         token = groups.of_request(self.context, left.tokens) * groups.page / self.context
         byte = {"cache_bytes": 1.0, "cache_blocks": groups.page, "cache_tokens": token}
