@@ -47,9 +47,9 @@ def fit(
 
     if form not in FORMS:
         raise InputError(f"--format {form}: expected one of {', '.join(FORMS)}")
-    steps = {"max-num-seqs": max_num_seqs, "max-num-batched-tokens": max_num_batched_tokens}
     counts = {"tp": tp, "pp": pp, "dp": dp, "ep": ep, "context": context, "requests": requests}
-    for name, value in {**counts, **steps}.items():
+    counts |= {"max-num-seqs": max_num_seqs, "max-num-batched-tokens": max_num_batched_tokens}
+    for name, value in counts.items():
         if value is not None and value < 1:
             raise InputError(f"--{name} {value}: expected at least 1")
     options = FitOptions(

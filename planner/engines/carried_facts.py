@@ -11,19 +11,14 @@ from planner.engines.launch import FactValue, OptionRow
 from planner.engines.launch_words import WrittenLaunch
 from planner.engines.option_names import OptionError
 from planner.text.errors import quote
+from planner.text.tables import table
 
 Facts = dict[str, Any]
-TEXT_FACTS = (
-    "cache",
-    "connector",
-    "conversion",
-    "drafter",
-    "drafter_place",
-    "role",
-    "config_file",
-    "port",
-)  # facts that are no numbers
-SIZE_FACTS = ("longest", "chunk", "chunk_of_copies", "budget", "step_tokens")
+# Facts that are no numbers.
+TEXT_FACTS = ("cache", "connector", "conversion", "drafter", "drafter_place", "role", "config_file",
+              "port")  # fmt: skip
+CACHE_SIZES = ("cache_bytes", "cache_blocks", "cache_tokens")
+SIZE_FACTS = ("longest", "chunk", "chunk_of_copies", "budget", "step_tokens", *CACHE_SIZES)
 UNSET = ("", "-1", "auto", "null", "none")  # values that leave a size to the engine
 THOUSANDS = {"k": 10**3, "m": 10**6, "g": 10**9, "K": 2**10, "M": 2**20, "G": 2**30}
 ZERO_ALLOWED = ("redundant", "drafts")  # numbers that may be zero
@@ -36,7 +31,9 @@ def facts_of_launch(launch: WrittenLaunch) -> Facts:
 
     An option with two rows means that whose conditions hold; the others are read first.
     """
-    rows = (*launch.release.options, *launch.release.settings)
+    sizes = table("planner.engines", "imports.toml")[launch.release.name]["sizes"].items()
+    rows = [*launch.release.options, *launch.release.settings]
+    rows += [OptionRow(name=name, fact=fact, because="") for name, fact in sizes]
     facts: Facts = {"copies": False, "shared_contexts": False}
     taken: dict[str, bool] = {}
     clear = [row for row in rows if sum(x.name == row.name for x in rows) == 1]
@@ -126,6 +123,7 @@ def _number(row: OptionRow, value: FactValue, launch: WrittenLaunch) -> object:
         number = math.nan
     whole = row.fact not in SHARES
     least, most = int(row.fact not in ZERO_ALLOWED), MAX_COUNT if whole else 1
+    most *= 10**6 if row.fact == "cache_bytes" else 1
     if not least * whole <= number <= most or (whole and number != int(number)):
         words = f"expects a whole number of at least {least}" if whole else "expects 0 to 1"
         raise OptionError(

@@ -27,13 +27,14 @@ class Container:
     """Words of one container or script, and the files it can read.
 
     Where a container has no program of its own, its image comes first. `arrays` are words that a
-    script keeps for later; `replicas` is None where nothing says how many of it run.
+    script keeps for later; `replicas` is None where nothing says how many run, `image` empty.
     """
 
     words: list[str]
     files: dict[str, str] = field(default_factory=dict)
     replicas: int | None = None
     arrays: list[str] = field(default_factory=list)
+    image: str = ""
 
 
 def containers(text: str, file: str) -> list[Container]:
@@ -65,8 +66,7 @@ def containers(text: str, file: str) -> list[Container]:
         pod = pod or (spec if manifest.at("containers", below=spec) else None)
         count = _replicas(manifest, manifest.at("replicas", below=spec))
         for container in manifest.items("containers", pod) if pod else []:
-            words = _command(manifest, container, ("command", "args"))
-            containers.append(Container(words, files, count))
+            containers.append(_container(manifest, container, ("command", "args"), files, count))
     return [*chain.from_iterable(_services(one) for one in services), *containers]
 
 
@@ -177,13 +177,15 @@ def _services(file: _Document) -> list[Container]:
         file.require(service, dict, "a service: keys such as image and command")
         count = file.at("deploy", "replicas", below=service)
         count = count or file.at("scale", below=service)
-        words = _command(file, service, ("entrypoint", "command"))
-        started.append(Container(words, {}, _replicas(file, count)))
+        keys, replicas = ("entrypoint", "command"), _replicas(file, count)
+        started.append(_container(file, service, keys, {}, replicas))
     return started
 
 
-def _command(file: _Document, container: AtLocation, keys: tuple[str, str]) -> list[str]:
-    """The words a container runs; its image first where they are options of its own program."""
+def _container(
+    file: _Document, container: AtLocation, keys: tuple[str, str], files: dict[str, str], count: int
+) -> Container:
+    """The container described; its image first where the words are options of its own program."""
     words: list[str] = []
     for key in keys:
         node = file.at(key, below=container)
@@ -194,7 +196,7 @@ def _command(file: _Document, container: AtLocation, keys: tuple[str, str]) -> l
     words = [word.replace("$$(", "$(") for word in words]
     if words[:1] and words[0] in SHELLS and len(words) > 2 and words[1].endswith("c"):
         words = _script(words[-1]).words
-    image = file.at("image", below=container)
-    if image is None or file.at(keys[0], below=container) is not None:
-        return words
-    return [str(image.plain), *words]
+    node = file.at("image", below=container)
+    image = "" if node is None else str(node.plain)
+    first = [image] if image and file.at(keys[0], below=container) is None else []
+    return Container([*first, *words], files, count, image=image)

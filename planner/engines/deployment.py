@@ -60,7 +60,8 @@ class Deployment:
     layout, batch and memory, `whole` the plan. `sequences` run on one copy of attention at most,
     `in_step` of them in one step (a pipeline takes them in turns); `chunk` prompt tokens join a
     step on one copy; `longest` is input and output of the longest request; `method` drafts where
-    the scenario names one, `engine_limits` are those that it is told. `share` maps what a
+    the scenario names one, `engine_limits` are those that it is told, `engine_version` is the one
+    that the scenario names or empty. `share` maps what a
     replica's chip holds to shares of its memory. A replica stands on `nodes` of `local` chips, of
     which, and of those of others, a machine holds `on_machine` at most.
     """
@@ -80,6 +81,7 @@ class Deployment:
     method: str
     cached_input: float
     engine_limits: Mapping[str, int]
+    engine_version: str
     share: Mapping[str, float]
     nodes: int
     local: int
@@ -163,8 +165,7 @@ def _deployment(
     # Shares of chip memory, in the definition of each engine. `all`: the engine's use, relative to
     # the capacity; `pool`: weights and caches, relative to the memory without contexts; `free`:
     # caches, relative to the memory left at the peak of a step.
-    memory = pool["memory_per_chip"]
-    capacity, reserved = memory["capacity"], memory["reserved"]
+    share, memory = _floor(scenario.memory_utilisation), MemoryUse(**pool["memory_per_chip"])
     return Deployment(
         role=role,
         checkpoint=weights,
@@ -181,15 +182,8 @@ def _deployment(
         method=draft_method(scenario),
         cached_input=0.0 if role == "decode" else scenario.workload.cached_input,
         engine_limits={x: limit for x in SETTINGS if (limit := getattr(scenario, x)) is not None},
-        share=MappingProxyType(
-            {
-                "all": _floor(scenario.memory_utilisation),
-                "pool": _floor(
-                    (capacity - reserved - memory["activations"]) / (capacity - pool_context(used))
-                ),
-                "free": _floor(scenario.memory_utilisation),
-            }
-        ),
+        engine_version=scenario.engine_version or "",
+        share=MappingProxyType({"all": share, "pool": pool_share(memory, used), "free": share}),
         nodes=nodes,
         local=local,
         on_machine=on_machine,
@@ -270,13 +264,20 @@ def pool_utilisation(pool: float, memory: MemoryUse, share: float, chip: Chip) -
     """Convert an engine's pool share (weights and KV cache) to the equivalent `memory_utilisation`.
 
     `memory` is that of the layout at another `share`: what is reserved beside that, libraries and
-    graphs, is so at any. Up to the next thousandth, which an engine is told.
+    graphs, is so at any. Engines are told thousandths: the roundest of shares that are told alike.
     """
     beside = memory.reserved - (1 - share) * memory.capacity
     context = pool_context(chip)
     more = memory.activations + beside - share * context
-    # The share to three figures, never less, one at most.
-    return min(math.ceil(round((pool + more / (memory.capacity - context)) * 1000, 6)) / 1000, 1.0)
+    least = round(pool + more / (memory.capacity - context), 9)
+    roundest = (math.ceil(round(least * ten, 6)) / ten for ten in (10, 100, 1000))
+    return min(next(share for share in roundest if share - least < 0.001), 1.0)
+
+
+def pool_share(memory: MemoryUse, chip: Chip) -> float:
+    """Share of weights and KV cache in the memory without contexts, to a thousandth, never more."""
+    left = memory.capacity - memory.reserved - memory.activations
+    return _floor(left / (memory.capacity - pool_context(chip)))
 
 
 def _floor(share: float) -> float:

@@ -16,9 +16,13 @@ from planner.scenario.keys.engine_keys import SETTINGS
 
 # Deployment attributes that option rows use under equal names.
 OF_THE_POOL = (
-    "cached_input", "chunk", "converted", "drafts", "local", "longest", "nodes", "on_machine",
-    "own_blocks", "role", "sequences", "stage", "step_tokens", "two_batches",
+    "cached_input", "chunk", "converted", "drafts", "engine_version", "local", "longest", "nodes",
+    "on_machine", "own_blocks", "role", "sequences", "stage", "step_tokens", "two_batches",
 )  # fmt: skip
+SEVERAL = MappingProxyType({
+    "copies": "dp_attention", "cut_attention": "tp", "cut_context": "cp", "pipeline": "pp",
+    "cut_experts": "tp_expert", "expert_parallel": "ep", "shared_contexts": "dcp",
+})  # fmt: skip
 DRAFTER = "REPLACE-BY-A-DRAFTER-OF-THIS-MODEL"
 RACKS = ("gb200", "gb300", "rubin")  # whose domains span servers
 
@@ -80,6 +84,7 @@ def launch_facts(plan: Deployment, release: Release) -> dict[str, FactValue]:
         **{f"share_{name}": share for name, share in plan.share.items()},
         **{name: getattr(plan, name) for name in OF_THE_POOL},
         **{name: pool[name] for name in ("batch_per_replica", "kv", "weights")},
+        **{name: layout.get(axis, 1) > 1 for name, axis in SEVERAL.items()},
         **_phrases(plan),
         "budget": max(plan.step_tokens, plan.chunk),
         "cache": release.cache(plan.asked_of_rules),
@@ -87,20 +92,15 @@ def launch_facts(plan: Deployment, release: Release) -> dict[str, FactValue]:
         "chunk_of_copies": plan.chunk * copies,
         "config_file": file if release.config_file else "",
         "conversion": release.online.get(weights),
-        "copies": copies > 1,
         "chips_of_stage": plan.stage * layout["cp"],
         "connector": "NixlPushConnector" if staged else "NixlConnector",
-        "cut_attention": layout["tp"] > 1,
-        "cut_context": layout["cp"] > 1,
         "cut_heads": layout["tp"] // ranks,
-        "cut_experts": layout["tp_expert"] > 1,
         "draft_head": plan.drafts > 0 and not plan.own_blocks,
         "drafter": release.drafter(plan.method),
         "drafter_place": (place := drafter_place(plan.method)),
         "drafter_to_replace": place == DRAFTER,
         "decodes_alone": plan.role == "decode",
         "even_experts": plan.even,
-        "expert_parallel": layout["ep"] > 1,
         "fp8_cache": pool["kv"] == "fp8",
         "hopper": plan.chip.architecture == "hopper",
         "fits_at_full_context": whole["fits_at_full_context"],
@@ -108,8 +108,9 @@ def launch_facts(plan: Deployment, release: Release) -> dict[str, FactValue]:
         "mxfp4_unpacked": weights == "mxfp4" and not plan.chip.computes("mxfp4"),
         "n_experts": checkpoint.sizes.n_experts,
         "nvidia": plan.chip.maker == "NVIDIA",
+        "options_of": (version := release.version),
+        "other_version": plan.engine_version not in ("", version, version.rpartition(".")[0]),
         "redundant": plan.asked_of_rules.copies,
-        "pipeline": layout["pp"] > 1,
         "pools_differ_in_tp": len({each["layout"]["tp"] for each in pools}) > 1,
         "port": release.port,
         "positions": plan.drafts + 1,
@@ -118,7 +119,6 @@ def launch_facts(plan: Deployment, release: Release) -> dict[str, FactValue]:
         "staged": staged,
         "running": plan.sequences * copies,
         "several_nodes": plan.nodes > 1,
-        "shared_contexts": ranks > 1,
         "shared_machine": plan.on_machine > 1,
         "stored": checkpoint.weights,
         "trust": release.trust,

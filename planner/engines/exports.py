@@ -140,10 +140,8 @@ def benchmark(
     written = export(plan, target, engine, folder)
     if not written.launches:
         raise InputError("replicas by hour are no launch that a benchmark measures")
-    scenario = check_tree(
-        Tree("scenario", dict(plan.document["scenario"])),
-        Path() if folder is None else Path(folder),
-    )
+    tree = Tree("scenario", dict(plan.document["scenario"]))
+    scenario = check_tree(tree, Path() if folder is None else Path(folder))
     assert isinstance(scenario, Scenario)  # or nothing was exported
     pools = deployments(scenario, checkpoint(scenario), plan.chosen)
     # The script: one closed loop at the plan's batch, and an open one where it has a load.
@@ -277,10 +275,7 @@ def _where(launch: Launch) -> str:
 
 
 CLIENT = "vllm bench serve"  # vLLM 0.33.0: vllm/benchmarks/serve.py
-ROUNDS, MIN_REQUESTS = (
-    8,
-    200,
-)  # requests of a test: number per sequence in flight, and minimum in total
+ROUNDS, MIN_REQUESTS = 8, 200  # requests of a test: per sequence in flight, and the fewest in all
 
 
 def _run(name: str, batch: int, load: str) -> list[str]:

@@ -1,16 +1,16 @@
 """Input of `planner fit`, read from a scenario, a launch, or options.
 
 No price and no promise is needed. A launch says its share, its longest request and its limits of a
-step; options say what a file leaves open, and where both say a share they must agree.
+step; options say what a file leaves open, and what a launch says they must say alike.
 """
 
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from planner.architecture.counts import model_sizes
 from planner.architecture.huggingface import read_config
@@ -18,7 +18,8 @@ from planner.architecture.layers import Model
 from planner.catalogue import models
 from planner.catalogue.hub import hub_config, is_hub_name
 from planner.catalogue.systems import System, system
-from planner.engines.deployment import longest_request
+from planner.engines.carried_facts import CACHE_SIZES
+from planner.engines.deployment import chip_called, longest_request, pool_share
 from planner.engines.imported import LaunchPool, launch_pools
 from planner.memory.engine_fit import Fit, FitQuestion, held_requests, memory_fit
 from planner.memory.engine_room import EngineLimits, ReplicaLayout, conversion_note
@@ -31,15 +32,19 @@ from planner.memory.engine_table import (
     logged_room,
     release,
 )
+from planner.problems.serving.advice.current_layout import current_layout
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.step.engine_rules import EnginePool, engine_tables
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.runnable import refusals
+from planner.problems.serving.task.resolve import resolve
 from planner.scenario.keys.model_keys import ModelDescription
 from planner.scenario.keys.references import File
+from planner.scenario.keys.workload import Current
 from planner.scenario.loading import load
 from planner.text.errors import InputError
 
+T = TypeVar("T")
 SHARES = {"vllm": "share_all", "sglang": "share_pool", "trtllm": "share_free"}
 EAGER = ("--enforce-eager", "--disable-cuda-graph")
 SCENARIOS = (".yaml", ".yml", ".toml", ".json")
@@ -48,6 +53,11 @@ VISION = ("vision", "image")
 OF_THE_CHIP = ("architecture", "maker", "generation")  # rules of engines that no layout changes
 SAME_TOKENS = 0.005  # of what a log prints, which our rules of blocks give from its room
 CONTEXT = 8192  # tokens of a request if no length is given
+# Options that a launch may contradict, of layouts with the facts by which a launch says them.
+WAYS = {"tp": ("tp", "stage", "cut_heads", "chips_of_stage"), "pp": ("pp",),
+        "dp": ("dp_attention",), "ep": ("ep", "expert_parallel")}  # fmt: skip
+OPTIONS = ("engine", "version", "weights", "kv", "share", "seats", "tokens")
+SPELLED = {"version": "engine-version", "seats": "max-num-seqs", "tokens": "max-num-batched-tokens"}
 
 
 @dataclass(frozen=True)
@@ -55,7 +65,8 @@ class FitOptions:
     """Options of `planner fit` that change a file or replace it; None or empty if not given.
 
     `context` tokens of a request, `requests` at once of a replica; `room` in GiB as a log prints
-    it, or the log: a file, or its line; `seats` and `tokens` are the limits of a step.
+    it, or the log: a file, or its line; `seats` and `tokens` are the limits of a step, `cache`
+    sizes of the cache in a launch by their facts, `written` options that stand in it.
     """
 
     model: str | None = None
@@ -78,7 +89,10 @@ class FitOptions:
     eager: bool = False
     images: bool | None = None
     chips: int | None = None
-    launched: bool = False
+    drafts: int | None = None
+    drafter: str = ""
+    cache: tuple[tuple[str, float], ...] = ()
+    written: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -114,73 +128,103 @@ def _read(source: str, options: FitOptions, sets: Sequence[str]) -> FitOptions:
     machines = [each for each in question.systems() if isinstance(each, System)]
     if not machines:
         raise InputError("system: a topology file alone names no chip; name a system")
-    layout: dict[str, Any] = {"chips": question.chips[-1]}
-    for key, name in (("tp", "tp"), ("pp", "pp"), ("dp_attention", "dp"), ("ep", "ep")):
-        tried = getattr(choose, key, None)
-        if current is not None:
-            layout[name] = getattr(current, key)
-        elif tried:
-            layout[name] = tried[0] if len(tried) == 1 else None
-    weights = current.weights if current is not None else None
+    machine = next((x for x in machines if current and x.chip.name == current.chip), machines[0])
     loop, written = question.workload.concurrency, question.model_fields_set
     loaded = _model(_name(question.model))
-    return FitOptions(
-        model=_name(question.model),
-        system=machines[0],
-        engine=named,
-        version=question.engine_version,
-        weights=weights or _single(choose.weights) or (described.weights if described else None),
+    read = FitOptions(
+        _name(question.model), machine, named, question.engine_version,
+        weights=_single(choose.weights) or (described.weights if described else None),
         kv=_single(choose.kv) or (described.kv if described else None),
         context=longest_request(question, 0, model_sizes(loaded))[0],
-        seats=question.max_num_seqs,
-        tokens=question.max_num_batched_tokens,
+        seats=question.max_num_seqs, tokens=question.max_num_batched_tokens,
         requests=None if loop is None else math.ceil(loop),
         share=question.memory_utilisation if "memory_utilisation" in written else None,
-        **layout,
+        tp=_single(choose.tp), pp=_single(choose.pp), dp=_single(choose.dp_attention),
+        ep=_single(choose.ep), chips=question.chips[-1], written=("share",),
+    )  # fmt: skip
+    return read if current is None else _in_use(question, current, read)
+
+
+def _in_use(question: Scenario, current: Current, read: FitOptions) -> FitOptions:
+    """Options of the layout in use: its ways, formats, sequences, tokens of a step, share."""
+    if current.prefill is not None:
+        raise InputError("current: has two pools; fit asks about one: --set 'current={tp: 8}'")
+    _refuse_cut_prompts(current.cp)
+    copies = current.dp_attention
+    ways, cut = current.tp * copies, current.tp_expert
+    replicas = current.replicas or max(question.chips[-1] // (ways * current.pp), 1)
+    batch = current.batch_per_replica or math.ceil((current.batch or 0) / replicas)
+    seats = read.seats or math.ceil(batch / copies) or None
+    answers = 0 if read.engine == "sglang" else math.ceil((seats or 0) / current.pp)
+    share, notes = read.share, ["not counted: redundant experts"] * bool(current.redundant_experts)
+    if read.engine == "sglang" and share is not None:
+        # Its share is of the pool alone, worked out of what the layout leaves it.
+        try:
+            if point := current_layout(question, resolve(question).tasks):
+                share = pool_share(point.memory_per_chip, chip_called(str(point.chip)))
+        except InputError as error:
+            notes.append(f"memory_utilisation is taken for the share of the pool: {error}")
+    # Where as many are in flight as the engine lets in, they wait for a cache that is full.
+    in_flight = batch if read.seats is None or batch < read.seats * copies else 0
+    return replace(
+        read, tp=current.tp, pp=current.pp, dp=copies, dcp=current.dcp, seats=seats, share=share,
+        ep=current.ep or (ways // cut if cut else copies),
+        weights=current.weights or read.weights, kv=current.kv or read.kv,
+        tokens=read.tokens or (current.chunk and max(current.chunk + answers, seats or 0)),
+        requests=in_flight or read.requests,
+        notes=tuple(notes),
     )  # fmt: skip
 
 
 def _merged(read: FitOptions, options: FitOptions) -> FitOptions:
-    """Override the options of a file by those given; raises InputError for two different shares."""
-    if None not in (read.share, options.share) and read.share != options.share:
-        raise InputError(
-            f"--share {options.share:g}: the launch says {read.share:g}; leave one of them out"
-        )
-    changes = {x.name: getattr(options, x.name) for x in fields(options)}
-    empty = (None, (), False)
-    return replace(read, **{name: x for name, x in changes.items() if x not in empty})
+    """Override the options of a file by those given; InputError where a launch says otherwise."""
+    launched = "engine" in read.written
+    pairs = {x: (getattr(options, x), getattr(read, x)) for x in read.written}
+    if launched:
+        pairs["model"] = _catalogued(options.model), _catalogued(read.model)
+    for name, (ours, theirs) in pairs.items():
+        if None not in (ours, theirs) and ours != theirs:
+            words = f"the {'launch' if launched else 'scenario'} says {theirs}"
+            raise InputError(f"--{SPELLED.get(name, name)} {ours}: {words}; leave one of them out")
+    if launched and (options.context or 0) > (read.context or math.inf):
+        words = f"the launch lets in requests of {read.context} tokens at most"
+        raise InputError(f"--context {options.context}: {words}; leave it out, or raise that")
+    empty = (None, (), False, "")
+    return replace(read, **{name: x for name, x in vars(options).items() if x not in empty})
 
 
 def _of_launch(pool: LaunchPool) -> FitOptions:
     facts, layout = pool.facts, pool.layout
+    _refuse_cut_prompts(layout.get("cp", 1))
     name = pool.launch.release.name
-    step = facts.get("budget") or facts.get("step_tokens") or facts.get("chunk")
     notes = [f"read from a launch of {pool.launch.release.title}"]
     dropped = (*pool.launch.uncounted, *pool.launch.unknown, *facts["untaken"])
-    unread = [x for x in dropped if x not in EAGER]
+    sized = [x for x in pool.launch.options if x in pool.launch.uncounted]
+    unread = [x for x in dropped if x not in (*EAGER, *sized)]
+    unread += ["redundant experts"] * bool(facts.get("redundant"))
+    if sized:
+        notes.append(f"the cache is as large as {', '.join(sized)} says")
     if unread:
         notes.append(f"not counted: {', '.join(unread)}")
     if pool.facts.get("drafts"):
         notes.append("drafts are counted by the memory that logs show for their blocks")
-    return FitOptions(
-        model=pool.model,
-        engine=name,
-        tp=layout["tp"],
-        pp=layout["pp"],
-        dp=layout["dp_attention"],
-        ep=layout.get("ep"),
-        dcp=layout.get("dcp"),
-        weights=layout.get("weights"),
-        kv=layout.get("kv"),
-        context=_whole(facts, "longest"),
-        requests=None,
-        share=_share(facts.get(SHARES[name])),
-        seats=_whole(facts, "sequences") or _whole(facts, "running"),
-        tokens=None if step is None else int(step),
-        eager=any(x in pool.launch.uncounted for x in EAGER),
-        launched=True,
-        notes=tuple(notes),
-    )
+    read = FitOptions(
+        pool.model, engine=name, version=pool.launch.version or None, tp=layout["tp"],
+        pp=layout["pp"], dp=layout["dp_attention"], ep=layout.get("ep"), dcp=layout.get("dcp"),
+        weights=layout.get("weights"), kv=layout.get("kv"), share=facts.get(SHARES[name]),
+        context=pool.limits.get("max_model_len"), seats=pool.limits.get("max_num_seqs"),
+        tokens=pool.limits.get("max_num_batched_tokens") or layout.get("chunk"),
+        eager=any(x in pool.launch.uncounted for x in EAGER), drafts=facts.get("drafts"),
+        drafter="mtp" if facts.get("own_blocks") else "draft",
+        cache=tuple((x, facts[x]) for x in CACHE_SIZES if x in facts), notes=tuple(notes),
+    )  # fmt: skip
+    ways = [name for name, words in WAYS.items() if any(map(facts.get, words))]
+    return replace(read, written=(*OPTIONS, *ways))
+
+
+def _refuse_cut_prompts(cp: int) -> None:
+    if cp > 1:
+        raise InputError(f"cp {cp}: prompts that are cut over chips are read by import alone")
 
 
 def _question(wanted: FitOptions) -> FitQuestion:
@@ -191,7 +235,9 @@ def _question(wanted: FitOptions) -> FitQuestion:
         raise InputError(
             f"{words} missing: give them, such as --model llama-3.1-8b --system hgx-h100"
         )
-    share = _share(wanted.share)
+    if wanted.share is not None and not 0 < wanted.share <= 1:
+        words = "expected a share of the memory, above 0 and at most 1"
+        raise InputError(f"--share {wanted.share:g}: {words}")
     model = _model(wanted.model or "")
     notes = [*wanted.notes, *model.warnings]
     if wanted.engine is None:
@@ -205,7 +251,7 @@ def _question(wanted: FitOptions) -> FitQuestion:
     notes += _refused(EnginePool(counted, chip, "", wanted.weights or counted.stored), engine)
     if context is None:
         longest = counted.max_context or CONTEXT  # which a launch lets in, if it says nothing
-        context = longest if wanted.launched else min(CONTEXT, longest)
+        context = longest if "engine" in wanted.written else min(CONTEXT, longest)
         notes.append(f"no request length is given: {context:,} tokens are assumed")
     tower = any(word in part for part in counted.excluded for word in VISION)
     if tower and wanted.images is None:
@@ -221,12 +267,14 @@ def _question(wanted: FitOptions) -> FitQuestion:
     if layout.ep not in (1, layout.tp * layout.dp):
         layout = replace(layout, tp_expert=layout.tp * layout.dp // layout.ep)
     limits = EngineLimits(
-        layout.tp, layout.pp, layout.dp, share, wanted.seats, wanted.tokens,
+        layout.tp, layout.pp, layout.dp, wanted.share, wanted.seats, wanted.tokens,
         graphs=not wanted.eager, images=bool(wanted.images), dcp=wanted.dcp or 1,
+        drafts=wanted.drafter if wanted.drafts else "", drafted=wanted.drafts or 0,
     )  # fmt: skip
     question = FitQuestion(
         counted, chip_memory(chip), chip.name, engine, layout, limits, context,
-        requests=math.ceil((wanted.requests or 1) / layout.dp), room=room, notes=tuple(notes),
+        requests=math.ceil((wanted.requests or 1) / layout.dp), room=room, cache=wanted.cache,
+        notes=tuple(notes),
     )  # fmt: skip
     if printed and abs(held_requests(question).tokens[0] / printed / layout.dp - 1) > SAME_TOKENS:
         words = f"the log has {printed:,} tokens of cache, other than this room gives by our rules"
@@ -273,14 +321,17 @@ def _fewest(question: FitQuestion, chips: float) -> FitQuestion:
 
 def _model(name: str) -> Model:
     """A model by its catalogue name, the path of its config.json, or its name on the Hub."""
-    catalogued = name if name in models.model_names() else models.model_of_repository(name)
-    if catalogued is not None:
+    if catalogued := _catalogued(name):
         return models.load(catalogued)
     if Path(name).exists():
         return read_config(Path(name))
     if is_hub_name(name):
         return read_config(hub_config(name).path)
     return models.load(name)
+
+
+def _catalogued(name: str | None) -> str | None:
+    return name if name in models.model_names() else name and models.model_of_repository(name)
 
 
 def _name(model: str | File | ModelDescription) -> str:
@@ -291,17 +342,5 @@ def _name(model: str | File | ModelDescription) -> str:
     return str(named.path) if isinstance(named, File) else named
 
 
-def _single(values: Sequence[str] | None) -> str | None:
+def _single(values: Sequence[T] | None) -> T | None:
     return values[0] if values and len(values) == 1 else None
-
-
-def _whole(facts: Mapping[str, Any], key: str) -> int | None:
-    return None if facts.get(key) is None else int(facts[key])
-
-
-def _share(value: float | None) -> float | None:
-    if value is not None and not 0 < value <= 1:
-        raise InputError(
-            f"--share {value:g}: expected a share of the memory, above 0 and at most 1"
-        )
-    return value

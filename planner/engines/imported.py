@@ -10,7 +10,7 @@ import math
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,12 @@ from planner.catalogue import models
 from planner.engines.carried_facts import SHARES, Facts, facts_of_launch
 from planner.engines.deployment import chip_called, pool_utilisation
 from planner.engines.launch_words import WrittenLaunch, launches, with_source_location
+from planner.memory.engine_table import version_faults
 from planner.problems.serving.point import MemoryUse
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.task.resolve import resolve
 from planner.scenario import check_tree
+from planner.scenario.keys.engine_keys import SETTINGS
 from planner.scenario.tree import Tree, apply_sets, yaml_text
 from planner.text.errors import InputError, Mistake, ModelError
 
@@ -87,7 +89,7 @@ def scenario_from_launch(
         shares = [_utilisation(pool, scenario) for pool in pools]
         least = min((share for share in shares if share is not None), default=None)
         tree = apply_sets(tree, [] if least is None else [f"{SHARE_KEY}{least:g}"])
-    return ImportedScenario(tree.data, tuple(_notes(pools)))
+    return ImportedScenario(tree.data, tuple(_notes(pools, data)))
 
 
 def _utilisation(pool: LaunchPool, scenario: Scenario) -> float | None:
@@ -98,10 +100,15 @@ def _utilisation(pool: LaunchPool, scenario: Scenario) -> float | None:
     shares = {x.removeprefix("share_"): pool.facts[x] for x in SHARES if x in pool.facts}
     if "pool" not in shares:
         return next(iter(shares.values()), None)
-    pool_share = shares["pool"]
     from planner.problems.serving.advice.current_layout import current_layout
     from planner.problems.serving.answer import answer
 
+    current = scenario.current
+    if current is not None and not (current.batch or scenario.workload.concurrency):
+        # Activations of a chunk beside a sequence stand for those of sequences that are not said.
+        batch = current.dp_attention * pool.replicas
+        current = current.model_copy(update={"batch": batch})
+        scenario = scenario.model_copy(update={"current": current})
     with suppress(InputError):
         if point := current_layout(scenario, resolve(scenario).tasks):
             memory, chip = point.memory_per_chip, str(point.chip)
@@ -109,9 +116,10 @@ def _utilisation(pool: LaunchPool, scenario: Scenario) -> float | None:
             part = pinned[pool.role]
             memory, chip = MemoryUse(**part["memory_per_chip"]), part["chip"]
         else:
-            return pool_share
-        return pool_utilisation(pool_share, memory, scenario.memory_utilisation, chip_called(chip))
-    return pool_share
+            return shares["pool"]
+        share, used = scenario.memory_utilisation, chip_called(chip)
+        return pool_utilisation(shares["pool"], memory, share, used)
+    return shares["pool"]
 
 
 def _text(file: str) -> str:
@@ -120,11 +128,8 @@ def _text(file: str) -> str:
     if len(file.split()) > 1 and not path.exists():
         return file
     try:
-        if file == "-":
-            raw = sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
-        else:
-            with path.open("rb") as stream:
-                raw = stream.read(MAX_FILE_BYTES + 1)
+        with nullcontext(sys.stdin.buffer) if file == "-" else path.open("rb") as stream:
+            raw = stream.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise _refused(path, error.strerror or "cannot be read") from error
     if len(raw) > MAX_FILE_BYTES:
@@ -150,7 +155,7 @@ def _neighbours(path: Path) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class LaunchPool:
-    """One pool that was read: its role, its keys of a layout, all its facts."""
+    """One pool that was read: its role, layout and limits by a scenario's keys, all its facts."""
 
     launch: WrittenLaunch
     model: str
@@ -158,6 +163,7 @@ class LaunchPool:
     layout: Mapping[str, Any]
     chips: int
     replicas: int
+    limits: Mapping[str, int]
     facts: Facts
 
 
@@ -197,7 +203,6 @@ def _pool(launch: WrittenLaunch, replicas: int | None, model: str) -> LaunchPool
     layout["overlap"] = "two-batch" if facts.get("two_batches") else "none"
     layout["redundant_experts"] = int(facts.get("redundant", 0))
     release = launch.release
-    formats = {}
     named = [pair for each in release.named_caches.values() for pair in each.items()]
     for key, fact, words in (
         ("kv", "cache", [*release.caches.items(), *named]),
@@ -207,18 +212,18 @@ def _pool(launch: WrittenLaunch, replicas: int | None, model: str) -> LaunchPool
         alike = (value, "fp8", "fp8_e4m3") if value.startswith("fp8_") else (value,)
         names = [ours for ours, theirs in words if theirs in alike]
         if names and value != "auto":
-            formats[key] = names[0]
+            layout[key] = names[0]
         elif value != "auto":
             facts["untaken"] += [row.name for row in release.options if row.fact == fact]
-    layout |= formats
-    running = facts.get("running") or (facts.get("sequences") or 0) * copies
-    if running:
-        layout["batch"] = int(running) * count
+    seats = facts.get("sequences") or facts.get("running", 0) // copies
+    if seats:
+        layout["batch"] = seats * copies * count
     role, drafts = _role(facts), int(facts.get("drafts", 0))
-    chunk = _chunk(facts, role, copies, pp, drafts)
-    if chunk:
+    if chunk := _chunk(facts, role, copies, pp, drafts):
         layout["chunk"] = chunk
-    return LaunchPool(launch, name, role, layout, tp * copies * pp * cp, count, facts)
+    numbers = (seats, facts.get("budget") or facts.get("step_tokens"), facts.get("longest"))
+    limits = {key: int(limit) for key, limit in zip(SETTINGS, numbers, strict=True) if limit}
+    return LaunchPool(launch, name, role, layout, tp * copies * pp * cp, count, limits, facts)
 
 
 def _divided(whole: int, ways: int, launch: WrittenLaunch) -> int:
@@ -255,8 +260,7 @@ def _chunk(facts: Facts, role: str, copies: int, pp: int, drafts: int) -> int | 
 
 
 def _model(place: str) -> str:
-    name = models.model_of_repository(place)
-    if name is not None:
+    if (name := models.model_of_repository(place)) is not None:
         return name
     if os.path.isdir(place):
         return f"{place.rstrip('/')}/config.json"
@@ -265,12 +269,10 @@ def _model(place: str) -> str:
 
 
 def _experts(name: str) -> bool | None:
-    if name not in models.model_names():
-        return None
-    try:
-        return bool(model_sizes(models.load(name)).n_experts)
-    except ModelError:
-        return None
+    with suppress(ModelError):
+        if name in models.model_names():
+            return bool(model_sizes(models.load(name)).n_experts)
+    return None
 
 
 def _scenario(pools: Sequence[LaunchPool], files: Sequence[str]) -> dict[str, Any]:
@@ -280,15 +282,23 @@ def _scenario(pools: Sequence[LaunchPool], files: Sequence[str]) -> dict[str, An
         raise InputError(f"{', '.join(files)}: start different models or engines")
     data: dict[str, Any] = {"problem": "serving", "model": first.model}
     data["chips"] = sum(pool.chips * pool.replicas for pool in pools)
-    data["engine"] = first.launch.release.name
-    if longest := min((x for pool in pools if (x := pool.facts.get("longest"))), default=None):
-        data["max_model_len"] = longest
+    data["engine"], version = first.launch.release.name, first.launch.version
+    alike = version and all(pool.launch.version == version for pool in pools)
+    if alike and not version_faults(data["engine"], version):
+        data["engine"] = {"name": data["engine"], "version": version}
+    for key in SETTINGS:
+        limits = [pool.limits[key] for pool in pools if key in pool.limits]
+        # A request passes every pool; other limits are written where all pools have the same.
+        if limits and (key == "max_model_len" or limits == limits[:1] * len(pools)):
+            data[key] = min(limits)
     roles = sorted(pool.role for pool in pools)
     if roles == ["decode", "prefill"]:
         axes = ("tp", "pp", "cp", "dcp", "dp_attention", "ep", "tp_expert", "overlap", "replicas")
         data["choose"] = {"mode": "disaggregated"}
         for pool in pools:
             data["choose"][pool.role] = {x: pool.layout[x] for x in axes if x in pool.layout}
+            shared = ("weights", "kv", "chunk")
+            data["choose"] |= {x: pool.layout[x] for x in shared if x in pool.layout}
         return data
     if len(pools) > 1 or roles != [""]:
         words = f"pools {', '.join(x or 'that serve alone' for x in roles)}"
@@ -297,15 +307,24 @@ def _scenario(pools: Sequence[LaunchPool], files: Sequence[str]) -> dict[str, An
     return data
 
 
-def _notes(pools: Sequence[LaunchPool]) -> Iterator[str]:
+def _notes(pools: Sequence[LaunchPool], data: Mapping[str, Any]) -> Iterator[str]:
     """Yield notes on options that the scenario lacks and on facts that the launch does not give."""
     for pool in pools:
         release, launch = pool.launch.release, pool.launch
-        yield f"read from a launch of {release.title}, by its options of {release.version}"
+        version = f" {launch.version}" if launch.version else ""
+        yield f"read from a launch of {release.title}{version}, by its options of {release.version}"
+        if launch.version and isinstance(data["engine"], str):
+            faults = version_faults(release.name, launch.version) or "the pools differ"
+            yield f"version {launch.version} is not written: {faults}"
+        for key in (x for x in pool.limits if x not in data):
+            yield f"{key} {pool.limits[key]} of one pool is not written: the pools differ"
         if launch.replicas is None:
             yield f"{pool.replicas} x {pool.chips} chips: a script says nothing of its copies"
         if "batch" not in pool.layout:
             yield "how many sequences are in flight is not written; give --set current.batch"
+        for row in (x for x in release.options if x.fact == "share_pool" and x.fact in pool.facts):
+            share = f"{row.name} {pool.facts['share_pool']:g}"
+            yield f"{share} is of weights and caches; {SHARE_KEY[:-1]} counts activations too"
         if drafts := pool.facts.get("drafts"):
             yield f"{drafts} drafts a step: say by speculation: what is accepted of them"
         for what in dict.fromkeys(launch.uncounted.values()):

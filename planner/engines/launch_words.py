@@ -43,7 +43,7 @@ class WrittenLaunch:
 
     `replicas` is None where a script does not say how many there are; `uncounted` are options that
     may change memory or time and that a scenario has no key for, with what they change; `unknown`
-    are those that the release does not have.
+    are those that the release does not have; `version` is that of its image's tag, else empty.
     """
 
     release: Release
@@ -52,6 +52,7 @@ class WrittenLaunch:
     replicas: int | None = None
     uncounted: Mapping[str, str] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
+    version: str = ""
 
 
 def launches(text: str, file: str, beside: Mapping[str, str]) -> list[WrittenLaunch]:
@@ -90,6 +91,7 @@ def _launch(container: Container, beside: Mapping[str, str], text: str) -> Writt
     assert program is not None
     engine, end = program
     parser, words = engine_options(engine), container.words
+    rows = table("planner.engines", "imports.toml")[engine]
     after = next((i for i in range(end, len(words)) if COMMAND_END.fullmatch(words[i])), len(words))
     pairs = [*parser.pairs(words[end:after]), *parser.pairs(container.arrays)]
     models = [str(value) for name, value in pairs if not name]
@@ -108,9 +110,7 @@ def _launch(container: Container, beside: Mapping[str, str], text: str) -> Writt
         options.pop(switch, None)
     carried: dict[str, FactValue] = {}
     uncounted = {
-        name: what
-        for name, what in table("planner.engines", "imports.toml")[engine]["variables"].items()
-        if re.search(rf"\b{name}\b", text)
+        name: what for name, what in rows["variables"].items() if re.search(rf"\b{name}\b", text)
     }
     unknown = []
     for name, value in options.items():
@@ -123,9 +123,14 @@ def _launch(container: Container, beside: Mapping[str, str], text: str) -> Writt
             unknown += [name]
         elif name not in parser.idle and not neutral and value is not False:
             uncounted[name] = parser.effects.get(name, "memory or time")
+            carried |= {name: value} if name in rows["sizes"] else {}
+    # Versions have one figure before the first dot: tags of dates (25.09) are none.
+    tag = re.compile(rf"(?:^|/)(?:{'|'.join(rows['tags'])})(\d\.\d+(?:\.\d+)?)")
+    tags = filter(None, map(tag.search, (*words[:end], container.image)))
     return WrittenLaunch(
-        parser.release, model, carried, container.replicas, uncounted, tuple(unknown)
-    )
+        parser.release, model, carried, container.replicas, uncounted, tuple(unknown),
+        version=next((x[1] for x in tags), ""),
+    )  # fmt: skip
 
 
 def _settings(name: str, files: Mapping[str, str]) -> dict[str, FactValue]:

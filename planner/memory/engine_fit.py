@@ -22,7 +22,8 @@ class FitQuestion:
     """A model, an engine and a chip type, and the requests whose caches must fit at once.
 
     `requests` of `context` tokens per copy of the engine's cache; `room` is what a log printed, in
-    place of the terms [byte].
+    place of the terms [byte], `cache` what the engine is told of the cache's size on a chip, by
+    cache_bytes [byte], cache_blocks [block] and cache_tokens [token].
     """
 
     sizes: ModelSizes
@@ -34,6 +35,7 @@ class FitQuestion:
     context: int
     requests: int = 1
     room: float | None = None
+    cache: tuple[tuple[str, float], ...] = ()
     notes: tuple[str, ...] = ()
 
     def on(self, tp: int) -> FitQuestion:
@@ -52,9 +54,22 @@ class FitQuestion:
         """The room on the fullest chip."""
         model = rooms.model_memory(self.sizes, self.layout, self.engine)
         room = rooms.engine_room(model, self.chip, self.engine, self.limits)
-        if self.room is None:
-            return room
-        return replace(room, room=self.room, low=self.room, high=self.room)
+        if self.room is not None:
+            return replace(room, room=self.room, low=self.room, high=self.room)
+        return self._as_told(room) if self.cache else room
+
+    def _as_told(self, left: rooms.CacheRoom) -> rooms.CacheRoom:
+        """The room of a cache of a size that the engine is told; vLLM's may pass its share."""
+        groups, visible = self.groups, self.chip.visible
+        token = groups.of_request(self.context, left.tokens) * groups.page / self.context
+        byte = {"cache_bytes": 1.0, "cache_blocks": groups.page, "cache_tokens": token}
+        size = min(number * byte[unit] for unit, number in self.cache)
+        if self.engine.rules["meaning"] != "profiled":
+            room, low, high = (min(x, size) for x in (left.room, left.low, left.high))
+            return replace(left, room=room, low=low, high=high)
+        share, surely = (left.share + (size - x) / visible for x in (left.room, left.low))
+        left = replace(left, share=max(left.share, share), outside=(1 - surely) * visible)
+        return replace(left, room=size, low=size, high=size)
 
     @cached_property
     def groups(self) -> CacheGroups:
@@ -99,19 +114,14 @@ class Fit(HeldRequests):
 
     def __str__(self) -> str:
         low, high = (x / GIB for x in self.room_range)
+        longest, ideal = "{:,} to {:,}".format(*self.longest), self.ideal_token_bytes
         layout = ", ".join(f"{key} {x}" for key, x in self.layout.items() if x > 1) or "one chip"
         rows = [
             ("room for the cache", f"{self.room / GIB:.2f} GiB a chip ({low:.2f} to {high:.2f})"),
             ("tokens of cache", f"{self.tokens[0]:,} to {self.tokens[1]:,}"),
             (f"requests of {self.context:,}", f"{self.requests[0]:.1f} to {self.requests[1]:.1f}"),
-            (
-                "longest context",
-                f"{self.longest[0]:,} to {self.longest[1]:,} tokens, of one request",
-            ),
-            (
-                "bytes of a token",
-                f"{self.token_bytes:,.0f} in blocks, {self.ideal_token_bytes:,.0f} alone",
-            ),
+            ("longest context", f"{longest} tokens, of one request"),
+            ("bytes of a token", f"{self.token_bytes:,.0f} in blocks, {ideal:,.0f} alone"),
             ("least chips", "none" if self.least_chips is None else f"{self.least_chips}"),
             ("least share", "none" if self.least_share is None else f"{self.least_share:.3f}"),
         ]
@@ -221,10 +231,10 @@ def _least_chips(question: FitQuestion) -> int | None:
 
 
 def _least_share(question: FitQuestion) -> float | None:
-    """Minimum memory share that fits (room is affine in it), rounded up to 0.001, or None."""
+    """Minimum memory share that leaves the room, affine in it; rounded up to 0.001, or None."""
     shares = (0.5, 1.0)
     low, high = (
-        replace(question, room=None, limits=replace(question.limits, share=x)).left.low
+        replace(question, room=None, cache=(), limits=replace(question.limits, share=x)).left.low
         for x in shares
     )
     need = question.requests * question.groups.of_request(question.context, question.left.tokens)

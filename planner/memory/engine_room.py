@@ -137,12 +137,11 @@ def engine_room(
     usual = engine.limits(chip)
     tokens = limits.tokens or usual[1]
     seats = min(limits.seats or usual[0], tokens)
-    values = step_values(model, chip, engine, limits, seats, tokens)
+    values = _step_values(model, chip, engine, replace(limits, seats=seats, tokens=tokens))
     share = limits.share or engine.rules.get("share") or _default_share(chip, engine, values)
     sizes = solved(engine.rules["meaning"], {**values, "x_mem": share})
-    band = (
-        memory_table()["band"]["several" if limits.ranks > 1 and chip.links else "one_rank"] * GIB
-    )
+    linked = limits.ranks > 1 and chip.links
+    band = memory_table()["band"]["several" if linked else "one_rank"] * GIB
     profiles = engine.rules["meaning"] == "profiled"
     counted = engine.rules["meaning"] != "pool"  # which leaves activations outside
     late = limits.graphs and not engine.era["graphs_inside"]
@@ -177,15 +176,11 @@ def _graphs(seats: int) -> int:
     return 2 * sum(x <= most for x in (1, 2, 4, *range(8, 256, 8), *range(256, GRAPHS + 1, 16)))
 
 
-def step_values(
-    model: ModelMemory,
-    chip: ChipMemory,
-    engine: EngineMemory,
-    limits: EngineLimits,
-    seats: int,
-    tokens: int,
+def _step_values(
+    model: ModelMemory, chip: ChipMemory, engine: EngineMemory, limits: EngineLimits
 ) -> dict[str, float]:
     """Values by symbol for the equations of an engine's room, without the memory share."""
+    seats, tokens = limits.seats or 0, limits.tokens or 0
     table, era = memory_table(), engine.era
     drafts = {"": 0.0, "mtp": table["prediction"], "draft": table["draft"]["fixed"]}
     more = drafts[limits.drafts] + limits.images * table["images"]
@@ -194,7 +189,7 @@ def step_values(
         more += table["draft"]["mib_per_token"] * tokens * MIB
     return {
         "M_vis": chip.visible,
-        "M_ctx": context_bytes(chip, limits.ranks, experts=bool(model.experts)),
+        "M_ctx": chip.context(limits.ranks, experts=bool(model.experts)),
         "M_weights": model.weights,
         "f_format": model.factor,
         "M_else": engine.elsewhere(chip, limits.ranks),
@@ -222,25 +217,14 @@ def step_values(
     }
 
 
-def context_bytes(chip: ChipMemory, ranks: int, *, experts: bool) -> float:
-    """Memory of a driver's context and of the first buffers of links between `ranks` [byte]."""
-    table = memory_table()
-    links = table["links"]["experts" if experts else "several"] * (ranks > 1 and chip.links)
-    return float(table["context" if chip.hopper or chip.links else "context_cards"] + links) * GIB
-
-
 def _default_share(chip: ChipMemory, engine: EngineMemory, values: Mapping[str, float]) -> float:
     """The share of an engine that works it out from a chunk, graphs and ranks."""
     rule = engine.rules["default_share"]
     settings = {
-        "M_base_gr": rule["base"] * MIB,
-        "b_chunk": rule["per_token"] * MIB,
+        **{"M_base_gr": rule["base"] * MIB, "b_chunk": rule["per_token"] * MIB},
+        **{"b_run": rule["per_graph"] * MIB, "M_rank": rule["per_rank"] * MIB},
+        **{"tp": values["tp"], "pp": values["pp"], "n_seats": min(values["n_seats"], GRAPHS)},
         "n_budget": max(values["n_budget"], rule["least_tokens"]),
-        "b_run": rule["per_graph"] * MIB,
-        "n_seats": min(values["n_seats"], GRAPHS),
-        "M_rank": rule["per_rank"] * MIB,
-        "tp": values["tp"],
-        "pp": values["pp"],
     }
     static = solved("kept", settings)["M_static"]
     if chip.reported > rule["least_above"] * GB:

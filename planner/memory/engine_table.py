@@ -35,6 +35,13 @@ class ChipMemory:
     unified: bool = False
     assumed: str = ""
 
+    def context(self, ranks: int, *, experts: bool) -> float:
+        """Memory of a driver's context and of the first buffers of links between `ranks` [byte]."""
+        rows = memory_table()
+        links = rows["links"]["experts" if experts else "several"] * (ranks > 1 and self.links)
+        card = "context" if self.hopper or self.links else "context_cards"
+        return float(rows[card] + links) * GIB
+
 
 @dataclass(frozen=True)
 class EngineMemory:

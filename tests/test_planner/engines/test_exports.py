@@ -666,6 +666,22 @@ def test_the_same_for_programs(capsys):
     assert all(option["because"] for pool in read["pools"] for option in pool["options"])
 
 
+@pytest.mark.parametrize(("version", "told"), [("0.18", True), ("0.33", False), (None, False)])
+def test_another_version_than_that_of_the_options_is_told(version, told):
+    """In the script, the manifest and for programs; its own, written shorter, is no other."""
+    engine = {"name": "vllm"} | ({"version": version} if version else {})
+    solution = planner.solve({
+        "problem": "serving", "model": "llama-3.1-8b", "system": "hgx-h100", "chips": 1,
+        "engine": engine, "workload": {"input_tokens": 2000, "output_tokens": 500},
+        "choose": {"mode": "aggregated"},
+    })  # fmt: skip
+    for target in ("vllm", "kubernetes"):
+        text = " ".join(export(solution, target).text.replace("#", "").split())
+        words = "the scenario names version 0.18 of the engine, and memory is planned"
+        assert (words in text) == told
+        assert ("these options are those of 0.33.0: see that 0.18 has them all" in text) == told
+
+
 @cache
 def plan() -> planner.Plan:
     """gpt-oss on a few chips."""

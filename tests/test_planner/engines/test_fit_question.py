@@ -9,12 +9,14 @@ from planner.architecture.counts import model_sizes
 from planner.catalogue import models
 from planner.catalogue.chips import chip
 from planner.engines.fit_question import FitOptions, fit
+from planner.engines.imported import scenario_from_launch
 from planner.memory.engine_fit import FitQuestion, held_requests
 from planner.memory.engine_room import EngineLimits, ReplicaLayout
 from planner.memory.engine_table import GIB, chip_memory, engine_memory
 from planner.text.errors import InputError
 from tests.paths import EXAMPLES
 
+SAID = ("system=hgx-h100", "workload.input_tokens=3000", "workload.output_tokens=600")
 H100 = {"system": "hgx-h100", "engine": "vllm"}
 
 
@@ -139,6 +141,115 @@ def test_a_launch_without_a_length_lets_in_the_longest():
     assert fit(share, FitOptions(system="hgx-h100")).verdict == "does not fit"
     assert fit(share, FitOptions(system="hgx-h100")).context == 131_072
     assert fit(share, FitOptions(system="hgx-h100", context=8_192)).verdict == "fits"
+
+
+LAUNCHES = [
+    f"{SERVE} --max-model-len 8192 --max-num-seqs 64 --max-num-batched-tokens 4096 "
+    "--gpu-memory-utilization 0.93 --kv-cache-dtype fp8",
+    "docker run vllm/vllm-openai:v0.11.0 --model openai/gpt-oss-120b -tp 2 -ep -dp 2 "
+    "--max-model-len 9000 --max-num-seqs 32",
+    "python3 -m sglang.launch_server --model meta-llama/Llama-3.3-70B-Instruct --tp 4 "
+    "--context-length 8192 --max-running-requests 64 --mem-fraction-static 0.93 "
+    "--chunked-prefill-size 4096 --kv-cache-dtype fp8_e4m3",
+    "trtllm-serve meta-llama/Llama-3.3-70B-Instruct --tp_size 4 --max_batch_size 64 "
+    "--max_num_tokens 8192 --max_seq_len 8192 --free_gpu_memory_fraction 0.85",
+]
+
+
+@pytest.mark.parametrize("line", LAUNCHES)
+def test_an_imported_launch_fits_as_the_launch_does(line, tmp_path):
+    """Ways, formats, sequences, tokens of a step, share and version of the layout in use count."""
+    read = scenario_from_launch([line], SAID)
+    file = tmp_path / "s.yaml"
+    file.write_text(str(read), "utf-8")
+    direct, imported = (
+        fit(x, FitOptions(system=None if x == str(file) else "hgx-h100")).document
+        for x in (line, str(file))
+    )
+    notes = [x for x in direct.pop("notes") if not x.startswith("read from a launch")]
+    assert imported.pop("notes") == tuple(notes)
+    assert imported == direct
+
+
+def test_the_layout_in_use_counts(tmp_path):
+    """Sequences in flight must fit at once; two pools, and shared contexts, are no one layout."""
+    file = tmp_path / "s.json"
+    use = {"tp": 4, "replicas": 1, "batch": 40, "kv": "fp8", "chunk": 2048}
+
+    def answer(**current):
+        file.write_text(json.dumps(DENSE | {"chips": 8, "engine": "vllm", "current": current}))
+        return fit(str(file), FitOptions())
+
+    small, plain = answer(**use), answer(**use | {"kv": "bf16"})
+    assert (small.wanted, small.max_num_seqs, small.max_num_batched_tokens) == (40, 40, 2088)
+    assert small.token_bytes == pytest.approx(plain.token_bytes / 2)
+    assert (answer(**use | {"batch": 4000}).verdict, small.verdict) == ("does not fit", "fits")
+    with pytest.raises(InputError, match="dcp 2: contexts that are cut"):
+        answer(**use, dcp=2)
+    with pytest.raises(InputError, match="two pools; fit asks about one"):
+        answer(prefill={"tp": 4}, decode={"tp": 4})
+
+
+SIZES = [
+    (f"{SERVE} --max-model-len 8192 --kv-cache-memory-bytes 1G", "fits", 13_104),
+    (f"{SERVE} --max-model-len 8192 --kv-cache-memory-bytes 500M", "does not fit", 6_400),
+    (f"{SERVE} --max-model-len 8192 --kv-cache-memory-bytes 60G", "does not fit", 786_432),
+    (f"{SERVE} --max-model-len 8192 --num-gpu-blocks-override 1000", "fits", 16_000),
+    (f"{SERVE} --max-model-len 8192 --num-gpu-blocks-override 500", "does not fit", 8_000),
+    ("python3 -m sglang.launch_server --model meta-llama/Llama-3.3-70B-Instruct --tp 4 "
+     "--context-length 8192 --max-total-tokens 8000", "does not fit", 8_000),
+    ("python3 -m sglang.launch_server --model meta-llama/Llama-3.3-70B-Instruct --tp 4 "
+     "--context-length 8192 --max-total-tokens 50000", "fits", 50_000),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "verdict", "tokens"), SIZES)
+def test_a_cache_of_the_size_that_the_launch_says(line, verdict, tokens):
+    """It is the room: too small for a request, or more than the weights leave."""
+    result = fit(line, FitOptions(system="hgx-h100"))
+    assert (result.verdict, result.tokens) == (verdict, (tokens, tokens))
+    assert not any("not counted" in note for note in result.notes)
+    assert any("as large as --" in note for note in result.notes)
+
+
+def test_sglang_takes_no_more_than_its_share_leaves():
+    """A limit of tokens beyond it changes nothing."""
+    line = LAUNCHES[2]
+    free, limited = (
+        fit(f"{line} {more}", FitOptions(system="hgx-h100"))
+        for more in ("", "--max-total-tokens 900000000")
+    )
+    assert limited.room_range == free.room_range
+
+
+CONTRADICTIONS = [
+    ({"tp": 8}, "--tp 8: the launch says 4"),
+    ({"engine": "sglang"}, "--engine sglang: the launch says vllm"),
+    ({"seats": 32}, "--max-num-seqs 32: the launch says 64"),
+    ({"tokens": 2048}, "--max-num-batched-tokens 2048: the launch says 4096"),
+    ({"kv": "bf16"}, "--kv bf16: the launch says fp8"),
+    ({"model": "llama-3.1-8b"}, "--model llama-3.1-8b: the launch says llama-3.3-70b"),
+    ({"context": 9000}, "--context 9000: the launch lets in requests of 8192 tokens at most"),
+    ({"share": 0.9}, "--share 0.9: the launch says 0.93"),
+]
+
+
+@pytest.mark.parametrize(("options", "words"), CONTRADICTIONS)
+def test_options_that_a_launch_contradicts(options, words):
+    """Both are named; the same again, and what the launch leaves open, are taken."""
+    with pytest.raises(InputError, match=words):
+        fit(LAUNCHES[0], FitOptions(**{"system": "hgx-h100"} | options))
+    same = FitOptions(system="hgx-h100", tp=4, engine="vllm", kv="fp8", pp=2, context=4000,
+                      model="meta-llama/Llama-3.3-70B-Instruct")  # fmt: skip
+    assert fit(LAUNCHES[0], same).layout == {"tp": 4, "pp": 2, "dp_attention": 1, "ep": 1}
+
+
+def test_drafts_take_memory():
+    """The blocks of the checkpoint, as logs show; a note said so without counting them."""
+    line = "vllm serve deepseek-ai/DeepSeek-V3 -tp 8 --max-model-len 8192"
+    more = """ --speculative-config '{"method": "mtp", "num_speculative_tokens": 1}'"""
+    plain, drafts = (fit(x, FitOptions(system="hgx-h200")) for x in (line, line + more))
+    assert drafts.room < plain.room - GIB
 
 
 @pytest.mark.parametrize("kept", ["fp8", "fp8_e4m3", "fp8_e5m2", "fp8_ds_mla"])

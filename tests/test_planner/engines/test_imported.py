@@ -11,6 +11,7 @@ import pytest
 import planner
 from planner.cli import main
 from planner.engines import ENGINES, export
+from planner.engines.fit_question import FitOptions, fit
 from planner.engines.imported import scenario_from_launch
 from planner.problems.serving.advice.current_layout import current_layout
 from planner.problems.serving.task.resolve import resolve
@@ -167,6 +168,94 @@ def test_a_command_as_people_type_it(text, tmp_path):
     found = (data["current"]["tp"], data["current"]["dp_attention"], data["current"]["batch"])
     assert found == TYPED[text]
     assert data["model"] == "gpt-oss-120b"
+
+
+DOCKER = "docker run --gpus all"
+SERVER = "python3 -m sglang.launch_server --model-path openai/gpt-oss-120b --tp 4"
+LIMITS = {
+    "vllm serve openai/gpt-oss-120b -tp 2 --max-num-seqs 64 --max-num-batched-tokens 4096": (
+        64,
+        4096,
+    ),
+    "vllm serve openai/gpt-oss-120b -tp 2 -dp 4 --max_num_seqs=64": (64, None),
+    f"{SERVER} --attn-dp-size 4 --max-running-requests 66": (16, None),
+    f"{SERVER} --chunked-prefill-size 4096": (None, None),  # answers are no part of these tokens
+    "trtllm-serve openai/gpt-oss-120b --max_batch_size 64 --max_num_tokens 2048": (64, 2048),
+}
+
+
+@pytest.mark.parametrize("text", LIMITS)
+def test_limits_of_a_copy_are_written(text):
+    """By the scenario's keys; as many are in flight as the copies let in."""
+    data = scenario_from_launch([text], SAID).data
+    assert (data.get("max_num_seqs"), data.get("max_num_batched_tokens")) == LIMITS[text]
+    if seats := LIMITS[text][0]:
+        assert data["current"]["batch"] == seats * data["current"]["dp_attention"]
+
+
+def pod(image: str, words: str) -> str:
+    """A pod of one container with a command of its own."""
+    command = json.dumps(words.split())
+    containers = f"[{{name: a, image: '{image}', command: {command}}}]"
+    return f"kind: Pod\nspec: {{containers: {containers}}}"
+
+
+def service(image: str, words: str) -> str:
+    """A compose file of one service whose image starts the engine."""
+    return f"services:\n  a:\n    image: {image}\n    command: {words}"
+
+
+SERVE = "vllm serve openai/gpt-oss-120b"
+VERSIONS = {
+    f"{DOCKER} vllm/vllm-openai:v0.11.0 --model openai/gpt-oss-120b": "0.11.0",
+    f"{DOCKER} mirror:5000/vllm/vllm-openai:v0.11 --model openai/gpt-oss-120b": "0.11",
+    f"{DOCKER} vllm/vllm-openai:latest --model openai/gpt-oss-120b": None,
+    f"{DOCKER} vllm/vllm-openai:nightly-0.12.1 --model openai/gpt-oss-120b": None,
+    f"{DOCKER} vllm/vllm-openai --model openai/gpt-oss-120b": None,
+    f"{DOCKER} vllm/vllm-openai:v0.1.2 --model openai/gpt-oss-120b": None,  # older than was read
+    f"{DOCKER} lmsysorg/sglang:v0.5.3-cu129 {SERVER}": "0.5.3",
+    f"{DOCKER} nvcr.io/nvidia/sglang:25.10-py3 {SERVER}": None,  # a month
+    f"{DOCKER} nvcr.io/nvidia/tensorrt-llm/release:1.1.0 trtllm-serve openai/gpt-oss-120b": "1.1.0",
+    f"pip install vllm==0.11.1\n{SERVE}": "0.11.1",
+    pod("vllm/vllm-openai:v0.11.0", SERVE): "0.11.0",
+    pod("lmsysorg/sglang:v0.5.3rc1-cu129", SERVER): "0.5.3",
+    service("vllm/vllm-openai:v0.11.0", "--model openai/gpt-oss-120b"): "0.11.0",
+}
+
+
+@pytest.mark.parametrize("text", VERSIONS)
+def test_the_version_in_a_tag_is_that_of_the_engine(text, tmp_path):
+    """Of an image or a package; none in tags that say none."""
+    file = tmp_path / "launch"
+    file.write_text(text, "utf-8")
+    engine = scenario_from_launch([file], SAID).data["engine"]
+    version = VERSIONS[text]
+    assert engine["version"] == version if version else isinstance(engine, str)
+    read = scenario_from_launch([file], SAID)
+    (tmp_path / "s.yaml").write_text(str(read), "utf-8")
+    assert planner.load(tmp_path / "s.yaml").engine_version == version
+    asked = FitOptions(system="hgx-h100")
+    if version:
+        assert f" {version}" in fit(str(file), asked).engine
+    assert ("0.1.2 is not written" in " ".join(read.notes)) == ("0.1.2" in text)
+
+
+@pytest.mark.parametrize("share", [0.9, 0.93, 0.887, 0.8])
+def test_a_share_that_is_given_stays(share):
+    """SGLang's is of its pool: read as the share of all and told again it is the same."""
+    line = f"{SERVER} --max-running-requests 64 --mem-fraction-static {share}"
+    said = (*SAID, "price=$3/hour")
+    data = scenario_from_launch([line], said).data
+    current = {key: data["current"][key] for key in ("tp", "pp", "dp_attention", "batch", "chunk")
+               if key in data["current"]}  # fmt: skip
+    plan = planner.solve({**data, "choose": {"mode": "aggregated", "cp": 1, "ep": 1, **current}})
+    words = {x.name: x.value for x in export(plan, "sglang").launches[0].options}
+    assert words["--mem-fraction-static"] == share
+    line = line.replace("--max-running-requests 64 ", "")  # activations of a chunk stand for those
+    read = scenario_from_launch([line], said)
+    assert read.data["memory_utilisation"] == pytest.approx(data["memory_utilisation"], abs=0.006)
+    note = f"--mem-fraction-static {share} is of weights and caches"
+    assert any(note in each for each in read.notes)
 
 
 BAD = {

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from planner.memory.engine_room import context_bytes
 from planner.memory.engine_table import chip_memory
 from planner.problems.serving.step.layouts import Layouts
 from planner.text.tables import table
@@ -129,7 +128,7 @@ class EnginePool:
     def largest_share(self, ranks: np.ndarray) -> np.ndarray:
         """Memory that is free when each of `ranks` starts, over all that its runtime sees."""
         seen, experts = chip_memory(self.chip), self.sizes.n_experts > 0
-        alone, several = (context_bytes(seen, n, experts=experts) for n in (1, 2))
+        alone, several = (seen.context(n, experts=experts) for n in (1, 2))
         return 1 - np.where(ranks > 1, several, alone) / seen.visible
 
     def cut(self, group: str, ways: np.ndarray, pads: frozenset[str] = frozenset()) -> np.ndarray:

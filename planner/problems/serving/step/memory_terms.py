@@ -84,7 +84,7 @@ def memory_terms(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
     """
     ones, budget = np.ones(len(layouts)), task.max_num_batched_tokens
     terms = {
-        "n_seats": float(task.max_num_seqs or 0) * ones,
+        "n_seats": (task.max_num_seqs or 0) * task.positions_per_step / layouts.pp,  # in one step
         "x_seats": float(task.max_num_seqs is None) * ones,
         "x_budget": float(budget is None) * ones,
         **{name: np.zeros_like(ones) for name in ("h_peak", "h_work", "M_hold", "x_rest", *BLOCKS)},
@@ -130,9 +130,7 @@ def _of_engine(task: Task, layouts: Layouts, rules: EngineMemory) -> dict[str, n
     work = sizes.n_experts_active * (np.maximum(2 * routed, sizes.hidden) + routed)
     share = {}
     if rules.rules["meaning"] == "free":
-        lone, linked = (
-            engine_room.context_bytes(seen, n, experts=sizes.n_experts > 0) for n in (1, 2)
-        )
+        lone, linked = (seen.context(n, experts=sizes.n_experts > 0) for n in (1, 2))
         hold = hold + np.where(ranks > 1, linked, lone)
         share = {"x_mem": 1.0, "x_rest": 1 / task.utilisation - 1}
     return {

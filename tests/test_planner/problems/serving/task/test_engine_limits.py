@@ -90,6 +90,20 @@ def test_fit_says_the_same_of_the_scenario(limits: dict[str, int]) -> None:
     assert held.tokens[1] == pytest.approx(alone.tokens[1], rel=0.01)
 
 
+@pytest.mark.parametrize("drafts", [{}, {"speculation": {"drafts": 2, "acceptance": 0.6}}])
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
+def test_as_many_sequences_as_the_plan_has_take_its_memory(engine: str, drafts: dict) -> None:
+    """Over stages they take turns, and a step is profiled once; drafts are positions of each."""
+    stages = 1 if drafts and engine == "sglang" else 2  # where it drafts without a pipeline only
+    choose = {"mode": "aggregated", "tp": 1, "pp": stages, "cp": 1, "chunk": 2048, "batch": 64}
+    plans = [
+        planner.solve(question(x, chips=stages, choose=choose, promises=None, **drafts)).answer.plan
+        for x in (engine, told(engine, max_num_seqs=64))
+    ]
+    free, limited = (vars(x.memory_per_chip) for x in plans)
+    assert limited == pytest.approx(free, rel=1e-9)
+
+
 def test_a_step_takes_no_more_tokens_than_it_is_told() -> None:
     plan = planner.solve(question(told(max_num_batched_tokens=2048))).answer.plan
     assert plan.chunk + plan.batch <= 2048
