@@ -50,7 +50,9 @@ EAGER = ("--enforce-eager", "--disable-cuda-graph")
 SCENARIOS = (".yaml", ".yml", ".toml", ".json")
 MANIFEST = re.compile(r"^\s*(kind|services):", re.MULTILINE)  # manifests, and a compose file
 VISION = ("vision", "image")
-OF_THE_CHIP = ("architecture", "maker", "generation")  # rules of engines that no layout changes
+# Rules of engines that are asked: of models and chips, and of ranks that share contexts.
+ASKED = ("architecture", "maker", "generation",
+         "ranks of a context", "ranks of latent caches", "ranks beside windows")  # fmt: skip
 SAME_TOKENS = 0.005  # of what a log prints, which our rules of blocks give from its room
 CONTEXT = 8192  # tokens of a request if no length is given
 # Options that a launch may contradict, of layouts with the facts by which a launch says them.
@@ -248,7 +250,8 @@ def _question(wanted: FitOptions) -> FitQuestion:
     machine = wanted.system if isinstance(wanted.system, System) else system(wanted.system or "")
     chip, context = machine.chip, wanted.context
     room, printed = _logged(wanted.room, engine, chip_memory(chip).visible)
-    notes += _refused(EnginePool(counted, chip, "", wanted.weights or counted.stored), engine)
+    pool = EnginePool(counted, chip, "", wanted.weights or counted.stored)
+    notes += _refused(pool, Layouts.of(tp=wanted.tp or 1, dcp=wanted.dcp or 1), engine)
     if context is None:
         longest = counted.max_context or CONTEXT  # which a launch lets in, if it says nothing
         context = longest if "engine" in wanted.written else min(CONTEXT, longest)
@@ -296,16 +299,16 @@ def _logged(
         log = Path(log).read_text("utf-8", errors="replace") if os.path.isfile(log) else log
         size, printed = logged_room(engine, log)
     if not 0 < size < visible:
-        words = f"expected above 0 and below {visible / GIB:.2f} GiB, which the chip has"
+        words = f"expected GiB above 0 and below {visible / GIB:.2f}, which the chip has"
         raise InputError(f"--room {size / GIB:g}: {words}")
     return size, printed
 
 
-def _refused(pool: EnginePool, engine: EngineMemory) -> Iterator[str]:
-    """Note models and chips that the engine lacks; InputError if that is of the version asked."""
+def _refused(pool: EnginePool, layout: Layouts, engine: EngineMemory) -> Iterator[str]:
+    """Note what the engine lacks of a model, chip or layout; InputError at the version asked."""
     table = engine_tables()[engine.name]
-    chip_rules = {name: table.rules[name] for name in OF_THE_CHIP if name in table.rules}
-    for what, remedy in refusals(pool, Layouts.of(), replace(table, rules=chip_rules)):
+    chip_rules = {name: table.rules[name] for name in ASKED if name in table.rules}
+    for what, remedy in refusals(pool, layout, replace(table, rules=chip_rules)):
         if engine.version[:2] >= (release(table.version) or ())[:2]:
             raise InputError(f"{table.stamp}: {what}; what would work: {remedy}")
         yield f"of {table.stamp}: {what}"

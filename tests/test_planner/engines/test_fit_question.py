@@ -184,7 +184,7 @@ def test_the_layout_in_use_counts(tmp_path):
     assert (small.wanted, small.max_num_seqs, small.max_num_batched_tokens) == (40, 40, 2088)
     assert small.token_bytes == pytest.approx(plain.token_bytes / 2)
     assert (answer(**use | {"batch": 4000}).verdict, small.verdict) == ("does not fit", "fits")
-    with pytest.raises(InputError, match="dcp 2: contexts that are cut"):
+    with pytest.raises(InputError, match="dcp 2: chips share contexts that would hold copies"):
         answer(**use, dcp=2)
     with pytest.raises(InputError, match="two pools; fit asks about one"):
         answer(prefill={"tp": 4}, decode={"tp": 4})
@@ -241,7 +241,9 @@ def test_options_that_a_launch_contradicts(options, words):
         fit(LAUNCHES[0], FitOptions(**{"system": "hgx-h100"} | options))
     same = FitOptions(system="hgx-h100", tp=4, engine="vllm", kv="fp8", pp=2, context=4000,
                       model="meta-llama/Llama-3.3-70B-Instruct")  # fmt: skip
-    assert fit(LAUNCHES[0], same).layout == {"tp": 4, "pp": 2, "dp_attention": 1, "ep": 1}
+    assert fit(LAUNCHES[0], same).layout == {
+        "tp": 4, "pp": 2, "dp_attention": 1, "ep": 1, "dcp": 1,
+    }  # fmt: skip
 
 
 def test_drafts_take_memory():
@@ -341,7 +343,7 @@ def test_a_log_is_the_room(tmp_path):
     assert asked(model="llama-3.1-8b", engine="trtllm", tp=1, room=freed).tokens[0] == 373_555
     with pytest.raises(InputError, match="no line of vLLM says it"):
         asked(model="llama-3.1-8b", tp=2, room=POOL)
-    with pytest.raises(InputError, match=r"--room 200: expected above 0 and below 79\.19 GiB"):
+    with pytest.raises(InputError, match=r"--room 200: expected GiB above 0 and below 79\.19"):
         asked(model="llama-3.1-8b", tp=1, room="200")
 
 
