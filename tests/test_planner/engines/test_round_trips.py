@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 import planner
+from planner.architecture.counts import model_sizes
+from planner.catalogue import models
 from planner.engines import ENGINES, export
 from planner.engines.imported import ImportedScenario, scenario_from_launch
 from planner.problems.serving.advice.current_layout import current_layout
@@ -63,20 +65,31 @@ def round_trips(seed: int, folder: Path) -> int:
 def solves_to_the_plan(
     chosen: Mapping[str, Any], data: Mapping[str, Any], asked: Mapping[str, Any]
 ):
-    """What was read has the same plan, memory and price, of the choices that were open before."""
+    """What was read has the same plan, memory and price, of the choices that were open before.
+
+    Windows keep the tokens of a step, and a pool that decodes lets in a prompt: of a plan its chunk
+    counts, of a launch the answers beside it too, which may leave room for fewer sequences.
+    """
     again = {**data, "engine": asked["engine"], "chips": asked["chips"]}
     if chosen["layout"]:
         chunk = data["current"].get("chunk")
         again["choose"] = asked["choose"] | ({"chunk": chunk} if chunk else {})
     plan = planner.solve(again).chosen
+    same = chosen["layout"] and not windows(asked["model"])
     for role in ("",) if chosen["layout"] else ("prefill", "decode"):
         before, after = (x[role] if role else x for x in (chosen, plan))
         assert after["layout"] == before["layout"]
         assert (after["weights"], after["kv"]) == (before["weights"], before["kv"])
         memory, capacity = after["memory_per_chip"], before["memory_per_chip"]["capacity"]
-        assert memory == pytest.approx(before["memory_per_chip"], abs=5e-3 * capacity)
-    assert plan["batch"] == chosen["batch"]
-    assert plan["usd_per_mtok"] == pytest.approx(chosen["usd_per_mtok"], rel=1e-9)
+        margin = (1e-3 if same else 2e-2) * capacity
+        assert memory == pytest.approx(before["memory_per_chip"], abs=margin)
+    for key in ("batch", "usd_per_mtok"):
+        assert plan[key] == pytest.approx(chosen[key], rel=1e-9 if same else 3e-2)
+
+
+def windows(model: str) -> bool:
+    """Whether some layers keep a window of the context alone."""
+    return any(x.limit for x in model_sizes(models.load(model)).caches)
 
 
 def is_the_plan(chosen: Mapping[str, Any], data: Mapping[str, Any], asked: Mapping[str, Any]):
@@ -111,7 +124,8 @@ def is_the_plan(chosen: Mapping[str, Any], data: Mapping[str, Any], asked: Mappi
     same = share == 1 and point.chunk == chosen["chunk"]
     assert point.tpot == pytest.approx(chosen["tpot"], rel=1e-9 if same else 0.02 + (1 - share))
     if same:
-        assert memory == pytest.approx(planned, abs=5e-3 * planned["capacity"])
+        margin = (2e-2 if windows(asked["model"]) else 1e-3) * planned["capacity"]
+        assert memory == pytest.approx(planned, abs=margin)
 
 
 @pytest.mark.parametrize("seed", [*first(8, range(60)), *seldom(range(60, 600))])
