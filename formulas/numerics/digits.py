@@ -39,6 +39,7 @@ SMALL_POWER = 16  # largest exponent computed by multiplication: faster there th
 TERMS, GROWING = 2000, 50  # of a sum that are added up at most; after which it must fall
 RUN = sp.Dummy("run")  # a point's number under this name draws what stands for any function there
 LEAST_STARTS, MAX_LOGARITHM = 3, 280.0  # descents beside that from ones; of a symbol
+NEAR_TIGHT = 0.01  # share of a gap in its terms, below which its floor is looked at
 SHORT = 1000  # largest denominator of a fraction that is tried for a point close by
 LARGEST_EXPONENT = 10**400  # beyond it even the exponent of an exponential has too many digits
 
@@ -347,7 +348,7 @@ _RULES: Mapping[type, Callable[[_TreeEvaluation, sp.Basic, list[Number]], Number
 def least_points(
     gap: sp.Expr, relations: tuple[sp.Basic, ...], starts: Sequence[Mapping[sp.Symbol, Fraction]]
 ) -> Iterator[dict[sp.Symbol, Fraction]]:
-    """Yield points where a gap is least in all symbols at once, over the sum of its terms' sizes.
+    """Yield points where a gap is least in all symbols at once, and small beside its terms.
 
     From ones and from the starts of the least shares, by Nelder and Mead over logarithms; then at
     fractions close by, and where the slopes of the gap are zero.
@@ -370,14 +371,18 @@ def least_points(
 
     to_float: Any = {"maxfev": 600, "xatol": 1e-9, "fatol": 1e-16}
     logs = [[math.log(point[x]) for x in symbols] for point in starts]
-    for start in ([0.0] * len(symbols), *sorted(logs, key=share)[:LEAST_STARTS]):
-        lowest = minimize(share, start, method="Nelder-Mead", options=to_float)
-        if math.isfinite(lowest.fun) and max(map(abs, lowest.x)) < MAX_LOGARITHM:
-            near = {x: Fraction(math.exp(at)) for x, at in zip(symbols, lowest.x, strict=True)}
+    lowest = [
+        minimize(share, start, method="Nelder-Mead", options=to_float)
+        for start in ([0.0] * len(symbols), *sorted(logs, key=share)[:LEAST_STARTS])
+    ]
+    for rank, floor in enumerate(sorted(lowest, key=lambda floor: float(floor.fun))):
+        if floor.fun < NEAR_TIGHT and max(map(abs, floor.x)) < MAX_LOGARITHM:
+            near = {x: Fraction(math.exp(at)) for x, at in zip(symbols, floor.x, strict=True)}
             short = {x: at.limit_denominator(SHORT) for x, at in near.items()}
             close = [point for point in (near, short) if min(point.values()) > 0]
-            level = (_level(gap, point, fixed) for point in close for fixed in (0, 1))
-            yield from (point for point in (*close, *level) if min(point.values()) > 0)
+            yield from close
+            level = (_level(gap, x, fixed) for x in close[: 2 * (rank == 0)] for fixed in (0, 1))
+            yield from (point for point in level if min(point.values()) > 0)
 
 
 def _level(gap: sp.Expr, start: dict[sp.Symbol, Fraction], fixed: int) -> dict[sp.Symbol, Fraction]:
