@@ -27,7 +27,7 @@ from formulas.algebra.points import (
 )
 from formulas.algebra.steps import sampled_sign
 from formulas.numerics import digits as evaluation
-from formulas.numerics.expressions import sstr, within_time
+from formulas.numerics.expressions import least_points, sstr, within_time
 
 WITH_ROOTS = 8  # number of slope roots after which a check of the curvature ends
 TIE = Fraction(1, 10**15)  # relative: a kink is met no better
@@ -49,7 +49,7 @@ class OneSided(Identity):
         if drawn or not thorough or self.proven:
             return drawn
         starts = [dict(zip(self.symbols, values, strict=True)) for values in self.met]
-        for point in evaluation.least_points(self.right - self.left, self.relations, starts):
+        for point in least_points(self.right - self.left, self.relations, starts):
             if all_true(self.relations, point):
                 verdict = self.verdict(point)
                 if isinstance(verdict, Difference):

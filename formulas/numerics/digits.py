@@ -6,10 +6,9 @@ cancels more digits than are carried says so instead of answering.
 Tolerances of the equations stand first, each with its reason: what counts as equal, near or small.
 """
 
-import math
 import operator
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cache
 from typing import Any, TypeAlias
@@ -38,9 +37,6 @@ LARGEST_POWER = 4096  # bits of a power that is still worked out as a fraction
 SMALL_POWER = 16  # largest exponent computed by multiplication: faster there than a logarithm
 TERMS, GROWING = 2000, 50  # of a sum that are added up at most; after which it must fall
 RUN = sp.Dummy("run")  # a point's number under this name draws what stands for any function there
-LEAST_STARTS, MAX_LOGARITHM = 3, 280.0  # descents beside that from ones; of a symbol
-NEAR_TIGHT = 0.01  # share of a gap in its terms, below which its floor is looked at
-SHORT = 1000  # largest denominator of a fraction that is tried for a point close by
 LARGEST_EXPONENT = 10**400  # beyond it even the exponent of an exponential has too many digits
 
 
@@ -343,58 +339,3 @@ _RULES: Mapping[type, Callable[[_TreeEvaluation, sp.Basic, list[Number]], Number
     sp.Not: lambda _, __, parts: not parts[0],
     **dict.fromkeys(SPECIAL, _TreeEvaluation.special),
 }
-
-
-def least_points(
-    gap: sp.Expr, relations: tuple[sp.Basic, ...], starts: Sequence[Mapping[sp.Symbol, Fraction]]
-) -> Iterator[dict[sp.Symbol, Fraction]]:
-    """Yield points where a gap is least in all symbols at once, and small beside its terms.
-
-    From ones and from the starts of the least shares, by Nelder and Mead over logarithms; then at
-    fractions close by, and where the slopes of the gap are zero.
-    """
-    from scipy.optimize import minimize
-
-    symbols = sorted(set().union(*(x.free_symbols for x in (gap, *relations))), key=str)
-    if not symbols or gap.has(sp.Sum, sp.Integral, sp.ceiling, sp.floor, AppliedUndef):
-        return
-    terms = sp.lambdify(symbols, sp.Add.make_args(gap), "math")
-    holds = sp.lambdify(symbols, relations, "math")
-
-    def share(logarithms: Any) -> float:
-        try:
-            at = [math.exp(x) for x in logarithms]
-            parts = terms(*at)
-            return float(sum(parts) / sum(map(abs, parts))) if all(holds(*at)) else math.inf
-        except (ValueError, TypeError, ArithmeticError):  # not real there, or beyond a float
-            return math.inf
-
-    to_float: Any = {"maxfev": 600, "xatol": 1e-9, "fatol": 1e-16}
-    logs = [[math.log(point[x]) for x in symbols] for point in starts]
-    lowest = [
-        minimize(share, start, method="Nelder-Mead", options=to_float)
-        for start in ([0.0] * len(symbols), *sorted(logs, key=share)[:LEAST_STARTS])
-    ]
-    for rank, floor in enumerate(sorted(lowest, key=lambda floor: float(floor.fun))):
-        if floor.fun < NEAR_TIGHT and max(map(abs, floor.x)) < MAX_LOGARITHM:
-            near = {x: Fraction(math.exp(at)) for x, at in zip(symbols, floor.x, strict=True)}
-            short = {x: at.limit_denominator(SHORT) for x, at in near.items()}
-            close = [point for point in (near, short) if min(point.values()) > 0]
-            yield from close
-            level = (_level(gap, x, fixed) for x in close[: 2 * (rank == 0)] for fixed in (0, 1))
-            yield from (point for point in level if min(point.values()) > 0)
-
-
-def _level(gap: sp.Expr, start: dict[sp.Symbol, Fraction], fixed: int) -> dict[sp.Symbol, Fraction]:
-    """The point close by where slopes are zero, so many symbols fixed; the start where none is."""
-    numbers = {x: sp.Rational(at.numerator, at.denominator) for x, at in start.items()}
-    free = [x for x in start if gap.has(x)][fixed:]
-    slopes = [gap.diff(x).subs({y: at for y, at in numbers.items() if y not in free}) for x in free]
-    if not free or gap.has(sp.Max, sp.Min, sp.Piecewise, sp.Abs):
-        return start
-    try:
-        roots = sp.nsolve(slopes, free, [numbers[x] for x in free], prec=SEARCHING, verify=False)
-        real = [sp.Rational(at).as_numer_denom() for at in roots]
-    except (ValueError, TypeError, ArithmeticError):  # no real root close by, or no slope there
-        return start
-    return start | {x: Fraction(*at) for x, at in zip(free, real, strict=True)}

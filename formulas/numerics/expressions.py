@@ -13,17 +13,23 @@ import ast
 import math
 import signal
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 from operator import add, mul, sub, truediv
 from typing import Any
 
 import sympy as sp
+from sympy.core.function import AppliedUndef
 from sympy.printing.str import StrPrinter
 
 from formulas.nomenclature.symbols import SYMBOLS, latex_names
 from formulas.numerics.trees import Tree, tree_value
+
+NEAR_TIGHT, SHORT = 0.01, 1000  # share of a gap in its terms that is looked at; largest denominator
+LEAST_STARTS, MAX_LOGARITHM = 3, 280.0  # descents beside that from ones; of a symbol
+DESCENT_STEPS, FLAT, LEVEL_DIGITS = 150, 1e-9, 24  # steps a symbol; width at which a simplex ends
 
 
 def as_expression(value: object) -> sp.Expr:
@@ -303,3 +309,86 @@ def build_expr(node: ast.expr, named: Callable[[str], sp.Basic] = SYMBOLS.__geti
             ]
             return relations[0] if len(relations) == 1 else sp.And(*relations, evaluate=False)
     raise ValueError(f"{ast.unparse(node)} is no formula")
+
+
+def least_points(
+    gap: sp.Expr, relations: tuple[sp.Basic, ...], starts: Sequence[Mapping[sp.Symbol, Fraction]]
+) -> Iterator[dict[sp.Symbol, Fraction]]:
+    """Yield points where a gap is least in all symbols at once, and small beside its terms.
+
+    From ones and from the starts of the least shares, by Nelder and Mead over logarithms; then at
+    fractions close by, and where the slopes of the gap are zero.
+    """
+    symbols = sorted(set().union(*(x.free_symbols for x in (gap, *relations))), key=str)
+    if not symbols or gap.has(sp.Sum, sp.Integral, sp.ceiling, sp.floor, AppliedUndef):
+        return
+    terms = sp.lambdify(symbols, sp.Add.make_args(gap), "math")
+    holds = sp.lambdify(symbols, relations, "math")
+
+    def share(logarithms: Any) -> float:
+        try:
+            at = [math.exp(x) for x in logarithms]
+            parts = terms(*at)
+            return float(sum(parts) / sum(map(abs, parts))) if all(holds(*at)) else math.inf
+        except (ValueError, TypeError, ArithmeticError):  # not real there, or beyond a float
+            return math.inf
+
+    logs = [[math.log(point[x]) for x in symbols] for point in starts]
+    starting = ([0.0] * len(symbols), *sorted(logs, key=share)[:LEAST_STARTS])
+    lowest = sorted(_simplex_descent(share, start) for start in starting)
+    for rank, (least, floor) in enumerate(lowest):
+        if least < NEAR_TIGHT and max(map(abs, floor)) < MAX_LOGARITHM:
+            near = {x: Fraction(math.exp(at)) for x, at in zip(symbols, floor, strict=True)}
+            short = {x: at.limit_denominator(SHORT) for x, at in near.items()}
+            close = [point for point in (near, short) if min(point.values()) > 0]
+            yield from close
+            level = (_level(gap, x, fixed) for x in close[: 2 * (rank == 0)] for fixed in (0, 1))
+            yield from (point for point in level if min(point.values()) > 0)
+
+
+def _simplex_descent(
+    value: Callable[[Sequence[float]], float], start: Sequence[float]
+) -> tuple[float, list[float]]:
+    """The least value found from a start, and where, by the method of Nelder and Mead."""
+    corners = [[x + (i == k) for i, x in enumerate(start)] for k in range(-1, len(start))]
+    simplex = sorted((value(corner), corner) for corner in corners)
+    for _ in range(DESCENT_STEPS * len(start)):
+        others, (worst, last) = simplex[:-1], simplex[-1]
+        centre = [
+            sum(at) / len(others) for at in zip(*(corner for _, corner in others), strict=True)
+        ]
+
+        def moved(by: float, centre: list[float] = centre, last: list[float] = last) -> Any:
+            corner = [c + by * (c - x) for c, x in zip(centre, last, strict=True)]
+            return value(corner), corner
+
+        tried = moved(1.0)
+        if tried < simplex[0]:
+            tried = min(tried, moved(2.0))
+        elif tried[0] >= others[-1][0]:
+            tried = min(moved(0.5), moved(-0.5))
+        if tried[0] < worst:
+            simplex = sorted([*others, tried])
+        else:
+            best = simplex[0][1]
+            halves = ([(x + b) / 2 for x, b in zip(at, best, strict=True)] for _, at in others[1:])
+            nearer = [*halves, [(x + b) / 2 for x, b in zip(last, best, strict=True)]]
+            simplex = sorted([simplex[0], *((value(corner), corner) for corner in nearer)])
+        if max(abs(x - y) for x, y in zip(simplex[0][1], simplex[-1][1], strict=True)) < FLAT:
+            break
+    return simplex[0]
+
+
+def _level(gap: sp.Expr, start: dict[sp.Symbol, Fraction], fixed: int) -> dict[sp.Symbol, Fraction]:
+    """The point close by where slopes are zero, so many symbols fixed; the start where none is."""
+    numbers = {x: sp.Rational(at.numerator, at.denominator) for x, at in start.items()}
+    free = [x for x in start if gap.has(x)][fixed:]
+    slopes = [gap.diff(x).subs({y: at for y, at in numbers.items() if y not in free}) for x in free]
+    if not free or gap.has(sp.Max, sp.Min, sp.Piecewise, sp.Abs):
+        return start
+    try:
+        roots = sp.nsolve(slopes, free, [numbers[x] for x in free], prec=LEVEL_DIGITS, verify=False)
+        real = [sp.Rational(at).as_numer_denom() for at in roots]
+    except (ValueError, TypeError, ArithmeticError):  # no real root close by, or no slope there
+        return start
+    return start | {x: Fraction(*at) for x, at in zip(free, real, strict=True)}
