@@ -18,7 +18,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 from operator import add, mul, sub, truediv
-from typing import Any
+from typing import Any, TypeAlias
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
@@ -30,6 +30,7 @@ from formulas.numerics.trees import Tree, tree_value
 NEAR_TIGHT, SHORT = 0.01, 1000  # share of a gap in its terms that is looked at; largest denominator
 LEAST_STARTS, MAX_LOGARITHM = 3, 280.0  # descents beside that from ones; of a symbol
 DESCENT_STEPS, FLAT, LEVEL_DIGITS = 150, 1e-9, 24  # steps a symbol; width at which a simplex ends
+Corner: TypeAlias = tuple[float, list[float]]  # of a simplex: the value there, and where
 
 
 def as_expression(value: object) -> sp.Expr:
@@ -346,9 +347,7 @@ def least_points(
             yield from (point for point in level if min(point.values()) > 0)
 
 
-def _simplex_descent(
-    value: Callable[[Sequence[float]], float], start: Sequence[float]
-) -> tuple[float, list[float]]:
+def _simplex_descent(value: Callable[[Sequence[float]], float], start: Sequence[float]) -> Corner:
     """The least value found from a start, and where, by the method of Nelder and Mead."""
     corners = [[x + (i == k) for i, x in enumerate(start)] for k in range(-1, len(start))]
     simplex = sorted((value(corner), corner) for corner in corners)
@@ -358,7 +357,7 @@ def _simplex_descent(
             sum(at) / len(others) for at in zip(*(corner for _, corner in others), strict=True)
         ]
 
-        def moved(by: float, centre: list[float] = centre, last: list[float] = last) -> Any:
+        def moved(by: float, centre: list[float] = centre, last: list[float] = last) -> Corner:
             corner = [c + by * (c - x) for c, x in zip(centre, last, strict=True)]
             return value(corner), corner
 

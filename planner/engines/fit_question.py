@@ -51,15 +51,21 @@ SCENARIOS = (".yaml", ".yml", ".toml", ".json")
 MANIFEST = re.compile(r"^\s*(kind|services):", re.MULTILINE)  # manifests, and a compose file
 VISION = ("vision", "image")
 # Rules of engines that are asked: of models and chips, and of ranks that share contexts.
-ASKED = ("architecture", "maker", "generation",
-         "ranks of a context", "ranks of latent caches", "ranks beside windows")  # fmt: skip
+CHECKED_RULES = (
+    "architecture", "maker", "generation",
+    "ranks of a context", "ranks of latent caches", "ranks beside windows",
+)  # fmt: skip
 SAME_TOKENS = 0.005  # of what a log prints, which our rules of blocks give from its room
 CONTEXT = 8192  # tokens of a request if no length is given
 # Options that a launch may contradict, of layouts with the facts by which a launch says them.
-WAYS = {"tp": ("tp", "stage", "cut_heads", "chips_of_stage"), "pp": ("pp",),
-        "dp": ("dp_attention",), "ep": ("ep", "expert_parallel")}  # fmt: skip
+LAYOUT_FACTS = {"tp": ("tp", "stage", "cut_heads", "chips_of_stage"), "pp": ("pp",),
+                "dp": ("dp_attention",), "ep": ("ep", "expert_parallel")}  # fmt: skip
 OPTIONS = ("engine", "version", "weights", "kv", "share", "seats", "tokens")
-SPELLED = {"version": "engine-version", "seats": "max-num-seqs", "tokens": "max-num-batched-tokens"}
+OPTION_NAMES = {
+    "version": "engine-version",
+    "seats": "max-num-seqs",
+    "tokens": "max-num-batched-tokens",
+}
 
 
 @dataclass(frozen=True)
@@ -187,7 +193,9 @@ def _merged(read: FitOptions, options: FitOptions) -> FitOptions:
     for name, (ours, theirs) in pairs.items():
         if None not in (ours, theirs) and ours != theirs:
             words = f"the {'launch' if launched else 'scenario'} says {theirs}"
-            raise InputError(f"--{SPELLED.get(name, name)} {ours}: {words}; leave one of them out")
+            raise InputError(
+                f"--{OPTION_NAMES.get(name, name)} {ours}: {words}; leave one of them out"
+            )
     if launched and (options.context or 0) > (read.context or math.inf):
         words = f"the launch lets in requests of {read.context} tokens at most"
         raise InputError(f"--context {options.context}: {words}; leave it out, or raise that")
@@ -220,7 +228,7 @@ def _of_launch(pool: LaunchPool) -> FitOptions:
         drafter="mtp" if facts.get("own_blocks") else "draft",
         cache=tuple((x, facts[x]) for x in CACHE_SIZES if x in facts), notes=tuple(notes),
     )  # fmt: skip
-    ways = [name for name, words in WAYS.items() if any(map(facts.get, words))]
+    ways = [name for name, words in LAYOUT_FACTS.items() if any(map(facts.get, words))]
     return replace(read, written=(*OPTIONS, *ways))
 
 
@@ -307,7 +315,7 @@ def _logged(
 def _refused(pool: EnginePool, layout: Layouts, engine: EngineMemory) -> Iterator[str]:
     """Note what the engine lacks of a model, chip or layout; InputError at the version asked."""
     table = engine_tables()[engine.name]
-    chip_rules = {name: table.rules[name] for name in ASKED if name in table.rules}
+    chip_rules = {name: table.rules[name] for name in CHECKED_RULES if name in table.rules}
     for what, remedy in refusals(pool, layout, replace(table, rules=chip_rules)):
         if engine.version[:2] >= (release(table.version) or ())[:2]:
             raise InputError(f"{table.stamp}: {what}; what would work: {remedy}")

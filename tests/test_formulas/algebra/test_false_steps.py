@@ -1,6 +1,8 @@
 """False steps are refused, at whatever points are drawn; true ones pass at all of them."""
 
+import ast
 from collections import Counter
+from importlib import import_module
 
 import pytest
 import sympy as sp
@@ -15,6 +17,7 @@ from formulas.numerics.expressions import maximum
 from formulas.registry import all_derivations, by_name
 from tests.false_steps import FALSE_STEPS, mutated, refused
 from tests.loops import for_all
+from tests.paths import shared
 from tests.steps_by_kind import FALSE, TRUE
 
 DERIVED = [name for name, value in by_name().items() if isinstance(value, Derivation)]
@@ -117,3 +120,14 @@ def test_an_unknown_verb_is_said_in_a_sentence():
     """With the verbs that there are, and the nearest."""
     with pytest.raises(AttributeError, match="no verb or attribute 'substitut'; did you mean"):
         Derivation("typo").substitut(n)
+
+
+def test_derivations_of_others_find_the_names_that_they_import():
+    """What they write down is read by our names: one that is renamed shuts all of them out."""
+    tree = ast.parse(shared("false_steps3.py").read_text(encoding="utf-8"))
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    ours = [node for node in imports if str(node.module).startswith("formulas")]
+    assert len(ours) > 5
+    lost = [x.name for node in ours for x in node.names
+            if not hasattr(import_module(str(node.module)), x.name)]  # fmt: skip
+    assert lost == []
