@@ -1,14 +1,12 @@
 """Equation: a symbol equals an expression, of the same unit, under assumptions, from a source.
 
-How an equation or a derivation shows itself in a notebook: one block of HTML, no dependency.
-
-Formulas stand as LaTeX between dollar signs, which a notebook typesets; words are escaped.
+In a notebook it is a block of HTML: LaTeX between dollar signs, which is typeset, escaped words.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -144,6 +142,8 @@ class Equation:
     source: Citation = definition
     where: tuple[Equation, ...] = ()
     branches: Mapping[str, sp.Expr] | None = field(default=None, hash=False)
+    _functions: dict[tuple[str, ...], Function] = field(init=False, default_factory=dict,
+                                                        repr=False, compare=False)  # fmt: skip
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "assumes", sentences(self.name, self.assumes))
@@ -265,8 +265,13 @@ class Equation:
         Raises SymbolError if an axis does not occur; when called, if a symbol is missing, unknown
         or negative.
         """
-        names = [self._symbol_of(x).name for x in axes]
-        return Function(self._kernel({self.symbol.name: self.rhs}, names), tuple(names))
+        key = tuple(str(x) for x in axes)
+        if key not in self._functions:
+            names = tuple(self._symbol_of(x).name for x in axes)
+            self._functions[key] = Function(
+                self._kernel({self.symbol.name: self.rhs}, names), names
+            )
+        return self._functions[key]
 
     def bottleneck(self, **values: float) -> str:
         """Name of the branch of the Max (or Min) at the top that decides, at one point."""
@@ -287,7 +292,7 @@ class Equation:
         pick = np.argmin if isinstance(top_extreme(whole.rhs), sp.Min) else np.argmax
         return pick(candidates, axis=0), tuple(whole.branches)
 
-    def _kernel(self, outputs: dict[str, sp.Expr], arguments: list[str]) -> Kernel:
+    def _kernel(self, outputs: dict[str, sp.Expr], arguments: Sequence[str]) -> Kernel:
         rest = {x: e for x, e in collect(self.where).items() if x.name not in arguments}
         return kernel([Assignment(x, e) for x, e in rest.items()], outputs)
 

@@ -134,10 +134,8 @@ class _Setter:
         blocks.append(page.CodeCell(FRONT["cells"]["chapter"].format(anchor)))
         for row in chapter.figures:
             values = {**sets[row.case], **exact(row.values)}
-            blocks.append(page.Picture(draw_figure(row, values), row.name))
-            blocks.append(
-                page.CodeCell(FRONT["cells"]["figure"].format(chapter.figures.index(row)))
-            )
+            code = FRONT["cells"]["figure"].format(chapter.figures.index(row))
+            blocks += [page.Picture(draw_figure(row, values), row.name), page.CodeCell(code)]
             caption = text.prose(row.caption, sets | {"here": values})
             blocks.append(page.Paragraph(caption, "caption"))
             lines = []

@@ -116,9 +116,7 @@ class PreparedKernel:
 
         Raises SymbolError if a value is negative or not a number, or an output undefined in a row.
         """
-        arrays = {name: np.asarray(values[name], dtype=np.float64) for name in self.varying}
-        for name, array in arrays.items():
-            _refuse_negative(name, array)
+        arrays = {name: _sound(name, values[name]) for name in self.varying}
         names = self.kernel.outputs if outputs is None else tuple(outputs)
         with np.errstate(all="ignore"):
             results = self.ready.run(arrays, names)
@@ -143,7 +141,7 @@ def _sound(name: str, value: object) -> np.ndarray:
 
 
 def _refuse_negative(name: str, array: np.ndarray) -> None:
-    if not (array >= 0).all():
+    if array.size and not array.min() >= 0:  # which NaN is not either
         what = "is not a number (NaN)" if np.isnan(array).any() else "is negative"
         raise SymbolError(f"{symbol_text(name)} {what}")
 

@@ -1,15 +1,13 @@
 """What SymPy made of the equations, kept on disk, so that it is made once and not in every process.
 
-Lowering the serving equations takes longer than searching all layouts, and importing SymPy longer
-still. What is kept is plain data (JSON) under a digest of every source file it was made from: when
-an equation changes, nothing that was kept before is looked at again. Each file begins with a digest
-of its text and its place: what was cut, changed or exchanged since is made again. A wheel ships
-what common questions ask, under the same digests.
+Lowering the serving equations takes longer than searching all layouts. What is kept is plain data
+(JSON) under a digest of every source file it was made from: when an equation changes, nothing kept
+before is looked at. Each file begins with a digest of its text and place: what was cut or changed
+since is made again. A wheel ships what common questions ask, under the same digests.
 
-And functions of columns that give the same for the same numbers, looked up where they stand again.
-Neighbouring questions differ in a price, a promise or a length, and then ask for the same groups
-of the same network. A column counts by its numbers and their type, everything else as in a
-dictionary; what is given is shared, so that its columns can only be read.
+Functions of columns are remembered too: neighbouring questions differ in a price or a length and
+ask for the same groups of the same network. A column counts by its numbers and their type; what is
+given is shared, so that its columns can only be read.
 """
 
 from __future__ import annotations

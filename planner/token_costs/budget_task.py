@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.optimize import brentq
@@ -110,7 +111,7 @@ class BudgetTask:
         """True if repeated tokens, or parameters beyond the data, have diminishing value."""
         return self.repeats or (self.law.form == REPETITION and "pretrain" in self.fixed_choices)
 
-    @property
+    @cached_property
     def terms(self) -> Terms:
         """The law at this sparsity."""
         return law_terms(self.law, self.sparsity)

@@ -11,10 +11,7 @@ import io
 import itertools
 import json
 import os
-import resource
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,12 +20,12 @@ import pytest
 
 import planner
 from tests.cases.frozen import command
+from tests.machine import LIBRARIES, child
 from tests.paths import ROOT
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.filterwarnings("ignore")]
 
 EXAMPLE = "examples/serve-deepseek-v3-h200.yaml"
-LIBRARIES = "import sympy, cvxpy, networkx, scipy.optimize"
 UNKNOWN = (
     "uncertain={workload.input_tokens: {uniform: [3000, 5000]}, "
     "workload.output_tokens: {uniform: [800, 1200]}}"
@@ -37,17 +34,6 @@ DRAWS = int(os.environ.get("BENCH_SOBOL", "16"))  # base draws; a study of two s
 POINTS = 8
 TO_REACH = ("1.3", "2", "8 for 64 draws", "0.15", "0.5", "0.5", "0.03")  # by row of the table
 FRESH = itertools.count()
-
-
-def child(*words: str) -> float:
-    """CPU seconds of a fresh process."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
-    subprocess.run(
-        [sys.executable, *words], cwd=ROOT, env=environment, check=True, capture_output=True
-    )
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def here(run: Callable[[], object]) -> float:

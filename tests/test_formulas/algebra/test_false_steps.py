@@ -18,18 +18,20 @@ from formulas.registry import all_derivations, by_name
 from tests.false_steps import FALSE_STEPS, mutated, refused
 from tests.loops import for_all
 from tests.paths import shared
+from tests.sizes import sized
 from tests.steps_by_kind import FALSE, TRUE
 
 DERIVED = [name for name, value in by_name().items() if isinstance(value, Derivation)]
+SEEDS = (1, 2)[: sized(1, 2)]
 
 
+@pytest.mark.sized
 @for_all("name", FALSE_STEPS)
 def test_a_false_step_is_refused(name):
-    """At points of two seeds and of one drawn now."""
+    """At points of a seed or of two, and of one drawn now."""
     make = FALSE_STEPS[name]
     assert refused(make)
-    assert refused(make, 1)
-    assert refused(make, 2)
+    assert all(refused(make, seed) for seed in SEEDS)
 
 
 def test_there_are_forty_of_them():
@@ -43,18 +45,18 @@ def test_mutants_at_every_scale_are_refused():
     assert accepted == []
 
 
+@pytest.mark.sized
 @for_all("name", FALSE)
 def test_a_false_step_of_each_kind_is_refused(name):
     """Rounding, windows, directions, conditions, numbers, names, functions, limits, and more."""
-    assert refused(FALSE[name], 1)
-    assert refused(FALSE[name], 2)
+    assert all(refused(FALSE[name], seed) for seed in SEEDS)
 
 
+@pytest.mark.sized
 @for_all("name", TRUE)
 def test_a_true_step_of_each_kind_passes(name):
     """The same rules leave these."""
-    assert TRUE[name]().check(1)
-    assert TRUE[name]().check(2)
+    assert all(TRUE[name]().check(seed) for seed in SEEDS)
 
 
 def test_every_kind_has_three_false_steps_and_two_true_ones():

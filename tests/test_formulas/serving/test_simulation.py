@@ -32,6 +32,7 @@ from formulas.serving.throughput import (
 )
 from tests.cases.simulation import Replica, Seen, closed_loop, open_arrivals
 from tests.loops import for_all
+from tests.sizes import sized
 
 REPLICA = Replica(fixed=10e-3, each=2e-5, read=20e-6, chunk=8192)
 OUTPUT = 200
@@ -119,11 +120,11 @@ LOADS = [
     (chunk, prompt, spread, busy)
     for chunk, prompt in ((8192, 1000), (2048, 1000), (2048, 4000))
     for spread, busy in ((0.0, 0.6), (0.5, 0.3), (0.5, 0.6), (0.5, 0.8), (1.0, 0.6))
-]
+][:: sized(4, 1)]
 
 # Readers mostly idle: one in twenty waits for most of a prompt, or for two.
 LIGHT = [(2048, 4000, 0.0, 0.08), (2048, 4000, 0.5, 0.08), (8192, 8000, 0.0, 0.08),
-         (8192, 8000, 1.0, 0.15)]  # fmt: skip
+         (8192, 8000, 1.0, 0.15)][:: sized(2, 1)]  # fmt: skip
 
 
 @for_all("prompt", [1000, 8192])
@@ -177,6 +178,7 @@ def test_outputs_of_many_lengths_leave_requests_out_of_step():
         assert seen.tpot.mean() == pytest.approx(predicted(["T_tpot"], values)["T_tpot"], rel=0.03)
 
 
+@pytest.mark.sized
 @for_all("case", LOADS)
 def test_tokens_of_open_arrivals_wait_for_every_prompt(case):
     """kappa = 1 and the mean batch in place of B - 1; the batch is the root of the identity.
@@ -190,6 +192,7 @@ def test_tokens_of_open_arrivals_wait_for_every_prompt(case):
     assert seen.tpot.mean() == pytest.approx(predicted(["T_tpot"], values)["T_tpot"], rel=0.07)
 
 
+@pytest.mark.sized
 @for_all("case", LOADS)
 def test_chunks_are_filled_as_far_as_the_share_of_mixed_steps_says(case):
     """phi = B I/((O - 1) c) is the share of the room in chunks that holds prompts."""
@@ -198,6 +201,7 @@ def test_chunks_are_filled_as_far_as_the_share_of_mixed_steps_says(case):
     assert seen.filled == pytest.approx(found, rel=0.03)
 
 
+@pytest.mark.sized
 @for_all("case", LOADS)
 def test_the_first_token_waits_as_long_as_the_queue_says(case):
     """Mean TTFT of open arrivals: own prompt, line, steps shared with others."""
@@ -206,6 +210,7 @@ def test_the_first_token_waits_as_long_as_the_queue_says(case):
     assert seen.ttft.mean() == pytest.approx(found["T_ttft"] + found["T_wait"], rel=0.12)
 
 
+@pytest.mark.sized
 @for_all("case", LOADS + LIGHT)
 @for_all("share", [0.05, 0.01])
 def test_quantiles_of_the_first_token(case, share):
@@ -227,6 +232,7 @@ def test_ranks_have_queues_of_their_own():
     assert four.tpot.mean() == pytest.approx(found["T_tpot"], rel=0.05)
 
 
+@pytest.mark.sized
 @for_all("case", LOADS[::2])
 def test_requests_in_flight_are_arrivals_times_time_inside(case):
     """Little's law, with the times of the closed forms and the requests of the simulation."""

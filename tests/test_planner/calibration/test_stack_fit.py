@@ -76,6 +76,7 @@ def test_a_fit_recovers_what_the_rows_tell(made):
     assert fit.values()["k_tp"] > coefficient_priors()["k_tp"].value  # a small part of these steps
 
 
+@pytest.mark.slow
 def test_routed_rows_count_less_where_layouts_do_not_explain_them(made):
     """Steps of routed models up to 2.5 times too long; models left out are predicted better."""
     stack, dense = made

@@ -30,6 +30,7 @@ from planner.scenario.tree import Tree
 from planner.text.errors import Infeasible, InputError
 from tests.loops import for_all
 from tests.paths import DATA, EXAMPLES, ROOT
+from tests.sizes import first
 
 RECORDED = json.loads((DATA / "engine_options.json").read_text("utf-8"))
 DEEPSEEK = "serve-deepseek-v3-h200"
@@ -286,7 +287,7 @@ REASONS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", REASONS)
+@pytest.mark.parametrize("case", first(6, REASONS))
 def test_a_refusal_says_what_would_work(case):
     """What an engine cannot run is named with the change that makes it run."""
     engine, name, sets, remedy = REASONS[case]

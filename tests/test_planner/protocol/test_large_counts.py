@@ -1,9 +1,10 @@
 """A billion for every whole number of every problem kind: an answer, or a refusal with its place.
 
-No number of a scenario becomes the length of an array or of a loop: a gigabyte and twenty seconds
-of processor time are enough for each.
+No number of a scenario becomes the length of an array or of a loop: a gigabyte and twenty units of
+processor time (tests/machine.py) are enough for each.
 """
 
+import math
 import os
 import resource
 from collections.abc import Iterator
@@ -18,11 +19,12 @@ import planner
 from planner.scenario.kinds import PROBLEMS
 from planner.scenario.loading import json_schema
 from planner.text.errors import FieldError, InputError
+from tests.machine import unit
 from tests.sizes import first
 
 BILLION = 10**9
 MEMORY = 1 << 30  # byte, of resident memory
-SECONDS = 20  # of processor time
+UNITS = 20  # of processor time
 # Open, as more than that: layouts are searched one by one, hours of a year of a fleet are columns,
 # draws of a lifecycle are kept.
 SLOW = (
@@ -86,10 +88,11 @@ def changed(kind: str, path: Place, value: int) -> dict[str, Any]:
 def outcome(kind: str, path: Place, value: int) -> str:
     """Solve in a process of its own; what came of it: an answer, a refusal, or what is wrong."""
     reading, writing = os.pipe()
+    seconds = math.ceil(UNITS * unit())
     if not (child := os.fork()):
         words = "ended"
         try:
-            resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 1))
+            resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
             resource.setrlimit(resource.RLIMIT_AS, (6 * MEMORY, 6 * MEMORY))
             answer = planner.solve(changed(kind, path, value))
             words = "answer" if answer.to_json() else "nothing"
@@ -119,7 +122,7 @@ def test_every_integer_has_a_largest_value():
 
 @pytest.mark.parametrize("number", first(5, range(PARTS)))
 def test_a_billion_is_answered_or_refused(number):
-    """In a gigabyte and twenty seconds each."""
+    """In a gigabyte and twenty units of processor time each."""
     wrong = {
         (kind, ".".join(path), value): words
         for kind, path, value in cases()[number::PARTS]
@@ -131,7 +134,7 @@ def test_a_billion_is_answered_or_refused(number):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", SLOW)
-@pytest.mark.xfail(reason="more than 20 s of processor time, or a gigabyte")
+@pytest.mark.xfail(reason="more than 20 units of processor time, or a gigabyte")
 def test_the_largest_searches_are_quick(case):
     """Chips whose layouts are listed, the hours of a year, the most draws."""
     assert outcome(*case) in ("answer", "refusal")

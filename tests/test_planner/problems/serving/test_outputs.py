@@ -22,6 +22,7 @@ from planner.text.errors import SolverError
 from tests.cases.plan_symbols import candidate_symbols
 from tests.cases.serving import dense, one_pool, question, sparse
 from tests.loops import for_all
+from tests.sizes import sized
 
 SAME = 1e-12
 MODES, ESTIMATES = ("aggregated", "decode", "prefill"), ("calibrated", "bound")
@@ -116,8 +117,8 @@ ARRIVING = {"none": {}, "given": {"demand": 3.0}, "most": {"demand": "max"},
             "loop": {"concurrency": 16}}  # fmt: skip
 
 
-@for_all("load_", ARRIVING)
-@for_all("case", ASKED)
+@pytest.mark.sized
+@for_all(("case", "load_"), [*itertools.product(ASKED, ARRIVING)][:: sized(3, 1)])
 def test_every_output_has_the_equation_that_gives_it(case, load_):
     """The symbols of an output's equation evaluate to the number that is printed."""
     if load_ == "loop" and case == "two pools":

@@ -21,6 +21,7 @@ from planner.problems.training.step.training_task import LayoutTable
 from planner.scenario import load
 from planner.text.errors import SolverError
 from tests.cases.training import BASE, SMALL, asked
+from tests.machine import lasts_at_most
 from tests.sizes import first
 
 GPT3 = asked(
@@ -92,7 +93,7 @@ def test_brute_force_finds_nothing_better(memory, chips, batch):
         ),
     ],
 )  # fmt: skip
-def test_the_lattice_of_a_large_model_is_searched_within_two_seconds(changes, layouts):
+def test_the_lattice_of_a_large_model_is_searched_within_two_units(changes, layouts):
     """GPT-3 on 4,096 chips, all choices free: six million layouts, in little memory.
 
     Counted is every whole (tp, pp, dp, cp, micro-batch, virtual stages) that divides chips, heads,
@@ -111,7 +112,7 @@ def test_the_lattice_of_a_large_model_is_searched_within_two_seconds(changes, la
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert tally.seen > layouts
-    assert took < 2
+    assert lasts_at_most(2, took)
     assert most < 300e6
 
 

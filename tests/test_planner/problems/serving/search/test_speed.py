@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import planner
 
 FLEET = {
@@ -12,6 +14,7 @@ FLEET = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_of_a_large_fleet_few_pairs_of_pools_are_split():
     """Where chips are many, what a pair promises at best it nearly keeps: few are looked at.
 
