@@ -2,8 +2,6 @@
 
 Answers go to standard output, warnings to standard error. Exit status: 0 answered, 1 no answer
 (the promises fall short), 2 a mistake in the input, 3 a failure of ours.
-
-How do I ask without a command? One page, the server of pages and REST, an agent's tools.
 """
 
 from __future__ import annotations
@@ -167,15 +165,22 @@ def solve(
     strict: bool = False,
     sure: bool = False,
     out: Path | None = None,
+    write: Path | None = None,
 ) -> None:
     """Answer a scenario, whatever its problem."""
-    from planner.protocol.solve import solve as answer
+    from planner.protocol.solve import scenario_text, solve_with_question
     from planner.report.pictures.picture_files import draw_plan
 
     if short and more:
         raise InputError("--short and --more: leave one")
     require_folder(out)
-    plan = answer(file, with_sure(file, sets, sure=sure), strict=strict)
+    changes = with_sure(file, sets, sure=sure)
+    if write is not None:
+        if check_file(write, "--write", ("yaml", "yml")) and write.exists():
+            raise InputError(f"--write {write} exists already; name another file")
+        deliver(scenario_text(file, changes), write)
+        file, changes = str(write), []
+    plan = solve_with_question(file, changes, strict=strict)[1]
     plan = plan.explained() if why else plan
     document = dumps(plan.document)
     if out is not None:

@@ -66,7 +66,8 @@ def schedule(rows: Iterable[ReplicaHours]) -> str:
         while name in names:
             name = f"{base}-{len(names)}"
         names.add(name)
-        unmoved += sum(_unmoved(*pair) for pair in pairwise((*row.replicas, row.replicas[0])))
+        hours = pairwise((*row.replicas, row.replicas[0]))
+        unmoved += sum(0 < abs(later - now) <= TOLERANCE * now for now, later in hours)
         triggers = [
             _filled("trigger", {"start": _cron(start, len(row.replicas)),
                                 "end": _cron(end, len(row.replicas)), "replicas": str(count)})
@@ -90,10 +91,6 @@ def schedule(rows: Iterable[ReplicaHours]) -> str:
             "the controller manager to 0."
         )
     return "\n".join(comment(head)) + f"\n{_yaml(documents)}"
-
-
-def _unmoved(now: int, later: int) -> bool:
-    return now != later and abs(later - now) <= TOLERANCE * now
 
 
 def _runs(replicas: tuple[int, ...]) -> Iterator[tuple[int, int, int]]:

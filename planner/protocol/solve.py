@@ -134,8 +134,10 @@ def starter_text(kind: str, sets: Sequence[str] = ()) -> str:
     Raises CatalogueError for an unknown kind, InputError for a wrong change.
     """
     text = starter(kind)
-    if not sets:
-        return text
-    return yaml_text(
-        load_tree(kind if kind in STARTS else yaml_tree(text, kind).data, sets)[0].data
-    )
+    source: Source = kind if kind in STARTS else yaml_tree(text, kind).data
+    return scenario_text(source, sets) if sets else text
+
+
+def scenario_text(source: Source, sets: Sequence[str] = ()) -> str:
+    """The scenario of a source as YAML, changes put in; raises InputError as `solve` does."""
+    return yaml_text(load_tree(source, sets)[0].data)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.loops import for_all
 from tests.paths import ROOT
 from tests.sizes import first
 from tests.test_planner.cli.conftest import document, numbers
@@ -293,6 +294,28 @@ def test_a_question_in_flags_is_kept_as_a_file(run, tmp_path):
     assert kept["plan"] == asked["plan"]
     assert kept["scenario"] == asked["scenario"]
     assert kept["scenario"]["workload"]["concurrency"] == 8
+
+
+def test_the_scenario_that_was_solved_is_written_beside_its_answer(run, tmp_path, small):
+    """Of flags, of a file with changes and of what is piped in: the file has the same answer."""
+    asked = document(run, "solve", *FLAGS, "--write", tmp_path / "flags.yaml")
+    again = document(run, "solve", tmp_path / "flags.yaml")
+    assert (again["plan"], again["scenario"]) == (asked["plan"], asked["scenario"])
+    changed = document(run, "solve", small, "--set", "chips=2", "--write", tmp_path / "two.yaml")
+    assert "chips: 2\n" in (tmp_path / "two.yaml").read_text("utf-8")
+    assert document(run, "solve", tmp_path / "two.yaml")["plan"] == changed["plan"]
+
+
+@for_all(("name", "told"), [("two.json", "ends in one of .yaml"), ("there.yaml", "exists already"),
+                            ("none/two.yaml", "")])  # fmt: skip
+def test_a_scenario_is_written_as_yaml_and_over_nothing(run, tmp_path, small, name, told):
+    """Another form, or a file that is there, is refused before anything is computed."""
+    (tmp_path / "there.yaml").write_text("mine", encoding="utf-8")
+    status, out, err = run("solve", small, "--short", "--write", tmp_path / name)
+    assert status == (2 if told else 0)
+    assert told in err
+    assert bool(out) is not bool(told)
+    assert (tmp_path / "there.yaml").read_text("utf-8") == "mine"
 
 
 def test_flags_change_the_starter_of_another_kind(run):

@@ -19,10 +19,6 @@ TINY_TIME = 1e-30  # s
 DIGITS = 9  # decimals of a share; further digits depend on the other rows of an array
 
 
-def _off(name: str, value: float) -> float:
-    return value / REST if NEUTRAL[name] else value * REST
-
-
 def coefficient_shares(step: Step, batch: np.ndarray) -> dict[str, np.ndarray]:
     """Shares of both times by coefficient, each of shape (n_coefficients, n).
 
@@ -33,11 +29,12 @@ def coefficient_shares(step: Step, batch: np.ndarray) -> dict[str, np.ndarray]:
         step: of one layout, at n values of other numbers where `batch` has shape (n,).
     """
     values = step.task.profile.values
-    counted = [i for i, name in enumerate(COEFFICIENTS) if step.rests_on(name)]
+    names = [name for name in COEFFICIENTS if step.rests_on(name)]
+    counted = [*map(COEFFICIENTS.index, names)]
     off = np.eye(len(counted) + 1, len(counted), dtype=bool)  # the last row is none
     switched = {
-        name: np.where(off[:, k, None], _off(name, values[name]), values[name])
-        for k, name in enumerate(COEFFICIENTS[i] for i in counted)
+        name: np.where(off[:, k, None], value / REST if NEUTRAL[name] else value * REST, value)
+        for k, (name, value) in enumerate((x, values[x]) for x in names)
     }
     every = step.under(switched).work(batch)
     rows: dict[str, np.ndarray] = {}

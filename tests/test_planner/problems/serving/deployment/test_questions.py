@@ -121,7 +121,7 @@ def test_two_pools_equal_exhaustive_search(experts, chips, domain, promises, obj
     assert best == pytest.approx(exhaustive(pools, 200), rel=1e-9)
 
 
-@examples(12, 60)
+@examples(12, 30)
 @given(
     experts=st.sampled_from([0, 4]),
     chips=st.sampled_from([(2,), (3,), (5,), (3, 6)]),
