@@ -114,15 +114,19 @@ def test_later_requests_collide(case):
     check(case, SHORT, settled=True, within=SAMPLED)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("case", TESTS, ids=str)
+def some(cases):
+    """One in three among the slow tests, all in the campaign."""
+    marks = pytest.mark.slow, pytest.mark.campaign, pytest.mark.campaign
+    return [pytest.param(x, marks=marks[place % 3], id=str(x)) for place, x in enumerate(cases)]
+
+
+@pytest.mark.parametrize("case", some(TESTS))
 def test_tails_of_long_load_tests(case):
     """The same over 100,000 requests."""
     check(case, LONG, settled=False, within=TOLERANCE)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("case", SETTLED, ids=str)
+@pytest.mark.parametrize("case", some(SETTLED))
 def test_tails_of_long_loops(case):
     """The same of one long run, its start left out."""
     check(case, LONG, settled=True, within=TOLERANCE)
