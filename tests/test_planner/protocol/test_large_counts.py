@@ -20,7 +20,7 @@ from planner.scenario.kinds import PROBLEMS
 from planner.scenario.loading import json_schema
 from planner.text.errors import FieldError, InputError
 from tests.machine import unit
-from tests.sizes import first
+from tests.sizes import first, seldom
 
 BILLION = 10**9
 MEMORY = 1 << 30  # byte, of resident memory
@@ -120,7 +120,7 @@ def test_every_integer_has_a_largest_value():
     assert len(cases()) > 100
 
 
-@pytest.mark.parametrize("number", first(5, range(PARTS)))
+@pytest.mark.parametrize("number", [*first(5, range(20)), *seldom(range(20, PARTS))])
 def test_a_billion_is_answered_or_refused(number):
     """In a gigabyte and twenty units of processor time each."""
     wrong = {
@@ -132,7 +132,7 @@ def test_a_billion_is_answered_or_refused(number):
     assert not wrong
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 @pytest.mark.parametrize("case", SLOW)
 @pytest.mark.xfail(reason="more than 20 units of processor time, or a gigabyte")
 def test_the_largest_searches_are_quick(case):
