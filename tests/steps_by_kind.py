@@ -5,12 +5,15 @@ At least three false ones and two true ones of each kind; all by verbs, as a use
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import sympy as sp
 
 from formulas.algebra.calculus import Exponential, Uniform
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
 from formulas.nomenclature.schedule_symbols import x_cliff
+from formulas.nomenclature.sources import definition
 from formulas.nomenclature.training import q_pull as z
 from formulas.nomenclature.training import r_all as k
 from formulas.nomenclature.training import x_back
@@ -20,6 +23,7 @@ from formulas.numerics.expressions import maximum, minimum, when
 from tests.false_steps import Made
 
 FAR, ONE = sp.Integer(10), sp.Integer(1)
+UNIT = Uniform(sp.S.Zero, ONE)
 F_ANY, G_ANY = sp.Function("f"), sp.Function("g")
 INDEX = sp.Dummy("i", positive=True)
 
@@ -47,6 +51,16 @@ def _below(before: sp.Expr, claim: sp.Expr, *assumes: sp.Basic) -> Made:
 def _half() -> Derivation:
     """Y is at most half of k."""
     return _begun(k * n / (1 + 2 * n)).bound(k / 2, "<=")
+
+
+def _hidden(rhs: sp.Expr, claim: sp.Expr) -> Derivation:
+    """The claim has z for n."""
+    return _begun(rhs).rewrite(claim, where=(Equation("h", z, n),))
+
+
+def _numbers() -> Derivation:
+    """Twice n, for two of k."""
+    return _begun(n * k).at({k: sp.Integer(2)})
 
 
 FALSE: dict[str, Made] = {
@@ -141,6 +155,93 @@ FALSE: dict[str, Made] = {
     ).stationary(n),
     "optima: a kink that is a peak": lambda: _begun(minimum(n, k / n)).stationary(n),
     "optima: only rises": lambda: _begun(n + sp.log(1 + n)).stationary(n),
+    "definitions: a mean over what hides": lambda: (
+        _begun(n**2).rewrite(z, where=(Equation("h", z, n**2),)).mean(n, UNIT, z)
+    ),
+    "definitions: a limit of what hides": lambda: _hidden(k + n / (1 + n), k + z / (1 + n)).limit(
+        n, sp.oo, k
+    ),
+    "definitions: an optimum of what hides": lambda: (
+        _begun(n + k / n + 1 / n)
+        .rewrite(n + k / n + z, where=(Equation("h", z, 1 / n),))
+        .stationary(n)
+        .solve(n, sp.sqrt(k))
+    ),
+    "definitions: an elasticity of what hides": lambda: (
+        _hidden(k * n, k * z).respond(y, k, x_cliff, n, k * n).solve(x_cliff, ONE)
+    ),
+    "definitions: another number": lambda: _hidden(n + n, n + z).at(
+        {n: sp.Integer(2), z: sp.Integer(5)}
+    ),
+    "definitions: of what is begun": lambda: Derivation(
+        "by kind", where=(Equation("a", y, n),)
+    ).begin(y, 2 * n),
+    "facts: numbers taken for all": lambda: Derivation("by kind").begin(_numbers()),
+    "facts: numbers put into another": lambda: (
+        Derivation("by kind").begin(z, y + k).substitute(_numbers())
+    ),
+    "facts: a number that comes back": lambda: (
+        _begun(n * k).at({n: sp.Integer(3)}).substitute(Equation("q", k, n)).at({n: FAR})
+    ),
+    "facts: more than itself": lambda: _begun(z).substitute(Equation("q", z, z + 1)),
+    "facts: there and back by halves": lambda: (
+        _begun(n).substitute(Equation("q", n, k)).substitute(Equation("p", k, n / 2))
+    ),
+    "premises: less than nothing": lambda: _begun(-n - k),
+    "premises: the smaller less the larger": lambda: _begun(n - k, n < k),
+    "premises: above what it may be": lambda: _begun(n + 2, y < 1),
+    "premises: a sum that is never one": lambda: Derivation("by kind").begin(n + 1 / n, ONE),
+    "premises: half of itself": _same(maximum(n, y / 2), y / 2, y > 2 * n),
+    "premises: nothing is left": lambda: _begun(n - k).substitute(Equation("q", k, n + z)),
+    "premises: the kept term is negative": lambda: _begun(n - k).drop(n, -k),
+    "edges: a tree of two": _same(
+        sp.ceiling(sp.log(n) / sp.log(2)),
+        sp.floor(sp.log(n) / sp.log(2)) + 1,
+        n > 1,
+        sp.Eq(sp.floor(n), n),
+    ),
+    "edges: a root of a square": _same(sp.ceiling(sp.sqrt(n)), sp.floor(sp.sqrt(n)) + 1),
+    "edges: below or at a root": _same(
+        sp.Piecewise((k, sp.sqrt(n) < 2), (n, True)), sp.Piecewise((k, sp.sqrt(n) <= 2), (n, True))
+    ),
+    "edges: of tiles": lambda: (
+        Derivation("by kind", assumes=(when(sp.Eq(sp.floor(y / 64), y / 64)),))
+        .begin(y, 64 * sp.ceiling(n / 64))
+        .solve(n, y)
+    ),
+    "edges: a factor that may be nothing": lambda: (
+        Derivation("by kind").begin(y * maximum(0, n - k), z * maximum(0, n - k)).solve(y, z)
+    ),
+    "inside: the index of a sum": lambda: (
+        _begun(sp.Sum(n * k, (n, 1, 3))).at({k: n}).rewrite(sp.Integer(14))
+    ),
+    "inside: what a slope is by": lambda: (
+        _begun(sp.Derivative(n**2 * k, n)).substitute(Equation("q", k, n)).rewrite(3 * n**2)
+    ),
+    "inside: a sum to an end": lambda: _begun(sp.Sum(n * k, (n, 1, z))).substitute(
+        Equation("q", k, n)
+    ),
+    "traded: at a kink": lambda: _begun(maximum(n, k / n)).stationary(
+        n, traded=k, constant=k / n**4
+    ),
+    "traded: for nothing": lambda: _begun(n * k + 1 / n).stationary(n, traded=k),
+    "traded: what drives": lambda: (
+        Derivation("by kind").begin(y**2 * n, k).respond(y, y, z, n, y * n)
+    ),
+    "traded: what is not in the constant": lambda: (
+        Derivation("by kind").begin(y**2 * n, k).respond(y, k, z, n, y)
+    ),
+    "traded: a step has no slope": lambda: _begun(sp.floor(n) * k).respond(y, k, z, n, n * k),
+    "digits: a factor near one": _same(sp.sqrt(n) * (1 + FAR**-90), sp.sqrt(n)),
+    "digits: a bound near one": _below(sp.exp(n) * (1 + FAR**-90), sp.exp(n)),
+    "digits: an exponential of a root": _same(1 + sp.exp(-1000 - 1 / (1 + n)), ONE),
+    "records: without its condition": lambda: replace(
+        _begun(maximum(n, k), n < k).rewrite(k), assumes=()
+    ),
+    "records: with another definition": lambda: replace(
+        _hidden(n + n, n + z), where=(Equation("h", z, n**3),)
+    ),
+    "records: without its numbers": lambda: replace(_numbers(), numeric=False),
 }
 
 TRUE: dict[str, Made] = {
@@ -194,5 +295,43 @@ TRUE: dict[str, Made] = {
     "optima: of a logarithm": lambda: _begun(n - k * sp.log(n) + 100 * k).stationary(n).solve(n, k),
     "optima: a kink that is a peak": lambda: (
         _begun(minimum(n, k / n)).stationary(n, least=False).solve(n, sp.sqrt(k))
+    ),
+    "definitions: a mean of what moves": lambda: _hidden(n + n, n + z).mean(n, UNIT, ONE),
+    "definitions: a limit of what moves": lambda: _hidden(k + n / (1 + n), k + z / (1 + n)).limit(
+        n, sp.oo, k + 1
+    ),
+    "definitions: its own number": lambda: _hidden(n + n, n + z).at(
+        {n: sp.Integer(2), z: sp.Integer(2)}
+    ),
+    "facts: a chain of equations": lambda: (
+        _begun(n).substitute(Equation("q", n, 2 * k)).substitute(Equation("p", k, z / 2)).rewrite(z)
+    ),
+    "facts: numbers at the end": lambda: _numbers().rewrite(2 * n),
+    "premises: the larger less the smaller": lambda: _begun(n - k, n > k).substitute(
+        Equation("q", n, k + z)
+    ),
+    "premises: the kept term is positive": lambda: _begun(n + k).drop(n, k),
+    "edges: a root by the other step": _same(sp.ceiling(sp.sqrt(n)), -sp.floor(-sp.sqrt(n))),
+    "edges: beside tiles": lambda: _begun(64 * sp.ceiling(n / 64) * k).solve(
+        k, y / (64 * sp.ceiling(n / 64))
+    ),
+    "inside: beside the index": lambda: (
+        _begun(sp.Sum(INDEX * k, (INDEX, 1, 3))).at({k: n}).rewrite(6 * n)
+    ),
+    "inside: a slope, taken": lambda: (
+        _begun(sp.Derivative(n**2 * k, n)).rewrite(2 * n * k).substitute(Equation("q", k, n))
+    ),
+    "traded: at the same product": lambda: (
+        _begun(k * n).respond(y, k, x_cliff, n, k * n).rewrite(sp.S.Zero)
+    ),
+    "traded: two for one": lambda: (
+        _begun(n + k).stationary(n, traded=k, constant=n * k).solve(n, k)
+    ),
+    "digits: a root of a power": _same(sp.sqrt(n**2 * FAR**-180), n * FAR**-90),
+    "digits: less than an exponential": _below(sp.exp(n) * (1 - FAR**-90), sp.exp(n)),
+    "records: as they are": lambda: replace(_hidden(n + n, n + z), source=definition),
+    "records: with the condition": lambda: _begun(maximum(n, k), n < k).rewrite(k),
+    "optima: a kink of a product": lambda: (
+        _begun(k * maximum(n, z / n)).stationary(n).solve(n, sp.sqrt(z))
     ),
 }

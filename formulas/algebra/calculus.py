@@ -56,9 +56,8 @@ class OneSided(Identity):
                     return self._in_need(verdict, seed)
         return None
 
-    def verdict(self, point: Point) -> Difference | str:
-        """Return the difference if the left side is larger at the point; EQUAL if it is smaller."""
-        verdict = super().verdict(point)
+    def weighed(self, verdict: Difference | str) -> Difference | str:
+        """Return the difference if the left side is the larger; EQUAL if it is the smaller."""
         if isinstance(verdict, Difference) and not verdict.domain and verdict.gap.startswith("-"):
             return EQUAL
         return verdict
@@ -102,6 +101,8 @@ class Optimum:
         Raises NoPointError where the objective has several kinks.
         """
         kinks = [each for each in objective.atoms(sp.Max, sp.Min) if each.has(x)]
+        if kinks and traded:
+            raise NoPointError(f"undecided: how {traded.name} moves beside a kink in {x.name}")
         if kinks:
             return Kink.of(objective, x, kinks, least, relations)
         slope = log_derivative(objective, x, traded, constant)
@@ -233,6 +234,11 @@ class Kink(Identity):
 
     proven = False
 
+    @cached_property
+    def symbols(self) -> list[sp.Symbol]:
+        """Those of the objective too."""
+        return sorted_symbols((self.objective, *self.relations))
+
     def difference(self, thorough: bool = False, seed: int = 0) -> Difference | None:
         """Return a point with a better objective than at the kink; None if not found."""
         met = 0
@@ -289,10 +295,23 @@ def log_derivative(
 ) -> sp.Expr:
     """x d/dx of an objective; the traded symbol moves so that `constant` stays."""
     slope = x * sp.diff(objective, x)
-    if traded is None or constant is None:
+    if traded is None and constant is None:
         return slope
-    rate = x * sp.diff(constant, x) / (traded * sp.diff(constant, traded))
+    rate = -response_of({x: sp.Integer(1)}, traded, constant)
     return slope - rate * traded * sp.diff(objective, traded)
+
+
+def response_of(
+    rates: Mapping[sp.Symbol, sp.Expr], traded: sp.Symbol | None, constant: sp.Expr | None
+) -> sp.Expr:
+    """Percent by which a traded symbol moves to leave a constant as it is while others move so.
+
+    Raises NoPointError where there is no constant that depends on it.
+    """
+    if traded is None or constant is None or not constant.has(traded):
+        raise NoPointError("what is traded leaves a constant as it is, which depends on it")
+    moved = sum(rate * x * sp.diff(constant, x) for x, rate in rates.items())
+    return -moved / (traded * sp.diff(constant, traded))
 
 
 def response_sides(
@@ -309,8 +328,8 @@ def response_sides(
     that `constant` stays. An equation that holds all along the path has one elasticity on both
     sides.
     """
-    back = -named * x * sp.diff(constant, x) / (traded * sp.diff(constant, traded))
-    rates = {driver: sp.Integer(1), x: named, traded: back}
+    rates = {driver: sp.Integer(1), x: named}
+    rates[traded] = response_of(rates, traded, constant)
     return _path_elasticity(sides[0], rates), _path_elasticity(sides[1], rates)
 
 

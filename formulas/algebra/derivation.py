@@ -79,6 +79,8 @@ class Derivation(Readable, Chain):
             raise DerivationError(f"{self.name}: begin needs two sides, or an Equation")
         left, right = (e.rhs if isinstance(e, Equation | Derivation) else e for e in (lhs, rhs))
         parts += of
+        if left in {each.symbol for each in self.where} and not isinstance(left, Equation):
+            self._refuse(f"{sstr(left)} is defined already")
         step = domains.first_form(as_expression(left), as_expression(right), why, tuple(parts))
         return self._assuming(parts)._append(step, called)
 
@@ -92,6 +94,8 @@ class Derivation(Readable, Chain):
         """
         last = self._last
         new = {equation.symbol: equation.rhs}
+        if equation.rhs.has(equation.symbol):
+            self._refuse(f"{equation.name} gives {equation.symbol.name} by itself")
         lhs = last.lhs if last.lhs == equation.symbol else put(last.lhs, new)
         rhs = put(last.rhs, new)
         if (lhs, rhs) == (last.lhs, last.rhs):
@@ -189,9 +193,10 @@ class Derivation(Readable, Chain):
         """Let a symbol tend to a value; the right side tends to the claim."""
         called = {"x": x, "to": to, "claim": claim, "why": why}
         last, to, claim = self._last, as_expression(to), as_expression(claim)
-        if last.lhs.has(x) or claim.has(x):
+        moving = self._moving(last.rhs, x)
+        if last.lhs.has(x) or self._moving(claim, x).has(x):
             self._refuse(f"{x.name} still stands on the left or in the claim")
-        tendency = LimitClaim(last.rhs, claim, x, to, self._in_force())
+        tendency = LimitClaim(moving, claim, x, to, self._in_force())
         size, neglected = last.rhs / claim - 1, f"limit {x.name} -> {to}"
         step = DerivationStep("limit", last.lhs, claim, why, tendency, size, neglected)
         return self._append(step, called, f"{sstr(last.rhs)} does not tend to {sstr(claim)}")
@@ -212,7 +217,8 @@ class Derivation(Readable, Chain):
         `constant` as it is.
         """
         called = {"x": x, "why": why, "traded": traded, "constant": constant, "least": least}
-        optimum = calculus.Optimum.of(self._last.rhs, x, traded, constant, least, self._in_force())
+        objective = self._moving(self._last.rhs, x, traded)
+        optimum = calculus.Optimum.of(objective, x, traded, constant, least, self._in_force())
         lhs, rhs = optimum.sides
         if 0 in (lhs, rhs):
             self._refuse(f"{sstr(self._last.rhs)} only rises, or only falls, in {x.name}")
@@ -229,10 +235,12 @@ class Derivation(Readable, Chain):
         """
         called = {"x": x, "by": by, "named": named, "traded": traded, "constant": constant}
         self._unused(named)
-        if not all(part.is_Symbol for part in (x, by, named, traded)):
-            self._refuse("what drives, follows or is traded is a symbol")
-        sides = self._last.lhs, self._last.rhs
-        lhs, rhs = calculus.response_sides(sides, x, by, named, traded, constant)
+        if not all(part.is_Symbol for part in (x, by, named, traded)) or len({x, by, traded}) < 3:
+            self._refuse("what drives, follows and is traded are three symbols")
+        left, right = (self._moving(side, x, by, traded) for side in (self.lhs, self.rhs))
+        lhs, rhs = calculus.response_sides((left, right), x, by, named, traded, constant)
+        if any(side.has(sp.nan, sp.zoo, sp.Derivative, sp.Subs) for side in (lhs, rhs)):
+            self._refuse(f"{sstr(lhs)} = {sstr(rhs)} has no slope, or none that is known")
         why = f"{x.name} and {traded.name} follow {by.name}, at the same {sstr(constant)}"
         return self._append(DerivationStep("respond", lhs, rhs, why), called)
 
@@ -263,9 +271,9 @@ class Derivation(Readable, Chain):
         called = {"x": x, "over": over, "claim": claim, "why": why, "named": named}
         last, claim = self._last, as_expression(claim)
         self._unused(named if named != last.lhs else None, claim, *over.ends())
-        if last.lhs.has(x) or claim.has(x) or any(end.has(x) for end in over.ends()):
+        if any(self._moving(side, x).has(x) for side in (last.lhs, claim, *over.ends())):
             self._refuse(f"{x.name} still stands on the left, in the claim or in its range")
-        identity = Mean(last.rhs, claim, x, over, self._in_force())
+        identity = Mean(self._moving(last.rhs, x), claim, x, over, self._in_force())
         step = DerivationStep("mean", named or last.lhs, claim, why or f"over {x.name}", identity)
         return self._append(step, called, f"the mean of {sstr(last.rhs)} is not {sstr(claim)}")
 
@@ -273,7 +281,7 @@ class Derivation(Readable, Chain):
     def at(self, values: Mapping[sp.Symbol, Rational | sp.Expr], why: str = "") -> Derivation:
         """Put in exact numbers, or expressions, for symbols."""
         exact = {x: as_expression(value) for x, value in values.items()}
-        if reason := domains.refused_values(exact, domains.relation_set(self.assumes, self.where)):
+        if reason := domains.refused_values(exact, self._in_force(), self.where):
             self._refuse(reason)
         for x, value in exact.items():
             if value.free_symbols:
@@ -331,17 +339,26 @@ class Derivation(Readable, Chain):
         """
         if excluded := domains.unsatisfiable_reason(self._in_force()):
             self._refuse(excluded)
-        anew_steps = self.replayed().steps
-        for number, (step, anew) in enumerate(zip(self.steps, anew_steps, strict=True), 1):
-            if step != anew:
-                self._refuse(f"{step} is recorded, but the step gives\n    {anew}", number)
+        anew = self.replayed()
+        if (anew.assumes, anew.where, anew.numeric) != (self.assumes, self.where, self.numeric):
+            self._refuse("its conditions, definitions or numbers are not those of its steps")
+        for number, (step, again) in enumerate(zip(self.steps, anew.steps, strict=True), 1):
+            if step != again:
+                self._refuse(f"{step} is recorded, but the step gives\n    {again}", number)
         return len(self.proofs if seed is None else self._proofs(seed)) == len(self.steps)
 
     def _assuming(
         self, used: Iterable[Equation | Derivation], more: tuple[str, ...] = ()
     ) -> Derivation:
+        if numbers := [item.name for item in used if getattr(item, "numeric", False)]:
+            self._refuse(f"{numbers[0]} has numbers put in; take it before `at`")
         travelling = (assumption for item in used for assumption in item.assumes)
         return replace(self, assumes=(*self.assumes, *travelling, *more))
+
+    def _moving(self, side: sp.Expr, *moved: sp.Symbol | None) -> sp.Expr:
+        """A side, with those definitions put in that change as some symbols do."""
+        inner = [e for e in self.where if {*moved} & expand_all(e.rhs, self.where).free_symbols]
+        return expand_all(side, inner) if inner else side
 
     def _in_force(self, where: Iterable[Equation] = ()) -> tuple[sp.Basic, ...]:
         return domains.relation_set(self.assumes, (*self.where, *where))
@@ -362,6 +379,8 @@ class Derivation(Readable, Chain):
         difference = step.identity.difference() if step.identity else None
         if difference:
             self._refuse(f"{complaint}\n  {difference}")
+        if facts and (reason := domains.captured(self.steps, facts)):
+            self._refuse(reason)
         if facts and (excluded := domains.unsatisfiable_reason(self._in_force(), facts)):
             self._refuse(excluded)
         after = bool(self.steps) and self.steps[-1].approximate
@@ -373,7 +392,8 @@ class Derivation(Readable, Chain):
         )
         if whole.direction and (whole.approximate or step.verb in ("stationary", "respond")):
             self._refuse(f"no bound follows from an approximation, nor from its slope: {whole}")
-        if step.verb in ("begin", "substitute", "at"):
+        turned = step.verb == "rewrite" and whole.rhs.has(whole.lhs)
+        if step.verb in ("begin", "substitute", "at", "drop") or turned:
             reason = domains.contradiction(whole.lhs, whole.rhs, whole.relation, self._in_force())
             if reason:
                 self._refuse(reason)

@@ -26,6 +26,7 @@ from formulas.numerics.evaluate import Assignment, Definition, collect, expand_a
 from formulas.numerics.expressions import Condition, put, sstr
 
 OPPOSITE = {"≤": "≥", "≥": "≤"}
+BINDING = (sp.Sum, sp.Integral, sp.Derivative)
 SOLUTIONS = 8  # sample points searched for a second solution
 SAME_POINT = Fraction(
     1, 10**9
@@ -110,6 +111,21 @@ def impossible_claim(x: sp.Symbol, claim: sp.Expr) -> str:
     return ""
 
 
+def captured(steps: tuple[DerivationStep, ...], values: Mapping[sp.Symbol, sp.Expr]) -> str:
+    """Reason why values cannot stand for symbols in the last line; empty string if they can."""
+    brought = set().union(*(value.free_symbols for value in values.values()))
+    nodes = steps[-1].lhs.atoms(*BINDING) | steps[-1].rhs.atoms(*BINDING)
+    if inner := {x for node in nodes for x in node.variables} & {*values, *brought}:
+        return f"{inner.pop().name} stands for every term of a sum, an integral or a slope"
+    for step in steps:
+        put_in = step.arguments.get("values") or [
+            getattr(step.arguments.get("equation"), "symbol", 0)
+        ]
+        if gone := brought & {*put_in}:
+            return f"{gone.pop().name} was replaced in {step}, and would come back"
+    return ""
+
+
 def unsatisfiable_reason(
     relations: tuple[sp.Basic, ...], facts: Mapping[sp.Symbol, sp.Expr] = MappingProxyType({})
 ) -> str:
@@ -121,8 +137,13 @@ def unsatisfiable_reason(
     return f"no positive values satisfy {', '.join(map(sstr, relations))}{facts_text}"
 
 
-def refused_values(values: Mapping[sp.Symbol, sp.Expr], relations: tuple[sp.Basic, ...]) -> str:
+def refused_values(
+    values: Mapping[sp.Symbol, sp.Expr], relations: tuple[sp.Basic, ...], where: tuple[Any, ...]
+) -> str:
     """Reason why values cannot be put in: floats, not positive, outside a condition; else empty."""
+    for x, rhs in ((e.symbol, expand_all(e.rhs, where)) for e in where if e.symbol in values):
+        if sp.simplify(put(rhs, values) - values[x]) != 0:
+            return f"{x.name} is {sstr(rhs)}, not {values[x]}"
     for x, value in values.items():
         if value.atoms(sp.Float):
             return f"{x.name} = {value} is not exact; write a fraction"
@@ -141,14 +162,14 @@ def contradiction(
     odd = [side for side in (lhs, rhs) if side.has(sp.nan, sp.zoo) or side.is_infinite]
     if odd:
         return f"{sstr(odd[0])} is no number"
-    if relation == "≈":
-        return ""
-    gap = lhs - rhs
-    if lhs.is_Symbol and rhs.is_number:
-        return "" if rhs.is_positive else f"{lhs.name} is positive, and {sstr(rhs)} is not"
-    if gap.free_symbols and not lhs.free_symbols & rhs.free_symbols:
-        return ""
-    side = sampled_sign(gap, relations, beside_breaks=True)
+    if lhs.is_Symbol and lhs not in rhs.free_symbols:
+        negative = (
+            not rhs.is_number and relation != "≥" and sampled_sign(rhs, relations, 0, True) < 0
+        )
+        if negative or rhs.is_nonpositive:
+            return f"{lhs.name} is positive, and {sstr(rhs)} is not"
+        return unsatisfiable_reason(relations, {lhs: rhs}) if relation == "=" else ""
+    side = 0 if relation == "≈" else sampled_sign(lhs - rhs, relations, beside_breaks=True)
     if not side or side == {"≤": -1, "≥": 1}.get(relation):
         return ""
     return f"{sstr(lhs)} is {'more' if side > 0 else 'less'} than {sstr(rhs)} wherever both exist"
@@ -252,7 +273,7 @@ class Solution(Identity):
             if _gap_sign(self.gap, here) == 0 or set(_beside(self.gap, self.x, here)) == {-1, 1}:
                 where = points.point_text(here)
                 return f"it is not the only solution: both sides are equal at {where}"
-        if _beside(self.gap, self.x, root) == (0, 0):
+        if 0 in _beside(self.gap, self.x, root):
             return f"it is not the only solution: nor is it beside {points.point_text(root)}"
         return ""
 

@@ -5,6 +5,7 @@ And the closed form of one symbol of an equation, put back before it is believed
 
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -34,7 +35,7 @@ from formulas.nomenclature.symbols import describe
 from formulas.numerics import digits as evaluation
 from formulas.numerics.expressions import put, sstr, within_time
 
-PRECISIONS = (evaluation.WORKING, 4 * evaluation.WORKING, 16 * evaluation.WORKING)
+PRECISIONS = (evaluation.WORKING, 4 * evaluation.WORKING, evaluation.DECISIVE)
 QUADRATURE = (75, 80)  # more would take seconds a point
 READABLE = 3  # degree: the roots of a quartic fill pages, and there are none beyond in general
 EQUAL, UNDEFINED_AT_POINT, NOT_DECIDED = "the same", "nothing to compare", "undecided"
@@ -92,7 +93,11 @@ class Identity:
         if not whole or self.proven:
             return None
         at_breaks = self._at_breaks(agreeing, seed) if thorough else None
-        return at_breaks or self._in_regions(agreeing, seed)
+        return (
+            at_breaks
+            or self._in_regions(agreeing, seed)
+            or self._deeper(agreeing[: STARTS * thorough])
+        )
 
     @property
     def broken(self) -> tuple[sp.Expr, ...]:
@@ -101,7 +106,11 @@ class Identity:
 
     def verdict(self, point: Point) -> Difference | str:
         """Return the Difference at a point; else EQUAL, UNDEFINED_AT_POINT or NOT_DECIDED."""
-        return compare_at_point(self.left, self.right, point)
+        return self.weighed(compare_at_point(self.left, self.right, point))
+
+    def weighed(self, verdict: Difference | str) -> Difference | str:
+        """A verdict about equality as one about this claim."""
+        return verdict
 
     @cached_property
     def proven(self) -> bool:
@@ -151,6 +160,15 @@ class Identity:
                     return self._in_need(verdict, seed)
             if verdicts and set(verdicts) == {NOT_DECIDED}:
                 raise NoPointError(f"undecided where {', '.join(map(sstr, region))}")
+        return None
+
+    def _deeper(self, agreeing: list[Point]) -> Difference | None:
+        """Compare the sides with the most digits: what is small beside the rest shows there."""
+        for point in agreeing if self._count == THOROUGH else ():
+            with suppress(evaluation.LostDigitsError):
+                verdict = _compared(self.left, self.right, point, evaluation.DECISIVE)
+                if isinstance(verdict := self.weighed(verdict), Difference):
+                    return verdict
         return None
 
     def _in_need(self, difference: Difference, seed: int) -> Difference:
@@ -233,7 +251,7 @@ def _compared(left: sp.Expr, right: sp.Expr, point: Point, digits: int) -> Diffe
     a, b = evaluation.comparable(*sides, digits=digits)
     if evaluation.agree_to_digits(a, b, digits, evaluation.AGREE ** (digits / 75)):
         return EQUAL
-    if evaluation.agree_to_digits(a, b, digits):
+    if digits < evaluation.DECISIVE and evaluation.agree_to_digits(a, b, digits):
         raise evaluation.LostDigitsError(
             "they agree to fifty digits, but not to all that are carried"
         )
@@ -343,7 +361,7 @@ def has_one_solution(left: sp.Expr, right: sp.Expr, x: sp.Symbol) -> bool:
     """True if the equation is linear in `x` or invertible from outside in: at most one solution."""
     over, _ = sp.fraction(sp.together(left - right))
     if over.is_polynomial(x) and sp.degree(over, x) == 1:
-        return True
+        return not has_branches(sp.diff(over, x))  # which may be zero in a whole branch
     if left.has(x) and right.has(x):
         return False
     return _peeled(*((right, left) if left.has(x) else (left, right)), x) is not None

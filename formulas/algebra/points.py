@@ -28,7 +28,7 @@ OFFSETS = tuple(Fraction(1, n) for n in (2**60, 10**6, 50))
 GRID = tuple(Fraction(10) ** step for step in FAR_DECADES[::2])
 PASSES, CLIMBS = 4, 24  # over all symbols, to get inside conditions; starts that are tried
 DEGREE, NODES = 8, 120  # of polynomials whose roots are isolated, and their size in nodes
-MAX_BISECTIONS, CLOSE_RATIO, MAX_NAME_LENGTH = 700, 10**20, 8000
+MAX_BISECTIONS, SHORT_RATIO, CLOSE_RATIO, MAX_NAME_LENGTH = 700, 1000, 10**20, 8000
 FINER, VALLEYS = 1.13, 6  # a step of the finer grid; how many are searched for their floor
 MAX_AXES, MAX_VISITS = 4, 300  # symbols along which points are visited, and how many of these
 MAX_DRAWS = 12  # draws per feasible draw; if feasible ones are rarer, draws are moved inside
@@ -222,7 +222,7 @@ def crossings(margin: sp.Expr, x: sp.Symbol, point: Point, touching: bool = True
         if margin.has(sp.ceiling, sp.floor) or (touching and _nodes(margin) > NODES / 2):
             return []  # its steps are margins of their own; so are the parts of a large one
         return list(_scanned(margin, x, point, touching))
-    except (*UNDETERMINED_RELATION, TypeError, OverflowError):
+    except (*UNDETERMINED_RELATION, OverflowError):
         return []
 
 
@@ -292,7 +292,8 @@ def _closed_in(
             middle = Fraction(math.sqrt(low * high)) if 1e-150 < low < 1e150 else middle
         here = value(middle)
         if not here:
-            return middle
+            short = middle.limit_denominator(SHORT_RATIO)
+            return short if low <= short <= high and not value(short) else middle
         low, high = (middle, high) if (here > 0) == (below > 0) else (low, middle)
     short = ((low + high) / 2).limit_denominator(CLOSE_RATIO)
     return short if low <= short <= high and not value(short) else high
@@ -305,7 +306,8 @@ def _scanned(margin: sp.Expr, x: sp.Symbol, point: Point, touching: bool) -> Ite
 
     def value(at: Fraction) -> digits.Number | None:
         try:
-            return digits.real_value(along, {**values, x: at}, SEARCHING)
+            here = digits.real_value(along, {**values, x: at}, SEARCHING)
+            return digits.in_digits(here, SEARCHING)  # fractions compare with no other number
         except UNDETERMINED_RELATION:
             return None
 

@@ -20,6 +20,7 @@ from sympy.core.function import AppliedUndef
 # Digits carried for irrational values; a sum may cancel a third of them. The search for a branch
 # needs little more than the digits of a float, because its result is evaluated again.
 WORKING, SEARCHING = 120, 24
+DECISIVE = 16 * WORKING  # what agrees to a third of so many is at the step, or is a tie
 
 NOT_SMALL = 0.5  # [1] neglected over kept terms; from this ratio on a document says "not small".
 
@@ -188,7 +189,9 @@ class _TreeEvaluation:
         if not isinstance(part, Fraction):
             near = self.context.nint(part)
             if abs(part - near) <= max(1, abs(part)) * self.lost:
-                raise LostDigitsError(x, "is at a step")
+                if self.context.dps < DECISIVE:
+                    raise LostDigitsError(x, "is at a step")
+                part = near
         up = isinstance(x, sp.ceiling)
         if isinstance(part, Fraction):
             return Fraction(-(-part // 1) if up else part // 1)
@@ -230,7 +233,9 @@ class _TreeEvaluation:
         left, right = self.alike([self.value(side) for side in x.args])
         exact = isinstance(left, Fraction)
         if not exact and abs(left - right) <= max(abs(left), abs(right)) * self.lost:
-            raise LostDigitsError(x, "is a tie")
+            if self.context.dps < DECISIVE:
+                raise LostDigitsError(x, "is a tie")
+            left = right
         return bool(_COMPARE[type(x)](left, right))
 
     def _any_function(self, x: AppliedUndef) -> Number:

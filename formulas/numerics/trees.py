@@ -167,9 +167,9 @@ def refuse_missing(values: Mapping[str, object], names: Iterable[str]) -> None:
 
 def refuse_unknown(values: Mapping[str, object], names: Sequence[str]) -> None:
     """Raise SymbolError for the first value whose name is unknown, with the nearest known name."""
-    known = frozenset(names)
+    taken = frozenset(names)
     for name in values:
-        if name not in known:
+        if name not in taken:
             from formulas.nomenclature.symbols import did_you_mean
 
             hint = did_you_mean(name, names) or f"; it takes {', '.join(names)}"

@@ -108,11 +108,7 @@ def _decoding(row: Measurement, prompt: Measurement | None) -> Measurement:
 
 
 def _favourable(row: Measurement) -> float:
-    """Batch most favourable to a row that states only the concurrency.
-
-    A prompt may have been read alone, however many requests were in flight; of workers that were
-    not counted there may have been as many as such runs have at most.
-    """
+    """Batch most favourable to a row that states only the concurrency: prompts were read alone."""
     if row.looped and row.quantity == "ttft":
         return 1.0
     if row.pools is not None:

@@ -118,11 +118,7 @@ async def _prompt(context: Any, params: types.GetPromptRequestParams) -> types.G
 
 
 def _checked(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a tool.
-
-    Raises InputError for a tool or an argument that is none, one that is missing, and for what is
-    too large or deep.
-    """
+    """The arguments of a tool; InputError for what is unknown, missing, too large or too deep."""
     if name not in TOOLS:
         raise InputError(f"no tool {name[:60]!r}{did_you_mean(name, TOOLS)}")
     schema: Mapping[str, Any] = TOOLS[name].input_schema

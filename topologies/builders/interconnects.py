@@ -298,12 +298,7 @@ def _attach(G: Fabric, below: Sequence[Leaf], out: float, latency: float) -> Non
 def _above(
     G: Fabric, tiers: Sequence[tuple[Sequence[Group], Sequence[Group]]], rate: float, latency: float
 ) -> None:
-    """Link the switches of each tier to all those above them, in equal shares of `rate`.
-
-    Args:
-        tiers: Switches below and the switches above them, for each part of the network.
-        rate: Of one switch below, to all above it together. [byte/s one way]
-    """
+    """Link the switches of each tier to all those above, in shares of `rate` [byte/s one way]."""
     word = str(tiers[0][1][0][0])
     top, there, back = unused_orbits(G, word, f"to {word}", f"from {word}")
     for below, tops in tiers:

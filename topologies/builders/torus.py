@@ -117,10 +117,7 @@ def _per_dimension(value: T | Sequence[T], dimensions: int) -> list[T]:
 
 
 def _seat(box: Sequence[TorusSide], place: tuple[int, ...]) -> str:
-    """Orbit label of a position under the symmetries of a box: distances from open ends.
-
-    In an order of their own, so that equal sides may change places.
-    """
+    """Orbit label of a position in a box: distances from open ends, in an order of their own."""
     seats = sorted(
         ((d.side, d.even, d.rate), 0 if d.even else min(x, d.side - 1 - x))
         for d, x in zip(box, place, strict=True)

@@ -96,10 +96,7 @@ class _Route(NamedTuple):
 
 
 def _route(G: Fabric, a: Hashable, b: Hashable) -> _Route:
-    """The permitted path from `a` to `b` with fewest hops, then least latency, then widest.
-
-    Raises TopologyError when a node is not in the fabric or no permitted path joins the two.
-    """
+    """The permitted path of fewest hops, then of least latency; raises TopologyError."""
     absent = [f"{node!r} is not a node of the fabric" for node in (a, b) if node not in G]
     if absent:
         raise TopologyError(f"fabric {G.graph.get('name')!r}", absent)

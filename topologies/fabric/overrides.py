@@ -167,10 +167,7 @@ FAULTS = {"bandwidth": rate_fault, "factor": _factor_fault, "latency": latency_f
 
 
 def _subject(state: _State, change: OverrideChange) -> tuple[Node, list[Arc]]:
-    """The node that a change names, if it names one, and the arcs that it is about.
-
-    Raises TopologyError when a node or link is not there.
-    """
+    """The node that a change names, if any, and its arcs; TopologyError for what is not there."""
     G, one_way = state.fabric, change.get("one_way", False)
     if "node" in change:
         (node,) = _nodes(state, [change["node"]])

@@ -119,11 +119,7 @@ def document(text: str, most_values: int = MAX_VALUES) -> YamlDocument:
 
 
 class _Reader:
-    """Builds values out of a parser's events, no deeper and no more of them than allowed.
-
-    `anchors` holds what aliases stand for, with its size and its height; `size` counts what was
-    read, aliases written out.
-    """
+    """Builds values out of a parser's events, no deeper and no more of them than allowed."""
 
     def __init__(self, read: Iterator[events.Event], most_values: int) -> None:
         self.document = YamlDocument()

@@ -193,10 +193,7 @@ _strided = lru_cache(maxsize=16)(StridedGroups)
 
 
 def _across(pattern: str, group: Ranks, first: Ranks, n: int) -> RankTraffic:
-    """Traffic of `n` members of every part of a group to members of equal place in other parts.
-
-    A gather goes round the parts, of an exchange an equal share goes to each.
-    """
+    """Traffic of `n` members of each part to those of equal place: round the parts, or to each."""
     sources, k = group[first[:, None] + np.arange(n)], first.size
     turns = range(1, 2 if pattern == GATHER else k)
     target = np.concatenate([np.roll(sources, -turn, axis=0).ravel() for turn in turns])

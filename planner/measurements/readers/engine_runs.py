@@ -324,11 +324,7 @@ def _added_up(row: sheets.TableRow) -> bool:
 
 
 def _batch(row: sheets.TableRow) -> float:
-    """Requests in flight in one replica.
-
-    `batch_size` is that of a copy of attention. Where fewer fit in than the concurrency holds,
-    there were several replicas behind one address.
-    """
+    """Requests in flight in one replica; what does not fit was in several behind one address."""
     per_copy = sheets.number_or_none(row, "batch_size")
     copies = sheets.count(row, "attention_dp_size", 1)
     requests = sheets.number_or_none(row, "concurrency")

@@ -312,11 +312,7 @@ def _decode(
 
 
 def _shared(requests: int, chips: int) -> tuple[int, int]:
-    """Workers under tensor parallelism, and how many there may be.
-
-    A sweep sends every worker the same number of requests: the number of workers is the divisor
-    of the concurrency that is nearest to the usual one.
-    """
+    """Workers under tensor parallelism: a divisor of the concurrency, the nearest to the usual."""
     if chips > EIGHT:
         return (max(1, min(3, requests)),) * 2
     divisors = [n for n in range(3, MAX_TP_WORKERS + 1) if requests % n == 0]

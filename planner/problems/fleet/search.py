@@ -147,11 +147,7 @@ def _of_one_layout(task: FleetTask, made: FleetProgram, by_hours: bool | None) -
 def _layouts_first(
     task: FleetTask, made: FleetProgram, free: FleetChoice
 ) -> tuple[float, list[Array]]:
-    """Lower bound on plans, and columns (n,) to plan with, one layout of each kind among them.
-
-    The best layouts where all but them is relaxed, and of each kind the one that serves most in a
-    plan with free layouts.
-    """
+    """Lower bound on plans, and columns (n,) to plan with, one layout of each kind among them."""
     program = made.program.compiled()
     alone = np.zeros_like(program.whole)
     alone[made.layouts] = True
@@ -312,11 +308,7 @@ def _by_cycles(
 
 
 def _by_hours(task: FleetTask, made: FleetProgram, passes: int = PASSES) -> FleetChoice | None:
-    """A plan from the relaxation, hour by hour; the bound is that of the relaxation with cuts.
-
-    None where an hour has no plan beside what the others hold: that says nothing of the whole.
-    Raises NoPoint where the relaxation has no point.
-    """
+    """A plan hour by hour, None if an hour has none, and the bound; raises NoPoint."""
     program = made.program.compiled()
     linear = integer.solve_lp_relaxation(program)
     hours, middle = task.hours, made.program.columns <= MIDDLE

@@ -173,12 +173,7 @@ def _grown(counted: ModelSizes, factor: float, growth: Growth) -> ModelSizes:
 
 
 def _inside(groups: Mapping[str, float], whole: float, factor: float, width: float) -> float:
-    """The factor of the weights inside the layers: the whole grows by `factor`, the ends by
-    `width`.
-
-    `whole` counts what `groups` leave out, the input embedding that a token multiplies nothing
-    with, as one of the ends.
-    """
+    """Factor of the weights inside the layers: the whole grows by `factor`, the ends by `width`."""
     layers = sum(value for name, value in groups.items() if name not in UNSCALED_PARTS)
     ends = whole - layers
     return (factor * whole - width * ends) / layers

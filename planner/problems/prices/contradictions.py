@@ -287,12 +287,7 @@ def _taken_for_granted(reading: Reading) -> str:
 def _variable(
     assumption: Assumption, powers: Mapping[str, float]
 ) -> tuple[str, float, tuple[LogRow, ...]]:
-    """The variable that an assumption is in a reading, its power there, and its bounds.
-
-    Symbols that vary together (the figures of one machine) are one variable: the product in which
-    the reading has them. It is tied to the symbols that a machine leaves open (its rent), which all
-    readings share. No name where the reading has none of the symbols.
-    """
+    """Variable of an assumption in a reading (of a machine one), its power, its bounds."""
     used = {x: powers[x] for x in assumption.symbols if powers.get(x)}
     if not used:
         return "", 0.0, ()

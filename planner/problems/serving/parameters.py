@@ -83,11 +83,7 @@ def _row(
     quantity: str | None = None,
     unit: str | None = None,
 ) -> Parameter:
-    """The parameter of a quantity; of one of several systems the `quantity` is that of one.
-
-    `put` gives the scenario with another value there, `times` the value times a factor where that
-    is more than a product.
-    """
+    """The parameter of a quantity; `put` sets it in the scenario, `times` multiplies it."""
     row = BY_PATH[quantity or path]
 
     def to(factor: float) -> Scenario:
@@ -216,11 +212,7 @@ def _choices(scenario: Scenario) -> tuple[object, ...]:
 
 
 def _described(scenario: Scenario, k: int, name: str, figure: object) -> Scenario:
-    """Scenario with one property of one of its systems replaced.
-
-    It is put in as it is: what a file could not say, such as twice a dense peak, may well be what a
-    chip of another day does.
-    """
+    """Scenario with one property of a system replaced, even by what a file could not say."""
     choices = list(_choices(scenario))
     system = choices[k]
     described = (

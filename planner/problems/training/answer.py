@@ -82,10 +82,7 @@ def resolve_task(question: TrainingQuestion) -> ResolvedTraining:
 def _bound(
     best: search.RatedLayout, point: records.TrainingPoint, tally: search.LayoutCounts
 ) -> tuple[records.TrainingBound, float]:
-    """Lower bounds: step time of the plan's chips [s], and objective over all numbers of chips.
-
-    Raises SolverError for a plan below its bound.
-    """
+    """Lower bounds of the step time [s] and of the objective; SolverError for a plan below them."""
     task = best.chips.case.task
     peak = float(np.asarray(step_times(task, best.layout, ("bound",)).bound))
     steps = dict(search.relaxed_steps(tally))
@@ -176,10 +173,7 @@ def rated_layout(chips: ChipCount, layout: LayoutTable) -> search.RatedLayout:
 
 
 def _current_words(resolution: ResolvedTraining) -> dict[str, Any] | None:
-    """Layout in use by name of its axes; None without `current`.
-
-    Raises FieldError with everything that does not go together in it.
-    """
+    """Layout in use by its axes, None without `current`; raises FieldError."""
     question = resolution.question
     layout = question.current
     if layout is None:

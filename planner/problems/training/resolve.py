@@ -111,10 +111,7 @@ def _case(
     question: TrainingQuestion, system: System | File, model: Model | TrainingCounts,
     data: list[DataSource], warnings: list[str],
 ) -> TrainingCase:  # fmt: skip
-    """The task of one system.
-
-    Raises FieldError with everything in the question that does not go with it.
-    """
+    """The task of one system; FieldError with everything in the question that does not suit it."""
     if isinstance(system, File):
         words = f"write {{like: hgx-h100, topology: {system.written}}}: the file names no chip"
         raise FieldError(("system", words))
@@ -162,10 +159,7 @@ def _case(
 def _network(
     system: System, chips: int, data: list[DataSource], warnings: list[str]
 ) -> tuple[StridedGroups, Machine] | None:
-    """Groups and figures of the file that wires a system; None without a file.
-
-    Raises FieldError with every mistake in the file, or if it has fewer chips than are paid for.
-    """
+    """Groups and figures of the file that wires a system, None without one; raises FieldError."""
     if system.file is None:
         return None
     from planner.network.network_source import (  # which loads a graph library

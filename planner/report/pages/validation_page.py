@@ -149,10 +149,7 @@ def _percent(value: float) -> str:
 def _table(
     head: Sequence[str], body: Sequence[Sequence[str]], *, bold: int = -1, links: Sequence[str] = ()
 ) -> str:
-    """Horizontally scrollable HTML table of text cells; row `bold` is highlighted.
-
-    `links` are the places on the page that the first cells of the rows lead to.
-    """
+    """Scrollable HTML table, row `bold` highlighted, first cells linked to `links`."""
     top = "".join(f"<th>{escape(each)}</th>" if each else "<td></td>" for each in head)
     lines = []
     for i, cells in enumerate(body):

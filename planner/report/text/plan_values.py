@@ -63,10 +63,7 @@ def _answer(file: Path) -> Mapping[str, Any]:
 
 
 def _pool(plan: Mapping[str, Any], file: Path) -> Pool | None:
-    """The pool that decodes, of a plan that has chips.
-
-    Raises InputError where what it is looked up by is of another kind than `planner solve` writes.
-    """
+    """The pool that decodes, of a plan with chips; raises InputError for another document."""
     pool = plan
     for name in ("serving", "decode"):
         pool = pool[name] if isinstance(pool.get(name), Mapping) else pool

@@ -117,11 +117,7 @@ def _tangent(served: ServedMember) -> float | None:
 
 
 def _price(evaluated: dict[float, ServedMember | None], tangents: _Tangents, sizes: Array) -> Array:
-    """Prices of serving at sizes (n,) as they may be [USD/token], those planned as they are.
-
-    The lower of lines in logarithms between the sizes planned, and of the tangents of those near;
-    infinite from the smallest size on that is too large to be served.
-    """
+    """Least prices of serving at sizes (n,) [USD/token]; infinite where they are too large."""
     served = {x.member.n_active: x for x in evaluated.values() if x is not None}
     ends = np.array(sorted(served))
     lines = ServingPrices(ends, np.array([served[size].price for size in ends]), 0.0).at(sizes)
@@ -138,11 +134,7 @@ def _price(evaluated: dict[float, ServedMember | None], tangents: _Tangents, siz
 
 
 def _growth(flat: BudgetTask, served: ServedMember, trend: float) -> float:
-    """Growth exponent of the peak share that makes the member the optimum of its own powers.
-
-    At the very edge of what fits no tangent of the price of serving is found: there the trend of
-    the shares stands in, and the size is the largest that is served.
-    """
+    """Growth exponent of the peak share at which the member is the optimum."""
     size, slope = served.member.n_active, _tangent(served)
     if slope is None:
         return trend

@@ -327,11 +327,7 @@ def _shared(step: Step, values: StepValues, rows: np.ndarray) -> dict[str, float
 def _solve(
     step: Step, values: StepValues, rows: np.ndarray, low: float, high: float, whole_bound: float
 ) -> float | None:
-    """Lower bound of some layouts on one interval of the batch; None if infeasible there.
-
-    Where the solver does not reach its accuracy, what is `known` of the whole stays the bound of
-    the part, which is then cut further.
-    """
+    """Lower bound of layouts on an interval of the batch; `whole_bound` where the solver fails."""
     task = step.task
     shared = _shared(step, values, rows)
     program = relaxable(

@@ -174,11 +174,7 @@ def _left(mode: str, sequences: sp.Symbol) -> list[sp.Eq]:
 
 
 def _drawn(P: GeometricProgram, mode: str) -> sp.Expr:
-    """Energy of a token where power follows from the work.
-
-    What is drawn is a power of what the work asks for, which it touches at the plan: clocks give
-    way before the rated power.
-    """
+    """Energy of a token where power follows from the work and stays below the rated power."""
     steps = () if mode == "prefill" else (math_bound,)
     P.define(*steps, prefill_math_bound, *power.WORK_EQUATIONS[mode])
     reads = power.reading_power if mode == "prefill" else power.asked_power

@@ -63,11 +63,7 @@ def _nodes(pools: Sequence[EvaluatedPool], chips: int, machine: int) -> list[Nod
 
 
 def _inside(size: int, stage: int, chips: int, machine: int, domain: int) -> bool:
-    """True if nodes of part of a stage leave it in one domain, or in whole domains, as searched.
-
-    Machines that are smaller than their domain are joined by it: nodes that fill them stay inside.
-    On larger ones only parts that are whole domains do.
-    """
+    """True if nodes of part of a stage leave it in one domain, or in whole domains, as searched."""
     if machine < domain:
         return chips <= domain or machine % size == 0
     return stage > domain and size % domain == 0
