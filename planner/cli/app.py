@@ -168,7 +168,8 @@ def solve(
     write: Path | None = None,
 ) -> None:
     """Answer a scenario, whatever its problem."""
-    from planner.protocol.solve import scenario_text, solve_with_question
+    from planner.protocol.solve import scenario_text
+    from planner.protocol.solve import solve as answer
     from planner.report.pictures.picture_files import draw_plan
 
     if short and more:
@@ -180,7 +181,7 @@ def solve(
             raise InputError(f"--write {write} exists already; name another file")
         deliver(scenario_text(file, changes), write)
         file, changes = str(write), []
-    plan = solve_with_question(file, changes, strict=strict)[1]
+    plan = answer(file, changes, strict=strict)
     plan = plan.explained() if why else plan
     document = dumps(plan.document)
     if out is not None:
