@@ -87,7 +87,7 @@ OPTIONS = st.fixed_dictionaries(
     },
 )  # fmt: skip
 QUICK = settings(
-    max_examples=10, deadline=None,
+    max_examples=6, deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )  # fmt: skip
 LONG = settings(QUICK, max_examples=100)

@@ -144,6 +144,7 @@ def test_a_plan_with_a_chance_costs_next_to_what_the_best_plan_of_its_draws_cost
     assert min(bills) * (1 - 1e-6) <= sure.choice.value <= 1.02 * min(bills)
 
 
+@pytest.mark.slow
 def test_one_layout_of_a_model_on_a_kind_of_machine_where_programs_are_large() -> None:
     """Two sizes of a replica side by side are free; one of each is proved by the bound of both."""
     task = replace(large_fleet(2, 24, 1, 7, 2), one_layout=True)
