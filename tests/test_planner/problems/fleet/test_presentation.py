@@ -15,6 +15,7 @@ from planner.protocol.problem import ReplicaHours, get_problem
 from planner.report.pictures.section_bars import MAX_LINES, StackedHours
 from planner.text.errors import Infeasible, InputError
 from planner.text.wording import usd_text
+from tests.sizes import first
 
 PRICES = {"on_demand": "$4/hour", "reserved": {"price": "$2.5/hour", "term": "1 day"}}
 
