@@ -178,9 +178,16 @@ def test_what_a_page_shows_of_a_terminal_is_printed(page, tmp_path):
 
 @pytest.mark.slow
 def test_the_picture_of_a_plan_is_current(tmp_path):
-    """It is what `solve --out` draws of the first example."""
+    """It is what `solve --out` draws of the first example.
+
+    But for the names of clips: hashes of numbers to the last digit, which a processor decides.
+    """
     pytest.importorskip("matplotlib")
     with pytest.raises(SystemExit) as end:
         main(["solve", str(EXAMPLES / "serve-deepseek-v3-h200.yaml"), "--out", str(tmp_path)])
     assert not end.value.code
-    assert (tmp_path / "plan.svg").read_bytes() == (DOCS / "plan.svg").read_bytes()
+    drawn, kept = (
+        re.sub(r"\bp[0-9a-f]{10}\b", "clip", (folder / "plan.svg").read_text("utf-8"))
+        for folder in (tmp_path, DOCS)
+    )
+    assert drawn == kept

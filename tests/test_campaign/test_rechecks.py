@@ -84,8 +84,8 @@ def unnoticed(kind: str) -> list[str]:
     return missed
 
 
-SLOW = ("rl", "lifecycle")  # half a second for each number
-EVERY = [pytest.param(x, marks=[pytest.mark.slow] * (x in SLOW)) for x in RECHECKED]
+SLOW = {"rl": pytest.mark.campaign, "lifecycle": pytest.mark.slow}  # half a second a number
+EVERY = [pytest.param(x, marks=[SLOW[x]] if x in SLOW else []) for x in RECHECKED]
 
 
 @pytest.mark.parametrize("kind", EVERY)

@@ -90,7 +90,7 @@ QUICK = settings(
     max_examples=6, deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )  # fmt: skip
-LONG = settings(QUICK, max_examples=100)
+LONG = settings(QUICK, max_examples=50)
 
 
 def edited(document: dict[str, Any], edits: list[tuple[str, tuple[str, ...], str, Any]]) -> Any:

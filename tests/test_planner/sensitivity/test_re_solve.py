@@ -92,7 +92,7 @@ def test_elasticities_of_a_budget_are_those_of_solving_again(seed):
     assert compared(budget(seed)) > 10
 
 
-@pytest.mark.parametrize("seed", [*first(0, range(4, 10)), *seldom(range(10, 100))])
+@pytest.mark.parametrize("seed", [*first(0, range(4, 8)), *seldom(range(8, 100))])
 def test_elasticities_of_a_hundred_budgets_are_those_of_solving_again(seed):
     """The same of many more."""
     compared(budget(seed))
@@ -212,7 +212,7 @@ def test_elasticities_of_a_lifecycle_are_those_of_settling_again():
     assert compared_life(given, few) == 8
 
 
-@pytest.mark.parametrize("seed", [*first(0, range(1, 6)), *seldom(range(6, 100))])
+@pytest.mark.parametrize("seed", [*first(0, range(1, 4)), *seldom(range(4, 100))])
 def test_elasticities_of_a_hundred_lifecycles_are_those_of_settling_again(seed):
     """The same of many more."""
     compared_life(lifecycle(seed))

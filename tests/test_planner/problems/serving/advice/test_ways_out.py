@@ -107,7 +107,7 @@ def test_no_reason_is_empty(seed: int) -> None:
     assert searched.shortfalls
 
 
-@pytest.mark.parametrize("count", [*first(0, [12]), *seldom([60])])
+@pytest.mark.parametrize("count", [*first(0, [5]), *seldom([12, 60])])
 def test_every_way_out_is_a_plan_of_the_price_that_is_told(count: int) -> None:
     ways = 0
     for scenario, plan in _infeasible(2026, count):

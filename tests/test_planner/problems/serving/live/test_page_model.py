@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -225,8 +226,10 @@ def test_how_often_caches_find_no_room_is_what_the_planner_computes() -> None:
     )
 
 
-@pytest.mark.parametrize("count", [*first(0, [4]), *seldom([16, 34])])
-@pytest.mark.parametrize("name", list(CASES))
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [*first(0, [(name, 16) for name in [*CASES][::6]]), *seldom(product(CASES, (16, 34)))],
+)
 def test_many_changes_are_chosen_alike(name: str, count: int) -> None:
     """Over dense, sparse, windowed and hybrid models, one pool and two."""
     question = CASES[name]
