@@ -190,7 +190,7 @@ def test_a_layout_that_ends_where_memory_does_is_answered():
     assert plan.chosen["n_total"] < 80e9
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 def test_where_a_layout_ends_more_memory_is_room_for_a_larger_model():
     """Serving weighs little, so the largest model that fits is the best on this layout."""
     asked = scenario(

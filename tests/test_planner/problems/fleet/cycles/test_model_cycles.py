@@ -49,7 +49,7 @@ def test_cuts_of_covers_cut_no_cheapest_plan_away(seed):
             assert cycle_bound(task, made, point) <= best.value * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("seed", [*first(1, range(5)), *seldom(range(5, 10))])
+@pytest.mark.parametrize("seed", [*first(1, range(3)), *seldom(range(3, 10))])
 def test_a_plan_by_models_keeps_all_rules_and_the_optimum_lies_between_it_and_its_bound(seed):
     """The evaluation states every rule by itself; the answer is as near to the optimum as it says.
 
@@ -85,7 +85,7 @@ def test_no_cover_that_is_not_listed_costs_less_than_what_is_said_of_all_others(
     assert min((np.array(row) @ costs for row in rest), default=np.inf) >= listed.others - 1e-6
 
 
-@pytest.mark.parametrize("seed", [*first(1, range(5)), *seldom(range(5, 10))])
+@pytest.mark.parametrize("seed", [*first(1, range(3)), *seldom(range(3, 10))])
 def test_cycles_lift_the_bound_over_that_of_hours(seed):
     """What starts cost between hours is of no single hour; the optimum lies above."""
     task = small_fleet(seed)
