@@ -170,6 +170,10 @@ FALSE: dict[str, Made] = {
     "definitions: an elasticity of what hides": lambda: (
         _hidden(k * n, k * z).respond(y, k, x_cliff, n, k * n).solve(x_cliff, ONE)
     ),
+    "definitions: a constant that hides": lambda: (
+        _hidden(n + k, z + k).stationary(n, traded=k, constant=k * z).solve(n, k / 2)
+    ),
+    "definitions: a claim that hides": lambda: _hidden(n + k, z + k).limit(n, sp.S.Zero, k + z),
     "definitions: another number": lambda: _hidden(n + n, n + z).at(
         {n: sp.Integer(2), z: sp.Integer(5)}
     ),
@@ -299,6 +303,9 @@ TRUE: dict[str, Made] = {
     "definitions: a mean of what moves": lambda: _hidden(n + n, n + z).mean(n, UNIT, ONE),
     "definitions: a limit of what moves": lambda: _hidden(k + n / (1 + n), k + z / (1 + n)).limit(
         n, sp.oo, k + 1
+    ),
+    "definitions: a constant of what moves": lambda: (
+        _hidden(n + k, z + k).stationary(n, traded=k, constant=k * z).solve(n, k)
     ),
     "definitions: its own number": lambda: _hidden(n + n, n + z).at(
         {n: sp.Integer(2), z: sp.Integer(2)}

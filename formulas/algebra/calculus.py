@@ -297,11 +297,11 @@ def log_derivative(
     slope = x * sp.diff(objective, x)
     if traded is None and constant is None:
         return slope
-    rate = -response_of({x: sp.Integer(1)}, traded, constant)
+    rate = -traded_response({x: sp.Integer(1)}, traded, constant)
     return slope - rate * traded * sp.diff(objective, traded)
 
 
-def response_of(
+def traded_response(
     rates: Mapping[sp.Symbol, sp.Expr], traded: sp.Symbol | None, constant: sp.Expr | None
 ) -> sp.Expr:
     """Percent by which a traded symbol moves to leave a constant as it is while others move so.
@@ -329,7 +329,7 @@ def response_sides(
     sides.
     """
     rates = {driver: sp.Integer(1), x: named}
-    rates[traded] = response_of(rates, traded, constant)
+    rates[traded] = traded_response(rates, traded, constant)
     return _path_elasticity(sides[0], rates), _path_elasticity(sides[1], rates)
 
 

@@ -79,7 +79,7 @@ class Derivation(Readable, Chain):
             raise DerivationError(f"{self.name}: begin needs two sides, or an Equation")
         left, right = (e.rhs if isinstance(e, Equation | Derivation) else e for e in (lhs, rhs))
         parts += of
-        if left in {each.symbol for each in self.where} and not isinstance(left, Equation):
+        if any(e.symbol == left and e.rhs != right for e in self.where):
             self._refuse(f"{sstr(left)} is defined already")
         step = domains.first_form(as_expression(left), as_expression(right), why, tuple(parts))
         return self._assuming(parts)._append(step, called)
@@ -193,10 +193,9 @@ class Derivation(Readable, Chain):
         """Let a symbol tend to a value; the right side tends to the claim."""
         called = {"x": x, "to": to, "claim": claim, "why": why}
         last, to, claim = self._last, as_expression(to), as_expression(claim)
-        moving = self._moving(last.rhs, x)
-        if last.lhs.has(x) or self._moving(claim, x).has(x):
+        if any(self._moving(side, x).has(x) for side in (last.lhs, claim)):
             self._refuse(f"{x.name} still stands on the left or in the claim")
-        tendency = LimitClaim(moving, claim, x, to, self._in_force())
+        tendency = LimitClaim(self._moving(last.rhs, x), claim, x, to, self._in_force())
         size, neglected = last.rhs / claim - 1, f"limit {x.name} -> {to}"
         step = DerivationStep("limit", last.lhs, claim, why, tendency, size, neglected)
         return self._append(step, called, f"{sstr(last.rhs)} does not tend to {sstr(claim)}")
@@ -218,7 +217,8 @@ class Derivation(Readable, Chain):
         """
         called = {"x": x, "why": why, "traded": traded, "constant": constant, "least": least}
         objective = self._moving(self._last.rhs, x, traded)
-        optimum = calculus.Optimum.of(objective, x, traded, constant, least, self._in_force())
+        fixed = constant and self._moving(constant, x, traded)
+        optimum = calculus.Optimum.of(objective, x, traded, fixed, least, self._in_force())
         lhs, rhs = optimum.sides
         if 0 in (lhs, rhs):
             self._refuse(f"{sstr(self._last.rhs)} only rises, or only falls, in {x.name}")
@@ -237,8 +237,8 @@ class Derivation(Readable, Chain):
         self._unused(named)
         if not all(part.is_Symbol for part in (x, by, named, traded)) or len({x, by, traded}) < 3:
             self._refuse("what drives, follows and is traded are three symbols")
-        left, right = (self._moving(side, x, by, traded) for side in (self.lhs, self.rhs))
-        lhs, rhs = calculus.response_sides((left, right), x, by, named, traded, constant)
+        sides = [self._moving(side, x, by, traded) for side in (self.lhs, self.rhs, constant)]
+        lhs, rhs = calculus.response_sides((sides[0], sides[1]), x, by, named, traded, sides[2])
         if any(side.has(sp.nan, sp.zoo, sp.Derivative, sp.Subs) for side in (lhs, rhs)):
             self._refuse(f"{sstr(lhs)} = {sstr(rhs)} has no slope, or none that is known")
         why = f"{x.name} and {traded.name} follow {by.name}, at the same {sstr(constant)}"
@@ -379,7 +379,7 @@ class Derivation(Readable, Chain):
         difference = step.identity.difference() if step.identity else None
         if difference:
             self._refuse(f"{complaint}\n  {difference}")
-        if facts and (reason := domains.captured(self.steps, facts)):
+        if facts and (reason := domains.capture_refusal(self.steps, facts)):
             self._refuse(reason)
         if facts and (excluded := domains.unsatisfiable_reason(self._in_force(), facts)):
             self._refuse(excluded)

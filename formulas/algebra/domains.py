@@ -111,7 +111,7 @@ def impossible_claim(x: sp.Symbol, claim: sp.Expr) -> str:
     return ""
 
 
-def captured(steps: tuple[DerivationStep, ...], values: Mapping[sp.Symbol, sp.Expr]) -> str:
+def capture_refusal(steps: tuple[DerivationStep, ...], values: Mapping[sp.Symbol, sp.Expr]) -> str:
     """Reason why values cannot stand for symbols in the last line; empty string if they can."""
     brought = set().union(*(value.free_symbols for value in values.values()))
     nodes = steps[-1].lhs.atoms(*BINDING) | steps[-1].rhs.atoms(*BINDING)

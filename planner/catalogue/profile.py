@@ -127,8 +127,8 @@ class Profile:
     covariance: np.ndarray | None = field(default=None, compare=False)
     regime: str = IN_SAMPLE
     kinds: tuple[str, ...] = ()
-    _at: dict[RunContext, Profile] = field(init=False, default_factory=dict, repr=False,
-                                           compare=False)  # fmt: skip
+    _adjusted_at: dict[RunContext, Profile] = field(init=False, default_factory=dict, repr=False,
+                                                    compare=False)  # fmt: skip
 
     @property
     def fitted(self) -> tuple[str, ...]:
@@ -199,9 +199,9 @@ class Profile:
 
         The profile's own engine is meant where the place names none.
         """
-        if place not in self._at:  # a question asks for few places, each of them often
-            self._at[place] = self._adjusted(place)
-        return self._at[place]
+        if place not in self._adjusted_at:  # a question asks for few places, each of them often
+            self._adjusted_at[place] = self._adjusted(place)
+        return self._adjusted_at[place]
 
     def _adjusted(self, place: RunContext) -> Profile:
         place_asked = replace(place, engine=self.engine_asked(place))
